@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of the guardian share: a command that starts processes in its own group and in other sessions."""
+"""For the tests of the guardian: a command that starts processes in its own group and in other sessions."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ while :; do sleep 1; done
 """
 FAMILY_SIZE = 5
 
-# Leaves the group of the command with a child in it that has ended and that it does not wait for.
+# Leaves the group of the command. A child of it stays there, which has ended and is never reaped.
 ZOMBIE = """
 import os, time
 zombie = os.fork()
@@ -40,7 +40,7 @@ def comm(pid):
 
 
 def arguments(pid):
-    """As `pkill -f` reads them."""
+    """Returns the command line as `pkill -f` reads it."""
     with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
         return file.read().replace("\0", " ").strip()
 
@@ -52,7 +52,7 @@ def descendants_of(pid):
 
 class FamilyCase(Case):
     def family(self, *flags, name="g", **options):
-        """`redlock run` of that command: (process, the pids of the family)."""
+        """Starts `redlock run` with that command. Returns (process, the pids of the family)."""
         process = self.start("run", *flags, name, "--", "sh", "-c", FAMILY, **options)
         pids = [int(process.stdout.readline()) for _ in range(FAMILY_SIZE)]
         self.addCleanup(self.kill_all, pids)
@@ -82,7 +82,7 @@ class FamilyCase(Case):
         self.assertLess(gone_after(pids, since), seconds)
 
     def stalled_at(self, path):
-        """An environment in which the guardian comes no further than to the list of that directory."""
+        """Returns an environment in which the guardian stops when it is about to list that directory (procstall.c)."""
         shim = os.environ.get("PROCSTALL_SHIM", "")
         if not shim:
             self.skipTest("a preloaded object and the sanitizers do not go together")

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Preloaded into the command: its guardian, when it is about to list a directory, says so and waits
- * until it may go on. So a test can look at what has been done before, as if the machine were so
- * busy that the list takes for ever. PROCSTALL names a directory for the files `reached` and `go`,
- * PROCSTALL_AT the one that is listed (/proc: its prey; /proc/self/fd: it has just begun). With
- * PROCSTALL_AT=command the wrapper waits in the same way, right before it asks for the command.
- * With PROCSTALL_AT=note the wrapper gets a TERM right after the library has told it something,
- * such as that the lock was acquired. If that directory has a file `hidden` with the name of an
- * entry of /proc, the guardian does not find this entry in its first two looks: as if its parent
- * had ended in the middle of each. */
+ * Preloaded into the command to stop it at a chosen point, as if the machine were very busy, so
+ * that a test can inspect what was done before. PROCSTALL names a directory: the guardian creates
+ * the file `reached` there, and waits for the file `go`, when it is about to list the directory
+ * PROCSTALL_AT (/proc: the processes that it kills; /proc/self/fd: it has just started).
+ *
+ * With PROCSTALL_AT=command the wrapper waits in the same way, right before it starts the command.
+ * With PROCSTALL_AT=note the wrapper gets a SIGTERM right after a callback of the library has run,
+ * such as the one for an acquired lock.
+ *
+ * If the directory has a file `hidden` with the name of an entry of /proc, the guardian does not
+ * find this entry in its first two listings, as if its parent had ended in the middle of each. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -28,7 +30,7 @@
 typedef DIR *(*opendir_fn)(const char *path);
 typedef struct dirent *(*readdir_fn)(DIR *dir);
 
-static unsigned looks; /* of the guardian at /proc */
+static unsigned looks; /* number of times that the guardian has listed /proc */
 static char hidden[32];
 
 static bool is_guardian(void)
@@ -51,7 +53,7 @@ static void stall(const char *directory)
         (void)poll(NULL, 0, 1);
 }
 
-/* The first thing that the wrapper does between the lock and its command. */
+/* Waits as described above: the wrapper calls it first between the lock and its command. */
 char *ctermid(char *name)
 {
     const char *directory = getenv("PROCSTALL"), *at = getenv("PROCSTALL_AT");
@@ -64,7 +66,7 @@ char *ctermid(char *name)
     return next(name);
 }
 
-/* The wrapper reads a pointer from a pipe when the library tells it something. */
+/* Sends the SIGTERM: the wrapper reads a pointer from a pipe after each callback. */
 ssize_t read(int fd, void *buffer, size_t len)
 {
     const char *at = getenv("PROCSTALL_AT");
@@ -80,7 +82,7 @@ ssize_t read(int fd, void *buffer, size_t len)
     return done;
 }
 
-/* The guardian has one thread. */
+/* Counts without a lock, because the guardian has one thread. */
 static void begin_look(const char *directory)
 {
     char path[512];

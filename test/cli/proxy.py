@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What stands before a server, or instead of one: proxies that are late, or keep things to themselves."""
+"""Proxies in front of a server, which delay or withhold data, and peers that are not servers."""
 
 import socket
 import threading
@@ -7,7 +7,7 @@ import time
 
 
 def listen(case, serve, *arguments):
-    """The address of something that is not a server, as long as the test case lasts."""
+    """Runs `serve` on a listening socket until the test case ends. Returns its address."""
     listener = socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=serve, args=(listener, *arguments), daemon=True)
     thread.start()
@@ -21,7 +21,7 @@ def everything(_):
 
 
 def pass_on(source, target, look):
-    """Bytes from here to there. Each piece is looked at first, and goes on if that says so."""
+    """Copies bytes from source to target. Each piece is passed on if look(piece) is true."""
     try:
         while chunk := source.recv(65536):
             if look(chunk):
@@ -32,7 +32,8 @@ def pass_on(source, target, look):
 
 
 def stand_before(listener, port, asked, answered):
-    """Passes on what clients and the server at that port have to say, as these two looks want it."""
+    """Runs a proxy for the server at that port. asked(piece) of requests and answered(piece) of replies decide
+    whether the piece is passed on."""
     while True:
         try:
             near = listener.accept()[0]
@@ -44,7 +45,7 @@ def stand_before(listener, port, asked, answered):
 
 
 def lengthen(listener, port, delay):
-    """A long line to the server at that port."""
+    """Runs a proxy that delays everything, like a long line to the server at that port."""
 
     def later(_):
         time.sleep(delay)
@@ -54,7 +55,7 @@ def lengthen(listener, port, delay):
 
 
 def hesitate(listener, port, delay):
-    """A server that stops for a moment when it is asked for a key for the first time, and goes on."""
+    """Runs a proxy that delays the first request about a key, as if the server had stopped for a moment."""
     asked = threading.Event()
 
     def stop_once(chunk):
@@ -67,5 +68,5 @@ def hesitate(listener, port, delay):
 
 
 def keep_pushes(listener, port):
-    """A proxy that passes everything but what a server tells unasked."""
+    """Runs a proxy that passes everything but notifications."""
     stand_before(listener, port, everything, lambda chunk: b"$7\r\nmessage" not in chunk)

@@ -24,7 +24,7 @@ def statement(code, value, if_true=0, if_false=0):
 
 
 def forbid(error, *numbers):
-    """Makes the calls with these numbers fail with the error, in this process and all that descend from it."""
+    """Makes the calls with these numbers fail with the error, in this process and its descendants."""
     text = statement(BPF_LD_W_ABS, 0)  # the number of the call
     for number in numbers:
         text += statement(BPF_JEQ_K, number, 0, 1) + statement(BPF_RET_K, SECCOMP_RET_ERRNO | error)
@@ -39,7 +39,7 @@ def forbid(error, *numbers):
 
 
 def works():
-    """Can this kernel do that? Tried in a child."""
+    """Returns whether this kernel supports that. Tried in a child process."""
     pid = os.fork()
     if pid == 0:
         try:

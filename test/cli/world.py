@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of the command share: servers from `redlock sandbox`, the command itself, waiting for
-conditions, and a RESP client of twenty lines."""
+"""The helpers of the command's tests: servers from `redlock sandbox`, calls of the command, waiting for
+conditions, and a small RESP client."""
 
 import json
 import os
@@ -19,12 +19,13 @@ PATIENCE = 15 * SLOW
 
 
 def clean_environment(**more):
+    """Returns an environment in which no setting of the caller's affects the command, with `more` added."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("REDLOCK_") and k != "REDIS_URL"}
     return {**kept, "HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent", **more}
 
 
 def until(condition, what, seconds=PATIENCE):
-    """Polls until the condition holds; its value. Fails after the deadline."""
+    """Polls until the condition is true and returns its value. Fails after the deadline."""
     give_up = time.monotonic() + seconds
     while True:
         value = condition()
@@ -36,7 +37,7 @@ def until(condition, what, seconds=PATIENCE):
 
 
 def state_of(pid):
-    """The letter in /proc/PID/stat, or '' if there is no such process."""
+    """Returns the letter in /proc/PID/stat, or '' if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             return file.read().rpartition(")")[2].split()[0]
@@ -45,14 +46,14 @@ def state_of(pid):
 
 
 def stat_fields(pid):
-    """state, ppid, pgrp, session, tty, tpgid"""
+    """Returns [state, ppid, pgrp, session, tty, tpgid]."""
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
         fields = file.read().rpartition(")")[2].split()
     return [fields[0]] + [int(field) for field in fields[1:6]]
 
 
 def runs(pid):
-    """A zombie whose other threads still end has not closed its sockets: it runs."""
+    """Returns whether the process runs. A zombie with other threads does: its sockets are still open."""
     if state_of(pid) not in ("", "Z", "X"):
         return True
     try:
@@ -61,13 +62,13 @@ def runs(pid):
         return False
 
 
-STEP = 0.005  # between two looks
-STILL = 0.02  # whoever wakes up so much later was not let run
+STEP = 0.005  # seconds between two checks
+STILL = 0.02  # a check that is later than that shows that the machine stood still
 
 
 def gone_after(pids, since):
-    """Seconds from then until none of them runs, without those in which this machine stood still: nobody can
-    end anything in that time. Fails after the deadline."""
+    """Returns the seconds from `since` until none of the processes runs, without those in which the machine stood
+    still, because no process can end in that time. Fails after the deadline."""
     still, last = 0, time.monotonic()
     while any(runs(pid) for pid in pids):
         if last - since > PATIENCE:
@@ -80,6 +81,7 @@ def gone_after(pids, since):
 
 
 def children_of(pid):
+    """Returns the pids of its children."""
     found = []
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -92,7 +94,7 @@ def children_of(pid):
 
 
 class Resp:
-    """One connection; replies are bytes, int, list, None or an Exception."""
+    """One connection to a server. A reply is bytes, an int, a list, None or an Exception."""
 
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
@@ -123,7 +125,7 @@ class Resp:
 
 
 class Servers:
-    """`redlock sandbox -n count`, waiting."""
+    """The servers of a running `redlock sandbox -n count`. `list` is their REDLOCK_SERVERS."""
 
     def __init__(self, count):
         self.process = subprocess.Popen(
@@ -179,7 +181,7 @@ class Servers:
         return [self.ask(index, *words) for index in range(len(self.ports))]
 
     def keys(self):
-        """All keys of all servers, as a set."""
+        """Returns all keys of all servers, as a set."""
         return {key for keys in self.ask_all("KEYS", "*") for key in keys}
 
     def values(self, name):
@@ -192,15 +194,15 @@ class Servers:
         self.process.wait(PATIENCE)
 
 
-# A machine that stands still for a moment has no server that is silent: one attempt is enough for what needs
-# no second one. `run` counts with the node timeout where it must stop in time, which has to fit its TTL.
+# Timeouts that are longer than a pause of the whole machine, so that no server looks unresponsive in it. `run`
+# subtracts the node timeout from the TTL to stop its command in time, so a short TTL keeps the default.
 PATIENT = ("--connect-timeout", "--node-timeout")
 PATIENT_COMMANDS = ("run", "acquire", "extend", "release", "status", "break")
 
 
 def with_patience(args):
-    """The same words with time for the servers, unless they say how much."""
-    if args[0] not in PATIENT_COMMANDS and "--init" not in args:  # the doctor takes a multiple of them
+    """Returns the arguments with long timeouts for the servers, unless they contain timeouts."""
+    if args[0] not in PATIENT_COMMANDS and "--init" not in args:  # these wait for a multiple of the timeouts
         return args
     short = args[0] == "run" and any(flag in args for flag in ("-t", "--ttl"))
     flags = [flag for flag in (PATIENT[:1] if short else PATIENT) if flag not in args]
@@ -208,7 +210,7 @@ def with_patience(args):
 
 
 class CommandCase(unittest.TestCase):
-    """A directory for files, and the command. No servers."""
+    """A test case with a directory for files, and the command. No servers."""
 
     has_servers = False
 
@@ -232,7 +234,7 @@ class CommandCase(unittest.TestCase):
         return clean_environment(**more)
 
     def with_clock(self, ahead_ns):
-        """An environment in which the time of day is that far ahead."""
+        """Returns an environment in which the wall clock is that far ahead."""
         shim = os.environ.get("CLOCKSHIM", "")
         if not shim:
             self.skipTest("a sanitizer does not go with the clock shim")
@@ -243,7 +245,7 @@ class CommandCase(unittest.TestCase):
         return self.environment(LD_PRELOAD=shim, CLOCKSHIM_FILE=path)
 
     def redlock(self, *args, **options):
-        """Runs the command to its end."""
+        """Runs the command and waits for its end. Returns subprocess.CompletedProcess."""
         environment = options.pop("env", None) or self.environment()
         return subprocess.run(
             [REDLOCK, *(with_patience(args) if self.has_servers else args)],
@@ -261,7 +263,7 @@ class CommandCase(unittest.TestCase):
 
 
 class SpoiledCase(CommandCase):
-    """Three servers for each test, which may spoil them."""
+    """A test case with three servers of its own, which it may damage."""
 
     has_servers = True
 
@@ -275,7 +277,7 @@ class SpoiledCase(CommandCase):
 
 
 class Case(CommandCase):
-    """Five servers for the class, emptied before each test."""
+    """A test case with five servers for the class, which are emptied before each test."""
 
     count = 5
     has_servers = True
@@ -294,7 +296,7 @@ class Case(CommandCase):
         return clean_environment(**{"REDLOCK_SERVERS": self.servers.list, **more})
 
     def start(self, *args, **options):
-        """Starts the command; stdout is a pipe, stderr goes to a file. Killed after the test."""
+        """Starts the command with a pipe as stdout and a file as stderr. It is killed after the test."""
         environment = options.pop("env", None) or self.environment()
         self.errors = self.path("stderr")
         with open(self.errors, "wb") as errors:
@@ -329,13 +331,13 @@ class Case(CommandCase):
             until(lambda pid=pid: not runs(pid), f"end of process {pid}")
 
     def events(self, path):
-        """The events written so far (whole lines only)."""
+        """Returns the events written until now (whole lines only)."""
         with open(path, encoding="utf-8") as file:
             text = file.read()
         return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
     def wait_events(self, path, name, count):
-        """The first so many of that name."""
+        """Waits for `count` events of that name and returns them."""
 
         def find():
             found = [event for event in self.events(path) if event["event"] == name]
@@ -347,7 +349,7 @@ class Case(CommandCase):
         return self.wait_events(path, name, 1)[0]
 
     def start_with_events(self, *args, **options):
-        """`redlock run` with --status-fd into a file: (process, path)."""
+        """Starts `redlock run` with --status-fd into a file. Returns (process, path)."""
         path = self.path("events", "")
         with open(path, "ab") as file:
             process = self.start(
@@ -356,7 +358,7 @@ class Case(CommandCase):
         return process, path
 
     def hold(self, name, ttl="30s"):
-        """Somebody else holds the lock; its token."""
+        """Acquires the lock as another holder. Returns its token."""
         result = self.redlock("acquire", "-n", "-t", ttl, name)
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stdout.strip()

@@ -2,11 +2,11 @@
 """usage: ./dev fuzz [--minutes M] [--fast] [--keep] [TARGET]...
 
 Builds the fuzz targets with clang, libFuzzer and the address and undefined-behaviour sanitizers, and
-runs each for M minutes (1 unless told), one after the other. What was found stays in
-build-fuzz/corpus/TARGET and is taken up by the next run. Exit status 1 if something was found wrong.
+runs each for M minutes (default 1), one after the other. New inputs stay in build-fuzz/corpus/TARGET,
+where the next run starts with them. The exit status is 1 if an error was found.
 
 With --fast there are no sanitizers and no hints from comparisons: several times as many executions,
-which see broken promises only. A run without it then starts with what they have found.
+which detect failed checks only. A later run without it starts with the inputs that they have found.
 """
 
 import argparse
@@ -32,12 +32,12 @@ OPTIONS = [
     "-Dfuzzing=true",
     "-Db_lundef=false",
     "-Ddefault_library=static",
-    "-Dprefer_static=true",  # calls of malloc inside of hiredis are led through alloc_wrap.c, too
+    "-Dprefer_static=true",  # redirects calls of malloc inside of hiredis to alloc_wrap.c as well
     "-Dtools=disabled",
     "-Dexamples=disabled",
     "-Dbench=disabled",
 ]
-# The longest input: more events in one run find no more than more runs do.
+# The longest inputs in bytes: longer runs find no more than more runs do.
 LONGEST = {"cli": 1024, "engine": 512, "info": 4096, "lease": 1024, "node": 1536, "push": 1024, "reply": 4096, "urls": 1024}
 ENVIRONMENT = {
     **os.environ,
@@ -56,7 +56,7 @@ def program(target, build=BUILD):
 
 
 def seeds(target):
-    """Where the inputs of the target's archive are unpacked for a campaign."""
+    """Returns the directory in which the inputs of the target's archive are unpacked for a campaign."""
     return os.path.join(BUILD, "seeds", target)
 
 
@@ -79,7 +79,7 @@ def number(output, name):
 
 
 def show(target, build, path):
-    """Runs what was found once more, to see what it breaks."""
+    """Runs a found input once more and prints what it breaks."""
     _, output = run([program(target, build), path])
     print("    | " + "\n    | ".join(output.split("\n")[-40:]))
     print(f"{target}: again: {os.path.relpath(program(target, build))} {os.path.relpath(path)}")
@@ -88,14 +88,14 @@ def show(target, build, path):
 
 
 def fuzz(target, build, seconds):
-    """(executions, edges, mistakes)"""
+    """Runs the fuzzer. Returns (executions, covered edges, inputs that found errors)."""
     reached = os.path.join(BUILD, "corpus", target)
     found = os.path.join(BUILD, "found", target) + os.sep
     shutil.rmtree(found, ignore_errors=True)
     os.makedirs(found)
     os.makedirs(reached, exist_ok=True)
     corpus.unpack(corpus.archive(target), seeds(target))
-    # Without -entropic=0 most of the time goes into weighing the inputs against each other.
+    # Without -entropic=0 libFuzzer spends most of the time on weighing the inputs.
     status, output = run([
         program(target, build), f"-max_total_time={seconds}", f"-artifact_prefix={found}",
         "-close_fd_mask=3", "-print_final_stats=1", "-timeout=20", "-rss_limit_mb=1500", "-entropic=0",
@@ -112,7 +112,7 @@ def fuzz(target, build, seconds):
 
 
 def keep(target):
-    """Adds to the target's archive what reaches code that its inputs do not reach."""
+    """Adds the inputs to the target's archive that reach code which no input of it reaches."""
     run([
         program(target), "-merge=1", f"-max_len={LONGEST[target]}", "-use_counters=0", "-close_fd_mask=3",
         seeds(target), os.path.join(BUILD, "corpus", target),

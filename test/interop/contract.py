@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""What two clients owe each other on one key, in both directions. A test program derives a TestCase from
-Contract for each pair of clients."""
+"""What two clients must guarantee each other on one key, in both directions. A test program derives a TestCase
+from Contract for each pair of clients."""
 
 import time
 
 import servers
 
-LONG_MS = 20000  # longer than any test: expiry explains nothing
-SHORT_MS = 1500  # longer than a machine stands still
+LONG_MS = 20000  # longer than any test, so that no key expires
+SHORT_MS = 1500  # longer than a pause of the machine
 MIDDLE_MS = 6000
 WAIT_MS = 10000
 
@@ -38,7 +38,7 @@ class Contract:
     def tearDown(self):
         self.everywhere("FLUSHALL")
 
-    # What is on the servers, seen by neither side.
+    # ---- the keys on the servers, read without either client ----
 
     def everywhere(self, *command):
         return [self.servers.command(number, *command) for number in range(self.NODES)]
@@ -47,7 +47,7 @@ class Contract:
         return self.everywhere("GET", self.name)
 
     def settle(self, taken):
-        """Both sides answer at a majority: waits for the rest, and returns what is there then."""
+        """Waits for all servers, because both sides reply after a majority, and returns the values there."""
         deadline = time.monotonic() + WAIT_MS / 1000
         while time.monotonic() < deadline:
             values = self.values()
@@ -58,7 +58,7 @@ class Contract:
     def assert_ok(self, result):
         self.assertEqual(result, "ok")
 
-    # The tests: `a` takes the lock, `b` meets it.
+    # ---- the tests: `a` acquires the lock, and `b` finds it held ----
 
     def exclude(self, a, b):
         self.assert_ok(a.acquire(self.name, LONG_MS))
@@ -85,7 +85,7 @@ class Contract:
         self.assertEqual(a.acquire(self.name, LONG_MS), "contended")
 
     def leave_alone(self, a, b, verb):
-        """b has by now what a still believes to have: the token decides, not a's clock."""
+        """b holds by now what a still believes to hold: the token decides, not the clock of a."""
         self.assert_ok(a.acquire(self.name, LONG_MS))
         self.settle(taken=True)
         self.everywhere("DEL", self.name)

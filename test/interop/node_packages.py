@@ -9,14 +9,14 @@ import subprocess
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "node")
 FILES = ["package.json", "package-lock.json"]
 SECONDS_MAX = 90
-# Says what it is doing nowhere but in its output, and leaves nothing outside of our directory.
+# Sends no statistics, runs no scripts of the packages, and writes below our directory only.
 NPM = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--no-update-notifier",
        "--logs-max=0", "--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=15000",
        "--loglevel=error"]  # fmt: skip
 
 
 class Missing(Exception):
-    """Why there are no packages."""
+    """The packages cannot be installed; the argument says why."""
 
 
 def _fingerprint():
@@ -55,7 +55,7 @@ def _install(directory):
 
 
 def directory(build):
-    """Where the packages are, below `build`; or Missing."""
+    """Returns the directory of the packages below `build`, and installs them at the first call. Raises Missing."""
     for tool in ("node", "npm"):
         if shutil.which(tool) is None:
             raise Missing(f"{tool} is not installed")

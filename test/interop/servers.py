@@ -8,10 +8,10 @@ import subprocess
 import tempfile
 import time
 
-PROGRAMS = ["redis-server", "valkey-server", "redis-check-rdb"]  # Debian's is one program
+PROGRAMS = ["redis-server", "valkey-server", "redis-check-rdb"]  # Debian has one program for all
 MISSING = "no redis-server, valkey-server or redis-check-rdb in PATH"
 SECONDS_MAX = 20
-LOWEST_PORT, HIGHEST_PORT = 10000, 30000  # below those that the kernel gives to clients
+LOWEST_PORT, HIGHEST_PORT = 10000, 30000  # below the source ports that the kernel chooses
 
 
 def program():
@@ -23,8 +23,8 @@ def program():
 
 
 def take_port():
-    """A socket that keeps a port for us, which nobody has. A server, which says that it shares before it asks for
-    the port, may listen there all the same."""
+    """Returns a socket that reserves a free port. A server can listen there all the same, because it sets
+    SO_REUSEADDR before bind()."""
     start = os.getpid() * 31 % (HIGHEST_PORT - LOWEST_PORT)
     for step in range(HIGHEST_PORT - LOWEST_PORT):
         keeper = socket.socket()
@@ -48,12 +48,12 @@ def answers(port):
 
 
 class Servers:
-    """Use with `with`: they are gone afterwards."""
+    """Servers for a `with` block, which ends them."""
 
     def __init__(self, count):
         self.count = count
         self.processes = []
-        self.keepers = []  # of the ports
+        self.keepers = []  # sockets that reserve the ports
         self.ports = []
 
     def __enter__(self):
@@ -96,7 +96,7 @@ class Servers:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def command(self, number, *words):
-        """One command; a number, a text, or None. What is not one of these is an error."""
+        """Sends one command. Returns a number, a text, or None; other replies raise an error."""
         request = b"*%d\r\n" % len(words)
         for word in words:
             request += b"$%d\r\n%s\r\n" % (len(word.encode()), word.encode())

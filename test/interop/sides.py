@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The clients that meet on one key, each behind the same four words. A result is "ok", "contended" (held
-by another), "lost" (no longer ours), or, where something else went wrong, what the client said."""
+"""The clients that share one key, each with the same four methods. A result is "ok", "contended" (held by
+another), "lost" (not held any more), or the error message of the client."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ SECONDS_MAX = 30
 
 
 class Talker:
-    """A program that answers each line with a line."""
+    """A program that replies to each line with a line."""
 
     def __init__(self, words, **more):
         self.process = subprocess.Popen(
@@ -37,7 +37,7 @@ class Talker:
 
 
 class Library:
-    """Ours, through the C interface: peer.c."""
+    """This library, through its C interface (peer.c)."""
 
     WORDS = {"ok": "ok", "REDLOCK_ECONTENDED": "contended", "REDLOCK_ELOST": "lost"}
 
@@ -65,7 +65,7 @@ class Library:
 
 
 class Command:
-    """Ours, through the command: a process for each word."""
+    """This library, through the command redlock: one process for each call."""
 
     STATES = {0: "held", 1: "free", 3: "unknown"}
 
@@ -112,7 +112,7 @@ class Command:
 
 
 class RedisPy:
-    """redis-py's Lock, on the one server that it knows of."""
+    """redis-py's Lock, which uses one server."""
 
     def __init__(self, urls):
         import redis
@@ -150,7 +150,7 @@ class RedisPy:
 
 
 class NodeRedlock:
-    """node-redlock: node/peer.cjs, with the packages of `directory`."""
+    """node-redlock (node/peer.cjs), with the packages of `directory`."""
 
     def __init__(self, urls, version, directory):
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "node", "peer.cjs")

@@ -24,7 +24,7 @@ Mutation = namedtuple("Mutation", "name path description hunks")
 
 
 class Fault(Exception):
-    """Says which mutation cannot be used, why, and what to do."""
+    """A mutation cannot be used. The text says which, why, and what to do."""
 
 
 def names():
@@ -36,7 +36,7 @@ def path_of(name):
 
 
 def side(lines, other):
-    """The text of a hunk without the lines of the other side."""
+    """Returns the text of a hunk without the lines of the other side."""
     return "\n".join(line[1:] for line in lines if not line.startswith(other))
 
 
@@ -63,12 +63,12 @@ def read(path):
 
 
 def without_comments(text):
-    """The text with a blank for each character of a comment."""
+    """Returns the text with a blank for each character of a comment."""
     return COMMENT.sub(lambda match: match.group(1) or " " * len(match.group()), text)
 
 
 def places(text, wanted):
-    """Where the words of `wanted` follow each other in text: [(start, end)]."""
+    """Returns the positions [(start, end)] where the words of `wanted` follow each other in text."""
     found = list(TOKEN.finditer(without_comments(text)))
     words = [match.group() for match in found]
     looked_for = TOKEN.findall(without_comments(wanted))
@@ -91,7 +91,7 @@ def complain(mutation, hunk, count):
 
 
 def apply(mutation, source, file):
-    """The text of that file with the mutation. Raises Fault if a hunk does not match exactly once."""
+    """Returns the text of that file with the mutation. Raises Fault if a hunk does not match exactly once."""
     with open(os.path.join(source, file), encoding="utf-8") as opened:
         text = opened.read()
     for hunk in mutation.hunks:

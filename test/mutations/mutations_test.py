@@ -15,8 +15,8 @@ import apply
 import search
 
 RULES = 49  # R1 to R49
-SEEDS_MAX = 6000  # that are tried in place of a seed that does not catch its mutation any more
-CASE_SEEDS = 30  # a case of contention may need bad luck to leave its bounds
+SEEDS_MAX = 6000  # tried in the place of a seed that does not catch its mutation any more
+CASE_SEEDS = 30  # a case of contention exceeds its bounds with some seeds only
 
 Row = namedtuple("Row", "rule mutation seed words")
 
@@ -32,7 +32,7 @@ simulators = search.Simulators(os.environ["SIMULATOR"], os.environ["MUTATED"])
 
 
 def check_case(row):
-    """The case stays within its bounds. With the mutation it leaves them, with one of its seeds at least."""
+    """Checks that the case stays within its bounds, and exceeds them with the mutation and one of its seeds."""
     for seed in range(1, CASE_SEEDS + 1):
         status, output = simulators.run_clean("--case", row.words, "--seed", seed)
         assert status == 0, f"{row.words} without the mutation: exit status {status}\n{output}"
@@ -42,8 +42,8 @@ def check_case(row):
 
 
 def check_seed(row):
-    """A change of the library can turn a seed into another run. Then other seeds are tried: the mutation
-    must still be caught, and the row wants a new seed."""
+    """Checks that the mutation is caught. A change of the library can turn a seed into another run. Then other
+    seeds are tried: the mutation must still be caught, and the row needs a new seed."""
     if simulators.catches(row.mutation, row.seed, row.words):
         return
     found = simulators.find(row.mutation, row.words, SEEDS_MAX)
@@ -81,7 +81,7 @@ class Table(unittest.TestCase):
 
 
 class Caught(unittest.TestCase):
-    """One case for each row with a mutation. All rows run at once, on all processors."""
+    """One test case for each row with a mutation. All rows run at once, on all processors."""
 
     results = {}
 

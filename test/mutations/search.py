@@ -23,7 +23,7 @@ VIOLATION = re.compile(r"^seed (\d+): (.*)$", re.MULTILINE)
 
 
 class Simulators:
-    """The simulator as it is, and one for each mutation."""
+    """The unchanged simulator, and one for each mutation."""
 
     def __init__(self, clean, mutated):
         self.clean = clean  # path of redlock-sim
@@ -44,12 +44,12 @@ class Simulators:
         return self.run(self.clean, *options)
 
     def catches(self, name, seed, words):
-        """True if the seed is clean, and the mutation turns it into a violation that contains `words`."""
+        """Returns whether the seed is clean and the mutation turns it into a violation that contains `words`."""
         status, output = self.run(self.path(name), "--seed", seed)
         return status == 1 and words in output and self.run_clean("--seed", seed)[0] == 0
 
     def find(self, name, words, seeds):
-        """The first of so many seeds that catches the mutation, and its violation; None if there is none."""
+        """Returns the first of so many seeds that catches the mutation, and its violation; None if there is none."""
         for first in range(1, seeds + 1, BATCH):
             count = min(BATCH, seeds + 1 - first)
             _, output = self.run(self.path(name), "--first", first, "--runs", count, "--jobs", 1)
@@ -60,7 +60,7 @@ class Simulators:
 
 
 def workers():
-    """A pool with a thread for each processor: each waits for one simulator at a time."""
+    """Returns a pool with a thread for each processor. Each waits for one simulator at a time."""
     return concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0)))
 
 

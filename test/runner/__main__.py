@@ -37,9 +37,9 @@ class Totals:
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
         self.seconds = {}  # (suite, build) -> seconds of its programs
-        self.computed = {}  # the same in processor seconds
+        self.computed = {}  # (suite, build) -> processor seconds of its programs
         self.failures = []
-        self.checked = False  # the names asked for, or the table, against the first build
+        self.checked = False  # whether the names, or the table, were checked against the first build
         self.lock = threading.Lock()
 
     def add(self, build, suite, name, outcome):
@@ -59,13 +59,13 @@ class Totals:
 
 
 def suite_of(test):
-    """The suite without the project's name in front; a test without one has the suite ''."""
+    """Returns the suite of a test without the project's name in front, or '' if it has none."""
     suites = [name.partition(":")[2] for name in test["suite"]]
     return suites[0] if suites else ""
 
 
 def tail(text, lines=TAIL_LINES):
-    """The end of an output, without the cases that passed."""
+    """Returns the end of an output, without the cases that passed."""
     text = re.sub(r"^ok \d+.*\n", "", text, flags=re.MULTILINE)
     return "\n".join("    | " + line for line in text.rstrip().split("\n")[-lines:])
 
@@ -92,7 +92,7 @@ def is_compiled(test, directory):
 
 
 def steady_addresses():
-    """Sanitizers of older compilers do not start where the kernel randomises addresses widely."""
+    """Turns address randomization off: sanitizers of older compilers do not start where it is wide."""
     words = ["setarch", "-R"]
     try:
         steady = subprocess.run([*words, "true"], stderr=subprocess.DEVNULL, check=False)
@@ -131,8 +131,8 @@ def run_test(build, test, niceness, totals):
 
 
 def run_builds(directories, builds, names, jobs, totals):
-    """Compiles the first directory and adds its tests, then the next directory: compilers use all cores
-    by themselves, and two of them must not meet in a directory that builds share."""
+    """Compiles one directory after the other and adds its tests to the jobs. Compilers use all cores by themselves,
+    and two of them must not work in a directory that builds share."""
     for build in builds:
         if build.directory != directories[0]:
             continue
@@ -171,7 +171,7 @@ def introspect(directory, what="--tests"):
 
 
 def needed(directory, build, names):
-    """What that build is to run, as ninja calls it."""
+    """Returns the targets that ninja must build for the tests of that build."""
     files = {target["id"]: target["filename"] for target in introspect(directory, "--targets")}
     wanted = {name for test in choose(introspect(directory), build, names) for name in test["depends"]}
     paths = {path for name in wanted for path in files[name]}
@@ -179,7 +179,7 @@ def needed(directory, build, names):
 
 
 def prepare(build, names, totals):
-    """The tests of that build, or None if it cannot be built here."""
+    """Compiles a build. Returns its tests, or None if it cannot be built here."""
     tool = missing_tool(build)
     if tool:
         say(f"build {build.name}: skipped: {tool} is not installed")
@@ -207,7 +207,7 @@ def prepare(build, names, totals):
 
 
 def check_table(tests, totals):
-    """Fails for a suite without a row and for a name in the table that no test has; tells of a row without a test."""
+    """Fails for a suite without a row and for a name in the table that no test has; reports a row without a test."""
     named = {suite for build in table.BUILDS for suite in build.suites}
     present = {suite_of(test) for test in tests}
     for suite in sorted(present - named):
@@ -223,7 +223,7 @@ def check_table(tests, totals):
 
 
 def check_names(tests, names):
-    """Before an hour of compiling, not after it."""
+    """Fails for names that no test has, before everything is compiled."""
     known = {suite_of(test) for test in tests} | {test["name"] for test in tests}
     for name in names:
         if name not in known:
@@ -231,7 +231,7 @@ def check_names(tests, names):
 
 
 def concerns(build, names):
-    """False if only suites are asked for and that build runs none of them."""
+    """Returns False if all names are suites and that build runs none of them."""
     suites = {suite for each in table.BUILDS for suite in each.suites}
     return not names or not set(names) <= suites or bool(set(names) & set(build.suites))
 
@@ -249,7 +249,7 @@ def print_table(builds, totals):
 
 
 def processor_seconds():
-    """Of everything that was started: tells a busy machine from slow tests."""
+    """Returns the processor time of all child processes, which distinguishes a busy machine from slow tests."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -277,7 +277,7 @@ def arguments():
 
 
 def main():
-    # Programs inherit what is ignored; from nohup or a script's background job that would be too much.
+    # Programs inherit ignored signals, and nohup or a script's background job ignores SIGINT.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)

@@ -4,7 +4,7 @@
 usage: python3 test/runner/builddir.py DIRECTORY [MESON-OPTION...]
 
 A directory that is broken, or that was set up for another source tree, compiler or set of options, is
-wiped and set up again. A directory that is not meson's is never touched.
+wiped and set up again. A directory that meson did not create is never changed.
 """
 
 import json
@@ -21,7 +21,7 @@ ERROR_IN_SOURCE = re.compile(r"^(?:\.\./)*[\w./-]+\.[ch]:\d+:\d+: (?:fatal )?err
 
 
 class BuildFailure(Exception):
-    """Says what failed; the second argument is the output."""
+    """A step failed. Arguments: which one, and its output."""
 
 
 def run(words, niceness=0, **more):
@@ -51,7 +51,7 @@ def read_stamp(directory):
 
 
 def is_usable(directory, stamp):
-    """True if ninja can bring build.ninja up to date. A directory without a stamp was set up by hand."""
+    """Returns whether ninja can update build.ninja. A directory without a stamp was set up by hand."""
     if not os.path.exists(os.path.join(directory, "meson-private", "coredata.dat")):
         return False
     if not os.path.exists(os.path.join(directory, STAMP)):
@@ -89,7 +89,7 @@ def everything(_directory):
 
 
 def ensure(directory, source, options, compiler, niceness=0, targets=everything):
-    """Sets up if needed and compiles what targets(directory) names. Raises BuildFailure."""
+    """Sets the directory up if needed and compiles the targets that targets(directory) returns. Raises BuildFailure."""
     stamp = wanted_stamp(source, options, compiler)
     fresh = not is_usable(directory, stamp)
     if fresh:

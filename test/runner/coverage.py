@@ -4,10 +4,10 @@
 
 Builds with gcc's coverage counters, runs the tests (without names: the suites below) and prints for
 each file of lib/ how many of its statements and branches were reached. --show names those that were
-not; --again prints the last run's figures without running anything. ./dev sim --coverage runs a
-campaign of the simulator instead, and prints those of the floors that it runs.
+not; --again prints the figures of the last run without running anything. ./dev sim --coverage runs a
+campaign of the simulator instead, and prints the figures of the floors that the simulator uses.
 
-The branches of an RL_ASSERT are not counted: the one that ends the process must not be taken.
+The branches of an RL_ASSERT are not counted, because one of them ends the process.
 """
 
 import argparse
@@ -68,7 +68,7 @@ def run_campaign(options):
         sys.exit(f"{failure.args[1]}\ncoverage: {failure.args[0]}")
     forget_counters()
     done = subprocess.run([os.path.join(DIRECTORY, simulator), *options], check=False)
-    if done.returncode == 64:  # a mistake of the user
+    if done.returncode == 64:  # usage error
         sys.exit(done.returncode)
     return done.returncode == 0
 
@@ -88,7 +88,7 @@ def run_tests(names):
 
 
 def assertion_lines(name):
-    """The lines of each RL_ASSERT(…), to its closing bracket."""
+    """Returns the numbers of the lines of each RL_ASSERT(…), to its closing parenthesis."""
     lines = set()
     depth = 0
     with open(name, encoding="utf-8") as file:
@@ -103,7 +103,7 @@ def assertion_lines(name):
 
 
 def read_counters():
-    """{file: {line: [executions, branches, branches taken]}}, of the sources below lib/."""
+    """Returns {file: {line: [executions, branches, branches taken]}} of the sources below lib/."""
     files = collections.defaultdict(dict)
     for path in sorted(glob.glob(os.path.join(DIRECTORY, "lib", "libredlock-*.a.p", "*.gcno"))):
         folder = os.path.dirname(path)

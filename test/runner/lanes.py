@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Two lanes on a small machine: programs that mostly wait, and jobs that mostly compute.
+"""Two queues of jobs for a small machine: programs that mostly wait, and jobs that mostly compute.
 
 Tests with servers and deadlines spend most of their time waiting; compilers, the simulator and valgrind
 want a core each. Run one after the other, the machine would idle for most of the first half. So both run
-at once, and what computes is `nice`: it takes what the tests with deadlines leave. Jobs start in the
-order of their rank, then in that in which they were added.
+at once, and jobs that compute run with `nice`, so that they take the time that tests with deadlines leave.
+Jobs start in the order of their rank; jobs of one rank in the order in which they were added.
 """
 
 import heapq
@@ -20,7 +20,7 @@ NICENESS = {WAITING: 0, COMPUTING: 10}
 
 
 class Lanes:
-    """Jobs may add jobs. run() returns when all are done, or raises what a job raised."""
+    """The two queues. Jobs may add jobs. run() returns when all are done, or raises what a job raised."""
 
     def __init__(self):
         self.changed = threading.Condition()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Runs one test program: its own session and temporary directory, a deadline, and nothing left behind."""
+"""Runs one test program in a session and a temporary directory of its own, with a deadline, and ends what it
+leaves running."""
 
 import os
 import shutil
@@ -21,7 +22,7 @@ WAIT_STEP_SECONDS = 0.05
 
 
 def session_members(session):
-    """Processes of that session that still run (a zombie does not)."""
+    """Returns the processes of that session that still run (a zombie does not)."""
     members = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -38,7 +39,7 @@ def session_members(session):
 
 
 def end_session(session, seconds):
-    """The names of processes that did not go by themselves; they are killed."""
+    """Kills the processes of a session that do not end by themselves in time. Returns their names."""
     give_up = time.monotonic() + seconds
     members = session_members(session)
     while members and time.monotonic() < give_up:
@@ -53,7 +54,7 @@ def end_session(session, seconds):
 
 
 def wait_for(process, timeout):
-    """(status or None if the deadline passed, processor seconds of it and of all it has waited for)"""
+    """Returns (status or None if the deadline passed, processor seconds of it and its reaped children)."""
     give_up = time.monotonic() + timeout
     step = 0.001
     while True:
@@ -74,7 +75,7 @@ def status_of(status):
 
 
 def run_words(words, log_path, environment, directory, timeout):
-    """(status or None if the deadline passed, names of processes left running, processor seconds)"""
+    """Returns (status or None if the deadline passed, names of processes left running, processor seconds)."""
     with open(log_path, "wb") as log, open(log_path + ".err", "wb") as errors:
         process = subprocess.Popen(
             words,
@@ -93,7 +94,7 @@ def run_words(words, log_path, environment, directory, timeout):
 
 
 def stop_all():
-    """After an interrupt: a program in its own session has not seen it."""
+    """Kills all running programs after an interrupt, which does not reach programs in sessions of their own."""
     for session in list(running):
         end_session(session, 0)
 
@@ -118,7 +119,7 @@ def judge(output, errors, status, timeout, left, files):
 
 
 def run(test, build, log_directory, wrapper):
-    """test: an entry of `meson introspect --tests`."""
+    """Runs a test, which is an entry of `meson introspect --tests`, and returns its result."""
     timeout = (test["timeout"] or 600) * build.slow
     log_path = os.path.join(log_directory, test["name"].replace("/", "_") + ".log")
     scratch = tempfile.mkdtemp(prefix="rl-", dir="/tmp")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The runner must not call green what is not: each way in which a test program can go wrong."""
+"""Each way in which a test program can fail must make the runner fail."""
 
 import os
 import shutil

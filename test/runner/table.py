@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which suite runs in which build: the one place where that is decided.
+"""The table that decides which suite runs in which build.
 
 A suite is a folder of test/ and the `suite:` of its tests in meson. A test in a suite that no row
 names counts as failed: nothing is left out silently.
@@ -17,17 +17,17 @@ Build = namedtuple(
         "compiler",
         "options",  # of meson setup
         "suites",
-        "wrapper",  # words before the program; then scripts are left out
+        "wrapper",  # words before the program; with them scripts are left out
         "slow",  # factor for all deadlines
         "environment",
-        "whole",  # compile everything, not only what its suites need
+        "whole",  # compile everything, not only what the suites of this build need
     ],
 )
 
-# All cases in one process: a forked child hides leaks from LeakSanitizer and does not go with threads.
+# All cases in one process: a forked child hides leaks from LeakSanitizer and breaks programs with threads.
 ONE_PROCESS = {"CK_FORK": "no"}
 
-# Not for sanitizer builds: their instrumentation makes gcc warn about things that are not there.
+# Not for sanitizer builds, whose instrumentation causes false warnings of gcc.
 WERROR = ["-Dwerror=true"]
 
 VALGRIND = (
@@ -105,7 +105,7 @@ BUILDS = [
 ONLY = {
     # What depends on the compiler: names and places of symbols, the headers, exceptions that pass through C.
     ("clang", "abi"): {"consumer", "exceptions", "header", "layering", "symbols", "unload"},
-    # Programs in which threads meet; the others have one thread, or one that waits for the client's.
+    # Programs with threads that run at the same time.
     ("tsan", "unit"): {"node_resolve", "platform_poller_wakeups"},
     ("tsan", "io"): {
         "io_close_unread", "io_fence_rounds", "io_late_return", "io_many_addresses", "io_notifications", "io_reports",
@@ -117,7 +117,7 @@ ONLY = {
         "live_handover", "live_leftover_keys", "live_many_callers", "live_many_resources_queue", "live_permits", "live_shards",
         "live_shards_independent", "live_shared_handle", "live_tracking", "live_verify", "live_waiting",
     },
-    # Code that reads and writes bytes of servers and users, or decides on them: values that were never written.
+    # Code that reads, writes or judges bytes of servers and users: valgrind finds uninitialized values there.
     ("valgrind", "unit"): {
         "api_config", "api_url", "core_error", "core_fence", "core_lease_acquire", "core_lease_fence", "core_lease_hold",
         "core_lease_many_keys", "core_lease_permit", "core_quorum", "core_wire", "core_wire_fence", "core_wire_many_keys",
@@ -127,11 +127,11 @@ ONLY = {
     },
 }  # fmt: skip
 
-# What mostly computes; all others wait for servers and deadlines (test/runner/lanes.py).
+# Suites that mostly compute; all others wait for servers and deadlines (test/runner/lanes.py).
 COMPUTING_SUITES = {"unit", "exhaustive", "fuzz", "model", "sim", "contention", "mutations", "abi"}
 
 
-# So long that they begin first: else the end of all is one of them, alone.
+# Tests so long that they start first; otherwise the last of them would run alone at the end.
 LONG_TESTS = {
     "sim", "mutations", "chaos", "io_hostile", "live_fence_records", "torture_syscalls", "torture_syscalls_threaded",
     "oom_lock", "oom_threaded", "cli_Waiting", "bench_smoke", "live_every_lock_kind",
@@ -139,12 +139,12 @@ LONG_TESTS = {
 
 
 def runs(build, suite, name):
-    """True unless the build runs other programs of that suite only."""
+    """Returns whether the build runs the program: True unless ONLY names others of that suite."""
     return name in ONLY.get((build.name, suite), (name,))
 
 
 def rank(test):
-    """Jobs with a small number begin first; 0 is that of compilers."""
+    """Returns the rank of a test. Jobs with a small rank start first; compilers have 0."""
     return 1 if test["name"] in LONG_TESTS else 2
 
 

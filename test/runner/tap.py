@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Turns a test program's output and exit status into counts.
 
-The exit status has the last word: a program whose cases all passed but that ends with another status
-than 0 (a data race, a leak, a crash in an exit handler) has failed.
+The exit status decides: a program whose cases all passed but that ends with another status than 0 (a data
+race, a leak, a crash in an exit handler) has failed.
 """
 
 import re
@@ -14,7 +14,7 @@ CASE = re.compile(r"^(not )?ok\b(?: +\d+)?(?: *-)? *(.*)$")
 PLAN = re.compile(r"^1\.\.(\d+)(?:\s*#\s*SKIP\b[:\s]*(.*))?$", re.IGNORECASE)
 SKIP = re.compile(r"#\s*SKIP\b[:\s]*(.*)$", re.IGNORECASE)
 SKIP_STATUS = 77
-MORE_LINES = 6  # of what a case that failed says below its first line
+MORE_LINES = 6  # of the text of a failed case after its first line
 
 
 def is_tap(text):
@@ -26,7 +26,7 @@ def status_text(status):
 
 
 def from_status(text, status):
-    """A program that reports nothing but its exit status is one case."""
+    """Counts a program that reports nothing but its exit status as one case."""
     if status == 0:
         return Result(1, 0, 0, [])
     if status == SKIP_STATUS:
@@ -79,7 +79,7 @@ def from_tap(text, status):
 
 
 def what_is_wrong(plan, passed, failed, skipped, status):
-    """Whatever the cases do not say themselves; None if they say it all."""
+    """Returns an error that no case reports, such as a missing plan; None if there is none."""
     cases = passed + failed + skipped
     if status < 0:
         return status_text(status)
