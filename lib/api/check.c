@@ -184,7 +184,7 @@ int rl_check_fence(const struct rl_shard *shard, const redlock_opts_t *opts, boo
     if (opts->also_count != 0 && (fenced || opts->fence != 0))
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
                                 "a fence is a number of one resource, and there are %zu more: take "
-                                "each with a lock of its own, or all without REDLOCK_FENCE",
+                                "each with a lock of its own, or all without REDLOCK_FLAG_FENCE",
                                 opts->also_count);
     if (opts->fence >= RL_FENCE_END)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
