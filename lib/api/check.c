@@ -35,7 +35,7 @@ int rl_check_ttl(struct redlock *rl, const char *what, uint64_t ttl_ms, uint64_t
         return rl_report_refuse(
             rl, refusal, REDLOCK_EINVAL,
             "%s is %llu ms, more than max_ttl_ms, which is %llu: shorten it, or "
-            "raise max_ttl_ms, equally in all clients of these nodes",
+            "raise max_ttl_ms, equally in all clients of these servers",
             what, (unsigned long long)ttl_ms, (unsigned long long)rl->config->max_ttl_ms);
     if (ttl_ms < min_ms)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
@@ -73,8 +73,8 @@ int rl_check_own_token(struct redlock *rl, const redlock_opts_t *opts, bool adop
         return REDLOCK_OK;
     if (adopt)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "opts.token is for locks that are acquired: the token of an "
-                                "adopted one is the argument");
+                                "opts.token is for an acquisition: an adoption takes the token "
+                                "as an argument");
     if (opts->wait_ms != 0)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
                                 "opts.token is for one attempt, so opts.wait_ms must be 0: try "
@@ -90,7 +90,7 @@ int rl_check_own_token(struct redlock *rl, const redlock_opts_t *opts, bool adop
     if (error == REDLOCK_OK && is_used(rl, opts->token))
         error = rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
                                  "opts.token is in use by a lock of this client, or a server has "
-                                 "not answered what was sent with it: use a new one for each "
+                                 "not replied to a request with it: use a new one for each "
                                  "acquisition");
     return error;
 }
@@ -137,8 +137,8 @@ static int check_validity(struct redlock *rl, const redlock_opts_t *opts,
     if (opts->hold_ms_max != 0 && opts->hold_ms_max <= parts[0].value)
         return rl_report_refuse(
             rl, refusal, REDLOCK_EINVAL,
-            "opts.hold_ms_max = %llu ends every lock before opts.validity_ms_min = %llu could be "
-            "left: raise opts.hold_ms_max",
+            "opts.hold_ms_max = %llu leaves no lock the validity of opts.validity_ms_min = %llu: "
+            "raise opts.hold_ms_max",
             (unsigned long long)opts->hold_ms_max, (unsigned long long)parts[0].value);
     return REDLOCK_OK;
 }
@@ -169,9 +169,9 @@ static int check_records(const struct rl_shard *shard, redlock_report_t **refusa
     if (config->fence_records != REDLOCK_FENCE_RECORDS_DURABLE || attested >= quorum)
         return REDLOCK_OK;
     return rl_report_refuse(shard->rl, refusal, REDLOCK_EINVAL,
-                            "nobody attests that fence records survive a restart on %u of %u "
-                            "nodes: write ?durable=1 behind at least %u addresses, or use "
-                            "volatile records",
+                            "%u of %u servers are not attested as durable and may lose their "
+                            "fence records in a restart: write ?durable=1 behind at least %u "
+                            "addresses, or use volatile records",
                             nodes - attested, nodes, quorum);
 }
 
@@ -183,19 +183,21 @@ int rl_check_fence(const struct rl_shard *shard, const redlock_opts_t *opts, boo
 
     if (opts->also_count != 0 && (fenced || opts->fence != 0))
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "a fence is a number of one resource, and there are %zu more: take "
-                                "each with a lock of its own, or all without REDLOCK_FLAG_FENCE",
+                                "a fencing token belongs to one resource, and opts.also has %zu "
+                                "more: acquire each with a lock of its own, or all without "
+                                "REDLOCK_FLAG_FENCE",
                                 opts->also_count);
     if (opts->fence >= RL_FENCE_END)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "opts.fence is %llu: that is no fence, they are below 2^53",
+                                "opts.fence is %llu: a fencing token is below 2^53",
                                 (unsigned long long)opts->fence);
     if (!adopt && opts->fence != 0)
-        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "opts.fence is for adopted locks: whoever acquires gets a new one");
+        return rl_report_refuse(
+            rl, refusal, REDLOCK_EINVAL,
+            "opts.fence is for adopted locks: an acquisition receives a new fencing token");
     if (adopt && fenced && opts->fence == 0)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "opts.fence is missing: give the number that the lock was acquired "
-                                "with, it cannot be asked for");
+                                "opts.fence is missing: give the fencing token of the acquisition, "
+                                "the servers do not return it");
     return !adopt && fenced ? check_records(shard, refusal) : REDLOCK_OK;
 }

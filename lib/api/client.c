@@ -204,10 +204,10 @@ static void warn_about_count(const struct redlock *rl, const struct rl_config_sh
 
     if (shard->count == 1)
         rl_logf(&rl->log, REDLOCK_LOG_WARN,
-                "%s%sone node: its loss is the loss of all locks; use three or five", name, colon);
+                "%s%sone server: if it fails, all locks are lost; use three or five", name, colon);
     else if (shard->count % 2 == 0)
         rl_logf(&rl->log, REDLOCK_LOG_WARN,
-                "%s%s%u nodes tolerate no more losses than %u: use an odd number", name, colon,
+                "%s%s%u servers tolerate no more failures than %u: use an odd number", name, colon,
                 shard->count, shard->count - 1);
 }
 
@@ -215,13 +215,13 @@ static void warn_about_count(const struct redlock *rl, const struct rl_config_sh
 static int check_config(struct redlock_config *config)
 {
     if (config->node_count == 0) {
-        rl_config_refuse(config, "no node was added: call redlock_config_add_nodes() or "
+        rl_config_refuse(config, "no server was added: call redlock_config_add_nodes() or "
                                  "redlock_config_add_shard() first");
         return REDLOCK_EINVAL;
     }
     uint64_t ttl_ns = config->max_ttl_ms * RL_MS;
     if (rl_usable_ns(ttl_ns, &config->drift) == 0) {
-        rl_config_refuse(config, "clock drift eats up a TTL of max_ttl_ms: raise max_ttl_ms or "
+        rl_config_refuse(config, "clock drift uses up a TTL of max_ttl_ms: raise max_ttl_ms or "
                                  "lower the drift");
         return REDLOCK_EINVAL;
     }
@@ -233,8 +233,8 @@ static int refuse_start(struct redlock_config *config, int error)
 {
     if (error == REDLOCK_ESYS)
         rl_config_refuse(config,
-                         "the client cannot start: %s: are %zu descriptors (ulimit -n) and a "
-                         "thread to be had?",
+                         "the client cannot start: %s: it needs %zu descriptors (see "
+                         "ulimit -n) and a thread",
                          redlock_strerror(error), config->node_count + OWN_DESCRIPTORS);
     else
         rl_config_refuse(config, "the client cannot start: %s", redlock_strerror(error));

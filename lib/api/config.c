@@ -182,7 +182,7 @@ REDLOCK_API int redlock_config_set_mode(redlock_config_t *config, int mode)
         return REDLOCK_EINVAL;
     if (mode != REDLOCK_MODE_THREADED && mode != REDLOCK_MODE_EMBEDDED &&
         mode != REDLOCK_MODE_HYBRID) {
-        rl_config_refuse(config, "mode: %d is none; use one of enum redlock_mode", mode);
+        rl_config_refuse(config, "mode: %d is unknown; use one of enum redlock_mode", mode);
         return REDLOCK_EINVAL;
     }
     config->mode = mode;
@@ -222,8 +222,8 @@ REDLOCK_API int redlock_config_set_fence_records(redlock_config_t *config, int r
     if (config == NULL)
         return REDLOCK_EINVAL;
     if (records != REDLOCK_FENCE_RECORDS_DURABLE && records != REDLOCK_FENCE_RECORDS_VOLATILE) {
-        rl_config_refuse(config, "fence records: %d is none; use one of enum redlock_fence_records",
-                         records);
+        rl_config_refuse(
+            config, "fence records: %d is unknown; use one of enum redlock_fence_records", records);
         return REDLOCK_EINVAL;
     }
     config->fence_records = records;
@@ -308,7 +308,8 @@ REDLOCK_API int redlock_config_set_drift(redlock_config_t *config, uint32_t drif
 {
     if (config == NULL ||
         check_range(config, "drift", "ppm", drift_ppm, 0, RL_DRIFT_PPM_MAX) != 0 ||
-        check_range(config, "drift floor", "us", drift_constant_us, 0, DRIFT_CONSTANT_US_MAX) != 0)
+        check_range(config, "drift constant", "us", drift_constant_us, 0, DRIFT_CONSTANT_US_MAX) !=
+            0)
         return REDLOCK_EINVAL;
     config->drift = (struct rl_drift){.ppm = drift_ppm, .constant_us = drift_constant_us};
     return 0;
@@ -361,7 +362,7 @@ REDLOCK_API int redlock_config_set_admission(redlock_config_t *config, int admis
     if (config == NULL)
         return REDLOCK_EINVAL;
     if (admission < REDLOCK_ADMISSION_STRICT || admission > REDLOCK_ADMISSION_PROVEN) {
-        rl_config_refuse(config, "admission: %d is none; use one of enum redlock_admission",
+        rl_config_refuse(config, "admission: %d is unknown; use one of enum redlock_admission",
                          admission);
         return REDLOCK_EINVAL;
     }
@@ -375,7 +376,7 @@ REDLOCK_API int redlock_config_set_log(redlock_config_t *config, int level_max, 
     if (config == NULL)
         return REDLOCK_EINVAL;
     if (fn != NULL && (level_max < REDLOCK_LOG_ERROR || level_max > REDLOCK_LOG_DEBUG)) {
-        rl_config_refuse(config, "log level: %d is none; use one of enum redlock_log_level",
+        rl_config_refuse(config, "log level: %d is unknown; use one of enum redlock_log_level",
                          level_max);
         return REDLOCK_EINVAL;
     }

@@ -51,7 +51,7 @@ static bool is_list_of_shards(const char *text)
 /* Refuses a shard. Returns REDLOCK_EINVAL. */
 static int refuse(struct redlock_config *config, const char *name, const char *why)
 {
-    rl_config_refuse(config, "set '%.*s': %s", RL_SHARD_NAME_MAX, name, why);
+    rl_config_refuse(config, "shard '%.*s': %s", RL_SHARD_NAME_MAX, name, why);
     return REDLOCK_EINVAL;
 }
 
@@ -67,18 +67,20 @@ static int check_shard(struct redlock_config *config, const char *name)
     size_t len = name_len(name);
 
     if (len == 0 || len > RL_SHARD_NAME_MAX || name[len] != '\0') {
-        rl_config_refuse(config, "name of a set: it must be 1 to %d letters, digits, '.', '_', '-'",
+        rl_config_refuse(config,
+                         "name of a shard: it must be 1 to %d letters, digits, '.', '_', '-'",
                          RL_SHARD_NAME_MAX);
         return REDLOCK_EINVAL;
     }
     for (unsigned i = 0; i < config->shard_count; i++) {
         if (config->shards[i].name[0] == '\0')
-            return refuse(config, name, "there are nodes without a set; give each set a name");
+            return refuse(config, name,
+                          "there are servers without a shard; give each shard a name");
         if (strcmp(config->shards[i].name, name) == 0)
-            return refuse(config, name, "it is there already; give all its nodes at once");
+            return refuse(config, name, "it exists already; give all its servers at once");
     }
     if (config->shard_count == RL_SHARDS_MAX) {
-        rl_config_refuse(config, "more than %d sets", RL_SHARDS_MAX);
+        rl_config_refuse(config, "more than %d shards", RL_SHARDS_MAX);
         return REDLOCK_EINVAL;
     }
     return REDLOCK_OK;
@@ -111,7 +113,7 @@ REDLOCK_API int redlock_config_add_shard(redlock_config_t *config, const char *n
     if (config == NULL)
         return REDLOCK_EINVAL;
     if (name == NULL || urls == NULL) {
-        rl_config_refuse(config, "set of nodes: NULL given; it needs a name and addresses");
+        rl_config_refuse(config, "shard: NULL given; it needs a name and addresses");
         return REDLOCK_EINVAL;
     }
     return add_shard(config, name, urls);
@@ -164,7 +166,7 @@ static const char *find_torn(const struct pieces *pieces)
 static int add_pieces(struct redlock_config *config, const struct pieces *pieces)
 {
     size_t nodes = config->node_count;
-    unsigned sets = config->shard_count;
+    unsigned shards = config->shard_count;
     int error = REDLOCK_OK;
 
     const char *torn = find_torn(pieces);
@@ -175,7 +177,7 @@ static int add_pieces(struct redlock_config *config, const struct pieces *pieces
         error = add_shard(config, pieces->names[i], pieces->urls[i]);
     if (error == REDLOCK_OK)
         return error;
-    config->shard_count = sets;
+    config->shard_count = shards;
     while (config->node_count > nodes)
         rl_node_spec_done(&config->mem, &config->nodes[--config->node_count]);
     return error;
@@ -196,7 +198,7 @@ static int add_list(struct redlock_config *config, const char *text)
     if (cut(copy, &pieces))
         error = add_pieces(config, &pieces);
     else
-        rl_config_refuse(config, "more than %d sets", RL_SHARDS_MAX);
+        rl_config_refuse(config, "more than %d shards", RL_SHARDS_MAX);
     rl_free_wiped(&config->mem, copy, len);
     return error;
 }
@@ -206,15 +208,15 @@ REDLOCK_API int redlock_config_add_nodes(redlock_config_t *config, const char *u
     if (config == NULL)
         return REDLOCK_EINVAL;
     if (urls == NULL) {
-        rl_config_refuse(config, "node addresses: NULL given; name at least one, as "
+        rl_config_refuse(config, "server addresses: NULL given; name at least one, as "
                                  "redis://host:6379");
         return REDLOCK_EINVAL;
     }
     if (is_list_of_shards(urls))
         return add_list(config, urls);
     if (config->shard_count > 0 && config->shards[0].name[0] != '\0') {
-        rl_config_refuse(config, "node addresses: there are sets already; say which one these "
-                                 "belong to, as name=redis://host:6379");
+        rl_config_refuse(config, "server addresses: there are shards already; give the shard of "
+                                 "these, as name=redis://host:6379");
         return REDLOCK_EINVAL;
     }
     int error = parse(config, urls, config->error, sizeof config->error);

@@ -18,7 +18,7 @@ static int add_name(struct redlock *rl, struct rl_names *names, const char *what
 
     if (name == NULL || name[0] == '\0')
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "%s is empty: give the name of what is to be locked", what);
+                                "%s is empty: give the name of a resource", what);
     if (len > RL_RESOURCE_MAX)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
                                 "%s is longer than %d bytes: shorten or hash it", what,
@@ -59,11 +59,11 @@ int rl_names_collect(struct redlock *rl, const char *resource, const char *const
     if (error != REDLOCK_OK || also_count == 0)
         return error;
     if (also == NULL)
-        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL, "%zu further resources, but no list",
-                                also_count);
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                "%zu further resources, but no list of their names", also_count);
     if (also_count > RL_KEYS_MAX - 1)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "%zu further resources: there may be %d", also_count,
+                                "%zu further resources: give at most %d", also_count,
                                 RL_KEYS_MAX - 1);
     while (ret->count <= also_count) {
         char what[48];

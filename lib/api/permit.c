@@ -19,11 +19,11 @@ static int check_permits(struct redlock *rl, const char *resource, uint32_t perm
 
     if (permits == 0)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "opts.permits is missing: say how many permits %.64s has",
+                                "opts.permits is missing: give the number of permits of %.64s",
                                 resource);
     if (permits > RL_PERMITS_MAX)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "opts.permits is %u: there are at most %d permits of a semaphore",
+                                "opts.permits is %u: a semaphore has at most %d permits",
                                 (unsigned)permits, RL_PERMITS_MAX);
     size_t key_len = rl_slot_key(bytes, (struct rl_arg){resource, len}, permits - 1).len;
     if (key_len > RL_RESOURCE_MAX)
@@ -50,11 +50,11 @@ int rl_permit_check(struct redlock *rl, const char *resource, const redlock_opts
         return REDLOCK_OK;
     if (opts->also_count != 0)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "opts.also is for exclusive locks: take permits one by one");
+                                "opts.also is for exclusive locks: acquire permits one by one");
     if (adopt)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
                                 "a permit is adopted as the lock on its slot: give the name that "
-                                "redlock_slot_name() makes, and leave opts.kind alone");
+                                "redlock_slot_name() returns, and leave opts.kind 0");
     return check_permits(rl, resource, opts->permits, refusal);
 }
 

@@ -100,7 +100,7 @@ static bool is_uncounted(const struct rl_round *round, unsigned i)
 /* Returns the text for a node without a vote. */
 static const char *unanswered_text(const struct rl_round *round, unsigned i)
 {
-    return (round->requested & RL_NODE(i)) != 0 ? "had not answered yet" : "not asked";
+    return (round->requested & RL_NODE(i)) != 0 ? "no reply yet" : "not asked";
 }
 
 /* Writes why the node was excluded and for how long its quarantine still lasts. Returns false if
@@ -287,8 +287,8 @@ static void fill_line(struct redlock_report *report, const struct redlock_lock *
     if (rl_lock_behind(&handle->lock) == RL_QUEUE_END_HOLDER) {
         snprintf(report->line + at, (size_t)(size - at), "%s",
                  report->info.status == REDLOCK_ECONTENDED
-                     ? "; no server was asked"
-                     : ": a lock of this client holds it; no server was asked");
+                     ? "; no request was sent"
+                     : ": a lock of this client holds it; no request was sent");
         return;
     }
     rl_nodes missing = round->failed;
@@ -382,7 +382,7 @@ redlock_report_t *rl_report_of_entry(int error)
 {
     static const struct redlock_report reports[] = {
         {.info.status = REDLOCK_EFORKED,
-         .line = "handle is from before fork(): make a new client in the child"},
+         .line = "handle is from before fork(): create a new client in the child"},
         {.info.status = REDLOCK_EMODE, .line = "not available in this mode"},
         {.info.status = REDLOCK_EDEADLK, .line = "blocking call in a callback"},
         {.info.status = REDLOCK_ECLOSED, .line = "client is shutting down"},

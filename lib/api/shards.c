@@ -53,8 +53,8 @@ int rl_shards_find(struct redlock *rl, const struct rl_names *names, struct rl_s
         if (other != first)
             return rl_report_refuse(
                 rl, refusal, REDLOCK_EINVAL,
-                "'%.40s' is in set %.24s, '%.40s' in %.24s: what is locked together must be in one "
-                "set; put what the names share into braces",
+                "'%.40s' is in shard %.24s, '%.40s' in %.24s: resources of one lock must be in one "
+                "shard; put a common part of their names into braces",
                 names->list[0], config->shards[first].name, names->list[i],
                 config->shards[other].name);
     }
@@ -85,10 +85,11 @@ void rl_shards_warn_shared(const struct rl_shard *shard, const struct rl_node_st
         for (unsigned j = 0; other != shard && j < other->config->count; j++) {
             const struct rl_node_status twin = rl_engine_node_status(&other->engine, j);
             if (strcmp(twin.run_id, node->run_id) == 0)
-                rl_logf(&rl->log, REDLOCK_LOG_WARN,
-                        "%s: same server as %s of set %s: both sets lose a vote with it, and it "
-                        "keeps the fence record of one",
-                        node->name, twin.name, other->config->name);
+                rl_logf(
+                    &rl->log, REDLOCK_LOG_WARN,
+                    "%s: same server as %s of shard %s: both shards lose a vote with it, and it "
+                    "keeps the fence record of one; give each shard servers of its own",
+                    node->name, twin.name, other->config->name);
         }
     }
 }

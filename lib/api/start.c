@@ -87,8 +87,9 @@ static int check_call(struct redlock *rl, const struct rl_call *call)
     if (rl->draining)
         return rl_report_refuse(rl, call->ret_refusal, REDLOCK_ECLOSED, "client is shutting down");
     if (call->cancel != NULL && call->cancel->rl != rl)
-        return rl_report_refuse(rl, call->ret_refusal, REDLOCK_EINVAL,
-                                "the cancel object belongs to another client");
+        return rl_report_refuse(
+            rl, call->ret_refusal, REDLOCK_EINVAL,
+            "the cancel object belongs to another client: use one of this client");
     if (rl_cancel_is_triggered(call->cancel))
         return rl_report_refuse(rl, call->ret_refusal, REDLOCK_ECANCELED,
                                 "the cancel object was triggered before the call");
@@ -205,7 +206,8 @@ int rl_start_query(struct redlock *rl, const char *const *resources, size_t coun
     struct rl_shard *shard;
 
     if (resources == NULL || count == 0)
-        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL, "no resource is named");
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                "no resource is given: name at least one");
     int error = rl_names_collect(rl, resources[0], resources + 1, count - 1, &names, refusal);
     if (error == REDLOCK_OK && kind == RL_OP_RELEASE_TOKEN)
         error = rl_check_token(rl, token, refusal);

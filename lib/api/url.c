@@ -39,7 +39,7 @@ static int refuse(const struct parse *parse, const char *fmt, ...)
     char shown[RL_URL_SHOWN_MAX];
     rl_url_mask(parse->list, parse->entry.at, parse->entry.len, shown);
     int len =
-        snprintf(parse->error, parse->error_size, "node address %u (%s): ", parse->number, shown);
+        snprintf(parse->error, parse->error_size, "server address %u (%s): ", parse->number, shown);
     if (len > 0 && (size_t)len < parse->error_size) {
         va_list args;
         va_start(args, fmt);
@@ -52,7 +52,7 @@ static int refuse(const struct parse *parse, const char *fmt, ...)
 /* Refuses for lack of memory. Returns REDLOCK_ENOMEM. */
 static int refuse_memory(const struct parse *parse)
 {
-    snprintf(parse->error, parse->error_size, "out of memory while reading node addresses");
+    snprintf(parse->error, parse->error_size, "out of memory while reading server addresses");
     return REDLOCK_ENOMEM;
 }
 
@@ -214,7 +214,7 @@ static int parse_ipv6(const struct parse *parse, struct piece inside)
         host[number.len] = '\0';
     }
     if (number.len >= INET6_ADDRSTRLEN || inet_pton(AF_INET6, host, &address) != 1)
-        return refuse(parse, "what stands in brackets is not an IPv6 address, such as [::1]");
+        return refuse(parse, "the text in brackets is not an IPv6 address, such as [::1]");
     inet_ntop(AF_INET6, &address, host, RL_HOST_MAX);
     if (zone.len == 0)
         return 0;
@@ -345,7 +345,7 @@ static int parse_tcp(const struct parse *parse, struct piece rest)
                              "write '/' as %%2F, '?' as %%3F and '#' as %%23");
     }
     if (query.len > 0 && query.at[0] == '#')
-        return refuse(parse, "nothing is known after '#'; a database is written as /N");
+        return refuse(parse, "'#' has no meaning in an address; a database is written as /N");
     int rc = parse_host_port(parse, authority);
     if (rc == 0 && path.len > 1)
         rc = parse_db(parse, skip(path, 1));
@@ -426,11 +426,11 @@ static int refuse_twin(const struct parse *parse, const struct rl_node_spec *nod
 {
     for (size_t i = 0; i < count; i++) {
         if (parse->spec->id[0] != '\0' && strcmp(nodes[i].id, parse->spec->id) == 0)
-            return refuse(parse, "node %zu has the same id", i + 1);
+            return refuse(parse, "server %zu has the same id", i + 1);
         if (rl_node_spec_same_server(&nodes[i], parse->spec))
             return refuse(parse,
-                          "same server as node %zu (%s); each node must be a server of its "
-                          "own, and another database is not another server",
+                          "same server as number %zu (%s); each address must be of another "
+                          "server, and another database is not another server",
                           i + 1, nodes[i].name);
     }
     return 0;
@@ -441,8 +441,7 @@ static int refuse_twin(const struct parse *parse, const struct rl_node_spec *nod
 static int append_entry(struct parse *parse, struct rl_node_spec **nodes, size_t *node_count)
 {
     if (*node_count == RL_NODES_MAX)
-        return refuse(parse, "more than %d nodes; quorums of that size only cost time",
-                      RL_NODES_MAX);
+        return refuse(parse, "more than %d servers; a larger quorum only costs time", RL_NODES_MAX);
 
     struct rl_node_spec *grown =
         rl_realloc_array(parse->mem, *nodes, *node_count + 1, sizeof **nodes);
@@ -474,8 +473,8 @@ int rl_url_parse_list(const struct rl_mem *mem, const char *text, struct rl_node
 
     if (rl_url_is_torn(text)) {
         snprintf(error, error_size,
-                 "node addresses (not shown, a password may be in them): an '@' stands in an entry "
-                 "without a known scheme; write redis://user:password@host, in a password "
+                 "server addresses (not shown, a password may be in them): an entry has an '@' "
+                 "but no known scheme; write redis://user:password@host, in a password "
                  "',' as %%2C and a blank as %%20, and in the path of a socket '@' as "
                  "unix:///a%%40b");
         return REDLOCK_EINVAL;
@@ -493,7 +492,7 @@ int rl_url_parse_list(const struct rl_mem *mem, const char *text, struct rl_node
     }
     if (rc == 0 && parse.number == 0) {
         snprintf(error, error_size,
-                 "no node address given; name at least one, as redis://host:6379");
+                 "no server address given; name at least one, as redis://host:6379");
         rc = REDLOCK_EINVAL;
     }
     while (rc != 0 && *node_count > count_before)

@@ -97,8 +97,8 @@ class Fence(Case):
         environment = self.environment(REDLOCK_FENCE_RECORDS="durable")
         result = self.redlock("run", "--fence", "job", *PRINT, env=environment)  # waiting would not mend it
         self.assertCode(result, 78)
-        self.assertIn("nobody attests", result.stderr)
-        self.assertIn("on 5 of 5 nodes", result.stderr)
+        self.assertIn("not attested as durable", result.stderr)
+        self.assertIn("5 of 5 servers", result.stderr)
         servers = self.servers.list.replace("fresh=1", "durable=1")
         self.assertIn("durable=1", servers)
         self.fence(env=self.environment(REDLOCK_SERVERS=servers, REDLOCK_FENCE_RECORDS="durable"))

@@ -47,7 +47,7 @@ class Sets(Case):
     def test_names_of_two_sets_are_refused(self):
         result = self.redlock("acquire", EAST, "-a", WEST)
         self.assertCode(result, 78)
-        self.assertIn("is in set east, 'orders:42' in west: what is locked together", result.stderr)
+        self.assertIn("is in shard east, 'orders:42' in west: resources of one lock", result.stderr)
         result = self.redlock("run", "{o}1", "-a", "{o}2", "--", "true")
         self.assertCode(result, 0)
 

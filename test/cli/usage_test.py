@@ -87,7 +87,7 @@ BAD_INPUT = [
     (["config", "-t", "10s", "--renew", "20s"], 78, "renew"),
     (["config", "--renew", "0"], 78, "flag --renew: renew 0: write how often"),
     (["run", "--connect-timeout", "0", "x", "true"], 64, "out of range"),
-    (["run", "-s", "", "x", "true"], 78, "no node address given"),
+    (["run", "-s", "", "x", "true"], 78, "no server address given"),
     (["run", "-s", "http://a", "x", "true"], 78, "unknown scheme"),
     (["run", "-s", "rediss://a", "x", "true"], 78, "TLS is not supported yet"),
     (["run", "-s", "a:99999", "x", "true"], 78, "port"),

@@ -131,7 +131,7 @@ START_TEST(what_cannot_be_is_refused)
         names[i] = texts[i];
     }
     opts.flags = REDLOCK_FLAG_FENCE;
-    check_refused(&opts, "fence");
+    check_refused(&opts, "fencing token");
     opts.flags = 0;
     opts.also = names;
     opts.also_count = REDLOCK_RESOURCES_MAX;

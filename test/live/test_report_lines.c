@@ -103,7 +103,7 @@ START_TEST(as_many_resources_as_there_are_numbers)
         opts.also = also;
         opts.also_count = count;
         ck_assert_int_eq(redlock_acquire(live.client, "a", &opts, &lock, &report), REDLOCK_EINVAL);
-        snprintf(expected, sizeof expected, "%zu further resources: there may be 63", count);
+        snprintf(expected, sizeof expected, "%zu further resources: give at most 63", count);
         live_keep_report(report);
         ck_assert_str_eq(redlock_report_text(report), expected);
         opts.flags |= REDLOCK_FLAG_FENCE;

@@ -115,7 +115,7 @@ START_TEST(several_resources)
     also[0] = name_in(1, "several", 0, other);
     CHECK_STATUS(redlock_acquire(live.client, first, &opts, &lock, &report), REDLOCK_EINVAL);
     const char *text = redlock_report_text(report);
-    ck_assert_msg(strstr(text, "is in set east") != NULL && strstr(text, "in west:") != NULL &&
+    ck_assert_msg(strstr(text, "is in shard east") != NULL && strstr(text, "in west:") != NULL &&
                       strstr(text, "into braces") != NULL,
                   "%s", text);
     redlock_report_free(report);

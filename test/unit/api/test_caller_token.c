@@ -93,7 +93,7 @@ START_TEST(adopt)
     redlock_report_t *report = NULL;
     opts.token = "token";
     const int status = redlock_adopt(client, "resource", "token", &opts, &lock, &report);
-    check_refusal(status, report, "adopt", "the token of an adopted one is the argument");
+    check_refusal(status, report, "adopt", "an adoption takes the token as an argument");
     ck_assert_ptr_null(lock);
 }
 END_TEST

@@ -307,7 +307,7 @@ START_TEST(log_and_event)
         ck_assert_int_eq(redlock_config_set_log(config, level, ignore_log, &mark), 0);
     ck_assert_int_eq(redlock_config_set_log(config, 0, ignore_log, NULL), REDLOCK_EINVAL);
     ck_assert_int_eq(redlock_config_set_log(config, 5, ignore_log, NULL), REDLOCK_EINVAL);
-    expect_error("log level: 5 is none");
+    expect_error("log level: 5 is unknown");
     ck_assert(config->log.fn == ignore_log && config->log.userdata == &mark);
     ck_assert_int_eq(config->log.level_max, REDLOCK_LOG_DEBUG);
     ck_assert_int_eq(redlock_config_set_log(config, 0, NULL, NULL), 0); /* off */
@@ -328,9 +328,9 @@ START_TEST(nodes_over_several_calls)
     ck_assert_int_eq(redlock_config_add_nodes(config, "redis://c"), 0);
     ck_assert_uint_eq(config->node_count, 3);
     ck_assert_int_eq(redlock_config_add_nodes(config, "d,B:6379"), REDLOCK_EINVAL);
-    expect_error("same server as node 2 (b:6379)");
+    expect_error("same server as number 2 (b:6379)");
     ck_assert_int_eq(redlock_config_add_nodes(config, ""), REDLOCK_EINVAL);
-    expect_error("no node address given");
+    expect_error("no server address given");
     ck_assert_int_eq(redlock_config_add_nodes(config, NULL), REDLOCK_EINVAL);
     expect_error("NULL given");
     ck_assert_uint_eq(config->node_count, 3);

@@ -195,11 +195,11 @@ START_TEST(added_one_by_one)
     ck_assert_uint_eq(config->shards[1].first, 3);
     ck_assert_uint_eq(config->shards[1].count, 1);
     ck_assert_int_eq(redlock_config_add_shard(config, "east", "h:5"), REDLOCK_EINVAL);
-    expect_error("set 'east': it is there already");
+    expect_error("shard 'east': it exists already");
     ck_assert_int_eq(redlock_config_add_shard(config, "north", "h:5,h:3"), REDLOCK_EINVAL);
-    expect_error("set 'north': node address 2 (h:3): same server as node 3 (h:3)");
+    expect_error("shard 'north': server address 2 (h:3): same server as number 3 (h:3)");
     ck_assert_int_eq(redlock_config_add_shard(config, "north", ""), REDLOCK_EINVAL);
-    expect_error("no node address given");
+    expect_error("no server address given");
     ck_assert_int_eq(redlock_config_add_shard(config, "", "h:5"), REDLOCK_EINVAL);
     ck_assert_int_eq(redlock_config_add_shard(config, "a b", "h:5"), REDLOCK_EINVAL);
     ck_assert_int_eq(redlock_config_add_shard(config, "a=b", "h:5"), REDLOCK_EINVAL);
@@ -211,7 +211,7 @@ START_TEST(added_one_by_one)
     ck_assert_int_eq(redlock_config_add_shard(config, "north", NULL), REDLOCK_EINVAL);
     ck_assert_int_eq(redlock_config_add_shard(NULL, "north", "h:5"), REDLOCK_EINVAL);
     ck_assert_int_eq(redlock_config_add_nodes(config, "h:5"), REDLOCK_EINVAL);
-    expect_error("there are sets already");
+    expect_error("there are shards already");
     expect_sets(2, 4);
     name[RL_SHARD_NAME_MAX] = '\0';
     ck_assert_int_eq(redlock_config_add_shard(config, name, "h:5"), REDLOCK_OK);
@@ -225,7 +225,7 @@ START_TEST(not_beside_nodes_without_a_set)
     ck_assert_int_eq(redlock_config_add_nodes(config, "h:2,h:3"), REDLOCK_OK);
     expect_sets(1, 3);
     ck_assert_int_eq(redlock_config_add_shard(config, "east", "h:4"), REDLOCK_EINVAL);
-    expect_error("there are nodes without a set");
+    expect_error("there are servers without a shard");
     ck_assert_int_eq(redlock_config_add_nodes(config, "east=h:4"), REDLOCK_EINVAL);
     expect_sets(1, 3);
     ck_assert_uint_eq(config->shards[0].count, 3);
@@ -237,14 +237,14 @@ START_TEST(all_of_a_list_or_nothing)
     static const struct {
         const char *list, *error;
     } wrong[] = {
-        {"east=h:1;east=h:2", "set 'east': it is there already"},
-        {"east=h:1;west=h:1", "same server as node 1"},
-        {"east=h:1;west=", "set 'west': no node address given"},
-        {"east=;west=h:1", "set 'east': no node address given"},
-        {"east=h:1,west=h:x", "set 'west'"},
-        {"east=west=h:1", "set 'east'"},
-        {"h:1;east=h:2", "node address 1"},
-        {"=h:1", "node address 1"},
+        {"east=h:1;east=h:2", "shard 'east': it exists already"},
+        {"east=h:1;west=h:1", "same server as number 1"},
+        {"east=h:1;west=", "shard 'west': no server address given"},
+        {"east=;west=h:1", "shard 'east': no server address given"},
+        {"east=h:1,west=h:x", "shard 'west'"},
+        {"east=west=h:1", "shard 'east'"},
+        {"h:1;east=h:2", "server address 1"},
+        {"=h:1", "server address 1"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         ck_assert_msg(redlock_config_add_nodes(config, wrong[i].list) == REDLOCK_EINVAL, "%s",
@@ -275,12 +275,12 @@ START_TEST(too_many)
     }
     strcat(list, "last=h:99");
     ck_assert_int_eq(redlock_config_add_nodes(config, list), REDLOCK_EINVAL);
-    expect_error("more than 16 sets");
+    expect_error("more than 16 shards");
     expect_sets(0, 0);
     *strstr(list, ";last") = '\0';
     ck_assert_int_eq(redlock_config_add_nodes(config, list), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_add_shard(config, "last", "h:99"), REDLOCK_EINVAL);
-    expect_error("more than 16 sets");
+    expect_error("more than 16 shards");
     list[0] = '\0';
     for (unsigned i = 0; i <= REDLOCK_NODES_MAX - REDLOCK_SHARDS_MAX; i++) {
         snprintf(part, sizeof part, "h:%u,", 100 + i);
@@ -292,7 +292,7 @@ START_TEST(too_many)
                                                       "b:11,b:12,b:13,b:14,b:15,b:16"),
                      REDLOCK_OK);
     ck_assert_int_eq(redlock_config_add_shard(config, "c", list), REDLOCK_EINVAL);
-    expect_error("more than 31 nodes");
+    expect_error("more than 31 servers");
     expect_sets(1, 16);
 }
 END_TEST

@@ -124,9 +124,9 @@ struct refused {
 };
 
 static const struct refused REFUSED[] = {
-    {"", "no node address given; name at least one, as redis://host:6379"},
-    {" , ,", "no node address given"},
-    {"h:0", "node address 1 (h:0): the port after ':' must be a number from 1 to 65535"},
+    {"", "no server address given; name at least one, as redis://host:6379"},
+    {" , ,", "no server address given"},
+    {"h:0", "server address 1 (h:0): the port after ':' must be a number from 1 to 65535"},
     {"h:65536", "from 1 to 65535"},
     {"h:", "from 1 to 65535"},
     {"h:-1", "from 1 to 65535"},
@@ -156,7 +156,7 @@ static const struct refused REFUSED[] = {
     {"redis://h?db=3", "a database is written as /N"},
     {"redis://h/3?timeout=5",
      "after the '?' only these parameters are known: durable=1, fresh=1, id=NAME"},
-    {"redis://h#x", "nothing is known after '#'"},
+    {"redis://h#x", "'#' has no meaning"},
     {"rediss://h", "TLS is not supported yet; use redis://"},
     {"ValkeyS://h", "TLS is not supported yet"},
     {"http://h", "unknown scheme; use redis://, valkey:// or unix://"},
@@ -170,8 +170,7 @@ static const struct refused REFUSED[] = {
     {"redis://ada:p/w@h", "there is an '@' after the host; in a password, write '/' as %2F"},
     {"redis://ada:p?w@h", "there is an '@' after the host"},
     {"redis://ada:p#w@h", "there is an '@' after the host"},
-    {"ada:pw@h",
-     "an '@' stands in an entry without a known scheme; write redis://user:password@host"},
+    {"ada:pw@h", "an entry has an '@' but no known scheme; write redis://user:password@host"},
     {"redis://ada:p,w@h", "in a password ',' as %2C and a blank as %20"},
     {"redis://ada:p w@h", "in a password ',' as %2C and a blank as %20"},
     {"redis://a%:p@h", "'%' in the user is not followed by two hex digits"},
@@ -197,7 +196,7 @@ static const struct refused REFUSED[] = {
     {"h?id=a%20b", "the id contains a blank"},
     {"h?id=aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffggggg",
      "the id is longer than 64 bytes"},
-    {"h?id=a,g?id=b,i?id=a", "node 1 has the same id"},
+    {"h?id=a,g?id=b,i?id=a", "server 1 has the same id"},
     {"h?durable=yes", "durable and fresh must be 1 or 0"},
     {"h?fresh", "durable and fresh must be 1 or 0"},
     {"h?durable=1&waitaof=1",
@@ -205,15 +204,15 @@ static const struct refused REFUSED[] = {
     {"unix:///r?password=x", "only these parameters are known: durable=1, fresh=1, id=NAME, db=N"},
     {"unix:///r?db=1&x=2", "only these parameters are known"},
     {"/r?db=1", "a bare path takes no parameters; write unix:///path?db=N"},
-    {"h\x01", "node address 1 (h***): it contains a control byte"},
+    {"h\x01", "server address 1 (h***): it contains a control byte"},
     {"\x7f", "it contains a control byte"},
-    {"a,b,a", "node address 3 (a): same server as node 1 (a:6379)"},
-    {"a,A:6379", "same server as node 1"},
+    {"a,b,a", "server address 3 (a): same server as number 1 (a:6379)"},
+    {"a,A:6379", "same server as number 1"},
     {"a/1,a/2", "another database is not another server"},
-    {"[::1],[0:0::1]:6379", "same server as node 1 ([::1]:6379)"},
-    {"unix:///r,/r", "same server as node 1 (unix:/r)"},
+    {"[::1],[0:0::1]:6379", "same server as number 1 ([::1]:6379)"},
+    {"unix:///r,/r", "same server as number 1 (unix:/r)"},
     {"redis://x:p@a,redis://y:q@a",
-     "node address 2 (redis://***@a): same server as node 1 (a:6379)"},
+     "server address 2 (redis://***@a): same server as number 1 (a:6379)"},
 };
 #define REFUSED_COUNT (sizeof REFUSED / sizeof REFUSED[0])
 
@@ -267,7 +266,7 @@ START_TEST(node_limit)
     ck_assert_int_eq(parse(&list, text), 0);
     ck_assert_uint_eq(list.count, RL_NODES_MAX);
     ck_assert_int_eq(parse(&list, "one-more"), REDLOCK_EINVAL);
-    ck_assert_ptr_nonnull(strstr(list.error, "more than 31 nodes"));
+    ck_assert_ptr_nonnull(strstr(list.error, "more than 31 servers"));
     ck_assert_uint_eq(list.count, RL_NODES_MAX);
     done(&list);
 }
@@ -322,7 +321,8 @@ START_TEST(all_or_none)
     ck_assert_int_eq(parse(&list, "redis://u:p@c,redis://u:p@d:0"), REDLOCK_EINVAL);
     ck_assert_uint_eq(list.count, 2);
     ck_assert_int_eq(parse(&list, "c,b"), REDLOCK_EINVAL); /* in the array since the first call */
-    ck_assert_ptr_nonnull(strstr(list.error, "node address 2 (b): same server as node 2 (b:6379)"));
+    ck_assert_ptr_nonnull(
+        strstr(list.error, "server address 2 (b): same server as number 2 (b:6379)"));
     ck_assert_uint_eq(list.count, 2);
     ck_assert_int_eq(parse(&list, "c"), 0);
     ck_assert_str_eq(list.nodes[2].name, "c:6379");
