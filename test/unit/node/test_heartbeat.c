@@ -252,10 +252,11 @@ START_TEST(a_guard_begins_when_the_answer_is_there)
     read_late(bytes, (size_t)len, tick_ns);
     ck_assert_uint_eq(rl_admission_exclusions(&rig->node.eligibility.admission, rig->now_ns),
                       RL_EXCLUSION_PROMOTED);
-    ck_assert_uint_eq(rl_admission_exclusions(&rig->node.eligibility.admission, rig->now_ns + 30301 * RL_MS),
-                      RL_EXCLUSION_PROMOTED);
-    ck_assert_uint_eq(rl_admission_exclusions(&rig->node.eligibility.admission, rig->now_ns + 30302 * RL_MS),
-                      0);
+    ck_assert_uint_eq(
+        rl_admission_exclusions(&rig->node.eligibility.admission, rig->now_ns + 30301 * RL_MS),
+        RL_EXCLUSION_PROMOTED);
+    ck_assert_uint_eq(
+        rl_admission_exclusions(&rig->node.eligibility.admission, rig->now_ns + 30302 * RL_MS), 0);
 }
 END_TEST
 
@@ -280,10 +281,11 @@ START_TEST(a_guard_after_a_greeting_begins_when_it_is_there)
     read_late(bytes, strlen(bytes), tick_ns);
     ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
     ck_assert_uint_eq(rig->node.eligibility.exclusions, RL_EXCLUSION_RESTARTED);
-    ck_assert_uint_eq(rl_admission_exclusions(&rig->node.eligibility.admission, rig->now_ns + 30301 * RL_MS),
-                      RL_EXCLUSION_RESTARTED);
-    ck_assert_uint_eq(rl_admission_exclusions(&rig->node.eligibility.admission, rig->now_ns + 30302 * RL_MS),
-                      0);
+    ck_assert_uint_eq(
+        rl_admission_exclusions(&rig->node.eligibility.admission, rig->now_ns + 30301 * RL_MS),
+        RL_EXCLUSION_RESTARTED);
+    ck_assert_uint_eq(
+        rl_admission_exclusions(&rig->node.eligibility.admission, rig->now_ns + 30302 * RL_MS), 0);
 }
 END_TEST
 
