@@ -4,7 +4,8 @@
 
 #include <redlock/redlock.h>
 
-#define CAUSE(name, ...) [REDLOCK_CAUSE_##name] = {"REDLOCK_CAUSE_" #name, __VA_ARGS__}
+#define CAUSE(cause, ...)                                                                          \
+    [REDLOCK_CAUSE_##cause] = {.name = "REDLOCK_CAUSE_" #cause, .text = __VA_ARGS__}
 
 /* Indexed by cause; the numbers have no gaps. LOADING and READONLY do not set `retry_slowly`: a
  * loading server is ready soon, and the handshake of the next connection finds out why a server has

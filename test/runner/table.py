@@ -121,7 +121,7 @@ ONLY = {
     ("valgrind", "unit"): {
         "api_config", "api_url", "core_error", "core_fence", "core_lease_acquire", "core_lease_fence", "core_lease_hold",
         "core_lease_many_keys", "core_lease_permit", "core_quorum", "core_wire", "core_wire_fence", "core_wire_many_keys",
-        "engine_clocks_and_servers", "engine_first_start", "engine_lock_memory", "engine_locks", "engine_queue",
+        "engine_clocks_and_servers", "engine_first_start", "engine_lock_memory", "engine_locks", "engine_lock_queue",
         "engine_record_missing", "node_admission", "node_connect", "node_encode", "node_fence", "node_info", "node_pipeline",
         "node_replies", "node_tracker", "node_undo", "platform_memory", "platform_token",
     },
