@@ -68,7 +68,7 @@ class Descriptors(Case):
         result = self.sh("ulimit -n 10; redlock nodes")
         self.assertIn("Too many open files\n      -> nothing there: raise ulimit -n", result.stdout)
         result = self.sh("ulimit -n 10; redlock run -n d -- true")
-        self.assertIn("descriptors (ulimit -n)", result.stderr)
+        self.assertIn("descriptors (see ulimit -n)", result.stderr)
 
     def test_no_proc(self):
         """A warning says so; what ends then is in namespaces_test.py."""

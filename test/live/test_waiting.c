@@ -395,7 +395,7 @@ START_TEST(the_end_of_one_at_any_place)
         wait_for("busy", i == _i ? wait_scaled_ms(50) : KEEP_WAITING, &outcomes[i]);
     CHECK_STATUS(outcome_wait(live.client, &outcomes[_i]), REDLOCK_ECONTENDED);
     ck_assert_ptr_null(outcomes[_i].lock);
-    ck_assert_msg(strstr(outcomes[_i].text, "held by another lock of this client; no server was"),
+    ck_assert_msg(strstr(outcomes[_i].text, "held by another lock of this client; no request was"),
                   "%s", outcomes[_i].text);
     ck_assert_uint_eq(outcomes[_i].info.granted, 0);
     ck_assert_uint_eq(outcomes[_i].info.attempts, 0);
