@@ -50,6 +50,12 @@ def descendants_of(pid):
     return found + [below for child in found for below in descendants_of(child)]
 
 
+def is_removed(directory):
+    """Removes a directory; returns False if a process that is ending has just created a file in it."""
+    shutil.rmtree(directory, ignore_errors=True)
+    return not os.path.exists(directory)
+
+
 class FamilyCase(Case):
     def family(self, *flags, name="g", **options):
         """Starts `redlock run` with that command. Returns (process, the pids of the family)."""
@@ -88,5 +94,5 @@ class FamilyCase(Case):
             self.skipTest("a preloaded object and the sanitizers do not go together")
         directory = self.path("stall")
         os.mkdir(directory)
-        self.addCleanup(shutil.rmtree, directory)
+        self.addCleanup(until, lambda: is_removed(directory), "the directory of the stalled guardian is removed")
         return self.environment(LD_PRELOAD=shim, PROCSTALL=directory, PROCSTALL_AT=path)
