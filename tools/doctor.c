@@ -177,7 +177,7 @@ static void check_elsewhere(struct examination *exam, size_t i)
 }
 
 /* Adds a finding if the server sends no notifications. Locks work without them: waiters poll. */
-static void check_wakeups(struct examination *exam, size_t i)
+static void check_notifications(struct examination *exam, size_t i)
 {
     const struct notify_check *wake = &exam->notify[i];
     bool right = wake->cause == REDLOCK_CAUSE_NOPERM;
@@ -367,7 +367,7 @@ void doctor_judge(struct examination *exam)
         check_vote(exam, i);
         check_data(exam, i);
         check_elsewhere(exam, i);
-        check_wakeups(exam, i);
+        check_notifications(exam, i);
         check_time(exam, i, median_us);
     }
     check_shard(exam);

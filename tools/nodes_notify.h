@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Checks whether a server sends a notification when a lock is released.
  */
-#ifndef TOOLS_NODES_WAKE_H
-#define TOOLS_NODES_WAKE_H
+#ifndef TOOLS_NODES_NOTIFY_H
+#define TOOLS_NODES_NOTIFY_H
 
 #include "doctor.h"
 

@@ -61,8 +61,8 @@ static void probe(redlock_t *rl, uint64_t max_ttl_ms, struct trouble *trouble)
 }
 
 /* Starts a second client and checks the notifications. */
-static void probe_wakeups(redlock_t *rl, redlock_config_t *config, uint64_t max_ttl_ms,
-                          struct notify_check *check)
+static void probe_notifications(redlock_t *rl, redlock_config_t *config, uint64_t max_ttl_ms,
+                                struct notify_check *check)
 {
     char *name = text_format("redlock-nodes/%s/wait", client_owner());
     redlock_t *waiter;
@@ -89,7 +89,7 @@ static void probe_alone(const struct settings *settings, const char *address,
         if (client_start(config, &rl) < 0) {
             probe(rl, one.max_ttl_ms, trouble);
             if (trouble->cause == REDLOCK_CAUSE_NONE)
-                probe_wakeups(rl, config, one.max_ttl_ms, check);
+                probe_notifications(rl, config, one.max_ttl_ms, check);
             client_close(rl, CLOSE_BUDGET_MS);
         }
         redlock_config_free(config);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Splits lists of servers that name shards, such as "east=a,b,c;west=d,e,f".
  */
-#ifndef TOOLS_SETS_H
-#define TOOLS_SETS_H
+#ifndef TOOLS_SHARDS_H
+#define TOOLS_SHARDS_H
 
 #include <stdbool.h>
 #include <stddef.h>

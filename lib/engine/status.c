@@ -70,7 +70,7 @@ static uint32_t facts_of(const struct rl_node *node)
            (rl_eligibility_is_fresh(&node->eligibility) ? REDLOCK_FACT_FRESH : 0u);
 }
 
-static int wakeups_of(const struct rl_engine *engine, const struct rl_node *node)
+static int notify_state_of(const struct rl_engine *engine, const struct rl_node *node)
 {
     if (!engine->params.notifications)
         return REDLOCK_NOTIFY_OFF;
@@ -123,7 +123,7 @@ void rl_engine_node_stats(const struct rl_engine *engine, unsigned index,
         .uptime_s = info->uptime_s,
         .undos_pending = rl_node_undos_pending(node),
         .features = node->features,
-        .notify_state = wakeups_of(engine, node),
+        .notify_state = notify_state_of(engine, node),
         .notifications = counters->notifications,
         .facts = facts_of(node),
         .replicas = (uint32_t)rl_min_u64(info->replicas, UINT32_MAX),

@@ -24,18 +24,12 @@ struct rl_eligibility {
 /* Clock of the server, as TIME in the greeting has shown it. */
 struct rl_server_time {
     uint64_t time_us;     /* since 1970 */
-    uint64_t received_ns; /* boot clock: when the reply was read; 0: the server has not told */
+    uint64_t received_ns; /* boot clock: when the reply was read; 0: there was no reply */
 };
 
 /* Prepares the eligibility of a node. `durable` and `fresh` are what the operator attests. */
 void rl_eligibility_init(struct rl_eligibility *eligibility, const struct rl_admission_rules *rules,
                          bool durable, bool fresh);
-
-/* Returns enum rl_exclusion: what excluded the node at the last review. */
-static inline uint32_t rl_eligibility_exclusions(const struct rl_eligibility *eligibility)
-{
-    return eligibility->exclusions;
-}
 
 /* Returns true if the votes for a new lock count. */
 static inline bool rl_eligibility_may_grant(const struct rl_eligibility *eligibility)
