@@ -91,16 +91,18 @@ static void update_node(struct rl_engine *engine, struct rl_node *node)
     engine->view.notifying = set_bit(engine->view.notifying, bit, up && rl_tracker_is_on(node));
     engine->view.suspect =
         set_bit(engine->view.suspect, bit, rl_detector_is_suspect(&node->detector) && !duplicate);
-    engine->view.cause[node->index] =
-        duplicate ? REDLOCK_CAUSE_DUPLICATE
-                  : (uint8_t)(up ? rl_eligibility_cause(eligibility)
-                                 : (node->cause != 0 ? node->cause : REDLOCK_CAUSE_CONNECT));
+    engine->view.cause[node->index] = duplicate
+                                          ? REDLOCK_CAUSE_DUPLICATE
+                                          : (uint8_t)(up ? rl_eligibility_cause(eligibility)
+                                                         : (rl_connection_cause(&node->conn) != 0
+                                                                ? rl_connection_cause(&node->conn)
+                                                                : REDLOCK_CAUSE_CONNECT));
 }
 
 /* Updates what the engine knows of the nodes after this one has changed. */
 static void take_change(struct rl_engine *engine, struct rl_node *node)
 {
-    if (node->state == RL_NODE_READY)
+    if (rl_connection_is_ready(&node->conn))
         find_duplicates(engine);
     for (unsigned i = 0; i < engine->count; i++)
         update_node(engine, &engine->nodes[i]);
@@ -253,7 +255,7 @@ int rl_engine_open(struct rl_engine *engine, const struct rl_engine_params *para
 static void free_all(struct rl_engine *engine)
 {
     for (unsigned i = 0; i < engine->count; i++) {
-        engine->nodes[i].state = RL_NODE_DOWN;
+        rl_connection_abandon(&engine->nodes[i].conn);
         rl_node_free(&engine->nodes[i]);
     }
     rl_inbox_free(&engine->common.inbox);
@@ -467,7 +469,7 @@ bool rl_engine_is_ready(const struct rl_engine *engine)
 
     for (unsigned i = 0; i < engine->count; i++) {
         const struct rl_node *node = &engine->nodes[i];
-        ready += node->state == RL_NODE_READY &&
+        ready += rl_connection_is_ready(&node->conn) &&
                  (engine->view.eligible & engine->view.up & RL_NODE(i)) != 0;
     }
     return ready >= engine->quorum;
@@ -477,12 +479,12 @@ static bool node_is_settled(const struct rl_node *node)
 {
     if (rl_node_undos_pending(node) == 0)
         return true;
-    if (node->state == RL_NODE_READY)
+    if (rl_connection_is_ready(&node->conn))
         return rl_detector_is_suspect(&node->detector) && node->pipe.out_len == 0 &&
                rl_pipeline_unread(&node->pipe) <= READ_AT_ONCE;
     /* What waits in the pipeline of a connection that is being made is owed too; and who was too
      * busy to answer is known to be down only when another attempt has failed. */
-    return node->connect_failed && node->failures > 1;
+    return rl_connection_has_failed_twice(&node->conn);
 }
 
 bool rl_engine_has_dropped(const struct rl_engine *engine)

@@ -146,7 +146,7 @@ static void request_read(struct rl_engine *engine, rl_nodes nodes)
         unsigned i = (unsigned)__builtin_ctz(nodes);
         if ((reachable(engine) & RL_NODE(i)) == 0)
             records->nodes[i].state = RL_RECORD_UNKNOWN;
-        else if (engine->nodes[i].state == RL_NODE_READY)
+        else if (rl_connection_is_ready(&engine->nodes[i].conn))
             send_seed(engine, i, RL_VERB_READ, "");
         else
             records->waiting |= RL_NODE(i);
@@ -195,7 +195,7 @@ static void send_seeds(struct rl_engine *engine, rl_nodes nodes)
         /* What was read on another run says nothing: its mark may have come back with a restart. */
         bool same_run = strcmp(rl_eligibility_run_id(&engine->nodes[i].eligibility),
                                records->nodes[i].run) == 0;
-        if (engine->nodes[i].state == RL_NODE_READY && (same_run || records->init))
+        if (rl_connection_is_ready(&engine->nodes[i].conn) && (same_run || records->init))
             send_seed(engine, i, RL_VERB_SEED, text);
     }
     rl_free(engine->mem, text);
@@ -407,9 +407,10 @@ void rl_records_changed(struct rl_engine *engine, struct rl_node *node)
     if (records == NULL)
         return;
     bool rest = records->nodes[node->index].first && (admitted(engine) & bit) == 0;
-    if (rest && records->phase == RL_RECORDS_IDLE && node->state == RL_NODE_READY)
+    if (rest && records->phase == RL_RECORDS_IDLE && rl_connection_is_ready(&node->conn))
         records->due_ns = engine->view.now.boot_ns; /* the first start goes on */
-    if ((records->requested & records->timed_out & bit) != 0 && node->state != RL_NODE_READY) {
+    if ((records->requested & records->timed_out & bit) != 0 &&
+        !rl_connection_is_ready(&node->conn)) {
         records->requested &= ~bit; /* its late answer will not come any more */
         finish_phase(engine);
         return;
@@ -418,7 +419,7 @@ void rl_records_changed(struct rl_engine *engine, struct rl_node *node)
         return;
     if ((reachable(engine) & bit) == 0)
         records->nodes[node->index].state = RL_RECORD_UNKNOWN;
-    else if (node->state != RL_NODE_READY)
+    else if (!rl_connection_is_ready(&node->conn))
         return;
     else
         send_seed(engine, node->index, RL_VERB_READ, "");

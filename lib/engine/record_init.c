@@ -29,7 +29,7 @@ bool rl_record_init_waits(const struct rl_engine *engine, unsigned node)
     const struct rl_records *records = engine->records;
 
     return records->init && (records->timed_out & RL_NODE(node)) != 0 &&
-           engine->nodes[node].state == RL_NODE_READY &&
+           rl_connection_is_ready(&engine->nodes[node].conn) &&
            engine->view.now.boot_ns < rl_record_init_limit_ns(engine);
 }
 

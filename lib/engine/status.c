@@ -13,18 +13,18 @@ struct rl_node_status rl_engine_node_status(const struct rl_engine *engine, unsi
     const struct rl_node *node = &engine->nodes[index];
     bool answers = rl_node_is_responsive(node);
     bool votes = answers && (engine->view.eligible & RL_NODE(index)) != 0;
-    bool down = node->state == RL_NODE_DOWN;
+    bool down = rl_connection_state(&node->conn) == RL_NODE_DOWN;
 
     return (struct rl_node_status){
         .name = node->name,
         .run_id = rl_eligibility_run_id(&node->eligibility),
-        .error = node->text,
-        .error_cause = node->cause,
+        .error = rl_connection_text(&node->conn),
+        .error_cause = rl_connection_cause(&node->conn),
         .cause = votes ? REDLOCK_CAUSE_NONE : engine->view.cause[index],
         .answers = answers,
         .votes = votes,
         .down = down,
-        .closed = down && node->due_ns == RL_NEVER,
+        .closed = rl_connection_is_closed_for_good(&node->conn),
         .identified = rl_eligibility_run_id(&node->eligibility)[0] != '\0' &&
                       !rl_eligibility_info(&node->eligibility)->refused,
     };
@@ -47,8 +47,8 @@ void rl_engine_failure_text(const struct rl_engine *engine, unsigned index, uint
                             char *text, size_t size)
 {
     const struct rl_node *node = &engine->nodes[index];
-    bool own_words =
-        node->text[0] != '\0' && (cause == node->cause || rl_cause_of(cause)->own_words);
+    bool own_words = rl_connection_text(&node->conn)[0] != '\0' &&
+                     (cause == rl_connection_cause(&node->conn) || rl_cause_of(cause)->own_words);
 
     if (cause == REDLOCK_CAUSE_DUPLICATE)
         snprintf(text, size, "same server as %.120s",
@@ -56,7 +56,8 @@ void rl_engine_failure_text(const struct rl_engine *engine, unsigned index, uint
     else if (cause == REDLOCK_CAUSE_FENCE_RECORD)
         rl_records_text(engine, index, text, size);
     else
-        snprintf(text, size, "%s", own_words ? node->text : rl_cause_of(cause)->text);
+        snprintf(text, size, "%s",
+                 own_words ? rl_connection_text(&node->conn) : rl_cause_of(cause)->text);
 }
 
 static uint32_t facts_of(const struct rl_node *node)
@@ -76,7 +77,7 @@ static int notify_state_of(const struct rl_engine *engine, const struct rl_node 
         return REDLOCK_NOTIFY_OFF;
     if (node->tracker.state == RL_TRACKER_REFUSED)
         return REDLOCK_NOTIFY_REFUSED;
-    if (node->state != RL_NODE_READY || !node->tracker.wanted)
+    if (!rl_connection_is_ready(&node->conn) || !node->tracker.wanted)
         return REDLOCK_NOTIFY_IDLE;
     return rl_tracker_is_on(node) ? REDLOCK_NOTIFY_ON : REDLOCK_NOTIFY_PENDING;
 }
@@ -94,7 +95,9 @@ static void fill_reason(const struct rl_engine *engine, unsigned index, bool ans
     else if (rl_eligibility_is_duplicate(&node->eligibility))
         rl_engine_failure_text(engine, index, REDLOCK_CAUSE_DUPLICATE, stats->text, size);
     else
-        snprintf(stats->text, size, "%s", node->text[0] != '\0' ? node->text : "not connected yet");
+        snprintf(stats->text, size, "%s",
+                 rl_connection_text(&node->conn)[0] != '\0' ? rl_connection_text(&node->conn)
+                                                            : "not connected yet");
 }
 
 void rl_engine_node_stats(const struct rl_engine *engine, unsigned index,
@@ -149,8 +152,9 @@ int rl_engine_unready_status(const struct rl_engine *engine)
 
     for (unsigned i = 0; i < engine->count; i++) {
         const struct rl_node *node = &engine->nodes[i];
-        bool barred = node->state == RL_NODE_READY && !rl_eligibility_may_grant(&node->eligibility);
-        int status = rl_cause_of(node->cause)->status;
+        bool barred =
+            rl_connection_is_ready(&node->conn) && !rl_eligibility_may_grant(&node->eligibility);
+        int status = rl_cause_of(rl_connection_cause(&node->conn))->status;
         auth += status == REDLOCK_EAUTH;
         refused += barred || status == REDLOCK_EEXCLUDED;
     }

@@ -118,9 +118,9 @@ static void become_suspect(struct rl_node *node, uint64_t now_ns)
 {
     node->detector.suspect = true;
     node->detector.suspect_since_ns = now_ns;
-    node->cause = REDLOCK_CAUSE_TIMEOUT;
+    rl_connection_set_cause(&node->conn, REDLOCK_CAUSE_TIMEOUT);
     node->counters.timeouts++;
-    rl_node_set_text(node, "no answer in time", 17);
+    rl_connection_set_text(&node->conn, "no answer in time", 17);
     rl_node_notify_changed(node);
     send_probe(node, now_ns);
     suspect_votes(node, now_ns);
@@ -146,7 +146,7 @@ void rl_detector_note(struct rl_node *node, uint64_t now_ns)
 
 uint64_t rl_detector_wake_ns(struct rl_node *node)
 {
-    if (node->state != RL_NODE_READY)
+    if (!rl_connection_is_ready(&node->conn))
         return RL_NEVER;
     uint64_t oldest = rl_pipeline_oldest_unreported(&node->pipe);
     bool waits = oldest != node->pipe.tail;
@@ -180,6 +180,6 @@ void rl_detector_review(struct rl_node *node, uint64_t now_ns)
             return;
     }
     node->detector.suspect = false;
-    node->cause = REDLOCK_CAUSE_NONE;
+    rl_connection_set_cause(&node->conn, REDLOCK_CAUSE_NONE);
     rl_node_notify_changed(node);
 }

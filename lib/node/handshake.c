@@ -3,6 +3,8 @@
  * TCP connection cannot outlive the server process, so what is learned here holds for every
  * command on this connection. No vote is sent before all answers are in: a SET pipelined behind a
  * SELECT that fails would land in database 0. */
+#include "node/handshake.h"
+
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
@@ -27,10 +29,10 @@ enum step {
 
 static bool append(struct rl_node *node, enum step step, size_t argc, const struct rl_arg *args)
 {
-    if (!rl_encode_append(node->common->mem, &node->greeting, argc, args))
+    if (!rl_encode_append(node->common->mem, &node->greeting.encoded, argc, args))
         return false;
-    RL_ASSERT(node->greeting_steps < sizeof node->greeting_kinds);
-    node->greeting_kinds[node->greeting_steps++] = (uint8_t)step;
+    RL_ASSERT(node->greeting.steps < sizeof node->greeting.kinds);
+    node->greeting.kinds[node->greeting.steps++] = (uint8_t)step;
     return true;
 }
 
@@ -72,6 +74,7 @@ static bool append_info(struct rl_node *node, enum step step, const char *sectio
 bool rl_greeting_prepare(struct rl_node *node)
 {
     rl_greeting_free(node);
+    node->greeting.time.received_ns = 0;
     bool ok = append_auth(node) && append_select(node) &&
               append(node, STEP_SETNAME, 3,
                      (struct rl_arg[]){rl_arg_of("CLIENT"), rl_arg_of("SETNAME"),
@@ -91,9 +94,28 @@ bool rl_greeting_prepare(struct rl_node *node)
 
 void rl_greeting_free(struct rl_node *node)
 {
-    rl_encoded_free(node->common->mem, &node->greeting);
-    node->greeting_sent = 0;
-    node->greeting_steps = node->greeting_done = 0;
+    rl_encoded_free(node->common->mem, &node->greeting.encoded);
+    node->greeting.sent = 0;
+    node->greeting.steps = node->greeting.done = 0;
+}
+
+void rl_greeting_flush(struct rl_node *node, uint64_t now_ns)
+{
+    const struct rl_transport *transport = &node->common->transport;
+    struct rl_greeting *greeting = &node->greeting;
+
+    while (greeting->sent < greeting->encoded.len) {
+        ssize_t sent =
+            transport->send(transport->ctx, node->index, greeting->encoded.bytes + greeting->sent,
+                            greeting->encoded.len - greeting->sent);
+        if (sent < 0) {
+            rl_node_close(node, REDLOCK_CAUSE_DISCONNECT, "connection lost", true, now_ns);
+            return;
+        }
+        if (sent == 0)
+            return;
+        greeting->sent += (size_t)sent;
+    }
 }
 
 static bool is_info(uint8_t step)
@@ -103,7 +125,7 @@ static bool is_info(uint8_t step)
 
 void rl_greeting_expect(struct rl_node *node)
 {
-    uint8_t step = node->greeting_kinds[node->greeting_done];
+    uint8_t step = node->greeting.kinds[node->greeting.done];
 
     node->decoder.bulk_max = is_info(step) ? RL_INFO_MAX : RL_BULK_MAX;
     node->decoder.elements_max = step == STEP_TIME ? 2 : 0;
@@ -120,13 +142,14 @@ static int judge_error(struct rl_node *node, uint8_t step, const struct rl_reply
         size_t known_len = strnlen(node->password, REPEATED_MIN);
         bool safe = cause == REDLOCK_CAUSE_AUTH &&
                     memmem(reply->text, reply->len, node->password, known_len) == NULL;
-        rl_node_set_text(node, safe ? reply->text : TEXT, safe ? reply->len : sizeof TEXT - 1);
+        rl_connection_set_text(&node->conn, safe ? reply->text : TEXT,
+                               safe ? reply->len : sizeof TEXT - 1);
         return REDLOCK_CAUSE_AUTH;
     }
     /* Loading and busy pass: a server that did not say who it is now may say it soon. */
     bool passes = cause == REDLOCK_CAUSE_LOADING || cause == REDLOCK_CAUSE_BUSY;
     if (step == STEP_SELECT || cause == REDLOCK_CAUSE_AUTH || passes) {
-        rl_node_set_text(node, reply->text, reply->len);
+        rl_connection_set_text(&node->conn, reply->text, reply->len);
         return cause != REDLOCK_CAUSE_NONE ? cause : REDLOCK_CAUSE_ERROR_REPLY;
     }
     /* The user may lack the permission. Without INFO nothing is known of the server, without TIME
@@ -145,17 +168,17 @@ static enum rl_reply_kind kind_of(uint8_t step)
 
 int rl_greeting_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
-    uint8_t step = node->greeting_kinds[node->greeting_done++];
+    uint8_t step = node->greeting.kinds[node->greeting.done++];
 
     if (reply->kind == RL_REPLY_ERROR)
         return judge_error(node, step, reply);
     if (reply->kind != kind_of(step)) {
-        rl_node_set_text(node, "unexpected reply in the greeting", 32);
+        rl_connection_set_text(&node->conn, "unexpected reply in the greeting", 32);
         return REDLOCK_CAUSE_PROTOCOL;
     }
     if (is_info(step))
         rl_eligibility_add_info(&node->eligibility, reply->text, reply->len);
-    if (step == STEP_TIME && rl_wire_time_us(reply, &node->greeting_time.time_us))
-        node->greeting_time.received_ns = now_ns;
+    if (step == STEP_TIME && rl_wire_time_us(reply, &node->greeting.time.time_us))
+        node->greeting.time.received_ns = now_ns;
     return 0;
 }

@@ -25,7 +25,7 @@ uint64_t rl_heartbeat_due_ns(const struct rl_node *node)
     uint64_t interval_ns = node->common->heartbeat_ns;
     bool mending = rl_eligibility_needs_repair(&node->eligibility);
 
-    if (node->state != RL_NODE_READY || rl_detector_is_suspect(&node->detector) ||
+    if (!rl_connection_is_ready(&node->conn) || rl_detector_is_suspect(&node->detector) ||
         node->heartbeat.pending != 0 || (!mending && !node->common->active))
         return RL_NEVER;
     if (mending)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Connection states, sending, time limits; how a connection ends is in disconnect.c. */
+ * Puts the parts of a node together: sending, receiving, and what is due. */
 #include "node/node.h"
 
 #include "node/node_parts.h"
-#include "platform/token.h"
 #include "redlock/redlock.h"
 
 #include <string.h>
@@ -16,7 +15,7 @@ void rl_node_init(struct rl_node *node, struct rl_node_common *common, uint8_t i
     node->pipe.mem = common->mem;
     node->pipe.inbox = &common->inbox;
     rl_undos_init(&node->undos, common->mem);
-    node->due_ns = RL_NEVER;
+    rl_connection_init(&node->conn);
     rl_tracker_init(node);
     rl_eligibility_init(&node->eligibility, &common->admission, false, false);
 }
@@ -28,7 +27,7 @@ void rl_node_attest(struct rl_node *node, bool durable, bool fresh)
 
 void rl_node_free(struct rl_node *node)
 {
-    RL_ASSERT(node->state == RL_NODE_DOWN);
+    RL_ASSERT(rl_connection_state(&node->conn) == RL_NODE_DOWN);
     rl_undos_free(node);
     rl_greeting_free(node);
     rl_tracker_free(node);
@@ -36,27 +35,18 @@ void rl_node_free(struct rl_node *node)
     rl_pipeline_free(&node->pipe);
 }
 
-void rl_node_set_text(struct rl_node *node, const char *text, size_t len)
-{
-    size_t at = 0;
-
-    for (; at < len && at + 1 < sizeof node->text; at++)
-        node->text[at] = text[at] >= 0x20 && text[at] < 0x7f ? text[at] : '?';
-    node->text[at] = '\0';
-}
-
 bool rl_node_is_up(const struct rl_node *node)
 {
     if (node->pipe.out_len >= RL_UNSENT_MAX)
         return false;
-    if (node->state == RL_NODE_READY)
+    if (rl_connection_is_ready(&node->conn))
         return !rl_detector_is_suspect(&node->detector);
-    return !node->connect_failed && node->due_ns != RL_NEVER;
+    return rl_connection_is_expected(&node->conn);
 }
 
 bool rl_node_is_responsive(const struct rl_node *node)
 {
-    return node->state == RL_NODE_READY && rl_node_is_up(node) &&
+    return rl_connection_is_ready(&node->conn) && rl_node_is_up(node) &&
            !rl_eligibility_is_duplicate(&node->eligibility);
 }
 
@@ -64,12 +54,6 @@ void rl_node_notify_changed(struct rl_node *node)
 {
     rl_node_replan(node);
     rl_inbox_note(&node->common->inbox, RL_INBOX_CHANGED, node->index);
-}
-
-void rl_node_start(struct rl_node *node, uint64_t now_ns)
-{
-    node->due_ns = now_ns;
-    rl_node_replan(node);
 }
 
 const struct rl_encoded *rl_node_encode(struct rl_node *node, size_t argc,
@@ -132,7 +116,7 @@ static void flush_early(struct rl_node *node, size_t before)
     struct rl_pipeline *pipe = &node->pipe;
 
     if (before / RL_FLUSH_BYTES == pipe->out_len / RL_FLUSH_BYTES ||
-        pipe->out_len >= RL_UNSENT_MAX || node->state != RL_NODE_READY)
+        pipe->out_len >= RL_UNSENT_MAX || !rl_connection_is_ready(&node->conn))
         return;
     ssize_t sent = transport->send(transport->ctx, node->index, pipe->out, pipe->out_len);
     if (sent > 0)
@@ -159,29 +143,10 @@ bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t
         claim->renewed_ns = now_ns;
     node->counters.requests++;
     rl_detector_note(node, now_ns);
-    if (node->state == RL_NODE_READY)
+    if (rl_connection_is_ready(&node->conn))
         rl_node_note_dirty(node);
     if (node->pipe.out_len >= RL_FLUSH_BYTES)
         flush_early(node, before);
-    return true;
-}
-
-static bool flush_greeting(struct rl_node *node, uint64_t now_ns)
-{
-    const struct rl_transport *transport = &node->common->transport;
-
-    while (node->greeting_sent < node->greeting.len) {
-        ssize_t sent =
-            transport->send(transport->ctx, node->index, node->greeting.bytes + node->greeting_sent,
-                            node->greeting.len - node->greeting_sent);
-        if (sent < 0) {
-            rl_node_close(node, REDLOCK_CAUSE_DISCONNECT, "connection lost", true, now_ns);
-            return false;
-        }
-        if (sent == 0)
-            return false;
-        node->greeting_sent += (size_t)sent;
-    }
     return true;
 }
 
@@ -189,11 +154,11 @@ void rl_node_flush(struct rl_node *node, uint64_t now_ns)
 {
     const struct rl_transport *transport = &node->common->transport;
 
-    if (node->state == RL_NODE_GREETING) {
-        flush_greeting(node, now_ns);
+    if (rl_connection_state(&node->conn) == RL_NODE_GREETING) {
+        rl_greeting_flush(node, now_ns);
         return;
     }
-    if (node->state != RL_NODE_READY)
+    if (!rl_connection_is_ready(&node->conn))
         return;
     bool was_blocked = node->pipe.out_len >= RL_UNSENT_MAX;
     while (node->pipe.out_len > 0) {
@@ -209,76 +174,6 @@ void rl_node_flush(struct rl_node *node, uint64_t now_ns)
     }
     if (was_blocked != (node->pipe.out_len >= RL_UNSENT_MAX))
         rl_node_notify_changed(node);
-}
-
-void rl_node_opened(struct rl_node *node, bool ok, int cause, const char *text, uint64_t now_ns)
-{
-    if (node->state != RL_NODE_CONNECTING)
-        return;
-    if (!ok) {
-        rl_node_close(node, cause, text, true, now_ns);
-        return;
-    }
-    node->counters.reconnects += node->connected_once;
-    node->connected_once = true;
-    rl_eligibility_opened(&node->eligibility);
-    node->features = node->missing = node->trying = 0;
-    rl_detector_opened(&node->detector);
-    node->greeting_time.received_ns = 0;
-    rl_heartbeat_opened(&node->heartbeat);
-    if (!rl_decoder_open(&node->decoder, node->common->text) || !rl_greeting_prepare(node)) {
-        rl_node_close(node, REDLOCK_CAUSE_NO_MEMORY, "out of memory", true, now_ns);
-        return;
-    }
-    node->state = RL_NODE_GREETING;
-    node->opened_ns = now_ns;
-    node->due_ns = rl_add_sat(now_ns, node->common->connect_timeout_ns);
-    rl_node_replan(node);
-    rl_node_flush(node, now_ns);
-}
-
-static void become_ready(struct rl_node *node, uint64_t now_ns)
-{
-    const char *text = NULL;
-    bool stepped = false;
-    int cause = rl_eligibility_greeted(node, &node->greeting_time, node->opened_ns, &text, &stepped,
-                                       now_ns);
-
-    node->state = RL_NODE_READY;
-    node->due_ns = RL_NEVER;
-    node->connect_failed = false;
-    node->text[0] = '\0';
-    node->cause = REDLOCK_CAUSE_NONE;
-    rl_greeting_free(node);
-    for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
-        struct rl_request *request = rl_pipeline_at(&node->pipe, i);
-        request->sent_ns = now_ns;
-        if (request->claim == NULL)
-            continue;
-        request->claim->requested_ns = now_ns; /* on this connection */
-        if (rl_protocol[request->verb].resets_ttl)
-            request->claim->renewed_ns = now_ns;
-    }
-    if (cause != REDLOCK_CAUSE_NONE) {
-        rl_node_close(node, cause, text, true, now_ns);
-        return;
-    }
-    rl_heartbeat_greeted(&node->heartbeat, now_ns);
-    rl_node_notify_changed(node);
-    node->is_new = true;
-    node->stepped = stepped;
-}
-
-/* Begins to use a connection that became ready with the last reply. */
-static void begin_use(struct rl_node *node, uint64_t now_ns)
-{
-    node->is_new = false;
-    if (node->stepped)
-        rl_eligibility_note_step(node);
-    node->greeted_ns = now_ns;
-    rl_undos_greeted(node, now_ns);
-    rl_tracker_node_ready(node, now_ns);
-    rl_node_note_dirty(node);
 }
 
 static void close_unreadable(struct rl_node *node, uint64_t now_ns)
@@ -299,25 +194,10 @@ static void end_receiving(struct rl_node *node)
     rl_undos_trim(node, &node->undos);
 }
 
-static void take_greeting(struct rl_node *node, uint64_t now_ns)
-{
-    const struct rl_clocks *clocks = &node->common->clocks;
-
-    if (rl_detector_srtt_ns(&node->detector) ==
-        0) /* a first idea of the round trip, until votes measure it */
-        rl_detector_note_trip(node, rl_sub_sat(now_ns, node->opened_ns), now_ns);
-    uint64_t read_ns = clocks->now(clocks->ctx).boot_ns;
-    int cause = rl_greeting_reply(node, &node->decoder.reply, read_ns);
-    if (cause != REDLOCK_CAUSE_NONE)
-        rl_node_close(node, cause, NULL, true, now_ns);
-    else if (node->greeting_done == node->greeting_steps)
-        become_ready(node, now_ns);
-}
-
 /* Takes the next reply, and notes whether there may be another one. */
 static void take_reply(struct rl_node *node, uint64_t now_ns)
 {
-    bool greeting = node->state == RL_NODE_GREETING;
+    bool greeting = rl_connection_state(&node->conn) == RL_NODE_GREETING;
 
     if (greeting)
         rl_greeting_expect(node);
@@ -327,7 +207,7 @@ static void take_reply(struct rl_node *node, uint64_t now_ns)
     if (got < 0)
         close_unreadable(node, now_ns);
     else if (got > 0 && greeting)
-        take_greeting(node, now_ns);
+        rl_connection_take_greeting(node, now_ns);
     else if (got > 0)
         rl_node_reply(node, &node->decoder.reply, now_ns);
     if (node->decoder.reader == NULL)
@@ -340,7 +220,8 @@ static void take_reply(struct rl_node *node, uint64_t now_ns)
 
 void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint64_t now_ns)
 {
-    if (node->state != RL_NODE_GREETING && node->state != RL_NODE_READY)
+    if (rl_connection_state(&node->conn) != RL_NODE_GREETING &&
+        !rl_connection_is_ready(&node->conn))
         return;
     if (rl_decoder_feed(&node->decoder, bytes, len))
         take_reply(node, now_ns);
@@ -355,38 +236,26 @@ void rl_node_set_duplicate(struct rl_node *node, const struct rl_node *first)
         return;
     }
     rl_eligibility_set_duplicate(&node->eligibility, first->index);
-    if (node->state == RL_NODE_READY)
+    if (rl_connection_is_ready(&node->conn))
         rl_inbox_note(&node->common->inbox, RL_INBOX_UNREAD, node->index);
 }
 
 void rl_node_next(struct rl_node *node, uint64_t now_ns)
 {
-    if (rl_eligibility_is_duplicate(&node->eligibility) && node->state == RL_NODE_READY)
+    if (rl_eligibility_is_duplicate(&node->eligibility) && rl_connection_is_ready(&node->conn))
         rl_node_close(node, REDLOCK_CAUSE_DUPLICATE, "same server as another node", true, now_ns);
-    else if (node->is_new)
-        begin_use(node, now_ns);
+    else if (rl_connection_is_new(&node->conn))
+        rl_connection_begin_use(node, now_ns);
     else
         take_reply(node, now_ns);
 }
 
 void rl_node_tick(struct rl_node *node, uint64_t now_ns)
 {
-    const struct rl_transport *transport = &node->common->transport;
-
     rl_undos_expire(node, now_ns);
-    if (node->state == RL_NODE_READY)
+    if (rl_connection_is_ready(&node->conn))
         rl_eligibility_review(node, now_ns);
-    if (node->due_ns <= now_ns) {
-        if (node->state == RL_NODE_DOWN) {
-            node->state = RL_NODE_CONNECTING;
-            node->due_ns = rl_add_sat(now_ns, node->common->connect_timeout_ns);
-            transport->open(transport->ctx, node->index);
-        } else {
-            const char *text = node->state == RL_NODE_CONNECTING ? "no connection in time"
-                                                                 : "no answer to the greeting";
-            rl_node_close(node, REDLOCK_CAUSE_TIMEOUT, text, true, now_ns);
-        }
-    }
+    rl_connection_tick(node, now_ns);
     rl_detector_tick(node, now_ns);
     rl_undos_tick(node, now_ns);
     if (rl_heartbeat_due_ns(node) <= now_ns)
@@ -396,11 +265,11 @@ void rl_node_tick(struct rl_node *node, uint64_t now_ns)
 
 uint64_t rl_node_wake_ns(struct rl_node *node)
 {
-    uint64_t wake = rl_min_u64(node->due_ns, rl_detector_wake_ns(node));
+    uint64_t wake = rl_min_u64(rl_connection_due_ns(&node->conn), rl_detector_wake_ns(node));
 
     wake = rl_min_u64(wake, rl_heartbeat_due_ns(node));
     wake = rl_min_u64(wake, node->tracker.due_ns);
-    if (node->state == RL_NODE_READY)
+    if (rl_connection_is_ready(&node->conn))
         wake = rl_min_u64(wake, rl_eligibility_due_ns(&node->eligibility));
     return rl_min_u64(wake, rl_undos_wake_ns(node, &node->undos));
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * One Redis master as its client sees it: connection states, handshake, requests in flight, time
- * limits, and the undos it is owed. No socket in here: bytes go through a transport and come back
- * through rl_node_received(), time is an argument.
- *
- *   DOWN --due--> CONNECTING --opened--> GREETING --all steps answered--> READY
- *     ^________________|____________________|_______________________________|  closed, time-out
+ * The client's object for one server. Its parts have files of their own (connection.h, pipeline.h,
+ * failure_detector.h, heartbeat.h, eligibility.h, undo.h, tracker.h); this one puts them together.
+ * No socket in here: bytes go through a transport and come back through rl_node_received(), time is
+ * an argument.
  *
  * A READY node that is silent for the node timeout while it owes an answer, or owes one for too
  * long, is *suspect*: it gets no new requests but undos, one probe, and what cannot do without it
@@ -16,9 +14,11 @@
 #include "core/quorum.h"
 #include "node/admission.h"
 #include "node/codec.h"
+#include "node/connection.h"
 #include "node/eligibility.h"
 #include "node/encode.h"
 #include "node/failure_detector.h"
+#include "node/handshake.h"
 #include "node/heartbeat.h"
 #include "node/inbox.h"
 #include "node/info.h"
@@ -30,14 +30,6 @@
 
 #define RL_UNSENT_MAX  ((size_t)1 << 20)
 #define RL_FLUSH_BYTES ((size_t)60 << 10) /* so much is written before the tick ends */
-#define RL_TEXT_MAX    160
-
-enum rl_node_state {
-    RL_NODE_DOWN = 0,
-    RL_NODE_CONNECTING = 1,
-    RL_NODE_GREETING = 2,
-    RL_NODE_READY = 3
-};
 
 struct rl_node;
 
@@ -78,6 +70,8 @@ struct rl_node_counters {
     uint64_t rtt_us_hist[RL_BUCKETS];
 };
 
+/* One server. node.c keeps what is declared here; each part below belongs to the file that its
+ * header names, and other files call its functions. */
 struct rl_node {
     struct rl_node_common *common;
     const char *name;     /* borrowed */
@@ -85,25 +79,11 @@ struct rl_node {
     const char *password; /* borrowed, may be NULL */
     unsigned db;
     uint8_t index;
-    uint8_t state; /* enum rl_node_state */
-    bool connected_once;
-    bool is_new;   /* READY since the last reply: what waits for the connection was not sent yet */
-    bool stepped;  /* with `is_new`: the clock of the server has jumped since the last connection */
-    uint8_t cause; /* enum redlock_cause: why it is not up, or may not vote */
-    bool connect_failed; /* the last connection attempt failed: known to be down */
-    uint8_t greeting_steps, greeting_done;
-    unsigned failures;          /* connections in a row that ended without an answer to a request */
-    unsigned brief_connections; /* connections in a row that were ready, and did not last */
-    unsigned features;          /* RL_FEATURE_*: shown to be there */
-    unsigned missing;           /* RL_FEATURE_*: shown not to be there */
-    unsigned trying;            /* RL_FEATURE_*: asked, not answered yet */
-    uint64_t due_ns;            /* DOWN: reconnect; CONNECTING, GREETING: give up */
-    uint64_t opened_ns;         /* when the greeting left */
-    struct rl_server_time greeting_time;
-    uint64_t greeted_ns; /* when a connection became ready last */
-    struct rl_encoded greeting;
-    size_t greeting_sent;
-    uint8_t greeting_kinds[16];
+    unsigned features; /* RL_FEATURE_*: shown to be there */
+    unsigned missing;  /* RL_FEATURE_*: shown not to be there */
+    unsigned trying;   /* RL_FEATURE_*: asked, not answered yet */
+    struct rl_connection conn;
+    struct rl_greeting greeting;
     struct rl_pipeline pipe;
     struct rl_detector detector;
     struct rl_heartbeat heartbeat;
@@ -112,7 +92,6 @@ struct rl_node {
     struct rl_tracker tracker; /* the connection on which the server tells of changes */
     struct rl_decoder decoder;
     struct rl_node_counters counters;
-    char text[RL_TEXT_MAX]; /* last error in words */
 };
 
 void rl_node_init(struct rl_node *node, struct rl_node_common *common, uint8_t index);
@@ -170,7 +149,7 @@ void rl_node_closed(struct rl_node *node, int cause, const char *text, uint64_t 
 void rl_node_tick(struct rl_node *node, uint64_t now_ns);
 uint64_t rl_node_wake_ns(struct rl_node *node);
 
-/* Closes the connection so that no SET of it is executed behind its undo (disconnect.c). Requests
+/* Closes the connection so that no SET of it is executed behind its undo (connection.c). Requests
  * in flight fail with `cause`; undos among them are owed again. `retry` false: for good. */
 void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry, uint64_t now_ns);
 

@@ -6,18 +6,6 @@
 
 #include "node/node.h"
 
-/* A lost connection that was ready for at least this time resets the delay before the next one. An
- * answer on a shorter connection shows that the server is reached, and does not. */
-#define RL_LASTING_NS RL_SECOND
-
-/* handshake.c: builds the greeting (false: no memory), takes the reply to its next step (0, or an
- * enum redlock_cause: the connection is of no use). */
-bool rl_greeting_prepare(struct rl_node *node);
-int rl_greeting_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
-/* Tells the decoder what the next answer may be. */
-void rl_greeting_expect(struct rl_node *node);
-void rl_greeting_free(struct rl_node *node);
-
 /* reply.c */
 void rl_node_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
 /* Tells the decoder what the next answer may be. */
@@ -46,7 +34,6 @@ const struct rl_encoded *rl_node_say_verb(struct rl_node *node, enum rl_verb ver
                                           struct rl_arg word);
 bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                           enum rl_verb verb, enum rl_form form, uint64_t now_ns);
-void rl_node_set_text(struct rl_node *node, const char *text, size_t len);
 void rl_node_notify_changed(struct rl_node *node);
 
 /* command.c: fills `command`; it borrows from the node and the claim. */

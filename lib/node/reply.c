@@ -104,7 +104,7 @@ static void count(struct rl_node *node, const struct rl_request *request,
     node->counters.errors += result->vote == RL_VOTE_FAILED;
     node->counters.replies_late += request->reported;
     if (result->vote != RL_VOTE_FAILED)
-        node->failures = 0; /* a real answer: the server is reached */
+        rl_connection_note_answer(&node->conn); /* a real answer: the server is reached */
 }
 
 /* Returns true if no vote is expected of the request any more, or if a later request of the same
@@ -201,7 +201,7 @@ static void keep_texts(struct rl_node *node, const struct rl_reply *reply,
 
     while (at != NULL && len > 0 && strchr(" '`\"", reply->text[len - 1]) != NULL)
         len--;
-    rl_node_set_text(node, reply->text, len);
+    rl_connection_set_text(&node->conn, reply->text, len);
 }
 
 static struct rl_result result_of(const struct rl_request *request, const struct rl_reply *reply)
@@ -223,7 +223,7 @@ static void take_information(struct rl_node *node, const struct rl_request *requ
     else
         rl_heartbeat_reply(node, request, reply, now_ns);
     rl_claim_drop(request->claim);
-    if (node->state == RL_NODE_READY)
+    if (rl_connection_is_ready(&node->conn))
         rl_detector_review(node, now_ns);
 }
 

@@ -5,7 +5,8 @@
 
 static int cause_of(const struct rl_node *node)
 {
-    return node->cause != REDLOCK_CAUSE_NONE ? node->cause : REDLOCK_CAUSE_DISCONNECT;
+    return rl_connection_cause(&node->conn) != REDLOCK_CAUSE_NONE ? rl_connection_cause(&node->conn)
+                                                                  : REDLOCK_CAUSE_DISCONNECT;
 }
 
 static int send_read(struct rl_node *node, struct rl_claim *claim, uint32_t round,
@@ -50,7 +51,7 @@ int rl_node_probe_and_track(struct rl_node *node, struct rl_claim *claim, uint32
 int rl_node_request_suspect(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                             enum rl_verb verb, uint64_t now_ns)
 {
-    bool late = node->state == RL_NODE_READY && node->pipe.out_len < RL_UNSENT_MAX;
+    bool late = rl_connection_is_ready(&node->conn) && node->pipe.out_len < RL_UNSENT_MAX;
 
     return late ? send_read(node, claim, round, verb, now_ns)
                 : rl_node_request(node, claim, round, verb, now_ns);

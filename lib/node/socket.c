@@ -77,7 +77,7 @@ static void report_writable(struct rl_sockets *sockets, struct rl_socket *sock)
 static bool is_connecting(const struct rl_socket *sock)
 {
     return sock->for_tracker ? sock->node->tracker.state == RL_TRACKER_CONNECTING
-                             : sock->node->state == RL_NODE_CONNECTING;
+                             : rl_connection_state(&sock->node->conn) == RL_NODE_CONNECTING;
 }
 
 static void connect_to(struct rl_sockets *sockets, struct rl_socket *sock,

@@ -75,7 +75,7 @@ static void fail(struct rl_node *node, uint64_t now_ns)
     tracker->failures++;
     delay_ns = rl_min_u64(delay_ns, RECONNECT_MAX_NS);
     delay_ns -= (node->common->random >> 9) % (delay_ns / 4 + 1);
-    if (node->state == RL_NODE_READY)
+    if (rl_connection_is_ready(&node->conn))
         tracker->due_ns = rl_add_sat(now_ns, delay_ns);
 }
 
@@ -122,7 +122,7 @@ void rl_tracker_request(struct rl_node *node, uint64_t now_ns)
         return;
     tracker->wanted = true;
     rl_node_replan(node);
-    if (node->state == RL_NODE_READY)
+    if (rl_connection_is_ready(&node->conn))
         tracker->due_ns = now_ns;
 }
 
@@ -220,7 +220,7 @@ static void track(struct rl_node *node, uint64_t now_ns)
     char id[24];
 
     snprintf(id, sizeof id, "%llu", (unsigned long long)tracker->id);
-    if (node->state != RL_NODE_READY || node->pipe.out_len >= RL_UNSENT_MAX ||
+    if (!rl_connection_is_ready(&node->conn) || node->pipe.out_len >= RL_UNSENT_MAX ||
         (encoded = rl_node_say_verb(node, RL_VERB_TRACK, rl_arg_of(id))) == NULL) {
         fail(node, now_ns);
         return;

@@ -39,7 +39,7 @@ bool rl_undos_reserve(struct rl_node *node)
 static bool may_be_executed(const struct rl_node *node, const struct rl_claim *claim)
 {
     return (claim->maybe_executed & RL_NODE(node->index)) != 0 &&
-           claim->renewed_ns >= node->greeted_ns;
+           claim->renewed_ns >= rl_connection_greeted_ns(&node->conn);
 }
 
 void rl_undos_note_read(const struct rl_node *node, struct rl_claim *claim)
@@ -47,7 +47,7 @@ void rl_undos_note_read(const struct rl_node *node, struct rl_claim *claim)
     if ((claim->maybe_executed & RL_NODE(node->index)) == 0)
         return;
     claim->maybe_executed &= ~RL_NODE(node->index);
-    claim->renewed_ns = rl_max_u64(claim->renewed_ns, node->greeted_ns);
+    claim->renewed_ns = rl_max_u64(claim->renewed_ns, rl_connection_greeted_ns(&node->conn));
 }
 
 static uint64_t ttl_ns_of(const struct rl_node *node, uint64_t ttl_ns)
@@ -157,7 +157,8 @@ static void send_pending(struct rl_node *node, uint64_t now_ns)
     struct rl_undo_heap *undos = &node->undos.heap;
 
     rl_node_replan(node);
-    while (undos->count > 0 && node->state == RL_NODE_READY && node->pipe.out_len < RL_UNSENT_MAX) {
+    while (undos->count > 0 && rl_connection_is_ready(&node->conn) &&
+           node->pipe.out_len < RL_UNSENT_MAX) {
         if (!send_undo(node, undos->list[undos->count - 1].claim, 0, now_ns))
             break;
         settle(node, rl_undo_heap_pop_last(undos));
@@ -201,7 +202,7 @@ void rl_undos_free(struct rl_node *node)
 
 void rl_undos_tick(struct rl_node *node, uint64_t now_ns)
 {
-    if (node->state == RL_NODE_READY && node->undos.retry_ns <= now_ns)
+    if (rl_connection_is_ready(&node->conn) && node->undos.retry_ns <= now_ns)
         send_pending(node, now_ns);
 }
 
@@ -209,7 +210,8 @@ uint64_t rl_undos_first_due_ns(const struct rl_node *node)
 {
     uint64_t first_ns = rl_undo_heap_first_ns(&node->undos.heap);
 
-    return node->state == RL_NODE_READY ? rl_min_u64(node->undos.retry_ns, first_ns) : first_ns;
+    return rl_connection_is_ready(&node->conn) ? rl_min_u64(node->undos.retry_ns, first_ns)
+                                               : first_ns;
 }
 
 enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t round,
@@ -225,10 +227,13 @@ enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t
             return RL_VOTE_DENIED;
     }
     /* While a connection is being made, a release waits in its pipeline like any request. */
-    bool connecting = node->state != RL_NODE_READY && rl_node_is_up(node);
-    if ((node->state != RL_NODE_READY && !connecting) || node->pipe.out_len >= RL_UNSENT_MAX) {
+    bool connecting = !rl_connection_is_ready(&node->conn) && rl_node_is_up(node);
+    if ((!rl_connection_is_ready(&node->conn) && !connecting) ||
+        node->pipe.out_len >= RL_UNSENT_MAX) {
         rl_undos_retry(node, claim, SOON_NS, now_ns);
-        *ret_cause = node->cause != REDLOCK_CAUSE_NONE ? node->cause : REDLOCK_CAUSE_DISCONNECT;
+        *ret_cause = rl_connection_cause(&node->conn) != REDLOCK_CAUSE_NONE
+                         ? rl_connection_cause(&node->conn)
+                         : REDLOCK_CAUSE_DISCONNECT;
         return RL_VOTE_FAILED;
     }
     (void)rl_undos_reserve(node); /* if the answer does not come; without memory it is sent, too */

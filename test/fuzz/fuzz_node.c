@@ -205,7 +205,7 @@ static void deliver(size_t len)
     static char bytes[SERVER_BYTES];
 
     len = len < server.out_len ? len : server.out_len;
-    if (len == 0 || !rig->is_open || rig->node.state < RL_NODE_GREETING)
+    if (len == 0 || !rig->is_open || rig->node.conn.state < RL_NODE_GREETING)
         return;
     memcpy(bytes, server.out, len);
     server.out_len -= len;
@@ -216,7 +216,7 @@ static void deliver(size_t len)
 
 static void opened(unsigned how)
 {
-    if (!rig->is_open || rig->node.state != RL_NODE_CONNECTING)
+    if (!rig->is_open || rig->node.conn.state != RL_NODE_CONNECTING)
         return;
     if (how & 1)
         rl_node_opened(&rig->node, true, 0, NULL, rig->now_ns);
@@ -230,7 +230,7 @@ static void lose_connection(unsigned more)
     if (!rig->is_open)
         return;
     server_hang_up(&server, more);
-    if (rig->node.state == RL_NODE_CONNECTING)
+    if (rig->node.conn.state == RL_NODE_CONNECTING)
         opened(0);
     else
         rl_node_closed(&rig->node, REDLOCK_CAUSE_DISCONNECT, "connection reset", rig->now_ns);
@@ -242,7 +242,7 @@ static void forge(struct fuzz_input *input)
     size_t len;
     const char *bytes = fuzz_bytes(input, fuzz_byte(input), &len);
 
-    if (ledger.forged && len > 0 && rig->is_open && rig->node.state >= RL_NODE_GREETING)
+    if (ledger.forged && len > 0 && rig->is_open && rig->node.conn.state >= RL_NODE_GREETING)
         rl_node_received(&rig->node, bytes, len, rig->now_ns);
     rig_drain(rig);
 }
@@ -382,7 +382,7 @@ static bool is_quiet(void)
     for (uint64_t i = pipe->head; i != pipe->tail; i++)
         if (!rl_pipeline_at(pipe, i)->removed)
             return false;
-    return rig->node.state == RL_NODE_READY && rl_node_undos_pending(&rig->node) == 0;
+    return rig->node.conn.state == RL_NODE_READY && rl_node_undos_pending(&rig->node) == 0;
 }
 
 /* Removes all faults and lets time pass, so that all pending undos are sent. */

@@ -25,7 +25,7 @@ static size_t said_len;
 
 static void on_pushed(struct rl_arg key)
 {
-    MUST(rig->node.state == RL_NODE_READY);
+    MUST(rig->node.conn.state == RL_NODE_READY);
     MUST(rig->node.tracker.state == RL_TRACKER_LISTENING);
     MUST(key.len <= RL_TEXTS_BYTES_MAX);
     if (key.len != 0)
@@ -53,7 +53,7 @@ static void check(void)
     MUST(rig->push_open == in_use);
     MUST(!tracker->on || (tracker->state == RL_TRACKER_LISTENING && rl_node_is_up(&rig->node)));
     MUST(!tracker->on || tracker->pending == 0); /* the reply was to the last request */
-    MUST(rig->node.state == RL_NODE_READY || !in_use);
+    MUST(rig->node.conn.state == RL_NODE_READY || !in_use);
     MUST(memchr(tracker->text, '\0', sizeof tracker->text) != NULL);
     for (const char *c = tracker->text; *c != '\0'; c++)
         MUST(*c >= 0x20 && *c < 0x7f);
@@ -64,7 +64,7 @@ static void check(void)
 static void hear(const char *bytes, size_t len)
 {
     take_votes();
-    unsigned state = rig->node.state, closes = rig->closes;
+    unsigned state = rig->node.conn.state, closes = rig->closes;
 
     if (!rig->push_open || said_len + len > LOG_MAX)
         return;
@@ -72,7 +72,7 @@ static void hear(const char *bytes, size_t len)
     said_len += len;
     rl_tracker_received(&rig->node, bytes, len, rig->now_ns);
     rig_drain(rig);
-    MUST(rig->node.state == state && rig->closes == closes && rig->vote_count == 0);
+    MUST(rig->node.conn.state == state && rig->closes == closes && rig->vote_count == 0);
     if (!rig->push_open)
         said_len = 0;
     rig_flush(rig);
@@ -94,7 +94,7 @@ static void forget_wires(void)
 
 static void first_comes_back(void)
 {
-    if (rig->node.state == RL_NODE_READY)
+    if (rig->node.conn.state == RL_NODE_READY)
         return;
     unsigned opens = rig->opens;
     for (unsigned i = 0; i < 1000 && !rig->is_open && rig->opens == opens; i++)
@@ -104,7 +104,7 @@ static void first_comes_back(void)
     rl_node_opened(&rig->node, true, 0, NULL, rig->now_ns);
     rig_flush(rig);
     rig->wire_len = 0;
-    if (rig->node.state == RL_NODE_GREETING)
+    if (rig->node.conn.state == RL_NODE_GREETING)
         rig_greet_as(rig, "redis_version:7.0.15\r\nrun_id:0123abcd\r\nuptime_in_seconds:77\r\n",
                      "role:master\r\n");
 }
@@ -112,7 +112,7 @@ static void first_comes_back(void)
 static void ask(void)
 {
     take_votes();
-    if (rig->node.state == RL_NODE_READY && asked - answered < 100 &&
+    if (rig->node.conn.state == RL_NODE_READY && asked - answered < 100 &&
         rl_node_request(&rig->node, claim, 1, RL_VERB_GET, rig->now_ns) == REDLOCK_CAUSE_NONE)
         asked++;
     rig_flush(rig);
@@ -132,7 +132,7 @@ static void answer_of_first(struct fuzz_input *input)
                                           "-ERR no\r\n",  ":1\r\n",
                                           "$2\r\nab\r\n", "-ERR The client ID you want\r\n"};
 
-    if (rig->node.state == RL_NODE_READY)
+    if (rig->node.conn.state == RL_NODE_READY)
         rig_reply(rig, answers[fuzz_below(input, 6)]);
 }
 
@@ -194,7 +194,7 @@ static void heal(void)
     if (rig->is_open)
         rig_lose(rig);
     first_comes_back();
-    MUST(rig->node.state == RL_NODE_READY);
+    MUST(rig->node.conn.state == RL_NODE_READY);
     rl_tracker_request(&rig->node, rig->now_ns);
     for (unsigned i = 0; i < 2000 && !rig->push_open; i++)
         rig_pass(rig, 50 * RL_MS);

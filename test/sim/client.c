@@ -301,7 +301,7 @@ static void on_node(void *ctx, unsigned node)
     const struct rl_node *it = &client->engine.nodes[node];
 
     sim_note(client->world, "client % sees node % in state %, suspect: %", client->index, node,
-             it->state, it->detector.suspect);
+             it->conn.state, it->detector.suspect);
 }
 
 static struct sim_clock new_clock(struct sim_world *world, uint64_t shown_ns)

@@ -204,7 +204,7 @@ static bool is_over(const struct sim_world *world)
         if (!sim_user_is_idle(client) || undos_pending(&client->engine) != 0)
             return false;
         for (unsigned j = 0; j < world->plan.nodes; j++) {
-            if (client->engine.nodes[j].state != RL_NODE_READY)
+            if (client->engine.nodes[j].conn.state != RL_NODE_READY)
                 return false;
         }
     }

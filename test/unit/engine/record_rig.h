@@ -125,7 +125,7 @@ static void greet(unsigned node)
     receive(node, "-NOPERM\r\n", 9); /* reply to TIME */
     for (unsigned i = 0; i < 3; i++)
         hear(node, "0123456789012345678901234567890123456789");
-    ck_assert_int_eq(engine.nodes[node].state, RL_NODE_READY);
+    ck_assert_int_eq(engine.nodes[node].conn.state, RL_NODE_READY);
 }
 
 /* Advances time, forgets the recorded requests and turns the loop once. */

@@ -244,7 +244,7 @@ START_TEST(settled_when_a_server_is_down_for_sure)
     world_serve_all();
     rig_turn(0);
     ck_assert_ptr_null(engine->locks);
-    while (engine->nodes[2].failures < 2) {
+    while (engine->nodes[2].conn.failures < 2) {
         ck_assert(!rl_engine_is_settled(engine));
         rig_pass(RIG_STEP);
     }
@@ -273,7 +273,7 @@ START_TEST(not_settled_between_short_connections)
             rig_pass(RIG_STEP);
         }
         ck_assert_uint_eq(rig_ttl_ms(2, "a"), 0);
-        ck_assert_uint_gt(engine->nodes[2].brief_connections, cut);
+        ck_assert_uint_gt(engine->nodes[2].conn.brief, cut);
     }
 }
 END_TEST

@@ -26,7 +26,7 @@ static void come_back(unsigned node)
     for (unsigned i = 0; i < 10 && !opened[node]; i++)
         tick();
     for (unsigned i = 0; i < NODES; i++) {
-        if (i == node || engine.nodes[i].state == RL_NODE_READY || !opened[i])
+        if (i == node || engine.nodes[i].conn.state == RL_NODE_READY || !opened[i])
             continue;
         opened[i] = false;
         rl_node_opened(&engine.nodes[i], false, REDLOCK_CAUSE_CONNECT, "refused", now_ns);

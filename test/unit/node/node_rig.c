@@ -231,7 +231,7 @@ void rig_start(struct rig *rig)
 {
     rl_node_start(&rig->node, rig->now_ns);
     rl_node_tick(&rig->node, rig->now_ns);
-    ck_assert_uint_eq(rig->node.state, RL_NODE_CONNECTING);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_CONNECTING);
 }
 
 void rig_connect(struct rig *rig)
@@ -297,7 +297,7 @@ void rig_greet(struct rig *rig)
     rig_said(rig);
     rig_greet_as(rig, "redis_version:7.0.15\r\nrun_id:0123abcd\r\nuptime_in_seconds:77\r\n",
                  "role:master\r\n");
-    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
 }
 
 void rig_ready(struct rig *rig)

@@ -95,7 +95,7 @@ static void connect_node(void)
     rl_node_received(&node, GREETING, sizeof GREETING - 1, 1);
     while ((common.inbox.waiting & 1u << RL_INBOX_UNREAD) != 0)
         rl_node_next(&node, 1);
-    ck_assert_int_eq(node.state, RL_NODE_READY);
+    ck_assert_int_eq(node.conn.state, RL_NODE_READY);
 }
 
 START_TEST(an_owed_undo_waits)
@@ -236,9 +236,9 @@ START_TEST(a_break_is_heard_when_the_tick_ends)
     struct rl_claim *filler = new_claim();
     while (node.pipe.out_len < 2 * RL_FLUSH_BYTES)
         ck_assert_int_eq(rl_node_request(&node, filler, 1, RL_VERB_GET, RL_MS), 0);
-    ck_assert_int_eq(node.state, RL_NODE_READY);
+    ck_assert_int_eq(node.conn.state, RL_NODE_READY);
     rl_node_flush(&node, RL_MS);
-    ck_assert_int_eq(node.state, RL_NODE_DOWN);
+    ck_assert_int_eq(node.conn.state, RL_NODE_DOWN);
     rl_claim_drop(filler);
     rl_node_close(&node, REDLOCK_CAUSE_NONE, NULL, false, RL_MS);
     rl_node_free(&node);

@@ -59,7 +59,7 @@ START_TEST(greeting)
         rig_reply(rig, "+OK\r\n");
     ck_assert_str_eq(rig_said(rig), "");
     rig_greet_as(rig, "redis_version:7.0.15\r\n", "role:master\r\n");
-    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
     ck_assert_str_eq(rig_said(rig), SET);
     rl_claim_drop(claim);
 }
@@ -77,17 +77,18 @@ START_TEST(greeting_in_pieces)
     ck_assert_int_eq(rig_request(rig, claim, 1, RL_VERB_ACQUIRE), 0);
     rig->room = 0;
     rig_connect(rig);
-    for (unsigned i = 0; i < 2000 && rig->node.greeting_sent < rig->node.greeting.len; i++) {
+    for (unsigned i = 0; i < 2000 && rig->node.greeting.sent < rig->node.greeting.encoded.len;
+         i++) {
         rig->room = 1;
         rl_node_flush(&rig->node, rig->now_ns);
     }
     ck_assert_str_eq(rig_said(rig), REST);
     for (size_t i = 0; i < sizeof answers - 1; i++) {
-        ck_assert_uint_eq(rig->node.state, RL_NODE_GREETING);
+        ck_assert_uint_eq(rig->node.conn.state, RL_NODE_GREETING);
         char byte[2] = {answers[i], '\0'};
         rig_reply(rig, byte);
     }
-    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
     ck_assert_str_eq(rig->node.eligibility.info.version, "redis 7.0.15");
     rig->room = SIZE_MAX;
     rl_node_flush(&rig->node, rig->now_ns);
@@ -111,9 +112,9 @@ START_TEST(tolerated_errors)
     rig_connect(rig);
     for (int i = 0; i < count; i++)
         rig_reply(rig, _i == count || _i == i ? denied : answers[i]);
-    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
     ck_assert(rl_node_is_up(&rig->node));
-    ck_assert_str_eq(rig->node.text, "");
+    ck_assert_str_eq(rig->node.conn.text, "");
     ck_assert_uint_eq(rig->closes, 0);
 }
 END_TEST
@@ -159,16 +160,16 @@ START_TEST(refused_greeting)
     rig_connect(rig);
     rig_said(rig);
     rig_reply(rig, REFUSED[_i].answers);
-    ck_assert_str_eq(rig->node.text, REFUSED[_i].text);
-    ck_assert_ptr_null(strstr(rig->node.text, "s3cret"));
+    ck_assert_str_eq(rig->node.conn.text, REFUSED[_i].text);
+    ck_assert_ptr_null(strstr(rig->node.conn.text, "s3cret"));
     if (REFUSED[_i].cause != 0) {
         struct rl_ballot vote = rig_only_vote(rig);
         ck_assert_uint_eq(vote.vote, RL_VOTE_FAILED);
         ck_assert_int_eq(vote.cause, REFUSED[_i].cause);
         ck_assert_uint_eq(vote.round, 5);
         ck_assert(vote.unsent);
-        ck_assert_uint_eq(rig->node.state, RL_NODE_DOWN);
-        ck_assert_int_eq(rig->node.cause, REFUSED[_i].cause);
+        ck_assert_uint_eq(rig->node.conn.state, RL_NODE_DOWN);
+        ck_assert_int_eq(rig->node.conn.cause, REFUSED[_i].cause);
         ck_assert(!rig->abortive);
         ck_assert(!rl_node_is_up(&rig->node));
         uint64_t wait_ns = rl_node_wake_ns(&rig->node) - rig->now_ns;
@@ -191,13 +192,13 @@ START_TEST(info_has_a_limit)
     memcpy(bytes, "$65536\r\n", 8);
     memcpy(bytes + 8 + 65536, "\r\n", 3);
     rig_reply(rig, bytes);
-    ck_assert_uint_eq(rig->node.state, RL_NODE_GREETING);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_GREETING);
     memset(bytes, 'x', sizeof bytes - 1);
     memcpy(bytes, "$65537\r\n", 8);
     memcpy(bytes + 8 + 65537, "\r\n", 3);
     rig_reply(rig, bytes);
-    ck_assert_uint_eq(rig->node.state, RL_NODE_DOWN);
-    ck_assert_uint_eq(rig->node.cause, REDLOCK_CAUSE_PROTOCOL);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_DOWN);
+    ck_assert_uint_eq(rig->node.conn.cause, REDLOCK_CAUSE_PROTOCOL);
 }
 END_TEST
 
@@ -214,10 +215,10 @@ START_TEST(replicas_do_not_vote)
     ck_assert_uint_eq(vote.cause, REDLOCK_CAUSE_REPLICA);
     ck_assert(vote.unsent);
     ck_assert_str_eq(rig_said(rig), "");
-    ck_assert_str_eq(rig->node.text, "server is a replica");
+    ck_assert_str_eq(rig->node.conn.text, "server is a replica");
     ck_assert(!rl_node_is_up(&rig->node));
     rig_pass(rig, RL_SECOND); /* it is looked at again: it may have been promoted */
-    ck_assert_uint_eq(rig->node.state, RL_NODE_CONNECTING);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_CONNECTING);
     ck_assert(!rl_node_is_up(&rig->node));
     rig_connect(rig);
     rig_greet(rig);
@@ -280,7 +281,7 @@ START_TEST(reconnects_come_slower_and_slower)
             if (lucky)
                 ck_assert_uint_eq(wait_ns, bounds_ms[i] * RL_MS);
             rig_pass(rig, wait_ns);
-            ck_assert_uint_eq(rig->node.state, RL_NODE_CONNECTING);
+            ck_assert_uint_eq(rig->node.conn.state, RL_NODE_CONNECTING);
             ck_assert(!rl_node_is_up(&rig->node));
         }
         ck_assert_uint_eq(rig->opens, 11);
@@ -304,7 +305,7 @@ START_TEST(a_lost_connection_is_mended_at_once)
         ck_assert_uint_eq(rl_node_wake_ns(&rig->node), rig->now_ns);
         ck_assert(rl_node_is_up(&rig->node));
         rig_pass(rig, 0);
-        ck_assert_uint_eq(rig->node.state, RL_NODE_CONNECTING);
+        ck_assert_uint_eq(rig->node.conn.state, RL_NODE_CONNECTING);
         ck_assert(rl_node_is_up(&rig->node));
         rig_connect(rig);
         rig_greet(rig);
@@ -329,7 +330,7 @@ START_TEST(connections_that_do_not_last)
 
     rig_start(rig);
     while (rig->now_ns < end_ns && rig->opens < 1000) {
-        if (rig->node.state == RL_NODE_CONNECTING) {
+        if (rig->node.conn.state == RL_NODE_CONNECTING) {
             rig_connect(rig);
             rig_greet(rig);
             ck_assert_int_eq(rig_request(rig, claim, 1, RL_VERB_ACQUIRE), 0);
@@ -345,7 +346,7 @@ START_TEST(connections_that_do_not_last)
     }
     /* At once, then after 50 ms and so on up to 2 s, of which a quarter may be left out. */
     ck_assert_uint_le(rig->opens, 2 + 6 + minute_ns / (1500 * RL_MS));
-    ck_assert_uint_gt(_i == 0 ? rig->node.brief_connections : rig->node.failures, 6);
+    ck_assert_uint_gt(_i == 0 ? rig->node.conn.brief : rig->node.conn.failures, 6);
     rl_claim_drop(claim);
 }
 END_TEST
@@ -387,7 +388,7 @@ START_TEST(a_send_that_fails)
     rig_start(rig);
     rig->broken = true;
     rig_connect(rig);
-    ck_assert_uint_eq(rig->node.state, RL_NODE_DOWN);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_DOWN);
     rig->broken = false;
     rig_pass(rig, 60 * RL_MS);
     rig_connect(rig);
@@ -397,7 +398,7 @@ START_TEST(a_send_that_fails)
     struct rl_ballot vote = rig_only_vote(rig);
     ck_assert_uint_eq(vote.cause, REDLOCK_CAUSE_DISCONNECT);
     ck_assert(vote.unsent);
-    ck_assert_uint_eq(rig->node.state, RL_NODE_DOWN);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_DOWN);
     ck_assert(!rig->abortive);
     rl_claim_drop(claim);
 }

@@ -111,7 +111,7 @@ START_TEST(an_earlier_run_does_not_count)
     ck_assert_uint_eq(vote.cause, REDLOCK_CAUSE_FENCE_RECORD);
     ck_assert_uint_eq(vote.record, RL_RECORD_OLD_RUN);
     ck_assert(!vote.unsent); /* the key is there, and has to be undone */
-    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
     /* Records that survive restarts: whose run it is does not matter, but somebody must attest it.
      */
     rig->common.fence_run_bound = false;
@@ -293,7 +293,7 @@ START_TEST(garbage_ends_the_connection)
         rig_reply(rig, garbage[_i]);
         struct rl_ballot vote = rig_only_vote(rig);
         ck_assert_uint_eq(vote.vote, RL_VOTE_FAILED);
-        ck_assert_uint_eq(rig->node.state, RL_NODE_DOWN);
+        ck_assert_uint_eq(rig->node.conn.state, RL_NODE_DOWN);
     }
 }
 END_TEST
@@ -312,7 +312,7 @@ START_TEST(refusals_leave_the_connection)
     ck_assert_uint_eq(vote.vote, RL_VOTE_FAILED);
     ck_assert_uint_eq(vote.cause, REDLOCK_CAUSE_FENCE_RECORD);
     ck_assert_uint_eq(vote.record, states[_i]);
-    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
 }
 END_TEST
 

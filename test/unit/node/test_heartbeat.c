@@ -88,8 +88,8 @@ START_TEST(another_server_answers)
     ck_assert(beats(SHORT_BEAT));
     rig_reply_time(rig, 0);
     reply_bulk("run_id:ffff\r\n");
-    ck_assert_uint_eq(rig->node.state, RL_NODE_DOWN);
-    ck_assert_str_eq(rig->node.text, "another server answers at this address");
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_DOWN);
+    ck_assert_str_eq(rig->node.conn.text, "another server answers at this address");
     rig_pass(rig, 0);
     rig_connect(rig);
     rig_said(rig);
@@ -160,8 +160,8 @@ START_TEST(became_a_replica)
     reply_bulk("");
     reply_bulk("");
     reply_bulk("");
-    ck_assert_uint_eq(rig->node.state, RL_NODE_DOWN);
-    ck_assert_uint_eq(rig->node.cause, REDLOCK_CAUSE_REPLICA);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_DOWN);
+    ck_assert_uint_eq(rig->node.conn.cause, REDLOCK_CAUSE_REPLICA);
 }
 END_TEST
 
@@ -190,7 +190,7 @@ START_TEST(strange_answers)
     rig_reply(rig, table[_i].time);
     if (table[_i].info[0] != '\0')
         rig_reply(rig, table[_i].info);
-    ck_assert_uint_eq(rig->node.state, table[_i].stays ? RL_NODE_READY : RL_NODE_DOWN);
+    ck_assert_uint_eq(rig->node.conn.state, table[_i].stays ? RL_NODE_READY : RL_NODE_DOWN);
     ck_assert_uint_eq(rig->node.eligibility.exclusions, 0);
 }
 END_TEST
@@ -279,7 +279,7 @@ START_TEST(a_guard_after_a_greeting_begins_when_it_is_there)
     const uint64_t tick_ns = rig->now_ns;
     rig_freeze(rig, 3600 * RL_SECOND);
     read_late(bytes, strlen(bytes), tick_ns);
-    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
     ck_assert_uint_eq(rig->node.eligibility.exclusions, RL_EXCLUSION_RESTARTED);
     ck_assert_uint_eq(
         rl_admission_exclusions(&rig->node.eligibility.admission, rig->now_ns + 30301 * RL_MS),

@@ -71,7 +71,7 @@ START_TEST(the_order_of_an_end)
     rig_request(rig, b, 2, RL_VERB_ACQUIRE);
     rig_request(rig, a, 3, RL_VERB_EXTEND);
     receive("-READONLY You can't write against a read only replica.\r\n");
-    ck_assert_uint_eq(rig->node.state, RL_NODE_DOWN);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_DOWN);
     ck_assert(waits(RL_INBOX_CHANGED) && !rl_inbox_is_first(inbox, RL_INBOX_CHANGED));
     ck_assert(waits(RL_INBOX_VOTES) && !rl_inbox_is_first(inbox, RL_INBOX_VOTES));
     ck_assert_ptr_eq(take_replied(), a);
@@ -120,7 +120,7 @@ START_TEST(a_connection_is_announced_before_it_is_used)
             "-NOPERM\r\n-x\r\n-x\r\n-x\r\n");
     while (!waits(RL_INBOX_CHANGED))
         rl_node_next(&rig->node, rig->now_ns);
-    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
     ck_assert_uint_eq(rl_pipeline_count(&rig->node.pipe), 0);
     ck_assert_uint_eq(rig->node.undos.heap.count, 1);
     rig_drain(rig);

@@ -62,9 +62,10 @@ static void start_down(void)
 
 static void come_up(void)
 {
-    if (rig->node.state == RL_NODE_DOWN)
-        rig_pass(rig, rig->node.due_ns > rig->now_ns ? rig->node.due_ns - rig->now_ns : 0);
-    ck_assert_uint_eq(rig->node.state, RL_NODE_CONNECTING);
+    if (rig->node.conn.state == RL_NODE_DOWN)
+        rig_pass(rig,
+                 rig->node.conn.due_ns > rig->now_ns ? rig->node.conn.due_ns - rig->now_ns : 0);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_CONNECTING);
     rig_connect(rig);
     rig_greet(rig);
 }
@@ -77,7 +78,7 @@ static void pass_down(uint64_t ns)
     while (rig->now_ns < end_ns) {
         uint64_t wake_ns = rl_max_u64(rl_node_wake_ns(&rig->node), rig->now_ns);
         rig_pass(rig, rl_min_u64(wake_ns, end_ns) - rig->now_ns);
-        if (rig->node.state == RL_NODE_CONNECTING)
+        if (rig->node.conn.state == RL_NODE_CONNECTING)
             rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused", rig->now_ns);
     }
 }
@@ -86,7 +87,7 @@ static void pass_down(uint64_t ns)
 static void stay_away(uint64_t ns)
 {
     rig_pass(rig, 0);
-    if (rig->node.state == RL_NODE_CONNECTING)
+    if (rig->node.conn.state == RL_NODE_CONNECTING)
         rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused", rig->now_ns);
     pass_down(ns);
 }
@@ -331,12 +332,12 @@ static void play(enum hostile_server hostile, uint64_t end_ns)
 {
     for (;;) {
         const char *said = rig_said(rig);
-        if (rig->node.state == RL_NODE_CONNECTING) {
+        if (rig->node.conn.state == RL_NODE_CONNECTING) {
             rig_connect(rig);
             rig_greet_as(rig, "run_id:x\r\n", "role:master\r\n");
             continue;
         }
-        if (rig->node.state == RL_NODE_READY && hostile == HANGS_UP &&
+        if (rig->node.conn.state == RL_NODE_READY && hostile == HANGS_UP &&
             strstr(said, "EVAL") != NULL) {
             rig_lose(rig);
             continue;
@@ -397,7 +398,7 @@ START_TEST(a_refused_undo_of_an_unanswered_set)
     rig_said(rig);
     rig_lose(rig);
     rig_pass(rig, 0);
-    ck_assert_uint_eq(rig->node.state, RL_NODE_CONNECTING);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_CONNECTING);
     ck_assert_uint_eq(rig_undo(rig, a, 0), RL_VOTE_NONE);
     rig_freeze(rig, TTL_NS); /* the server is stopped, and this process too */
     rig_connect(rig);

@@ -28,7 +28,7 @@ static void ready_as(const char *version)
     rig_connect(rig);
     rig_said(rig);
     rig_greet_as(rig, version, "role:master\r\n");
-    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
 }
 
 static const struct {

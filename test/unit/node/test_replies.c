@@ -26,9 +26,9 @@ static void teardown(void)
 
 static void check_closed(int cause, const char *text)
 {
-    ck_assert_uint_eq(rig->node.state, RL_NODE_DOWN);
-    ck_assert_int_eq(rig->node.cause, cause);
-    ck_assert_str_eq(rig->node.text, text);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_DOWN);
+    ck_assert_int_eq(rig->node.conn.cause, cause);
+    ck_assert_str_eq(rig->node.conn.text, text);
     ck_assert_uint_eq(rig->closes, 1);
 }
 
@@ -67,7 +67,7 @@ START_TEST(nobody_listens)
     b->owner = NULL; /* nobody any more */
     rig_reply(rig, "+OK\r\n+OK\r\n");
     rig_no_vote(rig);
-    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
 }
 END_TEST
 
@@ -132,8 +132,8 @@ START_TEST(a_wrong_answer)
         ck_assert_uint_eq(rig->votes[i].ballot.vote, RL_VOTE_FAILED);
         ck_assert_uint_eq(rig->votes[i].ballot.cause, REDLOCK_CAUSE_PROTOCOL);
     }
-    ck_assert_uint_eq(rig->node.state, RL_NODE_DOWN);
-    ck_assert_int_eq(rig->node.cause, REDLOCK_CAUSE_PROTOCOL);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_DOWN);
+    ck_assert_int_eq(rig->node.conn.cause, REDLOCK_CAUSE_PROTOCOL);
     ck_assert(rig->abortive); /* the second SET has no undo behind it */
 }
 END_TEST
@@ -144,11 +144,12 @@ START_TEST(error_answers_are_votes)
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_reply(rig, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
     rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_OOM, 1);
-    ck_assert_str_eq(rig->node.text, "OOM command not allowed when used memory > 'maxmemory'.");
+    ck_assert_str_eq(rig->node.conn.text,
+                     "OOM command not allowed when used memory > 'maxmemory'.");
     rig_request(rig, a, 2, RL_VERB_ACQUIRE);
     rig_reply(rig, "-ERR \x1b[2J%s%n\r\n"); /* a text for people: made harmless */
     rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_ERROR_REPLY, 2);
-    ck_assert_str_eq(rig->node.text, "ERR ?[2J%s%n");
+    ck_assert_str_eq(rig->node.conn.text, "ERR ?[2J%s%n");
     ck_assert(rl_node_is_up(&rig->node));
 }
 END_TEST
@@ -173,7 +174,7 @@ START_TEST(a_token_is_not_repeated)
     rig_request(rig, claim, 1, RL_VERB_ACQUIRE);
     rig_reply(rig, replies[_i]);
     rig_check_vote(rig, claim, RL_VOTE_FAILED, REDLOCK_CAUSE_ERROR_REPLY, 1);
-    ck_assert_str_eq(rig->node.text, shown[_i]);
+    ck_assert_str_eq(rig->node.conn.text, shown[_i]);
     rig_drop(claim);
 }
 END_TEST
@@ -190,13 +191,13 @@ START_TEST(readonly)
     rig_connect(rig);
     rig_said(rig);
     rig_greet_as(rig, "", "role:slave\r\n");
-    ck_assert_int_eq(rig->node.cause, REDLOCK_CAUSE_REPLICA);
+    ck_assert_int_eq(rig->node.conn.cause, REDLOCK_CAUSE_REPLICA);
     ck_assert(!rl_node_is_up(&rig->node));
     rig_pass(rig, RL_SECOND);
     rig_connect(rig);
     rig_greet(rig);
     ck_assert(rl_node_is_up(&rig->node));
-    ck_assert_int_eq(rig->node.cause, REDLOCK_CAUSE_NONE);
+    ck_assert_int_eq(rig->node.conn.cause, REDLOCK_CAUSE_NONE);
 }
 END_TEST
 
@@ -237,7 +238,7 @@ static void ready_as(const char *version)
     rig_connect(rig);
     rig_said(rig);
     rig_greet_as(rig, version, "role:master\r\n");
-    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
 }
 
 static const char *const UNKNOWN[] = {

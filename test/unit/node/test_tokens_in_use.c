@@ -56,7 +56,7 @@ START_TEST(as_long_as_an_undo_is_pending)
     rig_undo(rig, a, 0);
     rig_lose(rig);
     ck_assert(uses("aa"));
-    rig_pass(rig, rl_sub_sat(rig->node.due_ns, rig->now_ns));
+    rig_pass(rig, rl_sub_sat(rig->node.conn.due_ns, rig->now_ns));
     rig_connect(rig);
     ck_assert(uses("aa"));
     rig_greet(rig);

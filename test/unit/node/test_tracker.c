@@ -194,7 +194,7 @@ START_TEST(refused)
     rig_pass(rig, 60 * RL_SECOND);
     ck_assert_uint_eq(rig->push_opens, 1);
     ck_assert(rl_node_is_up(&rig->node));
-    ck_assert_str_eq(rig->node.text, "");
+    ck_assert_str_eq(rig->node.conn.text, "");
 }
 END_TEST
 

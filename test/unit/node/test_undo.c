@@ -35,7 +35,7 @@ static void reconnect(void)
 {
     rig_lose(rig);
     rig_pass(rig, rl_node_wake_ns(&rig->node) - rig->now_ns);
-    ck_assert_uint_eq(rig->node.state, RL_NODE_CONNECTING);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_CONNECTING);
     rig_connect(rig);
     rig_greet(rig);
 }
@@ -210,7 +210,7 @@ START_TEST(the_remaining_time)
     rig_pass(rig, 40 * RL_MS);
     rig_freeze(rig, 1960 * RL_MS);
     rl_node_tick(&rig->node, rig->now_ns);
-    if (rig->node.state == RL_NODE_DOWN)
+    if (rig->node.conn.state == RL_NODE_DOWN)
         rig_pass(rig, rl_node_wake_ns(&rig->node) - rig->now_ns);
     uint64_t left_ms = (a->keep_until_ns - rig->now_ns) / RL_MS;
     rig_connect(rig);
@@ -243,7 +243,7 @@ START_TEST(debts_expire)
         ck_assert_uint_le(next_ns, end_ns);
         ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
         rig_pass(rig, (next_ns < end_ns - 1 ? next_ns : end_ns - 1) - rig->now_ns);
-        if (rig->node.state == RL_NODE_CONNECTING)
+        if (rig->node.conn.state == RL_NODE_CONNECTING)
             rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused", rig->now_ns);
     }
     ck_assert_uint_eq(rig->given_up, 0);
@@ -308,7 +308,7 @@ START_TEST(debts_behind_a_full_queue)
     rig_undo(rig, a, 0);
     rig_lose(rig);
     rig_pass(rig, 0);
-    ck_assert_uint_eq(rig->node.state, RL_NODE_CONNECTING);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_CONNECTING);
     block_output();
     rig_connect(rig);
     rig->room = SIZE_MAX;
@@ -316,7 +316,7 @@ START_TEST(debts_behind_a_full_queue)
     rig_said(rig);
     rig->room = 0;
     rig_greet_as(rig, "run_id:x\r\n", "role:master\r\n");
-    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
     rig_pass(rig, RL_SECOND);
     rig->room = SIZE_MAX;
@@ -433,7 +433,7 @@ START_TEST(a_close_that_is_answered)
     (void)rl_node_request(&rig->node, b, 9, RL_VERB_ACQUIRE, rig->now_ns);
     ck_assert(rig->abortive);
     rig_pass(rig, 0);
-    ck_assert_uint_eq(rig->node.state, RL_NODE_CONNECTING);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_CONNECTING);
     rig_connect(rig);
     rig_greet(rig);
     ck_assert_str_eq(rig_said(rig), RELEASE_A SET_B);

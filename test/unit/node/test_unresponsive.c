@@ -214,14 +214,14 @@ START_TEST(a_late_answer_is_nobody_elses)
     ck_assert_uint_eq(rig_undo(rig, a, 2), RL_VOTE_NONE); /* it may still answer this one */
     ck_assert_str_eq(rig_said(rig), "EVALSHA release 1 key aa\n");
     rig_reply(rig, "+OK\r\n"); /* of the SET: as the answer of a release it would be a violation */
-    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
     rig_reply(rig, "+PONG\r\n");
     rig_no_vote(rig);
     rig_reply(rig, ":1\r\n");
     rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 2);
     ck_assert_uint_eq(rig->undone, 1);
     ck_assert(rl_node_is_up(&rig->node));
-    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
 }
 END_TEST
 

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT
+ * Opens and greets the connection of a node; closes it, ends the requests that were in flight, and
+ * plans the next one. */
+#include "node/connection.h"
+
+#include "core/cause.h"
+#include "node/handshake.h"
+#include "node/node_parts.h"
+#include "redlock/redlock.h"
+
+#include <string.h>
+
+#define RECONNECT_MIN_NS (50 * RL_MS)
+#define RECONNECT_MAX_NS (2 * RL_SECOND)
+
+void rl_connection_set_text(struct rl_connection *conn, const char *text, size_t len)
+{
+    size_t at = 0;
+
+    for (; at < len && at + 1 < sizeof conn->text; at++)
+        conn->text[at] = text[at] >= 0x20 && text[at] < 0x7f ? text[at] : '?';
+    conn->text[at] = '\0';
+}
+
+void rl_connection_init(struct rl_connection *conn)
+{
+    *conn = (struct rl_connection){.due_ns = RL_NEVER};
+}
+
+void rl_connection_abandon(struct rl_connection *conn)
+{
+    conn->state = RL_NODE_DOWN;
+}
+
+void rl_node_start(struct rl_node *node, uint64_t now_ns)
+{
+    node->conn.due_ns = now_ns;
+    rl_node_replan(node);
+}
+
+void rl_connection_tick(struct rl_node *node, uint64_t now_ns)
+{
+    const struct rl_transport *transport = &node->common->transport;
+
+    if (node->conn.due_ns > now_ns)
+        return;
+    if (node->conn.state == RL_NODE_DOWN) {
+        node->conn.state = RL_NODE_CONNECTING;
+        node->conn.due_ns = rl_add_sat(now_ns, node->common->connect_timeout_ns);
+        transport->open(transport->ctx, node->index);
+    } else {
+        const char *text = node->conn.state == RL_NODE_CONNECTING ? "no connection in time"
+                                                                  : "no answer to the greeting";
+        rl_node_close(node, REDLOCK_CAUSE_TIMEOUT, text, true, now_ns);
+    }
+}
+
+void rl_node_opened(struct rl_node *node, bool ok, int cause, const char *text, uint64_t now_ns)
+{
+    if (node->conn.state != RL_NODE_CONNECTING)
+        return;
+    if (!ok) {
+        rl_node_close(node, cause, text, true, now_ns);
+        return;
+    }
+    node->counters.reconnects += node->conn.connected_once;
+    node->conn.connected_once = true;
+    rl_eligibility_opened(&node->eligibility);
+    node->features = node->missing = node->trying = 0;
+    rl_detector_opened(&node->detector);
+    rl_heartbeat_opened(&node->heartbeat);
+    if (!rl_decoder_open(&node->decoder, node->common->text) || !rl_greeting_prepare(node)) {
+        rl_node_close(node, REDLOCK_CAUSE_NO_MEMORY, "out of memory", true, now_ns);
+        return;
+    }
+    node->conn.state = RL_NODE_GREETING;
+    node->conn.opened_ns = now_ns;
+    node->conn.due_ns = rl_add_sat(now_ns, node->common->connect_timeout_ns);
+    rl_node_replan(node);
+    rl_node_flush(node, now_ns);
+}
+
+/* Takes a complete greeting: the connection is ready, unless the server is of no use. */
+static void become_ready(struct rl_node *node, uint64_t now_ns)
+{
+    const char *text = NULL;
+    bool stepped = false;
+    int cause = rl_eligibility_greeted(node, rl_greeting_time(&node->greeting),
+                                       node->conn.opened_ns, &text, &stepped, now_ns);
+
+    node->conn.state = RL_NODE_READY;
+    node->conn.due_ns = RL_NEVER;
+    node->conn.connect_failed = false;
+    node->conn.text[0] = '\0';
+    node->conn.cause = REDLOCK_CAUSE_NONE;
+    rl_greeting_free(node);
+    for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
+        struct rl_request *request = rl_pipeline_at(&node->pipe, i);
+        request->sent_ns = now_ns;
+        if (request->claim == NULL)
+            continue;
+        request->claim->requested_ns = now_ns; /* on this connection */
+        if (rl_protocol[request->verb].resets_ttl)
+            request->claim->renewed_ns = now_ns;
+    }
+    if (cause != REDLOCK_CAUSE_NONE) {
+        rl_node_close(node, cause, text, true, now_ns);
+        return;
+    }
+    rl_heartbeat_greeted(&node->heartbeat, now_ns);
+    rl_node_notify_changed(node);
+    node->conn.is_new = true;
+    node->conn.stepped = stepped;
+}
+
+void rl_connection_begin_use(struct rl_node *node, uint64_t now_ns)
+{
+    node->conn.is_new = false;
+    if (node->conn.stepped)
+        rl_eligibility_note_step(node);
+    node->conn.greeted_ns = now_ns;
+    rl_undos_greeted(node, now_ns);
+    rl_tracker_node_ready(node, now_ns);
+    rl_node_note_dirty(node);
+}
+
+void rl_connection_take_greeting(struct rl_node *node, uint64_t now_ns)
+{
+    const struct rl_clocks *clocks = &node->common->clocks;
+
+    /* A first estimate of the round trip, until votes measure it. */
+    if (rl_detector_srtt_ns(&node->detector) == 0)
+        rl_detector_note_trip(node, rl_sub_sat(now_ns, node->conn.opened_ns), now_ns);
+    uint64_t read_ns = clocks->now(clocks->ctx).boot_ns;
+    int cause = rl_greeting_reply(node, &node->decoder.reply, read_ns);
+    if (cause != REDLOCK_CAUSE_NONE)
+        rl_node_close(node, cause, NULL, true, now_ns);
+    else if (rl_greeting_is_complete(&node->greeting))
+        become_ready(node, now_ns);
+}
+
+/* True if the connection that ends now was a good one: greeted, ready for long enough, and
+ * answering to the end. */
+static bool has_lasted(const struct rl_node *node, uint64_t now_ns)
+{
+    return node->conn.state == RL_NODE_READY && !rl_detector_is_suspect(&node->detector) &&
+           node->conn.greeted_ns >= node->conn.opened_ns &&
+           rl_sub_sat(now_ns, node->conn.greeted_ns) >= RL_LASTING_NS;
+}
+
+static void plan_reconnect(struct rl_node *node, bool was_ready, int cause, uint64_t now_ns)
+{
+    bool at_once = was_ready && node->conn.failures == 0 && node->conn.brief <= 1;
+    unsigned doublings = was_ready && node->conn.brief > node->conn.failures ? node->conn.brief
+                                                                             : node->conn.failures;
+    uint64_t delay_ns = RECONNECT_MIN_NS << (doublings < 6 ? doublings : 6);
+
+    if (at_once) {
+        delay_ns = 0;
+    } else {
+        delay_ns = rl_min_u64(delay_ns, RECONNECT_MAX_NS);
+        if (rl_cause_of(cause)->retry_slowly)
+            delay_ns = RECONNECT_MAX_NS / 2;
+        /* Clients that lost the same server do not come back together. */
+        delay_ns -= (node->common->random >> 7) % (delay_ns / 4 + 1);
+    }
+    node->conn.failures++;
+    node->conn.connect_failed = delay_ns != 0;
+    node->conn.due_ns = rl_add_sat(now_ns, delay_ns);
+}
+
+/* Ends the requests of a connection that is gone: their votes fail, and their undos are kept for
+ * the next connection. */
+static void end_requests(struct rl_node *node, int cause, uint64_t now_ns)
+{
+    struct rl_pipeline *pipe = &node->pipe;
+    uint64_t end = pipe->tail;
+
+    for (uint64_t i = pipe->head; i != end; i++) {
+        struct rl_request *request = rl_pipeline_at(pipe, i);
+        request->unsent = rl_request_is_unsent(pipe, request);
+        if (request->claim != NULL && !request->unsent && rl_protocol[request->verb].resets_ttl)
+            request->claim->maybe_executed |= RL_NODE(node->index);
+    }
+    pipe->sent = 0;
+    rl_undos_review(node);
+    while (pipe->head != end) {
+        struct rl_request request = rl_pipeline_pop(pipe);
+        struct rl_claim *claim = request.claim;
+        if (claim == NULL)
+            continue;
+        if (rl_protocol[request.verb].is_undo)
+            rl_undos_add(node, claim, now_ns);
+        const struct rl_ballot ballot = {
+            .node = node->index,
+            .vote = RL_VOTE_FAILED,
+            .cause = (uint8_t)cause,
+            .verb = request.verb,
+            .round = request.round,
+            .unsent = request.unsent,
+        };
+        if (!request.reported && request.round != 0 && claim->owner != NULL)
+            rl_inbox_add_vote(&node->common->inbox, claim, &ballot);
+        rl_claim_drop(claim);
+    }
+}
+
+/* Who leaves for good lets the kernel deliver what it has, a SET and the undo behind it. Who comes
+ * back takes back what was not delivered: his kernel would try for minutes, maybe only after the
+ * undo has gone out on the next connection, and a server that answers on a connection that its
+ * client has left reads no more of it: the SET would be executed, and the undo behind it would
+ * not. */
+static bool is_abortive(const struct rl_node *node, bool retry)
+{
+    return retry ? rl_pipeline_has_set(&node->pipe) : rl_pipeline_has_bare_set(&node->pipe);
+}
+
+void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry, uint64_t now_ns)
+{
+    const struct rl_transport *transport = &node->common->transport;
+    /* Whoever was silent before is known to be down, not worth waiting for once more. */
+    bool was_ready = node->conn.state == RL_NODE_READY && !rl_detector_is_suspect(&node->detector);
+
+    if (has_lasted(node, now_ns))
+        node->conn.brief = node->conn.failures = 0;
+    else if (node->conn.state == RL_NODE_READY)
+        node->conn.brief++;
+    if (node->conn.state != RL_NODE_DOWN)
+        transport->close(transport->ctx, node->index, is_abortive(node, retry));
+    node->pipe.out_len = 0;
+    node->conn.state = RL_NODE_DOWN;
+    rl_detector_closed(&node->detector);
+    node->conn.is_new = false;
+    rl_inbox_forget(&node->common->inbox, RL_INBOX_UNREAD, node->index);
+    node->conn.cause = (uint8_t)cause;
+    if (text != NULL)
+        rl_connection_set_text(&node->conn, text, strlen(text));
+    rl_decoder_close(&node->decoder);
+    rl_greeting_free(node);
+    rl_tracker_node_lost(node, retry);
+    if (retry) {
+        plan_reconnect(node, was_ready && !rl_cause_of(cause)->retry_slowly, cause, now_ns);
+    } else {
+        node->conn.connect_failed = true;
+        node->conn.due_ns = RL_NEVER;
+    }
+    rl_node_notify_changed(node);
+    end_requests(node, cause, now_ns);
+}
+
+void rl_node_closed(struct rl_node *node, int cause, const char *text, uint64_t now_ns)
+{
+    rl_node_close(node, cause, text, true, now_ns);
+}

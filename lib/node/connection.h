@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT
+ * The connection of a node on which it votes: its states, its greeting, how it ends, and when the
+ * next one is tried.
+ *
+ *   DOWN --due--> CONNECTING --opened--> GREETING --all steps answered--> READY
+ *     ^________________|____________________|_______________________________|  closed, time-out */
+#ifndef RL_NODE_CONNECTION_H
+#define RL_NODE_CONNECTION_H
+
+#include "core/types.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RL_TEXT_MAX 160
+
+/* A lost connection that was ready for at least this time resets the delay before the next one. An
+ * answer on a shorter connection shows that the server is reached, and does not. */
+#define RL_LASTING_NS RL_SECOND
+
+enum rl_node_state {
+    RL_NODE_DOWN = 0,
+    RL_NODE_CONNECTING = 1,
+    RL_NODE_GREETING = 2,
+    RL_NODE_READY = 3
+};
+
+struct rl_node;
+
+/* The state of a node's connection, and the history that decides when the next one is tried. Owner:
+ * connection.c. All instants are on the boot clock. */
+struct rl_connection {
+    uint8_t state;       /* enum rl_node_state */
+    uint8_t cause;       /* enum redlock_cause: why the node is down or suspect; NONE: it is not */
+    bool connected_once; /* a connection was opened before */
+    bool is_new;         /* READY since the last reply: waiting requests were not sent yet */
+    bool stepped;        /* with `is_new`: the server's clock jumped since the last connection */
+    bool connect_failed; /* the last connection attempt failed, or the last end was final */
+    unsigned failures;   /* connections in a row that ended without an answer to a request */
+    unsigned brief;      /* connections in a row that were ready, and did not last */
+    uint64_t due_ns;     /* DOWN: reconnect; CONNECTING, GREETING: give up; RL_NEVER: neither */
+    uint64_t opened_ns;  /* when the greeting of the current connection was sent */
+    uint64_t greeted_ns; /* when a connection began to be used last */
+    char text[RL_TEXT_MAX]; /* the last error in words; empty: none */
+};
+
+/* Returns enum rl_node_state. */
+static inline unsigned rl_connection_state(const struct rl_connection *conn)
+{
+    return conn->state;
+}
+
+/* Returns true if the greeting is complete and the connection is open. */
+static inline bool rl_connection_is_ready(const struct rl_connection *conn)
+{
+    return conn->state == RL_NODE_READY;
+}
+
+/* Returns true if the connection has become ready with the last reply, and is not used yet. */
+static inline bool rl_connection_is_new(const struct rl_connection *conn)
+{
+    return conn->is_new;
+}
+
+/* Returns true if a connection that is not ready is being made for the first time or right after a
+ * loss, so that requests may wait for it. */
+static inline bool rl_connection_is_expected(const struct rl_connection *conn)
+{
+    return !conn->connect_failed && conn->due_ns != RL_NEVER;
+}
+
+/* Returns true if the last connection attempt failed, and another one before it. */
+static inline bool rl_connection_has_failed_twice(const struct rl_connection *conn)
+{
+    return conn->connect_failed && conn->failures > 1;
+}
+
+/* Returns true if the connection is closed and no other will be tried. */
+static inline bool rl_connection_is_closed_for_good(const struct rl_connection *conn)
+{
+    return conn->state == RL_NODE_DOWN && conn->due_ns == RL_NEVER;
+}
+
+/* Returns enum redlock_cause: why the node is down or suspect; REDLOCK_CAUSE_NONE: it is not. */
+static inline uint8_t rl_connection_cause(const struct rl_connection *conn)
+{
+    return conn->cause;
+}
+
+/* Returns the last error in words; empty: none. */
+static inline const char *rl_connection_text(const struct rl_connection *conn)
+{
+    return conn->text;
+}
+
+/* Returns when the connection is opened or given up; RL_NEVER: neither. */
+static inline uint64_t rl_connection_due_ns(const struct rl_connection *conn)
+{
+    return conn->due_ns;
+}
+
+/* Returns when a connection began to be used last; 0: never. */
+static inline uint64_t rl_connection_greeted_ns(const struct rl_connection *conn)
+{
+    return conn->greeted_ns;
+}
+
+/* Sets why the node is suspect; REDLOCK_CAUSE_NONE: it is not any more. */
+static inline void rl_connection_set_cause(struct rl_connection *conn, uint8_t cause)
+{
+    conn->cause = cause;
+}
+
+/* Notes that the server has answered a request: the delay before the next connection begins at its
+ * least again. */
+static inline void rl_connection_note_answer(struct rl_connection *conn)
+{
+    conn->failures = 0;
+}
+
+/* Keeps the first RL_TEXT_MAX - 1 bytes as the last error. Replaces bytes that are not printable
+ * ASCII by '?'. */
+void rl_connection_set_text(struct rl_connection *conn, const char *text, size_t len);
+
+/* Prepares a connection that is down. rl_node_start() opens it. */
+void rl_connection_init(struct rl_connection *conn);
+
+/* Forgets an open connection without closing it, because its socket is closed already. */
+void rl_connection_abandon(struct rl_connection *conn);
+
+/* Opens the connection or gives it up, if that is due. */
+void rl_connection_tick(struct rl_node *node, uint64_t now_ns);
+
+/* Takes the reply in the decoder as the next one of the greeting. May close the connection, or make
+ * it ready. */
+void rl_connection_take_greeting(struct rl_node *node, uint64_t now_ns);
+
+/* Begins to use a connection that is new: sends what waits for it. */
+void rl_connection_begin_use(struct rl_node *node, uint64_t now_ns);
+
+#endif
