@@ -43,6 +43,16 @@ NODE_SYMBOLS_OF_API = re.compile(r"^rl_node_spec(_|$)")
 NODE_STRUCTS = re.compile(r"\bstruct rl_(node|claim|admission|info|tracker|pipeline|sockets?)\b")
 ENGINE_FIELDS = re.compile(r"(\b(engine|io)|->lock)(\.|->)\w+")
 
+# The parts of struct rl_node, and the files that may use their fields. Others call functions.
+NODE_PARTS = {
+    "conn": ("rl_connection", {"node/connection.c", "node/connection.h"}),
+    "greeting": ("rl_greeting", {"node/handshake.c", "node/handshake.h"}),
+    "detector": ("rl_detector", {"node/failure_detector.c", "node/failure_detector.h"}),
+    "heartbeat": ("rl_heartbeat", {"node/heartbeat.c", "node/heartbeat.h"}),
+    "eligibility": ("rl_eligibility", {"node/eligibility.c", "node/eligibility.h"}),
+    "undos": ("rl_undos", {"node/undo.c", "node/undo.h"}),
+}
+
 
 def floor_of(name):
     return name.split("/")[1]
@@ -90,6 +100,24 @@ class Includes(unittest.TestCase):
             for number, line in enumerate(lines, 1):
                 for match in [*NODE_STRUCTS.finditer(line), *ENGINE_FIELDS.finditer(line)]:
                     wrong.append(f"{name}:{number}: {match.group(0)} is for the engine to read")
+        self.complain(wrong)
+
+    def test_parts_of_a_node_are_used_by_their_owner_only(self):
+        """Neither a field through the node nor one through a pointer to the part. A tracker has a
+        greeting of its own."""
+        wrong = []
+        for name in tree.files_below("lib", ".c", ".h"):
+            lines = tree.without_comments(tree.text(name)).split("\n")
+            for part, (struct, owners) in NODE_PARTS.items():
+                field = re.compile(rf"(\bnode|\bother|\bfirst|\])(->|\.){part}(->|\.)\w+")
+                pointers = {match.group(1) for line in lines
+                            for match in re.finditer(rf"\bstruct {struct} \*(\w+)", line)}  # fmt: skip
+                through = re.compile(rf"\b({'|'.join(pointers) or '(?!)'})->\w+")
+                if name[len("lib/"):] in owners:
+                    continue
+                for number, line in enumerate(lines, 1):
+                    for match in [*field.finditer(line), *through.finditer(line)]:
+                        wrong.append(f"{name}:{number}: {match.group(0)} belongs to {', '.join(sorted(owners))}")
         self.complain(wrong)
 
     def test_core_includes_only_itself_and_five_headers(self):
