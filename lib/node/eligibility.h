@@ -17,7 +17,7 @@ struct rl_eligibility {
     uint32_t exclusions;  /* enum rl_exclusion; 0: none */
     bool duplicate;       /* another node of the client shows the same server */
     uint8_t duplicate_of; /* index of that node; valid while `duplicate` */
-    char run_id[48];      /* of the last server that completed a greeting; empty: not told */
+    char run_id[48];      /* of the last server that completed a greeting; empty: unknown */
     struct rl_info info;  /* what the server has said of itself on this connection */
 };
 
@@ -69,7 +69,7 @@ static inline unsigned rl_eligibility_duplicate_of(const struct rl_eligibility *
     return eligibility->duplicate_of;
 }
 
-/* Returns the run id of the last server that completed a greeting; empty: not told. */
+/* Returns the run id of the last server that completed a greeting; empty: unknown. */
 static inline const char *rl_eligibility_run_id(const struct rl_eligibility *eligibility)
 {
     return eligibility->run_id;

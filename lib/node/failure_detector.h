@@ -90,7 +90,7 @@ uint64_t rl_detector_wake_ns(struct rl_node *node);
 /* Ends suspicion if the node has caught up. Called after each reply on a ready connection. */
 void rl_detector_review(struct rl_node *node, uint64_t now_ns);
 
-/* Returns how long the node may be silent while it owes a reply: the configured node timeout, or
+/* Returns how long the node may be silent while a reply is due: the configured node timeout, or
  * one derived from the measured round trips. */
 uint64_t rl_node_timeout_ns(const struct rl_node *node);
 

@@ -14,10 +14,10 @@ struct rl_request;
  * one heartbeat is under way: while `pending` is not 0, none is sent. */
 struct rl_heartbeat {
     uint64_t last_ns; /* boot clock: when the last heartbeat, or the greeting, was sent or read */
-    unsigned count;   /* heartbeats sent so far */
+    unsigned count;   /* heartbeats sent */
     uint8_t pending;  /* commands of the current heartbeat that were not answered yet */
     uint8_t sections; /* number of sections of INFO that the current heartbeat asks for */
-    struct rl_info info; /* what the replies of the current heartbeat have said so far */
+    struct rl_info info; /* from the replies to the current heartbeat */
 };
 
 /* Forgets the heartbeat of the connection before, because a new one was opened. */
