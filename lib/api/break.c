@@ -84,7 +84,7 @@ static void start_part(struct redlock_lock *parent, unsigned index)
     rl_handle_ref(parent);
     if (rl_lock_start(&parent->shard->engine, &part->lock, &params, &storage, keys.list[0],
                       value) != REDLOCK_OK) {
-        (void)rl_break_leave(part); /* never the last one: rl_break_inspected() counts as one */
+        (void)rl_break_leave(part);
         rl_handle_drop(part);
         rl_handle_drop(parent);
     }
@@ -104,7 +104,6 @@ void rl_break_inspected(struct redlock *rl, struct redlock_lock *handle)
         return;
     }
     struct rl_break *breaking = handle->breaking;
-    breaking->running = 1; /* no part may end the break before all are started */
     for (unsigned i = 0; i < round->nodes; i++) {
         if (seen[i].foreign_kind) {
             breaking->merged.failed |= RL_NODE(i);
@@ -113,7 +112,7 @@ void rl_break_inspected(struct redlock *rl, struct redlock_lock *handle)
             start_part(handle, i);
         }
     }
-    if (--breaking->running == 0)
+    if (breaking->running == 0)
         end(rl, handle);
 }
 

@@ -165,11 +165,10 @@ static int open_shard(struct redlock *rl, const struct rl_config_shard *from)
         .notifications = config->notifications,
         .queue_max = config->queue_max,
     };
-    const struct rl_engine_listener listener = rl_dispatch_listener(shard);
 
     shard->rl = rl;
     shard->config = from;
-    int error = rl_io_add(&rl->io, &shard->io, &shard->engine, &params, &listener);
+    int error = rl_io_add(&rl->io, &shard->io, &shard->engine, &params);
     rl->shard_count += error == REDLOCK_OK;
     return error;
 }
@@ -331,8 +330,10 @@ REDLOCK_API int redlock_free(redlock_t *rl)
     rl_review_end_all(rl, REDLOCK_ECLOSED);
     for (unsigned i = 0; i < rl->shard_count; i++)
         rl_engine_end_locks(&rl->shards[i].engine);
+    (void)rl_dispatch_take(rl);
     rl_leader_end(rl);
     rl_io_close(&rl->io);
+    (void)rl_dispatch_take(rl);
     rl->closed = true;
     rl_dispatch(rl);
     rl_client_unlock(rl);

@@ -125,10 +125,9 @@ void rl_dispatch_end(struct redlock *rl, struct redlock_lock *handle)
         queue_pending(rl, handle, RL_PENDING_END);
 }
 
-/* Something lives longer than any lock of ours may. */
-static void on_long_ttl(void *ctx, unsigned node, uint64_t pttl_ms)
+/* Logs and queues that a node has a key that lives longer than max_ttl. */
+static void take_long_ttl(struct rl_shard *shard, unsigned node, uint64_t pttl_ms)
 {
-    struct rl_shard *shard = ctx;
     struct redlock *rl = shard->rl;
 
     rl_logf(&rl->log, REDLOCK_LOG_WARN,
@@ -149,7 +148,7 @@ static void note_long_ttls(const struct redlock_lock *handle)
 
     for (; longer != 0; longer &= longer - 1) {
         unsigned node = (unsigned)__builtin_ctz(longer);
-        on_long_ttl(handle->shard, node, (uint64_t)seen[node].pttl_ms);
+        take_long_ttl(handle->shard, node, (uint64_t)seen[node].pttl_ms);
     }
 }
 
@@ -168,10 +167,12 @@ static void undo_grant(struct redlock *rl, struct redlock_lock *handle)
     }
 }
 
-static void on_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
+/* Takes what happened to one lock. The parts are handled in the order in which they can have
+ * happened: an attempt failed, the operation ended, the lock ended. */
+static void take_lock(struct redlock *rl, struct redlock_lock *handle,
+                      const struct rl_announcement *news)
 {
-    struct redlock *rl = ((struct rl_shard *)ctx)->rl;
-    struct redlock_lock *handle = (struct redlock_lock *)lock;
+    uint32_t flags = news->flags;
     uint32_t events =
         RL_FX_WAITING | RL_FX_EXTENDED | RL_FX_EXTEND_FAILED | RL_FX_ENDANGERED | RL_FX_LOST;
 
@@ -183,7 +184,7 @@ static void on_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
         undo_grant(rl, handle);
     if ((flags & events) != 0 && has_listener(rl, handle)) {
         if (flags & (RL_FX_WAITING | RL_FX_EXTEND_FAILED))
-            handle->pending_status = status;
+            handle->pending_status = news->event_status;
         queue_pending(rl, handle, flags & events);
     }
     if (flags & RL_FX_DONE) {
@@ -193,19 +194,13 @@ static void on_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
         else if (rl_break_whole(handle) != NULL)
             rl_break_part_done(rl, handle);
         else if (handle->subject != NULL)
-            rl_verify_done(rl, handle, status);
+            rl_verify_done(rl, handle, news->status);
         else
-            rl_dispatch_done(rl, handle, status);
+            rl_dispatch_done(rl, handle, news->status);
     }
-    if (status == REDLOCK_EFORKED)
-        rl_handle_forget_op(handle);
     if (flags & RL_FX_ENDED) {
-        if (status != REDLOCK_EFORKED)
-            rl_dispatch_end(rl, handle);
-        if (atomic_load(&handle->refs) > 1)
-            rl_handle_drop(handle); /* the engine's reference; not the last one */
-        else
-            queue_pending(rl, handle, RL_FX_ENDED);
+        rl_dispatch_end(rl, handle);
+        rl_handle_drop(handle); /* the engine's reference */
     }
 }
 
@@ -239,9 +234,9 @@ static void log_node(const struct rl_shard *shard, unsigned index,
         rl_logf(&rl->log, REDLOCK_LOG_INFO, "%s: connected, may vote", node->name);
 }
 
-static void on_node(void *ctx, unsigned index)
+/* Logs and queues what a change of a node means for the user. */
+static void take_node(struct rl_shard *shard, unsigned index)
 {
-    struct rl_shard *shard = ctx;
     struct redlock *rl = shard->rl;
     const struct rl_node_status node = rl_engine_node_status(&shard->engine, index);
     bool up = node.answers, votes = node.votes;
@@ -271,10 +266,66 @@ static void on_node(void *ctx, unsigned index)
     signal_pending(rl);
 }
 
-struct rl_engine_listener rl_dispatch_listener(struct rl_shard *shard)
+static void take_shard(struct redlock *rl, struct rl_shard *shard)
 {
-    return (struct rl_engine_listener){
-        .lock = on_lock, .node = on_node, .long_ttl = on_long_ttl, .ctx = shard};
+    struct rl_announcements *list = rl_engine_announcements(&shard->engine);
+    struct rl_announcement news;
+    uint64_t pttl_ms;
+    unsigned node;
+
+    while (rl_announcements_wait(list)) {
+        while (rl_announcements_take_node(list, &node))
+            take_node(shard, node);
+        while (rl_announcements_take_long_ttl(list, &node, &pttl_ms))
+            take_long_ttl(shard, node, pttl_ms);
+        struct rl_lock *lock = rl_announcements_take(list, &news);
+        if (lock != NULL)
+            take_lock(rl, (struct redlock_lock *)lock, &news);
+    }
+}
+
+bool rl_dispatch_take(struct redlock *rl)
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < rl->shard_count; i++) {
+        if (!rl_announcements_wait(rl_engine_announcements(&rl->shards[i].engine)))
+            continue;
+        any = true;
+        take_shard(rl, &rl->shards[i]);
+    }
+    return any;
+}
+
+void rl_dispatch_tick(struct redlock *rl, const struct rl_ready *ready, int count)
+{
+    rl_io_tick(&rl->io, ready, count);
+    (void)rl_dispatch_take(rl);
+    rl_io_send(&rl->io);
+    (void)rl_dispatch_take(rl);
+}
+
+void rl_dispatch_flush(struct redlock *rl)
+{
+    do {
+        rl_io_flush(&rl->io);
+    } while (rl_dispatch_take(rl));
+}
+
+void rl_dispatch_event(struct redlock_lock *handle, uint8_t kind, uint64_t ttl_ns, int status)
+{
+    rl_lock_event(&handle->shard->engine, &handle->lock, kind, ttl_ns, status);
+    (void)rl_dispatch_take(handle->shard->rl);
+}
+
+void rl_dispatch_note_absent(struct redlock_lock *handle, rl_nodes nodes)
+{
+    struct rl_engine *engine = &handle->shard->engine;
+    struct rl_announcement news;
+
+    rl_lock_note_absent(engine, &handle->lock, nodes);
+    if (rl_announcements_take_lock(rl_engine_announcements(engine), &handle->lock, &news))
+        take_lock(handle->shard->rl, handle, &news);
 }
 
 static void begin_callback(struct redlock *rl)
@@ -382,7 +433,7 @@ bool rl_dispatch_confirm(struct redlock *rl, struct redlock_lock *handle)
     bool gave_up;
 
     handle->op.done = false; /* whoever fails it now tells again */
-    rl_lock_event(&handle->shard->engine, &handle->lock, RL_EVENT_CONFIRM, 0, 0);
+    rl_dispatch_event(handle, RL_EVENT_CONFIRM, 0, 0);
     gave_up = handle->op.done;
     bool retries = rl_lock_is_active(&handle->lock) && rl_lock_is_between_attempts(&handle->lock);
     handle->op.done = gave_up || !retries;
@@ -469,8 +520,6 @@ static void tell_handle(struct redlock *rl, struct redlock_lock *handle)
     }
     if (pending & RL_PENDING_END)
         report_event_end(rl, handle);
-    if (pending & RL_FX_ENDED)
-        rl_handle_drop(handle); /* the engine's reference */
 }
 
 static void report_nodes(struct redlock *rl, struct rl_shard *shard)
@@ -540,15 +589,29 @@ void rl_dispatch(struct redlock *rl)
     report_client_ops(rl);
 }
 
+/* Forgets the locks that the engines of a forked child have given up. */
+static void abandon_locks(struct redlock *rl)
+{
+    struct rl_announcement news;
+    struct rl_lock *lock;
+
+    for (unsigned i = 0; i < rl->shard_count; i++) {
+        struct rl_announcements *list = rl_engine_announcements(&rl->shards[i].engine);
+        while ((lock = rl_announcements_take(list, &news)) != NULL) {
+            rl_handle_forget_op((struct redlock_lock *)lock);
+            rl_handle_drop((struct redlock_lock *)lock); /* the engine's reference */
+        }
+    }
+}
+
 void rl_dispatch_abandon(struct redlock *rl)
 {
+    abandon_locks(rl);
     while (rl->pending.first != NULL) {
         struct redlock_lock *handle = rl->pending.first;
         rl->pending.first = handle->next_pending;
         rl_handle_forget_op(handle); /* done, but its caller has no result */
-        if (handle->pending & RL_FX_ENDED)
-            rl_handle_drop(handle);
-        rl_handle_drop(handle);
+        rl_handle_drop(handle);      /* the queue's reference */
     }
     rl_review_abandon(rl, rl->pending.client_done);
 }

@@ -12,6 +12,7 @@
 struct redlock;
 struct redlock_lock;
 struct rl_client_op;
+struct rl_ready;
 struct rl_shard;
 
 /* What a handle has to announce, beside RL_FX_*. */
@@ -45,10 +46,25 @@ void rl_dispatch_close(struct redlock *rl);
 int rl_dispatch_fd(const struct redlock *rl);
 /* Makes the descriptor unreadable again. No mutex. */
 void rl_dispatch_clear(struct redlock *rl);
-/* In a forked child: drops what waits, and the references of operations that have ended. */
+/* In a forked child, after rl_io_abandon(): drops what waits, and the references of the engines and
+ * of all operations. */
 void rl_dispatch_abandon(struct redlock *rl);
 
-struct rl_engine_listener rl_dispatch_listener(struct rl_shard *shard);
+/* Takes what the engines have announced, until nothing is left: publishes deadlines, ends
+ * operations and queues events. Follows each call into an engine that works on locks, before the
+ * mutex is released and before any code looks at what the call did. Runs no callback. Starts the
+ * second half of a break, so what it leaves must be sent. Returns whether there was anything. */
+bool rl_dispatch_take(struct redlock *rl);
+/* Turns the loop once: reads what is ready, does what is due, and sends. rl_dispatch_flush()
+ * follows before the next wait. */
+void rl_dispatch_tick(struct redlock *rl, const struct rl_ready *ready, int count);
+/* Sends what is queued and takes what is announced, until neither is left. Sets the timer. */
+void rl_dispatch_flush(struct redlock *rl);
+/* Gives a lock an event of the caller: rl_lock_event(), and takes what it announces. */
+void rl_dispatch_event(struct redlock_lock *handle, uint8_t kind, uint64_t ttl_ns, int status);
+/* Tells the engine that these nodes do not have the lock, and takes what it announces of this lock.
+ * May be called by what rl_dispatch_take() calls. */
+void rl_dispatch_note_absent(struct redlock_lock *handle, rl_nodes nodes);
 
 /* Runs callbacks; the mutex is held on entry and exit, free while a callback runs. */
 void rl_dispatch(struct redlock *rl);

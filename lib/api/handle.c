@@ -176,7 +176,7 @@ REDLOCK_API int redlock_lock_detach(redlock_lock_t *handle)
     else if (!rl_lock_is_held(&handle->lock))
         error = REDLOCK_ELOST;
     else
-        rl_lock_event(&handle->shard->engine, &handle->lock, RL_EVENT_DETACH, 0, 0);
+        rl_dispatch_event(handle, RL_EVENT_DETACH, 0, 0);
     rl_client_leave(rl);
     return error;
 }
@@ -214,6 +214,7 @@ REDLOCK_API void redlock_lock_free(redlock_lock_t *handle)
         if (held && rl_lock_is_active(&handle->lock)) {
             rl_io_refresh(&rl->io);
             rl_review_release(rl, handle, REDLOCK_ECANCELED);
+            (void)rl_dispatch_take(rl);
         }
     }
     rl_handle_drop(handle); /* under the mutex, because this may change the engine */

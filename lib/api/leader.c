@@ -143,7 +143,7 @@ void rl_leader_enter(struct redlock *rl)
 void rl_leader_flush(struct redlock *rl)
 {
     rl->leader.flush_pending = false;
-    rl_io_flush(&rl->io);
+    rl_dispatch_flush(rl);
 }
 
 /* Leaves the queued requests to the I/O thread if several callers sleep. More calls are likely
@@ -178,7 +178,7 @@ void rl_leader_send(struct redlock *rl, bool in_callback)
         leader->flush_skips++;
     } else if (in_callback || !hand_to_thread(rl)) {
         leader->flush_skips = 0;
-        rl_io_flush(&rl->io);
+        rl_dispatch_flush(rl);
     }
     if (rl->mode == REDLOCK_MODE_THREADED && rl_dispatch_has_pending(rl)) {
         rl_io_wake(&rl->io);
@@ -251,9 +251,9 @@ static void drive_until_done(struct redlock *rl, struct rl_waiter *waiter)
         int count = rl_io_wait(&rl->io, ready, -1);
         pthread_mutex_lock(&rl->mutex);
         leader->leader_polls = false;
-        rl_io_tick(&rl->io, ready, count);
+        rl_dispatch_tick(rl, ready, count);
         rl_review(rl);
-        rl_io_flush(&rl->io);
+        rl_dispatch_flush(rl);
         if (rl_dispatch_has_pending(rl))
             rl_leader_recall(rl);
     }

@@ -30,7 +30,7 @@ void rl_loop_settle(struct redlock *rl)
 static void turn(struct redlock *rl, const struct rl_ready *ready, int count)
 {
     rl->loop.turning = true;
-    rl_io_tick(&rl->io, ready, count);
+    rl_dispatch_tick(rl, ready, count);
     rl_loop_settle(rl);
     rl->loop.turning = false;
 }

@@ -126,6 +126,7 @@ void rl_review(struct redlock *rl)
 
     for (unsigned i = 0; canceled && i < rl->shard_count; i++)
         review_cancels(&rl->shards[i].engine);
+    (void)rl_dispatch_take(rl);
     if (rl->client_ops != NULL)
         review_client_ops(rl);
 }
@@ -198,4 +199,5 @@ void rl_review_begin_shutdown(struct redlock *rl)
     rl->draining = true;
     for (unsigned i = 0; i < rl->shard_count; i++)
         end_locks(rl, &rl->shards[i].engine);
+    (void)rl_dispatch_take(rl);
 }

@@ -75,6 +75,7 @@ static int launch(struct redlock_lock *handle, const struct rl_lease_params *par
         if (error != REDLOCK_OK)
             rl_handle_drop(handle);
         rl_names_keys_done(handle, &keys);
+        (void)rl_dispatch_take(handle->shard->rl);
     }
     if (error != REDLOCK_OK)
         rl_handle_drop(handle);
@@ -165,7 +166,7 @@ int rl_start_extend(struct redlock_lock *handle, uint64_t ttl_ms, const struct r
         return rl_report_refuse(rl, refusal, error, "%s", redlock_strerror(error));
     rl_handle_ref(handle);
     begin_op(&handle->op, RL_OP_EXTEND, call);
-    rl_lock_event(&handle->shard->engine, &handle->lock, RL_EVENT_EXTEND, ttl_ms * RL_MS, 0);
+    rl_dispatch_event(handle, RL_EVENT_EXTEND, ttl_ms * RL_MS, 0);
     return REDLOCK_OK;
 }
 
@@ -192,7 +193,7 @@ int rl_start_release(struct redlock_lock *handle, bool keep, uint64_t delay_ms,
     }
     begin_op(&handle->op, RL_OP_RELEASE, call);
     uint8_t kind = keep && delay_ms > 0 ? RL_EVENT_SHORTEN : RL_EVENT_RELEASE;
-    rl_lock_event(&handle->shard->engine, &handle->lock, kind, delay_ms * RL_MS, 0);
+    rl_dispatch_event(handle, kind, delay_ms * RL_MS, 0);
     return REDLOCK_OK;
 }
 
@@ -260,6 +261,7 @@ int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
     *ret_handle = handle;
     rl_handle_ref(handle); /* the engine's reference */
     error = rl_lock_start_verify(&shard->engine, &handle->lock, &params, &storage, &subject->lock);
+    (void)rl_dispatch_take(rl);
     if (error != REDLOCK_OK) {
         rl_handle_drop(handle);
         rl_handle_drop(handle);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One tick: read, decide, write. Time is read once at its start. */
+ * One tick: read and decide; then what was decided is sent. Time is read once at its start. */
 #include "engine/engine.h"
 
 #include "engine/slot.h"
@@ -108,7 +108,7 @@ static void take_change(struct rl_engine *engine, struct rl_node *node)
         update_node(engine, &engine->nodes[i]);
     update_times(engine);
     rl_records_changed(engine, node);
-    engine->listener.node(engine->listener.ctx, node->index);
+    rl_announcements_add_node(&engine->announcements, node->index);
 }
 
 /* Hands a vote to the owner of its claim, if there still is one, and drops the claim. */
@@ -168,8 +168,6 @@ void rl_engine_drain_all(struct rl_engine *engine)
     struct rl_inbox *inbox = &engine->common.inbox;
     const uint64_t now_ns = engine->view.now.boot_ns;
 
-    RL_ASSERT(!engine->draining);
-    engine->draining = true;
     while (inbox->waiting != 0) {
         if (rl_inbox_is_first(inbox, RL_INBOX_REPLIED))
             take_vote(engine, rl_inbox_take_replied(inbox), inbox->reply);
@@ -178,7 +176,6 @@ void rl_engine_drain_all(struct rl_engine *engine)
         else
             take_other(engine, now_ns);
     }
-    engine->draining = false;
 }
 
 static void count_undos(struct rl_engine *engine)
@@ -218,14 +215,13 @@ static int open_nodes(struct rl_engine *engine)
 }
 
 int rl_engine_open(struct rl_engine *engine, const struct rl_engine_params *params,
-                   const struct rl_env *env, const struct rl_engine_listener *listener)
+                   const struct rl_env *env)
 {
     memset(engine, 0, sizeof *engine);
     engine->mem = params->mem;
     engine->log = params->log;
     engine->params = *params;
     engine->env = *env;
-    engine->listener = *listener;
     engine->count = params->nodes;
     engine->quorum = params->nodes / 2 + 1;
     engine->timers.mem = params->mem;
@@ -259,6 +255,7 @@ static void free_all(struct rl_engine *engine)
         rl_node_free(&engine->nodes[i]);
     }
     rl_inbox_free(&engine->common.inbox);
+    rl_announcements_drop_nodes(&engine->announcements);
     rl_free(engine->mem, engine->nodes);
     engine->nodes = NULL;
     engine->count = 0;
@@ -302,7 +299,7 @@ void rl_engine_abandon(struct rl_engine *engine)
             lock->claim->owner = NULL;
         rl_slot_forget(engine, lock);
         rl_lock_free_seen(engine, lock);
-        engine->listener.lock(engine->listener.ctx, lock, RL_FX_ENDED, REDLOCK_EFORKED);
+        rl_announcements_add(&engine->announcements, lock, RL_FX_ENDED, REDLOCK_OK);
     }
     free_all(engine);
 }
@@ -377,7 +374,7 @@ static void tick_locks(struct rl_engine *engine)
         rl_lock_tick(engine, lock);
 }
 
-static void send_queued(struct rl_engine *engine)
+void rl_engine_send(struct rl_engine *engine)
 {
     uint64_t now_ns = engine->view.now.boot_ns;
     rl_nodes *dirty = &engine->common.inbox.dirty;
@@ -409,7 +406,6 @@ void rl_engine_tick(struct rl_engine *engine)
     review_wall(engine);
     tick_locks(engine);
     rl_records_tick(engine);
-    send_queued(engine);
 }
 
 static uint64_t nodes_due_ns(const struct rl_engine *engine)
@@ -446,7 +442,7 @@ bool rl_engine_is_due(struct rl_engine *engine, uint64_t by_ns)
 void rl_engine_flush(struct rl_engine *engine)
 {
     rl_engine_drain(engine);
-    send_queued(engine);
+    rl_engine_send(engine);
     count_undos(engine);
     if (!is_wake_known(engine))
         find_wake(engine);

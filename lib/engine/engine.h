@@ -5,6 +5,7 @@
 #ifndef RL_ENGINE_ENGINE_H
 #define RL_ENGINE_ENGINE_H
 
+#include "engine/announcements.h"
 #include "engine/heap.h"
 #include "engine/lock.h"
 #include "engine/params.h"
@@ -29,18 +30,6 @@ struct rl_env {
     void *ctx;
 };
 
-/* Upwards: called with the mutex held. */
-struct rl_engine_listener {
-    /* RL_FX_* announcements of a lock (DONE, HELD, WAITING, EXTENDED, ...). With ENDED the engine
-     * has let go of the lock: it may be freed, but not from inside the call. */
-    void (*lock)(void *ctx, struct rl_lock *lock, uint32_t flags, int status);
-    void (*node)(void *ctx, unsigned node);
-    /* A denial has shown a key that lives longer than max_ttl, and than any that was seen before.
-     * May be NULL. */
-    void (*long_ttl)(void *ctx, unsigned node, uint64_t pttl_ms);
-    void *ctx;
-};
-
 struct rl_engine_stats {
     uint64_t attempts, split_votes, extended, extend_failed, lost, released, release_failed, undone;
     uint64_t undo_expired, undo_dropped;
@@ -54,7 +43,7 @@ struct rl_engine {
     const struct rl_mem *mem;
     const struct rl_log *log;
     struct rl_engine_params params;
-    struct rl_engine_listener listener;
+    struct rl_announcements announcements;
     struct rl_env env;
     struct rl_reply_text text;
     struct rl_node_common common;
@@ -69,7 +58,6 @@ struct rl_engine {
     struct rl_records *records;         /* NULL until fences are used */
     struct rl_lock *locks;              /* all active ones */
     uint32_t lock_count;
-    bool draining;     /* in rl_engine_drain_all(), which does not call itself */
     bool wake_active;  /* common.wanted when common.wake_ns was found out */
     uint64_t times_ns; /* when round trips were looked at last */
     struct rl_engine_stats stats;
@@ -77,12 +65,20 @@ struct rl_engine {
 
 /* 0 or ENOMEM; on failure nothing is left. Connections start with the first tick. */
 int rl_engine_open(struct rl_engine *engine, const struct rl_engine_params *params,
-                   const struct rl_env *env, const struct rl_engine_listener *listener);
+                   const struct rl_env *env);
+/* Returns what the engine announces. The caller takes it after each call below that works on locks
+ * or nodes, and after each call of engine/lock.h that does. */
+static inline struct rl_announcements *rl_engine_announcements(struct rl_engine *engine)
+{
+    return &engine->announcements;
+}
 /* Ends all locks: what is held is released, what waits fails with ECLOSED. */
 void rl_engine_end_locks(struct rl_engine *engine);
-/* The same, then closes connections after their rules and frees everything. */
+/* The same, then closes connections after their rules and frees everything. The announcements of
+ * locks can still be taken. */
 void rl_engine_close(struct rl_engine *engine);
-/* In a forked child: memory, not a byte on the wire, no announcements but the end of each lock. */
+/* Frees everything in a forked child, without a byte on the wire. Announces the end of each lock.
+ */
 void rl_engine_abandon(struct rl_engine *engine);
 
 /* Reads the clocks; before anything that depends on time. */
@@ -100,10 +96,14 @@ static inline void rl_engine_drain(struct rl_engine *engine)
         rl_engine_drain_all(engine);
 }
 
-/* Does what is due, then sends. The clocks were read and what arrived was handed over before. The
- * timer is as it was: rl_engine_flush() follows before anybody waits for it. */
+/* Does what is due. The caller has read the clocks and handed over what arrived. It takes the
+ * announcements before it sends, so that the loss of a lock is published before its undos leave.
+ * Only a burst of requests is written earlier (node.c). */
 void rl_engine_tick(struct rl_engine *engine);
-/* Sends what was queued outside of a tick, and sets the timer. */
+/* Sends what is queued. The timer is as it was: rl_engine_flush() follows before the caller waits
+ * for it. */
+void rl_engine_send(struct rl_engine *engine);
+/* Sends what is queued, and sets the timer. */
 void rl_engine_flush(struct rl_engine *engine);
 
 /* A timer runs out by then. */

@@ -65,7 +65,7 @@ int rl_io_open(struct rl_io *io)
 }
 
 int rl_io_add(struct rl_io *io, struct rl_io_shard *shard, struct rl_engine *engine,
-              const struct rl_engine_params *params, const struct rl_engine_listener *listener)
+              const struct rl_engine_params *params)
 {
     RL_ASSERT(io->count < RL_SHARDS_MAX);
     shard->io = io;
@@ -80,7 +80,7 @@ int rl_io_add(struct rl_io *io, struct rl_io_shard *shard, struct rl_engine *eng
         .wake_at = wake_at,
         .ctx = shard,
     };
-    int error = rl_engine_open(engine, params, &env, listener);
+    int error = rl_engine_open(engine, params, &env);
     if (error != REDLOCK_OK)
         return error;
     for (unsigned i = 0; i < engine->count; i++)
@@ -129,6 +129,12 @@ bool rl_io_is_dirty(const struct rl_io *io)
     for (unsigned i = 0; i < io->count; i++)
         dirty |= io->shards[i]->engine->common.inbox.dirty != 0;
     return dirty;
+}
+
+void rl_io_send(struct rl_io *io)
+{
+    for (unsigned i = 0; i < io->count; i++)
+        rl_engine_send(io->shards[i]->engine);
 }
 
 void rl_io_flush(struct rl_io *io)

@@ -30,7 +30,7 @@ int rl_io_open(struct rl_io *io);
 /* Opens one more engine, on top of real sockets. 0, ENOMEM or ESYS, and then it is as before. The
  * next wait ends at once, its tick starts the connections. */
 int rl_io_add(struct rl_io *io, struct rl_io_shard *shard, struct rl_engine *engine,
-              const struct rl_engine_params *params, const struct rl_engine_listener *listener);
+              const struct rl_engine_params *params);
 /* Closes the engines, then what they stood on. */
 void rl_io_close(struct rl_io *io);
 /* In a forked child: rl_engine_abandon(), and descriptors are closed unseen by the peers. */
@@ -42,6 +42,8 @@ void rl_io_close_descriptors(struct rl_io *io);
 void rl_io_refresh(struct rl_io *io);
 /* Something waits to be sent. */
 bool rl_io_is_dirty(const struct rl_io *io);
+/* rl_engine_send() of all. */
+void rl_io_send(struct rl_io *io);
 /* rl_engine_flush() of all. */
 void rl_io_flush(struct rl_io *io);
 
@@ -57,7 +59,7 @@ void rl_io_wake_at(struct rl_io *io, uint64_t boot_ns);
 int rl_io_wait(struct rl_io *io, struct rl_ready *ret_ready, int timeout_ms);
 /* Ends the wait that runs, or the next one. No mutex. */
 void rl_io_wake(struct rl_io *io);
-/* One tick: reads what is ready, does what is due, sends. */
+/* One tick: reads what is ready, and does what is due. */
 void rl_io_tick(struct rl_io *io, const struct rl_ready *ready, int count);
 
 #endif

@@ -150,7 +150,7 @@ static void step(struct rl_engine *engine, struct rl_lock *lock, const struct rl
     }
     uint32_t pending = fx.flags & ~(uint32_t)(RL_FX_ATTEMPT | RL_FX_SKIPPED);
     if (pending != 0)
-        engine->listener.lock(engine->listener.ctx, lock, pending, fx.status);
+        rl_announcements_add(&engine->announcements, lock, pending, fx.status);
     if (after != RL_STATE_ENDED && (fx.request | fx.heal | fx.raise) != 0)
         rl_lock_send_round(engine, lock, &fx, unsent);
     for (rl_nodes rest = fx.track; rest != 0; rest &= rest - 1)
@@ -214,6 +214,7 @@ int rl_lock_start_multi(struct rl_engine *engine, struct rl_lock *lock,
     lock->own_token = terms->kind == RL_LEASE_ACQUIRE && token.len != 0;
     lock->queue_end = RL_QUEUE_END_NONE;
     lock->probes = NULL;
+    lock->pending = (struct rl_pending_announcement){0};
     if (!rl_heap_reserve(&engine->timers, engine->lock_count + 1))
         return REDLOCK_ENOMEM;
     if (terms->fence && !rl_records_start(engine))
@@ -407,8 +408,8 @@ static void note_pttl(struct rl_engine *engine, const struct rl_ballot *ballot)
 
     if (pttl_ms == 0 || !rl_admission_saw_ttl(rules, ballot->node, pttl_ms, now_ns))
         return;
-    if (rl_admission_reports_ttl(rules, ballot->node, pttl_ms) && engine->listener.long_ttl != NULL)
-        engine->listener.long_ttl(engine->listener.ctx, ballot->node, ballot->pttl_ms);
+    if (rl_admission_reports_ttl(rules, ballot->node, pttl_ms))
+        rl_announcements_add_long_ttl(&engine->announcements, ballot->node, ballot->pttl_ms);
 }
 
 void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct rl_ballot *ballot,
@@ -499,6 +500,7 @@ void rl_lock_free_seen(struct rl_engine *engine, struct rl_lock *lock)
 
 void rl_lock_dispose(struct rl_engine *engine, struct rl_lock *lock)
 {
+    RL_ASSERT(lock->pending.news.flags == 0);
     rl_lock_free_seen(engine, lock);
     rl_lock_abandon_claim(lock);
 }

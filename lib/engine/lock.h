@@ -5,6 +5,7 @@
 #define RL_ENGINE_LOCK_H
 
 #include "core/lease.h"
+#include "engine/announcements.h"
 #include "engine/queue.h"
 #include "engine/storage.h"
 #include "node/claim.h"
@@ -46,12 +47,13 @@ struct rl_lock {
     struct rl_queue_entry *more_entries; /* at the others */
     struct rl_seen *seen;                /* inspections, verifications: one for each node */
     struct rl_claim **probes; /* permits: to ask about slots; NULL: none was needed yet */
+    struct rl_pending_announcement pending;
 };
 
 /* Starts to work on a lock, which is zero before that: `storage` of rl_storage_for() these
  * parameters; `key` with its prefix; `token` for leases that bring their own, else {NULL, 0}. An
  * acquisition that brings its own has no wait budget and is for no permit: it makes one attempt. 0,
- * ENOMEM, or EQUEUEFULL (nothing was started). Announcements may come from inside the call. */
+ * ENOMEM, or EQUEUEFULL (nothing was started). */
 int rl_lock_start(struct rl_engine *engine, struct rl_lock *lock,
                   const struct rl_lease_params *params, const struct rl_storage *storage,
                   struct rl_arg key, struct rl_arg token);
@@ -212,7 +214,8 @@ const char *rl_lock_token(const struct rl_lock *lock);
 /* A lock that the engine works on has this token, or a node may still be asked to do something with
  * it. */
 bool rl_lock_token_is_used(const struct rl_engine *engine, struct rl_arg token);
-/* The engine has let go of the lock, and it is about to be freed. */
+/* Frees what the lock has allocated. The engine is done with it: its end was taken, or it was never
+ * started. */
 void rl_lock_dispose(struct rl_engine *engine, struct rl_lock *lock);
 
 #endif

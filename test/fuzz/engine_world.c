@@ -302,7 +302,7 @@ static void wake_at(void *ctx, uint64_t boot_ns)
     ((struct world_client *)ctx)->wake_ns = boot_ns;
 }
 
-static void open_engine(unsigned index, const struct rl_engine_listener *listener)
+static void open_engine(unsigned index)
 {
     struct world_client *client = &world.clients[index];
     const struct rl_drift drift = {.ppm = 10000, .constant_us = 2000};
@@ -335,10 +335,10 @@ static void open_engine(unsigned index, const struct rl_engine_listener *listene
     client->wake_ns = world.now_ns;
     client->wall_us = START_US + index * UINT64_C(7000000);
     client->random = index + 1;
-    MUST(rl_engine_open(&client->engine, &params, &env, listener) == REDLOCK_OK);
+    MUST(rl_engine_open(&client->engine, &params, &env) == REDLOCK_OK);
 }
 
-void world_begin(const struct rl_engine_listener *listener)
+void world_begin(void)
 {
     mem = rl_mem_libc();
     world.now_ns = 1000 * RL_SECOND;
@@ -351,7 +351,7 @@ void world_begin(const struct rl_engine_listener *listener)
         describe(i);
     }
     for (unsigned i = 0; i < ENGINES; i++)
-        open_engine(i, listener);
+        open_engine(i);
 }
 
 void world_end(void)

@@ -46,7 +46,7 @@ extern struct world world;
 /* Changes the parameters of each engine before world_begin() opens it. NULL: no change. */
 extern void (*world_adjust)(struct rl_engine_params *params);
 
-void world_begin(const struct rl_engine_listener *listener);
+void world_begin(void);
 void world_end(void);
 
 /* Executes up to `count` commands that have arrived on this connection. */

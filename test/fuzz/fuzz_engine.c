@@ -49,13 +49,13 @@ static struct slot *slot_of(const struct rl_lock *lock)
     fuzz_wrong(__FILE__, __LINE__, "a lock of ours");
 }
 
-static void on_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
+static void take_lock(const struct rl_lock *lock, const struct rl_announcement *news)
 {
     struct slot *slot = slot_of(lock);
+    uint32_t flags = news->flags;
 
-    (void)ctx;
     MUST(slot->used && !slot->ended);
-    MUST((flags & RL_FX_HELD) == 0 || status == REDLOCK_OK);
+    MUST((flags & RL_FX_HELD) == 0 || news->status == REDLOCK_OK);
     if (flags & RL_FX_HELD)
         slot->told = false;
     slot->held = (slot->held || (flags & RL_FX_HELD) != 0) && (flags & RL_FX_ENDED) == 0;
@@ -66,10 +66,23 @@ static void on_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
     }
 }
 
-static void on_node(void *ctx, unsigned node)
+/* Takes what the engine of a client has announced. */
+static void take(unsigned index)
 {
-    (void)ctx;
-    (void)node;
+    struct rl_announcements *list = rl_engine_announcements(&world.clients[index].engine);
+    struct rl_announcement news;
+    const struct rl_lock *lock;
+
+    while ((lock = rl_announcements_take(list, &news)) != NULL)
+        take_lock(lock, &news);
+}
+
+/* Sends what is queued, and takes what that announces. */
+static void flush(unsigned index)
+{
+    take(index);
+    rl_engine_flush(&world.clients[index].engine);
+    take(index);
 }
 
 /* Confirms the lock right before its user learns of it, as the API does. */
@@ -81,6 +94,7 @@ static void tell(unsigned index)
             continue;
         rl_engine_refresh(&world.clients[index].engine);
         rl_lock_event(&world.clients[index].engine, &slot->lock, RL_EVENT_CONFIRM, 0, 0);
+        take(index);
         if (!slot->held)
             continue;
         uint64_t fence = rl_lease_fence_chosen(&slot->lock.lease);
@@ -101,8 +115,9 @@ static void turn(unsigned index)
     rl_engine_refresh(engine);
     world_deliver(index, SIZE_MAX);
     rl_engine_tick(engine);
+    take(index);
     tell(index);
-    rl_engine_flush(engine);
+    flush(index);
 }
 
 static void pass(uint64_t ns)
@@ -155,7 +170,7 @@ static void start(unsigned index, unsigned at, uint64_t wait_ns, bool auto_exten
                       (struct rl_arg){WORLD_KEY, sizeof WORLD_KEY - 1},
                       (struct rl_arg){NULL, 0}) != REDLOCK_OK)
         slot->used = false;
-    rl_engine_flush(&world.clients[index].engine);
+    flush(index);
 }
 
 static void call(unsigned index, unsigned at, unsigned what)
@@ -174,7 +189,7 @@ static void call(unsigned index, unsigned at, unsigned what)
     } else if (!slot->held) {
         rl_lock_event(engine, &slot->lock, RL_EVENT_CANCEL, 0, REDLOCK_ECANCELED);
     }
-    rl_engine_flush(engine);
+    flush(index);
 }
 
 /* Lets all servers and clients do what is due, and advances time by a round trip. */
@@ -215,12 +230,15 @@ static void play(struct fuzz_input *input)
         break;
     case 7:
         world_lose_connection(index, node, (detail & 64) != 0);
+        take(index);
         break;
     case 8:
         world.nodes[node].reachable = (detail & 64) != 0;
         break;
     case 9:
         world_restart(node, (detail & 32) != 0, (detail & 64) != 0);
+        take(0);
+        take(1);
         break;
     case 10:
         if (world_others_in_use(node))
@@ -256,20 +274,21 @@ static void heal(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct rl_engine_listener listener = {.lock = on_lock, .node = on_node};
     struct fuzz_input input = {data, size};
     const int64_t live = alloc_fail_live();
     unsigned choice = fuzz_short(&input);
 
     memset(slots, 0, sizeof slots);
     fence_count = 0;
-    world_begin(&listener);
+    world_begin();
     fuzz_alloc_choose(choice);
     while (input.left > 0)
         play(&input);
     (void)fuzz_alloc_end();
     heal();
     world_end();
+    take(0);
+    take(1);
     for (unsigned i = 0; i < ENGINES * SLOTS; i++) {
         struct slot *slot = &slots[i / SLOTS][i % SLOTS];
         MUST(!slot->used || slot->ended);

@@ -24,20 +24,6 @@ static struct rl_mem mem;
 static struct rl_log logger;
 static struct rl_node_spec spec;
 
-static void ignore_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
-{
-    (void)ctx;
-    (void)lock;
-    (void)flags;
-    (void)status;
-}
-
-static void ignore_node(void *ctx, unsigned node)
-{
-    (void)ctx;
-    (void)node;
-}
-
 static void turn(void)
 {
     struct rl_ready ready[RL_READY_MAX];
@@ -73,10 +59,9 @@ static void setup(void)
         .node_timeout_ns = TIMEOUT_MS * RL_MS,
         .heartbeat_ns = RL_SECOND,
     };
-    const struct rl_engine_listener listener = {.lock = ignore_lock, .node = ignore_node};
     ck_assert_int_eq(rl_random_init(), REDLOCK_OK);
     ck_assert_int_eq(rl_io_open(&io), REDLOCK_OK);
-    ck_assert_int_eq(rl_io_add(&io, &shard, engine, &params, &listener), REDLOCK_OK);
+    ck_assert_int_eq(rl_io_add(&io, &shard, engine, &params), REDLOCK_OK);
     ck_assert(WAIT_UNTIL(becomes_ready(), TIME_LIMIT_MS));
 }
 

@@ -236,6 +236,7 @@ static void read_some(struct sim_client *client, uint64_t count)
         if (sim_conn_is_present(client->world, item->conn) && item->conn->client_open)
             (item->conn->push ? hand_over_push : hand_over)(client, item->conn, item->segment);
         rl_engine_drain(&client->engine);
+        sim_user_take(client);
         drop_item(client, item);
     }
 }
@@ -278,7 +279,9 @@ void sim_client_turn(struct sim_world *world, unsigned index, uint32_t stamp)
     rl_engine_refresh(&client->engine);
     read_some(client, count);
     rl_engine_tick(&client->engine);
+    sim_user_take(client);
     rl_engine_flush(&client->engine);
+    sim_user_take(client);
     after_turn(client);
 }
 
@@ -293,15 +296,6 @@ void sim_client_pause(struct sim_client *client, uint64_t until_ns)
     client->paused_total_ns += until_ns - from_ns;
     client->paused_until_ns = until_ns;
     client->resumed_ns = until_ns;
-}
-
-static void on_node(void *ctx, unsigned node)
-{
-    struct sim_client *client = ctx;
-    const struct rl_node *it = &client->engine.nodes[node];
-
-    sim_note(client->world, "client % sees node % in state %, suspect: %", client->index, node,
-             it->conn.state, it->detector.suspect);
 }
 
 static struct sim_clock new_clock(struct sim_world *world, uint64_t shown_ns)
@@ -373,13 +367,11 @@ void sim_client_start(struct sim_world *world, unsigned index)
         .wake_at = wake_at,
         .ctx = client,
     };
-    const struct rl_engine_listener listener = {
-        .lock = sim_user_lock, .node = on_node, .ctx = client};
     unsigned fail_of_1000 = client->fail_of_1000;
 
     client->fail_of_1000 = 0;
     client->turn_ns = UINT64_MAX;
-    if (rl_engine_open(&client->engine, &params, &env, &listener) != REDLOCK_OK)
+    if (rl_engine_open(&client->engine, &params, &env) != REDLOCK_OK)
         abort();
     client->fail_of_1000 = fail_of_1000;
     client->alive = true;
@@ -401,6 +393,7 @@ void sim_client_end(struct sim_world *world, unsigned index, bool dies)
     } else {
         rl_engine_close(&client->engine);
     }
+    sim_user_take(client);
     while ((item = take_item(client)) != NULL)
         drop_item(client, item);
     sim_user_sweep(client);

@@ -36,7 +36,7 @@ void sim_user_finish(struct sim_world *world, unsigned client);
 bool sim_user_is_idle(const struct sim_client *client);
 /* Frees the locks that the engine has freed. Called after everything that touches the engine. */
 void sim_user_sweep(struct sim_client *client);
-/* Receives the engine's reports about locks. */
-void sim_user_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status);
+/* Takes what the engine has announced. */
+void sim_user_take(struct sim_client *client);
 
 #endif

@@ -81,6 +81,14 @@ static void begin_operation(struct sim_client *client, unsigned at, enum sim_doi
         plan_slot(client, at, SIM_LIMIT, limit_ns);
 }
 
+/* Gives the slot's lock an event of its user, and takes what it announces. */
+static void give_event(struct sim_client *client, const struct sim_slot *slot, uint8_t kind,
+                       uint64_t ttl_ns, int status)
+{
+    rl_lock_event(&client->engine, slot->lock, kind, ttl_ns, status);
+    sim_user_take(client);
+}
+
 static void fail_to_start(struct sim_client *client, unsigned at)
 {
     struct sim_slot *slot = &client->slots[at];
@@ -211,7 +219,7 @@ static void release(struct sim_client *client, unsigned at, uint8_t kind, uint64
         sim_token_at(world, slot->token)->excused = true;
     begin_operation(client, at, SIM_RELEASING, 4 * world->plan.connect_timeout_ns + SLACK_NS);
     sim_note(world, "client % slot % releases r%, kind %", client->index, at, slot->resource, kind);
-    rl_lock_event(&client->engine, slot->lock, kind, keep_ns, 0);
+    give_event(client, slot, kind, keep_ns, 0);
 }
 
 static void detach(struct sim_client *client, unsigned at)
@@ -226,7 +234,7 @@ static void detach(struct sim_client *client, unsigned at)
     }
     sim_note(world, "client % slot % detaches token %", client->index, at, slot->token, 0);
     slot->reported = false;
-    rl_lock_event(&client->engine, slot->lock, RL_EVENT_DETACH, 0, 0);
+    give_event(client, slot, RL_EVENT_DETACH, 0, 0);
     think(client, at);
 }
 
@@ -261,7 +269,7 @@ static void act_as_holder(struct sim_client *client, unsigned at)
                 ? 0
                 : sim_between(random, plan->ttl_ns / 4 / RL_MS, plan->ttl_ns / RL_MS) * RL_MS;
         begin_operation(client, at, SIM_EXTENDING, plan->ttl_ns + SLACK_NS);
-        rl_lock_event(&client->engine, slot->lock, RL_EVENT_EXTEND, ttl_ns, 0);
+        give_event(client, slot, RL_EVENT_EXTEND, ttl_ns, 0);
     } else if (sim_chance(random, plan->detach)) {
         detach(client, at);
     } else if (sim_chance(random, plan->keep)) {
@@ -273,7 +281,9 @@ static void act_as_holder(struct sim_client *client, unsigned at)
 
 static void after_call(struct sim_client *client)
 {
+    sim_user_take(client);
     rl_engine_flush(&client->engine);
+    sim_user_take(client);
     sim_user_sweep(client);
     sim_oracle_client(client);
 }
@@ -305,7 +315,7 @@ void sim_user_cancel(struct sim_world *world, unsigned index, unsigned at, uint3
     world->injected[SIM_CANCELED]++;
     sim_note(world, "client % slot % gives up", index, at, 0, 0);
     rl_engine_refresh(&client->engine);
-    rl_lock_event(&client->engine, slot->lock, RL_EVENT_CANCEL, 0, REDLOCK_ECANCELED);
+    give_event(client, slot, RL_EVENT_CANCEL, 0, REDLOCK_ECANCELED);
     after_call(client);
 }
 
@@ -332,7 +342,7 @@ static bool confirm(struct sim_client *client, unsigned at)
     struct sim_slot *slot = &client->slots[at];
 
     slot->done = false; /* a failure of the lock from now on is reported anew */
-    rl_lock_event(&client->engine, slot->lock, RL_EVENT_CONFIRM, 0, 0);
+    give_event(client, slot, RL_EVENT_CONFIRM, 0, 0);
     if (slot->done)
         return false;
     slot->done = slot->ended || slot->lock->lease.state != RL_STATE_WAITING;
@@ -423,10 +433,13 @@ static void note_done(struct sim_client *client, unsigned at, int status)
     plan_slot(client, at, SIM_TELL, late_ns);
 }
 
-void sim_user_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
+/* Takes what happened to one lock. */
+static void take_lock(struct sim_client *client, const struct rl_lock *lock,
+                      const struct rl_announcement *news)
 {
-    struct sim_client *client = ctx;
     unsigned at = slot_of(client, lock);
+    uint32_t flags = news->flags;
+    int status = (flags & RL_FX_DONE) != 0 ? news->status : news->event_status;
     struct sim_slot *slot = &client->slots[at];
 
     sim_note(client->world, "client % slot % hears %, status %", client->index, at, flags,
@@ -449,6 +462,30 @@ void sim_user_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
         if (slot->doing == SIM_HOLDING)
             think(client, at);
     }
+}
+
+static void take_node(struct sim_client *client, unsigned node)
+{
+    const struct rl_node *it = &client->engine.nodes[node];
+
+    sim_note(client->world, "client % sees node % in state %, suspect: %", client->index, node,
+             it->conn.state, it->detector.suspect);
+}
+
+void sim_user_take(struct sim_client *client)
+{
+    struct rl_announcements *list = rl_engine_announcements(&client->engine);
+    struct rl_announcement news;
+    const struct rl_lock *lock;
+    uint64_t pttl_ms;
+    unsigned node;
+
+    while (rl_announcements_take_node(list, &node))
+        take_node(client, node);
+    while (rl_announcements_take_long_ttl(list, &node, &pttl_ms))
+        continue; /* its users do not care */
+    while ((lock = rl_announcements_take(list, &news)) != NULL)
+        take_lock(client, lock, &news);
 }
 
 void sim_user_begin(struct sim_world *world, unsigned index)

@@ -73,27 +73,33 @@ static void rig_set_params(struct rl_engine_params *params)
         rig_adjust(params);
 }
 
-static void rig_on_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
-{
-    struct rig_lock *it = (struct rig_lock *)lock;
-
-    (void)ctx;
-    it->flags |= flags;
-    if (flags & RL_FX_DONE)
-        it->status = status;
-    if (flags & RL_FX_WAITING)
-        it->told = false;
-}
-
-static void rig_on_node(void *ctx, unsigned node)
-{
-    (void)ctx;
-    (void)node;
-}
-
 static inline struct rl_engine *rig_engine(unsigned client)
 {
     return &world.clients[client].engine;
+}
+
+/* Takes what the engine of a client has announced of locks. */
+static inline void rig_take(unsigned client)
+{
+    struct rl_announcement news;
+    struct rig_lock *it;
+
+    while ((it = (struct rig_lock *)rl_announcements_take(
+                rl_engine_announcements(rig_engine(client)), &news)) != NULL) {
+        it->flags |= news.flags;
+        if (news.flags & RL_FX_DONE)
+            it->status = news.status;
+        if (news.flags & RL_FX_WAITING)
+            it->told = false;
+    }
+}
+
+/* Sends what is queued, and takes what that announces. */
+static inline void rig_flush(unsigned client)
+{
+    rig_take(client);
+    rl_engine_flush(rig_engine(client));
+    rig_take(client);
 }
 
 /* Turns a client's loop once and confirms grants, as the API does. */
@@ -104,6 +110,7 @@ static inline void rig_turn(unsigned client)
     rl_engine_refresh(engine);
     world_deliver(client, SIZE_MAX);
     rl_engine_tick(engine);
+    rig_take(client);
     for (unsigned i = 0; i < rig_used; i++) {
         struct rig_lock *it = &rig_locks[i];
         bool granted = it->client == client && rl_lease_is_held(&it->lock.lease) && !it->told;
@@ -111,8 +118,9 @@ static inline void rig_turn(unsigned client)
             continue;
         it->told = true;
         rl_lock_event(engine, &it->lock, RL_EVENT_CONFIRM, 0, 0);
+        rig_take(client);
     }
-    rl_engine_flush(engine);
+    rig_flush(client);
 }
 
 /* Advances time in small steps. Servers reply in the step after a request. */
@@ -129,21 +137,21 @@ static inline void rig_pass(uint64_t ns)
 /* Opens both engines. `adjust` may change their parameters before; NULL: no change. */
 static inline void rig_begin(void (*adjust)(struct rl_engine_params *params))
 {
-    static const struct rl_engine_listener listener = {.lock = rig_on_lock, .node = rig_on_node};
-
     ck_assert_int_eq(rl_random_init(), REDLOCK_OK);
     memset(rig_locks, 0, sizeof rig_locks);
     rig_used = 0;
     rig_blocks = 0;
     rig_adjust = adjust;
     world_adjust = rig_set_params;
-    world_begin(&listener);
+    world_begin();
 }
 
 /* Closes both engines and checks that they have freed all memory. */
 static inline void rig_end(void)
 {
     world_end();
+    for (unsigned i = 0; i < ENGINES; i++)
+        rig_take(i);
     for (unsigned i = 0; i < rig_used; i++)
         rl_lock_dispose(rig_engine(rig_locks[i].client), &rig_locks[i].lock);
     ck_assert_uint_eq(rig_blocks, 0);
@@ -189,7 +197,7 @@ static inline struct rig_lock *rig_start_with(unsigned client, const struct rl_l
                                           count, (struct rl_arg){token, strlen(token)});
     if (error != REDLOCK_OK)
         it->status = error;
-    rl_engine_flush(rig_engine(client));
+    rig_flush(client);
     return it;
 }
 
@@ -228,15 +236,17 @@ static inline void rig_call(struct rig_lock *it, uint8_t kind, uint64_t ttl_ns)
 {
     rl_engine_refresh(rig_engine(it->client));
     rl_lock_event(rig_engine(it->client), &it->lock, kind, ttl_ns, REDLOCK_ECANCELED);
-    rl_engine_flush(rig_engine(it->client));
+    rig_flush(it->client);
 }
 
 /* Makes a server reachable, or not; then its connections are lost as well. With `executed`, the
  * server executes before that what was on the way to it. */
 static inline void rig_reach(unsigned node, bool reachable, bool executed)
 {
-    for (unsigned i = 0; i < ENGINES && !reachable; i++)
+    for (unsigned i = 0; i < ENGINES && !reachable; i++) {
         world_lose_connection(i, node, executed);
+        rig_take(i);
+    }
     world.nodes[node].reachable = reachable;
 }
 

@@ -80,20 +80,6 @@ static void no_timer(void *ctx, uint64_t boot_ns)
     (void)boot_ns;
 }
 
-static void on_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
-{
-    (void)ctx;
-    (void)lock;
-    (void)flags;
-    (void)status;
-}
-
-static void on_node(void *ctx, unsigned node)
-{
-    (void)ctx;
-    (void)node;
-}
-
 static void receive(unsigned node, const char *bytes, size_t len)
 {
     rl_node_received(&engine.nodes[node], bytes, len, now_ns);
@@ -147,7 +133,6 @@ static inline void tick(void)
 
 static void setup(void)
 {
-    static const struct rl_engine_listener listener = {.lock = on_lock, .node = on_node};
     const struct rl_env env = {
         .transport = {.open = on_open, .send = on_send, .close = on_close},
         .entropy = rl_entropy_kernel(),
@@ -180,7 +165,7 @@ static void setup(void)
         rl_node_spec_name(&specs[i]);
     }
     ck_assert_int_eq(rl_random_init(), REDLOCK_OK);
-    ck_assert_int_eq(rl_engine_open(&engine, &params, &env, &listener), REDLOCK_OK);
+    ck_assert_int_eq(rl_engine_open(&engine, &params, &env), REDLOCK_OK);
     tick();
     for (unsigned i = 0; i < NODES; i++)
         greet(i);

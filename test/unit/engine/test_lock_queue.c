@@ -67,23 +67,8 @@ static void no_timer(void *ctx, uint64_t boot_ns)
     (void)boot_ns;
 }
 
-static void on_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
-{
-    (void)ctx;
-    (void)lock;
-    (void)flags;
-    (void)status;
-}
-
-static void on_node(void *ctx, unsigned node)
-{
-    (void)ctx;
-    (void)node;
-}
-
 static void setup(void)
 {
-    static const struct rl_engine_listener listener = {.lock = on_lock, .node = on_node};
     const struct rl_env env = {
         .transport = {.open = on_open, .send = on_send, .close = on_close},
         .entropy = rl_entropy_kernel(),
@@ -113,14 +98,19 @@ static void setup(void)
         rl_node_spec_name(&specs[i]);
     }
     ck_assert_int_eq(rl_random_init(), REDLOCK_OK);
-    ck_assert_int_eq(rl_engine_open(&engine, &params, &env, &listener), REDLOCK_OK);
+    ck_assert_int_eq(rl_engine_open(&engine, &params, &env), REDLOCK_OK);
     rl_engine_refresh(&engine);
     rl_engine_tick(&engine);
+    rl_engine_send(&engine);
 }
 
 static void teardown(void)
 {
+    struct rl_announcement news;
+
     rl_engine_end_locks(&engine);
+    while (rl_announcements_take(rl_engine_announcements(&engine), &news) != NULL)
+        continue;
     while (lock_count > 0) {
         rl_lock_dispose(&engine, locks[--lock_count]);
         free(locks[lock_count]);
@@ -177,10 +167,12 @@ START_TEST(several_resources_do_not_overtake)
     give_up(_i == 0 ? first : other);
     give_up(_i == 0 ? other : first);
     rl_engine_tick(&engine);
+    rl_engine_send(&engine);
     ck_assert_uint_eq(single->lease.state, RL_STATE_ACQUIRING);
     ck_assert_uint_eq(both->lease.state, RL_STATE_QUEUED);
     give_up(single);
     rl_engine_tick(&engine);
+    rl_engine_send(&engine);
     ck_assert_uint_eq(both->lease.state, RL_STATE_ACQUIRING);
     ck_assert(rl_queue_is_in_front(both));
 }
@@ -196,6 +188,7 @@ START_TEST(two_slots_are_let_go_in_one_turn)
     rl_resource_note_release(&engine, waits->queue_entry.resource, 3);
     rl_resource_note_release(&engine, waits->queue_entry.resource, _i == 0 ? 5 : 3);
     rl_engine_tick(&engine);
+    rl_engine_send(&engine);
     for (unsigned bit = 0; bit < 8; bit++) {
         const unsigned slot = rl_permit_slot(&waits->lease, bit);
         const bool let_go = slot == 3 || (_i == 0 && slot == 5);

@@ -105,6 +105,7 @@ static void use_and_end(const char *name)
     ck_assert_int_eq(rl_lock_start(engine, &lock.lock, &params, &storage, key, none), REDLOCK_OK);
     rl_lock_event(engine, &lock.lock, RL_EVENT_CANCEL, 0, REDLOCK_ECANCELED);
     ck_assert(!lock.lock.active);
+    rig_take(0);
     rl_lock_dispose(engine, &lock.lock);
 }
 

@@ -19,19 +19,8 @@ static struct rl_io_shard sides[SIDES];
 static struct rl_engine engines[SIDES];
 static struct rl_node_spec spec;
 
-static void on_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
-{
-    (void)ctx, (void)lock, (void)flags, (void)status;
-}
-
-static void on_node(void *ctx, unsigned node)
-{
-    (void)ctx, (void)node;
-}
-
 static void setup(void)
 {
-    static const struct rl_engine_listener listener = {.lock = on_lock, .node = on_node};
     const struct rl_engine_params params = {
         .mem = &mem,
         .log = &log_to_nobody,
@@ -50,7 +39,7 @@ static void setup(void)
     ck_assert_int_eq(rl_random_init(), REDLOCK_OK);
     ck_assert_int_eq(rl_io_open(&io), REDLOCK_OK);
     for (unsigned i = 0; i < SIDES; i++)
-        ck_assert_int_eq(rl_io_add(&io, &sides[i], &engines[i], &params, &listener), REDLOCK_OK);
+        ck_assert_int_eq(rl_io_add(&io, &sides[i], &engines[i], &params), REDLOCK_OK);
 }
 
 static void teardown(void)
