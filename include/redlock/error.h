@@ -35,18 +35,18 @@ extern "C" {
     XX(ECANCELED, -5, "operation was canceled")                                                    \
     XX(EBUSY, -6, "another operation runs on this lock")                                           \
     XX(EDEADLK, -7, "blocking call in a callback")                                                 \
-    XX(EFORKED, -8, "handle is from before fork()")                                                \
-    XX(EQUEUEFULL, -9, "too many locks wait in this client")                                       \
+    XX(EFORKED, -8, "handle was created before fork()")                                            \
+    XX(EQUEUEFULL, -9, "too many acquisitions wait in this client")                                \
     XX(EMODE, -10, "not available in this mode")                                                   \
     XX(ELIBRARY, -11, "another version of a library is loaded")                                    \
     XX(ECONTENDED, -20, "held by another client")                                                  \
     XX(ENOQUORUM, -21, "no quorum")                                                                \
-    XX(ETOOSLOW, -22, "quorum came too late")                                                      \
+    XX(ETOOSLOW, -22, "quorum was reached too late")                                               \
     XX(ELOST, -23, "lock is no longer held")                                                       \
-    XX(EEXCLUDED, -24, "too few nodes may vote")                                                   \
-    XX(EAUTH, -25, "too many nodes refused the user")                                              \
+    XX(EEXCLUDED, -24, "too few servers are eligible")                                             \
+    XX(EAUTH, -25, "too many servers refused the user")                                            \
     XX(EFENCE, -26, "fence record not usable")                                                     \
-    XX(EDUPLICATE, -27, "two addresses, one server")
+    XX(EDUPLICATE, -27, "two addresses of the same server")
 
 /* Results of functions: 0, or a negative number. */
 enum redlock_error {

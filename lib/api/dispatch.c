@@ -130,10 +130,11 @@ static void take_long_ttl(struct rl_shard *shard, unsigned node, uint64_t pttl_m
 {
     struct redlock *rl = shard->rl;
 
-    rl_logf(&rl->log, REDLOCK_LOG_WARN,
-            "%s: a key lives for %llu ms more, longer than max_ttl: clients disagree about it, "
-            "or a clock was set back; guards last as long once a majority shows it",
-            rl_shard_node_name(shard, node), (unsigned long long)pttl_ms);
+    rl_logf(
+        &rl->log, REDLOCK_LOG_WARN,
+        "%s: a key expires only in %llu ms, later than max_ttl allows: another client's max_ttl "
+        "is larger, or a clock was set back; make max_ttl equal in all clients",
+        rl_shard_node_name(shard, node), (unsigned long long)pttl_ms);
     if (rl->config->event_fn == NULL)
         return;
     shard->pending.kind[node] = REDLOCK_EVENT_TTL_EXCEEDS_MAX;
@@ -227,11 +228,11 @@ static void log_node(const struct rl_shard *shard, unsigned index,
                 node->answers ? text : node->error);
     else if (!node->identified)
         rl_logf(&rl->log, REDLOCK_LOG_WARN,
-                "%s: connected, may vote, but does not tell who it is: if it loses keys in a "
-                "restart, nobody will know",
+                "%s: connected, eligible, but does not report its identity: a restart that loses "
+                "keys is not detected; allow INFO to its user",
                 node->name);
     else
-        rl_logf(&rl->log, REDLOCK_LOG_INFO, "%s: connected, may vote", node->name);
+        rl_logf(&rl->log, REDLOCK_LOG_INFO, "%s: connected, eligible", node->name);
 }
 
 /* Logs and queues what a change of a node means for the user. */

@@ -67,7 +67,7 @@ static void describe_seen(char *text, const struct rl_seen *seen, uint64_t max_t
     if (!seen->present)
         snprintf(text, RL_TEXT_MAX, "free");
     else if (seen->foreign_kind)
-        snprintf(text, RL_TEXT_MAX, "held by something that is not a plain lock");
+        snprintf(text, RL_TEXT_MAX, "key is not a string, so it is not a lock");
     else if (seen->pttl_ms < 0)
         snprintf(text, RL_TEXT_MAX, "held, never expires");
     else
@@ -81,12 +81,12 @@ static void describe_seen(char *text, const struct rl_seen *seen, uint64_t max_t
 static void describe_verified(char *text, const struct rl_seen *seen)
 {
     if (!seen->ours)
-        snprintf(text, RL_TEXT_MAX, "%s",
-                 seen->present ? "held by another client" : "not ours any more");
+        snprintf(text, RL_TEXT_MAX, "%s", seen->present ? "held by another client" : "key is gone");
     else if (seen->pttl_ms < 0)
-        snprintf(text, RL_TEXT_MAX, "ours");
+        snprintf(text, RL_TEXT_MAX, "held with this token");
     else
-        snprintf(text, RL_TEXT_MAX, "ours, expires in %lld ms", (long long)seen->pttl_ms);
+        snprintf(text, RL_TEXT_MAX, "held with this token, expires in %lld ms",
+                 (long long)seen->pttl_ms);
 }
 
 /* Returns whether the node was excluded: its grant was not counted, or it was not asked. */
@@ -131,7 +131,8 @@ static void describe_vote(char *text, struct redlock_report *report, unsigned i)
             rl_engine_failure_text(&report->shard->engine, i, round->cause[i], text, RL_TEXT_MAX);
     } else if (denied) {
         snprintf(text, RL_TEXT_MAX, "%s",
-                 round->verb == RL_VERB_ACQUIRE ? "held by another client" : "not ours any more");
+                 round->verb == RL_VERB_ACQUIRE ? "held by another client"
+                                                : "not held with this token any more");
     } else if (round->granted & bit) {
         snprintf(text, RL_TEXT_MAX, "granted");
     } else {
@@ -222,7 +223,7 @@ static const char *success_text(const struct redlock_report *report, bool breaki
     case RL_VERB_GET:
         return report->info.state == REDLOCK_STATE_HELD   ? "held"
                : report->info.state == REDLOCK_STATE_FREE ? "free"
-                                                          : "not known";
+                                                          : "unknown";
     default:
         return !breaking ? "released" : report->info.granted > 0 ? "broken" : "free";
     }
@@ -237,12 +238,12 @@ static int print_votes(char *to, size_t size, const struct redlock_report *repor
     bool settled = report->info.status == REDLOCK_OK && (breaking || round->verb == RL_VERB_GET);
     const char *done = round->verb == RL_VERB_ACQUIRE           ? "granted the lock"
                        : round->verb == RL_VERB_EXTEND          ? "extended the lock"
-                       : breaking || round->verb == RL_VERB_GET ? "answered"
+                       : breaking || round->verb == RL_VERB_GET ? "replied"
                                                                 : "released the lock";
 
     if (breaking && settled)
         return snprintf(to, size, ": %s %u of %u servers",
-                        count > 0 ? "deleted on" : "there was nothing to delete on",
+                        count > 0 ? "deleted on" : "nothing to delete on",
                         count > 0 ? count : answered, report->info.nodes);
     if (breaking || round->verb == RL_VERB_GET)
         count = answered;

@@ -23,24 +23,25 @@ void rl_records_text(const struct rl_engine *engine, unsigned node, char *text, 
     const struct rl_record *record = &engine->records->nodes[node];
     unsigned long long left_ms = (rl_records_wait_left_ns(engine, node) + RL_MS - 1) / RL_MS;
     bool restarted = record->state == RL_RECORD_OLD_RUN;
-    const char *what = restarted ? "was restarted and may have forgotten fences"
+    const char *what = restarted ? "was restarted and may have lost fencing tokens"
                                  : "has no fence record, or has lost it";
 
     switch (record->state) {
     case RL_RECORD_MISSING:
     case RL_RECORD_OLD_RUN:
         if (record->first)
-            snprintf(text, size, "has no fence record yet: the first start broke off, and goes on");
+            snprintf(text, size,
+                     "has no fence record yet: the first start was interrupted and continues");
         else if (rl_first_start_seems_new(engine))
             snprintf(text, size,
-                     "has no fence record; for the first start all nodes must answer, or see "
+                     "has no fence record; all servers must reply for the first start, or run "
                      "redlock nodes --init");
         else if (is_majority_lost(engine))
-            snprintf(text, size, "fence_majority_lost: %s; see redlock nodes --init", what);
+            snprintf(text, size, "fence_majority_lost: %s; run redlock nodes --init", what);
         else if (count_in(engine, 1u << RL_RECORD_ADMITTED) >= engine->quorum)
             snprintf(text, size, "%s, counts again in %llu ms", what, left_ms);
         else
-            snprintf(text, size, "%s; too few of the other nodes answer", what);
+            snprintf(text, size, "%s; too few of the other servers reply", what);
         break;
     case RL_RECORD_ADMITTED:
         snprintf(text, size, "its fence record is in use, but too few of the others are");
@@ -50,11 +51,11 @@ void rl_records_text(const struct rl_engine *engine, unsigned node, char *text, 
         break;
     case RL_RECORD_UNATTESTED:
         snprintf(text, size,
-                 "nobody attests that its fence record survives a restart: write ?durable=1 "
-                 "behind its address, or use volatile records");
+                 "fence record is not attested as durable: add ?durable=1 to the address of the "
+                 "server, or use volatile records");
         break;
     case RL_RECORD_CORRUPT:
-        snprintf(text, size, "fence record is corrupt: it holds what is not a fence");
+        snprintf(text, size, "fence record is corrupt: a field is not a fencing token");
         break;
     default:
         snprintf(text, size, "fence record is not usable");

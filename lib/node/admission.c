@@ -327,7 +327,7 @@ void rl_admission_text(const struct rl_admission *admission, uint32_t exclusions
         break;
     case RL_EXCLUSION_NO_INFO:
         snprintf(text, size,
-                 "does not tell who it is: allow INFO to this user, or use lenient admission");
+                 "does not report its identity: allow INFO to this user, or use lenient admission");
         break;
     case RL_EXCLUSION_EVICTING:
         snprintf(text, size, "evicts keys (maxmemory-policy %s): set it to noeviction",
@@ -337,7 +337,7 @@ void rl_admission_text(const struct rl_admission *admission, uint32_t exclusions
         step_text(admission, left_ns, now_ns, text, size);
         break;
     case RL_EXCLUSION_PROMOTED:
-        quarantine_text(admission, "has another master's data, first seen", left_ns, now_ns, text,
+        quarantine_text(admission, "has another server's data, first seen", left_ns, now_ns, text,
                         size);
         break;
     default:

@@ -50,7 +50,7 @@ void rl_connection_tick(struct rl_node *node, uint64_t now_ns)
         transport->open(transport->ctx, node->index);
     } else {
         const char *text = node->conn.state == RL_NODE_CONNECTING ? "no connection in time"
-                                                                  : "no answer to the greeting";
+                                                                  : "no reply to the handshake";
         rl_node_close(node, REDLOCK_CAUSE_TIMEOUT, text, true, now_ns);
     }
 }

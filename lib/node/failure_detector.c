@@ -120,7 +120,7 @@ static void become_suspect(struct rl_node *node, uint64_t now_ns)
     node->detector.suspect_since_ns = now_ns;
     rl_connection_set_cause(&node->conn, REDLOCK_CAUSE_TIMEOUT);
     node->counters.timeouts++;
-    rl_connection_set_text(&node->conn, "no answer in time", 17);
+    rl_connection_set_text(&node->conn, "no reply in time", 16);
     rl_node_notify_changed(node);
     send_probe(node, now_ns);
     suspect_votes(node, now_ns);
@@ -164,7 +164,7 @@ void rl_detector_tick(struct rl_node *node, uint64_t now_ns)
     if (!node->detector.suspect)
         become_suspect(node, now_ns);
     else if (rl_add_sat(node->detector.suspect_since_ns, SUSPECT_MAX_NS) <= now_ns)
-        rl_node_close(node, REDLOCK_CAUSE_TIMEOUT, "no answer in time", true, now_ns);
+        rl_node_close(node, REDLOCK_CAUSE_TIMEOUT, "no reply in time", true, now_ns);
     else
         suspect_votes(node, now_ns);
 }

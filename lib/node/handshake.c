@@ -138,7 +138,7 @@ static int judge_error(struct rl_node *node, uint8_t step, const struct rl_reply
 
     if (step == STEP_AUTH) {
         /* A server that does not know AUTH repeats its arguments: such words are not for logs. */
-        static const char TEXT[] = "the server does not understand the login";
+        static const char TEXT[] = "the server does not support this login";
         size_t known_len = strnlen(node->password, REPEATED_MIN);
         bool safe = cause == REDLOCK_CAUSE_AUTH &&
                     memmem(reply->text, reply->len, node->password, known_len) == NULL;
@@ -173,7 +173,7 @@ int rl_greeting_reply(struct rl_node *node, const struct rl_reply *reply, uint64
     if (reply->kind == RL_REPLY_ERROR)
         return judge_error(node, step, reply);
     if (reply->kind != kind_of(step)) {
-        rl_connection_set_text(&node->conn, "unexpected reply in the greeting", 32);
+        rl_connection_set_text(&node->conn, "unexpected reply in the handshake", 33);
         return REDLOCK_CAUSE_PROTOCOL;
     }
     if (is_info(step))

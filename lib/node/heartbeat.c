@@ -112,7 +112,7 @@ static void take_info_reply(struct rl_node *node, uint8_t section, const struct 
     else
         info->refused = true;
     if (rl_eligibility_is_other(&node->eligibility, info->run_id))
-        rl_node_close(node, REDLOCK_CAUSE_RESTARTED, "another server answers at this address", true,
+        rl_node_close(node, REDLOCK_CAUSE_RESTARTED, "another server replies at this address", true,
                       now_ns);
     else if (section + 1 == node->heartbeat.sections)
         take_heartbeat(node, now_ns);

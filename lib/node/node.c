@@ -243,7 +243,8 @@ void rl_node_set_duplicate(struct rl_node *node, const struct rl_node *first)
 void rl_node_next(struct rl_node *node, uint64_t now_ns)
 {
     if (rl_eligibility_is_duplicate(&node->eligibility) && rl_connection_is_ready(&node->conn))
-        rl_node_close(node, REDLOCK_CAUSE_DUPLICATE, "same server as another node", true, now_ns);
+        rl_node_close(node, REDLOCK_CAUSE_DUPLICATE, "same server as another address", true,
+                      now_ns);
     else if (rl_connection_is_new(&node->conn))
         rl_connection_begin_use(node, now_ns);
     else

@@ -232,7 +232,7 @@ void rl_node_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t 
     rl_pipeline_drop_removed(&node->pipe);
     if (rl_pipeline_count(&node->pipe) == 0 ||
         rl_request_is_unsent(&node->pipe, rl_pipeline_at(&node->pipe, node->pipe.head))) {
-        rl_node_close(node, REDLOCK_CAUSE_PROTOCOL, "reply without a question", true, now_ns);
+        rl_node_close(node, REDLOCK_CAUSE_PROTOCOL, "reply without a request", true, now_ns);
         return;
     }
     struct rl_request request = rl_pipeline_pop(&node->pipe);

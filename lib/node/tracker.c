@@ -104,7 +104,7 @@ static void refuse(struct rl_node *node, const struct rl_reply *reply, uint64_t 
         told ? (uint8_t)rl_wire_error_cause(reply->text, reply->len) : REDLOCK_CAUSE_PROTOCOL;
     if (tracker->state == RL_TRACKER_GREETING && tracker->step == STEP_AUTH) {
         tracker->cause = REDLOCK_CAUSE_AUTH;
-        text = "the server does not take the login";
+        text = "the server refuses the login";
         len = strlen(text);
     }
     for (; at < len && at + 1 < sizeof tracker->text; at++)

@@ -71,7 +71,7 @@ static void drop_undo(struct rl_node *node, uint64_t expires_ns, uint64_t now_ns
 {
     if (node->undos.dropped_until_ns <= now_ns)
         rl_logf(node->common->log, REDLOCK_LOG_WARN,
-                "%s: no memory for undos that wait for this node; keys will stay until they expire",
+                "%s: out of memory for pending undos; their keys stay until they expire",
                 node->name);
     node->undos.dropped_until_ns = rl_max_u64(node->undos.dropped_until_ns, expires_ns);
     node->common->inbox.undos[RL_UNDO_DROPPED]++;

@@ -252,7 +252,7 @@ class Nodes(SpoiledCase):
         user = {"REDLOCK_USER": "mute", "REDLOCK_AUTH": "pw"}
         result = self.redlock("run", "-n", "x", "--", "true", env=self.environment(**user))
         self.assertCode(result, 69)
-        self.assertIn("does not tell who it is", result.stderr)
+        self.assertIn("does not report its identity", result.stderr)
         lenient = self.environment(**user, REDLOCK_ADMISSION="lenient")
         self.assertCode(self.redlock("run", "-n", "x", "--", "true", env=lenient), 0)
         result = self.redlock("nodes", env=lenient)

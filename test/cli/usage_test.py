@@ -245,7 +245,7 @@ class BadInput(CommandCase):
             (["run", "-q", "-n", "-E", "69", "x", "--", "true"], "x: not acquired: no quorum: "),
             (["extend", "-q", "x", token], "x: not extended: no quorum: 0 of 3 servers extended the lock, 2 required"),
             (["release", "-q", "x", token], "x: not released: no quorum: 0 of 3 servers released the lock, 2 required"),
-            (["break", "-q", "--yes", "x"], "x: no quorum: 0 of 3 servers answered, 2 required"),
+            (["break", "-q", "--yes", "x"], "x: no quorum: 0 of 3 servers replied, 2 required"),
         ):
             with self.subTest(args=args):
                 result = self.redlock(*args, env=environment)

@@ -207,10 +207,10 @@ class Flags(Case):
         process.terminate()
 
     def test_verbose(self):
-        for flags, words in ([], []), (["-v"], ["acquired on"]), (["-vv"], ["acquired on", "connected, may vote"]):
+        for flags, words in ([], []), (["-v"], ["acquired on"]), (["-vv"], ["acquired on", "connected, eligible"]):
             result = self.redlock("run", *flags, "f", "--", "true")
             self.assertCode(result, 0)
-            for word in "acquired on", "connected, may vote":
+            for word in "acquired on", "connected, eligible":
                 self.assertEqual(word in result.stderr, word in words, result.stderr)
 
     def test_long_names(self):

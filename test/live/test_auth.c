@@ -205,8 +205,9 @@ START_TEST(servers_that_may_not_be_asked_who_they_are)
     ck_assert_ptr_null(lock);
     for (unsigned i = 0; i < NODES; i++) {
         ck_assert_msg(live_node(i).cause == REDLOCK_CAUSE_NO_INFO, "%s", live_text());
-        ck_assert_str_eq(live_node(i).text, "does not tell who it is: allow INFO to this user, or "
-                                            "use lenient admission");
+        ck_assert_str_eq(live_node(i).text,
+                         "does not report its identity: allow INFO to this user, or "
+                         "use lenient admission");
         ck_assert_uint_eq(live_node(i).quarantine_ms, 0);
         ck_assert_int_eq(live_node_stats(live.client, i).eligible, 0);
     }

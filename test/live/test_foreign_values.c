@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define KIB           1024u
-#define NO_PLAIN_LOCK "held by something that is not a plain lock"
+#define NO_PLAIN_LOCK "key is not a string, so it is not a lock"
 
 static uint64_t reconnects(void)
 {

@@ -126,7 +126,7 @@ static void wait_until_undone(uint64_t count)
 static bool is_given_up(unsigned node)
 {
     const redlock_node_stats_t stats = live_node_stats(live.client, node);
-    return strcmp(stats.text, "no answer to the greeting") == 0 ||
+    return strcmp(stats.text, "no reply to the handshake") == 0 ||
            strncmp(stats.text, "connect: ", 9) == 0;
 }
 

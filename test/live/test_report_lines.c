@@ -31,13 +31,13 @@ START_TEST(what_went_well)
     redlock_report_t *report = NULL;
     redlock_lock_t *lock;
     live_connect();
-    check_inspected("free", "free: 5 of 5 servers answered");
+    check_inspected("free", "free: 5 of 5 servers replied");
     ck_assert_int_eq(redlock_break(live.client, "free", &report), REDLOCK_OK);
-    check_line(report, "free: there was nothing to delete on 5 of 5 servers");
+    check_line(report, "free: nothing to delete on 5 of 5 servers");
     ck_assert_int_eq(redlock_acquire(live.client, "a", &opts, &lock, &report), REDLOCK_OK);
     check_line(report, "acquired: % of 5 servers granted the lock, 3 required");
     ck_assert(WAIT_UNTIL(live_nodes_with("a") == NODES, TIME_LIMIT_MS));
-    check_inspected("a", "held: 5 of 5 servers answered");
+    check_inspected("a", "held: 5 of 5 servers replied");
     ck_assert_int_eq(redlock_extend(lock, 0, &report), REDLOCK_OK);
     check_line(report, "extended: % of 5 servers extended the lock, 3 required");
     ck_assert_int_eq(redlock_release(lock, &report), REDLOCK_OK);
@@ -82,7 +82,7 @@ START_TEST(no_quorum)
     ck_assert_int_eq(redlock_inspect(live.client, "a", &report), REDLOCK_ENOQUORUM);
     live_keep_report(report);
     ck_assert_msg(strstr(redlock_report_text(report),
-                         "no quorum: 0 of 3 servers answered, 2 required; 127.0.0.1:1: "),
+                         "no quorum: 0 of 3 servers replied, 2 required; 127.0.0.1:1: "),
                   "%s", redlock_report_text(report));
     live_keep_report(NULL);
     redlock_free(live.client);

@@ -128,7 +128,8 @@ START_TEST(what_is_there_is_ours_and_not_prolonged)
             ck_assert_uint_eq(live_node(i).pttl_ms, UINT64_MAX);
         else
             ck_assert_uint_le(live_node(i).pttl_ms, 20000);
-        ck_assert_msg(strncmp(live_node(i).text, "ours", 4) == 0, "%s", live_text());
+        ck_assert_msg(strncmp(live_node(i).text, "held with this token", 20) == 0, "%s",
+                      live_text());
     }
     check_still_held(lock);
     ck_assert_uint_eq(live_stats(live.client).extended, requests);

@@ -368,8 +368,9 @@ START_TEST(the_queue_is_full)
     ck_assert(WAIT_UNTIL(live_stats(live.client).queued == QUEUE_MAX, TIME_LIMIT_MS));
     CHECK_STATUS(live_acquire("busy", LONG_TTL_MS, KEEP_WAITING, &lock), REDLOCK_EQUEUEFULL);
     ck_assert_ptr_null(lock);
-    ck_assert_msg(strstr(redlock_strerror(REDLOCK_EQUEUEFULL), "too many locks wait") != NULL, "%s",
-                  redlock_strerror(REDLOCK_EQUEUEFULL));
+    ck_assert_msg(strstr(redlock_strerror(REDLOCK_EQUEUEFULL), "too many acquisitions wait") !=
+                      NULL,
+                  "%s", redlock_strerror(REDLOCK_EQUEUEFULL));
     ck_assert_uint_eq(live_stats(live.client).queue_full, 1);
     CHECK_STATUS(live_acquire("busy", LONG_TTL_MS, 0, &lock), REDLOCK_ECONTENDED); /* asks */
     CHECK_STATUS(live_acquire("other", LONG_TTL_MS, KEEP_WAITING, &lock), REDLOCK_OK);

@@ -297,7 +297,7 @@ START_TEST(what_people_are_told)
         lose(i);
         engine.records->nodes[i].state = RL_RECORD_UNKNOWN;
     }
-    check_text(2, "too few of the other nodes answer");
+    check_text(2, "too few of the other servers reply");
     note(0, RL_RECORD_MISSING);
     check_text(2, "fence_majority_lost");
 }

@@ -203,7 +203,7 @@ START_TEST(promoted_servers)
     greet_promoted("a", 86400, "abcd", 4711);
     check_guard(RL_EXCLUSION_PROMOTED, GUARD_NS);
     now_ns += 3 * RL_SECOND;
-    check_text("has another master's data, first seen 3 s ago, votes again in 28 s");
+    check_text("has another server's data, first seen 3 s ago, votes again in 28 s");
     ck_assert(!greet_promoted("a", 86400, "abcd", 4711));
     check_guard(RL_EXCLUSION_PROMOTED, GUARD_NS - 3 * RL_SECOND);
     /* Again, under the same name. */
@@ -323,7 +323,7 @@ START_TEST(anonymous_servers)
 {
     greet_silent(_i == 0);
     ck_assert_uint_eq(bars(), RL_EXCLUSION_NO_INFO);
-    check_text("does not tell who it is: allow INFO to this user, or use lenient admission");
+    check_text("does not report its identity: allow INFO to this user, or use lenient admission");
     rules.lenient = true;
     greet_silent(_i == 0);
     ck_assert_uint_eq(bars(), 0);

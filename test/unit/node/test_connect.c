@@ -127,9 +127,9 @@ static const struct {
 } REFUSED[] = {
     {"-WRONGPASS invalid username-password pair\r\n", REDLOCK_CAUSE_AUTH,
      "WRONGPASS invalid username-password pair", 1000},
-    {"-ERR anything at all\r\n", REDLOCK_CAUSE_AUTH, "the server does not understand the login",
+    {"-ERR anything at all\r\n", REDLOCK_CAUSE_AUTH, "the server does not support this login",
      1000},
-    {"$2\r\nOK\r\n", REDLOCK_CAUSE_PROTOCOL, "unexpected reply in the greeting", 50},
+    {"$2\r\nOK\r\n", REDLOCK_CAUSE_PROTOCOL, "unexpected reply in the handshake", 50},
     {"+OK\r\n-ERR DB index is out of range\r\n", REDLOCK_CAUSE_ERROR_REPLY,
      "ERR DB index is out of range", 50},
     {"+OK\r\n-NOPERM no SELECT\r\n", REDLOCK_CAUSE_NOPERM, "NOPERM no SELECT", 50},
@@ -139,7 +139,8 @@ static const struct {
      "LOADING Redis is loading the dataset", 50},
     {"+OK\r\n+OK\r\n+OK\r\n-BUSY Redis is busy running a script\r\n", REDLOCK_CAUSE_BUSY,
      "BUSY Redis is busy running a script", 50},
-    {"+OK\r\n+OK\r\n+OK\r\n:1\r\n", REDLOCK_CAUSE_PROTOCOL, "unexpected reply in the greeting", 50},
+    {"+OK\r\n+OK\r\n+OK\r\n:1\r\n", REDLOCK_CAUSE_PROTOCOL, "unexpected reply in the handshake",
+     50},
     {"+OK\r\n+OK\r\n+OK\r\n*1\r\n$1\r\nx\r\n", REDLOCK_CAUSE_PROTOCOL,
      "not the Redis protocol, or too long", 50},
     {"+OK\r\n+OK\r\n+OK\r\n$65537\r\n", 0, "", 0}, /* it may still come: see below */

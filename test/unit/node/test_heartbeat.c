@@ -89,7 +89,7 @@ START_TEST(another_server_answers)
     rig_reply_time(rig, 0);
     reply_bulk("run_id:ffff\r\n");
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_DOWN);
-    ck_assert_str_eq(rig->node.conn.text, "another server answers at this address");
+    ck_assert_str_eq(rig->node.conn.text, "another server replies at this address");
     rig_pass(rig, 0);
     rig_connect(rig);
     rig_said(rig);

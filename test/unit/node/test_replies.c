@@ -79,7 +79,7 @@ START_TEST(a_surplus_answer)
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_reply(rig, "+OK\r\n+OK\r\n");
     rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 1);
-    check_closed(REDLOCK_CAUSE_PROTOCOL, "reply without a question");
+    check_closed(REDLOCK_CAUSE_PROTOCOL, "reply without a request");
 }
 END_TEST
 
@@ -90,7 +90,7 @@ START_TEST(an_answer_before_its_question)
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_reply(rig, "+OK\r\n");
     rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_PROTOCOL, 1);
-    check_closed(REDLOCK_CAUSE_PROTOCOL, "reply without a question");
+    check_closed(REDLOCK_CAUSE_PROTOCOL, "reply without a request");
 }
 END_TEST
 
