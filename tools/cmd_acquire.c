@@ -26,13 +26,13 @@ static json_t *acquired_json(const struct settings *settings, const struct wait 
     redlock_report_info_t info = report_info(wait->report);
     const char *name = wait->names->list[0];
     char *key = client_key(settings, name, wait->lock);
-    json_t *object =
-        must(json_pack("{s:s, s:o, s:o, s:s, s:s, s:I, s:I, s:i, s:i, s:i, s:i, s:I}", "schema",
-                       "redlock.acquire/1", "name", json_text(name), "key", json_text(key), "token",
-                       token, "owner", client_owner(), "ttl_ms", (json_int_t)settings->ttl_ms,
-                       "validity_ms", (json_int_t)redlock_lock_remaining_ms(wait->lock), "nodes",
-                       (int)info.nodes, "granted", (int)info.granted, "quorum", (int)info.quorum,
-                       "attempts", (int)info.attempts, "waited_ms", (json_int_t)wait->waited_ms));
+    json_t *object = must(
+        json_pack("{s:s, s:o, s:o, s:s, s:s, s:I, s:I, s:i, s:i, s:i, s:i, s:I}", "schema",
+                  "redlock.acquire/1", "name", json_text(name), "key", json_text(key), "token",
+                  token, "owner", client_owner(), "ttl_ms", (json_int_t)settings->ttl_ms,
+                  "validity_ms", (json_int_t)redlock_lock_remaining_ms(wait->lock), "configured",
+                  (int)info.nodes, "granted", (int)info.granted, "quorum", (int)info.quorum,
+                  "attempts", (int)info.attempts, "waited_ms", (json_int_t)wait->waited_ms));
 
     if (redlock_lock_slot(wait->lock) >= 0)
         json_object_set_new(object, "slot", must(json_integer(redlock_lock_slot(wait->lock))));

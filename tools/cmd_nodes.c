@@ -237,7 +237,7 @@ static json_t *json_of_node(const struct examination *exam, size_t i)
     char cause[CAUSE_NAME];
 
     return must(json_pack(
-        "{s:o, s:b, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:b, s:s, s:o}", "node",
+        "{s:o, s:b, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:b, s:s, s:o}", "server",
         json_text(node->node), "eligible", node->eligible && exam->twin[i] < 0, "cause",
         cause_name(node->cause, cause), "role", node->role, "version", json_text(node->version),
         "run_id", json_text(node->run_id), "rtt_us", (json_int_t)exam->rtt_us[i], "uptime_s",
@@ -252,7 +252,7 @@ static json_t *json_of_node(const struct examination *exam, size_t i)
 static json_t *json_of_finding(const struct examination *exam, const struct finding *finding)
 {
     return must(json_pack(
-        "{s:s, s:o, s:s, s:o, s:s}", "severity", severity_name(finding->severity), "node",
+        "{s:s, s:o, s:s, s:o, s:s}", "severity", severity_name(finding->severity), "server",
         finding->node >= 0 ? json_text(exam->nodes[finding->node].node) : json_null(), "code",
         finding->code, "cause", json_text(finding->cause), "advice", finding->advice));
 }
@@ -260,17 +260,18 @@ static json_t *json_of_finding(const struct examination *exam, const struct find
 /* Returns the JSON object for one shard. */
 static json_t *json_of_shard(const struct examination *exam)
 {
-    json_t *nodes = must(json_array()), *findings = must(json_array());
+    json_t *servers = must(json_array()), *findings = must(json_array());
     char text[160];
 
     for (size_t i = 0; i < exam->count; i++)
-        json_array_append_new(nodes, json_of_node(exam, i));
+        json_array_append_new(servers, json_of_node(exam, i));
     for (size_t i = 0; i < exam->finding_count; i++)
         json_array_append_new(findings, json_of_finding(exam, &exam->findings[i]));
     doctor_verdict(exam, text, sizeof text);
     return must(json_pack("{s:s, s:s, s:i, s:i, s:i, s:o, s:o}", "state", health_name(exam->health),
                           "text", text, "configured", (int)exam->count, "quorum", (int)exam->quorum,
-                          "eligible", (int)exam->eligible, "nodes", nodes, "findings", findings));
+                          "eligible", (int)exam->eligible, "servers", servers, "findings",
+                          findings));
 }
 
 /* Returns the worst health of all shards. */

@@ -247,7 +247,7 @@ static int acquire_lock(struct run *run)
             "%s: acquired on %u of %u servers after %" PRIu64 " ms, valid for %" PRIu64 " ms",
             run->name, info.granted, info.nodes, wait.waited_ms, validity_ms);
         json_t *fields = must(json_pack(
-            "{s:i, s:i, s:i, s:i, s:I, s:I}", "granted", (int)info.granted, "nodes",
+            "{s:i, s:i, s:i, s:i, s:I, s:I}", "granted", (int)info.granted, "configured",
             (int)info.nodes, "quorum", (int)info.quorum, "attempts", (int)info.attempts,
             "waited_ms", (json_int_t)wait.waited_ms, "validity_ms", (json_int_t)validity_ms));
         if (run->options->fence)

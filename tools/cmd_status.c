@@ -74,7 +74,7 @@ static json_t *nodes_json(const redlock_report_t *report, const char *owner)
 
     for (size_t i = 0; report_node(report, i, &node); i++) {
         json_t *object =
-            must(json_pack("{s:o, s:s, s:I}", "node", json_text(node.node), "value",
+            must(json_pack("{s:o, s:s, s:I}", "server", json_text(node.node), "value",
                            names[value_of(&node, owner)], "rtt_us", (json_int_t)node.rtt_us));
         if (node.vote == REDLOCK_VOTE_GRANTED && node.pttl_ms != UINT64_MAX)
             json_object_set_new(object, "pttl_ms", json_integer((json_int_t)node.pttl_ms));
@@ -96,7 +96,7 @@ static json_t *holding_json(const char *schema, const char *name, const redlock_
         must(json_pack("{s:s, s:o, s:s, s:o, s:i, s:i, s:o}", "schema", schema, "name",
                        json_text(name), "state", state_name(info.state), "owner",
                        json_text(holding.owner), "votes", (int)holding.votes.granted, "quorum",
-                       (int)info.quorum, "nodes", nodes_json(report, holding.owner)));
+                       (int)info.quorum, "servers", nodes_json(report, holding.owner)));
 
     if (info.shard && *info.shard)
         json_object_set_new(object, "shard", json_string(info.shard));

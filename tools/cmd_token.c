@@ -104,7 +104,7 @@ static bool print_result(const struct options *options, const struct names *name
                                     json_text(names->list[0]), extend ? "extended" : "released",
                                     error == REDLOCK_OK, "error",
                                     error == REDLOCK_OK ? "" : redlock_error_name(error), "granted",
-                                    (int)votes.granted, "nodes", report_nodes_json(report)));
+                                    (int)votes.granted, "servers", report_nodes_json(report)));
 
     names_to_json(names, object);
     if (extend)

@@ -97,7 +97,7 @@ json_t *report_nodes_json(const redlock_report_t *report)
 
     for (size_t i = 0; report_node(report, i, &node); i++) {
         json_t *object = must(json_pack(
-            "{s:o, s:s, s:s, s:I}", "node", json_text(node.node), "vote", vote_name(node.vote),
+            "{s:o, s:s, s:s, s:I}", "server", json_text(node.node), "vote", vote_name(node.vote),
             "cause", cause_name(node.cause, cause), "rtt_us", (json_int_t)node.rtt_us));
         if (*node.text)
             json_object_set_new(object, "text", json_text(node.text));

@@ -58,7 +58,7 @@ static json_t *cause_json(const struct waiting *waiting, const redlock_report_t 
         json_object_set_new(fields, "text", json_text(redlock_report_text(report)));
         json_object_set_new(fields, "attempts", json_integer(info.attempts));
         json_object_set_new(fields, "waited_ms", json_integer((json_int_t)(info.waited_us / 1000)));
-        json_object_set_new(fields, "nodes", report_nodes_json(report));
+        json_object_set_new(fields, "servers", report_nodes_json(report));
     }
     if (*stuck_of(waiting, status))
         json_object_set_new(fields, "stuck", json_text(stuck_of(waiting, status)));

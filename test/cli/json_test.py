@@ -30,14 +30,15 @@ class Json(Case):
         taken = self.json("acquire", "--json", "-t", "20s", "--prefix", "p:", "j")[0]
         self.assertEqual((taken["schema"], taken["name"], taken["key"]), ("redlock.acquire/1", "j", "p:j"))
         self.assertEqual(set(self.servers.values("p:j")), {taken["token"].encode()})
+        self.assertEqual((taken["configured"], taken["quorum"]), (5, 3))
         self.assertGreaterEqual(taken["granted"], taken["quorum"])
         self.assertLessEqual(taken["validity_ms"], 20000)
         held, free = self.json("status", "--json", "--prefix", "p:", "j", "k", code=1)
         self.assertEqual((held["state"], free["state"]), ("held", "free"))
         self.assertEqual(held["owner"], taken["owner"])
         self.assertGreater(held["ttl_ms"]["min"], 15000)
-        self.assertEqual({node["value"] for node in held["nodes"]}, {"match"})
-        self.assertEqual({node["value"] for node in free["nodes"]}, {"none"})
+        self.assertEqual({node["value"] for node in held["servers"]}, {"match"})
+        self.assertEqual({node["value"] for node in free["servers"]}, {"none"})
         extended = self.json("extend", "--json", "--prefix", "p:", "j", taken["token"])[0]
         self.assertTrue(extended["extended"])
         self.assertGreater(extended["validity_ms"], 20000)
@@ -94,7 +95,7 @@ class Json(Case):
     def test_nodes_and_config(self):
         nodes = self.json("nodes", "--json")[0]
         self.assertEqual((nodes["state"], nodes["configured"], nodes["eligible"]), ("OK", 5, 5))
-        for node in nodes["nodes"]:
+        for node in nodes["servers"]:
             self.assertEqual(node["role"], "master")
             self.assertGreater(node["rtt_us"], 0)
             self.assertRegex(node["version"], r"^(redis|valkey) \d")
@@ -126,6 +127,7 @@ class Json(Case):
         self.assertEqual(names[:2], ["acquired", "child_started"])
         self.assertEqual(names[-2:], ["child_exited", "released"])
         acquired = events[0]
+        self.assertEqual((acquired["configured"], acquired["quorum"]), (5, 3))
         self.assertGreaterEqual(acquired["granted"], acquired["quorum"])
         self.assertLess(acquired["validity_ms"], 1500)
         self.assertEqual(events[-2]["signal"], "TERM")
@@ -134,10 +136,10 @@ class Json(Case):
     def test_causes_have_names(self):
         servers = "127.0.0.1:1,127.0.0.1:2," + self.servers.list
         found = self.json("nodes", "--json", "-s", servers, code=1)[0]
-        self.assertEqual([node["cause"] for node in found["nodes"]], ["connect"] * 2 + ["none"] * 5)
+        self.assertEqual([node["cause"] for node in found["servers"]], ["connect"] * 2 + ["none"] * 5)
         token = self.redlock("acquire", "j").stdout.strip()
         done = self.json("release", "--json", "-s", servers, "j", token)[0]
-        self.assertLessEqual({node["cause"] for node in done["nodes"]}, {"connect", "none"})
+        self.assertLessEqual({node["cause"] for node in done["servers"]}, {"connect", "none"})
 
     def test_waiting_and_not_acquired(self):
         self.hold("j")
@@ -149,7 +151,7 @@ class Json(Case):
         waiting, end = self.events(path)
         self.assertEqual((waiting["event"], waiting["error"]), ("waiting", "REDLOCK_ECONTENDED"))
         self.assertEqual((end["event"], end["error"], end["exit"]), ("not_acquired", "REDLOCK_ECONTENDED", 75))
-        self.assertEqual(len(end["nodes"]), 5)
+        self.assertEqual(len(end["servers"]), 5)
 
     def test_run_json_speaks_json_on_stderr(self):
         result = self.redlock("run", "--json", "j", "--", "sh", "-c", "echo out")

@@ -23,10 +23,10 @@ class Told(SpoiledCase):
                 result = self.redlock("nodes", "--json", "-s", servers)
                 self.assertCode(result, 0)
                 seen = json.loads(result.stdout)
-                self.assertEqual([node["notifications"] for node in seen["nodes"]], ["refused", "on", "on"])
+                self.assertEqual([node["notifications"] for node in seen["servers"]], ["refused", "on", "on"])
                 found = [finding for finding in seen["findings"] if finding["code"] == "no_notifications"]
                 self.assertEqual([finding["severity"] for finding in found], ["note"])
-                self.assertEqual(found[0]["node"], f"127.0.0.1:{self.servers.ports[0]}")
+                self.assertEqual(found[0]["server"], f"127.0.0.1:{self.servers.ports[0]}")
                 self.assertRegex(found[0]["cause"], "does not tell .*: NOPERM")
                 self.assertIn("redlock nodes --acl", found[0]["advice"])
         result = self.redlock("nodes", "-s", servers)
@@ -40,9 +40,9 @@ class Told(SpoiledCase):
         result = self.redlock("nodes", "--json", "-s", servers)
         self.assertCode(result, 0)
         seen = json.loads(result.stdout)
-        self.assertEqual([node["notifications"] for node in seen["nodes"]], ["on", "on", "not_received"])
+        self.assertEqual([node["notifications"] for node in seen["servers"]], ["on", "on", "not_received"])
         found = [finding for finding in seen["findings"] if finding["code"] == "no_notifications"]
-        self.assertEqual([finding["node"] for finding in found], [address])
+        self.assertEqual([finding["server"] for finding in found], [address])
         self.assertIn("although it said", found[0]["cause"])
         self.assertIn("proxy", found[0]["advice"])
 

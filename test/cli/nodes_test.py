@@ -60,7 +60,7 @@ class Nodes(SpoiledCase):
         self.assertIn("OK: 3 of 3 servers may vote, 2 are needed", result.stdout)
         self.assertIn("note  all servers: keeps no append-only file", result.stdout)
         self.assertEqual(result.stdout.count("->"), 1)
-        nodes = json.loads(self.redlock("nodes", "--json").stdout)["nodes"]
+        nodes = json.loads(self.redlock("nodes", "--json").stdout)["servers"]
         self.assertEqual([node["notifications"] for node in nodes], ["on"] * 3)
 
     def test_restarted(self):
@@ -98,7 +98,7 @@ class Nodes(SpoiledCase):
         self.configure(1, maxmemory="100mb", maxmemory_policy="allkeys-lru")
         found = self.findings(code=1)
         self.assertIn("noeviction", found["warn", "evicting"]["advice"])
-        self.assertEqual(found["warn", "evicting"]["node"], f"127.0.0.1:{self.servers.ports[1]}")
+        self.assertEqual(found["warn", "evicting"]["server"], f"127.0.0.1:{self.servers.ports[1]}")
         self.assertIn(("warn", "no_reserve"), found)
 
     def test_replicas(self):
@@ -122,7 +122,7 @@ class Nodes(SpoiledCase):
         address = proxy.listen(self, proxy.lengthen, self.servers.ports[2], 0.03)
         found = self.findings("-s", self.with_third(address + "?fresh=1"), "--node-timeout", "20s", code=0)
         self.assertRegex(found["note", "slow"]["cause"], r"answers \d+ times as late")
-        self.assertEqual(found["note", "slow"]["node"], address)
+        self.assertEqual(found["note", "slow"]["server"], address)
 
     def test_a_moment_is_no_silence(self):
         """A majority has answered all questions long before the third server goes on."""
@@ -154,7 +154,7 @@ class Nodes(SpoiledCase):
 
         until(fails, "a write that fails")
         found = self.findings(code=1)
-        self.assertEqual(found["warn", "aof_failing"]["node"], f"127.0.0.1:{self.servers.ports[0]}")
+        self.assertEqual(found["warn", "aof_failing"]["server"], f"127.0.0.1:{self.servers.ports[0]}")
         self.assertIn("disk", found["warn", "aof_failing"]["advice"])
 
     def persistence(self):
@@ -186,7 +186,7 @@ class Nodes(SpoiledCase):
         self.restart(0, "--key-load-delay", "30000", "--loading-process-events-interval-bytes", "1024")
         until(lambda: self.ping(0).startswith("LOADING"), "a server that reads its data")
         found = self.findings("--node-timeout", "10s", "--connect-timeout", "10s", code=1)
-        self.assertEqual(found["warn", "loading"]["node"], f"127.0.0.1:{self.servers.ports[0]}")
+        self.assertEqual(found["warn", "loading"]["server"], f"127.0.0.1:{self.servers.ports[0]}")
         self.assertIn("wait", found["warn", "loading"]["advice"])
 
     def test_fresh(self):
@@ -201,7 +201,7 @@ class Nodes(SpoiledCase):
         found = self.findings(code=1)
         self.assertRegex(found["note", "fresh"]["cause"], r"up for 72\d\d s")
         self.assertIn("take ?fresh=1 out", found["note", "fresh"]["advice"])
-        self.assertEqual(found["note", "fresh"]["node"], f"127.0.0.1:{self.servers.ports[0]}")
+        self.assertEqual(found["note", "fresh"]["server"], f"127.0.0.1:{self.servers.ports[0]}")
         self.assertIn(("warn", "clock_apart"), found)
         plain = self.servers.list.replace("?fresh=1", "", 1)
         self.assertNotIn(("note", "fresh"), self.findings("-s", plain, code=1))
@@ -328,7 +328,7 @@ class Nodes(SpoiledCase):
         self.assertEqual(self.servers.ask_all("HGET", "redlock:fence", "cfg"), before)
         self.servers.ask(1, "FLUSHALL")
         found = self.fence_findings(code=1)["warn", "fence_missing"]
-        self.assertEqual(found["node"], f"127.0.0.1:{self.servers.ports[1]}")
+        self.assertEqual(found["server"], f"127.0.0.1:{self.servers.ports[1]}")
         self.servers.ask(2, "FLUSHALL")
         found = self.fence_findings(code=2)
         self.assertIn("1 of 3 servers take part in fenced locks", found["crit", "no_fences"]["cause"])
@@ -354,7 +354,7 @@ class Nodes(SpoiledCase):
         self.assertIn(("crit", "no_fences"), found)
         self.servers.ask(2, "SET", "redlock:fence", "mine")
         found = self.fence_findings(code=1)["warn", "fence_record"]
-        self.assertEqual(found["node"], f"127.0.0.1:{self.servers.ports[2]}")
+        self.assertEqual(found["server"], f"127.0.0.1:{self.servers.ports[2]}")
         self.assertEqual(self.servers.ask(2, "GET", "redlock:fence"), b"mine")
 
     def test_users_who_lack_a_right_for_fences(self):
@@ -367,7 +367,7 @@ class Nodes(SpoiledCase):
                     self.assertEqual(self.servers.ask(index, "ACL", "SETUSER", *user[:7]), b"OK")
                 login = {"REDLOCK_USER": "user", "REDLOCK_AUTH": "pw"}
                 found = self.fence_findings(code=1, **login)["warn", "noperm"]
-                self.assertEqual(found["node"], f"127.0.0.1:{self.servers.ports[1]}")
+                self.assertEqual(found["server"], f"127.0.0.1:{self.servers.ports[1]}")
                 self.assertIn("takes no part in fenced locks", found["cause"])
                 self.assertIn("--acl --fence", found["advice"])
                 self.assertEqual(set(self.findings(code=0, env=self.environment(**login))), {("note", "forgets")})
@@ -406,7 +406,7 @@ class Nodes(SpoiledCase):
         environment = self.environment(REDLOCK_AUTH="secret", REDLOCK_FENCE_RECORDS="volatile")
         found = self.redlock("nodes", "--json", *flags, env=environment)
         self.assertCode(found, 0)
-        self.assertEqual([node["notifications"] for node in json.loads(found.stdout)["nodes"]], ["on"] * 3)
+        self.assertEqual([node["notifications"] for node in json.loads(found.stdout)["servers"]], ["on"] * 3)
         self.make_records(*flags, REDLOCK_AUTH="secret")
         for name, more in (("plain", []), ("fenced", ["--fence"])):
             done = self.redlock("run", *flags, *more, name, "--", "true", env=environment)

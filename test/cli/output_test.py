@@ -92,7 +92,7 @@ class Output(Case):
         self.assertIn(f"\n{ADDRESS_SHOWN} ", out)
         self.assertRegex(out, rf"warn +{re.escape(ADDRESS_SHOWN)}: ")
         found = json.loads(self.say("nodes", "--json", "-s", list_, code=1)[0])
-        self.assertIn(b"unix:" + ADDRESS, [bytes_of(node["node"]) for node in found["nodes"]])
+        self.assertIn(b"unix:" + ADDRESS, [bytes_of(node["server"]) for node in found["servers"]])
         _, errors = self.say("nodes", "--wait", "-w", "1ms", "-s", list_, code=1)
         self.assertIn(f"nodes: {ADDRESS_SHOWN}: ", errors)
         out, _ = self.say("status", "-s", list_, "free", code=1)

@@ -59,9 +59,9 @@ class Sets(Case):
         self.assertEqual([part["shard"] for part in seen["shards"]], ["east", "west"])
         for part, ports in zip(seen["shards"], (self.servers.ports[:3], self.servers.ports[3:])):
             self.assertEqual((part["state"], part["configured"], part["quorum"], part["eligible"]), ("OK", 3, 2, 3))
-            self.assertEqual([node["node"] for node in part["nodes"]], [f"127.0.0.1:{port}" for port in ports])
-            self.assertEqual([node["notifications"] for node in part["nodes"]], ["on"] * 3)
-            self.assertTrue(all(node["rtt_us"] > 0 for node in part["nodes"]))
+            self.assertEqual([node["server"] for node in part["servers"]], [f"127.0.0.1:{port}" for port in ports])
+            self.assertEqual([node["notifications"] for node in part["servers"]], ["on"] * 3)
+            self.assertTrue(all(node["rtt_us"] > 0 for node in part["servers"]))
 
     def test_a_set_without_a_majority(self):
         self.servers.stop(0, 2)
@@ -88,7 +88,7 @@ class Sets(Case):
             ("west", "east"),
         ):
             found = [one for one in part["findings"] if one["code"] == "shared"]
-            self.assertEqual([(one["severity"], one["node"]) for one in found], [("warn", node)], part)
+            self.assertEqual([(one["severity"], one["server"]) for one in found], [("warn", node)], part)
             self.assertEqual(found[0]["cause"], f"same server as {other} of set {name}")
         # The same address is no matter of opinion.
         twice = self.environment(REDLOCK_SERVERS=f"east={east};west=127.0.0.1:{port},{west}")
