@@ -272,18 +272,17 @@ int client_check_name(const char *command, const char *name)
     return EXIT_USAGE;
 }
 
-int client_check_slots(const char *command, const char *name, unsigned slots)
+int client_check_slots(const char *command, const char *name, unsigned permits)
 {
     char suffix[16];
-    size_t len = (size_t)snprintf(suffix, sizeof suffix, "{#%u}", slots - 1);
+    size_t len = (size_t)snprintf(suffix, sizeof suffix, "{#%u}", permits - 1);
 
-    if (slots == 0 || strlen(name) + len <= REDLOCK_RESOURCE_LEN_MAX)
+    if (permits == 0 || strlen(name) + len <= REDLOCK_RESOURCE_LEN_MAX)
         return -1;
     say(SAY_ERROR,
-        "%s: the name is too long for --slots %u: each permit is a lock with a name of its own, "
-        "the "
-        "last one NAME%s; use 1 to %zu bytes",
-        command, slots, suffix, REDLOCK_RESOURCE_LEN_MAX - len);
+        "%s: the name is too long for --permits %u: each permit is a lock with a name of its own, "
+        "the last one NAME%s; use 1 to %zu bytes",
+        command, permits, suffix, REDLOCK_RESOURCE_LEN_MAX - len);
     return EXIT_USAGE;
 }
 

@@ -43,9 +43,9 @@ const char *client_owner(void);
 
 /* Checks the length of a name. Returns -1, or EXIT_USAGE after a message. */
 int client_check_name(const char *command, const char *name);
-/* Checks that the names of all slots of a semaphore are short enough. `slots` is the number of
+/* Checks that the names of all slots of a semaphore are short enough. `permits` is the number of
  * permits; 0: `name` is a lock. Returns -1, or EXIT_USAGE after a message. */
-int client_check_slots(const char *command, const char *name, unsigned slots);
+int client_check_slots(const char *command, const char *name, unsigned permits);
 
 /* Returns the name of the slot that a permit holds, or `name` if the lock is no permit. To be
  * freed. */

@@ -48,7 +48,7 @@ static json_t *acquired_json(const struct settings *settings, const struct wait 
 static bool print_words(const struct options *options, const struct wait *wait)
 {
     const char *token = redlock_lock_token(wait->lock);
-    char *slot = options->slots ? client_slot_name(wait->names->list[0], wait->lock) : NULL;
+    char *slot = options->permits ? client_slot_name(wait->names->list[0], wait->lock) : NULL;
     bool written = !slot || printf("%s ", slot) > 0;
 
     if (options->fence)
@@ -95,7 +95,7 @@ static int acquire_with(const struct options *options, const struct settings *se
                         .names = names,
                         .max_ttl_ms = settings->max_ttl_ms,
                         .conflict_code = options->conflict_code,
-                        .slots = options->slots,
+                        .permits = options->permits,
                         .signal_fd = signals_open(),
                         .watch_fd = -1};
     redlock_opts_t opts = redlock_opts(settings->ttl_ms);

@@ -73,7 +73,7 @@ static bool is_inside(const struct run *run)
 {
     const char *held = getenv("REDLOCK_HELD"), *name = getenv("REDLOCK_NAME");
     const char *slot = getenv("REDLOCK_SLOT");
-    bool wants_permit = run->options->slots != 0;
+    bool wants_permit = run->options->permits != 0;
 
     if (!held || strcmp(held, "1") != 0 || !name)
         return false;
@@ -88,7 +88,7 @@ static bool is_inside(const struct run *run)
 /* Refuses to wait for a lock that an enclosing `redlock run` holds. Returns -1 or an exit code. */
 static int check_nested(const struct run *run)
 {
-    bool permit = run->options->slots != 0;
+    bool permit = run->options->permits != 0;
 
     if (run->options->allow_nested || !is_inside(run))
         return -1;
@@ -198,7 +198,7 @@ static void fill_environment(struct run *run)
     set_number(environment, "REDLOCK_ACQUIRED_AT", unix_ms());
     if (run->options->fence)
         set_number(environment, "REDLOCK_FENCE", redlock_lock_fence(run->lock));
-    if (run->options->slots)
+    if (run->options->permits)
         set_number(environment, "REDLOCK_SLOT", (uint64_t)redlock_lock_slot(run->lock));
     if (run->options->export_token)
         environment_set(environment, "REDLOCK_TOKEN", redlock_lock_token(run->lock));
@@ -234,7 +234,7 @@ static int acquire_lock(struct run *run)
                         .names = &run->names,
                         .max_ttl_ms = run->settings.max_ttl_ms,
                         .conflict_code = run->options->conflict_code,
-                        .slots = run->options->slots,
+                        .permits = run->options->permits,
                         .signal_fd = run->signal_fd,
                         .watch_fd = run->job.guardian.report_fd};
     int result = wait_for_lock(&wait, lock_options(run));
@@ -254,7 +254,7 @@ static int acquire_lock(struct run *run)
             json_object_set_new(fields, "fence",
                                 must(json_integer((json_int_t)redlock_lock_fence(run->lock))));
         names_to_json(&run->names, fields);
-        if (run->options->slots)
+        if (run->options->permits)
             json_object_set_new(fields, "slot", must(json_integer(redlock_lock_slot(run->lock))));
         event_emit(&run->events, "acquired", fields);
     }

@@ -270,7 +270,7 @@ static void permits_json(const char *name, const struct permits *permits,
 static int show_permits(const struct options *options, const struct settings *settings,
                         redlock_t *rl, const char *name)
 {
-    unsigned slots = options->slots;
+    unsigned slots = options->permits;
     struct inspection *seen = inspect_slots(rl, name, slots);
     struct permits permits = count_permits(seen, slots);
 
@@ -307,15 +307,15 @@ int cmd_status(const struct options *options)
     for (size_t i = 0; i < options->operand_count && result < 0; i++) {
         result = client_check_name("status", options->operands[i]);
         if (result < 0)
-            result = client_check_slots("status", options->operands[i], options->slots);
+            result = client_check_slots("status", options->operands[i], options->permits);
     }
     if (result < 0)
         result = client_open(options, &settings, &rl);
     if (result >= 0)
         return result;
     for (size_t i = 0; i < options->operand_count; i++) {
-        result = (options->slots ? show_permits : show_one)(options, &settings, rl,
-                                                            options->operands[i]);
+        result = (options->permits ? show_permits : show_one)(options, &settings, rl,
+                                                              options->operands[i]);
         if (result > worst)
             worst = result;
     }

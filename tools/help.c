@@ -65,7 +65,7 @@ static const char run_text[] =
     "  --keep  do not release: the TTL ends it  --keep-env  leave CMD the passwords\n"
     "  --foreground    leave CMD in our process group  --allow-nested  NAME in NAME\n"
     "  --preserve-status  CMD's status even where we stopped it (else 124)\n"
-    "  --slots L  one of L permits of NAME    --export-token  REDLOCK_TOKEN for CMD\n"
+    "  --permits L  one of L permits of NAME    --export-token  REDLOCK_TOKEN for CMD\n"
     "  --status-fd N  events as JSON lines on N    --fence  REDLOCK_FENCE for CMD\n" SERVERS
     "Exit: CMD's, 128+n, 75 held, 69 no quorum, 124 stopped, 126/127 no such CMD,\n"
     "      64 usage, 77 refused by the servers, 78 configuration\n"
@@ -81,7 +81,7 @@ static const char acquire_text[] =
     "  -w D  wait at most D (default: for ever); -n, -w 0: do not wait\n"
     "  -E N  exit code when another holds it (75)   -a NAME  one more name\n"
     "  --fence  prints a number behind the token that grows with each holder\n"
-    "  --slots L  one of L permits of NAME; its own name, NAME{#0} to NAME{#L-1}, is\n"
+    "  --permits L  one of L permits of NAME; its own name, NAME{#0} to NAME{#L-1}, is\n"
     "             printed before the token: give that to extend and release\n" SERVERS
     "Exit: 0, 75 held, 69 no quorum, 64 usage, 77 refused by the servers, 78 config\n"
     "Example: token=$(redlock acquire -t 20s deploy) && ./deploy.sh;\n"
@@ -108,9 +108,9 @@ static const char status_text[] =
     "Usage: redlock status [flags] NAME...\n"
     "Who holds each lock, for how long, and what each server says. This is advice:\n"
     "the answer may be old when you read it. To be sure of a lock, take it.\n"
-    "  --slots L  NAME has L permits: how many are free, and who holds the others\n" SERVERS
+    "  --permits L  NAME has L permits: how many are free, and who holds the others\n" SERVERS
     "Exit: 0 held, 1 free, 3 not known; of several names the highest; 64, 77, 78\n"
-    "      --slots: 0 all are held, 1 some are free, 3 some not known and none free\n"
+    "      --permits: 0 all are held, 1 some are free, 3 some not known and none free\n"
     "Example: redlock status backup deploy\n";
 
 static const char watch_text[] =

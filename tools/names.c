@@ -55,12 +55,12 @@ int names_collect(struct names *ret_names, const struct options *options, size_t
             options->command_name);
         result = EXIT_USAGE;
     }
-    if (result < 0 && options->slots && ret_names->count > 1) {
-        say(SAY_ERROR, "%s: --slots is for one name", options->command_name);
+    if (result < 0 && options->permits && ret_names->count > 1) {
+        say(SAY_ERROR, "%s: --permits is for one name", options->command_name);
         result = EXIT_USAGE;
     }
     if (result < 0)
-        result = client_check_slots(options->command_name, ret_names->list[0], options->slots);
+        result = client_check_slots(options->command_name, ret_names->list[0], options->permits);
     return result;
 }
 

@@ -124,9 +124,9 @@ static int set_value(struct options *options, int id, const char *value)
         result = set_number(options, "-n", value, 1, REDLOCK_NODES_MAX, &number);
         options->nodes = (unsigned)number;
         return result;
-    case OPT_SLOTS:
-        result = set_number(options, "--slots", value, 1, REDLOCK_PERMITS_MAX, &number);
-        options->slots = (unsigned)number;
+    case OPT_PERMITS:
+        result = set_number(options, "--permits", value, 1, REDLOCK_PERMITS_MAX, &number);
+        options->permits = (unsigned)number;
         return result;
     case OPT_SIGNAL:
         options->stop_signal = signal_parse(value);

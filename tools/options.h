@@ -46,7 +46,7 @@ struct options {
     bool strict, yes;
     bool fence, init, wait_all, acl;
     unsigned nodes;       /* sandbox: number of servers */
-    unsigned slots;       /* number of permits of a semaphore; 0: NAME is a lock */
+    unsigned permits;     /* number of permits of a semaphore; 0: NAME is a lock */
     uint64_t interval_ms; /* watch: time between two inspections */
 
     const char **also; /* the names of --also */

@@ -59,7 +59,7 @@ const struct option_spec option_specs[] = {
     {"timeout", 'w', true, OPT_WAIT, CMD_NODES},
     {"acl", 0, false, OPT_ACL, CMD_NODES},
     {"nodes", 'n', true, OPT_NODES, CMD_SANDBOX},
-    {"slots", 0, true, OPT_SLOTS, TAKING | CMD_STATUS},
+    {"permits", 0, true, OPT_PERMITS, TAKING | CMD_STATUS},
     {"interval", 'i', true, OPT_INTERVAL, CMD_WATCH},
 };
 const size_t option_specs_count = sizeof option_specs / sizeof option_specs[0];

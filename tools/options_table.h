@@ -51,7 +51,7 @@ enum option_id {
     OPT_NODES,
     OPT_INTERVAL,
     OPT_ALSO,
-    OPT_SLOTS
+    OPT_PERMITS
 };
 
 /* One flag of some subcommands. The same name may be another flag in other subcommands. */

@@ -10,15 +10,15 @@ _redlock_options() {
     run)
         options="$all --nonblock -n --wait= -w= --timeout= --conflict-exit-code= -E= --ttl= -t= --grace= -k=
             --renew= --no-renew --signal= --on-loss= --min-hold= --max-hold= --keep --keep-env --command= -c=
-            --foreground --preserve-status --allow-nested --export-token --fence --status-fd= --also= -a= --slots="
+            --foreground --preserve-status --allow-nested --export-token --fence --status-fd= --also= -a= --permits="
         ;;
     acquire)
         options="$all --nonblock -n --wait= -w= --timeout= --conflict-exit-code= -E= --ttl= -t= --fence --also=
-            -a= --slots="
+            -a= --permits="
         ;;
     extend) options="$all --ttl= -t= --also= -a= --token-file=" ;;
     release) options="$all --also= -a= --token-file= --strict" ;;
-    status) options="$all --slots=" ;;
+    status) options="$all --permits=" ;;
     watch) options="$all --interval= -i=" ;;
     nodes) options="$all --wait --timeout= -w= --fence --acl --init" ;;
     break) options="$all --yes" ;;

@@ -91,7 +91,7 @@ static void probe_key(struct waiting *waiting, int status)
     uint64_t now_ns = boottime_ns();
 
     if (status != REDLOCK_ECONTENDED || waiting->probing || now_ns < waiting->probe_at_ns ||
-        waiting->wait->slots) /* a semaphore has no key of its own name */
+        waiting->wait->permits) /* a semaphore has no key of its own name */
         return;
     waiting->probe_at_ns = now_ns + LONG_WAIT_NS;
     const struct names *names = waiting->wait->names;
@@ -226,8 +226,8 @@ int wait_for_lock(struct wait *wait, redlock_opts_t opts)
 
     waiting.probe_at_ns = start_ns + long_wait_ns(wait);
     names_to_opts(wait->names, &opts);
-    opts.kind = wait->slots ? REDLOCK_KIND_PERMIT : REDLOCK_KIND_EXCLUSIVE;
-    opts.permits = wait->slots;
+    opts.kind = wait->permits ? REDLOCK_KIND_PERMIT : REDLOCK_KIND_EXCLUSIVE;
+    opts.permits = wait->permits;
     do {
         waiting.finished = false;
         waiting.status = session_acquire(wait->session, wait->names->list[0], opts);

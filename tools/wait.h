@@ -17,7 +17,7 @@ struct wait {
     const struct names *names;
     uint64_t max_ttl_ms; /* a key with more time left than this is stuck */
     int conflict_code;   /* exit code if another client holds the lock */
-    unsigned slots;      /* number of permits of which one is acquired; 0: the lock itself */
+    unsigned permits;    /* number of permits of which one is acquired; 0: the lock itself */
     int signal_fd;       /* from signals_open() */
     /* the wait ends with an error when it becomes readable: the guardian has ended; -1: none */
     int watch_fd;

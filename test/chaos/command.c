@@ -22,7 +22,7 @@
 
 struct run {
     struct lock_choice workload;
-    char slots[8];
+    char permits[8];
     char id[24], hold_ms[16], max_ttl[16], ttl[16], wait[16];
     bool stop, kill;
     uint64_t after_ms, for_ms; /* delay and length of the fault */
@@ -41,7 +41,7 @@ static void choose(struct run *run, uint64_t *random)
     const unsigned max_ttl_ms = (unsigned)world.max_ttl_ms, number = count++;
     *run = (struct run){.stop = false};
     workload_choose(&run->workload, random);
-    snprintf(run->slots, sizeof run->slots, "%u", run->workload.permits);
+    snprintf(run->permits, sizeof run->permits, "%u", run->workload.permits);
     run->stop = number % 6 == 1;
     run->kill = number % 6 == 4;
     snprintf(run->id, sizeof run->id, "%" PRIu64, history_new_id());
@@ -64,8 +64,8 @@ static _Noreturn void become_redlock(const struct run *run, char *const *argv)
     if (world.fences && run->workload.also_count == 0)
         words[count++] = "--fence";
     if (run->workload.permits != 0) {
-        words[count++] = "--slots";
-        words[count++] = run->slots;
+        words[count++] = "--permits";
+        words[count++] = run->permits;
     }
     for (unsigned i = 0; i < run->workload.also_count; i++) {
         words[count++] = "-a";

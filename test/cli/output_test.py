@@ -54,7 +54,7 @@ class Output(Case):
         self.assertIn(f"{SHOWN}: valid for ", out)
 
     def test_status_of_permits(self):
-        self.assertIn(f"{SHOWN}: 0 of 2 permits held", self.say("status", "--slots", "2", HOSTILE, code=1)[0])
+        self.assertIn(f"{SHOWN}: 0 of 2 permits held", self.say("status", "--permits", "2", HOSTILE, code=1)[0])
 
     def test_break(self):
         self.say("acquire", HOSTILE)

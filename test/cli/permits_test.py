@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`--slots L`: a permit of a semaphore for a command, by token, and who holds them."""
+"""`--permits L`: a permit of a semaphore for a command, by token, and who holds them."""
 
 import json
 import os
@@ -71,25 +71,25 @@ class Permits(Case):
         return super().environment(**{"REDLOCK_FENCE_RECORDS": "volatile", **more})
 
     def status(self, *more):
-        return self.redlock("status", "--slots", "2", *more, "pool")
+        return self.redlock("status", "--permits", "2", *more, "pool")
 
     def json_status(self):
         return json.loads(self.status("--json").stdout)
 
     def test_run_tells_its_slot(self):
-        result = self.redlock("run", "--slots", "1", "pool", "--", "sh", "-c",
+        result = self.redlock("run", "--permits", "1", "pool", "--", "sh", "-c",
                               "echo $REDLOCK_SLOT $REDLOCK_NAME $REDLOCK_KEY")
         self.assertEqual((result.returncode, result.stdout), (0, "0 pool pool{#0}\n"))
         self.assertEqual(self.status().returncode, 1)
 
     def test_a_slot_of_an_outer_run_is_not_passed_on(self):
-        result = self.redlock("run", "--slots", "1", "pool", "--", REDLOCK, "run", "inner", "--",
+        result = self.redlock("run", "--permits", "1", "pool", "--", REDLOCK, "run", "inner", "--",
                               "sh", "-c", "echo ${REDLOCK_SLOT-none}")
         self.assertEqual((result.returncode, result.stdout), (0, "none\n"))
 
     def test_as_many_as_there_are(self):
-        first = self.redlock("acquire", "-t", LONG, "--slots", "2", "pool")
-        second = json.loads(self.redlock("acquire", "-t", LONG, "--slots", "2", "--json", "pool").stdout)
+        first = self.redlock("acquire", "-t", LONG, "--permits", "2", "pool")
+        second = json.loads(self.redlock("acquire", "-t", LONG, "--permits", "2", "--json", "pool").stdout)
         name, token = first.stdout.split()
         self.assertEqual({name, f"pool{{#{second['slot']}}}"}, {"pool{#0}", "pool{#1}"})
         self.assertEqual(second["key"], f"pool{{#{second['slot']}}}")
@@ -97,7 +97,7 @@ class Permits(Case):
         self.assertEqual(shown.returncode, 0)
         self.assertIn("pool: 2 of 2 permits held, 0 free", shown.stdout)
         self.assertIn(second["owner"], shown.stdout)
-        refused = self.redlock("run", "-n", "--slots", "2", "pool", "--", "true")
+        refused = self.redlock("run", "-n", "--permits", "2", "pool", "--", "true")
         self.assertEqual(refused.returncode, 75)
         self.assertIn("all 2 permits are taken", refused.stderr)
         self.assertEqual(self.redlock("extend", "-t", LONG, name, token).returncode, 0)
@@ -114,31 +114,31 @@ class Permits(Case):
     def test_fences_of_a_slot(self):
         numbers = []
         for _ in range(2):
-            words = self.redlock("acquire", "--slots", "1", "--fence", "-w", "10s", "pool").stdout.split()
+            words = self.redlock("acquire", "--permits", "1", "--fence", "-w", "10s", "pool").stdout.split()
             self.assertEqual(words[0], "pool{#0}")
             numbers.append(int(words[2]))
             self.assertEqual(self.redlock("release", words[0], words[1]).returncode, 0)
         self.assertLess(numbers[0], numbers[1])
 
     def test_who_waits_gets_what_is_released(self):
-        name, token = self.redlock("acquire", "-t", LONG, "--slots", "1", "pool").stdout.split()
-        waiter = self.start("run", "--slots", "1", "pool", "--", "echo", "mine")
+        name, token = self.redlock("acquire", "-t", LONG, "--permits", "1", "pool").stdout.split()
+        waiter = self.start("run", "--permits", "1", "pool", "--", "echo", "mine")
         self.wait_error("waiting for pool: held by another client: all 1 permits are taken")
         self.assertEqual(self.redlock("release", name, token).returncode, 0)
         self.assertEqual(waiter.stdout.readline(), "mine\n")
         self.assertEqual(waiter.wait(10 * SLOW), 0)
 
     def test_a_lock_of_that_name_is_another_one(self):
-        for outer, inner, code in ((["--slots", "1", "pool"], ["pool"], 0),
-                                   (["pool"], ["--slots", "1", "pool"], 0),
-                                   (["--slots", "2", "pool"], ["--slots", "2", "pool"], 64),
-                                   (["--slots", "1", "pool"], ["pool{#0}"], 64),
-                                   (["--slots", "1", "pool"], ["pool{#1}"], 0),
-                                   (["--slots", "1", "pool"], ["--allow-nested", "--slots", "1", "pool"], 75)):
+        for outer, inner, code in ((["--permits", "1", "pool"], ["pool"], 0),
+                                   (["pool"], ["--permits", "1", "pool"], 0),
+                                   (["--permits", "2", "pool"], ["--permits", "2", "pool"], 64),
+                                   (["--permits", "1", "pool"], ["pool{#0}"], 64),
+                                   (["--permits", "1", "pool"], ["pool{#1}"], 0),
+                                   (["--permits", "1", "pool"], ["--allow-nested", "--permits", "1", "pool"], 75)):
             with self.subTest(outer=outer, inner=inner):
                 result = self.redlock("run", *outer, "--", REDLOCK, "run", "-n", *inner, "--", "true")
                 self.assertCode(result, code)
-                permit = code == 64 and "--slots" in inner
+                permit = code == 64 and "--permits" in inner
                 self.assertEqual("a permit of pool" in result.stderr, permit)
                 self.assertEqual("would wait for itself" in result.stderr, code == 64 and not permit)
 
@@ -147,23 +147,23 @@ class Permits(Case):
             for length in (longest, longest + 1, 512):
                 name = "x" * length
                 code = 64 if length > longest else 0
-                for words in (["run", "-n", "--slots", str(slots), name, "--", "true"],
-                              ["acquire", "-n", "--slots", str(slots), name]):
+                for words in (["run", "-n", "--permits", str(slots), name, "--", "true"],
+                              ["acquire", "-n", "--permits", str(slots), name]):
                     with self.subTest(words=words[0], slots=slots, length=length):
                         result = self.redlock(*words)
                         self.assertCode(result, code)
                         self.assertEqual(f"use 1 to {longest} bytes" in result.stderr, code == 64)
-            result = self.redlock("status", "--slots", str(slots), "x" * (longest + 1))
+            result = self.redlock("status", "--permits", str(slots), "x" * (longest + 1))
             self.assertCode(result, 64)
             self.assertIn(f"NAME{{#{slots - 1}}}; use 1 to {longest} bytes", result.stderr)
-            self.assertCode(self.redlock("status", "--slots", str(slots), "y" * longest), 1)
+            self.assertCode(self.redlock("status", "--permits", str(slots), "y" * longest), 1)
 
     def test_status_asks_many_at_once(self):
         held = [self.redlock("acquire", "-n", "-t", LONG, f"pool{{#{slot}}}").returncode for slot in (0, 99)]
         self.assertEqual(held, [0, 0])
         proxy = Reluctant(self.servers.ports[0], 32)
         self.addCleanup(proxy.close)
-        result = self.redlock("status", "--json", "--slots", "100", "--node-timeout", "20s",
+        result = self.redlock("status", "--json", "--permits", "100", "--node-timeout", "20s",
                               "--connect-timeout", "20s", "-s", f"127.0.0.1:{proxy.port}?fresh=1", "pool")
         self.assertCode(result, 1)
         said = json.loads(result.stdout)
@@ -173,11 +173,11 @@ class Permits(Case):
         self.assertTrue(proxy.seen, "32 questions before the first answer")
 
     def test_mistakes(self):
-        for words, code in ((["run", "--slots", "0", "pool", "--", "true"], 64),
-                            (["run", "--slots", "1025", "pool", "--", "true"], 64),
-                            (["status", "--slots", "x", "pool"], 64),
-                            (["run", "--slots", "2", "pool", "-a", "other", "--", "true"], 64),
-                            (["extend", "--slots", "2", "pool", "token"], 64)):
+        for words, code in ((["run", "--permits", "0", "pool", "--", "true"], 64),
+                            (["run", "--permits", "1025", "pool", "--", "true"], 64),
+                            (["status", "--permits", "x", "pool"], 64),
+                            (["run", "--permits", "2", "pool", "-a", "other", "--", "true"], 64),
+                            (["extend", "--permits", "2", "pool", "token"], 64)):
             with self.subTest(words=words):
                 self.assertEqual(self.redlock(*words).returncode, code)
 
