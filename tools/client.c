@@ -127,8 +127,8 @@ static int check_removed(const struct settings *settings)
     if (!what)
         return -1;
     say(SAY_ERROR,
-        "%s by the `redlock run` around this command; give that one --keep-env, or let this "
-        "one read the password from a file",
+        "%s by the enclosing `redlock run`; give --keep-env there, or a password file here "
+        "(--pass-file)",
         what);
     return EXIT_CONFIG;
 }
@@ -139,7 +139,7 @@ int client_configure(const struct settings *settings, redlock_config_t **ret_con
 
     if (!settings->values[SET_SERVERS].text) {
         say(SAY_ERROR, "no servers: give -s a:6379,b:6379,c:6379, or set REDLOCK_SERVERS, or "
-                       "write a file (redlock config --help); to try: redlock sandbox");
+                       "write a file (redlock config --help); to try it: redlock sandbox");
         return EXIT_CONFIG;
     }
     int result = check_removed(settings);
@@ -182,18 +182,18 @@ void client_warn_count(const struct settings *settings, redlock_t *rl)
         const char *name = redlock_shard_name(rl, set);
         size_t count = count_of_shard(rl, set);
         if (sets > 1 && (count == 1 || count % 2 == 0))
-            say(SAY_WARNING, "set %s: %zu server%s; use three or five", name, count,
-                count == 1 ? ": the locks of this set are lost with it" : "s");
+            say(SAY_WARNING, "shard %s: %zu server%s; use three or five", name, count,
+                count == 1 ? ": if it fails, the locks of this shard are lost" : "s");
     }
     if (sets > 1)
         return;
     size_t count = redlock_node_count(rl);
 
     if (count == 1)
-        say(SAY_WARNING, "%sone server: the lock is lost with it; use three or five%s",
+        say(SAY_WARNING, "%sone server: if it fails, all locks are lost; use three or five%s",
             fallback ? "REDIS_URL names " : "", fallback ? " (REDLOCK_SERVERS)" : "");
     else if (count % 2 == 0)
-        say(SAY_WARNING, "%zu servers survive no more failures than %zu; use an odd number", count,
+        say(SAY_WARNING, "%zu servers tolerate no more failures than %zu; use an odd number", count,
             count - 1);
 }
 

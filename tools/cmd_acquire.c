@@ -73,7 +73,8 @@ static int hand_out(const struct options *options, const struct settings *settin
     else
         written = print_words(options, wait);
     if (!written) {
-        say(SAY_ERROR, "%s: the token cannot be written to stdout; released", wait->names->text);
+        say(SAY_ERROR, "%s: the token cannot be written to stdout; the lock was released",
+            wait->names->text);
         return EXIT_OUTPUT;
     }
     int error = redlock_lock_detach(wait->lock);

@@ -90,7 +90,7 @@ static void measure(redlock_t *rl, const struct settings *settings, struct exami
     for (int round = 0; round < MEASURE_ROUNDS; round++) {
         redlock_report_t *report = NULL;
         int error = redlock_inspect(rl, name, &report);
-        say(SAY_DEBUG, "question: %s", redlock_strerror(error));
+        say(SAY_DEBUG, "inspection: %s", redlock_strerror(error));
         for (size_t i = 0; report && i < exam->count; i++)
             if (redlock_report_get_node(report, i, &node, sizeof node) == REDLOCK_OK && node.rtt_us)
                 times[i][answers[i]++] = node.rtt_us;
@@ -114,7 +114,7 @@ static void report_waiting(const struct examination *exam, int reported[REDLOCK_
         if (state == reported[i])
             continue;
         reported[i] = state;
-        say(SAY_NOTE, "nodes: %s: %s", node->node, node->eligible ? "votes" : node->text);
+        say(SAY_NOTE, "nodes: %s: %s", node->node, node->eligible ? "eligible" : node->text);
     }
 }
 
@@ -215,13 +215,13 @@ static void print_text(const struct examination *exam)
     if (*exam->shard_name && exam->shard > 0)
         show("\n");
     if (*exam->shard_name)
-        show("set %s\n", exam->shard_name);
-    show("%-26s %-5s %-7s %-16s %8s\n", "server", "votes", "role", "version", "rtt ms");
+        show("shard %s\n", exam->shard_name);
+    show("%-26s %-8s %-7s %-16s %8s\n", "server", "eligible", "role", "version", "rtt ms");
     for (size_t i = 0; i < exam->count; i++) {
         const redlock_node_stats_t *node = &exam->nodes[i];
         uint64_t rtt_us = exam->rtt_us[i];
         snprintf(rtt, sizeof rtt, "%" PRIu64 ".%03u", rtt_us / 1000, (unsigned)(rtt_us % 1000));
-        show("%-26s %-5s %-7s %-16s %8s\n", node->node,
+        show("%-26s %-8s %-7s %-16s %8s\n", node->node,
              node->eligible && exam->twin[i] < 0 ? "yes" : "no", *node->role ? node->role : "-",
              *node->version ? node->version : "-", rtt_us ? rtt : "-");
     }

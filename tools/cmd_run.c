@@ -93,10 +93,11 @@ static int check_nested(const struct run *run)
     if (run->options->allow_nested || !is_inside(run))
         return -1;
     say(SAY_ERROR,
-        permit ? "run: this already runs under a permit of %s, and might wait for others who wait "
-                 "for that one; leave the inner `redlock run` out, or give --allow-nested"
-               : "run: this already runs under the lock %s and would wait for itself; leave the "
-                 "inner `redlock run` out, or give --allow-nested",
+        permit
+            ? "run: this already runs under a permit of %s, and a second one might wait for ever; "
+              "leave the inner `redlock run` out, or give --allow-nested"
+            : "run: this already runs under the lock %s and would wait for itself; leave the "
+              "inner `redlock run` out, or give --allow-nested",
         run->name);
     return EXIT_USAGE;
 }
@@ -147,7 +148,7 @@ static int find_command(struct run *run)
                 shown, run->options->operands[0], shown);
             return result;
         }
-    say(SAY_ERROR, "run: %s: %s; the lock was not tried", shown,
+    say(SAY_ERROR, "run: %s: %s; the lock was not requested", shown,
         result == EXIT_NOT_FOUND ? "command not found" : "cannot be executed");
     return result;
 }
@@ -288,10 +289,8 @@ static int run_guarded(struct run *run, redlock_config_t *config)
 
     if (!descendants_visible())
         say(SAY_WARNING,
-            "%s: /proc cannot be read, or is that of another PID namespace: processes that leave "
-            "the "
-            "command's group get no grace when the lock is lost, and are not named when they stay; "
-            "mount it",
+            "%s: /proc cannot be read, or is that of another PID namespace: processes outside of "
+            "the command's process group get no grace and are not counted; mount /proc",
             run->name);
     signals_block();
     if (guardian_start(&run->job.guardian, NULL) != 0) {
@@ -316,7 +315,7 @@ static int run_guarded(struct run *run, redlock_config_t *config)
     /* The guardian killed although this process never sent the stop signal: it was stopped
      * itself. */
     if (killed && !run->stop && run->end_signals < 2 && result == EXIT_SIGNAL_BASE + SIGKILL) {
-        say(SAY_ERROR, "%s: redlock was stopped for too long; its guardian killed the command",
+        say(SAY_ERROR, "%s: redlock was suspended for too long; its guardian killed the command",
             run->name);
         return run->options->preserve_status ? result : EXIT_STOPPED;
     }

@@ -126,13 +126,13 @@ static void print_holding(const char *name, const redlock_report_t *report)
         show(", expires in %" PRIu64 " to %" PRIu64 " ms", holding.pttl_min_ms,
              holding.pttl_max_ms);
     if (info.shard && *info.shard)
-        show(" (set %s)", info.shard);
+        show(" (shard %s)", info.shard);
     show("\n");
     for (size_t i = 0; report_node(report, i, &node); i++)
         show("  %-24s %-6s %s\n", node.node, values[value_of(&node, holding.owner)],
              node.vote == REDLOCK_VOTE_DENIED ? "" : node.text);
     if (answered < count)
-        show("  (%zu of %zu servers answered; this is what they know)\n", answered, count);
+        show("  (only %zu of %zu servers replied)\n", answered, count);
 }
 
 /* Inspects one lock. Returns the report, to be freed, or NULL; *ret_error is its error code. */
@@ -280,7 +280,7 @@ static int show_permits(const struct options *options, const struct settings *se
         permits_json(name, &permits, seen, slots);
     else
         show("%s: %u of %u permits held, %u free%s\n", name, permits.held, slots, permits.free,
-             permits.unknown ? ", the others not known" : "");
+             permits.unknown ? ", the others unknown" : "");
     int result = permits_exit(&permits);
     if (result >= EXIT_USAGE)
         say(SAY_ERROR, "%s: %s", name, redlock_strerror(permits.error));
@@ -373,8 +373,8 @@ int cmd_break(const struct options *options)
         return result;
     if (!options->yes) {
         say(SAY_ERROR,
-            "break: nothing was done; this takes %s away from its holder, who goes on "
-            "working: look with `redlock status`, then add --yes",
+            "break: nothing was done; this deletes the lock %s, and its holder works on without "
+            "it: check with `redlock status`, then add --yes",
             options->operands[0]);
         return EXIT_USAGE;
     }

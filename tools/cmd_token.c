@@ -171,7 +171,7 @@ static int release(const struct options *options, const struct names *names, red
     if (error == REDLOCK_ELOST) {
         say(options->strict ? SAY_ERROR : SAY_WARNING,
             names->count > 1
-                ? "%s were not all held with this token any more; what was, is released"
+                ? "%s were not all held with this token any more; those that were are released"
                 : "%s was not held with this token any more; nothing was released",
             names->text);
         result = options->strict ? EXIT_LOST : EXIT_OK;

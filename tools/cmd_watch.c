@@ -82,7 +82,7 @@ static bool note(struct watched *watched, const redlock_report_t *report)
 /* Reports that stdout cannot be written. Returns the exit code. */
 static int reader_is_gone(void)
 {
-    say(SAY_ERROR, "not all could be written to stdout");
+    say(SAY_ERROR, "the output could not be written to stdout");
     return EXIT_OUTPUT;
 }
 
@@ -166,7 +166,9 @@ int cmd_watch(const struct options *options)
         return EXIT_USAGE;
     }
     if (options->interval_ms < INTERVAL_MIN_MS) {
-        say(SAY_ERROR, "watch: --interval must be at least %d ms: each look asks all servers",
+        say(SAY_ERROR,
+            "watch: --interval must be at least %d ms: each inspection sends a request to all "
+            "servers",
             INTERVAL_MIN_MS);
         return EXIT_USAGE;
     }

@@ -43,37 +43,35 @@ static const struct remedy *remedy_of(int cause)
 {
     static const struct remedy remedies[] = {
         {REDLOCK_CAUSE_TIMEOUT, "unresponsive",
-         "look whether the server hangs or its machine is overloaded"},
+         "check whether the server hangs or its machine is overloaded"},
         {REDLOCK_CAUSE_RESOLVE, "resolve",
          "check the name in the list of servers, and the name service"},
         {REDLOCK_CAUSE_CONNECT, "connect", "start the server, or check address and firewall"},
-        {REDLOCK_CAUSE_DISCONNECT, "disconnect",
-         "look into the server's log: it closed the connection"},
+        {REDLOCK_CAUSE_DISCONNECT, "disconnect", "read the server's log: it closed the connection"},
         {REDLOCK_CAUSE_PROTOCOL, "protocol",
          "make sure that a Redis or Valkey server is at that address, without TLS"},
         {REDLOCK_CAUSE_AUTH, "auth", "check user and password"},
         {REDLOCK_CAUSE_NOPERM, "noperm",
          "give the user the rights that redlock nodes --acl prints"},
-        {REDLOCK_CAUSE_READONLY, "readonly", "list a master at this address"},
+        {REDLOCK_CAUSE_READONLY, "readonly", "list its master instead"},
         {REDLOCK_CAUSE_REPLICA, "replica",
-         "list a master at this address; a replica may lack the newest keys"},
-        {REDLOCK_CAUSE_LOADING, "loading", "wait: the server reads its data"},
+         "list its master instead; a replica may lack the newest keys"},
+        {REDLOCK_CAUSE_LOADING, "loading", "wait until the server has loaded its data"},
         {REDLOCK_CAUSE_RESTARTED, "restarted",
-         "wait (redlock nodes --wait); a server that never loses keys over a restart (appendfsync "
-         "always) may be "
-         "listed with ?durable=1"},
+         "wait (redlock nodes --wait); a server that loses no keys in a restart (appendfsync "
+         "always) may be listed with ?durable=1"},
         {REDLOCK_CAUSE_PROMOTED, "promoted",
-         "wait (redlock nodes --wait), and keep fail-overs away from the servers of locks"},
+         "wait (redlock nodes --wait), and use no fail-over for the servers of locks"},
         {REDLOCK_CAUSE_EVICTING, "evicting",
          "set maxmemory-policy to noeviction: eviction removes locks"},
         {REDLOCK_CAUSE_DUPLICATE, "duplicate", "remove one of the two addresses"},
-        {REDLOCK_CAUSE_CLOCK_STEP, "clock_step", "wait, and let the clock be slewed, not stepped"},
+        {REDLOCK_CAUSE_CLOCK_STEP, "clock_step", "wait, and have the clock slewed, not stepped"},
         {REDLOCK_CAUSE_NO_INFO, "no_info", "allow the user +info (redlock nodes --acl)"},
         {REDLOCK_CAUSE_OOM, "memory_full", "raise maxmemory, or use a server for locks alone"},
         {REDLOCK_CAUSE_CLUSTER, "cluster", "use servers without cluster mode"},
-        {REDLOCK_CAUSE_NO_SOCKET, "descriptors", "nothing there: raise ulimit -n of this process"},
+        {REDLOCK_CAUSE_NO_SOCKET, "descriptors", "raise ulimit -n of this process"},
     };
-    static const struct remedy other = {0, "no_vote", "look into the server's log"};
+    static const struct remedy other = {0, "no_vote", "read the server's log"};
 
     for (size_t i = 0; i < sizeof remedies / sizeof remedies[0]; i++)
         if (remedies[i].cause == cause)
@@ -123,7 +121,7 @@ static void check_vote(struct examination *exam, size_t i)
              exam->nodes[exam->twin[i]].node);
     else if (!node->eligible)
         find(exam, node->cause == REDLOCK_CAUSE_DUPLICATE ? FINDING_CRIT : FINDING_WARN, (int)i,
-             remedy->code, remedy->advice, "%s", *node->text ? node->text : "no answer yet");
+             remedy->code, remedy->advice, "%s", *node->text ? node->text : "no reply yet");
     else if (trouble->cause)
         find(exam, FINDING_WARN, (int)i, remedy_of(trouble->cause)->code,
              remedy_of(trouble->cause)->advice, "%s", trouble->text);
@@ -139,27 +137,27 @@ static void check_data(struct examination *exam, size_t i)
         if (node->eligible)
             find(exam, FINDING_WARN, (int)i, "no_info",
                  "allow the user +info (redlock nodes --acl)",
-                 "does not say who it is: restarts, evictions and replicas go unnoticed");
+                 "does not report its identity: restarts, evictions and replicas are not detected");
         return;
     }
     if (node->facts & REDLOCK_FACT_AOF_FAILING)
-        find(exam, FINDING_WARN, (int)i, "aof_failing", "look at its disk and its log",
+        find(exam, FINDING_WARN, (int)i, "aof_failing", "check its disk and its log",
              "fails to write its append-only file: a restart loses keys");
     if (durable && !aof)
         find(exam, FINDING_CRIT, (int)i, "not_durable",
              "remove ?durable=1, or set appendonly yes and appendfsync always",
              "listed as durable, but keeps no append-only file");
     else if (!durable && !aof)
-        find(exam, FINDING_NOTE, (int)i, "forgets",
-             "nothing, or appendonly yes with appendfsync always and ?durable=1",
-             "keeps no append-only file: after a restart it does not vote for max_ttl");
+        find(exam, FINDING_NOTE, (int)i, "no_aof",
+             "optional: appendonly yes with appendfsync always, and ?durable=1",
+             "keeps no append-only file: after a restart it is in quarantine for max_ttl");
     if (node->replicas > 0)
         find(exam, FINDING_WARN, (int)i, "replicas",
-             "never fail over to them behind this address: they may lack the newest keys",
+             "do not fail over to a replica behind this address: it may lack the newest keys",
              "%" PRIu32 " replica%s attached", node->replicas,
              node->replicas == 1 ? " is" : "s are");
     if (node->facts & REDLOCK_FACT_FRESH && node->uptime_s > 3600)
-        find(exam, FINDING_NOTE, (int)i, "fresh", "take ?fresh=1 out of the list of servers",
+        find(exam, FINDING_NOTE, (int)i, "fresh", "remove ?fresh=1 from its address",
              "listed as fresh, but up for %" PRIu64 " s", node->uptime_s);
 }
 
@@ -171,9 +169,9 @@ static void check_elsewhere(struct examination *exam, size_t i)
 
     if (elsewhere->node)
         find(exam, FINDING_WARN, (int)i, "shared",
-             "give each set servers of its own: with this one both lose a vote, and it keeps the "
-             "fence record of one of them only",
-             "same server as %s of set %s", elsewhere->node, elsewhere->shard);
+             "give each shard its own servers: if this one fails, both shards lose a vote, and it "
+             "keeps the fence record of one of them only",
+             "same server as %s of shard %s", elsewhere->node, elsewhere->shard);
 }
 
 /* Adds a finding if the server sends no notifications. Locks work without them: waiters poll. */
@@ -184,13 +182,15 @@ static void check_notifications(struct examination *exam, size_t i)
 
     if (wake->state == NOTIFY_REFUSED)
         find(exam, FINDING_NOTE, (int)i, "no_notifications",
-             right ? "give the user the rights that redlock nodes --acl prints, or nothing"
-                   : "nothing, or a server that knows CLIENT TRACKING (Redis 6, Valkey)",
-             "does not tell who waits when a lock is given back: %s", wake->text);
+             right ? "optional: give the user the rights that redlock nodes --acl prints"
+                   : "optional: use a server with CLIENT TRACKING (Redis 6, Valkey)",
+             "sends no notification to waiters when a lock is released: %s", wake->text);
     else if (wake->state == NOTIFY_NOT_RECEIVED)
-        find(exam, FINDING_NOTE, (int)i, "no_notifications",
-             "look whether a proxy is in between, which CLIENT TRACKING does not pass",
-             "does not tell who waits when a lock is given back, although it said that it would");
+        find(
+            exam, FINDING_NOTE, (int)i, "no_notifications",
+            "check whether a proxy drops the push messages of CLIENT TRACKING",
+            "sends no notification to waiters when a lock is released, although it accepted CLIENT "
+            "TRACKING");
 }
 
 static int by_size(const void *a, const void *b)
@@ -227,12 +227,13 @@ static void check_time(struct examination *exam, size_t i, uint64_t median_us)
     if (offset_us > CLOCK_APART_US || offset_us < -CLOCK_APART_US)
         find(exam, FINDING_WARN, (int)i, "clock_apart",
              "synchronise the clocks; slew them while locks are held",
-             "its clock is %" PRId64 " s %s ours",
+             "its clock is %" PRId64 " s %s the clock of this machine",
              (offset_us < 0 ? -offset_us : offset_us) / 1000000,
              offset_us < 0 ? "behind" : "ahead of");
     if (exam->rtt_us[i] > SLOW_FROM_US && exam->rtt_us[i] > SLOW_FACTOR * median_us)
-        find(exam, FINDING_NOTE, (int)i, "slow", "nothing: locks do not wait for the slowest",
-             "answers %" PRIu64 " times as late as the others", exam->rtt_us[i] / median_us);
+        find(exam, FINDING_NOTE, (int)i, "slow",
+             "nothing: a quorum does not wait for the slowest server",
+             "its round trip is %" PRIu64 " times the median", exam->rtt_us[i] / median_us);
 }
 
 /* Adds the findings about the whole shard. */
@@ -243,25 +244,25 @@ static void check_shard(struct examination *exam)
     for (size_t i = 0; i < exam->count; i++)
         twins = twins || exam->twin[i] >= 0 || exam->nodes[i].cause == REDLOCK_CAUSE_DUPLICATE;
     if (twins)
-        find(exam, FINDING_CRIT, -1, "duplicate", "remove it",
-             "a server is listed twice: no lock can be had until that is repaired");
+        find(exam, FINDING_CRIT, -1, "duplicate", "remove one of its addresses",
+             "a server is listed twice: no lock can be acquired until that is repaired");
     if (exam->eligible < exam->quorum)
-        find(exam, FINDING_CRIT, -1, "no_quorum", "see the servers below",
-             "%zu of %zu servers may vote, %zu are needed: no lock can be had", exam->eligible,
-             exam->count, exam->quorum);
+        find(exam, FINDING_CRIT, -1, "no_quorum", "see the findings about the servers",
+             "%zu of %zu servers are eligible, %zu required: no lock can be acquired",
+             exam->eligible, exam->count, exam->quorum);
     else if (exam->useful < exam->quorum)
-        find(exam, FINDING_CRIT, -1, "no_quorum", "see the servers below",
-             "%zu of %zu servers grant, extend and release locks, %zu are needed", exam->useful,
+        find(exam, FINDING_CRIT, -1, "no_quorum", "see the findings about the servers",
+             "%zu of %zu servers grant, extend and release locks, %zu required", exam->useful,
              exam->count, exam->quorum);
     else if (exam->useful == exam->quorum && exam->useful < exam->count)
-        find(exam, FINDING_WARN, -1, "no_reserve", "bring another server back before you stop one",
-             "a bare majority votes: with the next loss no lock can be had");
+        find(exam, FINDING_WARN, -1, "no_reserve", "repair another server before you stop one",
+             "only a bare majority is eligible: if one more fails, no lock can be acquired");
     if (exam->count == 1)
         find(exam, FINDING_WARN, -1, "one_server", "use three or five",
-             "one server: the lock is lost with it");
+             "one server: if it fails, all locks are lost");
     else if (exam->count % 2 == 0)
         find(exam, FINDING_WARN, -1, "even", "use an odd number",
-             "an even number survives no more failures");
+             "an even number of servers tolerates no more failures than one server less");
 }
 
 /* Returns true if durable fence records are configured but the server is not listed with
@@ -305,20 +306,20 @@ static void check_fence(struct examination *exam, size_t i)
     if (is_unattested(exam, i))
         find(exam, FINDING_WARN, (int)i, "fence_unattested",
              "list it with ?durable=1, or set fence-records = volatile for all clients",
-             "nobody attests that its fence record survives a restart");
+             "its fence record is not attested as durable");
     else if (trouble->cause == REDLOCK_CAUSE_NOPERM)
         find(exam, FINDING_WARN, (int)i, "noperm",
              "give the user the rights that redlock nodes --acl --fence prints", "%s",
              trouble->text);
     else if (is_gap(exam, i))
         find(exam, FINDING_WARN, (int)i, "fence_missing",
-             "wait: a client that goes on taking fenced locks fills it after max-ttl; if a "
-             "majority has none, or no client stays that long: redlock nodes --init",
+             "wait: a client that continues to acquire fenced locks writes it after max-ttl; if a "
+             "majority has none, or no client runs that long: redlock nodes --init",
              "%s", trouble->cause ? trouble->text : "has no fence record, or has lost it");
     else if (trouble->cause)
         find(exam, FINDING_WARN, (int)i, "fence_record",
-             "make all clients agree on servers, prefix, max-ttl, fence-key and fence-records; if "
-             "they do: redlock nodes --init",
+             "give all clients the same servers, prefix, max-ttl, fence-key and fence-records; if "
+             "they have them: redlock nodes --init",
              "%s", trouble->text);
 }
 
@@ -334,13 +335,13 @@ static void check_fences(struct examination *exam)
                !exam->fence_troubles[i].cause && !is_unattested(exam, i) && !is_gap(exam, i);
     }
     if (fit < exam->quorum)
-        find(exam, FINDING_CRIT, -1, "no_fences", "see the servers below",
-             "%zu of %zu servers take part in fenced locks, %zu are needed", fit, exam->count,
+        find(exam, FINDING_CRIT, -1, "no_fences", "see the findings about the servers",
+             "%zu of %zu servers take part in fenced locks, %zu required", fit, exam->count,
              exam->quorum);
     else if (!any && count_records(exam, RECORD_MISSING) > 0)
         find(exam, FINDING_NOTE, -1, "fence_new",
-             "nothing: the first fenced lock makes them, if all servers answer",
-             "no server has a fence record yet, so the right to write one was not tried");
+             "nothing: the first fenced lock creates them, if all servers reply",
+             "no server has a fence record yet, so the right to write one was not tested");
 }
 
 /* Orders findings by severity, and then by server. */
@@ -386,8 +387,8 @@ void doctor_verdict(const struct examination *exam, char *text, size_t size)
             return;
         }
     }
-    snprintf(text, size, "%zu of %zu servers may vote, %zu are needed", exam->eligible, exam->count,
-             exam->quorum);
+    snprintf(text, size, "%zu of %zu servers are eligible, %zu required", exam->eligible,
+             exam->count, exam->quorum);
 }
 
 const char *severity_name(enum severity severity)

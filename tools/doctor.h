@@ -88,7 +88,7 @@ void doctor_judge(struct examination *exam);
 /* Sorts the values and returns the middle one; 0 if there are none. */
 uint64_t doctor_median(uint64_t *values, size_t count);
 
-/* Writes one line about the whole shard, such as "4 of 5 servers may vote, 3 are needed". */
+/* Writes one line about the whole shard, such as "4 of 5 servers are eligible, 3 required". */
 void doctor_verdict(const struct examination *exam, char *text, size_t size);
 
 /* Returns "note", "warn" or "crit". */

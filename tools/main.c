@@ -44,7 +44,7 @@ static int close_output(int result)
     failed = fclose(stdout) != 0 || failed;
     if (!failed || result != EXIT_OK)
         return result;
-    say(SAY_ERROR, "not all could be written to stdout");
+    say(SAY_ERROR, "the output could not be written to stdout");
     return EXIT_OUTPUT;
 }
 

@@ -31,7 +31,8 @@ static int add(struct names *names, const char *command, const char *name)
         return EXIT_USAGE;
     }
     if (names->count == REDLOCK_RESOURCES_MAX) {
-        say(SAY_ERROR, "%s: more than %d locks at once", command, REDLOCK_RESOURCES_MAX);
+        say(SAY_ERROR, "%s: more than %d locks at once; name fewer", command,
+            REDLOCK_RESOURCES_MAX);
         return EXIT_USAGE;
     }
     char *text = names->count == 0 ? text_copy(name) : text_format("%s, %s", names->text, name);
@@ -51,7 +52,7 @@ int names_collect(struct names *ret_names, const struct options *options, size_t
     for (size_t i = 0; i < options->also_count && result < 0; i++)
         result = add(ret_names, options->command_name, options->also[i]);
     if (result < 0 && options->fence && ret_names->count > 1) {
-        say(SAY_ERROR, "%s: --fence is for one lock: its number is that of one resource",
+        say(SAY_ERROR, "%s: --fence is for one lock: a fencing token belongs to one resource",
             options->command_name);
         result = EXIT_USAGE;
     }

@@ -24,7 +24,8 @@ static bool has_no_blank(const struct settings *settings, enum setting_id id)
 
     if (text[strcspn(text, " \t\n\v\f\r")] == '\0')
         return true;
-    say(SAY_ERROR, "%s: a user's key pattern has no blank in it, so write a %s without one",
+    say(SAY_ERROR,
+        "%s: the key pattern of an ACL user cannot contain a blank; use a %s without one",
         settings->values[id].origin, setting_name(id));
     return false;
 }
@@ -79,8 +80,8 @@ static void print_pattern(const char *text, const char *rest)
 /* Prints the rules, with comments for older and newer servers. */
 static void print_user(const struct options *options, const struct settings *settings)
 {
-    printf("# For redis-cli on each server. With AUTH and SELECT, which need no right, this is all "
-           "that is sent.\n");
+    printf("# For redis-cli on each server. redlock also sends AUTH and SELECT, which need no "
+           "right.\n");
     printf("ACL SETUSER redlock on >PASSWORD resetkeys ");
     print_pattern(text_of(settings, SET_PREFIX), "*");
     if (options->fence)
@@ -89,9 +90,8 @@ static void print_user(const struct options *options, const struct settings *set
            "+evalsha +script|load +info +time +ping +select +client|setname +client|id "
            "+client|tracking +client|caching +subscribe%s\n",
            options->fence ? " +hget +hset" : "");
-    printf("# Before Redis 7, write +client for the four of them. Without +client|id, "
-           "+client|tracking,\n"
-           "# +client|caching, +subscribe and the channel all works, but who waits has to ask.\n");
+    printf("# Before Redis 7, write +client instead of the four +client|... Without +client|id,\n"
+           "# +client|tracking, +client|caching, +subscribe and the channel, waiters poll.\n");
     printf("# Redis 8.4 and later: add +delex. Valkey 9 and later: add +delifeq.\n");
     if (!options->fence)
         printf("# With fences: redlock nodes --acl --fence\n");

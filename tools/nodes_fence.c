@@ -129,7 +129,7 @@ static void note_unheard(struct examination *exam, size_t i)
 
     trouble->cause = REDLOCK_CAUSE_NOPERM; /* the probe has shown that it grants plain locks */
     snprintf(trouble->text, sizeof trouble->text,
-             "takes no part in fenced locks: answers their scripts with errors");
+             "takes no part in fenced locks: replies to their scripts with errors");
 }
 
 /* Reads how many error replies each server has sent so far. */
@@ -163,7 +163,7 @@ static void acquire_fenced_locks(redlock_t *rl, uint64_t max_ttl_ms, struct exam
         redlock_lock_t *lock = NULL;
         redlock_report_t *report = NULL;
         int error = redlock_acquire(rl, name, &opts, &lock, &report);
-        say(SAY_DEBUG, "a fenced lock for a moment: %s", redlock_strerror(error));
+        say(SAY_DEBUG, "fenced probe: %s", redlock_strerror(error));
         all = true;
         for (size_t i = 0; report && i < exam->count; i++) {
             if (redlock_report_get_node(report, i, &node, sizeof node) == REDLOCK_OK)

@@ -37,7 +37,7 @@ static size_t count_away(redlock_t *rl, bool warn)
         away++;
         if (warn)
             say(SAY_WARNING, "nodes --init: %s is left out: %s", node.node,
-                *node.text ? node.text : "no answer");
+                *node.text ? node.text : "no reply");
     }
     return away;
 }
@@ -66,10 +66,9 @@ int nodes_init(const struct options *options)
     int error = redlock_init_fence_records(rl, INIT_MS);
     if (error != REDLOCK_OK)
         say(SAY_ERROR, "nodes --init: %s",
-            error == REDLOCK_ENOQUORUM
-                ? "a majority of the servers must answer; nothing was changed"
+            error == REDLOCK_ENOQUORUM ? "a majority of the servers must reply; nothing was changed"
             : error == REDLOCK_EFENCE
-                ? "too few servers took their fence record into use; see redlock nodes"
+                ? "too few servers put their fence record into use; run redlock nodes --fence"
                 : redlock_strerror(error));
     else if (options->json)
         json_print(json_pack("{s:s, s:b}", "schema", "redlock.nodes_init/1", "initialized", 1));

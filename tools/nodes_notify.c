@@ -32,7 +32,7 @@ static void on_end(redlock_t *rl, int status, redlock_lock_t *lock, const redloc
 
     (void)rl;
     (void)report;
-    say(SAY_DEBUG, "waiting for a word: %s", redlock_strerror(status));
+    say(SAY_DEBUG, "wait for a notification: %s", redlock_strerror(status));
     wait->lock = lock;
     atomic_store(&wait->ended, true);
 }
@@ -102,7 +102,7 @@ void nodes_probe_notifications(redlock_t *holder, redlock_t *waiter, const char 
         if (wait.lock)
             redlock_release(wait.lock, NULL);
     }
-    say(SAY_DEBUG, "told of changes: %s", notify_result_name(check->state));
+    say(SAY_DEBUG, "notifications: %s", notify_result_name(check->state));
     redlock_lock_free(wait.lock);
     redlock_lock_free(held);
 }

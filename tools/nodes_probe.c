@@ -55,7 +55,7 @@ static void probe(redlock_t *rl, uint64_t max_ttl_ms, struct trouble *trouble)
         note_failure(trouble, "release", report);
         redlock_report_free(report);
     }
-    say(SAY_DEBUG, "a lock for a moment: %s", redlock_strerror(error));
+    say(SAY_DEBUG, "probe: %s", redlock_strerror(error));
     redlock_lock_free(lock);
     free(name);
 }

@@ -94,8 +94,9 @@ static int set_status_fd(struct options *options, const char *value)
         return result;
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
-        return bad_value(options, "--status-fd", value,
-                         "no such open descriptor to write to; give one, for example 3>events");
+        return bad_value(
+            options, "--status-fd", value,
+            "this descriptor is not open for writing; open it, for example with 3>events");
     options->status_fd = fd;
     return -1;
 }
@@ -113,8 +114,9 @@ static int set_value(struct options *options, int id, const char *value)
     case OPT_MAX_HOLD:
         result = set_hold(options, "--max-hold", value, &options->max_hold_ms);
         if (result < 0 && options->max_hold_ms == 0)
-            return bad_value(options, "--max-hold", value,
-                             "the command would be stopped at once; leave it out for no limit");
+            return bad_value(
+                options, "--max-hold", value,
+                "the command would be stopped at once; leave --max-hold out for no limit");
         return result;
     case OPT_INTERVAL:
         return set_hold(options, "--interval", value, &options->interval_ms);

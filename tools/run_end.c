@@ -67,9 +67,8 @@ static void warn_about_leftovers(struct run *run)
     struct descendants_pass pass = guardian_signal_rest(&run->job.guardian, run->job.starter, 0);
 
     if (pass.alive + pass.foreign > 0)
-        say(SAY_WARNING,
-            "%s: what the command started still runs, without the lock (processes: %u)", run->name,
-            pass.alive + pass.foreign);
+        say(SAY_WARNING, "%s: processes that the command started still run, without the lock: %u",
+            run->name, pass.alive + pass.foreign);
 }
 
 /* Ends what the command left behind, as the reason of its end demands: after an internal error
@@ -141,7 +140,8 @@ static uint64_t wait_for_min_hold(struct run *run)
 static void report_not_held(const struct run *run)
 {
     say(SAY_WARNING,
-        "%s: the lock was no longer ours at its release; another client may have had it",
+        "%s: the lock was not held any more when it was released; another client may have "
+        "held it",
         run->name);
 }
 
@@ -155,7 +155,7 @@ static void release(struct run *run)
     if (run->options->keep && !run->lost) {
         int error = redlock_lock_detach(run->lock);
         if (error != REDLOCK_OK)
-            say(SAY_WARNING, "%s: not kept: %s", run->name, redlock_strerror(error));
+            say(SAY_WARNING, "%s: --keep failed: %s", run->name, redlock_strerror(error));
         return;
     }
     int error = session_release(&run->session, run->lock, after_ms);
@@ -166,7 +166,7 @@ static void release(struct run *run)
         return;
     }
     if (error != REDLOCK_OK) {
-        say(SAY_WARNING, "%s: not released: %s; it ends with its TTL", run->name,
+        say(SAY_WARNING, "%s: not released: %s; it expires with its TTL", run->name,
             redlock_strerror(error));
         return;
     }
@@ -194,7 +194,8 @@ void run_report_release(struct run *run, bool undo_pending)
     if (status == REDLOCK_ELOST)
         report_not_held(run);
     else
-        say(SAY_WARNING, "%s: the release was not confirmed: %s; its TTL ends it at the latest",
+        say(SAY_WARNING,
+            "%s: the release was not confirmed: %s; the lock expires with its TTL at the latest",
             run->name, report_reason(run->release_report, status));
 }
 
@@ -207,8 +208,8 @@ int run_not_started(const struct run *run)
     }
     /* The kill time has passed: this process was stopped, or got no processor time. */
     say(SAY_ERROR,
-        "%s: the lock was over before the command could be started: redlock was stopped, or the "
-        "machine is too busy for a TTL this short",
+        "%s: the lock expired before the command could be started: redlock was suspended, or "
+        "the machine is too busy for so short a TTL; raise -t",
         run->name);
     return EXIT_STOPPED;
 }
@@ -224,7 +225,7 @@ int run_end(struct run *run)
         return code;
     }
     if (run->reports_end && run->job.state != JOB_ENDED && run->job.state != JOB_FAILED) {
-        say(SAY_ERROR, "%s: the guardian process was killed, so the command was ended too",
+        say(SAY_ERROR, "%s: the guardian process was killed, so the command was killed too",
             run->name);
         run->stop = STOP_INTERNAL;
     } else {

@@ -79,13 +79,13 @@ static void report_stop(struct run *run)
 
     duration_text(left_ms, left);
     if (run->stop == STOP_MAX_HOLD)
-        say(SAY_ERROR, "%s: --max-hold %s is over; sent %s to the command", run->name,
+        say(SAY_ERROR, "%s: --max-hold %s has been reached; sent %s to the command", run->name,
             duration_text(run->timing.max_hold_ms, hold), what);
     else if (left_ms == 0)
         say(SAY_ERROR, "%s: the lock is lost; the command is stopped at once", run->name);
     else
         say(SAY_ERROR,
-            "%s: the lock cannot be kept, it is safe for %s more; sent %s to the command",
+            "%s: the lock cannot be extended and is valid for %s more; sent %s to the command",
             run->name, left, what);
     event_emit(&run->events, "stopping",
                json_pack("{s:s, s:s, s:I}", "reason",
@@ -101,7 +101,7 @@ static void report_lost(struct run *run)
     run->lost_reported = true;
     event_emit(&run->events, "lost", json_pack("{s:i}", "remaining_ms", 0));
     if (run->options->warn_on_loss)
-        say(SAY_ERROR, "%s: the lock is lost; the command goes on without it (--on-loss warn)",
+        say(SAY_ERROR, "%s: the lock is lost; the command runs on without it (--on-loss warn)",
             run->name);
 }
 
@@ -147,7 +147,7 @@ static void renewal_failed(struct run *run, const struct note *note)
     if (said || note->remaining_ms == 0)
         return;
     run->renew_failed_reported_ns = now_ns;
-    say(SAY_WARNING, "%s: not renewed, trying again for %s: %s", run->name,
+    say(SAY_WARNING, "%s: not extended, trying again for %s: %s", run->name,
         duration_text(note->remaining_ms, left), report_reason(note->report, note->status));
 }
 
@@ -256,8 +256,8 @@ static void take_report(struct run *run)
         event_emit(&run->events, "child_started", json_pack("{s:i}", "pid", (int)report.pid));
     } else if (report.kind == REPORT_STOPPED && !run->job.has_terminal) {
         say(SAY_NOTE,
-            "the command is suspended, the lock is kept; fg or kill -CONT %d to go on, Ctrl-C to "
-            "end it",
+            "the command is suspended, the lock is still held; fg or kill -CONT %d continues it, "
+            "Ctrl-C ends it",
             (int)getpid());
     }
 }

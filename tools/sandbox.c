@@ -182,7 +182,7 @@ static void turn(struct sandbox *sandbox, uint64_t at_ns)
     if (!fds[1].revents)
         return;
     if (!starter_read(sandbox->job.guardian.report_fd, &report)) {
-        say(SAY_ERROR, "sandbox: its guardian was killed");
+        say(SAY_ERROR, "sandbox: the guardian process was killed");
         sandbox->failed = true;
         return;
     }
@@ -206,7 +206,7 @@ static int start_nodes(struct sandbox *sandbox)
     while (ready < count && !has_to_stop(sandbox)) {
         uint64_t now_ns = boottime_ns();
         if (now_ns >= give_up_ns) {
-            say(SAY_ERROR, "sandbox: the servers did not answer within 20s");
+            say(SAY_ERROR, "sandbox: the servers did not reply within 20s");
             return EXIT_NO_QUORUM;
         }
         ready = 0;
@@ -249,7 +249,7 @@ static void show_use(const struct sandbox *sandbox, const char *servers)
            "  redlock run hello -- date\n"
            "  redlock nodes\n",
            sandbox->options->nodes, servers);
-    show("  kill -9 $(cat %s/1/pid)    # lose one\n", sandbox->directory);
+    show("  kill -9 $(cat %s/1/pid)    # kill one\n", sandbox->directory);
     show("\n");
     show("Ctrl-C ends them and removes %s\n", sandbox->directory);
     fflush(stdout);

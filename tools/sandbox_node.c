@@ -155,7 +155,7 @@ void sandbox_node_show_log(const struct sandbox_node *node)
     size_t len = fread(text, 1, sizeof text - 1, log);
     text[len] = '\0';
     fclose(log);
-    say(SAY_ERROR, "server %u said last:", node->number);
+    say(SAY_ERROR, "end of the log of server %u:", node->number);
     for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
         if (*line)
             say(SAY_ERROR, "  %s", line);

@@ -233,7 +233,7 @@ void settings_warn_readable(int fd, const char *path)
 
     if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || !(info.st_mode & (S_IRGRP | S_IROTH)))
         return;
-    say(SAY_WARNING, "%s holds a password and can be read by %s; chmod 600 it", path,
+    say(SAY_WARNING, "%s contains a password and can be read by %s; chmod 600 it", path,
         info.st_mode & S_IROTH ? "all users" : "its group");
 }
 
@@ -318,8 +318,7 @@ bool settings_renews(const struct settings *settings)
 
     if (!renew->text || settings->renew_ms > 0)
         return true;
-    say(SAY_ERROR,
-        "%s: renew 0: write how often to renew, such as a third of the TTL, or --no-renew",
+    say(SAY_ERROR, "%s: renew 0: give an interval, such as a third of the TTL, or --no-renew",
         renew->origin);
     return false;
 }
@@ -343,7 +342,7 @@ char *setting_shown(const struct settings *settings, enum setting_id id)
     case SET_RENEW:
         return text_copy(duration_text(settings->renew_ms, buffer));
     case SET_WAIT:
-        return text_copy("for ever");
+        return text_copy("no limit");
     case SET_NODE_TIMEOUT:
         return text_copy("measured");
     default:

@@ -103,14 +103,14 @@ static int add_servers_of(struct reading *reading, const char *set, const char *
 
     reading->secret = reading->secret || strchr(value, '@');
     if (strlen(set) > SHARD_NAME_MAX)
-        return refuse(reading, "the name of the set is too long", "",
-                      "in a file it may have 44 characters");
+        return refuse(reading, "the name of the shard is too long", "",
+                      "in a file it may have 42 characters");
     if (shards_are_named(value))
-        return refuse(reading, "sets of servers in one line", "",
+        return refuse(reading, "several shards in one line", "",
                       "write a section [shard.NAME] for each, with servers = ...");
     if (!first && (*set == '\0') != (*reading->set == '\0'))
-        return refuse(reading, "servers with and without a set", "",
-                      "write all of them into sections [shard.NAME], or none");
+        return refuse(reading, "servers with and without a shard", "",
+                      "put all of them into [shard.NAME] sections, or none");
     if (strcmp(set, reading->set) != 0) {
         snprintf(reading->set, sizeof reading->set, "%s", set);
         char *text = text_format("%s=%s", set, value);
@@ -120,7 +120,7 @@ static int add_servers_of(struct reading *reading, const char *set, const char *
         explicit_bzero(text, strlen(text));
         free(text);
         return good ? 1
-                    : refuse(reading, "the name of the set is not valid", "",
+                    : refuse(reading, "the name of the shard is not valid", "",
                              "use letters, digits, '.', '_' and '-'");
     }
     add_servers(reading, value);
@@ -150,7 +150,7 @@ static int handle(void *user, const char *section, const char *name, const char 
                       "write [redlock], [node.NAME] or [shard.NAME]");
     if (!setting_by_name(name, &id))
         return refuse(reading, "unknown key ", name,
-                      "known are: servers prefix user pass-file password max-ttl ttl wait grace "
+                      "use one of: servers prefix user pass-file password max-ttl ttl wait grace "
                       "renew connect-timeout node-timeout fence-key fence-records admission "
                       "drift heartbeat clock-slack");
     if (id == SET_SERVERS)
@@ -172,7 +172,7 @@ static int read_stream(struct reading *reading)
         return EXIT_CONFIG;
     if (line != 0) {
         reading->line = line > 0 ? (unsigned)line : 0;
-        refuse(reading, "cannot be understood", "",
+        refuse(reading, "not a line of this format", "",
                "write [section], key = value, or a comment that begins with #");
         return EXIT_CONFIG;
     }
@@ -184,12 +184,12 @@ static int read_stream(struct reading *reading)
 static int read_text(struct reading *reading, char *text, size_t len)
 {
     if (len > FILE_MAX_BYTES) {
-        say(SAY_ERROR, "%s: is larger than %zu kB: this is no configuration file", reading->path,
+        say(SAY_ERROR, "%s: is larger than %zu kB; give a configuration file", reading->path,
             FILE_MAX_BYTES / 1024);
         return EXIT_CONFIG;
     }
     if (memchr(text, '\0', len)) {
-        say(SAY_ERROR, "%s: holds zero bytes: this is no text", reading->path);
+        say(SAY_ERROR, "%s: contains zero bytes; give a text file", reading->path);
         return EXIT_CONFIG;
     }
     if (len == 0)
@@ -237,8 +237,8 @@ static bool is_there(const char *path)
         return true;
     if (errno != ENOENT && errno != ENOTDIR)
         say(SAY_WARNING,
-            "%s: %s: passed over; if it is yours, open its directory; else set HOME, or name "
-            "a file with -f or REDLOCK_CONFIG",
+            "%s: %s: skipped; if it is yours, make its directory searchable; else set HOME, or "
+            "give a file with -f or REDLOCK_CONFIG",
             path, strerror(errno));
     return false;
 }

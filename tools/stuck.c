@@ -24,14 +24,16 @@ bool stuck_text(const redlock_report_t *report, uint64_t max_ttl_ms, char *text,
             late++;
     }
     if (endless > 0)
-        snprintf(text, size,
-                 "never expires on %u servers: no lock does that; if it is nobody's: redlock break "
-                 "--yes",
-                 endless);
+        snprintf(
+            text, size,
+            "never expires on %u servers, so it is not a lock; if no program needs it: redlock "
+            "break --yes",
+            endless);
     else if (late > 0)
         snprintf(text, size,
-                 "lives longer than max_ttl %s: a server's clock was set back, or another client's "
-                 "max_ttl is larger (it must be equal); if its holder is dead: redlock break --yes",
+                 "expires later than max_ttl %s allows: a server's clock was set back, or another "
+                 "client's max_ttl is larger (it must be equal); if its holder is dead: redlock "
+                 "break --yes",
                  duration_text(max_ttl_ms, max));
     return endless > 0 || late > 0;
 }

@@ -34,15 +34,16 @@ bool timing_check_ttl(const struct timing *timing, char *why, size_t size)
     char ttl[DURATION_TEXT], max[DURATION_TEXT];
 
     if (timing->ttl_ms < 1)
-        return refuse(why, size, "ttl 0: a lock must live for a while; try -t 30s");
+        return refuse(why, size, "ttl 0: a lock must have a TTL; use -t 30s");
     if (timing->ttl_ms < REDLOCK_TTL_MS_MIN)
-        return refuse(why, size, "ttl %s is below %d ms, the shortest there is; try -t 30s",
+        return refuse(why, size, "ttl %s is below %d ms, the shortest TTL; use -t 30s",
                       duration_text(timing->ttl_ms, ttl), REDLOCK_TTL_MS_MIN);
     if (timing->ttl_ms > timing->max_ttl_ms)
-        return refuse(why, size,
-                      "ttl %s is above max_ttl %s; use a shorter -t (it is renewed anyway), or "
-                      "raise max_ttl, which must be equal in all clients of these servers",
-                      duration_text(timing->ttl_ms, ttl), duration_text(timing->max_ttl_ms, max));
+        return refuse(
+            why, size,
+            "ttl %s is above max_ttl %s; use a shorter -t (the lock is extended anyway), or "
+            "raise max_ttl, which must be equal in all clients of these servers",
+            duration_text(timing->ttl_ms, ttl), duration_text(timing->max_ttl_ms, max));
     return true;
 }
 
@@ -64,12 +65,13 @@ static bool check_sum(const struct timing *timing, char *why, size_t size)
     duration_text(drift_ms, drift);
     duration_text(sum_ms, sum);
     if (!timing->renew_ms)
-        return refuse(why, size,
-                      "ttl %s leaves no time to work: grace %s + drift %s = %s must be less; raise "
-                      "-t or lower -k",
-                      ttl, end, drift, sum);
+        return refuse(
+            why, size,
+            "ttl %s leaves no time for the command: grace %s + drift %s = %s must be less; raise "
+            "-t or lower -k",
+            ttl, end, drift, sum);
     return refuse(why, size,
-                  "ttl %s leaves no time to renew: renew %s + one more try %s + grace %s + drift "
+                  "ttl %s leaves no time to extend: renew %s + one more try %s + grace %s + drift "
                   "%s = %s must be less; raise -t, or lower --renew or -k",
                   ttl, duration_text(timing->renew_ms, renew), duration_text(try_ms, once), end,
                   drift, sum);
@@ -88,7 +90,7 @@ static bool check_holds(const struct timing *timing, char *why, size_t size)
                       duration_text(timing->min_hold_ms, hold),
                       duration_text(timing->max_ttl_ms, other));
     if (!timing->renew_ms && timing->min_hold_ms > timing->ttl_ms)
-        return refuse(why, size, "min-hold %s is above ttl %s, and --no-renew; raise -t",
+        return refuse(why, size, "min-hold %s is above ttl %s, and --no-renew is given; raise -t",
                       duration_text(timing->min_hold_ms, hold),
                       duration_text(timing->ttl_ms, other));
     if (timing->max_hold_ms && timing->max_hold_ms <= least)
@@ -97,7 +99,7 @@ static bool check_holds(const struct timing *timing, char *why, size_t size)
                       "once; raise --max-hold or lower -k",
                       duration_text(timing->max_hold_ms, hold), duration_text(least, other));
     if (timing->max_hold_ms && timing->min_hold_ms > timing->max_hold_ms)
-        return refuse(why, size, "min-hold %s is longer than max-hold %s",
+        return refuse(why, size, "min-hold %s is longer than max-hold %s; lower --min-hold",
                       duration_text(timing->min_hold_ms, hold),
                       duration_text(timing->max_hold_ms, other));
     return true;

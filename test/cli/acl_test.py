@@ -32,10 +32,10 @@ class Line(CommandCase):
                 result = self.redlock("nodes", "--acl", "--prefix", prefix, env=clean_environment())
                 self.assertCode(result, 78)
                 self.assertEqual(result.stdout, "")
-                self.assertRegex(result.stderr, r"flag --prefix: .* no blank")
+                self.assertRegex(result.stderr, r"flag --prefix: .* cannot contain a blank")
         result = self.redlock("nodes", "--acl", "--fence", env=clean_environment(REDLOCK_FENCE_KEY="a b"))
         self.assertCode(result, 78)
-        self.assertRegex(result.stderr, r"REDLOCK_FENCE_KEY: .* no blank")
+        self.assertRegex(result.stderr, r"REDLOCK_FENCE_KEY: .* cannot contain a blank")
 
     def test_plain_prefixes_are_quoted_for_the_shell_too(self):
         result = self.redlock("nodes", "--acl", "--fence", "--prefix", "app:", env=clean_environment())

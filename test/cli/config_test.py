@@ -47,7 +47,7 @@ class Settings(CommandCase):
         self.check(settings, "max-ttl", "30s", "default")
         self.check(settings, "grace", "5s", "default")
         self.check(settings, "renew", "10s", "default")
-        self.check(settings, "wait", "for ever", "default")
+        self.check(settings, "wait", "no limit", "default")
         self.check(settings, "connect-timeout", "250ms", "default")
 
     def test_file(self):
@@ -95,11 +95,11 @@ class Settings(CommandCase):
 
     def test_bad_files_are_refused_with_place_and_advice(self):
         cases = {
-            "[redlock]\nserver = a\n": r":2: unknown key server; known are: servers.* fence-key fence-records admission drift heartbeat clock-slack$",
+            "[redlock]\nserver = a\n": r":2: unknown key server; use one of: servers.* fence-key fence-records admission drift heartbeat clock-slack$",
             "[redis]\nservers = a\n": r":2: unknown section redis; write \[redlock\]",
             "servers = a\n": r":1: unknown section \(none\)",
             "[redlock]\nttl = 3s\nttl = 4s\n": r":3: second value for ttl; keep one",
-            "[redlock]\nnonsense\n": r":2: cannot be understood; write",
+            "[redlock]\nnonsense\n": r":2: not a line of this format; write",
             "[node.a]\nhost = a\n": r":2: unknown key host; a \[node.NAME\] section has: url",
             "[redlock]\nservers = " + "a," * 100 + "\n": r":2: the line is too long; put each server",
             "[redlock]\nttl = 30x\n": r":2: ttl 30x: not a duration; write 250ms",
@@ -120,10 +120,10 @@ class Settings(CommandCase):
 
     def test_what_is_no_text_or_has_no_end_is_refused(self):
         cases = {
-            "/dev/zero": "/dev/zero: is larger than 64 kB: this is no configuration file",
+            "/dev/zero": "/dev/zero: is larger than 64 kB; give a configuration file",
             "/dev/full": "/dev/full: is larger than 64 kB",
             self.path("large", "# comment\n" * 7000): "is larger than 64 kB",
-            self.path("zeros", "[redlock]\nttl = 3s\0\n"): "zeros: holds zero bytes: this is no text",
+            self.path("zeros", "[redlock]\nttl = 3s\0\n"): "zeros: contains zero bytes; give a text file",
         }
         for path, words in cases.items():
             with self.subTest(path=path):
@@ -160,7 +160,7 @@ class Settings(CommandCase):
         os.chmod(home, 0)
         result = self.without_privileges(self.directory)
         self.assertCode(result, 0)
-        self.assertIn(f"warning: {path}: Permission denied: passed over; if it is yours", result.stderr)
+        self.assertIn(f"warning: {path}: Permission denied: skipped; if it is yours", result.stderr)
         self.assertNotIn("x:1", result.stdout)
 
     def test_secrets_are_masked(self):
@@ -205,14 +205,14 @@ class Settings(CommandCase):
                 with self.subTest(name=name, mode=oct(mode)):
                     os.chmod(path, mode)
                     result = self.redlock("config", "-f", path, "-t", "1s", env=clean_environment())
-                    warning = f"redlock: warning: {path} holds a password and can be read by {readers}; chmod 600 it\n"
+                    warning = f"redlock: warning: {path} contains a password and can be read by {readers}; chmod 600 it\n"
                     self.assertEqual(result.stderr.count(warning), readers != "" and name in secret, result.stderr)
                     self.assertEqual(result.stderr.count("can be read by"), readers != "" and name in secret)
         # The warning does not depend on which value wins.
         path = self.path("conf", secret["password"])
         os.chmod(path, 0o644)
         result = self.redlock("config", "-f", path, env=clean_environment(REDLOCK_AUTH="x", REDLOCK_SERVERS="b:1"))
-        self.assertIn("holds a password", result.stderr)
+        self.assertIn("contains a password", result.stderr)
 
     def test_lists_that_are_refused_are_not_shown(self):
         for servers in "a:1,a:1", "redis://u:s3cr3t@a:1;b:2", "http://a":
@@ -273,10 +273,10 @@ class Settings(CommandCase):
         self.check(settings, "pass-file", path, "flag --pass-file")
         os.chmod(path, stat.S_IRUSR | stat.S_IROTH)
         result = self.redlock("config", "--pass-file", path, env=clean_environment())
-        self.assertEqual(result.stderr, f"redlock: warning: {path} holds a password and can be read by all users; chmod 600 it\n")
+        self.assertEqual(result.stderr, f"redlock: warning: {path} contains a password and can be read by all users; chmod 600 it\n")
         os.chmod(path, stat.S_IRUSR | stat.S_IRGRP)
         result = self.redlock("config", "--pass-file", path, env=clean_environment())
-        self.assertEqual(result.stderr, f"redlock: warning: {path} holds a password and can be read by its group; chmod 600 it\n")
+        self.assertEqual(result.stderr, f"redlock: warning: {path} contains a password and can be read by its group; chmod 600 it\n")
         result = self.redlock("config", "--pass-file", "/nonexistent/x", env=clean_environment())
         self.assertCode(result, 78)
         empty = self.path("empty", "")

@@ -53,7 +53,7 @@ class Descriptors(Case):
             with self.subTest(command=command):
                 result = self.sh(f"redlock {command} >/dev/full")
                 self.assertCode(result, 74)
-                self.assertIn("could be written to stdout", result.stderr)
+                self.assertIn("could not be written to stdout", result.stderr)
         self.assertCode(self.sh("redlock status d >/dev/full"), 1)  # its own status says enough
 
     def test_too_few(self):
@@ -66,7 +66,7 @@ class Descriptors(Case):
                     self.assertRegex(result.stderr, "^redlock: ")
                 self.assertEqual(self.servers.keys(), set())
         result = self.sh("ulimit -n 10; redlock nodes")
-        self.assertIn("Too many open files\n      -> nothing there: raise ulimit -n", result.stdout)
+        self.assertIn("Too many open files\n      -> raise ulimit -n", result.stdout)
         result = self.sh("ulimit -n 10; redlock run -n d -- true")
         self.assertIn("descriptors (see ulimit -n)", result.stderr)
 

@@ -77,7 +77,7 @@ class Guardian(FamilyCase):
         self.path("stall/go", "")
         self.assertEqual(process.wait(20 * SLOW), 124)
         self.assertEqual(process.stdout.read(), "")
-        self.assertIn("over before the command could be started", self.error_text())
+        self.assertIn("expired before the command could be started", self.error_text())
 
     def test_the_group_does_not_wait_for_the_walk_through_proc(self):
         """Where many processes want the processor the walk takes longer than the lock has left."""
@@ -170,7 +170,7 @@ class Guardian(FamilyCase):
         self.addCleanup(self.kill_all, [pid])
         self.assertEqual(process.wait(10 * SLOW), 0)
         self.assertTrue(runs(pid))
-        self.assertIn("still runs, without the lock", self.error_text())
+        self.assertIn("still run, without the lock", self.error_text())
 
     def test_signal_waits_for_the_rest_of_the_group(self):
         inner = "trap 'sleep 0.5; exit' TERM; echo $$; while :; do sleep 0.01; done"
@@ -195,7 +195,7 @@ class Guardian(FamilyCase):
         started = time.monotonic()
         self.assert_gone_within(pids, started, 2.0 * SLOW)
         self.assertEqual(process.wait(10 * SLOW), 124)
-        self.assertIn("--max-hold 2s is over", self.error_text())
+        self.assertIn("--max-hold 2s has been reached", self.error_text())
 
     def test_inherited_descriptors(self):
         """The command gets what the caller gave, and nothing of ours."""
@@ -224,7 +224,7 @@ class Guardian(FamilyCase):
         os.sched_setscheduler(starter, os.SCHED_IDLE, os.sched_param(0))
         os.kill(inner, signal.SIGTERM)
         self.assertEqual(process.wait(60 * SLOW), 128 + signal.SIGTERM)
-        self.assertNotIn("still runs", self.error_text())
+        self.assertNotIn("still run", self.error_text())
 
 
 if __name__ == "__main__":

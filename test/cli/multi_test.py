@@ -41,7 +41,7 @@ class Several(Case):
         self.assertCode(self.redlock("release", "b", token), 0)
         result = self.redlock("release", "--strict", "a", "b", "c", token)
         self.assertCode(result, 1)
-        self.assertIn("a, b, c were not all held with this token any more; what was, is released", result.stderr)
+        self.assertIn("a, b, c were not all held with this token any more; those that were are released", result.stderr)
         self.check_none()
 
     def test_run(self):

@@ -97,7 +97,7 @@ class Namespaces(FamilyCase):
         """They still run, but are not of the command."""
         place = ["unshare", "-fp", "sh", "-c", 'sleep 1000 >/dev/null & exec "$@"', "sh"]
         self.lose(place)
-        self.assertNotIn("still runs", self.error_text())
+        self.assertNotIn("still run", self.error_text())
 
     def test_loss_in_the_foreground(self):
         self.each(ALL, lambda place: self.lose(place, "--foreground"))

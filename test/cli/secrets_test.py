@@ -68,7 +68,7 @@ class Secrets(SpoiledCase):
         self.assertNotIn("REDLOCK_LOGIN", found)
 
     def test_a_redlock_in_the_command_says_what_is_missing(self):
-        around = "by the `redlock run` around this command; give that one --keep-env"
+        around = "by the enclosing `redlock run`; give --keep-env there"
         cases = (self.with_login(), "REDLOCK_AUTH: removed from the environment "), (
             {**self.with_login(), "REDLOCK_USER": "default"},
             "REDLOCK_AUTH: removed from the environment ",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Several sets of servers: how they are listed, what `nodes` and `status` say of them, and that each is
+"""Several shards: how they are listed, what `nodes` and `status` say of them, and that each is
 looked at by itself."""
 
 import json
@@ -15,7 +15,7 @@ PATIENT = {"REDLOCK_NODE_TIMEOUT": "2s"}  # a busy machine is no finding
 EAST, WEST = "orders:43", "orders:42"  # where these names are
 
 
-class Sets(Case):
+class Shards(Case):
     count = 6
 
     def parts(self):
@@ -39,8 +39,8 @@ class Sets(Case):
         self.hold(WEST)
         result = self.redlock("status", WEST, EAST)
         self.assertCode(result, 1)
-        self.assertRegex(result.stdout, rf"{WEST}: held by .* on 3 of 3 servers, .* \(set west\)\n")
-        self.assertIn(f"{EAST}: free (set east)\n", result.stdout)
+        self.assertRegex(result.stdout, rf"{WEST}: held by .* on 3 of 3 servers, .* \(shard west\)\n")
+        self.assertIn(f"{EAST}: free (shard east)\n", result.stdout)
         result = self.redlock("status", "--json", WEST)
         self.assertEqual(json.loads(result.stdout)["shard"], "west")
 
@@ -63,19 +63,19 @@ class Sets(Case):
             self.assertEqual([node["notifications"] for node in part["servers"]], ["on"] * 3)
             self.assertTrue(all(node["rtt_us"] > 0 for node in part["servers"]))
 
-    def test_a_set_without_a_majority(self):
+    def test_a_shard_without_a_majority(self):
         self.servers.stop(0, 2)
         result = self.redlock("nodes")
         self.assertCode(result, 2)
-        east, _, west = result.stdout.partition("\nset west\n")
-        self.assertTrue(east.startswith("set east\n"), result.stdout)
-        self.assertIn("CRIT: 1 of 3 servers may vote, 2 are needed", east)
-        self.assertIn("OK: 3 of 3 servers may vote, 2 are needed", west)
-        self.assertEqual(result.stdout.count("set "), 2)
+        east, _, west = result.stdout.partition("\nshard west\n")
+        self.assertTrue(east.startswith("shard east\n"), result.stdout)
+        self.assertIn("CRIT: 1 of 3 servers are eligible, 2 required", east)
+        self.assertIn("OK: 3 of 3 servers are eligible, 2 required", west)
+        self.assertEqual(result.stdout.count("shard "), 2)
         self.assertCode(self.redlock("run", "-n", WEST, "true"), 0)
         self.assertCode(self.redlock("run", "-n", EAST, "true"), 69)
 
-    def test_a_server_in_two_sets_is_reported(self):
+    def test_a_server_in_two_shards_is_reported(self):
         east, west = self.parts()
         port = self.servers.ports[0]
         environment = self.environment(REDLOCK_SERVERS=f"east={east};west=localhost:{port}?fresh=1,{west}")
@@ -89,7 +89,7 @@ class Sets(Case):
         ):
             found = [one for one in part["findings"] if one["code"] == "shared"]
             self.assertEqual([(one["severity"], one["server"]) for one in found], [("warn", node)], part)
-            self.assertEqual(found[0]["cause"], f"same server as {other} of set {name}")
+            self.assertEqual(found[0]["cause"], f"same server as {other} of shard {name}")
         # The same address is no matter of opinion.
         twice = self.environment(REDLOCK_SERVERS=f"east={east};west=127.0.0.1:{port},{west}")
         self.assertCode(self.redlock("nodes", env=twice), 78)
@@ -101,7 +101,7 @@ class Sets(Case):
         environment = self.environment(REDLOCK_FENCE_RECORDS="volatile")
         self.assertCode(self.redlock("run", "--fence", WEST, "true", env=environment), 0)
         result = self.redlock("nodes", "--fence", env=environment)
-        east, _, west = result.stdout.partition("\nset west\n")
+        east, _, west = result.stdout.partition("\nshard west\n")
         self.assertIn(missing, east)
         self.assertNotIn(missing, west)
 
@@ -121,22 +121,22 @@ class Sets(Case):
     def test_flags_and_files(self):
         east, west = self.parts()
         flags = "status", "-s", f"east={east}", "-s", f"west={west}", EAST
-        self.assertIn("(set east)", self.redlock(*flags, env=self.environment(REDLOCK_SERVERS="")).stdout)
+        self.assertIn("(shard east)", self.redlock(*flags, env=self.environment(REDLOCK_SERVERS="")).stdout)
         first, rest = east.split(",", 1)
         good = self.path("good", f"[shard.east]\nservers = {first}\nservers = {rest}\n[shard.west]\nservers = {west}\n")
         result = self.redlock("status", "-f", good, EAST, WEST, env=self.environment(REDLOCK_SERVERS=""))
-        self.assertIn(f"{EAST}: free (set east)", result.stdout)
-        self.assertIn(f"{WEST}: free (set west)", result.stdout)
+        self.assertIn(f"{EAST}: free (shard east)", result.stdout)
+        self.assertIn(f"{WEST}: free (shard west)", result.stdout)
         for text, words in (
-            (f"[redlock]\nservers = east={east} ; west={west}\n", "2: sets of servers in one line; write a section"),
-            (f"[shard.east]\nservers = {east}\n[node.x]\nurl = h\n", "4: servers with and without a set"),
-            (f"[redlock]\nservers = {east}\n[shard.west]\nservers = {west}\n", "4: servers with and without a set"),
+            (f"[redlock]\nservers = east={east} ; west={west}\n", "2: several shards in one line; write a section"),
+            (f"[shard.east]\nservers = {east}\n[node.x]\nurl = h\n", "4: servers with and without a shard"),
+            (f"[redlock]\nservers = {east}\n[shard.west]\nservers = {west}\n", "4: servers with and without a shard"),
             (f"[shard.east]\nservers = {first}\n[shard.west]\nservers = {west}\n[shard.east]\nservers = h\n", "already"),
             ("[shard.east]\nurl = h\n", "2: unknown key url; a [shard.NAME] section has: servers"),
             ("[shard.]\nservers = h\n", "unknown section shard."),
-            ("[shard." + "x" * 43 + "]\nservers = h:1\n", "2: the name of the set is too long"),
-            ("[shard." + "x" * 64 + "]\nservers = h:1\n", "2: the name of the set is too long"),
-            ("[shard.a b]\nservers = h:2\n", "2: the name of the set is not valid; use letters"),
+            ("[shard." + "x" * 43 + "]\nservers = h:1\n", "2: the name of the shard is too long"),
+            ("[shard." + "x" * 64 + "]\nservers = h:1\n", "2: the name of the shard is too long"),
+            ("[shard.a b]\nservers = h:2\n", "2: the name of the shard is not valid; use letters"),
         ):
             result = self.redlock("status", "-f", self.path("bad", text), "x", env=self.environment(REDLOCK_SERVERS=""))
             self.assertCode(result, 78)
@@ -153,8 +153,8 @@ class Sets(Case):
         east, west = self.parts()
         environment = self.environment(REDLOCK_SERVERS=f"east={east};west={west.rsplit(',', 1)[0]}")
         result = self.redlock("status", EAST, env=environment)
-        self.assertIn("set west: 2 servers; use three or five", result.stderr)
-        self.assertNotIn("set east:", result.stderr)
+        self.assertIn("shard west: 2 servers; use three or five", result.stderr)
+        self.assertNotIn("shard east:", result.stderr)
 
 
 if __name__ == "__main__":

@@ -45,9 +45,9 @@ class R10(Case):
 
     def test_help_says_what_ends_the_hold(self):
         run = " ".join(self.redlock("run", "--help").stdout.split())
-        self.assertIn("renewed until CMD ends, then released", run)
+        self.assertIn("extended until CMD ends, then released", run)
         acquire = " ".join(self.redlock("acquire", "--help").stdout.split())
-        self.assertIn("it lives for its TTL, or until `redlock release NAME TOKEN`", acquire)
+        self.assertIn("it expires after its TTL, or ends with `redlock release NAME TOKEN`", acquire)
 
 
 class R11(Case):
@@ -65,7 +65,7 @@ class R11(Case):
         pid = int(process.stdout.readline())
         self.lose()
         self.wait_event(events, "lost")
-        self.wait_error("the command goes on without it")
+        self.wait_error("the command runs on without it")
         self.assertTrue(runs(pid))
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(10 * SLOW), 128 + signal.SIGTERM)
@@ -158,7 +158,7 @@ class R13(Case):
         self.servers.ask_all("SET", "r13", "x", "PX", "3600000")
         result = self.redlock("status", "r13")
         self.assertCode(result, 0)
-        self.assertIn("warning: r13: lives longer than max_ttl 30s: a server's clock was set back", result.stderr)
+        self.assertIn("warning: r13: expires later than max_ttl 30s allows: a server's clock was set back", result.stderr)
         self.assertEqual(self.redlock("status", "--max-ttl", "2h", "r13").stderr, "")
         self.servers.ask_all("PERSIST", "r13")
         self.assertIn("warning: r13: never expires on ", self.redlock("status", "r13").stderr)
@@ -167,7 +167,7 @@ class R13(Case):
         self.servers.stop(0, 1, 2)
         result = self.redlock("status", "r13")
         self.assertCode(result, 3)
-        self.assertIn("2 of 5 servers answered", result.stdout)
+        self.assertIn("2 of 5 servers replied", result.stdout)
 
     def test_break(self):
         self.hold("r13")
@@ -192,16 +192,16 @@ class R14(Case):
         self.servers.stop(0, 1, 2)
         failed = self.wait_event(events, "extend_failed")
         self.assertGreater(failed["remaining_ms"], 0)
-        self.assertIn("not renewed, trying again", self.error_text())
+        self.assertIn("not extended, trying again", self.error_text())
         self.servers.go_on()
         until(
             lambda: any(event["event"] == "extended" for event in self.events(events)),
             "a renewal after the failure",
         )
         # Each failure is told, also soon after the one before.
-        told = self.error_text().count("not renewed")
+        told = self.error_text().count("not extended")
         self.servers.stop(0, 1, 2)
-        until(lambda: self.error_text().count("not renewed") > told, "the second warning")
+        until(lambda: self.error_text().count("not extended") > told, "the second warning")
         self.servers.go_on()
         self.assertTrue(runs(pid))
         process.send_signal(signal.SIGTERM)

@@ -53,7 +53,7 @@ class Waiting(Case):
         """Whoever has waited for max_ttl looks: a key that is there for good, or for longer than allowed."""
         flags = ["--max-ttl", "900ms", "-t", "900ms"]
         # As many as answered the question in time.
-        cases = {"never expires on [345] servers": [], "lives longer than max_ttl 900ms": ["EX", "3600"]}
+        cases = {"never expires on [345] servers": [], "expires later than max_ttl 900ms allows": ["EX", "3600"]}
         for words, more in cases.items():
             self.servers.ask_all("SET", "w", "foreign", *more)
             process, path = self.start_with_events(*flags, "-k", "50ms", "--renew", "100ms", "w", "--", "true")
@@ -237,7 +237,7 @@ class Codes(Case):
                     fd = file.fileno()
                     result = self.redlock("run", "--status-fd", str(fd), "x", "--", command, pass_fds=[fd])
                 self.assertCode(result, code)
-                self.assertIn("the lock was not tried", result.stderr)
+                self.assertIn("the lock was not requested", result.stderr)
                 self.assertEqual(self.events(events), [])
 
     def test_refused_user(self):
@@ -289,14 +289,14 @@ class Codes(Case):
         result = self.redlock("nodes")
         self.assertCode(result, 0)
         self.assertEqual(result.stdout.count("master"), 5)
-        self.assertIn("OK: 5 of 5 servers may vote, 3 are needed", result.stdout)
+        self.assertIn("OK: 5 of 5 servers are eligible, 3 required", result.stdout)
         self.servers.stop(4)
         result = self.redlock("nodes")
         self.assertCode(result, 1)
         self.servers.stop(3, 2)
         result = self.redlock("nodes")
         self.assertCode(result, 2)
-        self.assertIn("no lock can be had", result.stdout)
+        self.assertIn("no lock can be acquired", result.stdout)
 
     def test_one_and_even_counts_work_with_one_warning(self):
         for count, word in (1, "one server"), (2, "odd number"), (4, "odd number"):

@@ -68,7 +68,7 @@ class R02(Case):
         # The last renewal was before the flush, so the lock ends 3 s after it at the latest.
         self.assertLess(gone_after(pids, flushed), 3.0)
         self.assertEqual(process.wait(10 * SLOW), 124)
-        self.assertRegex(self.error_text(), "cannot be kept|is lost")
+        self.assertRegex(self.error_text(), "cannot be extended|is lost")
 
 
 class R03(Case):

@@ -50,7 +50,7 @@ START_TEST(sum_must_be_less_than_the_ttl)
     ck_assert(timing_check(&timing, why, sizeof why));
     timing.renew_ms = rest_ms;
     ck_assert(!timing_check(&timing, why, sizeof why));
-    ck_assert_ptr_nonnull(strstr(why, "leaves no time to renew"));
+    ck_assert_ptr_nonnull(strstr(why, "leaves no time to extend"));
 }
 END_TEST
 
