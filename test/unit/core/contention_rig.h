@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A lease among contenders: the order of requests, notifications, and virtual time. */
-#ifndef TEST_CONTEST_RIG_H
-#define TEST_CONTEST_RIG_H
+#ifndef TEST_CONTENTION_RIG_H
+#define TEST_CONTENTION_RIG_H
 
 #include "core/lease.h"
 
@@ -9,12 +9,13 @@
 #include "suite.h"
 
 #define ALL   0x1fu
-#define FIRST 2 /* the preferred node; the order is 2, 4, 0, 3, 1 */
+#define FIRST 2 /* the preferred node; the order of the nodes is 2, 4, 0, 3, 1 */
 
 static struct rig rig;
 static struct rl_contention contention;
-static uint8_t ranks[5];
+static uint8_t ranks[5]; /* memory of contention.order */
 
+/* Prepares a lease on five nodes, all of which send notifications. It may wait for a minute. */
 static inline void setup(void)
 {
     static const uint64_t scores[] = {30, 10, 50, 20, 40};
@@ -25,6 +26,7 @@ static inline void setup(void)
     rig.view.notifying = ALL;
 }
 
+/* Sends the event `kind` to a new lease that shares the contention state of the resource. */
 static inline void begin(uint8_t kind)
 {
     rig_new_lease(&rig);
@@ -32,14 +34,15 @@ static inline void begin(uint8_t kind)
     rig_event(&rig, kind);
 }
 
+/* Starts a lease on a resource that is known to be contended. */
 static inline void begin_hot(void)
 {
     rl_contention_note_notification(&contention, rig.view.now.boot_ns);
-    contention.notifications = 0; /* this was no notification: the resource is contended, and no
-                                   * more */
+    contention.notifications = 0; /* only the time of the contention counts, not a notification */
     begin(RL_EVENT_START);
 }
 
+/* Passes a notification of these nodes to the lease; 0: a release by this client. */
 static inline void wake(rl_nodes nodes)
 {
     const struct rl_event event = {.kind = RL_EVENT_WAKE, .nodes = nodes};
@@ -47,8 +50,8 @@ static inline void wake(rl_nodes nodes)
     rig_step(&rig, &event);
 }
 
-/* Passes the reply to a probe for the key to the lease: the remaining TTL, 0: no key. */
-static inline void tell_ttl(unsigned node, uint64_t pttl_ms)
+/* Passes the reply to a probe for the key to the lease. `pttl_ms`: the remaining TTL, 0: no key. */
+static inline void report_ttl(unsigned node, uint64_t pttl_ms)
 {
     rig_ballot(&rig, (struct rl_ballot){
                          .node = (uint8_t)node,
@@ -59,8 +62,8 @@ static inline void tell_ttl(unsigned node, uint64_t pttl_ms)
                      });
 }
 
-/* Advances time until the lease starts its next attempt. Returns how long that took. */
-static inline uint64_t sleep_until_asked(void)
+/* Advances time until the lease starts its next attempt. Returns the time that passed, in ns. */
+static inline uint64_t sleep_until_next_attempt(void)
 {
     uint64_t begun_ns = rig.view.now.boot_ns;
 

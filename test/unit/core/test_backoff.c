@@ -7,9 +7,10 @@
 
 static const struct rl_backoff BOUNDS = {.min_ns = 10 * RL_MS, .max_ns = 200 * RL_MS};
 
+/* The range in which a delay must lie. */
 struct range {
     struct rl_backoff bounds;
-    unsigned failures;
+    unsigned failures; /* attempts that have failed before */
     uint64_t round_trip_ns;
     uint64_t low_ns, high_ns;
 };
@@ -18,7 +19,7 @@ static const struct range RANGES[] = {
     {{10 * RL_MS, 200 * RL_MS}, 0, 0, 10 * RL_MS, 10 * RL_MS},
     {{10 * RL_MS, 200 * RL_MS}, 1, 0, 10 * RL_MS, 20 * RL_MS},
     {{10 * RL_MS, 200 * RL_MS}, 4, 0, 10 * RL_MS, 160 * RL_MS},
-    {{10 * RL_MS, 200 * RL_MS}, 5, 0, 10 * RL_MS, 200 * RL_MS}, /* the cap */
+    {{10 * RL_MS, 200 * RL_MS}, 5, 0, 10 * RL_MS, 200 * RL_MS}, /* bounded by max_ns */
     {{10 * RL_MS, 200 * RL_MS}, UINT32_MAX, 0, 10 * RL_MS, 200 * RL_MS},
     {{10 * RL_MS, 200 * RL_MS}, 1, 3 * RL_MS, 10 * RL_MS, 20 * RL_MS},
     {{10 * RL_MS, 200 * RL_MS}, 1, 5 * RL_MS, 15 * RL_MS, 30 * RL_MS},    /* 3 round trips */
@@ -33,7 +34,7 @@ static const struct range RANGES[] = {
 };
 #define RANGE_COUNT (sizeof RANGES / sizeof RANGES[0])
 
-START_TEST(range_is_exact)
+START_TEST(delays_lie_in_the_exact_range)
 {
     const struct range *range = &RANGES[_i];
     uint64_t span = range->high_ns - range->low_ns;
@@ -53,7 +54,7 @@ START_TEST(range_is_exact)
 }
 END_TEST
 
-/* Two contenders with different words must part: the whole range takes part in the draw. */
+/* Contenders with different random words get different delays, from the whole range. */
 START_TEST(delays_are_spread)
 {
     unsigned quarter[4] = {0};
@@ -76,7 +77,7 @@ int main(void)
     Suite *suite = suite_create("core_backoff");
     TCase *tcase = tcase_create("backoff");
     suite_add_tcase(suite, tcase);
-    tcase_add_loop_test(tcase, range_is_exact, 0, (int)RANGE_COUNT);
+    tcase_add_loop_test(tcase, delays_lie_in_the_exact_range, 0, (int)RANGE_COUNT);
     tcase_add_test(tcase, delays_are_spread);
     return suite_run(suite);
 }

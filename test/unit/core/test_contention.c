@@ -10,7 +10,7 @@
 #define RANDOM_NS 12345
 
 static struct rl_contention contention;
-static uint8_t ranks[5];
+static uint8_t ranks[5]; /* memory of contention.order */
 
 static void setup(void)
 {
@@ -32,7 +32,7 @@ START_TEST(nodes_are_ranked_by_their_scores)
 }
 END_TEST
 
-/* Clients that list other nodes besides agree on the order of those that they share. */
+/* Clients whose lists of nodes differ rank the nodes that they share in the same order. */
 START_TEST(the_order_of_shared_nodes_is_the_same)
 {
     static const uint64_t scores[] = {50, 99, 30, 40};
@@ -73,8 +73,7 @@ START_TEST(pauses_grow_with_split_votes)
         ck_assert_uint_eq(rl_contention_pause_ns(&contention, TRIP_NS, 16 * RL_MS), 0);
         rl_contention_note_denial(&contention, true, 0, NOW_NS);
     }
-    /* (Simulator, seed 600000030547: attempts that split the votes and such that got none, by
-     * turns, for ever.) */
+    /* One plain denial between split votes keeps the longest pause. */
     rl_contention_note_denial(&contention, false, 0, NOW_NS);
     ck_assert_uint_eq(rl_contention_pause_ns(&contention, TRIP_NS, 16 * RL_MS - 1), 16 * RL_MS - 1);
     rl_contention_note_start(&contention, TRIP_NS, NOW_NS + RL_CONTENTION_RECENT_NS);
@@ -85,10 +84,10 @@ START_TEST(pauses_grow_with_split_votes)
 }
 END_TEST
 
-/* Simulator, case slow-work: who had met split votes and paused came too late for every hand-over,
- * and was denied, and so did not win for the whole run. See also old_splits_keep_nobody_away in
+/* A client that pauses comes too late for every hand-over and is denied again. Plain denials
+ * therefore shorten its pauses, or it would never win. See also old_splits_do_not_delay in
  * test_lease_contenders.c. */
-START_TEST(who_is_only_denied_stays_away_less_and_less)
+START_TEST(pauses_shrink_with_plain_denials)
 {
     uint64_t last = 16 * RL_MS;
 
@@ -105,7 +104,7 @@ START_TEST(who_is_only_denied_stays_away_less_and_less)
     }
     ck_assert_uint_eq(rl_contention_splits(&contention), 0);
     ck_assert_uint_eq(last, 0);
-    /* By turns it still becomes more. */
+    /* One split vote in three attempts still increases the count. */
     for (unsigned i = 0; i < 10; i++) {
         rl_contention_note_denial(&contention, true, 0, NOW_NS);
         rl_contention_note_denial(&contention, false, 0, NOW_NS);
@@ -115,16 +114,18 @@ START_TEST(who_is_only_denied_stays_away_less_and_less)
 }
 END_TEST
 
-START_TEST(others_go_first_where_they_were_met)
+START_TEST(a_release_yields_if_others_were_met)
 {
     rl_contention_note_release(&contention, TRIP_NS, RANDOM_NS, NOW_NS);
-    ck_assert_uint_eq(contention.yield_until_ns, 0); /* nobody was met */
+    ck_assert_uint_eq(contention.yield_until_ns, 0); /* no other client was met */
     rl_contention_note_denial(&contention, false, 0, NOW_NS);
     rl_contention_note_release(&contention, TRIP_NS, RANDOM_NS, NOW_NS);
     ck_assert_uint_eq(contention.yield_until_ns, NOW_NS + 2 * TRIP_NS + RANDOM_NS);
 }
 END_TEST
 
+/* Acquires and releases the lock once; one node denies on the way. Returns true if the client then
+ * leaves the resource to others for a while. */
 static bool yields(uint64_t *now_ns)
 {
     contention.yield_until_ns = 0;
@@ -136,26 +137,27 @@ static bool yields(uint64_t *now_ns)
     return contention.yield_until_ns != 0;
 }
 
-/* Found by measuring with a network of 5 ms: who won against others never knew, and they never
- * won. */
-START_TEST(a_denial_on_the_way_shows_others)
+/* A client that wins although one node denied has met a contender, and yields after its release.
+ * Without this, the contenders might never win. */
+START_TEST(a_denial_before_a_win_shows_contenders)
 {
     uint64_t now_ns = NOW_NS;
 
     ck_assert(yields(&now_ns));
-    /* They reach the others, too, before our next attempt, which would ask all at once. */
+    /* The pause is long enough for the contenders to reach all nodes before this client does. */
     ck_assert_uint_eq(contention.yield_until_ns, NOW_NS + 3 * TRIP_NS + RANDOM_NS);
     ck_assert(!rl_contention_is_recent(&contention, now_ns));
     rl_contention_note_start(&contention, TRIP_NS, now_ns + 10 * TRIP_NS);
     rl_contention_note_grant(&contention);
     contention.yield_until_ns = 0;
     rl_contention_note_release(&contention, TRIP_NS, RANDOM_NS, now_ns);
-    ck_assert_uint_eq(contention.yield_until_ns, 0); /* that was once */
+    ck_assert_uint_eq(contention.yield_until_ns, 0); /* one denial counts for one release */
 }
 END_TEST
 
-/* A key that a dead client has left on one node denies as well, and nobody comes. */
-START_TEST(what_denies_and_never_comes_is_believed_less_and_less)
+/* The key of a dead client on one node denies as well, but no contender exists. The client yields
+ * rarely as long as it meets no other client. */
+START_TEST(denials_without_contenders_lose_weight)
 {
     uint64_t now_ns = NOW_NS;
     unsigned pauses = 0;
@@ -166,13 +168,13 @@ START_TEST(what_denies_and_never_comes_is_believed_less_and_less)
     ck_assert_uint_lt(pauses, 30);
     while (yields(&now_ns))
         continue;
-    rl_contention_note_denial(&contention, false, 0, now_ns); /* somebody did come */
+    rl_contention_note_denial(&contention, false, 0, now_ns); /* a contender had the lock */
     now_ns += 2 * RL_SECOND;
     ck_assert(yields(&now_ns));
 }
 END_TEST
 
-/* Wins once in so many wakes, until that is known. */
+/* Simulates one win in `contenders` notifications until the number of contenders is learnt. */
 static void learn(unsigned contenders)
 {
     for (unsigned i = 0; i < 100 * contenders; i++) {
@@ -182,6 +184,7 @@ static void learn(unsigned contenders)
     }
 }
 
+/* Returns well mixed bits of `word`, as a random number. */
 static uint64_t scramble(uint64_t word)
 {
     word = (word ^ (word >> 31)) * UINT64_C(0x7fb5d329728ea185);
@@ -189,8 +192,8 @@ static uint64_t scramble(uint64_t word)
     return word ^ (word >> 33);
 }
 
-/* In so many of a thousand wakes. */
-static unsigned goes_ahead(void)
+/* Returns in how many of 1000 wake-ups the client would ask all nodes at once. */
+static unsigned count_requests_to_all(void)
 {
     unsigned count = 0;
 
@@ -199,64 +202,65 @@ static unsigned goes_ahead(void)
     return count;
 }
 
-START_TEST(about_one_of_many_contenders_tries_first)
+START_TEST(about_one_of_many_contenders_asks_all)
 {
     unsigned last = 1000;
 
     rl_contention_note_notification(&contention, NOW_NS);
-    ck_assert_uint_eq(goes_ahead(), 0); /* how many there are is not known yet */
+    ck_assert_uint_eq(count_requests_to_all(), 0); /* how many there are is not known yet */
     learn(1);
-    ck_assert_uint_gt(goes_ahead(), 700);  /* nobody else waits, */
-    ck_assert_uint_lt(goes_ahead(), 800);  /* as far as it has seen: and it keeps looking */
-    rl_contention_note_grant(&contention); /* nobody had to be woken for that: it tells nothing */
-    ck_assert_uint_gt(goes_ahead(), 700);
-    last = goes_ahead();
+    ck_assert_uint_gt(count_requests_to_all(), 700); /* no other client was met so far */
+    ck_assert_uint_lt(count_requests_to_all(), 800); /* but there may be one */
+    rl_contention_note_grant(&contention);           /* a win without a wake-up changes nothing */
+    ck_assert_uint_gt(count_requests_to_all(), 700);
+    last = count_requests_to_all();
     for (unsigned contenders = 2; contenders <= 128; contenders *= 4) {
         setup();
         learn(contenders);
         while (contention.notifications < contenders) /* as long as on average */
             rl_contention_note_notification(&contention, NOW_NS);
-        unsigned count = goes_ahead();
+        unsigned count = count_requests_to_all();
         ck_assert_uint_ge(count * contenders, 300); /* of all of them 0.3 to 3.5: c^(1/4) */
         ck_assert_uint_le(count * contenders, 3500);
         ck_assert_uint_lt(count, last);
         last = count;
         contention.notifications /= 4;
-        ck_assert_uint_le(4 * goes_ahead(), count); /* who just had it does so less */
+        ck_assert_uint_le(4 * count_requests_to_all(), count); /* rarer soon after a win */
     }
     rl_contention_note_denial(&contention, true, 0, NOW_NS);
-    ck_assert_uint_eq(goes_ahead(), 0);
+    ck_assert_uint_eq(count_requests_to_all(), 0);
     rl_contention_note_grant(&contention);
     contention.notifications = 128;
-    ck_assert_uint_gt(goes_ahead(), 0);
-    rl_contention_note_denial(&contention, false, RL_NODE(1), NOW_NS); /* misled by that one */
-    ck_assert_uint_eq(goes_ahead(), 0);
+    ck_assert_uint_gt(count_requests_to_all(), 0);
+    rl_contention_note_denial(&contention, false, RL_NODE(1), NOW_NS); /* node 1 misleads */
+    ck_assert_uint_eq(count_requests_to_all(), 0);
 }
 END_TEST
 
-/* 1 in c^(3/4) where it was waited for c wakes, of 16: one in eight. */
+/* Of c contenders, a client that has waited for c wake-ups asks all nodes in 1 of c^(3/4) cases:
+ * with 16 contenders in one of eight. */
 START_TEST(the_share_of_one_of_many_contenders)
 {
     contention.contenders = 16 * 8;
     contention.notifications = 16;
-    ck_assert_uint_gt(goes_ahead(), 83);
-    ck_assert_uint_lt(goes_ahead(), 166);
-    contention.notifications = 4; /* a quarter of the time: a sixteenth */
-    ck_assert_uint_lt(goes_ahead(), 18);
-    contention.notifications = 1000; /* four times the share, and no more */
-    ck_assert_uint_gt(goes_ahead(), 420);
-    ck_assert_uint_lt(goes_ahead(), 585);
+    ck_assert_uint_gt(count_requests_to_all(), 83);
+    ck_assert_uint_lt(count_requests_to_all(), 166);
+    contention.notifications = 4; /* after a quarter of the wake-ups: at most a quarter as often */
+    ck_assert_uint_lt(count_requests_to_all(), 18);
+    contention.notifications = 1000; /* at most four times as often */
+    ck_assert_uint_gt(count_requests_to_all(), 420);
+    ck_assert_uint_lt(count_requests_to_all(), 585);
     rl_contention_note_request_all(&contention, false);
     rl_contention_note_request_all(&contention, false);
-    ck_assert_uint_gt(goes_ahead(), 90); /* a quarter of that */
-    ck_assert_uint_lt(goes_ahead(), 166);
+    ck_assert_uint_gt(count_requests_to_all(), 90); /* a quarter of that after two failures */
+    ck_assert_uint_lt(count_requests_to_all(), 166);
     contention.skipped = RL_NODE(1);
-    ck_assert_uint_eq(goes_ahead(), 0);
+    ck_assert_uint_eq(count_requests_to_all(), 0);
 }
 END_TEST
 
-/* One grant after many wakes is no crowd yet. */
-START_TEST(the_number_of_contenders_is_learnt_by_and_by)
+/* One win after many wake-ups raises the estimate only by a part of the difference. */
+START_TEST(the_number_of_contenders_is_learnt_gradually)
 {
     contention.contenders = 2 * 8;
     contention.notifications = 34;
@@ -268,25 +272,25 @@ START_TEST(the_number_of_contenders_is_learnt_by_and_by)
 }
 END_TEST
 
-START_TEST(going_ahead_is_left_to_those_who_win_by_it)
+START_TEST(asking_all_without_success_becomes_rare)
 {
     learn(1);
     for (unsigned i = 0; i < 3; i++)
         rl_contention_note_request_all(&contention, false);
-    unsigned count = goes_ahead();
+    unsigned count = count_requests_to_all();
     ck_assert_uint_gt(count, 50);
     ck_assert_uint_lt(count, 150);
     for (unsigned i = 0; i < 1000; i++)
         rl_contention_note_request_all(&contention, false);
-    ck_assert_uint_gt(goes_ahead(), 0); /* never quite */
+    ck_assert_uint_gt(count_requests_to_all(), 0); /* but not zero */
     for (unsigned i = 0; i < 10; i++)
         rl_contention_note_request_all(&contention, true);
-    ck_assert_uint_gt(goes_ahead(), 700);
+    ck_assert_uint_gt(count_requests_to_all(), 700);
 }
 END_TEST
 
-/* Who paid for old splits for ever would be last each time, and so never forget them. */
-START_TEST(splits_are_forgotten_by_denials)
+/* A client that remembered old split votes for ever would come last each time and never win. */
+START_TEST(denials_reduce_the_count_of_split_votes)
 {
     for (unsigned i = 0; i < 100; i++)
         rl_contention_note_denial(&contention, true, 0, NOW_NS);
@@ -298,7 +302,7 @@ START_TEST(splits_are_forgotten_by_denials)
     for (unsigned i = 0; i < 4; i++)
         rl_contention_note_denial(&contention, false, 0, NOW_NS);
     ck_assert_uint_eq(rl_contention_pause_ns(&contention, TRIP_NS, UINT64_MAX - 1), 0);
-    /* By turns they grow all the same: these are two that meet half-way again and again. */
+    /* With one split vote in two attempts the count still grows. */
     for (unsigned i = 0; i < 8; i++) {
         rl_contention_note_denial(&contention, true, 0, NOW_NS);
         rl_contention_note_denial(&contention, false, 0, NOW_NS);
@@ -307,29 +311,31 @@ START_TEST(splits_are_forgotten_by_denials)
 }
 END_TEST
 
-START_TEST(denies_what_all_others_grant)
+/* A preferred node that denies what all others grant, several times in a row, has a stale key. */
+START_TEST(a_preferred_node_that_alone_denies_is_passed_over)
 {
     const rl_nodes all = rl_nodes_all(5);
     const rl_nodes first = rl_contention_preferred(&contention, all);
 
     for (unsigned i = 0; i < 2; i++)
         rl_contention_note_preferred(&contention, first, false);
-    rl_contention_note_preferred(&contention, first, true); /* that was somebody who gave it back */
+    rl_contention_note_preferred(&contention, first, true); /* a grant: its key was not stale */
     for (unsigned i = 0; i < 2; i++) {
         rl_contention_note_preferred(&contention, first, false);
-        rl_contention_note_denial(&contention, false, 0,
-                                  NOW_NS); /* somebody holds it, that says nothing */
+        /* All nodes deny: the lock is held, which proves nothing about the preferred node. */
+        rl_contention_note_denial(&contention, false, 0, NOW_NS);
     }
     ck_assert_uint_eq(rl_contention_preferred(&contention, all), first);
     rl_contention_note_preferred(&contention, first, false);
     ck_assert_uint_ne(rl_contention_preferred(&contention, all), first);
     rl_contention_note_start(&contention, TRIP_NS, NOW_NS + 2 * RL_CONTENTION_RECENT_NS);
-    ck_assert_uint_eq(rl_contention_preferred(&contention, all),
-                      first); /* a key that has expired since */
+    /* A stale key may have expired meanwhile: the node is preferred again. */
+    ck_assert_uint_eq(rl_contention_preferred(&contention, all), first);
 }
 END_TEST
 
-START_TEST(misled_by_what_is_known_only)
+/* A denial that does not show which node misled neither counts nor ends a row. */
+START_TEST(unknown_denials_do_not_interrupt_the_count)
 {
     const rl_nodes all = rl_nodes_all(5);
     const rl_nodes first = rl_contention_preferred(&contention, all);
@@ -343,22 +349,22 @@ START_TEST(misled_by_what_is_known_only)
 }
 END_TEST
 
-START_TEST(who_was_woken_more_often_lags_less)
+START_TEST(delays_shrink_with_the_wake_ups)
 {
     uint64_t last_ns = RL_NEVER;
 
     ck_assert_uint_eq(rl_contention_delay_ns(&contention, TRIP_NS, UINT64_MAX), 0);
     rl_contention_note_notification(&contention, NOW_NS);
     ck_assert_uint_eq(rl_contention_delay_ns(&contention, TRIP_NS, UINT64_MAX), 0);
-    /* The second time others were sooner, also for who had it never. */
+    /* From the second notification on, another client was faster at least once. */
     for (unsigned i = 1; i <= UINT16_MAX; i++) {
         rl_contention_note_notification(&contention, NOW_NS);
         uint64_t least_ns = rl_contention_delay_ns(&contention, TRIP_NS, 0);
         uint64_t most_ns = rl_contention_delay_ns(&contention, TRIP_NS, TRIP_NS / 16 - 1);
-        ck_assert_uint_ge(least_ns, TRIP_NS / 16); /* behind who goes ahead */
+        ck_assert_uint_ge(least_ns, TRIP_NS / 16); /* after a client that asks all nodes */
         ck_assert_uint_lt(most_ns, 5 * TRIP_NS / 8);
         ck_assert_uint_le(least_ns, last_ns);
-        ck_assert_uint_eq(most_ns - least_ns, TRIP_NS / 16 - 1); /* a lottery, however long ago */
+        ck_assert_uint_eq(most_ns - least_ns, TRIP_NS / 16 - 1); /* the random part is constant */
         last_ns = least_ns;
     }
     ck_assert_uint_lt(last_ns, TRIP_NS / 16 + TRIP_NS / 1000);
@@ -367,8 +373,8 @@ START_TEST(who_was_woken_more_often_lags_less)
 }
 END_TEST
 
-/* Whoever never lets anybody in never meets anybody. */
-START_TEST(a_pause_after_many_without_one)
+/* A client that takes the resource many times without a pause would never notice contenders. */
+START_TEST(yields_after_many_holds_in_a_row)
 {
     uint64_t now_ns = NOW_NS;
     unsigned turns = 0;
@@ -379,9 +385,9 @@ START_TEST(a_pause_after_many_without_one)
         now_ns += TRIP_NS;
         ck_assert_uint_lt(++turns, 1000);
     }
-    ck_assert_uint_gt(turns, 100); /* the ninety-ninth percentile does not know of it */
+    ck_assert_uint_gt(turns, 100); /* fewer than 1 % of the acquisitions wait */
     contention.yield_until_ns = 0;
-    for (turns = 0; turns < 1000; turns++) { /* with pauses, nothing is owed to anybody */
+    for (turns = 0; turns < 1000; turns++) { /* after each pause of its own the count restarts */
         now_ns += 3 * TRIP_NS;
         rl_contention_note_start(&contention, TRIP_NS, now_ns);
         rl_contention_note_release(&contention, TRIP_NS, RANDOM_NS, now_ns);
@@ -390,24 +396,25 @@ START_TEST(a_pause_after_many_without_one)
 }
 END_TEST
 
-/* Long ones are over sooner: nobody waits for the end of 128 of them. */
-START_TEST(a_pause_after_a_long_row)
+/* If each hold is long, one second of holds is enough, not 128 holds. */
+START_TEST(yields_after_one_second_of_holds_in_a_row)
 {
     rl_contention_note_start(&contention, TRIP_NS, NOW_NS);
     rl_contention_note_release(&contention, TRIP_NS, RANDOM_NS, NOW_NS + 5 * RL_SECOND);
-    ck_assert_uint_eq(contention.yield_until_ns, 0); /* one is no row */
+    ck_assert_uint_eq(contention.yield_until_ns, 0); /* one hold is not several in a row */
     rl_contention_note_start(&contention, TRIP_NS, NOW_NS + 5 * RL_SECOND);
     rl_contention_note_release(&contention, TRIP_NS, RANDOM_NS, NOW_NS + 6 * RL_SECOND);
     ck_assert_uint_eq(contention.yield_until_ns, NOW_NS + 6 * RL_SECOND + 3 * TRIP_NS + RANDOM_NS);
     contention.yield_until_ns = 0;
     rl_contention_note_start(&contention, TRIP_NS, NOW_NS + 6 * RL_SECOND);
     rl_contention_note_release(&contention, TRIP_NS, RANDOM_NS, NOW_NS + 7 * RL_SECOND - 1);
-    ck_assert_uint_eq(contention.yield_until_ns, 0); /* that begins again */
+    ck_assert_uint_eq(contention.yield_until_ns, 0); /* the second starts again after a yield */
 }
 END_TEST
 
-/* A pause is three or four round trips: far from the servers, one each second would be much. */
-START_TEST(a_row_is_longer_far_away)
+/* A pause takes three or four round trips. With a long round trip, one pause per second would be
+ * too much, so the row lasts 128 round trips. */
+START_TEST(the_time_in_a_row_grows_with_the_round_trip)
 {
     const uint64_t far_ns = 30 * RL_MS, row_ns = 128 * far_ns;
 
@@ -422,8 +429,9 @@ START_TEST(a_row_is_longer_far_away)
 }
 END_TEST
 
-/* A node that has lost the holder's key, or cannot store any, says "go" for ever. */
-START_TEST(a_first_node_that_misleads_is_passed_over)
+/* A node that has lost the holder's key, or cannot store any, never denies. After three misleading
+ * replies in a row the next node is preferred, for a limited time. */
+START_TEST(a_preferred_node_that_misleads_is_passed_over)
 {
     for (unsigned i = 0; i < 3; i++) {
         ck_assert_uint_eq(rl_contention_preferred(&contention, 0x1f), RL_NODE(1));
@@ -434,12 +442,13 @@ START_TEST(a_first_node_that_misleads_is_passed_over)
                       RL_NODE(1)); /* if there is no other */
     rl_contention_note_start(&contention, TRIP_NS, NOW_NS + RL_SECOND / 2);
     ck_assert_uint_eq(rl_contention_preferred(&contention, 0x1f), RL_NODE(3));
-    rl_contention_note_start(&contention, TRIP_NS, NOW_NS + 2 * RL_SECOND); /* not for ever */
+    rl_contention_note_start(&contention, TRIP_NS, NOW_NS + 2 * RL_SECOND); /* the time is up */
     ck_assert_uint_eq(rl_contention_preferred(&contention, 0x1f), RL_NODE(1));
 }
 END_TEST
 
-START_TEST(they_cannot_all_be_wrong)
+/* When every node was passed over once, the first one is preferred again. */
+START_TEST(all_nodes_passed_over_start_again)
 {
     static const uint8_t order[] = {1, 3, 0, 4, 2, 1, 3};
 
@@ -452,7 +461,7 @@ START_TEST(they_cannot_all_be_wrong)
 }
 END_TEST
 
-START_TEST(misled_now_and_then)
+START_TEST(occasional_misleading_is_tolerated)
 {
     for (unsigned i = 0; i < 20; i++) {
         rl_contention_note_denial(&contention, true, RL_NODE(1), NOW_NS);
@@ -461,37 +470,37 @@ START_TEST(misled_now_and_then)
     }
     ck_assert_uint_eq(rl_contention_preferred(&contention, 0x1f), RL_NODE(1));
     ck_assert_uint_eq(rl_contention_preferred(&contention, 0x1d),
-                      RL_NODE(3)); /* one after the other is no row */
+                      RL_NODE(3)); /* different nodes in turn do not count as a row */
 }
 END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("core_contest");
-    TCase *tcase = tcase_create("contest");
+    Suite *suite = suite_create("core_contention");
+    TCase *tcase = tcase_create("contention");
     tcase_add_checked_fixture(tcase, setup, NULL);
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, nodes_are_ranked_by_their_scores);
     tcase_add_test(tcase, the_order_of_shared_nodes_is_the_same);
     tcase_add_test(tcase, others_are_remembered_for_a_second);
     tcase_add_test(tcase, pauses_grow_with_split_votes);
-    tcase_add_test(tcase, who_is_only_denied_stays_away_less_and_less);
-    tcase_add_test(tcase, others_go_first_where_they_were_met);
-    tcase_add_test(tcase, a_denial_on_the_way_shows_others);
-    tcase_add_test(tcase, what_denies_and_never_comes_is_believed_less_and_less);
-    tcase_add_test(tcase, about_one_of_many_contenders_tries_first);
+    tcase_add_test(tcase, pauses_shrink_with_plain_denials);
+    tcase_add_test(tcase, a_release_yields_if_others_were_met);
+    tcase_add_test(tcase, a_denial_before_a_win_shows_contenders);
+    tcase_add_test(tcase, denials_without_contenders_lose_weight);
+    tcase_add_test(tcase, about_one_of_many_contenders_asks_all);
     tcase_add_test(tcase, the_share_of_one_of_many_contenders);
-    tcase_add_test(tcase, the_number_of_contenders_is_learnt_by_and_by);
-    tcase_add_test(tcase, going_ahead_is_left_to_those_who_win_by_it);
-    tcase_add_test(tcase, splits_are_forgotten_by_denials);
-    tcase_add_test(tcase, denies_what_all_others_grant);
-    tcase_add_test(tcase, misled_by_what_is_known_only);
-    tcase_add_test(tcase, who_was_woken_more_often_lags_less);
-    tcase_add_test(tcase, a_pause_after_many_without_one);
-    tcase_add_test(tcase, a_pause_after_a_long_row);
-    tcase_add_test(tcase, a_row_is_longer_far_away);
-    tcase_add_test(tcase, a_first_node_that_misleads_is_passed_over);
-    tcase_add_test(tcase, they_cannot_all_be_wrong);
-    tcase_add_test(tcase, misled_now_and_then);
+    tcase_add_test(tcase, the_number_of_contenders_is_learnt_gradually);
+    tcase_add_test(tcase, asking_all_without_success_becomes_rare);
+    tcase_add_test(tcase, denials_reduce_the_count_of_split_votes);
+    tcase_add_test(tcase, a_preferred_node_that_alone_denies_is_passed_over);
+    tcase_add_test(tcase, unknown_denials_do_not_interrupt_the_count);
+    tcase_add_test(tcase, delays_shrink_with_the_wake_ups);
+    tcase_add_test(tcase, yields_after_many_holds_in_a_row);
+    tcase_add_test(tcase, yields_after_one_second_of_holds_in_a_row);
+    tcase_add_test(tcase, the_time_in_a_row_grows_with_the_round_trip);
+    tcase_add_test(tcase, a_preferred_node_that_misleads_is_passed_over);
+    tcase_add_test(tcase, all_nodes_passed_over_start_again);
+    tcase_add_test(tcase, occasional_misleading_is_tolerated);
     return suite_run(suite);
 }

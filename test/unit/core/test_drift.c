@@ -15,11 +15,11 @@ START_TEST(drift_is_rounded_up)
     } cases[] = {
         {0, {0, 0}, 0},
         {0, {10000, 2000}, 2 * RL_MS},
-        {1, {1, 0}, 1},       /* a millionth of a nanosecond is a nanosecond */
-        {1000000, {1, 0}, 1}, /* exact */
-        {1000001, {1, 0}, 2}, /* one more starts the next one */
+        {1, {1, 0}, 1},       /* a fraction of a nanosecond is rounded up */
+        {1000000, {1, 0}, 1}, /* exactly one nanosecond */
+        {1000001, {1, 0}, 2}, /* slightly more is two */
         {999999, {1, 0}, 1},
-        {10 * RL_MS, {10000, 2000}, 2100000}, /* the shortest TTL: 1 % and the floor */
+        {10 * RL_MS, {10000, 2000}, 2100000}, /* the shortest TTL: 1 % and the constant */
         {30 * RL_SECOND, {10000, 2000}, 302 * RL_MS},
         {86400 * RL_SECOND, {500000, 1000000}, 43201 * RL_SECOND},
         {UINT64_MAX,
@@ -34,7 +34,7 @@ START_TEST(drift_is_rounded_up)
 END_TEST
 #define DRIFT_CASES 13
 
-/* Against a computation that cannot overflow, over every magnitude. */
+/* Compares with 128-bit arithmetic, for TTLs of every magnitude. */
 START_TEST(drift_equals_wide_arithmetic)
 {
     for (unsigned bit = 0; bit < 64; bit++)
@@ -58,7 +58,7 @@ START_TEST(lost_margin_is_five_ms_or_a_thousandth)
 }
 END_TEST
 
-START_TEST(usable_time_ends_at_zero)
+START_TEST(usable_time_is_never_negative)
 {
     static const struct rl_drift all = {.ppm = RL_DRIFT_PPM_MAX, .constant_us = 1000000};
 
@@ -70,8 +70,8 @@ START_TEST(usable_time_ends_at_zero)
 }
 END_TEST
 
-/* The shortest one: a millisecond less is not enough. */
-START_TEST(ttl_for_a_usable_time)
+/* A TTL that is one millisecond shorter gives less than the usable time. */
+START_TEST(the_ttl_for_a_usable_time_is_the_shortest)
 {
     static const uint32_t ppms[] = {0, 1, 1000, 10000, 123457, RL_DRIFT_PPM_MAX};
 
@@ -84,7 +84,7 @@ START_TEST(ttl_for_a_usable_time)
             if (usable_ns > 0)
                 ck_assert_uint_lt(rl_usable_ns(ttl_ns - RL_MS, &drift), usable_ns);
         }
-        /* Asked for what a TTL gives, it never answers with a longer TTL. */
+        /* The usable time of a TTL never needs a longer TTL. */
         for (uint64_t ttl_ms = 8; ttl_ms < UINT64_C(1) << 40; ttl_ms = ttl_ms * 5 / 4 + 1) {
             uint64_t usable_ns = rl_usable_ns(ttl_ms * RL_MS, &drift);
             if (usable_ns > 0)
@@ -97,14 +97,14 @@ START_TEST(ttl_for_a_usable_time)
 }
 END_TEST
 
-START_TEST(deadline_lies_on_both_clocks)
+START_TEST(a_deadline_is_set_on_both_clocks)
 {
     struct rl_now t1 = {.boot_ns = 1000 * RL_SECOND, .raw_ns = 400 * RL_SECOND};
     struct rl_now deadline = rl_deadline(t1, 30 * RL_SECOND, &DEFAULT_DRIFT);
     ck_assert_uint_eq(deadline.boot_ns - t1.boot_ns, 29668 * RL_MS);
     ck_assert_uint_eq(deadline.raw_ns - t1.raw_ns, 29668 * RL_MS);
 
-    deadline = rl_deadline(t1, 7 * RL_MS, &DEFAULT_DRIFT); /* nothing usable: over at once */
+    deadline = rl_deadline(t1, 7 * RL_MS, &DEFAULT_DRIFT); /* no usable time: expired at once */
     ck_assert_uint_eq(rl_remaining_ns(deadline, t1), 0);
 
     t1.boot_ns = UINT64_MAX - 1;
@@ -113,7 +113,8 @@ START_TEST(deadline_lies_on_both_clocks)
 }
 END_TEST
 
-/* Whichever clock is further ahead decides: suspend is seen by one only, slewing by the other. */
+/* The clock that has advanced further decides. Only the boot clock sees a suspend, and only the raw
+ * clock is free of slewing. */
 START_TEST(the_stricter_clock_decides)
 {
     struct rl_now start = {.boot_ns = 100, .raw_ns = 1100};
@@ -153,9 +154,9 @@ int main(void)
     tcase_add_loop_test(tcase, drift_is_rounded_up, 0, DRIFT_CASES);
     tcase_add_test(tcase, drift_equals_wide_arithmetic);
     tcase_add_test(tcase, lost_margin_is_five_ms_or_a_thousandth);
-    tcase_add_test(tcase, usable_time_ends_at_zero);
-    tcase_add_test(tcase, ttl_for_a_usable_time);
-    tcase_add_test(tcase, deadline_lies_on_both_clocks);
+    tcase_add_test(tcase, usable_time_is_never_negative);
+    tcase_add_test(tcase, the_ttl_for_a_usable_time_is_the_shortest);
+    tcase_add_test(tcase, a_deadline_is_set_on_both_clocks);
     tcase_add_test(tcase, the_stricter_clock_decides);
     tcase_add_test(tcase, later_saturates);
     return suite_run(suite);

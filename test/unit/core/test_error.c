@@ -13,7 +13,7 @@ struct expected {
     bool retriable;
 };
 
-/* Typed anew, not generated: a number or a verdict that changes by accident shows here. */
+/* A second, hand-written list: it reveals a number or an attribute that changes by accident. */
 static const struct expected ERRORS[] = {
     {0, "REDLOCK_OK", "success", false},
     {-1, "REDLOCK_EINVAL", "invalid argument", false},
@@ -47,7 +47,7 @@ START_TEST(error_has_name_text_and_verdict)
 }
 END_TEST
 
-/* The table above misses no code of the header. */
+/* The table above has every code of the header. */
 START_TEST(every_code_is_known)
 {
     size_t count = 1;
@@ -58,7 +58,7 @@ START_TEST(every_code_is_known)
 }
 END_TEST
 
-/* The list at run time has each error of the table above once, and ends. */
+/* redlock_error_at() lists each error of the table above once. */
 START_TEST(list_at_run_time_is_complete)
 {
     unsigned listed[ERROR_COUNT] = {0};
@@ -106,7 +106,7 @@ START_TEST(build_text_names_the_libraries_compiled_with)
 }
 END_TEST
 
-/* Typed anew, too. */
+/* A second, hand-written list of the causes. */
 static const char *const CAUSES[] = {
     [0] = "REDLOCK_CAUSE_NONE",         [1] = "REDLOCK_CAUSE_TIMEOUT",
     [2] = "REDLOCK_CAUSE_RESOLVE",      [3] = "REDLOCK_CAUSE_CONNECT",
@@ -125,8 +125,8 @@ static const char *const CAUSES[] = {
 };
 #define CAUSE_COUNT (sizeof CAUSES / sizeof CAUSES[0])
 
-/* The compiler refuses a switch that misses a cause of the header. */
-static bool is_cause_of_header(int cause)
+/* Returns true if the header has this cause. The compiler rejects a switch that misses one. */
+static bool is_cause_in_header(int cause)
 {
     switch ((enum redlock_cause)cause) {
     case REDLOCK_CAUSE_NONE:
@@ -171,14 +171,14 @@ START_TEST(causes_have_names_and_distinct_texts)
             ck_assert_str_ne(rl_cause_of(i)->text, rl_cause_of(j)->text);
     }
     for (int cause = -100; cause <= 100; cause++) {
-        const bool known = is_cause_of_header(cause);
+        const bool known = is_cause_in_header(cause);
         ck_assert_int_eq(strcmp(rl_cause_of(cause)->text, "unknown cause") != 0, known);
         ck_assert_int_eq(strcmp(redlock_cause_name(cause), "REDLOCK_CAUSE_UNKNOWN") != 0, known);
     }
 }
 END_TEST
 
-/* A cause says what became of the request, or of the server: not both. */
+/* A cause has at most one class: it decides a status, excludes a node, or means "no reply". */
 START_TEST(causes_are_of_one_class)
 {
     for (int i = -1; i <= (int)CAUSE_COUNT; i++) {

@@ -16,7 +16,7 @@ START_TEST(proposals_grow_with_hint_and_clock)
     ck_assert_uint_eq(rl_fence_propose(1787500000123455, 1787500000123456), 1787500000123456);
     ck_assert_uint_eq(rl_fence_propose(1787500000123456, 1787500000123456), 1787500000123457);
     ck_assert_uint_eq(rl_fence_propose(0, 0), 1);
-    /* A mad clock or a poisoned hint stays a number that a script can compare. */
+    /* With an absurd clock or hint, the proposal is still a number that a script can compare. */
     ck_assert_uint_eq(rl_fence_propose(0, UINT64_MAX), RL_FENCE_CORRUPT - 1);
     ck_assert_uint_eq(rl_fence_propose(UINT64_MAX, 5), RL_FENCE_CORRUPT - 1);
 }
@@ -33,7 +33,7 @@ START_TEST(all_accept_is_one_round)
     ck_assert_uint_eq(rl_fence_choose(&fence, 7, 3), 0);
     ck_assert_uint_eq(fence.chosen, 100);
     ck_assert_int_eq(rl_fence_judge(&fence, 7, 0, 3), RL_FENCE_AGREED);
-    /* Whoever comes later changes nothing. */
+    /* A later vote changes nothing. */
     ck_assert(!rl_fence_grant(&fence, 3, 5000, false));
     ck_assert_uint_eq(fence.chosen, 100);
 }
@@ -51,7 +51,7 @@ START_TEST(one_refusal_takes_a_second_round)
     ck_assert_uint_eq(fence.chosen, 171);
     ck_assert_int_eq(rl_fence_judge(&fence, 0x13, 0, 3), RL_FENCE_OPEN);
     rl_fence_raised(&fence, 0, true);
-    rl_fence_raised(&fence, 0, true); /* twice is once */
+    rl_fence_raised(&fence, 0, true); /* a second acknowledgement does not count */
     rl_fence_raised(&fence, 4, true);
     ck_assert_int_eq(rl_fence_judge(&fence, 0x13, 0, 3), RL_FENCE_OPEN);
     rl_fence_raised(&fence, 1, true);
@@ -61,12 +61,12 @@ START_TEST(one_refusal_takes_a_second_round)
 END_TEST
 
 /* Two attempts may propose the same number; a node that holds it already has not accepted it. */
-START_TEST(the_same_number_is_not_accepted)
+START_TEST(an_equal_number_is_not_accepted)
 {
     struct rl_fence fence;
 
     rl_fence_begin(&fence, 100);
-    rl_fence_grant(&fence, 0, 100, true); /* whatever the node says */
+    rl_fence_grant(&fence, 0, 100, true); /* although the reply says "accepted" */
     ck_assert_uint_eq(fence.accepted, 0);
     ck_assert_uint_eq(rl_fence_choose(&fence, 1, 1), 1);
     ck_assert_uint_eq(fence.chosen, 101);
@@ -85,7 +85,7 @@ START_TEST(the_choice_is_above_an_accepted_proposal)
 }
 END_TEST
 
-START_TEST(a_lost_key_fails_the_number)
+START_TEST(a_lost_key_fails_the_choice)
 {
     struct rl_fence fence;
 
@@ -95,16 +95,16 @@ START_TEST(a_lost_key_fails_the_number)
     rl_fence_choose(&fence, 7, 3);
     rl_fence_raised(&fence, 0, true);
     rl_fence_raised(&fence, 1, false);
-    ck_assert_int_eq(rl_fence_judge(&fence, 7, 0x18, 3), RL_FENCE_OPEN); /* others may yet vote */
+    ck_assert_int_eq(rl_fence_judge(&fence, 7, 0x18, 3), RL_FENCE_OPEN); /* two are pending */
     ck_assert_int_eq(rl_fence_judge(&fence, 7, 0, 3), RL_FENCE_FAILED);
-    rl_fence_raised(&fence, 1, true); /* the first answer stands */
+    rl_fence_raised(&fence, 1, true); /* the first reply counts */
     rl_fence_raised(&fence, 2, true);
     ck_assert_int_eq(rl_fence_judge(&fence, 7, 0, 3), RL_FENCE_FAILED);
 }
 END_TEST
 
-/* A grant after the choice joins if what it saw is smaller than the number, and only then: else
- * the number would not be above what was seen on a node that counts. */
+/* A grant after the choice counts only if its register is smaller than the chosen number.
+ * Otherwise the number would not be larger than the register of each node that counts. */
 START_TEST(late_grants_join_below_the_number)
 {
     struct rl_fence fence;
@@ -116,7 +116,7 @@ START_TEST(late_grants_join_below_the_number)
     ck_assert(!rl_fence_grant(&fence, 3, 201, false));
     ck_assert(rl_fence_grant(&fence, 4, 200, false));
     ck_assert_uint_eq(fence.chosen, 201);
-    rl_fence_raised(&fence, 3, true); /* was not asked */
+    rl_fence_raised(&fence, 3, true); /* node 3 does not take part */
     rl_fence_raised(&fence, 0, true);
     rl_fence_raised(&fence, 1, true);
     rl_fence_raised(&fence, 2, false);
@@ -126,14 +126,14 @@ START_TEST(late_grants_join_below_the_number)
 }
 END_TEST
 
-START_TEST(nodes_that_do_not_count)
+START_TEST(excluded_nodes_raise_the_choice_but_do_not_count)
 {
     struct rl_fence fence;
 
     rl_fence_begin(&fence, 100);
     for (unsigned i = 0; i < 4; i++)
         rl_fence_grant(&fence, i, i == 0 ? 500 : 10, i != 0);
-    /* Node 0 is barred: its number is respected all the same, its agreement is not counted. */
+    /* Node 0 is excluded: its acceptance does not count, but a larger number of it is respected. */
     ck_assert_uint_eq(rl_fence_choose(&fence, 0xe, 3), 0);
     ck_assert_uint_eq(fence.chosen, 100);
     rl_fence_begin(&fence, 100);
@@ -147,12 +147,13 @@ START_TEST(nodes_that_do_not_count)
 }
 END_TEST
 
+/* Parses the whole text as a fencing token. */
 static bool parses(const char *text, uint64_t *ret)
 {
     return rl_fence_parse(text, strlen(text), ret);
 }
 
-START_TEST(numbers_from_the_wire)
+START_TEST(numbers_in_replies_are_parsed_strictly)
 {
     static const char *const wrong[] = {"",
                                         "-1",
@@ -181,7 +182,7 @@ START_TEST(numbers_from_the_wire)
 }
 END_TEST
 
-START_TEST(fingerprints_say_what_must_agree)
+START_TEST(fingerprints_differ_in_each_setting)
 {
     static const struct rl_fence_config base = {5, 30000, true, "aa", "bb"};
     struct rl_fence_config others[] = {base, base, base, base, base};
@@ -207,8 +208,8 @@ START_TEST(fingerprints_say_what_must_agree)
 }
 END_TEST
 
-/* Other clients, and later versions, must find the same register. */
-START_TEST(hashes_are_published)
+/* Other clients, and later versions, must use the same register for a name. */
+START_TEST(hashes_and_stripes_are_stable)
 {
     char text[RL_HASH_TEXT_LEN + 1];
 
@@ -225,7 +226,7 @@ START_TEST(hashes_are_published)
         unsigned count = ++used[rl_fence_stripe(rl_hash_bytes(name, (size_t)len))];
         most = count > most ? count : most;
     }
-    ck_assert_uint_le(most, 128); /* 64 on the average: the stripes share the load */
+    ck_assert_uint_le(most, 128); /* the average is 64 */
 }
 END_TEST
 
@@ -237,13 +238,13 @@ int main(void)
     tcase_add_test(tcase, proposals_grow_with_hint_and_clock);
     tcase_add_test(tcase, all_accept_is_one_round);
     tcase_add_test(tcase, one_refusal_takes_a_second_round);
-    tcase_add_test(tcase, the_same_number_is_not_accepted);
+    tcase_add_test(tcase, an_equal_number_is_not_accepted);
     tcase_add_test(tcase, the_choice_is_above_an_accepted_proposal);
-    tcase_add_test(tcase, a_lost_key_fails_the_number);
+    tcase_add_test(tcase, a_lost_key_fails_the_choice);
     tcase_add_test(tcase, late_grants_join_below_the_number);
-    tcase_add_test(tcase, nodes_that_do_not_count);
-    tcase_add_test(tcase, numbers_from_the_wire);
-    tcase_add_test(tcase, fingerprints_say_what_must_agree);
-    tcase_add_test(tcase, hashes_are_published);
+    tcase_add_test(tcase, excluded_nodes_raise_the_choice_but_do_not_count);
+    tcase_add_test(tcase, numbers_in_replies_are_parsed_strictly);
+    tcase_add_test(tcase, fingerprints_differ_in_each_setting);
+    tcase_add_test(tcase, hashes_and_stripes_are_stable);
     return suite_run(suite);
 }

@@ -9,20 +9,22 @@
 #define MIN_NS    RL_MS
 #define ENDED_BAD (RL_FX_DONE | RL_FX_ENDED)
 
-/* Two of three deny: held by another client. */
-static void be_denied(struct rig *rig)
+/* Lets two of the three nodes deny: the lock is held by another client. */
+static void deny_two(struct rig *rig)
 {
     rig_deny(rig, 0);
     rig_deny(rig, 1);
 }
 
-static void check_asks_all(const struct rig *rig)
+/* Checks that the last step began an attempt on all nodes. */
+static void check_requests_to_all(const struct rig *rig)
 {
     ck_assert_uint_eq(rig->fx.flags, RL_FX_ATTEMPT);
     ck_assert_uint_eq(rig->fx.request, rl_nodes_all(rig->params.terms.nodes));
     ck_assert_uint_eq(rig->lease.state, RL_STATE_ACQUIRING);
 }
 
+/* Checks that the last step ended the lease with `status`. */
 static void check_ended(const struct rig *rig, int status)
 {
     ck_assert_uint_eq(rig->fx.flags, ENDED_BAD);
@@ -32,13 +34,13 @@ static void check_ended(const struct rig *rig, int status)
     ck_assert_uint_eq(rig->lease.wake_ns, RL_NEVER);
 }
 
-START_TEST(a_majority_holds)
+START_TEST(a_majority_of_grants_makes_a_held_lease)
 {
     struct rig rig;
 
     rig_init(&rig, 5);
     rig_start(&rig);
-    check_asks_all(&rig);
+    check_requests_to_all(&rig);
     struct rl_now t1 = rig.view.now;
     rig_pass(&rig, 3 * RL_MS);
     rig_grant(&rig, 4);
@@ -51,28 +53,28 @@ START_TEST(a_majority_holds)
     ck_assert_uint_eq(rig.lease.deadline.boot_ns, t1.boot_ns + RIG_USABLE_NS);
     ck_assert_uint_eq(rig.lease.deadline.raw_ns, t1.raw_ns + RIG_USABLE_NS);
     ck_assert_uint_eq(rig_remaining_ns(&rig), RIG_USABLE_NS - 3 * RL_MS);
-    ck_assert_uint_eq(rig.lease.ours, 0x1e); /* node 3 has not answered yet */
+    ck_assert_uint_eq(rig.lease.ours, 0x1e); /* node 3 has not replied: it may have set the key */
     rig_deny(&rig, 3);
     ck_assert_uint_eq(rig.lease.ours, 0x16);
 }
 END_TEST
 
-START_TEST(no_patience_means_one_attempt)
+START_TEST(without_a_wait_budget_one_attempt_is_made)
 {
     struct rig rig;
 
     rig_init(&rig, 3);
     rig_start(&rig);
     rig_grant(&rig, 2);
-    be_denied(&rig);
+    deny_two(&rig);
     check_ended(&rig, REDLOCK_ECONTENDED);
     ck_assert_uint_eq(rig.fx.undo, 0x4);
     ck_assert_uint_eq(rig.lease.attempts, 1);
 }
 END_TEST
 
-/* All attempts begin inside the caller's patience, and the last one just before its end. */
-START_TEST(retries_use_up_the_patience)
+/* All attempts begin within the wait budget, and the last one just before its end. */
+START_TEST(retries_use_up_the_wait_budget)
 {
     struct rig rig;
 
@@ -83,9 +85,9 @@ START_TEST(retries_use_up_the_patience)
     unsigned attempts = 1;
     while (rig.lease.state != RL_STATE_ENDED) {
         rig_pass(&rig, RL_MS); /* a round trip */
-        be_denied(&rig);
+        deny_two(&rig);
         ck_assert_int_eq(rig.fx.status, REDLOCK_ECONTENDED);
-        ck_assert_uint_eq(rig.fx.undo, 0x4); /* node 2 has not answered */
+        ck_assert_uint_eq(rig.fx.undo, 0x4); /* node 2 has not replied */
         if (rig.lease.state == RL_STATE_ENDED)
             break;
         ck_assert_uint_eq(rig.fx.flags, RL_FX_WAITING);
@@ -96,20 +98,20 @@ START_TEST(retries_use_up_the_patience)
             rig_pass(&rig, rig.lease.wake_ns - rig.view.now.boot_ns);
             rig_tick(&rig);
         }
-        check_asks_all(&rig);
+        check_requests_to_all(&rig);
         last = rig.view.now;
         attempts++;
     }
     check_ended(&rig, REDLOCK_ECONTENDED);
     ck_assert_uint_eq(rig.lease.attempts, attempts);
     ck_assert_uint_gt(attempts, 3000 / 202);
-    /* Two round trips before the end: time enough for it, none to give away. */
+    /* The last attempt begins two round trips before the end, which is just enough time. */
     ck_assert_uint_eq(last.boot_ns, begun.boot_ns + 3 * RL_SECOND - 2 * RL_MS);
     ck_assert_uint_le(rl_elapsed_ns(begun, rig.view.now), 3 * RL_SECOND);
 }
 END_TEST
 
-START_TEST(a_silent_attempt_ends_with_the_patience)
+START_TEST(an_attempt_without_replies_ends_with_the_wait_budget)
 {
     struct rig rig;
 
@@ -124,12 +126,12 @@ START_TEST(a_silent_attempt_ends_with_the_patience)
     rig_tick(&rig);
     check_ended(&rig, REDLOCK_ENOQUORUM);
     ck_assert_uint_eq(rig.fx.undo, 0x7);
-    ck_assert_uint_eq(rl_round_pending(&rig.lease.round), 0x6); /* no more is known of them */
+    ck_assert_uint_eq(rl_round_pending(&rig.lease.round), 0x6); /* two nodes are still pending */
     ck_assert_uint_eq(rig.lease.round.failed, 0);
 }
 END_TEST
 
-START_TEST(waiting_for_ever)
+START_TEST(an_unlimited_wait_retries_until_it_holds)
 {
     struct rig rig;
 
@@ -137,12 +139,12 @@ START_TEST(waiting_for_ever)
     rig.params.wait_ns = RL_NEVER;
     rig_start(&rig);
     for (unsigned i = 0; i < 1000; i++) {
-        be_denied(&rig);
+        deny_two(&rig);
         ck_assert_uint_eq(rig.fx.flags, RL_FX_WAITING);
         ck_assert_uint_ne(rig.lease.wake_ns, RL_NEVER);
         rig.view.now = rig.lease.next;
         rig_tick(&rig);
-        check_asks_all(&rig);
+        check_requests_to_all(&rig);
     }
     ck_assert_uint_eq(rig.lease.attempts, 1001);
     rig_grant(&rig, 0);
@@ -151,8 +153,8 @@ START_TEST(waiting_for_ever)
 }
 END_TEST
 
-/* Even without a lower bound and without a measured round trip, waiting takes time. */
-START_TEST(a_pause_of_nothing_is_not_the_end)
+/* Even without a lower bound and without a measured round trip, the pause is longer than zero. */
+START_TEST(retries_are_delayed_even_without_a_backoff)
 {
     struct rig rig;
 
@@ -162,15 +164,15 @@ START_TEST(a_pause_of_nothing_is_not_the_end)
         rig.params.wait_ns = patient ? RL_NEVER : RL_SECOND;
         rig.view.round_trip_ns = 0;
         rig_start(&rig);
-        be_denied(&rig);
+        deny_two(&rig);
         ck_assert_uint_eq(rig.fx.flags, RL_FX_WAITING);
         ck_assert_uint_gt(rig.lease.wake_ns, rig.view.now.boot_ns);
     }
 }
 END_TEST
 
-/* Leases that fail in the same tick, with the same random word, must not come back together. */
-START_TEST(retries_of_one_tick_part)
+/* Leases that fail in the same tick, with the same random word, must not retry at the same time. */
+START_TEST(retries_of_one_tick_are_spread)
 {
     uint64_t next[64];
     struct rig rig;
@@ -181,12 +183,12 @@ START_TEST(retries_of_one_tick_part)
         rig.params.salt = i;
         rig_start(&rig);
         for (unsigned j = 0; j < 4; j++) { /* the range grows with the failures */
-            be_denied(&rig);
+            deny_two(&rig);
             rig.view.now = rig.lease.next;
             rig_tick(&rig);
         }
         rig.view.now = (struct rl_now){9000 * RL_SECOND, 9000 * RL_SECOND};
-        be_denied(&rig);
+        deny_two(&rig);
         next[i] = rig.lease.next.boot_ns;
         for (unsigned j = 0; j < i; j++)
             ck_assert_uint_ne(next[i], next[j]);
@@ -194,8 +196,8 @@ START_TEST(retries_of_one_tick_part)
 }
 END_TEST
 
-/* Nothing that another attempt could mend: the caller is told at once, however patient. */
-START_TEST(final_errors)
+/* Another attempt cannot succeed, so the caller gets the error at once, whatever its budget. */
+START_TEST(refused_users_end_the_acquisition_at_once)
 {
     static const struct {
         int cause, status;
@@ -219,8 +221,8 @@ START_TEST(final_errors)
 }
 END_TEST
 
-/* These may end: the fail-over is undone, the data is loaded, there is memory again. */
-START_TEST(refusals_are_waited_for)
+/* These conditions may end: a replica may be promoted, and memory may be available again. */
+START_TEST(temporary_refusals_are_retried)
 {
     struct rig rig;
 
@@ -236,7 +238,7 @@ START_TEST(refusals_are_waited_for)
     rig.view.up = rig.view.eligible = 0x7;
     rig.view.now = rig.lease.next;
     rig_tick(&rig);
-    check_asks_all(&rig);
+    check_requests_to_all(&rig);
     for (unsigned i = 0; i < 2; i++)
         rig_ballot(&rig, (struct rl_ballot){.node = (uint8_t)i,
                                             .vote = RL_VOTE_FAILED,
@@ -250,7 +252,7 @@ START_TEST(refusals_are_waited_for)
 }
 END_TEST
 
-START_TEST(duplicates_end_it)
+START_TEST(a_duplicate_server_ends_the_acquisition)
 {
     struct rig rig;
 
@@ -263,11 +265,11 @@ START_TEST(duplicates_end_it)
     check_ended(&rig, REDLOCK_EDUPLICATE);
     ck_assert_uint_eq(rig.fx.request | rig.fx.undo, 0);
 
-    /* Found out between two attempts. */
+    /* The duplicate is found between two attempts. */
     rig_init(&rig, 3);
     rig.params.wait_ns = RL_NEVER;
     rig_start(&rig);
-    be_denied(&rig);
+    deny_two(&rig);
     rig.view.duplicate = true;
     rig.view.now = rig.lease.next;
     rig_tick(&rig);
@@ -275,7 +277,8 @@ START_TEST(duplicates_end_it)
 }
 END_TEST
 
-START_TEST(a_grant_that_comes_too_late)
+/* A quorum that leaves less than the minimal validity does not count. */
+START_TEST(too_little_validity_is_too_slow)
 {
     struct rig rig;
 
@@ -294,7 +297,7 @@ START_TEST(a_grant_that_comes_too_late)
     rig_grant(&rig, 1);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
 
-    /* Too slow once need not be too slow twice. */
+    /* With a wait budget, the attempt is repeated. */
     rig.params.wait_ns = 30 * RL_SECOND;
     rig_start(&rig);
     rig_pass(&rig, RIG_USABLE_NS);
@@ -305,8 +308,8 @@ START_TEST(a_grant_that_comes_too_late)
 }
 END_TEST
 
-/* Between the vote and the caller's ear the time can run out. */
-START_TEST(the_last_look_before_telling)
+/* Validity can run out between the last vote and the return of the call. */
+START_TEST(validity_is_checked_again_before_the_call_returns)
 {
     struct rig rig;
 
@@ -328,7 +331,7 @@ START_TEST(the_last_look_before_telling)
         ck_assert_uint_eq(rig.fx.flags, patient ? RL_FX_WAITING : ENDED_BAD);
         ck_assert_uint_eq(rig_remaining_ns(&rig), 0);
     }
-    rig.params.wait_ns = 30 * RL_SECOND; /* and the attempt after that can hold */
+    rig.params.wait_ns = 30 * RL_SECOND; /* the attempt after that can succeed */
     rig_start(&rig);
     rig_grant(&rig, 0);
     rig_grant(&rig, 1);
@@ -336,7 +339,7 @@ START_TEST(the_last_look_before_telling)
     rig_event(&rig, RL_EVENT_CONFIRM);
     rig.view.now = rig.lease.next;
     rig_tick(&rig);
-    check_asks_all(&rig);
+    check_requests_to_all(&rig);
     rig_grant(&rig, 2);
     rig_grant(&rig, 0);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_DONE | RL_FX_HELD | RL_FX_DEADLINE);
@@ -344,7 +347,7 @@ START_TEST(the_last_look_before_telling)
 }
 END_TEST
 
-START_TEST(cancelled)
+START_TEST(cancelling_ends_an_attempt_and_a_pause)
 {
     struct rig rig;
 
@@ -356,19 +359,20 @@ START_TEST(cancelled)
     rig_event(&rig, RL_EVENT_CANCEL);
     check_ended(&rig, REDLOCK_ECANCELED);
     ck_assert_uint_eq(rig.fx.undo, 0x5);
-    rig_grant(&rig, 2); /* late: means nothing */
+    rig_grant(&rig, 2); /* a late reply changes nothing */
     ck_assert_uint_eq(rig.fx.flags | rig.fx.undo, 0);
 
     rig_start(&rig);
-    be_denied(&rig);
+    deny_two(&rig);
     rig_event(&rig, RL_EVENT_CANCEL);
     check_ended(&rig, REDLOCK_ECANCELED);
-    ck_assert_uint_eq(rig.fx.undo, 0); /* was undone when the attempt failed */
+    ck_assert_uint_eq(rig.fx.undo, 0); /* the failed attempt was undone before */
 }
 END_TEST
 
-/* Adoption: held from the taker's own extension on; what is not ours to delete stays. */
-START_TEST(adoption)
+/* An adopted lock is held once the adopting client has extended it. If adoption fails, no key is
+ * deleted: the keys belong to the previous holder. */
+START_TEST(adoption_holds_from_its_own_extension_on)
 {
     struct rig rig;
 
@@ -384,15 +388,15 @@ START_TEST(adoption)
     rig_grant(&rig, 2);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_DONE | RL_FX_HELD | RL_FX_DEADLINE);
     ck_assert_uint_eq(rig_remaining_ns(&rig), RIG_USABLE_NS);
-    rig_extend(&rig, 0); /* the TTL that the giver used is not known: it might be shortened */
+    rig_extend(&rig, 0); /* the previous holder's TTL is not known: it could be shortened */
     ck_assert_uint_eq(rig.fx.flags, 0);
     rig_event(&rig, RL_EVENT_RELEASE);
     ck_assert_uint_eq(rig.fx.request, 0x5);
 
     rig.params.wait_ns = RL_NEVER;
     rig_start(&rig);
-    be_denied(&rig);
-    check_ended(&rig, REDLOCK_ELOST); /* proven gone: final, nothing to delete */
+    deny_two(&rig);
+    check_ended(&rig, REDLOCK_ELOST); /* the keys are gone: final, and nothing to delete */
     ck_assert_uint_eq(rig.fx.undo, 0);
 
     rig.params.wait_ns = 0;
@@ -404,7 +408,7 @@ START_TEST(adoption)
 }
 END_TEST
 
-START_TEST(inspection)
+START_TEST(inspection_waits_for_all_replies)
 {
     struct rig rig;
 
@@ -415,7 +419,7 @@ START_TEST(inspection)
     ck_assert_uint_eq(rig.lease.round.verb, RL_VERB_GET);
     rig_grant(&rig, 0);
     rig_grant(&rig, 1);
-    ck_assert_uint_eq(rig.fx.flags, 0); /* all are heard */
+    ck_assert_uint_eq(rig.fx.flags, 0); /* a quorum is not enough: node 2 is pending */
     rig_deny(&rig, 2);
     check_ended(&rig, REDLOCK_OK);
 
@@ -442,20 +446,20 @@ int main(void)
     Suite *suite = suite_create("core_lease_acquire");
     TCase *tcase = tcase_create("lease");
     suite_add_tcase(suite, tcase);
-    tcase_add_test(tcase, a_majority_holds);
-    tcase_add_test(tcase, no_patience_means_one_attempt);
-    tcase_add_test(tcase, retries_use_up_the_patience);
-    tcase_add_test(tcase, a_silent_attempt_ends_with_the_patience);
-    tcase_add_test(tcase, waiting_for_ever);
-    tcase_add_test(tcase, a_pause_of_nothing_is_not_the_end);
-    tcase_add_test(tcase, retries_of_one_tick_part);
-    tcase_add_loop_test(tcase, final_errors, 0, 2);
-    tcase_add_test(tcase, refusals_are_waited_for);
-    tcase_add_test(tcase, duplicates_end_it);
-    tcase_add_test(tcase, a_grant_that_comes_too_late);
-    tcase_add_test(tcase, the_last_look_before_telling);
-    tcase_add_test(tcase, cancelled);
-    tcase_add_test(tcase, adoption);
-    tcase_add_test(tcase, inspection);
+    tcase_add_test(tcase, a_majority_of_grants_makes_a_held_lease);
+    tcase_add_test(tcase, without_a_wait_budget_one_attempt_is_made);
+    tcase_add_test(tcase, retries_use_up_the_wait_budget);
+    tcase_add_test(tcase, an_attempt_without_replies_ends_with_the_wait_budget);
+    tcase_add_test(tcase, an_unlimited_wait_retries_until_it_holds);
+    tcase_add_test(tcase, retries_are_delayed_even_without_a_backoff);
+    tcase_add_test(tcase, retries_of_one_tick_are_spread);
+    tcase_add_loop_test(tcase, refused_users_end_the_acquisition_at_once, 0, 2);
+    tcase_add_test(tcase, temporary_refusals_are_retried);
+    tcase_add_test(tcase, a_duplicate_server_ends_the_acquisition);
+    tcase_add_test(tcase, too_little_validity_is_too_slow);
+    tcase_add_test(tcase, validity_is_checked_again_before_the_call_returns);
+    tcase_add_test(tcase, cancelling_ends_an_attempt_and_a_pause);
+    tcase_add_test(tcase, adoption_holds_from_its_own_extension_on);
+    tcase_add_test(tcase, inspection_waits_for_all_replies);
     return suite_run(suite);
 }

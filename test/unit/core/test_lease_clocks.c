@@ -7,6 +7,7 @@
 #include "lease_rig.h"
 #include "suite.h"
 
+/* Makes the lease held: all nodes grant at once. */
 static void hold(struct rig *rig)
 {
     rig_start(rig);
@@ -15,8 +16,8 @@ static void hold(struct rig *rig)
     ck_assert_uint_eq(rig->lease.state, RL_STATE_HELD);
 }
 
-/* A slewed boot clock: for each second of it, the raw clock makes a second and `ppm` millionths. */
-START_TEST(clocks_that_run_apart)
+/* The boot clock is slewed: in each of its seconds the raw clock advances by 1 s + `ppm` µs. */
+START_TEST(the_earlier_of_two_drifting_clocks_ends_the_lock)
 {
     static const int ppm[] = {0, 100, 500, 5000, 83333, -100, -5000, -83333, -300000};
     struct rig rig;
@@ -35,20 +36,20 @@ START_TEST(clocks_that_run_apart)
         ck_assert_uint_lt(++wakes, 200);
     }
     ck_assert((rig.fx.flags & RL_FX_LOST) != 0);
-    /* Whichever comes first, and never before. */
+    /* The lock ends at the first of the two deadlines, and not before. */
     bool boot_first = ppm[_i] <= 0;
     uint64_t late_ns = boot_first ? rig.view.now.boot_ns - deadline.boot_ns
                                   : rig.view.now.raw_ns - deadline.raw_ns;
     ck_assert(rig.view.now.boot_ns >= deadline.boot_ns || rig.view.now.raw_ns >= deadline.raw_ns);
-    /* The last sleep is of 20 ms at most: with the largest slew of chrony, 8.3 %, it ends well
-     * inside the smallest lost margin of 5 ms. */
+    /* The last sleep lasts at most 20 ms. With the largest slew of chrony, 8.3 %, it ends within
+     * 2 ms of the deadline; the smallest lost margin is 5 ms. */
     ck_assert_uint_le(late_ns, 2 * RL_MS);
     if (ppm[_i] >= 0 && ppm[_i] <= 500)
         ck_assert_uint_le(late_ns, 50 * RL_US);
 }
 END_TEST
 
-START_TEST(a_suspend_is_noticed_on_waking)
+START_TEST(a_suspend_is_noticed_at_the_next_step)
 {
     struct rig rig;
 
@@ -66,7 +67,7 @@ START_TEST(a_suspend_is_noticed_on_waking)
     rig_grant(&rig, 1);
     ck_assert_int_eq(rig.fx.status, REDLOCK_ETOOSLOW);
 
-    rig.params.wait_ns = 10 * RL_SECOND; /* between two attempts: patience is over as well */
+    rig.params.wait_ns = 10 * RL_SECOND; /* between two attempts: the wait budget ends as well */
     rig_start(&rig);
     rig_deny(&rig, 0);
     rig_deny(&rig, 1);
@@ -81,8 +82,8 @@ START_TEST(a_suspend_is_noticed_on_waking)
 }
 END_TEST
 
-/* The timer shows the boot clock; what is due on the raw clock must not be slept through. */
-START_TEST(an_extension_that_is_due_on_one_clock)
+/* The timer uses the boot clock, but an extension that is due on the raw clock must not be late. */
+START_TEST(an_extension_is_due_on_either_clock)
 {
     struct rig rig;
 
@@ -106,7 +107,7 @@ END_TEST
 
 /* ---- arithmetic at its ends ---- */
 
-START_TEST(huge_values)
+START_TEST(huge_durations_do_not_overflow)
 {
     static const uint64_t huge[] = {RL_NEVER, RL_NEVER - 1, RL_NEVER / 2, UINT64_C(1) << 62};
     struct rig rig;
@@ -127,7 +128,7 @@ START_TEST(huge_values)
         ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
         ck_assert_uint_gt(rig.lease.wake_ns, rig.view.now.boot_ns);
         rig_tick(&rig);
-        ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING); /* not due for centuries */
+        ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING); /* far from due */
         hold(&rig);
         uint64_t left = rig_remaining_ns(&rig);
         ck_assert_uint_gt(left, UINT64_C(1) << 61);
@@ -140,7 +141,7 @@ START_TEST(huge_values)
 }
 END_TEST
 
-START_TEST(clocks_at_their_end)
+START_TEST(a_clock_near_its_end_does_not_overflow)
 {
     struct rig rig;
 
@@ -148,19 +149,19 @@ START_TEST(clocks_at_their_end)
     rig.params.terms.auto_extend = true;
     rig.view.now = (struct rl_now){RL_NEVER - RL_SECOND, 0};
     hold(&rig);
-    ck_assert_uint_eq(rig_remaining_ns(&rig), RL_SECOND); /* saturated: never longer than it is */
+    ck_assert_uint_eq(rig_remaining_ns(&rig), RL_SECOND); /* the deadline saturates */
     rig.view.now.boot_ns = RL_NEVER;
     rig_tick(&rig);
     ck_assert((rig.fx.flags & RL_FX_LOST) != 0);
 }
 END_TEST
 
-START_TEST(nothing_usable_is_never_held)
+START_TEST(a_ttl_without_usable_time_is_never_held)
 {
     struct rig rig;
 
     rig_init(&rig, 3);
-    rig.params.terms.ttl_ns = 7 * RL_MS; /* drift and margin eat it up */
+    rig.params.terms.ttl_ns = 7 * RL_MS; /* less than drift and margin */
     rig_start(&rig);
     rig_grant(&rig, 0);
     rig_grant(&rig, 1);
@@ -169,10 +170,11 @@ START_TEST(nothing_usable_is_never_held)
 }
 END_TEST
 
-/* ---- a lease in the hands of chance ---- */
+/* ---- random events ---- */
 
-static uint64_t word;
+static uint64_t word; /* state of the random generator */
 
+/* Returns a random number below `below`. */
 static uint64_t draw(uint64_t below)
 {
     word ^= word << 13;
@@ -181,6 +183,7 @@ static uint64_t draw(uint64_t below)
     return word % below;
 }
 
+/* Passes a random vote, sometimes for a heal or for the round before. */
 static void random_vote(struct rig *rig)
 {
     static const uint8_t votes[] = {RL_VOTE_GRANTED, RL_VOTE_GRANTED, RL_VOTE_GRANTED,
@@ -200,12 +203,13 @@ static void random_vote(struct rig *rig)
                     });
 }
 
+/* Lets a random event happen: a vote, a call, time that passes, or lost connections. */
 static void random_event(struct rig *rig)
 {
     bool held = rig->lease.state == RL_STATE_HELD || rig->lease.state == RL_STATE_EXTENDING;
     uint64_t dice = draw(100);
 
-    memset(&rig->fx, 0, sizeof rig->fx); /* for those that are no step */
+    memset(&rig->fx, 0, sizeof rig->fx); /* some events are no step of the lease */
     if (dice < 60)
         random_vote(rig);
     else if (dice < 64 && held)
@@ -226,6 +230,7 @@ static void random_event(struct rig *rig)
         rig_tick(rig);
 }
 
+/* Returns true if a lease in this state needs its timer. */
 static bool is_timed(const struct rig *rig)
 {
     uint8_t state = rig->lease.state;
@@ -234,6 +239,7 @@ static bool is_timed(const struct rig *rig)
            state == RL_STATE_EXTENDING;
 }
 
+/* Sets up a lease with random parameters. */
 static void random_params(struct rig *rig)
 {
     static const uint64_t waits[] = {0, 300 * RL_MS, 20 * RL_SECOND, RL_NEVER};
@@ -249,8 +255,8 @@ static void random_params(struct rig *rig)
     rig->params.salt = draw(1000);
 }
 
-/* A timer that rings must find something to do: a change of state, an announcement, or a nearer
- * look at a due time; then it is set into the future. */
+/* Checks, on a copy, that the timer has an effect after at most 60 expiries, and that each expiry
+ * without an effect sets it to a later time. */
 static void check_timer(struct rig *rig)
 {
     if (!is_timed(rig)) {
@@ -259,8 +265,8 @@ static void check_timer(struct rig *rig)
     }
     ck_assert_uint_ne(rig->lease.wake_ns, RL_NEVER);
     struct rig copy = *rig;
-    for (unsigned rings = 0; is_timed(&copy); rings++) {
-        ck_assert_msg(rings < 60, "state %u rings for ever", copy.lease.state);
+    for (unsigned expiries = 0; is_timed(&copy); expiries++) {
+        ck_assert_msg(expiries < 60, "the timer has no effect in state %u", copy.lease.state);
         uint8_t state = copy.lease.state;
         uint64_t wake_ns = copy.lease.wake_ns, now_ns = copy.view.now.boot_ns;
         if (wake_ns > now_ns)
@@ -272,13 +278,13 @@ static void check_timer(struct rig *rig)
     }
 }
 
-START_TEST(the_timer_under_random_events)
+START_TEST(the_timer_is_right_under_random_events)
 {
     struct rig rig;
     unsigned held = 0, lost = 0, extended = 0;
 
     word = 88172645463325252u + (uint64_t)_i;
-    for (unsigned life = 0; life < 200; life++) {
+    for (unsigned run = 0; run < 200; run++) {
         random_params(&rig);
         rig_start(&rig);
         for (unsigned i = 0; i < 200 && rig.lease.state != RL_STATE_ENDED; i++) {
@@ -304,12 +310,12 @@ int main(void)
     TCase *tcase = tcase_create("time");
     tcase_set_timeout(tcase, 60);
     suite_add_tcase(suite, tcase);
-    tcase_add_loop_test(tcase, clocks_that_run_apart, 0, 9);
-    tcase_add_test(tcase, a_suspend_is_noticed_on_waking);
-    tcase_add_test(tcase, an_extension_that_is_due_on_one_clock);
-    tcase_add_test(tcase, huge_values);
-    tcase_add_test(tcase, clocks_at_their_end);
-    tcase_add_test(tcase, nothing_usable_is_never_held);
-    tcase_add_loop_test(tcase, the_timer_under_random_events, 0, 4);
+    tcase_add_loop_test(tcase, the_earlier_of_two_drifting_clocks_ends_the_lock, 0, 9);
+    tcase_add_test(tcase, a_suspend_is_noticed_at_the_next_step);
+    tcase_add_test(tcase, an_extension_is_due_on_either_clock);
+    tcase_add_test(tcase, huge_durations_do_not_overflow);
+    tcase_add_test(tcase, a_clock_near_its_end_does_not_overflow);
+    tcase_add_test(tcase, a_ttl_without_usable_time_is_never_held);
+    tcase_add_loop_test(tcase, the_timer_is_right_under_random_events, 0, 4);
     return suite_run(suite);
 }

@@ -3,7 +3,7 @@
  * back to a timer. Each test shows one rule; the simulator measures their combined effect. */
 #include "contention_rig.h"
 
-START_TEST(alone_it_asks_all_at_once)
+START_TEST(without_contention_all_nodes_are_asked_at_once)
 {
     begin(RL_EVENT_START);
     ck_assert_uint_eq(rig.fx.request, ALL);
@@ -14,7 +14,7 @@ START_TEST(alone_it_asks_all_at_once)
 }
 END_TEST
 
-START_TEST(where_others_are_it_asks_one_first)
+START_TEST(under_contention_the_preferred_node_is_asked_first)
 {
     begin_hot();
     ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
@@ -22,8 +22,8 @@ START_TEST(where_others_are_it_asks_one_first)
     rig_pass(&rig, RL_MS);
     rig_grant(&rig, FIRST);
     ck_assert_uint_eq(rig.fx.request, ALL & ~RL_NODE(FIRST));
-    ck_assert_uint_eq(rig.fx.flags & RL_FX_ATTEMPT, 0);        /* the same token */
-    ck_assert_uint_eq(rig.lease.round.t1.boot_ns, t1.boot_ns); /* and the same T1 */
+    ck_assert_uint_eq(rig.fx.flags & RL_FX_ATTEMPT, 0);        /* the same token, */
+    ck_assert_uint_eq(rig.lease.round.t1.boot_ns, t1.boot_ns); /* with the same T1 */
     rig_grant(&rig, 0);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
     rig_grant(&rig, 1);
@@ -33,11 +33,11 @@ START_TEST(where_others_are_it_asks_one_first)
 }
 END_TEST
 
-/* The others never hear of it: one command, and nothing to take back. */
-START_TEST(its_no_is_the_no_of_all)
+/* The other nodes get no request, so nothing has to be undone. */
+START_TEST(a_denial_of_the_preferred_node_ends_the_attempt)
 {
     begin_hot();
-    /* The question whether the key is there goes with it. */
+    /* The probe for the key is sent together with the SET. */
     ck_assert_uint_eq(rig.fx.probe, RL_NODE(FIRST));
     rig_deny(&rig, FIRST);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
@@ -49,7 +49,7 @@ START_TEST(its_no_is_the_no_of_all)
 }
 END_TEST
 
-START_TEST(silent_first)
+START_TEST(the_others_are_asked_if_the_preferred_node_is_late)
 {
     for (int by_timer = 0; by_timer < 2; by_timer++) {
         setup();
@@ -67,12 +67,12 @@ START_TEST(silent_first)
         rig_grant(&rig, 3);
         ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
         rig_event(&rig, RL_EVENT_RELEASE);
-        ck_assert_uint_eq(rig.fx.request, ALL); /* it may still grant */
+        ck_assert_uint_eq(rig.fx.request, ALL); /* the late node may still grant */
     }
 }
 END_TEST
 
-START_TEST(failed_first)
+START_TEST(the_others_are_asked_if_the_preferred_node_fails)
 {
     begin_hot();
     rig_fail(&rig, FIRST);
@@ -80,9 +80,8 @@ START_TEST(failed_first)
 }
 END_TEST
 
-/* Who has no memory for a token has none to send to others. (Found by the simulator: the others
- * were sent the token of the attempt before.) */
-START_TEST(no_memory_for_the_first)
+/* Without memory for the first request there is no token, so the other nodes get no request. */
+START_TEST(without_memory_for_the_first_request_none_follows)
 {
     begin_hot();
     rig_ballot(&rig, (struct rl_ballot){.node = FIRST,
@@ -97,9 +96,9 @@ START_TEST(no_memory_for_the_first)
 }
 END_TEST
 
-/* What a step was to send, and what the same step gave up, is not sent and not undone. (Found by
- * the simulator: undone first and sent then, the keys stayed.) */
-START_TEST(given_up_in_the_step_that_would_ask_the_others)
+/* The step that would ask the others also ends the attempt. Nothing is sent to them, and only the
+ * preferred node's key is undone. */
+START_TEST(an_attempt_that_ends_with_the_first_grant_asks_no_others)
 {
     begin_hot();
     rig.view.up = RL_NODE(FIRST);
@@ -110,7 +109,7 @@ START_TEST(given_up_in_the_step_that_would_ask_the_others)
 
     setup();
     begin_hot();
-    rig.view.eligible = 0x7; /* 2, 0 and 1: 0 has failed in the same moment */
+    rig.view.eligible = 0x7; /* nodes 2, 0 and 1; node 0 is disconnected at the same time */
     rig.view.up = ALL & ~RL_NODE(0);
     rig_grant(&rig, FIRST);
     ck_assert_uint_eq(rig.fx.request, 0);
@@ -118,7 +117,7 @@ START_TEST(given_up_in_the_step_that_would_ask_the_others)
 }
 END_TEST
 
-START_TEST(passed_over_as_first)
+START_TEST(slow_excluded_and_disconnected_nodes_are_not_preferred)
 {
     rig.view.slow = RL_NODE(FIRST);
     begin_hot();
@@ -134,7 +133,8 @@ START_TEST(passed_over_as_first)
 }
 END_TEST
 
-static void lose_the_race(void)
+/* Lets an attempt on all nodes fail, so that the lease tracks the key on the preferred node. */
+static void wait_for_the_key(void)
 {
     begin(RL_EVENT_START);
     rig_deny(&rig, 0);
@@ -145,10 +145,10 @@ static void lose_the_race(void)
     ck_assert_uint_eq(rig.fx.probe, RL_NODE(FIRST));
 }
 
-START_TEST(a_push_is_followed_at_once)
+START_TEST(a_notification_starts_an_attempt_at_once)
 {
-    lose_the_race();
-    wake(RL_NODE(4)); /* it was not asked */
+    wait_for_the_key();
+    wake(RL_NODE(4)); /* a node that does not track the key for this lease */
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     wake(RL_NODE(FIRST));
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
@@ -156,21 +156,21 @@ START_TEST(a_push_is_followed_at_once)
 }
 END_TEST
 
-START_TEST(gone_before_we_could_ask)
+START_TEST(a_key_that_is_gone_starts_an_attempt_at_once)
 {
-    lose_the_race();
-    tell_ttl(FIRST, 0);
+    wait_for_the_key();
+    report_ttl(FIRST, 0);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
     ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
 }
 END_TEST
 
-/* No push may come: the timer asks all. */
+/* A notification may get lost: the timer then asks all nodes. */
 START_TEST(the_timer_asks_all)
 {
-    lose_the_race();
-    tell_ttl(FIRST, 5000);
-    uint64_t slept_ns = sleep_until_asked();
+    wait_for_the_key();
+    report_ttl(FIRST, 5000);
+    uint64_t slept_ns = sleep_until_next_attempt();
     ck_assert_uint_ge(slept_ns, 100 * RL_MS);
     ck_assert_uint_lt(slept_ns, 301 * RL_MS);
     ck_assert_uint_eq(rig.fx.request, ALL);
@@ -179,15 +179,15 @@ END_TEST
 
 START_TEST(the_timer_knows_when_the_key_expires)
 {
-    lose_the_race();
-    tell_ttl(FIRST, 30);
-    ck_assert_uint_eq(sleep_until_asked(), 31 * RL_MS);
+    wait_for_the_key();
+    report_ttl(FIRST, 30);
+    ck_assert_uint_eq(sleep_until_next_attempt(), 31 * RL_MS);
     ck_assert_uint_eq(rig.fx.request, ALL);
 }
 END_TEST
 
-/* Nobody tells: as often as was asked for, and no questions in between. */
-START_TEST(without_pushes)
+/* No node can notify: the lease retries after its backoff, without probes in between. */
+START_TEST(without_notifications_the_timer_polls)
 {
     rig.view.notifying = 0;
     begin(RL_EVENT_START);
@@ -198,16 +198,16 @@ START_TEST(without_pushes)
     ck_assert_uint_eq(rig.fx.probe, 0);
     wake(RL_NODE(FIRST));
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-    ck_assert_uint_le(sleep_until_asked(), 20 * RL_MS);
+    ck_assert_uint_le(sleep_until_next_attempt(), 20 * RL_MS);
     rig_deny(&rig, 0);
     rig_deny(&rig, 1);
     rig_deny(&rig, 3);
-    ck_assert_uint_eq(rig.fx.track, RL_NODE(FIRST) | RL_NODE(4)); /* can another one? */
+    ck_assert_uint_eq(rig.fx.track, RL_NODE(FIRST) | RL_NODE(4)); /* tries another node, too */
 }
 END_TEST
 
-/* The first who waits opens the second connection, and is there already when it works. */
-START_TEST(watches_as_soon_as_somebody_can_tell)
+/* The first waiter causes the second connection, and tracks its key once that connection works. */
+START_TEST(the_key_is_tracked_as_soon_as_a_node_can_notify)
 {
     rig.view.notifying = 0;
     begin(RL_EVENT_START);
@@ -224,9 +224,9 @@ START_TEST(watches_as_soon_as_somebody_can_tell)
 }
 END_TEST
 
-/* Where nodes fail, the key is not in the way. Asked about it with each new connection, a server
- * that breaks the connection over the question would never get to vote. */
-START_TEST(watches_nothing_where_no_majority_answers)
+/* If nodes fail, the key is not the obstacle. A server that disconnects at each probe would never
+ * get to vote. */
+START_TEST(nothing_is_tracked_without_a_majority_of_replies)
 {
     rig.view.notifying = ALL;
     begin(RL_EVENT_START);
@@ -237,56 +237,56 @@ START_TEST(watches_nothing_where_no_majority_answers)
     wake(RL_NODE(FIRST));
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     ck_assert_uint_eq(rig.fx.probe, 0);
-    ck_assert_uint_gt(sleep_until_asked(), 0);
+    ck_assert_uint_gt(sleep_until_next_attempt(), 0);
 }
 END_TEST
 
-START_TEST(another_tells_if_the_first_cannot)
+START_TEST(another_node_is_tracked_if_the_preferred_cannot_notify)
 {
     rig.view.notifying = ALL & ~RL_NODE(FIRST);
     begin_hot();
     rig_deny(&rig, FIRST);
     ck_assert_uint_eq(rig.fx.track, RL_NODE(FIRST));
     ck_assert_uint_eq(rig.fx.probe, RL_NODE(4));
-    wake(RL_NODE(3)); /* not asked */
+    wake(RL_NODE(3)); /* a node that does not track the key for this lease */
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-    tell_ttl(4, 5000);
+    report_ttl(4, 5000);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     wake(RL_NODE(4));
     ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
 }
 END_TEST
 
-/* The key may have gone before we asked, and then nobody pushes it; or the holder never had it
- * there. One attempt finds that out. */
-START_TEST(another_that_has_no_key_is_believed_once)
+/* The key may have gone before the probe, or the holder never set it there. In both cases no
+ * notification follows, so the missing key starts one attempt, but not a second one. */
+START_TEST(another_node_without_the_key_starts_one_attempt)
 {
     rig.view.notifying = ALL & ~RL_NODE(FIRST);
     begin_hot();
     rig_deny(&rig, FIRST);
     ck_assert_uint_eq(rig.fx.probe, RL_NODE(4));
-    tell_ttl(4, 0);
+    report_ttl(4, 0);
     ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
     rig_deny(&rig, FIRST);
     ck_assert_uint_eq(rig.fx.probe, RL_NODE(4));
-    tell_ttl(4, 0);
+    report_ttl(4, 0);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     if (_i == 0)
         wake(RL_NODE(4));
     else
-        sleep_until_asked();
+        sleep_until_next_attempt();
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
     for (unsigned i = 0; i < 5; i++)
         if (rig.lease.state == RL_STATE_ACQUIRING && (_i == 0 ? i == FIRST : i != 4))
             rig_deny(&rig, i);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-    tell_ttl(4, 0); /* something else has brought us here */
+    report_ttl(4, 0); /* the last attempt had another reason: the missing key counts again */
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
 }
 END_TEST
 
-/* While it was asked, and before it was the one to be watched no more. */
-START_TEST(what_the_first_told_is_heard_when_another_is_watched)
+/* The notification arrives while the SET is in flight, and then another node is tracked. */
+START_TEST(a_notification_during_the_attempt_is_not_lost)
 {
     begin_hot();
     ck_assert_uint_eq(rig.fx.probe, RL_NODE(FIRST));
@@ -296,12 +296,12 @@ START_TEST(what_the_first_told_is_heard_when_another_is_watched)
     rig_deny(&rig, FIRST);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     ck_assert_uint_eq(rig.lease.wait.tracked, 0);
-    ck_assert_uint_lt(sleep_until_asked(), RL_MS);
+    ck_assert_uint_lt(sleep_until_next_attempt(), RL_MS);
     ck_assert_uint_eq(rig.fx.request, RL_NODE(4));
 }
 END_TEST
 
-START_TEST(others_first_after_our_own_release)
+START_TEST(a_release_is_followed_by_a_pause)
 {
     begin_hot();
     rig_grant(&rig, FIRST);
@@ -311,20 +311,20 @@ START_TEST(others_first_after_our_own_release)
     begin(RL_EVENT_START);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     ck_assert_uint_eq(rig.fx.flags, 0);
-    uint64_t slept_ns = sleep_until_asked();
+    uint64_t slept_ns = sleep_until_next_attempt();
     ck_assert_uint_ge(slept_ns, 2 * RL_MS);
     ck_assert_uint_le(slept_ns, 3 * RL_MS);
     ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
 
     rig_event(&rig, RL_EVENT_CANCEL);
     contention.yield_until_ns = rig.view.now.boot_ns + RL_MS;
-    rig.params.wait_ns = 0; /* who cannot wait does not */
+    rig.params.wait_ns = 0; /* without a wait budget there is no pause */
     begin(RL_EVENT_START);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
 }
 END_TEST
 
-START_TEST(in_the_queue)
+START_TEST(a_queued_lease_waits_within_the_same_budget)
 {
     rig.params.wait_ns = RL_SECOND;
     begin(RL_EVENT_QUEUE);
@@ -352,10 +352,10 @@ START_TEST(in_the_queue)
 }
 END_TEST
 
-/* What this client lets go of itself, no server tells it. */
-START_TEST(let_go_by_this_client)
+/* Servers do not notify a client of its own releases, so the client wakes its waiters itself. */
+START_TEST(a_release_by_this_client_wakes_the_waiter)
 {
-    lose_the_race();
+    wait_for_the_key();
     wake(0);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
     ck_assert_uint_eq(rig.fx.request, ALL);
@@ -364,30 +364,30 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("core_lease_contest");
-    TCase *tcase = tcase_create("contest");
+    Suite *suite = suite_create("core_lease_contention");
+    TCase *tcase = tcase_create("contention");
     tcase_add_checked_fixture(tcase, setup, NULL);
     suite_add_tcase(suite, tcase);
-    tcase_add_test(tcase, alone_it_asks_all_at_once);
-    tcase_add_test(tcase, where_others_are_it_asks_one_first);
-    tcase_add_test(tcase, its_no_is_the_no_of_all);
-    tcase_add_test(tcase, silent_first);
-    tcase_add_test(tcase, failed_first);
-    tcase_add_test(tcase, no_memory_for_the_first);
-    tcase_add_test(tcase, given_up_in_the_step_that_would_ask_the_others);
-    tcase_add_test(tcase, passed_over_as_first);
-    tcase_add_test(tcase, a_push_is_followed_at_once);
-    tcase_add_test(tcase, gone_before_we_could_ask);
+    tcase_add_test(tcase, without_contention_all_nodes_are_asked_at_once);
+    tcase_add_test(tcase, under_contention_the_preferred_node_is_asked_first);
+    tcase_add_test(tcase, a_denial_of_the_preferred_node_ends_the_attempt);
+    tcase_add_test(tcase, the_others_are_asked_if_the_preferred_node_is_late);
+    tcase_add_test(tcase, the_others_are_asked_if_the_preferred_node_fails);
+    tcase_add_test(tcase, without_memory_for_the_first_request_none_follows);
+    tcase_add_test(tcase, an_attempt_that_ends_with_the_first_grant_asks_no_others);
+    tcase_add_test(tcase, slow_excluded_and_disconnected_nodes_are_not_preferred);
+    tcase_add_test(tcase, a_notification_starts_an_attempt_at_once);
+    tcase_add_test(tcase, a_key_that_is_gone_starts_an_attempt_at_once);
     tcase_add_test(tcase, the_timer_asks_all);
     tcase_add_test(tcase, the_timer_knows_when_the_key_expires);
-    tcase_add_test(tcase, without_pushes);
-    tcase_add_test(tcase, watches_as_soon_as_somebody_can_tell);
-    tcase_add_test(tcase, watches_nothing_where_no_majority_answers);
-    tcase_add_test(tcase, another_tells_if_the_first_cannot);
-    tcase_add_loop_test(tcase, another_that_has_no_key_is_believed_once, 0, 2);
-    tcase_add_test(tcase, what_the_first_told_is_heard_when_another_is_watched);
-    tcase_add_test(tcase, others_first_after_our_own_release);
-    tcase_add_test(tcase, in_the_queue);
-    tcase_add_test(tcase, let_go_by_this_client);
+    tcase_add_test(tcase, without_notifications_the_timer_polls);
+    tcase_add_test(tcase, the_key_is_tracked_as_soon_as_a_node_can_notify);
+    tcase_add_test(tcase, nothing_is_tracked_without_a_majority_of_replies);
+    tcase_add_test(tcase, another_node_is_tracked_if_the_preferred_cannot_notify);
+    tcase_add_loop_test(tcase, another_node_without_the_key_starts_one_attempt, 0, 2);
+    tcase_add_test(tcase, a_notification_during_the_attempt_is_not_lost);
+    tcase_add_test(tcase, a_release_is_followed_by_a_pause);
+    tcase_add_test(tcase, a_queued_lease_waits_within_the_same_budget);
+    tcase_add_test(tcase, a_release_by_this_client_wakes_the_waiter);
     return suite_run(suite);
 }

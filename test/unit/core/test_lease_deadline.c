@@ -6,6 +6,7 @@
 #include "lease_rig.h"
 #include "suite.h"
 
+/* Makes a lease of five nodes held, with this TTL. */
 static void hold(struct rig *rig, uint64_t ttl_ns)
 {
     rig_init(rig, 5);
@@ -28,7 +29,8 @@ static void fail_on(struct rig *rig, rl_nodes nodes)
         rig_fail(rig, (unsigned)__builtin_ctz(nodes));
 }
 
-static void doubt_about(struct rig *rig, rl_nodes nodes)
+/* Excludes the nodes and invalidates their keys in the lease. */
+static void invalidate(struct rig *rig, rl_nodes nodes)
 {
     const struct rl_event event = {.kind = RL_EVENT_INVALIDATE, .nodes = nodes};
 
@@ -36,7 +38,7 @@ static void doubt_about(struct rig *rig, rl_nodes nodes)
     rig_step(rig, &event);
 }
 
-/* The validity, from T1 on, that the TTL of the present extension gives. */
+/* Returns the validity, from T1 on, that the TTL of the running extension gives. */
 static uint64_t usable_ns(const struct rig *rig)
 {
     return rl_usable_ns(rig->lease.extend_ttl_ns, &rig->params.terms.drift);
@@ -44,23 +46,23 @@ static uint64_t usable_ns(const struct rig *rig)
 
 /* Another client may have shortened the keys since the last extension, so the extension asks for
  * all the validity that the holder relies on. */
-START_TEST(a_shorter_extension_asks_for_what_is_promised)
+START_TEST(a_shorter_extension_asks_for_the_remaining_validity)
 {
     struct rig rig;
 
     hold(&rig, RL_SECOND);
     rig_extend(&rig, 6 * RL_SECOND);
     grant_on(&rig, 0x1f);
-    uint64_t promised_ns = rig_remaining_ns(&rig);
+    uint64_t validity_ns = rig_remaining_ns(&rig);
     rig_pass(&rig, RL_SECOND);
-    promised_ns -= RL_SECOND;
+    validity_ns -= RL_SECOND;
     rig_extend(&rig, 0);
-    ck_assert_uint_ge(usable_ns(&rig), promised_ns);
+    ck_assert_uint_ge(usable_ns(&rig), validity_ns);
     ck_assert_uint_le(rig.lease.extend_ttl_ns, 6 * RL_SECOND);
     ck_assert_uint_eq(rig.lease.extend_ttl_ns % RL_MS, 0);
     grant_on(&rig, 0x07);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_EXTENDED | RL_FX_DONE | RL_FX_DEADLINE);
-    ck_assert_uint_ge(rig_remaining_ns(&rig), promised_ns);
+    ck_assert_uint_ge(rig_remaining_ns(&rig), validity_ns);
     ck_assert_uint_eq(rig_remaining_ns(&rig), usable_ns(&rig));
 }
 END_TEST
@@ -72,7 +74,7 @@ START_TEST(an_extension_never_shortens)
 
     hold(&rig, 10 * RL_SECOND);
     rig_pass(&rig, RL_SECOND);
-    rig_extend(&rig, 5 * RL_SECOND); /* the remaining validity needs 9 s */
+    rig_extend(&rig, 5 * RL_SECOND); /* the remaining validity needs a TTL of 9 s */
     ck_assert_uint_le(rig.lease.extend_ttl_ns, 9 * RL_SECOND);
     grant_on(&rig, 0x07);
     ck_assert_uint_ge(rig_remaining_ns(&rig), RIG_USABLE_NS - RL_SECOND);
@@ -85,7 +87,7 @@ START_TEST(an_extension_never_shortens)
 END_TEST
 
 /* A heal sets the key with a TTL that reaches the deadline. */
-START_TEST(a_heal_carries_what_is_promised)
+START_TEST(a_heal_reaches_the_deadline)
 {
     struct rig rig;
 
@@ -103,7 +105,7 @@ END_TEST
 /* The automatic extension uses the lock's own TTL, which may be shorter than the remaining
  * validity.
  */
-START_TEST(an_automatic_extension_asks_for_what_is_promised)
+START_TEST(an_automatic_extension_asks_for_the_remaining_validity)
 {
     struct rig rig;
 
@@ -117,19 +119,19 @@ START_TEST(an_automatic_extension_asks_for_what_is_promised)
             rig_tick(&rig);
         }
         ck_assert_uint_eq(rig.lease.state, RL_STATE_EXTENDING);
-        uint64_t promised_ns = rig_remaining_ns(&rig);
-        ck_assert_uint_ge(usable_ns(&rig), promised_ns);
+        uint64_t validity_ns = rig_remaining_ns(&rig);
+        ck_assert_uint_ge(usable_ns(&rig), validity_ns);
         ck_assert_uint_ge(rig.lease.extend_ttl_ns, RL_SECOND);
         grant_on(&rig, 0x07);
-        ck_assert_uint_ge(rig_remaining_ns(&rig), promised_ns);
+        ck_assert_uint_ge(rig_remaining_ns(&rig), validity_ns);
     }
-    ck_assert_uint_eq(rig.lease.extend_ttl_ns, RL_SECOND); /* once it is the longer one */
+    ck_assert_uint_eq(rig.lease.extend_ttl_ns, RL_SECOND); /* the lock's own TTL is longer now */
 }
 END_TEST
 
 /* A to E hold the key for 3 s. D and E miss an extension to 20 s, A and B miss one to 3 s. C, D and
  * E then carry the deadline, so a doubt about A does not end the lease. */
-START_TEST(the_nodes_of_the_last_round_carry_the_deadline)
+START_TEST(the_nodes_of_the_last_round_back_the_deadline)
 {
     struct rig rig;
 
@@ -138,22 +140,22 @@ START_TEST(the_nodes_of_the_last_round_carry_the_deadline)
     grant_on(&rig, 0x07);
     fail_on(&rig, 0x18);
     ck_assert_uint_eq(rig.lease.backing, 0x07);
-    uint64_t promised_ns = rig_remaining_ns(&rig);
+    uint64_t validity_ns = rig_remaining_ns(&rig);
     rig_extend(&rig, 3 * RL_SECOND);
     fail_on(&rig, 0x03);
     grant_on(&rig, 0x1c);
     ck_assert_uint_eq(rig.lease.backing, 0x1c);
-    ck_assert_uint_ge(usable_ns(&rig), promised_ns);
-    ck_assert_uint_ge(rig_remaining_ns(&rig), promised_ns);
-    doubt_about(&rig, 0x01);
+    ck_assert_uint_ge(usable_ns(&rig), validity_ns);
+    ck_assert_uint_ge(rig_remaining_ns(&rig), validity_ns);
+    invalidate(&rig, 0x01);
     ck_assert(!rig.lease.lost);
-    doubt_about(&rig, 0x08);
+    invalidate(&rig, 0x08);
     ck_assert(rig.lease.lost);
 }
 END_TEST
 
 /* A failed round keeps the deadline; a node that denied in it no longer carries it. */
-START_TEST(a_missing_key_carries_nothing)
+START_TEST(a_node_that_denies_does_not_back_the_deadline)
 {
     struct rig rig;
 
@@ -168,7 +170,7 @@ START_TEST(a_missing_key_carries_nothing)
     ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
     ck_assert_uint_eq(rig.lease.deadline.boot_ns, deadline.boot_ns);
     ck_assert_uint_eq(rig.lease.backing, 0x0e);
-    doubt_about(&rig, 0x02); /* only C and D are left */
+    invalidate(&rig, 0x02); /* only C and D are left */
     ck_assert(rig.lease.lost);
 }
 END_TEST
@@ -193,17 +195,17 @@ START_TEST(the_wall_clock_reference_belongs_to_the_deadline)
 END_TEST
 
 /* After a suspend the two clocks differ. The validity ends on the one that reaches it first. */
-START_TEST(a_promise_is_what_both_clocks_leave)
+START_TEST(the_remaining_validity_is_that_of_the_earlier_clock)
 {
     struct rig rig;
 
     hold(&rig, 10 * RL_SECOND);
     rig.view.now.boot_ns += 9 * RL_SECOND;
-    uint64_t promised_ns = rig_remaining_ns(&rig);
+    uint64_t validity_ns = rig_remaining_ns(&rig);
     rig_extend(&rig, RL_SECOND);
     ck_assert_uint_lt(rig.lease.extend_ttl_ns, 2 * RL_SECOND);
     grant_on(&rig, 0x07);
-    ck_assert_uint_ge(rig_remaining_ns(&rig), promised_ns);
+    ck_assert_uint_ge(rig_remaining_ns(&rig), validity_ns);
     ck_assert_uint_eq(rig.lease.deadline.raw_ns - rig.view.now.raw_ns, usable_ns(&rig));
 }
 END_TEST
@@ -211,15 +213,15 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("core_lease_deadline");
-    TCase *tcase = tcase_create("promise");
+    TCase *tcase = tcase_create("deadline");
     suite_add_tcase(suite, tcase);
-    tcase_add_test(tcase, a_shorter_extension_asks_for_what_is_promised);
+    tcase_add_test(tcase, a_shorter_extension_asks_for_the_remaining_validity);
     tcase_add_test(tcase, an_extension_never_shortens);
-    tcase_add_test(tcase, a_heal_carries_what_is_promised);
-    tcase_add_test(tcase, an_automatic_extension_asks_for_what_is_promised);
-    tcase_add_test(tcase, the_nodes_of_the_last_round_carry_the_deadline);
-    tcase_add_test(tcase, a_missing_key_carries_nothing);
+    tcase_add_test(tcase, a_heal_reaches_the_deadline);
+    tcase_add_test(tcase, an_automatic_extension_asks_for_the_remaining_validity);
+    tcase_add_test(tcase, the_nodes_of_the_last_round_back_the_deadline);
+    tcase_add_test(tcase, a_node_that_denies_does_not_back_the_deadline);
     tcase_add_test(tcase, the_wall_clock_reference_belongs_to_the_deadline);
-    tcase_add_test(tcase, a_promise_is_what_both_clocks_leave);
+    tcase_add_test(tcase, the_remaining_validity_is_that_of_the_earlier_clock);
     return suite_run(suite);
 }

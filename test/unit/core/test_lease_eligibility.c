@@ -7,7 +7,8 @@
 
 static struct rig rig;
 
-static void bar(rl_nodes nodes, uint8_t cause)
+/* Takes the votes of these nodes away, for `cause`. */
+static void exclude(rl_nodes nodes, uint8_t cause)
 {
     for (unsigned i = 0; i < RL_NODES_MAX; i++)
         if (nodes & RL_NODE(i))
@@ -15,14 +16,16 @@ static void bar(rl_nodes nodes, uint8_t cause)
     rig.view.eligible &= ~nodes;
 }
 
-static void doubt(rl_nodes nodes)
+/* Excludes the nodes for a clock step and invalidates their keys in the lease. */
+static void exclude_with_clock_step(rl_nodes nodes)
 {
     const struct rl_event event = {.kind = RL_EVENT_INVALIDATE, .nodes = nodes};
 
-    bar(nodes, REDLOCK_CAUSE_CLOCK_STEP);
+    exclude(nodes, REDLOCK_CAUSE_CLOCK_STEP);
     rig_step(&rig, &event);
 }
 
+/* Makes the lease held by the grants of these nodes. */
 static void hold(unsigned nodes, rl_nodes grants)
 {
     rig_init(&rig, nodes);
@@ -33,11 +36,11 @@ static void hold(unsigned nodes, rl_nodes grants)
     ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
 }
 
-/* Two of five are guarded: all are asked, three must agree, and who says no decides. */
-START_TEST(guarded_nodes_are_asked_and_not_counted)
+/* Two of five nodes are in quarantine. All are asked, and the three others must grant. */
+START_TEST(nodes_in_quarantine_are_asked_and_do_not_count)
 {
     rig_init(&rig, 5);
-    bar(0x3, REDLOCK_CAUSE_RESTARTED);
+    exclude(0x3, REDLOCK_CAUSE_RESTARTED);
     rig_start(&rig);
     ck_assert_uint_eq(rig.fx.request, 0x1f);
     rig_grant(&rig, 0);
@@ -47,7 +50,7 @@ START_TEST(guarded_nodes_are_asked_and_not_counted)
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
     rig_grant(&rig, 4);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
-    /* In an extension they count: their key is there. */
+    /* In an extension they count, because they still have the key. */
     rig_extend(&rig, 0);
     rig_grant(&rig, 0);
     rig_grant(&rig, 1);
@@ -56,13 +59,13 @@ START_TEST(guarded_nodes_are_asked_and_not_counted)
 }
 END_TEST
 
-/* With the guarded ones there would be a majority: that is worth waiting for. But where another
- * client holds the lock, that is the reason, guarded nodes or not. */
-START_TEST(only_guarded_nodes_could_help)
+/* If the quarantined nodes would complete a majority, the status is EEXCLUDED. If another client
+ * holds the lock, it is ECONTENDED. */
+START_TEST(the_status_tells_exclusion_from_contention)
 {
     static const struct {
-        rl_nodes guarded, denied, failed;
-        bool backwards; /* node 4 answers first */
+        rl_nodes quarantined, denied, failed;
+        bool backwards; /* node 4 replies first */
         int status;
     } table[] = {
         {0x7, 0, 0, false, REDLOCK_EEXCLUDED},      {0x1, 0, 0x6, false, REDLOCK_EEXCLUDED},
@@ -72,7 +75,7 @@ START_TEST(only_guarded_nodes_could_help)
     };
 
     rig_init(&rig, 5);
-    bar(table[_i].guarded, REDLOCK_CAUSE_RESTARTED);
+    exclude(table[_i].quarantined, REDLOCK_CAUSE_RESTARTED);
     rig_start(&rig);
     for (unsigned k = 0; k < 5 && rig.lease.state == RL_STATE_ACQUIRING; k++) {
         const unsigned i = table[_i].backwards ? 4 - k : k;
@@ -89,15 +92,15 @@ START_TEST(only_guarded_nodes_could_help)
 }
 END_TEST
 
-/* It was asked while it was connecting; its greeting showed that it was restarted. Or it granted,
- * was restarted, and greets again before the others have answered. */
-START_TEST(a_bar_in_the_middle_of_an_attempt)
+/* The node turns out to be restarted before its grant (1), or after its grant and before the
+ * other replies (0). */
+START_TEST(a_node_excluded_during_an_attempt_does_not_count)
 {
     rig_init(&rig, 3);
     rig_start(&rig);
     if (_i == 0)
         rig_grant(&rig, 0);
-    bar(0x1, REDLOCK_CAUSE_RESTARTED);
+    exclude(0x1, REDLOCK_CAUSE_RESTARTED);
     if (_i == 1)
         rig_grant(&rig, 0);
     rig_grant(&rig, 1);
@@ -108,41 +111,42 @@ START_TEST(a_bar_in_the_middle_of_an_attempt)
 }
 END_TEST
 
-START_TEST(a_step_under_an_attempt)
+START_TEST(a_clock_step_during_an_attempt_removes_the_vote)
 {
     rig_init(&rig, 3);
     rig_start(&rig);
     rig_grant(&rig, 0);
     rig_deny(&rig, 1);
-    doubt(0x1);
+    exclude_with_clock_step(0x1);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ENDED);
     ck_assert_int_eq(rig.fx.status, REDLOCK_ECONTENDED);
     ck_assert_uint_eq(rig.fx.undo, 0x5);
 }
 END_TEST
 
-/* What is left must be a majority by itself. Grants that came late count, too. */
-START_TEST(a_step_under_a_lock)
+/* The remaining grants must be a majority. Late grants count, too. */
+START_TEST(a_clock_step_ends_a_lock_without_a_majority)
 {
     hold(5, 0x7);
     rig_grant(&rig, 3);
-    doubt(0x1);
+    exclude_with_clock_step(0x1);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
     ck_assert_uint_eq(rig.fx.flags, 0);
-    doubt(0x1); /* no more than once */
+    exclude_with_clock_step(0x1); /* a second event for the same node changes nothing */
     ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
-    doubt(0x2);
+    exclude_with_clock_step(0x2);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_LOST | RL_FX_ENDED | RL_FX_DEADLINE);
     ck_assert_int_eq(rig.fx.status, REDLOCK_ELOST);
     ck_assert_uint_eq(rig.fx.undo, 0x1f);
 }
 END_TEST
 
-/* Its key counts again when it was seen and a round has succeeded without it. */
-START_TEST(a_doubted_key_comes_back)
+/* The key of the excluded node counts again once it was seen and a round has succeeded without it.
+ */
+START_TEST(a_doubted_key_counts_after_a_round_without_it)
 {
     hold(5, 0x1f);
-    doubt(0x1);
+    exclude_with_clock_step(0x1);
     for (unsigned round = 0; round < 2; round++) {
         rig_extend(&rig, 0);
         rig_grant(&rig, 0);
@@ -160,27 +164,27 @@ START_TEST(a_doubted_key_comes_back)
 }
 END_TEST
 
-START_TEST(a_step_under_an_extension)
+START_TEST(a_clock_step_during_an_extension_removes_the_vote)
 {
     hold(3, 0x7);
     rig_extend(&rig, 0);
     rig_grant(&rig, 0);
-    doubt(0x1);
+    exclude_with_clock_step(0x1);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_EXTENDING);
     rig_grant(&rig, 1);
     ck_assert_uint_eq(rig.fx.flags & RL_FX_EXTENDED, 0);
     rig_grant(&rig, 2);
     ck_assert_uint_ne(rig.fx.flags & RL_FX_EXTENDED, 0);
-    doubt(0x2);
+    exclude_with_clock_step(0x2);
     ck_assert_uint_ne(rig.fx.flags & RL_FX_LOST, 0);
 }
 END_TEST
 
-/* A node that evicts is no witness either; its key is given back all the same. */
-START_TEST(unfit_nodes_do_not_extend)
+/* The vote of a node that evicts keys does not count, but its key is released all the same. */
+START_TEST(evicting_nodes_do_not_extend_but_release)
 {
     hold(3, 0x7);
-    bar(0x1, REDLOCK_CAUSE_EVICTING);
+    exclude(0x1, REDLOCK_CAUSE_EVICTING);
     rig.view.excluded = 0x1;
     rig_extend(&rig, 0);
     ck_assert_uint_eq(rig.fx.request, 0x7);
@@ -194,8 +198,9 @@ START_TEST(unfit_nodes_do_not_extend)
 }
 END_TEST
 
-/* ---- our own wall clock ---- */
+/* ---- the client's wall clock ---- */
 
+/* Makes the lease held, with a wall clock slack of 100 ms. */
 static void hold_with_slack(void)
 {
     rig_init(&rig, 3);
@@ -206,7 +211,7 @@ static void hold_with_slack(void)
     rig_grant(&rig, 1);
 }
 
-START_TEST(the_wall_clock_is_set_ahead)
+START_TEST(a_wall_clock_set_ahead_ends_the_lock)
 {
     hold_with_slack();
     rig.view.wall_us += 100000;
@@ -222,8 +227,8 @@ START_TEST(the_wall_clock_is_set_ahead)
 }
 END_TEST
 
-/* Back is no trace of time that was lost; and who does not want it looked at has a slack of 0. */
-START_TEST(the_wall_clock_is_set_otherwise)
+/* A step back does not show lost time, and a slack of 0 switches the check off. */
+START_TEST(a_wall_clock_set_back_or_unwatched_is_ignored)
 {
     hold_with_slack();
     rig.view.wall_us -= 3600000000;
@@ -236,9 +241,9 @@ START_TEST(the_wall_clock_is_set_otherwise)
 }
 END_TEST
 
-/* The machine stood still between the SETs and their answers, or before the caller was told, or
- * in the middle of an extension. */
-START_TEST(standing_still_in_between)
+/* The machine is suspended between the SETs and their replies (0), before the confirmation (1), or
+ * during an extension (2). */
+START_TEST(a_wall_clock_jump_during_a_round_fails_it)
 {
     rig_init(&rig, 3);
     rig.params.terms.wall_slack_us = 100000;
@@ -263,8 +268,8 @@ START_TEST(standing_still_in_between)
 }
 END_TEST
 
-/* Each extension begins anew: its T1 came after the jump. */
-START_TEST(an_extension_after_small_jumps)
+/* Each extension measures jumps from its own T1. */
+START_TEST(each_extension_restarts_the_wall_clock_slack)
 {
     hold_with_slack();
     for (unsigned i = 0; i < 5; i++) {
@@ -277,27 +282,27 @@ START_TEST(an_extension_after_small_jumps)
 }
 END_TEST
 
-static Suite *doubt_suite(void)
+static Suite *eligibility_suite(void)
 {
     Suite *suite = suite_create("core_lease_eligibility");
-    TCase *tcase = tcase_create("doubt");
-    tcase_add_test(tcase, guarded_nodes_are_asked_and_not_counted);
-    tcase_add_loop_test(tcase, only_guarded_nodes_could_help, 0, 7);
-    tcase_add_loop_test(tcase, a_bar_in_the_middle_of_an_attempt, 0, 2);
-    tcase_add_test(tcase, a_step_under_an_attempt);
-    tcase_add_test(tcase, a_step_under_a_lock);
-    tcase_add_test(tcase, a_doubted_key_comes_back);
-    tcase_add_test(tcase, a_step_under_an_extension);
-    tcase_add_test(tcase, unfit_nodes_do_not_extend);
-    tcase_add_loop_test(tcase, the_wall_clock_is_set_ahead, 0, 2);
-    tcase_add_test(tcase, the_wall_clock_is_set_otherwise);
-    tcase_add_loop_test(tcase, standing_still_in_between, 0, 3);
-    tcase_add_test(tcase, an_extension_after_small_jumps);
+    TCase *tcase = tcase_create("eligibility");
+    tcase_add_test(tcase, nodes_in_quarantine_are_asked_and_do_not_count);
+    tcase_add_loop_test(tcase, the_status_tells_exclusion_from_contention, 0, 7);
+    tcase_add_loop_test(tcase, a_node_excluded_during_an_attempt_does_not_count, 0, 2);
+    tcase_add_test(tcase, a_clock_step_during_an_attempt_removes_the_vote);
+    tcase_add_test(tcase, a_clock_step_ends_a_lock_without_a_majority);
+    tcase_add_test(tcase, a_doubted_key_counts_after_a_round_without_it);
+    tcase_add_test(tcase, a_clock_step_during_an_extension_removes_the_vote);
+    tcase_add_test(tcase, evicting_nodes_do_not_extend_but_release);
+    tcase_add_loop_test(tcase, a_wall_clock_set_ahead_ends_the_lock, 0, 2);
+    tcase_add_test(tcase, a_wall_clock_set_back_or_unwatched_is_ignored);
+    tcase_add_loop_test(tcase, a_wall_clock_jump_during_a_round_fails_it, 0, 3);
+    tcase_add_test(tcase, each_extension_restarts_the_wall_clock_slack);
     suite_add_tcase(suite, tcase);
     return suite;
 }
 
 int main(void)
 {
-    return suite_run(doubt_suite());
+    return suite_run(eligibility_suite());
 }

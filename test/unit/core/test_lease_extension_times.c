@@ -9,7 +9,7 @@
 
 #define THIRD_NS (RIG_USABLE_NS / 3)
 
-/* Three nodes, all of which granted at once. */
+/* Makes the lease held: all nodes grant at once. */
 static void hold(struct rig *rig)
 {
     rig->params.terms.auto_extend = true;
@@ -19,7 +19,7 @@ static void hold(struct rig *rig)
     ck_assert_uint_eq(rig->lease.state, RL_STATE_HELD);
 }
 
-/* To the next due time, as its timer does it. */
+/* Advances time to the lease's next due time and runs its timer. */
 static void wake(struct rig *rig)
 {
     ck_assert_uint_gt(rig->lease.wake_ns, rig->view.now.boot_ns);
@@ -29,6 +29,7 @@ static void wake(struct rig *rig)
 
 #define MANY 10000u
 
+/* Compares two uint64_t, for qsort(). */
 static int compare_times(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -36,8 +37,9 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How many different times there are, and how often the most frequent one. */
-static unsigned count_times(uint64_t *times, unsigned count, unsigned *ret_most)
+/* Sorts `times` and returns how many distinct ones it has. `ret_most`: how often the most frequent
+ * one occurs. */
+static unsigned count_distinct_times(uint64_t *times, unsigned count, unsigned *ret_most)
 {
     unsigned different = 0, same = 0;
 
@@ -52,23 +54,23 @@ static unsigned count_times(uint64_t *times, unsigned count, unsigned *ret_most)
     return different;
 }
 
-/* The work of the timer is that of the times, not of the locks. */
-static void check_times(uint64_t *times, unsigned count, uint64_t span_ns)
+/* Checks that the due times of all leases within `span_ns` fall on few distinct instants. */
+static void check_timer_is_batched(uint64_t *times, unsigned count, uint64_t span_ns)
 {
     unsigned most;
 
     ck_assert_uint_gt(count, MANY);
-    ck_assert_uint_le(count_times(times, count, &most), span_ns / (8 * RL_MS) + 1);
+    ck_assert_uint_le(count_distinct_times(times, count, &most), span_ns / (8 * RL_MS) + 1);
 }
 
-/* Taken in one tick, or one after the other: extensions are spread over a fifth of the way at
- * least, not more than three times as many as on average begin together, and what is looked at on
- * the way is looked at together, too. */
-START_TEST(many_are_spread_and_batched)
+/* For leases acquired in one tick (0) or one after the other (1): extensions are spread over at
+ * least a fifth of their delay. At most three times the average number begin together. The due
+ * times before the extension are batched, too. */
+START_TEST(extensions_of_many_leases_are_spread_and_batched)
 {
-    static uint64_t begins[MANY], looks[8 * MANY];
+    static uint64_t begins[MANY], due_times[8 * MANY];
     uint64_t apart_ns = _i == 0 ? 0 : 100 * RL_US;
-    unsigned looked = 0, most;
+    unsigned due_count = 0, most;
     struct rig rig;
 
     for (unsigned i = 0; i < MANY; i++) {
@@ -77,25 +79,25 @@ START_TEST(many_are_spread_and_batched)
         rig_pass(&rig, i * apart_ns);
         hold(&rig);
         while (rig.lease.state == RL_STATE_HELD) {
-            ck_assert_uint_lt(looked, 8 * MANY);
-            looks[looked++] = rig.lease.wake_ns;
+            ck_assert_uint_lt(due_count, 8 * MANY);
+            due_times[due_count++] = rig.lease.wake_ns;
             wake(&rig);
         }
         ck_assert_uint_eq(rig.lease.state, RL_STATE_EXTENDING);
         begins[i] = rig.view.now.boot_ns;
     }
-    unsigned times = count_times(begins, MANY, &most);
+    unsigned times = count_distinct_times(begins, MANY, &most);
     uint64_t span_ns = begins[MANY - 1] - begins[0];
     ck_assert_uint_ge(span_ns, THIRD_NS / 5);
     ck_assert_uint_ge(times, 50);
     ck_assert_uint_le(times, span_ns / (8 * RL_MS) + 1);
     ck_assert_uint_le(most, 3 * MANY / times);
-    check_times(looks, looked, THIRD_NS + MANY * apart_ns);
+    check_timer_is_batched(due_times, due_count, THIRD_NS + MANY * apart_ns);
 }
 END_TEST
 
-/* Also where there is little time. */
-START_TEST(short_ones_are_extended_in_time)
+/* With a TTL of 20 to 119 ms, the extension begins when 11/48 to 1/3 of the validity are used. */
+START_TEST(short_ttls_are_extended_in_time)
 {
     struct rig rig;
 
@@ -120,7 +122,7 @@ int main(void)
     Suite *suite = suite_create("core_lease_extension_times");
     TCase *tcase = tcase_create("lease_spread");
     suite_add_tcase(suite, tcase);
-    tcase_add_loop_test(tcase, many_are_spread_and_batched, 0, 2);
-    tcase_add_loop_test(tcase, short_ones_are_extended_in_time, 20, 120);
+    tcase_add_loop_test(tcase, extensions_of_many_leases_are_spread_and_batched, 0, 2);
+    tcase_add_loop_test(tcase, short_ttls_are_extended_in_time, 20, 120);
     return suite_run(suite);
 }

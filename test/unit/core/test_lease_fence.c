@@ -5,8 +5,9 @@
 #include "lease_rig.h"
 #include "suite.h"
 
-#define P 1000u /* what is proposed */
+#define P 1000u /* the fencing token that each attempt proposes */
 
+/* Starts an acquisition with a fence on `nodes` nodes that proposes P. */
 static void start(struct rig *rig, unsigned nodes)
 {
     rig_init(rig, nodes);
@@ -17,6 +18,7 @@ static void start(struct rig *rig, unsigned nodes)
     rl_fence_begin(rig->lease.fence, P);
 }
 
+/* Returns a vote for the running round. A failed one has the cause TIMEOUT. */
 static struct rl_ballot ballot(const struct rig *rig, unsigned node, enum rl_verb verb,
                                enum rl_vote vote)
 {
@@ -30,7 +32,7 @@ static struct rl_ballot ballot(const struct rig *rig, unsigned node, enum rl_ver
     };
 }
 
-/* A grant of a node whose register held `previous`. */
+/* Passes the grant of a node whose register held `previous`. */
 static void grant(struct rig *rig, unsigned node, uint64_t previous)
 {
     struct rl_ballot vote = ballot(rig, node, RL_VERB_ACQUIRE, RL_VOTE_GRANTED);
@@ -40,12 +42,14 @@ static void grant(struct rig *rig, unsigned node, uint64_t previous)
     rig_ballot(rig, vote);
 }
 
-static void raised(struct rig *rig, unsigned node, enum rl_vote vote)
+/* Passes a vote of the second round, the reply to the request to raise the register. */
+static void raise_vote(struct rig *rig, unsigned node, enum rl_vote vote)
 {
     rig_ballot(rig, ballot(rig, node, RL_VERB_RAISE, vote));
 }
 
-/* Three of five granted, one of them with a larger number: the second round runs. */
+/* Brings a new attempt into the second round: three of five nodes have granted, one of them with a
+ * larger number. */
 static void start_second_round(struct rig *rig)
 {
     start(rig, 5);
@@ -59,7 +63,7 @@ static void start_second_round(struct rig *rig)
     ck_assert_int_eq(rig->lease.state, RL_STATE_ACQUIRING);
 }
 
-START_TEST(one_round)
+START_TEST(accepted_proposals_need_one_round)
 {
     struct rig rig;
 
@@ -71,7 +75,7 @@ START_TEST(one_round)
     ck_assert_uint_eq(rig.fx.flags, RL_FX_DONE | RL_FX_HELD | RL_FX_DEADLINE);
     ck_assert_uint_eq(rig.fx.raise, 0);
     ck_assert_uint_eq(rig.lease.fence->chosen, P);
-    /* A late vote with any number changes nothing. */
+    /* A late vote with a larger number changes nothing. */
     grant(&rig, 3, 9999);
     ck_assert_uint_eq(rig.fx.raise, 0);
     ck_assert_uint_eq(rig.lease.fence->chosen, P);
@@ -79,37 +83,37 @@ START_TEST(one_round)
 }
 END_TEST
 
-START_TEST(two_rounds)
+START_TEST(a_larger_register_needs_a_second_round)
 {
     struct rig rig;
 
     start_second_round(&rig);
-    raised(&rig, 0, RL_VOTE_GRANTED);
-    raised(&rig, 1, RL_VOTE_GRANTED);
-    raised(&rig, 1, RL_VOTE_GRANTED);
+    raise_vote(&rig, 0, RL_VOTE_GRANTED);
+    raise_vote(&rig, 1, RL_VOTE_GRANTED);
+    raise_vote(&rig, 1, RL_VOTE_GRANTED);
     ck_assert_uint_eq(rig.fx.flags, 0);
-    raised(&rig, 2, RL_VOTE_GRANTED);
+    raise_vote(&rig, 2, RL_VOTE_GRANTED);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_DONE | RL_FX_HELD | RL_FX_DEADLINE);
     ck_assert_uint_eq(rig.lease.fence->chosen, 5001);
     ck_assert_uint_eq(rig_remaining_ns(&rig), RIG_USABLE_NS);
 }
 END_TEST
 
-/* The time that both rounds took comes off the validity: T1 is that of the first. */
-START_TEST(one_clock_for_both_rounds)
+/* The time of both rounds is subtracted from the validity: T1 is the start of the first round. */
+START_TEST(both_rounds_count_from_the_first_start)
 {
     struct rig rig;
 
     start_second_round(&rig);
     rig_pass(&rig, 3 * RL_SECOND);
     for (unsigned i = 0; i < 3; i++)
-        raised(&rig, i, RL_VOTE_GRANTED);
+        raise_vote(&rig, i, RL_VOTE_GRANTED);
     ck_assert_uint_eq(rig_remaining_ns(&rig), RIG_USABLE_NS - 3 * RL_SECOND);
 
     start_second_round(&rig);
     rig_pass(&rig, RIG_USABLE_NS);
     for (unsigned i = 0; i < 3; i++)
-        raised(&rig, i, RL_VOTE_GRANTED);
+        raise_vote(&rig, i, RL_VOTE_GRANTED);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_DONE | RL_FX_ENDED);
     ck_assert_int_eq(rig.fx.status, REDLOCK_ETOOSLOW);
     ck_assert_uint_eq(rig.fx.undo, 0x1f);
@@ -121,75 +125,75 @@ START_TEST(late_votes_join_the_second_round)
     struct rig rig;
 
     start_second_round(&rig);
-    grant(&rig, 3, 6000); /* more than was chosen: it cannot vouch for the number */
+    grant(&rig, 3, 6000); /* larger than the chosen number: cannot support it */
     ck_assert_uint_eq(rig.fx.raise, 0);
     grant(&rig, 4, 5000);
     ck_assert_uint_eq(rig.fx.raise, 0x10);
-    raised(&rig, 0, RL_VOTE_GRANTED);
-    raised(&rig, 1, RL_VOTE_FAILED);
-    raised(&rig, 2, RL_VOTE_GRANTED);
+    raise_vote(&rig, 0, RL_VOTE_GRANTED);
+    raise_vote(&rig, 1, RL_VOTE_FAILED);
+    raise_vote(&rig, 2, RL_VOTE_GRANTED);
     ck_assert_int_eq(rig.lease.state, RL_STATE_ACQUIRING);
-    raised(&rig, 4, RL_VOTE_GRANTED);
+    raise_vote(&rig, 4, RL_VOTE_GRANTED);
     ck_assert_int_eq(rig.lease.state, RL_STATE_HELD);
     ck_assert_uint_eq(rig.lease.fence->chosen, 5001);
-    ck_assert_uint_eq(rig.lease.ours, 0x1f); /* what failed may still have our key */
+    ck_assert_uint_eq(rig.lease.ours, 0x1f); /* a failed node may still have the key */
 }
 END_TEST
 
-/* Acknowledgements of nodes whose vote was not used do not count. */
-START_TEST(others_do_not_count)
+/* Node 3 granted with a register that is too large, so its acknowledgement does not count. */
+START_TEST(acknowledgements_of_other_nodes_do_not_count)
 {
     struct rig rig;
 
     start_second_round(&rig);
     grant(&rig, 3, 6000);
-    raised(&rig, 3, RL_VOTE_GRANTED);
-    raised(&rig, 0, RL_VOTE_GRANTED);
-    raised(&rig, 1, RL_VOTE_GRANTED);
+    raise_vote(&rig, 3, RL_VOTE_GRANTED);
+    raise_vote(&rig, 0, RL_VOTE_GRANTED);
+    raise_vote(&rig, 1, RL_VOTE_GRANTED);
     ck_assert_int_eq(rig.lease.state, RL_STATE_ACQUIRING);
 }
 END_TEST
 
-START_TEST(lost_keys_fail_and_are_undone)
+START_TEST(keys_lost_in_the_second_round_fail_and_are_undone)
 {
     struct rig rig;
 
     start_second_round(&rig);
     rig_fail(&rig, 3);
     rig_fail(&rig, 4);
-    raised(&rig, 0, RL_VOTE_GRANTED);
-    raised(&rig, 1, RL_VOTE_DENIED);
+    raise_vote(&rig, 0, RL_VOTE_GRANTED);
+    raise_vote(&rig, 1, RL_VOTE_DENIED);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_DONE | RL_FX_ENDED);
     ck_assert_int_eq(rig.fx.status, REDLOCK_ECONTENDED);
-    ck_assert_uint_eq(rig.fx.undo, 0x1d); /* not where it is proven gone */
+    ck_assert_uint_eq(rig.fx.undo, 0x1d); /* node 1 has no key */
     ck_assert_uint_eq(rig.fx.raise, 0);
 }
 END_TEST
 
-START_TEST(failures_of_the_second_round)
+START_TEST(failures_of_the_second_round_end_the_attempt)
 {
     struct rig rig;
 
     start_second_round(&rig);
     rig_deny(&rig, 3);
     rig_fail(&rig, 4);
-    raised(&rig, 1, RL_VOTE_FAILED);
+    raise_vote(&rig, 1, RL_VOTE_FAILED);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_DONE | RL_FX_ENDED);
     ck_assert_uint_eq(rig.fx.undo, 0x17);
     ck_assert_uint_eq(rig.lease.round.cause[1], REDLOCK_CAUSE_TIMEOUT);
     ck_assert_uint_eq(rig.lease.round.failed, 0x12);
 
-    /* Nobody else holds it: the cause is not contention. */
+    /* No node has denied, so the status is not REDLOCK_ECONTENDED. */
     start_second_round(&rig);
     grant(&rig, 3, 6000);
     grant(&rig, 4, 6000);
-    raised(&rig, 1, RL_VOTE_FAILED);
+    raise_vote(&rig, 1, RL_VOTE_FAILED);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_DONE | RL_FX_ENDED);
     ck_assert_int_eq(rig.fx.status, REDLOCK_ENOQUORUM);
 }
 END_TEST
 
-START_TEST(nodes_that_went_down_in_between)
+START_TEST(nodes_disconnected_before_the_second_round_are_replaced)
 {
     struct rig rig;
 
@@ -202,14 +206,15 @@ START_TEST(nodes_that_went_down_in_between)
     ck_assert_uint_eq(rig.lease.round.failed, 1);
     grant(&rig, 2, 1);
     ck_assert_uint_eq(rig.fx.raise, 4);
-    raised(&rig, 1, RL_VOTE_GRANTED);
-    raised(&rig, 2, RL_VOTE_GRANTED);
+    raise_vote(&rig, 1, RL_VOTE_GRANTED);
+    raise_vote(&rig, 2, RL_VOTE_GRANTED);
     ck_assert_int_eq(rig.lease.state, RL_STATE_HELD);
 }
 END_TEST
 
-/* The choice is made and has failed in one step: nobody is asked to raise what is being undone. */
-START_TEST(failed_before_it_was_asked)
+/* The number is chosen and the attempt fails in one step. No node is asked to raise its register,
+ * because the keys are undone. */
+START_TEST(a_choice_that_fails_at_once_raises_nothing)
 {
     struct rig rig;
 
@@ -229,7 +234,7 @@ START_TEST(failed_before_it_was_asked)
 }
 END_TEST
 
-START_TEST(cancel_in_both_rounds)
+START_TEST(cancelling_works_in_both_rounds)
 {
     struct rig rig;
 
@@ -240,14 +245,14 @@ START_TEST(cancel_in_both_rounds)
     ck_assert_uint_eq(rig.fx.undo, 0x1f);
     start_second_round(&rig);
     rig_deny(&rig, 3);
-    raised(&rig, 0, RL_VOTE_GRANTED);
+    raise_vote(&rig, 0, RL_VOTE_GRANTED);
     rig_event(&rig, RL_EVENT_CANCEL);
     ck_assert_int_eq(rig.fx.status, REDLOCK_ECANCELED);
     ck_assert_uint_eq(rig.fx.undo, 0x17);
     ck_assert_uint_eq(rig.fx.raise, 0);
-    raised(&rig, 1, RL_VOTE_GRANTED); /* too late */
+    raise_vote(&rig, 1, RL_VOTE_GRANTED); /* a late reply changes nothing */
     ck_assert_uint_eq(rig.fx.flags, 0);
-    /* And before the first. */
+    /* A lease can also be cancelled before its first round. */
     rig_init(&rig, 5);
     rig_new_lease(&rig);
     rig_event(&rig, RL_EVENT_CANCEL);
@@ -256,7 +261,7 @@ START_TEST(cancel_in_both_rounds)
 }
 END_TEST
 
-START_TEST(time_outs_in_both_rounds)
+START_TEST(validity_ends_both_rounds)
 {
     struct rig rig;
 
@@ -267,7 +272,7 @@ START_TEST(time_outs_in_both_rounds)
     ck_assert_int_eq(rig.fx.status, REDLOCK_ETOOSLOW);
     ck_assert_uint_eq(rig.fx.undo, 0x1f);
     start_second_round(&rig);
-    raised(&rig, 0, RL_VOTE_GRANTED);
+    raise_vote(&rig, 0, RL_VOTE_GRANTED);
     rig_pass(&rig, RIG_USABLE_NS);
     rig_tick(&rig);
     ck_assert_int_eq(rig.fx.status, REDLOCK_ETOOSLOW);
@@ -276,7 +281,7 @@ START_TEST(time_outs_in_both_rounds)
 }
 END_TEST
 
-/* The next attempt begins from nothing: its number is not that of the attempt before. */
+/* The next attempt starts without a number and ignores late replies to the attempt before. */
 START_TEST(attempts_share_nothing)
 {
     struct rig rig;
@@ -290,7 +295,7 @@ START_TEST(attempts_share_nothing)
     grant(&rig, 1, 5000);
     ck_assert_uint_eq(rig.fx.raise, 3);
     struct rl_ballot late = ballot(&rig, 0, RL_VERB_RAISE, RL_VOTE_GRANTED);
-    raised(&rig, 1, RL_VOTE_DENIED);
+    raise_vote(&rig, 1, RL_VOTE_DENIED);
     rig_fail(&rig, 2);
     ck_assert_int_eq(rig.lease.state, RL_STATE_WAITING);
     ck_assert_uint_eq(rig.fx.undo, 5);
@@ -311,13 +316,13 @@ START_TEST(attempts_share_nothing)
 }
 END_TEST
 
-START_TEST(extensions_keep_the_number)
+START_TEST(extensions_keep_the_fencing_token)
 {
     struct rig rig;
 
     start_second_round(&rig);
     for (unsigned i = 0; i < 3; i++)
-        raised(&rig, i, RL_VOTE_GRANTED);
+        raise_vote(&rig, i, RL_VOTE_GRANTED);
     rig_extend(&rig, 0);
     ck_assert_uint_eq(rig.fx.request, 0x1f);
     for (unsigned i = 0; i < 3; i++)
@@ -330,7 +335,7 @@ START_TEST(extensions_keep_the_number)
 }
 END_TEST
 
-START_TEST(barred_nodes_do_not_count)
+START_TEST(excluded_nodes_do_not_count)
 {
     struct rig rig;
 
@@ -346,14 +351,14 @@ START_TEST(barred_nodes_do_not_count)
     ck_assert_uint_eq(rig.fx.raise, 0xf);
     ck_assert_uint_eq(rig.lease.fence->chosen, 8001);
     for (unsigned i = 0; i < 3; i++)
-        raised(&rig, i, RL_VOTE_GRANTED);
+        raise_vote(&rig, i, RL_VOTE_GRANTED);
     ck_assert_int_eq(rig.lease.state, RL_STATE_ACQUIRING);
-    raised(&rig, 3, RL_VOTE_GRANTED);
+    raise_vote(&rig, 3, RL_VOTE_GRANTED);
     ck_assert_int_eq(rig.lease.state, RL_STATE_HELD);
 }
 END_TEST
 
-START_TEST(adopted_locks_bring_their_number)
+START_TEST(adopted_locks_keep_their_fencing_token)
 {
     struct rig rig;
 
@@ -374,20 +379,20 @@ int main(void)
     Suite *suite = suite_create("core_lease_fence");
     TCase *tcase = tcase_create("lease_fence");
     suite_add_tcase(suite, tcase);
-    tcase_add_test(tcase, one_round);
-    tcase_add_test(tcase, two_rounds);
-    tcase_add_test(tcase, one_clock_for_both_rounds);
+    tcase_add_test(tcase, accepted_proposals_need_one_round);
+    tcase_add_test(tcase, a_larger_register_needs_a_second_round);
+    tcase_add_test(tcase, both_rounds_count_from_the_first_start);
     tcase_add_test(tcase, late_votes_join_the_second_round);
-    tcase_add_test(tcase, others_do_not_count);
-    tcase_add_test(tcase, lost_keys_fail_and_are_undone);
-    tcase_add_test(tcase, failures_of_the_second_round);
-    tcase_add_test(tcase, nodes_that_went_down_in_between);
-    tcase_add_test(tcase, failed_before_it_was_asked);
-    tcase_add_test(tcase, cancel_in_both_rounds);
-    tcase_add_test(tcase, time_outs_in_both_rounds);
+    tcase_add_test(tcase, acknowledgements_of_other_nodes_do_not_count);
+    tcase_add_test(tcase, keys_lost_in_the_second_round_fail_and_are_undone);
+    tcase_add_test(tcase, failures_of_the_second_round_end_the_attempt);
+    tcase_add_test(tcase, nodes_disconnected_before_the_second_round_are_replaced);
+    tcase_add_test(tcase, a_choice_that_fails_at_once_raises_nothing);
+    tcase_add_test(tcase, cancelling_works_in_both_rounds);
+    tcase_add_test(tcase, validity_ends_both_rounds);
     tcase_add_test(tcase, attempts_share_nothing);
-    tcase_add_test(tcase, extensions_keep_the_number);
-    tcase_add_test(tcase, barred_nodes_do_not_count);
-    tcase_add_test(tcase, adopted_locks_bring_their_number);
+    tcase_add_test(tcase, extensions_keep_the_fencing_token);
+    tcase_add_test(tcase, excluded_nodes_do_not_count);
+    tcase_add_test(tcase, adopted_locks_keep_their_fencing_token);
     return suite_run(suite);
 }

@@ -8,7 +8,7 @@
 
 #define THIRD_NS (RIG_USABLE_NS / 3)
 
-/* Three nodes, all of which granted at once. */
+/* Makes the lease held: all nodes grant at once. */
 static void hold(struct rig *rig)
 {
     rig_start(rig);
@@ -17,13 +17,14 @@ static void hold(struct rig *rig)
     ck_assert_uint_eq(rig->lease.state, RL_STATE_HELD);
 }
 
+/* Sets up a lease that is extended automatically. */
 static void init(struct rig *rig, unsigned nodes)
 {
     rig_init(rig, nodes);
     rig->params.terms.auto_extend = true;
 }
 
-/* To the next due time, as its timer does it. */
+/* Advances time to the lease's next due time and runs its timer. */
 static void wake(struct rig *rig)
 {
     ck_assert_uint_ne(rig->lease.wake_ns, RL_NEVER);
@@ -32,6 +33,7 @@ static void wake(struct rig *rig)
     rig_tick(rig);
 }
 
+/* Runs the timer until the lease is in this state. */
 static void wake_until(struct rig *rig, enum rl_lease_state state)
 {
     for (unsigned i = 0; rig->lease.state != state; i++) {
@@ -40,6 +42,7 @@ static void wake_until(struct rig *rig, enum rl_lease_state state)
     }
 }
 
+/* Checks that the last step has lost the lock and undoes the keys on these nodes. */
 static void check_lost(const struct rig *rig, rl_nodes undo)
 {
     ck_assert_uint_eq(rig->fx.flags & (RL_FX_LOST | RL_FX_ENDED | RL_FX_DEADLINE),
@@ -73,7 +76,7 @@ START_TEST(extension_starts_when_a_third_is_used)
 }
 END_TEST
 
-START_TEST(extension_starts_when_told)
+START_TEST(extension_starts_at_the_configured_time)
 {
     struct rig rig;
 
@@ -85,7 +88,7 @@ START_TEST(extension_starts_when_told)
 }
 END_TEST
 
-START_TEST(a_lock_is_not_extended_unasked)
+START_TEST(without_automatic_extension_the_lock_expires)
 {
     struct rig rig;
 
@@ -100,8 +103,8 @@ START_TEST(a_lock_is_not_extended_unasked)
 }
 END_TEST
 
-/* A failed round leaves a valid lock alone; it is tried again until the deadline, and only then the
- * lock is lost. */
+/* A failed extension does not end a valid lock. It is retried until the deadline, and only then is
+ * the lock lost. */
 START_TEST(a_failed_extension_is_retried)
 {
     struct rig rig;
@@ -131,7 +134,7 @@ START_TEST(a_failed_extension_is_retried)
 }
 END_TEST
 
-START_TEST(a_retry_mends_it)
+START_TEST(a_retried_extension_succeeds)
 {
     struct rig rig;
 
@@ -150,7 +153,7 @@ START_TEST(a_retry_mends_it)
 }
 END_TEST
 
-/* Whatever the nodes say now: after the deadline another client may have been in between. */
+/* Grants after the deadline do not count, because another client may have held the lock between. */
 START_TEST(the_deciding_vote_must_come_in_time)
 {
     struct rig rig;
@@ -171,7 +174,7 @@ START_TEST(the_deciding_vote_must_come_in_time)
 }
 END_TEST
 
-START_TEST(proven_loss_is_told_at_once)
+START_TEST(proven_loss_is_reported_at_once)
 {
     struct rig rig;
 
@@ -185,7 +188,7 @@ START_TEST(proven_loss_is_told_at_once)
     check_lost(&rig, 0x18);
     ck_assert((rig.fx.flags & RL_FX_EXTEND_FAILED) != 0);
 
-    /* The proof is complete only after the round has failed. */
+    /* Here the third denial comes after the round has failed. */
     init(&rig, 5);
     hold(&rig);
     wake_until(&rig, RL_STATE_EXTENDING);
@@ -207,15 +210,15 @@ START_TEST(endangered_once_for_each_deadline)
     rig.params.terms.extend_at_ns = 500 * RL_MS; /* after the margin of one second */
     hold(&rig);
     for (unsigned round = 0; round < 3; round++) {
-        unsigned told = 0;
+        unsigned endangered_count = 0;
         while (rig.lease.state != RL_STATE_EXTENDING) {
             wake(&rig);
             if ((rig.fx.flags & RL_FX_ENDANGERED) != 0) {
-                told++;
+                endangered_count++;
                 ck_assert_uint_eq(rig_remaining_ns(&rig), RL_SECOND);
             }
         }
-        ck_assert_uint_eq(told, 1);
+        ck_assert_uint_eq(endangered_count, 1);
         rig_tick(&rig);
         ck_assert_uint_eq(rig.fx.flags, 0);
         rig_grant(&rig, 0);
@@ -224,7 +227,7 @@ START_TEST(endangered_once_for_each_deadline)
 }
 END_TEST
 
-START_TEST(a_hold_has_its_limit)
+START_TEST(the_time_of_a_hold_is_limited)
 {
     struct rig rig;
 
@@ -245,7 +248,7 @@ START_TEST(a_hold_has_its_limit)
     ck_assert_uint_eq(rl_elapsed_ns(begun, rig.view.now), 15 * RL_SECOND);
     ck_assert_uint_eq(extensions, 2); /* at 3.3 s and 6.6 s; the second one reaches the limit */
 
-    rig.params.terms.hold_max_ns = 2 * RL_SECOND; /* shorter than what was granted */
+    rig.params.terms.hold_max_ns = 2 * RL_SECOND; /* shorter than the validity */
     hold(&rig);
     ck_assert_uint_eq(rig_remaining_ns(&rig), 2 * RL_SECOND);
     wake_until(&rig, RL_STATE_ENDED);
@@ -253,7 +256,7 @@ START_TEST(a_hold_has_its_limit)
 }
 END_TEST
 
-START_TEST(extensions_have_their_limit)
+START_TEST(the_number_of_automatic_extensions_is_limited)
 {
     struct rig rig;
 
@@ -268,7 +271,7 @@ START_TEST(extensions_have_their_limit)
         extensions++;
         rig_grant(&rig, 0);
         rig_grant(&rig, 1);
-        if (extensions == 1) { /* what the caller asks for is not counted */
+        if (extensions == 1) { /* extensions by the caller do not count */
             rig_extend(&rig, 0);
             rig_grant(&rig, 0);
             rig_grant(&rig, 1);
@@ -279,7 +282,7 @@ START_TEST(extensions_have_their_limit)
 }
 END_TEST
 
-START_TEST(extension_on_request)
+START_TEST(the_caller_can_extend)
 {
     struct rig rig;
 
@@ -300,12 +303,12 @@ START_TEST(extension_on_request)
     rig_fail(&rig, 2);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_EXTEND_FAILED | RL_FX_DONE);
     ck_assert_uint_eq(rig_remaining_ns(&rig), RIG_USABLE_NS); /* still valid, still held */
-    wake_until(&rig, RL_STATE_ENDED);                         /* nobody asked for a retry */
+    wake_until(&rig, RL_STATE_ENDED);                         /* without a retry */
     check_lost(&rig, 0x7);
     ck_assert_uint_eq(rig.fx.flags & RL_FX_DONE, 0);
 
     hold(&rig);
-    rig_pass(&rig, RIG_USABLE_NS); /* asked for too late, before the timer was noticed */
+    rig_pass(&rig, RIG_USABLE_NS); /* the call comes after the deadline, before the timer */
     rig_extend(&rig, 0);
     check_lost(&rig, 0x7);
     ck_assert((rig.fx.flags & RL_FX_DONE) != 0);
@@ -313,8 +316,9 @@ START_TEST(extension_on_request)
 }
 END_TEST
 
-/* The caller asks while an automatic extension is in flight: one round, one answer. */
-START_TEST(the_caller_overtakes_the_timer)
+/* The caller extends while an automatic extension is in flight: a new round replaces the old one.
+ */
+START_TEST(an_extension_by_the_caller_replaces_an_automatic_one)
 {
     struct rig rig;
 
@@ -334,7 +338,7 @@ START_TEST(the_caller_overtakes_the_timer)
 }
 END_TEST
 
-START_TEST(loss_ends_what_the_caller_waits_for)
+START_TEST(loss_ends_the_extension_that_the_caller_waits_for)
 {
     struct rig rig;
 
@@ -351,13 +355,13 @@ START_TEST(loss_ends_what_the_caller_waits_for)
 }
 END_TEST
 
-START_TEST(releases)
+START_TEST(a_majority_of_confirmations_ends_a_release)
 {
     struct rig rig;
 
     init(&rig, 5);
     hold(&rig);
-    rig.view.up = 0x1b; /* node 2 is silent */
+    rig.view.up = 0x1b; /* node 2 is not connected */
     rig_event(&rig, RL_EVENT_RELEASE);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_DEADLINE);
     ck_assert_uint_eq(rig.fx.request, 0x1b);
@@ -371,7 +375,7 @@ START_TEST(releases)
     ck_assert_uint_eq(rig.fx.flags, RL_FX_DONE | RL_FX_ENDED);
     ck_assert_int_eq(rig.fx.status, REDLOCK_OK);
 
-    hold(&rig); /* release_after, during an extension */
+    hold(&rig); /* a delayed release (SHORTEN) during an extension */
     rig_extend(&rig, 0);
     rig_event(&rig, RL_EVENT_SHORTEN);
     ck_assert_uint_eq(rig.lease.round.verb, RL_VERB_SHORTEN);
@@ -382,10 +386,9 @@ START_TEST(releases)
 }
 END_TEST
 
-/* Votes were split: the two that denied it have not got the key, so the first of the three that
- * confirms makes a majority without it. Where their answers are not known (they were cut off, say),
- * all three have to. */
-START_TEST(releases_after_a_split)
+/* Two of five nodes denied the lock (0), so they have no key, and the first confirmation completes
+ * a majority without it. If their replies are missing (1), three confirmations are needed. */
+START_TEST(a_release_counts_nodes_that_denied_the_lock)
 {
     struct rig rig;
 
@@ -411,7 +414,7 @@ START_TEST(releases_after_a_split)
 }
 END_TEST
 
-START_TEST(detached)
+START_TEST(detaching_sends_nothing_and_ends_the_lease)
 {
     struct rig rig;
 
@@ -419,7 +422,7 @@ START_TEST(detached)
     hold(&rig);
     rig_event(&rig, RL_EVENT_DETACH);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_DEADLINE | RL_FX_ENDED);
-    ck_assert_uint_eq(rig.fx.request | rig.fx.undo, 0); /* the key is the taker's now */
+    ck_assert_uint_eq(rig.fx.request | rig.fx.undo, 0); /* another client may adopt the key */
     ck_assert_uint_eq(rig_remaining_ns(&rig), 0);
     ck_assert_uint_eq(rig.lease.wake_ns, RL_NEVER);
 
@@ -431,8 +434,8 @@ START_TEST(detached)
 }
 END_TEST
 
-/* A node that refuses votes, or is not reached, is not healed. */
-START_TEST(heals_go_to_those_that_may_vote)
+/* A node that is not connected is not healed. */
+START_TEST(only_connected_nodes_are_healed)
 {
     struct rig rig;
 
@@ -447,7 +450,7 @@ START_TEST(heals_go_to_those_that_may_vote)
     ck_assert_uint_eq(rig.fx.heal, 0x01);
     rig_heal_vote(&rig, 0, RL_VOTE_GRANTED);
     rig_event(&rig, RL_EVENT_RELEASE);
-    ck_assert_uint_eq(rig.fx.request | rig.fx.undo, 0x1d); /* the healed key, too */
+    ck_assert_uint_eq(rig.fx.request | rig.fx.undo, 0x1d); /* the healed key is deleted, too */
 }
 END_TEST
 
@@ -457,21 +460,21 @@ int main(void)
     TCase *tcase = tcase_create("hold");
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, extension_starts_when_a_third_is_used);
-    tcase_add_test(tcase, extension_starts_when_told);
-    tcase_add_test(tcase, a_lock_is_not_extended_unasked);
+    tcase_add_test(tcase, extension_starts_at_the_configured_time);
+    tcase_add_test(tcase, without_automatic_extension_the_lock_expires);
     tcase_add_test(tcase, a_failed_extension_is_retried);
-    tcase_add_test(tcase, a_retry_mends_it);
+    tcase_add_test(tcase, a_retried_extension_succeeds);
     tcase_add_test(tcase, the_deciding_vote_must_come_in_time);
-    tcase_add_test(tcase, proven_loss_is_told_at_once);
+    tcase_add_test(tcase, proven_loss_is_reported_at_once);
     tcase_add_test(tcase, endangered_once_for_each_deadline);
-    tcase_add_test(tcase, a_hold_has_its_limit);
-    tcase_add_test(tcase, extensions_have_their_limit);
-    tcase_add_test(tcase, extension_on_request);
-    tcase_add_test(tcase, the_caller_overtakes_the_timer);
-    tcase_add_test(tcase, loss_ends_what_the_caller_waits_for);
-    tcase_add_test(tcase, releases);
-    tcase_add_loop_test(tcase, releases_after_a_split, 0, 2);
-    tcase_add_test(tcase, detached);
-    tcase_add_test(tcase, heals_go_to_those_that_may_vote);
+    tcase_add_test(tcase, the_time_of_a_hold_is_limited);
+    tcase_add_test(tcase, the_number_of_automatic_extensions_is_limited);
+    tcase_add_test(tcase, the_caller_can_extend);
+    tcase_add_test(tcase, an_extension_by_the_caller_replaces_an_automatic_one);
+    tcase_add_test(tcase, loss_ends_the_extension_that_the_caller_waits_for);
+    tcase_add_test(tcase, a_majority_of_confirmations_ends_a_release);
+    tcase_add_loop_test(tcase, a_release_counts_nodes_that_denied_the_lock, 0, 2);
+    tcase_add_test(tcase, detaching_sends_nothing_and_ends_the_lease);
+    tcase_add_test(tcase, only_connected_nodes_are_healed);
     return suite_run(suite);
 }

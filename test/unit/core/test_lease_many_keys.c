@@ -8,12 +8,13 @@
 #include "suite.h"
 
 #define ALL   0x1fu
-#define FIRST 2 /* by rank */
+#define FIRST 2 /* the preferred node */
 
 static struct rig rig;
 static struct rl_contention contention;
 static uint8_t ranks[5];
 
+/* Prepares a lease on three keys and five nodes. */
 static void setup(void)
 {
     static const uint64_t scores[] = {30, 10, 50, 20, 40};
@@ -24,6 +25,7 @@ static void setup(void)
     rig.view.notifying = ALL;
 }
 
+/* Makes the lease held by all nodes. */
 static void hold(void)
 {
     rig_start(&rig);
@@ -33,7 +35,7 @@ static void hold(void)
     ck_assert_uint_eq(rig.lease.ours, ALL);
 }
 
-/* An extension that one node denies; it asks to put the keys back there. */
+/* Extends the lease; `node` denies, so the lease heals the keys there. */
 static void lose_one(unsigned node)
 {
     rig_extend(&rig, 0);
@@ -45,20 +47,20 @@ static void lose_one(unsigned node)
     }
 }
 
-START_TEST(a_release_takes_the_rest_too)
+START_TEST(a_release_undoes_the_remaining_keys)
 {
     hold();
     lose_one(1);
     ck_assert_uint_eq(rig.fx.heal, RL_NODE(1));
-    rig_heal_vote(&rig, 1, RL_VOTE_DENIED); /* one of the keys is another client's by now */
+    rig_heal_vote(&rig, 1, RL_VOTE_DENIED); /* another client has one of the keys */
     ck_assert_uint_eq(rig.lease.ours, ALL & ~RL_NODE(1));
     rig_event(&rig, _i == 0 ? RL_EVENT_RELEASE : RL_EVENT_SHORTEN);
-    ck_assert_uint_eq(rig.fx.request, ALL & ~RL_NODE(1)); /* no vote: it is known not to have all */
+    ck_assert_uint_eq(rig.fx.request, ALL & ~RL_NODE(1)); /* node 1 has not all keys: no vote */
     ck_assert_uint_eq(rig.fx.undo, RL_NODE(1));
 }
 END_TEST
 
-START_TEST(what_was_put_back_is_asked)
+START_TEST(a_healed_node_is_asked_to_release)
 {
     hold();
     lose_one(1);
@@ -70,7 +72,7 @@ START_TEST(what_was_put_back_is_asked)
 }
 END_TEST
 
-START_TEST(all_at_last_after_all)
+START_TEST(a_late_heal_clears_the_remnants)
 {
     hold();
     lose_one(1);
@@ -82,7 +84,7 @@ START_TEST(all_at_last_after_all)
 }
 END_TEST
 
-START_TEST(a_loss_takes_the_rest_too)
+START_TEST(a_loss_undoes_the_remaining_keys)
 {
     hold();
     rig_extend(&rig, 0);
@@ -96,7 +98,7 @@ START_TEST(a_loss_takes_the_rest_too)
 }
 END_TEST
 
-START_TEST(of_one_key_there_is_no_rest)
+START_TEST(a_lock_of_one_key_leaves_no_remnants)
 {
     rig.params.keys = 1;
     hold();
@@ -107,8 +109,8 @@ START_TEST(of_one_key_there_is_no_rest)
 }
 END_TEST
 
-/* The token may still be the giver's. */
-START_TEST(a_failed_adoption_takes_nothing)
+/* The keys may still belong to the previous holder. */
+START_TEST(a_failed_adoption_undoes_nothing)
 {
     rig.params.terms.kind = RL_LEASE_ADOPT;
     rig_start(&rig);
@@ -120,7 +122,7 @@ START_TEST(a_failed_adoption_takes_nothing)
 }
 END_TEST
 
-START_TEST(an_adopted_lock_gives_the_rest_back)
+START_TEST(an_adopted_lock_undoes_the_remaining_keys)
 {
     rig.params.terms.kind = RL_LEASE_ADOPT;
     rig_start(&rig);
@@ -133,6 +135,7 @@ START_TEST(an_adopted_lock_gives_the_rest_back)
 }
 END_TEST
 
+/* Passes the denial of an acquisition by `node` because of key number `key`, from 1 on. */
 static void deny_key(unsigned node, unsigned key)
 {
     rig_ballot(&rig, (struct rl_ballot){
@@ -144,6 +147,7 @@ static void deny_key(unsigned node, unsigned key)
                      });
 }
 
+/* Starts a lease with a wait budget of a minute and a contention state. */
 static void contend(void)
 {
     rig.params.wait_ns = 60 * RL_SECOND;
@@ -152,8 +156,9 @@ static void contend(void)
     rig_event(&rig, RL_EVENT_START);
 }
 
-/* What the node says that is watched goes before what others say. */
-START_TEST(the_key_that_is_taken_is_watched)
+/* The denial of the tracking node decides which key is tracked (1). Without one, the first denial
+ * decides (0). */
+START_TEST(the_key_that_was_denied_is_tracked)
 {
     contend();
     ck_assert_uint_eq(rig.fx.request, ALL);
@@ -168,12 +173,12 @@ START_TEST(the_key_that_is_taken_is_watched)
     }
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     ck_assert_uint_eq(rig.fx.probe, RL_NODE(FIRST));
-    ck_assert_uint_eq(rig.lease.wait.key, 2); /* from 0 on */
+    ck_assert_uint_eq(rig.lease.wait.key, 2); /* counted from 0 */
     ck_assert_uint_eq(rig.lease.taken, 3);
 }
 END_TEST
 
-START_TEST(then_the_next_one)
+START_TEST(after_a_wake_up_the_next_denied_key_is_tracked)
 {
     const struct rl_event wake = {.kind = RL_EVENT_WAKE, .nodes = RL_NODE(FIRST)};
 
@@ -190,8 +195,9 @@ START_TEST(then_the_next_one)
 }
 END_TEST
 
-/* Who wants one of the keys only may ask another node first: both would meet half-way for ever. */
-START_TEST(after_a_split_it_pauses)
+/* A contender for one of the keys may prefer another node. Without a pause the two would split the
+ * votes again and again. A lock of one key (1) does not pause. */
+START_TEST(a_split_vote_on_several_keys_is_followed_by_a_pause)
 {
     const struct rl_event wake = {.kind = RL_EVENT_WAKE, .nodes = RL_NODE(FIRST)};
 
@@ -214,8 +220,8 @@ START_TEST(after_a_split_it_pauses)
 }
 END_TEST
 
-/* Keeps for 300 ms, lets pass for 600, keeps for 1200, ... */
-START_TEST(patience)
+/* A lock reserves its keys for 300 ms, pauses for 600 ms, reserves for 1200 ms, and so on. */
+START_TEST(reservations_alternate_with_growing_pauses)
 {
     uint64_t at_ns = 0, length_ns = RL_RESERVATION_NS;
 
@@ -231,8 +237,9 @@ START_TEST(patience)
 }
 END_TEST
 
-/* In the queue of its client it is looked at when that changes; a lock of one key is not. */
-START_TEST(in_the_queue_it_wakes)
+/* In the queue of its client the lease wakes up when its reservation begins or ends. A lock of one
+ * key has no reservation. */
+START_TEST(a_queued_lock_of_several_keys_wakes_for_its_reservation)
 {
     rig.params.wait_ns = RL_NEVER;
     rig_new_lease(&rig);
@@ -260,17 +267,17 @@ int main(void)
     TCase *tcase = tcase_create("lease_many");
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, NULL);
-    tcase_add_loop_test(tcase, a_release_takes_the_rest_too, 0, 2);
-    tcase_add_test(tcase, what_was_put_back_is_asked);
-    tcase_add_test(tcase, all_at_last_after_all);
-    tcase_add_test(tcase, a_loss_takes_the_rest_too);
-    tcase_add_test(tcase, of_one_key_there_is_no_rest);
-    tcase_add_test(tcase, a_failed_adoption_takes_nothing);
-    tcase_add_test(tcase, an_adopted_lock_gives_the_rest_back);
-    tcase_add_loop_test(tcase, the_key_that_is_taken_is_watched, 0, 2);
-    tcase_add_test(tcase, then_the_next_one);
-    tcase_add_loop_test(tcase, after_a_split_it_pauses, 0, 2);
-    tcase_add_test(tcase, patience);
-    tcase_add_test(tcase, in_the_queue_it_wakes);
+    tcase_add_loop_test(tcase, a_release_undoes_the_remaining_keys, 0, 2);
+    tcase_add_test(tcase, a_healed_node_is_asked_to_release);
+    tcase_add_test(tcase, a_late_heal_clears_the_remnants);
+    tcase_add_test(tcase, a_loss_undoes_the_remaining_keys);
+    tcase_add_test(tcase, a_lock_of_one_key_leaves_no_remnants);
+    tcase_add_test(tcase, a_failed_adoption_undoes_nothing);
+    tcase_add_test(tcase, an_adopted_lock_undoes_the_remaining_keys);
+    tcase_add_loop_test(tcase, the_key_that_was_denied_is_tracked, 0, 2);
+    tcase_add_test(tcase, after_a_wake_up_the_next_denied_key_is_tracked);
+    tcase_add_loop_test(tcase, a_split_vote_on_several_keys_is_followed_by_a_pause, 0, 2);
+    tcase_add_test(tcase, reservations_alternate_with_growing_pauses);
+    tcase_add_test(tcase, a_queued_lock_of_several_keys_wakes_for_its_reservation);
     return suite_run(suite);
 }

@@ -7,13 +7,14 @@
 #include "suite.h"
 
 #define ALL     0x1fu
-#define FIRST   2 /* by rank; then 4, 0, 3, 1 */
+#define FIRST   2 /* the preferred node; the order of the nodes is 2, 4, 0, 3, 1 */
 #define PERMITS 4
 
 static struct rig rig;
 static struct rl_contention contention;
 static uint8_t ranks[5];
 
+/* Prepares a lease on one of four slots, without a limit of waiting. */
 static void setup(void)
 {
     static const uint64_t scores[] = {30, 10, 50, 20, 40};
@@ -25,6 +26,7 @@ static void setup(void)
     rig.view.notifying = ALL;
 }
 
+/* Starts a new lease that shares the contention state of the resource. */
 static void begin(void)
 {
     rig_new_lease(&rig);
@@ -32,47 +34,54 @@ static void begin(void)
     rig_event(&rig, RL_EVENT_START);
 }
 
-static unsigned slot(void)
+/* Returns the slot that the lease tries or holds. */
+static unsigned current_slot(void)
 {
     return rig.lease.permit->slot;
 }
 
+/* Lets a majority deny the running attempt. */
 static void deny_all(void)
 {
     for (unsigned i = 0; i < 3; i++)
         rig_deny(&rig, i);
 }
 
-static void tell(unsigned node, unsigned about, enum rl_vote vote, uint64_t pttl_ms)
+/* Passes the reply of `node` to a probe of slot `about`: GRANTED if it is taken, DENIED if not. */
+static void report_slot(unsigned node, unsigned about, enum rl_vote vote, uint64_t pttl_ms)
 {
     rig_report_ttl(&rig, node, about, vote, pttl_ms);
 }
 
-/* The answers to a look at all, of the node that was asked: `free`, bit by bit. */
-static void tell_all(unsigned free, uint64_t pttl_ms)
+/* Passes the replies of the tracking node to probes of all slots. Bit i of `free`: slot i is free.
+ */
+static void report_slots(unsigned free, uint64_t pttl_ms)
 {
     uint32_t round = rig.lease.round.number;
     unsigned node = (unsigned)__builtin_ctz(rig.lease.wait.tracked);
 
     for (unsigned i = 0; i < rig.params.terms.permits && rig.lease.round.number == round; i++)
-        tell(node, i, (free >> i & 1) != 0 ? RL_VOTE_DENIED : RL_VOTE_GRANTED, pttl_ms);
+        report_slot(node, i, (free >> i & 1) != 0 ? RL_VOTE_DENIED : RL_VOTE_GRANTED, pttl_ms);
 }
 
-static void wait_in_vain(void)
+/* Starts a lease that finds all slots taken and waits. */
+static void find_no_free_slot(void)
 {
     begin();
     deny_all();
-    tell_all(0, 5000);
+    report_slots(0, 5000);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
 }
 
+/* Advances time to the lease's next due time and runs its timer. */
 static void sleep_until_due(void)
 {
     rig_pass(&rig, rl_sub_sat(rig.lease.wake_ns, rig.view.now.boot_ns));
     rig_tick(&rig);
 }
 
-static void sleep_until_asked(void)
+/* Advances time until the lease starts its next attempt. */
+static void sleep_until_next_attempt(void)
 {
     for (unsigned i = 0; rig.lease.state == RL_STATE_WAITING; i++) {
         ck_assert_uint_lt(i, 100);
@@ -81,7 +90,7 @@ static void sleep_until_asked(void)
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
 }
 
-START_TEST(any_slot_is_as_good)
+START_TEST(the_first_slot_is_chosen_at_random)
 {
     unsigned seen = 0;
 
@@ -89,25 +98,25 @@ START_TEST(any_slot_is_as_good)
         rig.params.salt = i;
         begin();
         ck_assert_uint_eq(rig.fx.request, ALL);
-        ck_assert_uint_lt(slot(), PERMITS);
-        seen |= 1u << slot();
+        ck_assert_uint_lt(current_slot(), PERMITS);
+        seen |= 1u << current_slot();
     }
     ck_assert_uint_eq(seen, (1u << PERMITS) - 1);
 }
 END_TEST
 
-START_TEST(one_that_is_free_is_found)
+START_TEST(a_free_slot_is_found_by_a_probe)
 {
     begin();
-    unsigned free = (slot() + 2) % PERMITS;
+    unsigned free = (current_slot() + 2) % PERMITS;
     deny_all();
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-    ck_assert_uint_eq(rig.fx.flags & RL_FX_WAITING, 0); /* it is no waiting yet */
+    ck_assert_uint_eq(rig.fx.flags & RL_FX_WAITING, 0); /* it probes before it waits */
     ck_assert_uint_eq(rig.fx.probe, RL_NODE(FIRST));
     ck_assert_uint_eq(rig.fx.slots, (1u << PERMITS) - 1);
-    tell_all(1u << free, 5000);
+    report_slots(1u << free, 5000);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
-    ck_assert_uint_eq(slot(), free);
+    ck_assert_uint_eq(current_slot(), free);
     ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
     ck_assert_uint_ne(rig.fx.flags & RL_FX_ATTEMPT, 0);
     rig_grant(&rig, FIRST);
@@ -115,133 +124,133 @@ START_TEST(one_that_is_free_is_found)
     rig_grant(&rig, 0);
     rig_grant(&rig, 1);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
-    ck_assert_uint_eq(slot(), free);
+    ck_assert_uint_eq(current_slot(), free);
 }
 END_TEST
 
-/* Whoever is too late for one tries the next without asking again; the one that is left is not
- * tried twice. */
-START_TEST(too_late_for_one_tries_another)
+/* A client that is too late for one slot tries the next without another probe. The slot of the
+ * first attempt is not tried again. */
+START_TEST(each_slot_reported_free_is_tried_once)
 {
     begin();
-    unsigned taken = slot(), tried = 1u << taken;
+    unsigned taken = current_slot(), tried = 1u << taken;
     deny_all();
-    tell_all(~(1u << taken), 5000);
+    report_slots(~(1u << taken), 5000);
     for (unsigned i = 0; i < PERMITS - 1; i++) {
         ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
-        ck_assert_uint_eq(tried >> slot() & 1, 0);
-        tried |= 1u << slot();
+        ck_assert_uint_eq(tried >> current_slot() & 1, 0);
+        tried |= 1u << current_slot();
         rig_deny(&rig, FIRST);
         ck_assert_uint_eq(rig.fx.flags & RL_FX_WAITING, 0);
     }
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     ck_assert_uint_eq(tried, (1u << PERMITS) - 1);
-    /* Those that were tried since are asked about again: they are to be watched. */
+    /* The slots that were tried are probed again, so that the node tracks them. */
     ck_assert_uint_eq(rig.fx.probe, RL_NODE(FIRST));
     ck_assert_int_eq(__builtin_popcountll(rig.fx.slots), PERMITS - 1);
 }
 END_TEST
 
-START_TEST(waits_for_word_of_a_slot)
+START_TEST(a_notification_names_the_slot_to_try)
 {
-    wait_in_vain();
+    find_no_free_slot();
     ck_assert_uint_ne(rig.fx.flags & RL_FX_WAITING, 0);
     ck_assert_int_eq(rig.fx.status, REDLOCK_ECONTENDED);
-    rig_wake(&rig, RL_NODE(0), 3); /* it was not asked to */
+    rig_wake(&rig, RL_NODE(0), 3); /* a node that does not track for this lease */
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-    rig_wake(&rig, RL_NODE(FIRST), PERMITS); /* another client counts more of them */
+    rig_wake(&rig, RL_NODE(FIRST), PERMITS); /* a slot that only other clients count */
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     rig_wake(&rig, RL_NODE(FIRST), 3);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
-    ck_assert_uint_eq(slot(), 3);
+    ck_assert_uint_eq(current_slot(), 3);
     ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
-    rig_deny(&rig, FIRST); /* somebody was faster: watched again, and waited on */
+    rig_deny(&rig, FIRST); /* another client was faster: the slot is probed again */
     ck_assert_uint_eq(rig.fx.undo, 0);
     ck_assert_int_eq(__builtin_popcountll(rig.fx.slots), 1);
-    tell(FIRST, 3, RL_VOTE_GRANTED, 5000);
+    report_slot(FIRST, 3, RL_VOTE_GRANTED, 5000);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     ck_assert_uint_ne(rig.fx.flags & RL_FX_WAITING, 0);
 }
 END_TEST
 
-START_TEST(word_that_comes_during_an_attempt)
+START_TEST(a_notification_during_an_attempt_is_kept)
 {
-    wait_in_vain();
+    find_no_free_slot();
     rig_wake(&rig, RL_NODE(FIRST), 1);
-    ck_assert_uint_eq(slot(), 1);
+    ck_assert_uint_eq(current_slot(), 1);
     rig_wake(&rig, RL_NODE(FIRST), 2);
-    ck_assert_uint_eq(slot(), 1);
+    ck_assert_uint_eq(current_slot(), 1);
     rig_deny(&rig, FIRST);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
-    ck_assert_uint_eq(slot(), 2);
+    ck_assert_uint_eq(current_slot(), 2);
 }
 END_TEST
 
-/* After a reconnection nothing that was asked before is worth anything. */
-START_TEST(any_may_have_changed)
+/* A reconnected server has lost its tracking, so all slots may have changed. */
+START_TEST(after_a_reconnection_all_slots_are_probed)
 {
-    wait_in_vain();
+    find_no_free_slot();
     rig_wake(&rig, RL_NODE(FIRST), RL_SLOT_ANY);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     ck_assert_uint_eq(rig.fx.slots, (1u << PERMITS) - 1);
-    tell_all(1u << 2, 5000);
+    report_slots(1u << 2, 5000);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
-    ck_assert_uint_eq(slot(), 2);
+    ck_assert_uint_eq(current_slot(), 2);
 }
 END_TEST
 
-START_TEST(one_that_expires)
+START_TEST(a_slot_is_tried_when_its_key_expires)
 {
     begin();
     deny_all();
     for (unsigned i = 0; i < PERMITS; i++)
-        tell(FIRST, i, RL_VOTE_GRANTED, i == 1 ? 20 : 5000);
+        report_slot(FIRST, i, RL_VOTE_GRANTED, i == 1 ? 20 : 5000);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     uint64_t begun_ns = rig.view.now.boot_ns;
-    sleep_until_asked();
-    ck_assert_uint_eq(slot(), 1);
+    sleep_until_next_attempt();
+    ck_assert_uint_eq(current_slot(), 1);
     ck_assert_uint_ge(rig.view.now.boot_ns - begun_ns, 20 * RL_MS);
     ck_assert_uint_le(rig.view.now.boot_ns - begun_ns, 22 * RL_MS);
 }
 END_TEST
 
-/* The first node may be wrong: the timer takes the slots in turn, on all nodes at once. */
-START_TEST(the_timer_tries_them_in_turn)
+/* The preferred node may be wrong, so the timer tries the slots on all nodes at once. */
+START_TEST(the_timer_tries_the_slots_in_turn)
 {
     unsigned tried = 0;
 
-    wait_in_vain();
+    find_no_free_slot();
     for (unsigned i = 0; i < PERMITS; i++) {
         uint64_t begun_ns = rig.view.now.boot_ns;
-        sleep_until_asked();
+        sleep_until_next_attempt();
         ck_assert_uint_ge(rig.view.now.boot_ns - begun_ns, 80 * RL_MS);
         ck_assert_uint_le(rig.view.now.boot_ns - begun_ns, 300 * RL_MS);
         ck_assert_uint_eq(rig.fx.request, ALL);
-        tried |= 1u << slot();
+        tried |= 1u << current_slot();
         deny_all();
-        ck_assert_uint_eq(rig.fx.slots, (1u << PERMITS) - 1); /* words may have been lost */
-        tell_all(0, 5000);
+        ck_assert_uint_eq(rig.fx.slots, (1u << PERMITS) - 1); /* notifications may be lost */
+        report_slots(0, 5000);
     }
     ck_assert_uint_eq(tried, (1u << PERMITS) - 1);
 }
 END_TEST
 
-/* A first node that does not answer costs two round trips; then each is tried once. */
-START_TEST(first_node_is_silent)
+/* If the preferred node does not reply, each slot is tried after two round trips, once. */
+START_TEST(without_replies_of_the_preferred_node_each_slot_is_tried)
 {
     unsigned tried = 0;
 
     begin();
-    tried |= 1u << slot();
+    tried |= 1u << current_slot();
     deny_all();
-    tell(FIRST, slot(), RL_VOTE_GRANTED, 5000);
+    report_slot(FIRST, current_slot(), RL_VOTE_GRANTED, 5000);
     sleep_until_due();
     for (unsigned i = 1; i < PERMITS; i++) {
         ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
-        ck_assert_uint_eq(tried >> slot() & 1, 0);
-        tried |= 1u << slot();
+        ck_assert_uint_eq(tried >> current_slot() & 1, 0);
+        tried |= 1u << current_slot();
         rig_pass(&rig, 2 * RL_MS);
-        rig_tick(&rig); /* the others are asked, too */
+        rig_tick(&rig); /* asks the other nodes, too */
         rig_deny(&rig, 0);
         rig_deny(&rig, 1);
         rig_deny(&rig, 3);
@@ -254,18 +263,18 @@ START_TEST(first_node_is_silent)
 }
 END_TEST
 
-START_TEST(the_look_fails)
+START_TEST(a_failed_probe_starts_the_next_attempt)
 {
     begin();
     deny_all();
     for (unsigned i = 0; i < PERMITS; i++)
-        tell(FIRST, i, RL_VOTE_FAILED, 0);
+        report_slot(FIRST, i, RL_VOTE_FAILED, 0);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
 }
 END_TEST
 
-/* No memory for a place, so nobody to ask first. */
-START_TEST(nobody_to_ask)
+/* Without memory for the contention state there is no preferred node. */
+START_TEST(without_a_contention_state_each_slot_is_tried)
 {
     unsigned tried = 0;
 
@@ -273,20 +282,20 @@ START_TEST(nobody_to_ask)
     rig_event(&rig, RL_EVENT_START);
     for (unsigned i = 0; i < PERMITS; i++) {
         ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
-        ck_assert_uint_eq(tried >> slot() & 1, 0);
-        tried |= 1u << slot();
+        ck_assert_uint_eq(tried >> current_slot() & 1, 0);
+        tried |= 1u << current_slot();
         deny_all();
         ck_assert_uint_eq(rig.fx.probe, 0);
     }
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     ck_assert_uint_ne(rig.fx.flags & RL_FX_WAITING, 0);
-    sleep_until_asked();
+    sleep_until_next_attempt();
 }
 END_TEST
 
-/* Answers each look with "taken", of all slots, until there are no more. Returns how many slots
- * were looked at, and marks them in `probed`, which may be NULL. */
-static unsigned tell_taken(bool *looked)
+/* Replies "taken" to each probe until there are no more. Returns how many slots were probed, and
+ * marks them in `probed`, which may be NULL. */
+static unsigned report_all_taken(bool *probed)
 {
     unsigned count = 0;
 
@@ -294,113 +303,114 @@ static unsigned tell_taken(bool *looked)
         const unsigned node = (unsigned)__builtin_ctz(rig.fx.probe);
         for (uint64_t rest = rig.fx.slots; rest != 0; rest &= rest - 1, count++) {
             const unsigned at = rl_permit_slot(&rig.lease, (unsigned)__builtin_ctzll(rest));
-            if (looked != NULL)
-                looked[at] = true;
-            tell(node, at, RL_VOTE_GRANTED, 50000);
+            if (probed != NULL)
+                probed[at] = true;
+            report_slot(node, at, RL_VOTE_GRANTED, 50000);
         }
     }
     return count;
 }
 
-/* Without a wait budget each slot is tried once, or known to be taken. */
-START_TEST(a_single_pass)
+/* Without a wait budget, each slot is tried once or reported as taken by a majority. */
+START_TEST(without_a_wait_budget_a_majority_reports_each_slot)
 {
     rig.params.wait_ns = 0;
     begin();
-    unsigned free = (slot() + 1) % PERMITS;
+    unsigned free = (current_slot() + 1) % PERMITS;
     deny_all();
-    tell_all(1u << free | 1u << slot(), 5000);
-    ck_assert_uint_eq(slot(), free);
+    report_slots(1u << free | 1u << current_slot(), 5000);
+    ck_assert_uint_eq(current_slot(), free);
     rig_deny(&rig, FIRST);
-    ck_assert_uint_eq(tell_taken(NULL), 2 * PERMITS); /* a majority says so */
+    ck_assert_uint_eq(report_all_taken(NULL), 2 * PERMITS); /* two more nodes are asked */
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ENDED);
     ck_assert_int_eq(rig.fx.status, REDLOCK_ECONTENDED);
     ck_assert_uint_eq(rig.lease.attempts, 2);
 }
 END_TEST
 
-START_TEST(a_single_pass_over_many)
+START_TEST(a_single_attempt_probes_many_slots_in_windows)
 {
     rig.params.wait_ns = 0;
     rig.params.terms.permits = 200;
     begin();
     deny_all();
-    ck_assert_uint_eq(tell_taken(NULL), 3 * 4 * 64);
+    ck_assert_uint_eq(report_all_taken(NULL), 3 * 4 * 64);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ENDED);
     ck_assert_uint_eq(rig.lease.attempts, 1);
 }
 END_TEST
 
-/* Of more slots than can be watched together the timer watches others each time, and comes to all
- * of them. */
-START_TEST(many_slots_in_turn)
+/* More slots than can be tracked together: the timer tracks other slots each time, until all had
+ * their turn. */
+START_TEST(the_timer_reaches_all_of_many_slots)
 {
-    bool tried[200] = {false}, looked[200] = {false};
+    bool tried[200] = {false}, probed[200] = {false};
 
     rig.params.terms.permits = 200;
     begin();
     deny_all();
-    ck_assert_uint_eq(tell_taken(NULL), 4 * 64); /* the first pass, without a pause */
+    ck_assert_uint_eq(report_all_taken(NULL), 4 * 64); /* the first pass, without a pause */
     for (unsigned i = 0; i < 4 * 64; i++) {
-        sleep_until_asked();
-        tried[slot()] = true;
+        sleep_until_next_attempt();
+        tried[current_slot()] = true;
         deny_all();
-        ck_assert_uint_eq(tell_taken(looked), 64);
+        ck_assert_uint_eq(report_all_taken(probed), 64);
     }
     for (unsigned i = 0; i < 200; i++) {
         ck_assert_msg(tried[i], "slot %u was never tried", i);
-        ck_assert_msg(looked[i], "slot %u was never looked at", i);
+        ck_assert_msg(probed[i], "slot %u was never probed at", i);
     }
 }
 END_TEST
 
-/* Two clients that split the votes of a slot stay apart for a while. */
-START_TEST(split)
+/* After a split vote the lease may pause, and then asks the preferred node first. */
+START_TEST(a_split_vote_delays_the_next_attempt)
 {
     begin();
-    unsigned mine = slot();
+    unsigned mine = current_slot();
     rig_grant(&rig, 0);
     rig_deny(&rig, 1);
     rig_deny(&rig, 3);
     rig_deny(&rig, 4);
     ck_assert_uint_eq(rig.fx.undo, RL_NODE(0) | RL_NODE(2));
     ck_assert_uint_eq(rl_contention_splits(&contention), 1);
-    tell_all(1u << mine, 5000);
+    report_slots(1u << mine, 5000);
     if (rig.lease.wait.start_ns > rig.view.now.boot_ns) {
         ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-        sleep_until_asked();
+        sleep_until_next_attempt();
     }
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
-    ck_assert_uint_eq(slot(), mine);
+    ck_assert_uint_eq(current_slot(), mine);
     ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
 }
 END_TEST
 
-START_TEST(a_taken_slot_is_no_contention)
+START_TEST(one_taken_slot_is_no_contention)
 {
     begin();
     deny_all();
     ck_assert(!rl_contention_is_recent(&contention, rig.view.now.boot_ns));
-    tell_all(0, 5000);
+    report_slots(0, 5000);
     ck_assert(rl_contention_is_recent(&contention, rig.view.now.boot_ns)); /* more than permits */
 }
 END_TEST
 
-/* What this client let go itself nobody tells it; others have had a chance before. */
-START_TEST(let_go_by_this_client)
+/* Servers do not notify a client of its own releases, so the client wakes its waiter itself, after
+ * the pause for other contenders. */
+START_TEST(a_release_by_this_client_yields_first)
 {
-    wait_in_vain();
+    find_no_free_slot();
     contention.yield_until_ns = rig.view.now.boot_ns + 3 * RL_MS;
     rig_wake(&rig, 0, 1);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     rig_pass(&rig, 4 * RL_MS);
     rig_tick(&rig);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
-    ck_assert_uint_eq(slot(), 1);
+    ck_assert_uint_eq(current_slot(), 1);
 }
 END_TEST
 
-START_TEST(begins_where_it_is_likely_to_be_free)
+START_TEST(the_first_slot_is_one_that_is_likely_to_be_free)
 {
     for (unsigned i = 0; i < 50; i++) {
         setup();
@@ -408,32 +418,33 @@ START_TEST(begins_where_it_is_likely_to_be_free)
         rl_contention_slot_held(&contention, 0, true);
         rl_contention_slot_held(&contention, 3, true);
         begin();
-        ck_assert(slot() == 1 || slot() == 2);
+        ck_assert(current_slot() == 1 || current_slot() == 2);
         rl_contention_slot_held(&contention, 3, false);
         begin();
-        ck_assert_uint_eq(slot(), 3);
-        begin(); /* only once */
-        ck_assert_uint_ne(slot(), 0);
+        ck_assert_uint_eq(current_slot(), 3);
+        begin(); /* the released slot is preferred once */
+        ck_assert_uint_ne(current_slot(), 0);
         rl_contention_slot_held(&contention, 1, true);
         rl_contention_slot_held(&contention, 2, true);
         rl_contention_slot_held(&contention, 3, true);
-        begin(); /* as far as it knows there is none */
-        ck_assert_uint_lt(slot(), PERMITS);
+        begin(); /* this client holds all slots: any is tried */
+        ck_assert_uint_lt(current_slot(), PERMITS);
     }
 }
 END_TEST
 
-/* A first node that has lost the keys says that all are free: it is believed three times. */
-START_TEST(misled)
+/* A preferred node that has lost the keys reports all slots as free. After three misleading replies
+ * it is passed over. */
+START_TEST(a_misleading_preferred_node_is_passed_over)
 {
     begin();
     deny_all();
     for (unsigned i = 0; rig.lease.wait.tracked == RL_NODE(FIRST); i++) {
         ck_assert_uint_lt(i, 10);
         if (rig.lease.state == RL_STATE_WAITING && rig.lease.permit->probed != 0)
-            tell_all(0xf, 0);
+            report_slots(0xf, 0);
         if (rig.lease.state == RL_STATE_WAITING)
-            sleep_until_asked();
+            sleep_until_next_attempt();
         rig_grant(&rig, FIRST);
         rig_deny(&rig, 0);
         rig_deny(&rig, 1);
@@ -444,7 +455,7 @@ START_TEST(misled)
 }
 END_TEST
 
-START_TEST(the_budget_ends)
+START_TEST(waiting_ends_with_the_budget)
 {
     for (unsigned silent = 0; silent < 2; silent++) {
         setup();
@@ -456,7 +467,7 @@ START_TEST(the_budget_ends)
             if (rig.lease.state == RL_STATE_ACQUIRING)
                 deny_all();
             else if (rig.lease.permit->probed != 0 && !silent)
-                tell_all(0, 5000);
+                report_slots(0, 5000);
             else
                 sleep_until_due();
         }
@@ -469,26 +480,26 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {any_slot_is_as_good,
-                                  one_that_is_free_is_found,
-                                  too_late_for_one_tries_another,
-                                  waits_for_word_of_a_slot,
-                                  word_that_comes_during_an_attempt,
-                                  any_may_have_changed,
-                                  one_that_expires,
-                                  the_timer_tries_them_in_turn,
-                                  first_node_is_silent,
-                                  the_look_fails,
-                                  nobody_to_ask,
-                                  a_single_pass,
-                                  a_single_pass_over_many,
-                                  many_slots_in_turn,
-                                  split,
-                                  a_taken_slot_is_no_contention,
-                                  let_go_by_this_client,
-                                  begins_where_it_is_likely_to_be_free,
-                                  misled,
-                                  the_budget_ends};
+    const TTest *const tests[] = {the_first_slot_is_chosen_at_random,
+                                  a_free_slot_is_found_by_a_probe,
+                                  each_slot_reported_free_is_tried_once,
+                                  a_notification_names_the_slot_to_try,
+                                  a_notification_during_an_attempt_is_kept,
+                                  after_a_reconnection_all_slots_are_probed,
+                                  a_slot_is_tried_when_its_key_expires,
+                                  the_timer_tries_the_slots_in_turn,
+                                  without_replies_of_the_preferred_node_each_slot_is_tried,
+                                  a_failed_probe_starts_the_next_attempt,
+                                  without_a_contention_state_each_slot_is_tried,
+                                  without_a_wait_budget_a_majority_reports_each_slot,
+                                  a_single_attempt_probes_many_slots_in_windows,
+                                  the_timer_reaches_all_of_many_slots,
+                                  a_split_vote_delays_the_next_attempt,
+                                  one_taken_slot_is_no_contention,
+                                  a_release_by_this_client_yields_first,
+                                  the_first_slot_is_one_that_is_likely_to_be_free,
+                                  a_misleading_preferred_node_is_passed_over,
+                                  waiting_ends_with_the_budget};
     Suite *suite = suite_create("core_lease_permit");
     TCase *tc = tcase_create("permit");
 

@@ -10,6 +10,7 @@
 
 static struct rig rig;
 
+/* Starts an extension with the lock's own TTL. */
 static void extend(void)
 {
     rig_pass(&rig, RL_MS);
@@ -17,19 +18,21 @@ static void extend(void)
     ck_assert_uint_eq(rig.lease.state, RL_STATE_EXTENDING);
 }
 
+/* Checks that the extension has just succeeded. */
 static void check_extended(void)
 {
     ck_assert_uint_eq(rig.fx.flags, RL_FX_EXTENDED | RL_FX_DEADLINE | RL_FX_DONE);
 }
 
+/* Checks that the extension has just failed. */
 static void check_not_extended(void)
 {
     ck_assert_uint_eq(rig.fx.flags & RL_FX_EXTENDED, 0);
     ck_assert((rig.fx.flags & RL_FX_EXTEND_FAILED) != 0);
 }
 
-/* Three nodes; the third one was never reached, so the lock stands on two. */
-START_TEST(flushall_on_one_of_two)
+/* Node 2 was never reached, so the lock rests on nodes 0 and 1. */
+START_TEST(a_lock_on_two_nodes_is_lost_if_one_is_flushed)
 {
     rig_init(&rig, 3);
     rig_start(&rig);
@@ -52,14 +55,14 @@ START_TEST(flushall_on_one_of_two)
 }
 END_TEST
 
-/* The same with a node that had been healed before: its vote must not replace the lost one. */
-START_TEST(flushall_and_a_heal_in_between)
+/* Node 2 was healed before: its grant must not replace that of the flushed node 0. */
+START_TEST(a_healed_key_does_not_replace_a_flushed_one)
 {
     rig_init(&rig, 3);
     rig_start(&rig);
     rig_grant(&rig, 0);
     rig_grant(&rig, 1);
-    rig_deny(&rig, 2); /* a foreign key, soon gone */
+    rig_deny(&rig, 2); /* the key of another client, which expires soon */
     extend();
     rig_deny(&rig, 2);
     rig_grant(&rig, 0);
@@ -75,10 +78,10 @@ START_TEST(flushall_and_a_heal_in_between)
     ck_assert_uint_eq(rig.fx.flags, 0);
     rig_deny(&rig, 0);
     check_not_extended();
-    /* Not later either: no round can succeed without node 2 any more. */
+    /* No later round succeeds either, because none can succeed without node 2. */
     for (unsigned i = 0; i < 5; i++) {
         rig_extend(&rig, 0);
-        check_not_extended(); /* that is known before anybody has answered */
+        check_not_extended(); /* known before any reply */
         rig_grant(&rig, 2);
         rig_grant(&rig, 1);
         rig_deny(&rig, 0);
@@ -88,24 +91,24 @@ START_TEST(flushall_and_a_heal_in_between)
 }
 END_TEST
 
-START_TEST(a_healed_key_counts_in_the_end)
+START_TEST(a_healed_key_counts_after_a_round_without_it)
 {
     rig_init(&rig, 3);
     rig_start(&rig);
     for (unsigned i = 0; i < 3; i++)
         rig_grant(&rig, i);
-    extend(); /* node 2 has lost it */
+    extend(); /* node 2 has lost the key */
     rig_deny(&rig, 2);
     rig_grant(&rig, 0);
     rig_grant(&rig, 1);
     check_extended();
-    rig_heal_vote(&rig, 2, RL_VOTE_GRANTED); /* seen */
+    rig_heal_vote(&rig, 2, RL_VOTE_GRANTED); /* the key exists again */
     extend();
     rig_grant(&rig, 2);
     rig_grant(&rig, 0);
     ck_assert_uint_eq(rig.fx.flags, 0);
     ck_assert_uint_eq(rig.lease.round.cause[2], REDLOCK_CAUSE_HEALED);
-    rig_grant(&rig, 1); /* a round succeeds without it */
+    rig_grant(&rig, 1); /* this round succeeds without node 2 */
     check_extended();
     extend();
     rig_grant(&rig, 2);
@@ -115,8 +118,8 @@ START_TEST(a_healed_key_counts_in_the_end)
 }
 END_TEST
 
-/* Without an answer to the heal it takes one round more: the extension is the first to see it. */
-START_TEST(a_heal_without_an_answer)
+/* Without a reply to the heal, an extension is the first to see the key. */
+START_TEST(a_heal_without_a_reply_needs_one_more_round)
 {
     rig_init(&rig, 3);
     rig_start(&rig);
@@ -135,8 +138,8 @@ START_TEST(a_heal_without_an_answer)
 }
 END_TEST
 
-/* On probation, and gone once more: it begins again. */
-START_TEST(gone_twice)
+/* A key that is lost while on probation starts it anew. */
+START_TEST(a_key_lost_twice_starts_probation_again)
 {
     rig_init(&rig, 3);
     rig_start(&rig);
@@ -159,7 +162,7 @@ START_TEST(gone_twice)
 END_TEST
 
 /* The SET to node 2 timed out; it runs after another client has been on nodes 0 and 2. */
-START_TEST(a_set_that_ran_late)
+START_TEST(a_set_that_ran_late_does_not_count)
 {
     rig_init(&rig, 3);
     rig_start(&rig);
@@ -174,9 +177,9 @@ START_TEST(a_set_that_ran_late)
 }
 END_TEST
 
-/* The same, but the extension begins before the SET is answered or given up: a TTL that is short
- * against the node's time limit. */
-START_TEST(a_set_that_is_overtaken_by_the_extension)
+/* The extension begins before the SET is replied to or times out, because the TTL is short compared
+ * with the node's time limit. */
+START_TEST(a_set_confirmed_during_an_extension_does_not_count)
 {
     rig_init(&rig, 3);
     rig_start(&rig);
@@ -194,9 +197,9 @@ START_TEST(a_set_that_is_overtaken_by_the_extension)
 }
 END_TEST
 
-/* A SET on a connection that was lost runs after the node, on the next connection, has said that
- * there is no key, and before the heal: the key is ours after all. */
-START_TEST(a_set_from_beyond)
+/* A SET on a lost connection runs after the node has denied on the next connection, and before the
+ * heal. The heal is then denied by the lock's own key. */
+START_TEST(a_set_of_a_lost_connection_does_not_count)
 {
     rig_init(&rig, 3);
     rig_start(&rig);
@@ -209,19 +212,19 @@ START_TEST(a_set_from_beyond)
     rig_grant(&rig, 1);
     check_extended();
     ck_assert_uint_eq(rig.fx.heal, 0x4);
-    rig_heal_vote(&rig, 2, RL_VOTE_DENIED); /* by our own key */
+    rig_heal_vote(&rig, 2, RL_VOTE_DENIED); /* by the lock's own key */
     extend();
     rig_grant(&rig, 2);
     rig_grant(&rig, 1);
     rig_deny(&rig, 0);
     check_not_extended();
     rig_event(&rig, RL_EVENT_RELEASE);
-    ck_assert_uint_eq(rig.fx.request | rig.fx.undo, 0x6); /* and it is ours to delete */
+    ck_assert_uint_eq(rig.fx.request | rig.fx.undo, 0x6); /* node 2's key is deleted, too */
 }
 END_TEST
 
-/* Nobody waits for a node that is known not to have the key. */
-START_TEST(where_the_key_never_was)
+/* The round does not wait for a node that is known not to have the key. */
+START_TEST(a_node_without_the_key_is_not_waited_for)
 {
     rig_init(&rig, 3);
     rig_start(&rig);
@@ -230,13 +233,14 @@ START_TEST(where_the_key_never_was)
     rig_deny(&rig, 2);
     extend();
     rig_fail(&rig, 1);
-    check_not_extended(); /* at once: node 2 hangs */
+    check_not_extended(); /* at once, without a reply of node 2 */
     ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
 }
 END_TEST
 
-/* The taker of a lock does not know where the giver's SETs failed; what denied is put back. */
-START_TEST(adopted_keys)
+/* The adopting client does not know where SETs of the previous holder failed. A missing key is
+ * healed. */
+START_TEST(adopted_keys_count_after_a_round_without_them)
 {
     rig_init(&rig, 3);
     rig.params.terms.kind = RL_LEASE_ADOPT;
@@ -250,7 +254,7 @@ START_TEST(adopted_keys)
     rig_grant(&rig, 2);
     check_extended();
     rig_grant(&rig, 1);
-    extend(); /* node 1 was silent, that is all: it was seen, and a round succeeded without it */
+    extend(); /* node 1's key was seen late, and this round succeeds without it */
     rig_grant(&rig, 0);
     rig_grant(&rig, 2);
     check_extended();
@@ -264,9 +268,8 @@ START_TEST(adopted_keys)
 }
 END_TEST
 
-/* The giver's SET to node 1 hung, and runs after another client has been on nodes 1 and 2. (Found
- * by the simulator: the giver had detached, the server was stopped all the time.) */
-START_TEST(a_set_of_the_giver)
+/* A SET of the previous holder to node 1 runs late, after another client has held nodes 1 and 2. */
+START_TEST(a_late_set_of_the_previous_holder_does_not_count)
 {
     for (int silent = 0; silent < 2; silent++) {
         rig_init(&rig, 3);
@@ -286,8 +289,8 @@ START_TEST(a_set_of_the_giver)
 }
 END_TEST
 
-/* What answers late, but before the next round, had the key in time. */
-START_TEST(a_late_answer_to_the_taker)
+/* A node that replies late, but before the next round, had the key in time. */
+START_TEST(a_late_reply_before_the_next_round_counts)
 {
     rig_init(&rig, 3);
     rig.params.terms.kind = RL_LEASE_ADOPT;
@@ -307,17 +310,17 @@ int main(void)
     Suite *suite = suite_create("core_lease_restored_keys");
     TCase *tcase = tcase_create("keys");
     suite_add_tcase(suite, tcase);
-    tcase_add_test(tcase, flushall_on_one_of_two);
-    tcase_add_test(tcase, flushall_and_a_heal_in_between);
-    tcase_add_test(tcase, a_healed_key_counts_in_the_end);
-    tcase_add_test(tcase, a_heal_without_an_answer);
-    tcase_add_test(tcase, gone_twice);
-    tcase_add_test(tcase, a_set_that_ran_late);
-    tcase_add_test(tcase, a_set_that_is_overtaken_by_the_extension);
-    tcase_add_test(tcase, a_set_from_beyond);
-    tcase_add_test(tcase, where_the_key_never_was);
-    tcase_add_test(tcase, adopted_keys);
-    tcase_add_test(tcase, a_set_of_the_giver);
-    tcase_add_test(tcase, a_late_answer_to_the_taker);
+    tcase_add_test(tcase, a_lock_on_two_nodes_is_lost_if_one_is_flushed);
+    tcase_add_test(tcase, a_healed_key_does_not_replace_a_flushed_one);
+    tcase_add_test(tcase, a_healed_key_counts_after_a_round_without_it);
+    tcase_add_test(tcase, a_heal_without_a_reply_needs_one_more_round);
+    tcase_add_test(tcase, a_key_lost_twice_starts_probation_again);
+    tcase_add_test(tcase, a_set_that_ran_late_does_not_count);
+    tcase_add_test(tcase, a_set_confirmed_during_an_extension_does_not_count);
+    tcase_add_test(tcase, a_set_of_a_lost_connection_does_not_count);
+    tcase_add_test(tcase, a_node_without_the_key_is_not_waited_for);
+    tcase_add_test(tcase, adopted_keys_count_after_a_round_without_them);
+    tcase_add_test(tcase, a_late_set_of_the_previous_holder_does_not_count);
+    tcase_add_test(tcase, a_late_reply_before_the_next_round_counts);
     return suite_run(suite);
 }

@@ -3,8 +3,9 @@
  * decide them, and the result of the call rests on a majority. */
 #include "contention_rig.h"
 
-#define OTHERS (ALL & ~RL_NODE(FIRST))
+#define OTHERS (ALL & ~RL_NODE(FIRST)) /* all nodes but the preferred one */
 
+/* Lets the other nodes deny until the attempt has ended. */
 static void deny_others(void)
 {
     for (unsigned i = 0; i < 5 && rig.lease.state == RL_STATE_ACQUIRING; i++) {
@@ -13,7 +14,7 @@ static void deny_others(void)
     }
 }
 
-/* The preferred node has a key that its owner left behind. */
+/* The preferred node still has the key of a holder that is gone. */
 START_TEST(one_attempt_is_not_decided_by_the_preferred_node)
 {
     rig.params.wait_ns = 0;
@@ -33,7 +34,7 @@ START_TEST(one_attempt_is_not_decided_by_the_preferred_node)
 }
 END_TEST
 
-START_TEST(contended_on_the_word_of_a_majority)
+START_TEST(a_majority_of_denials_is_contention)
 {
     rig.params.wait_ns = 0;
     rig.params.keys = (uint8_t)_i; /* one resource, or several */
@@ -47,8 +48,9 @@ START_TEST(contended_on_the_word_of_a_majority)
 }
 END_TEST
 
-/* No majority can be reached: the preferred node's denial is no reason to say "held". */
-START_TEST(too_few_others)
+/* Only two nodes are connected, so the preferred node's denial does not prove that the lock is
+ * held. */
+START_TEST(without_a_majority_the_status_is_no_quorum)
 {
     rig.params.wait_ns = 0;
     begin_hot();
@@ -59,7 +61,7 @@ START_TEST(too_few_others)
 }
 END_TEST
 
-/* Two round trips are needed to ask one node before the others. */
+/* Asking one node before the others takes two round trips. */
 START_TEST(a_budget_below_two_round_trips_asks_all_at_once)
 {
     rig.params.wait_ns = 2 * RL_MS;
@@ -71,8 +73,8 @@ START_TEST(a_budget_below_two_round_trips_asks_all_at_once)
 }
 END_TEST
 
-/* The denial comes so late that no other attempt follows. */
-START_TEST(a_late_denial_is_not_the_end)
+/* The denial comes so late that there is no time for another attempt, so the others are asked. */
+START_TEST(a_late_denial_does_not_end_the_attempt)
 {
     rig.params.wait_ns = 5 * RL_MS;
     rig.view.round_trip_ns = RL_MS;
@@ -99,7 +101,7 @@ START_TEST(a_yield_ends_before_the_budget)
     rig.params.wait_ns = 12 * RL_MS;
     begin(RL_EVENT_START);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-    ck_assert_uint_eq(sleep_until_asked(), 10 * RL_MS);
+    ck_assert_uint_eq(sleep_until_next_attempt(), 10 * RL_MS);
     ck_assert_uint_eq(rig.fx.request, ALL);
     rig.params.wait_ns = RL_MS;
     begin(RL_EVENT_START);
@@ -108,7 +110,7 @@ START_TEST(a_yield_ends_before_the_budget)
 }
 END_TEST
 
-/* The end of the budget, while an attempt waits for answers. */
+/* Advances time to the end of the wait budget, which ends the running attempt. */
 static void let_the_budget_end(void)
 {
     rig_pass(&rig, rl_remaining_ns(rl_later(rig.lease.begun, rig.params.wait_ns), rig.view.now));
@@ -116,14 +118,14 @@ static void let_the_budget_end(void)
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ENDED);
 }
 
-/* No node is called silent: none had the time that its node timeout gives it. */
-START_TEST(a_cut_attempt_accuses_no_node)
+/* The report has no timeout: no node had the time that its node timeout gives it. */
+START_TEST(an_attempt_cut_by_the_budget_blames_no_node)
 {
     rig.params.wait_ns = 30 * RL_MS;
     begin(RL_EVENT_START);
     rig_grant(&rig, 0);
     rig_deny(&rig, 1);
-    rig_fail(&rig, 3); /* a failure of its own stays one */
+    rig_fail(&rig, 3); /* this failure is reported */
     let_the_budget_end();
     ck_assert_int_eq(rig.fx.status, REDLOCK_ENOQUORUM);
     ck_assert_uint_eq(rig.fx.undo, ALL & ~RL_NODE(1));
@@ -136,7 +138,8 @@ START_TEST(a_cut_attempt_accuses_no_node)
 }
 END_TEST
 
-START_TEST(the_last_decided_attempt_is_told)
+/* The last attempt is cut by the budget, so the report shows the attempt before. */
+START_TEST(the_last_decided_attempt_is_reported)
 {
     rig.params.wait_ns = 30 * RL_MS;
     begin(RL_EVENT_START);
@@ -146,7 +149,7 @@ START_TEST(the_last_decided_attempt_is_told)
     rig_deny(&rig, 4);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     const rl_nodes denied = rig.lease.round.denied;
-    (void)sleep_until_asked();
+    (void)sleep_until_next_attempt();
     rig_grant(&rig, 0);
     let_the_budget_end();
     ck_assert_int_eq(rig.fx.status, REDLOCK_ECONTENDED);
@@ -156,17 +159,17 @@ START_TEST(the_last_decided_attempt_is_told)
     ck_assert_uint_eq(round->cause[2], REDLOCK_CAUSE_TIMEOUT);
     ck_assert_uint_eq(round->granted, 0);
     ck_assert_uint_eq(round->rtt_us[1], 500);
-    ck_assert_uint_eq(contention.misses, 0); /* the preferred node was not heard */
+    ck_assert_uint_eq(contention.misses, 0); /* the preferred node has not replied */
 }
 END_TEST
 
-/* Who was asked only in the attempt that is cut short has not answered yet. */
+/* A node that was asked only in the attempt that the budget cut is reported as pending. */
 START_TEST(the_preferred_node_decided_and_others_are_unanswered)
 {
     rig.params.wait_ns = 30 * RL_MS;
     begin_hot();
     rig_deny(&rig, FIRST);
-    (void)sleep_until_asked();
+    (void)sleep_until_next_attempt();
     ck_assert_uint_eq(rig.fx.request, ALL);
     rig_deny(&rig, 0);
     let_the_budget_end();
@@ -178,8 +181,8 @@ START_TEST(the_preferred_node_decided_and_others_are_unanswered)
 }
 END_TEST
 
-/* A majority has granted, and the fence was not written in time: no other client holds the lock. */
-START_TEST(cut_while_the_fence_is_raised)
+/* A majority has granted, so no other client holds the lock: the status is not ECONTENDED. */
+START_TEST(the_budget_can_end_while_the_fence_is_raised)
 {
     rig.params.wait_ns = 30 * RL_MS;
     rig.params.terms.fence = true;
@@ -197,7 +200,7 @@ START_TEST(cut_while_the_fence_is_raised)
 }
 END_TEST
 
-START_TEST(a_cancel_accuses_no_node)
+START_TEST(a_cancel_blames_no_node)
 {
     begin(RL_EVENT_START);
     rig_grant(&rig, 0);
@@ -208,7 +211,7 @@ START_TEST(a_cancel_accuses_no_node)
 }
 END_TEST
 
-START_TEST(too_slow_accuses_no_node)
+START_TEST(an_expired_attempt_blames_no_node)
 {
     rig.params.wait_ns = 0;
     begin(RL_EVENT_START);
@@ -220,8 +223,8 @@ START_TEST(too_slow_accuses_no_node)
 }
 END_TEST
 
-/* The budget ends while the only node that was asked a second time has not answered. */
-START_TEST(too_few_were_asked)
+/* The budget ends while the only node of the second attempt has not replied. */
+START_TEST(one_node_asked_again_is_no_majority)
 {
     rig.params.wait_ns = 20 * RL_MS;
     begin_hot();
@@ -234,8 +237,9 @@ START_TEST(too_few_were_asked)
 }
 END_TEST
 
-/* Permits: FIRST, then 4 and 0 by rank, are asked about the slots. */
+/* ---- semaphores: FIRST, then nodes 4 and 0 are asked about the slots ---- */
 
+/* Starts a lease on one of `permits` slots of a contended semaphore. */
 static void begin_permit(unsigned permits, uint64_t wait_ns)
 {
     rig.params.terms.permits = (uint16_t)permits;
@@ -243,13 +247,14 @@ static void begin_permit(unsigned permits, uint64_t wait_ns)
     begin_hot();
 }
 
-static unsigned slot(void)
+/* Returns the slot that the lease tries or holds. */
+static unsigned current_slot(void)
 {
     return rig.lease.permit->slot;
 }
 
-/* Answers the questions about slots in flight: only `free` is not taken there. */
-static void tell_slots(unsigned node, unsigned free)
+/* Passes the replies of `node` to the probes in flight: all slots but `free` are taken there. */
+static void report_slots(unsigned node, unsigned free)
 {
     ck_assert_uint_eq(rig.fx.probe, RL_NODE(node));
     for (uint64_t slots = rig.fx.slots, rest = slots; rest != 0; rest &= rest - 1) {
@@ -258,19 +263,19 @@ static void tell_slots(unsigned node, unsigned free)
     }
 }
 
-#define NONE UINT16_MAX
+#define NONE UINT16_MAX /* no slot is free */
 
-START_TEST(a_permit_that_only_the_preferred_node_calls_taken)
+START_TEST(a_slot_that_only_the_preferred_node_reports_taken_is_tried)
 {
     begin_permit(4, 0);
-    unsigned free = (slot() + (unsigned)_i) % 4; /* 0: the one that was tried there */
+    unsigned free = (current_slot() + (unsigned)_i) % 4; /* 0: the slot that was tried */
     ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
     rig_deny(&rig, FIRST);
-    tell_slots(FIRST, NONE);
+    report_slots(FIRST, NONE);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-    tell_slots(4, free);
+    report_slots(4, free);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
-    ck_assert_uint_eq(slot(), free);
+    ck_assert_uint_eq(current_slot(), free);
     ck_assert_uint_eq(rig.fx.request, ALL);
     rig_grant(&rig, 0);
     rig_grant(&rig, 1);
@@ -283,87 +288,87 @@ START_TEST(all_permits_are_taken)
 {
     begin_permit(4, 0);
     rig_deny(&rig, FIRST);
-    tell_slots(FIRST, NONE);
-    tell_slots(4, NONE);
+    report_slots(FIRST, NONE);
+    report_slots(4, NONE);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-    tell_slots(0, NONE);
+    report_slots(0, NONE);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ENDED);
     ck_assert_int_eq(rig.fx.status, REDLOCK_ECONTENDED);
     ck_assert_uint_eq(rig.lease.attempts, 1);
-    /* What they said of the slot that was tried is there for the report. */
+    /* The report shows the three replies about the slot that was tried. */
     ck_assert_uint_eq(rig.lease.round.denied, RL_NODE(FIRST) | RL_NODE(4) | RL_NODE(0));
     ck_assert_uint_eq(rig.lease.round.requested, rig.lease.round.denied);
 }
 END_TEST
 
-/* A node that does not answer says nothing of the slots: another one is asked. */
-START_TEST(another_node_does_not_answer)
+/* If a node does not reply to the probes in time, another one is asked. */
+START_TEST(a_node_without_replies_about_slots_is_replaced)
 {
     begin_permit(4, 0);
     rig_deny(&rig, FIRST);
-    tell_slots(FIRST, NONE);
+    report_slots(FIRST, NONE);
     ck_assert_uint_eq(rig.fx.probe, RL_NODE(4));
     rig_pass(&rig, 2 * RL_MS);
     rig_tick(&rig);
-    tell_slots(0, NONE);
-    tell_slots(3, NONE);
+    report_slots(0, NONE);
+    report_slots(3, NONE);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ENDED);
     ck_assert_int_eq(rig.fx.status, REDLOCK_ECONTENDED);
     ck_assert_uint_eq(rig.lease.attempts, 1);
 }
 END_TEST
 
-/* Neither does one whose connection ends: its slots are not tried one by one on all nodes. */
-START_TEST(another_node_is_lost)
+/* If a node's connection ends, another one is asked; the slots are not tried one by one. */
+START_TEST(a_node_that_fails_a_probe_is_replaced)
 {
     begin_permit(4, 0);
     rig_deny(&rig, FIRST);
-    tell_slots(FIRST, NONE);
+    report_slots(FIRST, NONE);
     uint64_t slots = rig.fx.slots;
     ck_assert_uint_eq(rig.fx.probe, RL_NODE(4));
     for (; slots != 0; slots &= slots - 1)
         rig_report_ttl(&rig, 4, rl_permit_slot(&rig.lease, (unsigned)__builtin_ctzll(slots)),
                        _i == 0 ? RL_VOTE_FAILED : RL_VOTE_SUSPECT, 0);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-    tell_slots(0, NONE);
-    tell_slots(3, NONE);
+    report_slots(0, NONE);
+    report_slots(3, NONE);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ENDED);
     ck_assert_int_eq(rig.fx.status, REDLOCK_ECONTENDED);
     ck_assert_uint_eq(rig.lease.attempts, 1);
 }
 END_TEST
 
-START_TEST(too_few_tell_about_permits)
+START_TEST(too_few_replies_about_slots_are_no_quorum)
 {
     begin_permit(4, 0);
     rig_deny(&rig, FIRST);
     rig.view.up = RL_NODE(FIRST) | RL_NODE(1);
-    tell_slots(FIRST, NONE);
-    tell_slots(1, NONE);
+    report_slots(FIRST, NONE);
+    report_slots(1, NONE);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ENDED);
     ck_assert_int_eq(rig.fx.status, REDLOCK_ENOQUORUM);
 }
 END_TEST
 
-START_TEST(many_permits_are_taken)
+START_TEST(all_of_many_permits_are_taken)
 {
     static const unsigned nodes[] = {FIRST, 4, 0};
 
     begin_permit(200, 0);
     rig_deny(&rig, FIRST);
     for (unsigned i = 0; i < 3 * 4; i++) /* four windows of each node */
-        tell_slots(nodes[i / 4], NONE);
+        report_slots(nodes[i / 4], NONE);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ENDED);
     ck_assert_int_eq(rig.fx.status, REDLOCK_ECONTENDED);
 }
 END_TEST
 
-/* An answer that comes when another node is asked is no answer of that one. */
-START_TEST(a_late_answer_about_a_permit)
+/* A reply of node 4 does not count once node 0 is asked. */
+START_TEST(a_late_reply_about_a_slot_is_ignored)
 {
     begin_permit(1, 0);
     rig_deny(&rig, FIRST);
-    tell_slots(FIRST, NONE);
+    report_slots(FIRST, NONE);
     rig_pass(&rig, 2 * RL_MS);
     rig_tick(&rig);
     ck_assert_uint_eq(rig.fx.probe, RL_NODE(0));
@@ -372,14 +377,14 @@ START_TEST(a_late_answer_about_a_permit)
 }
 END_TEST
 
-START_TEST(a_small_budget_for_a_permit)
+START_TEST(a_small_budget_ends_while_slots_are_probed)
 {
     begin_permit(4, RL_MS);
     ck_assert_uint_eq(rig.fx.request, ALL);
     rig_pass(&rig, RL_MS / 2);
     rig_deny(&rig, FIRST);
     deny_others();
-    tell_slots(FIRST, NONE);
+    report_slots(FIRST, NONE);
     ck_assert_uint_eq(rig.fx.probe, RL_NODE(4));
     rig_pass(&rig, RL_MS / 2);
     ck_assert_uint_le(rig.lease.wake_ns, rig.view.now.boot_ns);
@@ -389,25 +394,25 @@ START_TEST(a_small_budget_for_a_permit)
 }
 END_TEST
 
-/* Who waits has heard of all slots before the first pause. */
+/* A lease that may wait probes all slots before its first pause. */
 START_TEST(the_first_pass_does_not_pause)
 {
-    unsigned looked = 0;
+    unsigned probed = 0;
 
     begin_permit(1000, RL_NEVER);
     struct rl_now begun = rig.view.now;
     rig_deny(&rig, FIRST);
     while ((rig.fx.flags & RL_FX_WAITING) == 0) {
         ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-        looked += (unsigned)__builtin_popcountll(rig.fx.slots);
+        probed += (unsigned)__builtin_popcountll(rig.fx.slots);
         ck_assert_uint_ne(rig.fx.slots, 0);
-        tell_slots(FIRST, NONE);
+        report_slots(FIRST, NONE);
     }
-    ck_assert_uint_ge(looked, 1000);
+    ck_assert_uint_ge(probed, 1000);
     ck_assert_uint_eq(rig.view.now.boot_ns, begun.boot_ns);
-    (void)sleep_until_asked();
+    (void)sleep_until_next_attempt();
     deny_others();
-    tell_slots(FIRST, NONE); /* from now on a window for each turn of the timer */
+    report_slots(FIRST, NONE); /* from now on, one window of slots per timer */
     ck_assert_uint_ne(rig.fx.flags & RL_FX_WAITING, 0);
 }
 END_TEST
@@ -420,26 +425,26 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, NULL);
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, one_attempt_is_not_decided_by_the_preferred_node);
-    tcase_add_loop_test(tcase, contended_on_the_word_of_a_majority, 1, 3);
-    tcase_add_test(tcase, too_few_others);
+    tcase_add_loop_test(tcase, a_majority_of_denials_is_contention, 1, 3);
+    tcase_add_test(tcase, without_a_majority_the_status_is_no_quorum);
     tcase_add_test(tcase, a_budget_below_two_round_trips_asks_all_at_once);
-    tcase_add_test(tcase, a_late_denial_is_not_the_end);
+    tcase_add_test(tcase, a_late_denial_does_not_end_the_attempt);
     tcase_add_test(tcase, a_yield_ends_before_the_budget);
-    tcase_add_test(tcase, a_cut_attempt_accuses_no_node);
-    tcase_add_test(tcase, the_last_decided_attempt_is_told);
+    tcase_add_test(tcase, an_attempt_cut_by_the_budget_blames_no_node);
+    tcase_add_test(tcase, the_last_decided_attempt_is_reported);
     tcase_add_test(tcase, the_preferred_node_decided_and_others_are_unanswered);
-    tcase_add_test(tcase, cut_while_the_fence_is_raised);
-    tcase_add_test(tcase, a_cancel_accuses_no_node);
-    tcase_add_test(tcase, too_slow_accuses_no_node);
-    tcase_add_test(tcase, too_few_were_asked);
-    tcase_add_loop_test(tcase, a_permit_that_only_the_preferred_node_calls_taken, 0, 2);
+    tcase_add_test(tcase, the_budget_can_end_while_the_fence_is_raised);
+    tcase_add_test(tcase, a_cancel_blames_no_node);
+    tcase_add_test(tcase, an_expired_attempt_blames_no_node);
+    tcase_add_test(tcase, one_node_asked_again_is_no_majority);
+    tcase_add_loop_test(tcase, a_slot_that_only_the_preferred_node_reports_taken_is_tried, 0, 2);
     tcase_add_test(tcase, all_permits_are_taken);
-    tcase_add_test(tcase, another_node_does_not_answer);
-    tcase_add_loop_test(tcase, another_node_is_lost, 0, 2);
-    tcase_add_test(tcase, too_few_tell_about_permits);
-    tcase_add_test(tcase, many_permits_are_taken);
-    tcase_add_test(tcase, a_late_answer_about_a_permit);
-    tcase_add_test(tcase, a_small_budget_for_a_permit);
+    tcase_add_test(tcase, a_node_without_replies_about_slots_is_replaced);
+    tcase_add_loop_test(tcase, a_node_that_fails_a_probe_is_replaced, 0, 2);
+    tcase_add_test(tcase, too_few_replies_about_slots_are_no_quorum);
+    tcase_add_test(tcase, all_of_many_permits_are_taken);
+    tcase_add_test(tcase, a_late_reply_about_a_slot_is_ignored);
+    tcase_add_test(tcase, a_small_budget_ends_while_slots_are_probed);
     tcase_add_test(tcase, the_first_pass_does_not_pause);
     return suite_run(suite);
 }

@@ -3,7 +3,8 @@
 #include "lease_rig.h"
 #include "suite.h"
 
-static void hold_untold(struct rig *rig, uint64_t wait_ns)
+/* Makes the lease held; the caller has not got the lock yet. */
+static void hold_unconfirmed(struct rig *rig, uint64_t wait_ns)
 {
     rig->params.wait_ns = wait_ns;
     rig->params.confirms = true;
@@ -13,13 +14,14 @@ static void hold_untold(struct rig *rig, uint64_t wait_ns)
     ck_assert_uint_eq(rig->fx.flags, RL_FX_DONE | RL_FX_HELD | RL_FX_DEADLINE);
 }
 
-/* Nobody can lose what he was not told of: who has the time goes on trying. */
-START_TEST(a_grant_that_ends_untold)
+/* A lock that the caller never got is not reported as lost. With a wait budget the lease makes
+ * another attempt, without one it ends with ETOOSLOW. */
+START_TEST(a_lock_that_expires_unconfirmed_is_retried_or_too_slow)
 {
     struct rig rig;
 
     rig_init(&rig, 3);
-    hold_untold(&rig, 30 * RL_SECOND);
+    hold_unconfirmed(&rig, 30 * RL_SECOND);
     rig_pass(&rig, RIG_USABLE_NS);
     rig_tick(&rig);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_WAITING);
@@ -34,10 +36,10 @@ START_TEST(a_grant_that_ends_untold)
     rig_event(&rig, RL_EVENT_CONFIRM);
     ck_assert_uint_eq(rig.fx.flags, 0);
     rig_pass(&rig, RIG_USABLE_NS);
-    rig_tick(&rig); /* now it is somebody's */
+    rig_tick(&rig); /* after the confirmation the caller is told of the loss */
     ck_assert_uint_eq(rig.fx.flags, RL_FX_LOST | RL_FX_DEADLINE | RL_FX_ENDED);
 
-    hold_untold(&rig, 0);
+    hold_unconfirmed(&rig, 0);
     rig_pass(&rig, RIG_USABLE_NS);
     rig_tick(&rig);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_DONE | RL_FX_ENDED);
@@ -46,14 +48,15 @@ START_TEST(a_grant_that_ends_untold)
 }
 END_TEST
 
-/* It was being extended, on its way or about to be: where the key is, it is taken back. */
-START_TEST(an_untold_grant_that_was_being_extended)
+/* The lock expires (0) or is lost (1) during its first extension, before the confirmation. Keys
+ * that may exist are undone. */
+START_TEST(an_unconfirmed_lock_in_extension_is_undone)
 {
     struct rig rig;
 
     rig_init(&rig, 3);
     rig.params.terms.auto_extend = true;
-    hold_untold(&rig, 30 * RL_SECOND);
+    hold_unconfirmed(&rig, 30 * RL_SECOND);
     rig_pass(&rig, RIG_USABLE_NS / 2);
     rig_tick(&rig);
     ck_assert_uint_eq(rig.fx.request, 0x7);
@@ -62,7 +65,7 @@ START_TEST(an_untold_grant_that_was_being_extended)
         rig_tick(&rig);
     } else {
         rig_deny(&rig, 0);
-        rig_deny(&rig, 2); /* others may have it by now */
+        rig_deny(&rig, 2); /* a majority has no key */
     }
     ck_assert_uint_eq(rig.fx.flags & (RL_FX_WAITING | RL_FX_LOST | RL_FX_ENDED), RL_FX_WAITING);
     ck_assert_uint_eq(rig.fx.undo, _i == 0 ? 0x7 : 0x2);
@@ -74,9 +77,9 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("core_lease_unconfirmed");
-    TCase *tcase = tcase_create("untold");
+    TCase *tcase = tcase_create("unconfirmed");
     suite_add_tcase(suite, tcase);
-    tcase_add_test(tcase, a_grant_that_ends_untold);
-    tcase_add_loop_test(tcase, an_untold_grant_that_was_being_extended, 0, 2);
+    tcase_add_test(tcase, a_lock_that_expires_unconfirmed_is_retried_or_too_slow);
+    tcase_add_loop_test(tcase, an_unconfirmed_lock_in_extension_is_undone, 0, 2);
     return suite_run(suite);
 }

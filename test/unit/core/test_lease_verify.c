@@ -6,12 +6,13 @@
 #include "suite.h"
 
 #define NODES 5
-#define OPEN  1 /* no status yet */
+#define OPEN  1 /* the verification has not ended */
 
-static struct rig rig, held;
+static struct rig rig;  /* the lease that verifies */
+static struct rig held; /* the held lease */
 
-/* The lease that holds: by the grants of these nodes. */
-static void hold(rl_nodes grants)
+/* Makes `held` a held lease, by the grants of these nodes. */
+static void start_held(rl_nodes grants)
 {
     rig_init(&held, NODES);
     rig_start(&held);
@@ -21,6 +22,8 @@ static void hold(rl_nodes grants)
     ck_assert_uint_eq(held.lease.state, RL_STATE_HELD);
 }
 
+/* Starts a verification. `unproven`: nodes whose grant proves nothing; `unfit`: nodes whose servers
+ * were restarted. */
 static void verify_on(unsigned nodes, rl_nodes unproven, rl_nodes unfit)
 {
     rig_init(&rig, nodes);
@@ -38,6 +41,7 @@ static void verify(rl_nodes unproven, rl_nodes unfit)
     verify_on(NODES, unproven, unfit);
 }
 
+/* Checks that the verification has ended with `status` and sends nothing. */
 static void check_ended(int status)
 {
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ENDED);
@@ -46,14 +50,15 @@ static void check_ended(int status)
     ck_assert_uint_eq(rig.fx.undo | rig.fx.request | rig.fx.heal, 0);
 }
 
+/* Checks that the verification is still running. */
 static void check_open(void)
 {
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
     ck_assert_uint_eq(rig.fx.flags, 0);
 }
 
-/* Votes as text, one letter for each node: granted, denied, failed, silent for long, '.' nothing.
- */
+/* Votes as text, one letter for each node: g granted, d denied, f failed, s suspect, '.' no vote.
+ * `status`: the result that they decide, or OPEN. */
 static const struct judged {
     const char *votes;
     rl_nodes unproven;
@@ -67,23 +72,23 @@ static const struct judged {
     {"gd.", 0, OPEN},
     {"gdf", 0, REDLOCK_ENOQUORUM},
     {"dd.", 0, REDLOCK_ELOST},
-    {"d.", 0, REDLOCK_ELOST}, /* two of two had it */
+    {"d.", 0, REDLOCK_ELOST}, /* a holder of two nodes needs both */
     {"gg..", 0, OPEN},
     {"ggdf", 0, REDLOCK_ENOQUORUM},
     {"ggdd", 0, REDLOCK_ELOST},
     {"ggdd.", 0, OPEN},
     {"ggddf", 0, REDLOCK_ENOQUORUM},
-    {"ggffs", 0, OPEN}, /* the silent one decides */
+    {"ggffs", 0, OPEN}, /* the suspect node decides */
     {"ddffs", 0, OPEN},
     {"gdffs", 0, REDLOCK_ENOQUORUM},
     {"ggg..", 0x1, OPEN},
-    {"gg...", 0x1d, OPEN},              /* three that do not count may still deny ... */
-    {"ggg..", 0x19, REDLOCK_ENOQUORUM}, /* ... and two are too few for that */
-    {"ddgg.", 0x13, OPEN},              /* a denial counts of each */
+    {"gg...", 0x1d, OPEN},              /* three pending nodes may still deny */
+    {"ggg..", 0x19, REDLOCK_ENOQUORUM}, /* two pending nodes cannot decide */
+    {"ddgg.", 0x13, OPEN},              /* denials of unproven nodes count */
     {"ddggd", 0x13, REDLOCK_ELOST},
 };
 
-START_TEST(outcomes)
+START_TEST(votes_decide_the_outcome)
 {
     const struct judged *row = &JUDGED[_i];
 
@@ -102,7 +107,7 @@ START_TEST(outcomes)
 }
 END_TEST
 
-START_TEST(a_majority_has_it)
+START_TEST(a_majority_with_the_key_verifies)
 {
     verify(0, 0);
     ck_assert_uint_eq(rig.fx.request, 0x1f);
@@ -115,11 +120,11 @@ START_TEST(a_majority_has_it)
     check_open();
     rig_grant(&rig, 4);
     check_ended(REDLOCK_OK);
-    ck_assert_uint_eq(rig_remaining_ns(&rig), 0); /* it holds nothing itself */
+    ck_assert_uint_eq(rig_remaining_ns(&rig), 0); /* the verifying lease itself holds no lock */
 }
 END_TEST
 
-START_TEST(a_majority_has_it_not)
+START_TEST(a_majority_without_the_key_proves_the_loss)
 {
     verify(0, 0);
     rig_deny(&rig, 0);
@@ -132,7 +137,7 @@ START_TEST(a_majority_has_it_not)
 }
 END_TEST
 
-START_TEST(too_few_answers_prove_nothing)
+START_TEST(too_few_replies_prove_nothing)
 {
     verify(0, 0);
     rig_deny(&rig, 0);
@@ -155,9 +160,9 @@ START_TEST(too_few_answers_prove_nothing)
 }
 END_TEST
 
-/* A server that has lost keys, and a key that was put back, are no proof; that it is not there is.
- */
-START_TEST(what_does_not_count)
+/* A key on a server that may have lost keys, and a healed key, do not prove that the lock is held.
+ * A missing key on such a server counts as proof of the loss. */
+START_TEST(healed_keys_and_restarted_servers_prove_only_absence)
 {
     verify(0x1, 0x2);
     ck_assert_uint_eq(rig.lease.round.cause[0], REDLOCK_CAUSE_HEALED);
@@ -166,7 +171,7 @@ START_TEST(what_does_not_count)
         rig_grant(&rig, i);
     check_open();
     rig_fail(&rig, 4);
-    check_ended(REDLOCK_EEXCLUDED); /* with the one that was restarted it would be a majority */
+    check_ended(REDLOCK_EEXCLUDED); /* with the restarted server it would be a majority */
 
     verify(0x3, 0);
     for (unsigned i = 0; i < 4; i++)
@@ -179,7 +184,7 @@ START_TEST(what_does_not_count)
         rig_deny(&rig, i);
     check_ended(REDLOCK_ELOST);
 
-    verify(0, 0); /* found out meanwhile */
+    verify(0, 0); /* a node is excluded while the verification runs */
     rig_grant(&rig, 0);
     rig_grant(&rig, 1);
     rig.view.excluded = 0x1;
@@ -190,27 +195,28 @@ START_TEST(what_does_not_count)
 }
 END_TEST
 
-START_TEST(what_a_held_lease_cannot_prove)
+START_TEST(unproven_nodes_are_those_that_denied_or_did_not_reply)
 {
-    hold(0x7);
+    start_held(0x7);
     ck_assert_uint_eq(rl_lease_unproven(&held.lease) & 0x1f, 0);
     rig_deny(&held, 3);
     ck_assert_uint_eq(rl_lease_unproven(&held.lease) & 0x1f, 0x8);
-    rig_extend(&held, RIG_TTL_NS); /* the fifth had not answered: its SET may run late */
+    rig_extend(&held, RIG_TTL_NS); /* node 4 has not replied: its SET may run late */
     ck_assert_uint_eq(rl_lease_unproven(&held.lease) & 0x1f, 0x18);
 }
 END_TEST
 
-static void disprove(rl_nodes nodes)
+/* Tells the held lease that these nodes do not have the key. */
+static void invalidate(rl_nodes nodes)
 {
     const struct rl_event event = {.kind = RL_EVENT_INVALIDATE, .nodes = nodes};
     rig_step(&held, &event);
 }
 
-START_TEST(disproved_is_lost)
+START_TEST(a_held_lease_without_a_majority_is_lost)
 {
-    hold(0x1f);
-    disprove(0x7);
+    start_held(0x1f);
+    invalidate(0x7);
     ck_assert_uint_eq(held.lease.state, RL_STATE_ENDED);
     ck_assert_uint_eq(held.fx.flags & (RL_FX_LOST | RL_FX_DONE), RL_FX_LOST);
     ck_assert_uint_eq(held.fx.undo, 0x1f);
@@ -218,14 +224,14 @@ START_TEST(disproved_is_lost)
 }
 END_TEST
 
-/* An extension under way has already heard one of the denials. */
-START_TEST(disproved_during_an_extension)
+/* The running extension has already received one of the denials. */
+START_TEST(loss_during_an_extension_ends_it)
 {
-    hold(0x1f);
+    start_held(0x1f);
     rig_extend(&held, RIG_TTL_NS);
     rig_deny(&held, 0);
     ck_assert_uint_eq(held.lease.state, RL_STATE_EXTENDING);
-    disprove(0x7);
+    invalidate(0x7);
     ck_assert_uint_eq(held.lease.state, RL_STATE_ENDED);
     ck_assert_uint_eq(held.fx.flags & (RL_FX_LOST | RL_FX_DONE), RL_FX_LOST | RL_FX_DONE);
     ck_assert_int_eq(held.fx.status, REDLOCK_ELOST);
@@ -237,13 +243,14 @@ int main(void)
     Suite *suite = suite_create("core_lease_verify");
     TCase *tcase = tcase_create("lease_verify");
     suite_add_tcase(suite, tcase);
-    tcase_add_loop_test(tcase, outcomes, 0, (int)(sizeof JUDGED / sizeof JUDGED[0]));
-    tcase_add_test(tcase, a_majority_has_it);
-    tcase_add_test(tcase, a_majority_has_it_not);
-    tcase_add_test(tcase, too_few_answers_prove_nothing);
-    tcase_add_test(tcase, what_does_not_count);
-    tcase_add_test(tcase, what_a_held_lease_cannot_prove);
-    tcase_add_test(tcase, disproved_is_lost);
-    tcase_add_test(tcase, disproved_during_an_extension);
+    tcase_add_loop_test(tcase, votes_decide_the_outcome, 0,
+                        (int)(sizeof JUDGED / sizeof JUDGED[0]));
+    tcase_add_test(tcase, a_majority_with_the_key_verifies);
+    tcase_add_test(tcase, a_majority_without_the_key_proves_the_loss);
+    tcase_add_test(tcase, too_few_replies_prove_nothing);
+    tcase_add_test(tcase, healed_keys_and_restarted_servers_prove_only_absence);
+    tcase_add_test(tcase, unproven_nodes_are_those_that_denied_or_did_not_reply);
+    tcase_add_test(tcase, a_held_lease_without_a_majority_is_lost);
+    tcase_add_test(tcase, loss_during_an_extension_ends_it);
     return suite_run(suite);
 }

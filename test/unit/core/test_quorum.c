@@ -8,10 +8,11 @@
 
 #include "suite.h"
 
-/* Of one round at a time. */
+/* The memory of the one round that a test has. */
 static uint32_t rtt_us[RL_NODES_MAX];
 static uint8_t causes[RL_NODES_MAX];
 
+/* Returns a new round of `nodes` nodes. */
 static struct rl_round round_of(unsigned nodes)
 {
     struct rl_round round;
@@ -22,6 +23,7 @@ static struct rl_round round_of(unsigned nodes)
     return round;
 }
 
+/* Returns a view in which the nodes `up` are connected and eligible. */
 static struct rl_view view_of(rl_nodes up)
 {
     struct rl_view view = {.now = {.boot_ns = 70, .raw_ns = 7}, .up = up, .eligible = up};
@@ -31,6 +33,7 @@ static struct rl_view view_of(rl_nodes up)
     return view;
 }
 
+/* Counts a vote in the round. Returns false if the round ignores it. */
 static bool cast(struct rl_round *round, unsigned node, enum rl_vote vote, int cause)
 {
     const struct rl_ballot ballot = {
@@ -43,9 +46,9 @@ static bool cast(struct rl_round *round, unsigned node, enum rl_vote vote, int c
     return rl_round_count(round, &ballot);
 }
 
-/* Votes as text, one letter for each node: granted, denied, failed, silent for long, '.' nothing,
- * '-' not asked. */
-static struct rl_round round_with(enum rl_verb verb, const char *votes, rl_nodes barred)
+/* Returns a round with these votes, one letter for each node: g granted, d denied, f failed,
+ * s suspect, '.' no vote, '-' not asked. */
+static struct rl_round round_with(enum rl_verb verb, const char *votes, rl_nodes excluded)
 {
     unsigned nodes = (unsigned)strlen(votes);
     struct rl_round round = round_of(nodes);
@@ -54,7 +57,7 @@ static struct rl_round round_with(enum rl_verb verb, const char *votes, rl_nodes
 
     for (unsigned i = 0; i < nodes; i++)
         ask |= votes[i] != '-' ? RL_NODE(i) : 0;
-    rl_round_open(&round, verb, ask, barred, &view);
+    rl_round_open(&round, verb, ask, excluded, &view);
     for (unsigned i = 0; i < nodes; i++) {
         if (votes[i] == 'g')
             cast(&round, i, RL_VOTE_GRANTED, 0);
@@ -68,7 +71,7 @@ static struct rl_round round_with(enum rl_verb verb, const char *votes, rl_nodes
     return round;
 }
 
-START_TEST(those_that_are_up_are_asked)
+START_TEST(connected_nodes_are_asked_and_others_fail)
 {
     struct rl_round round = round_of(5);
     struct rl_view view = view_of(0x15);
@@ -89,7 +92,7 @@ START_TEST(those_that_are_up_are_asked)
     ck_assert_uint_eq(round.t1.raw_ns, 7);
     ck_assert_uint_eq(rl_round_pending(&round), 0x15);
 
-    /* The next round begins from nothing, and those that are not asked are not failures. */
+    /* The next round starts without votes. Nodes that are not asked are not failures. */
     cast(&round, 0, RL_VOTE_GRANTED, 0);
     rl_round_open(&round, RL_VERB_RELEASE, 0x07, ~(rl_nodes)0, &view);
     ck_assert_uint_eq(round.number, 2);
@@ -109,7 +112,7 @@ START_TEST(a_vote_counts_once)
 
     rl_round_open(&round, RL_VERB_ACQUIRE, 0x7, 0, &view);
     ck_assert(cast(&round, 0, RL_VOTE_DENIED, 0));
-    ck_assert(!cast(&round, 0, RL_VOTE_GRANTED, 0)); /* second answer */
+    ck_assert(!cast(&round, 0, RL_VOTE_GRANTED, 0)); /* second reply */
     ck_assert(!cast(&round, 2, RL_VOTE_GRANTED, 0)); /* was not asked */
     round.number++;
     struct rl_ballot old = {.node = 1, .vote = RL_VOTE_GRANTED, .round = 1};
@@ -123,8 +126,8 @@ START_TEST(a_vote_counts_once)
 }
 END_TEST
 
-/* A barred node's grant is kept for the report, with the reason why it does not count. */
-START_TEST(barred_grants_do_not_count)
+/* The grant of an excluded node is kept for the report, with the cause why it does not count. */
+START_TEST(grants_of_excluded_nodes_do_not_count)
 {
     struct rl_round round = round_of(3);
     struct rl_view view = view_of(0x7);
@@ -141,15 +144,16 @@ START_TEST(barred_grants_do_not_count)
     ck_assert_int_eq(rl_round_judge(&round), RL_OUTCOME_FAILED);
 
     rl_round_open(&round, RL_VERB_EXTEND, 0x7, 0x4, &view);
-    cast(&round, 2, RL_VOTE_FAILED, REDLOCK_CAUSE_BUSY); /* a failure says more */
+    cast(&round, 2, RL_VOTE_FAILED, REDLOCK_CAUSE_BUSY); /* the failure replaces the cause */
     ck_assert_uint_eq(round.cause[2], REDLOCK_CAUSE_BUSY);
 }
 END_TEST
 
+/* The votes of a round, in the letters of round_with(), and the outcome that they decide. */
 struct judged {
     enum rl_verb verb;
     const char *votes;
-    rl_nodes barred;
+    rl_nodes excluded;
     enum rl_outcome outcome;
 };
 
@@ -163,32 +167,32 @@ static const struct judged JUDGED[] = {
     {A, ".", 0, RL_OUTCOME_OPEN},
     {A, "g", 0, RL_OUTCOME_WON},
     {A, "d", 0, RL_OUTCOME_FAILED},
-    {A, "g.", 0, RL_OUTCOME_OPEN}, /* two of two: an even number gains nothing */
+    {A, "g.", 0, RL_OUTCOME_OPEN}, /* of two nodes both are needed */
     {A, "gg", 0, RL_OUTCOME_WON},
     {A, "gd", 0, RL_OUTCOME_FAILED},
     {A, "gg.", 0, RL_OUTCOME_WON},
     {A, "gd.", 0, RL_OUTCOME_OPEN},
     {A, "gdf", 0, RL_OUTCOME_FAILED},
     {A, "df.", 0, RL_OUTCOME_FAILED},
-    {A, "gg..", 0, RL_OUTCOME_OPEN}, /* three of four */
+    {A, "gg..", 0, RL_OUTCOME_OPEN}, /* of four nodes three are needed */
     {A, "ggg.", 0, RL_OUTCOME_WON},
     {A, "ggdd", 0, RL_OUTCOME_FAILED},
     {A, "ggdd.", 0, RL_OUTCOME_OPEN},
     {A, "ddd..", 0, RL_OUTCOME_FAILED},
     {A, "gg-..", 0, RL_OUTCOME_OPEN},
-    {A, "gg---", 0, RL_OUTCOME_FAILED}, /* the quorum is that of the configured set */
+    {A, "gg---", 0, RL_OUTCOME_FAILED}, /* the quorum counts all configured nodes */
     {A, "ggg..", 0x1, RL_OUTCOME_OPEN},
-    {A, "ggg..", 0x19, RL_OUTCOME_FAILED}, /* those that are open do not count */
+    {A, "ggg..", 0x19, RL_OUTCOME_FAILED}, /* the pending nodes are excluded, too */
     {A, "ggs", 0, RL_OUTCOME_WON},
-    {A, "gss", 0, RL_OUTCOME_OPEN},   /* they may still answer, and nobody else wants our vote */
-    {A, "gds", 0, RL_OUTCOME_FAILED}, /* somebody does */
+    {A, "gss", 0, RL_OUTCOME_OPEN},   /* suspect nodes may still reply */
+    {A, "gds", 0, RL_OUTCOME_FAILED}, /* after a denial they are not waited for */
     {A, "gds..", 0, RL_OUTCOME_OPEN},
     {A, "gdss.", 0, RL_OUTCOME_FAILED},
-    {E, "gds", 0, RL_OUTCOME_OPEN}, /* conceding what is held would serve nobody */
+    {E, "gds", 0, RL_OUTCOME_OPEN}, /* an extension does wait for them */
     {E, "gg.", 0, RL_OUTCOME_WON},
     {E, "dd.", 0, RL_OUTCOME_FAILED},
     {R, "gg.", 0, RL_OUTCOME_WON},
-    {R, "gd.", 0, RL_OUTCOME_WON}, /* a majority does not have it any more */
+    {R, "gd.", 0, RL_OUTCOME_WON}, /* a majority has no key any more */
     {R, "dd.", 0, RL_OUTCOME_GONE},
     {R, "d-.", 0, RL_OUTCOME_GONE},
     {R, "d..", 0, RL_OUTCOME_OPEN},
@@ -198,33 +202,33 @@ static const struct judged JUDGED[] = {
     {R, "gss", 0, RL_OUTCOME_OPEN},
     {R, "gff", 0, RL_OUTCOME_FAILED},
     {R, "dff", 0, RL_OUTCOME_FAILED},
-    {R, "gg.", 0x3, RL_OUTCOME_WON}, /* what is deleted is deleted */
+    {R, "gg.", 0x3, RL_OUTCOME_WON}, /* a release counts on excluded nodes */
     {R, "dd", 0, RL_OUTCOME_GONE},
-    {R, "d.", 0, RL_OUTCOME_GONE}, /* two of two had it, or nobody held it */
+    {R, "d.", 0, RL_OUTCOME_GONE}, /* a lock on two nodes needs both keys */
     {R, "--", 0, RL_OUTCOME_GONE},
     {S, "ggd..", 0, RL_OUTCOME_WON},
     {S, "gddd.", 0, RL_OUTCOME_GONE},
     {S, "gdfff", 0, RL_OUTCOME_FAILED},
-    {G, "gd.", 0, RL_OUTCOME_OPEN}, /* an inspection wants all of them */
+    {G, "gd.", 0, RL_OUTCOME_OPEN}, /* an inspection waits for all nodes */
     {G, "gdf", 0, RL_OUTCOME_WON},
     {G, "ddd", 0, RL_OUTCOME_WON},
     {G, "gff", 0, RL_OUTCOME_FAILED},
-    {G, "gds", 0, RL_OUTCOME_WON}, /* but not longer than usual */
+    {G, "gds", 0, RL_OUTCOME_WON}, /* but not for suspect ones */
     {G, "gss", 0, RL_OUTCOME_OPEN},
 };
 #define JUDGED_COUNT (sizeof JUDGED / sizeof JUDGED[0])
 
-START_TEST(outcomes)
+START_TEST(votes_decide_the_outcome)
 {
     const struct judged *row = &JUDGED[_i];
-    struct rl_round round = round_with(row->verb, row->votes, row->barred);
+    struct rl_round round = round_with(row->verb, row->votes, row->excluded);
 
-    ck_assert_msg(rl_round_judge(&round) == row->outcome, "%s barred %x: %d, expected %d",
-                  row->votes, row->barred, round.outcome, row->outcome);
+    ck_assert_msg(rl_round_judge(&round) == row->outcome, "%s excluded %x: %d, expected %d",
+                  row->votes, row->excluded, round.outcome, row->outcome);
 }
 END_TEST
 
-START_TEST(a_decision_stays)
+START_TEST(late_votes_do_not_change_the_outcome)
 {
     struct rl_round round = round_with(A, "gg.", 0);
 
@@ -258,8 +262,9 @@ START_TEST(the_majority_is_exact)
 }
 END_TEST
 
-/* What is missing counts against a round that is given up, and only then. */
-START_TEST(unanswered_when_it_is_given_up)
+/* A pending vote counts as obtainable once the round has failed: then the denial means that another
+ * client holds the lock. */
+START_TEST(pending_nodes_count_only_when_the_round_has_failed)
 {
     struct rl_round round = round_with(A, "gd...", 0);
 
@@ -271,8 +276,8 @@ START_TEST(unanswered_when_it_is_given_up)
 }
 END_TEST
 
-/* A round that was decided by its first node, and a later one that asked all. */
-START_TEST(completed_by_a_later_round)
+/* A later round that asked all nodes adds its votes to a round that its first node decided. */
+START_TEST(a_later_round_completes_the_votes)
 {
     struct rl_round round = round_with(A, "d....", 0);
     uint32_t own_rtt_us[5] = {40};
@@ -295,17 +300,17 @@ END_TEST
 
 struct failed {
     unsigned nodes;
-    const char *votes; /* a letter is a failure of that kind, or 'g', 'd', 's' as above */
-    rl_nodes barred;
+    const char *votes; /* 'g', 'd', 's' as in round_with(), else a failure with cause_of(letter) */
+    rl_nodes excluded;
     int status;
 };
 
 /* A uth, N operm, M emory, R eplica, U duplicate, L oading, O readonly, T imeout */
 static const struct failed FAILED[] = {
     {3, "gdd", 0, REDLOCK_ECONTENDED},
-    {3, "gdT", 0, REDLOCK_ECONTENDED}, /* two votes could have been had: another has one */
+    {3, "gdT", 0, REDLOCK_ECONTENDED}, /* a majority has replied, and another client has a key */
     {3, "dTT", 0, REDLOCK_ENOQUORUM},
-    {3, "gds", 0, REDLOCK_ECONTENDED}, /* conceded */
+    {3, "gds", 0, REDLOCK_ECONTENDED}, /* the suspect node is not waited for */
     {3, "dss", 0, REDLOCK_ENOQUORUM},
     {3, "gTT", 0, REDLOCK_ENOQUORUM},
     {3, "gAA", 0, REDLOCK_EAUTH},
@@ -326,11 +331,12 @@ static const struct failed FAILED[] = {
     {1, "A", 0, REDLOCK_EAUTH},
     {2, "gT", 0, REDLOCK_ENOQUORUM},
     {2, "gd", 0, REDLOCK_ECONTENDED},
-    {3, "ggd", 0x3, REDLOCK_ENOQUORUM}, /* grants that do not count are not votes */
+    {3, "ggd", 0x3, REDLOCK_ENOQUORUM}, /* the grants of excluded nodes are no votes */
     {3, "ddd", 0x7, REDLOCK_ECONTENDED},
 };
 #define FAILED_COUNT (sizeof FAILED / sizeof FAILED[0])
 
+/* Returns the cause of a failure that `letter` stands for. */
 static int cause_of(char letter)
 {
     static const struct {
@@ -348,13 +354,13 @@ static int cause_of(char letter)
     return -1;
 }
 
-START_TEST(reasons)
+START_TEST(failed_rounds_have_their_status)
 {
     const struct failed *row = &FAILED[_i];
     struct rl_round round = round_of(row->nodes);
     struct rl_view view = view_of(rl_nodes_all(row->nodes));
 
-    rl_round_open(&round, A, rl_nodes_all(row->nodes), row->barred, &view);
+    rl_round_open(&round, A, rl_nodes_all(row->nodes), row->excluded, &view);
     for (unsigned i = 0; i < row->nodes; i++) {
         char letter = row->votes[i];
         if (letter == 'g' || letter == 'd')
@@ -370,8 +376,8 @@ START_TEST(reasons)
 }
 END_TEST
 
-/* A node that was silent before a release is asked all the same, but is doubted from the start. */
-START_TEST(silent_nodes_give_keys_back)
+/* A suspect node gets the request to release, but the round does not wait for it. */
+START_TEST(suspect_nodes_are_asked_to_release)
 {
     struct rl_round round = round_of(3);
     struct rl_view view = view_of(0x3);
@@ -391,8 +397,8 @@ START_TEST(silent_nodes_give_keys_back)
 }
 END_TEST
 
-/* What is known of one round is told as that of another: all of it, and from then on apart. */
-START_TEST(a_copy_has_its_own)
+/* A copy has all votes of the round. Later votes change only the original. */
+START_TEST(a_copied_round_is_independent)
 {
     struct rl_round round = round_with(A, "gdf.s", 0x2), copy;
     uint32_t copied_us[5] = {0};
@@ -418,13 +424,12 @@ START_TEST(a_copy_has_its_own)
 }
 END_TEST
 
-/* Two of five are up: without those that are late there is no majority, so they are asked, and
- * waited for. (Three servers that were 11 ms late were called "no quorum" before they were asked.)
- */
-START_TEST(silent_nodes_where_they_are_needed)
+/* If the connected nodes are no majority without the suspect ones, the suspect ones are asked and
+ * waited for. */
+START_TEST(suspect_nodes_are_asked_if_needed_for_a_quorum)
 {
     static const struct {
-        rl_nodes up, silent, barred, asked;
+        rl_nodes up, suspect_nodes, excluded, asked;
     } rows[] = {
         {0x07, 0x18, 0x00, 0x07}, {0x03, 0x1c, 0x00, 0x1f}, {0x03, 0x0c, 0x00, 0x0f},
         {0x00, 0x1f, 0x00, 0x1f}, {0x07, 0x18, 0x01, 0x1f}, {0x0f, 0x10, 0x01, 0x0f},
@@ -432,20 +437,20 @@ START_TEST(silent_nodes_where_they_are_needed)
     static const enum rl_verb verbs[] = {RL_VERB_ACQUIRE, RL_VERB_EXTEND, RL_VERB_GET};
     struct rl_round round = round_of(5);
     struct rl_view view = view_of(rows[_i].up);
-    rl_nodes late = rows[_i].asked & rows[_i].silent;
+    rl_nodes late = rows[_i].asked & rows[_i].suspect_nodes;
 
-    view.suspect = rows[_i].silent;
+    view.suspect = rows[_i].suspect_nodes;
     memset(view.cause, REDLOCK_CAUSE_TIMEOUT, sizeof view.cause);
     for (unsigned v = 0; v < 3; v++) {
-        rl_round_open(&round, verbs[v], 0x1f, rows[_i].barred, &view);
+        rl_round_open(&round, verbs[v], 0x1f, rows[_i].excluded, &view);
         ck_assert_uint_eq(round.requested, rows[_i].asked);
         ck_assert_uint_eq(round.failed, 0x1f & ~rows[_i].asked);
         ck_assert_uint_eq(round.suspect, late);
         ck_assert_int_eq(rl_round_judge(&round), RL_OUTCOME_OPEN);
     }
-    /* The first is asked alone, the others when it has granted. */
+    /* The same holds if one node is asked first and the others after its grant. */
     rl_nodes first = rows[_i].asked & ~(rows[_i].asked - 1);
-    rl_round_open(&round, RL_VERB_ACQUIRE, 0x1f, rows[_i].barred, &view);
+    rl_round_open(&round, RL_VERB_ACQUIRE, 0x1f, rows[_i].excluded, &view);
     rl_round_defer(&round, ~first);
     ck_assert(cast(&round, (unsigned)__builtin_ctz(first), RL_VOTE_GRANTED, 0));
     ck_assert_uint_eq(rl_round_take_deferred(&round, &view), rows[_i].asked & ~first);
@@ -457,8 +462,9 @@ START_TEST(silent_nodes_where_they_are_needed)
 }
 END_TEST
 
-/* Others wait for the votes: who was denied does not keep them until the late ones answer. */
-START_TEST(a_denied_attempt_does_not_wait_for_the_late)
+/* Other contenders wait for the votes that a denied attempt has, so it ends without waiting for
+ * suspect nodes. */
+START_TEST(a_denied_attempt_does_not_wait_for_suspect_nodes)
 {
     struct rl_round round = round_of(5);
     struct rl_view view = view_of(0x3);
@@ -477,18 +483,18 @@ int main(void)
     Suite *suite = suite_create("core_quorum");
     TCase *tcase = tcase_create("quorum");
     suite_add_tcase(suite, tcase);
-    tcase_add_test(tcase, those_that_are_up_are_asked);
+    tcase_add_test(tcase, connected_nodes_are_asked_and_others_fail);
     tcase_add_test(tcase, a_vote_counts_once);
-    tcase_add_test(tcase, barred_grants_do_not_count);
-    tcase_add_loop_test(tcase, outcomes, 0, (int)JUDGED_COUNT);
-    tcase_add_test(tcase, a_decision_stays);
+    tcase_add_test(tcase, grants_of_excluded_nodes_do_not_count);
+    tcase_add_loop_test(tcase, votes_decide_the_outcome, 0, (int)JUDGED_COUNT);
+    tcase_add_test(tcase, late_votes_do_not_change_the_outcome);
     tcase_add_loop_test(tcase, the_majority_is_exact, 1, RL_NODES_MAX + 1);
-    tcase_add_test(tcase, unanswered_when_it_is_given_up);
-    tcase_add_test(tcase, completed_by_a_later_round);
-    tcase_add_test(tcase, silent_nodes_give_keys_back);
-    tcase_add_test(tcase, a_copy_has_its_own);
-    tcase_add_loop_test(tcase, silent_nodes_where_they_are_needed, 0, 6);
-    tcase_add_test(tcase, a_denied_attempt_does_not_wait_for_the_late);
-    tcase_add_loop_test(tcase, reasons, 0, (int)FAILED_COUNT);
+    tcase_add_test(tcase, pending_nodes_count_only_when_the_round_has_failed);
+    tcase_add_test(tcase, a_later_round_completes_the_votes);
+    tcase_add_test(tcase, suspect_nodes_are_asked_to_release);
+    tcase_add_test(tcase, a_copied_round_is_independent);
+    tcase_add_loop_test(tcase, suspect_nodes_are_asked_if_needed_for_a_quorum, 0, 6);
+    tcase_add_test(tcase, a_denied_attempt_does_not_wait_for_suspect_nodes);
+    tcase_add_loop_test(tcase, failed_rounds_have_their_status, 0, (int)FAILED_COUNT);
     return suite_run(suite);
 }

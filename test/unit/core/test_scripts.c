@@ -30,9 +30,10 @@ static void teardown(void)
     cluster_stop(cluster);
 }
 
-/* Asks the server as the library would and translates its reply as the library would. */
-static struct rl_result ask(enum rl_verb verb, enum rl_form form, const char *key,
-                            const char *token, uint64_t ttl_ms)
+/* Sends the command that the library would send, and returns what the library makes of the reply.
+ */
+static struct rl_result run_command(enum rl_verb verb, enum rl_form form, const char *key,
+                                    const char *token, uint64_t ttl_ms)
 {
     struct rl_command command;
     const char *argv[RL_ARGS_MAX];
@@ -71,42 +72,45 @@ static struct rl_result ask(enum rl_verb verb, enum rl_form form, const char *ke
     return result;
 }
 
+/* Runs the script of `verb` on "key" by its text and returns the vote. */
 static enum rl_vote eval(enum rl_verb verb, const char *token, uint64_t ttl_ms)
 {
-    return ask(verb, RL_FORM_EVAL, "key", token, ttl_ms).vote;
+    return run_command(verb, RL_FORM_EVAL, "key", token, ttl_ms).vote;
 }
 
+/* Returns the remaining TTL of "key" in ms. */
 static int64_t pttl(void)
 {
     return cluster_integer(cluster, 0, "PTTL key");
 }
 
-START_TEST(sha_is_what_the_server_computes)
+START_TEST(the_server_computes_the_same_sha)
 {
     static const enum rl_verb scripted[] = {RL_VERB_EXTEND, RL_VERB_RELEASE, RL_VERB_SHORTEN};
     for (size_t i = 0; i < 3; i++) {
-        struct rl_result result = ask(scripted[i], RL_FORM_SHA, "key", "tok", 1000);
+        struct rl_result result = run_command(scripted[i], RL_FORM_SHA, "key", "tok", 1000);
         ck_assert_int_eq(result.vote, RL_VOTE_RESEND); /* NOSCRIPT: not loaded yet */
         ck_assert_int_eq(result.form, RL_FORM_EVAL);
         ck_assert(cluster_replies(cluster, 0, rl_protocol_script(scripted[i], RL_FORM_SHA)->sha,
                                   "SCRIPT LOAD %s",
                                   rl_protocol_script(scripted[i], RL_FORM_SHA)->text));
-        result = ask(scripted[i], RL_FORM_SHA, "key", "tok", 1000);
-        ck_assert_int_eq(result.vote, RL_VOTE_DENIED); /* runs, and there is no key */
+        result = run_command(scripted[i], RL_FORM_SHA, "key", "tok", 1000);
+        ck_assert_int_eq(result.vote, RL_VOTE_DENIED); /* the script runs and finds no key */
     }
 }
 END_TEST
 
-START_TEST(acquire_and_release)
+START_TEST(plain_commands_and_release_work_on_a_server)
 {
-    ck_assert_int_eq(ask(RL_VERB_GET, RL_FORM_PLAIN, "key", "", 0).vote, RL_VOTE_DENIED);
-    ck_assert_int_eq(ask(RL_VERB_PTTL, RL_FORM_PLAIN, "key", "", 0).vote, RL_VOTE_DENIED);
-    ck_assert_int_eq(ask(RL_VERB_ACQUIRE, RL_FORM_PLAIN, "key", "tok", 30000).vote,
+    ck_assert_int_eq(run_command(RL_VERB_GET, RL_FORM_PLAIN, "key", "", 0).vote, RL_VOTE_DENIED);
+    ck_assert_int_eq(run_command(RL_VERB_PTTL, RL_FORM_PLAIN, "key", "", 0).vote, RL_VOTE_DENIED);
+    ck_assert_int_eq(run_command(RL_VERB_ACQUIRE, RL_FORM_PLAIN, "key", "tok", 30000).vote,
                      RL_VOTE_GRANTED);
-    ck_assert_int_eq(ask(RL_VERB_HEAL, RL_FORM_PLAIN, "key", "two", 30000).vote, RL_VOTE_DENIED);
-    ck_assert_int_eq(ask(RL_VERB_GET, RL_FORM_PLAIN, "key", "", 0).vote, RL_VOTE_GRANTED);
-    ck_assert_int_eq(ask(RL_VERB_PTTL, RL_FORM_PLAIN, "key", "", 0).vote, RL_VOTE_GRANTED);
-    ck_assert_int_eq(ask(RL_VERB_PING, RL_FORM_PLAIN, "", "", 0).vote, RL_VOTE_GRANTED);
+    ck_assert_int_eq(run_command(RL_VERB_HEAL, RL_FORM_PLAIN, "key", "two", 30000).vote,
+                     RL_VOTE_DENIED);
+    ck_assert_int_eq(run_command(RL_VERB_GET, RL_FORM_PLAIN, "key", "", 0).vote, RL_VOTE_GRANTED);
+    ck_assert_int_eq(run_command(RL_VERB_PTTL, RL_FORM_PLAIN, "key", "", 0).vote, RL_VOTE_GRANTED);
+    ck_assert_int_eq(run_command(RL_VERB_PING, RL_FORM_PLAIN, "", "", 0).vote, RL_VOTE_GRANTED);
 
     ck_assert_int_eq(eval(RL_VERB_RELEASE, "two", 0), RL_VOTE_DENIED);
     ck_assert(cluster_replies(cluster, 0, "tok", "GET key"));
@@ -126,14 +130,14 @@ START_TEST(extend_raises_and_never_lowers)
     ck_assert_int_eq(eval(RL_VERB_EXTEND, "tok", 20000), RL_VOTE_GRANTED);
     ck_assert_int_gt(pttl(), 80000);
 
-    ck_assert(cluster_replies(cluster, 0, "1", "PERSIST key")); /* a key that would stay for ever */
+    ck_assert(cluster_replies(cluster, 0, "1", "PERSIST key")); /* a key without a TTL gets one */
     ck_assert_int_eq(eval(RL_VERB_EXTEND, "tok", 30000), RL_VOTE_GRANTED);
     ck_assert_int_gt(pttl(), 20000);
     ck_assert_int_le(pttl(), 30000);
 
     ck_assert(cluster_replies(cluster, 0, "1", "DEL key"));
     ck_assert_int_eq(eval(RL_VERB_EXTEND, "tok", 30000), RL_VOTE_DENIED);
-    ck_assert_uint_eq(cluster_count_keys(cluster, 0), 0); /* nothing is resurrected */
+    ck_assert_uint_eq(cluster_count_keys(cluster, 0), 0); /* EXTEND does not create a key */
 }
 END_TEST
 
@@ -150,11 +154,12 @@ START_TEST(shorten_is_exact)
 }
 END_TEST
 
-START_TEST(a_key_of_another_type)
+START_TEST(a_key_of_another_type_is_held_and_left_alone)
 {
     ck_assert(cluster_replies(cluster, 0, "1", "ZADD key 1 reader"));
-    ck_assert_int_eq(ask(RL_VERB_ACQUIRE, RL_FORM_PLAIN, "key", "tok", 100).vote, RL_VOTE_DENIED);
-    ck_assert_int_eq(ask(RL_VERB_GET, RL_FORM_PLAIN, "key", "", 0).vote, RL_VOTE_GRANTED);
+    ck_assert_int_eq(run_command(RL_VERB_ACQUIRE, RL_FORM_PLAIN, "key", "tok", 100).vote,
+                     RL_VOTE_DENIED);
+    ck_assert_int_eq(run_command(RL_VERB_GET, RL_FORM_PLAIN, "key", "", 0).vote, RL_VOTE_GRANTED);
     ck_assert_int_eq(eval(RL_VERB_EXTEND, "tok", 100), RL_VOTE_DENIED);
     ck_assert_int_eq(eval(RL_VERB_RELEASE, "tok", 0), RL_VOTE_DENIED);
     ck_assert_int_eq(eval(RL_VERB_SHORTEN, "tok", 0), RL_VOTE_DENIED);
@@ -162,7 +167,7 @@ START_TEST(a_key_of_another_type)
 }
 END_TEST
 
-/* Whether or not this server knows the native forms: either it votes, or the script is asked. */
+/* A server that knows the native form votes. One that does not causes a resend of the script. */
 START_TEST(native_forms_vote_or_fall_back)
 {
     static const struct {
@@ -173,11 +178,11 @@ START_TEST(native_forms_vote_or_fall_back)
                   {RL_VERB_RELEASE, RL_FORM_DELIFEQ, RL_FEATURE_DELIFEQ}};
     for (size_t i = 0; i < sizeof native / sizeof native[0]; i++) {
         ck_assert(cluster_replies(cluster, 0, "OK", "SET key tok PX 90000"));
-        struct rl_result result = ask(native[i].verb, native[i].form, "key", "tok", 90000);
+        struct rl_result result = run_command(native[i].verb, native[i].form, "key", "tok", 90000);
         if (result.vote == RL_VOTE_RESEND) {
             ck_assert_uint_eq(result.forget, native[i].feature);
             ck_assert_int_eq(result.form, RL_FORM_SHA);
-            ck_assert(cluster_replies(cluster, 0, "tok", "GET key")); /* it had no effect */
+            ck_assert(cluster_replies(cluster, 0, "tok", "GET key")); /* without an effect */
         } else {
             ck_assert_int_eq(result.vote, RL_VOTE_GRANTED);
         }
@@ -185,9 +190,10 @@ START_TEST(native_forms_vote_or_fall_back)
 }
 END_TEST
 
+/* Checks that the server refuses the command for this cause. */
 static void expect_failure(enum rl_verb verb, enum rl_form form, int cause)
 {
-    struct rl_result result = ask(verb, form, "key", "tok", 30000);
+    struct rl_result result = run_command(verb, form, "key", "tok", 30000);
     ck_assert_msg(result.vote == RL_VOTE_FAILED && result.cause == cause,
                   "verb %d: vote %d, cause %d instead of %d", verb, result.vote, result.cause,
                   cause);
@@ -216,7 +222,7 @@ START_TEST(replicas_are_read_only)
 }
 END_TEST
 
-START_TEST(users_without_rights)
+START_TEST(users_without_permissions_get_failures)
 {
     ck_assert(cluster_replies(cluster, 0, "OK", "SET key tok PX 90000"));
     ck_assert(cluster_replies(cluster, 0, "OK",
@@ -239,7 +245,7 @@ START_TEST(users_without_rights)
 }
 END_TEST
 
-START_TEST(password_where_none_is_set)
+START_TEST(a_needless_password_is_refused)
 {
     redisReply *reply = redisCommand(connection, "AUTH needless");
     ck_assert_int_eq(reply->type, REDIS_REPLY_ERROR);
@@ -257,15 +263,15 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, sha_is_what_the_server_computes);
-    tcase_add_test(tcase, acquire_and_release);
+    tcase_add_test(tcase, the_server_computes_the_same_sha);
+    tcase_add_test(tcase, plain_commands_and_release_work_on_a_server);
     tcase_add_test(tcase, extend_raises_and_never_lowers);
     tcase_add_test(tcase, shorten_is_exact);
-    tcase_add_test(tcase, a_key_of_another_type);
+    tcase_add_test(tcase, a_key_of_another_type_is_held_and_left_alone);
     tcase_add_test(tcase, native_forms_vote_or_fall_back);
     tcase_add_test(tcase, full_memory_refuses_set_and_lets_scripts_pass);
     tcase_add_test(tcase, replicas_are_read_only);
-    tcase_add_test(tcase, users_without_rights);
-    tcase_add_test(tcase, password_where_none_is_set);
+    tcase_add_test(tcase, users_without_permissions_get_failures);
+    tcase_add_test(tcase, a_needless_password_is_refused);
     return suite_run(suite);
 }

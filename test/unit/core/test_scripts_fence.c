@@ -20,7 +20,7 @@
 
 static struct cluster *cluster;
 static redisContext *connection;
-static redisReply *last; /* the answer's text points into it */
+static redisReply *last; /* the last reply; parsed results point into its text */
 
 static void setup(void)
 {
@@ -38,8 +38,10 @@ static void teardown(void)
     cluster_stop(cluster);
 }
 
-static struct rl_result say(enum rl_verb verb, const struct rl_command *command,
-                            struct rl_reply *ret)
+/* Runs `command` on the server and returns what its reply means. The reply's text in `ret` stays
+ * valid until the next command. */
+static struct rl_result run_command(enum rl_verb verb, const struct rl_command *command,
+                                    struct rl_reply *ret)
 {
     const char *argv[RL_ARGS_MAX];
     size_t lens[RL_ARGS_MAX];
@@ -60,7 +62,8 @@ static struct rl_result say(enum rl_verb verb, const struct rl_command *command,
     return rl_protocol_classify(verb, RL_FORM_EVAL, 1, ret);
 }
 
-static struct rl_result ask(enum rl_verb verb, const char *token, uint64_t number)
+/* Runs the script of `verb` for the resource `key`, with the fencing token `number`. */
+static struct rl_result run_vote(enum rl_verb verb, const char *token, uint64_t number)
 {
     const struct rl_arguments arguments = {
         .key = TEXT("key"),
@@ -75,21 +78,23 @@ static struct rl_result ask(enum rl_verb verb, const char *token, uint64_t numbe
     struct rl_reply reply;
 
     rl_protocol_format(&command, verb, RL_FORM_EVAL, &arguments);
-    return say(verb, &command, &reply);
+    return run_command(verb, &command, &reply);
 }
 
-static struct rl_result vote(const char *token, uint64_t number)
+static struct rl_result acquire_with(const char *token, uint64_t number)
 {
-    return ask(RL_VERB_ACQUIRE, token, number);
+    return run_vote(RL_VERB_ACQUIRE, token, number);
 }
 
-static struct rl_result raise_to(const char *token, uint64_t number)
+static struct rl_result raise_with(const char *token, uint64_t number)
 {
-    return ask(RL_VERB_RAISE, token, number);
+    return run_vote(RL_VERB_RAISE, token, number);
 }
 
-static struct rl_result record(enum rl_verb verb, const char *config, const char *run,
-                               const char *mark, const char *numbers, struct rl_record_text *text)
+/* Runs a script on the fence record alone. `text`: receives the parts of the record, or NULL. */
+static struct rl_result run_record(enum rl_verb verb, const char *config, const char *run,
+                                   const char *mark, const char *numbers,
+                                   struct rl_record_text *text)
 {
     const struct rl_arguments words = {
         .record = TEXT("rec"),
@@ -102,61 +107,64 @@ static struct rl_result record(enum rl_verb verb, const char *config, const char
     struct rl_reply reply;
 
     rl_protocol_format(&command, verb, RL_FORM_EVAL, &words);
-    struct rl_result result = say(verb, &command, &reply);
+    struct rl_result result = run_command(verb, &command, &reply);
     if (text != NULL)
         ck_assert(rl_wire_record_parse(&reply, text));
     return result;
 }
 
-static void admit(void)
+/* Takes an empty fence record into use. */
+static void seed_record(void)
 {
-    ck_assert_int_eq(record(RL_VERB_SEED, CFG, "run1", "*", "", NULL).vote, RL_VOTE_GRANTED);
+    ck_assert_int_eq(run_record(RL_VERB_SEED, CFG, "run1", "*", "", NULL).vote, RL_VOTE_GRANTED);
 }
 
-static bool is(struct rl_arg arg, const char *text)
+/* Returns true if the bytes of `arg` are those of `text`. */
+static bool arg_is(struct rl_arg arg, const char *text)
 {
     return arg.len == strlen(text) && memcmp(arg.data, text, arg.len) == 0;
 }
 
-START_TEST(without_a_record_nothing_happens)
+START_TEST(without_a_matching_record_nothing_is_written)
 {
-    ck_assert_int_eq(vote("tok", BIG).record, RL_RECORD_MISSING);
-    ck_assert_int_eq(raise_to("tok", BIG).vote, RL_VOTE_DENIED); /* no key, either */
+    ck_assert_int_eq(acquire_with("tok", BIG).record, RL_RECORD_MISSING);
+    ck_assert_int_eq(raise_with("tok", BIG).vote, RL_VOTE_DENIED); /* the key is missing, too */
     ck_assert_uint_eq(cluster_count_keys(cluster, 0), 0);
     ck_assert(cluster_replies(cluster, 0, "1", "HSET rec cfg other;"));
-    ck_assert_int_eq(vote("tok", BIG).record, RL_RECORD_FOREIGN);
+    ck_assert_int_eq(acquire_with("tok", BIG).record, RL_RECORD_FOREIGN);
     ck_assert_uint_eq(cluster_count_keys(cluster, 0), 1);
     ck_assert(cluster_replies(cluster, 0, "1", "HLEN rec"));
 }
 END_TEST
 
-/* Sixteen digits: Lua by itself would print 1.7875000001235e+15. */
-START_TEST(numbers_are_exact)
+/* Lua by default prints such a number as 1.7875000001235e+15. */
+START_TEST(fencing_tokens_of_sixteen_digits_are_exact)
 {
-    admit();
-    struct rl_result got = vote("tok", BIG);
+    seed_record();
+    struct rl_result got = acquire_with("tok", BIG);
     ck_assert_int_eq(got.vote, RL_VOTE_GRANTED);
-    ck_assert(got.accepted && got.register_value == 0 && is(got.run, "run1"));
+    ck_assert(got.accepted && got.register_value == 0 && arg_is(got.run, "run1"));
     ck_assert(cluster_replies(cluster, 0, BIG_TEXT, "HGET rec 7"));
     ck_assert(cluster_replies(cluster, 0, "tok", "GET key"));
     ck_assert_int_gt(cluster_integer(cluster, 0, "PTTL key"), 0);
 
-    got = vote("other", BIG + 1);
+    got = acquire_with("other", BIG + 1);
     ck_assert_int_eq(got.vote, RL_VOTE_DENIED);
     ck_assert_uint_eq(got.register_value, BIG);
     ck_assert(cluster_replies(cluster, 0, BIG_TEXT, "HGET rec 7"));
 
     ck_assert(cluster_replies(cluster, 0, "1", "DEL key"));
-    got = vote("other", BIG); /* strictly larger, or not accepted */
+    got = acquire_with("other", BIG); /* an equal number is not accepted */
     ck_assert(got.vote == RL_VOTE_GRANTED && !got.accepted && got.register_value == BIG);
     ck_assert(cluster_replies(cluster, 0, "1", "DEL key"));
-    got = vote("third", BIG + 1);
+    got = acquire_with("third", BIG + 1);
     ck_assert(got.accepted && got.register_value == BIG);
     ck_assert(cluster_replies(cluster, 0, "1787500000123457", "HGET rec 7"));
 }
 END_TEST
 
-static int64_t changes(void)
+/* Returns how often the server's data was changed. */
+static int64_t count_changes(void)
 {
     char *info = cluster_command(cluster, 0, "INFO persistence");
     const char *at = strstr(info, "rdb_changes_since_last_save:");
@@ -167,87 +175,88 @@ static int64_t changes(void)
     return count;
 }
 
-/* A read would succeed on a server that has become a replica; a write is refused there. */
-START_TEST(raise_writes_what_is_there)
+/* A read would succeed on a server that has become a replica, so raising always writes. */
+START_TEST(raise_writes_even_if_the_register_is_larger)
 {
-    admit();
-    ck_assert_int_eq(vote("tok", 5).vote, RL_VOTE_GRANTED);
+    seed_record();
+    ck_assert_int_eq(acquire_with("tok", 5).vote, RL_VOTE_GRANTED);
     ck_assert_int_eq(cluster_integer(cluster, 0, "HSET rec 7 " BIG_TEXT), 0);
-    int64_t before = changes();
-    ck_assert_int_eq(raise_to("tok", 9).vote, RL_VOTE_GRANTED);
-    ck_assert_int_eq(changes(), before + 1);
+    int64_t before = count_changes();
+    ck_assert_int_eq(raise_with("tok", 9).vote, RL_VOTE_GRANTED);
+    ck_assert_int_eq(count_changes(), before + 1);
     ck_assert(cluster_replies(cluster, 0, BIG_TEXT, "HGET rec 7"));
 }
 END_TEST
 
 START_TEST(raise_needs_the_token_and_never_lowers)
 {
-    admit();
-    ck_assert_int_eq(vote("tok", 5).vote, RL_VOTE_GRANTED);
-    ck_assert_int_eq(raise_to("other", BIG).vote, RL_VOTE_DENIED);
+    seed_record();
+    ck_assert_int_eq(acquire_with("tok", 5).vote, RL_VOTE_GRANTED);
+    ck_assert_int_eq(raise_with("other", BIG).vote, RL_VOTE_DENIED);
     ck_assert(cluster_replies(cluster, 0, "5", "HGET rec 7"));
-    ck_assert_int_eq(raise_to("tok", BIG).vote, RL_VOTE_GRANTED);
-    ck_assert(is(raise_to("tok", 9).run, "run1"));
+    ck_assert_int_eq(raise_with("tok", BIG).vote, RL_VOTE_GRANTED);
+    ck_assert(arg_is(raise_with("tok", 9).run, "run1"));
     ck_assert(cluster_replies(cluster, 0, BIG_TEXT, "HGET rec 7"));
     ck_assert(cluster_replies(cluster, 0, "1", "DEL key"));
     ck_assert(cluster_replies(cluster, 0, "1", "SADD key tok"));
-    ck_assert_int_eq(raise_to("tok", BIG + 1).vote, RL_VOTE_DENIED);
-    ck_assert_int_eq(vote("tok", BIG + 1).vote, RL_VOTE_DENIED); /* held by a set */
+    ck_assert_int_eq(raise_with("tok", BIG + 1).vote, RL_VOTE_DENIED);
+    ck_assert_int_eq(acquire_with("tok", BIG + 1).vote, RL_VOTE_DENIED); /* the key is a set */
 }
 END_TEST
 
-START_TEST(corrupt_registers_refuse)
+START_TEST(a_corrupt_register_gives_no_vote)
 {
     static const char *const wrong[] = {
         "abc", "-1", "1.5", "9007199254740990", "1e3", "12345678901234567"};
 
-    admit();
+    seed_record();
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         free(cluster_command(cluster, 0, "HSET rec 7 %s", wrong[i]));
-        ck_assert_int_eq(vote("tok", BIG).record, RL_RECORD_CORRUPT);
+        ck_assert_int_eq(acquire_with("tok", BIG).record, RL_RECORD_CORRUPT);
         ck_assert(cluster_replies(cluster, 0, "0", "EXISTS key"));
         ck_assert(cluster_replies(cluster, 0, wrong[i], "HGET rec 7"));
     }
     ck_assert(cluster_replies(cluster, 0, "1", "DEL rec"));
     ck_assert(cluster_replies(cluster, 0, "OK", "SET rec x"));
-    ck_assert_int_eq(vote("tok", BIG).record, RL_RECORD_CORRUPT);
+    ck_assert_int_eq(acquire_with("tok", BIG).record, RL_RECORD_CORRUPT);
 }
 END_TEST
 
-START_TEST(reading_marks_what_is_not_in_use)
+START_TEST(reading_marks_an_unused_record_and_seeding_needs_the_mark)
 {
     struct rl_record_text text;
 
-    record(RL_VERB_READ, CFG, "run1", "mine", "", &text);
-    ck_assert(is(text.config, "") && is(text.mark, "mine") && is(text.fences, ""));
-    record(RL_VERB_READ, CFG, "run1", "later", "", &text);
-    ck_assert(is(text.mark, "mine")); /* the first one stays */
-    ck_assert_int_eq(record(RL_VERB_SEED, CFG, "run1", "later", "", NULL).vote, RL_VOTE_DENIED);
-    ck_assert_int_eq(record(RL_VERB_SEED, CFG, "run1", "mine", "0:5 1023:" BIG_TEXT, NULL).vote,
+    run_record(RL_VERB_READ, CFG, "run1", "mine", "", &text);
+    ck_assert(arg_is(text.config, "") && arg_is(text.mark, "mine") && arg_is(text.fences, ""));
+    run_record(RL_VERB_READ, CFG, "run1", "later", "", &text);
+    ck_assert(arg_is(text.mark, "mine")); /* the first one stays */
+    ck_assert_int_eq(run_record(RL_VERB_SEED, CFG, "run1", "later", "", NULL).vote, RL_VOTE_DENIED);
+    ck_assert_int_eq(run_record(RL_VERB_SEED, CFG, "run1", "mine", "0:5 1023:" BIG_TEXT, NULL).vote,
                      RL_VOTE_GRANTED);
-    record(RL_VERB_READ, CFG, "run1", "again", "", &text);
-    ck_assert(is(text.config, CFG "run1") && is(text.mark, ""));
-    ck_assert(is(text.fences, "0:5 1023:" BIG_TEXT));
+    run_record(RL_VERB_READ, CFG, "run1", "again", "", &text);
+    ck_assert(arg_is(text.config, CFG "run1") && arg_is(text.mark, ""));
+    ck_assert(arg_is(text.fences, "0:5 1023:" BIG_TEXT));
     /* A record of an earlier run of the server is marked, one of another configuration is not. */
-    record(RL_VERB_READ, CFG, "run2", "again", "", &text);
-    ck_assert(is(text.config, CFG "run1") && is(text.mark, "again"));
-    ck_assert_int_eq(record(RL_VERB_SEED, CFG, "run2", "again", "0:4 1023:7 9:1", NULL).vote,
+    run_record(RL_VERB_READ, CFG, "run2", "again", "", &text);
+    ck_assert(arg_is(text.config, CFG "run1") && arg_is(text.mark, "again"));
+    ck_assert_int_eq(run_record(RL_VERB_SEED, CFG, "run2", "again", "0:4 1023:7 9:1", NULL).vote,
                      RL_VOTE_GRANTED);
-    record(RL_VERB_READ, "v1 other;", "run2", "x", "", &text);
-    ck_assert(is(text.config, CFG "run2") && is(text.mark, ""));
-    ck_assert(is(text.fences, "0:5 9:1 1023:" BIG_TEXT)); /* never lowered */
-    ck_assert_int_eq(record(RL_VERB_SEED, "v1 other;", "run2", "", "", NULL).record,
+    run_record(RL_VERB_READ, "v1 other;", "run2", "x", "", &text);
+    ck_assert(arg_is(text.config, CFG "run2") && arg_is(text.mark, ""));
+    ck_assert(arg_is(text.fences, "0:5 9:1 1023:" BIG_TEXT)); /* never lowered */
+    ck_assert_int_eq(run_record(RL_VERB_SEED, "v1 other;", "run2", "", "", NULL).record,
                      RL_RECORD_FOREIGN);
-    ck_assert_int_eq(record(RL_VERB_SEED, "v1 other;", "run2", "*", "", NULL).vote,
+    ck_assert_int_eq(run_record(RL_VERB_SEED, "v1 other;", "run2", "*", "", NULL).vote,
                      RL_VOTE_GRANTED);
-    /* Emptied in between: the mark is gone, and with it the right to take the record into use. */
-    record(RL_VERB_READ, "v1 third;", "run2", "x", "", &text);
+    /* The server is emptied in between. The mark is gone, so the record cannot be seeded. */
+    run_record(RL_VERB_READ, "v1 third;", "run2", "x", "", &text);
     ck_assert(cluster_replies(cluster, 0, "OK", "FLUSHALL"));
-    ck_assert_int_eq(record(RL_VERB_SEED, "v1 third;", "run2", "x", "", NULL).vote, RL_VOTE_DENIED);
+    ck_assert_int_eq(run_record(RL_VERB_SEED, "v1 third;", "run2", "x", "", NULL).vote,
+                     RL_VOTE_DENIED);
 }
 END_TEST
 
-START_TEST(a_full_record_fits_one_answer)
+START_TEST(a_full_record_fits_one_reply)
 {
     static char numbers[RL_RECORD_TEXT_MAX];
     struct rl_record_text text;
@@ -258,8 +267,9 @@ START_TEST(a_full_record_fits_one_answer)
     for (unsigned i = 0; i < RL_FENCE_STRIPES; i++)
         len += (size_t)snprintf(numbers + len, sizeof numbers - len, "%s%u:9007199254740989",
                                 i == 0 ? "" : " ", i);
-    ck_assert_int_eq(record(RL_VERB_SEED, CFG, "run1", "*", numbers, NULL).vote, RL_VOTE_GRANTED);
-    record(RL_VERB_READ, CFG, "run1", "m", "", &text);
+    ck_assert_int_eq(run_record(RL_VERB_SEED, CFG, "run1", "*", numbers, NULL).vote,
+                     RL_VOTE_GRANTED);
+    run_record(RL_VERB_READ, CFG, "run1", "m", "", &text);
     ck_assert_uint_le((size_t)last->len, RL_RECORD_TEXT_MAX);
     while (rl_wire_record_next(text.fences, &at, &stripe, &number))
         ck_assert(stripe == count++ && number == RL_FENCE_CORRUPT - 1);
@@ -267,8 +277,8 @@ START_TEST(a_full_record_fits_one_answer)
 }
 END_TEST
 
-/* The rights of docs/command.md: `acl` as it stands there. */
-START_TEST(the_minimal_user_can_do_it_all)
+/* The rights are those that docs/command.md recommends. */
+START_TEST(the_minimal_user_may_run_every_script)
 {
     struct rl_record_text text;
 
@@ -279,19 +289,20 @@ START_TEST(the_minimal_user_can_do_it_all)
     redisReply *reply = redisCommand(connection, "AUTH lock pw");
     ck_assert_str_eq(reply->str, "OK");
     freeReplyObject(reply);
-    record(RL_VERB_READ, CFG, "run1", "mine", "", &text);
-    ck_assert_int_eq(record(RL_VERB_SEED, CFG, "run1", "mine", "1:2", NULL).vote, RL_VOTE_GRANTED);
-    ck_assert(vote("tok", BIG).accepted);
-    ck_assert_int_eq(raise_to("tok", BIG + 9).vote, RL_VOTE_GRANTED);
-    ck_assert_int_eq(vote("tok", BIG).vote, RL_VOTE_DENIED);
+    run_record(RL_VERB_READ, CFG, "run1", "mine", "", &text);
+    ck_assert_int_eq(run_record(RL_VERB_SEED, CFG, "run1", "mine", "1:2", NULL).vote,
+                     RL_VOTE_GRANTED);
+    ck_assert(acquire_with("tok", BIG).accepted);
+    ck_assert_int_eq(raise_with("tok", BIG + 9).vote, RL_VOTE_GRANTED);
+    ck_assert_int_eq(acquire_with("tok", BIG).vote, RL_VOTE_DENIED);
 }
 END_TEST
 
-START_TEST(a_full_server_refuses)
+START_TEST(a_server_without_memory_gives_no_vote)
 {
-    admit();
+    seed_record();
     ck_assert(cluster_replies(cluster, 0, "OK", "CONFIG SET maxmemory 1"));
-    struct rl_result got = vote("tok", BIG);
+    struct rl_result got = acquire_with("tok", BIG);
     ck_assert_int_eq(got.vote, RL_VOTE_FAILED);
     ck_assert_int_eq(got.cause, REDLOCK_CAUSE_OOM);
     ck_assert(cluster_replies(cluster, 0, "0", "EXISTS key"));
@@ -307,14 +318,14 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, without_a_record_nothing_happens);
-    tcase_add_test(tcase, numbers_are_exact);
+    tcase_add_test(tcase, without_a_matching_record_nothing_is_written);
+    tcase_add_test(tcase, fencing_tokens_of_sixteen_digits_are_exact);
     tcase_add_test(tcase, raise_needs_the_token_and_never_lowers);
-    tcase_add_test(tcase, raise_writes_what_is_there);
-    tcase_add_test(tcase, corrupt_registers_refuse);
-    tcase_add_test(tcase, reading_marks_what_is_not_in_use);
-    tcase_add_test(tcase, a_full_record_fits_one_answer);
-    tcase_add_test(tcase, the_minimal_user_can_do_it_all);
-    tcase_add_test(tcase, a_full_server_refuses);
+    tcase_add_test(tcase, raise_writes_even_if_the_register_is_larger);
+    tcase_add_test(tcase, a_corrupt_register_gives_no_vote);
+    tcase_add_test(tcase, reading_marks_an_unused_record_and_seeding_needs_the_mark);
+    tcase_add_test(tcase, a_full_record_fits_one_reply);
+    tcase_add_test(tcase, the_minimal_user_may_run_every_script);
+    tcase_add_test(tcase, a_server_without_memory_gives_no_vote);
     return suite_run(suite);
 }

@@ -32,7 +32,9 @@ static void teardown(void)
     cluster_stop(cluster);
 }
 
-static struct rl_result ask(enum rl_verb verb, uint64_t ttl_ms)
+/* Runs the script of `verb` for all keys with the token "mine", and returns what its reply means.
+ */
+static struct rl_result run_script(enum rl_verb verb, uint64_t ttl_ms)
 {
     struct rl_command command;
     const char *argv[RL_ARGS_MAX];
@@ -57,10 +59,13 @@ static struct rl_result ask(enum rl_verb verb, uint64_t ttl_ms)
     return result;
 }
 
-/* What is under a key. */
+/* The value of a key: the client's token (with a short, a long or no TTL), another token, or a
+ * list.
+ */
 enum state { NOTHING, MINE, MINE_LONG, MINE_FOREVER, FOREIGN, LIST, STATES };
 
-static void put(const char *key, enum state state)
+/* Brings the key into this state. */
+static void set_state(const char *key, enum state state)
 {
     static const char *const words[STATES] = {
         "DEL %s",      "SET %s mine PX 20000",   "SET %s mine PX 90000",
@@ -69,11 +74,13 @@ static void put(const char *key, enum state state)
     freeReplyObject(redisCommand(connection, words[state], key));
 }
 
+/* Returns true if the value is the client's token. */
 static bool is_mine(enum state state)
 {
     return state == MINE || state == MINE_LONG || state == MINE_FOREVER;
 }
 
+/* Returns the value of the key, "list" or "none". The caller frees it. */
 static char *value_of(const char *key)
 {
     return cluster_command(cluster, 0, "EVAL %s 1 %s",
@@ -82,11 +89,13 @@ static char *value_of(const char *key)
                            key);
 }
 
+/* Returns the remaining TTL in ms; -1: no TTL, -2: no key. */
 static int64_t pttl(const char *key)
 {
     return cluster_integer(cluster, 0, "PTTL %s", key);
 }
 
+/* Checks that key number `key` has this value, in the words of value_of(). */
 static void check_value(unsigned key, const char *expected)
 {
     char *value = value_of(keys[key].data);
@@ -95,22 +104,25 @@ static void check_value(unsigned key, const char *expected)
     free(value);
 }
 
+/* Returns the value in this state, in the words of value_of(). */
 static const char *value_before(enum state state)
 {
     return state == NOTHING ? "none" : is_mine(state) ? "mine" : state == LIST ? "list" : "theirs";
 }
 
+/* Checks that each key has the value and about the TTL of its state. */
 static void check_unchanged(const enum state *states)
 {
-    static const int64_t lives[STATES] = {-2, 20000, 90000, -1, 30000, -1};
+    static const int64_t ttls_ms[STATES] = {-2, 20000, 90000, -1, 30000, -1};
     for (unsigned i = 0; i < KEYS; i++) {
         check_value(i, value_before(states[i]));
-        int64_t left = pttl(keys[i].data), life = lives[states[i]];
-        ck_assert_msg(life < 0 ? left == life : left <= life && left > life - 9000,
-                      "key %u lives %d", i, (int)left);
+        int64_t left = pttl(keys[i].data), ttl_ms = ttls_ms[states[i]];
+        ck_assert_msg(ttl_ms < 0 ? left == ttl_ms : left <= ttl_ms && left > ttl_ms - 9000,
+                      "key %u ttls_ms %d", i, (int)left);
     }
 }
 
+/* Checks that each key has the client's token and at least the TTL of the last request. */
 static void check_all_mine(const enum state *states)
 {
     for (unsigned i = 0; i < KEYS; i++) {
@@ -121,12 +133,13 @@ static void check_all_mine(const enum state *states)
     }
 }
 
+/* Checks that an acquisition in these states sets all keys or none. */
 static void check_acquire(const enum state *states)
 {
     unsigned first = 0;
     while (first < KEYS && states[first] == NOTHING)
         first++;
-    struct rl_result result = ask(RL_VERB_ACQUIRE, TTL);
+    struct rl_result result = run_script(RL_VERB_ACQUIRE, TTL);
     ck_assert_int_eq(result.vote, first == KEYS ? RL_VOTE_GRANTED : RL_VOTE_DENIED);
     ck_assert_uint_eq(result.key, first == KEYS ? 0 : first + 1);
     if (first == KEYS)
@@ -135,24 +148,26 @@ static void check_acquire(const enum state *states)
         check_unchanged(states);
 }
 
-static void check_keep(enum rl_verb verb, const enum state *states)
+/* Checks that a heal or an extension in these states changes all keys or none. */
+static void check_heal_or_extend(enum rl_verb verb, const enum state *states)
 {
     bool good = true;
     for (unsigned i = 0; i < KEYS; i++)
         good = good && (is_mine(states[i]) || (verb == RL_VERB_HEAL && states[i] == NOTHING));
-    ck_assert_int_eq(ask(verb, TTL).vote, good ? RL_VOTE_GRANTED : RL_VOTE_DENIED);
+    ck_assert_int_eq(run_script(verb, TTL).vote, good ? RL_VOTE_GRANTED : RL_VOTE_DENIED);
     if (good)
         check_all_mine(states);
     else
         check_unchanged(states);
 }
 
-static void check_give_back(enum rl_verb verb, const enum state *states)
+/* Checks that a release or a SHORTEN in these states changes exactly the client's own keys. */
+static void check_release_or_shorten(enum rl_verb verb, const enum state *states)
 {
     unsigned mine = 0;
     for (unsigned i = 0; i < KEYS; i++)
         mine += is_mine(states[i]);
-    ck_assert_int_eq(ask(verb, 10000).vote, mine == KEYS ? RL_VOTE_GRANTED : RL_VOTE_DENIED);
+    ck_assert_int_eq(run_script(verb, 10000).vote, mine == KEYS ? RL_VOTE_GRANTED : RL_VOTE_DENIED);
     for (unsigned i = 0; i < KEYS; i++) {
         if (!is_mine(states[i])) {
             check_value(i, value_before(states[i]));
@@ -165,18 +180,18 @@ static void check_give_back(enum rl_verb verb, const enum state *states)
     }
 }
 
-/* Compares only: whatever is there stays as it was. */
-static void check_look(const enum state *states)
+/* Checks that GET in these states only compares. */
+static void check_get(const enum state *states)
 {
     bool mine = true;
     for (unsigned i = 0; i < KEYS; i++)
         mine = mine && is_mine(states[i]);
-    ck_assert_int_eq(ask(RL_VERB_GET, TTL).vote, mine ? RL_VOTE_GRANTED : RL_VOTE_DENIED);
+    ck_assert_int_eq(run_script(RL_VERB_GET, TTL).vote, mine ? RL_VOTE_GRANTED : RL_VOTE_DENIED);
     check_unchanged(states);
 }
 
 /* All verbs over all states of all keys. */
-START_TEST(every_state)
+START_TEST(each_script_is_all_or_nothing_in_every_state)
 {
     static const enum rl_verb verbs[] = {RL_VERB_ACQUIRE, RL_VERB_HEAL,    RL_VERB_EXTEND,
                                          RL_VERB_RELEASE, RL_VERB_SHORTEN, RL_VERB_GET};
@@ -185,47 +200,47 @@ START_TEST(every_state)
                                          (enum state)(code / STATES % STATES),
                                          (enum state)(code / STATES / STATES)};
         for (unsigned i = 0; i < KEYS; i++)
-            put(keys[i].data, states[i]);
+            set_state(keys[i].data, states[i]);
         if (verbs[_i] == RL_VERB_ACQUIRE)
             check_acquire(states);
         else if (verbs[_i] == RL_VERB_HEAL || verbs[_i] == RL_VERB_EXTEND)
-            check_keep(verbs[_i], states);
+            check_heal_or_extend(verbs[_i], states);
         else if (verbs[_i] == RL_VERB_GET)
-            check_look(states);
+            check_get(states);
         else
-            check_give_back(verbs[_i], states);
+            check_release_or_shorten(verbs[_i], states);
     }
 }
 END_TEST
 
-START_TEST(full_memory)
+START_TEST(scripts_without_memory_change_nothing)
 {
     static const enum state all[] = {MINE, MINE, MINE}, some[] = {MINE, NOTHING, MINE_LONG};
     ck_assert(cluster_replies(cluster, 0, "OK", "CONFIG SET maxmemory 1"));
-    struct rl_result result = ask(RL_VERB_ACQUIRE, TTL);
+    struct rl_result result = run_script(RL_VERB_ACQUIRE, TTL);
     ck_assert_int_eq(result.cause, REDLOCK_CAUSE_OOM);
     ck_assert_uint_eq(cluster_count_keys(cluster, 0), 0);
     for (unsigned round = 0; round < 2; round++) {
         ck_assert(cluster_replies(cluster, 0, "OK", "CONFIG SET maxmemory 0"));
         for (unsigned i = 0; i < KEYS; i++)
-            put(keys[i].data, round == 0 ? all[i] : some[i]);
+            set_state(keys[i].data, round == 0 ? all[i] : some[i]);
         ck_assert(cluster_replies(cluster, 0, "OK", "CONFIG SET maxmemory 1"));
         if (round == 0) {
-            ck_assert_int_eq(ask(RL_VERB_EXTEND, TTL).vote, RL_VOTE_GRANTED);
+            ck_assert_int_eq(run_script(RL_VERB_EXTEND, TTL).vote, RL_VOTE_GRANTED);
             check_all_mine(all);
         } else {
-            ck_assert_int_eq(ask(RL_VERB_HEAL, TTL).cause, REDLOCK_CAUSE_OOM);
+            ck_assert_int_eq(run_script(RL_VERB_HEAL, TTL).cause, REDLOCK_CAUSE_OOM);
             check_unchanged(some);
         }
     }
-    ck_assert_int_eq(ask(RL_VERB_SHORTEN, 9000).vote, RL_VOTE_DENIED); /* only two were there */
-    ck_assert_int_eq(ask(RL_VERB_RELEASE, 0).vote, RL_VOTE_DENIED);
+    ck_assert_int_eq(run_script(RL_VERB_SHORTEN, 9000).vote, RL_VOTE_DENIED); /* of two keys only */
+    ck_assert_int_eq(run_script(RL_VERB_RELEASE, 0).vote, RL_VOTE_DENIED);
     ck_assert_uint_eq(cluster_count_keys(cluster, 0), 0);
 }
 END_TEST
 
-/* An error in the middle is an error, not a key that is not ours. */
-START_TEST(rights_that_are_missing)
+/* A script that is refused half-way gives a failure, not a denial, and changes nothing. */
+START_TEST(a_missing_permission_is_a_failure_and_no_denial)
 {
     static const struct {
         const char *may;
@@ -238,7 +253,7 @@ START_TEST(rights_that_are_missing)
         const enum state *states = rows[row].verb == RL_VERB_ACQUIRE ? none : before;
         ck_assert(cluster_replies(cluster, 0, "OK", "ACL SETUSER default +@all"));
         for (unsigned i = 0; i < KEYS; i++)
-            put(keys[i].data, states[i]);
+            set_state(keys[i].data, states[i]);
         char line[128];
         snprintf(line, sizeof line, "ACL SETUSER weak reset on >pw ~* +eval +auth %s",
                  rows[row].may);
@@ -246,7 +261,7 @@ START_TEST(rights_that_are_missing)
         redisContext *strong = connection;
         connection = redisConnect("127.0.0.1", cluster_port(cluster, 0));
         freeReplyObject(redisCommand(connection, "AUTH weak pw"));
-        struct rl_result result = ask(rows[row].verb, TTL);
+        struct rl_result result = run_script(rows[row].verb, TTL);
         ck_assert_msg(result.vote == RL_VOTE_FAILED && result.cause == REDLOCK_CAUSE_NOPERM,
                       "row %u: vote %d, cause %d", row, result.vote, result.cause);
         redisFree(connection);
@@ -259,11 +274,11 @@ END_TEST
 START_TEST(replicas_are_read_only)
 {
     for (unsigned i = 0; i < KEYS; i++)
-        put(keys[i].data, MINE);
+        set_state(keys[i].data, MINE);
     ck_assert(cluster_replies(cluster, 0, "OK", "REPLICAOF 127.0.0.1 1"));
-    ck_assert_int_eq(ask(RL_VERB_EXTEND, TTL).cause, REDLOCK_CAUSE_READONLY);
-    ck_assert_int_eq(ask(RL_VERB_HEAL, TTL).cause, REDLOCK_CAUSE_READONLY);
-    ck_assert_int_eq(ask(RL_VERB_RELEASE, TTL).cause, REDLOCK_CAUSE_READONLY);
+    ck_assert_int_eq(run_script(RL_VERB_EXTEND, TTL).cause, REDLOCK_CAUSE_READONLY);
+    ck_assert_int_eq(run_script(RL_VERB_HEAL, TTL).cause, REDLOCK_CAUSE_READONLY);
+    ck_assert_int_eq(run_script(RL_VERB_RELEASE, TTL).cause, REDLOCK_CAUSE_READONLY);
 }
 END_TEST
 
@@ -276,9 +291,9 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 120);
-    tcase_add_loop_test(tcase, every_state, 0, 6);
-    tcase_add_test(tcase, full_memory);
-    tcase_add_test(tcase, rights_that_are_missing);
+    tcase_add_loop_test(tcase, each_script_is_all_or_nothing_in_every_state, 0, 6);
+    tcase_add_test(tcase, scripts_without_memory_change_nothing);
+    tcase_add_test(tcase, a_missing_permission_is_a_failure_and_no_denial);
     tcase_add_test(tcase, replicas_are_read_only);
     return suite_run(suite);
 }

@@ -10,16 +10,17 @@
 
 #define TEXT(s) ((struct rl_arg){.data = (s), .len = strlen(s)})
 
-/* ---- what is said ---- */
+/* ---- commands ---- */
 
-struct said {
+/* The expected words of a command. */
+struct command_words {
     enum rl_verb verb;
     enum rl_form form;
     uint64_t ttl_ms;
     const char *words; /* joined by '|' */
 };
 
-static const struct said SAID[] = {
+static const struct command_words COMMAND_WORDS[] = {
     {RL_VERB_ACQUIRE, RL_FORM_PLAIN, 30000, "SET|key|tok|NX|PX|30000"},
     {RL_VERB_HEAL, RL_FORM_PLAIN, 10, "SET|key|tok|NX|PX|10"},
     {RL_VERB_GET, RL_FORM_PLAIN, 0, "GET|key"},
@@ -38,41 +39,42 @@ static const struct said SAID[] = {
     {RL_VERB_SHORTEN, RL_FORM_SHA, 0, "EVALSHA|<sha>|1|key|tok|0"},
     {RL_VERB_SHORTEN, RL_FORM_EVAL, UINT64_MAX, "EVAL|<script>|1|key|tok|18446744073709551615"},
 };
-#define SAID_COUNT (sizeof SAID / sizeof SAID[0])
+#define COMMAND_WORDS_COUNT (sizeof COMMAND_WORDS / sizeof COMMAND_WORDS[0])
 
-START_TEST(words_are_exact)
+START_TEST(commands_have_exact_words)
 {
-    const struct said *said = &SAID[_i];
+    const struct command_words *command_words = &COMMAND_WORDS[_i];
     const struct rl_arg key = TEXT("key");
     struct rl_command command;
     char joined[256] = "";
 
     memset(&command, 0xff, sizeof command);
-    rl_protocol_format(
-        &command, said->verb, said->form,
-        &(struct rl_arguments){
-            .key = key, .token = TEXT("tok"), .ttl_ms = said->ttl_ms, .text = TEXT("word")});
+    rl_protocol_format(&command, command_words->verb, command_words->form,
+                       &(struct rl_arguments){.key = key,
+                                              .token = TEXT("tok"),
+                                              .ttl_ms = command_words->ttl_ms,
+                                              .text = TEXT("word")});
     ck_assert_uint_le(command.count, RL_ARGS_MAX);
     for (size_t i = 0; i < command.count; i++) {
         const struct rl_arg *arg = &command.args[i];
         const char *word = arg->data;
         size_t len = arg->len;
-        if (i == 1 && said->form == RL_FORM_SHA &&
-            arg->data == rl_protocol_script(said->verb, RL_FORM_SHA)->sha)
+        if (i == 1 && command_words->form == RL_FORM_SHA &&
+            arg->data == rl_protocol_script(command_words->verb, RL_FORM_SHA)->sha)
             word = "<sha>", len = 5;
-        if (i == 1 && said->form == RL_FORM_EVAL &&
-            arg->data == rl_protocol_script(said->verb, RL_FORM_SHA)->text) {
+        if (i == 1 && command_words->form == RL_FORM_EVAL &&
+            arg->data == rl_protocol_script(command_words->verb, RL_FORM_SHA)->text) {
             ck_assert_uint_eq(arg->len, strlen(arg->data));
             word = "<script>", len = 8;
         }
         size_t used = strlen(joined);
         snprintf(joined + used, sizeof joined - used, "%s%.*s", i > 0 ? "|" : "", (int)len, word);
     }
-    ck_assert_str_eq(joined, said->words);
+    ck_assert_str_eq(joined, command_words->words);
 }
 END_TEST
 
-/* Keys and tokens are bytes with a length: borrowed, not copied, and never looked into. */
+/* Keys and tokens are bytes with a length. The command points to them and does not copy them. */
 START_TEST(keys_are_binary)
 {
     static const char bytes[] = {'a', '\0', '\r', '\n', '%', 's'};
@@ -86,8 +88,8 @@ START_TEST(keys_are_binary)
 }
 END_TEST
 
-/* The SHA1s stand in the source as text; coreutils computes them here. */
-START_TEST(sha_is_that_of_the_script)
+/* The SHA1s are text in the source. This test computes them with sha1sum. */
+START_TEST(sha_texts_match_the_scripts)
 {
     static const enum rl_verb scripted[] = {RL_VERB_EXTEND,  RL_VERB_RELEASE, RL_VERB_SHORTEN,
                                             RL_VERB_ACQUIRE, RL_VERB_RAISE,   RL_VERB_READ,
@@ -114,8 +116,8 @@ START_TEST(sha_is_that_of_the_script)
 }
 END_TEST
 
-/* Every form that exists has its words and, unless the verb informs, a judge. */
-START_TEST(rows_are_whole)
+/* Every form that exists has its words and, unless the verb only informs, a classifier. */
+START_TEST(protocol_rows_are_complete)
 {
     const struct rl_protocol_row *row = &rl_protocol[_i];
     unsigned forms = 0;
@@ -137,7 +139,7 @@ START_TEST(rows_are_whole)
 }
 END_TEST
 
-/* ---- what is answered ---- */
+/* ---- replies ---- */
 
 enum { NONE = REDLOCK_CAUSE_NONE, PROTOCOL = REDLOCK_CAUSE_PROTOCOL };
 
@@ -151,6 +153,7 @@ static struct rl_reply reply_number(int64_t integer)
     return (struct rl_reply){.kind = RL_REPLY_INTEGER, .integer = integer};
 }
 
+/* Checks what a reply to this form of the verb means. */
 static void expect(enum rl_verb verb, enum rl_form form, struct rl_reply reply, enum rl_vote vote,
                    int cause)
 {
@@ -161,12 +164,12 @@ static void expect(enum rl_verb verb, enum rl_form form, struct rl_reply reply, 
                   (long long)reply.integer, result.vote, result.cause, vote, cause);
 }
 
-/* Every way to ask. */
-struct question {
+/* A verb in one of its forms. */
+struct request_kind {
     enum rl_verb verb;
     enum rl_form form;
 };
-static const struct question QUESTIONS[] = {
+static const struct request_kind REQUEST_KINDS[] = {
     {RL_VERB_ACQUIRE, RL_FORM_PLAIN}, {RL_VERB_HEAL, RL_FORM_PLAIN},
     {RL_VERB_EXTEND, RL_FORM_SHA},    {RL_VERB_EXTEND, RL_FORM_EVAL},
     {RL_VERB_RELEASE, RL_FORM_SHA},   {RL_VERB_RELEASE, RL_FORM_EVAL},
@@ -175,22 +178,24 @@ static const struct question QUESTIONS[] = {
     {RL_VERB_GET, RL_FORM_PLAIN},     {RL_VERB_PTTL, RL_FORM_PLAIN},
     {RL_VERB_PING, RL_FORM_PLAIN},
 };
-#define QUESTION_COUNT (sizeof QUESTIONS / sizeof QUESTIONS[0])
+#define REQUEST_KIND_COUNT (sizeof REQUEST_KINDS / sizeof REQUEST_KINDS[0])
 
-static bool says_ok(struct question q)
+/* Returns true if +OK is the grant of this request. */
+static bool expects_ok(struct request_kind q)
 {
     return q.verb == RL_VERB_ACQUIRE || q.verb == RL_VERB_HEAL;
 }
 
-static bool says_number(struct question q)
+/* Returns true if the number 1 is the grant of this request, and 0 its denial. */
+static bool expects_number(struct request_kind q)
 {
     return q.verb == RL_VERB_EXTEND || q.verb == RL_VERB_RELEASE || q.verb == RL_VERB_SHORTEN;
 }
 
-START_TEST(status_replies)
+START_TEST(status_replies_are_classified)
 {
-    struct question q = QUESTIONS[_i];
-    bool granted = says_ok(q);
+    struct request_kind q = REQUEST_KINDS[_i];
+    bool granted = expects_ok(q);
     expect(q.verb, q.form, reply_text(RL_REPLY_STATUS, "OK"),
            granted ? RL_VOTE_GRANTED : RL_VOTE_FAILED, granted ? NONE : PROTOCOL);
     static const char *const wrong[] = {"", "O", "OKK", "ok", "QUEUED", "OK ", "1"};
@@ -202,19 +207,19 @@ START_TEST(status_replies)
 }
 END_TEST
 
-START_TEST(nil_and_array_replies)
+START_TEST(nil_and_array_replies_are_classified)
 {
-    struct question q = QUESTIONS[_i];
-    bool denied = says_ok(q) || q.verb == RL_VERB_GET;
+    struct request_kind q = REQUEST_KINDS[_i];
+    bool denied = expects_ok(q) || q.verb == RL_VERB_GET;
     expect(q.verb, q.form, (struct rl_reply){.kind = RL_REPLY_NIL},
            denied ? RL_VOTE_DENIED : RL_VOTE_FAILED, denied ? NONE : PROTOCOL);
     expect(q.verb, q.form, (struct rl_reply){.kind = RL_REPLY_ARRAY}, RL_VOTE_FAILED, PROTOCOL);
 }
 END_TEST
 
-START_TEST(bulk_replies)
+START_TEST(bulk_replies_are_classified)
 {
-    struct question q = QUESTIONS[_i];
+    struct request_kind q = REQUEST_KINDS[_i];
     static const char *const texts[] = {"", "OK", "PONG", "1"};
     bool granted = q.verb == RL_VERB_GET;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
@@ -223,13 +228,13 @@ START_TEST(bulk_replies)
 }
 END_TEST
 
-START_TEST(integer_replies)
+START_TEST(integer_replies_are_classified)
 {
-    struct question q = QUESTIONS[_i];
+    struct request_kind q = REQUEST_KINDS[_i];
     static const int64_t numbers[] = {INT64_MIN, -3, -2, -1, 0, 1, 2, 30000, INT64_MAX};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         enum rl_vote vote = RL_VOTE_FAILED;
-        if (says_number(q) && (numbers[i] == 0 || numbers[i] == 1))
+        if (expects_number(q) && (numbers[i] == 0 || numbers[i] == 1))
             vote = numbers[i] == 1 ? RL_VOTE_GRANTED : RL_VOTE_DENIED;
         if (q.verb == RL_VERB_PTTL && numbers[i] >= -2)
             vote = numbers[i] == -2 ? RL_VOTE_DENIED : RL_VOTE_GRANTED;
@@ -287,7 +292,7 @@ static const struct error_text ERRORS[] = {
     {"", REDLOCK_CAUSE_ERROR_REPLY},
     {"ERR", REDLOCK_CAUSE_ERROR_REPLY},
     {"ERR ", REDLOCK_CAUSE_ERROR_REPLY},
-    {"OOM", REDLOCK_CAUSE_OOM}, /* a bare code */
+    {"OOM", REDLOCK_CAUSE_OOM}, /* a code without a text */
     {"OOM\r\n", REDLOCK_CAUSE_OOM},
     {"OOMPH", REDLOCK_CAUSE_ERROR_REPLY}, /* a code is a whole word */
     {"BUSYGROUP Consumer Group name already exists", REDLOCK_CAUSE_ERROR_REPLY},
@@ -298,7 +303,7 @@ static const struct error_text ERRORS[] = {
 };
 #define ERROR_COUNT (sizeof ERRORS / sizeof ERRORS[0])
 
-START_TEST(error_in_the_direct_form)
+START_TEST(plain_errors_have_their_cause)
 {
     const char *text = ERRORS[_i].text;
     ck_assert_int_eq(rl_wire_error_cause(text, strlen(text)), ERRORS[_i].cause);
@@ -306,7 +311,7 @@ START_TEST(error_in_the_direct_form)
 END_TEST
 
 /* Before Redis 7 an error from inside a script arrives in one of these wrappings. */
-START_TEST(error_in_the_wrapped_form)
+START_TEST(errors_wrapped_by_a_script_have_their_cause)
 {
     static const char *const wrappings[] = {
         "ERR Error running script (call to f_%040d): @user_script:1: %s",
@@ -331,7 +336,7 @@ START_TEST(error_in_the_wrapped_form)
 }
 END_TEST
 
-/* The text is not terminated: what lies behind it does not count. */
+/* The text has no terminating zero, so bytes after its length must not be read. */
 START_TEST(error_text_ends_at_its_length)
 {
     ck_assert_int_eq(rl_wire_error_cause("READONLY", 8), REDLOCK_CAUSE_READONLY);
@@ -341,10 +346,10 @@ START_TEST(error_text_ends_at_its_length)
 }
 END_TEST
 
-/* What an error means for each question, exceptions first. */
-START_TEST(errors_to_every_question)
+/* Each error means a failure of each request, apart from the exceptions listed here. */
+START_TEST(errors_are_classified_for_every_request)
 {
-    struct question q = QUESTIONS[_i];
+    struct request_kind q = REQUEST_KINDS[_i];
     bool native = q.form == RL_FORM_DELEX || q.form == RL_FORM_DELIFEQ;
 
     for (size_t i = 0; i < ERROR_COUNT; i++) {
@@ -373,19 +378,19 @@ START_TEST(errors_to_every_question)
 }
 END_TEST
 
-/* Old servers wrap WRONGTYPE; it still means that our key is gone. */
+/* Old servers wrap WRONGTYPE. It still means that the client's key is gone. */
 START_TEST(wrapped_wrongtype_is_denied)
 {
     static const char text[] = "ERR Error running script (call to f_0d4b): @user_script:1: "
                                "WRONGTYPE Operation against a key holding the wrong kind of value";
-    for (size_t i = 0; i < QUESTION_COUNT; i++)
-        if (says_number(QUESTIONS[i]))
-            expect(QUESTIONS[i].verb, QUESTIONS[i].form, reply_text(RL_REPLY_ERROR, text),
+    for (size_t i = 0; i < REQUEST_KIND_COUNT; i++)
+        if (expects_number(REQUEST_KINDS[i]))
+            expect(REQUEST_KINDS[i].verb, REQUEST_KINDS[i].form, reply_text(RL_REPLY_ERROR, text),
                    RL_VOTE_DENIED, NONE);
 }
 END_TEST
 
-START_TEST(again_says_how)
+START_TEST(a_resend_names_the_next_form)
 {
     static const struct {
         enum rl_verb verb;
@@ -418,32 +423,32 @@ static void add_commands(Suite *suite)
 {
     TCase *tcase = tcase_create("commands");
     suite_add_tcase(suite, tcase);
-    tcase_add_loop_test(tcase, words_are_exact, 0, (int)SAID_COUNT);
+    tcase_add_loop_test(tcase, commands_have_exact_words, 0, (int)COMMAND_WORDS_COUNT);
     tcase_add_test(tcase, keys_are_binary);
-    tcase_add_loop_test(tcase, rows_are_whole, 0, RL_VERB_COUNT);
-    tcase_add_loop_test(tcase, sha_is_that_of_the_script, 0, 7);
+    tcase_add_loop_test(tcase, protocol_rows_are_complete, 0, RL_VERB_COUNT);
+    tcase_add_loop_test(tcase, sha_texts_match_the_scripts, 0, 7);
 }
 
-static void add_answers(Suite *suite)
+static void add_replies(Suite *suite)
 {
-    TCase *tcase = tcase_create("answers");
+    TCase *tcase = tcase_create("replies");
     suite_add_tcase(suite, tcase);
-    tcase_add_loop_test(tcase, status_replies, 0, (int)QUESTION_COUNT);
-    tcase_add_loop_test(tcase, nil_and_array_replies, 0, (int)QUESTION_COUNT);
-    tcase_add_loop_test(tcase, bulk_replies, 0, (int)QUESTION_COUNT);
-    tcase_add_loop_test(tcase, integer_replies, 0, (int)QUESTION_COUNT);
-    tcase_add_loop_test(tcase, error_in_the_direct_form, 0, (int)ERROR_COUNT);
-    tcase_add_loop_test(tcase, error_in_the_wrapped_form, 0, (int)ERROR_COUNT);
+    tcase_add_loop_test(tcase, status_replies_are_classified, 0, (int)REQUEST_KIND_COUNT);
+    tcase_add_loop_test(tcase, nil_and_array_replies_are_classified, 0, (int)REQUEST_KIND_COUNT);
+    tcase_add_loop_test(tcase, bulk_replies_are_classified, 0, (int)REQUEST_KIND_COUNT);
+    tcase_add_loop_test(tcase, integer_replies_are_classified, 0, (int)REQUEST_KIND_COUNT);
+    tcase_add_loop_test(tcase, plain_errors_have_their_cause, 0, (int)ERROR_COUNT);
+    tcase_add_loop_test(tcase, errors_wrapped_by_a_script_have_their_cause, 0, (int)ERROR_COUNT);
     tcase_add_test(tcase, error_text_ends_at_its_length);
-    tcase_add_loop_test(tcase, errors_to_every_question, 0, (int)QUESTION_COUNT);
+    tcase_add_loop_test(tcase, errors_are_classified_for_every_request, 0, (int)REQUEST_KIND_COUNT);
     tcase_add_test(tcase, wrapped_wrongtype_is_denied);
-    tcase_add_test(tcase, again_says_how);
+    tcase_add_test(tcase, a_resend_names_the_next_form);
 }
 
 int main(void)
 {
     Suite *suite = suite_create("core_wire");
     add_commands(suite);
-    add_answers(suite);
+    add_replies(suite);
     return suite_run(suite);
 }

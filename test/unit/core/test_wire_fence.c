@@ -12,7 +12,8 @@
 
 #define TEXT(s) ((struct rl_arg){.data = (s), .len = strlen(s)})
 
-static const char *joined(const struct rl_command *command)
+/* Returns the words of the command, joined by '|', with "<script>" in place of the script. */
+static const char *join_words(const struct rl_command *command)
 {
     static char text[1024];
     size_t at = 0;
@@ -26,7 +27,7 @@ static const char *joined(const struct rl_command *command)
     return text;
 }
 
-START_TEST(words_are_exact)
+START_TEST(commands_have_exact_words)
 {
     const struct rl_arguments arguments = {
         .key = TEXT("key"),
@@ -43,62 +44,64 @@ START_TEST(words_are_exact)
     struct rl_command command;
 
     rl_protocol_format(&command, RL_VERB_ACQUIRE, RL_FORM_SHA, &arguments);
-    ck_assert_str_eq(joined(&command),
+    ck_assert_str_eq(join_words(&command),
                      "EVALSHA|<script>|2|key|rec|tok|30000|1023|1787500000123456|cfg;");
     ck_assert_ptr_eq(command.args[1].data, rl_protocol_script(RL_VERB_ACQUIRE, RL_FORM_SHA)->sha);
     rl_protocol_format(&command, RL_VERB_RAISE, RL_FORM_EVAL, &arguments);
-    ck_assert_str_eq(joined(&command), "EVAL|<script>|2|key|rec|tok|1023|1787500000123456|cfg;");
+    ck_assert_str_eq(join_words(&command),
+                     "EVAL|<script>|2|key|rec|tok|1023|1787500000123456|cfg;");
     ck_assert_ptr_eq(command.args[1].data, rl_protocol_script(RL_VERB_RAISE, RL_FORM_SHA)->text);
     rl_protocol_format(&command, RL_VERB_READ, RL_FORM_SHA, &arguments);
-    ck_assert_str_eq(joined(&command), "EVALSHA|<script>|1|rec|cfg;|r1|m1|1024");
+    ck_assert_str_eq(join_words(&command), "EVALSHA|<script>|1|rec|cfg;|r1|m1|1024");
     rl_protocol_format(&command, RL_VERB_SEED, RL_FORM_EVAL, &arguments);
-    ck_assert_str_eq(joined(&command), "EVAL|<script>|1|rec|cfg;|r1|m1|0:1 5:9");
+    ck_assert_str_eq(join_words(&command), "EVAL|<script>|1|rec|cfg;|r1|m1|0:1 5:9");
 }
 END_TEST
 
-static struct rl_result answer(enum rl_verb verb, enum rl_reply_kind kind, const char *text)
+/* Returns what a reply to the script of `verb` means. */
+static struct rl_result classify_reply(enum rl_verb verb, enum rl_reply_kind kind, const char *text)
 {
     const struct rl_reply reply = {.kind = kind, .text = text, .len = strlen(text), .integer = 1};
 
     return rl_protocol_classify(verb, RL_FORM_SHA, 1, &reply);
 }
 
-START_TEST(votes)
+START_TEST(replies_to_a_vote_are_classified)
 {
-    struct rl_result got = answer(RL_VERB_ACQUIRE, RL_REPLY_BULK, "A 1787500000123456 abc");
+    struct rl_result got = classify_reply(RL_VERB_ACQUIRE, RL_REPLY_BULK, "A 1787500000123456 abc");
     ck_assert_int_eq(got.vote, RL_VOTE_GRANTED);
     ck_assert(got.accepted);
     ck_assert_uint_eq(got.register_value, 1787500000123456);
     ck_assert(got.run.len == 3 && memcmp(got.run.data, "abc", 3) == 0);
     ck_assert_int_eq(got.record, RL_RECORD_ADMITTED);
 
-    got = answer(RL_VERB_ACQUIRE, RL_REPLY_BULK, "G 12 ");
+    got = classify_reply(RL_VERB_ACQUIRE, RL_REPLY_BULK, "G 12 ");
     ck_assert_int_eq(got.vote, RL_VOTE_GRANTED);
     ck_assert(!got.accepted);
     ck_assert_uint_eq(got.register_value, 12);
     ck_assert_uint_eq(got.run.len, 0);
 
-    got = answer(RL_VERB_ACQUIRE, RL_REPLY_BULK, "D 12 29000");
+    got = classify_reply(RL_VERB_ACQUIRE, RL_REPLY_BULK, "D 12 29000");
     ck_assert_int_eq(got.vote, RL_VOTE_DENIED);
     ck_assert_uint_eq(got.register_value, 12);
-    ck_assert_int_eq(got.record, RL_RECORD_UNKNOWN); /* of which run, it does not say */
+    ck_assert_int_eq(got.record, RL_RECORD_UNKNOWN); /* a denial does not name the run */
     ck_assert_uint_eq(got.pttl_ms, 29000);
-    ck_assert_uint_eq(answer(RL_VERB_ACQUIRE, RL_REPLY_BULK, "D 12 -1").pttl_ms, 0);
-    ck_assert_uint_eq(answer(RL_VERB_ACQUIRE, RL_REPLY_BULK, "D 12").pttl_ms, 0);
+    ck_assert_uint_eq(classify_reply(RL_VERB_ACQUIRE, RL_REPLY_BULK, "D 12 -1").pttl_ms, 0);
+    ck_assert_uint_eq(classify_reply(RL_VERB_ACQUIRE, RL_REPLY_BULK, "D 12").pttl_ms, 0);
 }
 END_TEST
 
-START_TEST(raises)
+START_TEST(replies_to_raise_and_seed_are_classified)
 {
-    ck_assert_int_eq(answer(RL_VERB_RAISE, RL_REPLY_BULK, "A abc").vote, RL_VOTE_GRANTED);
-    ck_assert_int_eq(answer(RL_VERB_RAISE, RL_REPLY_BULK, "A ").vote, RL_VOTE_GRANTED);
-    ck_assert_int_eq(answer(RL_VERB_RAISE, RL_REPLY_BULK, "L").vote, RL_VOTE_DENIED);
-    ck_assert_int_eq(answer(RL_VERB_SEED, RL_REPLY_BULK, "A abc").vote, RL_VOTE_GRANTED);
-    ck_assert_int_eq(answer(RL_VERB_SEED, RL_REPLY_BULK, "S").vote, RL_VOTE_DENIED);
+    ck_assert_int_eq(classify_reply(RL_VERB_RAISE, RL_REPLY_BULK, "A abc").vote, RL_VOTE_GRANTED);
+    ck_assert_int_eq(classify_reply(RL_VERB_RAISE, RL_REPLY_BULK, "A ").vote, RL_VOTE_GRANTED);
+    ck_assert_int_eq(classify_reply(RL_VERB_RAISE, RL_REPLY_BULK, "L").vote, RL_VOTE_DENIED);
+    ck_assert_int_eq(classify_reply(RL_VERB_SEED, RL_REPLY_BULK, "A abc").vote, RL_VOTE_GRANTED);
+    ck_assert_int_eq(classify_reply(RL_VERB_SEED, RL_REPLY_BULK, "S").vote, RL_VOTE_DENIED);
 }
 END_TEST
 
-START_TEST(refusals)
+START_TEST(unusable_records_and_errors_are_no_votes)
 {
     static const enum rl_verb verbs[] = {RL_VERB_ACQUIRE, RL_VERB_RAISE, RL_VERB_SEED};
     static const struct {
@@ -108,21 +111,21 @@ START_TEST(refusals)
         {"M", RL_RECORD_MISSING}, {"R v1 k=64;", RL_RECORD_FOREIGN}, {"C", RL_RECORD_CORRUPT}};
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct rl_result got = answer(verbs[_i], RL_REPLY_BULK, cases[i].text);
+        struct rl_result got = classify_reply(verbs[_i], RL_REPLY_BULK, cases[i].text);
         ck_assert_int_eq(got.vote, RL_VOTE_FAILED);
         ck_assert_int_eq(got.cause, REDLOCK_CAUSE_FENCE_RECORD);
         ck_assert_int_eq(got.record, cases[i].state);
     }
     struct rl_result got =
-        answer(verbs[_i], RL_REPLY_ERROR,
-               "WRONGTYPE Operation against a key holding the wrong kind of value");
+        classify_reply(verbs[_i], RL_REPLY_ERROR,
+                       "WRONGTYPE Operation against a key holding the wrong kind of value");
     ck_assert_int_eq(got.vote, RL_VOTE_FAILED);
     ck_assert_int_eq(got.cause, REDLOCK_CAUSE_FENCE_RECORD);
     ck_assert_int_eq(got.record, RL_RECORD_CORRUPT);
-    got = answer(verbs[_i], RL_REPLY_ERROR, "NOSCRIPT No matching script.");
+    got = classify_reply(verbs[_i], RL_REPLY_ERROR, "NOSCRIPT No matching script.");
     ck_assert_int_eq(got.vote, RL_VOTE_RESEND);
     ck_assert_int_eq(got.form, RL_FORM_EVAL);
-    got = answer(verbs[_i], RL_REPLY_ERROR, "NOPERM no");
+    got = classify_reply(verbs[_i], RL_REPLY_ERROR, "NOPERM no");
     ck_assert_int_eq(got.vote, RL_VOTE_FAILED);
     ck_assert_int_eq(got.cause, REDLOCK_CAUSE_NOPERM);
 }
@@ -151,30 +154,30 @@ START_TEST(garbage_is_no_vote)
     enum rl_verb verb = verbs[_i];
 
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        struct rl_result got = answer(verb, RL_REPLY_BULK, wrong[i]);
+        struct rl_result got = classify_reply(verb, RL_REPLY_BULK, wrong[i]);
         ck_assert_msg(got.vote == RL_VOTE_FAILED && got.cause == REDLOCK_CAUSE_PROTOCOL, "%s",
                       wrong[i]);
     }
     for (size_t i = 0; verb == RL_VERB_ACQUIRE && i < sizeof wrong_votes / sizeof wrong_votes[0];
          i++) {
-        struct rl_result got = answer(verb, RL_REPLY_BULK, wrong_votes[i]);
+        struct rl_result got = classify_reply(verb, RL_REPLY_BULK, wrong_votes[i]);
         ck_assert_msg(got.vote == RL_VOTE_FAILED && got.cause == REDLOCK_CAUSE_PROTOCOL, "%s",
                       wrong_votes[i]);
     }
     static const enum rl_reply_kind kinds[] = {RL_REPLY_STATUS, RL_REPLY_INTEGER, RL_REPLY_NIL,
                                                RL_REPLY_ARRAY};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        struct rl_result got = answer(verb, kinds[i], "A 1 r");
+        struct rl_result got = classify_reply(verb, kinds[i], "A 1 r");
         ck_assert_int_eq(got.vote, RL_VOTE_FAILED);
         ck_assert_int_eq(got.cause, REDLOCK_CAUSE_PROTOCOL);
     }
-    ck_assert_int_eq(answer(RL_VERB_RAISE, RL_REPLY_BULK, "G 1 r").vote, RL_VOTE_FAILED);
-    ck_assert_int_eq(answer(RL_VERB_RAISE, RL_REPLY_BULK, "S").vote, RL_VOTE_FAILED);
-    ck_assert_int_eq(answer(RL_VERB_SEED, RL_REPLY_BULK, "L").vote, RL_VOTE_FAILED);
+    ck_assert_int_eq(classify_reply(RL_VERB_RAISE, RL_REPLY_BULK, "G 1 r").vote, RL_VOTE_FAILED);
+    ck_assert_int_eq(classify_reply(RL_VERB_RAISE, RL_REPLY_BULK, "S").vote, RL_VOTE_FAILED);
+    ck_assert_int_eq(classify_reply(RL_VERB_SEED, RL_REPLY_BULK, "L").vote, RL_VOTE_FAILED);
 }
 END_TEST
 
-START_TEST(records_are_taken_apart)
+START_TEST(a_record_is_parsed)
 {
     static const char TEXT_OF[] = "cfg;run\nmark\n0:7 5:1787500000123456 1023:3";
     const struct rl_reply reply = {
@@ -200,7 +203,7 @@ START_TEST(records_are_taken_apart)
 }
 END_TEST
 
-START_TEST(broken_records_stop_short_of_the_end)
+START_TEST(a_broken_record_is_never_read_to_its_end)
 {
     static const char *const broken[] = {"x",     "1",        ":",
                                          "1:",    ":1",       "1024:5",
@@ -223,12 +226,12 @@ int main(void)
     Suite *suite = suite_create("core_wire_fence");
     TCase *tcase = tcase_create("wire_fence");
     suite_add_tcase(suite, tcase);
-    tcase_add_test(tcase, words_are_exact);
-    tcase_add_test(tcase, votes);
-    tcase_add_test(tcase, raises);
-    tcase_add_loop_test(tcase, refusals, 0, 3);
+    tcase_add_test(tcase, commands_have_exact_words);
+    tcase_add_test(tcase, replies_to_a_vote_are_classified);
+    tcase_add_test(tcase, replies_to_raise_and_seed_are_classified);
+    tcase_add_loop_test(tcase, unusable_records_and_errors_are_no_votes, 0, 3);
     tcase_add_loop_test(tcase, garbage_is_no_vote, 0, 4);
-    tcase_add_test(tcase, records_are_taken_apart);
-    tcase_add_test(tcase, broken_records_stop_short_of_the_end);
+    tcase_add_test(tcase, a_record_is_parsed);
+    tcase_add_test(tcase, a_broken_record_is_never_read_to_its_end);
     return suite_run(suite);
 }

@@ -14,7 +14,7 @@ static const enum rl_verb VERBS[] = {RL_VERB_ACQUIRE, RL_VERB_HEAL,    RL_VERB_E
                                      RL_VERB_RELEASE, RL_VERB_SHORTEN, RL_VERB_GET};
 #define VERB_COUNT ((int)(sizeof VERBS / sizeof VERBS[0]))
 
-START_TEST(words_are_exact)
+START_TEST(commands_have_exact_words)
 {
     const enum rl_verb verb = VERBS[_i];
     const struct rl_arg keys[] = {{"a\0\r", 3}, {"b", 1}, {"", 0}};
@@ -33,7 +33,7 @@ START_TEST(words_are_exact)
     ck_assert_uint_lt(command.args[1].len, RL_SCRIPT_MULTI_MAX);
     ck_assert_ptr_null(strstr(rl_protocol_script(verb, RL_FORM_MANY)->text, "#!"));
     ck_assert_mem_eq(command.args[2].data, "3", 1);
-    for (unsigned i = 0; i < 3; i++) { /* borrowed, and never looked into */
+    for (unsigned i = 0; i < 3; i++) { /* points to the caller's bytes */
         ck_assert_ptr_eq(command.args[3 + i].data, keys[i].data);
         ck_assert_uint_eq(command.args[3 + i].len, keys[i].len);
     }
@@ -45,7 +45,7 @@ START_TEST(words_are_exact)
 }
 END_TEST
 
-START_TEST(as_many_keys_as_there_may_be)
+START_TEST(a_command_takes_the_largest_number_of_keys)
 {
     struct rl_arg keys[RL_KEYS_MAX];
     struct rl_command command;
@@ -61,16 +61,16 @@ START_TEST(as_many_keys_as_there_may_be)
 }
 END_TEST
 
-/* Exactly one number is the grant, and few others are a denial. */
-START_TEST(numbers)
+/* Exactly one number is a grant, a few others are denials, and the rest are protocol errors. */
+START_TEST(number_replies_are_classified)
 {
     static const int64_t far[] = {INT64_MIN, INT64_MIN + 1, -4294967297, -257,       -256,
                                   255,       256,           257,         4294967297, INT64_MAX};
     const enum rl_verb verb = VERBS[_i];
 
     for (unsigned count = 2; count <= RL_KEYS_MAX; count++) {
-        for (int64_t said = -70; said < 70 + (int64_t)(sizeof far / sizeof far[0]); said++) {
-            int64_t value = said < 70 ? said : far[said - 70];
+        for (int64_t at = -70; at < 70 + (int64_t)(sizeof far / sizeof far[0]); at++) {
+            int64_t value = at < 70 ? at : far[at - 70];
             const struct rl_reply reply = {.kind = RL_REPLY_INTEGER, .integer = value};
             struct rl_result result = rl_protocol_classify(verb, RL_FORM_MANY, count, &reply);
             bool counts = verb == RL_VERB_RELEASE || verb == RL_VERB_SHORTEN;
@@ -90,7 +90,7 @@ START_TEST(numbers)
 }
 END_TEST
 
-START_TEST(replies_of_other_kinds)
+START_TEST(replies_of_other_kinds_are_no_votes)
 {
     static const enum rl_reply_kind kinds[] = {RL_REPLY_STATUS, RL_REPLY_BULK, RL_REPLY_NIL,
                                                RL_REPLY_ARRAY};
@@ -103,7 +103,7 @@ START_TEST(replies_of_other_kinds)
 }
 END_TEST
 
-START_TEST(error_replies)
+START_TEST(error_replies_are_classified)
 {
     static const struct {
         const char *text;
@@ -134,10 +134,10 @@ int main(void)
     Suite *suite = suite_create("core_wire_many_keys");
     TCase *tcase = tcase_create("wire_many");
     suite_add_tcase(suite, tcase);
-    tcase_add_loop_test(tcase, words_are_exact, 0, VERB_COUNT);
-    tcase_add_loop_test(tcase, as_many_keys_as_there_may_be, 0, VERB_COUNT);
-    tcase_add_loop_test(tcase, numbers, 0, VERB_COUNT);
-    tcase_add_loop_test(tcase, replies_of_other_kinds, 0, VERB_COUNT);
-    tcase_add_loop_test(tcase, error_replies, 0, VERB_COUNT);
+    tcase_add_loop_test(tcase, commands_have_exact_words, 0, VERB_COUNT);
+    tcase_add_loop_test(tcase, a_command_takes_the_largest_number_of_keys, 0, VERB_COUNT);
+    tcase_add_loop_test(tcase, number_replies_are_classified, 0, VERB_COUNT);
+    tcase_add_loop_test(tcase, replies_of_other_kinds_are_no_votes, 0, VERB_COUNT);
+    tcase_add_loop_test(tcase, error_replies_are_classified, 0, VERB_COUNT);
     return suite_run(suite);
 }
