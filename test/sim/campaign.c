@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define SHOWN_MAX    10
-#define REPEAT_EVERY 100
+#define SHOWN_MAX    10  /* violations that are printed */
+#define REPEAT_EVERY 100 /* runs */
 
 static uint64_t seconds_now(void)
 {
@@ -20,6 +20,8 @@ static uint64_t seconds_now(void)
     return (uint64_t)now.tv_sec;
 }
 
+/* Returns the exponent of the largest power of two that is not above the value, at most
+ * SIM_BUCKETS - 1. */
 static unsigned log2_of(uint64_t value)
 {
     unsigned at = value == 0 ? 0 : 63u - (unsigned)__builtin_clzll(value);
@@ -27,6 +29,7 @@ static unsigned log2_of(uint64_t value)
     return at < SIM_BUCKETS ? at : SIM_BUCKETS - 1;
 }
 
+/* Adds the results of a run, and prints its violation. */
 static void count(struct sim_totals *totals, const struct sim_world *world, bool good)
 {
     uint64_t faults = 0;
@@ -76,7 +79,7 @@ void sim_campaign(struct sim_totals *totals, uint64_t first, uint64_t step, uint
         totals->repeats++;
         if (world->hash != hash) {
             totals->violations++;
-            fprintf(stderr, "seed %" PRIu64 ": the second run went another way\n", seed);
+            fprintf(stderr, "seed %" PRIu64 ": the second run differs from the first\n", seed);
         }
         sim_world_free(world);
     }
@@ -104,7 +107,7 @@ void sim_totals_add(struct sim_totals *to, const struct sim_totals *from)
         to->events_log2[i] += from->events_log2[i];
 }
 
-/* Estimates from the histogram: a power of two, refined by the position within its bucket. */
+/* Interpolates within the bucket of the histogram that contains the percentile. */
 uint64_t sim_totals_percentile(const struct sim_totals *totals, uint64_t share)
 {
     uint64_t want = totals->runs * share / 100, seen = 0;

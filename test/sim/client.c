@@ -27,6 +27,7 @@ bool sim_client_runs(const struct sim_client *client)
 
 /* ---- memory ---- */
 
+/* Returns whether an allocation of the client fails. */
 static bool fails(struct sim_client *client)
 {
     return client->fail_of_1000 != 0 && sim_chance(&client->world->random, client->fail_of_1000);
@@ -60,7 +61,7 @@ static void client_free(void *ptr, void *userdata)
     free(ptr);
 }
 
-/* ---- the environment of the engine ---- */
+/* ---- the environment of the engine: `ctx` is the client ---- */
 
 static void fill_random(void *ctx, void *bytes, size_t size)
 {
@@ -86,6 +87,7 @@ static uint64_t read_wall(void *ctx)
     return sim_clock_read(&client->wall, client->world->now_ns + client->ahead_ns) / RL_US;
 }
 
+/* Plans a turn of the loop at that time, after a random delay, unless an earlier one is planned. */
 static void plan_turn(struct sim_client *client, uint64_t at_ns)
 {
     struct sim_world *world = client->world;
@@ -116,7 +118,7 @@ static void wake_at(void *ctx, uint64_t boot_ns)
         plan_turn(client, sim_clock_when(&client->boot, boot_ns));
 }
 
-/* ---- the inbox: what the sockets of the process hold ---- */
+/* ---- the inbox: segments and events that the sockets of the process hold ---- */
 
 void sim_client_inbox(struct sim_world *world, struct sim_conn *conn, struct sim_segment *segment)
 {
@@ -136,6 +138,7 @@ void sim_client_inbox(struct sim_world *world, struct sim_conn *conn, struct sim
     plan_turn(client, world->now_ns);
 }
 
+/* Removes the first item from the inbox and returns it, or NULL if the inbox is empty. */
 static struct sim_inbox *take_item(struct sim_client *client)
 {
     struct sim_inbox *item = client->inbox_first;
@@ -148,6 +151,7 @@ static struct sim_inbox *take_item(struct sim_client *client)
     return item;
 }
 
+/* Frees an item and its segment, and drops the reference to its connection. */
 static void drop_item(struct sim_client *client, struct sim_inbox *item)
 {
     struct sim_conn *conn = item->conn;
@@ -157,6 +161,7 @@ static void drop_item(struct sim_client *client, struct sim_inbox *item)
     sim_conn_drop(client->world, conn);
 }
 
+/* Passes an event of the connection for notifications to the engine. */
 static void hand_over_push(struct sim_client *client, struct sim_conn *conn,
                            const struct sim_segment *segment)
 {
@@ -185,6 +190,7 @@ static void hand_over_push(struct sim_client *client, struct sim_conn *conn,
     }
 }
 
+/* Passes an event of a connection for requests to the engine. */
 static void hand_over(struct sim_client *client, struct sim_conn *conn,
                       const struct sim_segment *segment)
 {
@@ -204,8 +210,8 @@ static void hand_over(struct sim_client *client, struct sim_conn *conn,
         rl_node_opened(node, false, REDLOCK_CAUSE_CONNECT, "refused", now_ns);
         break;
     case SIM_DATA:
-        for (unsigned i = 0; i < segment->said_count; i++)
-            sim_token_said(client->world, &segment->said[i], conn->client, conn->node);
+        for (unsigned i = 0; i < segment->outcome_count; i++)
+            sim_token_outcome(client->world, &segment->outcomes[i], conn->client, conn->node);
         rl_node_received(node, segment->bytes, segment->len, now_ns);
         break;
     default:
@@ -215,9 +221,9 @@ static void hand_over(struct sim_client *client, struct sim_conn *conn,
     }
 }
 
-/* Stops the process for a while, as if it lost the processor: it may do so between any two lines.
- */
-static void stumble(struct sim_client *client)
+/* Makes the process lose the processor for a while, in some turns of some runs. The clocks that the
+ * engine reads run on. */
+static void lose_processor(struct sim_client *client)
 {
     struct sim_world *world = client->world;
 
@@ -227,12 +233,13 @@ static void stumble(struct sim_client *client)
     world->injected[SIM_LATE_TURN]++;
 }
 
+/* Handles the first `count` items of the inbox. */
 static void read_some(struct sim_client *client, uint64_t count)
 {
     struct sim_inbox *item;
 
     for (; count > 0 && (item = take_item(client)) != NULL; count--) {
-        stumble(client);
+        lose_processor(client);
         if (sim_conn_is_present(client->world, item->conn) && item->conn->client_open)
             (item->conn->push ? hand_over_push : hand_over)(client, item->conn, item->segment);
         rl_engine_drain(&client->engine);
@@ -241,16 +248,18 @@ static void read_some(struct sim_client *client, uint64_t count)
     }
 }
 
+/* Handles the whole inbox, when the engine requests it before it decides that a deadline passed. */
 static void catch_up(void *ctx)
 {
     read_some(ctx, UINT64_MAX);
 }
 
+/* Does what follows each turn: pauses the process for the time that it lost the processor, and runs
+ * checks. */
 static void after_turn(struct sim_client *client)
 {
     struct sim_world *world = client->world;
 
-    client->in_turn = false;
     if (client->ahead_ns != 0)
         sim_client_pause(client, world->now_ns + client->ahead_ns);
     client->ahead_ns = 0;
@@ -258,7 +267,7 @@ static void after_turn(struct sim_client *client)
         plan_turn(client, world->now_ns);
     sim_user_sweep(client);
     sim_oracle_client(client);
-    sim_oracle_probed(client);
+    sim_oracle_turned(client);
 }
 
 void sim_client_turn(struct sim_world *world, unsigned index, uint32_t stamp)
@@ -275,7 +284,7 @@ void sim_client_turn(struct sim_world *world, unsigned index, uint32_t stamp)
     /* The number of segments that were ready when the poller looked; more may have arrived since.
      */
     uint64_t count = sim_chance(&world->random, 800) ? UINT64_MAX : sim_below(&world->random, 4);
-    client->in_turn = true;
+
     rl_engine_refresh(&client->engine);
     read_some(client, count);
     rl_engine_tick(&client->engine);
@@ -298,6 +307,7 @@ void sim_client_pause(struct sim_client *client, uint64_t until_ns)
     client->resumed_ns = until_ns;
 }
 
+/* Returns a clock that shows shown_ns now and has a random error of rate. */
 static struct sim_clock new_clock(struct sim_world *world, uint64_t shown_ns)
 {
     uint64_t max = (uint64_t)world->plan.ppm_max;
@@ -318,10 +328,10 @@ void sim_client_init(struct sim_world *world, unsigned index)
     client->index = (uint8_t)index;
     client->boot = new_clock(world, up_ns + RL_SECOND);
     client->raw = new_clock(world, up_ns);
-    /* The machines' wall clocks are close together with fences, but nothing relies on it. */
+    /* The wall clocks of the machines differ by up to a minute. */
     client->wall = new_clock(world, UINT64_C(1700000000) * RL_SECOND +
                                         sim_scale(&world->random, RL_US, 60 * RL_SECOND));
-    client->wall.ppm = client->boot.ppm; /* slewed alike: they differ only after a step */
+    client->wall.ppm = client->boot.ppm; /* their difference changes only by steps */
     client->mem = (struct rl_mem){client_malloc, client_realloc, client_free, client};
     client->specs = calloc(world->plan.nodes, sizeof *client->specs);
     if (client->specs == NULL)
@@ -405,22 +415,22 @@ void sim_client_end(struct sim_world *world, unsigned index, bool dies)
 
 void sim_user_sweep(struct sim_client *client)
 {
-    for (unsigned i = 0; i < client->world->plan.slots; i++) {
-        struct sim_slot *slot = &client->slots[i];
-        if (slot->lock == NULL || !slot->ended)
+    for (unsigned i = 0; i < client->world->plan.users; i++) {
+        struct sim_user *user = &client->users[i];
+        if (user->lock == NULL || !user->ended)
             continue;
-        if (slot->doing == SIM_IDLE || !client->alive) {
-            rl_lock_dispose(&client->engine, slot->lock);
-            free(slot->lock);
-            slot->lock = NULL;
+        if (user->doing == SIM_IDLE || !client->alive) {
+            rl_lock_dispose(&client->engine, user->lock);
+            free(user->lock);
+            user->lock = NULL;
         }
     }
 }
 
 bool sim_user_is_idle(const struct sim_client *client)
 {
-    for (unsigned i = 0; i < client->world->plan.slots; i++) {
-        if (client->slots[i].doing != SIM_IDLE)
+    for (unsigned i = 0; i < client->world->plan.users; i++) {
+        if (client->users[i].doing != SIM_IDLE)
             return false;
     }
     return true;

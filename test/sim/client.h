@@ -7,9 +7,10 @@
 
 /* Sets up the clocks and settings of client `index`, before its first process starts. */
 void sim_client_init(struct sim_world *world, unsigned index);
-/* Starts a new process in the place of client `index`. */
+/* Starts a new process of client `index`, and its users. */
 void sim_client_start(struct sim_world *world, unsigned index);
-/* Ends the process: it dies, or closes its engine in order. */
+/* Ends the process: it dies if `dies`, and otherwise closes its engine. Checks that all its memory
+ * was freed. */
 void sim_client_end(struct sim_world *world, unsigned index, bool dies);
 
 /* Appends to the client's inbox: a segment, which the client then owns, or NULL if `conn` has room
@@ -25,14 +26,17 @@ struct rl_now sim_client_clocks(const struct sim_client *client, uint64_t true_n
 /* Returns whether the process runs now. */
 bool sim_client_runs(const struct sim_client *client);
 
-/* user.c: what the users of the process do. Each function handles the event of its name. */
+/* user.c: the users of the process. sim_user_begin() starts them; each function with a `stamp`
+ * handles the event of its name (SIM_USER, SIM_REPORT, SIM_CANCEL, SIM_LIMIT), and does nothing if
+ * the event belongs to an earlier operation. */
 void sim_user_begin(struct sim_world *world, unsigned client);
-void sim_user_act(struct sim_world *world, unsigned client, unsigned slot, uint32_t stamp);
-void sim_user_report(struct sim_world *world, unsigned client, unsigned slot, uint32_t stamp);
-void sim_user_cancel(struct sim_world *world, unsigned client, unsigned slot, uint32_t stamp);
-void sim_user_limit(struct sim_world *world, unsigned client, unsigned slot, uint32_t stamp);
-/* Ends what the users have begun, after the last fault. */
+void sim_user_act(struct sim_world *world, unsigned client, unsigned user, uint32_t stamp);
+void sim_user_report(struct sim_world *world, unsigned client, unsigned user, uint32_t stamp);
+void sim_user_cancel(struct sim_world *world, unsigned client, unsigned user, uint32_t stamp);
+void sim_user_limit(struct sim_world *world, unsigned client, unsigned user, uint32_t stamp);
+/* Has the holders release their locks soon, after the last fault. */
 void sim_user_finish(struct sim_world *world, unsigned client);
+/* Returns whether all users of the client are idle. */
 bool sim_user_is_idle(const struct sim_client *client);
 /* Frees the locks that the engine has freed. Called after everything that touches the engine. */
 void sim_user_sweep(struct sim_client *client);

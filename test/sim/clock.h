@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * A clock of a modelled machine: it runs a little too fast or too slow, stands still, or is
- * stepped. True time is the world's, in nanoseconds. */
+ * stepped. True time is the time of the world, in nanoseconds. */
 #ifndef SIM_CLOCK_H
 #define SIM_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Between changes, the clock shows shown_ns + (true - true_ns) * (1 + ppm / 10^6). */
+/* Between changes, the clock shows shown_ns + (true time - true_ns) * (1 + ppm / 10^6). */
 struct sim_clock {
     uint64_t true_ns;  /* true time of the last change */
     uint64_t shown_ns; /* what the clock showed then */
     int64_t ppm;       /* how much too fast it runs, in millionths */
-    bool stopped;
+    bool stopped;      /* it shows shown_ns until it is started again */
 };
 
 /* Returns dt * ppm / 10^6 without overflow. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Executes the commands of a modelled server. Scripts are recognized by their whole text. A script
- * that is unknown here stops the run, so that no script can change without its model. */
+ * Executes the commands of a modelled server. Scripts are recognized by their whole text. An
+ * unknown script ends the program, so that no script can change without its model. */
 #include "command.h"
 #include "permit.h"
 #include "record.h"
@@ -13,6 +13,7 @@
 
 enum script { SCRIPT_EXTEND, SCRIPT_RELEASE, SCRIPT_SHORTEN, SCRIPTS };
 
+/* The library's scripts for one key, with their SHA1 hashes. */
 static const struct {
     const char *sha, *text;
 } scripts[SCRIPTS] = {
@@ -36,12 +37,12 @@ bool sim_is(struct sim_word word, const char *text)
 
 void sim_reply_add_bytes(struct sim_call *call, const char *bytes, size_t len)
 {
-    struct sim_reply *answer = call->answer;
+    struct sim_reply *reply = call->reply;
 
-    if (answer->len + len > sizeof answer->bytes)
+    if (reply->len + len > sizeof reply->bytes)
         abort();
-    memcpy(answer->bytes + answer->len, bytes, len);
-    answer->len += len;
+    memcpy(reply->bytes + reply->len, bytes, len);
+    reply->len += len;
 }
 
 void sim_reply_add(struct sim_call *call, const char *line)
@@ -101,14 +102,14 @@ bool sim_key_holds(const struct sim_key *key, struct sim_word token)
            memcmp(key->token, token.text, token.len) == 0;
 }
 
-void sim_note_said(struct sim_call *call, uint32_t token, bool extended)
+void sim_reply_outcome(struct sim_call *call, uint32_t token, bool extended)
 {
-    struct sim_reply *answer = call->answer;
+    struct sim_reply *reply = call->reply;
     const struct sim_client *client = &call->world->clients[call->conn->client];
 
     if (token == 0)
         return;
-    answer->said[answer->said_count++] = (struct sim_sent_text){
+    reply->outcomes[reply->outcome_count++] = (struct sim_outcome){
         .token = token,
         .extended = extended,
         .executed_boot_ns = sim_clock_read(&client->boot, call->world->now_ns),
@@ -123,7 +124,7 @@ void sim_key_changed(struct sim_call *call, const struct sim_key *key)
 
 void sim_key_renewed(struct sim_call *call, const struct sim_key *key)
 {
-    sim_server_forget_ghosts(call->world, call->conn->node, (unsigned)(key - call->server->keys));
+    sim_server_forget_former(call->world, call->conn->node, (unsigned)(key - call->server->keys));
     sim_key_changed(call, key);
 }
 
@@ -165,7 +166,7 @@ bool sim_set(struct sim_call *call, struct sim_word name, struct sim_word token,
     if (key->present)
         return false;
     sim_put(call, key, token, ttl_ms);
-    sim_note_said(call, number, false);
+    sim_reply_outcome(call, number, false);
     return true;
 }
 
@@ -186,6 +187,7 @@ static void do_set(struct sim_call *call)
         sim_reply_add(call, "$-1");
 }
 
+/* Executes a script over one key: EVAL script 1 key token [ttl]. */
 static void run_script(struct sim_call *call, enum script script)
 {
     const struct sim_word *words = call->words;
@@ -206,8 +208,8 @@ static void run_script(struct sim_call *call, enum script script)
         if (key->expire_ms < now_ms + sim_integer_of(words[5]))
             key->expire_ms = now_ms + sim_integer_of(words[5]);
         key->extended_ns = call->world->now_ns;
-        sim_server_forget_ghosts(call->world, call->conn->node, sim_resource_of(words[3]));
-        sim_note_said(call, number, true);
+        sim_server_forget_former(call->world, call->conn->node, sim_resource_of(words[3]));
+        sim_reply_outcome(call, number, true);
         break;
     case SCRIPT_SHORTEN:
         key->expire_ms = now_ms + sim_integer_of(words[5]);
@@ -220,6 +222,7 @@ static void run_script(struct sim_call *call, enum script script)
     sim_reply_add_number(call, 1);
 }
 
+/* Executes EVAL and EVALSHA. */
 static void do_eval(struct sim_call *call)
 {
     bool by_sha = sim_is(call->words[0], "EVALSHA");
@@ -241,6 +244,7 @@ static void do_eval(struct sim_call *call)
     abort(); /* the library has a script that the model does not know */
 }
 
+/* Executes SCRIPT LOAD. */
 static void do_script(struct sim_call *call)
 {
     for (unsigned i = 0; i < SCRIPTS; i++) {
@@ -297,6 +301,8 @@ static void do_pttl(struct sim_call *call)
                                             : -2);
 }
 
+/* Writes the section of INFO; returns its length. The run ID consists of the node's index and of
+ * the number of its process. */
 static int info_server(const struct sim_call *call, char *text, size_t size)
 {
     const struct sim_server *server = call->server;
@@ -309,12 +315,12 @@ static int info_server(const struct sim_call *call, char *text, size_t size)
                     "# Server\r\nredis_version:%u.%u.0\r\n%srun_id:%032x%08" PRIx32
                     "\r\nuptime_in_seconds:%" PRId64 "\r\n",
                     server->is_valkey ? 7 : server->major, server->is_valkey ? 2 : server->minor,
-                    valkey, call->conn->node, server->life,
+                    valkey, call->conn->node, server->run_number,
                     ((int64_t)now_ns - (int64_t)server->started_ns) / (int64_t)RL_SECOND);
 }
 
-/* Writes the CPU time: 15 ms for the start, and a thousandth of the time since. Steps of the
- * server's clock do not change it. */
+/* Writes the section with the CPU time: 15 ms for the start, and a thousandth of the time since.
+ * Steps of the server's clock do not change it. */
 static int info_cpu(const struct sim_call *call, char *text, size_t size)
 {
     const struct sim_server *server = call->server;
@@ -373,7 +379,7 @@ static void do_client(struct sim_call *call)
     } else if (sim_is(call->words[1], "ID")) {
         call->conn->id = ++call->server->last_id;
         sim_reply_add_number(call, call->conn->id);
-    } else if (call->server->mute) {
+    } else if (call->server->no_tracking) {
         sim_reply_add(call, "-ERR unknown subcommand");
     } else if (sim_is(call->words[1], "CACHING")) {
         call->conn->registers = call->conn->redirect != 0;
@@ -414,7 +420,7 @@ static void do_select(struct sim_call *call)
 static const struct {
     const char *name;
     void (*fn)(struct sim_call *call);
-    bool writes;
+    bool writes; /* a replica refuses the command; it needs the chosen database */
 } commands[] = {
     {"SET", do_set, true},        {"EVALSHA", do_eval, true},         {"EVAL", do_eval, true},
     {"DELEX", do_delete, true},   {"DELIFEQ", do_delete, true},       {"GET", do_get, false},
@@ -424,9 +430,9 @@ static const struct {
 };
 
 void sim_command(struct sim_world *world, struct sim_conn *conn, unsigned count,
-                 const struct sim_word *words, struct sim_reply *answer)
+                 const struct sim_word *words, struct sim_reply *reply)
 {
-    struct sim_call call = {world, conn, &world->servers[conn->node], count, words, answer};
+    struct sim_call call = {world, conn, &world->servers[conn->node], count, words, reply};
 
     world->commands++;
 

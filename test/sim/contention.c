@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_SEED 7
+#define ORDER_SEED 7 /* of the run in which sim_contention_order() learns the order */
 
 uint64_t sim_contention_trip_ns(const struct sim_plan *plan)
 {
@@ -15,8 +15,8 @@ uint64_t sim_contention_trip_ns(const struct sim_plan *plan)
 
 void sim_contention_name(const struct sim_plan *plan, unsigned client, struct rl_node_spec *spec)
 {
-    if (plan->contention->dialects > 1)
-        spec->name[1] = (char)('a' + client % plan->contention->dialects);
+    if (plan->contention->name_groups > 1)
+        spec->name[1] = (char)('a' + client % plan->contention->name_groups);
 }
 
 void sim_contention_begin(struct sim_world *world)
@@ -24,8 +24,8 @@ void sim_contention_begin(struct sim_world *world)
     const struct sim_plan *plan = &world->plan;
 
     for (unsigned i = 0; i < plan->clients; i++) {
-        for (unsigned j = i == 0 ? plan->contention->first_slots : 1; j < plan->slots; j++)
-            world->clients[i].slots[j].rounds = 0;
+        for (unsigned j = i == 0 ? plan->contention->first_users : 1; j < plan->users; j++)
+            world->clients[i].users[j].rounds = 0;
         world->links[i][plan->contention->slow].delay_ns += plan->contention->slow_ns / 2;
         for (unsigned j = 0; j < plan->nodes; j++)
             world->links[i][j].delay_ns += i * plan->contention->spread_ns;
@@ -36,7 +36,7 @@ void sim_contention_begin(struct sim_world *world)
         if ((plan->contention->orphans >> i & 1) == 0)
             continue;
         key->present = true;
-        memcpy(key->token, "nobody's", 8);
+        memcpy(key->token, "orphaned", 8);
         key->token_len = 8;
         key->expire_ms = INT64_MAX / 2;
     }
@@ -57,24 +57,25 @@ void sim_contention_lock_choice(const struct sim_plan *plan, struct rl_lease_par
     params->terms.margin_ns = RL_MS;
 }
 
+/* Adds one wait, whose end is not necessarily a grant. */
 static void note_wait(struct sim_contention *contention, uint64_t wait_ns)
 {
     contention->longest_ns = rl_max_u64(contention->longest_ns, wait_ns);
 }
 
-void sim_contention_granted(struct sim_client *client, unsigned at)
+void sim_contention_granted(struct sim_client *client, unsigned user)
 {
     struct sim_world *world = client->world;
     struct sim_contention *contention = world->plan.contention;
 
     if (sim_foreign_holds(world))
-        sim_violate(world, "two holders of r0: client %u and one of another make", client->index);
-    if (contention->over)
+        sim_violate(world, "two holders of r0: client %u and a foreign client", client->index);
+    if (contention->measured)
         return;
     contention->grants[client->index]++;
     contention->all++;
-    note_wait(contention, world->now_ns - client->slots[at].begun_ns);
-    contention->waited_ns += world->now_ns - client->slots[at].begun_ns;
+    note_wait(contention, world->now_ns - client->users[user].begun_ns);
+    contention->waited_ns += world->now_ns - client->users[user].begun_ns;
     if (contention->released_ns != 0 && contention->holder != client->index) {
         if (contention->handovers < SIM_WAITS_MAX)
             contention->handover_ns[contention->handovers] =
@@ -92,6 +93,7 @@ void sim_contention_released(struct sim_client *client)
     contention->holder = client->index;
 }
 
+/* Orders two numbers for qsort(). */
 static int compare_u64(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -99,6 +101,7 @@ static int compare_u64(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Returns how many hand-over times are kept. */
 static uint64_t listed(const struct sim_contention *contention)
 {
     return rl_min_u64(contention->handovers, SIM_WAITS_MAX);
@@ -121,12 +124,11 @@ uint64_t sim_contention_jain(const struct sim_world *world)
     return contention->all * contention->all * 1000 / rl_max_u64(squares * world->plan.clients, 1);
 }
 
-/* Counts the waits that are not finished at the end. */
 void sim_contention_end(struct sim_world *world)
 {
     struct sim_contention *contention = world->plan.contention;
 
-    contention->over = true;
+    contention->measured = true;
     contention->commands = world->commands;
     contention->span_ns = world->now_ns - world->born_ns;
     for (unsigned i = 0; i < world->plan.clients; i++) {
@@ -134,10 +136,10 @@ void sim_contention_end(struct sim_world *world)
         contention->splits += client->engine.stats.split_votes;
         contention->attempts += client->engine.stats.attempts;
         contention->wakeups += client->engine.stats.wakeups;
-        for (unsigned j = 0; j < world->plan.slots; j++) {
-            const struct sim_slot *slot = &client->slots[j];
-            if (slot->doing == SIM_ACQUIRING && !slot->done)
-                note_wait(contention, world->now_ns - slot->begun_ns);
+        for (unsigned j = 0; j < world->plan.users; j++) {
+            const struct sim_user *user = &client->users[j];
+            if (user->doing == SIM_ACQUIRING && !user->done)
+                note_wait(contention, world->now_ns - user->begun_ns);
         }
     }
     const struct rl_resource *resource =
@@ -148,12 +150,14 @@ void sim_contention_end(struct sim_world *world)
           compare_u64);
 }
 
-static void expect(struct sim_world *world, const char *what, uint64_t is, uint64_t most)
+/* Records a violation if a result exceeds its bound. */
+static void expect(struct sim_world *world, const char *name, uint64_t result, uint64_t bound)
 {
-    if (most != 0 && is > most)
-        sim_violate(world, "%s: %" PRIu64 " where %" PRIu64 " is the most", what, is, most);
+    if (bound != 0 && result > bound)
+        sim_violate(world, "%s: %" PRIu64 ", at most %" PRIu64 " expected", name, result, bound);
 }
 
+/* Compares all results with the bounds of the case. */
 static void judge(struct sim_world *world, const struct sim_contention *contention)
 {
     const struct sim_bounds *bounds = &contention->bounds;
@@ -164,28 +168,28 @@ static void judge(struct sim_world *world, const struct sim_contention *contenti
         least = rl_min_u64(least, contention->grants[i]);
     }
     if (contention->all < bounds->grants_min)
-        sim_violate(world, "grants: %" PRIu64 " where %" PRIu64 " is the least", contention->all,
+        sim_violate(world, "grants: %" PRIu64 ", at least %" PRIu64 " expected", contention->all,
                     bounds->grants_min);
     expect(world, "longest wait, us", contention->longest_ns / RL_US, bounds->longest_ns / RL_US);
     expect(world, "average wait, us", contention->waited_ns / all / RL_US,
            bounds->average_ns / RL_US);
-    expect(world, "hand-over, half of them, us",
-           sim_contention_percentile_ns(contention, 50) / RL_US, bounds->half_ns / RL_US);
-    expect(world, "hand-over, 99 of 100, us", sim_contention_percentile_ns(contention, 99) / RL_US,
-           bounds->most_ns / RL_US);
+    expect(world, "hand-over, median, us", sim_contention_percentile_ns(contention, 50) / RL_US,
+           bounds->median_ns / RL_US);
+    expect(world, "hand-over, 99th percentile, us",
+           sim_contention_percentile_ns(contention, 99) / RL_US, bounds->p99_ns / RL_US);
     expect(world, "split votes per 1000 grants", contention->splits * 1000 / all, bounds->splits);
     expect(world, "attempts per 1000 grants", contention->attempts * 1000 / all, bounds->attempts);
     if (sim_contention_jain(world) < bounds->jain_min)
-        sim_violate(world, "Jain's index of 1000: %" PRIu64 " where %" PRIu64 " is the least",
+        sim_violate(world, "Jain's index of 1000: %" PRIu64 ", at least %" PRIu64 " expected",
                     sim_contention_jain(world), bounds->jain_min);
     expect(world, "share of one client of 1000", most * 1000 / all, bounds->share_max);
     if (least * 1000 / all < bounds->share_min)
         sim_violate(world,
-                    "share of one client of 1000: %" PRIu64 " where %" PRIu64 " is the least",
+                    "share of one client of 1000: %" PRIu64 ", at least %" PRIu64 " expected",
                     least * 1000 / all, bounds->share_min);
 }
 
-/* Sets up what all cases have in common; delays are those of one building. */
+/* Sets up the common settings of all cases. The delays are those of one data center. */
 static void prepare(struct sim_plan *plan, struct sim_contention *contention, uint64_t seed)
 {
     memset(contention, 0, sizeof *contention);
@@ -193,7 +197,7 @@ static void prepare(struct sim_plan *plan, struct sim_contention *contention, ui
         .seed = seed,
         .nodes = 5,
         .clients = 2,
-        .slots = 1,
+        .users = 1,
         .resources = 1,
         .rounds = UINT32_MAX,
         .ttl_ns = 10 * RL_SECOND,
@@ -212,7 +216,7 @@ static void prepare(struct sim_plan *plan, struct sim_contention *contention, ui
         .contention = contention,
     };
     contention->hold_ns = RL_MS;
-    contention->first_slots = 1;
+    contention->first_users = 1;
 }
 
 bool sim_case_run(const struct sim_case *it, uint64_t seed, bool trace, struct sim_world *world,
@@ -237,7 +241,7 @@ const struct sim_case *sim_case_find(const char *name)
     return NULL;
 }
 
-/* Computed once, by a client that has met contention. */
+/* Runs two users of one client once, and reads the order from the resource state of the client. */
 const uint8_t *sim_contention_order(void)
 {
     static uint8_t order[RL_NODES_MAX];
@@ -250,7 +254,7 @@ const uint8_t *sim_contention_order(void)
     struct sim_contention *contention = malloc(sizeof *contention);
     if (world == NULL || contention == NULL)
         abort();
-    prepare(&plan, contention, FIRST_SEED);
+    prepare(&plan, contention, ORDER_SEED);
     plan.clients = 1;
     plan.span_ns = 20 * RL_MS;
     (void)sim_world_run_plan(world, &plan, false);

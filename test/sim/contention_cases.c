@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The cases of contention, each with bounds that follow from its settings. test/mutations/rules.txt
- * names the rule that each case needs. */
+ * names the rule of the library without which each case leaves its bounds. */
 #include "contention.h"
 
 #include <string.h>
@@ -8,12 +8,12 @@
 /* Without notifications, a waiter's timer starts an attempt after at most this time. */
 #define POLL_MIN_NS (100 * RL_MS)
 #define POLL_MAX_NS (300 * RL_MS)
-/* A client that was never denied acquires the lock for so long before it pauses and meets other
- * contenders. */
+/* For at most this time, a client that was never denied acquires the lock again and again. Then it
+ * pauses, and other contenders get the lock. */
 #define ROW_MAX_NS RL_SECOND
 
-/* Returns the time from a release to the next grant: the delete, the notification, one request to
- * the preferred node, one to the others. */
+/* Returns the longest time from a release to the next grant: the delete, the notification, one
+ * request to the preferred node, one to the others. */
 static uint64_t handover_ns(const struct sim_plan *plan)
 {
     return 3 * sim_contention_trip_ns(plan);
@@ -28,7 +28,7 @@ static uint64_t cycle_ns(const struct sim_plan *plan)
 /* Returns a bound for the longest wait if each hand-over picks one of the n waiters at random.
  * After n * ln(1000000) hand-overs, which is less than 14 n, one of a million waiters has never
  * won. */
-static uint64_t lottery_ns(const struct sim_plan *plan, uint64_t turn_ns)
+static uint64_t random_turns_ns(const struct sim_plan *plan, uint64_t turn_ns)
 {
     return ROW_MAX_NS + 14 * plan->clients * turn_ns;
 }
@@ -41,6 +41,7 @@ static uint64_t splits(const struct sim_plan *plan)
     return 2 * 1000 * plan->clients * handover_ns(plan) / POLL_MIN_NS + 10;
 }
 
+/* Plans a fault that lasts to the end of the run. */
 static void fault(struct sim_plan *plan, enum sim_fault_kind kind, unsigned client, unsigned node,
                   uint64_t at_ns)
 {
@@ -58,20 +59,21 @@ static void set_up_contention(struct sim_plan *plan, struct sim_contention *cont
 {
     plan->clients = 32;
     contention->bounds.splits = splits(plan);
-    contention->bounds.half_ns = handover_ns(plan);
-    contention->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan));
+    contention->bounds.median_ns = handover_ns(plan);
+    contention->bounds.longest_ns = random_turns_ns(plan, cycle_ns(plan));
 }
 
+/* The same with as many clients as a case may have. */
 static void set_up_storm(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 100;
     contention->bounds.splits = splits(plan);
-    contention->bounds.half_ns = handover_ns(plan);
-    contention->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan));
+    contention->bounds.median_ns = handover_ns(plan);
+    contention->bounds.longest_ns = random_turns_ns(plan, cycle_ns(plan));
 }
 
-/* Over a long distance, a small difference decides which client is first, every time. Clients that
- * are farther from the servers, or are notified later, must get the lock as well. */
+/* Clients at a long distance from the servers, each a little farther away than the one before. The
+ * nearest client would be first every time. The others must get the lock as well. */
 static void set_up_uneven(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 32;
@@ -79,12 +81,13 @@ static void set_up_uneven(struct sim_plan *plan, struct sim_contention *contenti
     plan->delay_ns = 5 * RL_MS;
     contention->spread_ns = 20 * RL_US;
     contention->hold_ns = 0;
-    contention->bounds.half_ns = handover_ns(plan);
-    contention->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan));
+    contention->bounds.median_ns = handover_ns(plan);
+    contention->bounds.longest_ns = random_turns_ns(plan, cycle_ns(plan));
     contention->bounds.jain_min = 700;
 }
 
-/* The holder's next SET would always follow its own delete directly. */
+/* Clients that acquire again right after a release. The holder's next SET would always be the first
+ * one after its own delete; it must not get all grants. */
 static void set_up_monopoly(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 3;
@@ -92,9 +95,9 @@ static void set_up_monopoly(struct sim_plan *plan, struct sim_contention *conten
     contention->bounds.share_min = 200;
 }
 
-/* Locks that are held for long. A client that was never denied would acquire again and again. It
- * pauses after a while, and a waiter gets the lock then, or after one or two holds in most cases.
- */
+/* Two clients that hold the lock for long. A client that was never denied would acquire again and
+ * again. It pauses after ROW_MAX_NS, and the waiter gets the lock then, or after one or two holds
+ * in most cases. */
 static void set_up_long_held(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 2;
@@ -103,18 +106,18 @@ static void set_up_long_held(struct sim_plan *plan, struct sim_contention *conte
     contention->bounds.longest_ns = ROW_MAX_NS + 2 * cycle_ns(plan);
 }
 
-/* The preferred node denies every contender and sends no notification, until the contenders have
- * seen that all other nodes grant what it denies. */
+/* The preferred node has a key that is never released: it denies every request and sends no
+ * notification. The contenders must find out that all other nodes grant, and pass it over. */
 static void set_up_orphan(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 4;
     contention->orphans = (uint8_t)(1u << sim_contention_order()[0]);
     contention->bounds.grants_min = plan->span_ns / 2 / cycle_ns(plan);
-    contention->bounds.longest_ns = lottery_ns(plan, POLL_MAX_NS);
+    contention->bounds.longest_ns = random_turns_ns(plan, POLL_MAX_NS);
 }
 
-/* The preferred node notifies of a release so late that a timer is sooner. Clients contend only now
- * and then, so that they would have to learn each time that its notifications are of no use. */
+/* The preferred node is slow: its notification of a release arrives later than a timer. Clients
+ * contend only now and then, and must remember meanwhile that its notifications are late. */
 static void set_up_slow(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 3;
@@ -137,11 +140,11 @@ static void set_up_cut_off(struct sim_plan *plan, struct sim_contention *content
     plan->clients = 6;
     fault(plan, SIM_STALL, 0, sim_contention_order()[0], 100 * RL_MS);
     fault(plan, SIM_STALL, 1, sim_contention_order()[0], 100 * RL_MS);
-    contention->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan)) + POLL_MAX_NS;
+    contention->bounds.longest_ns = random_turns_ns(plan, cycle_ns(plan)) + POLL_MAX_NS;
 }
 
-/* The preferred node stops without closing connections, and the configuration lets it be silent for
- * that long. */
+/* The process of the preferred node is stopped, and the configured time limit lets it be without a
+ * reply for longer than a wait may take. */
 static void set_up_hung(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->span_ns = 8 * RL_SECOND;
@@ -151,31 +154,32 @@ static void set_up_hung(struct sim_plan *plan, struct sim_contention *contention
     contention->bounds.longest_ns = 8 * POLL_MAX_NS; /* no client is notified meanwhile */
 }
 
+/* The preferred node crashes. */
 static void set_up_dead(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 8;
     fault(plan, SIM_CRASH, 0, sim_contention_order()[0], 100 * RL_MS);
-    contention->bounds.longest_ns = POLL_MAX_NS + lottery_ns(plan, cycle_ns(plan));
+    contention->bounds.longest_ns = POLL_MAX_NS + random_turns_ns(plan, cycle_ns(plan));
 }
 
-/* The preferred node replies to probes that the key is not there, but has no memory to store it. */
+/* The preferred node has no memory to store a key, but replies to probes that there is no key. */
 static void set_up_full(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 4;
     contention->hold_ns = 20 * RL_MS;
     fault(plan, SIM_FULL, 0, sim_contention_order()[0], 100 * RL_MS);
     contention->bounds.attempts = 1000 * (2 + plan->clients);
-    contention->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan));
+    contention->bounds.longest_ns = random_turns_ns(plan, cycle_ns(plan));
 }
 
-/* A client that pauses after split votes is too late for each hand-over, because the others do not
- * pause. */
+/* Locks that are held for some time. A client that pauses after split votes would be too late for
+ * each hand-over, because the others do not pause. */
 static void set_up_slow_work(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 8;
     plan->span_ns = 10 * RL_SECOND;
     contention->hold_ns = 20 * RL_MS;
-    contention->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan));
+    contention->bounds.longest_ns = random_turns_ns(plan, cycle_ns(plan));
 }
 
 /* Half of the clients have another preferred node, because they know the nodes under other names.
@@ -183,46 +187,50 @@ static void set_up_slow_work(struct sim_plan *plan, struct sim_contention *conte
 static void set_up_disagreed(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 16;
-    contention->dialects = 2;
-    contention->bounds.half_ns = handover_ns(plan);
-    contention->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan));
+    contention->name_groups = 2;
+    contention->bounds.median_ns = handover_ns(plan);
+    contention->bounds.longest_ns = random_turns_ns(plan, cycle_ns(plan));
     contention->bounds.splits = 1000;
 }
 
-/* Users of one client follow each other and leave the other client its half. */
+/* Two clients with many users. The users of one client follow each other in its queue; the other
+ * client must get its half of the grants. */
 static void set_up_inside(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 2;
-    plan->slots = contention->first_slots = 15;
+    plan->users = contention->first_users = 15;
     contention->hold_ns = 5 * RL_MS;
     contention->bounds.share_min = 300; /* half of the grants after the first second */
-    contention->bounds.longest_ns = ROW_MAX_NS + 2 * plan->slots * cycle_ns(plan);
+    contention->bounds.longest_ns = ROW_MAX_NS + 2 * plan->users * cycle_ns(plan);
 }
 
+/* Two clients, one of which always waits: the notification, not the timer, starts its attempt. */
 static void set_up_waiting(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 2;
     plan->span_ns = 10 * RL_SECOND; /* with three grants a timer could reach the bound by chance */
     contention->hold_ns = 5 * RL_MS;
-    contention->bounds.half_ns = handover_ns(plan);
-    contention->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan));
+    contention->bounds.median_ns = handover_ns(plan);
+    contention->bounds.longest_ns = random_turns_ns(plan, cycle_ns(plan));
 }
 
+/* Half of all notifications are lost: the timer starts the attempt instead. */
 static void set_up_lost_pushes(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 4;
     plan->lost_notification = 500;
-    contention->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan)) + POLL_MAX_NS;
+    contention->bounds.longest_ns = random_turns_ns(plan, cycle_ns(plan)) + POLL_MAX_NS;
 }
 
-/* Foreign clients poll, and do not follow the order of nodes. */
+/* Foreign clients, which poll and request all nodes at once, contend with the library's clients. */
 static void set_up_foreign(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 8;
     contention->foreign = 4;
-    contention->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan)) + POLL_MAX_NS;
+    contention->bounds.longest_ns = random_turns_ns(plan, cycle_ns(plan)) + POLL_MAX_NS;
     contention->bounds.splits = splits(plan) + 1000;
 }
+
 const struct sim_case sim_cases[] = {
     {"contenders", set_up_contention},
     {"storm", set_up_storm},

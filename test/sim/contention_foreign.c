@@ -1,100 +1,108 @@
 /* SPDX-License-Identifier: MIT
- * Clients of another make that contend with the library's: they request all nodes at once, sleep
- * for 100 to 300 ms after a denial, and do not know the library's rules. They have no
- * connections: each request takes its time and arrives. */
+ * Foreign clients, which contend with the clients of the library. They request all nodes at once,
+ * wait for 100 to 300 ms after a denial, and do not follow the library's rules of contention. They
+ * have no connections: each request takes a delay and always arrives. */
 #include "contention.h"
 #include "server.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { ASK, SET, COUNT, GIVE_BACK, DELETE };
+/* The steps of an attempt. STEP_SET and STEP_DELETE take place at one node. */
+enum { STEP_BEGIN, STEP_SET, STEP_COUNT, STEP_RELEASE, STEP_DELETE };
 
 #define POLL_MIN_NS (100 * RL_MS)
 #define POLL_MAX_NS (300 * RL_MS)
 
-static struct sim_word token_of(const struct sim_world *world, unsigned who, char text[24])
+/* Writes the token of the client's present attempt to `text`, and returns it. */
+static struct sim_word token_of(const struct sim_world *world, unsigned client, char text[24])
 {
-    const struct sim_foreigner *it = &world->plan.contention->foreigners[who];
+    const struct sim_foreigner *it = &world->plan.contention->foreigners[client];
 
-    return (struct sim_word){text, (size_t)snprintf(text, 24, "foreign %u %u", who, it->attempt)};
+    return (struct sim_word){text,
+                             (size_t)snprintf(text, 24, "foreign %u %u", client, it->attempt)};
 }
 
-static void later(struct sim_world *world, unsigned who, unsigned what, unsigned node,
-                  uint64_t after_ns)
+/* Plans a step of a client at a node after that time. */
+static void plan_step(struct sim_world *world, unsigned client, unsigned step, unsigned node,
+                      uint64_t after_ns)
 {
-    sim_plan_event(world, world->now_ns + after_ns, SIM_FOREIGN, who, what << 8 | node, 0, NULL);
+    sim_plan_event(world, world->now_ns + after_ns, SIM_FOREIGN, client, step << 8 | node, 0, NULL);
 }
 
+/* Returns a random delay of one way. */
 static uint64_t one_way_ns(struct sim_world *world)
 {
     return world->plan.delay_ns + sim_below(&world->random, world->plan.jitter_ns + 1);
 }
 
-static void to_all(struct sim_world *world, unsigned who, unsigned what)
+/* Plans a step at each node, each after a delay of one way. */
+static void plan_at_all_nodes(struct sim_world *world, unsigned client, unsigned step)
 {
     for (unsigned i = 0; i < world->plan.nodes; i++)
-        later(world, who, what, i, one_way_ns(world));
+        plan_step(world, client, step, i, one_way_ns(world));
 }
 
 void sim_foreign_begin(struct sim_world *world)
 {
     for (unsigned i = 0; i < world->plan.contention->foreign; i++)
-        later(world, i, ASK, 0, sim_below(&world->random, POLL_MAX_NS));
+        plan_step(world, i, STEP_BEGIN, 0, sim_below(&world->random, POLL_MAX_NS));
 }
 
-static void nap(struct sim_world *world, unsigned who)
+/* Plans the client's next attempt. */
+static void plan_next_attempt(struct sim_world *world, unsigned client)
 {
-    later(world, who, ASK, 0, sim_between(&world->random, POLL_MIN_NS, POLL_MAX_NS));
+    plan_step(world, client, STEP_BEGIN, 0, sim_between(&world->random, POLL_MIN_NS, POLL_MAX_NS));
 }
 
-static void count(struct sim_world *world, unsigned who)
+/* Counts the votes of the attempt: takes the lock with a majority, or deletes the keys. */
+static void count_votes(struct sim_world *world, unsigned client)
 {
     struct sim_contention *contention = world->plan.contention;
-    struct sim_foreigner *it = &contention->foreigners[who];
+    struct sim_foreigner *it = &contention->foreigners[client];
 
     if (it->votes < world->plan.nodes / 2 + 1) {
-        to_all(world, who, DELETE);
-        nap(world, who);
+        plan_at_all_nodes(world, client, STEP_DELETE);
+        plan_next_attempt(world, client);
         return;
     }
     it->holds = true;
-    contention->foreign_grants += !contention->over;
+    contention->foreign_grants += !contention->measured;
     for (unsigned i = 0; i < world->plan.clients; i++) {
-        if (world->clients[i].slots[0].reported)
-            sim_violate(world, "two holders of r0: client %u and one of another make", i);
+        if (world->clients[i].users[0].reported)
+            sim_violate(world, "two holders of r0: client %u and a foreign client", i);
     }
-    later(world, who, GIVE_BACK, 0, contention->hold_ns);
+    plan_step(world, client, STEP_RELEASE, 0, contention->hold_ns);
 }
 
-void sim_foreign_act(struct sim_world *world, unsigned who, unsigned which)
+void sim_foreign_act(struct sim_world *world, unsigned client, unsigned step_and_node)
 {
-    struct sim_foreigner *it = &world->plan.contention->foreigners[who];
-    unsigned node = which & 255;
+    struct sim_foreigner *it = &world->plan.contention->foreigners[client];
+    unsigned node = step_and_node & 255;
     char text[24];
 
-    switch (which >> 8) {
-    case ASK:
+    switch (step_and_node >> 8) {
+    case STEP_BEGIN:
         if (world->healed)
             return;
         it->attempt++;
         it->votes = 0;
-        to_all(world, who, SET);
-        later(world, who, COUNT, 0, sim_contention_trip_ns(&world->plan));
+        plan_at_all_nodes(world, client, STEP_SET);
+        plan_step(world, client, STEP_COUNT, 0, sim_contention_trip_ns(&world->plan));
         break;
-    case SET:
-        it->votes += sim_server_take(world, node, 0, token_of(world, who, text), 10000);
+    case STEP_SET:
+        it->votes += sim_server_set(world, node, 0, token_of(world, client, text), 10000);
         break;
-    case COUNT:
-        count(world, who);
+    case STEP_COUNT:
+        count_votes(world, client);
         break;
-    case GIVE_BACK:
+    case STEP_RELEASE:
         it->holds = false;
-        to_all(world, who, DELETE);
-        nap(world, who);
+        plan_at_all_nodes(world, client, STEP_DELETE);
+        plan_next_attempt(world, client);
         break;
     default:
-        sim_server_drop(world, node, 0, token_of(world, who, text));
+        sim_server_delete(world, node, 0, token_of(world, client, text));
         break;
     }
 }

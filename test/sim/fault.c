@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+/* Notes on a link, on all links of a node or on all links of a client that a fault begins (`by` 1)
+ * or ends (-1) there, or happens at one moment (0). */
 static void trouble_link(struct sim_world *world, unsigned client, unsigned node, int by)
 {
     struct sim_link *link = &world->links[client][node];
@@ -46,6 +48,7 @@ static void divide(struct sim_world *world, const struct sim_fault *fault, int b
     }
 }
 
+/* Ends a server's process, with its data or without. */
 static void crash(struct sim_world *world, const struct sim_fault *fault)
 {
     struct sim_server *server = &world->servers[fault->node];
@@ -59,24 +62,28 @@ static void crash(struct sim_world *world, const struct sim_fault *fault)
     }
 }
 
+/* Sets a clock ahead by by_ns, or back if it is negative. */
 static void step_clock(struct sim_world *world, struct sim_clock *clock, int64_t by_ns)
 {
     sim_clock_touch(clock, world->now_ns);
     clock->shown_ns += (uint64_t)by_ns;
 }
 
+/* Makes a clock run too fast by `ppm` millionths, or too slow if it is negative. */
 static void change_rate(struct sim_world *world, struct sim_clock *clock, int64_t ppm)
 {
     sim_clock_touch(clock, world->now_ns);
     clock->ppm = ppm;
 }
 
+/* Stops a clock or starts it again. */
 static void stop_clock(struct sim_world *world, struct sim_clock *clock, bool stopped)
 {
     sim_clock_touch(clock, world->now_ns);
     clock->stopped = stopped;
 }
 
+/* Kills or closes a client, and starts a new process. */
 static void replace_client(struct sim_world *world, const struct sim_fault *fault)
 {
     sim_client_end(world, fault->client, fault->kind == SIM_KILL);
@@ -102,7 +109,7 @@ static void promote(struct sim_world *world, const struct sim_fault *fault)
     server->record = server->record_copy;
     sim_server_start(world, fault->node);
     server->replid2 = (uint32_t)sim_word(&world->random) | 1;
-    server->started_ns -= 3600 * RL_SECOND; /* the replica has been up for long */
+    server->started_ns -= 3600 * RL_SECOND; /* the replica was started an hour ago */
     server->idled_ns = 3600 * RL_SECOND;
 }
 
@@ -117,6 +124,7 @@ static void shorten_keys(struct sim_world *world, const struct sim_fault *fault)
     }
 }
 
+/* Begins a fault of a server. */
 static void begin_at_server(struct sim_world *world, const struct sim_fault *fault)
 {
     struct sim_server *server = &world->servers[fault->node];
@@ -169,6 +177,7 @@ static void begin_at_server(struct sim_world *world, const struct sim_fault *fau
     trouble_node(world, fault->node, fault->for_ns != 0);
 }
 
+/* Begins a fault of a client. */
 static void begin_at_client(struct sim_world *world, const struct sim_fault *fault)
 {
     struct sim_client *client = &world->clients[fault->client];
@@ -198,6 +207,7 @@ static void begin_at_client(struct sim_world *world, const struct sim_fault *fau
     trouble_client(world, fault->client, 1);
 }
 
+/* Begins a fault of one link or a partition. */
 static void begin_on_link(struct sim_world *world, const struct sim_fault *fault)
 {
     switch (fault->kind) {
@@ -216,19 +226,22 @@ static void begin_on_link(struct sim_world *world, const struct sim_fault *fault
     }
 }
 
+/* Returns whether faults of that kind concern links. */
 static bool is_on_link(unsigned kind)
 {
     return kind == SIM_STALL || kind == SIM_DISCONNECT || kind == SIM_PARTITION ||
            kind == SIM_ONE_WAY;
 }
 
+/* Returns whether faults of that kind concern a client; the other ones concern a link or a server.
+ */
 static bool is_at_client(unsigned kind)
 {
     return kind == SIM_STOP || kind == SIM_SUSPEND || kind == SIM_FREEZE || kind == SIM_KILL ||
            kind == SIM_LEAVE || kind == SIM_NO_MEMORY;
 }
 
-/* Returns whether a fault cannot happen now, because its server or client is down or has the same
+/* Returns whether a fault cannot happen now, because its server or client is down or has another
  * fault already. */
 static bool is_pointless(const struct sim_world *world, const struct sim_fault *fault)
 {
@@ -245,7 +258,8 @@ static bool is_pointless(const struct sim_world *world, const struct sim_fault *
            server->clock.ppm == -200000;
 }
 
-/* Copies the keys of the servers to their replicas, which are always that much behind. */
+/* Copies the state of most servers to their replicas. A replica has the state at the last copy, so
+ * that a promotion loses later writes. */
 static void replicate(struct sim_world *world)
 {
     for (unsigned i = 0; i < world->plan.nodes; i++) {
@@ -280,6 +294,7 @@ void sim_fault_begin(struct sim_world *world, unsigned at)
         begin_at_server(world, fault);
 }
 
+/* Ends a fault of a server. */
 static void mend_server(struct sim_world *world, const struct sim_fault *fault)
 {
     struct sim_server *server = &world->servers[fault->node];
@@ -321,6 +336,7 @@ void sim_fault_correct(struct sim_world *world, unsigned at)
         client->corrected_boot_ns = sim_clock_read(&client->boot, world->now_ns);
 }
 
+/* Starts the clocks of a frozen client again, and corrects its wall clock now, later or never. */
 static void thaw(struct sim_world *world, unsigned at)
 {
     const struct sim_fault *fault = &world->plan.faults[at];
@@ -336,6 +352,7 @@ static void thaw(struct sim_world *world, unsigned at)
         sim_plan_event(world, world->now_ns + fault->correct_ns, SIM_CORRECT, 0, at, 0, NULL);
 }
 
+/* Ends a fault of a client. */
 static void mend_client(struct sim_world *world, unsigned at)
 {
     const struct sim_fault *fault = &world->plan.faults[at];
@@ -357,8 +374,8 @@ void sim_fault_mend(struct sim_world *world, unsigned at)
     if (fault->mended || fault->for_ns == 0)
         return;
     fault->mended = true;
-    sim_note(world, "fault % is over at client %, node %", fault->kind, fault->client, fault->node,
-             0);
+    sim_note(world, "fault % is mended at client %, node %", fault->kind, fault->client,
+             fault->node, 0);
     if (fault->kind == SIM_STALL) {
         trouble_link(world, fault->client, fault->node, -1);
         sim_link_block(world, fault->client, fault->node, SIM_TO_SERVER, -1);

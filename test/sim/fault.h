@@ -5,8 +5,11 @@
 
 #include "world.h"
 
+/* Appends the events of all planned faults. */
 void sim_fault_plan(struct sim_world *world);
+/* Handles SIM_FAULT: begins a fault, unless it cannot happen now. */
 void sim_fault_begin(struct sim_world *world, unsigned at);
+/* Handles SIM_MEND: ends a fault that lasts. Does nothing if it has ended. */
 void sim_fault_mend(struct sim_world *world, unsigned at);
 /* Handles SIM_CORRECT: sets the wall clock right after a freeze. */
 void sim_fault_correct(struct sim_world *world, unsigned at);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Checks fencing tokens, and plays the operator. */
+ * Checks fencing tokens, and acts as the operator. */
 #include "fence.h"
 
 #include "client.h"
@@ -11,8 +11,9 @@
 #include <string.h>
 
 /* The pause between two checks by the operator. */
-#define ROUND_NS (5 * RL_SECOND)
+#define OPERATOR_PAUSE_NS (5 * RL_SECOND)
 
+/* Appends a grant to the list of the world. */
 static void remember(struct sim_world *world, const struct sim_grant *grant)
 {
     if (world->fence_count == world->fence_cap) {
@@ -26,35 +27,35 @@ static void remember(struct sim_world *world, const struct sim_grant *grant)
 
 /* Checks that a majority of nodes stores the fencing token, because a later grant could miss it
  * otherwise. */
-static void check_stored(struct sim_client *client, const struct sim_slot *slot)
+static void check_stored(struct sim_client *client, const struct sim_user *user)
 {
     struct sim_world *world = client->world;
-    uint64_t number = rl_lease_fence_chosen(&slot->lock->lease);
-    unsigned stripe = slot->lock->claim->stripe, stored = 0;
+    uint64_t number = rl_lease_fence_chosen(&user->lock->lease);
+    unsigned stripe = user->lock->claim->stripe, stored = 0;
 
     for (unsigned i = 0; i < world->plan.nodes; i++)
         stored += world->servers[i].record_lost ||
                   sim_record_number(&world->servers[i].record, stripe) >= number;
     if (stored < world->plan.nodes / 2 + 1)
-        sim_violate(world, "client %u has fence %" PRIu64 " on r%u, which only %u nodes know",
-                    client->index, number, slot->resource, stored);
+        sim_violate(world, "client %u has fence %" PRIu64 " on r%u, which only %u nodes store",
+                    client->index, number, user->resource, stored);
 }
 
-void sim_fence_granted(struct sim_client *client, const struct sim_slot *slot,
+void sim_fence_granted(struct sim_client *client, const struct sim_user *user,
                        const struct sim_token *token)
 {
     struct sim_world *world = client->world;
     const struct sim_grant grant = {
-        .number = rl_lease_fence_chosen(&slot->lock->lease),
+        .number = rl_lease_fence_chosen(&user->lock->lease),
         .reported_ns = world->now_ns + client->ahead_ns,
-        .resource = slot->resource,
+        .resource = user->resource,
     };
 
-    sim_note(world, "client % gets fence % on r%", client->index, grant.number, slot->resource, 0);
+    sim_note(world, "client % gets fence % on r%", client->index, grant.number, user->resource, 0);
     if (world->plan.fences_env || world->fences_restarted)
         return;
-    check_stored(client, slot);
-    if ((slot->lock->lease.fence->used & token->without_record) != 0)
+    check_stored(client, user);
+    if ((user->lock->lease.fence->used & token->without_record) != 0)
         sim_violate(world, "client %u counts the fence of a node that has forgotten its record",
                     client->index);
     for (uint32_t i = 0; i < world->fence_count; i++) {
@@ -64,7 +65,7 @@ void sim_fence_granted(struct sim_client *client, const struct sim_slot *slot,
         if (other->number == grant.number)
             sim_violate(world, "fence %" PRIu64 " on r%u was granted twice", grant.number,
                         grant.resource);
-        /* The other grant was reported before this attempt began. */
+        /* Only a grant that was reported before this attempt began must be smaller. */
         if (other->reported_ns <= token->born_ns && other->number > grant.number)
             sim_violate(world, "fence %" PRIu64 " on r%u comes after %" PRIu64, grant.number,
                         grant.resource, other->number);
@@ -81,7 +82,7 @@ static bool is_in_use(const struct sim_world *world, unsigned node)
 
     if (server->record.cfg[0] == '\0')
         return false;
-    snprintf(run, sizeof run, SIM_RECORD_CFG "%032x%08" PRIx32, node, server->life);
+    snprintf(run, sizeof run, SIM_RECORD_CFG "%032x%08" PRIx32, node, server->run_number);
     return world->plan.durable || strcmp(server->record.cfg, run) == 0;
 }
 
@@ -98,9 +99,9 @@ static bool is_undisturbed(const struct sim_world *world)
     return !world->fences_restarted;
 }
 
-/* If a majority of records is not in use, the clients cannot know what was granted. Then the
- * operator waits until all locks of the faulty time have expired, and takes all records into
- * use. */
+/* If no majority of records is in use, the clients cannot know which fencing tokens were granted.
+ * Then the operator waits until all locks from before the last fault have expired, and takes all
+ * records into use. */
 void sim_fence_operate(struct sim_world *world)
 {
     unsigned good = 0, begun = 0;
@@ -112,22 +113,22 @@ void sim_fence_operate(struct sim_world *world)
         begun += world->servers[i].record.cfg[0] != '\0' || world->servers[i].record_lost ||
                  world->servers[i].record.mark[0] != '\0';
     }
-    sim_plan_event(world, world->now_ns + ROUND_NS, SIM_OPERATOR, 0, 0, 0, NULL);
+    sim_plan_event(world, world->now_ns + OPERATOR_PAUSE_NS, SIM_OPERATOR, 0, 0, 0, NULL);
     struct sim_client *client = &world->clients[0];
-    bool early = world->now_ns < world->healed_ns + 2 * world->plan.ttl_ns + ROUND_NS;
+    bool early = world->now_ns < world->healed_ns + 2 * world->plan.ttl_ns + OPERATOR_PAUSE_NS;
     if (good > world->plan.nodes / 2 || begun == 0 || early || !sim_client_runs(client))
         return;
     if (is_undisturbed(world))
-        sim_violate(world, "%u nodes have a fence record, none has lost it, and nobody goes on",
+        sim_violate(world, "a first start broke off with %u records in use, and does not continue",
                     good);
     sim_note(world, "an operator takes records into use, % were", good, 0, 0, 0);
     world->fences_restarted = true;
     rl_engine_refresh(&client->engine);
-    if (rl_records_init(&client->engine, ROUND_NS))
+    if (rl_records_init(&client->engine, OPERATOR_PAUSE_NS))
         rl_engine_flush(&client->engine);
 }
 
 uint64_t sim_fence_timeout_ns(const struct sim_world *world)
 {
-    return world->plan.fence != 0 ? 4 * world->plan.ttl_ns + 6 * ROUND_NS : 0;
+    return world->plan.fence != 0 ? 4 * world->plan.ttl_ns + 6 * OPERATOR_PAUSE_NS : 0;
 }

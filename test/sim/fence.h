@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Fences: checks that fencing tokens grow, and plays the operator who restarts the fence records
- * when the clients cannot. */
+ * Fences: checks that fencing tokens increase, and acts as the operator, who restarts the fence
+ * records if the clients cannot. */
 #ifndef SIM_FENCE_H
 #define SIM_FENCE_H
 
 #include "world.h"
 
-/* Checks the fencing token of a lock that the engine has just acquired. */
-void sim_fence_granted(struct sim_client *client, const struct sim_slot *slot,
+/* Checks the fencing token of a lock that the engine has just acquired: larger than all that were
+ * granted before its attempt began, and stored by a majority of nodes. */
+void sim_fence_granted(struct sim_client *client, const struct sim_user *user,
                        const struct sim_token *token);
 
 /* Handles SIM_OPERATOR: restarts the records if a majority has lost them. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Connections and segments. */
+ * Connections and segments: sends, delays, holds back and delivers them. */
 #include "link.h"
 
 #include "client.h"
@@ -12,6 +12,7 @@
 /* The longest pause between two retransmissions of a blocked sender. */
 #define THAW_MAX_NS (3 * RL_SECOND)
 
+/* Creates a segment, which refers to its connection. */
 static struct sim_segment *new_segment(struct sim_conn *conn, enum sim_segment_kind kind,
                                        enum sim_way way, const char *bytes, size_t len)
 {
@@ -23,7 +24,7 @@ static struct sim_segment *new_segment(struct sim_conn *conn, enum sim_segment_k
     segment->conn = conn;
     segment->kind = (uint8_t)kind;
     segment->way = (uint8_t)way;
-    segment->said_count = 0;
+    segment->outcome_count = 0;
     segment->len = (uint32_t)len;
     if (len > 0)
         memcpy(segment->bytes, bytes, len);
@@ -56,12 +57,14 @@ static struct sim_link *link_of(struct sim_world *world, const struct sim_conn *
     return &world->links[conn->client][conn->node];
 }
 
-/* A connection number of the transport contains the node and which of its two connections it is. */
+/* Returns the node of a connection of the transport. Its number contains the node's index, and a
+ * bit for the connection for notifications. */
 static unsigned node_of(unsigned number)
 {
     return number & (RL_TRACKER_CONNECTION - 1);
 }
 
+/* Returns where the link stores the present connection with that number. */
 static struct sim_conn **present(struct sim_client *client, unsigned number)
 {
     struct sim_link *link = &client->world->links[client->index][node_of(number)];
@@ -76,6 +79,7 @@ bool sim_conn_is_present(const struct sim_world *world, const struct sim_conn *c
     return conn == (conn->push ? link->push : link->conn);
 }
 
+/* Appends a segment to those that are held back. */
 static void hold(struct sim_path *path, struct sim_segment *segment)
 {
     segment->next = NULL;
@@ -86,7 +90,7 @@ static void hold(struct sim_path *path, struct sim_segment *segment)
     path->held_last = segment;
 }
 
-/* Sends a segment after `wait_ns` at the sender. */
+/* Sends a segment, wait_ns from now: plans its arrival. */
 static void dispatch(struct sim_world *world, struct sim_segment *segment, uint64_t wait_ns)
 {
     struct sim_conn *conn = segment->conn;
@@ -103,12 +107,14 @@ static void dispatch(struct sim_world *world, struct sim_segment *segment, uint6
     sim_plan_event(world, at_ns, SIM_ARRIVE, 0, 0, 0, segment);
 }
 
+/* Sends a segment without bytes. */
 static void send_control(struct sim_world *world, struct sim_conn *conn, enum sim_segment_kind kind,
                          enum sim_way way)
 {
     dispatch(world, new_segment(conn, kind, way, NULL, 0), 0);
 }
 
+/* Opens a connection for the engine. */
 static void link_open(void *ctx, unsigned number)
 {
     struct sim_client *client = ctx;
@@ -128,11 +134,13 @@ static void link_open(void *ctx, unsigned number)
     world->conns = conn;
     *present(client, number) = conn;
     conn->client_open = true;
-    sim_note(world, "client % connects to node %, to be told: %", client->index, node, conn->push,
-             0);
+    sim_note(world, "client % connects to node %, for notifications: %", client->index, node,
+             conn->push, 0);
     dispatch(world, new_segment(conn, SIM_SYN, SIM_TO_SERVER, NULL, 0), client->ahead_ns);
 }
 
+/* Sends bytes for the engine, as many as the window takes. Returns their number, or -1 if the
+ * connection is closed. */
 static ssize_t link_send(void *ctx, unsigned number, const char *bytes, size_t len)
 {
     struct sim_client *client = ctx;
@@ -152,6 +160,7 @@ static ssize_t link_send(void *ctx, unsigned number, const char *bytes, size_t l
     return (ssize_t)take;
 }
 
+/* Frees all segments that are held back in a direction. */
 static void drop_held(struct sim_world *world, struct sim_path *path)
 {
     while (path->held_first != NULL) {
@@ -162,8 +171,8 @@ static void drop_held(struct sim_world *world, struct sim_path *path)
     path->held_last = NULL;
 }
 
-/* Breaks a direction: a prefix of what is under way still arrives, and nothing of what is held
- * back. */
+/* Breaks a direction: a prefix of the segments under way still arrives, and none of those that are
+ * held back. */
 static void cut(struct sim_world *world, struct sim_conn *conn, enum sim_way way)
 {
     struct sim_path *path = &conn->path[way];
@@ -176,13 +185,15 @@ static void cut(struct sim_world *world, struct sim_conn *conn, enum sim_way way
     drop_held(world, path);
 }
 
-/* Sends a reset after what still arrives. It is the only segment that passes a broken direction. */
+/* Sends a reset after the segments that still arrive. It is the only segment that passes a broken
+ * direction. */
 static void reset(struct sim_world *world, struct sim_conn *conn, enum sim_way way)
 {
     if (link_of(world, conn)->blocks[way] == 0)
         send_control(world, conn, SIM_RST, way);
 }
 
+/* Closes a connection for the engine. */
 static void link_close(void *ctx, unsigned number, bool abortive)
 {
     struct sim_client *client = ctx;
@@ -210,29 +221,29 @@ struct rl_transport sim_link_transport(struct sim_client *client)
         .open = link_open, .send = link_send, .close = link_close, .ctx = client};
 }
 
-/* Sends bytes `from` to `to` of a reply, with what they say about tokens. */
+/* Sends bytes `from` to `to` of a reply, with the outcomes that end in them. */
 static void reply_part(struct sim_world *world, struct sim_conn *conn,
-                       const struct sim_reply *answer, size_t from, size_t to)
+                       const struct sim_reply *reply, size_t from, size_t to)
 {
     struct sim_segment *segment =
-        new_segment(conn, SIM_DATA, SIM_TO_CLIENT, answer->bytes + from, to - from);
+        new_segment(conn, SIM_DATA, SIM_TO_CLIENT, reply->bytes + from, to - from);
 
-    for (unsigned i = 0; i < answer->said_count; i++) {
-        if (answer->said[i].end > from && answer->said[i].end <= to)
-            segment->said[segment->said_count++] = answer->said[i];
+    for (unsigned i = 0; i < reply->outcome_count; i++) {
+        if (reply->outcomes[i].end > from && reply->outcomes[i].end <= to)
+            segment->outcomes[segment->outcome_count++] = reply->outcomes[i];
     }
     dispatch(world, segment, 0);
 }
 
-void sim_link_reply(struct sim_world *world, struct sim_conn *conn, const struct sim_reply *answer)
+void sim_link_reply(struct sim_world *world, struct sim_conn *conn, const struct sim_reply *reply)
 {
     size_t first = 0;
 
-    if (answer->len > 1 && sim_chance(&world->random, world->plan.split)) {
-        first = (size_t)sim_between(&world->random, 1, answer->len - 1);
-        reply_part(world, conn, answer, 0, first);
+    if (reply->len > 1 && sim_chance(&world->random, world->plan.split)) {
+        first = (size_t)sim_between(&world->random, 1, reply->len - 1);
+        reply_part(world, conn, reply, 0, first);
     }
-    reply_part(world, conn, answer, first, answer->len);
+    reply_part(world, conn, reply, first, reply->len);
 }
 
 void sim_link_hang_up(struct sim_world *world, struct sim_conn *conn)
@@ -243,6 +254,7 @@ void sim_link_hang_up(struct sim_world *world, struct sim_conn *conn)
     send_control(world, conn, SIM_FIN, SIM_TO_CLIENT);
 }
 
+/* Delivers a segment to its server. */
 static void arrive_at_server(struct sim_world *world, struct sim_segment *segment)
 {
     struct sim_conn *conn = segment->conn;
@@ -271,15 +283,15 @@ static void arrive_at_server(struct sim_world *world, struct sim_segment *segmen
         conn->ended = true;
         sim_server_serve(world, conn->node);
         return;
-    default: /* a part of what was received is still executed */
+    default: /* SIM_RST; the server still executes a part of what it has received */
         conn->ended = conn->reset = true;
         sim_server_serve(world, conn->node);
         return;
     }
 }
 
-/* Handles a reply to a client that has closed: its kernel answers with a reset and discards what it
- * still had to deliver. */
+/* Handles a reply to a client that has closed: its kernel sends a reset and discards all that it
+ * has not delivered yet. */
 static void refuse(struct sim_world *world, struct sim_conn *conn)
 {
     if (conn->path[SIM_TO_SERVER].cut_ns == UINT64_MAX)
@@ -328,17 +340,19 @@ void sim_link_thaw(struct sim_world *world, struct sim_conn *conn, enum sim_way 
     struct sim_path *path = &conn->path[way];
     struct sim_segment *segment = path->held_first;
 
-    /* Delivers what was held back, in order and at once, before what is under way. The first
-     * segment goes alone: if the client has closed, the reset may arrive before the next one. */
+    /* Delivers the segments that were held back, in order and at once, before those under way. If
+     * the client has closed, a reply to one segment may cause a reset before the next one arrives.
+     */
     while (link_of(world, conn)->blocks[way] == 0 && path->thaw_ns <= world->now_ns &&
            (segment = path->held_first) != NULL) {
-        bool answered = way == SIM_TO_SERVER && segment->kind == SIM_DATA && !conn->client_open &&
-                        conn->server_open && !sim_server_stands_still(world, conn->node);
+        bool provokes_reset = way == SIM_TO_SERVER && segment->kind == SIM_DATA &&
+                              !conn->client_open && conn->server_open &&
+                              !sim_server_stands_still(world, conn->node);
         path->held_first = segment->next;
         if (path->held_first == NULL)
             path->held_last = NULL;
         sim_link_arrive(world, segment);
-        if (answered && sim_chance(&world->random, 500))
+        if (provokes_reset && sim_chance(&world->random, 500))
             refuse(world, conn);
     }
     sim_conn_drop(world, conn);
@@ -387,7 +401,7 @@ void sim_link_break(struct sim_world *world, unsigned client, unsigned node)
     cut(world, conn, SIM_TO_SERVER);
     cut(world, conn, SIM_TO_CLIENT);
     send_control(world, conn, SIM_RST, SIM_TO_CLIENT);
-    /* The other end may learn of it much later, or never. */
+    /* The server may learn of the break much later, or never. */
     if (sim_chance(&world->random, 500))
         send_control(world, conn, SIM_RST, SIM_TO_SERVER);
 }

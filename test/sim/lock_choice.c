@@ -4,12 +4,12 @@
 
 #include "contention.h"
 
-struct rl_lease_params sim_workload_params(struct sim_client *client, uint8_t kind)
+struct rl_lease_params sim_choose_params(struct sim_client *client, uint8_t kind)
 {
     struct sim_world *world = client->world;
     const struct sim_plan *plan = &world->plan;
     struct sim_random *random = &world->random;
-    bool whole = sim_chance(random, 600);
+    bool longest_ttl = sim_chance(random, 600);
     struct rl_lease_params params = {
         .terms.kind = kind,
         .terms.nodes = (uint8_t)plan->nodes,
@@ -28,7 +28,7 @@ struct rl_lease_params sim_workload_params(struct sim_client *client, uint8_t ki
         params.terms.extends_max = (uint32_t)sim_between(random, 1, 3);
     params.terms.ttl_ns = plan->ttl_ns;
     /* Some TTLs are so short that an extension on request sets one several times as long. */
-    if (!whole)
+    if (!longest_ttl)
         params.terms.ttl_ns =
             sim_between(random, rl_max_u64(plan->ttl_ns / 10 / RL_MS, 50), plan->ttl_ns / RL_MS) *
             RL_MS;
@@ -53,14 +53,14 @@ struct rl_lease_params sim_workload_params(struct sim_client *client, uint8_t ki
     return params;
 }
 
-void sim_workload_for(struct sim_slot *slot, unsigned resources)
+void sim_user_set_resources(struct sim_user *user, unsigned resources)
 {
-    slot->resources = (uint8_t)resources;
-    slot->resource = (uint8_t)__builtin_ctz(resources);
-    slot->part = false;
+    user->resources = (uint8_t)resources;
+    user->resource = (uint8_t)__builtin_ctz(resources);
+    user->part = false;
 }
 
-unsigned sim_workload_resources(struct sim_world *world)
+unsigned sim_choose_resources(struct sim_world *world)
 {
     unsigned one = 1u << sim_below(&world->random, world->plan.resources);
 

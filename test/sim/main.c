@@ -17,9 +17,14 @@
 
 #define JOBS_MAX 64
 
+/* The options of the command. */
 struct options {
-    uint64_t seed, runs, seconds, jobs;
-    bool one, trace;
+    uint64_t seed;    /* of the only run, or of the first one */
+    uint64_t runs;    /* 0: not given */
+    uint64_t seconds; /* how long a campaign lasts; 0: until `runs` are done */
+    uint64_t jobs;    /* number of processes of a campaign */
+    bool one;         /* --seed was given */
+    bool trace;
     const char *case_name; /* NULL: no case of contention; "all": all of them */
 };
 
@@ -30,6 +35,7 @@ static void usage(FILE *to)
                 "       redlock-sim [--first N] [--runs N] [--minutes M] [--hours H] [--jobs J]\n");
 }
 
+/* Returns the number that an option has as its value, or exits with an error. */
 static uint64_t number(const char *text)
 {
     char *end = NULL;
@@ -42,6 +48,7 @@ static uint64_t number(const char *text)
     return value;
 }
 
+/* Reads the options, or exits with an error. */
 static void parse(struct options *options, int argc, char **argv)
 {
     static const struct option names[] = {
@@ -98,6 +105,7 @@ static void parse(struct options *options, int argc, char **argv)
     }
 }
 
+/* Runs one seed. Returns the exit status. */
 static int run_one(const struct options *options)
 {
     struct sim_world *world = malloc(sizeof *world);
@@ -114,6 +122,7 @@ static int run_one(const struct options *options)
     return good ? 0 : 1;
 }
 
+/* Runs a case and prints its results. Returns false if it left its bounds. */
 static bool run_case(const struct sim_case *it, uint64_t seed, bool trace)
 {
     struct sim_world *world = malloc(sizeof *world);
@@ -149,10 +158,10 @@ static int run_cases(const struct options *options)
     return good ? 0 : 1;
 }
 
-static pid_t workers[JOBS_MAX];
+static pid_t workers[JOBS_MAX]; /* 0: not started */
 
-/* Handles SIGINT and SIGTERM: ends the campaign after the present runs, so that the results so far
- * are printed. Passes the signal on to the workers. */
+/* Handles SIGINT and SIGTERM: ends the campaign after the present runs, whose results are printed.
+ * Passes the signal on to the workers. */
 static void on_enough(int sig)
 {
     sim_campaign_enough = 1;
@@ -160,12 +169,13 @@ static void on_enough(int sig)
         (void)kill(workers[i], sig);
 }
 
+/* Runs the seeds of one worker, and writes its totals to the descriptor `to`. Does not return. */
 static void work(const struct options *options, uint64_t job, int to)
 {
     struct sim_totals totals;
 
     memset(workers, 0, sizeof workers);
-    prctl(PR_SET_PDEATHSIG, SIGTERM); /* the parent that reads its results has died */
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* without the parent nothing reads the totals */
     memset(&totals, 0, sizeof totals);
     sim_campaign(&totals, options->seed + job, options->jobs, options->runs / options->jobs,
                  options->seconds);
@@ -174,6 +184,9 @@ static void work(const struct options *options, uint64_t job, int to)
     exit(0); /* not _exit(), because coverage builds write their counters now */
 }
 
+/* Runs a campaign in several processes, and prints the sum of their totals. Returns the exit
+ * status.
+ */
 static int run_campaign(struct options *options)
 {
     struct sim_totals totals, part;
@@ -184,12 +197,12 @@ static int run_campaign(struct options *options)
     if (options->runs == 0)
         options->runs = options->seconds != 0 ? UINT64_MAX : 1000 * options->jobs;
     const struct sigaction enough = {.sa_handler = on_enough, .sa_flags = SA_RESTART};
-    sigset_t ends_it, before;
+    sigset_t ending, before;
 
-    sigemptyset(&ends_it);
-    sigaddset(&ends_it, SIGINT);
-    sigaddset(&ends_it, SIGTERM);
-    sigprocmask(SIG_BLOCK, &ends_it, &before); /* until all workers are listed */
+    sigemptyset(&ending);
+    sigaddset(&ending, SIGINT);
+    sigaddset(&ending, SIGTERM);
+    sigprocmask(SIG_BLOCK, &ending, &before); /* until all workers are listed */
     sigaction(SIGINT, &enough, NULL);
     sigaction(SIGTERM, &enough, NULL);
     printf("first seed %" PRIu64 ", %" PRIu64 " jobs\n", options->seed, options->jobs);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The scripts over several keys, as a modelled server runs them. They are recognized by their whole
- * text. */
+ * Executes the library's scripts over several keys. They are recognized by their whole text. */
 #include "command.h"
 #include "token.h"
 
@@ -25,19 +24,22 @@ static const char *const scripts[SCRIPTS] = {
                 "and string.sub(v.err,1,9)~='WRONGTYPE' then return v end end return n",
 };
 
+/* The arguments of a script. */
 struct keys {
     unsigned count;
     struct sim_word names[SIM_RESOURCES_MAX];
     struct sim_word token;
-    int64_t ttl_ms; /* RELEASE: 0 */
-    uint32_t number;
+    int64_t ttl_ms;  /* RELEASE: 0 */
+    uint32_t number; /* of the token; 0: not a token of the simulated clients */
 };
 
+/* Returns whether the key at that position is present with the token of the arguments. */
 static bool is_ours(struct sim_call *call, const struct keys *keys, unsigned at)
 {
     return sim_key_holds(sim_key_of(call, keys->names[at]), keys->token);
 }
 
+/* Returns whether the key at that position is present with any token. */
 static bool is_there(struct sim_call *call, const struct keys *keys, unsigned at)
 {
     return sim_key_of(call, keys->names[at])->present;
@@ -51,11 +53,13 @@ static bool is_full(struct sim_call *call)
     return call->server->full;
 }
 
+/* Sets the key at that position. */
 static void put(struct sim_call *call, const struct keys *keys, unsigned at)
 {
     sim_put(call, sim_key_of(call, keys->names[at]), keys->token, keys->ttl_ms);
 }
 
+/* Sets all keys, unless one is present. */
 static void acquire(struct sim_call *call, const struct keys *keys)
 {
     sim_token_at(call->world, keys->number)->sets[call->conn->node]++;
@@ -70,10 +74,11 @@ static void acquire(struct sim_call *call, const struct keys *keys)
         return;
     for (unsigned i = 0; i < keys->count; i++)
         put(call, keys, i);
-    sim_note_said(call, keys->number, false);
+    sim_reply_outcome(call, keys->number, false);
     sim_reply_add_number(call, 1);
 }
 
+/* Sets all keys that are missing or expire too early, unless one has another token. */
 static void heal(struct sim_call *call, const struct keys *keys)
 {
     int64_t now_ms = sim_server_now_ms(call->world, call->conn->node);
@@ -94,10 +99,11 @@ static void heal(struct sim_call *call, const struct keys *keys)
         put(call, keys, i);
         written = true;
     }
-    sim_note_said(call, keys->number, false);
+    sim_reply_outcome(call, keys->number, false);
     sim_reply_add_number(call, 1);
 }
 
+/* Extends all keys, unless one has another token or is missing. */
 static void extend(struct sim_call *call, const struct keys *keys)
 {
     int64_t end_ms = sim_server_now_ms(call->world, call->conn->node) + keys->ttl_ms;
@@ -116,11 +122,12 @@ static void extend(struct sim_call *call, const struct keys *keys)
             key->expire_ms = end_ms;
         sim_key_renewed(call, key);
     }
-    sim_note_said(call, keys->number, true);
+    sim_reply_outcome(call, keys->number, true);
     sim_reply_add_number(call, 1);
 }
 
-static void give_back(struct sim_call *call, const struct keys *keys, bool at_once)
+/* Deletes all keys with the token, or shortens them unless `at_once`. */
+static void delete_or_shorten(struct sim_call *call, const struct keys *keys, bool at_once)
 {
     int64_t end_ms = sim_server_now_ms(call->world, call->conn->node) + keys->ttl_ms;
     int64_t count = 0;
@@ -166,7 +173,7 @@ static void run(struct sim_call *call, enum script script)
     else if (script == EXTEND)
         extend(call, &keys);
     else
-        give_back(call, &keys, script == RELEASE);
+        delete_or_shorten(call, &keys, script == RELEASE);
 }
 
 bool sim_many_script(struct sim_call *call)

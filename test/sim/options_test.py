@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The simulator's own options: what is one run, and what is many."""
+"""Tests of the options of redlock-sim: one run, a case of contention, and a campaign."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ def run(*options):
 
 
 class Options(unittest.TestCase):
-    def test_many_runs_are_not_printed(self):
+    def test_trace_needs_a_seed(self):
         for more in [], ["--runs", "1"]:
             status, out, err = run("--trace", *more)
             self.assertEqual((status, out), (64, ""))
@@ -41,7 +41,7 @@ class Options(unittest.TestCase):
         self.assertIn("no case is called 'queue'", run("--case", "queue")[2])
         self.assertEqual(run("--case", "queue")[0], 64)
 
-    def test_a_campaign_that_is_ended_says_what_it_did(self):
+    def test_a_campaign_that_a_signal_ends_prints_its_totals(self):
         for sig in signal.SIGINT, signal.SIGTERM:
             campaign = subprocess.Popen([os.environ["SIMULATOR"], "--first", "1", "--hours", "1", "--jobs", "2"],
                                         stdout=subprocess.PIPE)  # fmt: skip
@@ -52,7 +52,7 @@ class Options(unittest.TestCase):
             self.assertRegex(out, r"schedules +\d+\b")
             self.assertRegex(out, r"violations +0\b")
 
-    def test_a_campaign_says_what_it_did(self):
+    def test_a_campaign_prints_its_totals(self):
         status, out, _ = run("--first", "1", "--runs", "4", "--jobs", "2")
         self.assertEqual(status, 0)
         self.assertRegex(out, r"schedules +4\b")

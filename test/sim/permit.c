@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Checks the semaphore. */
+ * The names of keys, and the checks of the semaphore. */
 #include "permit.h"
 
 #include "client.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FOREIGN "foreign"
+#define FOREIGN "foreign" /* the token of foreign clients */
 
 struct rl_arg sim_key_name(unsigned key, char name[SIM_NAME_MAX])
 {
@@ -33,7 +33,7 @@ unsigned sim_key_of_name(const char *name, size_t len)
     abort();
 }
 
-unsigned sim_permit_workload(struct sim_client *client)
+unsigned sim_choose_permits(struct sim_client *client)
 {
     const struct sim_plan *plan = &client->world->plan;
 
@@ -43,15 +43,15 @@ unsigned sim_permit_workload(struct sim_client *client)
     return plan->permits - fewer;
 }
 
-void sim_permit_follow(struct sim_slot *slot)
+void sim_permit_follow(struct sim_user *user)
 {
-    if (slot->lock == NULL || slot->ended || slot->lock->lease.terms->permits == 0)
+    if (user->lock == NULL || user->ended || user->lock->lease.terms->permits == 0)
         return;
-    slot->resource = (uint8_t)(SIM_RESOURCES_MAX + rl_lease_slot(&slot->lock->lease));
-    slot->resources = (uint8_t)(1u << slot->resource);
+    user->resource = (uint8_t)(SIM_RESOURCES_MAX + rl_lease_slot(&user->lock->lease));
+    user->resources = (uint8_t)(1u << user->resource);
 }
 
-/* Returns whether the lock could have the slot: a majority of servers has no key there. */
+/* Returns whether the slot of the semaphore is free: a majority of servers has no key for it. */
 static bool is_free(const struct sim_world *world, unsigned slot)
 {
     unsigned without = 0;
@@ -61,16 +61,17 @@ static bool is_free(const struct sim_world *world, unsigned slot)
     return without >= world->plan.nodes / 2 + 1;
 }
 
-/* Returns whether nothing keeps the lock from finding a free permit: its client is connected to all
- * servers, they are eligible, it is the lock's turn, and it needs no fence record. */
-static bool may_find(const struct sim_client *client, const struct sim_slot *slot)
+/* Returns whether nothing prevents the user's lock from finding a free permit: its client runs and
+ * is connected to all servers, they are eligible and not suspect, the lock waits or acquires, and
+ * it needs no fence record. */
+static bool may_find(const struct sim_client *client, const struct sim_user *user)
 {
-    const struct rl_lease *lease = slot->lock != NULL ? &slot->lock->lease : NULL;
+    const struct rl_lease *lease = user->lock != NULL ? &user->lock->lease : NULL;
     rl_nodes all = rl_nodes_all(client->world->plan.nodes);
     const struct rl_view *view = &client->engine.view;
 
-    if (lease == NULL || slot->ended || lease->terms->permits == 0 || lease->terms->fence ||
-        !sim_client_runs(client) || client->no_memory)
+    if (lease == NULL || user->ended || lease->terms->permits == 0 || lease->terms->fence ||
+        !sim_client_runs(client))
         return false;
     return (lease->state == RL_STATE_WAITING || lease->state == RL_STATE_ACQUIRING) &&
            (view->up & view->eligible & ~view->suspect & all) == all;
@@ -86,20 +87,23 @@ static uint64_t bound_ns(const struct sim_plan *plan)
     return (plan->permits + 1) * 2 * (poll_ns + trip_ns + 50 * RL_MS);
 }
 
+/* Checks that a free permit does not stay unfound for longer than bound_ns() while a user of the
+ * client could find it. `at` is the index of the user. */
 static void check_wait(struct sim_client *client, unsigned at)
 {
     struct sim_world *world = client->world;
-    struct sim_slot *slot = &client->slots[at];
+    struct sim_user *user = &client->users[at];
 
-    if (!may_find(client, slot)) {
-        slot->may_find_ns = world->now_ns;
+    if (!may_find(client, user)) {
+        user->may_find_ns = world->now_ns;
         return;
     }
-    for (unsigned i = 0; i < slot->lock->lease.terms->permits; i++) {
-        uint64_t since_ns = rl_max_u64(slot->may_find_ns, world->taken_ns[i]);
-        since_ns = rl_max_u64(since_ns, client->resumed_ns); /* between two events */
+    for (unsigned i = 0; i < user->lock->lease.terms->permits; i++) {
+        uint64_t since_ns = rl_max_u64(user->may_find_ns, world->taken_ns[i]);
+        /* The process may have continued since the last event. */
+        since_ns = rl_max_u64(since_ns, client->resumed_ns);
         if (world->now_ns > since_ns + bound_ns(&world->plan))
-            sim_violate(world, "client %u slot %u does not find the free permit %u", client->index,
+            sim_violate(world, "client %u user %u does not find the free permit %u", client->index,
                         at, i);
     }
 }
@@ -119,11 +123,13 @@ void sim_permit_check(struct sim_world *world, const int holder[SIM_KEYS_MAX])
             world->taken_ns[i] = world->now_ns;
     }
     for (unsigned i = 0; i < world->plan.clients && world->healed; i++) {
-        for (unsigned j = 0; j < world->plan.slots; j++)
+        for (unsigned j = 0; j < world->plan.users; j++)
             check_wait(&world->clients[i], j);
     }
 }
 
+/* Sets the key of a slot on one node, with the token of a foreign client, unless the slot has a key
+ * there. */
 static void put_foreign(struct sim_world *world, unsigned node, unsigned slot)
 {
     struct sim_key *key = &world->servers[node].keys[SIM_RESOURCES_MAX + slot];
@@ -140,8 +146,9 @@ static void put_foreign(struct sim_world *world, unsigned node, unsigned slot)
     sim_server_changed(world, node, SIM_RESOURCES_MAX + slot, NULL);
 }
 
-/* Returns the preferred node of contenders, as far as some client has met contention there. */
-static unsigned first_node(struct sim_world *world)
+/* Returns the semaphore's preferred node, from the first client that has met contention there, or 0
+ * if there is no such client. */
+static unsigned preferred_node(struct sim_world *world)
 {
     char bytes[RL_SLOT_KEY_MAX];
     struct rl_arg key = rl_slot_resource_key(bytes, (struct rl_arg){SIM_SEMAPHORE, 1});
@@ -163,7 +170,7 @@ void sim_permit_leave_foreign(struct sim_world *world)
     if (plan->permits == 0 || !plan->foreign)
         return;
     unsigned held = (unsigned)sim_below(&world->random, plan->permits);
-    unsigned node = first_node(world);
+    unsigned node = preferred_node(world);
     for (unsigned i = 0; i < plan->nodes; i++)
         put_foreign(world, i, held);
     for (unsigned i = 0; i < plan->permits; i++)

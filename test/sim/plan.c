@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define SEED_BYTES 6000
+#define SEED_BYTES 6000 /* length of the longest request, which seeds a whole fence record */
 
 const char *const sim_fault_names[SIM_COUNTED] = {
     "stall",     "partition",    "one-way",      "disconnect", "crash",   "crash-empty",
@@ -15,7 +15,7 @@ const char *const sim_fault_names[SIM_COUNTED] = {
 };
 
 /* Returns which assumptions a fault of that kind breaks. */
-static unsigned outside_of(unsigned kind)
+static unsigned broken_assumptions(unsigned kind)
 {
     switch (kind) {
     case SIM_FLUSH_ALL:
@@ -32,24 +32,27 @@ static unsigned outside_of(unsigned kind)
     }
 }
 
+/* Returns the smaller one of two numbers. */
 static uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
+/* Chooses the numbers of nodes, clients, users and resources, and the duration of the run. */
 static void choose_size(struct sim_plan *plan, struct sim_random *random)
 {
     static const uint8_t nodes[] = {3, 3, 3, 5, 5, 5, 2, 4, 1, 7};
 
     plan->nodes = nodes[sim_below(random, sizeof nodes)];
     plan->clients = (unsigned)sim_between(random, 3, sim_chance(random, 200) ? SIM_CLIENTS_MAX : 4);
-    plan->slots = sim_chance(random, 250) ? 2 : 1;
+    plan->users = sim_chance(random, 250) ? 2 : 1;
     plan->resources = sim_chance(random, 700) ? 1 : (unsigned)sim_between(random, 2, 3);
     plan->rounds = (unsigned)sim_between(random, 3, 7);
     plan->ttl_ns = sim_scale(random, 100, 20000) * RL_MS;
     plan->span_ns = plan->ttl_ns * sim_between(random, 1, 4);
 }
 
+/* Chooses delays, windows, time limits, and errors of clocks. */
 static void choose_times(struct sim_plan *plan, struct sim_random *random)
 {
     static const uint32_t ppms[] = {10000, 10000, 10000, 1000, 50000};
@@ -83,12 +86,13 @@ static void choose_times(struct sim_plan *plan, struct sim_random *random)
     plan->early_expiry = sim_chance(random, 300);
 }
 
-/* Returns a probability of 1000. Most habits are rare or absent. */
+/* Returns a probability of 1000: often 0, and small values as likely as large ones. */
 static unsigned often(struct sim_random *random, unsigned max)
 {
     return sim_chance(random, 400) ? 0 : (unsigned)sim_scale(random, 1, max);
 }
 
+/* Chooses how often users do what, and the settings of servers and clients. */
 static void choose_habits(struct sim_plan *plan, struct sim_random *random)
 {
     plan->has_password = sim_chance(random, 200);
@@ -109,7 +113,7 @@ static void choose_habits(struct sim_plan *plan, struct sim_random *random)
     plan->durable = sim_chance(random, 250);
     struct sim_random other = {plan->seed * 2 + 9};
     plan->wakeups = sim_chance(&other, 750);
-    plan->mute = sim_chance(&other, 200) ? (uint8_t)sim_below(&other, 1u << plan->nodes) : 0;
+    plan->no_tracking = sim_chance(&other, 200) ? (uint8_t)sim_below(&other, 1u << plan->nodes) : 0;
     plan->heartbeat_ns = sim_between(random, plan->ttl_ns / 4, plan->ttl_ns) + 10 * RL_MS;
 }
 
@@ -123,9 +127,10 @@ static void choose_many(struct sim_plan *plan)
     plan->many = (unsigned)sim_between(&own, 200, 900);
     plan->resources = (unsigned)sim_between(&own, 2, SIM_RESOURCES_MAX);
     if (sim_chance(&own, 400))
-        plan->slots = (unsigned)sim_between(&own, 2, 4);
+        plan->users = (unsigned)sim_between(&own, 2, 4);
 }
 
+/* Returns how long a fault of that kind lasts; 0: it happens at one moment. */
 static uint64_t fault_length(const struct sim_plan *plan, struct sim_random *random, unsigned kind)
 {
     uint64_t ttl_ns = plan->ttl_ns;
@@ -149,6 +154,7 @@ static uint64_t fault_length(const struct sim_plan *plan, struct sim_random *ran
     }
 }
 
+/* Appends a fault of that kind with random parameters. */
 static void choose_fault(struct sim_plan *plan, struct sim_random *random, unsigned kind)
 {
     struct sim_fault *fault = &plan->faults[plan->fault_count++];
@@ -167,7 +173,7 @@ static void choose_fault(struct sim_plan *plan, struct sim_random *random, unsig
     if (sim_chance(random, 500))
         fault->step_ns = -fault->step_ns;
     if (kind != SIM_FREEZE)
-        plan->env_faults |= outside_of(kind);
+        plan->env_faults |= broken_assumptions(kind);
     if (plan->durable && (kind == SIM_CRASH_EMPTY || kind == SIM_PROMOTE))
         plan->env_faults |= SIM_OUTSIDE_LOST_KEYS; /* the operator's attestation is wrong */
     if (kind == SIM_EVICT) { /* a minority, so that locks can be acquired on the others */
@@ -176,16 +182,17 @@ static void choose_fault(struct sim_plan *plan, struct sim_random *random, unsig
     }
 }
 
+/* Chooses a subset of the kinds of faults, and appends faults of these kinds. */
 static void choose_faults(struct sim_plan *plan, struct sim_random *random)
 {
     uint8_t kinds[SIM_KINDS];
     unsigned count = 0;
-    bool inside = sim_chance(random, 850);
+    bool within_assumptions = sim_chance(random, 850);
 
     while (count == 0) {
         for (unsigned kind = 0; kind < SIM_KINDS; kind++) {
             bool breaks = plan->durable && (kind == SIM_CRASH_EMPTY || kind == SIM_PROMOTE);
-            if ((inside && (outside_of(kind) != 0 || breaks)) ||
+            if ((within_assumptions && (broken_assumptions(kind) != 0 || breaks)) ||
                 (kind == SIM_EVICT && plan->nodes < 3))
                 continue;
             if (sim_chance(random, 250))
@@ -201,7 +208,8 @@ bool sim_plan_is_noticed(const struct sim_plan *plan, const struct sim_fault *fr
 {
     uint64_t slack_ns = plan->wall_slack_us * RL_US;
 
-    return freeze->for_ns > slack_ns + slack_ns / 8 + RL_MS; /* also by a clock that is slow */
+    /* The margin covers a wall clock that runs too slow. */
+    return freeze->for_ns > slack_ns + slack_ns / 8 + RL_MS;
 }
 
 /* Chooses when the wall clock of a frozen guest is set right: the host does it at once, a while
@@ -284,6 +292,7 @@ static void choose_third_parties(struct sim_plan *plan)
     }
 }
 
+/* Chooses how often locks are fenced. */
 static void choose_fences(struct sim_plan *plan, struct sim_random *random)
 {
     plan->fence = sim_chance(random, 500) ? 0 : (unsigned)sim_between(random, 300, 1000);
@@ -292,8 +301,8 @@ static void choose_fences(struct sim_plan *plan, struct sim_random *random)
             plan->fences_env || (plan->durable && plan->faults[i].kind == SIM_PROMOTE);
 }
 
-/* Chooses how often the first start finds fewer servers than it needs, with some records in use
- * already, or none. */
+/* Chooses how many requests of a first start are refused. The first start then breaks off, with
+ * some records in use, or none. */
 static void choose_refusals(struct sim_plan *plan)
 {
     struct sim_random own = {plan->seed * 2 + 27};
@@ -313,13 +322,13 @@ static void choose_permits(struct sim_plan *plan)
     plan->permit = (unsigned)sim_between(&own, 400, 1000);
     plan->fewer = sim_chance(&own, 200);
     plan->foreign = sim_chance(&own, 500);
-    if (plan->foreign) { /* so that some user needs a permit then */
+    if (plan->foreign) { /* some user must wait for a permit when the foreign keys appear */
         plan->wait_forever = 1000;
         plan->wait_never = 0;
         plan->rounds *= 2;
     }
     if (sim_chance(&own, 400))
-        plan->slots = (unsigned)sim_between(&own, 2, 3);
+        plan->users = (unsigned)sim_between(&own, 2, 3);
 }
 
 void sim_plan_make(struct sim_plan *plan, uint64_t seed)

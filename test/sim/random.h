@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The state of one generator. Initialize `word` with a seed. */
 struct sim_random {
     uint64_t word;
 };
@@ -32,6 +33,7 @@ static inline uint64_t sim_between(struct sim_random *random, uint64_t low, uint
     return low + sim_below(random, high - low + 1);
 }
 
+/* Returns true in `of_1000` of 1000 cases. */
 static inline bool sim_chance(struct sim_random *random, unsigned of_1000)
 {
     return sim_below(random, 1000) < of_1000;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The fence record of a server. The scripts are recognized by the library's own text;
- * test/unit/core/test_scripts_fence.c tests what they do on a real server. */
+ * The fence record of a server. The scripts are recognized by the text in the library;
+ * test/unit/core/test_scripts_fence.c runs them on a real server. */
 #include "record.h"
 
 #include "core/protocol.h"
@@ -25,6 +25,7 @@ uint64_t sim_record_number(const struct sim_record *record, unsigned stripe)
     return 0;
 }
 
+/* Stores the largest fencing token of a register, which is created if it is new. */
 static void write_number(struct sim_record *record, unsigned stripe, uint64_t number)
 {
     for (unsigned i = 0; i < record->count; i++) {
@@ -39,32 +40,36 @@ static void write_number(struct sim_record *record, unsigned stripe, uint64_t nu
     record->registers[record->count++].number = number;
 }
 
+/* Returns whether the text begins with the word. */
 static bool begins_with(const char *text, struct sim_word word)
 {
     return strncmp(text, word.text, word.len) == 0 && strlen(text) >= word.len;
 }
 
-static void say_letter(struct sim_call *call, const char *letter)
+/* Replies with a letter, which says why the script did nothing. */
+static void reply_letter(struct sim_call *call, const char *letter)
 {
     sim_reply_add_text(call, letter, strlen(letter));
 }
 
-/* Returns whether the record is in use for this configuration. */
+/* Returns whether the record is in use for this configuration, and otherwise replies with a letter.
+ */
 static bool is_in_use(struct sim_call *call, struct sim_word config)
 {
     const struct sim_record *record = &call->server->record;
 
     if (record->cfg[0] == '\0') {
-        say_letter(call, "M");
+        reply_letter(call, "M");
         return false;
     }
     if (record->cfg[0] != '\0' && !begins_with(record->cfg, config)) {
-        say_letter(call, "R other");
+        reply_letter(call, "R other");
         return false;
     }
     return true;
 }
 
+/* Returns the run ID to which the record is bound; "": none. */
 static const char *run_of(const struct sim_record *record, struct sim_word config)
 {
     return strlen(record->cfg) >= config.len ? record->cfg + config.len : "";
@@ -116,7 +121,7 @@ static void raise_number(struct sim_call *call)
     sim_note(call->world, "node % raises to % for token %, ours: %", call->conn->node, number,
              sim_token_find(call->world, token.text, token.len), ours);
     if (!ours) {
-        say_letter(call, "L");
+        reply_letter(call, "L");
         return;
     }
     if (!is_in_use(call, config))
@@ -127,12 +132,14 @@ static void raise_number(struct sim_call *call)
     sim_reply_add_text(call, text, (size_t)len);
 }
 
+/* Returns whether the text is equal to the two words, one after the other. */
 static bool is_equal(const char *text, struct sim_word first, struct sim_word second)
 {
     return strlen(text) == first.len + second.len && begins_with(text, first) &&
            begins_with(text + first.len, second);
 }
 
+/* Copies a word, and terminates the copy. */
 static void copy_word(char *to, size_t size, struct sim_word word)
 {
     if (word.len >= size)
@@ -160,6 +167,7 @@ static void read_record(struct sim_call *call)
     sim_reply_add_text(call, text, (size_t)len);
 }
 
+/* Takes a number and the separator after it from the start of the list. */
 static uint64_t take_number(struct sim_word *rest)
 {
     uint64_t value = 0;
@@ -173,8 +181,8 @@ static uint64_t take_number(struct sim_word *rest)
     return value;
 }
 
-/* Returns whether a resource uses the stripe. An operator's record has a number for each stripe;
- * only those in use are kept. */
+/* Returns whether a resource uses the stripe. A record that the operator seeds has a number for
+ * each stripe; the model stores only those in use. */
 static bool is_used(const struct sim_world *world, unsigned stripe)
 {
     for (unsigned i = 0; i < SIM_KEYS_MAX; i++) {
@@ -188,6 +196,7 @@ static bool is_used(const struct sim_world *world, unsigned stripe)
     return false;
 }
 
+/* Stores the numbers of a list of stripes and numbers, where they are larger. */
 static void seed_numbers(struct sim_call *call, struct sim_record *record, struct sim_word list)
 {
     while (list.len > 0) {
@@ -216,7 +225,7 @@ static void seed_record(struct sim_call *call)
     }
     if (!forced && (!sim_is(mark, record->mark) ||
                     (record->cfg[0] != '\0' && !begins_with(record->cfg, config)))) {
-        say_letter(call, "S");
+        reply_letter(call, "S");
         return;
     }
     if (!forced && call->world->injected[SIM_SEED_REFUSED] < call->world->plan.seeds_refused) {

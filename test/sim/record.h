@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The fence record of a server: executes the scripts of fences. */
+ * The fence record of a server: executes the library's scripts for fencing tokens. */
 #ifndef SIM_RECORD_H
 #define SIM_RECORD_H
 
@@ -9,9 +9,11 @@
 #define SIM_RECORD_KEY "redlock:fence"
 #define SIM_RECORD_CFG "v1 sim;"
 
-/* Runs the script of this EVAL or EVALSHA. Returns false if it is no script of fences. */
+/* Executes the script of this EVAL or EVALSHA. Returns false if it is not one for fencing tokens.
+ */
 bool sim_record_script(struct sim_call *call, bool by_sha);
-/* Returns the hash for SCRIPT LOAD of a script of fences, or NULL if it is none. */
+/* Executes SCRIPT LOAD of a script for fencing tokens. Returns its SHA1 hash, or NULL if it is
+ * another script. */
 const char *sim_record_load(struct sim_call *call, struct sim_word text);
 
 /* Returns the largest fencing token in a register; 0: none. */

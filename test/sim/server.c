@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A server process: starts, stands still and dies; reads requests and sends replies. */
+ * A server process: starts it, loses its data, parses requests and sends replies. */
 #include "server.h"
 
 #include "link.h"
@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORDS_MAX 16
+#define WORDS_MAX 16 /* of a command */
 
+/* Chooses the version, which decides about the commands that the server knows. */
 static void choose_version(struct sim_world *world, struct sim_server *server)
 {
     static const struct {
@@ -41,7 +42,7 @@ void sim_server_init(struct sim_world *world, unsigned node)
     server->started_ns -= 3600 * RL_SECOND;
     server->idled_ns = 3600 * RL_SECOND;
     server->evicts = (world->plan.evicting >> node & 1) != 0;
-    server->mute = (world->plan.mute >> node & 1) != 0;
+    server->no_tracking = (world->plan.no_tracking >> node & 1) != 0;
 }
 
 void sim_server_start(struct sim_world *world, unsigned node)
@@ -50,7 +51,7 @@ void sim_server_start(struct sim_world *world, unsigned node)
 
     server->up = true;
     server->hung = false;
-    server->life = (uint32_t)sim_word(&world->random);
+    server->run_number = (uint32_t)sim_word(&world->random);
     server->scripts = 0;
     server->started_ns = sim_clock_read(&server->clock, world->now_ns);
     server->born_ns = world->now_ns;
@@ -62,6 +63,7 @@ int64_t sim_server_now_ms(const struct sim_world *world, unsigned node)
     return (int64_t)(sim_clock_read(&world->servers[node].clock, world->now_ns) / RL_MS);
 }
 
+/* Returns whether the key, or an earlier state of it, is present and has not expired. */
 static bool is_good(const struct sim_world *world, unsigned node, const struct sim_key *key)
 {
     int64_t now_ms = sim_server_now_ms(world, node);
@@ -71,6 +73,7 @@ static bool is_good(const struct sim_world *world, unsigned node, const struct s
     return world->plan.early_expiry ? now_ms < key->expire_ms : now_ms <= key->expire_ms;
 }
 
+/* Returns whether the key has this token. */
 static bool is_token(const struct sim_key *key, const struct sim_token *token)
 {
     return key->token_len >= SIM_TOKEN_HEX && memcmp(key->token, token->text, SIM_TOKEN_HEX) == 0;
@@ -92,15 +95,16 @@ bool sim_server_has(const struct sim_world *world, unsigned node, unsigned resou
 bool sim_server_had(const struct sim_world *world, unsigned node, unsigned resource,
                     const struct sim_token *token)
 {
-    const struct sim_key *ghosts = world->servers[node].ghosts[resource];
+    const struct sim_key *former = world->servers[node].former[resource];
 
-    for (unsigned i = 0; i < SIM_GHOSTS; i++) {
-        if (is_good(world, node, &ghosts[i]) && is_token(&ghosts[i], token))
+    for (unsigned i = 0; i < SIM_FORMER_MAX; i++) {
+        if (is_good(world, node, &former[i]) && is_token(&former[i], token))
             return true;
     }
     return false;
 }
 
+/* Returns the true time at which the key expires. */
 static uint64_t expiry_ns(const struct sim_world *world, unsigned node, const struct sim_key *key)
 {
     int64_t gone_ms = key->expire_ms + !world->plan.early_expiry;
@@ -108,47 +112,48 @@ static uint64_t expiry_ns(const struct sim_world *world, unsigned node, const st
     return sim_clock_when(&world->servers[node].clock, (uint64_t)gone_ms * RL_MS);
 }
 
-uint64_t sim_server_carries_ns(const struct sim_world *world, unsigned node, unsigned resource,
+uint64_t sim_server_expires_ns(const struct sim_world *world, unsigned node, unsigned resource,
                                const struct sim_token *token)
 {
     const struct sim_server *server = &world->servers[node];
-    uint64_t carries_ns = 0;
+    uint64_t expires_ns = 0;
 
     if (sim_server_has(world, node, resource, token))
-        carries_ns = expiry_ns(world, node, &server->keys[resource]);
-    for (unsigned i = 0; i < SIM_GHOSTS; i++) {
-        const struct sim_key *ghost = &server->ghosts[resource][i];
-        if (is_good(world, node, ghost) && is_token(ghost, token))
-            carries_ns = rl_max_u64(carries_ns, expiry_ns(world, node, ghost));
+        expires_ns = expiry_ns(world, node, &server->keys[resource]);
+    for (unsigned i = 0; i < SIM_FORMER_MAX; i++) {
+        const struct sim_key *one = &server->former[resource][i];
+        if (is_good(world, node, one) && is_token(one, token))
+            expires_ns = rl_max_u64(expires_ns, expiry_ns(world, node, one));
     }
-    return carries_ns;
+    return expires_ns;
 }
 
-void sim_server_forget_ghosts(struct sim_world *world, unsigned node, unsigned resource)
+void sim_server_forget_former(struct sim_world *world, unsigned node, unsigned resource)
 {
     const struct sim_key *key = &world->servers[node].keys[resource];
-    struct sim_key *ghosts = world->servers[node].ghosts[resource];
+    struct sim_key *former = world->servers[node].former[resource];
 
-    for (unsigned i = 0; i < SIM_GHOSTS; i++) {
-        if (ghosts[i].token_len == key->token_len &&
-            memcmp(ghosts[i].token, key->token, key->token_len) == 0)
-            ghosts[i].present = false;
+    for (unsigned i = 0; i < SIM_FORMER_MAX; i++) {
+        if (former[i].token_len == key->token_len &&
+            memcmp(former[i].token, key->token, key->token_len) == 0)
+            former[i].present = false;
     }
 }
 
 /* Keeps an earlier state of a key, in the place of the one that expires first. */
-static void keep_ghost(struct sim_key ghosts[SIM_GHOSTS], const struct sim_key *key)
+static void keep_former(struct sim_key former[SIM_FORMER_MAX], const struct sim_key *key)
 {
-    struct sim_key *first = &ghosts[0];
+    struct sim_key *first = &former[0];
 
-    for (unsigned i = 1; i < SIM_GHOSTS; i++) {
-        if (!ghosts[i].present || (first->present && ghosts[i].expire_ms < first->expire_ms))
-            first = &ghosts[i];
+    for (unsigned i = 1; i < SIM_FORMER_MAX; i++) {
+        if (!former[i].present || (first->present && former[i].expire_ms < first->expire_ms))
+            first = &former[i];
     }
     if (!first->present || first->expire_ms < key->expire_ms)
         *first = *key;
 }
 
+/* Returns the open connection with that client ID, or NULL. */
 static struct sim_conn *conn_called(struct sim_world *world, unsigned node, uint32_t id)
 {
     struct sim_conn *conn = world->conns;
@@ -163,14 +168,14 @@ static struct sim_conn *conn_called(struct sim_world *world, unsigned node, uint
 void sim_server_changed(struct sim_world *world, unsigned node, unsigned resource,
                         const struct sim_conn *by)
 {
-    struct sim_reply answer = {.len = 0};
+    struct sim_reply reply = {.len = 0};
     char name[SIM_NAME_MAX];
     struct rl_arg key = sim_key_name(resource, name);
 
-    answer.len = (size_t)snprintf(answer.bytes, sizeof answer.bytes,
-                                  "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n"
-                                  "*1\r\n$%zu\r\n%s\r\n",
-                                  key.len, key.data);
+    reply.len = (size_t)snprintf(reply.bytes, sizeof reply.bytes,
+                                 "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n"
+                                 "*1\r\n$%zu\r\n%s\r\n",
+                                 key.len, key.data);
     for (struct sim_conn *conn = world->conns; conn != NULL; conn = conn->next) {
         if (conn->node != node || !conn->server_open || (conn->tracked >> resource & 1) == 0)
             continue;
@@ -179,12 +184,12 @@ void sim_server_changed(struct sim_world *world, unsigned node, unsigned resourc
         bool lost = world->plan.lost_notification != 0 &&
                     sim_chance(&world->random, world->plan.lost_notification);
         if (to != NULL && to->subscribed && !lost)
-            sim_link_reply(world, to, &answer);
+            sim_link_reply(world, to, &reply);
     }
 }
 
-bool sim_server_take(struct sim_world *world, unsigned node, unsigned resource,
-                     struct sim_word token, int64_t ttl_ms)
+bool sim_server_set(struct sim_world *world, unsigned node, unsigned resource,
+                    struct sim_word token, int64_t ttl_ms)
 {
     struct sim_key *key = &world->servers[node].keys[resource];
 
@@ -202,8 +207,8 @@ bool sim_server_take(struct sim_world *world, unsigned node, unsigned resource,
     return true;
 }
 
-void sim_server_drop(struct sim_world *world, unsigned node, unsigned resource,
-                     struct sim_word token)
+void sim_server_delete(struct sim_world *world, unsigned node, unsigned resource,
+                       struct sim_word token)
 {
     struct sim_key *key = &world->servers[node].keys[resource];
 
@@ -219,7 +224,7 @@ void sim_server_lose_key(struct sim_world *world, unsigned node, unsigned resour
     struct sim_server *server = &world->servers[node];
 
     if (is_good(world, node, &server->keys[resource]))
-        keep_ghost(server->ghosts[resource], &server->keys[resource]);
+        keep_former(server->former[resource], &server->keys[resource]);
     server->keys[resource].present = false;
     if (server->up)
         sim_server_changed(world, node, resource, NULL);
@@ -234,7 +239,7 @@ void sim_server_shorten_key(struct sim_world *world, unsigned node, unsigned res
 
     if (!server->up || !is_good(world, node, key) || key->expire_ms <= expire_ms)
         return;
-    keep_ghost(server->ghosts[resource], key);
+    keep_former(server->former[resource], key);
     key->expire_ms = expire_ms;
     sim_server_changed(world, node, resource, NULL);
 }
@@ -249,7 +254,7 @@ void sim_server_lose_record(struct sim_world *world, unsigned node)
 {
     memset(&world->servers[node].record, 0, sizeof world->servers[node].record);
     world->servers[node].record_lost = true;
-    /* When all servers have lost their records, a first start follows again. */
+    /* After the loss of all records, a first start follows, and fencing tokens begin anew. */
     for (unsigned i = 0; i < world->plan.nodes; i++) {
         if (world->servers[i].record.cfg[0] != '\0' || world->servers[i].record.count != 0)
             return;
@@ -301,17 +306,18 @@ bool sim_server_stands_still(const struct sim_world *world, unsigned node)
     return !server->up || server->hung || server->blocked_ns > world->now_ns;
 }
 
-static void send_answer(struct sim_world *world, struct sim_conn *conn, struct sim_reply *answer)
+/* Sends the collected replies, and empties `reply`. */
+static void send_reply(struct sim_world *world, struct sim_conn *conn, struct sim_reply *reply)
 {
-    if (answer->len > 0)
-        sim_link_reply(world, conn, answer);
-    answer->len = 0;
-    answer->said_count = 0;
+    if (reply->len > 0)
+        sim_link_reply(world, conn, reply);
+    reply->len = 0;
+    reply->outcome_count = 0;
 }
 
-/* Sends the replies to a client that has closed. If they cause a reset, the server learns of it
- * with the first reply and reads no more; otherwise it may read another segment before the reset
- * arrives. */
+/* Decides whether a server reads more from a client that has closed, after it has sent replies or
+ * found nothing to execute. With replies, it may read more before a reset arrives: plans the next
+ * pass. Otherwise closes the connection on the server's side. */
 static void end(struct sim_world *world, struct sim_conn *conn, bool executed)
 {
     if (!executed || conn->in_len == 0 || conn->reset) {
@@ -322,25 +328,27 @@ static void end(struct sim_world *world, struct sim_conn *conn, bool executed)
                    conn->node, 0, 0, NULL);
 }
 
+/* Executes the complete commands of a connection. If the client has closed, one pass executes only
+ * what the server reads at once. */
 static void execute(struct sim_world *world, struct sim_conn *conn)
 {
     struct sim_word words[WORDS_MAX];
-    struct sim_reply answer = {.len = 0};
+    struct sim_reply reply = {.len = 0};
     size_t used = 0, len, count = 0;
     size_t most = conn->ended ? world->plan.read_max : SIZE_MAX;
 
     while (conn->server_open && used < conn->in_len &&
            (len = parse(conn->in + used, conn->in_len - used, words, &count)) > 0 &&
            (used == 0 || used + len <= most)) {
-        unsigned said_before = answer.said_count;
-        sim_command(world, conn, (unsigned)count, words, &answer);
-        for (unsigned i = said_before; i < answer.said_count; i++)
-            answer.said[i].end = (uint32_t)answer.len;
+        unsigned outcomes_before = reply.outcome_count;
+        sim_command(world, conn, (unsigned)count, words, &reply);
+        for (unsigned i = outcomes_before; i < reply.outcome_count; i++)
+            reply.outcomes[i].end = (uint32_t)reply.len;
         used += len;
-        if (answer.said_count == SIM_NOTES || answer.len > sizeof answer.bytes / 2)
-            send_answer(world, conn, &answer);
+        if (reply.outcome_count == SIM_OUTCOMES_MAX || reply.len > sizeof reply.bytes / 2)
+            send_reply(world, conn, &reply);
     }
-    send_answer(world, conn, &answer);
+    send_reply(world, conn, &reply);
     if (used > 0) {
         conn->in_len -= used;
         memmove(conn->in, conn->in + used, conn->in_len);

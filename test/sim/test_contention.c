@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Checks that each case of contention_cases.c stays within its bounds. test/mutations/ checks that
- * it leaves them without its rule. */
+ * a case leaves its bounds without the rule of the library that it needs. */
 #include "contention.h"
 #include "suite.h"
 #include "wait.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The simulator as a test: fixed seeds first, then fresh ones for a while. A failure names its
- * seed; redlock-sim --seed N --trace shows the run. */
+ * Runs the simulator with fixed seeds, and then with random ones for a while. A failure names its
+ * seed; redlock-sim --seed N --trace prints the run. */
 #include "campaign.h"
 #include "suite.h"
 #include "wait.h"
@@ -12,6 +12,7 @@
 #define FIXED_RUNS    3000
 #define FRESH_SECONDS 120
 
+/* Checks that a campaign had no violation. */
 static void check(const struct sim_totals *totals)
 {
     ck_assert_msg(totals->violations == 0,
@@ -19,7 +20,7 @@ static void check(const struct sim_totals *totals)
                   totals->first_bad);
 }
 
-/* Reduces the number of runs for instrumented builds, which look for memory errors. */
+/* Reduces a number of runs for instrumented builds, which are slow. */
 static uint64_t scaled(uint64_t count)
 {
     uint64_t factor = wait_scaled_ms(1);
@@ -53,9 +54,8 @@ START_TEST(fresh_seeds)
 }
 END_TEST
 
-/* Checks that runs contain enough grants and faults for the figures of a campaign to mean
- * something. */
-START_TEST(runs_are_worth_something)
+/* Runs have enough events and grants, nearly all have a fault, and each kind of fault occurs. */
+START_TEST(runs_have_grants_and_faults)
 {
     struct sim_totals totals = {0};
 
@@ -81,7 +81,7 @@ int main(void)
         return EXIT_FAILURE;
     tcase_set_timeout(tc, (double)wait_scaled_ms(280000) / 1000.0);
     tcase_add_test(tc, fixed_seeds);
-    tcase_add_test(tc, runs_are_worth_something);
+    tcase_add_test(tc, runs_have_grants_and_faults);
     tcase_add_test(tc, fresh_seeds);
     suite_add_tcase(suite, tc);
     return suite_run_nofork(suite);

@@ -24,6 +24,7 @@ uint32_t sim_token_find(const struct sim_world *world, const char *text, size_t 
     return len < SIM_TOKEN_HEX || world->token_cap == 0 ? 0 : *place_of(world, text);
 }
 
+/* Doubles the table and its index. */
 static void grow(struct sim_world *world)
 {
     world->token_cap = world->token_cap != 0 ? 2 * world->token_cap : 128;
@@ -60,14 +61,14 @@ struct sim_token *sim_token_at(const struct sim_world *world, uint32_t number)
     return &world->tokens[number - 1];
 }
 
-void sim_token_said(struct sim_world *world, const struct sim_sent_text *said, unsigned client,
-                    unsigned node)
+void sim_token_outcome(struct sim_world *world, const struct sim_outcome *outcome, unsigned client,
+                       unsigned node)
 {
-    struct sim_token *token = sim_token_at(world, said->token);
+    struct sim_token *token = sim_token_at(world, outcome->token);
 
-    if (!said->extended) {
+    if (!outcome->extended) {
         token->granted_boot_ns[node] = sim_clock_read(&world->clients[client].boot, world->now_ns);
         return;
     }
-    token->extended_boot_ns[node][client] = said->executed_boot_ns;
+    token->extended_boot_ns[node][client] = outcome->executed_boot_ns;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The users of a client: they acquire, hold, extend, detach, release and cancel. What the API does
- * between its callers and the engine is done here as well: a grant is confirmed right before it is
- * reported. */
+ * The users of a client: they acquire, hold, extend, detach, release and cancel. This file also
+ * does what the API does between its callers and the engine: it confirms a grant right before it
+ * reports the grant. `at` is the index of a user in its client. */
 #include "client.h"
 
 #include "contention.h"
@@ -14,34 +14,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLACK_NS (4 * RL_SECOND)
+#define SLACK_NS (4 * RL_SECOND) /* added to all time limits of operations */
 
-static void plan_slot(struct sim_client *client, unsigned at, enum sim_event_kind kind,
-                      uint64_t after_ns)
+/* Appends an event for the user's present operation. */
+static void plan_user_event(struct sim_client *client, unsigned at, enum sim_event_kind kind,
+                            uint64_t after_ns)
 {
     struct sim_world *world = client->world;
 
     sim_plan_event(world, world->now_ns + client->ahead_ns + after_ns, kind, client->index, at,
-                   client->slots[at].stamp, NULL);
+                   client->users[at].stamp, NULL);
 }
 
-static unsigned slot_of(const struct sim_client *client, const struct rl_lock *lock)
+/* Returns the index of the user that has the lock. */
+static unsigned user_of(const struct sim_client *client, const struct rl_lock *lock)
 {
-    for (unsigned i = 0; i < client->world->plan.slots; i++) {
-        if (client->slots[i].lock == lock)
+    for (unsigned i = 0; i < client->world->plan.users; i++) {
+        if (client->users[i].lock == lock)
             return i;
     }
     abort();
 }
 
-/* Returns true if the event belongs to the present operation and the process runs. Delays the event
- * if the process stands still. */
+/* Returns true if the event belongs to the user's present operation and the process runs. Delays
+ * the event if the process is paused. */
 static bool may_act(struct sim_client *client, unsigned at, enum sim_event_kind kind,
                     uint32_t stamp)
 {
     struct sim_world *world = client->world;
 
-    if (!client->alive || client->slots[at].stamp != stamp)
+    if (!client->alive || client->users[at].stamp != stamp)
         return false;
     if (sim_client_runs(client))
         return true;
@@ -50,60 +52,66 @@ static bool may_act(struct sim_client *client, unsigned at, enum sim_event_kind 
     return false;
 }
 
+/* Makes the user idle, and plans its next operation after a pause. */
 static void think(struct sim_client *client, unsigned at)
 {
     struct sim_world *world = client->world;
     uint64_t most_ns = world->plan.span_ns / (2 * world->plan.rounds);
 
-    client->slots[at].doing = SIM_IDLE;
-    client->slots[at].reported = false;
-    client->slots[at].stamp++;
+    client->users[at].doing = SIM_IDLE;
+    client->users[at].reported = false;
+    client->users[at].stamp++;
     if (world->plan.contention != NULL)
-        plan_slot(client, at, SIM_USER, sim_contention_think_ns(client));
+        plan_user_event(client, at, SIM_USER, sim_contention_think_ns(client));
     else
-        plan_slot(client, at, SIM_USER,
-                  sim_chance(&world->random, 300) ? 0 : sim_scale(&world->random, RL_US, most_ns));
+        plan_user_event(
+            client, at, SIM_USER,
+            sim_chance(&world->random, 300) ? 0 : sim_scale(&world->random, RL_US, most_ns));
 }
 
+/* Begins an operation, whose result must be reported within limit_ns; RL_NEVER: no limit. */
 static void begin_operation(struct sim_client *client, unsigned at, enum sim_doing doing,
                             uint64_t limit_ns)
 {
-    struct sim_slot *slot = &client->slots[at];
+    struct sim_user *user = &client->users[at];
 
-    slot->doing = (uint8_t)doing;
-    slot->done = false;
-    slot->stamp++;
-    slot->begun_ns = client->world->now_ns;
-    slot->paused_ns = client->paused_total_ns;
-    slot->limit_ns = limit_ns;
+    user->doing = (uint8_t)doing;
+    user->done = false;
+    user->stamp++;
+    user->begun_ns = client->world->now_ns;
+    user->paused_ns = client->paused_total_ns;
+    user->limit_ns = limit_ns;
     client->world->operations++;
     if (limit_ns != RL_NEVER)
-        plan_slot(client, at, SIM_LIMIT, limit_ns);
+        plan_user_event(client, at, SIM_LIMIT, limit_ns);
 }
 
-/* Gives the slot's lock an event of its user, and takes what it announces. */
-static void give_event(struct sim_client *client, const struct sim_slot *slot, uint8_t kind,
+/* Gives the user's lock an event, and takes what it announces. */
+static void give_event(struct sim_client *client, const struct sim_user *user, uint8_t kind,
                        uint64_t ttl_ns, int status)
 {
-    rl_lock_event(&client->engine, slot->lock, kind, ttl_ns, status);
+    rl_lock_event(&client->engine, user->lock, kind, ttl_ns, status);
     sim_user_take(client);
 }
 
+/* Frees a lock that the engine did not accept, and makes its user idle. */
 static void fail_to_start(struct sim_client *client, unsigned at)
 {
-    struct sim_slot *slot = &client->slots[at];
+    struct sim_user *user = &client->users[at];
 
-    rl_lock_dispose(&client->engine, slot->lock);
-    free(slot->lock);
-    slot->lock = NULL;
-    slot->stamp++;
+    rl_lock_dispose(&client->engine, user->lock);
+    free(user->lock);
+    user->lock = NULL;
+    user->stamp++;
     think(client, at);
 }
 
+/* Creates a lock for the user's resources and starts it. `token` is the number of the token for
+ * RL_LEASE_ADOPT and RL_LEASE_RELEASE, 0 otherwise. */
 static void start(struct sim_client *client, unsigned at, const struct rl_lease_params *params,
                   uint32_t token)
 {
-    struct sim_slot *slot = &client->slots[at];
+    struct sim_user *user = &client->users[at];
     struct sim_world *world = client->world;
     char names[SIM_KEYS_MAX][SIM_NAME_MAX];
     char text[SIM_TOKEN_HEX];
@@ -111,7 +119,7 @@ static void start(struct sim_client *client, unsigned at, const struct rl_lease_
     unsigned count = 0;
 
     for (unsigned i = 0; i < SIM_KEYS_MAX; i++) {
-        if ((slot->resources >> i & 1) != 0)
+        if ((user->resources >> i & 1) != 0)
             keys[count++] = sim_key_name(i, names[i]);
     }
     if (params->terms.permits != 0)
@@ -121,143 +129,151 @@ static void start(struct sim_client *client, unsigned at, const struct rl_lease_
         words = (struct rl_arg){text, sizeof text};
     }
     struct rl_storage storage = rl_storage_for(params); /* as the API does */
-    slot->lock = calloc(1, sizeof *slot->lock + storage.size);
-    if (slot->lock == NULL)
+    user->lock = calloc(1, sizeof *user->lock + storage.size);
+    if (user->lock == NULL)
         abort();
-    storage.at = slot->lock + 1;
-    slot->ended = false;
-    slot->endangered = false;
-    slot->kept = false;
-    slot->expired_ns = 0;
-    slot->validity_min_ns = params->terms.validity_min_ns;
-    slot->forever = params->wait_ns == RL_NEVER;
-    sim_note(world, "client % slot % starts kind % on %", client->index, at, params->terms.kind,
-             slot->resources);
-    if (rl_lock_start_multi(&client->engine, slot->lock, params, &storage, keys, count, words) !=
+    storage.at = user->lock + 1;
+    user->ended = false;
+
+    user->expired_ns = 0;
+    user->validity_min_ns = params->terms.validity_min_ns;
+
+    sim_note(world, "client % user % starts kind % on %", client->index, at, params->terms.kind,
+             user->resources);
+    if (rl_lock_start_multi(&client->engine, user->lock, params, &storage, keys, count, words) !=
         REDLOCK_OK)
         fail_to_start(client, at);
 }
 
+/* Begins to acquire a lock, or to adopt the token of that number if it is not 0. */
 static void acquire(struct sim_client *client, unsigned at, uint32_t adopted)
 {
     struct sim_world *world = client->world;
-    struct sim_slot *slot = &client->slots[at];
+    struct sim_user *user = &client->users[at];
     struct rl_lease_params params =
-        sim_workload_params(client, adopted != 0 ? RL_LEASE_ADOPT : RL_LEASE_ACQUIRE);
+        sim_choose_params(client, adopted != 0 ? RL_LEASE_ADOPT : RL_LEASE_ACQUIRE);
     uint64_t limit_ns = params.wait_ns;
 
     params.confirms = true;
     if (adopted != 0 && params.wait_ns == RL_NEVER)
-        params.wait_ns = params.terms.ttl_ns; /* the token may be gone for ever */
+        params.wait_ns = params.terms.ttl_ns; /* the keys of the token may never appear again */
     if (limit_ns != RL_NEVER) /* a fenced lock may wait until the records are read */
         limit_ns += params.terms.ttl_ns + 4 * world->plan.connect_timeout_ns + SLACK_NS;
     if (adopted != 0)
         params.fence = world->offer_number;
-    sim_workload_for(slot, adopted != 0 ? sim_token_at(world, adopted)->resources
-                                        : sim_workload_resources(world));
-    params.terms.permits = adopted == 0 ? (uint16_t)sim_permit_workload(client) : 0;
-    if (params.terms.permits != 0) /* any of its slots */
-        sim_workload_for(slot, 1u << SIM_RESOURCES_MAX);
-    params.terms.fence = params.terms.fence && (slot->resources & (slot->resources - 1)) == 0;
+    sim_user_set_resources(user, adopted != 0 ? sim_token_at(world, adopted)->resources
+                                              : sim_choose_resources(world));
+    params.terms.permits = adopted == 0 ? (uint16_t)sim_choose_permits(client) : 0;
+    if (params.terms.permits != 0) /* sim_permit_follow() sets the slot that is tried */
+        sim_user_set_resources(user, 1u << SIM_RESOURCES_MAX);
+    params.terms.fence = params.terms.fence && (user->resources & (user->resources - 1)) == 0;
     begin_operation(client, at, SIM_ACQUIRING, limit_ns);
     if (sim_chance(&world->random, world->plan.cancel))
-        plan_slot(client, at, SIM_CANCEL, sim_scale(&world->random, RL_US, world->plan.ttl_ns));
+        plan_user_event(client, at, SIM_CANCEL,
+                        sim_scale(&world->random, RL_US, world->plan.ttl_ns));
     start(client, at, &params, adopted);
 }
 
-/* Starts an inspection, or a release by token of a lock that another user detached. */
-static void ask(struct sim_client *client, unsigned at, uint32_t token)
+/* Starts a release by token of a lock that another user detached, or an inspection if `token` is 0.
+ */
+static void inspect_or_release(struct sim_client *client, unsigned at, uint32_t token)
 {
     struct sim_world *world = client->world;
-    struct sim_slot *slot = &client->slots[at];
+    struct sim_user *user = &client->users[at];
     struct rl_lease_params params =
-        sim_workload_params(client, token != 0 ? RL_LEASE_RELEASE : RL_LEASE_INSPECT);
+        sim_choose_params(client, token != 0 ? RL_LEASE_RELEASE : RL_LEASE_INSPECT);
 
     unsigned whole = token != 0 ? sim_token_at(world, token)->resources
                                 : 1u << sim_below(&world->random, world->plan.resources);
-    /* Of several resources only one is released: afterwards no client can have the whole lock. */
+    /* Releases only one of several resources: afterwards no client can have the whole lock. */
     bool part = token != 0 && (whole & (whole - 1)) != 0 && sim_chance(&world->random, 500);
     unsigned last = 31u - (unsigned)__builtin_clz(whole);
-    sim_workload_for(slot, part ? 1u << last : whole);
-    slot->part = part;
-    slot->asked_token = token;
-    begin_operation(client, at, SIM_ASKING, 4 * world->plan.connect_timeout_ns + SLACK_NS);
+    sim_user_set_resources(user, part ? 1u << last : whole);
+    user->part = part;
+    user->released_token = token;
+    begin_operation(client, at, SIM_REQUESTING, 4 * world->plan.connect_timeout_ns + SLACK_NS);
     start(client, at, &params, token);
 }
 
+/* Begins the next operation of an idle user. */
 static void begin_round(struct sim_client *client, unsigned at)
 {
     struct sim_world *world = client->world;
-    struct sim_slot *slot = &client->slots[at];
+    struct sim_user *user = &client->users[at];
     uint32_t offer = world->offer;
 
-    if (world->healed || slot->rounds == 0)
+    if (world->healed || user->rounds == 0)
         return;
-    slot->rounds--;
+    user->rounds--;
     if (offer != 0 && sim_chance(&world->random, 500)) {
         world->offer = 0;
         if (sim_chance(&world->random, 800))
             acquire(client, at, offer);
         else
-            ask(client, at, offer);
+            inspect_or_release(client, at, offer);
     } else if (sim_chance(&world->random, world->plan.inspect)) {
-        ask(client, at, 0);
+        inspect_or_release(client, at, 0);
     } else {
         acquire(client, at, 0);
     }
 }
 
+/* Releases the user's lock. With RL_EVENT_SHORTEN, its keys stay for keep_ns; RL_EVENT_RELEASE
+ * deletes them. */
 static void release(struct sim_client *client, unsigned at, uint8_t kind, uint64_t keep_ns)
 {
     struct sim_world *world = client->world;
-    struct sim_slot *slot = &client->slots[at];
+    struct sim_user *user = &client->users[at];
 
-    slot->reported = false; /* its user does not need it any more */
+    user->reported = false; /* the user does not rely on it any more */
     if (world->plan.contention != NULL)
         sim_contention_released(client);
-    if (kind == RL_EVENT_SHORTEN && slot->token != 0)
-        sim_token_at(world, slot->token)->excused = true;
+    if (kind == RL_EVENT_SHORTEN && user->token != 0)
+        sim_token_at(world, user->token)->excused = true;
     begin_operation(client, at, SIM_RELEASING, 4 * world->plan.connect_timeout_ns + SLACK_NS);
-    sim_note(world, "client % slot % releases r%, kind %", client->index, at, slot->resource, kind);
-    give_event(client, slot, kind, keep_ns, 0);
+    sim_note(world, "client % user % releases r%, kind %", client->index, at, user->resource, kind);
+    give_event(client, user, kind, keep_ns, 0);
 }
 
+/* Detaches the user's lock, and offers its token to other users. */
 static void detach(struct sim_client *client, unsigned at)
 {
     struct sim_world *world = client->world;
-    struct sim_slot *slot = &client->slots[at];
+    struct sim_user *user = &client->users[at];
 
-    if (slot->token != 0) {
-        sim_token_at(world, slot->token)->excused = true;
-        world->offer = slot->token;
-        world->offer_number = rl_lease_fence_chosen(&slot->lock->lease);
+    if (user->token != 0) {
+        sim_token_at(world, user->token)->excused = true;
+        world->offer = user->token;
+        world->offer_number = rl_lease_fence_chosen(&user->lock->lease);
     }
-    sim_note(world, "client % slot % detaches token %", client->index, at, slot->token, 0);
-    slot->reported = false;
-    give_event(client, slot, RL_EVENT_DETACH, 0, 0);
+    sim_note(world, "client % user % detaches token %", client->index, at, user->token, 0);
+    user->reported = false;
+    give_event(client, user, RL_EVENT_DETACH, 0, 0);
     think(client, at);
 }
 
+/* Makes the user hold its lock for a while. */
 static void hold_on(struct sim_client *client, unsigned at)
 {
     struct sim_world *world = client->world;
     uint64_t most_ns = world->healed ? 10 * RL_MS : world->plan.ttl_ns;
 
-    client->slots[at].doing = SIM_HOLDING;
-    client->slots[at].stamp++;
-    plan_slot(client, at, SIM_USER,
-              world->plan.contention != NULL ? world->plan.contention->hold_ns
-                                             : sim_scale(&world->random, RL_US, most_ns));
+    client->users[at].doing = SIM_HOLDING;
+    client->users[at].stamp++;
+    plan_user_event(client, at, SIM_USER,
+                    world->plan.contention != NULL ? world->plan.contention->hold_ns
+                                                   : sim_scale(&world->random, RL_US, most_ns));
 }
 
+/* Chooses what a user with a lock does next: hold it for longer, extend, detach or release it. */
 static void act_as_holder(struct sim_client *client, unsigned at)
 {
     struct sim_world *world = client->world;
     struct sim_random *random = &world->random;
     const struct sim_plan *plan = &world->plan;
-    struct sim_slot *slot = &client->slots[at];
+    struct sim_user *user = &client->users[at];
 
-    if (slot->lock == NULL || slot->ended) { /* it has ended, and the end was reported */
+    if (user->lock == NULL || user->ended) { /* it has ended, and the end was reported */
         think(client, at);
     } else if (world->healed) {
         release(client, at, RL_EVENT_RELEASE, 0);
@@ -269,7 +285,7 @@ static void act_as_holder(struct sim_client *client, unsigned at)
                 ? 0
                 : sim_between(random, plan->ttl_ns / 4 / RL_MS, plan->ttl_ns / RL_MS) * RL_MS;
         begin_operation(client, at, SIM_EXTENDING, plan->ttl_ns + SLACK_NS);
-        give_event(client, slot, RL_EVENT_EXTEND, ttl_ns, 0);
+        give_event(client, user, RL_EVENT_EXTEND, ttl_ns, 0);
     } else if (sim_chance(random, plan->detach)) {
         detach(client, at);
     } else if (sim_chance(random, plan->keep)) {
@@ -279,6 +295,7 @@ static void act_as_holder(struct sim_client *client, unsigned at)
     }
 }
 
+/* Does what follows every call into the engine: sends requests, frees locks and runs checks. */
 static void after_call(struct sim_client *client)
 {
     sim_user_take(client);
@@ -291,14 +308,14 @@ static void after_call(struct sim_client *client)
 void sim_user_act(struct sim_world *world, unsigned index, unsigned at, uint32_t stamp)
 {
     struct sim_client *client = &world->clients[index];
-    struct sim_slot *slot = &client->slots[at];
+    struct sim_user *user = &client->users[at];
 
     if (!may_act(client, at, SIM_USER, stamp))
         return;
     rl_engine_refresh(&client->engine);
-    if (slot->doing == SIM_IDLE)
+    if (user->doing == SIM_IDLE)
         begin_round(client, at);
-    else if (slot->doing == SIM_HOLDING)
+    else if (user->doing == SIM_HOLDING)
         act_as_holder(client, at);
     after_call(client);
 }
@@ -306,70 +323,72 @@ void sim_user_act(struct sim_world *world, unsigned index, unsigned at, uint32_t
 void sim_user_cancel(struct sim_world *world, unsigned index, unsigned at, uint32_t stamp)
 {
     struct sim_client *client = &world->clients[index];
-    struct sim_slot *slot = &client->slots[at];
+    struct sim_user *user = &client->users[at];
 
     if (!may_act(client, at, SIM_CANCEL, stamp))
         return;
-    if (slot->doing != SIM_ACQUIRING || slot->done || slot->ended)
+    if (user->doing != SIM_ACQUIRING || user->done || user->ended)
         return;
     world->injected[SIM_CANCELED]++;
-    sim_note(world, "client % slot % gives up", index, at, 0, 0);
+    sim_note(world, "client % user % cancels", index, at, 0, 0);
     rl_engine_refresh(&client->engine);
-    give_event(client, slot, RL_EVENT_CANCEL, 0, REDLOCK_ECANCELED);
+    give_event(client, user, RL_EVENT_CANCEL, 0, REDLOCK_ECANCELED);
     after_call(client);
 }
 
 void sim_user_limit(struct sim_world *world, unsigned index, unsigned at, uint32_t stamp)
 {
     struct sim_client *client = &world->clients[index];
-    struct sim_slot *slot = &client->slots[at];
-    uint64_t paused_ns = client->paused_total_ns - slot->paused_ns;
+    struct sim_user *user = &client->users[at];
+    uint64_t paused_ns = client->paused_total_ns - user->paused_ns;
 
-    if (!may_act(client, at, SIM_LIMIT, stamp) || slot->done)
+    if (!may_act(client, at, SIM_LIMIT, stamp) || user->done)
         return;
     if (paused_ns != 0) {
-        slot->paused_ns = client->paused_total_ns;
-        plan_slot(client, at, SIM_LIMIT, paused_ns + slot->limit_ns);
+        user->paused_ns = client->paused_total_ns;
+        plan_user_event(client, at, SIM_LIMIT, paused_ns + user->limit_ns);
         return;
     }
-    sim_violate(world, "client %u slot %u was never told how its operation %u on r%u ended", index,
-                at, slot->doing, slot->resource);
+    sim_violate(world, "client %u user %u never got the result of its operation %u on r%u", index,
+                at, user->doing, user->resource);
 }
 
 /* Does what the API does before it reports a grant. Returns true if there is a result to report. */
 static bool confirm(struct sim_client *client, unsigned at)
 {
-    struct sim_slot *slot = &client->slots[at];
+    struct sim_user *user = &client->users[at];
 
-    slot->done = false; /* a failure of the lock from now on is reported anew */
-    give_event(client, slot, RL_EVENT_CONFIRM, 0, 0);
-    if (slot->done)
+    user->done = false; /* a failure of the lock from now on is reported anew */
+    give_event(client, user, RL_EVENT_CONFIRM, 0, 0);
+    if (user->done)
         return false;
-    slot->done = slot->ended || slot->lock->lease.state != RL_STATE_WAITING;
-    return slot->done;
+    user->done = user->ended || user->lock->lease.state != RL_STATE_WAITING;
+    return user->done;
 }
 
-static bool is_grant(const struct sim_slot *slot)
+/* Returns whether the result of the acquisition is a lock that is still held. */
+static bool is_grant(const struct sim_user *user)
 {
-    uint8_t state = slot->lock->lease.state;
+    uint8_t state = user->lock->lease.state;
 
-    return slot->status == REDLOCK_OK && !slot->ended &&
+    return user->status == REDLOCK_OK && !user->ended &&
            (state == RL_STATE_HELD || state == RL_STATE_EXTENDING);
 }
 
-static void tell_grant(struct sim_client *client, unsigned at)
+/* Reports a confirmed grant to its user, who holds the lock from now on. */
+static void report_grant(struct sim_client *client, unsigned at)
 {
     struct sim_world *world = client->world;
-    struct sim_slot *slot = &client->slots[at];
+    struct sim_user *user = &client->users[at];
 
     sim_oracle_client(client);
-    slot->reported = true;
-    slot->expired_ns = 0;
+    user->reported = true;
+    user->expired_ns = 0;
     world->grants++;
     if (world->plan.contention != NULL)
         sim_contention_granted(client, at);
-    sim_note(world, "client % slot % holds r% with token %", client->index, at, slot->resource,
-             slot->token);
+    sim_note(world, "client % user % holds r% with token %", client->index, at, user->resource,
+             user->token);
     sim_oracle_granted(client, at);
     hold_on(client, at);
 }
@@ -377,29 +396,29 @@ static void tell_grant(struct sim_client *client, unsigned at)
 void sim_user_report(struct sim_world *world, unsigned index, unsigned at, uint32_t stamp)
 {
     struct sim_client *client = &world->clients[index];
-    struct sim_slot *slot = &client->slots[at];
+    struct sim_user *user = &client->users[at];
 
-    if (!may_act(client, at, SIM_TELL, stamp) || !slot->done)
+    if (!may_act(client, at, SIM_REPORT, stamp) || !user->done)
         return;
     rl_engine_refresh(&client->engine);
-    switch (slot->doing) {
+    switch (user->doing) {
     case SIM_ACQUIRING:
-        if (slot->status != REDLOCK_OK || slot->ended)
+        if (user->status != REDLOCK_OK || user->ended)
             think(client, at);
-        else if (confirm(client, at) && is_grant(slot))
-            tell_grant(client, at);
-        else if (slot->done && slot->ended)
+        else if (confirm(client, at) && is_grant(user))
+            report_grant(client, at);
+        else if (user->done && user->ended)
             think(client, at);
         break;
     case SIM_EXTENDING:
-        if (slot->ended)
+        if (user->ended)
             think(client, at);
         else
             hold_on(client, at);
         break;
-    case SIM_ASKING:
-        if (slot->part && slot->status == REDLOCK_OK && world->offer == 0)
-            world->offer = slot->asked_token;
+    case SIM_REQUESTING:
+        if (user->part && user->status == REDLOCK_OK && world->offer == 0)
+            world->offer = user->released_token;
         think(client, at);
         break;
     case SIM_RELEASING:
@@ -411,55 +430,56 @@ void sim_user_report(struct sim_world *world, unsigned index, unsigned at, uint3
     after_call(client);
 }
 
+/* Stores the result of an operation, and plans its report to the user. A second result replaces a
+ * grant that was not reported yet and that has failed since. */
 static void note_done(struct sim_client *client, unsigned at, int status)
 {
     struct sim_world *world = client->world;
-    struct sim_slot *slot = &client->slots[at];
+    struct sim_user *user = &client->users[at];
     uint64_t late_ns = sim_below(&world->random, 50 * RL_US);
 
-    if (slot->done && slot->doing == SIM_ACQUIRING && slot->status == REDLOCK_OK && slot->ended) {
-        slot->status = status; /* the grant that was about to be reported does not hold */
+    if (user->done && user->doing == SIM_ACQUIRING && user->status == REDLOCK_OK && user->ended) {
+        user->status = status;
         return;
     }
-    if (slot->done || slot->doing == SIM_IDLE || slot->doing == SIM_HOLDING) {
-        sim_violate(world, "client %u slot %u was told twice how an operation ended", client->index,
-                    at);
+    if (user->done || user->doing == SIM_IDLE || user->doing == SIM_HOLDING) {
+        sim_violate(world, "client %u user %u got two results of one operation", client->index, at);
         return;
     }
-    slot->done = true;
-    slot->status = status;
+    user->done = true;
+    user->status = status;
     if (!world->healed && sim_chance(&world->random, world->plan.late_report))
         late_ns = sim_scale(&world->random, RL_MS, world->plan.ttl_ns);
-    plan_slot(client, at, SIM_TELL, late_ns);
+    plan_user_event(client, at, SIM_REPORT, late_ns);
 }
 
 /* Takes what happened to one lock. */
 static void take_lock(struct sim_client *client, const struct rl_lock *lock,
                       const struct rl_announcement *news)
 {
-    unsigned at = slot_of(client, lock);
+    unsigned at = user_of(client, lock);
     uint32_t flags = news->flags;
     int status = (flags & RL_FX_DONE) != 0 ? news->status : news->event_status;
-    struct sim_slot *slot = &client->slots[at];
+    struct sim_user *user = &client->users[at];
 
-    sim_note(client->world, "client % slot % hears %, status %", client->index, at, flags,
+    sim_note(client->world, "client % user % receives %, status %", client->index, at, flags,
              (uint64_t)(-(int64_t)status));
-    if (slot->ended)
-        sim_violate(client->world, "client %u slot %u hears of a lock that ended", client->index,
-                    at);
+    if (user->ended)
+        sim_violate(client->world, "client %u user %u gets a report about a lock that has ended",
+                    client->index, at);
     if ((flags & RL_FX_HELD) || (flags & RL_FX_EXTENDED))
-        sim_oracle_votes(client, slot, (flags & RL_FX_HELD) != 0);
-    if ((flags & RL_FX_EXTENDED) && slot->reported)
+        sim_oracle_votes(client, user, (flags & RL_FX_HELD) != 0);
+    if ((flags & RL_FX_EXTENDED) && user->reported)
         sim_oracle_deadline(client, at);
     if (flags & RL_FX_ENDED)
-        slot->ended = true;
-    if ((flags & RL_FX_WAITING) && slot->doing == SIM_ACQUIRING)
-        slot->done = false; /* nor does this grant, and the acquisition continues */
+        user->ended = true;
+    if ((flags & RL_FX_WAITING) && user->doing == SIM_ACQUIRING)
+        user->done = false; /* the grant has failed before its report; the acquisition continues */
     if ((flags & RL_FX_DONE) && client->alive)
         note_done(client, at, status);
-    if ((flags & RL_FX_LOST) && slot->reported) {
-        slot->reported = false;
-        if (slot->doing == SIM_HOLDING)
+    if ((flags & RL_FX_LOST) && user->reported) {
+        user->reported = false;
+        if (user->doing == SIM_HOLDING)
             think(client, at);
     }
 }
@@ -492,7 +512,7 @@ void sim_user_begin(struct sim_world *world, unsigned index)
 {
     struct sim_client *client = &world->clients[index];
 
-    for (unsigned i = 0; i < world->plan.slots; i++)
+    for (unsigned i = 0; i < world->plan.users; i++)
         think(client, i);
 }
 
@@ -500,8 +520,8 @@ void sim_user_finish(struct sim_world *world, unsigned index)
 {
     struct sim_client *client = &world->clients[index];
 
-    for (unsigned i = 0; i < world->plan.slots; i++) {
-        if (client->slots[i].doing == SIM_HOLDING)
+    for (unsigned i = 0; i < world->plan.users; i++) {
+        if (client->users[i].doing == SIM_HOLDING)
             hold_on(client, i);
     }
 }

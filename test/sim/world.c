@@ -19,17 +19,17 @@
 #include <string.h>
 
 /* A run with more events than this is stuck in a loop. */
-#define EVENTS_MAX            2000000
+#define EVENTS_MAX            2000000 /* of an ordinary run */
 #define EVENTS_MAX_CONTENTION 20000000
 
-void sim_plan_event(struct sim_world *world, uint64_t at_ns, enum sim_event_kind kind, unsigned who,
-                    unsigned which, uint32_t stamp, void *data)
+void sim_plan_event(struct sim_world *world, uint64_t at_ns, enum sim_event_kind kind,
+                    unsigned target, unsigned item, uint32_t stamp, void *data)
 {
     const struct sim_event event = {
         .at_ns = at_ns < world->now_ns ? world->now_ns : at_ns,
         .kind = (uint8_t)kind,
-        .who = (uint8_t)who,
-        .which = (uint16_t)which,
+        .target = (uint8_t)target,
+        .item = (uint16_t)item,
         .stamp = stamp,
         .data = data,
     };
@@ -48,6 +48,7 @@ void sim_violate(struct sim_world *world, const char *fmt, ...)
     va_end(args);
 }
 
+/* Adds a number to the hash of the run. */
 static void mix(struct sim_world *world, uint64_t word)
 {
     world->hash = (world->hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
@@ -61,6 +62,7 @@ void sim_note(struct sim_world *world, const char *fmt, uint64_t a, uint64_t b, 
     unsigned at = 0;
 
     mix(world, world->now_ns);
+    /* Three characters tell most notes apart and cost less than the whole text. */
     mix(world, (uint64_t)(unsigned char)fmt[0] << 16 | (uint64_t)(unsigned char)fmt[9] << 8 |
                    (uint64_t)(unsigned char)fmt[10]);
     for (unsigned i = 0; i < 4; i++)
@@ -78,6 +80,7 @@ void sim_note(struct sim_world *world, const char *fmt, uint64_t a, uint64_t b, 
     putchar('\n');
 }
 
+/* Makes some links slower than the others. */
 static void choose_links(struct sim_world *world)
 {
     for (unsigned i = 0; i < world->plan.clients; i++) {
@@ -88,6 +91,7 @@ static void choose_links(struct sim_world *world)
     }
 }
 
+/* Creates the world of a plan: servers, links and clients, which start at once. */
 static void begin(struct sim_world *world, const struct sim_plan *plan, bool trace)
 {
     memset(world, 0, sizeof *world);
@@ -104,8 +108,8 @@ static void begin(struct sim_world *world, const struct sim_plan *plan, bool tra
     choose_links(world);
     for (unsigned i = 0; i < world->plan.clients; i++) {
         sim_client_init(world, i);
-        for (unsigned j = 0; j < world->plan.slots; j++)
-            world->clients[i].slots[j].rounds = world->plan.rounds;
+        for (unsigned j = 0; j < world->plan.users; j++)
+            world->clients[i].users[j].rounds = world->plan.rounds;
         sim_client_start(world, i);
     }
     if (plan->contention != NULL)
@@ -114,6 +118,7 @@ static void begin(struct sim_world *world, const struct sim_plan *plan, bool tra
     sim_plan_event(world, world->now_ns + world->plan.span_ns, SIM_HEAL, 0, 0, 0, NULL);
 }
 
+/* Handles SIM_HEAL: ends all faults, and has the users finish what they have begun. */
 static void heal(struct sim_world *world)
 {
     if (world->plan.contention != NULL)
@@ -130,9 +135,10 @@ static void heal(struct sim_world *world)
         sim_user_finish(world, i);
     }
     sim_fence_operate(world);
-    sim_note(world, "all faults are over", 0, 0, 0, 0);
+    sim_note(world, "all faults have ended", 0, 0, 0, 0);
 }
 
+/* Passes an event to the part that handles it. */
 static void handle(struct sim_world *world, const struct sim_event *event)
 {
     switch (event->kind) {
@@ -140,40 +146,40 @@ static void handle(struct sim_world *world, const struct sim_event *event)
         sim_link_arrive(world, event->data);
         break;
     case SIM_THAW:
-        sim_link_thaw(world, event->data, (enum sim_way)event->which);
+        sim_link_thaw(world, event->data, (enum sim_way)event->item);
         break;
     case SIM_TURN:
-        sim_client_turn(world, event->who, event->stamp);
+        sim_client_turn(world, event->target, event->stamp);
         break;
-    case SIM_TELL:
-        sim_user_report(world, event->who, event->which, event->stamp);
+    case SIM_REPORT:
+        sim_user_report(world, event->target, event->item, event->stamp);
         break;
     case SIM_USER:
-        sim_user_act(world, event->who, event->which, event->stamp);
+        sim_user_act(world, event->target, event->item, event->stamp);
         break;
     case SIM_CANCEL:
-        sim_user_cancel(world, event->who, event->which, event->stamp);
+        sim_user_cancel(world, event->target, event->item, event->stamp);
         break;
     case SIM_LIMIT:
-        sim_user_limit(world, event->who, event->which, event->stamp);
+        sim_user_limit(world, event->target, event->item, event->stamp);
         break;
     case SIM_LEFT:
         sim_oracle_left(world, event->stamp);
         break;
     case SIM_SERVE:
-        sim_server_serve(world, event->who);
+        sim_server_serve(world, event->target);
         break;
     case SIM_FAULT:
-        sim_fault_begin(world, event->which);
+        sim_fault_begin(world, event->item);
         break;
     case SIM_MEND:
-        sim_fault_mend(world, event->which);
+        sim_fault_mend(world, event->item);
         break;
     case SIM_CORRECT:
-        sim_fault_correct(world, event->which);
+        sim_fault_correct(world, event->item);
         break;
     case SIM_FOREIGN:
-        sim_foreign_act(world, event->who, event->which);
+        sim_foreign_act(world, event->target, event->item);
         break;
     case SIM_OPERATOR:
         sim_fence_operate(world);
@@ -195,7 +201,9 @@ static unsigned undos_pending(const struct rl_engine *engine)
     return pending;
 }
 
-static bool is_over(const struct sim_world *world)
+/* Returns whether the run is finished: all faults have ended, all users are idle, all nodes are
+ * connected, and no undo is pending or under way. */
+static bool has_ended(const struct sim_world *world)
 {
     if (!world->healed || sim_link_holds(world))
         return false;
@@ -211,28 +219,29 @@ static bool is_over(const struct sim_world *world)
     return true;
 }
 
-/* Returns how long after the faults every user must have had its turn: keys of dead clients expire,
- * connections come back, and then the users follow each other, each after a bounded number of
- * attempts. Half of all rounds with more than two contenders are lost to split votes. */
+/* Returns how long after the last fault every waiting user must have had its lock: keys of dead
+ * clients expire, clients connect again, and then the users follow each other, each after a bounded
+ * number of attempts. Half of all rounds with more than two contenders end in split votes. */
 static uint64_t timeout_ns_of(const struct sim_world *world)
 {
     const struct sim_plan *plan = &world->plan;
     uint64_t trip_ns = 10 * plan->delay_ns + 2 * plan->jitter_ns + 2 * plan->latency_ns;
-    uint64_t turns = (uint64_t)plan->clients * plan->slots;
+    uint64_t turns = (uint64_t)plan->clients * plan->users;
     uint64_t attempt_ns = plan->backoff.max_ns + 10 * trip_ns + 50 * RL_MS;
 
     return sim_fence_timeout_ns(world) + 3 * plan->ttl_ns + 4 * plan->connect_timeout_ns +
            10 * RL_SECOND + turns * 400 * attempt_ns;
 }
 
+/* Executes events until the run is finished or an invariant is violated. */
 static void run(struct sim_world *world)
 {
     struct sim_event event;
     uint64_t most = world->plan.contention != NULL ? EVENTS_MAX_CONTENTION : EVENTS_MAX;
 
-    while (world->violation[0] == '\0' && !is_over(world)) {
+    while (world->violation[0] == '\0' && !has_ended(world)) {
         if (!sim_queue_pop(&world->queue, &event)) {
-            sim_violate(world, "nothing will ever happen again, but somebody waits");
+            sim_violate(world, "the queue of events is empty, but the run is not finished");
             return;
         }
         world->now_ns = event.at_ns;
@@ -240,9 +249,9 @@ static void run(struct sim_world *world)
         handle(world, &event);
         sim_oracle_step(world);
         if (world->healed && world->now_ns > world->healed_ns + timeout_ns_of(world))
-            sim_violate(world, "the trouble is over for long, but not everybody got his turn");
+            sim_violate(world, "the faults ended long ago, but a user still waits for its lock");
         if (world->events > most)
-            sim_violate(world, "%" PRIu64 " events and no end", most);
+            sim_violate(world, "the run is not finished after %" PRIu64 " events", most);
     }
 }
 
