@@ -54,7 +54,7 @@ async function acquire(name, want, number, sums) {
 
 async function hold(held, number, want, sums) {
   const grant = now();
-  const until = grant + BigInt(Math.max(0, Math.baseline(held.expiration - Date.now()))) * 1000000n;
+  const until = grant + BigInt(Math.max(0, Math.floor(held.expiration - Date.now()))) * 1000000n;
   if (holdMs > 0) await pause(holdMs);
   const called = now();
   const release = called < until ? called : until;
