@@ -36,7 +36,7 @@ struct slot {
     bool active;               /* a pair is in flight */
     bool releasing;            /* the command in flight is the release */
     bool held;                 /* a majority has granted the acquisition */
-    unsigned answers;          /* replies to the command in flight */
+    unsigned replies;          /* replies to the command in flight */
     unsigned granted;          /* of these, replies that it was done */
     uint64_t start_ns;         /* of the pair */
 };
@@ -89,7 +89,7 @@ static int put_command(struct baseline *baseline, unsigned slot, int argc, const
     baseline->out_len += (size_t)len;
     free(command);
     baseline->queue[baseline->queued++ % baseline->depth] = slot;
-    baseline->slots[slot].answers = 0;
+    baseline->slots[slot].replies = 0;
     baseline->slots[slot].granted = 0;
     return 0;
 }
@@ -132,9 +132,9 @@ static int start_release(struct baseline *baseline, unsigned index)
     return put_command(baseline, index, 5, argv, argvlen);
 }
 
-/* Takes the next step of the slot after the replies of all servers to its command. Returns 0 or
- * -1. */
-static int answered(struct baseline *baseline, unsigned index)
+/* Starts the next command of the slot after the replies of all servers to its last one. Returns 0
+ * or -1. */
+static int handle_all_replies(struct baseline *baseline, unsigned index)
 {
     struct slot *slot = &baseline->slots[index];
     uint64_t now = result_now_ns();
@@ -187,7 +187,7 @@ static int read_peer(struct baseline *baseline, struct peer *peer)
         struct slot *slot = &baseline->slots[index];
         slot->granted += is_grant(slot, reply);
         freeReplyObject(reply);
-        if (++slot->answers == baseline->peers && answered(baseline, index) != 0)
+        if (++slot->replies == baseline->peers && handle_all_replies(baseline, index) != 0)
             return -1;
     }
 }

@@ -86,10 +86,10 @@ class Compose(unittest.TestCase):
         with open(COMPOSE, encoding="utf-8") as file:
             self.text = file.read()
 
-    def test_structure(self):
+    def test_the_file_has_no_error(self):
         self.assertEqual(check(self.text), [])
 
-    def test_the_check_sees_what_is_wrong(self):
+    def test_check_finds_each_error(self):
         for old, new in [
             ("redis:7.2.5-alpine", "redis:latest"),
             ("127.0.0.1:7103:6379", "7103:6379"),
@@ -135,8 +135,8 @@ class Compose(unittest.TestCase):
         for words in (["docker", "compose"], ["docker-compose"]):
             if not shutil.which(words[0]):
                 continue
-            asked = subprocess.run([*words, "version"], capture_output=True, timeout=30, check=False)
-            if asked.returncode != 0:
+            version = subprocess.run([*words, "version"], capture_output=True, timeout=30, check=False)
+            if version.returncode != 0:
                 continue
             done = subprocess.run(
                 [*words, "-f", COMPOSE, "config"], capture_output=True, text=True, timeout=60, check=False

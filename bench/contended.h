@@ -42,7 +42,7 @@ struct contender {
     struct hold holds[HOLDS_MAX];
 };
 
-/* What the contenders run: this library, or the client library node-redlock. */
+/* The library that the contenders run: this one, or node-redlock. */
 enum contended_driver { DRIVER_REDLOCK = 0, DRIVER_NODE_REDLOCK = 1, DRIVERS_COUNT };
 
 /* Names of the drivers, by enum contended_driver. */
@@ -57,7 +57,7 @@ struct contended_case {
     const char *delays, *jitters;
 };
 
-/* What all cases share. Borrows its texts. */
+/* The settings that all cases share. Borrows its texts. */
 struct contended_settings {
     struct servers servers;
     const char *prefix; /* of the names of all resources */
@@ -69,7 +69,7 @@ struct contended_settings {
     bool no_notifications; /* the library's clients poll and do not use notifications */
 };
 
-/* What one measurement found. Latencies are those of hand-overs. */
+/* The result of one measurement. Latencies are those of hand-overs. */
 struct contended_result {
     struct contended_case what;
     unsigned run; /* repetition, from 1 */
@@ -101,7 +101,7 @@ int contended_run(const struct contended_case *what, struct contended_settings *
  * error. */
 bool contended_passed(const struct contended_result *result);
 
-/* What one process of DRIVER_REDLOCK does. Borrows its texts. */
+/* The task of one process of DRIVER_REDLOCK. Borrows its texts. */
 struct contender_task {
     const char *servers, *resource;
     uint64_t ttl_ms, hold_us;

@@ -178,7 +178,7 @@ static bool take_line(const char *line, struct contender *contenders, unsigned c
 }
 
 /* Reads the lines of one process up to the end of the measurement. Returns 0 or -1. */
-static int read_notes(const struct peer *peer, struct contender *contenders, unsigned count)
+static int read_records(const struct peer *peer, struct contender *contenders, unsigned count)
 {
     char line[512];
     int code = 0;
@@ -200,8 +200,8 @@ int peers_finish(struct peers *peers, struct contender *contenders, unsigned cou
     int status = 0, code = 0;
     for (unsigned i = 0; i < peers->count; i++) {
         struct peer *peer = &peers->list[i];
-        bool told = contenders != NULL && peer->from != NULL;
-        if (!told || read_notes(peer, contenders, count) != 0) {
+        bool reads = contenders != NULL && peer->from != NULL;
+        if (!reads || read_records(peer, contenders, count) != 0) {
             code = -1;
             if (peer->pid > 0)
                 (void)kill(peer->pid, SIGKILL);

@@ -15,8 +15,8 @@ CONTENDED = os.environ["REDLOCK_TEST_CONTENDED"]
 SLOW = int(os.environ.get("REDLOCK_TEST_SLOW", "1"))
 DEADLINE_S = 60 * SLOW
 
-# Replaces node: in each process two contenders hold the lock at the same time.
-LIAR = """
+# A script in place of node: in each process two contenders hold the lock at the same time.
+OVERLAPPING = """
 print("ready", flush=True)
 end = int(input())
 print("hold 0", end - 900000000, end - 800000000, end - 700000000)
@@ -26,8 +26,8 @@ print("sums 1 1 2 1 0")
 """
 
 
-# Replaces node: never becomes ready and never ends.
-DEAF = """
+# A script in place of node: never becomes ready and never ends.
+UNREADY = """
 import select
 print("no", flush=True)
 select.select([], [], [])
@@ -44,7 +44,7 @@ def run(*words, sandbox=True, **environment):
 
 
 class Contended(unittest.TestCase):
-    def test_csv(self):
+    def test_csv_has_a_row_without_violations(self):
         done = run("--contenders", "2", "--delay", "0/1ms/0/0/0", "--seconds", "1", "--csv", "--driver", "redlock")
         self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)
         lines = done.stdout.splitlines()
@@ -58,7 +58,7 @@ class Contended(unittest.TestCase):
         self.assertNotIn(None, row)
         self.assertNotIn(None, row.values())
 
-    def test_direct_and_delayed(self):
+    def test_cases_without_and_with_a_delay(self):
         done = run("--contenders", "2,6", "--delay", "0,2ms", "--jitter", "1ms", "--hold", "1ms",
                    "--seconds", "1", "--seed", "11", "--json")  # fmt: skip
         # On a busy machine a server may reply too late, and in so short a run one call is one in a hundred.
@@ -88,7 +88,7 @@ class Contended(unittest.TestCase):
                 if result["delay"] == "2ms":
                     self.assertGreaterEqual(result["round_trip_idle_ms"], 4)
 
-    def test_progress(self):
+    def test_progress_is_printed_unless_quiet(self):
         words = ("--contenders", "2", "--delay", "0", "--seconds", "3", "--driver", "redlock", "--json")
         shown = r"(?m)^redlock-contended: redlock, 2 contenders, delay 0, hold 0\.0 ms: \d+ %$"
         self.assertRegex(run(*words).stderr, shown)
@@ -106,19 +106,19 @@ class Contended(unittest.TestCase):
         return run("--contenders", "2", "--delay", "0", "--seconds", "1", "--driver", "node-redlock",
                    "--peer", directory, "--json", PATH=names + os.pathsep + os.environ["PATH"])  # fmt: skip
 
-    def test_a_peer_that_does_not_end_is_ended(self):
-        done = self.run_with(DEAF)
+    def test_a_peer_that_is_never_ready_is_killed(self):
+        done = self.run_with(UNREADY)
         self.assertEqual(done.returncode, 69, done.stdout + done.stderr)
         self.assertIn("the peer's processes are not ready", done.stderr)
 
-    def test_two_holders_are_seen(self):
-        done = self.run_with(LIAR)
+    def test_two_holders_at_once_are_a_violation(self):
+        done = self.run_with(OVERLAPPING)
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         result = json.loads(done.stdout)["results"][0]
         self.assertGreaterEqual(result["violations"], 1)
         self.assertFalse(result["passed"])
 
-    def test_refusals(self):
+    def test_invalid_options_are_refused(self):
         for words, text in [
             (["--contenders", "1"], "--contenders"),
             (["--contenders", "2,x"], "--contenders"),
@@ -134,7 +134,7 @@ class Contended(unittest.TestCase):
                 self.assertEqual(done.returncode, 64, done.stderr)
                 self.assertIn(text, done.stderr)
 
-    def test_no_servers(self):
+    def test_unreachable_servers_are_an_error(self):
         done = run("--servers", "127.0.0.1:1", "--delay", "0", "--contenders", "2", sandbox=False)
         self.assertEqual(done.returncode, 69, done.stderr)
 

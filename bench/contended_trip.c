@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Measures round trips: PING by a client that does nothing else, through the same proxy as the
- * requests of the contenders. */
+ * Measures round trips with PING, through the same proxy as the requests of the contenders, but on
+ * connections of its own. */
 #include "contended.h"
 #include "result.h"
 

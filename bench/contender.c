@@ -49,7 +49,7 @@ static void hold_for(uint64_t us)
         (void)nanosleep(&time, NULL);
 }
 
-/* Adds a hold to the record, or marks the record as full. */
+/* Appends a hold to the record, or marks the record as full. */
 static void note(struct contender *self, const struct hold *hold)
 {
     if (self->count < HOLDS_MAX)
@@ -59,7 +59,7 @@ static void note(struct contender *self, const struct hold *hold)
 }
 
 /* Acquires, holds and releases the lock once. Returns false at the end of the measurement. */
-static bool one_turn(redlock_t *client, const struct contender_task *task, struct contender *self)
+static bool one_pair(redlock_t *client, const struct contender_task *task, struct contender *self)
 {
     struct hold hold = {.want_ns = result_now_ns(), .contender = task->number};
     uint64_t end_ns = *task->end_ns;
@@ -103,7 +103,7 @@ void contender_work(const struct contender_task *task, struct contender *self)
     if (write(task->ready, &byte, 1) != 1 || client == NULL || read(task->go, &byte, 1) != 0)
         return;
     uint64_t before_ns = cpu_ns();
-    while (one_turn(client, task, self)) {
+    while (one_pair(client, task, self)) {
     }
     self->cpu_ns = cpu_ns() - before_ns;
     if (redlock_get_stats(client, &stats, sizeof stats) == REDLOCK_OK) {

@@ -6,7 +6,7 @@
 
 #include "scenario.h"
 
-/* What is counted, and by which program. */
+/* The events that are counted, and the program that counts them. */
 enum counted {
     COUNTED_INSTRUCTIONS = 1, /* by valgrind's callgrind; user space only */
     COUNTED_SYSCALLS = 2      /* by strace, in all threads */

@@ -129,8 +129,8 @@ static void pair_end(struct delay *delay, struct pair *pair, bool abort)
     delay->pair_count--;
 }
 
-/* Frees the pairs that were closed in this turn. */
-static void bury(struct delay *delay)
+/* Frees the pairs that were closed in this turn, to which no event points any more. */
+static void free_dead(struct delay *delay)
 {
     while (delay->dead != NULL) {
         struct pair *pair = delay->dead;
@@ -293,7 +293,7 @@ static void stall(struct delay *delay, struct link *link, bool stalled)
 }
 
 /* Executes one control line; see delay_run(). Ignores what it does not understand. */
-static void obey(struct delay *delay, const char *line)
+static void execute_line(struct delay *delay, const char *line)
 {
     char word[16], time[32] = "";
     unsigned node = 0;
@@ -325,7 +325,7 @@ static bool read_control(struct delay *delay, int control)
     char *end;
     while ((end = strchr(delay->line, '\n')) != NULL) {
         *end = '\0';
-        obey(delay, delay->line);
+        execute_line(delay, delay->line);
         delay->line_len -= (size_t)(end + 1 - delay->line);
         memmove(delay->line, end + 1, delay->line_len + 1);
     }
@@ -336,7 +336,7 @@ static bool read_control(struct delay *delay, int control)
 
 /* ---- the loop ---- */
 
-/* Forwards everything whose time has come. */
+/* Forwards all bytes that are due. */
 static void flush_due(struct delay *delay)
 {
     uint64_t now_ns = now();
@@ -381,18 +381,18 @@ static bool handle(struct delay *delay, struct source *source, uint32_t events)
 int delay_run(struct delay *delay, int control)
 {
     struct epoll_event events[EVENTS];
-    bool goes_on = true;
+    bool running = true;
     delay->control = (struct source){SOURCE_CONTROL, delay, 0, control};
     if (watch(delay, &delay->control, EPOLLIN) != 0)
         return -1;
-    while (goes_on) {
+    while (running) {
         int count = epoll_wait(delay->epoll, events, EVENTS, -1);
         if (count < 0 && errno != EINTR)
             return -1;
         for (int i = 0; i < count; i++)
-            goes_on = handle(delay, events[i].data.ptr, events[i].events) && goes_on;
+            running = handle(delay, events[i].data.ptr, events[i].events) && running;
         flush_due(delay);
-        bury(delay);
+        free_dead(delay);
         set_timer(delay);
     }
     return 0;
@@ -478,7 +478,7 @@ void delay_close(struct delay *delay)
         return;
     while (delay->pairs != NULL)
         pair_end(delay, delay->pairs, false);
-    bury(delay);
+    free_dead(delay);
     for (size_t i = 0; i < delay->count; i++) {
         if (delay->links[i].listener.fd >= 0)
             (void)close(delay->links[i].listener.fd);

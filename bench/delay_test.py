@@ -19,6 +19,7 @@ HELD_MAX = 1 << 20
 
 
 def receive(connection, size):
+    """Returns the next `size` bytes, or fewer at the end of the connection."""
     data = bytearray()
     while len(data) < size:
         part = connection.recv(65536)
@@ -48,6 +49,8 @@ class Echo:
 
 
 class Proxy:
+    """A running redlock-delay in front of `servers`. The context manager ends it."""
+
     def __init__(self, servers, *words):
         self.process = subprocess.Popen(
             [DELAY, "--servers", ",".join(servers), *words],
@@ -64,7 +67,8 @@ class Proxy:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
 
-    def tell(self, line):
+    def command(self, line):
+        """Sends a control line to the proxy."""
         self.process.stdin.write(line + "\n")
 
     def __enter__(self):
@@ -77,6 +81,7 @@ class Proxy:
 
 
 def round_trip(connection, word=b"x"):
+    """Returns the time in seconds until the echo of a word has arrived."""
     start = time.monotonic()
     connection.sendall(word)
     assert receive(connection, len(word)) == word
@@ -96,7 +101,7 @@ class Delay(unittest.TestCase):
 
     def test_times_can_be_changed(self):
         with Proxy([self.echo.address], "--delay", "0") as proxy, proxy.connect() as connection:
-            proxy.tell("delay 0 40ms")
+            proxy.command("delay 0 40ms")
             deadline = time.monotonic() + DEADLINE_S
             while round_trip(connection) < 0.080:
                 self.assertLess(time.monotonic(), deadline)
@@ -109,7 +114,7 @@ class Delay(unittest.TestCase):
         self.assertGreater(max(trips), min(trips) + 0.010)
 
     def stream(self, proxy, seed, size):
-        """Sends random bytes in random pieces and compares what comes back."""
+        """Sends random bytes in random pieces, and compares the bytes that come back."""
         source = random.Random(seed)
         data = source.randbytes(size)
         with proxy.connect(seed % len(proxy.urls)) as connection:
@@ -125,7 +130,7 @@ class Delay(unittest.TestCase):
             sender = threading.Thread(target=send)
             sender.start()
             back = receive(connection, size)
-            self.assertEqual(connection.recv(1), b"")  # the end of the stream arrives, too, and last
+            self.assertEqual(connection.recv(1), b"")  # the end of the stream arrives last
             sender.join(DEADLINE_S)
         self.assertTrue(back == data, f"{len(back)} of {size} bytes, not the same")
 
@@ -147,7 +152,7 @@ class Delay(unittest.TestCase):
                 thread.join(DEADLINE_S)
             self.assertEqual(failures, [])
 
-    def test_many_connections(self):
+    def test_many_connections_get_their_own_bytes(self):
         with Proxy([self.echo.address], "--delay", "2ms") as proxy, contextlib.ExitStack() as stack:
             connections = [stack.enter_context(proxy.connect()) for _ in range(150)]
             for number, connection in enumerate(connections):
@@ -159,7 +164,7 @@ class Delay(unittest.TestCase):
         with Proxy([self.echo.address] * 2) as proxy:
             with proxy.connect(0) as connection, proxy.connect(1) as other:
                 round_trip(connection)
-                proxy.tell("stall 0")
+                proxy.command("stall 0")
                 deadline = time.monotonic() + DEADLINE_S
                 sent = back = 0
                 while sent == back:  # until the proxy has executed the command
@@ -175,11 +180,11 @@ class Delay(unittest.TestCase):
                 connection.settimeout(0.2)
                 with self.assertRaises(TimeoutError):
                     connection.recv(1)
-                proxy.tell("go 0")
+                proxy.command("go 0")
                 connection.settimeout(DEADLINE_S)
                 self.assertEqual(receive(connection, 12), b"%06d%06d" % (sent - 1, sent))
 
-    def test_what_is_kept_is_bounded(self):
+    def test_held_bytes_are_bounded(self):
         # The other end does not read: when the buffers of kernel and proxy are full, writing stops.
         with socket.create_server(("127.0.0.1", 0)) as server:
             server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
@@ -216,7 +221,7 @@ class Delay(unittest.TestCase):
                     self.assertEqual(other.recv(1), b"")
             connection.close()
 
-    def test_around_a_command(self):
+    def test_a_command_gets_the_list_of_the_proxy(self):
         done = subprocess.run(
             [DELAY, "--servers", "redis://" + self.echo.address + "?fresh=1", "--", "sh", "-c",
              'echo "$REDLOCK_SERVERS"; exit 7'],
@@ -226,7 +231,7 @@ class Delay(unittest.TestCase):
         self.assertRegex(done.stdout, r"^redis://127\.0\.0\.1:\d+\?fresh=1\n$")
         self.assertNotIn(self.echo.address, done.stdout)
 
-    def test_refusals(self):
+    def test_invalid_options_are_refused(self):
         for words in (["--delay", "5min"], ["--delay", "1ms,2ms"], ["--jitter", ""], ["--delay", "61s"],
                       ["--seed", "1x"], ["--nonsense"]):  # fmt: skip
             with self.subTest(words=words):

@@ -39,13 +39,13 @@ class Distances(unittest.TestCase):
         self.assertGreaterEqual(rows[-1]["baseline_pair_p50_ms"], 60)
         self.assertLess(rows[-1]["acquire_p50_ms"], 30)
 
-    def test_a_table(self):
+    def test_the_table_has_a_row_for_each_scenario(self):
         done = run("--each-way", "100us", "--seconds", "1", "--no-slow", "--scenario", "embedded-1,threaded-1")
         self.assertIn(done.returncode, (0, 1), done.stderr)
         lines = [line.split() for line in done.stdout.splitlines() if line.startswith("100us ")]
         self.assertEqual([line[2] for line in lines], ["embedded-1", "threaded-1"])
 
-    def test_what_cannot_be_measured(self):
+    def test_invalid_options_are_refused(self):
         self.assertEqual(run(sandbox=False).returncode, 69)
         for words, text in (
             (("--scenario", "open"), "with the baseline as its other side"),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The protocol of the drivers of the comparison (bench/peers/README.md), in C: what a driver has
- * to do, and what it records and prints. */
+ * The protocol of the drivers of the comparison (bench/peers/README.md), in C: arguments, slices,
+ * and the lines that a driver prints. */
 #ifndef BENCH_DRIVER_H
 #define BENCH_DRIVER_H
 
@@ -19,8 +19,8 @@ struct driver_task {
     bool own; /* each caller has a resource of its own, <resource><caller>; false: all contend */
 };
 
-/* What one caller records in one slice: a list that grows. The caller of driver_note() owns it and
- * frees `list`. All times are CLOCK_MONOTONIC. */
+/* The records of one caller in one slice: a list that grows. The caller of driver_note() owns it
+ * and frees `list`. All times are CLOCK_MONOTONIC. */
 struct driver_notes {
     struct driver_note {
         uint64_t want_ns;    /* first call of acquire */

@@ -14,8 +14,8 @@
 
 #define READY_MS    10000
 #define SHUTDOWN_MS 5000
-/* Wait of an acquisition that has no contenders: how long a busy machine may delay a reply. */
-#define HICCUP_MS 1000
+/* Longest wait of an acquisition without contenders: a busy machine may delay replies. */
+#define UNCONTENDED_MS 1000
 
 /* One thread of mode "threads". */
 struct caller {
@@ -31,7 +31,7 @@ struct caller {
 redlock_opts_t driver_opts(const struct driver_task *task, uint64_t now_ns, uint64_t end_ns)
 {
     redlock_opts_t opts = redlock_opts(task->ttl_ms);
-    opts.wait_ms = task->own ? HICCUP_MS : now_ns >= end_ns ? 0 : (end_ns - now_ns) / MS_NS;
+    opts.wait_ms = task->own ? UNCONTENDED_MS : now_ns >= end_ns ? 0 : (end_ns - now_ns) / MS_NS;
     return opts;
 }
 
@@ -75,7 +75,7 @@ static void hold_for(uint64_t us)
 
 /* Acquires, holds and releases the lock once, and records it. Returns true if the lock was
  * acquired. */
-static bool one_turn(struct caller *caller, uint64_t want_ns)
+static bool one_pair(struct caller *caller, uint64_t want_ns)
 {
     struct driver_note note = {.want_ns = want_ns};
     redlock_lock_t *lock = NULL;
@@ -110,7 +110,7 @@ static void *work(void *argument)
     uint64_t want_ns = 0, now_ns;
     while ((now_ns = result_now_ns()) < caller->end_ns) {
         want_ns = want_ns == 0 ? now_ns : want_ns;
-        if (one_turn(caller, want_ns))
+        if (one_pair(caller, want_ns))
             want_ns = 0;
     }
     return NULL;

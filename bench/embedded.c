@@ -179,7 +179,7 @@ int embedded_settle(void *state)
 }
 
 /* Returns the number of eligible nodes. */
-static size_t voting(redlock_t *client)
+static size_t eligible_nodes(redlock_t *client)
 {
     size_t count = 0;
     for (size_t i = 0; i < redlock_node_count(client); i++) {
@@ -193,7 +193,7 @@ static size_t voting(redlock_t *client)
 int embedded_wait_votes(struct embedded *embedded)
 {
     uint64_t start_ns = result_now_ns();
-    while (voting(embedded->client) < redlock_node_count(embedded->client)) {
+    while (eligible_nodes(embedded->client) < redlock_node_count(embedded->client)) {
         (void)turn(embedded, QUIET_MS);
         if (embedded->broken != 0 || result_now_ns() - start_ns > VOTES_NS)
             return -1;

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define SLOW_MS    20                                  /* delay in each direction of FAULT_SLOW */
-#define ANSWERS_NS (UINT64_C(10) * 1000 * 1000 * 1000) /* for servers to reply after a fault */
+#define REPLIES_NS (UINT64_C(10) * 1000 * 1000 * 1000) /* for servers to reply after a fault */
 #define RECHECK_US 5000
 
 /* A fault of a run, between fault_open() and fault_close(). */
@@ -188,7 +188,7 @@ const char *fault_servers(const struct fault *fault)
 }
 
 /* Returns true if all servers reply. */
-static bool answer(const struct servers *servers)
+static bool all_reply(const struct servers *servers)
 {
     for (size_t i = 0; i < servers->count; i++) {
         char version[64];
@@ -211,7 +211,7 @@ int fault_close(struct fault *fault, char *error, size_t error_size)
     }
     uint64_t start_ns = result_now_ns();
     bool fine;
-    while (!(fine = answer(fault->servers)) && result_now_ns() - start_ns < ANSWERS_NS)
+    while (!(fine = all_reply(fault->servers)) && result_now_ns() - start_ns < REPLIES_NS)
         (void)usleep(RECHECK_US);
     if (!fine)
         snprintf(error, error_size, "a server does not reply after its fault");

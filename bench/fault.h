@@ -6,7 +6,7 @@
 #include "servers.h"
 #include "timeline.h"
 
-/* What happens to the servers. */
+/* The kinds of faults. */
 enum fault_kind {
     FAULT_NONE = 0,
     FAULT_STOPPED = 1,   /* SIGSTOP, later SIGCONT */

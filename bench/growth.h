@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * redlock-growth: one measurement of one size. Each kind of measurement prints one JSON object in
- * one line; growth.py runs all sizes and combines the lines. */
+ * redlock-growth runs one measurement of one size. Each kind of measurement prints one JSON object
+ * in one line; growth.py runs all sizes and combines the lines. */
 #ifndef BENCH_GROWTH_H
 #define BENCH_GROWTH_H
 

@@ -70,14 +70,16 @@ class Runner:
         return result
 
     def environment(self):
-        said = self.run("environment", "--nodes", self.servers)
-        del said["passed"]
-        return said
+        found = self.run("environment", "--nodes", self.servers)
+        del found["passed"]
+        return found
 
     def sizes(self, sizes):
+        """Returns the sizes to measure: all, or the first and the last one."""
         return sizes[:: max(len(sizes) - 1, 1)] if self.quick else sizes
 
     def pairs(self, pairs):
+        """Returns the number of pairs to run."""
         return max(pairs // 50, 20) if self.quick else pairs
 
     def nodes(self):
@@ -114,6 +116,7 @@ class Runner:
             yield size, self.run("processes", "--nodes", self.five(), "--size", size, "--pairs", pairs)
 
     def five(self):
+        """Returns the number of nodes of most series: five, if there are as many servers."""
         return min(5, self.servers)
 
     def instructions(self):

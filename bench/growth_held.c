@@ -137,7 +137,7 @@ static uint64_t extended(struct held *held)
 }
 
 /* Returns the number of eligible nodes. */
-static size_t voting(struct held *held)
+static size_t eligible_nodes(struct held *held)
 {
     size_t count = 0;
     for (size_t i = 0; i < redlock_node_count(held->client); i++) {
@@ -156,7 +156,7 @@ static bool make_ready(struct held *held)
         REDLOCK_OK)
         return false;
     while (!held->broken && result_now_ns() < until &&
-           (!held->ready || voting(held) < redlock_node_count(held->client)))
+           (!held->ready || eligible_nodes(held) < redlock_node_count(held->client)))
         turn(held);
     rest(held);
     return held->ready && !held->broken;
@@ -209,8 +209,8 @@ static int measure(struct held *held, void (*run)(struct held *, struct phase *)
     return 0;
 }
 
-/* Acquires all locks. */
-static void take(struct held *held, struct phase *phase)
+/* Acquires all locks, at most IN_FLIGHT at a time. */
+static void acquire_all(struct held *held, struct phase *phase)
 {
     uint64_t until = result_now_ns() + TIME_LIMIT_NS;
     (void)phase;
@@ -222,8 +222,8 @@ static void take(struct held *held, struct phase *phase)
     rest(held);
 }
 
-/* Releases all locks at once, as a process does at its end. */
-static void release_one(struct held *held, struct phase *phase)
+/* Starts the release of all locks at once, as a process does at its end, and waits for it. */
+static void release_all(struct held *held, struct phase *phase)
 {
     uint64_t until = result_now_ns() + TIME_LIMIT_NS;
     (void)phase;
@@ -282,7 +282,7 @@ static void shut_down(struct held *held)
 int growth_held(const struct growth_settings *settings)
 {
     struct growth_memory memory = {.live = 0};
-    struct phase taking, holding, giving;
+    struct phase acquiring, holding, releasing;
     struct held held = {.settings = settings, .opts = redlock_opts(settings->ttl_ms)};
     redlock_stats_t stats = {.lost = 0};
     held.opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
@@ -293,12 +293,12 @@ int growth_held(const struct growth_settings *settings)
         return 69;
     }
     size_t client = memory.live, rss = growth_rss(), blocks = memory.blocks;
-    int failed = measure(&held, take, &taking);
+    int failed = measure(&held, acquire_all, &acquiring);
     size_t live = memory.live - client, rss_live = growth_rss() - rss;
     blocks = memory.blocks - blocks;
     size_t peak = memory.peak;
     failed |= measure(&held, growth_hold, &holding);
-    failed |= measure(&held, release_one, &giving);
+    failed |= measure(&held, release_all, &releasing);
     (void)redlock_get_stats(held.client, &stats, sizeof stats);
     size_t after = memory.live;
     size_t nodes = redlock_node_count(held.client);
@@ -313,9 +313,9 @@ int growth_held(const struct growth_settings *settings)
     printf(",\"renewed\":%" PRIu64 ",\"slices\":%" PRIu64 ",\"slices_used\":%" PRIu64
            ",\"slice_most\":%" PRIu64,
            holding.extended, holding.slices, holding.slices_used, holding.slice_most);
-    print_phase("take", &taking);
+    print_phase("take", &acquiring);
     print_phase("hold", &holding);
-    print_phase("give", &giving);
+    print_phase("give", &releasing);
     printf("}\n");
     bool good = failed == 0 && held.have == settings->held && stats.lost == 0 &&
                 held.unreleased == 0 && !held.broken && memory.live == 0;

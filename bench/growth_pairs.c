@@ -73,7 +73,7 @@ static void print_share(const char *kind, const struct growth_settings *settings
 }
 
 /* Returns the exit code: 1 after a violation or if more than one pair in a hundred failed. */
-static int verdict(const struct share *share)
+static int exit_code(const struct share *share)
 {
     return share->violations == 0 && share->failed * 100 <= share->pairs ? 0 : 1;
 }
@@ -114,8 +114,8 @@ static int measure(const struct growth_settings *settings, const struct side *si
     return failed;
 }
 
-/* Prints that the measurement failed. Returns the exit code. */
-static int cannot_go_on(void)
+/* Prints that a server does not reply. Returns the exit code. */
+static int report_no_reply(void)
 {
     fprintf(stderr, "redlock-growth: a server does not reply\n");
     return 69;
@@ -138,9 +138,9 @@ int growth_loop(const struct growth_settings *settings)
     (void)embedded_settle(embedded);
     embedded_close(embedded);
     if (failed != 0)
-        return cannot_go_on();
+        return report_no_reply();
     print_share("loop", settings, settings->depth, &share, &work);
-    return verdict(&share);
+    return exit_code(&share);
 }
 
 int growth_threads(const struct growth_settings *settings)
@@ -158,14 +158,15 @@ int growth_threads(const struct growth_settings *settings)
     int failed = measure(settings, &side, &share, &work);
     threaded_close(threaded);
     if (failed != 0)
-        return cannot_go_on();
+        return report_no_reply();
     print_share("threads", settings, settings->threads, &share, &work);
-    return verdict(&share);
+    return exit_code(&share);
 }
 
-/* Does the work of one process: connects, writes to `told` whether it is ready, waits for the end
- * of the pipe `go`, runs its pairs and writes its struct share to `told`. Returns an exit code. */
-static int work_alone(const struct growth_settings *settings, unsigned index, int go, int told)
+/* Does the work of one process: connects, writes to the pipe `reports` whether it is ready, waits
+ * for the end of the pipe `go`, runs its pairs and writes its struct share to `reports`. Returns an
+ * exit code. */
+static int work_alone(const struct growth_settings *settings, unsigned index, int go, int reports)
 {
     char error[256], prefix[96], byte = 0;
     struct share share = {.pairs = 0};
@@ -174,7 +175,7 @@ static int work_alone(const struct growth_settings *settings, unsigned index, in
     struct threaded *threaded = threaded_open(&client, error, sizeof error);
     struct result *result = calloc(1, sizeof *result);
     bool fine = threaded != NULL && result != NULL && threaded_run(threaded, 20, result) == 0;
-    if (write(told, &fine, sizeof fine) != sizeof fine || read(go, &byte, 1) != 0 || !fine)
+    if (write(reports, &fine, sizeof fine) != sizeof fine || read(go, &byte, 1) != 0 || !fine)
         return 1;
     memset(result, 0, sizeof *result);
     uint64_t cpu_us = growth_cpu_us(), switches = growth_switches();
@@ -184,7 +185,7 @@ static int work_alone(const struct growth_settings *settings, unsigned index, in
     share.cpu_us = growth_cpu_us() - cpu_us;
     share.switches = growth_switches() - switches;
     fill(&share, result);
-    ssize_t sent = write(told, &share, sizeof share);
+    ssize_t sent = write(reports, &share, sizeof share);
     threaded_close(threaded);
     free(result);
     return sent == sizeof share ? 0 : 1;
@@ -207,20 +208,20 @@ static void add(struct share *sum, const struct share *one, unsigned count)
     sum->pss += one->pss / count;
 }
 
-/* Starts all processes when they are ready, and adds up their shares. `go` and `told` are the
+/* Starts all processes when they are ready, and adds up their shares. `go` and `reports` are the
  * parent's ends of the pipes; `go` is closed. Returns false if a process or a server failed. */
-static bool collect(const struct growth_settings *settings, int go, int told, struct share *sum,
+static bool collect(const struct growth_settings *settings, int go, int reports, struct share *sum,
                     struct growth_work *work)
 {
     struct growth_work before;
     bool fine = true, all = true;
     for (unsigned i = 0; i < settings->processes && all; i++)
-        all = read(told, &fine, sizeof fine) == sizeof fine && fine;
+        all = read(reports, &fine, sizeof fine) == sizeof fine && fine;
     all = all && growth_work(&settings->servers, &before) == 0;
     close(go);
     for (unsigned i = 0; i < settings->processes && all; i++) {
         struct share one;
-        all = read(told, &one, sizeof one) == sizeof one;
+        all = read(reports, &one, sizeof one) == sizeof one;
         if (all)
             add(sum, &one, settings->processes);
     }
@@ -235,10 +236,10 @@ static bool collect(const struct growth_settings *settings, int go, int told, st
 
 int growth_processes(const struct growth_settings *settings)
 {
-    int go[2], told[2], status = 0;
+    int go[2], reports[2], status = 0;
     struct share sum = {.pairs = 0};
     struct growth_work work;
-    if (pipe(go) != 0 || pipe(told) != 0)
+    if (pipe(go) != 0 || pipe(reports) != 0)
         return 71;
     pid_t parent = getpid();
     for (unsigned i = 0; i < settings->processes; i++) {
@@ -250,13 +251,13 @@ int growth_processes(const struct growth_settings *settings)
         if (pid != 0)
             continue;
         close(go[1]);
-        close(told[0]);
-        _exit(work_alone(settings, i, go[0], told[1]));
+        close(reports[0]);
+        _exit(work_alone(settings, i, go[0], reports[1]));
     }
     close(go[0]);
-    close(told[1]);
-    bool fine = collect(settings, go[1], told[0], &sum, &work);
-    close(told[0]);
+    close(reports[1]);
+    bool fine = collect(settings, go[1], reports[0], &sum, &work);
+    close(reports[0]);
     while (wait(&status) > 0)
         fine = fine && WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (!fine) {
@@ -264,5 +265,5 @@ int growth_processes(const struct growth_settings *settings)
         return 69;
     }
     print_share("processes", settings, settings->processes, &sum, &work);
-    return verdict(&sum);
+    return exit_code(&sum);
 }

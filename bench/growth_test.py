@@ -53,7 +53,7 @@ def runs(pid):
 end = time.monotonic() + 20
 while any(runs(pid) for pid in pids) and time.monotonic() < end:
     time.sleep(0.02)
-print(f"{len(pids)} had begun,", "some go on" if any(runs(pid) for pid in pids) else "all are gone")
+print(f"{len(pids)} processes,", "some still run" if any(runs(pid) for pid in pids) else "all have ended")
 """
 
 
@@ -63,7 +63,7 @@ class Growth(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return json.loads(done.stdout)
 
-    def test_a_held_lock(self):
+    def test_memory_and_commands_of_a_held_lock_are_bounded(self):
         few, many = (self.measure("held", "--size", size, "--ttl", 30000, "--hold", 10) for size in (100, 5000))
         for row in (few, many):
             self.assertEqual(row["failed"], 0)
@@ -81,7 +81,7 @@ class Growth(unittest.TestCase):
         self.assertLess(blocks, 3.1)
         self.assertLessEqual(many["after_bytes"] - many["client_bytes"], KEPT_MAX)
 
-    def test_renewals_leave_together(self):
+    def test_extensions_are_sent_together(self):
         row = self.measure("held", "--size", 2000, "--ttl", 3000, "--hold", 2500)
         self.assertEqual(row["lost"], 0)
         self.assertGreaterEqual(row["renewed"], 2000)
@@ -89,7 +89,7 @@ class Growth(unittest.TestCase):
         self.assertLessEqual(row["hold_commands"], 2 * 5 * row["renewed"])
         self.assertGreater(row["hold_commands"] / row["hold_reads"], 3)
 
-    def test_pairs(self):
+    def test_commands_of_a_pair_are_bounded(self):
         for kind in ("loop", "threads", "processes"):
             with self.subTest(kind=kind):
                 row = self.measure(kind, "--size", 4, "--pairs", 40)
@@ -100,12 +100,12 @@ class Growth(unittest.TestCase):
                 self.assertGreaterEqual(row["commands_per_pair"], 8)
                 self.assertLessEqual(row["commands_per_pair"], 13)
 
-    def test_nodes(self):
+    def test_fewer_nodes_need_fewer_commands(self):
         row = self.measure("loop", "--nodes", 3, "--size", 8, "--pairs", 80)
         self.assertEqual(row["nodes"], 3)
         self.assertLessEqual(row["commands_per_pair"], 8)
 
-    def test_driver(self):
+    def test_growth_py_writes_json_csv_and_plots(self):
         with tempfile.TemporaryDirectory() as directory:
             command = [REDLOCK, "sandbox", "-n", "3", "--", sys.executable, DRIVER, GROWTH, "--quick", "--output", directory]
             command += ["--series", "nodes,loop"]
@@ -136,7 +136,7 @@ class Growth(unittest.TestCase):
                               text=True, env=environment, timeout=DEADLINE_S, check=False)  # fmt: skip
         self.assertEqual((done.returncode, done.stderr), (0, "no instructions: valgrind is missing (Debian: valgrind)\n"))
 
-    def test_what_was_measured_before_a_failure_is_kept(self):
+    def test_results_from_before_a_failure_are_kept(self):
         # One of two servers runs: all measurements work except those that need both.
         with tempfile.TemporaryDirectory() as directory:
             inner = [sys.executable, DRIVER, GROWTH, "--quick", "--series", "nodes", "--output", directory]
@@ -152,9 +152,9 @@ class Growth(unittest.TestCase):
     def test_processes_end_with_their_parent(self):
         done = subprocess.run([REDLOCK, "sandbox", "--", sys.executable, "-c", ORPHANS, GROWTH], capture_output=True,
                               text=True, timeout=DEADLINE_S, check=False)  # fmt: skip
-        self.assertEqual(done.stdout, "4 had begun, all are gone\n", done.stderr)
+        self.assertEqual(done.stdout, "4 processes, all have ended\n", done.stderr)
 
-    def test_refusals(self):
+    def test_invalid_options_are_refused(self):
         for words in (["nonsense"], ["held", "--size"], ["held", "--size", "x"], ["held", "--size", "0"], ["loop", "--nodes", "9"]):
             with self.subTest(words=words):
                 environment = dict(os.environ, REDLOCK_SERVERS="127.0.0.1:1,127.0.0.1:2")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Reads what a measurement has used: memory, processor time, the work of the servers. */
+ * Reads the memory and processor time that a measurement has used, and the work of the servers. */
 #include "growth.h"
 
 #include "servers_commands.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The limits that no client can beat: a round trip to a majority of the servers, and the number of
+ * The limits of every client: a round trip to a majority of the servers, and the number of
  * commands that the servers can execute in a second. */
 #ifndef BENCH_LIMITS_H
 #define BENCH_LIMITS_H

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Parses the `len` characters at `text`, which need not end there, as a number from `min` to `max`.
+/* Parses the `len` characters at `text` as a number from `min` to `max`. The text may be longer.
  * On failure returns false and leaves *ret_number unchanged. */
 static inline bool number_parse_part(const char *text, size_t len, uint64_t min, uint64_t max,
                                      uint64_t *ret_number)

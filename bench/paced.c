@@ -181,7 +181,7 @@ static uint64_t take_steps(struct paced *paced, uint64_t elapsed_ns)
 }
 
 /* Returns true if the run has ended: nothing is in flight and no operation will begin. */
-static bool is_over(const struct paced *paced, uint64_t elapsed_ns)
+static bool has_ended(const struct paced *paced, uint64_t elapsed_ns)
 {
     bool closed = paced->plan->rate_per_s == 0 && !paced->warming;
     return paced->running == 0 &&
@@ -193,9 +193,9 @@ static int run(struct paced *paced)
 {
     paced->begun = 0;
     paced->start_ns = result_now_ns();
-    uint64_t timeout_ns_of = paced->plan->duration_ns + STRAGGLER_NS, now_ns = paced->start_ns;
-    while (!is_over(paced, now_ns - paced->start_ns) && paced->broken == 0) {
-        if (now_ns - paced->start_ns > timeout_ns_of)
+    uint64_t timeout_ns = paced->plan->duration_ns + STRAGGLER_NS, now_ns = paced->start_ns;
+    while (!has_ended(paced, now_ns - paced->start_ns) && paced->broken == 0) {
+        if (now_ns - paced->start_ns > timeout_ns)
             return -1;
         uint64_t step_ns = take_steps(paced, now_ns - paced->start_ns);
         uint64_t due_ns = start_due(paced, now_ns);

@@ -27,8 +27,8 @@ sys.path.insert(0, COMPARE)
 import figures  # noqa: E402
 import roster  # noqa: E402
 
-# Two callers hold the lock at the same time, and one key stays.
-LIAR = """#!/usr/bin/env python3
+# A driver in which two callers hold the lock at the same time, and which leaves a key.
+OVERLAPPING = """#!/usr/bin/env python3
 import socket, sys
 host, port = sys.argv[1].split(",")[0].split("//")[1].split(":")
 with socket.create_connection((host, int(port))) as server:
@@ -39,9 +39,10 @@ for line in sys.stdin:
     end = int(line)
     print("hold 0", end - 9000000, end - 8000000, end - 6000000, end - 5000000)
     print("hold 1", end - 9000000, end - 7000000, end - 4000000, end - 3000000)
-    print("failed 2", end - 9000000, end - 1000000, "error it is a liar")
+    print("failed 2", end - 9000000, end - 1000000, "error invented")
     print("over", flush=True)
 """
+# A driver that kills the first server of the sandbox in its first slice.
 KILLER = """#!/usr/bin/env python3
 import os, signal, sys
 print("ready", flush=True)
@@ -50,7 +51,7 @@ for line in sys.stdin:
         os.kill(int(file.read()), signal.SIGKILL)
     print("over", flush=True)
 """
-# Claims to be ready and never ends.
+# A driver that becomes ready, writes its process id into the file NOTE in its first slice, and never ends.
 SLEEPER = """#!/usr/bin/env python3
 import os, select, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -61,7 +62,7 @@ with open("NOTE", "w") as file:
     print(os.getpid(), file=file)
 select.select([], [], [])
 """
-# Sends the signal while the driver works, and prints what is left after it.
+# Runs the comparison, ends it by a signal while the driver works, and prints its status and whether the driver still runs.
 ENDED = """
 import os, re, socket, subprocess, sys, time
 number, note, command = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
@@ -77,6 +78,7 @@ for port in re.findall(r":(\\d+)", os.environ["REDLOCK_SERVERS"]):
         assert server.recv(7) == b"+PONG\\r\\n"
 print(f"status {status}, driver {'gone' if gone else 'there'}, servers answer")
 """
+# A driver that fails in its first slice.
 GONE = "#!/bin/sh\necho ready; read line; echo 'nothing to be had' >&2; exit 3\n"
 
 
@@ -93,7 +95,7 @@ def tiny(*words, **more):
     return json.loads(done.stdout)
 
 
-def impostor(name, text):
+def fake_peer(name, text):
     """Returns a directory in which this script is the driver of redsync."""
     peers = os.path.join(SCRATCH, name)
     shutil.rmtree(peers, ignore_errors=True)
@@ -106,7 +108,7 @@ def impostor(name, text):
 
 
 class Compare(unittest.TestCase):
-    def test_ours_and_the_floor_in_every_scenario(self):
+    def test_library_and_baseline_run_every_scenario(self):
         document = tiny("--driver", "redlock,redlock-threads,baseline")
         self.assertEqual(document["schema"], "redlock.peers/1")
         self.assertEqual(document["seed"], 5)
@@ -120,7 +122,7 @@ class Compare(unittest.TestCase):
                 # A key may stay for longer than the comparison waits if a server is slow.
                 self.assertEqual(line["leftover_keys_at_the_end"], 0)
 
-    def test_figures_and_ratios(self):
+    def test_lines_have_figures_and_ratios(self):
         # On a busy machine a short slice may contain no finished pair.
         for seconds in ("0.5", "2", "8", "30"):
             lines = tiny("--scenario", "many", "--driver", "redlock,baseline", "--slice", seconds)["results"]
@@ -133,7 +135,7 @@ class Compare(unittest.TestCase):
                 self.assertGreaterEqual(line["pair_ms"]["max"], line["pair_ms"]["p99"])
                 self.assertEqual(set(line["ratio"]), {"rate_redlock", "p50_redlock", "rate_baseline", "p50_baseline"})
 
-    def test_every_peer_that_is_installed(self):
+    def test_every_installed_peer_acquires_locks(self):
         for driver in roster.DRIVERS:
             if driver.is_ours():
                 continue
@@ -149,22 +151,22 @@ class Compare(unittest.TestCase):
                 self.assertEqual(line["violations"], 0)
                 self.assertGreater(line["pairs"] + line["failures"], 0)
 
-    def test_two_holders_and_a_key_that_stays_are_seen(self):
-        document = tiny("--scenario", "contended", "--driver", "redsync", peers=impostor("liar", LIAR))
+    def test_two_holders_and_a_leftover_key_are_counted(self):
+        document = tiny("--scenario", "contended", "--driver", "redsync", peers=fake_peer("liar", OVERLAPPING))
         line = document["results"][0]
         # Four processes print the same lines in two slices; each hold of the second caller begins too early.
         self.assertGreaterEqual(line["violations"], 2)
         self.assertGreaterEqual(line["leftover_keys"], 1)
         self.assertGreaterEqual(line["failures"], 2)
-        self.assertEqual(line["failure"], "error it is a liar")
+        self.assertEqual(line["failure"], "error invented")
 
     def test_a_driver_that_dies_is_a_line_of_the_table(self):
-        document = tiny("--scenario", "one", "--driver", "redsync,redlock", peers=impostor("gone", GONE))
+        document = tiny("--scenario", "one", "--driver", "redsync,redlock", peers=fake_peer("gone", GONE))
         lines = {line["driver"]: line for line in document["results"]}
         self.assertIn("nothing to be had", lines["redsync"]["broken"])
         self.assertEqual(lines["redlock"]["broken"], "")
 
-    def test_table_and_csv(self):
+    def test_table_and_csv_name_peers_that_are_left_out(self):
         words = ["--slice", "0.2", "--rounds", "1", "--scenario", "one", "--driver", "redlock,baseline,redsync"]
         nothing = os.path.join(SCRATCH, "nothing")
         done = run(*words, peers=nothing)
@@ -182,19 +184,19 @@ class Compare(unittest.TestCase):
     def test_a_server_that_dies_ends_it_with_a_line(self):
         # A driver kills the first server when its first slice begins.
         done = run("--slice", "0.2", "--rounds", "1", "--scenario", "one,many", "--driver", "redsync", "--json",
-                   peers=impostor("killer", KILLER))  # fmt: skip
+                   peers=fake_peer("killer", KILLER))  # fmt: skip
         self.assertEqual(done.returncode, 69, done.stderr)
         self.assertIn("compare: one: a server does not reply: ", done.stderr)
         self.assertNotIn("Traceback", done.stderr)
         self.assertEqual(json.loads(done.stdout)["results"], [])
 
-    def test_whoever_ends_it_leaves_nothing_behind(self):
+    def test_a_signal_ends_driver_and_comparison_and_continues_servers(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             note = os.path.join(SCRATCH, f"pid-{number}")
             os.makedirs(SCRATCH, exist_ok=True)
             with open(note, "w", encoding="ascii"):
                 pass
-            peers = impostor("sleeper", SLEEPER.replace("NOTE", note))
+            peers = fake_peer("sleeper", SLEEPER.replace("NOTE", note))
             command = [REDLOCK, "sandbox", "--", sys.executable, "-c", ENDED, str(int(number)), note,
                        sys.executable, COMPARE, "--build", BUILD, "--slice", "30", "--scenario", "stopped",
                        "--driver", "redsync"]  # fmt: skip
@@ -205,7 +207,7 @@ class Compare(unittest.TestCase):
                 self.assertNotIn("Traceback", done.stderr)
                 self.assertEqual(done.stdout.splitlines()[-1], f"status {128 + number}, driver gone, servers answer")
 
-    def test_refusals(self):
+    def test_invalid_options_are_refused(self):
         for words, text in [
             (["--driver", "other"], "there is no driver 'other'"),
             (["--scenario", "x"], "there is no scenario 'x'"),
@@ -229,12 +231,12 @@ class Compare(unittest.TestCase):
 
 
 class Figures(unittest.TestCase):
-    def test_holds_that_only_touch_are_none(self):
+    def test_holds_that_only_touch_are_no_violation(self):
         holds = [(0, 0, 10, 20, 25), (1, 0, 20, 30, 35), (0, 26, 40, 50, 55)]
         self.assertEqual(figures.violations(holds), 0)
         self.assertEqual(figures.violations([*holds, (2, 0, 29, 29, 29)]), 1)
 
-    def test_percentiles_are_of_the_weights(self):
+    def test_percentiles_count_the_weights(self):
         pairs = [(1, 98), (5, 1), (9, 1)]
         self.assertEqual([figures.percentile(pairs, point) for point in (500, 980, 990, 1000)], [1, 1, 5, 9])
         self.assertEqual(figures.percentile([], 500), 0)
@@ -245,7 +247,7 @@ class Install(unittest.TestCase):
         return subprocess.run([INSTALL, peer, target], capture_output=True, text=True, timeout=DEADLINE_S, check=False,
                               env={**os.environ, "REDLOCK_BENCH_OFFLINE": "1", **more})  # fmt: skip
 
-    def test_what_it_did_not_make_stays(self):
+    def test_a_foreign_file_at_the_target_is_kept(self):
         target = os.path.join(SCRATCH, "precious")
         os.makedirs(SCRATCH, exist_ok=True)
         with open(target, "w", encoding="ascii") as file:

@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define ANSWER_LEN 7 /* bytes of +PONG\r\n */
-#define WAIT_MS    5000
+#define REPLY_LEN 7 /* bytes of +PONG\r\n */
+#define WAIT_MS   5000
 
 /* Sends one PING to each server. Returns 0 or -1. */
 static int request_all(const struct pollfd *fds, size_t count)
@@ -27,11 +27,11 @@ static int request_all(const struct pollfd *fds, size_t count)
 static int one_round(struct pollfd *fds, size_t count, struct result *result)
 {
     char bytes[64];
-    size_t got[SERVERS_MAX] = {0}, answers = 0;
+    size_t got[SERVERS_MAX] = {0}, replies = 0;
     uint64_t start_ns = result_now_ns();
     if (request_all(fds, count) != 0)
         return -1;
-    while (answers < count) {
+    while (replies < count) {
         if (poll(fds, (nfds_t)count, WAIT_MS) <= 0)
             return -1;
         for (size_t i = 0; i < count; i++) {
@@ -41,9 +41,9 @@ static int one_round(struct pollfd *fds, size_t count, struct result *result)
             if (len <= 0 && (len == 0 || (errno != EAGAIN && errno != EINTR)))
                 return -1;
             got[i] += len > 0 ? (size_t)len : 0;
-            if (len <= 0 || got[i] != ANSWER_LEN)
+            if (len <= 0 || got[i] != REPLY_LEN)
                 continue;
-            if (++answers == count / 2 + 1) {
+            if (++replies == count / 2 + 1) {
                 uint64_t took_ns = result_now_ns() - start_ns;
                 histogram_record(&result->acquire, took_ns);
                 histogram_record(&result->pair, took_ns);

@@ -89,7 +89,7 @@ static int compare_double(const void *a, const void *b)
 }
 
 /* Returns the median of one field of all ratios; `offset` is that of the field. */
-static double middle_of(const struct series *series, size_t offset)
+static double median_of(const struct series *series, size_t offset)
 {
     double list[RATIOS_MAX];
     for (size_t i = 0; i < series->count; i++)
@@ -98,14 +98,14 @@ static double middle_of(const struct series *series, size_t offset)
     return list[(series->count - 1) / 2];
 }
 
-struct ratio ratio_middle(const struct series *series)
+struct ratio ratio_median(const struct series *series)
 {
     return (struct ratio){
-        .p50 = middle_of(series, offsetof(struct ratio, p50)),
-        .p99 = middle_of(series, offsetof(struct ratio, p99)),
-        .rate = middle_of(series, offsetof(struct ratio, rate)),
-        .pings = middle_of(series, offsetof(struct ratio, pings)),
-        .share = middle_of(series, offsetof(struct ratio, share)),
+        .p50 = median_of(series, offsetof(struct ratio, p50)),
+        .p99 = median_of(series, offsetof(struct ratio, p99)),
+        .rate = median_of(series, offsetof(struct ratio, rate)),
+        .pings = median_of(series, offsetof(struct ratio, pings)),
+        .share = median_of(series, offsetof(struct ratio, share)),
     };
 }
 

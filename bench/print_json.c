@@ -145,12 +145,12 @@ int json_print_close(struct json_print *json, const struct series *series, size_
                      FILE *save)
 {
     int status = 0;
-    json_t *middles = json_object();
+    json_t *medians = json_object();
     for (size_t i = 0; i < count; i++) {
-        struct ratio ratio = ratio_middle(&series[i]);
-        json_object_set_new(middles, series[i].scenario->name, json_ratio(&ratio));
+        struct ratio ratio = ratio_median(&series[i]);
+        json_object_set_new(medians, series[i].scenario->name, json_ratio(&ratio));
     }
-    json_object_set_new(json->document, "middle_ratios", middles);
+    json_object_set_new(json->document, "middle_ratios", medians);
     if (out != NULL && dump(json->document, out) != 0)
         status = -1;
     if (save != NULL && (dump(json->document, save) != 0 || fclose(save) != 0))

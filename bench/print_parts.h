@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the printers of table, CSV and JSON share. Times are printed in microseconds. A ratio is the
- * first side divided by the second one: times below 1 and rates above 1 are better. */
+ * The parts that the printers of table, CSV and JSON share. Times are printed in microseconds. A
+ * ratio is the first side divided by the second one: times below 1 and rates above 1 are better. */
 #ifndef BENCH_PRINT_PARTS_H
 #define BENCH_PRINT_PARTS_H
 
@@ -9,14 +9,14 @@
 #define RATIOS_MAX 64
 #define SERIES_MAX 64
 
-/* How the first side of a result compares. */
+/* The first side of a result, relative to the second one and to the limits. */
 struct ratio {
     double p50, p99, rate; /* to the second side: times of a pair, pairs per second */
     double pings;          /* median acquisition, in round trips of PING; 0: does not apply */
     double share;          /* rate, relative to the limit of the servers; 0: does not apply */
 };
 
-/* What the scenario "limits" has measured; 0: not measured. */
+/* The results of the scenario "limits"; 0: not measured. */
 struct limits {
     double ping_us;     /* median round trip */
     double pairs_per_s; /* pairs that the slowest server can execute */
@@ -32,7 +32,7 @@ struct series {
 /* Returns the ratios of one result with two sides. */
 struct ratio ratio_of(const struct scenario_result *result, const struct limits *limits);
 /* Returns the median of each ratio, the lower one of two medians. */
-struct ratio ratio_middle(const struct series *series);
+struct ratio ratio_median(const struct series *series);
 
 /* Returns a percentile of a histogram of nanoseconds, in microseconds. */
 double print_percentile_us(const struct histogram *histogram, unsigned basis_points);

@@ -105,7 +105,7 @@ void table_close(const struct series *series, size_t count)
                             ? "ratios to the other side and to the limits, median of the runs"
                             : "ratios to the other side and to the limits");
     for (size_t i = 0; i < count; i++) {
-        struct ratio ratio = ratio_middle(&series[i]);
+        struct ratio ratio = ratio_median(&series[i]);
         printf("%-14s%4zu%9.2fx%9.2fx%9.2fx", series[i].scenario->name, series[i].count, ratio.rate,
                ratio.p50, ratio.p99);
         print_part(14, ratio.pings, 1.0, "x");

@@ -6,7 +6,7 @@
 #include "client.h"
 #include "servers.h"
 
-/* What is measured besides struct result. */
+/* The measurements besides struct result. */
 struct renewals {
     uint64_t fill_per_s;         /* acquisitions per second before the locks were held */
     uint64_t lost;               /* locks that were lost */

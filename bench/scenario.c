@@ -38,7 +38,7 @@ static int run_renewals(const struct scenario *scenario, struct scenario_setting
         .depth = scenario->depth,
         .resources = locks,
         .ttl_ms = settings->ttl_ms,
-        .wait_ms = HICCUP_MS,
+        .wait_ms = UNCONTENDED_MS,
         .node_timeout_ms = settings->node_timeout_ms,
         .verbose = settings->verbose,
     };

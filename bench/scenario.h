@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Scenarios: what redlock-bench measures. Most of them compare two sides. */
+ * Scenarios: the measurements of redlock-bench. Most of them compare two sides. */
 #ifndef BENCH_SCENARIO_H
 #define BENCH_SCENARIO_H
 
@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-/* What a scenario measures. */
+/* The kinds of scenarios. */
 enum scenario_kind {
     SCENARIO_EMBEDDED = 1,  /* the library in a poll loop against the baseline */
     SCENARIO_THREADED = 2,  /* the library with blocked threads against the baseline */

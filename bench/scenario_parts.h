@@ -9,7 +9,7 @@
 #define CONTENDED_MS 30000 /* longest wait of an acquisition with contenders */
 /* Longest wait of an acquisition without contenders. A busy machine may delay replies until an
  * attempt fails. The next attempt then succeeds, and its time is in the high percentiles. */
-#define HICCUP_MS 1000
+#define UNCONTENDED_MS 1000
 
 /* scenario_sides.c. Runs closed loops: two sides in slices that take turns. */
 int scenario_run_sides(const struct scenario *scenario, struct scenario_settings *settings,

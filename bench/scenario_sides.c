@@ -154,18 +154,18 @@ static int open_stage(struct stage *stage, const struct scenario *scenario, char
                       size_t error_size)
 {
     struct scenario_settings *settings = stage->settings;
-    char ours[64], theirs[64];
-    snprintf(ours, sizeof ours, "%slibrary:", settings->prefix);
-    snprintf(theirs, sizeof theirs, "%sfloor:", settings->prefix);
+    char library_prefix[64], baseline_prefix[64];
+    snprintf(library_prefix, sizeof library_prefix, "%slibrary:", settings->prefix);
+    snprintf(baseline_prefix, sizeof baseline_prefix, "%sbaseline:", settings->prefix);
     struct client_settings client = {
         .servers = settings->servers.text,
-        .prefix = ours,
+        .prefix = library_prefix,
         .depth = scenario->depth,
         .resources = scenario->resources,
         .ttl_ms = settings->ttl_ms,
         .node_timeout_ms = settings->node_timeout_ms,
         .verbose = settings->verbose,
-        .wait_ms = scenario->resources < scenario->depth ? CONTENDED_MS : HICCUP_MS,
+        .wait_ms = scenario->resources < scenario->depth ? CONTENDED_MS : UNCONTENDED_MS,
         .separate = scenario->separate,
     };
     snprintf(stage->fence_key, sizeof stage->fence_key, "%sfence", settings->prefix);
@@ -176,7 +176,7 @@ static int open_stage(struct stage *stage, const struct scenario *scenario, char
     if (scenario->kind == SCENARIO_STOPPED && prepare_stopped(settings, error, error_size) != 0)
         return -1;
     if (has_baseline && settings->sides != SCENARIO_LIBRARY) {
-        stage->baseline = baseline_open(&settings->servers, scenario->depth, theirs,
+        stage->baseline = baseline_open(&settings->servers, scenario->depth, baseline_prefix,
                                         settings->ttl_ms, error, error_size);
         if (stage->baseline == NULL)
             return -1;

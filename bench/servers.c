@@ -317,7 +317,7 @@ int servers_find_pids(struct servers *servers, char *error, size_t error_size)
 static pid_t stopped_pids[SERVERS_MAX];
 
 /* Handles a signal: continues the stopped servers and ends the process by the same signal. */
-static void continue_and_die(int number)
+static void continue_and_raise(int number)
 {
     for (size_t i = 0; i < SERVERS_MAX; i++) {
         if (stopped_pids[i] != 0)
@@ -329,7 +329,7 @@ static void continue_and_die(int number)
 void servers_stop(const struct servers *servers, size_t count, bool stop)
 {
     const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-    struct sigaction action = {.sa_handler = stop ? continue_and_die : SIG_DFL,
+    struct sigaction action = {.sa_handler = stop ? continue_and_raise : SIG_DFL,
                                .sa_flags = (int)SA_RESETHAND};
     for (size_t i = servers->count - count; i < servers->count; i++)
         stopped_pids[i] = servers->list[i].pid;

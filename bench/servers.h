@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The measured servers: their addresses, and what the benchmark does to them besides the
- * measurement: read their versions, count leftover keys, stop and continue their processes. */
+ * The measured servers: their addresses, and functions besides the measurement, which read their
+ * versions, count leftover keys, and stop and continue their processes. */
 #ifndef BENCH_SERVERS_H
 #define BENCH_SERVERS_H
 

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define SLICE_PAIRS 2000
-#define SETS_SHOWN  8 /* largest number of shards that is measured */
+#define SHARDS_MAX  8 /* that are measured */
 #define TTL_MS      10000
 #define WAIT_MS     10000
 #define DEPTH_MAX   4096
@@ -32,7 +32,7 @@ struct growth {
     uint64_t client_us, servers_us; /* processor time of this process and of all servers */
 };
 
-static struct growth growths[SETS_SHOWN];
+static struct growth growths[SHARDS_MAX];
 
 /* Returns the processor time of this process. */
 static uint64_t cpu_us(void)
@@ -44,11 +44,11 @@ static uint64_t cpu_us(void)
 
 /* Writes the URLs of the first shards: "s1=a:1,b:2,c:3;s2=...". "fresh=1" makes the servers' votes
  * count at once, because no other client has a lock there. */
-static void list_sets(const struct servers *all, unsigned sets, unsigned each, char *text,
-                      size_t size)
+static void list_shards(const struct servers *all, unsigned shards, unsigned each, char *text,
+                        size_t size)
 {
     size_t at = 0;
-    for (unsigned i = 0; i < sets * each; i++) {
+    for (unsigned i = 0; i < shards * each; i++) {
         if (i % each == 0)
             at += (size_t)snprintf(text + at, size - at, "%ss%u=", i > 0 ? ";" : "", i / each + 1);
         bool v6 = strchr(all->list[i].host, ':') != NULL;
@@ -58,16 +58,16 @@ static void list_sets(const struct servers *all, unsigned sets, unsigned each, c
     }
 }
 
-/* Connects to the first `sets` shards of `each` servers. Returns 0, or -1 after a line on
- * stderr. */
-static int open_growth(struct growth *growth, const struct servers *all, unsigned sets,
+/* Connects to the first `shards` shards of `each` servers. Returns 0, or -1 after a line on stderr.
+ */
+static int open_growth(struct growth *growth, const struct servers *all, unsigned shards,
                        unsigned each, unsigned depth_each)
 {
     static char text[2 * SERVERS_TEXT_MAX]; /* URLs are longer than the addresses in the list */
     char prefix[64], error[256] = "out of memory";
-    unsigned depth = depth_each * sets; /* the load of each shard is the same */
-    list_sets(all, sets, each, text, sizeof text);
-    snprintf(prefix, sizeof prefix, "redlock-bench:%d:%u:", (int)getpid(), sets);
+    unsigned depth = depth_each * shards; /* the load of each shard is the same */
+    list_shards(all, shards, each, text, sizeof text);
+    snprintf(prefix, sizeof prefix, "redlock-bench:%d:%u:", (int)getpid(), shards);
     const struct client_settings settings = {.servers = text,
                                              .prefix = prefix,
                                              .depth = depth,
@@ -75,7 +75,7 @@ static int open_growth(struct growth *growth, const struct servers *all, unsigne
                                              .ttl_ms = TTL_MS,
                                              .wait_ms = WAIT_MS};
     growth->servers = *all;
-    growth->servers.count = (size_t)sets * each;
+    growth->servers.count = (size_t)shards * each;
     growth->embedded = embedded_open(&settings, error, sizeof error);
     if (growth->embedded == NULL)
         fprintf(stderr, "redlock-shards: %s\n", error);
@@ -95,19 +95,19 @@ static int run_slice(struct growth *growth, struct result *result)
 }
 
 /* Prints the environment and the table. */
-static void print(const struct servers *all, unsigned sets, unsigned each)
+static void print(const struct servers *all, unsigned shards, unsigned each)
 {
     struct environment environment;
     environment_read(&environment, all);
     environment_print(&environment, "# ");
-    printf("%-5s %9s", "sets", "pairs/s");
+    printf("%-6s %9s", "shards", "pairs/s");
     for (size_t i = 0; i < HISTOGRAM_POINTS; i++)
         printf("%6s us", histogram_point_names[i]);
     printf(" %14s %18s %7s %10s\n", "client us/pair", "one server us/pair", "failed", "violations");
-    for (unsigned i = 0; i < sets; i++) {
+    for (unsigned i = 0; i < shards; i++) {
         const struct growth *growth = &growths[i];
         double pairs = (double)growth->result.pairs;
-        printf("%-5u %9.0f", i + 1, result_pairs_per_second(&growth->result));
+        printf("%-6u %9.0f", i + 1, result_pairs_per_second(&growth->result));
         for (size_t point = 0; point < HISTOGRAM_POINTS; point++)
             printf("%9.1f",
                    (double)histogram_percentile(&growth->result.pair, histogram_points[point]) /
@@ -120,11 +120,11 @@ static void print(const struct servers *all, unsigned sets, unsigned each)
 }
 
 /* Runs all slices; the first one of each measurement warms up. Returns 0 or -1. */
-static int measure(unsigned sets, unsigned slices)
+static int measure(unsigned shards, unsigned slices)
 {
     static struct result warm;
     for (unsigned slice = 0; slice <= slices; slice++) {
-        for (unsigned i = 0; i < sets; i++) {
+        for (unsigned i = 0; i < shards; i++) {
             if (run_slice(&growths[i], slice == 0 ? &warm : &growths[i].result) != 0)
                 return -1;
             if (slice == 0)
@@ -158,18 +158,18 @@ static bool passed(const struct result *result)
 }
 
 /* Opens all measurements, runs them, prints the table and closes them. Returns false on failure. */
-static bool run(const struct servers *all, unsigned sets, unsigned each, unsigned depth,
+static bool run(const struct servers *all, unsigned shards, unsigned each, unsigned depth,
                 unsigned slices)
 {
     int status = 0;
-    for (unsigned i = 0; status == 0 && i < sets; i++)
+    for (unsigned i = 0; status == 0 && i < shards; i++)
         status = open_growth(&growths[i], all, i + 1, each, depth);
     if (status == 0)
-        status = measure(sets, slices);
+        status = measure(shards, slices);
     if (status == 0)
-        print(all, sets, each);
+        print(all, shards, each);
     bool sound = status == 0;
-    for (unsigned i = 0; i < sets; i++) {
+    for (unsigned i = 0; i < shards; i++) {
         sound = sound && passed(&growths[i].result);
         if (growths[i].embedded != NULL)
             embedded_close(growths[i].embedded);
@@ -195,14 +195,14 @@ int main(int argc, char **argv)
         return refuse("no servers", "REDLOCK_SERVERS");
     if (servers_parse(&all, text, error, sizeof error) != 0)
         return refuse("REDLOCK_SERVERS", error);
-    unsigned each = (unsigned)given[0], sets = (unsigned)all.count / each;
-    sets = sets < SETS_SHOWN ? sets : SETS_SHOWN;
-    if (sets == 0) {
+    unsigned each = (unsigned)given[0], shards = (unsigned)all.count / each;
+    shards = shards < SHARDS_MAX ? shards : SHARDS_MAX;
+    if (shards == 0) {
         fprintf(stderr, "redlock-shards: %zu servers are too few for a shard of %u\n", all.count,
                 each);
         return EXIT_USAGE;
     }
-    bool sound = run(&all, sets, each, (unsigned)given[1], (unsigned)given[2]);
+    bool sound = run(&all, shards, each, (unsigned)given[1], (unsigned)given[2]);
     snprintf(prefix, sizeof prefix, "redlock-bench:%d:", (int)getpid());
     long left = servers_count_keys(&all, prefix);
     if (left < 0)

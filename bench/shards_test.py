@@ -8,15 +8,15 @@ import unittest
 import tapcase
 
 COMMAND = os.environ["REDLOCK_TEST_COMMAND"]
-SETS = os.environ["REDLOCK_TEST_SHARDS"]
+SHARDS = os.environ["REDLOCK_TEST_SHARDS"]
 SLOW = float(os.environ.get("REDLOCK_TEST_SLOW", "1"))
 
 
 @unittest.skipUnless(os.path.exists(COMMAND), "the command was not built")
-class Sets(unittest.TestCase):
-    def run_sets(self, servers, *args):
+class Shards(unittest.TestCase):
+    def run_shards(self, servers, *args):
         return subprocess.run(
-            [COMMAND, "sandbox", "-q", "-n", str(servers), "--", SETS, *args],
+            [COMMAND, "sandbox", "-q", "-n", str(servers), "--", SHARDS, *args],
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
@@ -24,8 +24,8 @@ class Sets(unittest.TestCase):
             check=False,
         )
 
-    def test_a_row_for_each_number_of_sets(self):
-        result = self.run_sets(6, "3", "4", "1")
+    def test_a_row_for_each_number_of_shards(self):
+        result = self.run_shards(6, "3", "4", "1")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("# servers  6 x", result.stdout)
         rows = [line.split() for line in result.stdout.splitlines() if line[0].isdigit()]
@@ -40,13 +40,13 @@ class Sets(unittest.TestCase):
             self.assertEqual(violations, 0)
 
     def test_too_few_servers(self):
-        result = self.run_sets(3, "5")
+        result = self.run_shards(3, "5")
         self.assertEqual(result.returncode, 64)
         self.assertIn("3 servers are too few for a shard of 5", result.stderr)
 
     def test_refusals(self):
         for words in (["5x"], ["0"], ["32"], ["5", "4097"], ["5", "64", "1", "more"], ["--nonsense"]):
-            result = self.run_sets(1, *words)
+            result = self.run_shards(1, *words)
             self.assertEqual(result.returncode, 64, words)
             self.assertIn(f"not understood: '{words[-1]}'", result.stderr)
 

@@ -75,16 +75,19 @@ def run(*words, sandbox=True):
 
 class Bench(unittest.TestCase):
     def check(self, done):
+        """Returns the output of a run that must have succeeded."""
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout
 
     def output(self, done):
+        """Returns the output of a run in which operations may have failed."""
         # 1 also means that more than one operation in a hundred failed, which means nothing for so few on a busy machine.
         self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)
         self.assertNotIn("WRONG", done.stdout)
         return done.stdout
 
     def document(self, done):
+        """Returns the JSON document of a run, after checks that apply to all scenarios."""
         document = json.loads(self.output(done))
         self.assertEqual(done.returncode == 0, all(result["passed"] for result in document["results"]))
         for result in document["results"]:
@@ -97,7 +100,7 @@ class Bench(unittest.TestCase):
                     self.assertEqual(values, sorted(values))
         return document
 
-    def test_help_names_them_all(self):
+    def test_help_names_all_scenarios(self):
         out = self.check(run(BENCH, "--help", sandbox=False))
         listed = out[out.index("scenarios:") : out.index("exit:")]
         self.assertEqual(re.findall(r"^  (\S+)  ", listed, re.M), LOOPS + PACED + ["renewals", "ping"])
@@ -163,7 +166,7 @@ class Bench(unittest.TestCase):
         self.assertGreater(intended["p90"], 900000)
         self.assertLess(sent["p90"], intended["p90"] / 2)
 
-    def test_renewals(self):
+    def test_held_locks_are_extended(self):
         document = self.document(run(BENCH, "--scenario", "renewals", "--ops", "50", "--ttl", "1500", "--json"))
         (result,) = document["results"]
         figures, (side,) = result["figures"], result["sides"]
@@ -208,7 +211,7 @@ class Bench(unittest.TestCase):
             values = [float(row[f"pair_{point}_us"]) for point in POINTS]
             self.assertEqual(values, sorted(values))
 
-    def test_json_besides_the_table(self):
+    def test_save_writes_json_besides_the_table(self):
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, "result.json")
             out = self.output(run(BENCH, "--ops", "40", "--scenario", "embedded-1", "--save", path))
@@ -223,7 +226,7 @@ class Bench(unittest.TestCase):
             self.assertEqual(curve[-1], [100.0, side["pair_us"]["max"]])
             self.assertIn([50.0, side["pair_us"]["p50"]], curve)
 
-    def test_without_redis_benchmark(self):
+    def test_without_redis_benchmark_the_limit_is_left_out(self):
         script = "import os, sys; os.environ['PATH'] = '/nowhere'; os.execv(sys.argv[1], sys.argv[1:])"
         done = run("python3", "-c", script, BENCH, "--scenario", "limits,embedded-1", "--ops", "40")
         self.assertIn("no redis-benchmark in PATH", done.stderr)
@@ -247,7 +250,7 @@ class Bench(unittest.TestCase):
         self.assertEqual(result["figures"]["set_per_s"], 80000)
         self.assertEqual(result["figures"]["servers_pairs_per_s"], 40000)
 
-    def test_without_gnuplot(self):
+    def test_without_gnuplot_is_one_line(self):
         done = subprocess.run([sys.executable, PLOTS, "none.json", "."], capture_output=True, text=True,
                               env={"PATH": "/nowhere"}, timeout=DEADLINE_S, check=False)  # fmt: skip
         self.assertEqual(done.returncode, 1)
@@ -276,7 +279,7 @@ class Bench(unittest.TestCase):
         self.assertIsNone(plots.over_time({"results": [result], "environment": environment}, "killed-1"))
 
     @unittest.skipUnless(shutil.which("gnuplot"), "no gnuplot")
-    def test_plots(self):
+    def test_plots_are_drawn_from_a_document(self):
         names = ["percentiles", "throughput", "stalled", "time-stalled", "time-killed-1"]
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, "result.json")
@@ -298,7 +301,7 @@ class Bench(unittest.TestCase):
                     self.assertIn("1 killed", texts)
 
     @unittest.skipUnless(shutil.which("strace") and SLOW == 1, "no strace, or an instrumented build")
-    def test_system_calls(self):
+    def test_system_calls_of_a_pair_are_bounded(self):
         out = self.check(run(BENCH, "--syscalls", "--scenario", "embedded-1", "--json"))
         counted = json.loads(out)
         # Five servers, two commands, a write and a read for each; and waiting in between.
@@ -317,14 +320,14 @@ class Bench(unittest.TestCase):
     def test_interrupted_counting_leaves_no_file(self):
         self.assertEqual(self.check(run("python3", "-c", INTERRUPTER, BENCH)), "[]\n")
 
-    def test_nobody_elses_servers_are_stopped(self):
+    def test_servers_outside_the_sandbox_are_not_stopped(self):
         # The sandbox around the benchmark is not that of the servers.
         words = f'exec "{REDLOCK}" sandbox -- sh -c \'exec "{BENCH}" --servers "$OUTER" --scenario stopped\''
         done = run("sh", "-c", f'OUTER=$REDLOCK_SERVERS; export OUTER; {words}')
         self.assertEqual(done.returncode, 69, done.stdout + done.stderr)
         self.assertIn("these are not those of a sandbox", done.stderr)
 
-    def test_the_sandbox_in_another_order(self):
+    def test_faults_follow_the_order_of_the_list(self):
         # The last server of the list is the first of the sandbox: the benchmark kills and restarts that one.
         script = (
             "import os, subprocess, sys\n"
@@ -338,12 +341,12 @@ class Bench(unittest.TestCase):
         out = self.check(run("python3", "-c", script, BENCH))
         self.assertRegex(out, r"^[01] \[False, True, True, True, True\]\n$")
 
-    def test_one_side_in_a_table(self):
+    def test_side_runs_one_side(self):
         out = self.output(run(BENCH, "--ops", "40", "--scenario", "threaded-1", "--side", "library"))
         self.assertIn("threaded-1    library", out)
         self.assertNotIn("baseline", out)
 
-    def test_floor_alone(self):
+    def test_the_baseline_is_a_program_of_its_own(self):
         out = self.check(run(BASELINE, "--depth", "64", "--ops", "200", "--json"))
         self.assertEqual(json.loads(out)["pairs"], 200)
         self.assertEqual(json.loads(out)["failed"], 0)
@@ -362,7 +365,7 @@ class Bench(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertIn("1 keys left behind", done.stderr)
 
-    def test_refusals(self):
+    def test_invalid_options_are_refused(self):
         for words, text in [
             (["--scenario", "nonsense"], "nonsense"),
             (["--scenario", ""], "unknown scenario in: ''"),
@@ -380,7 +383,7 @@ class Bench(unittest.TestCase):
                 self.assertIn(text, done.stderr)
                 self.assertNotIn("secret", done.stderr)
 
-    def test_no_servers(self):
+    def test_unreachable_servers_are_an_error(self):
         done = run(BENCH, "--servers", "127.0.0.1:1", "--scenario", "embedded-1", sandbox=False)
         self.assertEqual(done.returncode, 69, done.stderr)
         self.assertIn("127.0.0.1:1", done.stderr)

@@ -36,8 +36,9 @@ START_TEST(small_values_are_exact)
 }
 END_TEST
 
-/* Each power of two and its neighbours, up to the largest value. */
-START_TEST(edges_of_buckets)
+/* Each power of two and its neighbours, up to the largest value, has an error of at most a bucket.
+ */
+START_TEST(edges_of_buckets_are_nearly_exact)
 {
     for (unsigned bit = 0; bit < 64; bit++) {
         for (int delta = -1; delta <= 1; delta++) {
@@ -54,7 +55,7 @@ START_TEST(edges_of_buckets)
 }
 END_TEST
 
-START_TEST(random_values_against_sorting)
+START_TEST(random_values_agree_with_a_sorted_array)
 {
     enum { COUNT = 20001 };
     static uint64_t values[COUNT];
@@ -85,7 +86,7 @@ START_TEST(random_values_against_sorting)
 END_TEST
 
 /* The percentiles of reports, of 1000 values: each number from 1 to 200 five times. */
-START_TEST(points_of_reports)
+START_TEST(percentiles_of_reports_are_exact)
 {
     const uint64_t exact[HISTOGRAM_POINTS] = {100, 180, 190, 198, 200, 200};
     histogram_reset(&histogram);
@@ -105,9 +106,9 @@ int main(void)
     TCase *tc = tcase_create("histogram");
     tcase_add_test(tc, empty_is_zero);
     tcase_add_test(tc, small_values_are_exact);
-    tcase_add_test(tc, edges_of_buckets);
-    tcase_add_test(tc, points_of_reports);
-    tcase_add_loop_test(tc, random_values_against_sorting, 0, 8);
+    tcase_add_test(tc, edges_of_buckets_are_nearly_exact);
+    tcase_add_test(tc, percentiles_of_reports_are_exact);
+    tcase_add_loop_test(tc, random_values_agree_with_a_sorted_array, 0, 8);
     Suite *suite = suite_create("bench_histogram");
     suite_add_tcase(suite, tc);
     return suite_run(suite);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Checks which texts are numbers on a command line. */
+ * Checks number.h: which texts are numbers on a command line. */
 #include "number.h"
 
 #include "suite.h"
 
 #define UNTOUCHED 77
 
-START_TEST(numbers)
+START_TEST(numbers_within_bounds_are_parsed)
 {
     static const struct {
         const char *text;
@@ -26,7 +26,8 @@ START_TEST(numbers)
 }
 END_TEST
 
-START_TEST(others)
+/* Refuses other texts and numbers out of bounds, and leaves the result unchanged. */
+START_TEST(other_texts_are_refused)
 {
     static const struct {
         const char *text;
@@ -54,7 +55,7 @@ START_TEST(others)
 }
 END_TEST
 
-START_TEST(parts)
+START_TEST(a_part_of_a_text_is_parsed)
 {
     uint64_t number = UNTOUCHED;
     ck_assert(number_parse_part("12,34", 2, 0, 99, &number));
@@ -67,9 +68,9 @@ END_TEST
 int main(void)
 {
     TCase *tc = tcase_create("number");
-    tcase_add_test(tc, numbers);
-    tcase_add_test(tc, others);
-    tcase_add_test(tc, parts);
+    tcase_add_test(tc, numbers_within_bounds_are_parsed);
+    tcase_add_test(tc, other_texts_are_refused);
+    tcase_add_test(tc, a_part_of_a_text_is_parsed);
     Suite *suite = suite_create("bench_number");
     suite_add_tcase(suite, tc);
     return suite_run(suite);

@@ -4,7 +4,7 @@
 
 #include "suite.h"
 
-START_TEST(set_times_are_evenly_spaced)
+START_TEST(start_times_are_evenly_spaced)
 {
     ck_assert_uint_eq(paced_due_ns(7, 1, 0), 7);
     ck_assert_uint_eq(paced_due_ns(7, 1, 3), UINT64_C(3000000007));
@@ -20,7 +20,7 @@ START_TEST(set_times_are_evenly_spaced)
 }
 END_TEST
 
-START_TEST(stretches_of_time)
+START_TEST(bins_have_the_percentiles_of_their_samples)
 {
     struct timeline *timeline = timeline_new(250);
     struct timeline_bin bin;
@@ -56,7 +56,7 @@ START_TEST(stretches_of_time)
 }
 END_TEST
 
-START_TEST(more_than_it_holds)
+START_TEST(samples_and_marks_beyond_the_room_are_ignored)
 {
     struct timeline *timeline = timeline_new(2);
     for (uint64_t i = 0; i < 5; i++) {
@@ -72,9 +72,9 @@ END_TEST
 int main(void)
 {
     TCase *tc = tcase_create("timeline");
-    tcase_add_test(tc, set_times_are_evenly_spaced);
-    tcase_add_test(tc, stretches_of_time);
-    tcase_add_test(tc, more_than_it_holds);
+    tcase_add_test(tc, start_times_are_evenly_spaced);
+    tcase_add_test(tc, bins_have_the_percentiles_of_their_samples);
+    tcase_add_test(tc, samples_and_marks_beyond_the_room_are_ignored);
     Suite *suite = suite_create("bench_timeline");
     suite_add_tcase(suite, tc);
     return suite_run(suite);

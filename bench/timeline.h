@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The single operations of a run with their times, and marks of what happened to the servers. */
+ * The single operations of a run with their times, and marks for the faults of the servers. */
 #ifndef BENCH_TIMELINE_H
 #define BENCH_TIMELINE_H
 
@@ -16,7 +16,7 @@ struct sample {
     bool failed;
 };
 
-/* Something that happened to the servers. */
+/* The begin or the end of a fault. */
 struct mark {
     uint64_t at_ns; /* since the start of the run */
     char text[48];

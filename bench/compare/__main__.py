@@ -34,7 +34,7 @@ SCENARIOS = [
 ]
 
 
-class Unfit(Exception):
+class NotPossible(Exception):
     """The scenario cannot run on these servers."""
 
 
@@ -61,7 +61,7 @@ def fits(driver, scenario):
     return driver.name != "baseline" or (scenario.own and not scenario.stopped)
 
 
-def take_turns(options, scenario, nodes, members):
+def run_slices(options, scenario, nodes, members):
     """Runs one slice of each driver in each round, in a random order. Slice 0 warms up."""
     for number in range(options.rounds + 1):
         order = [one for one in members if one.broken is None]
@@ -73,9 +73,9 @@ def take_turns(options, scenario, nodes, members):
             one.left_between = max(one.left_between, nodes.left(one.resource, PATIENCE_S))
 
 
-def look_behind(scenario, nodes, members):
-    """Counts the keys that stay. Continues stopped servers first, and gives their clients time to reconnect."""
-    nodes.go_on()
+def count_leftover_keys(scenario, nodes, members):
+    """Counts the keys that are left at the end. Continues stopped servers first, and gives their clients time to reconnect."""
+    nodes.continue_all()
     if scenario.stopped:
         time.sleep(BACK_S)
     for one in members:
@@ -85,7 +85,7 @@ def look_behind(scenario, nodes, members):
 def run_scenario(options, scenario, nodes, present):
     """Runs all drivers and returns one line of the table for each."""
     if scenario.stopped and (len(nodes.list) < 2 * STOPPED + 1 or not nodes.read_pids()):
-        raise Unfit("needs the processes of a sandbox with five servers")
+        raise NotPossible("needs the processes of a sandbox with five servers")
     proxy, members, front, patience_s = None, [], nodes, CLOSE_S
     try:
         if scenario.slow:
@@ -101,13 +101,13 @@ def run_scenario(options, scenario, nodes, present):
             one.start()
         if scenario.stopped:
             nodes.stop(STOPPED)
-        take_turns(options, scenario, nodes, members)
-        look_behind(scenario, nodes, members)
+        run_slices(options, scenario, nodes, members)
+        count_leftover_keys(scenario, nodes, members)
     except BaseException:
         patience_s = 0  # after an error no driver gets time to end by itself
         raise
     finally:
-        nodes.go_on()
+        nodes.continue_all()
         for one in members:
             one.close(patience_s)
         if proxy is not None:
@@ -172,7 +172,7 @@ def measure(options, nodes, present, show):
     for scenario in options.scenarios:
         try:
             lines = run_scenario(options, scenario, nodes, present)
-        except Unfit as error:
+        except NotPossible as error:
             print(f"compare: {scenario.name} is left out: {error}", file=sys.stderr)
             continue
         except OSError as error:
@@ -227,7 +227,7 @@ def main():
     elif options.csv:
         report.print_csv(head, results)
     else:
-        print("\n" + report.SAMPLES + report.CROWD + report.VERDICTS, end="")
+        print("\n" + report.SAMPLES + report.CONTENDED + report.CHECKS, end="")
     ours = [line for line in results if line["driver"].startswith("redlock") and not line["version"]]
     return failed or (0 if all(figures.passed(line) for line in ours) else 1)
 
@@ -235,5 +235,5 @@ def main():
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except Ended as outside:
-        sys.exit(128 + outside.number)
+    except Ended as ended:
+        sys.exit(128 + ended.number)

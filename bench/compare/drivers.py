@@ -10,12 +10,12 @@ import time
 import roster
 
 READY_S = 60  # for a driver to connect
-OVERRUN_S = 15  # for what was begun before the end of the slice
+OVERRUN_S = 15  # for pairs that began before the end of the slice
 TICK_US = 1000000 // os.sysconf("SC_CLK_TCK")  # unit of processor time in /proc
 
 
 class Slice:
-    """What a driver has printed about one slice. Times are in ns of CLOCK_MONOTONIC."""
+    """The lines that a driver has printed about one slice. Times are in ns of CLOCK_MONOTONIC."""
 
     def __init__(self, begin, end):
         self.begin, self.end = begin, end
@@ -25,7 +25,7 @@ class Slice:
         self.attempts = 0
         self.cpu_us = 0
 
-    def take(self, line):
+    def add(self, line):
         """Adds one line; bench/peers/README.md lists them. Returns True for the last line of a process."""
         word, _, rest = line.partition(" ")
         if word == "hold":
@@ -66,7 +66,7 @@ class Process:
                 raise Broken("is not ready")
             data = os.read(self.popen.stdout.fileno(), 1 << 20)
             if data == b"":
-                raise Broken(f"ended: {self.last_words()}")
+                raise Broken(f"ended: {self.last_error()}")
             self.rest += data
         line, _, self.rest = self.rest.partition(b"\n")
         return line.decode(errors="replace") + "\n"
@@ -80,18 +80,18 @@ class Process:
                 raise Broken(f"at work for {OVERRUN_S} s after the end of a slice")
             data = os.read(self.popen.stdout.fileno(), 1 << 20)
             if data == b"":
-                raise Broken(f"ended: {self.last_words()}")
+                raise Broken(f"ended: {self.last_error()}")
             parts.append(data)
         self.rest = b""
         return b"".join(parts).decode(errors="replace").splitlines(True)
 
-    def tell(self, text):
+    def send(self, text):
         """Writes to the standard input of the process."""
         try:
             self.popen.stdin.write(text.encode())
             self.popen.stdin.flush()
         except OSError:
-            raise Broken(f"ended: {self.last_words()}") from None
+            raise Broken(f"ended: {self.last_error()}") from None
 
     def cpu_us(self):
         """Returns the processor time of the process until now."""
@@ -99,7 +99,7 @@ class Process:
             fields = file.read().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) * TICK_US
 
-    def last_words(self):
+    def last_error(self):
         """Returns the last line of standard error."""
         self.errors.seek(0)
         lines = [line for line in self.errors.read().decode(errors="replace").splitlines() if line.strip()]
@@ -125,7 +125,7 @@ class Running:
 
     def __init__(self, driver, build, servers, resource, scenario, ttl_ms):
         self.driver, self.resource = driver, resource
-        self.slices, self.broken = [], None  # broken: why the driver cannot go on; None: it can
+        self.slices, self.broken = [], None  # broken: why the driver has failed; None: it has not
         self.left_between, self.left_behind = 0, 0  # most keys that stayed after a slice; keys that stayed at the end
         self.processes, self.commands = [], []
         where = roster.place(driver, build)
@@ -138,7 +138,7 @@ class Running:
             first += count
 
     def guard(self, work):
-        """Runs a step. If the driver fails, the error becomes a line of the table; the comparison goes on."""
+        """Runs a step. If the driver fails, the error becomes a line of the table, and the comparison continues."""
         if self.broken is None:
             try:
                 work()
@@ -167,17 +167,18 @@ class Running:
             begin = time.monotonic_ns()
             one = Slice(begin, begin + int(seconds * 1e9))
             for process in self.processes:
-                process.tell(f"{one.end}\n")
+                process.send(f"{one.end}\n")
             texts = [process.lines(one.end / 1e9 + OVERRUN_S) for process in self.processes]
             one.cpu_us = sum(process.cpu_us() for process in self.processes) - before
             for lines in texts:
                 for line in lines:
-                    one.take(line)
+                    one.add(line)
             self.slices.append(one)
 
         self.guard(work)
 
     def close(self, patience_s=15):
+        """Ends all processes: kills them if patience_s is 0, and otherwise after that time."""
         for process in self.processes:
             if patience_s == 0:
                 process.popen.kill()

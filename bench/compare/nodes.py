@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the comparison does with the servers itself: counts keys, stops and continues processes, runs the delay proxy."""
+"""The servers of the comparison: counts keys, stops and continues processes, runs the delay proxy."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ class Node:
         self.pid = None  # known after Nodes.read_pids()
         self.stopped = False
 
-    def ask(self, *words):
+    def request(self, *words):
         """Sends one command on a connection of its own and returns the reply as bytes, int, None or nested lists."""
         with socket.create_connection((self.host, self.port), timeout=5) as connection:
             text = b"*%d\r\n" % len(words)
@@ -37,7 +37,7 @@ class Node:
                 return read_reply(file)
 
     def version(self):
-        info = self.ask("INFO", "server").decode()
+        info = self.request("INFO", "server").decode()
         fields = dict(line.split(":", 1) for line in info.splitlines() if ":" in line)
         return f"{fields.get('server_name', 'redis')} {fields.get('redis_version', '?')}"
 
@@ -45,7 +45,7 @@ class Node:
         """Counts the keys with `part` anywhere in their names: some peers add a prefix."""
         count, cursor = 0, b"0"
         while True:
-            cursor, keys = self.ask("SCAN", cursor.decode(), "MATCH", f"*{part}*", "COUNT", 1000)
+            cursor, keys = self.request("SCAN", cursor.decode(), "MATCH", f"*{part}*", "COUNT", 1000)
             count += len(keys)
             if cursor == b"0":
                 return count
@@ -110,11 +110,12 @@ class Nodes:
         return False
 
     def stop(self, count):
+        """Stops the processes of the last `count` servers, whose process ids are known."""
         for node in self.list[-count:]:
             os.kill(node.pid, signal.SIGSTOP)
             node.stopped = True
 
-    def go_on(self):
+    def continue_all(self):
         """Continues the stopped servers."""
         for node in self.list:
             if node.stopped:

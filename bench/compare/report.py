@@ -12,12 +12,12 @@ SAMPLES = """\
 pairs/s: acquisitions with their releases per second; p50, p99: time of such a pair; x ours, x baseline: divided by those
 of redlock and of the baseline in the same scenario; cpu: processor time of the driver per pair; fail: failed calls
 """
-CROWD = """\
+CONTENDED = """\
 over/s: hand-overs to another caller per second; p50, p99: from the call of release to the next grant; self: grants to
 the same caller again, not counted; jain: fairness, 1 means equal shares; never: callers without any grant; longest:
 longest wait, ms
 """
-VERDICTS = """\
+CHECKS = """\
 two: grants while another caller held the lock; left: keys that stayed for 2 s after a slice, or 5 s after stopped servers
 were continued
 """
@@ -32,8 +32,8 @@ def processor():
     return platform.machine()
 
 
-def said(*command):
-    """Returns the first line that a program prints about its version, "" if there is none."""
+def first_line_of(*command):
+    """Runs a program that prints its version. Returns the first line, "" if there is none."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
         return (done.stdout + done.stderr).strip().splitlines()[0]
@@ -42,7 +42,7 @@ def said(*command):
 
 
 def environment(nodes, build):
-    version = said(os.path.join(build, "tools", "redlock"), "--version")
+    version = first_line_of(os.path.join(build, "tools", "redlock"), "--version")
     return {
         "cpu": processor(),
         "cpus": os.cpu_count(),
@@ -52,9 +52,9 @@ def environment(nodes, build):
         "server": nodes.list[0].version(),
         "redlock": version,
         "toolchains": {name: text for name, text in (
-            ("node", said("node", "--version")), ("java", said("java", "-version")),
-            ("python", platform.python_version()), ("go", said("go", "version")),
-            ("rust", said("rustc", "--version"))) if text},
+            ("node", first_line_of("node", "--version")), ("java", first_line_of("java", "-version")),
+            ("python", platform.python_version()), ("go", first_line_of("go", "version")),
+            ("rust", first_line_of("rustc", "--version"))) if text},
     }  # fmt: skip
 
 
@@ -96,7 +96,7 @@ def own_lines(lines):
                f"{line['failures']:6}{line['violations']:5}{line['leftover_keys']:6}{remark(line)}")  # fmt: skip
 
 
-def crowd_lines(lines):
+def contended_lines(lines):
     yield (f"{'':16}{'over/s':>9}{'x ours':>8}{'p50 ms':>9}{'x ours':>8}{'p99 ms':>9}{'self':>6}{'jain':>7}"
            f"{'never':>6}{'longest':>9}{'cpu us':>8}{'fail':>6}{'two':>5}{'left':>6}")  # fmt: skip
     for line in lines:
@@ -108,7 +108,7 @@ def crowd_lines(lines):
 
 
 def scenario_table(scenario, lines):
-    rows = own_lines(lines) if scenario.own else crowd_lines(lines)
+    rows = own_lines(lines) if scenario.own else contended_lines(lines)
     return "\n".join([f"\n{scenario.name}: {scenario.summary}", *(row.rstrip() for row in rows)])
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """redlock-ng as a driver: see ../README.md.
 
-Settings: AsyncRedlock, the one of its two classes that asks all servers at once, as in its documentation, with its
+Settings: AsyncRedlock, the one of its two classes that sends requests to all servers at once, as in its documentation, with its
 default time limits (100 ms for each server) and retries (3, after 100 to 300 ms). One manager for all callers."""
 
 import asyncio

@@ -20,7 +20,7 @@ import org.redisson.config.Config;
 @SuppressWarnings("deprecation")
 public final class Driver {
     private static final long MS = 1_000_000;
-    private static final long HICCUP_MS = 1000; // longest wait of a caller without contention
+    private static final long UNCONTENDED_MS = 1000; // longest wait of a caller without contention
     private static final boolean MULTI = "multi".equals(System.getProperty("kind"));
 
     private final List<RedissonClient> clients = new ArrayList<>();
@@ -83,7 +83,7 @@ public final class Driver {
             if (want == 0) want = start;
             String reason = "taken";
             try {
-                long waitMs = own ? HICCUP_MS : Math.max(1, (end - start) / MS);
+                long waitMs = own ? UNCONTENDED_MS : Math.max(1, (end - start) / MS);
                 if (lock.tryLock(waitMs, ttlMs, TimeUnit.MILLISECONDS)) {
                     hold(lock, number, want, start, lines);
                     want = 0;
