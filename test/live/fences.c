@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Clients with fences, for the live tests. */
+ * Clients that acquire locks with fencing tokens. */
 #include "fences.h"
 
 #include <inttypes.h>

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: MIT
- * Counts, random numbers and the check of exclusion of test_leftover_keys.c. */
+ * Counts occurrences, draws random numbers and checks exclusion for test_leftover_keys.c. */
 #include "leftover_keys.h"
 
 #include <stdio.h>
 
 struct leftovers *leftovers;
 
-void happen(enum happening what)
+void count_one(enum occurrence what)
 {
-    atomic_fetch_add(&leftovers->happened[what], 1);
+    atomic_fetch_add(&leftovers->occurred[what], 1);
 }
 
 void count_acquire(int status, uint64_t waited_ms)
 {
     atomic_fetch_add(&leftovers->operations, 1);
     if (status == REDLOCK_OK)
-        happen(GRANTED);
+        count_one(GRANTED);
     else if (status == REDLOCK_ECONTENDED)
-        happen(CONFLICT);
+        count_one(CONFLICT);
     else if (status == REDLOCK_ENOQUORUM)
-        happen(NO_QUORUM);
+        count_one(NO_QUORUM);
     else if (status == REDLOCK_ECANCELED)
-        happen(CANCELED);
+        count_one(CANCELED);
     if (waited_ms == 1 && status != REDLOCK_OK)
-        happen(TINY_BUDGET);
+        count_one(TINY_BUDGET);
 }
 
 void enter(unsigned resource)
@@ -86,12 +86,12 @@ void count_client(redlock_t *client)
 {
     redlock_stats_t stats;
     if (redlock_get_stats(client, &stats, sizeof stats) == REDLOCK_OK)
-        atomic_fetch_add(&leftovers->happened[UNDONE], (unsigned)stats.undone);
+        atomic_fetch_add(&leftovers->occurred[UNDONE], (unsigned)stats.undone);
     for (size_t i = 0; i < redlock_node_count(client); i++) {
         redlock_node_stats_t node;
         if (redlock_get_node_stats(client, i, &node, sizeof node) != REDLOCK_OK)
             continue;
-        atomic_fetch_add(&leftovers->happened[TIMEOUTS], (unsigned)node.timeouts);
-        atomic_fetch_add(&leftovers->happened[RECONNECTS], (unsigned)node.reconnects);
+        atomic_fetch_add(&leftovers->occurred[TIMEOUTS], (unsigned)node.timeouts);
+        atomic_fetch_add(&leftovers->occurred[RECONNECTS], (unsigned)node.reconnects);
     }
 }

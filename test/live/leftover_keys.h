@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What the actors of test_leftover_keys.c share across threads and processes: counts of what
- * happened, and the holder of each resource. */
+ * The state that the actors of test_leftover_keys.c share across threads and processes: counts of
+ * occurrences, and the number of holders of each resource. An actor is a thread or a client that
+ * acquires locks; it has a number. */
 #ifndef TEST_LEFTOVERS_H
 #define TEST_LEFTOVERS_H
 
@@ -14,70 +15,77 @@
 #define CHILD_THREADS 2      /* the same in a process of its own */
 #define KEEP_TTL_MS   600000 /* so long that no key expires */
 
-/* X(name, words): each must have happened when the test ends. */
-#define HAPPENINGS(X)                                                                              \
+/* X(name, words): the occurrences that are counted. Each must have a count above 0 at the end. */
+#define OCCURRENCES(X)                                                                             \
     X(GRANTED, "granted")                                                                          \
-    X(CONFLICT, "refused: held by another")                                                        \
-    X(NO_QUORUM, "refused: no quorum")                                                             \
+    X(CONFLICT, "denied: held by another")                                                         \
+    X(NO_QUORUM, "failed: no quorum")                                                              \
     X(CANCELED, "canceled")                                                                        \
     X(TINY_BUDGET, "failed within a budget of 1 ms")                                               \
     X(EXTENDED, "extended")                                                                        \
     X(RELEASED, "released")                                                                        \
-    X(RELEASE_UNSURE, "release without a majority of answers")                                     \
+    X(RELEASE_UNSURE, "release without a majority of replies")                                     \
     X(FREED_HELD, "handle freed while held")                                                       \
     X(RELEASED_AFTER, "released after a delay")                                                    \
     X(EMBEDDED, "operations of the embedded client")                                               \
     X(OTHER_PROCESS, "operations of the other process")                                            \
     X(CLIENT_FREED, "client freed in the middle")                                                  \
-    X(CLOSED, "operations ended by that")                                                          \
+    X(CLOSED, "operations ended with their client")                                                \
     X(STOPPED, "SIGSTOP of a server")                                                              \
     X(THREE_STOPPED, "three servers stopped at once")                                              \
     X(CUT, "connections cut by the server")                                                        \
-    X(TIMEOUTS, "requests without an answer in time")                                              \
+    X(TIMEOUTS, "requests without a reply in time")                                                \
     X(RECONNECTS, "new connections")                                                               \
     X(UNDONE, "undos that a server confirmed")
 
-enum happening {
+enum occurrence {
 #define X(name, words) name,
-    HAPPENINGS(X)
+    OCCURRENCES(X)
 #undef X
-        HAPPENING_COUNT
+        OCCURRENCE_COUNT
 };
 
 /* The state that all actors share. */
 struct leftovers {
-    atomic_bool stop;
-    atomic_uint operations;
-    atomic_uint happened[HAPPENING_COUNT];
-    atomic_uint overlaps;               /* times that two actors were inside of one resource */
-    atomic_uint holders[2 * RESOURCES]; /* actors inside of each resource; the second half: database
-                                         * 1 */
-    uint64_t seed;
+    atomic_bool stop;       /* all actors end soon */
+    atomic_uint operations; /* number of calls of the library that acquire, extend or release */
+    atomic_uint occurred[OCCURRENCE_COUNT];
+    atomic_uint overlaps;               /* times that two actors held one resource */
+    atomic_uint holders[2 * RESOURCES]; /* actors that hold each resource; the second half: in
+                                         * database 1 */
+    uint64_t seed;                      /* of the random choices of all actors */
 };
 extern struct leftovers *leftovers; /* in memory that a child process shares */
 
-void happen(enum happening what);
+/* Counts one occurrence. */
+void count_one(enum occurrence what);
 /* Counts an acquisition that ended with `status`; `waited_ms` is its wait budget. */
 void count_acquire(int status, uint64_t waited_ms);
 
-/* Enter and leave a resource. An actor that finds another one inside counts an overlap. */
+/* Note that an actor holds a resource, or holds it no more. If another actor holds it, enter()
+ * counts an overlap. */
 void enter(unsigned resource);
 void leave(unsigned resource);
+/* Returns the name of a resource. */
 const char *resource_name(unsigned resource);
 
-/* Returns a number from 0 to below - 1. */
+/* Returns a random number from 0 to below - 1. */
 unsigned draw(uint64_t *random, unsigned below);
+/* Returns the initial state of an actor's random numbers. */
 uint64_t random_of(unsigned actor);
 
+/* Creates a client with short time limits. */
 redlock_t *leftovers_client(const char *urls, int mode);
-/* Adds the counters of a client. */
+/* Adds the statistics of a client to the occurrences. */
 void count_client(redlock_t *client);
 
-/* Threads that lock, extend and release with blocking calls (leftover_keys_blocking.c). */
+/* Threads that acquire, extend and release with blocking calls (leftover_keys_blocking.c). They run
+ * until `stop`. */
 struct blockers;
 struct blockers *blockers_start(redlock_t *client, unsigned threads, unsigned first_actor);
 /* Cancels the pending call of one of the threads. */
 void blockers_cancel(struct blockers *blockers, unsigned which);
+/* Waits until all threads have ended, and frees `blockers`. */
 void blockers_join(struct blockers *blockers);
 
 /* Thread functions that run until `stop`; `urls` are the addresses of the nodes.

@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: MIT
- * Threads with blocking calls: acquire, enter, extend, and end the lock in one of four ways.
- * Another actor cancels their calls at any moment. */
+ * Threads with blocking calls: each acquires a lock, extends it and ends it in one of four ways.
+ * Another thread cancels their calls at any moment. */
 #include "leftover_keys.h"
 
 #include <poll.h>
 #include <stdlib.h>
 
+/* One thread. */
 struct blocker {
     struct blockers *all;
     pthread_t thread;
     pthread_mutex_t mutex; /* guards the cancel object, which is replaced after each use */
     redlock_cancel_t *cancel;
-    uint64_t random;
+    uint64_t random; /* state of its random numbers */
 };
 
+/* All threads of one client. */
 struct blockers {
     redlock_t *client;
     unsigned count;
     struct blocker list[BLOCKERS];
 };
 
+/* Replaces the cancel object of the thread, which was triggered. */
 static void renew_cancel(struct blocker *self)
 {
     redlock_cancel_t *fresh = NULL;
@@ -32,45 +35,48 @@ static void renew_cancel(struct blocker *self)
     pthread_mutex_unlock(&self->mutex);
 }
 
-static void let_go(struct blocker *self, redlock_lock_t *lock)
+/* Ends a lock in one of four ways: release_after, freeing the handle, release_start, release. */
+static void end_lock(struct blocker *self, redlock_lock_t *lock)
 {
     int status = REDLOCK_OK;
     switch (draw(&self->random, 5)) {
     case 0:
         status = redlock_release_after(lock, 1 + draw(&self->random, 40), NULL);
-        happen(RELEASED_AFTER);
+        count_one(RELEASED_AFTER);
         break;
     case 1:
-        happen(FREED_HELD);
+        count_one(FREED_HELD);
         break;
     case 2:
         if (redlock_release_start(lock, NULL, NULL) == REDLOCK_OK)
-            happen(RELEASED);
+            count_one(RELEASED);
         break;
     default:
         status = redlock_release(lock, NULL);
-        happen(status == REDLOCK_OK ? RELEASED : RELEASE_UNSURE);
+        count_one(status == REDLOCK_OK ? RELEASED : RELEASE_UNSURE);
         break;
     }
     redlock_lock_free(lock);
     atomic_fetch_add(&leftovers->operations, 1);
 }
 
+/* Holds a lock for a while, extends it up to twice, and ends it. */
 static void use(struct blocker *self, unsigned resource, redlock_lock_t *lock)
 {
     enter(resource);
     for (unsigned i = draw(&self->random, 3); i > 0; i--) {
         atomic_fetch_add(&leftovers->operations, 1);
         if (redlock_extend(lock, 0, NULL) == REDLOCK_OK)
-            happen(EXTENDED);
+            count_one(EXTENDED);
     }
     if (draw(&self->random, 4) == 0)
         poll(NULL, 0, (int)draw(&self->random, 4));
     leave(resource);
-    let_go(self, lock);
+    end_lock(self, lock);
 }
 
-static void *block(void *userdata)
+/* Acquires and ends locks until `stop`. */
+static void *run_thread(void *userdata)
 {
     static const uint64_t budgets_ms[] = {0, 1, 1, 5, 40};
     struct blocker *self = userdata;
@@ -104,7 +110,7 @@ struct blockers *blockers_start(redlock_t *client, unsigned threads, unsigned fi
         self->random = random_of(first_actor + i);
         pthread_mutex_init(&self->mutex, NULL);
         renew_cancel(self);
-        if (pthread_create(&self->thread, NULL, block, self) != 0)
+        if (pthread_create(&self->thread, NULL, run_thread, self) != 0)
             abort();
     }
     return all;

@@ -1,38 +1,43 @@
 /* SPDX-License-Identifier: MIT
- * One embedded client with many operations in flight. Each slot acquires, is canceled, holds,
- * extends and releases by itself, from inside and outside of callbacks. */
+ * One embedded client with many operations in flight. Each slot has one lock, which it acquires,
+ * extends and releases independently of the others, from inside and outside of callbacks. Some
+ * acquisitions are canceled. */
 #include "leftover_keys.h"
 
 #include <stdlib.h>
 
 #define SLOTS 10
 
-enum slot_state { IDLE, ASKING, HOLDING, BUSY };
+/* BUSY: an extension or a release is in flight. */
+enum slot_state { IDLE, ACQUIRING, HOLDING, BUSY };
 
+/* One of the locks of the client. */
 struct slot {
     struct embedded *all;
     enum slot_state state;
     unsigned resource;
-    uint64_t budget_ms;
-    redlock_lock_t *lock;
-    redlock_cancel_t *cancel;
+    uint64_t budget_ms;       /* wait budget of the acquisition */
+    redlock_lock_t *lock;     /* NULL: not held */
+    redlock_cancel_t *cancel; /* of the acquisition; NULL: idle */
 };
 
+/* The client and its slots. */
 struct embedded {
     redlock_t *client;
-    uint64_t random;
-    unsigned in_flight;
+    uint64_t random;    /* state of the random numbers */
+    unsigned in_flight; /* operations whose callback has not run */
     struct slot slot[SLOTS];
 };
 
-static void step(struct slot *slot);
+static void start_next(struct slot *slot);
 
 static void count_operation(void)
 {
     atomic_fetch_add(&leftovers->operations, 1);
-    happen(EMBEDDED);
+    count_one(EMBEDDED);
 }
 
+/* Frees the objects of the slot. */
 static void become_idle(struct slot *slot)
 {
     redlock_lock_free(slot->lock);
@@ -50,7 +55,7 @@ static void on_released(redlock_t *rl, int status, redlock_lock_t *lock,
     (void)lock;
     (void)report;
     slot->all->in_flight--;
-    happen(status == REDLOCK_OK ? RELEASED : RELEASE_UNSURE);
+    count_one(status == REDLOCK_OK ? RELEASED : RELEASE_UNSURE);
     become_idle(slot);
 }
 
@@ -63,7 +68,7 @@ static void on_extended(redlock_t *rl, int status, redlock_lock_t *lock,
     (void)report;
     slot->all->in_flight--;
     if (status == REDLOCK_OK)
-        happen(EXTENDED);
+        count_one(EXTENDED);
     slot->state = HOLDING;
 }
 
@@ -83,10 +88,11 @@ static void on_acquired(redlock_t *rl, int status, redlock_lock_t *lock,
     slot->state = HOLDING;
     enter(slot->resource);
     if (draw(&slot->all->random, 3) == 0)
-        step(slot); /* the next operation starts inside of the callback */
+        start_next(slot); /* inside of this callback */
 }
 
-static void ask(struct slot *slot)
+/* Starts an acquisition of a random resource. */
+static void start_acquire(struct slot *slot)
 {
     static const uint64_t budgets_ms[] = {0, 1, 1, 10, 60};
     struct embedded *all = slot->all;
@@ -96,14 +102,15 @@ static void ask(struct slot *slot)
     if (redlock_cancel_new(&slot->cancel, all->client) != REDLOCK_OK)
         abort();
     opts.cancel = slot->cancel;
-    slot->state = ASKING;
+    slot->state = ACQUIRING;
     all->in_flight++;
     if (redlock_acquire_start(all->client, resource_name(slot->resource), &opts, on_acquired,
                               slot) != REDLOCK_OK)
         abort();
 }
 
-static void let_go(struct slot *slot)
+/* Ends the lock of a slot: frees the handle, or starts a release. */
+static void end_lock(struct slot *slot)
 {
     struct embedded *all = slot->all;
     int status = REDLOCK_OK;
@@ -111,11 +118,11 @@ static void let_go(struct slot *slot)
     slot->state = BUSY;
     switch (draw(&all->random, 4)) {
     case 0:
-        happen(FREED_HELD);
+        count_one(FREED_HELD);
         become_idle(slot);
         return;
     case 1:
-        happen(RELEASED_AFTER);
+        count_one(RELEASED_AFTER);
         status =
             redlock_release_after_start(slot->lock, 1 + draw(&all->random, 40), on_released, slot);
         break;
@@ -126,33 +133,34 @@ static void let_go(struct slot *slot)
     if (status == REDLOCK_OK)
         all->in_flight++;
     else
-        become_idle(slot); /* lost */
+        become_idle(slot); /* the lock was lost */
 }
 
-/* Chooses the next operation of a slot that holds a lock. */
-static void step(struct slot *slot)
+/* Starts the next operation of a slot that holds a lock: a release or an extension. */
+static void start_next(struct slot *slot)
 {
     count_operation();
     if (draw(&slot->all->random, 3) != 0) {
-        let_go(slot);
+        end_lock(slot);
         return;
     }
     if (redlock_extend_start(slot->lock, 0, on_extended, slot) != REDLOCK_OK) {
-        let_go(slot);
+        end_lock(slot);
         return;
     }
     slot->state = BUSY;
     slot->all->in_flight++;
 }
 
-static void visit(struct embedded *all, struct slot *slot)
+/* Lets a random slot do its next step, if it does not wait for a callback. */
+static void advance(struct embedded *all, struct slot *slot)
 {
     if (slot->state == IDLE) {
         count_operation();
-        ask(slot);
+        start_acquire(slot);
     } else if (slot->state == HOLDING && draw(&all->random, 2) == 0) {
-        step(slot);
-    } else if (slot->state == ASKING && draw(&all->random, 40) == 0) {
+        start_next(slot);
+    } else if (slot->state == ACQUIRING && draw(&all->random, 40) == 0) {
         redlock_cancel_trigger(slot->cancel);
     }
 }
@@ -168,13 +176,14 @@ static void on_shut_down(redlock_t *rl, int status, redlock_lock_t *lock,
     all->in_flight--;
 }
 
+/* Ends all locks, shuts the client down and frees it. */
 static void finish(struct embedded *all)
 {
     if (!LOOP_UNTIL(all->client, all->in_flight == 0, TIME_LIMIT_MS))
         abort();
     for (unsigned i = 0; i < SLOTS; i++) {
         if (all->slot[i].state == HOLDING)
-            let_go(&all->slot[i]);
+            end_lock(&all->slot[i]);
     }
     if (!LOOP_UNTIL(all->client, all->in_flight == 0, TIME_LIMIT_MS))
         abort();
@@ -199,7 +208,7 @@ void *run_embedded(void *userdata)
     for (unsigned i = 0; i < SLOTS; i++)
         all->slot[i].all = all;
     while (!atomic_load(&leftovers->stop)) {
-        visit(all, &all->slot[draw(&all->random, SLOTS)]);
+        advance(all, &all->slot[draw(&all->random, SLOTS)]);
         live_turn(all->client, 1);
     }
     finish(all);

@@ -12,7 +12,7 @@
 
 struct live live;
 
-static redlock_report_t *report;
+static redlock_report_t *report; /* the last report; NULL: none */
 
 void live_start_servers_with(const struct cluster_opts *opts)
 {
@@ -146,7 +146,7 @@ redlock_t *live_open(redlock_config_t *config)
     redlock_config_free(config);
     const size_t nodes = redlock_node_count(client);
     ck_assert_msg(LOOP_UNTIL(client, live_voters(client) == nodes, TIME_LIMIT_MS),
-                  "%u of %zu nodes may vote", live_voters(client), nodes);
+                  "%u of %zu nodes are eligible", live_voters(client), nodes);
     return client;
 }
 
@@ -163,44 +163,44 @@ void live_disconnect(void)
     live.client = NULL;
 }
 
-void live_keep_report(redlock_report_t *taken)
+void live_keep_report(redlock_report_t *new_report)
 {
     redlock_report_free(report);
-    report = taken;
+    report = new_report;
 }
 
 int live_acquire(const char *resource, uint64_t ttl_ms, uint64_t wait_ms, redlock_lock_t **ret)
 {
-    redlock_report_t *taken = NULL;
+    redlock_report_t *new_report = NULL;
     redlock_opts_t opts = redlock_opts(ttl_ms);
     opts.wait_ms = wait_ms;
-    const int status = redlock_acquire(live.client, resource, &opts, ret, &taken);
-    live_keep_report(taken);
+    const int status = redlock_acquire(live.client, resource, &opts, ret, &new_report);
+    live_keep_report(new_report);
     return status;
 }
 
 int live_extend(redlock_lock_t *lock, uint64_t ttl_ms)
 {
-    redlock_report_t *taken = NULL;
-    const int status = redlock_extend(lock, ttl_ms, &taken);
-    live_keep_report(taken);
+    redlock_report_t *new_report = NULL;
+    const int status = redlock_extend(lock, ttl_ms, &new_report);
+    live_keep_report(new_report);
     return status;
 }
 
 int live_release(redlock_lock_t *lock)
 {
-    redlock_report_t *taken = NULL;
-    const int status = redlock_release(lock, &taken);
-    live_keep_report(taken);
+    redlock_report_t *new_report = NULL;
+    const int status = redlock_release(lock, &new_report);
+    live_keep_report(new_report);
     redlock_lock_free(lock);
     return status;
 }
 
 int live_inspect(const char *resource)
 {
-    redlock_report_t *taken = NULL;
-    const int status = redlock_inspect(live.client, resource, &taken);
-    live_keep_report(taken);
+    redlock_report_t *new_report = NULL;
+    const int status = redlock_inspect(live.client, resource, &new_report);
+    live_keep_report(new_report);
     return status;
 }
 
@@ -229,24 +229,26 @@ redlock_report_info_t live_info(void)
 
 redlock_node_report_t live_node(unsigned node)
 {
-    redlock_node_report_t told;
+    redlock_node_report_t node_report;
     ck_assert_ptr_nonnull(report);
-    ck_assert_int_eq(redlock_report_get_node(report, node, &told, sizeof told), REDLOCK_OK);
-    return told;
+    ck_assert_int_eq(redlock_report_get_node(report, node, &node_report, sizeof node_report),
+                     REDLOCK_OK);
+    return node_report;
 }
 
 const char *live_text(void)
 {
     static char text[4096];
-    redlock_node_report_t told;
+    redlock_node_report_t node_report;
     if (report == NULL)
         return "no report";
     size_t len = (size_t)snprintf(text, sizeof text, "%s", redlock_report_text(report));
-    for (size_t i = 0; redlock_report_get_node(report, i, &told, sizeof told) == REDLOCK_OK; i++)
+    for (size_t i = 0;
+         redlock_report_get_node(report, i, &node_report, sizeof node_report) == REDLOCK_OK; i++)
         if (len < sizeof text)
-            len += (size_t)snprintf(text + len, sizeof text - len,
-                                    "; n%zu vote %d cause %d rtt %" PRIu64 " us \"%s\"", i,
-                                    told.vote, told.cause, told.rtt_us, told.text);
+            len += (size_t)snprintf(
+                text + len, sizeof text - len, "; n%zu vote %d cause %d rtt %" PRIu64 " us \"%s\"",
+                i, node_report.vote, node_report.cause, node_report.rtt_us, node_report.text);
     return text;
 }
 
@@ -280,10 +282,10 @@ bool live_is_responsive(redlock_t *client, unsigned node)
 
 unsigned live_responsive(redlock_t *client)
 {
-    unsigned answering = 0;
+    unsigned responsive = 0;
     for (unsigned i = 0; i < redlock_node_count(client); i++)
-        answering += live_is_responsive(client, i);
-    return answering;
+        responsive += live_is_responsive(client, i);
+    return responsive;
 }
 
 void live_turn(redlock_t *client, int timeout_ms)

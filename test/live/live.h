@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The setting of the live tests: five real servers that run as long as the program, and a client
+ * The fixture of the live tests: five real servers that run as long as the program, and a client
  * for each case. After each case all servers must be healthy again, and no key and no descriptor
  * may be left. */
 #ifndef TEST_LIVE_H
@@ -12,10 +12,11 @@
 #include <check.h>
 #include <redlock/redlock.h>
 
-#define NODES         5
-#define QUORUM        3
-#define TIME_LIMIT_MS 10000 /* for what must happen at some time; scaled by REDLOCK_TEST_SLOW */
-#define LONG_TTL_MS   30000 /* longer than any wait here: a key that disappears was deleted */
+#define NODES  5
+#define QUORUM 3
+#define TIME_LIMIT_MS                                                                              \
+    10000 /* deadline of conditions that are waited for; scaled by REDLOCK_TEST_SLOW */
+#define LONG_TTL_MS 30000 /* longer than any wait here: a key that disappears was deleted */
 #define NODE_TIME_MS                                                                               \
     1000               /* node timeout and connect timeout unless a case sets another; scaled      \
                         */
@@ -39,8 +40,7 @@ struct live {
                                            * quarantine */
     redlock_event_fn event_fn;
     void *event_userdata;
-    void (*heal)(
-        void); /* undoes what else the case did to the servers; also called after a failure */
+    void (*heal)(void); /* undoes changes of the servers' settings; also called after a failure */
 };
 extern struct live live;
 
@@ -117,8 +117,10 @@ bool live_wait_no_keys(uint64_t deadline_ms);
 /* Returns the number of calls of a command since the server's start or CONFIG RESETSTAT. */
 uint64_t live_calls(unsigned node, const char *command);
 
-/* Turns the loop of a client in embedded or hybrid mode until the condition holds. */
+/* Turns the loop of a client in embedded or hybrid mode once, after at most timeout_ms. In threaded
+ * mode only waits for a moment. */
 void live_turn(redlock_t *client, int timeout_ms);
+/* Does so until the condition holds. Returns false if it does not hold by the deadline. */
 #define LOOP_UNTIL(client, expression, deadline_ms)                                                \
     __extension__({                                                                                \
         const uint64_t loop_end_ = wait_now_ms() + wait_scaled_ms(deadline_ms);                    \

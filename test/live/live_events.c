@@ -67,7 +67,7 @@ struct noted_event find_event(struct events *events, int kind, unsigned index)
         if (events->list[i].kind == kind && index-- == 0)
             found = events->list[i];
     pthread_mutex_unlock(&events->mutex);
-    ck_assert_msg(found.kind == kind, "no such event: %d; there were \"%s\"", kind,
+    ck_assert_msg(found.kind == kind, "no event of kind %d among \"%s\"", kind,
                   event_letters(events));
     return found;
 }

@@ -9,13 +9,14 @@
 
 #define EVENTS_MAX 4096
 
-/* A copy of one event, without what is valid only during its callback. */
+/* A copy of one event, without the pointers that are valid only during its callback. */
 struct noted_event {
-    int kind, status;
-    bool has_lock, has_report;
-    uint64_t remaining_ms, at_ms;
-    pthread_t thread;
-    char name[64]; /* resource, or node */
+    int kind, status;          /* REDLOCK_EVENT_*, REDLOCK_* */
+    bool has_lock, has_report; /* whether these were not NULL */
+    uint64_t remaining_ms;     /* validity that the event reported */
+    uint64_t at_ms;            /* when it was recorded, by wait_now_ms() */
+    pthread_t thread;          /* that ran the callback */
+    char name[64];             /* resource, or node */
 };
 
 /* A list of events. The mutex guards the other fields. */
@@ -25,30 +26,31 @@ struct events {
     struct noted_event list[EVENTS_MAX];
 };
 
-/* Two lists to record into; events_reset() empties both. */
+/* Two lists: one for events of clients, one for events of locks. events_reset() empties both. */
 extern struct events client_events, lock_events;
 void events_reset(void);
 
 /* A redlock_event_fn whose userdata is a struct events. */
 void note_event(redlock_t *rl, const redlock_event_t *event, void *userdata);
 
+/* Counts the events of a kind. */
 unsigned count_events(struct events *events, int kind);
-/* Counts the events of one resource or node. */
+/* Counts those of one resource or node. */
 unsigned count_events_of(struct events *events, int kind, const char *name);
 /* Returns the index-th event of its kind. Fails the case if there is none. */
 struct noted_event find_event(struct events *events, int kind, unsigned index);
 /* Returns all kinds in their order, as letters: A acquired, E extended, F extension failed, R
- * released, D endangered, L lost, W waiting, U/N/X node up, down, refused. */
+ * released, D endangered, L lost, W waiting, U/N/X node up, down, excluded. */
 const char *event_letters(struct events *events);
 
-/* The result of one asynchronous call. */
+/* The result of one asynchronous call. Initialize it with OUTCOME. */
 struct outcome {
-    pthread_mutex_t mutex;
-    unsigned calls;
-    int status;
+    pthread_mutex_t mutex; /* guards the other fields */
+    unsigned calls;        /* how often the callback has run */
+    int status;            /* 1: the callback has not run */
     redlock_lock_t *lock;
-    pthread_t thread;
-    redlock_report_info_t info;
+    pthread_t thread;           /* that ran the callback */
+    redlock_report_info_t info; /* of the report, with its text */
     char text[256];
 };
 #define OUTCOME                                                                                    \
@@ -59,6 +61,7 @@ struct outcome {
 /* A redlock_done_fn whose userdata is a struct outcome. */
 void note_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
                void *userdata);
+/* Returns how often the callback has run. */
 unsigned outcome_calls(struct outcome *outcome);
 /* Waits for the callback (turning the loop of `client` where that is needed) and returns its
  * status. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * All ways to name a server, and servers that must stay excluded: one behind two addresses,
+ * All forms of a server's address, and servers that must be excluded: one with two addresses,
  * replicas, databases that do not exist. */
 #include "live_events.h"
 #include "server.h"
@@ -20,19 +20,20 @@ static void start_v6(void)
     live_start_servers_with(&opts);
 }
 
-/* The addresses of all nodes with other words around their ports. */
-static const char *urls_like(const char *before, const char *behind)
+/* Returns the addresses of all nodes, each with these texts before and after its port. */
+static const char *urls_like(const char *before, const char *after)
 {
     static char urls[2048];
     size_t len = 0;
     for (unsigned i = 0; i < NODES; i++) {
         len += (size_t)snprintf(urls + len, sizeof urls - len, "%s%s%d%s?fresh=1",
-                                i == 0 ? "" : " ", before, cluster_port(live.cluster, i), behind);
+                                i == 0 ? "" : " ", before, cluster_port(live.cluster, i), after);
     }
     return urls;
 }
 
-static void check_votes_of_all(void)
+/* Checks that all nodes grant a lock, and that it is extended and released. */
+static void check_all_nodes_vote(void)
 {
     redlock_lock_t *lock = live_lock("address", LONG_TTL_MS);
     ck_assert(WAIT_UNTIL(live_nodes_with("address") == NODES, TIME_LIMIT_MS));
@@ -41,10 +42,10 @@ static void check_votes_of_all(void)
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 
-START_TEST(unix_sockets)
+START_TEST(locks_work_over_unix_sockets)
 {
     live_connect();
-    check_votes_of_all();
+    check_all_nodes_vote();
     cluster_kill(live.cluster, 0);
     cluster_kill(live.cluster, 1);
     live_check_works();
@@ -53,19 +54,19 @@ START_TEST(unix_sockets)
 }
 END_TEST
 
-START_TEST(ipv6)
+START_TEST(locks_work_over_ipv6)
 {
     ck_assert_ptr_nonnull(strstr(cluster_url(live.cluster, 0), "[::1]"));
     live_connect();
-    check_votes_of_all();
+    check_all_nodes_vote();
 }
 END_TEST
 
-/* Two addresses behind one name: the second one is tried if nobody listens at the first. */
+/* A host name with two addresses: the second one is tried if no server listens at the first. */
 START_TEST(names_are_looked_up)
 {
     live.client = live_open(live_config_of(urls_like("redis://localhost:", "")));
-    check_votes_of_all();
+    check_all_nodes_vote();
     cluster_kill(live.cluster, 2);
     live_check_works();
     live_restart_dead();
@@ -74,7 +75,7 @@ START_TEST(names_are_looked_up)
 }
 END_TEST
 
-START_TEST(a_name_that_does_not_exist)
+START_TEST(an_unknown_host_is_a_cause)
 {
     redlock_lock_t *lock = NULL;
     redlock_t *client = NULL;
@@ -88,7 +89,7 @@ START_TEST(a_name_that_does_not_exist)
 }
 END_TEST
 
-START_TEST(databases)
+START_TEST(keys_are_in_the_database_of_the_url)
 {
     live.client = live_open(live_config_of(urls_like("redis://127.0.0.1:", "/3")));
     redlock_lock_t *lock = live_lock("numbered", LONG_TTL_MS);
@@ -102,7 +103,7 @@ START_TEST(databases)
 }
 END_TEST
 
-START_TEST(a_database_that_does_not_exist)
+START_TEST(an_unknown_database_is_a_cause)
 {
     redlock_lock_t *lock = NULL;
     redlock_t *client = NULL;
@@ -133,8 +134,8 @@ START_TEST(a_prefix_is_put_before_each_key)
 }
 END_TEST
 
-/* One server, two names. */
-START_TEST(two_names_of_one_server)
+/* A list that contains one server under two addresses: no lock is granted. */
+START_TEST(two_addresses_of_one_server_are_refused)
 {
     char urls[1024];
     redlock_lock_t *lock = NULL;
@@ -166,7 +167,7 @@ START_TEST(two_names_of_one_server)
 }
 END_TEST
 
-/* The address of node 4 is a link: first to its own server, then to that of node 0, then back. */
+/* Makes a symbolic link lead to the unix socket of a node. */
 static void point_link_to(const char *link, unsigned node)
 {
     char target[256];
@@ -175,7 +176,9 @@ static void point_link_to(const char *link, unsigned node)
     ck_assert_int_eq(symlink(target, link), 0);
 }
 
-START_TEST(a_duplicate_that_comes_and_is_repaired)
+/* The address of node 4 is a link: first to its own server, then to that of node 0, then back.
+ * While it is a duplicate, new locks are refused, and held locks stay held. */
+START_TEST(a_duplicate_is_found_and_its_end_as_well)
 {
     char urls[2048], link[128];
     redlock_lock_t *other = NULL;
@@ -195,7 +198,7 @@ START_TEST(a_duplicate_that_comes_and_is_repaired)
                              live_voters(live.client) == 4,
                          TIME_LIMIT_MS));
     CHECK_STATUS(live_acquire("new", LONG_TTL_MS, 0, &other), REDLOCK_EDUPLICATE);
-    CHECK_STATUS(live_extend(held, 0), REDLOCK_OK); /* what is held is held, by the other four */
+    CHECK_STATUS(live_extend(held, 0), REDLOCK_OK); /* by the other four nodes */
     ck_assert_msg(live_node(4).vote == REDLOCK_VOTE_FAILED &&
                       live_node(4).cause == REDLOCK_CAUSE_DUPLICATE,
                   "%s", live_text());
@@ -209,35 +212,36 @@ START_TEST(a_duplicate_that_comes_and_is_repaired)
 }
 END_TEST
 
-static void follow(unsigned count, const char *master)
+/* Makes the first `count` servers replicas of `master`, and the others masters. */
+static void set_master(unsigned count, const char *master)
 {
     for (unsigned i = 0; i < NODES; i++) {
-        const char *whom = i < count ? master : "NO ONE";
+        const char *target = i < count ? master : "NO ONE";
         char command[64];
-        snprintf(command, sizeof command, "REPLICAOF %s", whom);
-        char *answer = cluster_command(live.cluster, i, command);
-        ck_assert_msg(answer != NULL && strncmp(answer, "OK", 2) == 0, "%s", answer);
-        free(answer);
+        snprintf(command, sizeof command, "REPLICAOF %s", target);
+        char *reply = cluster_command(live.cluster, i, command);
+        ck_assert_msg(reply != NULL && strncmp(reply, "OK", 2) == 0, "%s", reply);
+        free(reply);
     }
 }
 
-static void follow_nobody(void)
+static void make_all_masters(void)
 {
-    follow(0, NULL);
+    set_master(0, NULL);
 }
 
-/* Masters that become replicas while we are connected to them. Their master does not exist: they
- * keep what they have. */
-START_TEST(replicas_have_no_vote)
+/* Servers that become replicas while the client is connected. Their master does not exist, so that
+ * they keep their keys. */
+START_TEST(replicas_are_excluded)
 {
     redlock_lock_t *lock = NULL;
     events_reset();
     live.event_fn = note_event;
     live.event_userdata = &client_events;
-    live.heal = follow_nobody;
-    live.durable = true; /* that they were replicas does not matter for long */
+    live.heal = make_all_masters;
+    live.durable = true; /* no quarantine after they were replicas */
     live_connect();
-    follow(2, "127.0.0.1 1");
+    set_master(2, "127.0.0.1 1");
     CHECK_STATUS(live_acquire("replica", LONG_TTL_MS, 0, &lock), REDLOCK_OK);
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
     ck_assert_int_ne(live_node(0).vote, REDLOCK_VOTE_GRANTED);
@@ -246,7 +250,7 @@ START_TEST(replicas_have_no_vote)
                              live_node_stats(live.client, 1).cause == REDLOCK_CAUSE_REPLICA,
                          TIME_LIMIT_MS));
     ck_assert_str_eq(live_node_stats(live.client, 0).role, "slave");
-    follow(3, "127.0.0.1 1");
+    set_master(3, "127.0.0.1 1");
     const int first = live_acquire("replica", LONG_TTL_MS, 0, &lock);
     ck_assert_msg(first == REDLOCK_EEXCLUDED, "%s: %s", redlock_error_name(first), live_text());
     ck_assert(
@@ -256,7 +260,7 @@ START_TEST(replicas_have_no_vote)
     for (unsigned i = 0; i < 3; i++)
         ck_assert_msg(live_node(i).cause == REDLOCK_CAUSE_REPLICA, "%s", live_text());
     ck_assert_int_eq(redlock_wait_ready(live.client, wait_scaled_ms(50)), REDLOCK_EEXCLUDED);
-    follow_nobody();
+    make_all_masters();
     live_check_works();
     ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, TIME_LIMIT_MS));
 }
@@ -265,19 +269,20 @@ END_TEST
 static Suite *addresses_suite(void)
 {
     Suite *suite = suite_create("addresses");
-    live_add_with(suite, "unix", unix_sockets, start_unix);
-    live_add_with(suite, "duplicate, repaired", a_duplicate_that_comes_and_is_repaired, start_unix);
+    live_add_with(suite, "unix", locks_work_over_unix_sockets, start_unix);
+    live_add_with(suite, "duplicate, repaired", a_duplicate_is_found_and_its_end_as_well,
+                  start_unix);
     if (server_host_works("::1"))
-        live_add_with(suite, "IPv6", ipv6, start_v6);
+        live_add_with(suite, "IPv6", locks_work_over_ipv6, start_v6);
     else
         printf("# no IPv6 on this machine: that case is left out\n");
     live_add_with(suite, "localhost", names_are_looked_up, live_start_servers);
-    live_add_with(suite, "no such host", a_name_that_does_not_exist, live_start_servers);
-    live_add_with(suite, "databases", databases, live_start_servers);
-    live_add_with(suite, "no such database", a_database_that_does_not_exist, live_start_servers);
+    live_add_with(suite, "no such host", an_unknown_host_is_a_cause, live_start_servers);
+    live_add_with(suite, "databases", keys_are_in_the_database_of_the_url, live_start_servers);
+    live_add_with(suite, "no such database", an_unknown_database_is_a_cause, live_start_servers);
     live_add_with(suite, "prefix", a_prefix_is_put_before_each_key, live_start_servers);
-    live_add_with(suite, "duplicate", two_names_of_one_server, live_start_servers);
-    live_add_with(suite, "replicas", replicas_have_no_vote, live_start_servers);
+    live_add_with(suite, "duplicate", two_addresses_of_one_server_are_refused, live_start_servers);
+    live_add_with(suite, "replicas", replicas_are_excluded, live_start_servers);
     return suite;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Admission on real servers: restarted, promoted, evicting and anonymous ones, each a case in which
- * clients without it break exclusion. (A rolling restart under load: test/scenario/test_rolling.c.)
- */
+ * Admission on real servers: restarted, promoted, demoted and evicting ones. In each of these
+ * cases, a client without admission breaks exclusion. test/scenario/test_rolling.c has a rolling
+ * restart under load. */
 #include "live_events.h"
 #include "suite.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TTL_MS 1500 /* max_ttl, too: how long a guard lasts, roughly */
+#define TTL_MS 1500 /* also max_ttl, and so nearly the length of a quarantine */
 
 static void connect_short(void)
 {
@@ -18,18 +18,21 @@ static void connect_short(void)
     live_connect();
 }
 
+/* Waits until the node is excluded for that cause. */
 static bool has_cause(unsigned node, int cause)
 {
     return WAIT_UNTIL(live_node_stats(live.client, node).cause == cause, TIME_LIMIT_MS);
 }
 
-static void command(unsigned node, const char *text)
+/* Sends a command to a server, which must reply OK. */
+static void expect_ok(unsigned node, const char *text)
 {
     ck_assert_msg(cluster_replies(live.cluster, node, "OK", text), "%s", text);
 }
 
-/* Row 16: a holder has a bare majority, one of its servers comes back without its keys. */
-START_TEST(a_restart_lets_nobody_in)
+/* A client holds a lock on a bare majority, and a server of this majority is restarted without its
+ * keys. Without the quarantine a second client would get the lock. */
+START_TEST(a_restarted_server_grants_no_second_lock)
 {
     redlock_lock_t *held = NULL, *other = NULL;
     connect_short();
@@ -53,7 +56,7 @@ START_TEST(a_restart_lets_nobody_in)
     ck_assert_int_eq(live_node_stats(live.client, 2).eligible, 0);
     ck_assert_uint_gt(live_node_stats(live.client, 2).quarantine_ms, 0);
     ck_assert_int_eq(redlock_wait_ready(live.client, 1), REDLOCK_EEXCLUDED);
-    /* It ends by itself, and not before the lock that was forgotten is over. */
+    /* The quarantine ends after the deadline of the lock whose key was lost. */
     CHECK_STATUS(live_acquire("sixteen", TTL_MS, wait_scaled_ms(TIME_LIMIT_MS), &other),
                  REDLOCK_OK);
     ck_assert_int_eq(redlock_lock_check(held, 0), REDLOCK_ELOST);
@@ -62,8 +65,8 @@ START_TEST(a_restart_lets_nobody_in)
 }
 END_TEST
 
-/* A restarted server answers at once and votes again later: its event comes when it votes. */
-START_TEST(an_event_when_it_votes_again)
+/* A restarted server replies at once, but NODE_UP is reported only when it is eligible again. */
+START_TEST(an_event_reports_the_end_of_the_quarantine)
 {
     const char *name;
 
@@ -83,9 +86,9 @@ START_TEST(an_event_when_it_votes_again)
 }
 END_TEST
 
-/* A new client does not know since when the servers are there: it waits, unless they are old, or
- * somebody vouches for them. */
-START_TEST(first_contact)
+/* A new client does not know whether young servers have lost keys: it excludes them, unless the
+ * operator attests in the address that they have not. */
+START_TEST(first_contact_excludes_young_servers_unless_attested)
 {
     static const char *const attests[] = {"", "?fresh=1", "?durable=1"};
     char urls[1024];
@@ -108,25 +111,25 @@ START_TEST(first_contact)
 }
 END_TEST
 
-static void follow_nobody(void)
+static void make_all_masters(void)
 {
     for (unsigned i = 0; i < NODES; i++)
         free(cluster_command(live.cluster, i, "REPLICAOF NO ONE"));
 }
 
-/* Row 20: what was a replica may lack the latest keys. */
-START_TEST(promoted_servers_wait)
+/* A server that was a replica may lack the latest keys. */
+START_TEST(promoted_servers_are_quarantined)
 {
     redlock_lock_t *lock = NULL;
-    live.heal = follow_nobody;
+    live.heal = make_all_masters;
     connect_short();
     for (unsigned i = 0; i < QUORUM; i++) {
-        command(i, "REPLICAOF 127.0.0.1 1");
+        expect_ok(i, "REPLICAOF 127.0.0.1 1");
         free(cluster_command(live.cluster, i, "CLIENT KILL TYPE normal"));
     }
     for (unsigned i = 0; i < QUORUM; i++)
         ck_assert(has_cause(i, REDLOCK_CAUSE_REPLICA));
-    follow_nobody();
+    make_all_masters();
     for (unsigned i = 0; i < QUORUM; i++)
         ck_assert(has_cause(i, REDLOCK_CAUSE_PROMOTED));
     CHECK_STATUS(live_acquire("twenty", TTL_MS, wait_scaled_ms(TIME_LIMIT_MS), &lock), REDLOCK_OK);
@@ -135,59 +138,60 @@ START_TEST(promoted_servers_wait)
 }
 END_TEST
 
-/* Row 21, while the client had nothing to do and so did not notice: a look that is due goes out in
- * front of the vote (_i: 1), else the server itself refuses the vote. */
-START_TEST(servers_that_were_demoted_meanwhile)
+/* Servers are demoted while the client is idle. If a heartbeat is due (_i: 1), it is sent before
+ * the request for the vote and finds the replica; otherwise the server itself refuses the SET. */
+START_TEST(servers_demoted_before_an_attempt_are_excluded)
 {
     const int cause = _i == 0 ? REDLOCK_CAUSE_READONLY : REDLOCK_CAUSE_REPLICA;
     redlock_lock_t *lock = NULL;
-    live.heal = follow_nobody;
+    live.heal = make_all_masters;
     live.heartbeat_ms = _i == 0 ? 60000 : 10;
     connect_short();
     const uint64_t begun_ms = wait_now_ms();
     for (unsigned i = 0; i < NODES - QUORUM; i++)
-        command(i, "REPLICAOF 127.0.0.1 1");
+        expect_ok(i, "REPLICAOF 127.0.0.1 1");
     if (_i == 1)
         ck_assert(WAIT_UNTIL(wait_now_ms() > begun_ms + live.heartbeat_ms, TIME_LIMIT_MS));
-    ck_assert_uint_eq(live_voters(live.client), NODES); /* as far as it knows */
-    /* The others are enough, without another attempt. */
+    ck_assert_uint_eq(live_voters(live.client), NODES); /* the client has not noticed it yet */
+    /* The votes of the others are enough in the same attempt. */
     CHECK_STATUS(live_acquire("idle", TTL_MS, 0, &lock), REDLOCK_OK);
     ck_assert_uint_eq(live_stats(live.client).attempts, 1);
     for (unsigned i = 0; i < NODES - QUORUM; i++)
         ck_assert(has_cause(i, REDLOCK_CAUSE_REPLICA));
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
     live_disconnect();
-    follow_nobody();
+    make_all_masters();
     connect_short();
     const uint64_t again_ms = wait_now_ms();
     for (unsigned i = 0; i < QUORUM; i++)
-        command(i, "REPLICAOF 127.0.0.1 1");
+        expect_ok(i, "REPLICAOF 127.0.0.1 1");
     if (_i == 1)
         ck_assert(WAIT_UNTIL(wait_now_ms() > again_ms + live.heartbeat_ms, TIME_LIMIT_MS));
     CHECK_STATUS(live_acquire("idle", TTL_MS, 0, &lock), REDLOCK_EEXCLUDED);
     for (unsigned i = 0; i < QUORUM; i++)
         ck_assert_msg(live_node(i).cause == cause, "%s", live_text());
-    follow_nobody();
+    make_all_masters();
     CHECK_STATUS(live_acquire("idle", TTL_MS, wait_scaled_ms(TIME_LIMIT_MS), &lock), REDLOCK_OK);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
-static void evict_nothing(void)
+static void disable_eviction(void)
 {
     for (unsigned i = 0; i < NODES; i++)
         free(
             cluster_command(live.cluster, i, "CONFIG SET maxmemory 0 maxmemory-policy noeviction"));
 }
 
-/* Row 22. Repaired, they vote again without a new connection. */
-START_TEST(evicting_servers_do_not_vote)
+/* Servers that evict keys are excluded. When eviction is disabled, they are eligible again on the
+ * same connection. */
+START_TEST(evicting_servers_are_excluded)
 {
     redlock_lock_t *lock = NULL;
-    live.heal = evict_nothing;
+    live.heal = disable_eviction;
     for (unsigned i = 0; i < QUORUM; i++)
-        command(i, "CONFIG SET maxmemory 100mb maxmemory-policy allkeys-lru");
+        expect_ok(i, "CONFIG SET maxmemory 100mb maxmemory-policy allkeys-lru");
     redlock_config_t *config = live_config();
     ck_assert_int_eq(redlock_new(&live.client, config), REDLOCK_OK);
     redlock_config_free(config);
@@ -195,7 +199,7 @@ START_TEST(evicting_servers_do_not_vote)
         ck_assert(has_cause(i, REDLOCK_CAUSE_EVICTING));
     CHECK_STATUS(live_acquire("twentytwo", LONG_TTL_MS, 0, &lock), REDLOCK_EEXCLUDED);
     ck_assert_msg(strstr(live_node(0).text, "allkeys-lru") != NULL, "%s", live_text());
-    evict_nothing();
+    disable_eviction();
     ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, TIME_LIMIT_MS));
     ck_assert_uint_eq(live_node_stats(live.client, 0).reconnects, 0);
     live_check_works();
@@ -212,22 +216,22 @@ static void count_long_ttls(redlock_t *client, const redlock_event_t *event, voi
         atomic_fetch_add(&long_ttls, event->node != NULL);
 }
 
-/* Row 13: whoever sees a key that lives longer than it may tells, and is as careful from then on,
- * if a majority shows it; one node may have set its clock back. */
-START_TEST(a_key_that_lives_too_long)
+/* A client that sees a key with a TTL above max_ttl reports it. If a majority has such a key, it
+ * also makes its quarantines as long; one server alone may have set its clock back. */
+START_TEST(a_longer_ttl_is_reported_and_respected)
 {
     atomic_store(&long_ttls, 0);
     live.event_fn = count_long_ttls;
     connect_short();
-    command(0, "SET stuck token PX 20000");
+    expect_ok(0, "SET stuck token PX 20000");
     CHECK_STATUS(live_inspect("stuck"), REDLOCK_OK);
     ck_assert_msg(strstr(live_node(0).text, "longer than max_ttl") != NULL, "%s", live_text());
     ck_assert(WAIT_UNTIL(atomic_load(&long_ttls) == 1, TIME_LIMIT_MS));
     cluster_restart(live.cluster, 1, false);
     ck_assert(has_cause(1, REDLOCK_CAUSE_RESTARTED));
     ck_assert_uint_lt(live_node_stats(live.client, 1).quarantine_ms, TTL_MS * 2);
-    command(2, "SET stuck token PX 20000");
-    command(3, "SET stuck token PX 20000");
+    expect_ok(2, "SET stuck token PX 20000");
+    expect_ok(3, "SET stuck token PX 20000");
     CHECK_STATUS(live_inspect("stuck"), REDLOCK_OK);
     ck_assert_uint_gt(live_node_stats(live.client, 1).quarantine_ms, TTL_MS * 2);
     const unsigned stuck[] = {0, 2, 3};
@@ -239,13 +243,13 @@ END_TEST
 static Suite *admission_suite(void)
 {
     Suite *suite = suite_create("admission");
-    live_add(suite, "restart", a_restart_lets_nobody_in);
-    live_add(suite, "voting again", an_event_when_it_votes_again);
-    live_add_each(suite, "first contact", first_contact, 3);
-    live_add(suite, "evicting", evicting_servers_do_not_vote);
-    live_add(suite, "long life", a_key_that_lives_too_long);
-    live_add(suite, "promoted", promoted_servers_wait);
-    live_add_each(suite, "demoted", servers_that_were_demoted_meanwhile, 2);
+    live_add(suite, "restart", a_restarted_server_grants_no_second_lock);
+    live_add(suite, "voting again", an_event_reports_the_end_of_the_quarantine);
+    live_add_each(suite, "first contact", first_contact_excludes_young_servers_unless_attested, 3);
+    live_add(suite, "evicting", evicting_servers_are_excluded);
+    live_add(suite, "long life", a_longer_ttl_is_reported_and_respected);
+    live_add(suite, "promoted", promoted_servers_are_quarantined);
+    live_add_each(suite, "demoted", servers_demoted_before_an_attempt_are_excluded, 2);
     return suite;
 }
 

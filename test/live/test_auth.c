@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Passwords and users: with the few rights that locks need, with too few, and refused. No secret
- * appears in a report or in the log. */
+ * Passwords, and users with the few rights that locks need, or with fewer. No secret appears in a
+ * report, in the statistics or in the log. */
 #include "live.h"
 #include "suite.h"
 
@@ -11,10 +11,10 @@
 #define PASSWORD "s3cret%word"
 #define ENCODED  "s3cret%25word" /* the same in a URL */
 
-/* What plain locks need, and nothing else. */
+/* The rights that plain locks need, and no others. */
 #define RIGHTS "resetkeys ~lock:* +set +get +del +pttl +pexpire +evalsha +eval +info"
 
-static char logged[65536];
+static char logged[65536]; /* all log lines of the client */
 static size_t logged_len;
 static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -29,6 +29,7 @@ static void log_line(int level, const char *message, void *userdata)
     pthread_mutex_unlock(&log_mutex);
 }
 
+/* Checks that no password is in the last report, the log or the statistics. */
 static void check_no_secret(void)
 {
     const char *text = live_text();
@@ -43,6 +44,7 @@ static void check_no_secret(void)
     }
 }
 
+/* Returns the addresses of all nodes with this text before the host. */
 static const char *urls_with(const char *login)
 {
     static char urls[2048];
@@ -53,7 +55,9 @@ static const char *urls_with(const char *login)
     return urls;
 }
 
-/* Does not wait until the nodes may vote: often they may not. */
+/* Creates a client with a login in its addresses, and a user and password for all nodes if
+ * `password` is not NULL. Does not wait until the nodes are eligible: in many cases they never are.
+ */
 static void connect_as(const char *login, const char *user, const char *password)
 {
     redlock_config_t *config = live_config_of(urls_with(login));
@@ -67,7 +71,8 @@ static void connect_as(const char *login, const char *user, const char *password
     redlock_config_free(config);
 }
 
-static void check_everything_works(void)
+/* Checks that each operation on locks works. */
+static void check_all_operations(void)
 {
     redlock_lock_t *lock = live_lock("auth", LONG_TTL_MS), *other = NULL;
     CHECK_STATUS(live_acquire("auth", LONG_TTL_MS, 0, &other), REDLOCK_ECONTENDED);
@@ -86,13 +91,14 @@ static void check_everything_works(void)
     check_no_secret();
 }
 
+/* Checks that all nodes are excluded for the cause, and that calls fail with REDLOCK_EAUTH. */
 static void check_refused(int cause)
 {
     redlock_lock_t *lock = NULL;
     for (unsigned i = 0; i < NODES; i++)
         ck_assert(WAIT_UNTIL(live_node_stats(live.client, i).cause == cause, TIME_LIMIT_MS));
     CHECK_STATUS(live_acquire("auth", LONG_TTL_MS, wait_scaled_ms(TIME_LIMIT_MS), &lock),
-                 REDLOCK_EAUTH); /* at once: waiting does not mend it */
+                 REDLOCK_EAUTH); /* at once, because waiting does not help */
     ck_assert_ptr_null(lock);
     ck_assert_int_eq(live_node(0).cause, cause);
     ck_assert_str_ne(live_node(0).text, "");
@@ -100,7 +106,7 @@ static void check_refused(int cause)
     check_no_secret();
 }
 
-/* ---- a password for everybody ---- */
+/* ---- a password of the server ---- */
 
 static void start_with_password(void)
 {
@@ -111,24 +117,24 @@ static void start_with_password(void)
 START_TEST(a_password_in_the_address)
 {
     connect_as(":" ENCODED "@", NULL, NULL);
-    check_everything_works();
+    check_all_operations();
 }
 END_TEST
 
 START_TEST(a_password_for_all_nodes)
 {
     connect_as("", NULL, PASSWORD);
-    check_everything_works();
+    check_all_operations();
     live_disconnect();
     connect_as("", "default", PASSWORD);
-    check_everything_works();
+    check_all_operations();
 }
 END_TEST
 
 START_TEST(the_password_in_the_address_comes_first)
 {
     connect_as(":" ENCODED "@", "nobody", "wrong");
-    check_everything_works();
+    check_all_operations();
 }
 END_TEST
 
@@ -149,7 +155,7 @@ START_TEST(no_password_is_refused)
 }
 END_TEST
 
-/* A password that becomes right while the client is there. */
+/* A password that the servers accept only later. */
 START_TEST(a_password_that_is_repaired)
 {
     connect_as(":s3cret-new@", NULL, NULL);
@@ -157,12 +163,13 @@ START_TEST(a_password_that_is_repaired)
     for (unsigned i = 0; i < NODES; i++)
         free(cluster_command(live.cluster, i, "ACL SETUSER default >s3cret-new"));
     ck_assert_int_eq(redlock_wait_ready(live.client, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);
-    check_everything_works();
+    check_all_operations();
 }
 END_TEST
 
 /* ---- users with few rights ---- */
 
+/* Creates the user "locker" with these rights on all servers. */
 static void set_user(const char *rights)
 {
     char command[512];
@@ -171,29 +178,29 @@ static void set_user(const char *rights)
         ck_assert(cluster_replies(live.cluster, i, "OK", command));
 }
 
-START_TEST(the_few_rights_that_are_needed)
+START_TEST(few_rights_are_enough)
 {
-    set_user(RIGHTS " -info"); /* nor: TIME, SCRIPT LOAD, CLIENT SETNAME, PING */
+    set_user(RIGHTS " -info"); /* also without TIME, SCRIPT LOAD, CLIENT SETNAME, PING */
     live.admission = REDLOCK_ADMISSION_LENIENT;
     connect_as("locker:s3cret@", NULL, NULL);
-    check_everything_works();
+    check_all_operations();
     ck_assert_str_eq(live_node_stats(live.client, 0).version, ""); /* INFO was refused */
     live_disconnect();
     set_user(RIGHTS);
     live.admission = REDLOCK_ADMISSION_STRICT;
     connect_as("locker:s3cret@", NULL, NULL);
-    check_everything_works();
+    check_all_operations();
     ck_assert_str_ne(live_node_stats(live.client, 0).version, "");
     live_disconnect();
     set_user(RIGHTS " +time +script|load");
     connect_as("locker:s3cret@", NULL, NULL);
-    check_everything_works();
+    check_all_operations();
 }
 END_TEST
 
-/* Who does not tell who it is does not vote, and says why; it votes as soon as it tells, on the
- * same connection. Who is lenient lets it vote. */
-START_TEST(servers_that_may_not_be_asked_who_they_are)
+/* A server that refuses INFO is excluded, and the report says why. It becomes eligible on the same
+ * connection as soon as it allows INFO. With lenient admission it is always eligible. */
+START_TEST(a_server_without_info_is_excluded_unless_lenient)
 {
     redlock_lock_t *lock = NULL;
     set_user(RIGHTS " -info");
@@ -213,18 +220,18 @@ START_TEST(servers_that_may_not_be_asked_who_they_are)
     }
     check_no_secret();
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
-    /* A minority costs nothing. */
+    /* A minority that refuses INFO has no effect. */
     for (unsigned i = 0; i < QUORUM; i++)
         ck_assert(cluster_replies(live.cluster, i, "OK", "ACL SETUSER locker +info"));
     ck_assert(WAIT_UNTIL(live_voters(live.client) == QUORUM, TIME_LIMIT_MS));
     ck_assert_uint_eq(live_node_stats(live.client, 0).reconnects, 0);
-    check_everything_works();
+    check_all_operations();
     live_disconnect();
     set_user(RIGHTS " -info");
     live.admission = REDLOCK_ADMISSION_LENIENT;
     connect_as("locker:s3cret@", NULL, NULL);
     ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, TIME_LIMIT_MS));
-    check_everything_works();
+    check_all_operations();
 }
 END_TEST
 
@@ -243,7 +250,7 @@ START_TEST(a_right_that_is_missing_is_named)
     check_no_secret();
     live_disconnect();
 
-    /* Another key than those the user may touch. */
+    /* The user may not use the key. */
     set_user("resetkeys ~other:* +set +get +del +pttl +pexpire +evalsha +eval +info");
     connect_as("locker:s3cret@", NULL, NULL);
     CHECK_STATUS(live_acquire("auth", LONG_TTL_MS, 0, &lock), REDLOCK_EAUTH);
@@ -251,7 +258,8 @@ START_TEST(a_right_that_is_missing_is_named)
 }
 END_TEST
 
-/* What may be taken but not given back is told when it is given back, and goes by its TTL. */
+/* A user that may set keys but not delete them gets the error from the release, and the keys
+ * expire. */
 START_TEST(a_release_without_the_right_to_delete)
 {
     const uint64_t ttl_ms = live_brief_ms(1200);
@@ -264,6 +272,7 @@ START_TEST(a_release_without_the_right_to_delete)
 }
 END_TEST
 
+/* Returns the number of pending undos of all nodes. */
 static uint64_t undos_pending(void)
 {
     uint64_t pending = 0;
@@ -272,9 +281,9 @@ static uint64_t undos_pending(void)
     return pending;
 }
 
-/* Each delete is refused for ever: it is tried until its key has expired, and a shutdown waits no
- * longer than that. */
-START_TEST(deletes_that_are_never_allowed)
+/* The servers refuse each delete. The client repeats it until the key must have expired, and a
+ * shutdown waits no longer than that. */
+START_TEST(undos_that_are_refused_expire)
 {
     const uint64_t ttl_ms = live_brief_ms(1200);
     set_user(RIGHTS " -eval -evalsha");
@@ -302,11 +311,12 @@ static Suite *auth_suite(void)
     live_add_with(suite, "wrong", wrong_passwords_are_refused, start_with_password);
     live_add_with(suite, "none", no_password_is_refused, start_with_password);
     live_add_with(suite, "repaired", a_password_that_is_repaired, start_with_password);
-    live_add_with(suite, "rights", the_few_rights_that_are_needed, live_start_servers);
-    live_add_with(suite, "no info", servers_that_may_not_be_asked_who_they_are, live_start_servers);
+    live_add_with(suite, "rights", few_rights_are_enough, live_start_servers);
+    live_add_with(suite, "no info", a_server_without_info_is_excluded_unless_lenient,
+                  live_start_servers);
     live_add_with(suite, "missing right", a_right_that_is_missing_is_named, live_start_servers);
     live_add_with(suite, "no delete", a_release_without_the_right_to_delete, live_start_servers);
-    live_add_with(suite, "no scripts", deletes_that_are_never_allowed, live_start_servers);
+    live_add_with(suite, "no scripts", undos_that_are_refused_expire, live_start_servers);
     return suite;
 }
 

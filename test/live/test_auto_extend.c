@@ -6,13 +6,14 @@
 
 #include <poll.h>
 
-/* TTLs here are short because the cases wait for their end, but a pause of the machine hides
- * neither an extension nor an announcement; stretched where everything is slow. */
+/* Returns a TTL that is short, because the cases wait for deadlines, and long enough that a pause
+ * of the machine does not hide an event. */
 static uint64_t short_ms(uint64_t ms)
 {
     return live_brief_ms(ms);
 }
 
+/* Returns the options of a lock whose events are recorded in lock_events. */
 static redlock_opts_t holding(uint64_t ttl_ms)
 {
     redlock_opts_t opts = redlock_opts(ttl_ms);
@@ -22,8 +23,8 @@ static redlock_opts_t holding(uint64_t ttl_ms)
     return opts;
 }
 
-/* With time to wait: on a busy machine a short grant may be over before this thread has run again
- * to be told of it, and the next one is as good. */
+/* Acquires the lock, which must be granted. The options have a wait budget, because on a busy
+ * machine a short lock may expire before this thread runs again; the next grant serves as well. */
 static redlock_lock_t *hold(const char *resource, const redlock_opts_t *opts)
 {
     redlock_lock_t *lock = NULL;
@@ -34,7 +35,7 @@ static redlock_lock_t *hold(const char *resource, const redlock_opts_t *opts)
     return lock;
 }
 
-/* A tenth of the time to live is used when it is extended, and the end is announced in good time.
+/* Returns options with automatic extension after a tenth of the TTL, and an early ENDANGERED event.
  */
 static redlock_opts_t extending(uint64_t ttl_ms)
 {
@@ -53,7 +54,7 @@ static void connect_for_events(void)
     live_connect();
 }
 
-static unsigned seen(int kind)
+static unsigned count_seen(int kind)
 {
     return count_events(&lock_events, kind);
 }
@@ -71,9 +72,9 @@ START_TEST(automatic_extension_keeps_the_lock)
         ck_assert_uint_gt(redlock_lock_remaining_ms(lock), 0);
         ck_assert_uint_ge(live_nodes_with("kept"), QUORUM);
     }
-    ck_assert_msg(seen(REDLOCK_EVENT_EXTENDED) >= 4, "%s", event_letters(&lock_events));
+    ck_assert_msg(count_seen(REDLOCK_EVENT_EXTENDED) >= 4, "%s", event_letters(&lock_events));
     ck_assert_uint_ge(live_stats(live.client).extended, 4);
-    ck_assert_uint_eq(seen(REDLOCK_EVENT_LOST), 0);
+    ck_assert_uint_eq(count_seen(REDLOCK_EVENT_LOST), 0);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
     ck_assert_uint_eq(live_stats(live.client).lost, 0);
 }
@@ -88,13 +89,13 @@ START_TEST(a_lock_that_is_not_extended_is_lost_in_time)
     const uint64_t before_ms = wait_now_ms();
     redlock_lock_t *lock = hold("lost", &opts);
     ck_assert_int_eq(redlock_lock_check(lock, 1), REDLOCK_OK);
-    ck_assert_int_eq(redlock_lock_check(lock, ttl_ms), REDLOCK_ELOST); /* never so much left */
+    ck_assert_int_eq(redlock_lock_check(lock, ttl_ms), REDLOCK_ELOST); /* more than is ever left */
     ck_assert_uint_le(redlock_lock_remaining_ms(lock), ttl_ms - ttl_ms / 100 - 2 - 5);
     struct pollfd lost = {.fd = redlock_lock_fd(lock), .events = POLLIN};
     ck_assert_int_ge(lost.fd, 0);
     ck_assert_int_eq(redlock_lock_fd(lock), lost.fd);
     ck_assert_int_eq(poll(&lost, 1, (int)short_ms(TIME_LIMIT_MS)), 1);
-    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_LOST) == 1, TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(count_seen(REDLOCK_EVENT_LOST) == 1, TIME_LIMIT_MS));
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
     ck_assert_uint_eq(redlock_lock_remaining_ms(lock), 0);
 
@@ -106,27 +107,26 @@ START_TEST(a_lock_that_is_not_extended_is_lost_in_time)
     ck_assert_uint_eq(gone.remaining_ms, 0);
     CHECK_STATUS(gone.status, REDLOCK_ELOST);
     ck_assert_str_eq(event_letters(&lock_events), "ADL");
-    ck_assert_int_eq(poll(&lost, 1, 0), 1); /* and stays so */
+    ck_assert_int_eq(poll(&lost, 1, 0), 1); /* it stays readable */
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_ELOST);
     CHECK_STATUS(live_release(lock), REDLOCK_ELOST);
     ck_assert_uint_eq(live_stats(live.client).lost, 1);
 }
 END_TEST
 
-/* A descriptor that is made after the loss is readable at once. */
-START_TEST(a_late_descriptor_tells_of_the_loss)
+START_TEST(a_descriptor_made_after_the_loss_is_readable)
 {
     connect_for_events();
     redlock_opts_t opts = holding(wait_scaled_ms(60));
     redlock_lock_t *lock = hold("late", &opts);
-    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_LOST) == 1, TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(count_seen(REDLOCK_EVENT_LOST) == 1, TIME_LIMIT_MS));
     struct pollfd lost = {.fd = redlock_lock_fd(lock), .events = POLLIN};
     ck_assert_int_eq(poll(&lost, 1, 0), 1);
     redlock_lock_free(lock);
 }
 END_TEST
 
-/* Releases that begin around the deadline: lost, or released, but never both. */
+/* Releases that begin around the deadline: each lock is either lost or released. */
 START_TEST(a_loss_is_never_announced_after_a_release_began)
 {
     char name[32];
@@ -149,7 +149,7 @@ START_TEST(a_loss_is_never_announced_after_a_release_began)
                              TIME_LIMIT_MS));
         ck_assert_uint_eq(count_events_of(&client_events, REDLOCK_EVENT_LOST, name), expected);
     }
-    /* Nobody said when: a tenth of the time to live before the end. */
+    /* The default margin is a tenth of the TTL. */
     const unsigned endangered = count_events(&client_events, REDLOCK_EVENT_ENDANGERED);
     ck_assert_uint_gt(endangered, 0);
     for (unsigned i = 0; i < endangered; i++)
@@ -165,20 +165,20 @@ START_TEST(the_number_of_extensions_is_limited)
     redlock_opts_t opts = extending(short_ms(1000));
     opts.extends_max = 2;
     redlock_lock_t *lock = hold("twice", &opts);
-    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_LOST) == 1, TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(count_seen(REDLOCK_EVENT_LOST) == 1, TIME_LIMIT_MS));
     ck_assert_str_eq(event_letters(&lock_events), "AEEDL");
     redlock_lock_free(lock);
 }
 END_TEST
 
-/* True if the lock is lost. Fails if it says that it is valid beyond that time. */
-static bool lost_within(const redlock_lock_t *lock, uint64_t end_ms)
+/* Returns whether the lock is lost. Fails the case if its remaining validity ends after end_ms. */
+static bool is_lost_in_time(const redlock_lock_t *lock, uint64_t end_ms)
 {
-    const uint64_t now_ms = wait_now_ms(); /* before the question: a pause makes the sum smaller */
+    const uint64_t now_ms = wait_now_ms(); /* read first, so that a pause makes the sum smaller */
     const uint64_t left_ms = redlock_lock_remaining_ms(lock);
     ck_assert_msg(left_ms == 0 || now_ms + left_ms <= end_ms, "%d ms too long",
                   (int)(now_ms + left_ms - end_ms));
-    return seen(REDLOCK_EVENT_LOST) == 1;
+    return count_seen(REDLOCK_EVENT_LOST) == 1;
 }
 
 START_TEST(the_time_of_holding_is_limited)
@@ -190,17 +190,17 @@ START_TEST(the_time_of_holding_is_limited)
     const uint64_t from_ms = wait_now_ms();
     redlock_lock_t *lock = hold("limited", &opts);
     const uint64_t had_ms = wait_now_ms();
-    ck_assert(WAIT_UNTIL(lost_within(lock, had_ms + hold_ms + 5), TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(is_lost_in_time(lock, had_ms + hold_ms + 5), TIME_LIMIT_MS));
     const uint64_t lost_ms = find_event(&lock_events, REDLOCK_EVENT_LOST, 0).at_ms;
     ck_assert_msg(lost_ms + 20 >= from_ms + hold_ms, "after %d ms of %d", (int)(lost_ms - from_ms),
                   (int)hold_ms);
-    ck_assert_msg(seen(REDLOCK_EVENT_EXTENDED) >= 2, "%s", event_letters(&lock_events));
-    ck_assert_uint_eq(seen(REDLOCK_EVENT_ENDANGERED), 1);
+    ck_assert_msg(count_seen(REDLOCK_EVENT_EXTENDED) >= 2, "%s", event_letters(&lock_events));
+    ck_assert_uint_eq(count_seen(REDLOCK_EVENT_ENDANGERED), 1);
     redlock_lock_free(lock);
 }
 END_TEST
 
-/* Extension starts where it was asked to. */
+/* The extension begins when the configured validity is left. */
 START_TEST(extend_at_decides_when)
 {
     connect_for_events();
@@ -209,7 +209,7 @@ START_TEST(extend_at_decides_when)
     opts.extend_at_ms = short_ms(600);
     const uint64_t from_ms = wait_now_ms();
     redlock_lock_t *lock = hold("at", &opts);
-    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_EXTENDED) == 1, TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(count_seen(REDLOCK_EVENT_EXTENDED) == 1, TIME_LIMIT_MS));
     const uint64_t after_ms = find_event(&lock_events, REDLOCK_EVENT_EXTENDED, 0).at_ms - from_ms;
     ck_assert_msg(after_ms >= short_ms(700), "extended after %d ms", (int)after_ms);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
@@ -225,14 +225,15 @@ START_TEST(two_emptied_nodes_are_healed)
     free(cluster_command(live.cluster, 1, "FLUSHALL"));
     free(cluster_command(live.cluster, 3, "FLUSHALL"));
     ck_assert(WAIT_UNTIL(live_nodes_with("healed") == NODES, TIME_LIMIT_MS));
-    /* What was put back counts later on: now two others may lose it. */
-    const unsigned extended = seen(REDLOCK_EVENT_EXTENDED);
-    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_EXTENDED) >= extended + 2, TIME_LIMIT_MS));
+    /* Healed keys count after a further round: now two other nodes may lose theirs. */
+    const unsigned extended = count_seen(REDLOCK_EVENT_EXTENDED);
+    ck_assert(WAIT_UNTIL(count_seen(REDLOCK_EVENT_EXTENDED) >= extended + 2, TIME_LIMIT_MS));
     free(cluster_command(live.cluster, 0, "FLUSHALL"));
     free(cluster_command(live.cluster, 2, "FLUSHALL"));
     ck_assert(WAIT_UNTIL(live_nodes_with("healed") == NODES, TIME_LIMIT_MS));
-    ck_assert_msg(seen(REDLOCK_EVENT_LOST) == 0 && seen(REDLOCK_EVENT_EXTEND_FAILED) == 0, "%s",
-                  event_letters(&lock_events));
+    ck_assert_msg(count_seen(REDLOCK_EVENT_LOST) == 0 &&
+                      count_seen(REDLOCK_EVENT_EXTEND_FAILED) == 0,
+                  "%s", event_letters(&lock_events));
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
 }
 END_TEST
@@ -243,13 +244,13 @@ START_TEST(three_emptied_nodes_are_a_loss_by_the_next_extension)
     connect_for_events();
     redlock_opts_t opts = holding(ttl_ms);
     opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
-    opts.extend_at_ms = ttl_ms * 3 / 4; /* all of them are empty by then */
-    opts.margin_ms = ttl_ms / 10;       /* a loss by the deadline would be announced before */
+    opts.extend_at_ms = ttl_ms * 3 / 4; /* all three nodes are empty by then */
+    opts.margin_ms = ttl_ms / 10;       /* a loss by the deadline would have an ENDANGERED event */
     redlock_lock_t *lock = hold("emptied", &opts);
     ck_assert(WAIT_UNTIL(live_nodes_with("emptied") == NODES, TIME_LIMIT_MS));
     for (unsigned i = 1; i < 4; i++)
         free(cluster_command(live.cluster, i, "FLUSHALL"));
-    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_LOST) == 1, TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(count_seen(REDLOCK_EVENT_LOST) == 1, TIME_LIMIT_MS));
     ck_assert_str_eq(event_letters(&lock_events), "AFL");
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
@@ -257,7 +258,7 @@ START_TEST(three_emptied_nodes_are_a_loss_by_the_next_extension)
 }
 END_TEST
 
-/* No majority for a while: failed rounds leave a valid lock alone. */
+/* Without a majority for a while, extensions fail, but the valid lock stays held. */
 START_TEST(failed_extensions_are_survived)
 {
     live.silence = true;
@@ -267,14 +268,14 @@ START_TEST(failed_extensions_are_survived)
     opts.extend_at_ms = short_ms(3800);
     redlock_lock_t *lock = hold("survived", &opts);
     live_pause(0, 3);
-    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_EXTEND_FAILED) >= 2, TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(count_seen(REDLOCK_EVENT_EXTEND_FAILED) >= 2, TIME_LIMIT_MS));
     CHECK_STATUS(find_event(&lock_events, REDLOCK_EVENT_EXTEND_FAILED, 0).status,
                  REDLOCK_ENOQUORUM);
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_OK);
-    const unsigned extended = seen(REDLOCK_EVENT_EXTENDED);
+    const unsigned extended = count_seen(REDLOCK_EVENT_EXTENDED);
     live_resume_all();
-    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_EXTENDED) > extended, TIME_LIMIT_MS));
-    ck_assert_uint_eq(seen(REDLOCK_EVENT_LOST), 0);
+    ck_assert(WAIT_UNTIL(count_seen(REDLOCK_EVENT_EXTENDED) > extended, TIME_LIMIT_MS));
+    ck_assert_uint_eq(count_seen(REDLOCK_EVENT_LOST), 0);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
 }
 END_TEST
@@ -286,9 +287,9 @@ START_TEST(a_lasting_failure_is_a_loss_before_the_keys_expire)
     redlock_opts_t opts = extending(short_ms(1000));
     redlock_lock_t *lock = hold("lasting", &opts);
     live_pause(0, 3);
-    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_LOST) == 1, TIME_LIMIT_MS));
-    ck_assert_uint_eq(seen(REDLOCK_EVENT_ENDANGERED), 1);
-    ck_assert_uint_ge(seen(REDLOCK_EVENT_EXTEND_FAILED), 1);
+    ck_assert(WAIT_UNTIL(count_seen(REDLOCK_EVENT_LOST) == 1, TIME_LIMIT_MS));
+    ck_assert_uint_eq(count_seen(REDLOCK_EVENT_ENDANGERED), 1);
+    ck_assert_uint_ge(count_seen(REDLOCK_EVENT_EXTEND_FAILED), 1);
     const struct noted_event endangered = find_event(&lock_events, REDLOCK_EVENT_ENDANGERED, 0);
     ck_assert_uint_le(endangered.remaining_ms, opts.margin_ms);
     ck_assert_uint_le(endangered.at_ms, find_event(&lock_events, REDLOCK_EVENT_LOST, 0).at_ms);
@@ -297,7 +298,7 @@ START_TEST(a_lasting_failure_is_a_loss_before_the_keys_expire)
 END_TEST
 
 /* A third party shortens the keys of a lock that was extended for longer than its own TTL. The next
- * extension, by the lock's own TTL, asks for what its holder relies on. */
+ * extension, by the lock's own TTL, requests the validity that its holder relies on. */
 START_TEST(an_extension_restores_what_a_third_party_shortened)
 {
     unsigned carrying = 0;
@@ -321,7 +322,7 @@ static Suite *holding_suite(void)
     Suite *suite = suite_create("live_auto_extend");
     live_add(suite, "extension", automatic_extension_keeps_the_lock);
     live_add(suite, "loss", a_lock_that_is_not_extended_is_lost_in_time);
-    live_add(suite, "late", a_late_descriptor_tells_of_the_loss);
+    live_add(suite, "late", a_descriptor_made_after_the_loss_is_readable);
     live_add(suite, "race", a_loss_is_never_announced_after_a_release_began);
     live_add(suite, "extends_max", the_number_of_extensions_is_limited);
     live_add(suite, "hold_ms_max", the_time_of_holding_is_limited);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Invalid arguments: EINVAL at once, a message that says what is wrong and what to do, and not a
- * byte to any server. */
+ * Invalid arguments: EINVAL at once, a message that names the error and the remedy, and no request
+ * to any server. */
 #include "live_events.h"
 #include "suite.h"
 
@@ -25,7 +25,7 @@ static void check_nothing_was_sent(void)
             ck_assert_msg(live_calls(i, commands[k]) == 0, "node %u was sent %s", i, commands[k]);
 }
 
-/* The report of a refusal: no node was asked, and the words are there. */
+/* Checks a refusal: EINVAL, a report without nodes, and these words in its text. */
 static void check_refusal(const char *what, int status, redlock_report_t *report, const char *words)
 {
     redlock_node_report_t node;
@@ -39,8 +39,9 @@ static void check_refusal(const char *what, int status, redlock_report_t *report
     ck_assert_int_eq(redlock_report_get_node(report, 0, &node, sizeof node), REDLOCK_EINVAL);
 }
 
+/* Invalid options of an acquisition. */
 struct bad_opts {
-    const char *what;
+    const char *what; /* the error, for messages of the test */
     redlock_opts_t opts;
     const char *words[3]; /* what is wrong, its value or limit, what to do */
 };
@@ -82,7 +83,7 @@ static const struct bad_opts bad_opts[] = {
     {"too small", {.size = 8, .ttl_ms = 500}, {"opts", "size", "redlock_opts(ttl_ms)"}},
 };
 
-START_TEST(options)
+START_TEST(invalid_options_are_refused)
 {
     connect_counted();
     for (size_t i = 0; i < sizeof bad_opts / sizeof bad_opts[0]; i++) {
@@ -111,8 +112,8 @@ static void keep_line(int level, const char *message, void *userdata)
     snprintf(userdata, 256, "%s", message);
 }
 
-/* Who only starts a call, or asks for no report, finds the words in the log. */
-START_TEST(words_without_a_report)
+/* Without a report, the message is written to the log. */
+START_TEST(refusals_are_logged_without_a_report)
 {
     char line[256];
     live.max_ttl_ms = MAX_TTL_MS;
@@ -138,8 +139,8 @@ START_TEST(words_without_a_report)
 }
 END_TEST
 
-/* A caller of a later version: what we do not know must be unused. */
-START_TEST(options_of_another_version)
+/* Options of a later version: fields that this version does not know must be 0. */
+START_TEST(options_of_other_sizes_are_accepted)
 {
     struct {
         redlock_opts_t opts;
@@ -156,14 +157,15 @@ START_TEST(options_of_another_version)
     newer.more[23] = 0;
     CHECK_STATUS(redlock_acquire(live.client, "newer", &newer.opts, &lock, NULL), REDLOCK_OK);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
-    /* And of an earlier one, which ended behind the wait. */
+    /* Options of an earlier version, which ended after wait_ms: later fields are ignored. */
     newer.opts.size = offsetof(redlock_opts_t, validity_ms_min);
-    newer.opts.flags = UINT32_MAX; /* not there */
+    newer.opts.flags = UINT32_MAX;
     CHECK_STATUS(redlock_acquire(live.client, "older", &newer.opts, &lock, NULL), REDLOCK_OK);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
 }
 END_TEST
 
+/* Returns a name of that length. */
 static char *resource_of(size_t len)
 {
     static char name[1024];
@@ -172,7 +174,7 @@ static char *resource_of(size_t len)
     return name;
 }
 
-START_TEST(resources)
+START_TEST(invalid_names_are_refused)
 {
     static const struct {
         const char *what;
@@ -212,7 +214,7 @@ START_TEST(resources)
 }
 END_TEST
 
-START_TEST(tokens)
+START_TEST(invalid_tokens_are_refused)
 {
     const redlock_opts_t opts = redlock_opts(500);
     redlock_lock_t *lock = NULL;
@@ -243,7 +245,7 @@ static int unused_body(redlock_lock_t *lock, void *userdata)
     return 0;
 }
 
-START_TEST(missing_arguments)
+START_TEST(missing_arguments_are_refused)
 {
     const redlock_opts_t opts = redlock_opts(500);
     redlock_lock_t *lock = NULL;
@@ -259,7 +261,7 @@ START_TEST(missing_arguments)
     check_refusal("opts", status, report, "opts is missing");
     status = redlock_with(rl, "a", &opts, NULL, &report, NULL, NULL);
     check_refusal("body", status, report, "body is NULL");
-    report = untouched; /* always written */
+    report = untouched; /* calls always write it */
     ck_assert_int_eq(redlock_acquire(NULL, "a", &opts, &lock, &report), REDLOCK_EINVAL);
     ck_assert_ptr_null(report);
     report = untouched;
@@ -297,7 +299,7 @@ START_TEST(missing_arguments)
 }
 END_TEST
 
-START_TEST(extensions_and_delays)
+START_TEST(invalid_times_are_refused)
 {
     redlock_report_t *report = NULL;
     live.max_ttl_ms = MAX_TTL_MS;
@@ -311,12 +313,12 @@ START_TEST(extensions_and_delays)
     check_refusal("delay", status, report, "delay_ms is 1001 ms, more than max_ttl_ms");
     status = redlock_release_after(lock, UINT64_MAX, &report);
     check_refusal("delay", status, report, "delay_ms");
-    CHECK_STATUS(live_extend(lock, MAX_TTL_MS), REDLOCK_OK); /* no harm was done */
+    CHECK_STATUS(live_extend(lock, MAX_TTL_MS), REDLOCK_OK); /* the lock is unaffected */
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
 }
 END_TEST
 
-START_TEST(a_cancel_of_another_client)
+START_TEST(a_cancel_of_another_client_is_refused)
 {
     redlock_cancel_t *cancel = NULL;
     redlock_lock_t *lock = NULL;
@@ -334,8 +336,8 @@ START_TEST(a_cancel_of_another_client)
 }
 END_TEST
 
-/* What drift eats up of a TTL, no lock can be held with. */
-START_TEST(drift_that_leaves_nothing)
+/* A TTL of which the drift leaves no validity. */
+START_TEST(a_ttl_below_the_drift_is_refused)
 {
     redlock_lock_t *lock = NULL;
     redlock_t *client = NULL;
@@ -360,7 +362,7 @@ START_TEST(drift_that_leaves_nothing)
 }
 END_TEST
 
-START_TEST(configurations)
+START_TEST(invalid_configurations_are_refused)
 {
     redlock_config_t *config = NULL;
     redlock_t *client = NULL;
@@ -404,16 +406,16 @@ END_TEST
 static Suite *bad_input_suite(void)
 {
     Suite *suite = suite_create("bad input");
-    live_add(suite, "options", options);
-    live_add(suite, "words", words_without_a_report);
-    live_add(suite, "versions", options_of_another_version);
-    live_add(suite, "resources", resources);
-    live_add(suite, "tokens", tokens);
-    live_add(suite, "missing", missing_arguments);
-    live_add(suite, "times", extensions_and_delays);
-    live_add(suite, "cancel", a_cancel_of_another_client);
-    live_add(suite, "drift", drift_that_leaves_nothing);
-    live_add(suite, "configuration", configurations);
+    live_add(suite, "options", invalid_options_are_refused);
+    live_add(suite, "words", refusals_are_logged_without_a_report);
+    live_add(suite, "versions", options_of_other_sizes_are_accepted);
+    live_add(suite, "resources", invalid_names_are_refused);
+    live_add(suite, "tokens", invalid_tokens_are_refused);
+    live_add(suite, "missing", missing_arguments_are_refused);
+    live_add(suite, "times", invalid_times_are_refused);
+    live_add(suite, "cancel", a_cancel_of_another_client_is_refused);
+    live_add(suite, "drift", a_ttl_below_the_drift_is_refused);
+    live_add(suite, "configuration", invalid_configurations_are_refused);
     return suite;
 }
 

@@ -26,7 +26,9 @@ static redlock_opts_t opts_with(const char *token, enum kind kind)
     return opts;
 }
 
-static int take(const char *resource, const char *token, enum kind kind, redlock_lock_t **ret)
+/* Acquires a lock with this token. Keeps the report. */
+static int acquire_with(const char *resource, const char *token, enum kind kind,
+                        redlock_lock_t **ret)
 {
     const redlock_opts_t opts = opts_with(token, kind);
     redlock_report_t *report = NULL;
@@ -36,10 +38,11 @@ static int take(const char *resource, const char *token, enum kind kind, redlock
     return status;
 }
 
+/* Checks that an acquisition with this token is refused because the token is in use. */
 static void check_in_use(const char *resource, const char *token)
 {
     redlock_lock_t *lock;
-    CHECK_STATUS(take(resource, token, PLAIN, &lock), REDLOCK_EINVAL);
+    CHECK_STATUS(acquire_with(resource, token, PLAIN, &lock), REDLOCK_EINVAL);
     ck_assert_msg(strstr(live_text(), "opts.token is in use") != NULL, "%s", live_text());
     ck_assert_ptr_null(lock);
 }
@@ -50,13 +53,13 @@ static void connect_with_fences(void)
     live.client = live_open(fences_config());
 }
 
-START_TEST(the_servers_store_it)
+START_TEST(the_servers_store_the_token)
 {
     char copy[] = TOKEN;
     redlock_lock_t *lock;
     connect_with_fences();
-    CHECK_STATUS(take("own-b", copy, (enum kind)_i, &lock), REDLOCK_OK);
-    memset(copy, 'x', sizeof copy - 1); /* it was copied */
+    CHECK_STATUS(acquire_with("own-b", copy, (enum kind)_i, &lock), REDLOCK_OK);
+    memset(copy, 'x', sizeof copy - 1); /* the client has its own copy */
     ck_assert_str_eq(redlock_lock_token(lock), TOKEN);
     ck_assert_uint_eq(live_info().attempts, 1);
     ck_assert(WAIT_UNTIL(live_nodes_with("own-b") == NODES, TIME_LIMIT_MS));
@@ -75,13 +78,13 @@ START_TEST(the_servers_store_it)
 }
 END_TEST
 
-/* Who knows the token beforehand can give the lock back, and take it over. */
-START_TEST(it_is_the_right_to_the_lock)
+/* A process that knows the token can adopt the lock, and release it. */
+START_TEST(the_token_allows_adoption_and_release)
 {
     redlock_lock_t *lock, *taken = NULL;
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
     live_connect();
-    CHECK_STATUS(take("own-b", "known", PLAIN, &lock), REDLOCK_OK);
+    CHECK_STATUS(acquire_with("own-b", "known", PLAIN, &lock), REDLOCK_OK);
     CHECK_STATUS(redlock_lock_detach(lock), REDLOCK_OK);
     redlock_lock_free(lock);
     CHECK_STATUS(redlock_adopt(live.client, "own-b", "known", &opts, &taken, NULL), REDLOCK_OK);
@@ -94,17 +97,17 @@ START_TEST(it_is_the_right_to_the_lock)
 }
 END_TEST
 
-/* Each try with a token of its own. */
-static bool is_taken_afresh(redlock_lock_t **ret)
+/* Returns whether an attempt succeeds. Each attempt has a token of its own. */
+static bool is_acquired_with_a_new_token(redlock_lock_t **ret)
 {
     static unsigned tries;
     char token[24];
     snprintf(token, sizeof token, "fresh %u", tries++);
-    return take("own-b", token, PLAIN, ret) == REDLOCK_OK;
+    return acquire_with("own-b", token, PLAIN, ret) == REDLOCK_OK;
 }
 
-/* Contended, again and again: one attempt each, and nothing of it stays. */
-START_TEST(there_is_one_attempt)
+/* Each call makes one attempt, also with contention, and leaves no key. */
+START_TEST(a_token_is_used_for_one_attempt)
 {
     char token[16];
     redlock_lock_t *lock;
@@ -112,29 +115,29 @@ START_TEST(there_is_one_attempt)
     cluster_command_all(live.cluster, "SET own-b another PX 60000");
     for (unsigned i = 0; i < 8; i++) {
         snprintf(token, sizeof token, "attempt %u", i);
-        CHECK_STATUS(take("own-b", token, PLAIN, &lock), REDLOCK_ECONTENDED);
+        CHECK_STATUS(acquire_with("own-b", token, PLAIN, &lock), REDLOCK_ECONTENDED);
         ck_assert_uint_eq(live_info().attempts, 1);
     }
     cluster_command_all(live.cluster, "DEL own-b");
-    ck_assert(WAIT_UNTIL(is_taken_afresh(&lock), TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(is_acquired_with_a_new_token(&lock), TIME_LIMIT_MS));
     ck_assert_uint_eq(live_info().attempts, 1);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
 }
 END_TEST
 
-START_TEST(it_is_not_used_twice)
+START_TEST(a_token_in_use_is_refused)
 {
     redlock_lock_t *lock, *made = NULL;
     live.node_time_ms = LATE_MS;
     live_connect();
-    CHECK_STATUS(take("own-b", TOKEN, PLAIN, &lock), REDLOCK_OK);
+    CHECK_STATUS(acquire_with("own-b", TOKEN, PLAIN, &lock), REDLOCK_OK);
     check_in_use("own-b", TOKEN);
     check_in_use("other", TOKEN);
     const redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
     CHECK_STATUS(redlock_acquire(live.client, "made", &opts, &made, NULL), REDLOCK_OK);
     check_in_use("other", redlock_lock_token(made));
     CHECK_STATUS(live_release(made), REDLOCK_OK);
-    /* Released, and two servers have not said that they have deleted it. */
+    /* The lock is released, but two servers have not confirmed that they have deleted the key. */
     ck_assert(WAIT_UNTIL(live_nodes_with("own-b") == NODES, TIME_LIMIT_MS));
     live_pause(0, 2);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
@@ -142,13 +145,13 @@ START_TEST(it_is_not_used_twice)
     live_resume_all();
     for (unsigned i = 0; i < NODES; i++)
         ck_assert(WAIT_UNTIL(live_node_stats(live.client, i).undos_pending == 0, TIME_LIMIT_MS));
-    CHECK_STATUS(take("own-b", TOKEN, PLAIN, &lock), REDLOCK_OK);
+    CHECK_STATUS(acquire_with("own-b", TOKEN, PLAIN, &lock), REDLOCK_OK);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
 }
 END_TEST
 
-/* An attempt that failed is being undone, and one that is under way has not ended. */
-START_TEST(not_during_an_attempt_or_its_undo)
+/* A token is in use during its attempt, and until the undos of a failed attempt are confirmed. */
+START_TEST(a_token_of_a_pending_undo_is_refused)
 {
     struct outcome outcome = OUTCOME;
     redlock_cancel_t *cancel = NULL;
@@ -173,11 +176,11 @@ END_TEST
 static Suite *own_token_suite(void)
 {
     Suite *suite = suite_create("live_caller_token");
-    live_add_each(suite, "stored", the_servers_store_it, KINDS);
-    live_add(suite, "known", it_is_the_right_to_the_lock);
-    live_add(suite, "one attempt", there_is_one_attempt);
-    live_add(suite, "once", it_is_not_used_twice);
-    live_add(suite, "under way", not_during_an_attempt_or_its_undo);
+    live_add_each(suite, "stored", the_servers_store_the_token, KINDS);
+    live_add(suite, "known", the_token_allows_adoption_and_release);
+    live_add(suite, "one attempt", a_token_is_used_for_one_attempt);
+    live_add(suite, "once", a_token_in_use_is_refused);
+    live_add(suite, "under way", a_token_of_a_pending_undo_is_refused);
     return suite;
 }
 

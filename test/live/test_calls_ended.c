@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Calls that sleep in a client that ends: redlock_free() and redlock_shutdown() wake them with
- * ECLOSED, and no operation is reported as done. And calls that end because their time has passed,
- * with the cause of the wait. */
+ * Blocking calls of a client that ends: redlock_free() and redlock_shutdown() end them with
+ * ECLOSED, and no operation is reported as successful. Also calls that end with their wait budget,
+ * which report the cause of the wait. */
 #include "live.h"
 #include "suite.h"
 
@@ -9,10 +9,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define STREAK    24 /* blocking calls in a row: more than a caller needs to turn the loop itself */
-#define LATE_MS   6000 /* scaled */
-#define SILENT_MS 8000 /* node timeout; scaled by live_config() */
+#define STREAK          24 /* blocking calls in a row: more than a caller needs to turn the loop itself */
+#define LATE_MS         6000 /* time limit for a call to return; scaled */
+#define NODE_TIMEOUT_MS 8000 /* node timeout; scaled by live_config() */
 
+/* A thread in a blocking call. */
 struct caller {
     pthread_t thread;
     int (*call)(struct caller *caller);
@@ -31,6 +32,7 @@ static void *run(void *userdata)
     return NULL;
 }
 
+/* Starts a thread that makes the call on live.client. */
 static void begin(struct caller *caller, int (*call)(struct caller *caller))
 {
     caller->call = call;
@@ -39,14 +41,15 @@ static void begin(struct caller *caller, int (*call)(struct caller *caller))
     ck_assert_int_eq(pthread_create(&caller->thread, NULL, run, caller), 0);
 }
 
-/* The call returns soon; its report and its lock outlive the client. */
+/* Checks that the call returns soon with that status. Its report and its lock outlive the client.
+ */
 static void check_ended(struct caller *caller, int status)
 {
     const bool in_time = WAIT_UNTIL(atomic_load(&caller->done), LATE_MS);
     live_resume_all();
     pthread_join(caller->thread, NULL);
     live_keep_report(caller->report);
-    ck_assert_msg(in_time, "the call slept on");
+    ck_assert_msg(in_time, "the call has not returned");
     CHECK_STATUS(caller->status, status);
     live_keep_report(NULL);
 }
@@ -68,16 +71,17 @@ static int wait_ready(struct caller *caller)
     return redlock_wait_ready(caller->client, REDLOCK_WAIT_FOREVER);
 }
 
-/* Odd cases: the caller turns the loop. */
-static void connect_and_prepare(bool drives)
+/* Creates a client. With `leads`, makes enough blocking calls that the next caller drives the loop.
+ */
+static void connect_and_prepare(bool leads)
 {
-    live.node_time_ms = SILENT_MS;
+    live.node_time_ms = NODE_TIMEOUT_MS;
     live_connect();
-    for (unsigned i = 0; drives && i < STREAK; i++)
+    for (unsigned i = 0; leads && i < STREAK; i++)
         CHECK_STATUS(redlock_inspect(live.client, "streak", NULL), REDLOCK_OK);
 }
 
-static void leave(bool shut_down)
+static void end_client(bool shut_down)
 {
     if (shut_down)
         redlock_shutdown(live.client, 20);
@@ -85,9 +89,9 @@ static void leave(bool shut_down)
         live_disconnect();
 }
 
-/* ---- the client ends ---- */
+/* ---- the client ends. Bit 0 of _i: the caller drives the loop; bit 1: by a shutdown ---- */
 
-START_TEST(while_a_call_waits_for_a_lock)
+START_TEST(a_waiting_acquire_ends_with_the_client)
 {
     struct caller caller = {.lock = NULL};
     connect_and_prepare(false);
@@ -96,7 +100,7 @@ START_TEST(while_a_call_waits_for_a_lock)
     connect_and_prepare(_i % 2 == 1);
     begin(&caller, acquire);
     ck_assert(WAIT_UNTIL(live_stats(live.client).attempts > 1, TIME_LIMIT_MS));
-    leave(_i % 4 >= 2);
+    end_client(_i % 4 >= 2);
     check_ended(&caller, REDLOCK_ECLOSED);
     ck_assert_ptr_null(caller.lock);
     CHECK_STATUS(live_release(held), REDLOCK_OK);
@@ -104,20 +108,20 @@ START_TEST(while_a_call_waits_for_a_lock)
 }
 END_TEST
 
-START_TEST(while_a_call_waits_for_answers)
+START_TEST(an_acquire_without_replies_ends_with_the_client)
 {
     struct caller caller = {.lock = NULL};
     connect_and_prepare(_i % 2 == 1);
     live_pause(0, QUORUM);
     begin(&caller, acquire);
     ck_assert(WAIT_UNTIL(live_stats(live.client).waiting == 1, TIME_LIMIT_MS));
-    leave(_i % 4 >= 2);
+    end_client(_i % 4 >= 2);
     check_ended(&caller, REDLOCK_ECLOSED);
     ck_assert_ptr_null(caller.lock);
 }
 END_TEST
 
-START_TEST(while_a_call_extends)
+START_TEST(an_extension_ends_with_the_client)
 {
     struct caller caller = {.lock = NULL};
     connect_and_prepare(_i % 2 == 1);
@@ -126,14 +130,14 @@ START_TEST(while_a_call_extends)
     const uint64_t requests = live_node_stats(live.client, 0).requests;
     begin(&caller, extend);
     ck_assert(WAIT_UNTIL(live_node_stats(live.client, 0).requests > requests, TIME_LIMIT_MS));
-    leave(_i % 4 >= 2);
+    end_client(_i % 4 >= 2);
     check_ended(&caller, REDLOCK_ECLOSED);
     ck_assert_int_eq(redlock_lock_check(caller.lock, 0), REDLOCK_ELOST);
     redlock_lock_free(caller.lock);
 }
 END_TEST
 
-/* Waiting for nodes shows nowhere but in the memory that it takes. */
+/* Number of allocations. They show that wait_ready has begun to wait, which no counter does. */
 static atomic_uint allocated;
 
 static void *count_malloc(size_t size, void *userdata)
@@ -156,14 +160,14 @@ static void count_free(void *ptr, void *userdata)
     free(ptr);
 }
 
-/* A majority is silent from the start: connected, but never ready. */
+/* Creates a client while a majority of servers is stopped: it connects, but is never ready. */
 static void connect_unready(void)
 {
     const redlock_allocator_t allocator = {.size = sizeof allocator,
                                            .malloc_fn = count_malloc,
                                            .realloc_fn = count_realloc,
                                            .free_fn = count_free};
-    const uint32_t timeout_ms = (uint32_t)wait_scaled_ms(SILENT_MS);
+    const uint32_t timeout_ms = (uint32_t)wait_scaled_ms(NODE_TIMEOUT_MS);
     redlock_config_t *config = NULL;
     live_pause(0, QUORUM);
     ck_assert_int_eq(redlock_config_new(&config, &allocator), REDLOCK_OK);
@@ -174,7 +178,7 @@ static void connect_unready(void)
     ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES - QUORUM, TIME_LIMIT_MS));
 }
 
-START_TEST(while_a_call_waits_for_nodes)
+START_TEST(wait_ready_ends_with_the_client)
 {
     struct caller caller = {.lock = NULL};
     connect_unready();
@@ -183,13 +187,13 @@ START_TEST(while_a_call_waits_for_nodes)
     const unsigned before = atomic_load(&allocated);
     begin(&caller, wait_ready);
     ck_assert(WAIT_UNTIL(atomic_load(&allocated) > before, TIME_LIMIT_MS));
-    leave(_i % 4 >= 2);
+    end_client(_i % 4 >= 2);
     check_ended(&caller, REDLOCK_ECLOSED);
 }
 END_TEST
 
-/* The servers confirm the release: that is no answer to the extension. */
-START_TEST(an_extension_is_not_told_as_done)
+/* The servers confirm the release by the shutdown, which must not count for the extension. */
+START_TEST(an_extension_fails_although_servers_reply)
 {
     struct caller caller = {.lock = NULL};
     connect_and_prepare(false);
@@ -207,9 +211,8 @@ START_TEST(an_extension_is_not_told_as_done)
 }
 END_TEST
 
-/* Extensions one after the other while the client is shut down: OK is only said of a lock that was
- * held when it was said. */
-static int extend_on_and_on(struct caller *caller)
+/* Extends the lock again and again, and returns the status of the first failure. */
+static int extend_until_failure(struct caller *caller)
 {
     for (;;) {
         const int status = redlock_extend(caller->lock, 0, NULL);
@@ -218,13 +221,15 @@ static int extend_on_and_on(struct caller *caller)
     }
 }
 
-START_TEST(extensions_during_a_shutdown)
+/* The client is shut down while a thread extends: no extension succeeds after the lock has ended.
+ */
+START_TEST(extensions_fail_during_a_shutdown)
 {
     struct caller caller = {.lock = NULL};
     connect_and_prepare(false);
     caller.lock = live_lock("ending", LONG_TTL_MS);
     const uint64_t extended = live_stats(live.client).extended;
-    begin(&caller, extend_on_and_on);
+    begin(&caller, extend_until_failure);
     ck_assert(WAIT_UNTIL(live_stats(live.client).extended > extended + 3, TIME_LIMIT_MS));
     CHECK_STATUS(redlock_shutdown(live.client, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
@@ -238,7 +243,7 @@ END_TEST
 
 /* ---- the time of a call ends ---- */
 
-static atomic_bool denied;
+static atomic_bool denied; /* an attempt was denied */
 
 static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
 {
@@ -254,8 +259,8 @@ static int acquire_for_a_while(struct caller *caller)
     return redlock_acquire(caller->client, "ending", &opts, &caller->lock, &caller->report);
 }
 
-/* Held by another, as all attempts but the last were told; the last was cut short. */
-START_TEST(a_cut_attempt_keeps_the_cause)
+/* All attempts but the last were denied; the end of the wait budget cuts the last one short. */
+START_TEST(a_cut_attempt_keeps_the_cause_of_the_wait)
 {
     struct caller caller = {.lock = NULL};
     connect_and_prepare(false);
@@ -277,13 +282,13 @@ END_TEST
 static Suite *ending_suite(void)
 {
     Suite *suite = suite_create("live_calls_ended");
-    live_add_each(suite, "acquire", while_a_call_waits_for_a_lock, 4);
-    live_add_each(suite, "answers", while_a_call_waits_for_answers, 4);
-    live_add_each(suite, "extend", while_a_call_extends, 4);
-    live_add_each(suite, "wait_ready", while_a_call_waits_for_nodes, 16);
-    live_add(suite, "release", an_extension_is_not_told_as_done);
-    live_add_each(suite, "extensions", extensions_during_a_shutdown, 5);
-    live_add(suite, "cut", a_cut_attempt_keeps_the_cause);
+    live_add_each(suite, "acquire", a_waiting_acquire_ends_with_the_client, 4);
+    live_add_each(suite, "answers", an_acquire_without_replies_ends_with_the_client, 4);
+    live_add_each(suite, "extend", an_extension_ends_with_the_client, 4);
+    live_add_each(suite, "wait_ready", wait_ready_ends_with_the_client, 16);
+    live_add(suite, "release", an_extension_fails_although_servers_reply);
+    live_add_each(suite, "extensions", extensions_fail_during_a_shutdown, 5);
+    live_add(suite, "cut", a_cut_attempt_keeps_the_cause_of_the_wait);
     return suite;
 }
 

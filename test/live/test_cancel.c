@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Cancellation: before a call, during it, from a signal handler, of many calls at once, and after
- * the client was freed. What a canceled operation has set is undone. */
+ * the client was freed. The keys that a canceled operation has set are undone. */
 #include "live_events.h"
 #include "suite.h"
 
@@ -17,6 +17,7 @@ static redlock_cancel_t *new_cancel(void)
     return cancel;
 }
 
+/* Returns the options of an acquisition that waits without a limit. */
 static redlock_opts_t waiting(redlock_cancel_t *cancel)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
@@ -33,7 +34,7 @@ static void connect_in_mode(int index)
     live_connect();
 }
 
-START_TEST(triggered_before_the_call)
+START_TEST(a_triggered_cancel_refuses_calls)
 {
     connect_in_mode(_i);
     redlock_cancel_t *cancel = new_cancel();
@@ -63,7 +64,7 @@ START_TEST(triggered_before_the_call)
 }
 END_TEST
 
-START_TEST(triggered_while_waiting)
+START_TEST(a_waiting_acquire_is_canceled)
 {
     struct outcome outcome = OUTCOME;
     connect_in_mode(_i);
@@ -75,7 +76,7 @@ START_TEST(triggered_while_waiting)
     ck_assert(LOOP_UNTIL(live.client, live_stats(live.client).attempts >= 3, TIME_LIMIT_MS));
     ck_assert_uint_eq(outcome_calls(&outcome), 0);
     redlock_cancel_trigger(cancel);
-    redlock_cancel_free(cancel); /* the operation keeps what it needs */
+    redlock_cancel_free(cancel); /* the operation has a reference of its own */
     CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_ECANCELED);
     ck_assert_ptr_null(outcome.lock);
     cluster_command_all(live.cluster, "DEL during");
@@ -83,8 +84,8 @@ START_TEST(triggered_while_waiting)
 }
 END_TEST
 
-/* Behind another lock of the client: those before and behind it are not touched. */
-START_TEST(triggered_in_the_queue)
+/* The acquisition waits in the client's queue: the locks before and after it are not affected. */
+START_TEST(a_queued_acquire_is_canceled)
 {
     struct outcome first = OUTCOME, outcome = OUTCOME, last = OUTCOME;
     connect_in_mode(_i);
@@ -135,7 +136,7 @@ START_TEST(one_object_cancels_every_call_that_has_it)
     redlock_cancel_trigger(cancel);
     for (unsigned i = 0; i < SHARED; i++)
         CHECK_STATUS(outcome_wait(live.client, &outcome[i]), REDLOCK_ECANCELED);
-    ck_assert_uint_eq(outcome_calls(&other), 0); /* has another one: none */
+    ck_assert_uint_eq(outcome_calls(&other), 0); /* it has no cancel object */
     redlock_lock_free(held.lock);
     CHECK_STATUS(outcome_wait(live.client, &other), REDLOCK_OK);
     ck_assert_int_eq(redlock_wait_ready_start(live.client, 1000, NULL, note_done, &ready),
@@ -147,6 +148,7 @@ START_TEST(one_object_cancels_every_call_that_has_it)
 }
 END_TEST
 
+/* A thread in a blocking call. */
 struct sleeper {
     pthread_t thread;
     redlock_cancel_t *cancel;
@@ -192,7 +194,7 @@ static void on_signal(int number)
     redlock_cancel_trigger(signalled);
 }
 
-START_TEST(triggered_in_a_signal_handler)
+START_TEST(a_signal_handler_may_trigger)
 {
     struct sigaction action = {.sa_handler = on_signal}, before;
     connect_in_mode(_i);
@@ -217,8 +219,8 @@ START_TEST(triggered_in_a_signal_handler)
 }
 END_TEST
 
-/* Nothing that was given away comes back, however close the two are. */
-START_TEST(a_cancel_that_comes_too_late_changes_nothing)
+/* The cancel is triggered around the end of the operation. A lock that was granted stays held. */
+START_TEST(a_late_cancel_changes_nothing)
 {
     connect_in_mode(_i);
     for (unsigned i = 0; i < 30; i++) {
@@ -246,8 +248,7 @@ START_TEST(a_cancel_that_comes_too_late_changes_nothing)
 }
 END_TEST
 
-/* An inspection and a release by token that wait for stopped servers, and the wait for readiness.
- */
+/* An inspection, a release by token and a break wait for stopped servers. */
 START_TEST(other_calls_are_cancelled_too)
 {
     struct outcome outcome[4] = {OUTCOME, OUTCOME, OUTCOME, OUTCOME};
@@ -285,13 +286,13 @@ END_TEST
 static Suite *cancel_suite(void)
 {
     Suite *suite = suite_create("cancel");
-    live_add_each(suite, "before", triggered_before_the_call, 3);
-    live_add_each(suite, "waiting", triggered_while_waiting, 3);
-    live_add_each(suite, "queue", triggered_in_the_queue, 3);
+    live_add_each(suite, "before", a_triggered_cancel_refuses_calls, 3);
+    live_add_each(suite, "waiting", a_waiting_acquire_is_canceled, 3);
+    live_add_each(suite, "queue", a_queued_acquire_is_canceled, 3);
     live_add_each(suite, "shared", one_object_cancels_every_call_that_has_it, 3);
     live_add_each(suite, "blocking", a_blocking_call_is_cancelled_from_another_thread, 2);
-    live_add_each(suite, "signal", triggered_in_a_signal_handler, 3);
-    live_add_each(suite, "late", a_cancel_that_comes_too_late_changes_nothing, 3);
+    live_add_each(suite, "signal", a_signal_handler_may_trigger, 3);
+    live_add_each(suite, "late", a_late_cancel_changes_nothing, 3);
     live_add_each(suite, "others", other_calls_are_cancelled_too, 3);
     live_add_each(suite, "outlives", a_cancel_outlives_its_client, 3);
     return suite;

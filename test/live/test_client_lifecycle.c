@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define LATE_MS 5000 /* behind the end of a budget; nodes may take longer; scaled */
+#define LATE_MS 5000 /* how late a call may return after its time limit; scaled */
 
 /* _i: threaded, embedded, hybrid. */
 static void connect_in_mode(int index)
@@ -18,6 +18,7 @@ static void connect_in_mode(int index)
     live_connect();
 }
 
+/* Acquires a lock, which must be granted, in the mode of the client. */
 static redlock_lock_t *lock_in_mode(const char *resource)
 {
     struct outcome outcome = OUTCOME;
@@ -28,6 +29,7 @@ static redlock_lock_t *lock_in_mode(const char *resource)
     return outcome.lock;
 }
 
+/* Creates a client without waiting until it is ready. */
 static redlock_t *new_client(void)
 {
     redlock_config_t *config = live_config();
@@ -52,7 +54,7 @@ END_TEST
 
 START_TEST(not_ready_without_a_majority)
 {
-    live.connect_time_ms = 20000; /* it is not that which ends the wait */
+    live.connect_time_ms = 20000; /* so long that it does not end the wait */
     live_pause(0, 3);
     live.client = new_client();
     ck_assert_int_eq(redlock_wait_ready(live.client, 0), REDLOCK_ENOQUORUM);
@@ -67,7 +69,8 @@ START_TEST(not_ready_without_a_majority)
 }
 END_TEST
 
-static void check_closed(void)
+/* Checks that all calls fail with ECLOSED after a shutdown. */
+static void check_calls_are_refused(void)
 {
     const redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
     struct outcome outcome = OUTCOME;
@@ -105,13 +108,13 @@ START_TEST(shutdown_releases_and_closes)
         ck_assert_uint_eq(cluster_count_keys(live.cluster, i), 0);
     ck_assert_int_eq(redlock_lock_check(first, 0), REDLOCK_ELOST);
     ck_assert_int_eq(redlock_lock_check(second, 0), REDLOCK_ELOST);
-    check_closed();
+    check_calls_are_refused();
     redlock_lock_free(first);
     redlock_lock_free(second);
 }
 END_TEST
 
-/* The extension that a shutdown overtakes must not be told as a success. */
+/* An extension that is in flight when the shutdown begins must not succeed. */
 START_TEST(shutdown_ends_an_extension)
 {
     struct outcome extended = OUTCOME, shut = OUTCOME;
@@ -134,7 +137,7 @@ START_TEST(shutdown_ends_an_extension)
 }
 END_TEST
 
-/* What could not be finished in time is told, and goes on behind the caller's back. */
+/* A shutdown that cannot finish in time fails, and the releases continue in the background. */
 START_TEST(shutdown_keeps_to_its_budget)
 {
     live.node_time_ms = 20000;
@@ -159,7 +162,7 @@ END_TEST
 /* One operation of each kind, waiting for stopped servers. */
 START_TEST(free_ends_everything_in_flight)
 {
-    enum { WAITING, ASKING, EXTENDING, RELEASING, INSPECTING, BREAKING, BY_TOKEN, READY, COUNT };
+    enum { WAITING, ACQUIRING, EXTENDING, RELEASING, INSPECTING, BREAKING, BY_TOKEN, READY, COUNT };
     struct outcome outcome[COUNT];
     live.node_time_ms = 20000;
     connect_in_mode(_i);
@@ -174,7 +177,7 @@ START_TEST(free_ends_everything_in_flight)
     ck_assert_int_eq(redlock_acquire_start(rl, "held", &forever, note_done, &outcome[WAITING]), 0);
     live_turn(rl, 5);
     live_pause(0, 3);
-    ck_assert_int_eq(redlock_acquire_start(rl, "new", &forever, note_done, &outcome[ASKING]), 0);
+    ck_assert_int_eq(redlock_acquire_start(rl, "new", &forever, note_done, &outcome[ACQUIRING]), 0);
     ck_assert_int_eq(redlock_extend_start(extended, 0, note_done, &outcome[EXTENDING]), 0);
     ck_assert_int_eq(redlock_release_start(released, note_done, &outcome[RELEASING]), 0);
     ck_assert_int_eq(redlock_inspect_start(rl, "x", NULL, note_done, &outcome[INSPECTING]), 0);
@@ -204,10 +207,12 @@ START_TEST(free_ends_everything_in_flight)
     redlock_lock_free(extended);
     redlock_lock_free(released);
     live_resume_all();
-    ck_assert(live_wait_no_keys(TIME_LIMIT_MS)); /* the undos were in their queues */
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS)); /* the stopped servers had received the undos */
 }
 END_TEST
 
+/* A thread in a blocking call. `kind` selects the call; `sleeping` counts the threads that began.
+ */
 struct sleeper {
     pthread_t thread;
     unsigned kind;
@@ -243,7 +248,7 @@ static void *sleep_in_call(void *userdata)
     return NULL;
 }
 
-/* Threads that sleep in a call wake up with ECLOSED, and touch nothing that is gone. */
+/* Threads in a blocking call return ECLOSED, and do not use the client that was freed. */
 START_TEST(free_wakes_blocked_threads)
 {
     struct sleeper sleepers[4];
@@ -268,7 +273,7 @@ START_TEST(free_wakes_blocked_threads)
 }
 END_TEST
 
-/* A report is good for as long as its owner wants it. */
+/* A report is valid until it is freed. */
 START_TEST(a_report_outlives_its_client)
 {
     redlock_lock_t *held, *lock = NULL;
@@ -295,6 +300,7 @@ START_TEST(a_report_outlives_its_client)
 }
 END_TEST
 
+/* The blocks that a client has allocated and not freed, and the number of allocations. */
 struct account {
     atomic_long blocks;
     atomic_ulong calls;
@@ -325,6 +331,7 @@ static void count_free(void *block, void *userdata)
     atomic_fetch_sub(&account->blocks, block != NULL);
 }
 
+/* Acquires and releases locks with the names of these numbers. */
 static void lock_many_names(unsigned from, unsigned to)
 {
     char name[32];
@@ -338,8 +345,8 @@ static void lock_many_names(unsigned from, unsigned to)
     live_keep_report(NULL);
 }
 
-/* What a client remembers of resources does not grow with their number: a name for each request. */
-START_TEST(names_are_forgotten)
+/* The memory for resource states is bounded, although each lock has another name. */
+START_TEST(memory_does_not_grow_with_names)
 {
     static struct account account; /* outlives a case that fails */
     const redlock_allocator_t allocator = {sizeof allocator, count_malloc, count_realloc,
@@ -353,11 +360,11 @@ START_TEST(names_are_forgotten)
     const long blocks = atomic_load(&account.blocks);
     lock_many_names(300, 1200);
     ck_assert(WAIT_UNTIL(atomic_load(&account.blocks) < blocks + 100, TIME_LIMIT_MS));
-    live_leave(); /* before its allocator goes */
+    live_leave(); /* before the allocator's account goes out of scope */
 }
 END_TEST
 
-START_TEST(the_allocator_gets_everything_back)
+START_TEST(all_memory_is_freed)
 {
     struct account account = {.blocks = 0};
     const redlock_allocator_t allocator = {sizeof allocator, count_malloc, count_realloc,
@@ -383,7 +390,7 @@ START_TEST(the_allocator_gets_everything_back)
     redlock_break(live.client, "other", NULL); /* while connections are being made */
     CHECK_STATUS(live_acquire("", LONG_TTL_MS, 0, &other), REDLOCK_EINVAL);
     live_leave();                                      /* some connections are still being made */
-    ck_assert_int_gt(atomic_load(&account.blocks), 0); /* what outlives the client */
+    ck_assert_int_gt(atomic_load(&account.blocks), 0); /* of the objects that outlive the client */
     redlock_lock_free(lock);
     redlock_cancel_free(cancel);
     redlock_report_free(report);
@@ -392,7 +399,7 @@ START_TEST(the_allocator_gets_everything_back)
 }
 END_TEST
 
-/* A handle that is freed while it holds: the release follows. */
+/* Freeing the handle of a held lock releases the lock. */
 START_TEST(a_freed_handle_releases)
 {
     connect_in_mode(_i);
@@ -434,8 +441,8 @@ static Suite *life_suite(void)
     live_add_each(suite, "free", free_ends_everything_in_flight, 3);
     live_add_each(suite, "free, blocked", free_wakes_blocked_threads, 4);
     live_add(suite, "report", a_report_outlives_its_client);
-    live_add(suite, "allocator", the_allocator_gets_everything_back);
-    live_add(suite, "names", names_are_forgotten);
+    live_add(suite, "allocator", all_memory_is_freed);
+    live_add(suite, "names", memory_does_not_grow_with_names);
     live_add_each(suite, "freed handle", a_freed_handle_releases, 3);
     live_add(suite, "many", many_clients_of_one_configuration);
     return suite;

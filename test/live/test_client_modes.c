@@ -10,11 +10,12 @@
 #define THREADS 8
 #define ROUNDS  30
 
+/* A thread that acquires and releases a lock again and again. */
 struct worker {
     pthread_t thread;
     const char *resource;
-    atomic_uint *counter; /* read, then written: a lost update shows two inside */
-    unsigned failed;
+    atomic_uint *counter; /* read, then written: a lost update shows two holders */
+    unsigned failed;      /* calls that failed */
 };
 
 static void *work(void *userdata)
@@ -37,6 +38,7 @@ static void *work(void *userdata)
     return NULL;
 }
 
+/* Runs all threads on one resource, or each on its own, and checks the counters. */
 static void run_workers(bool same)
 {
     static const char *const names[THREADS] = {"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"};
@@ -71,7 +73,7 @@ START_TEST(threads_on_one_resource_exclude_each_other)
 }
 END_TEST
 
-START_TEST(threads_on_their_own_resources_do_not_meet)
+START_TEST(threads_on_different_resources_do_not_contend)
 {
     connect_blocking(_i);
     run_workers(false);
@@ -82,13 +84,16 @@ END_TEST
 
 /* A chain of operations, each started by the callback of the one before. */
 struct chain {
-    unsigned left, depth, released;
-    bool inside_start, broken;
-    pthread_t thread;
+    unsigned left, released; /* locks to acquire, locks released */
+    unsigned depth;          /* callbacks that run now */
+    bool inside_start;       /* a call that starts an operation runs now */
+    bool broken;             /* a check has failed */
+    pthread_t thread;        /* on which all callbacks must run */
 };
 
 static void start_next(redlock_t *rl, struct chain *chain);
 
+/* Notes an error if this callback runs inside of another one or on another thread. */
 static void chain_check(struct chain *chain, int status)
 {
     if (status != REDLOCK_OK || chain->inside_start || chain->depth != 0 ||
@@ -136,8 +141,8 @@ static void start_next(redlock_t *rl, struct chain *chain)
     chain->inside_start = false;
 }
 
-/* Embedded and hybrid: in redlock_process() only, never inside of the starting call or of another
- * callback, exactly once. */
+/* In embedded and hybrid mode, each callback runs exactly once, in redlock_process(), and never
+ * inside of the call that starts the operation or of another callback. */
 START_TEST(callbacks_run_in_the_callers_loop)
 {
     struct chain chain = {.left = 40, .thread = pthread_self()};
@@ -157,15 +162,16 @@ START_TEST(callbacks_run_in_the_callers_loop)
 }
 END_TEST
 
+/* Returns whether the client's descriptor is readable. */
 static bool has_something_to_do(void)
 {
     struct pollfd ready = {.fd = redlock_get_fd(live.client), .events = POLLIN};
     return poll(&ready, 1, 0) != 0;
 }
 
-/* Whether the loop has nothing to do after calls that look at things; asked when it had nothing to
- * do before. */
-static bool is_left_alone_by_looks(redlock_lock_t *lock)
+/* Returns whether the descriptor is not readable before and after calls that only read. Otherwise
+ * turns the loop for the next try. */
+static bool is_idle_after_reads(redlock_lock_t *lock)
 {
     if (has_something_to_do()) {
         live_turn(live.client, 0);
@@ -178,8 +184,8 @@ static bool is_left_alone_by_looks(redlock_lock_t *lock)
     return !has_something_to_do();
 }
 
-/* Else a loop that looks at its statistics each turn would never sleep. */
-START_TEST(looking_does_not_wake_the_callers_loop)
+/* Otherwise a loop that reads statistics in each turn would never sleep. */
+START_TEST(reading_statistics_does_not_wake_the_loop)
 {
     struct outcome outcome = OUTCOME;
     const redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
@@ -188,26 +194,25 @@ START_TEST(looking_does_not_wake_the_callers_loop)
     ck_assert_int_eq(redlock_acquire_start(live.client, "held", &opts, note_done, &outcome),
                      REDLOCK_OK);
     CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(is_left_alone_by_looks(outcome.lock), TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(is_idle_after_reads(outcome.lock), TIME_LIMIT_MS));
     redlock_lock_free(outcome.lock);
     ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, TIME_LIMIT_MS));
 }
 END_TEST
 
-START_TEST(process_does_not_wait_for_anybody)
+START_TEST(process_does_not_wait_for_servers)
 {
     struct outcome outcome = OUTCOME;
     const redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
     live.mode = REDLOCK_MODE_EMBEDDED;
-    live.node_time_ms = 20000; /* how long a turn would take that waited for a server */
+    live.node_time_ms = 20000; /* a turn that waited for a server would take that long */
     live_connect();
     live_pause(0, 3);
     ck_assert_int_eq(redlock_acquire_start(live.client, "slow", &opts, note_done, &outcome),
                      REDLOCK_OK);
     for (unsigned i = 0; i < 10; i++)
         ck_assert_int_eq(redlock_process(live.client), REDLOCK_OK);
-    ck_assert_uint_eq(outcome_calls(&outcome),
-                      0); /* it did not wait for the end of the operation */
+    ck_assert_uint_eq(outcome_calls(&outcome), 0);
     live_resume_all();
     CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
     redlock_lock_free(outcome.lock);
@@ -215,6 +220,7 @@ START_TEST(process_does_not_wait_for_anybody)
 }
 END_TEST
 
+/* In hybrid mode the library's thread extends locks while the caller's loop is stalled. */
 START_TEST(a_stalled_loop_loses_no_lock)
 {
     const uint64_t ttl_ms = live_brief_ms(1000);
@@ -228,7 +234,7 @@ START_TEST(a_stalled_loop_loses_no_lock)
                          TIME_LIMIT_MS));
     redlock_opts_t opts = redlock_opts(ttl_ms);
     opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
-    opts.extend_at_ms = ttl_ms - live_brief_ms(150); /* often, and in good time */
+    opts.extend_at_ms = ttl_ms - live_brief_ms(150); /* soon after each extension */
     CHECK_STATUS(redlock_acquire(live.client, "stalled", &opts, &lock, NULL), REDLOCK_OK);
     const uint64_t end_ms = wait_now_ms() + 5 * ttl_ms / 2;
     ck_assert(WAIT_UNTIL(wait_now_ms() >= end_ms || redlock_lock_check(lock, 0) != REDLOCK_OK,
@@ -236,7 +242,7 @@ START_TEST(a_stalled_loop_loses_no_lock)
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_OK);
     ck_assert_uint_ge(live_stats(live.client).extended, 4);
     ck_assert_uint_ge(live_nodes_with("stalled"), QUORUM);
-    /* No callback ran while the loop stood still; now they come, here. */
+    /* No callback ran while the loop was stalled; now they run on this thread. */
     ck_assert_uint_eq(count_events(&client_events, REDLOCK_EVENT_EXTENDED), 0);
     ck_assert_uint_eq(count_events(&client_events, REDLOCK_EVENT_ACQUIRED), 0);
     ck_assert(LOOP_UNTIL(live.client, count_events(&client_events, REDLOCK_EVENT_EXTENDED) > 0,
@@ -249,6 +255,7 @@ START_TEST(a_stalled_loop_loses_no_lock)
 }
 END_TEST
 
+/* A thread that runs the client's loop until *stop. */
 struct loop {
     pthread_t thread;
     atomic_bool *stop;
@@ -262,8 +269,8 @@ static void *run_loop(void *userdata)
     return NULL;
 }
 
-/* Hybrid: any thread may process; each callback still runs once. */
-START_TEST(several_threads_process)
+/* In hybrid mode several threads may call redlock_process(). Each callback runs once. */
+START_TEST(several_threads_may_process)
 {
     enum { OPERATIONS = 100 };
     static struct outcome outcome[OPERATIONS];
@@ -305,7 +312,7 @@ static int unused_body(redlock_lock_t *lock, void *userdata)
     return 0;
 }
 
-/* Each blocking call, with a lock that is held. */
+/* Checks that each blocking call fails with `expected`, and that the lock stays held. */
 static void check_blocking_calls(int expected, redlock_lock_t *lock)
 {
     redlock_t *rl = live.client;
@@ -345,7 +352,7 @@ START_TEST(embedded_mode_refuses_to_block)
 }
 END_TEST
 
-START_TEST(threaded_mode_has_no_loop_of_the_caller)
+START_TEST(threaded_mode_has_no_descriptor_to_poll)
 {
     live_connect();
     ck_assert_int_eq(redlock_get_fd(live.client), REDLOCK_EMODE);
@@ -353,6 +360,7 @@ START_TEST(threaded_mode_has_no_loop_of_the_caller)
 }
 END_TEST
 
+/* Results of calls that were made inside of a callback. */
 struct inner {
     struct outcome outcome;
     int free_status, process_status;
@@ -369,7 +377,7 @@ static void block_inside(redlock_t *rl, int status, redlock_lock_t *lock,
     note_done(rl, status, lock, report, &inner->outcome);
 }
 
-/* In a callback nothing blocks: in embedded mode because nothing ever does. */
+/* A blocking call in a callback fails with EDEADLK. */
 START_TEST(callbacks_refuse_to_block)
 {
     struct inner inner = {.outcome = OUTCOME};
@@ -411,14 +419,14 @@ static Suite *modes_suite(void)
 {
     Suite *suite = suite_create("live_client_modes");
     live_add_each(suite, "one resource", threads_on_one_resource_exclude_each_other, 2);
-    live_add_each(suite, "own resources", threads_on_their_own_resources_do_not_meet, 2);
+    live_add_each(suite, "own resources", threads_on_different_resources_do_not_contend, 2);
     live_add_each(suite, "callbacks", callbacks_run_in_the_callers_loop, 2);
-    live_add_each(suite, "looks", looking_does_not_wake_the_callers_loop, 2);
-    live_add(suite, "process", process_does_not_wait_for_anybody);
-    live_add(suite, "several loops", several_threads_process);
+    live_add_each(suite, "looks", reading_statistics_does_not_wake_the_loop, 2);
+    live_add(suite, "process", process_does_not_wait_for_servers);
+    live_add(suite, "several loops", several_threads_may_process);
     live_add(suite, "hybrid", a_stalled_loop_loses_no_lock);
     live_add(suite, "EMODE embedded", embedded_mode_refuses_to_block);
-    live_add(suite, "EMODE threaded", threaded_mode_has_no_loop_of_the_caller);
+    live_add(suite, "EMODE threaded", threaded_mode_has_no_descriptor_to_poll);
     live_add_each(suite, "EDEADLK", callbacks_refuse_to_block, 2);
     live_add(suite, "EBUSY", one_operation_on_a_lock_at_a_time);
     return suite;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Callers that drive the loop: they are woken when another thread ends their operation, and they
- * hand the loop over in time when other callers wait for the clock only. Node timeouts are long
- * here: a caller that is not woken sleeps for seconds. */
+ * Callers that drive the loop (leaders): they return when another thread ends their operation, and
+ * they hand the loop over in time when other callers only wait for the clock. Node timeouts are
+ * long here, so that a caller that is not woken is late by seconds. */
 #include "live.h"
 #include "suite.h"
 
@@ -10,26 +10,28 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-#define STREAK    24   /* blocking calls in a row: more than a caller needs to get the wheel */
-#define LATE_MS   6000 /* what nobody needs to wait for is late then; scaled */
-#define SILENT_MS 8000 /* node timeout; scaled by live_config() */
-#define BURST     12
-#define BURSTS_MS 1500
-#define PAUSE_US  2600 /* a little more than the I/O thread stays away without a driver */
+#define STREAK          24 /* blocking calls in a row: more than a caller needs to drive the loop */
+#define LATE_MS         6000 /* a call that need not wait for a server is late after this; scaled */
+#define NODE_TIMEOUT_MS 8000 /* node timeout; scaled by live_config() */
+#define BURST           12   /* locks of one burst */
+#define BURSTS_MS       1500 /* duration of the case */
+#define PAUSE_US        2600 /* just longer than the I/O thread waits to take the loop back */
 
 static void connect_patient(void)
 {
-    live.node_time_ms = SILENT_MS;
+    live.node_time_ms = NODE_TIMEOUT_MS;
     live_connect();
 }
 
-/* After this the next blocking call drives, unless the I/O thread needs the loop itself. */
+/* Makes so many blocking calls that the next one drives the loop, unless the I/O thread needs it.
+ */
 static void become_leader(void)
 {
     for (unsigned i = 0; i < STREAK; i++)
         CHECK_STATUS(redlock_inspect(live.client, "streak", NULL), REDLOCK_OK);
 }
 
+/* Checks that a call that began at begun_ms is not late. */
 static void check_quick(const char *what, uint64_t begun_ms)
 {
     const uint64_t took_ms = wait_now_ms() - begun_ms;
@@ -38,6 +40,7 @@ static void check_quick(const char *what, uint64_t begun_ms)
 
 /* ---- bursts ---- */
 
+/* Waits for that time. */
 static void pass_us(uint64_t us)
 {
     const uint64_t end_ns = wait_now_ns() + us * 1000;
@@ -45,6 +48,7 @@ static void pass_us(uint64_t us)
         wait_pause();
 }
 
+/* Acquires and releases a lock, and checks that neither call is late. */
 static void lock_and_unlock(unsigned i)
 {
     char resource[16];
@@ -58,8 +62,8 @@ static void lock_and_unlock(unsigned i)
     check_quick("release", begun_ms);
 }
 
-/* Between two bursts the I/O thread takes the loop back, or is just about to. */
-START_TEST(bursts_with_pauses)
+/* Between two bursts the I/O thread takes the loop back, or is about to do so. */
+START_TEST(bursts_with_pauses_are_never_late)
 {
     connect_patient();
     const uint64_t end_ms = wait_now_ms() + BURSTS_MS;
@@ -71,8 +75,9 @@ START_TEST(bursts_with_pauses)
 }
 END_TEST
 
-/* ---- a caller that drives while a majority is silent ---- */
+/* ---- a leader while a majority of servers is stopped ---- */
 
+/* A thread in a blocking call. */
 struct caller {
     pthread_t thread;
     redlock_cancel_t *cancel;
@@ -93,7 +98,8 @@ static void *acquire(void *userdata)
     return NULL;
 }
 
-static void start_driver(struct caller *caller)
+/* Starts a thread whose acquisition drives the loop and waits for stopped servers. */
+static void start_leader(struct caller *caller)
 {
     connect_patient();
     become_leader();
@@ -104,41 +110,42 @@ static void start_driver(struct caller *caller)
     ck_assert(WAIT_UNTIL(live_stats(live.client).waiting == 1, TIME_LIMIT_MS));
 }
 
+/* Checks that the call of the thread returns in time with that status. */
 static void check_ended(struct caller *caller, int status, uint64_t begun_ms)
 {
     const bool ended = WAIT_UNTIL(atomic_load(&caller->done), LATE_MS);
     live_resume_all();
     pthread_join(caller->thread, NULL);
     redlock_cancel_free(caller->cancel);
-    ck_assert_msg(ended, "the driver slept on for %d ms", (int)(wait_now_ms() - begun_ms));
+    ck_assert_msg(ended, "the leader has not returned for %d ms", (int)(wait_now_ms() - begun_ms));
     CHECK_STATUS(caller->status, status);
 }
 
-START_TEST(shutdown_ends_what_a_driver_waits_for)
+START_TEST(shutdown_ends_the_call_of_the_leader)
 {
     struct caller caller;
-    start_driver(&caller);
+    start_leader(&caller);
     const uint64_t begun_ms = wait_now_ms();
-    CHECK_STATUS(redlock_shutdown(live.client, 20), REDLOCK_ENOQUORUM); /* silent: undos are owed */
+    CHECK_STATUS(redlock_shutdown(live.client, 20), REDLOCK_ENOQUORUM); /* undos are pending */
     check_quick("shutdown", begun_ms);
     check_ended(&caller, REDLOCK_ECLOSED, begun_ms);
 }
 END_TEST
 
-START_TEST(cancel_ends_what_a_driver_waits_for)
+START_TEST(cancel_ends_the_call_of_the_leader)
 {
     struct caller caller;
-    start_driver(&caller);
+    start_leader(&caller);
     const uint64_t begun_ms = wait_now_ms();
     redlock_cancel_trigger(caller.cancel);
     check_ended(&caller, REDLOCK_ECANCELED, begun_ms);
 }
 END_TEST
 
-START_TEST(free_ends_what_a_driver_waits_for)
+START_TEST(free_ends_the_call_of_the_leader)
 {
     struct caller caller;
-    start_driver(&caller);
+    start_leader(&caller);
     const uint64_t begun_ms = wait_now_ms();
     live_disconnect();
     check_quick("free", begun_ms);
@@ -146,11 +153,12 @@ START_TEST(free_ends_what_a_driver_waits_for)
 }
 END_TEST
 
-/* ---- long drives ---- */
+/* ---- a leader for a long time ---- */
 
 #define WAITED_MS    1000
 #define SWITCHES_MAX 200
 
+/* Returns the number of voluntary context switches of this process. */
 static long switches(void)
 {
     struct rusage usage;
@@ -158,8 +166,8 @@ static long switches(void)
     return usage.ru_nvcsw;
 }
 
-/* The I/O thread has nothing to do meanwhile, and does not look five hundred times a second. */
-START_TEST(a_long_drive_lets_the_thread_sleep)
+/* While a caller drives the loop, the I/O thread has nothing to do and does not poll. */
+START_TEST(the_io_thread_sleeps_while_a_caller_leads)
 {
     redlock_lock_t *lock = NULL;
     connect_patient();
@@ -176,25 +184,25 @@ START_TEST(a_long_drive_lets_the_thread_sleep)
 }
 END_TEST
 
-/* ---- what ends by the clock ---- */
+/* ---- calls that end by the clock ---- */
 
-START_TEST(shutdown_keeps_its_budget_while_it_drives)
+START_TEST(shutdown_keeps_its_budget_as_leader)
 {
     redlock_lock_t *lock = NULL;
     connect_patient();
     become_leader();
     live_pause(0, QUORUM);
-    CHECK_STATUS(live_acquire("owed", LONG_TTL_MS, 30, &lock), REDLOCK_ENOQUORUM);
+    CHECK_STATUS(live_acquire("pending", LONG_TTL_MS, 30, &lock), REDLOCK_ENOQUORUM);
     const uint64_t begun_ms = wait_now_ms();
-    CHECK_STATUS(redlock_shutdown(live.client, 20), REDLOCK_ENOQUORUM); /* undos are owed */
+    CHECK_STATUS(redlock_shutdown(live.client, 20), REDLOCK_ENOQUORUM); /* undos are pending */
     check_quick("shutdown", begun_ms);
 }
 END_TEST
 
-/* A client of which a majority is silent from the start: connected, but never ready. */
+/* Creates a client while a majority of servers is stopped: it connects, but is never ready. */
 static void connect_unready(void)
 {
-    live.connect_time_ms = SILENT_MS;
+    live.connect_time_ms = NODE_TIMEOUT_MS;
     live_pause(0, QUORUM);
     redlock_config_t *config = live_config();
     ck_assert_int_eq(redlock_new(&live.client, config), REDLOCK_OK);
@@ -202,6 +210,7 @@ static void connect_unready(void)
     ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES - QUORUM, TIME_LIMIT_MS));
 }
 
+/* Waits for readiness with a short time limit, and checks that the call is not late. */
 static void wait_ready_briefly(void)
 {
     const uint64_t begun_ms = wait_now_ms();
@@ -209,7 +218,7 @@ static void wait_ready_briefly(void)
     check_quick("wait_ready", begun_ms);
 }
 
-START_TEST(wait_ready_keeps_its_time_while_it_drives)
+START_TEST(wait_ready_keeps_its_budget_as_leader)
 {
     connect_unready();
     for (unsigned i = 0; i < STREAK; i++)
@@ -225,8 +234,8 @@ static void *wait_ready(void *userdata)
     return NULL;
 }
 
-/* Whether the one in the thread or this one drives, both are told in time. */
-START_TEST(wait_ready_keeps_its_time_while_another_drives)
+/* Two callers wait, one of which drives the loop: both return in time. */
+START_TEST(wait_ready_keeps_its_budget_beside_a_leader)
 {
     struct caller caller = {.cancel = NULL};
     connect_unready();
@@ -246,17 +255,17 @@ START_TEST(wait_ready_keeps_its_time_while_another_drives)
 }
 END_TEST
 
-static Suite *driving_suite(void)
+static Suite *driving_loop_suite(void)
 {
     Suite *suite = suite_create("live_driving_loop");
-    live_add(suite, "bursts", bursts_with_pauses);
-    live_add(suite, "shutdown", shutdown_ends_what_a_driver_waits_for);
-    live_add(suite, "cancel", cancel_ends_what_a_driver_waits_for);
-    live_add(suite, "free", free_ends_what_a_driver_waits_for);
-    live_add(suite, "long", a_long_drive_lets_the_thread_sleep);
-    live_add(suite, "shutdown drives", shutdown_keeps_its_budget_while_it_drives);
-    live_add(suite, "wait_ready drives", wait_ready_keeps_its_time_while_it_drives);
-    live_add_each(suite, "two wait", wait_ready_keeps_its_time_while_another_drives, 2);
+    live_add(suite, "bursts", bursts_with_pauses_are_never_late);
+    live_add(suite, "shutdown", shutdown_ends_the_call_of_the_leader);
+    live_add(suite, "cancel", cancel_ends_the_call_of_the_leader);
+    live_add(suite, "free", free_ends_the_call_of_the_leader);
+    live_add(suite, "long", the_io_thread_sleeps_while_a_caller_leads);
+    live_add(suite, "shutdown leads", shutdown_keeps_its_budget_as_leader);
+    live_add(suite, "wait_ready leads", wait_ready_keeps_its_budget_as_leader);
+    live_add_each(suite, "two wait", wait_ready_keeps_its_budget_beside_a_leader, 2);
     return suite;
 }
 
@@ -265,7 +274,7 @@ int main(void)
     if (!cluster_available())
         return suite_skip(CLUSTER_MISSING);
     live_start_servers();
-    const int status = suite_run_nofork(driving_suite());
+    const int status = suite_run_nofork(driving_loop_suite());
     live_stop_servers();
     return status;
 }

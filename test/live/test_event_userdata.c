@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The notice that a lock's event function and its userdata are not used any more: once for each
- * call that got them, after the last event, in the thread of the callbacks, whatever ends the lock.
- */
+ * event_end_fn, which reports that an event function and its userdata are not used any more. It
+ * runs once for each call that got them, after the last event, on the thread of the callbacks, for
+ * each way in which a lock can end. */
 #include "live_events.h"
 #include "suite.h"
 
@@ -12,15 +12,16 @@
 
 #define NAME "event-end"
 
-/* The userdata of one acquisition, and what was seen of it. */
+/* The userdata of one acquisition, which records the calls of its functions. */
 struct holder {
-    atomic_uint ends, events, late; /* late: events after the end */
-    atomic_uint kinds;              /* bits 1 << kind */
-    pthread_t thread;               /* on which the notice ran */
-    int stats_status;
-    redlock_lock_t *frees; /* by the event function, at the first event with a lock */
-    redlock_lock_t *freed;
-    int frees_at; /* enum redlock_event_kind */
+    atomic_uint ends;      /* calls of event_end_fn */
+    atomic_uint events;    /* calls of event_fn */
+    atomic_uint late;      /* of these, calls after event_end_fn */
+    atomic_uint kinds;     /* kinds of the events, as bits 1 << kind */
+    pthread_t thread;      /* on which event_end_fn ran */
+    int stats_status;      /* of redlock_get_stats(), called in event_end_fn */
+    redlock_lock_t *freed; /* the handle that the event function has freed; NULL: none */
+    int frees_at;          /* kind of the event in which it frees the handle; 0: none */
 };
 static struct holder one, two;
 
@@ -40,7 +41,7 @@ static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata
     atomic_fetch_add(&holder->events, 1);
 }
 
-/* The client is not locked: it can be asked. */
+/* Records the end. Calls the client, which is possible because its mutex is not held. */
 static void on_end(void *userdata)
 {
     struct holder *holder = userdata;
@@ -51,6 +52,7 @@ static void on_end(void *userdata)
     atomic_fetch_add(&holder->ends, 1);
 }
 
+/* Returns the options of an acquisition with this userdata. */
 static redlock_opts_t opts_of(struct holder *holder)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
@@ -73,13 +75,14 @@ static bool has_ended(struct holder *holder)
     return LOOP_UNTIL(live.client, atomic_load(&holder->ends) > 0, TIME_LIMIT_MS);
 }
 
-/* The notice has run once, after all events. */
+/* Checks that event_end_fn has run once, and no event after it. */
 static void check_once(struct holder *holder)
 {
     ck_assert_uint_eq(atomic_load(&holder->ends), 1);
     ck_assert_uint_eq(atomic_load(&holder->late), 0);
 }
 
+/* Waits for event_end_fn, and checks that it ran once, on the right thread. */
 static void check_end(struct holder *holder)
 {
     ck_assert(has_ended(holder));
@@ -89,12 +92,13 @@ static void check_end(struct holder *holder)
     ck_assert_int_eq(pthread_equal(holder->thread, pthread_self()) != 0, !own_thread);
 }
 
-static bool saw(const struct holder *holder, int kind)
+static bool has_seen(const struct holder *holder, int kind)
 {
     return (atomic_load(&holder->kinds) & 1u << kind) != 0;
 }
 
-static int take(const redlock_opts_t *opts, redlock_lock_t **ret)
+/* Acquires the lock. Returns the status. */
+static int acquire(const redlock_opts_t *opts, redlock_lock_t **ret)
 {
     struct outcome outcome = OUTCOME;
     ck_assert_int_eq(redlock_acquire_start(live.client, NAME, opts, note_done, &outcome),
@@ -104,15 +108,17 @@ static int take(const redlock_opts_t *opts, redlock_lock_t **ret)
     return status;
 }
 
+/* Acquires the lock, which must be granted. */
 static redlock_lock_t *hold(struct holder *holder)
 {
     const redlock_opts_t opts = opts_of(holder);
     redlock_lock_t *lock;
-    CHECK_STATUS(take(&opts, &lock), REDLOCK_OK);
+    CHECK_STATUS(acquire(&opts, &lock), REDLOCK_OK);
     ck_assert_uint_eq(atomic_load(&holder->ends), 0);
     return lock;
 }
 
+/* Ends the client, and checks that event_end_fn did not run again. */
 static void leave(struct holder *holder)
 {
     if (live.client != NULL && live.mode != REDLOCK_MODE_EMBEDDED)
@@ -122,7 +128,7 @@ static void leave(struct holder *holder)
     check_once(holder);
 }
 
-START_TEST(after_a_release)
+START_TEST(ends_after_a_release)
 {
     struct outcome released = OUTCOME;
     connect_in(MODES[_i]);
@@ -130,13 +136,13 @@ START_TEST(after_a_release)
     ck_assert_int_eq(redlock_release_start(lock, note_done, &released), REDLOCK_OK);
     CHECK_STATUS(outcome_wait(live.client, &released), REDLOCK_OK);
     check_end(&one);
-    ck_assert(saw(&one, REDLOCK_EVENT_ACQUIRED) && saw(&one, REDLOCK_EVENT_RELEASED));
+    ck_assert(has_seen(&one, REDLOCK_EVENT_ACQUIRED) && has_seen(&one, REDLOCK_EVENT_RELEASED));
     redlock_lock_free(lock);
     leave(&one);
 }
 END_TEST
 
-START_TEST(after_a_loss)
+START_TEST(ends_after_a_loss)
 {
     struct outcome verified = OUTCOME;
     connect_in(MODES[_i]);
@@ -146,13 +152,13 @@ START_TEST(after_a_loss)
     ck_assert_int_eq(redlock_verify_start(lock, NULL, note_done, &verified), REDLOCK_OK);
     CHECK_STATUS(outcome_wait(live.client, &verified), REDLOCK_ELOST);
     check_end(&one);
-    ck_assert(saw(&one, REDLOCK_EVENT_LOST));
+    ck_assert(has_seen(&one, REDLOCK_EVENT_LOST));
     redlock_lock_free(lock);
     leave(&one);
 }
 END_TEST
 
-START_TEST(after_a_detach)
+START_TEST(ends_after_a_detach)
 {
     connect_in(MODES[_i]);
     redlock_lock_t *lock = hold(&one);
@@ -164,8 +170,8 @@ START_TEST(after_a_detach)
 }
 END_TEST
 
-/* While the servers do not answer: nothing waits for them. */
-START_TEST(when_a_held_handle_is_freed)
+/* The end does not wait for the replies of stopped servers. */
+START_TEST(ends_when_a_held_handle_is_freed)
 {
     live.node_time_ms = 20000;
     connect_in(MODES[_i]);
@@ -173,14 +179,14 @@ START_TEST(when_a_held_handle_is_freed)
     live_pause(0, NODES);
     redlock_lock_free(lock);
     check_end(&one);
-    ck_assert(!saw(&one, REDLOCK_EVENT_RELEASED));
+    ck_assert(!has_seen(&one, REDLOCK_EVENT_RELEASED));
     live_resume_all();
     ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, TIME_LIMIT_MS));
     leave(&one);
 }
 END_TEST
 
-START_TEST(when_the_handle_is_freed_during_the_release)
+START_TEST(ends_when_the_handle_is_freed_during_the_release)
 {
     struct outcome released = OUTCOME;
     live.node_time_ms = 20000;
@@ -196,8 +202,8 @@ START_TEST(when_the_handle_is_freed_during_the_release)
 }
 END_TEST
 
-/* In its own ACQUIRED event: no other event follows, and the end does. */
-START_TEST(when_the_handle_is_freed_in_an_event)
+/* The event function frees the handle: no event follows, and event_end_fn runs. */
+START_TEST(ends_when_the_handle_is_freed_in_an_event)
 {
     struct outcome outcome = OUTCOME;
     connect_in(MODES[_i]);
@@ -207,13 +213,13 @@ START_TEST(when_the_handle_is_freed_in_an_event)
     CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
     check_end(&one);
     ck_assert_ptr_eq(one.freed, lock);
-    ck_assert(!saw(&one, REDLOCK_EVENT_RELEASED));
+    ck_assert(!has_seen(&one, REDLOCK_EVENT_RELEASED));
     ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, TIME_LIMIT_MS));
     leave(&one);
 }
 END_TEST
 
-START_TEST(when_an_acquisition_fails)
+START_TEST(ends_when_an_acquisition_fails)
 {
     redlock_opts_t opts;
     redlock_lock_t *lock;
@@ -221,17 +227,17 @@ START_TEST(when_an_acquisition_fails)
     opts = opts_of(&one);
     opts.wait_ms = live_brief_ms(700);
     cluster_command_all(live.cluster, "SET " NAME " another PX 60000");
-    CHECK_STATUS(take(&opts, &lock), REDLOCK_ECONTENDED);
+    CHECK_STATUS(acquire(&opts, &lock), REDLOCK_ECONTENDED);
     ck_assert_ptr_null(lock);
     check_end(&one);
-    ck_assert(saw(&one, REDLOCK_EVENT_WAITING));
+    ck_assert(has_seen(&one, REDLOCK_EVENT_WAITING));
     leave(&one);
     cluster_command_all(live.cluster, "DEL " NAME);
 }
 END_TEST
 
-/* In the queue of the client, cancelled. */
-START_TEST(when_an_acquisition_is_cancelled)
+/* The acquisition is canceled in the queue of the client. */
+START_TEST(ends_when_an_acquisition_is_canceled)
 {
     struct outcome outcome = OUTCOME;
     redlock_opts_t opts;
@@ -242,7 +248,7 @@ START_TEST(when_an_acquisition_is_cancelled)
     ck_assert_int_eq(redlock_cancel_new(&opts.cancel, live.client), REDLOCK_OK);
     ck_assert_int_eq(redlock_acquire_start(live.client, NAME, &opts, note_done, &outcome),
                      REDLOCK_OK);
-    ck_assert(LOOP_UNTIL(live.client, saw(&two, REDLOCK_EVENT_WAITING), TIME_LIMIT_MS));
+    ck_assert(LOOP_UNTIL(live.client, has_seen(&two, REDLOCK_EVENT_WAITING), TIME_LIMIT_MS));
     redlock_cancel_trigger(opts.cancel);
     CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_ECANCELED);
     check_end(&two);
@@ -255,7 +261,7 @@ START_TEST(when_an_acquisition_is_cancelled)
 }
 END_TEST
 
-START_TEST(with_a_lock_that_is_adopted)
+START_TEST(ends_for_each_adoption)
 {
     struct outcome adopted = OUTCOME, refused = OUTCOME;
     redlock_opts_t opts;
@@ -283,7 +289,7 @@ START_TEST(with_a_lock_that_is_adopted)
 }
 END_TEST
 
-START_TEST(with_a_shutdown)
+START_TEST(ends_with_a_shutdown)
 {
     struct outcome outcome = OUTCOME;
     connect_in(MODES[_i]);
@@ -304,8 +310,8 @@ START_TEST(with_a_shutdown)
 }
 END_TEST
 
-/* One is held, one waits; the handle outlives the client. */
-START_TEST(with_the_client)
+/* One lock is held, and another acquisition waits. The handle outlives the client. */
+START_TEST(ends_with_the_client)
 {
     struct outcome outcome = OUTCOME;
     redlock_opts_t opts;
@@ -333,7 +339,7 @@ static int unused_body(redlock_lock_t *lock, void *userdata)
     return 0;
 }
 
-/* Before the call returns, on its thread. */
+/* Checks that a refused call has run event_end_fn before it returned, on its own thread. */
 static void check_refused(int status, int expected)
 {
     CHECK_STATUS(status, expected);
@@ -343,7 +349,7 @@ static void check_refused(int status, int expected)
     memset(&one, 0, sizeof one);
 }
 
-START_TEST(when_a_start_is_refused)
+START_TEST(ends_when_a_start_is_refused)
 {
     struct outcome outcome = OUTCOME;
     redlock_opts_t opts;
@@ -354,14 +360,14 @@ START_TEST(when_a_start_is_refused)
     check_refused(redlock_acquire_start(rl, NAME, &opts, NULL, NULL), REDLOCK_EINVAL);
     check_refused(redlock_acquire_start(NULL, NAME, &opts, note_done, NULL), REDLOCK_EINVAL);
     check_refused(redlock_adopt_start(rl, NAME, NULL, &opts, note_done, &outcome), REDLOCK_EINVAL);
-    opts.size = offsetof(redlock_opts_t, event_end_fn); /* a caller that does not know it */
+    opts.size = offsetof(redlock_opts_t, event_end_fn); /* options of an earlier version */
     ck_assert_int_eq(redlock_acquire_start(rl, "", &opts, note_done, &outcome), REDLOCK_EINVAL);
     ck_assert_uint_eq(atomic_load(&one.ends), 0);
     ck_assert_uint_eq(outcome_calls(&outcome), 0);
 }
 END_TEST
 
-START_TEST(when_a_blocking_call_is_refused)
+START_TEST(ends_when_a_blocking_call_is_refused)
 {
     redlock_opts_t opts;
     redlock_lock_t *lock = NULL;
@@ -379,8 +385,8 @@ START_TEST(when_a_blocking_call_is_refused)
 }
 END_TEST
 
-/* Blocking calls, one that succeeds and one that fails; without an event function, too. */
-START_TEST(of_blocking_calls)
+/* Blocking calls, one that succeeds and one that fails. _i 1: without an event function. */
+START_TEST(ends_for_blocking_calls)
 {
     redlock_opts_t opts;
     redlock_lock_t *lock = NULL;
@@ -404,8 +410,8 @@ START_TEST(of_blocking_calls)
 }
 END_TEST
 
-/* A forked child frees its handles, and no notice runs there; it runs once in the parent. */
-START_TEST(not_in_a_forked_child)
+/* A forked child frees its handles without event_end_fn; the parent runs it once. */
+START_TEST(does_not_end_in_a_forked_child)
 {
     int status = -1;
     connect_in(MODES[_i]);
@@ -432,25 +438,25 @@ START_TEST(not_in_a_forked_child)
 }
 END_TEST
 
-static Suite *event_end_suite(void)
+static Suite *event_userdata_suite(void)
 {
     Suite *suite = suite_create("live_event_userdata");
-    live_add_each(suite, "release", after_a_release, MODE_COUNT);
-    live_add_each(suite, "loss", after_a_loss, MODE_COUNT);
-    live_add_each(suite, "detach", after_a_detach, MODE_COUNT);
-    live_add_each(suite, "lock_free", when_a_held_handle_is_freed, MODE_COUNT);
-    live_add_each(suite, "lock_free, releasing", when_the_handle_is_freed_during_the_release,
+    live_add_each(suite, "release", ends_after_a_release, MODE_COUNT);
+    live_add_each(suite, "loss", ends_after_a_loss, MODE_COUNT);
+    live_add_each(suite, "detach", ends_after_a_detach, MODE_COUNT);
+    live_add_each(suite, "lock_free", ends_when_a_held_handle_is_freed, MODE_COUNT);
+    live_add_each(suite, "lock_free, releasing", ends_when_the_handle_is_freed_during_the_release,
                   MODE_COUNT);
-    live_add_each(suite, "lock_free, event", when_the_handle_is_freed_in_an_event, MODE_COUNT);
-    live_add_each(suite, "failed", when_an_acquisition_fails, MODE_COUNT);
-    live_add_each(suite, "cancelled", when_an_acquisition_is_cancelled, MODE_COUNT);
-    live_add_each(suite, "adopt", with_a_lock_that_is_adopted, MODE_COUNT);
-    live_add_each(suite, "shutdown", with_a_shutdown, MODE_COUNT);
-    live_add_each(suite, "free", with_the_client, MODE_COUNT);
-    live_add_each(suite, "refused", when_a_start_is_refused, MODE_COUNT);
-    live_add_each(suite, "refused, blocking", when_a_blocking_call_is_refused, MODE_COUNT);
-    live_add_each(suite, "blocking", of_blocking_calls, 2);
-    live_add_each(suite, "fork", not_in_a_forked_child, MODE_COUNT);
+    live_add_each(suite, "lock_free, event", ends_when_the_handle_is_freed_in_an_event, MODE_COUNT);
+    live_add_each(suite, "failed", ends_when_an_acquisition_fails, MODE_COUNT);
+    live_add_each(suite, "cancelled", ends_when_an_acquisition_is_canceled, MODE_COUNT);
+    live_add_each(suite, "adopt", ends_for_each_adoption, MODE_COUNT);
+    live_add_each(suite, "shutdown", ends_with_a_shutdown, MODE_COUNT);
+    live_add_each(suite, "free", ends_with_the_client, MODE_COUNT);
+    live_add_each(suite, "refused", ends_when_a_start_is_refused, MODE_COUNT);
+    live_add_each(suite, "refused, blocking", ends_when_a_blocking_call_is_refused, MODE_COUNT);
+    live_add_each(suite, "blocking", ends_for_blocking_calls, 2);
+    live_add_each(suite, "fork", does_not_end_in_a_forked_child, MODE_COUNT);
     return suite;
 }
 
@@ -459,7 +465,7 @@ int main(void)
     if (!cluster_available())
         return suite_skip(CLUSTER_MISSING);
     live_start_servers();
-    const int status = suite_run_nofork(event_end_suite());
+    const int status = suite_run_nofork(event_userdata_suite());
     live_stop_servers();
     return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Events of a client and of a lock, and the statistics: each thing that happens is reported and
+ * Events of a client and of a lock, and the statistics: each occurrence has one event and is
  * counted once. */
 #include "live_events.h"
 #include "suite.h"
@@ -14,13 +14,14 @@ static void connect_for_events(void)
     live_connect();
 }
 
-static bool told(int kind, unsigned count)
+/* Waits for events of that kind. Returns whether there are exactly `count`. */
+static bool has_events(int kind, unsigned count)
 {
     return WAIT_UNTIL(count_events(&client_events, kind) >= count, TIME_LIMIT_MS) &&
            count_events(&client_events, kind) == count;
 }
 
-START_TEST(each_acquisition_and_release_is_told)
+START_TEST(each_acquisition_and_release_has_an_event)
 {
     connect_for_events();
     for (unsigned i = 0; i < MANY; i++) {
@@ -28,35 +29,35 @@ START_TEST(each_acquisition_and_release_is_told)
         redlock_lock_t *lock = NULL;
         opts.event_fn = note_event;
         opts.event_userdata = &lock_events;
-        CHECK_STATUS(redlock_acquire(live.client, "told", &opts, &lock, NULL), REDLOCK_OK);
+        CHECK_STATUS(redlock_acquire(live.client, "noted", &opts, &lock, NULL), REDLOCK_OK);
         CHECK_STATUS(live_release(lock), REDLOCK_OK);
     }
-    ck_assert_msg(told(REDLOCK_EVENT_RELEASED, MANY), "%s", event_letters(&client_events));
-    ck_assert_msg(told(REDLOCK_EVENT_ACQUIRED, MANY), "%s", event_letters(&client_events));
+    ck_assert_msg(has_events(REDLOCK_EVENT_RELEASED, MANY), "%s", event_letters(&client_events));
+    ck_assert_msg(has_events(REDLOCK_EVENT_ACQUIRED, MANY), "%s", event_letters(&client_events));
     const struct noted_event acquired = find_event(&client_events, REDLOCK_EVENT_ACQUIRED, 0);
-    ck_assert_str_eq(acquired.name, "told");
+    ck_assert_str_eq(acquired.name, "noted");
     CHECK_STATUS(acquired.status, REDLOCK_OK);
     ck_assert(acquired.has_report);
     ck_assert_uint_le(acquired.remaining_ms, LONG_TTL_MS);
-    /* The lock's own listener hears nothing more once the handle is freed. */
+    /* The lock's own event function is not called after the handle was freed. */
     ck_assert_uint_le(count_events(&lock_events, REDLOCK_EVENT_ACQUIRED), MANY);
 }
 END_TEST
 
-START_TEST(a_failed_release_is_told_with_its_reason)
+START_TEST(the_event_of_a_failed_release_has_its_status)
 {
     connect_for_events();
     redlock_lock_t *lock = live_lock("gone", LONG_TTL_MS);
     ck_assert(WAIT_UNTIL(live_nodes_with("gone") == NODES, TIME_LIMIT_MS));
     cluster_command_all(live.cluster, "DEL gone");
     CHECK_STATUS(live_release(lock), REDLOCK_ELOST);
-    ck_assert(told(REDLOCK_EVENT_RELEASED, 1));
+    ck_assert(has_events(REDLOCK_EVENT_RELEASED, 1));
     CHECK_STATUS(find_event(&client_events, REDLOCK_EVENT_RELEASED, 0).status, REDLOCK_ELOST);
     ck_assert_uint_eq(count_events(&client_events, REDLOCK_EVENT_LOST), 0);
 }
 END_TEST
 
-START_TEST(waiting_is_told_with_its_reason)
+START_TEST(each_wait_between_attempts_has_an_event)
 {
     connect_for_events();
     redlock_lock_t *lock = NULL;
@@ -64,60 +65,60 @@ START_TEST(waiting_is_told_with_its_reason)
     CHECK_STATUS(live_acquire("busy", LONG_TTL_MS, live_brief_ms(700), &lock), REDLOCK_ECONTENDED);
     const unsigned attempts = live_info().attempts;
     ck_assert_uint_gt(attempts, 1);
-    ck_assert_msg(told(REDLOCK_EVENT_WAITING, attempts - 1), "%u attempts, events %s", attempts,
-                  event_letters(&client_events));
+    ck_assert_msg(has_events(REDLOCK_EVENT_WAITING, attempts - 1), "%u attempts, events %s",
+                  attempts, event_letters(&client_events));
     CHECK_STATUS(find_event(&client_events, REDLOCK_EVENT_WAITING, 0).status, REDLOCK_ECONTENDED);
     cluster_command_all(live.cluster, "DEL busy");
 }
 END_TEST
 
-/* Behind another lock of the client nothing is asked, and it is told once. */
-START_TEST(waiting_in_the_queue_is_told)
+/* A waiter in the queue of its own client sends no request, and has one event. */
+START_TEST(waiting_in_the_queue_has_one_event)
 {
     connect_for_events();
     redlock_lock_t *held = live_lock("busy", LONG_TTL_MS), *lock = NULL;
     CHECK_STATUS(live_acquire("busy", LONG_TTL_MS, wait_scaled_ms(150), &lock), REDLOCK_ECONTENDED);
     ck_assert_uint_eq(live_info().attempts, 0);
-    ck_assert(told(REDLOCK_EVENT_WAITING, 1));
+    ck_assert(has_events(REDLOCK_EVENT_WAITING, 1));
     CHECK_STATUS(find_event(&client_events, REDLOCK_EVENT_WAITING, 0).status, REDLOCK_ECONTENDED);
     CHECK_STATUS(live_release(held), REDLOCK_OK);
 }
 END_TEST
 
-START_TEST(nodes_are_told_up_and_down)
+START_TEST(nodes_have_events_up_and_down)
 {
     live.durable = true;
     connect_for_events();
-    ck_assert(told(REDLOCK_EVENT_NODE_UP, NODES));
+    ck_assert(has_events(REDLOCK_EVENT_NODE_UP, NODES));
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_uint_eq(count_events_of(&client_events, REDLOCK_EVENT_NODE_UP,
                                           live_node_stats(live.client, i).node),
                           1);
     ck_assert_uint_eq(count_events(&client_events, REDLOCK_EVENT_NODE_DOWN), 0);
     cluster_kill(live.cluster, 2);
-    ck_assert(told(REDLOCK_EVENT_NODE_DOWN, 1));
+    ck_assert(has_events(REDLOCK_EVENT_NODE_DOWN, 1));
     const char *name = live_node_stats(live.client, 2).node;
     ck_assert_str_eq(find_event(&client_events, REDLOCK_EVENT_NODE_DOWN, 0).name, name);
     cluster_restart(live.cluster, 2, false);
-    ck_assert(told(REDLOCK_EVENT_NODE_UP, NODES + 1));
+    ck_assert(has_events(REDLOCK_EVENT_NODE_UP, NODES + 1));
     ck_assert_str_eq(find_event(&client_events, REDLOCK_EVENT_NODE_UP, NODES).name, name);
 }
 END_TEST
 
-START_TEST(a_stopped_node_is_told_down_and_up)
+START_TEST(a_stopped_node_has_events_down_and_up)
 {
     live.silence = true;
     connect_for_events();
     live_pause(1, 1);
     redlock_lock_t *lock = live_lock("stopped", LONG_TTL_MS);
-    ck_assert(told(REDLOCK_EVENT_NODE_DOWN, 1));
+    ck_assert(has_events(REDLOCK_EVENT_NODE_DOWN, 1));
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
     live_resume_all();
-    ck_assert(told(REDLOCK_EVENT_NODE_UP, NODES + 1));
+    ck_assert(has_events(REDLOCK_EVENT_NODE_UP, NODES + 1));
 }
 END_TEST
 
-/* Everything that was asked for is in exactly one of the counters. */
+/* Each call is counted in exactly one of the counters. */
 START_TEST(statistics_add_up)
 {
     redlock_cancel_t *cancel = NULL;
@@ -152,7 +153,7 @@ START_TEST(statistics_add_up)
     ck_assert_uint_eq(stats.canceled, 1);
     ck_assert_uint_eq(stats.no_quorum + stats.too_slow + stats.excluded, 0);
     ck_assert_uint_eq(waits, 20);
-    ck_assert_uint_ge(stats.attempts, 19); /* the one in the queue has asked nobody */
+    ck_assert_uint_ge(stats.attempts, 19); /* the one in the queue made no attempt */
     ck_assert_uint_eq(stats.extended, 3);
     ck_assert_uint_eq(stats.extend_failed, 0);
     ck_assert_uint_eq(stats.released, 11);
@@ -176,11 +177,11 @@ START_TEST(node_statistics_add_up)
         char run_id[64];
         ck_assert(WAIT_UNTIL(live_node_stats(live.client, i).undos_pending == 0, TIME_LIMIT_MS));
         const redlock_node_stats_t stats = live_node_stats(live.client, i);
-        uint64_t answers = 0;
+        uint64_t replies = 0;
         for (size_t k = 0; k < 32; k++)
-            answers += stats.rtt_us_hist[k];
+            replies += stats.rtt_us_hist[k];
         ck_assert_uint_eq(stats.granted + stats.denied + stats.errors, stats.requests);
-        ck_assert_uint_ge(answers, stats.requests);
+        ck_assert_uint_ge(replies, stats.requests);
         ck_assert_uint_eq(stats.errors + stats.timeouts + stats.reconnects, 0);
         ck_assert_uint_ge(stats.granted, 2);
         ck_assert_uint_gt(stats.rtt_us, 0);
@@ -203,7 +204,7 @@ START_TEST(node_statistics_add_up)
 END_TEST
 
 /* A caller that was compiled against a smaller or a larger struct. */
-START_TEST(out_structs_of_other_sizes)
+START_TEST(statistics_of_other_sizes_are_written)
 {
     live_connect();
     struct {
@@ -229,15 +230,15 @@ END_TEST
 static Suite *events_suite(void)
 {
     Suite *suite = suite_create("events");
-    live_add(suite, "acquired, released", each_acquisition_and_release_is_told);
-    live_add(suite, "failed release", a_failed_release_is_told_with_its_reason);
-    live_add(suite, "waiting", waiting_is_told_with_its_reason);
-    live_add(suite, "queue", waiting_in_the_queue_is_told);
-    live_add(suite, "nodes", nodes_are_told_up_and_down);
-    live_add(suite, "stopped node", a_stopped_node_is_told_down_and_up);
+    live_add(suite, "acquired, released", each_acquisition_and_release_has_an_event);
+    live_add(suite, "failed release", the_event_of_a_failed_release_has_its_status);
+    live_add(suite, "waiting", each_wait_between_attempts_has_an_event);
+    live_add(suite, "queue", waiting_in_the_queue_has_one_event);
+    live_add(suite, "nodes", nodes_have_events_up_and_down);
+    live_add(suite, "stopped node", a_stopped_node_has_events_down_and_up);
     live_add(suite, "statistics", statistics_add_up);
     live_add(suite, "node statistics", node_statistics_add_up);
-    live_add(suite, "sizes", out_structs_of_other_sizes);
+    live_add(suite, "sizes", statistics_of_other_sizes_are_written);
     return suite;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The promises about locks, for each kind of lock: of one resource, of several, and a permit. Each
- * case runs once for each kind. */
+ * The guarantees about locks, for each kind of lock. Each case runs once for each kind; _i is 0 for
+ * a lock of one resource, 1 for one of several, 2 for a permit. */
 #include "live_events.h"
 #include "suite.h"
 
@@ -11,6 +11,7 @@
 
 static const char *const ALSO[] = {"kind-a", "kind-c"};
 
+/* Returns the options of an acquisition of that kind. */
 static redlock_opts_t opts_of(int kind, uint64_t ttl_ms)
 {
     redlock_opts_t opts = redlock_opts(ttl_ms);
@@ -27,7 +28,7 @@ static redlock_opts_t opts_of(int kind, uint64_t ttl_ms)
     return opts;
 }
 
-/* A machine that stands still for a moment misses neither an extension nor the end's announcement.
+/* Sets automatic extension with so much time to spare that a pause of the machine hides no event.
  */
 static void extend_often(redlock_opts_t *opts)
 {
@@ -36,7 +37,7 @@ static void extend_often(redlock_opts_t *opts)
     opts->margin_ms = opts->ttl_ms * 4 / 10;
 }
 
-static redlock_lock_t *take(const redlock_opts_t *opts)
+static redlock_lock_t *hold(const redlock_opts_t *opts)
 {
     redlock_lock_t *lock = NULL;
     redlock_report_t *report = NULL;
@@ -47,7 +48,7 @@ static redlock_lock_t *take(const redlock_opts_t *opts)
     return lock;
 }
 
-/* How many keys with this token a node has. */
+/* Returns how many keys with this token a node has. */
 static unsigned keys_on(unsigned node, const char *token)
 {
     static const char *const names[] = {"kind-b", "kind-a", "kind-c", "kind-b{#0}", "kind-b{#1}"};
@@ -58,6 +59,7 @@ static unsigned keys_on(unsigned node, const char *token)
     return count;
 }
 
+/* Returns whether each node has all keys of the lock. */
 static bool is_everywhere(int kind, const char *token)
 {
     for (unsigned node = 0; node < NODES; node++) {
@@ -73,11 +75,11 @@ static void connect_for_events(void)
     live_connect();
 }
 
-START_TEST(is_held_until_the_last_release)
+START_TEST(a_lock_is_held_until_the_last_release)
 {
     const redlock_opts_t opts = opts_of(_i, LONG_TTL_MS);
     connect_for_events();
-    redlock_lock_t *lock = take(&opts);
+    redlock_lock_t *lock = hold(&opts);
     for (unsigned i = 0; i < 2; i++)
         CHECK_STATUS(redlock_lock_retain(lock), REDLOCK_OK);
     CHECK_STATUS(redlock_release(lock, NULL), REDLOCK_OK);
@@ -94,27 +96,27 @@ START_TEST(is_held_until_the_last_release)
 }
 END_TEST
 
-START_TEST(its_extensions_are_limited)
+START_TEST(extends_max_limits_extensions)
 {
     connect_for_events();
     redlock_opts_t opts = opts_of(_i, live_brief_ms(1000));
     extend_often(&opts);
     opts.extends_max = 2;
-    redlock_lock_t *lock = take(&opts);
+    redlock_lock_t *lock = hold(&opts);
     ck_assert(WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_LOST) == 1, TIME_LIMIT_MS));
     ck_assert_str_eq(event_letters(&lock_events), "AEEDL");
     redlock_lock_free(lock);
 }
 END_TEST
 
-START_TEST(its_time_is_limited)
+START_TEST(hold_ms_max_limits_the_time)
 {
     const uint64_t hold_ms = live_brief_ms(1700), from_ms = wait_now_ms();
     connect_for_events();
     redlock_opts_t opts = opts_of(_i, live_brief_ms(1000));
     extend_often(&opts);
     opts.hold_ms_max = hold_ms;
-    redlock_lock_t *lock = take(&opts);
+    redlock_lock_t *lock = hold(&opts);
     ck_assert(WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_LOST) == 1, TIME_LIMIT_MS));
     const uint64_t held_ms = find_event(&lock_events, REDLOCK_EVENT_LOST, 0).at_ms - from_ms;
     ck_assert_msg(held_ms + 20 >= hold_ms, "%d of %d ms", (int)held_ms, (int)hold_ms);
@@ -124,15 +126,15 @@ START_TEST(its_time_is_limited)
 }
 END_TEST
 
-/* Servers and other clients keep out until then, however short the work was. */
-START_TEST(it_is_kept_for_a_while)
+/* Another client gets the lock only after the delay of release_after. */
+START_TEST(release_after_keeps_other_clients_out)
 {
     const uint64_t keep_ms = wait_lived_ms(2000);
     connect_for_events();
     redlock_opts_t opts = opts_of(_i, LONG_TTL_MS);
     if (_i == 2)
         opts.permits = 1;
-    redlock_lock_t *lock = take(&opts), *next = NULL;
+    redlock_lock_t *lock = hold(&opts), *next = NULL;
     const uint64_t from_ms = wait_now_ms();
     CHECK_STATUS(redlock_release_after(lock, keep_ms, NULL), REDLOCK_OK);
     CHECK_STATUS(redlock_lock_check(lock, 0), REDLOCK_ELOST);
@@ -148,23 +150,23 @@ START_TEST(it_is_kept_for_a_while)
 }
 END_TEST
 
-START_TEST(it_ends_with_its_handle)
+START_TEST(freeing_the_handle_releases)
 {
     const redlock_opts_t opts = opts_of(_i, LONG_TTL_MS);
     connect_for_events();
-    redlock_lock_t *lock = take(&opts);
+    redlock_lock_t *lock = hold(&opts);
     ck_assert(WAIT_UNTIL(is_everywhere(_i, redlock_lock_token(lock)), TIME_LIMIT_MS));
     redlock_lock_free(lock);
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
-START_TEST(it_ends_with_its_client)
+START_TEST(a_shutdown_releases)
 {
     const redlock_opts_t opts = opts_of(_i, LONG_TTL_MS);
     connect_for_events();
-    redlock_lock_t *lock = take(&opts);
-    CHECK_STATUS(redlock_lock_retain(lock), REDLOCK_OK); /* nobody gives that back any more */
+    redlock_lock_t *lock = hold(&opts);
+    CHECK_STATUS(redlock_lock_retain(lock), REDLOCK_OK); /* this user does not release */
     CHECK_STATUS(redlock_shutdown(live.client, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);
     CHECK_STATUS(redlock_lock_check(lock, 0), REDLOCK_ELOST);
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
@@ -172,8 +174,8 @@ START_TEST(it_ends_with_its_client)
 }
 END_TEST
 
-/* A majority of the servers is down and comes back: nothing is given up before its time. */
-START_TEST(it_outlives_a_silence)
+/* A majority of the servers is stopped and continues: the lock stays held until its deadline. */
+START_TEST(a_lock_survives_stopped_servers)
 {
     live.silence = true;
     connect_for_events();
@@ -181,7 +183,7 @@ START_TEST(it_outlives_a_silence)
     redlock_opts_t opts = opts_of(_i, ttl_ms);
     opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
     opts.extend_at_ms = ttl_ms - wait_scaled_ms(500);
-    redlock_lock_t *lock = take(&opts);
+    redlock_lock_t *lock = hold(&opts);
     live_pause(0, QUORUM);
     ck_assert(
         WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_EXTEND_FAILED) > 0, TIME_LIMIT_MS));
@@ -198,13 +200,13 @@ static Suite *kinds_suite(void)
 {
     Suite *suite = suite_create("live_every_lock_kind");
 
-    live_add_each(suite, "retain", is_held_until_the_last_release, KINDS);
-    live_add_each(suite, "extends_max", its_extensions_are_limited, KINDS);
-    live_add_each(suite, "hold_ms_max", its_time_is_limited, KINDS);
-    live_add_each(suite, "release_after", it_is_kept_for_a_while, KINDS);
-    live_add_each(suite, "free", it_ends_with_its_handle, KINDS);
-    live_add_each(suite, "shutdown", it_ends_with_its_client, KINDS);
-    live_add_each(suite, "silence", it_outlives_a_silence, KINDS);
+    live_add_each(suite, "retain", a_lock_is_held_until_the_last_release, KINDS);
+    live_add_each(suite, "extends_max", extends_max_limits_extensions, KINDS);
+    live_add_each(suite, "hold_ms_max", hold_ms_max_limits_the_time, KINDS);
+    live_add_each(suite, "release_after", release_after_keeps_other_clients_out, KINDS);
+    live_add_each(suite, "free", freeing_the_handle_releases, KINDS);
+    live_add_each(suite, "shutdown", a_shutdown_releases, KINDS);
+    live_add_each(suite, "silence", a_lock_survives_stopped_servers, KINDS);
     return suite;
 }
 

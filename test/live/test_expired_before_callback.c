@@ -13,12 +13,14 @@
 #define GRANTS       6
 #define SHORT_TTL_MS 900
 
-/* What the callbacks were told. The lock of the first grant may be held while the others wait. */
+/* The callbacks that have run. */
 static struct {
-    atomic_uint begun, told, granted, closed, too_slow, others, with_lock;
-    atomic_int shutdown_status; /* 1: not told */
-    redlock_lock_t *lock[GRANTS];
-    void (*in_first)(redlock_lock_t *lock); /* what the first callback does */
+    atomic_uint begun, done;                       /* callbacks that began, that returned */
+    atomic_uint granted, closed, too_slow, others; /* by their status */
+    atomic_uint with_lock;                         /* whose lock was held */
+    atomic_int shutdown_status;                    /* 1: the callback has not run */
+    redlock_lock_t *lock[GRANTS];                  /* in the order of the callbacks */
+    void (*in_first)(redlock_lock_t *lock);        /* called by the first callback; NULL: none */
 } seen;
 
 static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
@@ -31,13 +33,13 @@ static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlo
                      : status == REDLOCK_ETOOSLOW ? &seen.too_slow
                                                   : &seen.others,
                      1);
-    /* What is told as granted is held, whatever happened meanwhile. */
+    /* A lock that is reported as granted must be held. */
     atomic_fetch_add(&seen.with_lock, lock != NULL && redlock_lock_check(lock, 1) == REDLOCK_OK);
     if (at < GRANTS)
         seen.lock[at] = lock;
     if (at == 0 && seen.in_first != NULL)
         seen.in_first(lock);
-    atomic_fetch_add(&seen.told, 1);
+    atomic_fetch_add(&seen.done, 1);
 }
 
 static void on_shut_down(redlock_t *rl, int status, redlock_lock_t *lock,
@@ -60,47 +62,50 @@ static void connect_in(int mode)
     live_connect();
 }
 
+/* Starts acquisitions of different resources. */
 static void start(unsigned count, uint64_t ttl_ms)
 {
     char resource[24];
     for (unsigned i = 0; i < count; i++) {
         const redlock_opts_t opts = redlock_opts(ttl_ms);
-        snprintf(resource, sizeof resource, "untold-%u", i);
+        snprintf(resource, sizeof resource, "unnotified-%u", i);
         ck_assert_int_eq(redlock_acquire_start(live.client, resource, &opts, on_done, NULL),
                          REDLOCK_OK);
     }
 }
 
+/* Checks that all callbacks have run with ECLOSED and without a lock. */
 static void check_all_closed(void)
 {
-    ck_assert_uint_eq(atomic_load(&seen.told), GRANTS);
+    ck_assert_uint_eq(atomic_load(&seen.done), GRANTS);
     ck_assert_uint_eq(atomic_load(&seen.closed), GRANTS);
     ck_assert_uint_eq(atomic_load(&seen.with_lock), 0);
     for (unsigned i = 0; i < GRANTS; i++)
         ck_assert_ptr_null(seen.lock[i]);
 }
 
-/* ---- hybrid: granted by the I/O thread, told when the user's loop comes by ---- */
+/* ---- hybrid mode: granted by the I/O thread, reported when the caller's loop turns ---- */
 
-static void grant_untold(void)
+/* Starts acquisitions, and waits until they are granted and their callbacks are pending. */
+static void grant_without_callbacks(void)
 {
     connect_in(REDLOCK_MODE_HYBRID);
     start(GRANTS, LONG_TTL_MS);
     ck_assert(WAIT_UNTIL(live_stats(live.client).held == GRANTS, TIME_LIMIT_MS));
-    ck_assert_uint_eq(atomic_load(&seen.told), 0);
+    ck_assert_uint_eq(atomic_load(&seen.done), 0);
 }
 
-START_TEST(free_before_they_are_told)
+START_TEST(free_before_the_callbacks)
 {
-    grant_untold();
+    grant_without_callbacks();
     live_disconnect();
     check_all_closed();
 }
 END_TEST
 
-START_TEST(shutdown_before_they_are_told)
+START_TEST(shutdown_before_the_callbacks)
 {
-    grant_untold();
+    grant_without_callbacks();
     CHECK_STATUS(redlock_shutdown(live.client, TIME_LIMIT_MS), REDLOCK_OK);
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     ck_assert_int_eq(redlock_process(live.client), REDLOCK_OK);
@@ -108,10 +113,10 @@ START_TEST(shutdown_before_they_are_told)
 }
 END_TEST
 
-/* The releases are not answered yet when the grants are told. */
-START_TEST(shutdown_that_still_runs)
+/* The callbacks run while the shutdown still waits for the replies to its releases. */
+START_TEST(callbacks_during_a_shutdown)
 {
-    grant_untold();
+    grant_without_callbacks();
     live_pause(0, NODES);
     ck_assert_int_eq(start_shutdown(), REDLOCK_OK);
     ck_assert_int_eq(redlock_process(live.client), REDLOCK_OK);
@@ -122,9 +127,9 @@ START_TEST(shutdown_that_still_runs)
 }
 END_TEST
 
-START_TEST(told_in_time)
+START_TEST(callbacks_in_time)
 {
-    grant_untold();
+    grant_without_callbacks();
     ck_assert_int_eq(redlock_process(live.client), REDLOCK_OK);
     ck_assert_uint_eq(atomic_load(&seen.granted), GRANTS);
     ck_assert_uint_eq(atomic_load(&seen.with_lock), GRANTS);
@@ -133,8 +138,8 @@ START_TEST(told_in_time)
 }
 END_TEST
 
-/* Their time is over when the loop comes by. */
-START_TEST(told_too_late)
+/* The deadlines have passed when the loop turns. */
+START_TEST(callbacks_after_the_deadline)
 {
     redlock_stats_t stats;
     connect_in(REDLOCK_MODE_HYBRID);
@@ -143,16 +148,17 @@ START_TEST(told_too_late)
     ck_assert(WAIT_UNTIL(live_stats(live.client).held == 0, TIME_LIMIT_MS));
     ck_assert_int_eq(redlock_process(live.client), REDLOCK_OK);
     stats = live_stats(live.client);
-    ck_assert_uint_eq(atomic_load(&seen.told), GRANTS);
+    ck_assert_uint_eq(atomic_load(&seen.done), GRANTS);
     ck_assert_uint_eq(atomic_load(&seen.too_slow), GRANTS);
     ck_assert_uint_eq(atomic_load(&seen.with_lock), 0);
     ck_assert_uint_eq(stats.held, 0);
 }
 END_TEST
 
-/* ---- who has the time goes on trying ---- */
+/* ---- an acquisition with a wait budget begins a new attempt ---- */
 
-/* What is told is good for half of its time, at least. */
+/* Returns options without a time limit for waiting. A lock that is reported has at least half of
+ * its TTL as validity. */
 static redlock_opts_t patient_opts(uint64_t ttl_ms)
 {
     redlock_opts_t opts = redlock_opts(ttl_ms);
@@ -161,20 +167,20 @@ static redlock_opts_t patient_opts(uint64_t ttl_ms)
     return opts;
 }
 
-static bool tries_again(uint64_t attempts)
+static bool has_attempts(uint64_t attempts)
 {
     return live_stats(live.client).attempts >= attempts;
 }
 
-START_TEST(a_loop_that_comes_too_late_gets_the_next_one)
+START_TEST(a_late_loop_gets_the_next_grant)
 {
     const redlock_opts_t opts = patient_opts(live_brief_ms(SHORT_TTL_MS / 2));
     connect_in(REDLOCK_MODE_HYBRID);
-    ck_assert_int_eq(redlock_acquire_start(live.client, "untold", &opts, on_done, NULL),
+    ck_assert_int_eq(redlock_acquire_start(live.client, "unnotified", &opts, on_done, NULL),
                      REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(tries_again(2), TIME_LIMIT_MS));
-    ck_assert_uint_eq(atomic_load(&seen.told), 0);
-    ck_assert(LOOP_UNTIL(live.client, atomic_load(&seen.told) == 1, TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(has_attempts(2), TIME_LIMIT_MS));
+    ck_assert_uint_eq(atomic_load(&seen.done), 0);
+    ck_assert(LOOP_UNTIL(live.client, atomic_load(&seen.done) == 1, TIME_LIMIT_MS));
     ck_assert_uint_eq(atomic_load(&seen.granted), 1);
     ck_assert_uint_eq(atomic_load(&seen.with_lock), 1);
     ck_assert_uint_eq(live_stats(live.client).lost, 0);
@@ -182,74 +188,76 @@ START_TEST(a_loop_that_comes_too_late_gets_the_next_one)
 }
 END_TEST
 
-/* Cancelled while its grant waits to be told: it is told, or canceled, and does not go on. */
-START_TEST(cancelled_before_it_is_told)
+/* The acquisition is canceled while its callback is pending: it ends, and makes no new attempt. */
+START_TEST(canceled_before_the_callback)
 {
     redlock_opts_t opts = patient_opts(live_brief_ms(SHORT_TTL_MS / 2));
     redlock_cancel_t *cancel = NULL;
     connect_in(REDLOCK_MODE_HYBRID);
     ck_assert_int_eq(redlock_cancel_new(&cancel, live.client), REDLOCK_OK);
     opts.cancel = cancel;
-    ck_assert_int_eq(redlock_acquire_start(live.client, "untold", &opts, on_done, NULL),
+    ck_assert_int_eq(redlock_acquire_start(live.client, "unnotified", &opts, on_done, NULL),
                      REDLOCK_OK);
     ck_assert(WAIT_UNTIL(live_stats(live.client).held == 1, TIME_LIMIT_MS));
     redlock_cancel_trigger(cancel);
     redlock_cancel_free(cancel);
     ck_assert(WAIT_UNTIL(live_stats(live.client).held == 0, TIME_LIMIT_MS));
     ck_assert(WAIT_UNTIL(live_stats(live.client).canceled == 1, TIME_LIMIT_MS));
-    ck_assert(LOOP_UNTIL(live.client, atomic_load(&seen.told) == 1, TIME_LIMIT_MS));
+    ck_assert(LOOP_UNTIL(live.client, atomic_load(&seen.done) == 1, TIME_LIMIT_MS));
     ck_assert_uint_eq(atomic_load(&seen.others), 1);
     ck_assert_ptr_null(seen.lock[0]);
 }
 END_TEST
 
-static atomic_bool stands_still, go_on;
+static atomic_bool is_stopped, may_continue;
 
-static void stand_still(int number)
+/* Stops the thread in a signal handler until `may_continue`. */
+static void stop_thread(int number)
 {
     (void)number;
-    atomic_store(&stands_still, true);
-    while (!atomic_load(&go_on))
+    atomic_store(&is_stopped, true);
+    while (!atomic_load(&may_continue))
         wait_pause();
 }
 
 static void *sleep_in_acquire(void *userdata)
 {
     const redlock_opts_t opts = patient_opts(live_brief_ms(SHORT_TTL_MS));
-    *(int *)userdata = redlock_acquire(live.client, "untold", &opts, &seen.lock[0], NULL);
+    *(int *)userdata = redlock_acquire(live.client, "unnotified", &opts, &seen.lock[0], NULL);
     return NULL;
 }
 
-/* Its thread does not run while the I/O thread gets the lock, and loses it again. */
-START_TEST(a_thread_that_wakes_too_late_gets_the_next_one)
+/* The calling thread is stopped in a signal handler while the I/O thread acquires the lock and
+ * loses it again. */
+START_TEST(a_late_thread_gets_the_next_grant)
 {
-    struct sigaction action = {.sa_handler = stand_still, .sa_flags = SA_RESTART}, before;
+    struct sigaction action = {.sa_handler = stop_thread, .sa_flags = SA_RESTART}, before;
     pthread_t thread;
     int status = 1;
     connect_in(REDLOCK_MODE_THREADED);
-    atomic_store(&stands_still, false);
-    atomic_store(&go_on, false);
+    atomic_store(&is_stopped, false);
+    atomic_store(&may_continue, false);
     ck_assert_int_eq(sigaction(SIGUSR1, &action, &before), 0);
-    cluster_command_all(live.cluster, "SET untold another PX 60000");
+    cluster_command_all(live.cluster, "SET unnotified another PX 60000");
     ck_assert_int_eq(pthread_create(&thread, NULL, sleep_in_acquire, &status), 0);
-    ck_assert(WAIT_UNTIL(tries_again(1), TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(has_attempts(1), TIME_LIMIT_MS));
     ck_assert_int_eq(pthread_kill(thread, SIGUSR1), 0);
-    ck_assert(WAIT_UNTIL(atomic_load(&stands_still), TIME_LIMIT_MS));
-    cluster_command_all(live.cluster, "DEL untold");
+    ck_assert(WAIT_UNTIL(atomic_load(&is_stopped), TIME_LIMIT_MS));
+    cluster_command_all(live.cluster, "DEL unnotified");
     const bool had = WAIT_UNTIL(live_stats(live.client).acquired > 0, TIME_LIMIT_MS);
     const uint64_t attempts = live_stats(live.client).attempts;
-    const bool again = WAIT_UNTIL(tries_again(attempts + 1), TIME_LIMIT_MS);
-    atomic_store(&go_on, true);
+    const bool again = WAIT_UNTIL(has_attempts(attempts + 1), TIME_LIMIT_MS);
+    atomic_store(&may_continue, true);
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
     sigaction(SIGUSR1, &before, NULL);
     ck_assert(had);
-    ck_assert_msg(again, "given up: %s", redlock_error_name(status));
+    ck_assert_msg(again, "no new attempt: %s", redlock_error_name(status));
     CHECK_STATUS(status, REDLOCK_OK);
     CHECK_STATUS(live_release(seen.lock[0]), REDLOCK_OK);
 }
 END_TEST
 
-/* ---- a callback in which the client is shut down, while the grants behind it wait ---- */
+/* ---- a shutdown during the first callback, while the callbacks of the other grants wait ---- */
 
 static void shut_down_inside(redlock_lock_t *lock)
 {
@@ -259,7 +267,7 @@ static void shut_down_inside(redlock_lock_t *lock)
 
 static atomic_bool shut_down_now;
 
-/* Threaded: another thread does it while this one is in the callback. */
+/* Waits in the callback until another thread has begun the shutdown. */
 static void wait_for_shutdown(redlock_lock_t *lock)
 {
     atomic_store(&shut_down_now, true);
@@ -270,7 +278,7 @@ static void wait_for_shutdown(redlock_lock_t *lock)
 
 static const int MODES[] = {REDLOCK_MODE_THREADED, REDLOCK_MODE_EMBEDDED, REDLOCK_MODE_HYBRID};
 
-/* All are granted in one go: the servers answer them together. */
+/* Has all acquisitions granted in one turn: the stopped servers reply to all of them together. */
 static void grant_together(void)
 {
     live_pause(0, NODES);
@@ -281,9 +289,10 @@ static void grant_together(void)
     live_resume_all();
 }
 
+/* Checks that only the first callback got a lock. */
 static void check_first_only(void)
 {
-    ck_assert(LOOP_UNTIL(live.client, atomic_load(&seen.told) == GRANTS, TIME_LIMIT_MS));
+    ck_assert(LOOP_UNTIL(live.client, atomic_load(&seen.done) == GRANTS, TIME_LIMIT_MS));
     ck_assert_uint_eq(atomic_load(&seen.granted), 1);
     ck_assert_uint_eq(atomic_load(&seen.with_lock), 1);
     ck_assert_uint_eq(atomic_load(&seen.others), 0);
@@ -317,7 +326,7 @@ START_TEST(shutdown_during_a_callback)
 }
 END_TEST
 
-/* ---- an event callback that takes longer than the lock lives ---- */
+/* ---- an event function that takes longer than the validity of the lock ---- */
 
 static atomic_uint events;
 
@@ -332,13 +341,13 @@ static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata
         wait_pause();
 }
 
-START_TEST(an_event_callback_that_takes_too_long)
+START_TEST(a_slow_event_callback_ends_the_lock)
 {
     atomic_store(&events, 0);
     live.event_fn = on_event;
     connect_in(MODES[_i]);
     start(1, live_brief_ms(SHORT_TTL_MS));
-    ck_assert(LOOP_UNTIL(live.client, atomic_load(&seen.told) == 1, TIME_LIMIT_MS));
+    ck_assert(LOOP_UNTIL(live.client, atomic_load(&seen.done) == 1, TIME_LIMIT_MS));
     ck_assert_uint_eq(atomic_load(&events), 1);
     ck_assert_uint_eq(atomic_load(&seen.too_slow), 1);
     ck_assert_ptr_null(seen.lock[0]);
@@ -346,24 +355,24 @@ START_TEST(an_event_callback_that_takes_too_long)
 }
 END_TEST
 
-static Suite *untold_suite(void)
+static Suite *expired_before_callback_suite(void)
 {
     Suite *suite = suite_create("live_expired_before_callback");
-    live_add(suite, "free", free_before_they_are_told);
-    live_add(suite, "shutdown", shutdown_before_they_are_told);
-    live_add(suite, "shutdown runs", shutdown_that_still_runs);
-    live_add(suite, "in time", told_in_time);
-    live_add(suite, "too late", told_too_late);
-    live_add(suite, "next one", a_loop_that_comes_too_late_gets_the_next_one);
-    live_add(suite, "canceled", cancelled_before_it_is_told);
-#ifndef __SANITIZE_THREAD__ /* it puts signals off until the thread is in a call with our mutex */
-    live_add(suite, "late thread", a_thread_that_wakes_too_late_gets_the_next_one);
+    live_add(suite, "free", free_before_the_callbacks);
+    live_add(suite, "shutdown", shutdown_before_the_callbacks);
+    live_add(suite, "shutdown runs", callbacks_during_a_shutdown);
+    live_add(suite, "in time", callbacks_in_time);
+    live_add(suite, "too late", callbacks_after_the_deadline);
+    live_add(suite, "next one", a_late_loop_gets_the_next_grant);
+    live_add(suite, "canceled", canceled_before_the_callback);
+#ifndef __SANITIZE_THREAD__ /* it delays signals until the thread is in a call with a mutex */
+    live_add(suite, "late thread", a_late_thread_gets_the_next_grant);
 #else
-    (void)a_thread_that_wakes_too_late_gets_the_next_one;
+    (void)a_late_thread_gets_the_next_grant;
 #endif
     live_add_each(suite, "inside", shutdown_inside_a_callback, 3);
     live_add_each(suite, "during", shutdown_during_a_callback, 3);
-    live_add_each(suite, "slow event", an_event_callback_that_takes_too_long, 3);
+    live_add_each(suite, "slow event", a_slow_event_callback_ends_the_lock, 3);
     return suite;
 }
 
@@ -372,7 +381,7 @@ int main(void)
     if (!cluster_available())
         return suite_skip(CLUSTER_MISSING);
     live_start_servers();
-    const int status = suite_run_nofork(untold_suite());
+    const int status = suite_run_nofork(expired_before_callback_suite());
     live_stop_servers();
     return status;
 }

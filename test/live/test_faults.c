@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: MIT
- * Servers that fail: two of five killed, stopped or restarted have no effect on the caller. Three
- * cause "no quorum" with a cause for each node, and as soon as they are back, locks are granted
- * again. */
+ * Servers that fail: two of five that are killed, stopped or restarted have no effect on the
+ * caller. Three cause "no quorum" with a cause for each node. As soon as they are back, locks are
+ * granted again. */
 #include "live.h"
 #include "suite.h"
 
 #include <stdio.h>
 
+/* Checks the part of the last report about one node. */
 static void check_node(unsigned node, int vote, int cause)
 {
-    const redlock_node_report_t told = live_node(node);
-    ck_assert_msg(told.vote == vote && told.cause == cause,
+    const redlock_node_report_t report = live_node(node);
+    ck_assert_msg(report.vote == vote && report.cause == cause,
                   "node %u: expected vote %d cause %d; %s", node, vote, cause, live_text());
-    ck_assert_str_ne(told.text, "");
+    ck_assert_str_ne(report.text, "");
 }
 
-/* Whoever may vote was there before the fault; afterwards only those that are left. */
+/* Waits until that many nodes are eligible. */
 static void wait_voters(unsigned voters)
 {
     ck_assert_msg(WAIT_UNTIL(live_voters(live.client) == voters, TIME_LIMIT_MS),
-                  "%u nodes may vote instead of %u", live_voters(live.client), voters);
+                  "%u nodes are eligible instead of %u", live_voters(live.client), voters);
 }
 
-/* A killed server may accept one more connection while it is dying. */
+/* Waits until these nodes refuse connections: a killed server may accept one more at first. */
 static void wait_refused(unsigned first, unsigned end)
 {
     for (unsigned i = first; i < end; i++)
@@ -30,14 +31,14 @@ static void wait_refused(unsigned first, unsigned end)
                              TIME_LIMIT_MS));
 }
 
-/* Restarted ones do not vote for a while, but they are there. */
-static void wait_answering(void)
+/* Waits until all servers reply, also restarted ones that are still in quarantine. */
+static void wait_responsive(void)
 {
     ck_assert_msg(WAIT_UNTIL(live_responsive(live.client) == NODES, TIME_LIMIT_MS),
-                  "%u nodes answer instead of %u", live_responsive(live.client), NODES);
+                  "%u nodes reply instead of %u", live_responsive(live.client), NODES);
 }
 
-/* One attempt each, no second chance. */
+/* Checks that a lock is acquired in one attempt, extended and released. */
 static void check_works_at_once(void)
 {
     redlock_lock_t *lock = NULL;
@@ -47,7 +48,7 @@ static void check_works_at_once(void)
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
 }
 
-START_TEST(two_killed_cost_nothing)
+START_TEST(two_killed_servers_have_no_effect)
 {
     live_connect();
     cluster_kill(live.cluster, (unsigned)_i);
@@ -56,12 +57,12 @@ START_TEST(two_killed_cost_nothing)
     wait_voters(NODES - 2);
     check_works_at_once();
     live_restart_dead();
-    wait_answering();
+    wait_responsive();
     check_works_at_once();
 }
 END_TEST
 
-START_TEST(two_stopped_cost_nothing)
+START_TEST(two_stopped_servers_have_no_effect)
 {
     live_connect();
     live_pause((unsigned)_i, 2);
@@ -74,7 +75,7 @@ START_TEST(two_stopped_cost_nothing)
 }
 END_TEST
 
-/* A lock that is held when two nodes go stays held, is extended and released. */
+/* Returns whether each node has granted that many requests. */
 static bool all_granted(uint64_t times)
 {
     bool all = true;
@@ -83,9 +84,9 @@ static bool all_granted(uint64_t times)
     return all;
 }
 
-/* A key that was set after the decision counts when a round has succeeded without it: the two that
- * go may be of the three that made it. */
-START_TEST(a_held_lock_survives_two)
+/* A held lock survives two servers that fail, also two of the three that made the majority. The
+ * keys of the others, which were set after the decision, count after a successful round. */
+START_TEST(a_held_lock_survives_two_faults)
 {
     live_connect();
     redlock_lock_t *lock = live_lock("held", LONG_TTL_MS);
@@ -102,6 +103,7 @@ START_TEST(a_held_lock_survives_two)
 }
 END_TEST
 
+/* Checks that an acquisition fails without a quorum, with that cause for the first three nodes. */
 static void check_no_quorum(int cause)
 {
     redlock_lock_t *lock = NULL;
@@ -126,7 +128,7 @@ static void check_no_quorum(int cause)
         ck_assert_int_eq(live_node(i).vote, REDLOCK_VOTE_FAILED);
 }
 
-START_TEST(three_killed_are_no_quorum)
+START_TEST(three_killed_servers_are_no_quorum)
 {
     live.durable = true;
     live_connect();
@@ -141,14 +143,14 @@ START_TEST(three_killed_are_no_quorum)
     ck_assert_msg(strstr(live_text(), name) != NULL, "the report does not name the node: %s",
                   live_text());
     CHECK_STATUS(live_extend(held, 0), REDLOCK_ENOQUORUM);
-    ck_assert_int_eq(redlock_lock_check(held, 0), REDLOCK_OK); /* still valid: nobody else has it */
+    ck_assert_int_eq(redlock_lock_check(held, 0), REDLOCK_OK); /* until the deadline */
     CHECK_STATUS(live_release(held), REDLOCK_ENOQUORUM);
     live_restart_dead();
-    live_check_works(); /* the same client */
+    live_check_works(); /* with the same client */
 }
 END_TEST
 
-START_TEST(three_stopped_are_no_quorum)
+START_TEST(three_stopped_servers_are_no_quorum)
 {
     live.silence = true;
     live_connect();
@@ -159,8 +161,8 @@ START_TEST(three_stopped_are_no_quorum)
 }
 END_TEST
 
-/* Nodes known to be down are not asked, and their time limits are not waited for. */
-START_TEST(known_down_nodes_cost_nothing)
+/* Nodes that are known to be down get no request, and the client does not wait for them. */
+START_TEST(nodes_known_to_be_down_get_no_request)
 {
     redlock_lock_t *lock = NULL;
     uint64_t before[NODES];
@@ -178,20 +180,20 @@ START_TEST(known_down_nodes_cost_nothing)
     CHECK_STATUS(live_acquire("second", LONG_TTL_MS, 0, &lock), REDLOCK_OK);
     for (unsigned i = 0; i < NODES; i++) {
         const uint64_t sent = live_node_stats(live.client, i).requests - before[i];
-        ck_assert_msg(sent == (i < 2 ? 0 : 1), "node %u was sent %d requests", i, (int)sent);
+        ck_assert_msg(sent == (i < 2 ? 0 : 1), "node %u got %d requests", i, (int)sent);
     }
     check_node(0, REDLOCK_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT);
     check_node(1, REDLOCK_VOTE_FAILED, REDLOCK_CAUSE_CONNECT);
     ck_assert_uint_eq(live_info().attempts, 1);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
 
-    /* Without a third one there is no majority but with the one that is late: it is asked. */
+    /* If a third one fails, a majority needs the suspect node: it gets a request. */
     cluster_kill(live.cluster, 2);
     wait_refused(1, 3);
     CHECK_STATUS(live_acquire("third", LONG_TTL_MS, 0, &lock), REDLOCK_ENOQUORUM);
     check_node(0, REDLOCK_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT);
 
-    /* Without a fourth one the answer is known before anybody is asked. */
+    /* If a fourth one fails, there is no possible majority: no node gets a request. */
     cluster_kill(live.cluster, 3);
     wait_refused(1, 4);
     for (unsigned i = 0; i < NODES; i++)
@@ -203,8 +205,9 @@ START_TEST(known_down_nodes_cost_nothing)
 }
 END_TEST
 
-/* A node that hangs is connected anew after a while; until it answers it is asked nothing. */
-START_TEST(a_hung_node_is_not_asked)
+/* The client connects to a hung node again after a while. The node gets no request until it
+ * replies. */
+START_TEST(a_hung_node_gets_no_request)
 {
     live.silence = true;
     live_connect();
@@ -212,7 +215,7 @@ START_TEST(a_hung_node_is_not_asked)
     check_works_at_once();
     wait_voters(NODES - 1);
     const redlock_node_stats_t before = live_node_stats(live.client, 0);
-    /* A suspect node is given two seconds, and is not asked on the new connection either. */
+    /* A suspect node has two seconds to reply, and gets no request on the new connection either. */
     const uint64_t end_ms = wait_now_ms() + 2600,
                    give_up_ms = end_ms + wait_scaled_ms(TIME_LIMIT_MS);
     bool renewed = false;
@@ -229,7 +232,8 @@ START_TEST(a_hung_node_is_not_asked)
 }
 END_TEST
 
-/* The guard is for new locks: what is held is extended by whoever has the key. */
+/* The quarantine applies to new locks only: a restarted server that has the key extends a held
+ * lock. */
 START_TEST(a_restart_with_data_keeps_the_vote)
 {
     live_connect();
@@ -239,7 +243,7 @@ START_TEST(a_restart_with_data_keeps_the_vote)
         cluster_restart(live.cluster, i, true);
         ck_assert_msg(live_has_key(i, "data"), "node %u came back without its data", i);
     }
-    wait_answering();
+    wait_responsive();
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
@@ -253,7 +257,7 @@ START_TEST(a_restart_without_data_is_healed)
     ck_assert(WAIT_UNTIL(live_nodes_with("empty") == NODES, TIME_LIMIT_MS));
     cluster_restart(live.cluster, 0, false);
     cluster_restart(live.cluster, 4, false);
-    wait_answering();
+    wait_responsive();
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
     ck_assert_msg(WAIT_UNTIL(live_nodes_with("empty") == NODES, TIME_LIMIT_MS),
                   "%u nodes have the key", live_nodes_with("empty"));
@@ -267,24 +271,24 @@ START_TEST(three_restarts_without_data_are_a_loss)
     redlock_lock_t *lock = live_lock("lost", LONG_TTL_MS);
     for (unsigned i = 0; i < 3; i++)
         cluster_restart(live.cluster, i, false);
-    wait_answering();
+    wait_responsive();
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_ELOST);
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
     CHECK_STATUS(live_release(lock), REDLOCK_ELOST);
-    ck_assert(live_wait_no_keys(TIME_LIMIT_MS)); /* what was left on the other two is taken back */
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS)); /* the keys on the other two are undone */
 }
 END_TEST
 
 static Suite *faults_suite(void)
 {
     Suite *suite = suite_create("faults");
-    live_add_each(suite, "two killed", two_killed_cost_nothing, NODES - 1);
-    live_add_each(suite, "two stopped", two_stopped_cost_nothing, NODES - 1);
-    live_add(suite, "held lock", a_held_lock_survives_two);
-    live_add(suite, "three killed", three_killed_are_no_quorum);
-    live_add(suite, "three stopped", three_stopped_are_no_quorum);
-    live_add(suite, "known down", known_down_nodes_cost_nothing);
-    live_add(suite, "hung", a_hung_node_is_not_asked);
+    live_add_each(suite, "two killed", two_killed_servers_have_no_effect, NODES - 1);
+    live_add_each(suite, "two stopped", two_stopped_servers_have_no_effect, NODES - 1);
+    live_add(suite, "held lock", a_held_lock_survives_two_faults);
+    live_add(suite, "three killed", three_killed_servers_are_no_quorum);
+    live_add(suite, "three stopped", three_stopped_servers_are_no_quorum);
+    live_add(suite, "known down", nodes_known_to_be_down_get_no_request);
+    live_add(suite, "hung", a_hung_node_gets_no_request);
     live_add(suite, "restart with data", a_restart_with_data_keeps_the_vote);
     live_add(suite, "restart without data", a_restart_without_data_is_healed);
     live_add(suite, "three restarts", three_restarts_without_data_are_a_loss);

@@ -2,7 +2,7 @@
  * Eight processes acquire the same fenced lock in turn, while servers are stopped, emptied and
  * killed. Each records the start and end of each acquisition and its fencing token. Tokens must be
  * unique, and a lock that was granted before another was requested must have the smaller one. That
- * must hold even where an emptied server has let two processes hold the lock at once. */
+ * must hold even if an emptied server has let two processes hold the lock at once. */
 #include "fences.h"
 #include "suite.h"
 
@@ -19,15 +19,20 @@
 #define TURNS     12
 #define SLOTS     (PROCESSES * TURNS)
 
-struct board {
-    atomic_uint used, failed, inside, overlaps;
-    atomic_uint rounds; /* grants that took two round trips */
+/* The results of all processes, in shared memory. */
+struct results {
+    atomic_uint used;     /* of grants[] */
+    atomic_uint failed;   /* calls that failed */
+    atomic_uint inside;   /* processes that hold the lock now */
+    atomic_uint overlaps; /* times that two processes held it */
+    atomic_uint rounds;   /* grants that took two round trips */
     struct grant {
-        uint64_t asked_ns, told_ns, fence;
+        uint64_t requested_ns, granted_ns; /* CLOCK_MONOTONIC */
+        uint64_t fence;
     } grants[SLOTS];
 };
 
-static struct board *board;
+static struct results *results;
 
 static uint64_t now_ns(void)
 {
@@ -36,19 +41,20 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Inside the lock. */
-static void write_down(uint64_t asked_ns, uint64_t told_ns, uint64_t fence)
+/* Records a grant while the lock is held. */
+static void record_grant(uint64_t requested_ns, uint64_t granted_ns, uint64_t fence)
 {
-    if (atomic_fetch_add(&board->inside, 1) != 0)
-        atomic_fetch_add(&board->overlaps, 1);
-    const unsigned at = atomic_fetch_add(&board->used, 1);
+    if (atomic_fetch_add(&results->inside, 1) != 0)
+        atomic_fetch_add(&results->overlaps, 1);
+    const unsigned at = atomic_fetch_add(&results->used, 1);
     if (at < SLOTS)
-        board->grants[at] = (struct grant){asked_ns, told_ns, fence};
-    atomic_fetch_sub(&board->inside, 1);
+        results->grants[at] = (struct grant){requested_ns, granted_ns, fence};
+    atomic_fetch_sub(&results->inside, 1);
 }
 
-/* A process of its own: no assertion, only notes. */
-static void take_turns(unsigned self, redlock_config_t *config)
+/* Acquires and releases the lock TURNS times, in a process of its own. Counts failures instead of
+ * asserting. */
+static void run_process(unsigned self, redlock_config_t *config)
 {
     redlock_t *client = NULL;
     redlock_opts_t opts = redlock_opts(live.max_ttl_ms);
@@ -56,25 +62,25 @@ static void take_turns(unsigned self, redlock_config_t *config)
     opts.flags = REDLOCK_FLAG_FENCE;
     opts.wait_ms = wait_scaled_ms(6 * TIME_LIMIT_MS);
     if (redlock_new(&client, config) != REDLOCK_OK) {
-        atomic_fetch_add(&board->failed, 1);
+        atomic_fetch_add(&results->failed, 1);
         return;
     }
     for (unsigned i = 0; i < TURNS; i++) {
         redlock_lock_t *lock = NULL;
         redlock_report_t *report = NULL;
         redlock_report_info_t info = {0};
-        const uint64_t asked_ns = now_ns();
+        const uint64_t requested_ns = now_ns();
         if (redlock_acquire(client, "contended", &opts, &lock, &report) != REDLOCK_OK) {
             fprintf(stderr, "process %u: %s\n", self, redlock_report_text(report));
-            atomic_fetch_add(&board->failed, 1);
+            atomic_fetch_add(&results->failed, 1);
             redlock_report_free(report);
             break;
         }
-        const uint64_t told_ns = now_ns();
+        const uint64_t granted_ns = now_ns();
         redlock_report_get_info(report, &info, sizeof info);
         redlock_report_free(report);
-        atomic_fetch_add(&board->rounds, info.rounds > 1);
-        write_down(asked_ns, told_ns, redlock_lock_fence(lock));
+        atomic_fetch_add(&results->rounds, info.rounds > 1);
+        record_grant(requested_ns, granted_ns, redlock_lock_fence(lock));
         redlock_release(lock, NULL);
         redlock_lock_free(lock);
     }
@@ -82,6 +88,7 @@ static void take_turns(unsigned self, redlock_config_t *config)
     redlock_free(client);
 }
 
+/* Starts all processes. */
 static void start(pid_t *pids)
 {
     for (unsigned i = 0; i < PROCESSES; i++) {
@@ -89,13 +96,14 @@ static void start(pid_t *pids)
         pids[i] = fork();
         ck_assert_int_ge(pids[i], 0);
         if (pids[i] == 0) {
-            take_turns(i, config);
+            run_process(i, config);
             _exit(0);
         }
         redlock_config_free(config);
     }
 }
 
+/* Waits for all processes, and checks the fencing tokens of all pairs of grants. */
 static void finish(const pid_t *pids)
 {
     for (unsigned i = 0; i < PROCESSES; i++) {
@@ -103,52 +111,54 @@ static void finish(const pid_t *pids)
         ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
         ck_assert_int_eq(status, 0);
     }
-    const unsigned used = atomic_load(&board->used);
-    ck_assert_uint_eq(atomic_load(&board->failed), 0);
+    const unsigned used = atomic_load(&results->used);
+    ck_assert_uint_eq(atomic_load(&results->failed), 0);
     ck_assert_uint_eq(used, SLOTS);
     unsigned ordered = 0;
     for (unsigned i = 0; i < used; i++) {
         for (unsigned j = 0; j < used; j++) {
-            const struct grant *a = &board->grants[i], *b = &board->grants[j];
+            const struct grant *a = &results->grants[i], *b = &results->grants[j];
             ck_assert_msg(i == j || a->fence != b->fence, "twice: %" PRIu64, a->fence);
-            if (a->told_ns >= b->asked_ns)
+            if (a->granted_ns >= b->requested_ns)
                 continue;
             ordered++;
             ck_assert_msg(a->fence < b->fence,
-                          "%" PRIu64 " was told before %" PRIu64 " was asked for", a->fence,
+                          "%" PRIu64 " was granted before %" PRIu64 " was requested", a->fence,
                           b->fence);
         }
     }
-    ck_assert_uint_gt(ordered, SLOTS); /* else nothing was compared */
-    printf("# %u grants, %u of them in two round trips\n", used, atomic_load(&board->rounds));
+    ck_assert_uint_gt(ordered, SLOTS); /* enough pairs were compared */
+    printf("# %u grants, %u of them in two round trips\n", used, atomic_load(&results->rounds));
 }
 
 static void begin(void)
 {
     fences_begin();
-    board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ck_assert_ptr_ne(board, MAP_FAILED);
+    results =
+        mmap(NULL, sizeof *results, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(results, MAP_FAILED);
 }
 
+/* Returns whether there are that many grants, or a failure. */
 static bool reaches(unsigned grants)
 {
-    return atomic_load(&board->used) >= grants || atomic_load(&board->failed) != 0;
+    return atomic_load(&results->used) >= grants || atomic_load(&results->failed) != 0;
 }
 
-START_TEST(undisturbed)
+START_TEST(tokens_increase_without_faults)
 {
     pid_t pids[PROCESSES];
 
     begin();
     start(pids);
     finish(pids);
-    ck_assert_uint_eq(atomic_load(&board->overlaps), 0);
-    munmap(board, sizeof *board);
+    ck_assert_uint_eq(atomic_load(&results->overlaps), 0);
+    munmap(results, sizeof *results);
 }
 END_TEST
 
-/* One disturbance at a time, each after so and so many grants. */
-START_TEST(disturbed)
+/* One fault at a time, each after a certain number of grants. */
+START_TEST(tokens_increase_with_faults)
 {
     pid_t pids[PROCESSES];
 
@@ -165,15 +175,15 @@ START_TEST(disturbed)
     ck_assert(WAIT_UNTIL(reaches(2 * SLOTS / 3), 6 * TIME_LIMIT_MS));
     cluster_command_all(live.cluster, "SCRIPT FLUSH");
     finish(pids);
-    munmap(board, sizeof *board);
+    munmap(results, sizeof *results);
 }
 END_TEST
 
 static Suite *fence_processes_suite(void)
 {
     Suite *suite = suite_create("live_fence_processes");
-    live_add(suite, "undisturbed", undisturbed);
-    live_add(suite, "disturbed", disturbed);
+    live_add(suite, "undisturbed", tokens_increase_without_faults);
+    live_add(suite, "disturbed", tokens_increase_with_faults);
     return suite;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The fence records of the nodes: the first start, nodes that lose their record and are readmitted,
- * clients that disagree, and what an operator does when a majority has lost it. */
+ * clients with different configurations, and the operator's command after a majority has lost its
+ * records. */
 #include "fences.h"
 #include "live_events.h"
 #include "suite.h"
@@ -18,6 +19,7 @@ static void check_any_record(int state)
     ck_assert_msg(found, "%d: %s", state, live_text());
 }
 
+/* Returns the number of running servers whose record is in use. */
 static unsigned records_in_use(void)
 {
     unsigned count = 0;
@@ -26,7 +28,8 @@ static unsigned records_in_use(void)
     return count;
 }
 
-static void forget(unsigned node)
+/* Deletes all keys of a server, and with them its record. */
+static void flush(unsigned node)
 {
     ck_assert(cluster_replies(live.cluster, node, "OK", "FLUSHALL"));
 }
@@ -35,12 +38,12 @@ START_TEST(the_first_start_is_automatic)
 {
     fences_begin();
     live.client = fences_open();
-    fences_pass(live.client, "first", 0); /* the first attempt of all is not refused */
+    fences_pass(live.client, "first", 0); /* in the first attempt */
     ck_assert_uint_eq(records_in_use(), NODES);
 }
 END_TEST
 
-START_TEST(many_clients_may_start_at_once)
+START_TEST(several_clients_may_start_at_once)
 {
     static struct outcome done[4];
     redlock_t *clients[4];
@@ -74,7 +77,7 @@ START_TEST(many_clients_may_start_at_once)
 }
 END_TEST
 
-/* Without all nodes nobody can know that it is the first start. */
+/* Without all nodes, a client cannot know that it is the first start. */
 START_TEST(the_first_start_needs_all_nodes)
 {
     redlock_lock_t *lock;
@@ -95,15 +98,17 @@ START_TEST(the_first_start_needs_all_nodes)
 }
 END_TEST
 
+/* Sets maxmemory on these servers. */
 static void set_memory(unsigned first, unsigned last, const char *limit)
 {
     for (unsigned i = first; i <= last; i++)
         ck_assert(cluster_replies(live.cluster, i, "OK", "CONFIG SET maxmemory %s", limit));
 }
 
-/* Three servers have no memory for their record in the middle of it. The client that began goes on
- * when they have some, but for the one that lost its data meanwhile: that one waits. */
-START_TEST(a_first_start_that_breaks_off_goes_on)
+/* Three servers have no memory for their record in the middle of the first start. The client that
+ * began it continues when they have memory. A server that has lost its data meanwhile waits for
+ * max_ttl. */
+START_TEST(a_first_start_that_broke_off_continues)
 {
     redlock_lock_t *lock;
 
@@ -112,20 +117,20 @@ START_TEST(a_first_start_that_breaks_off_goes_on)
     redlock_config_t *config = fences_config();
     ck_assert_int_eq(redlock_new(&live.client, config), REDLOCK_OK);
     CHECK_STATUS(fences_acquire(live.client, "first", 0, &lock), REDLOCK_EFENCE);
-    set_memory(1, 3, "1"); /* enough to read: the marks are there */
+    set_memory(1, 3, "1"); /* the marks are set already, and reading needs no memory */
     cluster_restart(live.cluster, 4, false);
     ck_assert(WAIT_UNTIL(records_in_use() == 2, TIME_LIMIT_MS));
     ck_assert(fences_has_record(0) && fences_has_record(4));
     CHECK_STATUS(fences_acquire(live.client, "first", 0, &lock), REDLOCK_EFENCE);
     ck_assert_msg(strstr(live_text(), "goes on") != NULL, "%s", live_text());
-    /* Nobody else can tell these servers from such that have forgotten. */
+    /* Another client cannot distinguish these servers from servers that have lost their records. */
     redlock_t *other;
     ck_assert_int_eq(redlock_new(&other, config), REDLOCK_OK);
     redlock_config_free(config);
     CHECK_STATUS(fences_acquire(other, "first", 0, &lock), REDLOCK_EFENCE);
     ck_assert_msg(strstr(live_text(), "fence_majority_lost") != NULL, "%s", live_text());
     const uint64_t flushed_ms = wait_now_ms();
-    forget(3);
+    flush(3);
     cluster_kill(live.cluster, 4);
     set_memory(1, 3, "0");
     const uint64_t fence = fences_pass(live.client, "first", TIME_LIMIT_MS);
@@ -133,16 +138,15 @@ START_TEST(a_first_start_that_breaks_off_goes_on)
     ck_assert_uint_gt(fences_pass(other, "first", TIME_LIMIT_MS), fence);
     cluster_restart(live.cluster, 4, false);
     while (records_in_use() < NODES)
-        fences_pass(live.client, "first", TIME_LIMIT_MS); /* whoever votes is looked at */
+        fences_pass(live.client, "first", TIME_LIMIT_MS); /* a vote shows the missing record */
     ck_assert_uint_ge(wait_now_ms() - flushed_ms, live.max_ttl_ms);
     ck_assert_int_eq(redlock_free(other), REDLOCK_OK);
 }
 END_TEST
 
-/* The node refuses at once, is not counted, and comes back with the numbers of the others. */
-/* That a record is gone is heard in a vote; one that comes after the lock has ended is not heard.
- */
-static bool is_taken_back(unsigned node)
+/* Returns whether the node's record is in use. Otherwise acquires a lock, because the client learns
+ * from a vote that a record is missing. */
+static bool is_readmitted(unsigned node)
 {
     if (fences_has_record(node))
         return true;
@@ -150,33 +154,34 @@ static bool is_taken_back(unsigned node)
     return false;
 }
 
-START_TEST(a_node_that_forgot_is_taken_back)
+/* The node is excluded at once, and readmitted after max_ttl with the tokens of the others. */
+START_TEST(a_node_that_lost_its_record_is_readmitted)
 {
     redlock_lock_t *lock;
 
     fences_begin();
     live.client = fences_open();
     uint64_t last = fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS);
-    forget(2);
+    flush(2);
     const uint64_t flushed_ms = wait_now_ms();
-    live_pause(0, 1); /* so that four are left to be asked, and the refusal is seen */
+    live_pause(0, 1); /* so that the client needs the reply of node 2 */
     CHECK_STATUS(fences_acquire(live.client, FENCES_RESOURCE, TIME_LIMIT_MS, &lock), REDLOCK_OK);
     ck_assert_uint_gt(redlock_lock_fence(lock), last);
     last = redlock_lock_fence(lock);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
     ck_assert(!fences_has_record(2));
     live_resume_all();
-    ck_assert(WAIT_UNTIL(is_taken_back(2), TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(is_readmitted(2), TIME_LIMIT_MS));
     ck_assert_uint_ge(wait_now_ms() - flushed_ms, live.max_ttl_ms);
     ck_assert_uint_ge(fences_number(2), last);
     ck_assert_uint_eq(records_in_use(), NODES);
-    live_pause(0, 2); /* now its vote is needed */
+    live_pause(0, 2); /* the vote of node 2 is needed */
     ck_assert_uint_gt(fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS), last);
 }
 END_TEST
 
-/* Emptied again while somebody waits: it is another gap, and the wait begins anew. */
-START_TEST(a_node_that_forgets_again_waits_again)
+/* A node that loses its record again while it waits begins the wait anew. */
+START_TEST(a_node_that_loses_its_record_again_waits_again)
 {
     redlock_lock_t *lock;
     char *mark;
@@ -184,7 +189,7 @@ START_TEST(a_node_that_forgets_again_waits_again)
     fences_begin();
     live.client = fences_open();
     fences_pass(live.client, "again", TIME_LIMIT_MS);
-    forget(2);
+    flush(2);
     live_pause(0, 2);
     CHECK_STATUS(fences_acquire(live.client, "again", 0, &lock), REDLOCK_EFENCE);
     ck_assert(fences_is_refused(2));
@@ -193,7 +198,7 @@ START_TEST(a_node_that_forgets_again_waits_again)
                          TIME_LIMIT_MS));
     mark = cluster_command(live.cluster, 2, "HGET " CLUSTER_RECORD " mark");
     ck_assert_uint_eq(strlen(mark), 16);
-    forget(2);
+    flush(2);
     const uint64_t again_ms = wait_now_ms();
     ck_assert(WAIT_UNTIL(fences_has_record(2), TIME_LIMIT_MS));
     ck_assert_uint_ge(wait_now_ms() - again_ms, live.max_ttl_ms);
@@ -201,8 +206,9 @@ START_TEST(a_node_that_forgets_again_waits_again)
 }
 END_TEST
 
-/* With its keys or without: what it had may be older than what it once said. */
-static void restart(bool with_data)
+/* Checks that a node that was restarted, with its keys or without, is excluded and readmitted after
+ * max_ttl. Its data may be older than its last replies. */
+static void check_restart(bool with_data)
 {
     redlock_lock_t *lock;
 
@@ -227,19 +233,20 @@ static void restart(bool with_data)
     ck_assert_uint_ge(fences_number(2), last);
 }
 
-START_TEST(restarted_without_its_keys)
+START_TEST(a_node_restarted_without_data_is_readmitted)
 {
-    restart(false);
+    check_restart(false);
 }
 END_TEST
 
-START_TEST(restarted_with_its_keys)
+START_TEST(a_node_restarted_with_data_is_readmitted)
 {
-    restart(true);
+    check_restart(true);
 }
 END_TEST
 
-/* A majority has forgotten: nobody can tell what was granted, until an operator says to go on. */
+/* After a majority has lost its records, no client can know which tokens were granted, until an
+ * operator restarts the records. */
 START_TEST(a_lost_majority_needs_an_operator)
 {
     redlock_lock_t *lock;
@@ -249,7 +256,7 @@ START_TEST(a_lost_majority_needs_an_operator)
     const uint64_t last = fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS);
     ck_assert(WAIT_UNTIL(fences_number(4) == last, TIME_LIMIT_MS));
     for (unsigned i = 0; i < QUORUM; i++)
-        forget(i);
+        flush(i);
     CHECK_STATUS(fences_acquire(live.client, FENCES_RESOURCE, 0, &lock), REDLOCK_EFENCE);
     ck_assert_msg(strstr(redlock_strerror(REDLOCK_EFENCE), "fence") != NULL &&
                       strstr(live_text(), "fence_majority_lost") != NULL,
@@ -261,13 +268,14 @@ START_TEST(a_lost_majority_needs_an_operator)
     CHECK_STATUS(redlock_init_fence_records(live.client, TIME_LIMIT_MS), REDLOCK_OK);
     ck_assert_uint_eq(records_in_use(), NODES);
     for (unsigned i = 0; i < NODES; i++)
-        ck_assert_uint_gt(fences_number(i), last); /* the wall clock has gone on */
+        ck_assert_uint_gt(fences_number(i), last); /* made from the wall clock */
     ck_assert_uint_gt(fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS), last);
 }
 END_TEST
 
-/* All have forgotten at once, as if nothing had ever been there. Who was there knows better. */
-START_TEST(all_at_once_is_no_first_start_for_who_was_there)
+/* All nodes lose their records at once, as before the first start. A client that has seen the
+ * records refuses to start anew. */
+START_TEST(the_loss_of_all_records_is_no_first_start_for_old_clients)
 {
     redlock_lock_t *lock;
 
@@ -275,7 +283,7 @@ START_TEST(all_at_once_is_no_first_start_for_who_was_there)
     live.client = fences_open();
     uint64_t last = fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS);
     for (unsigned i = 0; i < NODES; i++)
-        forget(i);
+        flush(i);
     CHECK_STATUS(fences_acquire(live.client, FENCES_RESOURCE, 0, &lock), REDLOCK_EFENCE);
     ck_assert_msg(strstr(live_text(), "fence_majority_lost") != NULL, "%s", live_text());
     check_any_record(REDLOCK_RECORD_MISSING);
@@ -287,9 +295,9 @@ START_TEST(all_at_once_is_no_first_start_for_who_was_there)
     const uint64_t next = fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS);
     ck_assert_uint_gt(next, last);
     last = next;
-    /* Who comes now cannot know that there was anything. The others join. */
+    /* A new client cannot know that there were records, and starts anew. The old client follows. */
     for (unsigned i = 0; i < NODES; i++)
-        forget(i);
+        flush(i);
     redlock_t *other = fences_open();
     ck_assert_uint_gt(fences_pass(other, FENCES_RESOURCE, TIME_LIMIT_MS), 0);
     ck_assert_uint_eq(records_in_use(), NODES);
@@ -298,14 +306,15 @@ START_TEST(all_at_once_is_no_first_start_for_who_was_there)
 }
 END_TEST
 
-/* The largest number that anybody still has wins over the clock. */
+/* The new records begin above the largest token that can still be read, if it is above the clock.
+ */
 START_TEST(init_keeps_what_can_be_read)
 {
     fences_begin();
     live.client = fences_open();
     fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS);
     for (unsigned i = 0; i < QUORUM; i++)
-        forget(i);
+        flush(i);
     free(cluster_command(live.cluster, 4,
                          "HSET " CLUSTER_RECORD " " FENCES_STRIPE " 9000000000000000"));
     CHECK_STATUS(redlock_init_fence_records(live.client, TIME_LIMIT_MS), REDLOCK_OK);
@@ -329,8 +338,8 @@ START_TEST(init_needs_a_majority)
 }
 END_TEST
 
-/* On an embedded client, and as the very first thing it does. */
-START_TEST(init_without_blocking)
+/* Also as the first call of a client. */
+START_TEST(init_works_in_embedded_mode)
 {
     static struct outcome done = OUTCOME;
 
@@ -348,8 +357,8 @@ START_TEST(init_without_blocking)
 }
 END_TEST
 
-/* All nodes, the first `count` of them attested to keep what they have. */
-static void say_durable(char *urls, size_t size, unsigned count)
+/* Writes the addresses of all nodes, the first `count` of them attested as durable. */
+static void write_durable_urls(char *urls, size_t size, unsigned count)
 {
     size_t len = 0;
 
@@ -361,7 +370,9 @@ static void say_durable(char *urls, size_t size, unsigned count)
     }
 }
 
-static bool says_nobody_attests(bool ask_again)
+/* Returns whether the last report names the missing attestation. Otherwise tries again if `retry`.
+ */
+static bool names_the_missing_attestation(bool retry)
 {
     redlock_lock_t *lock;
 
@@ -370,12 +381,13 @@ static bool says_nobody_attests(bool ask_again)
     /* A refused call counts the servers; a report names each of them. */
     if (strstr(text, "not attested as durable") != NULL)
         return true;
-    if (ask_again)
+    if (retry)
         CHECK_STATUS(fences_acquire(live.client, "x", 0, &lock), REDLOCK_EFENCE);
     return false;
 }
 
-/* No wait would mend that. (With a majority it is another matter: the first start wants all.) */
+/* Without an attestation for a majority the call is refused, because waiting does not help. With
+ * one, the first start still needs all nodes. */
 START_TEST(a_majority_must_be_attested)
 {
     redlock_lock_t *lock;
@@ -384,20 +396,21 @@ START_TEST(a_majority_must_be_attested)
     fences_begin();
     for (unsigned count = 0; count <= QUORUM; count++) {
         const bool enough = count == QUORUM;
-        say_durable(urls, sizeof urls, count);
+        write_durable_urls(urls, sizeof urls, count);
         live.client = live_open(live_config_of(urls));
         CHECK_STATUS(fences_acquire(live.client, "x", enough ? 0 : REDLOCK_WAIT_FOREVER, &lock),
                      enough ? REDLOCK_EFENCE : REDLOCK_EINVAL);
-        /* The others are enough for a no, and may be the first to say it. */
-        ck_assert_msg(WAIT_UNTIL(says_nobody_attests(enough), TIME_LIMIT_MS), "%s", live_text());
+        /* The nodes that are not attested may decide the attempt before this is reported. */
+        ck_assert_msg(WAIT_UNTIL(names_the_missing_attestation(enough), TIME_LIMIT_MS), "%s",
+                      live_text());
         ck_assert_int_eq(redlock_free(live.client), REDLOCK_OK);
     }
     live.client = NULL;
 }
 END_TEST
 
-/* Clients that differ in what their majorities rest on refuse each other. */
-START_TEST(clients_that_disagree)
+/* A client with another max_ttl, prefix, attestation or list of nodes is refused. */
+START_TEST(clients_with_different_configurations_are_refused)
 {
     redlock_lock_t *lock;
     char urls[1024];
@@ -413,7 +426,7 @@ START_TEST(clients_that_disagree)
             ck_assert_int_eq(redlock_config_set_key_prefix(config, "other:"), 0);
         if (i == 2) {
             redlock_config_free(config);
-            say_durable(urls, sizeof urls, NODES);
+            write_durable_urls(urls, sizeof urls, NODES);
             config = live_config_of(urls);
         }
         if (i == 3) {
@@ -443,7 +456,7 @@ START_TEST(clients_that_disagree)
 }
 END_TEST
 
-/* What is attested to survive a restart is believed to. */
+/* A record that is attested as durable counts at once after a restart. */
 START_TEST(durable_records_survive_a_restart)
 {
     char urls[1024];
@@ -451,7 +464,7 @@ START_TEST(durable_records_survive_a_restart)
     fences_begin();
     for (unsigned i = 0; i < NODES; i++)
         ck_assert(cluster_replies(live.cluster, i, "OK", "CONFIG SET appendfsync always"));
-    say_durable(urls, sizeof urls, NODES);
+    write_durable_urls(urls, sizeof urls, NODES);
     live.client = live_open(live_config_of(urls));
     const uint64_t last = fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS);
     cluster_restart(live.cluster, 2, true);
@@ -462,7 +475,7 @@ START_TEST(durable_records_survive_a_restart)
 }
 END_TEST
 
-START_TEST(corrupt_records_do_not_count)
+START_TEST(corrupt_records_are_excluded)
 {
     redlock_lock_t *lock;
 
@@ -485,22 +498,22 @@ static Suite *records_suite(void)
 {
     Suite *suite = suite_create("live_fence_records");
     live_add(suite, "first start", the_first_start_is_automatic);
-    live_add(suite, "first start of many", many_clients_may_start_at_once);
+    live_add(suite, "first start of many", several_clients_may_start_at_once);
     live_add(suite, "first start without all", the_first_start_needs_all_nodes);
-    live_add(suite, "first start breaks off", a_first_start_that_breaks_off_goes_on);
-    live_add(suite, "forgot", a_node_that_forgot_is_taken_back);
-    live_add(suite, "forgot again", a_node_that_forgets_again_waits_again);
-    live_add(suite, "restarted empty", restarted_without_its_keys);
-    live_add(suite, "restarted", restarted_with_its_keys);
+    live_add(suite, "first start breaks off", a_first_start_that_broke_off_continues);
+    live_add(suite, "forgot", a_node_that_lost_its_record_is_readmitted);
+    live_add(suite, "forgot again", a_node_that_loses_its_record_again_waits_again);
+    live_add(suite, "restarted empty", a_node_restarted_without_data_is_readmitted);
+    live_add(suite, "restarted", a_node_restarted_with_data_is_readmitted);
     live_add(suite, "majority lost", a_lost_majority_needs_an_operator);
-    live_add(suite, "all lost", all_at_once_is_no_first_start_for_who_was_there);
+    live_add(suite, "all lost", the_loss_of_all_records_is_no_first_start_for_old_clients);
     live_add(suite, "init keeps", init_keeps_what_can_be_read);
     live_add(suite, "init without a majority", init_needs_a_majority);
-    live_add(suite, "init embedded", init_without_blocking);
+    live_add(suite, "init embedded", init_works_in_embedded_mode);
     live_add(suite, "attested", a_majority_must_be_attested);
-    live_add(suite, "disagreement", clients_that_disagree);
+    live_add(suite, "disagreement", clients_with_different_configurations_are_refused);
     live_add(suite, "durable", durable_records_survive_a_restart);
-    live_add(suite, "corrupt", corrupt_records_do_not_count);
+    live_add(suite, "corrupt", corrupt_records_are_excluded);
     return suite;
 }
 

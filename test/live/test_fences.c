@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Fences on real servers: fencing tokens grow over hand-overs, whatever clocks and nodes do, and
- * fenced and plain locks exclude each other. */
+ * Fences on real servers: fencing tokens increase over hand-overs, also with clocks that are ahead
+ * and nodes that fail, and fenced and plain locks exclude each other. */
 #include "fences.h"
 #include "live_events.h"
 #include "suite.h"
@@ -12,7 +12,7 @@
 
 #define HANDOVERS 40
 
-START_TEST(fences_grow_over_handovers)
+START_TEST(tokens_increase_over_handovers)
 {
     fences_begin();
     live.client = fences_open();
@@ -29,7 +29,7 @@ START_TEST(fences_grow_over_handovers)
 }
 END_TEST
 
-START_TEST(fences_grow_with_two_nodes_dead)
+START_TEST(tokens_increase_with_two_nodes_dead)
 {
     fences_begin();
     live.client = fences_open();
@@ -45,9 +45,9 @@ START_TEST(fences_grow_with_two_nodes_dead)
 }
 END_TEST
 
-/* Somebody's clock was an hour ahead: what we get is above that, in two round trips, and from then
- * on in one again. */
-START_TEST(a_clock_an_hour_ahead)
+/* The records have a token from a clock that was ahead: the next token is above it, after two round
+ * trips, and later ones after one. */
+START_TEST(tokens_exceed_a_larger_record)
 {
     const uint64_t ahead = UINT64_C(9000000000000000);
 
@@ -58,7 +58,7 @@ START_TEST(a_clock_an_hour_ahead)
     for (unsigned i = 0; i < QUORUM; i++)
         free(cluster_command(live.cluster, i, "HSET " CLUSTER_RECORD " " FENCES_STRIPE " %" PRIu64,
                              ahead));
-    live_pause(3, 2); /* the majority is one that has seen it */
+    live_pause(3, 2); /* all nodes of the majority have it */
     ck_assert_uint_eq(fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS), ahead + 1);
     ck_assert_uint_eq(live_info().rounds, 2);
     ck_assert_uint_eq(fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS), ahead + 2);
@@ -68,8 +68,8 @@ START_TEST(a_clock_an_hour_ahead)
 }
 END_TEST
 
-/* One node of the majority knows of a larger number: enough. */
-START_TEST(one_node_that_knows_is_enough)
+/* One node of the majority has a larger token, which is enough. */
+START_TEST(tokens_exceed_the_record_of_one_node)
 {
     const uint64_t ahead = UINT64_C(9000000000000000);
 
@@ -85,7 +85,7 @@ START_TEST(one_node_that_knows_is_enough)
 }
 END_TEST
 
-START_TEST(fenced_and_plain_exclude_each_other)
+START_TEST(fenced_and_plain_locks_exclude_each_other)
 {
     redlock_lock_t *lock, *other;
 
@@ -122,7 +122,7 @@ START_TEST(extensions_and_adoption_keep_the_fence)
     opts.flags = REDLOCK_FLAG_FENCE;
     ck_assert_int_eq(
         redlock_adopt(live.client, "kept", redlock_lock_token(lock), &opts, &taken, NULL),
-        REDLOCK_EINVAL); /* the number has to come along */
+        REDLOCK_EINVAL); /* the token is missing in opts.fence */
     opts.fence = UINT64_C(1) << 53;
     ck_assert_int_eq(
         redlock_adopt(live.client, "kept", redlock_lock_token(lock), &opts, &taken, NULL),
@@ -139,8 +139,9 @@ START_TEST(extensions_and_adoption_keep_the_fence)
 }
 END_TEST
 
-/* The scripts are not loaded: the vote is asked for once more in the same attempt, and ran once. */
-START_TEST(scripts_that_were_forgotten)
+/* Without the loaded scripts, the vote is requested once more in the same attempt, and executed
+ * once. */
+START_TEST(a_vote_is_repeated_after_script_flush)
 {
     fences_begin();
     live.client = fences_open();
@@ -154,8 +155,8 @@ START_TEST(scripts_that_were_forgotten)
 }
 END_TEST
 
-/* The number belongs to the resource with its prefix, and to a record of any name. */
-START_TEST(records_and_prefixes)
+/* The record has the configured key, without the prefix of the locks. */
+START_TEST(records_have_the_configured_key)
 {
     fences_begin();
     redlock_config_t *config = fences_config();
@@ -172,8 +173,8 @@ START_TEST(records_and_prefixes)
 }
 END_TEST
 
-/* Also right after the start, when no connection stands yet. */
-START_TEST(embedded_clients)
+/* Also right after the start, before a connection is established. */
+START_TEST(embedded_clients_get_fences)
 {
     static struct outcome acquired = OUTCOME, released = OUTCOME;
 
@@ -196,8 +197,8 @@ START_TEST(embedded_clients)
 }
 END_TEST
 
-/* What waits until the records were looked at can be canceled, and is ended with its client. */
-START_TEST(ended_before_the_first_vote)
+/* Acquisitions that wait until the records are read can be canceled, and end with their client. */
+START_TEST(acquisitions_end_before_the_first_vote)
 {
     static struct outcome canceled = OUTCOME, closed = OUTCOME;
     redlock_cancel_t *cancel = NULL;
@@ -235,9 +236,9 @@ static void count_long_ttls(redlock_t *client, const redlock_event_t *event, voi
     atomic_fetch_add(&long_ttls, event->kind == REDLOCK_EVENT_TTL_EXCEEDS_MAX);
 }
 
-/* Who is denied a fenced lock is told how long the key lives: too long is told once, however often
- * it is denied, and makes guards as long. */
-START_TEST(denied_by_a_key_that_lives_too_long)
+/* The denial of a fenced lock contains the TTL of the key. A TTL above max_ttl has one event for
+ * each node, also if the lock is denied several times, and makes quarantines as long. */
+START_TEST(a_longer_ttl_is_reported_by_a_denial)
 {
     redlock_lock_t *lock;
     fences_begin();
@@ -264,18 +265,19 @@ END_TEST
 static Suite *fences_suite(void)
 {
     Suite *suite = suite_create("live_fences");
-    live_add(suite, "fences_grow_over_handovers", fences_grow_over_handovers);
-    live_add(suite, "fences_grow_with_two_nodes_dead", fences_grow_with_two_nodes_dead);
-    live_add(suite, "a_clock_an_hour_ahead", a_clock_an_hour_ahead);
-    live_add(suite, "one_node_that_knows_is_enough", one_node_that_knows_is_enough);
-    live_add(suite, "fenced_and_plain_exclude_each_other", fenced_and_plain_exclude_each_other);
+    live_add(suite, "fences_grow_over_handovers", tokens_increase_over_handovers);
+    live_add(suite, "fences_grow_with_two_nodes_dead", tokens_increase_with_two_nodes_dead);
+    live_add(suite, "a_clock_an_hour_ahead", tokens_exceed_a_larger_record);
+    live_add(suite, "one_node_that_knows_is_enough", tokens_exceed_the_record_of_one_node);
+    live_add(suite, "fenced_and_plain_exclude_each_other",
+             fenced_and_plain_locks_exclude_each_other);
     live_add(suite, "extensions_and_adoption_keep_the_fence",
              extensions_and_adoption_keep_the_fence);
-    live_add(suite, "scripts_that_were_forgotten", scripts_that_were_forgotten);
-    live_add(suite, "records_and_prefixes", records_and_prefixes);
-    live_add(suite, "embedded_clients", embedded_clients);
-    live_add(suite, "long life", denied_by_a_key_that_lives_too_long);
-    live_add(suite, "ended_before_the_first_vote", ended_before_the_first_vote);
+    live_add(suite, "scripts_that_were_forgotten", a_vote_is_repeated_after_script_flush);
+    live_add(suite, "records_and_prefixes", records_have_the_configured_key);
+    live_add(suite, "embedded_clients", embedded_clients_get_fences);
+    live_add(suite, "long life", a_longer_ttl_is_reported_by_a_denial);
+    live_add(suite, "ended_before_the_first_vote", acquisitions_end_before_the_first_vote);
     return suite;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Keys under the name of a lock with values that no lock has: a long value costs no connection, and
- * a very long one only fails the request that reads it. */
+ * Keys under the name of a lock with values that no lock has. A long value does not break the
+ * connection, and a very long one only fails the request that reads it. */
 #include "live.h"
 #include "suite.h"
 
@@ -10,6 +10,7 @@
 #define KIB           1024u
 #define NO_PLAIN_LOCK "key is not a string, so it is not a lock"
 
+/* Returns the number of reconnections to all nodes. */
 static uint64_t reconnects(void)
 {
     uint64_t sum = 0;
@@ -18,6 +19,7 @@ static uint64_t reconnects(void)
     return sum;
 }
 
+/* Sets the key "foreign" on all nodes, with a value of that length. */
 static void put_everywhere(size_t len)
 {
     char *value = malloc(len + 1);
@@ -44,7 +46,7 @@ static int live_break(const char *resource)
 
 static const size_t LENGTHS[] = {KIB + 1, 2 * KIB, 60 * KIB, 64 * KIB};
 
-START_TEST(long_values_keep_their_connections)
+START_TEST(long_values_keep_the_connections)
 {
     live_connect();
     put_everywhere(LENGTHS[_i]);
@@ -62,7 +64,7 @@ START_TEST(long_values_keep_their_connections)
     }
     ck_assert_uint_ge(seen, QUORUM);
     CHECK_STATUS(live_break("foreign"), REDLOCK_ENOQUORUM);
-    ck_assert_uint_eq(live_nodes_with("foreign"), NODES); /* not ours to delete */
+    ck_assert_uint_eq(live_nodes_with("foreign"), NODES); /* a foreign key is not deleted */
     live_check_works();
     ck_assert_uint_eq(reconnects(), 0);
     ck_assert_uint_eq(live_voters(live.client), NODES);
@@ -72,7 +74,7 @@ END_TEST
 
 static const size_t TOO_LONG[] = {64 * KIB + 1, 100 * KIB, 3072 * KIB};
 
-START_TEST(very_long_values_cost_one_question)
+START_TEST(very_long_values_fail_one_request)
 {
     live_connect();
     put_everywhere(TOO_LONG[_i]);
@@ -97,8 +99,8 @@ END_TEST
 static Suite *foreign_values_suite(void)
 {
     Suite *suite = suite_create("live_foreign_values");
-    live_add_each(suite, "long", long_values_keep_their_connections, 4);
-    live_add_each(suite, "very long", very_long_values_cost_one_question, 3);
+    live_add_each(suite, "long", long_values_keep_the_connections, 4);
+    live_add_each(suite, "very long", very_long_values_fail_one_request, 3);
     return suite;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * fork(): in the child every handle is invalid but can be freed, nothing is sent and no callback
- * runs. The parent goes on unaffected. */
+ * fork(): in the child every handle is invalid but can be freed, no request is sent and no callback
+ * runs. The parent is not affected. */
 #include "live_events.h"
 #include "suite.h"
 
@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* The handles that the child inherits. */
 struct handles {
     redlock_lock_t *lock;
     redlock_cancel_t *cancel;
@@ -16,7 +17,7 @@ struct handles {
     struct fdcheck before;
 };
 
-/* In the child, where a failed assertion must not return into the parent's test. */
+/* Assertions of the child, which end it, because it must not return into the parent's test. */
 #define CHILD_CHECK(condition)                                                                     \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -25,7 +26,7 @@ struct handles {
         }                                                                                          \
     } while (0)
 #define CHILD_FORKED(expression) CHILD_CHECK((expression) == REDLOCK_EFORKED)
-/* The same of a call that gives a report: it says why. */
+/* The same for a call with a report, which must name the reason. */
 #define CHILD_REPORTED(report, expression)                                                         \
     do {                                                                                           \
         redlock_report_info_t info_;                                                               \
@@ -44,7 +45,8 @@ static int unused_body(redlock_lock_t *lock, void *userdata)
     return 0;
 }
 
-static void child_asks_nodes(redlock_t *rl, redlock_lock_t *lock)
+/* Checks that each call that would send requests fails in the child. */
+static void child_sends_nothing(redlock_t *rl, redlock_lock_t *lock)
 {
     const redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
     redlock_lock_t *none = NULL;
@@ -72,7 +74,8 @@ static void child_asks_nodes(redlock_t *rl, redlock_lock_t *lock)
     CHILD_CHECK(outcome.calls == 0 && none == NULL);
 }
 
-static void child_looks(redlock_t *rl, redlock_lock_t *lock)
+/* Checks the calls that only read, in the child. */
+static void child_reads(redlock_t *rl, redlock_lock_t *lock)
 {
     redlock_cancel_t *cancel = NULL;
     redlock_stats_t stats;
@@ -91,6 +94,7 @@ static void child_looks(redlock_t *rl, redlock_lock_t *lock)
     CHILD_CHECK(redlock_node_count(rl) == NODES);
 }
 
+/* Frees all handles in the child, and checks that no descriptor is left. */
 static void child_frees(redlock_t *rl, const struct handles *handles, bool client_first)
 {
     if (client_first)
@@ -107,6 +111,7 @@ static void child_frees(redlock_t *rl, const struct handles *handles, bool clien
     CHILD_CHECK(left == NULL);
 }
 
+/* Waits until the child has ended successfully. */
 static void wait_for_child(pid_t child)
 {
     int status = -1;
@@ -116,12 +121,14 @@ static void wait_for_child(pid_t child)
     ck_assert_msg(status == 0, "the child ended with status %x", (unsigned)status);
 }
 
+/* Returns how many commands for locks a server has executed. */
 static uint64_t commands_of_locks(unsigned node)
 {
     return live_calls(node, "set") + live_calls(node, "evalsha") + live_calls(node, "eval") +
            live_calls(node, "get") + live_calls(node, "ping") + live_calls(node, "client|setname");
 }
 
+/* Returns how many connections of clients a server has. */
 static unsigned connections(unsigned node)
 {
     unsigned count = 0;
@@ -133,6 +140,7 @@ static unsigned connections(unsigned node)
     return count;
 }
 
+/* Creates a client in that mode with a held lock, a cancel object and a report. */
 static struct handles open_handles(int mode)
 {
     struct handles handles = {.before = live.before};
@@ -154,6 +162,7 @@ static struct handles open_handles(int mode)
     return handles;
 }
 
+/* Checks that the parent's lock and connections work, and frees its handles. */
 static void check_parent(const struct handles *handles)
 {
     struct outcome extended = OUTCOME;
@@ -183,8 +192,8 @@ START_TEST(the_child_is_silent_and_the_parent_unharmed)
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
-        child_asks_nodes(live.client, handles.lock);
-        child_looks(live.client, handles.lock);
+        child_sends_nothing(live.client, handles.lock);
+        child_reads(live.client, handles.lock);
         child_frees(live.client, &handles, _i % 2 == 0);
         _exit(0);
     }
@@ -197,6 +206,7 @@ START_TEST(the_child_is_silent_and_the_parent_unharmed)
 }
 END_TEST
 
+/* A thread that waits for a held lock. */
 struct waiter {
     pthread_t thread;
     int status;
@@ -215,9 +225,9 @@ static void *wait_for_lock(void *userdata)
     return NULL;
 }
 
-/* Operations in flight and a thread in a blocking call: neither hangs the child, nor is a callback
- * run there. */
-START_TEST(fork_in_the_middle_of_operations)
+/* Forks with operations in flight and a thread in a blocking call. The child does not hang, and
+ * runs no callback. */
+START_TEST(children_are_not_affected_by_operations)
 {
     struct waiter waiter = {.status = 1};
     struct outcome outcome = OUTCOME, in_flight = OUTCOME;
@@ -255,8 +265,8 @@ START_TEST(fork_in_the_middle_of_operations)
 }
 END_TEST
 
-/* The parent extends on, while the child is there and after it has gone. */
-START_TEST(the_parents_lock_is_extended_on)
+/* The parent extends its lock while the child runs and after it has ended. */
+START_TEST(the_parent_keeps_extending)
 {
     const uint64_t ttl_ms = live_brief_ms(6000);
     redlock_lock_t *lock = NULL;
@@ -266,7 +276,7 @@ START_TEST(the_parents_lock_is_extended_on)
     live_connect();
     redlock_opts_t opts = redlock_opts(ttl_ms);
     opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
-    opts.extend_at_ms = ttl_ms - live_brief_ms(200); /* often, and in good time */
+    opts.extend_at_ms = ttl_ms - live_brief_ms(200); /* soon after each extension */
     CHECK_STATUS(redlock_acquire(live.client, "parent", &opts, &lock, NULL), REDLOCK_OK);
     fflush(NULL);
     const pid_t child = fork();
@@ -286,7 +296,7 @@ START_TEST(the_parents_lock_is_extended_on)
 }
 END_TEST
 
-/* A child may have a client of its own, in which it excludes its parent. */
+/* A child may create its own client, and its parent's lock excludes it. */
 START_TEST(a_child_makes_its_own_client)
 {
     live_connect();
@@ -328,8 +338,8 @@ static Suite *fork_suite(void)
 {
     Suite *suite = suite_create("fork");
     live_add_each(suite, "child", the_child_is_silent_and_the_parent_unharmed, 6);
-    live_add(suite, "middle", fork_in_the_middle_of_operations);
-    live_add(suite, "extension", the_parents_lock_is_extended_on);
+    live_add(suite, "middle", children_are_not_affected_by_operations);
+    live_add(suite, "extension", the_parent_keeps_extending);
     live_add(suite, "own client", a_child_makes_its_own_client);
     return suite;
 }

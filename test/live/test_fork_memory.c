@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A fork with operations in flight: the child frees all handles, and no block of memory and no
- * descriptor of the client is left there. The parent goes on unaffected. */
+ * descriptor of the client is left there. The parent is not affected. */
 #include "live.h"
 #include "suite.h"
 
@@ -15,7 +15,7 @@
 #define TRIES     5
 #define SILENT_MS 3000 /* node timeout; scaled by live_config() */
 
-static atomic_int blocks; /* of the client: given out and not given back */
+static atomic_int blocks; /* that the client has allocated and not freed */
 
 static void *count_malloc(size_t size, void *userdata)
 {
@@ -40,6 +40,7 @@ static void count_free(void *block, void *userdata)
     free(block);
 }
 
+/* Creates a client with the counting allocator. */
 static void connect_counted(int mode)
 {
     const redlock_allocator_t allocator = {.size = sizeof allocator,
@@ -57,8 +58,10 @@ static void connect_counted(int mode)
     live.client = live_open(config);
 }
 
+/* The handles and operations of the case. */
 static struct {
-    atomic_int told, acquired;
+    atomic_int done;     /* callbacks that have run */
+    atomic_int acquired; /* status of the blocking call; 1: it has not returned */
     redlock_lock_t *held, *other;
     redlock_cancel_t *cancel;
     pthread_t thread;
@@ -70,7 +73,7 @@ static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlo
     (void)rl, (void)status, (void)report;
     if (userdata != NULL)
         *(redlock_lock_t **)userdata = lock;
-    atomic_fetch_add(&all.told, 1);
+    atomic_fetch_add(&all.done, 1);
 }
 
 static void start_acquire(const char *resource, redlock_lock_t **ret_lock)
@@ -82,15 +85,16 @@ static void start_acquire(const char *resource, redlock_lock_t **ret_lock)
                      REDLOCK_OK);
 }
 
+/* Acquires the lock all.held. */
 static void hold_first(void)
 {
     ck_assert_int_eq(redlock_cancel_new(&all.cancel, live.client), REDLOCK_OK);
     start_acquire("fork-held", &all.held);
-    ck_assert(LOOP_UNTIL(live.client, atomic_load(&all.told) == 1, TIME_LIMIT_MS));
+    ck_assert(LOOP_UNTIL(live.client, atomic_load(&all.done) == 1, TIME_LIMIT_MS));
     ck_assert_ptr_nonnull(all.held);
 }
 
-/* One lock is held; an extension of it and everything else is in flight, unanswered. */
+/* Acquires a lock, stops the servers, and starts one operation of each kind. */
 static void start_everything(int mode)
 {
     memset(&all, 0, sizeof all);
@@ -110,7 +114,8 @@ static void start_everything(int mode)
         ck_assert_int_eq(redlock_process(live.client), REDLOCK_OK);
 }
 
-/* 0, or what went wrong; an assertion would end the wrong process. */
+/* Frees all handles in the child. Returns 0, or the number of the check that failed, because a
+ * failed assertion would return into the parent's test. */
 static int free_all_in_child(void)
 {
     if (redlock_lock_check(all.held, 0) != REDLOCK_EFORKED)
@@ -121,7 +126,7 @@ static int free_all_in_child(void)
     redlock_cancel_free(all.cancel);
     if (redlock_free(live.client) != REDLOCK_OK)
         return 4;
-    if (atomic_load(&all.told) != 1)
+    if (atomic_load(&all.done) != 1)
         return 5;
     const char *leaked = fdcheck_leaked(&live.before, 0);
     if (leaked != NULL) {
@@ -143,9 +148,10 @@ static int run_child(void)
     return status;
 }
 
-/* A fork in the very moment in which the client's own thread has the client to itself leaves the
- * child nothing but descriptors to free; and one that this thread is just opening nobody knows of
- * yet. That is rare; what is left every time is a leak. */
+/* Checks that a child leaves neither memory nor descriptors. If the client's own thread holds the
+ * client's mutex at the moment of the fork, the child can only close descriptors, and misses one
+ * that this thread is just opening. That is rare, so only a remainder in each of several tries is
+ * an error. */
 static void check_child(void)
 {
     int status = run_child();
@@ -156,10 +162,11 @@ static void check_child(void)
                   "child: status 0x%x (6: descriptors, 7: memory)", (unsigned)status);
 }
 
+/* Ends the operations in the parent, and checks that they succeed and that all memory is freed. */
 static void free_all_in_parent(int operations)
 {
     live_resume_all();
-    ck_assert(LOOP_UNTIL(live.client, atomic_load(&all.told) == operations, TIME_LIMIT_MS));
+    ck_assert(LOOP_UNTIL(live.client, atomic_load(&all.done) == operations, TIME_LIMIT_MS));
     ck_assert_ptr_nonnull(all.other);
     ck_assert_int_eq(redlock_lock_check(all.held, 1), REDLOCK_OK);
     redlock_lock_free(all.held);
@@ -171,7 +178,7 @@ static void free_all_in_parent(int operations)
 
 static const int MODES[] = {REDLOCK_MODE_THREADED, REDLOCK_MODE_EMBEDDED, REDLOCK_MODE_HYBRID};
 
-START_TEST(operations_in_flight)
+START_TEST(a_child_frees_operations_in_flight)
 {
     start_everything(MODES[_i]);
     check_child();
@@ -179,8 +186,8 @@ START_TEST(operations_in_flight)
 }
 END_TEST
 
-/* The values were seen, the deletes are on their way: each a part of the break. */
-START_TEST(half_a_break)
+/* The break has inspected the keys, and its deletes are in flight. */
+START_TEST(a_child_frees_half_a_break)
 {
     memset(&all, 0, sizeof all);
     connect_counted(REDLOCK_MODE_EMBEDDED);
@@ -192,14 +199,14 @@ START_TEST(half_a_break)
     ck_assert(LOOP_UNTIL(live.client, live_node_stats(live.client, 0).requests == requests + 3,
                          TIME_LIMIT_MS)); /* GET, PTTL, delete */
     check_child();
-    ck_assert(LOOP_UNTIL(live.client, atomic_load(&all.told) == 2, TIME_LIMIT_MS));
+    ck_assert(LOOP_UNTIL(live.client, atomic_load(&all.done) == 2, TIME_LIMIT_MS));
     start_acquire("fork-other", &all.other);
     free_all_in_parent(3);
 }
 END_TEST
 
-/* Operations of the client itself: one that runs, and one that is over, but not told. */
-START_TEST(waiting_for_nodes)
+/* Two waits for readiness: one is pending, and the callback of the other one has not run. */
+START_TEST(a_child_frees_waits_for_readiness)
 {
     memset(&all, 0, sizeof all);
     connect_counted(REDLOCK_MODE_HYBRID);
@@ -216,13 +223,13 @@ START_TEST(waiting_for_nodes)
     redlock_lock_free(all.held);
     redlock_cancel_free(all.cancel);
     live_disconnect();
-    ck_assert_int_eq(atomic_load(&all.told), 3);
+    ck_assert_int_eq(atomic_load(&all.done), 3);
     ck_assert_int_eq(atomic_load(&blocks), 0);
 }
 END_TEST
 
-/* What waits to be told when the fork comes is never told in the child. */
-START_TEST(callbacks_not_told_yet)
+/* A callback that is pending at the fork does not run in the child. */
+START_TEST(a_child_frees_pending_callbacks)
 {
     start_everything(REDLOCK_MODE_HYBRID);
     live_resume_all();
@@ -241,8 +248,8 @@ static void *acquire(void *userdata)
     return NULL;
 }
 
-/* A thread that sleeps in a call has no counterpart in the child. */
-START_TEST(blocking_call_in_flight)
+/* A thread in a blocking call does not exist in the child. */
+START_TEST(a_child_frees_beside_a_blocking_call)
 {
     redlock_lock_t *lock = NULL;
     start_everything(MODES[_i]);
@@ -262,11 +269,11 @@ END_TEST
 static Suite *fork_suite(void)
 {
     Suite *suite = suite_create("fork_memory");
-    live_add_each(suite, "in flight", operations_in_flight, 3);
-    live_add(suite, "break", half_a_break);
-    live_add(suite, "nodes", waiting_for_nodes);
-    live_add(suite, "untold", callbacks_not_told_yet);
-    live_add(suite, "blocking", blocking_call_in_flight);
+    live_add_each(suite, "in flight", a_child_frees_operations_in_flight, 3);
+    live_add(suite, "break", a_child_frees_half_a_break);
+    live_add(suite, "nodes", a_child_frees_waits_for_readiness);
+    live_add(suite, "callbacks", a_child_frees_pending_callbacks);
+    live_add(suite, "blocking", a_child_frees_beside_a_blocking_call);
     return suite;
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Locks that change hands or are inspected from outside: detach and adopt, release by token,
+ * Locks that are handed over or inspected from outside: detach and adopt, release by token,
  * release_after, inspection, breaking, and redlock_with(), which always releases. */
 #include "live_events.h"
 #include "suite.h"
 
 #include <inttypes.h>
 
+/* Acquires a lock, and waits until all nodes have its key. */
 static redlock_lock_t *lock_on_all(const char *resource, uint64_t ttl_ms)
 {
     redlock_lock_t *lock = live_lock(resource, ttl_ms);
@@ -28,13 +29,14 @@ static int adopt(const char *resource, const char *token, redlock_lock_t **ret)
     return status;
 }
 
-/* The giver lets go without a word to the nodes; the taker holds from its own extension on. */
+/* The first client detaches the lock without a request; the second one holds it from its own
+ * extension on. */
 START_TEST(a_lock_is_handed_over_by_token)
 {
     char token[64];
     redlock_lock_t *taken = NULL, *third = NULL;
     live_connect();
-    redlock_t *giver = live.client, *taker = live_open(live_config());
+    redlock_t *first_client = live.client, *second_client = live_open(live_config());
     redlock_lock_t *given = lock_on_all("handed", LONG_TTL_MS / 2);
     snprintf(token, sizeof token, "%s", redlock_lock_token(given));
     CHECK_STATUS(redlock_lock_detach(given), REDLOCK_OK);
@@ -45,7 +47,7 @@ START_TEST(a_lock_is_handed_over_by_token)
     ck_assert_uint_eq(live_nodes_with("handed"), NODES); /* freeing the handle is no release */
     CHECK_STATUS(live_acquire("handed", LONG_TTL_MS, 0, &third), REDLOCK_ECONTENDED);
 
-    live.client = taker;
+    live.client = second_client;
     CHECK_STATUS(adopt("handed", token, &taken), REDLOCK_OK);
     ck_assert_int_eq(redlock_lock_check(taken, LONG_TTL_MS / 2), REDLOCK_OK);
     ck_assert_str_eq(redlock_lock_token(taken), token);
@@ -57,12 +59,12 @@ START_TEST(a_lock_is_handed_over_by_token)
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     CHECK_STATUS(adopt("handed", token, &taken), REDLOCK_ELOST);
     ck_assert_ptr_null(taken);
-    live.client = giver;
-    ck_assert_int_eq(redlock_free(taker), REDLOCK_OK);
+    live.client = first_client;
+    ck_assert_int_eq(redlock_free(second_client), REDLOCK_OK);
 }
 END_TEST
 
-START_TEST(nothing_to_adopt)
+START_TEST(nothing_is_adopted_without_the_token)
 {
     redlock_lock_t *taken = NULL;
     live_connect();
@@ -106,7 +108,7 @@ START_TEST(release_after_keeps_the_key_for_a_while)
     const uint64_t from_ms = wait_now_ms();
     CHECK_STATUS(redlock_release_after(lock, (uint64_t)delay_ms, &report), REDLOCK_OK);
     live_keep_report(report);
-    ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST); /* ours no more */
+    ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
     redlock_lock_free(lock);
     for (unsigned i = 0; i < NODES; i++) {
         ck_assert(WAIT_UNTIL(pttl(i, "filter") <= delay_ms, TIME_LIMIT_MS));
@@ -123,6 +125,7 @@ START_TEST(release_after_keeps_the_key_for_a_while)
 }
 END_TEST
 
+/* Inspects a resource, and checks the state of the report. */
 static void check_inspection(const char *resource, int state)
 {
     CHECK_STATUS(live_inspect(resource), REDLOCK_OK);
@@ -131,7 +134,7 @@ static void check_inspection(const char *resource, int state)
     ck_assert_str_ne(live_text(), "");
 }
 
-START_TEST(inspection_tells_held_and_free)
+START_TEST(inspection_reports_held_and_free)
 {
     redlock_config_t *config = live_config();
     ck_assert_int_eq(redlock_config_set_owner(config, "web3/4711"), REDLOCK_OK);
@@ -156,20 +159,20 @@ START_TEST(inspection_tells_held_and_free)
 }
 END_TEST
 
-START_TEST(inspection_of_what_is_not_ours)
+START_TEST(inspection_of_foreign_keys)
 {
     live.silence = true;
     live_connect();
-    /* Held by a client of another make, for ever; owners of foreign tokens are not guessed. */
+    /* Held by a foreign client without an expiry. A foreign token has no owner. */
     cluster_command_all(live.cluster, "SET foreign some-token");
     check_inspection("foreign", REDLOCK_STATE_HELD);
     ck_assert_uint_eq(live_node(0).pttl_ms, UINT64_MAX);
     ck_assert_str_eq(live_node(0).owner, "");
-    /* Two halves of different values: nobody has a majority. */
+    /* Two values on two nodes each: no client has a majority. */
     for (unsigned i = 0; i < 4; i++)
         ck_assert(cluster_replies(live.cluster, i, "OK", "SET split %u", i / 2));
     check_inspection("split", REDLOCK_STATE_FREE);
-    /* Another kind of key is there. */
+    /* A key of another type. */
     cluster_command_all(live.cluster, "LPUSH list element");
     check_inspection("list", REDLOCK_STATE_HELD);
     ck_assert_msg(strstr(live_node(0).text, "not a plain lock") != NULL, "%s", live_text());
@@ -189,7 +192,7 @@ START_TEST(inspection_of_what_is_not_ours)
 }
 END_TEST
 
-START_TEST(breaking_deletes_what_it_saw)
+START_TEST(breaking_deletes_the_inspected_keys)
 {
     redlock_report_t *report = NULL;
     live_connect();
@@ -204,7 +207,7 @@ START_TEST(breaking_deletes_what_it_saw)
     ck_assert_uint_eq(live_nodes_with("broken"), NODES);
     CHECK_STATUS(live_release(other), REDLOCK_OK);
     CHECK_STATUS(redlock_break(live.client, "broken", NULL), REDLOCK_OK); /* nothing there */
-    /* A minority, leftovers of several clients, tokens of any make. */
+    /* Keys on a minority, with different values and foreign tokens. */
     ck_assert(cluster_replies(live.cluster, 0, "OK", "SET rest a"));
     ck_assert(cluster_replies(live.cluster, 1, "OK", "SET rest b"));
     ck_assert(cluster_replies(live.cluster, 2, "OK", "SET rest %b", "\0\r\n\xff", (size_t)4));
@@ -213,15 +216,15 @@ START_TEST(breaking_deletes_what_it_saw)
 }
 END_TEST
 
-/* What another client sets in between stays: node 0 is stopped between the look and the delete. */
-START_TEST(breaking_leaves_others_alone)
+/* A key that another client sets between the inspection and the delete stays. */
+START_TEST(breaking_leaves_a_newer_key)
 {
     struct outcome outcome = OUTCOME;
     live.node_time_ms = 20000;
     live_connect();
     ck_assert(cluster_replies(live.cluster, 0, "OK", "SET between old"));
     ck_assert(cluster_replies(live.cluster, 1, "OK", "SET between old"));
-    live_pause(4, 1); /* the inspection cannot end before we let it */
+    live_pause(4, 1); /* so that the inspection does not end yet */
     ck_assert_int_eq(redlock_break_start(live.client, "between", NULL, note_done, &outcome),
                      REDLOCK_OK);
     ck_assert(WAIT_UNTIL(live_calls(0, "pttl") > 0 && live_calls(1, "pttl") > 0, TIME_LIMIT_MS));
@@ -235,6 +238,7 @@ START_TEST(breaking_leaves_others_alone)
 }
 END_TEST
 
+/* Returns the number that `userdata` points to, while the lock is held. */
 static int body(redlock_lock_t *lock, void *userdata)
 {
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_OK);
@@ -242,6 +246,7 @@ static int body(redlock_lock_t *lock, void *userdata)
     return *(int *)userdata;
 }
 
+/* Deletes the keys of its own lock. */
 static int losing_body(redlock_lock_t *lock, void *userdata)
 {
     (void)lock;
@@ -284,13 +289,13 @@ static Suite *handover_suite(void)
 {
     Suite *suite = suite_create("handover");
     live_add(suite, "hand-over", a_lock_is_handed_over_by_token);
-    live_add(suite, "adopt", nothing_to_adopt);
+    live_add(suite, "adopt", nothing_is_adopted_without_the_token);
     live_add(suite, "token", a_lock_is_released_by_token);
     live_add(suite, "release_after", release_after_keeps_the_key_for_a_while);
-    live_add(suite, "inspect", inspection_tells_held_and_free);
-    live_add(suite, "inspect others", inspection_of_what_is_not_ours);
-    live_add(suite, "break", breaking_deletes_what_it_saw);
-    live_add(suite, "break, others", breaking_leaves_others_alone);
+    live_add(suite, "inspect", inspection_reports_held_and_free);
+    live_add(suite, "inspect others", inspection_of_foreign_keys);
+    live_add(suite, "break", breaking_deletes_the_inspected_keys);
+    live_add(suite, "break, others", breaking_leaves_a_newer_key);
     live_add(suite, "with", with_always_releases);
     return suite;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * After any mixture of conflicts, cancellations, timeouts and reconnects, no server has a key that
- * no holder owns, and no two holders were inside at once.
+ * After any mixture of conflicts, cancellations, timeouts and reconnects, no server has a key
+ * without a holder, and no resource had two holders at once.
  *
- * Many threads, one embedded client, clients that are freed in the middle, and a second process
- * work on a few resources, while servers stop and connections are cut. REDLOCK_TEST_SEED repeats
- * the choices of a run, but not its timing. */
+ * Several threads, one embedded client, clients that are freed with operations in flight, and a
+ * second process acquire a few resources, while servers stop and connections are cut.
+ * REDLOCK_TEST_SEED repeats the choices of a run, but not its timing. */
 #include "leftover_keys.h"
 #include "suite.h"
 
@@ -23,12 +23,13 @@
 #define OPERATIONS   10000
 #define STOPS        40
 #define CUTS         80
-#define RUN_MS_MAX   60000 /* scaled */
-#define SURVIVOR     "survivor"
-#define LONG_STOP_MS 2300 /* a silent connection is given up after two seconds */
-#define LAST_MAX     2    /* undos that freed clients could not deliver any more */
-#define UNSURE_MS    300  /* an answer is waited for 250 ms; then a release does not know */
+#define RUN_MS_MAX   60000      /* scaled */
+#define SURVIVOR     "survivor" /* a lock that is held during the whole test */
+#define LONG_STOP_MS 2300       /* the client closes a silent connection after two seconds */
+#define LAST_MAX     2          /* keys whose undo a freed client could not deliver */
+#define UNSURE_MS    300        /* longer than the time limit of a release, so that it fails */
 
+/* Returns REDLOCK_TEST_SEED, or a random seed. */
 static uint64_t choose_seed(void)
 {
     const char *text = getenv("REDLOCK_TEST_SEED");
@@ -39,6 +40,7 @@ static uint64_t choose_seed(void)
     return seed;
 }
 
+/* Creates the state that all actors share, and prints its seed. */
 static void start_sharing(void)
 {
     leftovers =
@@ -49,23 +51,24 @@ static void start_sharing(void)
     fflush(stdout);
 }
 
+/* Prints all counts, and checks that each occurrence has been counted. */
 static void print_counts(void)
 {
     static const char *const words[] = {
 #define X(name, text) text,
-        HAPPENINGS(X)
+        OCCURRENCES(X)
 #undef X
     };
     printf("# %6u operations\n", atomic_load(&leftovers->operations));
-    for (unsigned i = 0; i < HAPPENING_COUNT; i++)
-        printf("# %6u %s\n", atomic_load(&leftovers->happened[i]), words[i]);
+    for (unsigned i = 0; i < OCCURRENCE_COUNT; i++)
+        printf("# %6u %s\n", atomic_load(&leftovers->occurred[i]), words[i]);
     fflush(stdout);
-    for (unsigned i = 0; i < HAPPENING_COUNT; i++)
-        ck_assert_msg(atomic_load(&leftovers->happened[i]) > 0, "never happened: %s", words[i]);
+    for (unsigned i = 0; i < OCCURRENCE_COUNT; i++)
+        ck_assert_msg(atomic_load(&leftovers->occurred[i]) > 0, "never happened: %s", words[i]);
 }
 
-/* The other process: same work, own client. */
-static _Noreturn void be_the_other(const char *urls)
+/* Runs the second process, with threads on a client of its own. */
+static _Noreturn void run_other_process(const char *urls)
 {
     uint64_t random = random_of(300);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -79,7 +82,7 @@ static _Noreturn void be_the_other(const char *urls)
     const int status = redlock_shutdown(client, wait_scaled_ms(TIME_LIMIT_MS));
     redlock_stats_t stats;
     if (redlock_get_stats(client, &stats, sizeof stats) == REDLOCK_OK && stats.acquired > 0)
-        happen(OTHER_PROCESS);
+        count_one(OTHER_PROCESS);
     count_client(client);
     redlock_free(client);
     _exit(status == REDLOCK_OK ? 0 : 1);
@@ -98,18 +101,20 @@ static void cut_one(uint64_t *random)
             sscanf(line, "id=%" SCNu64, &id) != 1 || skip-- > 0)
             continue;
         if (cluster_replies(live.cluster, node, "1", "CLIENT KILL ID %llu", (unsigned long long)id))
-            happen(CUT);
+            count_one(CUT);
         break;
     }
     free(list);
 }
 
+/* Servers that are stopped now. */
 struct stop {
     unsigned first, count; /* nodes that are stopped; 0: none */
     uint64_t until_ms;
 };
 
-/* The `number`-th stop. The first one is long enough for connections to be given up. */
+/* Stops some servers for the `number`-th time. The first time is so long that the client closes
+ * their connections. */
 static void stop_some(struct stop *stop, uint64_t *random, unsigned number)
 {
     static const unsigned counts[] = {2, 1, 3, 2, 1, 2};
@@ -118,27 +123,28 @@ static void stop_some(struct stop *stop, uint64_t *random, unsigned number)
     const uint64_t least_ms = number == 0 ? LONG_STOP_MS : stop->count == 3 ? UNSURE_MS : 5;
     stop->until_ms = wait_now_ms() + least_ms + draw(random, 120);
     live_pause(stop->first, stop->count);
-    happen(STOPPED);
+    count_one(STOPPED);
     if (stop->count == 3)
-        happen(THREE_STOPPED);
+        count_one(THREE_STOPPED);
 }
 
-static bool is_enough(void)
+/* Returns whether the test has run for long enough. */
+static bool has_run_enough(void)
 {
     return atomic_load(&leftovers->operations) >= OPERATIONS &&
-           atomic_load(&leftovers->happened[STOPPED]) >= STOPS &&
-           atomic_load(&leftovers->happened[CUT]) >= CUTS &&
-           atomic_load(&leftovers->happened[RELEASE_UNSURE]) > 0;
+           atomic_load(&leftovers->occurred[STOPPED]) >= STOPS &&
+           atomic_load(&leftovers->occurred[CUT]) >= CUTS &&
+           atomic_load(&leftovers->occurred[RELEASE_UNSURE]) > 0;
 }
 
-/* Faults until enough has happened. */
+/* Causes faults and cancels calls until the test has run for long enough. */
 static void disturb(struct blockers *blockers)
 {
     const uint64_t end_ms = wait_now_ms() + wait_scaled_ms(RUN_MS_MAX);
     uint64_t random = random_of(400);
     struct stop stop = {.count = 0};
     unsigned stops = 0;
-    while (!is_enough() && wait_now_ms() < end_ms) {
+    while (!has_run_enough() && wait_now_ms() < end_ms) {
         wait_pause();
         if (draw(&random, 3) == 0)
             blockers_cancel(blockers, draw(&random, BLOCKERS));
@@ -154,6 +160,7 @@ static void disturb(struct blockers *blockers)
     live_resume_all();
 }
 
+/* Returns whether the key of the survivor is on a majority of servers, and no other key is left. */
 static bool only_the_survivor(const redlock_lock_t *survivor)
 {
     unsigned on = 0;
@@ -170,6 +177,7 @@ static bool only_the_survivor(const redlock_lock_t *survivor)
     return on >= QUORUM;
 }
 
+/* Writes the addresses of all nodes, with this database. */
 static void write_urls(char *urls, size_t size, const char *database)
 {
     size_t len = 0;
@@ -198,7 +206,7 @@ static uint64_t empty_database_1(void)
     return count;
 }
 
-START_TEST(nothing_is_left_and_nobody_was_inside_together)
+START_TEST(no_key_is_left_and_no_resource_had_two_holders)
 {
     char urls[1024], other_urls[1024];
     pthread_t embedded, freed;
@@ -208,7 +216,7 @@ START_TEST(nothing_is_left_and_nobody_was_inside_together)
     fflush(NULL);
     const pid_t other = fork();
     if (other == 0)
-        be_the_other(urls);
+        run_other_process(urls);
     ck_assert_int_gt(other, 0);
     live_connect();
     redlock_lock_t *survivor = NULL;
@@ -238,7 +246,7 @@ START_TEST(nothing_is_left_and_nobody_was_inside_together)
     if (!WAIT_UNTIL(only_the_survivor(survivor), TIME_LIMIT_MS)) {
         live_wait_no_keys(0); /* prints them */
         ck_assert_msg(empty_database_1() <= LAST_MAX && only_the_survivor(survivor),
-                      "keys are left that nobody owns");
+                      "keys without a holder are left");
     }
     ck_assert_uint_eq(atomic_load(&leftovers->overlaps), 0);
     ck_assert_uint_ge(atomic_load(&leftovers->operations), OPERATIONS);
@@ -256,7 +264,7 @@ int main(void)
         return suite_skip(CLUSTER_MISSING);
     Suite *suite = suite_create("leftover_keys");
     live_start_servers();
-    live_add(suite, "leftovers", nothing_is_left_and_nobody_was_inside_together);
+    live_add(suite, "leftovers", no_key_is_left_and_no_resource_had_two_holders);
     const int status = suite_run_nofork(suite);
     live_stop_servers();
     return status;

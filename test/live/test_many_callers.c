@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Many callers of one client: their requests are sent together, and none waits longer for that.
- * Node timeouts are long here: a caller that is not woken, or a request that is not sent, is late
- * by seconds. */
+ * Many callers of one client: their requests are sent together, and no caller waits longer for
+ * that. Node timeouts are long here, so that a caller that is not woken, or a request that is not
+ * sent, is late by seconds. */
 #include "live.h"
 #include "suite.h"
 
@@ -11,17 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CALLERS   32
-#define SILENT_MS 8000 /* node timeout; scaled by live_config() */
-#define LATE_MS   6000 /* scaled */
+#define CALLERS         32
+#define NODE_TIMEOUT_MS 8000 /* node timeout; scaled by live_config() */
+#define LATE_MS         6000 /* scaled */
 
 static void connect_patient(void)
 {
-    live.node_time_ms = SILENT_MS;
+    live.node_time_ms = NODE_TIMEOUT_MS;
     live_connect();
 }
 
-static uint64_t reads(void)
+/* Returns how many reads from connections all servers have done. */
+static uint64_t count_reads(void)
 {
     static const char name[] = "total_reads_processed:";
     uint64_t sum = 0;
@@ -36,6 +37,7 @@ static uint64_t reads(void)
     return sum;
 }
 
+/* A thread that acquires a lock of its own. */
 struct caller {
     pthread_t thread;
     unsigned number;
@@ -43,7 +45,7 @@ struct caller {
     int status;
 };
 
-static void *take(void *userdata)
+static void *acquire(void *userdata)
 {
     struct caller *caller = userdata;
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
@@ -54,10 +56,11 @@ static void *take(void *userdata)
     return NULL;
 }
 
-static atomic_bool inside, go_on;
+static atomic_bool inside, may_continue; /* of block_in_callback() */
 
-static void stay(redlock_t *client, int status, redlock_lock_t *lock,
-                 const redlock_report_t *report, void *userdata)
+/* Blocks the I/O thread in a callback until `may_continue`. */
+static void block_in_callback(redlock_t *client, int status, redlock_lock_t *lock,
+                              const redlock_report_t *report, void *userdata)
 {
     (void)client;
     (void)status;
@@ -65,54 +68,57 @@ static void stay(redlock_t *client, int status, redlock_lock_t *lock,
     (void)report;
     (void)userdata;
     atomic_store(&inside, true);
-    (void)WAIT_UNTIL(atomic_load(&go_on), TIME_LIMIT_MS);
+    (void)WAIT_UNTIL(atomic_load(&may_continue), TIME_LIMIT_MS);
 }
 
-/* They come while the I/O thread is in a callback, and leave what they have to say to it, but for
- * the first two: with nobody asleep yet, these send for themselves. Five servers then hear of each
- * of those, and once of all others. */
-START_TEST(what_they_say_leaves_together)
+/* Callers start while the I/O thread is in a callback. The first two send their requests
+ * themselves, because no other caller waits yet. The others leave their requests to the I/O thread,
+ * which sends all of them with one write to each server. */
+START_TEST(requests_of_many_callers_are_sent_together)
 {
     static struct caller callers[CALLERS];
 
     connect_patient();
     atomic_store(&inside, false);
-    atomic_store(&go_on, false);
-    CHECK_STATUS(redlock_inspect_start(live.client, "nothing", NULL, stay, NULL), REDLOCK_OK);
+    atomic_store(&may_continue, false);
+    CHECK_STATUS(redlock_inspect_start(live.client, "nothing", NULL, block_in_callback, NULL),
+                 REDLOCK_OK);
     ck_assert(WAIT_UNTIL(atomic_load(&inside), TIME_LIMIT_MS));
-    const uint64_t before = reads();
+    const uint64_t before = count_reads();
     for (unsigned i = 0; i < CALLERS; i++) {
         callers[i] = (struct caller){.number = i};
-        ck_assert_int_eq(pthread_create(&callers[i].thread, NULL, take, &callers[i]), 0);
+        ck_assert_int_eq(pthread_create(&callers[i].thread, NULL, acquire, &callers[i]), 0);
         ck_assert(WAIT_UNTIL(live_stats(live.client).waiting == i + 1, TIME_LIMIT_MS));
     }
-    atomic_store(&go_on, true);
+    atomic_store(&may_continue, true);
     for (unsigned i = 0; i < CALLERS; i++) {
         pthread_join(callers[i].thread, NULL);
         CHECK_STATUS(callers[i].status, REDLOCK_OK);
     }
-    const uint64_t count = reads() - before;
+    const uint64_t count = count_reads() - before;
     for (unsigned i = 0; i < CALLERS; i++)
         CHECK_STATUS(live_release(callers[i].lock), REDLOCK_OK);
-    /* Three times five, those of looking, and what a server reads in two parts. */
+    /* Three writes to each of five servers, those of count_reads(), and writes that a server reads
+     * in two parts. */
     ck_assert_msg(count <= 8 * NODES, "%llu reads of servers for %d callers",
                   (unsigned long long)count, CALLERS);
 }
 END_TEST
 
-/* ---- one that works while others sleep ---- */
+/* ---- one caller that works while others wait ---- */
 
 #define SLEEPERS 3
 #define TURNS    200
 #define MANY     150
 
+/* A thread that waits for a held lock. */
 struct sleeper {
     pthread_t thread;
     redlock_cancel_t *cancel;
     int status;
 };
 
-static void *contend_too(void *userdata)
+static void *wait_in_acquire(void *userdata)
 {
     struct sleeper *sleeper = userdata;
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
@@ -125,9 +131,9 @@ static void *contend_too(void *userdata)
     return NULL;
 }
 
-/* The I/O thread sends for it each time: it must be in the poller and woken, or not in there and
- * know. */
-START_TEST(nobody_is_forgotten)
+/* The I/O thread sends the requests of the working caller. It must be woken if it is in the poller,
+ * and must notice the requests otherwise. */
+START_TEST(a_caller_beside_sleepers_is_never_late)
 {
     static struct sleeper sleepers[SLEEPERS];
 
@@ -135,7 +141,8 @@ START_TEST(nobody_is_forgotten)
     redlock_lock_t *taken = live_lock("taken", LONG_TTL_MS);
     for (unsigned i = 0; i < SLEEPERS; i++) {
         ck_assert_int_eq(redlock_cancel_new(&sleepers[i].cancel, live.client), REDLOCK_OK);
-        ck_assert_int_eq(pthread_create(&sleepers[i].thread, NULL, contend_too, &sleepers[i]), 0);
+        ck_assert_int_eq(pthread_create(&sleepers[i].thread, NULL, wait_in_acquire, &sleepers[i]),
+                         0);
     }
     ck_assert(WAIT_UNTIL(live_stats(live.client).waiting == SLEEPERS, TIME_LIMIT_MS));
     for (unsigned i = 0; i < TURNS; i++) {
@@ -157,8 +164,9 @@ START_TEST(nobody_is_forgotten)
 }
 END_TEST
 
-/* More are told in one turn of the loop than are noted before the mutex is given back. */
-START_TEST(all_are_woken)
+/* More callers are woken in one turn of the loop than are collected before the mutex is unlocked.
+ */
+START_TEST(a_cancel_wakes_all_sleepers)
 {
     static struct sleeper many[MANY];
     redlock_cancel_t *cancel;
@@ -168,7 +176,7 @@ START_TEST(all_are_woken)
     ck_assert_int_eq(redlock_cancel_new(&cancel, live.client), REDLOCK_OK);
     for (unsigned i = 0; i < MANY; i++) {
         many[i].cancel = cancel;
-        ck_assert_int_eq(pthread_create(&many[i].thread, NULL, contend_too, &many[i]), 0);
+        ck_assert_int_eq(pthread_create(&many[i].thread, NULL, wait_in_acquire, &many[i]), 0);
     }
     ck_assert(WAIT_UNTIL(live_stats(live.client).waiting == MANY, TIME_LIMIT_MS));
     redlock_cancel_trigger(cancel);
@@ -181,50 +189,53 @@ START_TEST(all_are_woken)
 }
 END_TEST
 
-/* ---- thousands in one tick ---- */
+/* ---- thousands of locks in one turn ---- */
 
 #define BURST    3000
 #define NAME_LEN 400
 
+/* The locks of a burst. */
 struct burst {
     redlock_lock_t *locks[BURST];
-    unsigned have, failed, given, ungiven;
-    int last;
+    unsigned acquired, failed; /* acquisitions that succeeded, that failed */
+    unsigned released;         /* releases that have ended */
+    unsigned unreleased;       /* of these, releases that failed */
+    int last;                  /* status of the last failure */
 };
 
-static void on_taken(redlock_t *client, int status, redlock_lock_t *lock,
-                     const redlock_report_t *report, void *userdata)
+static void on_acquired(redlock_t *client, int status, redlock_lock_t *lock,
+                        const redlock_report_t *report, void *userdata)
 {
     struct burst *burst = userdata;
 
     (void)client;
     (void)report;
     if (status == REDLOCK_OK) {
-        burst->locks[burst->have++] = lock;
+        burst->locks[burst->acquired++] = lock;
         return;
     }
     burst->failed++;
     burst->last = status;
 }
 
-static void on_given(redlock_t *client, int status, redlock_lock_t *lock,
-                     const redlock_report_t *report, void *userdata)
+static void on_released(redlock_t *client, int status, redlock_lock_t *lock,
+                        const redlock_report_t *report, void *userdata)
 {
     struct burst *burst = userdata;
 
     (void)client;
     (void)report;
-    burst->given++;
+    burst->released++;
     if (status != REDLOCK_OK) {
-        burst->ungiven++;
+        burst->unreleased++;
         burst->last = status;
     }
     redlock_lock_free(lock);
 }
 
-/* More than what may wait for a node, in both directions: the first attempt of each wins, each
- * release is confirmed, and nothing stays. */
-START_TEST(thousands_at_once)
+/* More requests than may be queued for a node, in both directions: each lock is acquired in its
+ * first attempt, each release is confirmed, and no key is left. */
+START_TEST(thousands_of_locks_in_one_tick)
 {
     static struct burst burst;
     static char name[NAME_LEN + 1];
@@ -236,15 +247,16 @@ START_TEST(thousands_at_once)
     for (unsigned i = 0; i < BURST; i++) {
         snprintf(name, 8, "%07u", i);
         name[7] = '-';
-        CHECK_STATUS(redlock_acquire_start(live.client, name, &opts, on_taken, &burst), REDLOCK_OK);
+        CHECK_STATUS(redlock_acquire_start(live.client, name, &opts, on_acquired, &burst),
+                     REDLOCK_OK);
     }
-    ck_assert(LOOP_UNTIL(live.client, burst.have + burst.failed == BURST, 3 * TIME_LIMIT_MS));
-    ck_assert_msg(burst.failed == 0, "%u not taken: %s", burst.failed,
+    ck_assert(LOOP_UNTIL(live.client, burst.acquired + burst.failed == BURST, 3 * TIME_LIMIT_MS));
+    ck_assert_msg(burst.failed == 0, "%u not acquired: %s", burst.failed,
                   redlock_error_name(burst.last));
     for (unsigned i = 0; i < BURST; i++)
-        CHECK_STATUS(redlock_release_start(burst.locks[i], on_given, &burst), REDLOCK_OK);
-    ck_assert(LOOP_UNTIL(live.client, burst.given == BURST, 3 * TIME_LIMIT_MS));
-    ck_assert_msg(burst.ungiven == 0, "%u not given back: %s", burst.ungiven,
+        CHECK_STATUS(redlock_release_start(burst.locks[i], on_released, &burst), REDLOCK_OK);
+    ck_assert(LOOP_UNTIL(live.client, burst.released == BURST, 3 * TIME_LIMIT_MS));
+    ck_assert_msg(burst.unreleased == 0, "%u not released: %s", burst.unreleased,
                   redlock_error_name(burst.last));
     ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, TIME_LIMIT_MS));
 }
@@ -253,10 +265,10 @@ END_TEST
 static Suite *callers_suite(void)
 {
     Suite *suite = suite_create("live_many_callers");
-    live_add(suite, "together", what_they_say_leaves_together);
-    live_add(suite, "asleep", nobody_is_forgotten);
-    live_add(suite, "many", all_are_woken);
-    live_add(suite, "burst", thousands_at_once);
+    live_add(suite, "together", requests_of_many_callers_are_sent_together);
+    live_add(suite, "asleep", a_caller_beside_sleepers_is_never_late);
+    live_add(suite, "many", a_cancel_wakes_all_sleepers);
+    live_add(suite, "burst", thousands_of_locks_in_one_tick);
     return suite;
 }
 

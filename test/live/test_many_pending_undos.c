@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Thousands of locks that are released while servers are away: all undos are sent when the servers
- * are back, with memory from the client's allocator, and undos that find no memory are reported.
- * And a server that was stopped for longer than the TTL, with more in its queue than it reads at
- * once. */
+ * Thousands of locks that are released while servers are stopped or dead: all undos are sent when
+ * the servers are back, with memory from the client's allocator, and undos without memory are
+ * reported. Also a server that was stopped for longer than the TTL, with more requests in its queue
+ * than it reads at once. */
 #include "live.h"
 #include "suite.h"
 
@@ -12,11 +12,11 @@
 #include <string.h>
 
 #define LOCKS 1500
-#define FEW   600 /* SETs of so many locks are more than a server reads at once, or twice */
-#define AWAY  2
+#define FEW   600 /* the SETs of this many locks are more than a server reads at once, or twice */
+#define AWAY  2   /* servers that are stopped or dead */
 
 static atomic_size_t allocated;
-static atomic_bool may_grow;
+static atomic_bool may_grow; /* false: realloc() fails */
 
 static void *count_malloc(size_t size, void *userdata)
 {
@@ -25,7 +25,7 @@ static void *count_malloc(size_t size, void *userdata)
     return malloc(size);
 }
 
-/* Lists grow with it. */
+/* Fails if !may_grow: the lists of undos grow with it. */
 static void *count_realloc(void *ptr, size_t size, void *userdata)
 {
     (void)userdata;
@@ -53,9 +53,11 @@ static void connect_with_allocator(uint32_t node_time_ms)
     ck_assert_uint_gt(atomic_load(&allocated), 0);
 }
 
+/* The locks of a case. */
 struct locks {
-    redlock_lock_t *lock[LOCKS];
-    unsigned done, granted, released;
+    redlock_lock_t *lock[LOCKS];      /* `granted` of them */
+    unsigned done, granted, released; /* acquisitions that ended, that succeeded; releases that
+                                       * succeeded */
 };
 
 static struct locks locks;
@@ -81,8 +83,8 @@ static void on_released(redlock_t *rl, int status, redlock_lock_t *lock,
     locks.released += status == REDLOCK_OK;
 }
 
-/* So many at a time as no server is too slow for. */
-static void take(unsigned count, unsigned at_a_time, uint64_t ttl_ms)
+/* Acquires `count` locks, `at_a_time` of them together. */
+static void acquire_many(unsigned count, unsigned at_a_time, uint64_t ttl_ms)
 {
     locks.done = locks.granted = locks.released = 0;
     for (unsigned i = 0; i < count;) {
@@ -98,7 +100,8 @@ static void take(unsigned count, unsigned at_a_time, uint64_t ttl_ms)
     ck_assert_uint_eq(locks.granted, count);
 }
 
-static void give_back(void)
+/* Releases all locks, and waits until the releases have succeeded. */
+static void release_all(void)
 {
     for (unsigned i = 0; i < locks.granted; i++) {
         ck_assert_int_eq(redlock_release_start(locks.lock[i], on_released, NULL), REDLOCK_OK);
@@ -107,41 +110,43 @@ static void give_back(void)
     ck_assert(LOOP_UNTIL(live.client, locks.released == locks.granted, TIME_LIMIT_MS));
 }
 
-static uint64_t owed(unsigned node)
+/* Returns the number of pending undos of a node. */
+static uint64_t pending_undos(unsigned node)
 {
     return live_node_stats(live.client, node).undos_pending;
 }
 
+/* Waits until the servers have confirmed that many undos, and checks that none is left or lost. */
 static void wait_until_undone(uint64_t count)
 {
     ck_assert(LOOP_UNTIL(live.client, live_stats(live.client).undone >= count, TIME_LIMIT_MS));
     for (unsigned i = 0; i < NODES; i++)
-        ck_assert_uint_eq(owed(i), 0);
+        ck_assert_uint_eq(pending_undos(i), 0);
     const redlock_stats_t stats = live_stats(live.client);
     ck_assert_uint_eq(stats.undone, count);
     ck_assert_uint_eq(stats.undo_expired + stats.undo_dropped, 0);
 }
 
-/* The client has closed the connection, and tried another one in vain. */
-static bool is_given_up(unsigned node)
+/* Returns whether the client has closed the connection, and a new one has failed. */
+static bool is_disconnected(unsigned node)
 {
     const redlock_node_stats_t stats = live_node_stats(live.client, node);
     return strcmp(stats.text, "no reply to the handshake") == 0 ||
            strncmp(stats.text, "connect: ", 9) == 0;
 }
 
-static void wait_until_given_up(void)
+static void wait_until_disconnected(void)
 {
     for (unsigned i = 0; i < AWAY; i++)
-        ck_assert_msg(LOOP_UNTIL(live.client, is_given_up(i), TIME_LIMIT_MS), "node %u: \"%s\"", i,
-                      live_node_stats(live.client, i).text);
+        ck_assert_msg(LOOP_UNTIL(live.client, is_disconnected(i), TIME_LIMIT_MS), "node %u: \"%s\"",
+                      i, live_node_stats(live.client, i).text);
 }
 
-/* Stopped, and killed with all their data. */
-START_TEST(many_locks_are_released_while_servers_are_away)
+/* _i 0: the servers are stopped; 1: they are killed and restarted with their data. */
+START_TEST(undos_of_many_locks_are_sent_later)
 {
     connect_with_allocator(2000);
-    take(LOCKS, 250, LONG_TTL_MS);
+    acquire_many(LOCKS, 250, LONG_TTL_MS);
     for (unsigned i = 0; i < NODES; i++)
         ck_assert(
             LOOP_UNTIL(live.client, cluster_count_keys(live.cluster, i) == LOCKS, TIME_LIMIT_MS));
@@ -149,10 +154,10 @@ START_TEST(many_locks_are_released_while_servers_are_away)
         live_pause(0, AWAY);
     for (unsigned i = 0; i < AWAY && _i == 1; i++)
         cluster_kill(live.cluster, i);
-    give_back();
-    wait_until_given_up();
+    release_all();
+    wait_until_disconnected();
     for (unsigned i = 0; i < AWAY; i++)
-        ck_assert_uint_eq(owed(i), LOCKS);
+        ck_assert_uint_eq(pending_undos(i), LOCKS);
     if (_i == 0)
         live_resume_all();
     for (unsigned i = 0; i < AWAY && _i == 1; i++)
@@ -162,21 +167,21 @@ START_TEST(many_locks_are_released_while_servers_are_away)
 }
 END_TEST
 
-/* What a stopped server has before it it executes when it goes on, however long that is after the
- * time to live; and of more than it reads at once it reads no more when it finds that its client
- * has gone: the SETs, and not the undos behind them. */
-START_TEST(a_set_is_executed_after_its_time)
+/* A stopped server executes the requests in its socket when it continues, also after the TTL. If
+ * they are more than it reads at once, it notices then that the client has disconnected, and reads
+ * no more: it executes SETs, but not the undos after them. */
+START_TEST(sets_executed_after_the_ttl_are_undone)
 {
     const uint64_t ttl_ms = wait_lived_ms(3000);
     connect_with_allocator(1000);
     live_pause(0, AWAY);
-    take(FEW, FEW, ttl_ms);
-    give_back();
-    wait_until_given_up();
-    const uint64_t over_ms = wait_now_ms() + ttl_ms + ttl_ms / 50;
-    ck_assert(LOOP_UNTIL(live.client, wait_now_ms() >= over_ms, TIME_LIMIT_MS));
+    acquire_many(FEW, FEW, ttl_ms);
+    release_all();
+    wait_until_disconnected();
+    const uint64_t expired_ms = wait_now_ms() + ttl_ms + ttl_ms / 50;
+    ck_assert(LOOP_UNTIL(live.client, wait_now_ms() >= expired_ms, TIME_LIMIT_MS));
     for (unsigned i = 0; i < AWAY; i++)
-        ck_assert_uint_eq(owed(i), FEW);
+        ck_assert_uint_eq(pending_undos(i), FEW);
     live_resume_all();
     wait_until_undone((uint64_t)NODES * FEW);
     for (unsigned i = 0; i < NODES; i++)
@@ -194,24 +199,23 @@ static void on_shut_down(redlock_t *rl, int status, redlock_lock_t *lock,
     *ret_status = status;
 }
 
-/* Without memory for them undos are dropped: the statistics count them, and who shuts down is not
- * told that all is done. */
-START_TEST(what_there_is_no_memory_for_is_told)
+/* Undos without memory are dropped: the statistics count them, and a shutdown fails. */
+START_TEST(undos_without_memory_are_reported)
 {
     int status = 1;
     connect_with_allocator(2000);
-    take(FEW, 20, LONG_TTL_MS);
+    acquire_many(FEW, 20, LONG_TTL_MS);
     for (unsigned i = 0; i < NODES; i++)
         ck_assert(
             LOOP_UNTIL(live.client, cluster_count_keys(live.cluster, i) == FEW, TIME_LIMIT_MS));
     cluster_kill(live.cluster, 0);
-    ck_assert(LOOP_UNTIL(live.client, is_given_up(0), TIME_LIMIT_MS));
+    ck_assert(LOOP_UNTIL(live.client, is_disconnected(0), TIME_LIMIT_MS));
     atomic_store(&may_grow, false);
-    give_back();
+    release_all();
     atomic_store(&may_grow, true);
     const redlock_stats_t stats = live_stats(live.client);
     ck_assert_uint_gt(stats.undo_dropped, 0);
-    ck_assert_uint_eq(stats.undo_dropped + owed(0), FEW);
+    ck_assert_uint_eq(stats.undo_dropped + pending_undos(0), FEW);
     ck_assert_int_eq(
         redlock_shutdown_start(live.client, wait_scaled_ms(TIME_LIMIT_MS), on_shut_down, &status),
         REDLOCK_OK);
@@ -226,9 +230,9 @@ END_TEST
 static Suite *many_pending_undos_suite(void)
 {
     Suite *suite = suite_create("live_many_pending_undos");
-    live_add_each(suite, "away", many_locks_are_released_while_servers_are_away, 2);
-    live_add(suite, "stopped", a_set_is_executed_after_its_time);
-    live_add(suite, "memory", what_there_is_no_memory_for_is_told);
+    live_add_each(suite, "away", undos_of_many_locks_are_sent_later, 2);
+    live_add(suite, "stopped", sets_executed_after_the_ttl_are_undone);
+    live_add(suite, "memory", undos_without_memory_are_reported);
     return suite;
 }
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Locks of several resources: all or none, whatever happens to them, also next to locks of one
- * resource. */
+ * Locks of several resources: all of them or none are held, also next to locks of one resource. */
 #include "live_events.h"
 #include "suite.h"
 
 #include <stdio.h>
 
 static const char *const ALSO[] = {"many-a", "many-c"};
-static const char *const ALL[] = {"many-b", "many-a", "many-c"}; /* as they are named */
+static const char *const ALL[] = {"many-b", "many-a", "many-c"}; /* in the order of the options */
 
+/* Returns the options of a lock of all three resources. */
 static redlock_opts_t with_also(uint64_t wait_ms)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
@@ -18,7 +18,7 @@ static redlock_opts_t with_also(uint64_t wait_ms)
     return opts;
 }
 
-static int take(const redlock_opts_t *opts, redlock_lock_t **ret)
+static int acquire(const redlock_opts_t *opts, redlock_lock_t **ret)
 {
     redlock_report_t *report = NULL;
     *ret = NULL;
@@ -27,11 +27,12 @@ static int take(const redlock_opts_t *opts, redlock_lock_t **ret)
     return status;
 }
 
-static redlock_lock_t *take_all(void)
+/* Acquires the lock of all three resources, and waits until all nodes have the keys. */
+static redlock_lock_t *acquire_all(void)
 {
     const redlock_opts_t opts = with_also(0);
     redlock_lock_t *lock;
-    CHECK_STATUS(take(&opts, &lock), REDLOCK_OK);
+    CHECK_STATUS(acquire(&opts, &lock), REDLOCK_OK);
     for (unsigned i = 0; i < 3; i++)
         ck_assert(WAIT_UNTIL(live_nodes_with(ALL[i]) == NODES, TIME_LIMIT_MS));
     return lock;
@@ -42,16 +43,16 @@ static int64_t pttl(unsigned node, const char *key)
     return cluster_integer(live.cluster, node, "PTTL %s", key);
 }
 
-START_TEST(all_are_held_together)
+START_TEST(all_keys_are_set_together)
 {
     live_connect();
-    redlock_lock_t *lock = take_all(), *other = NULL;
+    redlock_lock_t *lock = acquire_all(), *other = NULL;
     for (unsigned i = 0; i < 3; i++) {
         ck_assert_str_eq(redlock_lock_resource(lock, i), ALL[i]);
         for (unsigned node = 0; node < NODES; node++) {
             ck_assert(
                 cluster_replies(live.cluster, node, redlock_lock_token(lock), "GET %s", ALL[i]));
-            /* A client of any make. */
+            /* A foreign client gets none of them. */
             ck_assert(cluster_replies(live.cluster, node, "(nil)", "SET %s x NX PX 9", ALL[i]));
         }
         CHECK_STATUS(live_acquire(ALL[i], LONG_TTL_MS, 0, &other), REDLOCK_ECONTENDED);
@@ -71,8 +72,8 @@ START_TEST(all_are_held_together)
 }
 END_TEST
 
-/* Of any type, in any place of the order. */
-START_TEST(one_that_is_taken_keeps_all)
+/* The foreign key has any type, and any position in the list. */
+START_TEST(one_foreign_key_denies_all)
 {
     const redlock_opts_t opts = with_also(0);
     redlock_lock_t *lock;
@@ -80,19 +81,19 @@ START_TEST(one_that_is_taken_keeps_all)
     live_connect();
     snprintf(command, sizeof command, _i % 2 == 0 ? "SET %s foreign" : "LPUSH %s x", ALL[_i / 2]);
     cluster_command_all(live.cluster, command);
-    CHECK_STATUS(take(&opts, &lock), REDLOCK_ECONTENDED);
+    CHECK_STATUS(acquire(&opts, &lock), REDLOCK_ECONTENDED);
     ck_assert_msg(strstr(live_text(), ALL[_i / 2]) != NULL, "%s", live_text());
     for (unsigned i = 0; i < 3; i++)
         ck_assert_uint_eq(live_nodes_with(ALL[i]), (int)i == _i / 2 ? NODES : 0);
     snprintf(command, sizeof command, "DEL %s", ALL[_i / 2]);
     cluster_command_all(live.cluster, command);
-    CHECK_STATUS(take(&opts, &lock), REDLOCK_OK);
+    CHECK_STATUS(acquire(&opts, &lock), REDLOCK_OK);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
 }
 END_TEST
 
-/* The key that is in the way is watched, and then the next one. */
-START_TEST(waits_for_one_after_the_other)
+/* The waiter tracks the key that denied it, and then the next one. */
+START_TEST(a_waiter_waits_for_each_key)
 {
     const redlock_opts_t opts = with_also(REDLOCK_WAIT_FOREVER);
     struct outcome outcome = OUTCOME;
@@ -112,15 +113,16 @@ START_TEST(waits_for_one_after_the_other)
 }
 END_TEST
 
+/* Checks that an acquisition with these options is refused, with these words in the report. */
 static void check_refused(const redlock_opts_t *opts, const char *words)
 {
     redlock_lock_t *lock;
-    CHECK_STATUS(take(opts, &lock), REDLOCK_EINVAL);
+    CHECK_STATUS(acquire(opts, &lock), REDLOCK_EINVAL);
     ck_assert_msg(strstr(live_text(), words) != NULL, "%s", live_text());
     ck_assert_ptr_null(lock);
 }
 
-START_TEST(what_cannot_be_is_refused)
+START_TEST(invalid_lists_are_refused)
 {
     const char *names[REDLOCK_RESOURCES_MAX];
     char texts[REDLOCK_RESOURCES_MAX][8];
@@ -155,7 +157,7 @@ START_TEST(what_cannot_be_is_refused)
 }
 END_TEST
 
-START_TEST(so_many_and_so_long)
+START_TEST(the_most_and_longest_names_work)
 {
     static char names[REDLOCK_RESOURCES_MAX][REDLOCK_RESOURCE_LEN_MAX + 1];
     const char *also[REDLOCK_RESOURCES_MAX];
@@ -192,18 +194,18 @@ static int adopt_all(const char *const *also, size_t count, const char *token, r
     return status;
 }
 
-START_TEST(handed_over_and_given_back_by_token)
+START_TEST(adopted_and_released_by_token)
 {
     static const char *const more[] = {"many-a", "many-c", "many-d"};
     char token[64];
     live_connect();
-    redlock_lock_t *given = take_all(), *taken;
+    redlock_lock_t *given = acquire_all(), *taken;
     snprintf(token, sizeof token, "%s", redlock_lock_token(given));
     CHECK_STATUS(redlock_lock_detach(given), REDLOCK_OK);
     redlock_lock_free(given);
     CHECK_STATUS(adopt_all(more, 3, token, &taken), REDLOCK_ELOST); /* one too many */
     for (unsigned i = 0; i < 3; i++)
-        ck_assert_uint_eq(live_nodes_with(ALL[i]), NODES); /* nothing was taken away */
+        ck_assert_uint_eq(live_nodes_with(ALL[i]), NODES); /* no key was deleted */
     CHECK_STATUS(adopt_all(ALSO, 2, token, &taken), REDLOCK_OK);
     CHECK_STATUS(live_extend(taken, 0), REDLOCK_OK);
     ck_assert_str_eq(redlock_lock_resource(taken, 2), "many-c");
@@ -214,7 +216,7 @@ START_TEST(handed_over_and_given_back_by_token)
     CHECK_STATUS(redlock_release_token_all(live.client, ALL, 3, token, NULL), REDLOCK_OK);
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     CHECK_STATUS(redlock_release_token_all(live.client, ALL, 3, token, NULL), REDLOCK_ELOST);
-    /* Some of them only: the lock was not whole any more, but what is left goes. */
+    /* Only one key has the token: the lock is not held, but the key is deleted. */
     cluster_command_all(live.cluster, "SET many-b half");
     CHECK_STATUS(redlock_release_token_all(live.client, ALL, 3, "half", NULL), REDLOCK_ELOST);
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
@@ -224,7 +226,7 @@ END_TEST
 START_TEST(release_after_keeps_all_for_a_while)
 {
     live_connect();
-    redlock_lock_t *lock = take_all();
+    redlock_lock_t *lock = acquire_all();
     CHECK_STATUS(redlock_release_after(lock, 10000, NULL), REDLOCK_OK);
     redlock_lock_free(lock);
     for (unsigned node = 0; node < NODES; node++) {
@@ -236,25 +238,25 @@ START_TEST(release_after_keeps_all_for_a_while)
 }
 END_TEST
 
-/* An operator takes one of them away: then it is no lock of the others either. */
+/* An operator breaks the lock of one resource: the whole lock is lost. */
 START_TEST(breaking_one_is_the_loss_of_all)
 {
     live_connect();
-    redlock_lock_t *lock = take_all();
+    redlock_lock_t *lock = acquire_all();
     CHECK_STATUS(redlock_break(live.client, ALL[_i], NULL), REDLOCK_OK);
     ck_assert(WAIT_UNTIL(live_nodes_with(ALL[_i]) == 0, TIME_LIMIT_MS));
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_ELOST);
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
-    ck_assert(live_wait_no_keys(TIME_LIMIT_MS)); /* what was left of it was given back */
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS)); /* the remaining keys were deleted */
     redlock_lock_free(lock);
 }
 END_TEST
 
-/* One key is gone on one node: it is put back, and the others do not live shorter. */
-START_TEST(a_missing_key_is_put_back)
+/* One node has lost one key: an extension sets it again, and does not shorten the others. */
+START_TEST(a_missing_key_is_healed)
 {
     live_connect();
-    redlock_lock_t *lock = take_all();
+    redlock_lock_t *lock = acquire_all();
     ck_assert(cluster_replies(live.cluster, 2, "1", "DEL many-a"));
     ck_assert(cluster_replies(live.cluster, 2, "1", "PEXPIRE many-c 90000"));
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
@@ -266,14 +268,14 @@ START_TEST(a_missing_key_is_put_back)
 }
 END_TEST
 
-/* The same, but another client has taken it there: then the rest is given back in the end. */
-START_TEST(the_rest_of_a_lock_is_not_left)
+/* On one node a foreign client has set one of the keys: the release deletes the others there. */
+START_TEST(a_release_deletes_the_remaining_keys)
 {
     live_connect();
-    redlock_lock_t *lock = take_all();
+    redlock_lock_t *lock = acquire_all();
     ck_assert(cluster_replies(live.cluster, 2, "OK", "SET many-a foreign"));
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
-    /* Its answer is known, and the heal was refused: with the second one it is so for sure. */
+    /* After the second extension, the node has refused to heal the key for certain. */
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
     ck_assert(live_has_key(2, "many-c"));
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
@@ -283,29 +285,30 @@ START_TEST(the_rest_of_a_lock_is_not_left)
 }
 END_TEST
 
-START_TEST(full_servers_let_it_go_on)
+START_TEST(full_servers_extend_and_release)
 {
     const redlock_opts_t opts = with_also(0);
     redlock_lock_t *none;
     live_connect();
-    redlock_lock_t *lock = take_all();
+    redlock_lock_t *lock = acquire_all();
     cluster_command_all(live.cluster, "CONFIG SET maxmemory 1");
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
-    CHECK_STATUS(take(&opts, &none), REDLOCK_ENOQUORUM);
+    CHECK_STATUS(acquire(&opts, &none), REDLOCK_ENOQUORUM);
     ck_assert_uint_eq(cluster_count_all_keys(live.cluster), 0);
     cluster_command_all(live.cluster, "CONFIG SET maxmemory 0");
 }
 END_TEST
 
+/* Checks that all keys are set while the body runs. */
 static int body(redlock_lock_t *lock, void *userdata)
 {
     *(const char **)userdata = redlock_lock_resource(lock, 1);
     return live_nodes_with("many-a") >= QUORUM && live_nodes_with("many-c") >= QUORUM ? 7 : 0;
 }
 
-START_TEST(with_takes_and_gives_back_all)
+START_TEST(with_acquires_and_releases_all)
 {
     const redlock_opts_t opts = with_also(0);
     const char *second = NULL;
@@ -322,18 +325,18 @@ END_TEST
 static Suite *many_suite(void)
 {
     Suite *suite = suite_create("live_many_resources");
-    live_add(suite, "together", all_are_held_together);
-    live_add_each(suite, "taken", one_that_is_taken_keeps_all, 6);
-    live_add(suite, "wait", waits_for_one_after_the_other);
-    live_add(suite, "refused", what_cannot_be_is_refused);
-    live_add(suite, "largest", so_many_and_so_long);
-    live_add(suite, "by token", handed_over_and_given_back_by_token);
+    live_add(suite, "together", all_keys_are_set_together);
+    live_add_each(suite, "taken", one_foreign_key_denies_all, 6);
+    live_add(suite, "wait", a_waiter_waits_for_each_key);
+    live_add(suite, "refused", invalid_lists_are_refused);
+    live_add(suite, "largest", the_most_and_longest_names_work);
+    live_add(suite, "by token", adopted_and_released_by_token);
     live_add(suite, "release_after", release_after_keeps_all_for_a_while);
     live_add_each(suite, "break", breaking_one_is_the_loss_of_all, 3);
-    live_add(suite, "heal", a_missing_key_is_put_back);
-    live_add(suite, "rest", the_rest_of_a_lock_is_not_left);
-    live_add(suite, "full", full_servers_let_it_go_on);
-    live_add(suite, "with", with_takes_and_gives_back_all);
+    live_add(suite, "heal", a_missing_key_is_healed);
+    live_add(suite, "rest", a_release_deletes_the_remaining_keys);
+    live_add(suite, "full", full_servers_extend_and_release);
+    live_add(suite, "with", with_acquires_and_releases_all);
     return suite;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Locks of several resources with other waiters: in any order, from several clients, in the queues
- * of their own client, and while another lock holds one of the resources and waits for another. */
+ * Locks of several resources with other waiters: named in any order, from several clients, in the
+ * queues of one client, and next to a holder of one resource that waits for another. */
 #include "live_events.h"
 #include "suite.h"
 
 #include <stdatomic.h>
 
-#define KEPT_MS 300 /* core/reservation.h */
+#define KEPT_MS 300 /* how long a waiter reserves a resource; see core/reservation.h */
 #define ROUNDS  12
 
 static const char *const A[] = {"queue-a"}, *const B[] = {"queue-b"};
@@ -28,30 +28,31 @@ static void connect_with_queue_max(uint32_t queue_max)
     live.client = live_open(config);
 }
 
-/* Somebody who goes round and round: which resources, and how often he had them. */
+/* A thread that acquires and releases a lock again and again. */
 struct worker {
     pthread_t thread;
     redlock_t *client;
     const char *resource;
-    const char *const *also;
-    bool a, b;
-    int status;
+    const char *const *also; /* a second resource; NULL: none */
+    bool a, b;               /* whether the lock contains queue-a, queue-b */
+    int status;              /* of the first failed call; REDLOCK_OK: none */
 };
 
-/* Who is inside: nobody else may be. */
-static atomic_int inside_a, inside_b, collisions;
+/* Number of holders of each resource now, and how often there was more than one. */
+static atomic_int inside_a, inside_b, overlaps;
 
-static void visit(const struct worker *worker, int step)
+/* Notes that the worker holds its resources (`step` 1), or holds them no more (-1). */
+static void enter_or_leave(const struct worker *worker, int step)
 {
     int others = 0;
     if (worker->a)
         others += atomic_fetch_add(&inside_a, step) != (step > 0 ? 0 : 1);
     if (worker->b)
         others += atomic_fetch_add(&inside_b, step) != (step > 0 ? 0 : 1);
-    atomic_fetch_add(&collisions, others);
+    atomic_fetch_add(&overlaps, others);
 }
 
-static void *work(void *userdata)
+static void *run_worker(void *userdata)
 {
     struct worker *worker = userdata;
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
@@ -63,17 +64,17 @@ static void *work(void *userdata)
         worker->status = redlock_acquire(worker->client, worker->resource, &opts, &lock, NULL);
         if (worker->status != REDLOCK_OK)
             break;
-        visit(worker, 1);
+        enter_or_leave(worker, 1);
         wait_pause();
-        visit(worker, -1);
+        enter_or_leave(worker, -1);
         worker->status = redlock_release(lock, NULL);
         redlock_lock_free(lock);
     }
     return NULL;
 }
 
-/* (A,B) and (B,A), A alone and B alone, from two clients: all come through, one at a time. */
-START_TEST(everybody_comes_through)
+/* (A,B) and (B,A), A alone and B alone, from two clients: all get their locks, one at a time. */
+START_TEST(locks_in_any_order_are_all_granted)
 {
     live_connect();
     redlock_t *other = live_open(live_config());
@@ -86,22 +87,23 @@ START_TEST(everybody_comes_through)
         {.client = other, .resource = "queue-b", .b = true},
     };
     const unsigned count = sizeof workers / sizeof workers[0];
-    atomic_store(&collisions, 0);
+    atomic_store(&overlaps, 0);
     for (unsigned i = 0; i < count; i++)
-        ck_assert_int_eq(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+        ck_assert_int_eq(pthread_create(&workers[i].thread, NULL, run_worker, &workers[i]), 0);
     for (unsigned i = 0; i < count; i++)
         ck_assert_int_eq(pthread_join(workers[i].thread, NULL), 0);
     for (unsigned i = 0; i < count; i++)
         ck_assert_msg(workers[i].status == REDLOCK_OK, "worker %u: %s", i,
                       redlock_error_name(workers[i].status));
-    ck_assert_int_eq(atomic_load(&collisions), 0);
+    ck_assert_int_eq(atomic_load(&overlaps), 0);
     (void)redlock_shutdown(other, wait_scaled_ms(TIME_LIMIT_MS));
     ck_assert_int_eq(redlock_free(other), REDLOCK_OK);
 }
 END_TEST
 
-/* In its own client it is in front of all its resources, or waits for them. */
-START_TEST(behind_others_of_its_client)
+/* A waiter for two resources reserves the free one in the queues of its client, but only for a
+ * while, because a holder of the other one may need it. */
+START_TEST(a_reservation_ends_after_a_while)
 {
     struct outcome both = OUTCOME, a = OUTCOME, c = OUTCOME;
     live_connect();
@@ -110,9 +112,9 @@ START_TEST(behind_others_of_its_client)
     ck_assert_int_eq(start(live.client, "queue-b", A, &both), REDLOCK_OK);
     ck_assert_int_eq(start(live.client, "queue-a", NULL, &a), REDLOCK_OK);
     ck_assert_int_eq(start(live.client, "queue-c", NULL, &c), REDLOCK_OK);
-    CHECK_STATUS(outcome_wait(live.client, &c), REDLOCK_OK); /* nobody is in its way */
+    CHECK_STATUS(outcome_wait(live.client, &c), REDLOCK_OK); /* not reserved */
     ck_assert_uint_eq(live_stats(live.client).attempts, asked + 1 + outcome_calls(&a));
-    /* It keeps A for a while, but not for ever: somebody may need it who holds B. */
+    /* The reservation of A ends after KEPT_MS. */
     CHECK_STATUS(outcome_wait(live.client, &a), REDLOCK_OK);
     ck_assert_uint_ge(wait_now_ms() - from_ms + 10, KEPT_MS);
     ck_assert_uint_eq(outcome_calls(&both), 0);
@@ -124,9 +126,8 @@ START_TEST(behind_others_of_its_client)
 }
 END_TEST
 
-/* Who holds one resource and then wants the other is not kept waiting for ever by one who waits for
- * both. */
-START_TEST(one_after_the_other_goes_beside_both_at_once)
+/* A holder of one resource gets the other one although another lock waits for both. */
+START_TEST(a_second_lock_passes_a_waiter_for_both)
 {
     struct outcome both = OUTCOME, second = OUTCOME;
     live_connect();
@@ -142,8 +143,8 @@ START_TEST(one_after_the_other_goes_beside_both_at_once)
 }
 END_TEST
 
-/* The first in the queues begins first, and the rest follows when it is done or gives up. */
-START_TEST(giving_up_makes_way)
+/* When the first waiter in the queues is canceled, the next one begins at once. */
+START_TEST(a_canceled_waiter_frees_its_reservation)
 {
     struct outcome both = OUTCOME, a = OUTCOME;
     redlock_cancel_t *cancel;
@@ -167,13 +168,13 @@ START_TEST(giving_up_makes_way)
 }
 END_TEST
 
-START_TEST(the_queue_of_each_has_its_limit)
+START_TEST(the_queue_of_each_resource_has_its_limit)
 {
     struct outcome first = OUTCOME, both = OUTCOME, more = OUTCOME;
     connect_with_queue_max(1);
     redlock_lock_t *held = live_lock("queue-b", LONG_TTL_MS);
     ck_assert_int_eq(start(live.client, "queue-b", NULL, &first), REDLOCK_OK);
-    /* Full at one of them: refused, and no seat is taken at the other. */
+    /* One queue is full: the lock is refused, and has no entry in the other queue. */
     ck_assert_int_eq(start(live.client, "queue-a", B, &both), REDLOCK_EQUEUEFULL);
     ck_assert_int_eq(start(live.client, "queue-a", NULL, &more), REDLOCK_OK);
     CHECK_STATUS(outcome_wait(live.client, &more), REDLOCK_OK);
@@ -184,7 +185,7 @@ START_TEST(the_queue_of_each_has_its_limit)
 }
 END_TEST
 
-START_TEST(a_shutdown_ends_those_who_wait)
+START_TEST(a_shutdown_ends_waiters)
 {
     struct outcome both = OUTCOME;
     live_connect();
@@ -199,12 +200,12 @@ END_TEST
 static Suite *queue_suite(void)
 {
     Suite *suite = suite_create("live_many_resources_queue");
-    live_add(suite, "crossing", everybody_comes_through);
-    live_add(suite, "behind", behind_others_of_its_client);
-    live_add(suite, "nested", one_after_the_other_goes_beside_both_at_once);
-    live_add(suite, "cancel", giving_up_makes_way);
-    live_add(suite, "queue_max", the_queue_of_each_has_its_limit);
-    live_add(suite, "shutdown", a_shutdown_ends_those_who_wait);
+    live_add(suite, "crossing", locks_in_any_order_are_all_granted);
+    live_add(suite, "behind", a_reservation_ends_after_a_while);
+    live_add(suite, "nested", a_second_lock_passes_a_waiter_for_both);
+    live_add(suite, "cancel", a_canceled_waiter_frees_its_reservation);
+    live_add(suite, "queue_max", the_queue_of_each_resource_has_its_limit);
+    live_add(suite, "shutdown", a_shutdown_ends_waiters);
     return suite;
 }
 

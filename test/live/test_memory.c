@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The memory of held locks: every byte that a client requests from its allocator, with five nodes.
+ * The memory of held locks: all bytes that a client requests from its allocator, with five nodes.
  */
 #include "live.h"
 #include "suite.h"
@@ -11,34 +11,34 @@
 #define LOCKS     1000
 #define BYTES_MAX 1280 /* for each, with its share of all tables */
 #define TRIES     8
-#define WAIT_MS   2000
+#define WAIT_MS   2000 /* for late replies */
 
-/* Each block knows its size. */
+/* Before each block: its size. */
 union header {
     size_t size;
     max_align_t align;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static size_t live_bytes;
+static size_t bytes_in_use;
 static redlock_lock_t *locks[LOCKS];
 
 static void count(size_t more, size_t less)
 {
     pthread_mutex_lock(&mutex);
-    live_bytes += more - less;
+    bytes_in_use += more - less;
     pthread_mutex_unlock(&mutex);
 }
 
 static size_t counted(void)
 {
     pthread_mutex_lock(&mutex);
-    const size_t bytes = live_bytes;
+    const size_t bytes = bytes_in_use;
     pthread_mutex_unlock(&mutex);
     return bytes;
 }
 
-static void *resize(void *old, size_t size, void *userdata)
+static void *count_realloc(void *old, size_t size, void *userdata)
 {
     union header *header = old != NULL ? (union header *)old - 1 : NULL;
     const size_t before = header != NULL ? header->size : 0;
@@ -52,12 +52,12 @@ static void *resize(void *old, size_t size, void *userdata)
     return header + 1;
 }
 
-static void *make(size_t size, void *userdata)
+static void *count_malloc(size_t size, void *userdata)
 {
-    return resize(NULL, size, userdata);
+    return count_realloc(NULL, size, userdata);
 }
 
-static void give_back(void *block, void *userdata)
+static void count_free(void *block, void *userdata)
 {
     union header *header = block;
 
@@ -68,10 +68,11 @@ static void give_back(void *block, void *userdata)
     free(header - 1);
 }
 
-static const redlock_allocator_t counting = {sizeof counting, make, resize, give_back, NULL};
+static const redlock_allocator_t counting = {sizeof counting, count_malloc, count_realloc,
+                                             count_free, NULL};
 
-/* Names of 24 bytes, as of rows of a table. */
-static redlock_lock_t *take(unsigned number, const redlock_opts_t *opts)
+/* Acquires a lock whose name has 24 bytes. */
+static redlock_lock_t *acquire(unsigned number, const redlock_opts_t *opts)
 {
     char resource[32];
     redlock_lock_t *lock = NULL;
@@ -84,7 +85,7 @@ static redlock_lock_t *take(unsigned number, const redlock_opts_t *opts)
     return lock;
 }
 
-/* What each of so many costs that are held at the same time, for a client of its own. */
+/* Returns the bytes for each of LOCKS held locks of a new client. */
 static size_t measure(void)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
@@ -92,13 +93,13 @@ static size_t measure(void)
     opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
     opts.wait_ms = wait_scaled_ms(TIME_LIMIT_MS);
     live_connect();
-    CHECK_STATUS(live_release(take(LOCKS, &opts)), REDLOCK_OK); /* buffers are there */
+    CHECK_STATUS(live_release(acquire(LOCKS, &opts)), REDLOCK_OK); /* allocates the buffers */
     live_keep_report(NULL);
     const size_t before = counted();
     for (unsigned i = 0; i < LOCKS; i++)
-        locks[i] = take(i, &opts);
+        locks[i] = acquire(i, &opts);
     live_keep_report(NULL);
-    /* Answers of servers that are late are waited for in memory, too. */
+    /* A request whose reply is late needs memory, too. */
     (void)WAIT_UNTIL((counted() - before) / LOCKS <= BYTES_MAX, WAIT_MS);
     const size_t each = (counted() - before) / LOCKS;
     for (unsigned i = 0; i < LOCKS; i++) {
@@ -110,7 +111,7 @@ static size_t measure(void)
     return each;
 }
 
-/* A server that is late for long makes buffers larger, and so they stay: then once more. */
+/* Repeats the measurement if it is too large, because late replies enlarge buffers permanently. */
 START_TEST(a_held_lock_costs_little_memory)
 {
     size_t each = SIZE_MAX;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Undos for servers that are away: a release or release_after that a server missed is sent when it
- * is back. When the key must have expired, the undo is dropped. */
+ * Undos for servers that are stopped or dead: a release or release_after that a server missed is
+ * sent when it is back. When the key must have expired, the undo is dropped. */
 #include "live.h"
 #include "suite.h"
 
@@ -11,6 +11,7 @@ static int64_t pttl(unsigned node, const char *key)
     return cluster_integer(live.cluster, node, "PTTL %s", key);
 }
 
+/* Acquires a lock, and waits until all nodes have its key. */
 static redlock_lock_t *lock_on_all(const char *resource, uint64_t ttl_ms)
 {
     redlock_lock_t *lock = live_lock(resource, ttl_ms);
@@ -18,8 +19,9 @@ static redlock_lock_t *lock_on_all(const char *resource, uint64_t ttl_ms)
     return lock;
 }
 
-/* With the key of a released lock still in its data. */
-static void bring_back(unsigned node)
+/* Restarts a server with the key of a released lock in its data, and waits until no undo is
+ * pending. */
+static void restart_with_data(unsigned node)
 {
     cluster_restart(live.cluster, node, true);
     ck_assert(WAIT_UNTIL(live_is_responsive(live.client, node), TIME_LIMIT_MS));
@@ -35,13 +37,13 @@ START_TEST(a_release_is_repeated_after_a_restart)
         ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES - 1, TIME_LIMIT_MS));
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
     ck_assert_uint_eq(live_node_stats(live.client, 0).undos_pending, 1);
-    bring_back(0);
+    restart_with_data(0);
     ck_assert_uint_eq(live_calls(0, "del"), 1); /* the key was there, and it was deleted */
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
-/* The undo reached the server, and the server died before it looked. */
+/* The undo has reached the server, which died before it executed it. */
 START_TEST(an_unanswered_release_is_repeated_after_a_restart)
 {
     live_connect();
@@ -50,14 +52,14 @@ START_TEST(an_unanswered_release_is_repeated_after_a_restart)
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
     for (unsigned i = 0; i < 2; i++) {
         ck_assert_uint_eq(live_node_stats(live.client, i).undos_pending, 1);
-        bring_back(i);
+        restart_with_data(i);
         ck_assert_uint_eq(live_calls(i, "del"), 1);
     }
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
-/* A majority is away during the release: the caller is told, and the keys go all the same. */
+/* A majority is dead during the release: the release fails, but the keys are deleted later. */
 START_TEST(a_failed_release_is_repeated)
 {
     live_connect();
@@ -66,12 +68,13 @@ START_TEST(a_failed_release_is_repeated)
         cluster_kill(live.cluster, i);
     CHECK_STATUS(live_release(lock), REDLOCK_ENOQUORUM);
     for (unsigned i = 0; i < 3; i++)
-        bring_back(i);
+        restart_with_data(i);
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
-/* The key stays as long as it was asked for, counted from the call and not from the restart. */
+/* The key stays for the requested time, counted from the call and not from the restart. _i 0: the
+ * server is dead; 1: it is stopped and then restarted; 2: it is stopped. */
 START_TEST(a_release_after_is_repeated_after_a_restart)
 {
     const int64_t delay_ms = (int64_t)wait_scaled_ms(5000), away_ms = 1000;
@@ -83,39 +86,39 @@ START_TEST(a_release_after_is_repeated_after_a_restart)
         live_pause(0, 1);
     CHECK_STATUS(redlock_release_after(lock, (uint64_t)delay_ms, NULL), REDLOCK_OK);
     redlock_lock_free(lock);
-    /* A server that is only stopped has the command already, and counts from when it goes on. */
+    /* A server that is only stopped has received the command, and counts from its execution. */
     if (_i == 2) {
         live_resume_all();
     } else {
         ck_assert(WAIT_UNTIL(pttl(4, "kept") <= delay_ms - away_ms, TIME_LIMIT_MS));
-        bring_back(0);
+        restart_with_data(0);
     }
     ck_assert(WAIT_UNTIL(pttl(0, "kept") <= delay_ms, TIME_LIMIT_MS));
-    /* The one that was away is asked last: a pause between the two makes it no later. */
+    /* Reads the late server last, so that a pause between the two makes its time shorter. */
     const int64_t other_ms = pttl(4, "kept"), late_ms = pttl(0, "kept");
     ck_assert_msg(late_ms > 0 && late_ms <= delay_ms, "%" PRId64 " ms are left", late_ms);
     ck_assert_msg(_i == 2 || late_ms <= other_ms + away_ms / 2,
-                  "%" PRId64 " ms on the one that was away, %" PRId64, late_ms, other_ms);
+                  "%" PRId64 " ms on the late server, %" PRId64 " on another", late_ms, other_ms);
     ck_assert_uint_eq(live_nodes_with("kept"), NODES);
     cluster_command_all(live.cluster, "DEL kept");
 }
 END_TEST
 
-/* The time it was to be kept is over when the node comes back: the key goes at once. */
-START_TEST(a_release_after_that_is_over_deletes)
+/* The delay has passed when the node is back: the key is deleted at once. */
+START_TEST(a_release_after_past_its_delay_deletes)
 {
     live_connect();
-    redlock_lock_t *lock = lock_on_all("over", LONG_TTL_MS);
+    redlock_lock_t *lock = lock_on_all("passed", LONG_TTL_MS);
     cluster_kill(live.cluster, 0);
     CHECK_STATUS(redlock_release_after(lock, 50, NULL), REDLOCK_OK);
     redlock_lock_free(lock);
-    ck_assert(WAIT_UNTIL(!live_has_key(1, "over") && !live_has_key(4, "over"), TIME_LIMIT_MS));
-    bring_back(0);
+    ck_assert(WAIT_UNTIL(!live_has_key(1, "passed") && !live_has_key(4, "passed"), TIME_LIMIT_MS));
+    restart_with_data(0);
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
-START_TEST(a_debt_expires_with_its_key)
+START_TEST(an_undo_expires_with_its_key)
 {
     const uint64_t ttl_ms = live_brief_ms(1200);
     live.max_ttl_ms = ttl_ms;
@@ -127,14 +130,16 @@ START_TEST(a_debt_expires_with_its_key)
     const uint64_t from_ms = wait_now_ms();
     ck_assert_uint_eq(live_node_stats(live.client, 0).undos_pending, 1);
     ck_assert(WAIT_UNTIL(live_node_stats(live.client, 0).undos_pending == 0, TIME_LIMIT_MS));
-    ck_assert_msg(wait_now_ms() - from_ms >= ttl_ms / 2, "forgotten after %d of %d ms",
+    ck_assert_msg(wait_now_ms() - from_ms >= ttl_ms / 2, "dropped after %d of %d ms",
                   (int)(wait_now_ms() - from_ms), (int)ttl_ms);
     ck_assert_uint_eq(live_stats(live.client).undone, undone);
 }
 END_TEST
 
-/* Shutdown does not wait for what cannot be reached, and does wait for what can. */
-START_TEST(shutdown_with_a_dead_and_a_stopped_server)
+/* A shutdown waits for the releases on the servers that reply, but not for a dead and a stopped
+ * one.
+ */
+START_TEST(shutdown_does_not_wait_for_unreachable_servers)
 {
     live.silence = true;
     live_connect();
@@ -149,7 +154,7 @@ START_TEST(shutdown_with_a_dead_and_a_stopped_server)
     for (unsigned i = 2; i < NODES; i++)
         ck_assert_uint_eq(cluster_count_keys(live.cluster, i), 0);
     live_disconnect();
-    live_resume_all(); /* the delete was in its queue */
+    live_resume_all(); /* the stopped server had received the delete */
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
@@ -161,9 +166,9 @@ static Suite *pending_undos_suite(void)
     live_add(suite, "unanswered", an_unanswered_release_is_repeated_after_a_restart);
     live_add(suite, "failed", a_failed_release_is_repeated);
     live_add_each(suite, "release_after", a_release_after_is_repeated_after_a_restart, 3);
-    live_add(suite, "release_after over", a_release_after_that_is_over_deletes);
-    live_add(suite, "expiry", a_debt_expires_with_its_key);
-    live_add(suite, "shutdown", shutdown_with_a_dead_and_a_stopped_server);
+    live_add(suite, "release_after, late", a_release_after_past_its_delay_deletes);
+    live_add(suite, "expiry", an_undo_expires_with_its_key);
+    live_add(suite, "shutdown", shutdown_does_not_wait_for_unreachable_servers);
     return suite;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Permits on real servers: never more holders than permits, never two of one slot, in several
- * processes and with nodes that die. A waiter is woken by a release. To other clients a slot is an
+ * Permits on real servers: never more holders than permits, and never two of one slot, in several
+ * processes and with nodes that die. A release wakes a waiter. To other clients a slot is an
  * ordinary lock. */
 #include "fences.h"
 #include "live_events.h"
@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #define PERMITS    3
-#define CONTENDERS 8
-#define TURNS      12
+#define CONTENDERS 8  /* processes */
+#define TURNS      12 /* permits that each of them acquires */
 
 static redlock_opts_t permit_opts(uint32_t permits, uint64_t wait_ms)
 {
@@ -26,8 +26,9 @@ static redlock_opts_t permit_opts(uint32_t permits, uint64_t wait_ms)
     return opts;
 }
 
-static int take_with(redlock_t *client, const char *name, const redlock_opts_t *opts,
-                     redlock_lock_t **ret)
+/* Acquires a lock with these options. Keeps the report. */
+static int acquire_with(redlock_t *client, const char *name, const redlock_opts_t *opts,
+                        redlock_lock_t **ret)
 {
     redlock_report_t *report = NULL;
 
@@ -37,13 +38,15 @@ static int take_with(redlock_t *client, const char *name, const redlock_opts_t *
     return status;
 }
 
-static int take(const char *name, uint32_t permits, uint64_t wait_ms, redlock_lock_t **ret)
+static int acquire_permit(const char *name, uint32_t permits, uint64_t wait_ms,
+                          redlock_lock_t **ret)
 {
     const redlock_opts_t opts = permit_opts(permits, wait_ms);
 
-    return take_with(live.client, name, &opts, ret);
+    return acquire_with(live.client, name, &opts, ret);
 }
 
+/* Returns the slot of a permit. */
 static unsigned slot_of(const redlock_lock_t *lock)
 {
     const int slot = redlock_lock_slot(lock);
@@ -53,7 +56,7 @@ static unsigned slot_of(const redlock_lock_t *lock)
     return (unsigned)slot;
 }
 
-START_TEST(as_many_as_there_are)
+START_TEST(no_more_holders_than_permits)
 {
     redlock_lock_t *locks[PERMITS], *more = NULL;
     unsigned seen = 0;
@@ -61,7 +64,7 @@ START_TEST(as_many_as_there_are)
 
     live_connect();
     for (unsigned i = 0; i < PERMITS; i++) {
-        CHECK_STATUS(take("pool", PERMITS, 0, &locks[i]), REDLOCK_OK);
+        CHECK_STATUS(acquire_permit("pool", PERMITS, 0, &locks[i]), REDLOCK_OK);
         ck_assert_str_eq(redlock_lock_resource(locks[i], 0), "pool");
         ck_assert_int_eq(redlock_slot_name(key, sizeof key, "pool", slot_of(locks[i])), 0);
         ck_assert(WAIT_UNTIL(live_nodes_with(key) == NODES, TIME_LIMIT_MS));
@@ -69,16 +72,16 @@ START_TEST(as_many_as_there_are)
     }
     ck_assert_uint_eq(seen, (1u << PERMITS) - 1);
     ck_assert_uint_eq(live_nodes_with("pool"), 0);
-    CHECK_STATUS(take("pool", PERMITS, 0, &more), REDLOCK_ECONTENDED);
+    CHECK_STATUS(acquire_permit("pool", PERMITS, 0, &more), REDLOCK_ECONTENDED);
     ck_assert_ptr_nonnull(strstr(live_text(), "all 3 permits are taken"));
     ck_assert_ptr_null(more);
-    CHECK_STATUS(live_acquire("pool", LONG_TTL_MS, 0, &more), REDLOCK_OK); /* another thing */
+    CHECK_STATUS(live_acquire("pool", LONG_TTL_MS, 0, &more), REDLOCK_OK); /* an ordinary lock */
     ck_assert_int_eq(redlock_lock_slot(more), REDLOCK_EINVAL);
     CHECK_STATUS(live_release(more), REDLOCK_OK);
     unsigned freed = slot_of(locks[1]);
     CHECK_STATUS(live_extend(locks[1], 0), REDLOCK_OK);
     CHECK_STATUS(live_release(locks[1]), REDLOCK_OK);
-    CHECK_STATUS(take("pool", PERMITS, 0, &locks[1]), REDLOCK_OK);
+    CHECK_STATUS(acquire_permit("pool", PERMITS, 0, &locks[1]), REDLOCK_OK);
     ck_assert_uint_eq(slot_of(locks[1]), freed);
     for (unsigned i = 0; i < PERMITS; i++)
         CHECK_STATUS(live_release(locks[i]), REDLOCK_OK);
@@ -86,17 +89,18 @@ START_TEST(as_many_as_there_are)
 }
 END_TEST
 
-static int refused(const char *name, const redlock_opts_t *opts, const char *words)
+/* Tries to acquire a lock, and checks that the report contains the words. Returns the status. */
+static int acquire_refused(const char *name, const redlock_opts_t *opts, const char *words)
 {
     redlock_lock_t *lock = NULL;
-    const int status = take_with(live.client, name, opts, &lock);
+    const int status = acquire_with(live.client, name, opts, &lock);
 
     ck_assert_msg(strstr(live_text(), words) != NULL, "\"%s\" is not in \"%s\"", words,
                   live_text());
     return status;
 }
 
-START_TEST(mistakes)
+START_TEST(invalid_permits_are_refused)
 {
     char name[REDLOCK_RESOURCE_LEN_MAX + 1], key[REDLOCK_RESOURCE_LEN_MAX + 1];
     redlock_opts_t opts = permit_opts(0, 0);
@@ -104,20 +108,20 @@ START_TEST(mistakes)
     redlock_report_t *report = NULL;
 
     live_connect();
-    CHECK_STATUS(refused("pool", &opts, "opts.permits is missing"), REDLOCK_EINVAL);
+    CHECK_STATUS(acquire_refused("pool", &opts, "opts.permits is missing"), REDLOCK_EINVAL);
     opts.permits = REDLOCK_PERMITS_MAX + 1;
-    CHECK_STATUS(refused("pool", &opts, "at most 1024"), REDLOCK_EINVAL);
+    CHECK_STATUS(acquire_refused("pool", &opts, "at most 1024"), REDLOCK_EINVAL);
     opts.kind = REDLOCK_KIND_EXCLUSIVE;
-    CHECK_STATUS(refused("pool", &opts, "opts.kind is not"), REDLOCK_EINVAL);
+    CHECK_STATUS(acquire_refused("pool", &opts, "opts.kind is not"), REDLOCK_EINVAL);
     opts.kind = 1;
-    CHECK_STATUS(refused("pool", &opts, "opts.kind is 1"), REDLOCK_EINVAL);
+    CHECK_STATUS(acquire_refused("pool", &opts, "opts.kind is 1"), REDLOCK_EINVAL);
     opts = permit_opts(10, 0);
     memset(name, 'n', sizeof name);
     name[REDLOCK_RESOURCE_LEN_MAX - 3] = '\0';
-    CHECK_STATUS(refused(name, &opts, "with {#9} behind it"), REDLOCK_EINVAL);
+    CHECK_STATUS(acquire_refused(name, &opts, "with {#9} behind it"), REDLOCK_EINVAL);
     ck_assert_int_eq(redlock_slot_name(key, sizeof key, name, 9), REDLOCK_EINVAL);
     name[REDLOCK_RESOURCE_LEN_MAX - 4] = '\0';
-    CHECK_STATUS(take(name, 10, 0, &lock), REDLOCK_OK);
+    CHECK_STATUS(acquire_permit(name, 10, 0, &lock), REDLOCK_OK);
     ck_assert_int_eq(redlock_slot_name(key, sizeof key, name, 9), REDLOCK_OK);
     ck_assert_int_eq(redlock_slot_name(key, sizeof key - 1, name, 9), REDLOCK_EINVAL);
     ck_assert_int_eq(redlock_slot_name(key, sizeof key, name, REDLOCK_PERMITS_MAX), REDLOCK_EINVAL);
@@ -130,7 +134,8 @@ START_TEST(mistakes)
 }
 END_TEST
 
-/* Towards clients that set the keys of slots by hand. */
+/* Foreign clients that set the keys of slots themselves exclude permits, and are excluded by them.
+ */
 START_TEST(foreign_keys_are_respected)
 {
     redlock_lock_t *lock = NULL, *more = NULL;
@@ -140,10 +145,10 @@ START_TEST(foreign_keys_are_respected)
         ck_assert(cluster_replies(live.cluster, i, "OK", "SET pool{#0} x NX PX %d", LONG_TTL_MS));
         ck_assert(cluster_replies(live.cluster, i, "OK", "SET pool{#2} x NX PX %d", LONG_TTL_MS));
     }
-    CHECK_STATUS(take("pool", PERMITS, 0, &lock), REDLOCK_OK);
+    CHECK_STATUS(acquire_permit("pool", PERMITS, 0, &lock), REDLOCK_OK);
     ck_assert_uint_eq(slot_of(lock), 1);
-    CHECK_STATUS(take("pool", PERMITS, 0, &more), REDLOCK_ECONTENDED);
-    for (unsigned i = 0; i < NODES; i++) /* and theirs is refused by ours */
+    CHECK_STATUS(acquire_permit("pool", PERMITS, 0, &more), REDLOCK_ECONTENDED);
+    for (unsigned i = 0; i < NODES; i++)
         ck_assert(WAIT_UNTIL(live_has_key(i, "pool{#1}"), TIME_LIMIT_MS));
     for (unsigned i = 0; i < NODES; i++)
         ck_assert(!cluster_replies(live.cluster, i, "OK", "SET pool{#1} theirs NX PX 1000"));
@@ -153,7 +158,7 @@ START_TEST(foreign_keys_are_respected)
 }
 END_TEST
 
-/* A client that does not ask by itself. */
+/* Creates a client that does not poll during the case, so that only a notification wakes it. */
 static redlock_t *open_patient(void)
 {
     redlock_config_t *config = live_config();
@@ -162,8 +167,8 @@ static redlock_t *open_patient(void)
     return live_open(config);
 }
 
-/* One client waits, another one lets go: the first hears of it and gets that slot. */
-START_TEST(a_release_wakes_who_waits)
+/* One client waits, and another one releases: the first one is notified and gets that slot. */
+START_TEST(a_release_wakes_a_waiter_elsewhere)
 {
     redlock_lock_t *locks[PERMITS];
     redlock_opts_t opts = permit_opts(PERMITS, REDLOCK_WAIT_FOREVER);
@@ -173,7 +178,7 @@ START_TEST(a_release_wakes_who_waits)
     opts.event_fn = note_event;
     opts.event_userdata = &lock_events;
     for (unsigned i = 0; i < PERMITS; i++)
-        CHECK_STATUS(take("pool", PERMITS, 0, &locks[i]), REDLOCK_OK);
+        CHECK_STATUS(acquire_permit("pool", PERMITS, 0, &locks[i]), REDLOCK_OK);
     for (unsigned i = 0; i < 3 * PERMITS; i++) {
         struct outcome outcome = OUTCOME;
         redlock_lock_t **lock = &locks[i % PERMITS];
@@ -194,8 +199,8 @@ START_TEST(a_release_wakes_who_waits)
 }
 END_TEST
 
-/* In one client they queue, and the next one goes on as soon as the one before it holds. */
-START_TEST(waiting_in_one_client)
+/* In one client, the next waiter begins its attempt as soon as the one before it holds a permit. */
+START_TEST(waiters_of_one_client_follow_in_order)
 {
     enum { WAITERS = 2 * PERMITS + 1 };
     const redlock_opts_t opts = permit_opts(PERMITS, REDLOCK_WAIT_FOREVER);
@@ -208,7 +213,7 @@ START_TEST(waiting_in_one_client)
         ck_assert_int_eq(redlock_acquire_start(live.client, "pool", &opts, note_done, &outcomes[i]),
                          0);
     }
-    for (unsigned i = 0; i < WAITERS; i++) { /* in the order in which they came */
+    for (unsigned i = 0; i < WAITERS; i++) { /* in the order of their calls */
         CHECK_STATUS(outcome_wait(live.client, &outcomes[i]), REDLOCK_OK);
         const redlock_stats_t stats = live_stats(live.client);
         ck_assert_uint_le(stats.held, PERMITS);
@@ -220,15 +225,15 @@ START_TEST(waiting_in_one_client)
 }
 END_TEST
 
-/* A slot is handed over, looked at and broken as the lock that it is. */
-START_TEST(a_slot_by_its_name)
+/* A slot can be inspected, adopted, released by token and broken by its name. */
+START_TEST(a_slot_is_an_ordinary_lock)
 {
     redlock_lock_t *lock = NULL, *taken = NULL;
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
     char token[64], key[32];
 
     live_connect();
-    CHECK_STATUS(take("pool", PERMITS, 0, &lock), REDLOCK_OK);
+    CHECK_STATUS(acquire_permit("pool", PERMITS, 0, &lock), REDLOCK_OK);
     snprintf(token, sizeof token, "%s", redlock_lock_token(lock));
     ck_assert_int_eq(redlock_slot_name(key, sizeof key, "pool", slot_of(lock)), REDLOCK_OK);
     CHECK_STATUS(live_inspect(key), REDLOCK_OK);
@@ -242,20 +247,20 @@ START_TEST(a_slot_by_its_name)
     CHECK_STATUS(redlock_release_token(live.client, key, token, NULL), REDLOCK_OK);
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 
-    CHECK_STATUS(take("pool", 1, 0, &lock), REDLOCK_OK);
+    CHECK_STATUS(acquire_permit("pool", 1, 0, &lock), REDLOCK_OK);
     ck_assert(WAIT_UNTIL(live_nodes_with("pool{#0}") == NODES, TIME_LIMIT_MS));
     CHECK_STATUS(redlock_break(live.client, "pool{#0}", NULL), REDLOCK_OK);
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_ELOST);
     redlock_lock_free(lock);
-    CHECK_STATUS(take("pool", 1, 0, &lock), REDLOCK_OK);
+    CHECK_STATUS(acquire_permit("pool", 1, 0, &lock), REDLOCK_OK);
     CHECK_STATUS(redlock_release_after(lock, 1, NULL), REDLOCK_OK);
     redlock_lock_free(lock);
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
-/* Extended by itself on the key of its slot, and lost with it. */
-START_TEST(kept_and_lost)
+/* Automatic extension extends the key of the slot; the permit is lost with the key. */
+START_TEST(a_permit_is_extended_and_lost_with_its_key)
 {
     redlock_lock_t *lock = NULL;
     redlock_opts_t opts = permit_opts(PERMITS, wait_scaled_ms(TIME_LIMIT_MS));
@@ -264,22 +269,22 @@ START_TEST(kept_and_lost)
     events_reset();
     opts.ttl_ms = live_brief_ms(1500);
     opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
-    opts.extend_at_ms = live_brief_ms(1200); /* often, and in good time */
+    opts.extend_at_ms = live_brief_ms(1200); /* soon after each extension */
     opts.event_fn = note_event;
     opts.event_userdata = &lock_events;
-    CHECK_STATUS(take_with(live.client, "pool", &opts, &lock), REDLOCK_OK);
+    CHECK_STATUS(acquire_with(live.client, "pool", &opts, &lock), REDLOCK_OK);
     ck_assert(WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_EXTENDED) > 1, TIME_LIMIT_MS));
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_OK);
     cluster_command_all(live.cluster, "DEL pool{#0} pool{#1} pool{#2}");
     ck_assert(WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_LOST) == 1, TIME_LIMIT_MS));
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
-    ck_assert_int_ge(redlock_lock_slot(lock), 0); /* which it was */
+    ck_assert_int_ge(redlock_lock_slot(lock), 0); /* the slot that it had */
     redlock_lock_free(lock);
 }
 END_TEST
 
-/* Who waits for a permit is ended by a cancel, and by the end of the client. */
-START_TEST(waiting_is_ended)
+/* A wait for a permit ends by a cancel, and with the client. */
+START_TEST(waiters_end_by_cancel_and_shutdown)
 {
     redlock_lock_t *locks[PERMITS];
     redlock_cancel_t *cancel = NULL;
@@ -288,7 +293,7 @@ START_TEST(waiting_is_ended)
 
     live_connect();
     for (unsigned i = 0; i < PERMITS; i++)
-        CHECK_STATUS(take("pool", PERMITS, 0, &locks[i]), REDLOCK_OK);
+        CHECK_STATUS(acquire_permit("pool", PERMITS, 0, &locks[i]), REDLOCK_OK);
     redlock_t *waiter = live_open(live_config());
     ck_assert_int_eq(redlock_cancel_new(&cancel, waiter), REDLOCK_OK);
     opts.cancel = cancel;
@@ -310,27 +315,26 @@ START_TEST(waiting_is_ended)
 }
 END_TEST
 
-/* A minimum hold, as redlock_release_after() keeps it: the slot stays taken, and is taken again
- * after. */
-START_TEST(kept_for_a_while)
+/* redlock_release_after() keeps the slot for the delay. Then it can be acquired again. */
+START_TEST(release_after_keeps_the_slot)
 {
     redlock_lock_t *lock = NULL, *next = NULL;
     const redlock_opts_t opts = permit_opts(1, wait_scaled_ms(TIME_LIMIT_MS));
 
     live_connect();
-    CHECK_STATUS(take("pool", 1, 0, &lock), REDLOCK_OK);
+    CHECK_STATUS(acquire_permit("pool", 1, 0, &lock), REDLOCK_OK);
     const uint64_t from_ms = wait_now_ms();
     const uint64_t delay_ms = wait_scaled_ms(400);
     CHECK_STATUS(redlock_release_after(lock, delay_ms, NULL), REDLOCK_OK);
     redlock_lock_free(lock);
-    CHECK_STATUS(take_with(live.client, "pool", &opts, &next), REDLOCK_OK);
+    CHECK_STATUS(acquire_with(live.client, "pool", &opts, &next), REDLOCK_OK);
     ck_assert_uint_ge(wait_now_ms() - from_ms + 20, delay_ms);
     CHECK_STATUS(live_release(next), REDLOCK_OK);
 }
 END_TEST
 
-/* Numbers of one slot grow. */
-START_TEST(fences_of_a_slot)
+/* The fencing tokens of one slot increase. */
+START_TEST(tokens_of_a_slot_increase)
 {
     uint64_t last = 0;
 
@@ -343,7 +347,7 @@ START_TEST(fences_of_a_slot)
     opts.wait_ms = wait_scaled_ms(TIME_LIMIT_MS);
     for (unsigned i = 0; i < 5; i++) {
         redlock_lock_t *lock = NULL;
-        CHECK_STATUS(take_with(live.client, "pool", &opts, &lock), REDLOCK_OK);
+        CHECK_STATUS(acquire_with(live.client, "pool", &opts, &lock), REDLOCK_OK);
         ck_assert_uint_gt(redlock_lock_fence(lock), last);
         last = redlock_lock_fence(lock);
         CHECK_STATUS(live_release(lock), REDLOCK_OK);
@@ -351,19 +355,20 @@ START_TEST(fences_of_a_slot)
 }
 END_TEST
 
-static int in_permit(redlock_lock_t *lock, void *userdata)
+/* Stores the slot of the permit in the int that `userdata` points to. */
+static int read_slot(redlock_lock_t *lock, void *userdata)
 {
     *(int *)userdata = redlock_lock_slot(lock);
     return 7;
 }
 
-START_TEST(with_a_permit)
+START_TEST(with_acquires_a_permit)
 {
     const redlock_opts_t opts = permit_opts(PERMITS, 0);
     int slot = -1, body = 0;
 
     live_connect();
-    CHECK_STATUS(redlock_with(live.client, "pool", &opts, &body, NULL, in_permit, &slot),
+    CHECK_STATUS(redlock_with(live.client, "pool", &opts, &body, NULL, read_slot, &slot),
                  REDLOCK_OK);
     ck_assert_int_eq(body, 7);
     ck_assert_int_ge(slot, 0);
@@ -372,38 +377,45 @@ START_TEST(with_a_permit)
 }
 END_TEST
 
-/* What several processes write down. */
-struct board {
-    atomic_uint turns, failed, not_extended, inside, overlaps, shared;
-    atomic_uint holders[PERMITS];
+/* The results of all processes, in shared memory. */
+struct results {
+    atomic_uint turns;            /* permits that were acquired */
+    atomic_uint failed;           /* calls that failed */
+    atomic_uint not_extended;     /* extensions that failed */
+    atomic_uint inside;           /* holders now */
+    atomic_uint overlaps;         /* times that there were more holders than permits */
+    atomic_uint shared;           /* times that a slot had two holders */
+    atomic_uint holders[PERMITS]; /* holders of each slot now */
 };
 
-static struct board *board;
+static struct results *results;
 
-static void write_down(redlock_lock_t *lock)
+/* Extends a permit, and counts holders meanwhile. */
+static void use_permit(redlock_lock_t *lock)
 {
     const int slot = redlock_lock_slot(lock);
 
-    if (atomic_fetch_add(&board->inside, 1) >= PERMITS)
-        atomic_fetch_add(&board->overlaps, 1);
-    if (atomic_fetch_add(&board->holders[slot], 1) != 0)
-        atomic_fetch_add(&board->shared, 1);
-    /* It takes a while. Of two nodes that die both may have granted: then it fails. */
+    if (atomic_fetch_add(&results->inside, 1) >= PERMITS)
+        atomic_fetch_add(&results->overlaps, 1);
+    if (atomic_fetch_add(&results->holders[slot], 1) != 0)
+        atomic_fetch_add(&results->shared, 1);
+    /* An extension takes a while. It fails if two nodes that die had both granted the permit. */
     if (redlock_extend(lock, 0, NULL) != REDLOCK_OK)
-        atomic_fetch_add(&board->not_extended, 1);
-    atomic_fetch_sub(&board->holders[slot], 1);
-    atomic_fetch_sub(&board->inside, 1);
-    atomic_fetch_add(&board->turns, 1);
+        atomic_fetch_add(&results->not_extended, 1);
+    atomic_fetch_sub(&results->holders[slot], 1);
+    atomic_fetch_sub(&results->inside, 1);
+    atomic_fetch_add(&results->turns, 1);
 }
 
-/* A process of its own: no assertion, only notes. */
-static void take_turns(unsigned self, redlock_config_t *config)
+/* Acquires and releases a permit TURNS times, in a process of its own. Counts failures instead of
+ * asserting. */
+static void run_process(unsigned self, redlock_config_t *config)
 {
     redlock_t *client = NULL;
     const redlock_opts_t opts = permit_opts(PERMITS, wait_scaled_ms(6 * TIME_LIMIT_MS));
 
     if (redlock_new(&client, config) != REDLOCK_OK) {
-        atomic_fetch_add(&board->failed, 1);
+        atomic_fetch_add(&results->failed, 1);
         return;
     }
     for (unsigned i = 0; i < TURNS; i++) {
@@ -411,12 +423,12 @@ static void take_turns(unsigned self, redlock_config_t *config)
         redlock_report_t *report = NULL;
         if (redlock_acquire(client, "pool", &opts, &lock, &report) != REDLOCK_OK) {
             fprintf(stderr, "process %u: %s\n", self, redlock_report_text(report));
-            atomic_fetch_add(&board->failed, 1);
+            atomic_fetch_add(&results->failed, 1);
             redlock_report_free(report);
             break;
         }
         redlock_report_free(report);
-        write_down(lock);
+        use_permit(lock);
         redlock_release(lock, NULL);
         redlock_lock_free(lock);
     }
@@ -424,24 +436,27 @@ static void take_turns(unsigned self, redlock_config_t *config)
     redlock_free(client);
 }
 
+/* Returns whether that many permits were acquired, or a call failed. */
 static bool reaches(unsigned turns)
 {
-    return atomic_load(&board->turns) >= turns || atomic_load(&board->failed) != 0;
+    return atomic_load(&results->turns) >= turns || atomic_load(&results->failed) != 0;
 }
 
-/* The second time two nodes die on the way, among them the one that contenders may ask first. */
-START_TEST(eight_processes)
+/* _i 0: without faults. Otherwise two nodes die: _i - 1, which is the preferred node in one of the
+ * cases, and the next one. */
+START_TEST(eight_processes_share_permits)
 {
     pid_t pids[CONTENDERS];
 
-    board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ck_assert_ptr_ne(board, MAP_FAILED);
+    results =
+        mmap(NULL, sizeof *results, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(results, MAP_FAILED);
     for (unsigned i = 0; i < CONTENDERS; i++) {
         redlock_config_t *config = live_config();
         pids[i] = fork();
         ck_assert_int_ge(pids[i], 0);
         if (pids[i] == 0) {
-            take_turns(i, config);
+            run_process(i, config);
             _exit(0);
         }
         redlock_config_free(config);
@@ -458,31 +473,31 @@ START_TEST(eight_processes)
         ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
         ck_assert_int_eq(status, 0);
     }
-    ck_assert_uint_eq(atomic_load(&board->failed), 0);
+    ck_assert_uint_eq(atomic_load(&results->failed), 0);
     if (_i == 0)
-        ck_assert_uint_eq(atomic_load(&board->not_extended), 0);
-    ck_assert_uint_eq(atomic_load(&board->overlaps), 0);
-    ck_assert_uint_eq(atomic_load(&board->shared), 0);
-    ck_assert_uint_eq(atomic_load(&board->turns), CONTENDERS * TURNS);
-    munmap(board, sizeof *board);
+        ck_assert_uint_eq(atomic_load(&results->not_extended), 0);
+    ck_assert_uint_eq(atomic_load(&results->overlaps), 0);
+    ck_assert_uint_eq(atomic_load(&results->shared), 0);
+    ck_assert_uint_eq(atomic_load(&results->turns), CONTENDERS * TURNS);
+    munmap(results, sizeof *results);
 }
 END_TEST
 
 static Suite *permits_suite(void)
 {
     Suite *suite = suite_create("live_permits");
-    live_add(suite, "as_many_as_there_are", as_many_as_there_are);
-    live_add(suite, "mistakes", mistakes);
+    live_add(suite, "as_many_as_there_are", no_more_holders_than_permits);
+    live_add(suite, "mistakes", invalid_permits_are_refused);
     live_add(suite, "foreign_keys_are_respected", foreign_keys_are_respected);
-    live_add(suite, "a_release_wakes_who_waits", a_release_wakes_who_waits);
-    live_add(suite, "waiting_in_one_client", waiting_in_one_client);
-    live_add(suite, "a_slot_by_its_name", a_slot_by_its_name);
-    live_add(suite, "kept_and_lost", kept_and_lost);
-    live_add(suite, "waiting_is_ended", waiting_is_ended);
-    live_add(suite, "kept_for_a_while", kept_for_a_while);
-    live_add(suite, "fences_of_a_slot", fences_of_a_slot);
-    live_add(suite, "with_a_permit", with_a_permit);
-    live_add_each(suite, "eight_processes", eight_processes, 1 + NODES);
+    live_add(suite, "a_release_wakes_who_waits", a_release_wakes_a_waiter_elsewhere);
+    live_add(suite, "waiting_in_one_client", waiters_of_one_client_follow_in_order);
+    live_add(suite, "a_slot_by_its_name", a_slot_is_an_ordinary_lock);
+    live_add(suite, "kept_and_lost", a_permit_is_extended_and_lost_with_its_key);
+    live_add(suite, "waiting_is_ended", waiters_end_by_cancel_and_shutdown);
+    live_add(suite, "kept_for_a_while", release_after_keeps_the_slot);
+    live_add(suite, "fences_of_a_slot", tokens_of_a_slot_increase);
+    live_add(suite, "with_a_permit", with_acquires_a_permit);
+    live_add_each(suite, "eight_processes", eight_processes_share_permits, 1 + NODES);
     return suite;
 }
 

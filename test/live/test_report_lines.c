@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * The one-line text of a report: what was requested, how many servers did it, how many were
- * required. */
+ * The one-line text of a report: the result, the number of servers that did the request, and the
+ * number that was required. */
 #include "live.h"
 #include "suite.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* "%" in the pattern stands for 3, 4 or 5: a quorum may end an operation before the last answer. */
+/* Checks the text of a report. "%" in the pattern stands for 3, 4 or 5, because a quorum may end an
+ * operation before the last reply. */
 static void check_line(redlock_report_t *report, const char *pattern)
 {
     live_keep_report(report);
@@ -18,6 +19,7 @@ static void check_line(redlock_report_t *report, const char *pattern)
                       "\"%s\" instead of \"%s\"", line, pattern);
 }
 
+/* Inspects a resource, and checks the text of the report. */
 static void check_inspected(const char *resource, const char *pattern)
 {
     redlock_report_t *report = NULL;
@@ -25,7 +27,7 @@ static void check_inspected(const char *resource, const char *pattern)
     check_line(report, pattern);
 }
 
-START_TEST(what_went_well)
+START_TEST(lines_of_success)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
     redlock_report_t *report = NULL;
@@ -51,7 +53,7 @@ START_TEST(what_went_well)
 }
 END_TEST
 
-START_TEST(a_lock_that_is_not_held)
+START_TEST(lines_of_a_lost_lock)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
     static const char token[] = "0123456789012345678901234567890123456789";
@@ -66,7 +68,7 @@ START_TEST(a_lock_that_is_not_held)
 END_TEST
 
 /* Nothing listens on these ports. */
-START_TEST(no_quorum)
+START_TEST(lines_without_a_quorum)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
     redlock_config_t *config = live_config_of("127.0.0.1:1,127.0.0.1:2,127.0.0.1:3");
@@ -90,8 +92,9 @@ START_TEST(no_quorum)
 }
 END_TEST
 
-/* The number of resources is that of the caller, not one more that overflows. */
-START_TEST(as_many_resources_as_there_are_numbers)
+/* The text has the number that the caller gave. One more, for the first resource, would overflow.
+ */
+START_TEST(huge_numbers_of_resources_do_not_overflow)
 {
     const char *also[] = {"b"};
     redlock_report_t *report = NULL;
@@ -115,8 +118,8 @@ START_TEST(as_many_resources_as_there_are_numbers)
 }
 END_TEST
 
-/* What cannot even begin says why, too. */
-START_TEST(calls_out_of_place)
+/* A call in the wrong mode also has a report with its reason. */
+START_TEST(the_line_of_a_wrong_mode)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
     redlock_report_t *report = NULL;
@@ -130,15 +133,15 @@ START_TEST(calls_out_of_place)
 }
 END_TEST
 
-static Suite *words_suite(void)
+static Suite *report_lines_suite(void)
 {
     Suite *suite = suite_create("live_report_lines");
-    live_add(suite, "what_went_well", what_went_well);
-    live_add(suite, "a_lock_that_is_not_held", a_lock_that_is_not_held);
-    live_add(suite, "no_quorum", no_quorum);
+    live_add(suite, "what_went_well", lines_of_success);
+    live_add(suite, "a_lock_that_is_not_held", lines_of_a_lost_lock);
+    live_add(suite, "no_quorum", lines_without_a_quorum);
     live_add(suite, "as_many_resources_as_there_are_numbers",
-             as_many_resources_as_there_are_numbers);
-    live_add(suite, "calls_out_of_place", calls_out_of_place);
+             huge_numbers_of_resources_do_not_overflow);
+    live_add(suite, "calls_out_of_place", the_line_of_a_wrong_mode);
     return suite;
 }
 
@@ -147,7 +150,7 @@ int main(void)
     if (!cluster_available())
         return suite_skip(CLUSTER_MISSING);
     live_start_servers();
-    const int status = suite_run_nofork(words_suite());
+    const int status = suite_run_nofork(report_lines_suite());
     live_stop_servers();
     return status;
 }

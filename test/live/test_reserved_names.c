@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Names that would be the key of the fence record, and time budgets that are negative numbers:
- * refused with EINVAL and a message, before anything is sent. */
+ * Names whose key is that of the fence record, and time budgets that are negative numbers: refused
+ * with EINVAL and a message, without a request. */
 #include "live_events.h"
 #include "suite.h"
 
@@ -9,6 +9,7 @@
 
 #define MAX_TTL_MS 1000
 
+/* Checks a refusal: EINVAL, and a report that contains the words. */
 static void check_refusal(const char *what, int status, redlock_report_t *report, const char *words)
 {
     ck_assert_msg(status == REDLOCK_EINVAL, "%s: %s", what, redlock_error_name(status));
@@ -24,7 +25,7 @@ static void keep_line(int level, const char *message, void *userdata)
     snprintf(userdata, 256, "%s", message);
 }
 
-/* What is written under the fence record's key makes fenced locks impossible. */
+/* Checks that all calls that would change the key of the fence record are refused. */
 static void check_record_refused(const char *name, const char *words)
 {
     redlock_opts_t opts = redlock_opts(500);
@@ -49,6 +50,7 @@ static void check_record_refused(const char *name, const char *words)
     check_refusal("acquire several", status, report, words);
 }
 
+/* Checks that a permit of this semaphore is refused. */
 static void check_permits_refused(const char *name, uint32_t permits, const char *words)
 {
     redlock_opts_t opts = redlock_opts(500);
@@ -61,6 +63,7 @@ static void check_permits_refused(const char *name, uint32_t permits, const char
     check_refusal("permit", status, report, words);
 }
 
+/* Returns a configuration with this prefix of keys and this key of the fence record. */
 static redlock_config_t *config_with_record(const char *prefix, const char *key)
 {
     live.max_ttl_ms = MAX_TTL_MS;
@@ -70,7 +73,7 @@ static redlock_config_t *config_with_record(const char *prefix, const char *key)
     return config;
 }
 
-START_TEST(names_of_the_fence_record)
+START_TEST(the_key_of_the_fence_record_is_refused)
 {
     redlock_lock_t *lock = NULL;
     redlock_opts_t opts = redlock_opts(500);
@@ -79,14 +82,14 @@ START_TEST(names_of_the_fence_record)
     check_record_refused("redlock:fence", "'redlock:fence' is the key of the fence record");
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_uint_eq(cluster_count_keys(live.cluster, i), 0);
-    CHECK_STATUS(live_inspect("redlock:fence"), REDLOCK_OK); /* it only reads */
+    CHECK_STATUS(live_inspect("redlock:fence"), REDLOCK_OK); /* only reads */
     live_disconnect();
 
     live.client = live_open(config_with_record("app:", "app:numbers{#2}"));
     check_record_refused("numbers{#2}", "choose another name");
     check_permits_refused("numbers", 3, "slot 2 of 'numbers'");
     opts.kind = REDLOCK_KIND_PERMIT;
-    opts.permits = 2; /* there is no such slot */
+    opts.permits = 2; /* without slot 2 */
     CHECK_STATUS(redlock_acquire(live.client, "numbers", &opts, &lock, NULL), REDLOCK_OK);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
     CHECK_STATUS(live_acquire("app:numbers{#2}", 500, 0, &lock), REDLOCK_OK); /* another key */
@@ -94,7 +97,7 @@ START_TEST(names_of_the_fence_record)
 }
 END_TEST
 
-START_TEST(negative_budgets)
+START_TEST(negative_budgets_are_refused)
 {
     char line[256];
     redlock_config_t *config = live_config();
@@ -125,8 +128,8 @@ int main(void)
     if (!cluster_available())
         return suite_skip(CLUSTER_MISSING);
     Suite *suite = suite_create("live_reserved_names");
-    live_add(suite, "record", names_of_the_fence_record);
-    live_add(suite, "budgets", negative_budgets);
+    live_add(suite, "record", the_key_of_the_fence_record_is_refused);
+    live_add(suite, "budgets", negative_budgets_are_refused);
     live_start_servers();
     const int status = suite_run_nofork(suite);
     live_stop_servers();

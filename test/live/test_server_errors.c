@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Servers that run but reply badly: scripts removed, connections cut, busy, out of memory, stopped,
+ * Servers that run but fail requests: scripts removed, connections cut, busy, out of memory, slow,
  * paused. The caller gets the lock or a cause, and no key is left. */
 #include "live.h"
 #include "suite.h"
@@ -8,9 +8,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* A command whose answer nobody waits for, on a connection of its own. The server knows the
- * connection before: what is sent to it afterwards comes after this command. */
-static redisContext *send_aside(unsigned node, const char *format, ...)
+/* Sends a command on a new connection, which is returned, without waiting for the reply. The server
+ * has accepted the connection before, so that it executes this command before later requests. */
+static redisContext *send_without_waiting(unsigned node, const char *format, ...)
 {
     va_list arguments;
     int done = 0;
@@ -25,20 +25,23 @@ static redisContext *send_aside(unsigned node, const char *format, ...)
     return side;
 }
 
+/* Sends a command to the first `count` servers, which must reply `text`. */
 static void on_each(unsigned count, const char *text, const char *command)
 {
     for (unsigned i = 0; i < count; i++)
         ck_assert_msg(cluster_replies(live.cluster, i, text, command), "node %u: %s", i, command);
 }
 
+/* Returns whether the server replies that it is busy with a script. */
 static bool is_busy(unsigned node)
 {
-    char *answer = cluster_command(live.cluster, node, "PING");
-    const bool busy = answer != NULL && strncmp(answer, "(error) BUSY", 12) == 0;
-    free(answer);
+    char *reply = cluster_command(live.cluster, node, "PING");
+    const bool busy = reply != NULL && strncmp(reply, "(error) BUSY", 12) == 0;
+    free(reply);
     return busy;
 }
 
+/* Ends all running scripts. */
 static void kill_scripts(void)
 {
     cluster_command_all(live.cluster, "SCRIPT KILL");
@@ -46,6 +49,7 @@ static void kill_scripts(void)
         ck_assert(WAIT_UNTIL(!is_busy(i), TIME_LIMIT_MS));
 }
 
+/* Undoes all changes of the servers' state. */
 static void heal(void)
 {
     kill_scripts();
@@ -75,7 +79,7 @@ START_TEST(forgotten_scripts_are_sent_again)
 }
 END_TEST
 
-/* All connections, and until the client has made them anew. */
+/* Cuts all connections, and waits until the client has connected again. */
 static void cut_connections(void)
 {
     uint64_t before[NODES];
@@ -87,14 +91,14 @@ static void cut_connections(void)
                                             live_node_stats(live.client, i).eligible == 1,
                                         TIME_LIMIT_MS);
         const redlock_node_stats_t stats = live_node_stats(live.client, i);
-        ck_assert_msg(renewed, "node %u does not come back: cause %d, \"%s\"", i, stats.cause,
+        ck_assert_msg(renewed, "node %u does not connect again: cause %d, \"%s\"", i, stats.cause,
                       stats.text);
     }
 }
 
-/* A client waits longer before each next connection if the last ones were short;
- * test/unit/node/test_connect.c has these delays, in virtual time. Here a new client comes after
- * two cuts, and one sees four. */
+/* If connections were short, a client waits longer before each next one;
+ * test/unit/node/test_connect.c tests these delays in virtual time. Here each client sees two cuts,
+ * and one of them four. */
 START_TEST(cut_connections_between_calls_are_renewed)
 {
     live_connect();
@@ -112,11 +116,12 @@ START_TEST(cut_connections_between_calls_are_renewed)
 }
 END_TEST
 
+/* A thread that acquires and releases a lock again and again. */
 struct worker {
     atomic_bool stop;
-    atomic_uint rounds;
-    unsigned failed;
-    int status;
+    atomic_uint rounds; /* calls of redlock_acquire() */
+    unsigned failed;    /* of these, calls that failed */
+    int status;         /* of the last failure */
 };
 
 static void *lock_and_release(void *userdata)
@@ -130,7 +135,7 @@ static void *lock_and_release(void *userdata)
         worker->failed += status != REDLOCK_OK;
         worker->status = status != REDLOCK_OK ? status : worker->status;
         if (status == REDLOCK_OK) {
-            /* Cut while it ran, a release may not know whether the key was still there. */
+            /* A release whose connections are cut may fail. */
             redlock_release(lock, NULL);
             redlock_lock_free(lock);
         }
@@ -167,7 +172,7 @@ START_TEST(cut_connections_in_the_middle_leave_nothing)
 }
 END_TEST
 
-START_TEST(busy_servers_are_named_and_cleaned_later)
+START_TEST(busy_servers_are_reported_and_undone_later)
 {
     redisContext *side[3];
     redlock_lock_t *lock = NULL;
@@ -176,7 +181,7 @@ START_TEST(busy_servers_are_named_and_cleaned_later)
     redlock_lock_t *held = live_lock("held", LONG_TTL_MS);
     for (unsigned i = 0; i < 3; i++) {
         ck_assert(cluster_replies(live.cluster, i, "OK", "CONFIG SET lua-time-limit 1"));
-        side[i] = send_aside(i, "EVAL %s 0", "while true do end");
+        side[i] = send_without_waiting(i, "EVAL %s 0", "while true do end");
         ck_assert(WAIT_UNTIL(is_busy(i), TIME_LIMIT_MS));
     }
     CHECK_STATUS(live_acquire("busy", LONG_TTL_MS, 0, &lock), REDLOCK_ENOQUORUM);
@@ -188,7 +193,7 @@ START_TEST(busy_servers_are_named_and_cleaned_later)
     kill_scripts();
     for (unsigned i = 0; i < 3; i++)
         redisFree(side[i]);
-    ck_assert(live_wait_no_keys(TIME_LIMIT_MS)); /* the deletes that were refused are repeated */
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS)); /* refused deletes are repeated */
     live_check_works();
 }
 END_TEST
@@ -203,10 +208,10 @@ START_TEST(a_server_at_maxmemory_still_extends_and_releases)
     ck_assert(WAIT_UNTIL(live_nodes_with("kept") == NODES, TIME_LIMIT_MS));
     on_each(NODES, "OK", "CONFIG SET maxmemory 1");
     CHECK_STATUS(live_acquire("new", LONG_TTL_MS, 0, &lock), REDLOCK_ENOQUORUM);
-    unsigned told = 0;
+    unsigned named = 0;
     for (unsigned i = 0; i < NODES; i++)
-        told += live_node(i).cause == REDLOCK_CAUSE_OOM;
-    ck_assert_msg(told >= QUORUM, "%s", live_text());
+        named += live_node(i).cause == REDLOCK_CAUSE_OOM;
+    ck_assert_msg(named >= QUORUM, "%s", live_text());
     CHECK_STATUS(live_extend(held, 0), REDLOCK_OK);
     CHECK_STATUS(live_release(held), REDLOCK_OK);
     CHECK_STATUS(redlock_release_after(kept, 20, NULL), REDLOCK_OK);
@@ -217,8 +222,9 @@ START_TEST(a_server_at_maxmemory_still_extends_and_releases)
 }
 END_TEST
 
-/* Three of five sleep through one attempt; with time to wait the lock comes all the same. */
-START_TEST(a_sleeping_majority_is_waited_for)
+/* Three of five servers do not reply during one attempt. With a wait budget the lock is acquired in
+ * a later one. */
+START_TEST(a_slow_majority_is_waited_for)
 {
     redisContext *side[3];
     redlock_lock_t *lock = NULL;
@@ -227,7 +233,7 @@ START_TEST(a_sleeping_majority_is_waited_for)
     live_connect();
     snprintf(command, sizeof command, "DEBUG SLEEP %.1f", 3 * live_unresponsive_ms() / 1000.0);
     for (unsigned i = 0; i < 3; i++)
-        side[i] = send_aside(i, command);
+        side[i] = send_without_waiting(i, command);
     CHECK_STATUS(live_acquire("asleep", LONG_TTL_MS, wait_scaled_ms(TIME_LIMIT_MS), &lock),
                  REDLOCK_OK);
     ck_assert_uint_gt(live_info().attempts, 1);
@@ -238,6 +244,7 @@ START_TEST(a_sleeping_majority_is_waited_for)
 }
 END_TEST
 
+/* Checks that an acquisition fails because three servers do not reply in time. */
 static void check_paused(void)
 {
     redlock_lock_t *lock = NULL;
@@ -246,7 +253,7 @@ static void check_paused(void)
         ck_assert_msg(live_node(i).cause == REDLOCK_CAUSE_TIMEOUT, "node %u: %s", i, live_text());
 }
 
-/* CLIENT PAUSE: commands wait in the server; the late SET is followed by its undo. */
+/* With CLIENT PAUSE, commands wait in the server. Each late SET is followed by its undo. */
 START_TEST(paused_clients_leave_nothing)
 {
     live.silence = true;
@@ -272,9 +279,9 @@ static Suite *server_errors_suite(void)
     live_add(suite, "scripts", forgotten_scripts_are_sent_again);
     live_add(suite, "cut between", cut_connections_between_calls_are_renewed);
     live_add(suite, "cut in the middle", cut_connections_in_the_middle_leave_nothing);
-    live_add(suite, "busy", busy_servers_are_named_and_cleaned_later);
+    live_add(suite, "busy", busy_servers_are_reported_and_undone_later);
     live_add(suite, "out of memory", a_server_at_maxmemory_still_extends_and_releases);
-    live_add(suite, "asleep", a_sleeping_majority_is_waited_for);
+    live_add(suite, "asleep", a_slow_majority_is_waited_for);
     live_add(suite, "paused", paused_clients_leave_nothing);
     return suite;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Two shards in one client: each has a quorum of its own, and what is done to the client is done in
- * both. */
+ * Two shards in one client: each has a quorum of its own, and calls that concern the whole client
+ * take effect in both. */
 #include "fdcheck.h"
 #include "live_events.h"
 #include "suite.h"
@@ -12,17 +12,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Two of five may be missing in each; a set without a majority is nobody else's trouble. */
-START_TEST(each_a_quorum_of_its_own)
+/* Two of five servers may fail in each shard. A shard without a majority does not affect the other
+ * one. */
+START_TEST(each_shard_has_its_own_quorum)
 {
     char east[64], west[64];
     redlock_lock_t *held, *lock;
     live.event_fn = note_event;
     live.event_userdata = &client_events;
     events_reset();
-    connect_client();
-    name_in(0, "quorum", 0, east);
-    name_in(1, "quorum", 0, west);
+    connect_both();
+    resource_in(0, "quorum", 0, east);
+    resource_in(1, "quorum", 0, west);
     held = live_lock(west, LONG_TTL_MS);
     for (unsigned i = 0; i < 2; i++) {
         cluster_kill(live.cluster, i);
@@ -38,30 +39,30 @@ START_TEST(each_a_quorum_of_its_own)
     cluster_kill(live.cluster, 2);
     ck_assert(WAIT_UNTIL(!live_is_responsive(live.client, 2), TIME_LIMIT_MS));
     CHECK_STATUS(live_acquire(east, LONG_TTL_MS, 0, &lock), REDLOCK_ENOQUORUM);
-    ck_assert_str_eq(live_info().shard, SETS[0]);
+    ck_assert_str_eq(live_info().shard, SHARD_NAMES[0]);
     CHECK_STATUS(redlock_wait_ready(live.client, 50), REDLOCK_ENOQUORUM);
     CHECK_STATUS(live_extend(held, 0), REDLOCK_OK);
     CHECK_STATUS(live_release(held), REDLOCK_OK);
-    ck_assert_uint_eq(set_stats(0).no_quorum, 1);
-    ck_assert_uint_eq(set_stats(1).no_quorum, 0);
+    ck_assert_uint_eq(shard_stats(0).no_quorum, 1);
+    ck_assert_uint_eq(shard_stats(1).no_quorum, 0);
     for (unsigned i = 0; i < SERVERS; i++) {
         const char *name = live_node_stats(live.client, i).node;
         const bool killed = i < 3 || i == EACH || i == EACH + 1;
         ck_assert_msg(WAIT_UNTIL((count_events_of(&client_events, REDLOCK_EVENT_NODE_DOWN, name) >
                                   0) == killed,
                                  TIME_LIMIT_MS),
-                      "%s: events of it", name);
+                      "%s: events NODE_DOWN", name);
     }
 }
 END_TEST
 
-/* It ends when nothing is left to do in any of them: not in the set whose servers stand still. */
-START_TEST(shutdown_waits_for_both)
+/* A shutdown ends when no undo is pending in any shard. The servers of shard _i are stopped. */
+START_TEST(shutdown_waits_for_both_shards)
 {
     char name[64];
     const unsigned silent = (unsigned)_i;
-    connect_client();
-    redlock_lock_t *lock = live_lock(name_in(silent, "both-end", 0, name), LONG_TTL_MS);
+    connect_both();
+    redlock_lock_t *lock = live_lock(resource_in(silent, "both-end", 0, name), LONG_TTL_MS);
     for (unsigned i = 0; i < EACH; i++)
         cluster_pause(live.cluster, silent * EACH + i);
     CHECK_STATUS(redlock_shutdown(live.client, 1), REDLOCK_ENOQUORUM);
@@ -73,53 +74,53 @@ START_TEST(shutdown_waits_for_both)
 }
 END_TEST
 
-/* The releases of what was seen are sent to where it was seen. */
-START_TEST(broken)
+START_TEST(a_break_deletes_in_its_shard)
 {
     char name[64];
-    connect_client();
-    for (unsigned set = 0; set < 2; set++) {
-        redlock_lock_t *lock = live_lock(name_in(set, "broken", 0, name), LONG_TTL_MS);
-        ck_assert(WAIT_UNTIL(count_in(set, name) == EACH, TIME_LIMIT_MS));
+    connect_both();
+    for (unsigned shard = 0; shard < 2; shard++) {
+        redlock_lock_t *lock = live_lock(resource_in(shard, "broken", 0, name), LONG_TTL_MS);
+        ck_assert(WAIT_UNTIL(count_in(shard, name) == EACH, TIME_LIMIT_MS));
         CHECK_STATUS(redlock_break(live.client, name, NULL), REDLOCK_OK);
-        ck_assert(WAIT_UNTIL(count_in(set, name) == 0, TIME_LIMIT_MS));
+        ck_assert(WAIT_UNTIL(count_in(shard, name) == 0, TIME_LIMIT_MS));
         (void)live_release(lock);
     }
 }
 END_TEST
 
-START_TEST(canceled)
+START_TEST(one_cancel_ends_waiters_of_both)
 {
     char name[64];
     redlock_cancel_t *cancel;
     redlock_lock_t *held[2];
     struct outcome outcomes[2] = {OUTCOME, OUTCOME};
-    connect_client();
+    connect_both();
     ck_assert_int_eq(redlock_cancel_new(&cancel, live.client), REDLOCK_OK);
-    for (unsigned set = 0; set < 2; set++) {
+    for (unsigned shard = 0; shard < 2; shard++) {
         redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
         opts.wait_ms = REDLOCK_WAIT_FOREVER;
         opts.cancel = cancel;
-        held[set] = live_lock(name_in(set, "canceled", 0, name), LONG_TTL_MS);
-        ck_assert_int_eq(redlock_acquire_start(live.client, name, &opts, note_done, &outcomes[set]),
-                         REDLOCK_OK);
+        held[shard] = live_lock(resource_in(shard, "canceled", 0, name), LONG_TTL_MS);
+        ck_assert_int_eq(
+            redlock_acquire_start(live.client, name, &opts, note_done, &outcomes[shard]),
+            REDLOCK_OK);
     }
     redlock_cancel_trigger(cancel);
-    for (unsigned set = 0; set < 2; set++) {
-        CHECK_STATUS(outcome_wait(live.client, &outcomes[set]), REDLOCK_ECANCELED);
-        CHECK_STATUS(live_release(held[set]), REDLOCK_OK);
+    for (unsigned shard = 0; shard < 2; shard++) {
+        CHECK_STATUS(outcome_wait(live.client, &outcomes[shard]), REDLOCK_ECANCELED);
+        CHECK_STATUS(live_release(held[shard]), REDLOCK_OK);
     }
     redlock_cancel_free(cancel);
 }
 END_TEST
 
-START_TEST(forked)
+START_TEST(a_child_frees_both)
 {
     char name[64];
     redlock_lock_t *held[2];
-    connect_client();
-    for (unsigned set = 0; set < 2; set++)
-        held[set] = live_lock(name_in(set, "forked", 0, name), LONG_TTL_MS);
+    connect_both();
+    for (unsigned shard = 0; shard < 2; shard++)
+        held[shard] = live_lock(resource_in(shard, "forked", 0, name), LONG_TTL_MS);
     const pid_t child = fork();
     if (child == 0) {
         const bool dead = redlock_extend(held[1], 0, NULL) == REDLOCK_EFORKED;
@@ -132,14 +133,14 @@ START_TEST(forked)
     int status = -1;
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_int_eq(status, 0);
-    for (unsigned set = 0; set < 2; set++) {
-        CHECK_STATUS(live_extend(held[set], 0), REDLOCK_OK);
-        CHECK_STATUS(live_release(held[set]), REDLOCK_OK);
+    for (unsigned shard = 0; shard < 2; shard++) {
+        CHECK_STATUS(live_extend(held[shard], 0), REDLOCK_OK);
+        CHECK_STATUS(live_release(held[shard]), REDLOCK_OK);
     }
 }
 END_TEST
 
-static atomic_uint shared_lines;
+static atomic_uint shared_lines; /* log lines that name a server with two addresses */
 
 static void note_line(int level, const char *message, void *userdata)
 {
@@ -149,13 +150,14 @@ static void note_line(int level, const char *message, void *userdata)
         atomic_fetch_add(&shared_lines, 1);
 }
 
-/* Under two addresses, so nobody could know before they were connected. It costs no lock. */
-START_TEST(one_server_in_both)
+/* One server is in both shards under two addresses, which the client learns only after it has
+ * connected. It logs a warning and grants locks. */
+START_TEST(a_server_in_both_shards_is_logged)
 {
     char text[SERVERS * 256] = "", name[64];
-    add_set(text, sizeof text, SETS[0], 0);
+    add_shard(text, sizeof text, SHARD_NAMES[0], 0);
     const size_t at = strlen(text);
-    snprintf(text + at, sizeof text - at, "%s=redis://localhost:%d?fresh=1,%s,%s", SETS[1],
+    snprintf(text + at, sizeof text - at, "%s=redis://localhost:%d?fresh=1,%s,%s", SHARD_NAMES[1],
              cluster_port(live.cluster, 0), cluster_url(live.cluster, EACH),
              cluster_url(live.cluster, EACH + 1));
     redlock_config_t *config = live_config_of(text);
@@ -163,14 +165,15 @@ START_TEST(one_server_in_both)
     ck_assert_int_eq(redlock_config_set_log(config, REDLOCK_LOG_WARN, note_line, NULL), REDLOCK_OK);
     live.client = live_open(config);
     ck_assert(WAIT_UNTIL(atomic_load(&shared_lines) > 0, TIME_LIMIT_MS));
-    for (unsigned set = 0; set < 2; set++)
-        CHECK_STATUS(live_release(live_lock(name_in(set, "both", 0, name), LONG_TTL_MS)),
+    for (unsigned shard = 0; shard < 2; shard++)
+        CHECK_STATUS(live_release(live_lock(resource_in(shard, "both", 0, name), LONG_TTL_MS)),
                      REDLOCK_OK);
 }
 END_TEST
 
-/* One set can never be ready, and says so at once, while it is not known yet what the other can. */
-START_TEST(told_of_the_first_that_cannot_be)
+/* One shard can never be ready: the call fails at once, before the state of the other one is known.
+ */
+START_TEST(wait_ready_fails_with_the_first_shard)
 {
     char text[256];
     const int port = cluster_port(live.cluster, 0);
@@ -186,16 +189,16 @@ START_TEST(told_of_the_first_that_cannot_be)
 }
 END_TEST
 
-static Suite *sets_suite(void)
+static Suite *shards_independent_suite(void)
 {
-    Suite *suite = suite_create("live_sets_independent");
-    live_add(suite, "quorums", each_a_quorum_of_its_own);
-    live_add_each(suite, "shutdown", shutdown_waits_for_both, 2);
-    live_add(suite, "broken", broken);
-    live_add(suite, "canceled", canceled);
-    live_add(suite, "forked", forked);
-    live_add(suite, "told", told_of_the_first_that_cannot_be);
-    live_add(suite, "shared", one_server_in_both);
+    Suite *suite = suite_create("live_shards_independent");
+    live_add(suite, "quorums", each_shard_has_its_own_quorum);
+    live_add_each(suite, "shutdown", shutdown_waits_for_both_shards, 2);
+    live_add(suite, "broken", a_break_deletes_in_its_shard);
+    live_add(suite, "canceled", one_cancel_ends_waiters_of_both);
+    live_add(suite, "forked", a_child_frees_both);
+    live_add(suite, "wait_ready", wait_ready_fails_with_the_first_shard);
+    live_add(suite, "shared", a_server_in_both_shards_is_logged);
     return suite;
 }
 
@@ -204,7 +207,7 @@ int main(void)
     if (!cluster_available())
         return suite_skip(CLUSTER_MISSING);
     start_servers();
-    const int status = suite_run_nofork(sets_suite());
+    const int status = suite_run_nofork(shards_independent_suite());
     live_stop_servers();
     return status;
 }

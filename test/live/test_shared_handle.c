@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * A lock with several users in one process: it ends with the last release, and for all of them when
- * anything else ends it. And the lock that is released at the end of its scope. */
+ * A lock with several users in one process: it ends with the last release. Everything else that
+ * ends it ends it for all users. Also the lock that is released at the end of its scope. */
 #include "live.h"
 #include "suite.h"
 
 #include <stdatomic.h>
 
-struct told {
-    atomic_uint calls, released;
+/* The callbacks that have run. */
+struct seen {
+    atomic_uint calls, released; /* of the completion callback; events RELEASED */
     int status;
     redlock_lock_t *lock;
 };
@@ -15,37 +16,39 @@ struct told {
 static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
                     void *userdata)
 {
-    struct told *told = userdata;
+    struct seen *seen = userdata;
 
     (void)rl;
     (void)report;
-    told->status = status;
-    told->lock = lock;
-    atomic_fetch_add(&told->calls, 1);
+    seen->status = status;
+    seen->lock = lock;
+    atomic_fetch_add(&seen->calls, 1);
 }
 
 static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
 {
-    struct told *told = userdata;
+    struct seen *seen = userdata;
 
     (void)rl;
     if (event->kind == REDLOCK_EVENT_RELEASED)
-        atomic_fetch_add(&told->released, 1);
+        atomic_fetch_add(&seen->released, 1);
 }
 
+/* Declares further users of the lock. */
 static void retain(redlock_lock_t *lock, unsigned times)
 {
     for (unsigned i = 0; i < times; i++)
         CHECK_STATUS(redlock_lock_retain(lock), REDLOCK_OK);
 }
 
+/* Checks that the lock is held. */
 static void check_held(redlock_lock_t *lock)
 {
     CHECK_STATUS(redlock_lock_check(lock, 1), REDLOCK_OK);
     ck_assert_uint_ge(live_nodes_with("shared"), QUORUM);
 }
 
-START_TEST(test_last_release_ends_it)
+START_TEST(the_last_release_releases_the_lock)
 {
     redlock_lock_t *lock;
     redlock_report_t *report;
@@ -70,31 +73,31 @@ START_TEST(test_last_release_ends_it)
 }
 END_TEST
 
-START_TEST(test_callbacks_come_for_each_release)
+START_TEST(each_release_has_a_callback)
 {
-    struct told told = {.calls = 0};
+    struct seen seen = {.calls = 0};
     redlock_lock_t *lock;
 
     live.event_fn = on_event;
-    live.event_userdata = &told;
+    live.event_userdata = &seen;
     live_connect();
     lock = live_lock("shared", LONG_TTL_MS);
     retain(lock, 1);
-    CHECK_STATUS(redlock_release_start(lock, on_done, &told), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(atomic_load(&told.calls) == 1, TIME_LIMIT_MS));
-    CHECK_STATUS(told.status, REDLOCK_OK);
-    ck_assert_ptr_eq(told.lock, lock);
+    CHECK_STATUS(redlock_release_start(lock, on_done, &seen), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(atomic_load(&seen.calls) == 1, TIME_LIMIT_MS));
+    CHECK_STATUS(seen.status, REDLOCK_OK);
+    ck_assert_ptr_eq(seen.lock, lock);
     check_held(lock);
-    ck_assert_uint_eq(atomic_load(&told.released), 0);
-    CHECK_STATUS(redlock_release_start(lock, on_done, &told), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(atomic_load(&told.calls) == 2, TIME_LIMIT_MS));
-    CHECK_STATUS(told.status, REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(atomic_load(&told.released) == 1, TIME_LIMIT_MS));
+    ck_assert_uint_eq(atomic_load(&seen.released), 0);
+    CHECK_STATUS(redlock_release_start(lock, on_done, &seen), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(atomic_load(&seen.calls) == 2, TIME_LIMIT_MS));
+    CHECK_STATUS(seen.status, REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(atomic_load(&seen.released) == 1, TIME_LIMIT_MS));
     redlock_lock_free(lock);
 }
 END_TEST
 
-START_TEST(test_a_delay_is_that_of_the_last_release)
+START_TEST(only_the_delay_of_the_last_release_counts)
 {
     redlock_lock_t *lock;
 
@@ -110,7 +113,7 @@ START_TEST(test_a_delay_is_that_of_the_last_release)
 }
 END_TEST
 
-START_TEST(test_loss_ends_it_for_all)
+START_TEST(a_loss_ends_it_for_all_users)
 {
     redlock_lock_t *lock;
 
@@ -124,7 +127,7 @@ START_TEST(test_loss_ends_it_for_all)
 }
 END_TEST
 
-START_TEST(test_detach_and_free_end_it_for_all)
+START_TEST(detach_and_free_end_it_for_all_users)
 {
     redlock_lock_t *lock;
 
@@ -145,6 +148,7 @@ START_TEST(test_detach_and_free_end_it_for_all)
 }
 END_TEST
 
+/* Acquires a lock that is released at the end of this function. */
 static void work_in_a_scope(void)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
@@ -154,7 +158,7 @@ static void work_in_a_scope(void)
     check_held(lock);
 }
 
-START_TEST(test_the_end_of_a_scope_releases)
+START_TEST(the_end_of_a_scope_releases)
 {
     live_connect();
     work_in_a_scope();
@@ -162,16 +166,16 @@ START_TEST(test_the_end_of_a_scope_releases)
 }
 END_TEST
 
-static Suite *retain_suite(void)
+static Suite *shared_handle_suite(void)
 {
     Suite *suite = suite_create("live_shared_handle");
 
-    live_add(suite, "last release", test_last_release_ends_it);
-    live_add(suite, "callbacks", test_callbacks_come_for_each_release);
-    live_add(suite, "delay", test_a_delay_is_that_of_the_last_release);
-    live_add(suite, "loss", test_loss_ends_it_for_all);
-    live_add(suite, "detach and free", test_detach_and_free_end_it_for_all);
-    live_add(suite, "scope", test_the_end_of_a_scope_releases);
+    live_add(suite, "last release", the_last_release_releases_the_lock);
+    live_add(suite, "callbacks", each_release_has_a_callback);
+    live_add(suite, "delay", only_the_delay_of_the_last_release_counts);
+    live_add(suite, "loss", a_loss_ends_it_for_all_users);
+    live_add(suite, "detach and free", detach_and_free_end_it_for_all_users);
+    live_add(suite, "scope", the_end_of_a_scope_releases);
     return suite;
 }
 
@@ -180,7 +184,7 @@ int main(void)
     if (!cluster_available())
         return suite_skip(CLUSTER_MISSING);
     live_start_servers();
-    const int status = suite_run(retain_suite());
+    const int status = suite_run(shared_handle_suite());
     live_stop_servers();
     return status;
 }

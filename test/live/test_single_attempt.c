@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Calls without a wait budget, of a client that was denied shortly before, while one server has a
- * key that never expires. Each server is that one in turn, so that the preferred node is among
- * them. */
+ * Calls without a wait budget: a client that was denied shortly before gets the lock in one
+ * attempt, while one server has a key that never expires. Each server has this key in turn, and so
+ * the preferred node as well. */
 #include "live.h"
 #include "suite.h"
 
 #include <string.h>
 
-#define TIMES   4
+#define TIMES   4 /* calls in a row */
 #define PERMITS 3
 
 static const char *const names[] = {"busy", "also-busy"};
 
+/* Sends a command with each of the keys to a server. */
 static void set_all(unsigned node, const char *command)
 {
     static const char *const keys[] = {"busy", "also-busy", "busy{#0}", "busy{#1}", "busy{#2}"};
@@ -20,7 +21,8 @@ static void set_all(unsigned node, const char *command)
         free(cluster_command(live.cluster, node, command, keys[i]));
 }
 
-static redlock_opts_t once(unsigned permits, unsigned more)
+/* Returns the options of a permit if `permits` is not 0, and of a lock with `more` resources. */
+static redlock_opts_t opts_without_wait(unsigned permits, unsigned more)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
 
@@ -31,7 +33,7 @@ static redlock_opts_t once(unsigned permits, unsigned more)
     return opts;
 }
 
-static int take(const redlock_opts_t *opts, redlock_lock_t **ret)
+static int acquire_once(const redlock_opts_t *opts, redlock_lock_t **ret)
 {
     redlock_report_t *report = NULL;
 
@@ -41,25 +43,28 @@ static int take(const redlock_opts_t *opts, redlock_lock_t **ret)
     return status;
 }
 
-/* Each server must be seen to have been asked: those that the report calls "not asked" were not. */
+/* Checks that an acquisition is denied by a majority. Servers that the report calls "not asked" got
+ * no request. */
 static void check_refused(const redlock_opts_t *opts)
 {
     redlock_lock_t *lock;
-    unsigned asked = 0;
+    unsigned requested = 0;
 
-    CHECK_STATUS(take(opts, &lock), REDLOCK_ECONTENDED);
+    CHECK_STATUS(acquire_once(opts, &lock), REDLOCK_ECONTENDED);
     for (unsigned i = 0; i < NODES; i++) {
         const redlock_node_report_t node = live_node(i);
-        asked += strcmp(node.text, "not asked") != 0;
+        requested += strcmp(node.text, "not asked") != 0;
         ck_assert_msg(node.vote == REDLOCK_VOTE_DENIED || node.vote == REDLOCK_VOTE_NONE, "%s",
                       live_text());
     }
-    ck_assert_msg(asked >= QUORUM, "%u were asked: %s", asked, live_text());
+    ck_assert_msg(requested >= QUORUM, "%u servers got a request: %s", requested, live_text());
 }
 
+/* Checks for each server that locks are granted in one attempt while only that server has the keys.
+ */
 static void check_granted(unsigned permits, unsigned more)
 {
-    const redlock_opts_t opts = once(permits, more);
+    const redlock_opts_t opts = opts_without_wait(permits, more);
     redlock_lock_t *lock;
 
     live_connect();
@@ -73,7 +78,7 @@ static void check_granted(unsigned permits, unsigned more)
                 set_all(i, "DEL %s");
         }
         for (unsigned i = 0; i < TIMES; i++) {
-            CHECK_STATUS(take(&opts, &lock), REDLOCK_OK);
+            CHECK_STATUS(acquire_once(&opts, &lock), REDLOCK_OK);
             CHECK_STATUS(live_release(lock), REDLOCK_OK);
         }
     }
@@ -81,19 +86,19 @@ static void check_granted(unsigned permits, unsigned more)
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 
-START_TEST(a_lock)
+START_TEST(a_lock_is_granted_in_one_attempt)
 {
     check_granted(0, 0);
 }
 END_TEST
 
-START_TEST(several_resources)
+START_TEST(several_resources_are_granted_in_one_attempt)
 {
     check_granted(0, 1);
 }
 END_TEST
 
-START_TEST(a_permit)
+START_TEST(a_permit_is_granted_in_one_attempt)
 {
     check_granted(PERMITS, 0);
 }
@@ -104,9 +109,9 @@ int main(void)
     if (!cluster_available())
         return suite_skip(CLUSTER_MISSING);
     Suite *suite = suite_create("live_single_attempt");
-    live_add(suite, "lock", a_lock);
-    live_add(suite, "several", several_resources);
-    live_add(suite, "permit", a_permit);
+    live_add(suite, "lock", a_lock_is_granted_in_one_attempt);
+    live_add(suite, "several", several_resources_are_granted_in_one_attempt);
+    live_add(suite, "permit", a_permit_is_granted_in_one_attempt);
     live_start_servers();
     const int status = suite_run_nofork(suite);
     live_stop_servers();

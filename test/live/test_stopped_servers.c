@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT
- * Stopped servers with a SET of the client in their queue: whatever the client does next, no key
- * without an owner exists after they continue. Each way to close a connection, many times. */
+ * Stopped servers that have received a SET of the client: whatever the client does next, no key
+ * without a holder is left after they continue. Each way to close a connection, many times. */
 #include "live.h"
 #include "suite.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 
-#define TIMES   20
-#define STOPPED 3  /* nodes 0 to 2: no majority without them */
-#define VAIN_MS 50 /* node timeout where no answer is to be in time, of nobody */
+#define TIMES            20
+#define STOPPED          3  /* nodes 0 to 2: no majority without them */
+#define SHORT_TIMEOUT_MS 50 /* node timeout of cases in which no reply must be in time */
 
-/* Counting starts with a connected client, so that the greeting is not in it. */
+/* Resets the servers' counters, after the client has connected. */
 static void start_counting(void)
 {
     for (unsigned i = 0; i < NODES; i++)
         ck_assert(cluster_replies(live.cluster, i, "OK", "CONFIG RESETSTAT"));
 }
 
-/* The servers go on; each of the stopped ones must have found `sets` SETs in its queue. */
-static void go_on(uint64_t sets)
+/* Continues the servers. Each stopped one must then execute `sets` SETs, and no key may be left. */
+static void continue_servers(uint64_t sets)
 {
     live_resume_all();
     for (unsigned i = 0; i < STOPPED; i++)
@@ -28,7 +28,7 @@ static void go_on(uint64_t sets)
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 
-/* 0: so that those that are well answer in time. */
+/* Creates a client with this node timeout; 0: one in which servers that run reply in time. */
 static void connect_for(uint32_t node_time_ms)
 {
     live.silence = node_time_ms == 0;
@@ -37,32 +37,34 @@ static void connect_for(uint32_t node_time_ms)
     start_counting();
 }
 
-static void acquire_in_vain(const char *resource)
+/* Tries to acquire a lock, which fails because too few servers reply in time. */
+static void acquire_without_quorum(const char *resource)
 {
     redlock_lock_t *lock = NULL;
     CHECK_STATUS(live_acquire(resource, LONG_TTL_MS, 0, &lock), REDLOCK_ENOQUORUM);
 }
 
-START_TEST(a_timeout_then_free)
+START_TEST(free_after_a_timeout_leaves_no_key)
 {
-    connect_for(VAIN_MS);
+    connect_for(SHORT_TIMEOUT_MS);
     live_pause(0, STOPPED);
-    acquire_in_vain("timeout");
+    acquire_without_quorum("timeout");
     live_disconnect();
-    go_on(1);
+    continue_servers(1);
 }
 END_TEST
 
-START_TEST(a_timeout_and_life_goes_on)
+START_TEST(a_timeout_leaves_no_key)
 {
-    connect_for(VAIN_MS);
+    connect_for(SHORT_TIMEOUT_MS);
     live_pause(0, STOPPED);
-    acquire_in_vain("timeout");
-    go_on(1);
+    acquire_without_quorum("timeout");
+    continue_servers(1);
     live_check_works();
 }
 END_TEST
 
+/* The result of an asynchronous call. */
 struct outcome {
     atomic_int calls;
     int status;
@@ -79,6 +81,7 @@ static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlo
     atomic_fetch_add(&outcome->calls, 1);
 }
 
+/* Starts an acquisition that waits without a limit. */
 static void start_acquire(redlock_t *client, struct outcome *outcome, redlock_cancel_t *cancel)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
@@ -88,7 +91,7 @@ static void start_acquire(redlock_t *client, struct outcome *outcome, redlock_ca
     ck_assert_int_eq(redlock_acquire_start(client, "started", &opts, on_done, outcome), REDLOCK_OK);
 }
 
-START_TEST(free_with_the_set_in_flight)
+START_TEST(free_with_a_set_in_flight_leaves_no_key)
 {
     struct outcome outcome;
     live_connect();
@@ -98,11 +101,11 @@ START_TEST(free_with_the_set_in_flight)
     live_disconnect();
     ck_assert_int_eq(atomic_load(&outcome.calls), 1);
     CHECK_STATUS(outcome.status, REDLOCK_ECLOSED);
-    go_on(1);
+    continue_servers(1);
 }
 END_TEST
 
-START_TEST(cancelled_with_the_set_in_flight)
+START_TEST(cancel_with_a_set_in_flight_leaves_no_key)
 {
     struct outcome outcome;
     redlock_cancel_t *cancel = NULL;
@@ -117,12 +120,12 @@ START_TEST(cancelled_with_the_set_in_flight)
     redlock_cancel_free(cancel);
     if (_i % 2 == 1)
         live_disconnect();
-    go_on(1);
+    continue_servers(1);
 }
 END_TEST
 
-/* Two stopped: the lock is held, and released before they have seen it. */
-START_TEST(held_and_released_meanwhile)
+/* Two servers are stopped: the lock is held, and released before they execute the SET. */
+START_TEST(a_release_before_the_set_arrives_leaves_no_key)
 {
     connect_for(0);
     live_pause(0, 2);
@@ -140,7 +143,7 @@ START_TEST(held_and_released_meanwhile)
 END_TEST
 
 /* The handle is freed, or the whole client is, while two nodes have the SET before them. */
-START_TEST(held_and_forgotten_meanwhile)
+START_TEST(a_freed_handle_before_the_set_arrives_leaves_no_key)
 {
     connect_for(0);
     live_pause(0, 2);
@@ -157,11 +160,11 @@ START_TEST(held_and_forgotten_meanwhile)
 }
 END_TEST
 
-/* Many clients, each with one SET in the queue of each stopped server. */
+/* Many clients, each of which has sent one SET to each stopped server. */
 struct clients {
     redlock_t *client[TIMES];
-    redlock_lock_t *lock[TIMES];
-    uint64_t reconnects[TIMES];
+    redlock_lock_t *lock[TIMES]; /* NULL: not granted */
+    uint64_t reconnects[TIMES];  /* to node 0, before the acquisition */
 };
 
 static void clients_open(struct clients *clients, uint32_t node_time_ms)
@@ -186,7 +189,7 @@ static void clients_acquire(struct clients *clients, int expected)
     }
 }
 
-/* A silent connection is given up after two seconds. */
+/* Waits until each client has connected again, which begins two seconds after the last reply. */
 static void clients_wait_for_new_connections(struct clients *clients)
 {
     for (unsigned i = 0; i < TIMES; i++)
@@ -201,16 +204,16 @@ static void clients_close(struct clients *clients)
         ck_assert_int_eq(redlock_free(clients->client[i]), REDLOCK_OK);
 }
 
-/* The undo went out behind the SET, and once more on the new connection: what became of the first
- * one is not known. */
+/* The undo was sent after the SET, and is sent once more on the new connection, because the client
+ * does not know whether the first one is executed. */
 START_TEST(an_undo_is_repeated_on_the_new_connection)
 {
     struct clients clients;
-    clients_open(&clients, VAIN_MS);
+    clients_open(&clients, SHORT_TIMEOUT_MS);
     live_pause(0, STOPPED);
     clients_acquire(&clients, REDLOCK_ENOQUORUM);
     clients_wait_for_new_connections(&clients);
-    go_on(TIMES);
+    continue_servers(TIMES);
     for (unsigned i = 0; i < STOPPED; i++)
         ck_assert_msg(WAIT_UNTIL(live_calls(i, "evalsha") == 2 * TIMES, TIME_LIMIT_MS),
                       "node %u executed %d undos of %d", i, (int)live_calls(i, "evalsha"),
@@ -220,8 +223,8 @@ START_TEST(an_undo_is_repeated_on_the_new_connection)
 }
 END_TEST
 
-/* A lock that is held: no undo behind its SET, the connection is closed abortively, the SET was
- * delivered all the same. Half of the locks are released while the servers are stopped, half
+/* The lock is held, so that no undo follows its SET, and the connection is closed abortively. The
+ * SET was delivered before. Half of the locks are released while the servers are stopped, and half
  * afterwards. */
 START_TEST(a_delivered_set_outlives_its_connection)
 {
@@ -250,15 +253,15 @@ START_TEST(a_delivered_set_outlives_its_connection)
 }
 END_TEST
 
-static Suite *closing_suite(void)
+static Suite *stopped_servers_suite(void)
 {
     Suite *suite = suite_create("live_stopped_servers");
-    live_add_each(suite, "timeout, free", a_timeout_then_free, TIMES);
-    live_add_each(suite, "timeout", a_timeout_and_life_goes_on, TIMES);
-    live_add_each(suite, "free", free_with_the_set_in_flight, TIMES);
-    live_add_each(suite, "cancel", cancelled_with_the_set_in_flight, TIMES);
-    live_add_each(suite, "release", held_and_released_meanwhile, TIMES);
-    live_add_each(suite, "forgotten", held_and_forgotten_meanwhile, TIMES);
+    live_add_each(suite, "timeout, free", free_after_a_timeout_leaves_no_key, TIMES);
+    live_add_each(suite, "timeout", a_timeout_leaves_no_key, TIMES);
+    live_add_each(suite, "free", free_with_a_set_in_flight_leaves_no_key, TIMES);
+    live_add_each(suite, "cancel", cancel_with_a_set_in_flight_leaves_no_key, TIMES);
+    live_add_each(suite, "release", a_release_before_the_set_arrives_leaves_no_key, TIMES);
+    live_add_each(suite, "freed", a_freed_handle_before_the_set_arrives_leaves_no_key, TIMES);
     live_add(suite, "repeated", an_undo_is_repeated_on_the_new_connection);
     live_add(suite, "abortive", a_delivered_set_outlives_its_connection);
     return suite;
@@ -269,7 +272,7 @@ int main(void)
     if (!cluster_available())
         return suite_skip(CLUSTER_MISSING);
     live_start_servers();
-    const int status = suite_run_nofork(closing_suite());
+    const int status = suite_run_nofork(stopped_servers_suite());
     live_stop_servers();
     return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The keys in the servers' tracking tables of clients that have waited: only those that a lock
- * waits for, until they change, and nothing else that these clients have read. */
+ * The servers' tracking tables have only keys that a lock waits for, until these keys change, and
+ * no other key that the client has read. */
 #include "live_events.h"
 #include "suite.h"
 
@@ -10,6 +10,7 @@
 
 #define NAMES 20
 
+/* Returns the number of tracked keys of a server. */
 static int64_t entries(unsigned node)
 {
     char *info = cluster_command(live.cluster, node, "INFO stats");
@@ -30,7 +31,8 @@ static int64_t all_entries(void)
     return count;
 }
 
-static unsigned telling(void)
+/* Returns the number of nodes that notify the client. */
+static unsigned notifying_nodes(void)
 {
     unsigned count = 0;
 
@@ -39,7 +41,8 @@ static unsigned telling(void)
     return count;
 }
 
-/* Somebody else holds "busy"; the client waits, is woken and lets go again. */
+/* Waits once for a foreign key: the client is woken by its deletion, acquires the lock and releases
+ * it. */
 static void wait_once(void)
 {
     static struct outcome outcome;
@@ -50,8 +53,8 @@ static void wait_once(void)
     cluster_command_all(live.cluster, "SET busy another PX 600000");
     ck_assert_int_eq(redlock_acquire_start(live.client, "busy", &opts, note_done, &outcome),
                      REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(telling() > 0 && all_entries() > 0, TIME_LIMIT_MS));
-    ck_assert_int_eq(all_entries(), 1); /* the key is waited for, on the preferred node */
+    ck_assert(WAIT_UNTIL(notifying_nodes() > 0 && all_entries() > 0, TIME_LIMIT_MS));
+    ck_assert_int_eq(all_entries(), 1); /* the key, on the preferred node */
     cluster_command_all(live.cluster, "DEL busy");
     CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
     CHECK_STATUS(live_release(outcome.lock), REDLOCK_OK);
@@ -66,21 +69,21 @@ static const char *name_of(unsigned i)
     return name;
 }
 
-static void look_at(unsigned i)
+static void inspect_free(unsigned i)
 {
     CHECK_STATUS(live_inspect(name_of(i)), REDLOCK_OK);
     ck_assert_int_eq(live_info().state, REDLOCK_STATE_FREE);
 }
 
-/* What is not there is not deleted: the script has read the key. */
-static void release_what_is_gone(unsigned i)
+/* Releases a key that does not exist: the script has read it. */
+static void release_unknown_token(unsigned i)
 {
     static const char token[] = "0123456789012345678901234567890123456789";
 
     CHECK_STATUS(redlock_release_token(live.client, name_of(i), token, NULL), REDLOCK_ELOST);
 }
 
-static void break_what_is_free(unsigned i)
+static void break_free(unsigned i)
 {
     redlock_report_t *report = NULL;
 
@@ -88,8 +91,8 @@ static void break_what_is_free(unsigned i)
     live_keep_report(report);
 }
 
-/* One of two is taken: the script has read both. */
-static void fail_to_take_two(unsigned i)
+/* Fails to acquire two resources, one of which has a foreign key: the script has read both keys. */
+static void fail_to_acquire_two(unsigned i)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
     const char *also[] = {"taken"};
@@ -105,8 +108,8 @@ static void fail_to_take_two(unsigned i)
     cluster_command_all(live.cluster, "DEL taken");
 }
 
-/* All permits are taken, and the call does not wait: it has looked at each slot. */
-static void fail_to_take_a_permit(unsigned i)
+/* Fails to acquire a permit, because each slot has a foreign key: the attempt has read each key. */
+static void fail_to_acquire_a_permit(unsigned i)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
     redlock_lock_t *lock = NULL;
@@ -127,27 +130,27 @@ static void fail_to_take_a_permit(unsigned i)
     cluster_command_all(live.cluster, "FLUSHALL");
 }
 
-static void (*const QUESTIONS[])(unsigned i) = {look_at, release_what_is_gone, break_what_is_free,
-                                                fail_to_take_two, fail_to_take_a_permit};
+static void (*const READERS[])(unsigned i) = {inspect_free, release_unknown_token, break_free,
+                                              fail_to_acquire_two, fail_to_acquire_a_permit};
 
-START_TEST(nothing_is_left_in_the_tracking_table)
+START_TEST(other_reads_leave_no_tracked_key)
 {
-    cluster_command_all(live.cluster, "FLUSHALL"); /* empties the tables, too */
+    cluster_command_all(live.cluster, "FLUSHALL"); /* also empties the tables */
     live_connect();
     wait_once();
     for (unsigned i = 0; i < NAMES; i++)
-        QUESTIONS[_i](i);
+        READERS[_i](i);
     ck_assert(WAIT_UNTIL(live_node_stats(live.client, 0).undos_pending == 0, TIME_LIMIT_MS));
     ck_assert_int_eq(all_entries(), 0);
-    wait_once(); /* still woken */
+    wait_once(); /* notifications still work */
 }
 END_TEST
 
 static Suite *tracking_suite(void)
 {
     Suite *suite = suite_create("tracking");
-    live_add_each(suite, "entries", nothing_is_left_in_the_tracking_table,
-                  sizeof QUESTIONS / sizeof QUESTIONS[0]);
+    live_add_each(suite, "entries", other_reads_leave_no_tracked_key,
+                  sizeof READERS / sizeof READERS[0]);
     return suite;
 }
 

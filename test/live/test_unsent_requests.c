@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * More requests than a stopped server's socket can hold: a SET of which no byte was written is
- * removed from the client's buffer and neither sent late nor undone. The others are undone. */
+ * removed from the client's buffer, and neither sent late nor undone. The other ones are undone. */
 #include "live.h"
 #include "suite.h"
 
@@ -9,10 +9,12 @@
 
 #define LOCKS 800 /* of about 850 bytes each: several times what a unix socket takes */
 
+/* The locks of a case. */
 struct flood {
-    redlock_lock_t *lock[LOCKS];
-    redlock_cancel_t *cancel;
-    unsigned done, granted, canceled, released;
+    redlock_lock_t *lock[LOCKS];      /* `granted` of them */
+    redlock_cancel_t *cancel;         /* of all acquisitions */
+    unsigned done, granted, canceled; /* acquisitions that ended, by result */
+    unsigned released;                /* releases that succeeded */
 };
 
 static void on_acquired(redlock_t *rl, int status, redlock_lock_t *lock,
@@ -37,7 +39,7 @@ static void on_released(redlock_t *rl, int status, redlock_lock_t *lock,
     flood->released += status == REDLOCK_OK;
 }
 
-/* All in one tick: one write for each node. */
+/* Starts all acquisitions in one turn, with one write to each node. */
 static void start_all(struct flood *flood)
 {
     char resource[501];
@@ -55,13 +57,14 @@ static void start_all(struct flood *flood)
     live_turn(live.client, 0);
 }
 
+/* Creates a client with long keys, and resets the servers' counters. */
 static void connect_embedded(void)
 {
     char prefix[257];
     memset(prefix, 'p', sizeof prefix - 1);
     prefix[sizeof prefix - 1] = '\0';
     live.mode = REDLOCK_MODE_EMBEDDED;
-    live.node_time_ms = TIME_LIMIT_MS; /* here only the socket says that a server is stopped */
+    live.node_time_ms = TIME_LIMIT_MS; /* only the full socket shows that a server is stopped */
     redlock_config_t *config = live_config();
     ck_assert_int_eq(redlock_config_set_key_prefix(config, prefix), REDLOCK_OK);
     live.client = live_open(config);
@@ -69,7 +72,7 @@ static void connect_embedded(void)
         ck_assert(cluster_replies(live.cluster, i, "OK", "CONFIG RESETSTAT"));
 }
 
-/* redlock_free() does not wait for the network: what is under way must have arrived before. */
+/* Waits until no undo is pending, because redlock_free() does not wait for the network. */
 static void wait_for_undos(void)
 {
     for (unsigned i = 0; i < NODES; i++)
@@ -77,13 +80,14 @@ static void wait_for_undos(void)
                              TIME_LIMIT_MS));
 }
 
-/* Compare-and-deletes, in the words that the server knows. */
+/* Returns how many compare-and-deletes a server has executed, in any of their forms. */
 static uint64_t count_undos(unsigned node)
 {
     return live_calls(node, "evalsha") + live_calls(node, "delex") + live_calls(node, "delifeq");
 }
 
-/* What was written was executed and undone; the rest never came. */
+/* Checks that the SETs that were written were executed and undone, and that the others never
+ * arrived. */
 static void check_stopped_node(unsigned node)
 {
     const uint64_t sets = live_calls(node, "set"), undos = count_undos(node);
@@ -91,7 +95,7 @@ static void check_stopped_node(unsigned node)
                   node, (int)sets, (int)undos, LOCKS);
 }
 
-START_TEST(held_locks_with_an_unsent_set)
+START_TEST(unsent_sets_of_held_locks_are_removed)
 {
     struct flood flood;
     connect_embedded();
@@ -112,7 +116,7 @@ START_TEST(held_locks_with_an_unsent_set)
 }
 END_TEST
 
-START_TEST(cancelled_attempts_with_an_unsent_set)
+START_TEST(unsent_sets_of_canceled_attempts_are_removed)
 {
     struct flood flood;
     connect_embedded();
@@ -130,11 +134,11 @@ START_TEST(cancelled_attempts_with_an_unsent_set)
 }
 END_TEST
 
-static Suite *unsent_suite(void)
+static Suite *unsent_requests_suite(void)
 {
     Suite *suite = suite_create("live_unsent_requests");
-    live_add_each(suite, "held", held_locks_with_an_unsent_set, 3);
-    live_add_each(suite, "cancelled", cancelled_attempts_with_an_unsent_set, 3);
+    live_add_each(suite, "held", unsent_sets_of_held_locks_are_removed, 3);
+    live_add_each(suite, "cancelled", unsent_sets_of_canceled_attempts_are_removed, 3);
     return suite;
 }
 
@@ -144,7 +148,7 @@ int main(void)
     if (!cluster_available())
         return suite_skip(CLUSTER_MISSING);
     live_start_servers_with(&opts);
-    const int status = suite_run_nofork(unsent_suite());
+    const int status = suite_run_nofork(unsent_requests_suite());
     live_stop_servers();
     return status;
 }

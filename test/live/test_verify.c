@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Verifying a held lock on the servers: no TTL changes, and a lock whose key a majority has lost is
- * lost at once, for each kind of lock. */
+ * lost at once, for each kind of lock (_i). */
 #include "fences.h"
 #include "live_events.h"
 #include "suite.h"
@@ -34,6 +34,7 @@ static redlock_opts_t opts_of(enum kind kind)
     return opts;
 }
 
+/* Returns the configuration of a client in that mode, with empty fence records on all servers. */
 static redlock_config_t *config_of(int mode)
 {
     events_reset();
@@ -42,7 +43,7 @@ static redlock_config_t *config_of(int mode)
     return fences_config();
 }
 
-/* The key that third parties delete in the cases below. */
+/* Writes the name of the key that third parties change in the cases below. */
 static void key_of(char *key, size_t size, const redlock_lock_t *lock, enum kind kind)
 {
     if (kind == PERMIT)
@@ -53,6 +54,7 @@ static void key_of(char *key, size_t size, const redlock_lock_t *lock, enum kind
         snprintf(key, size, "%s", kind == SEVERAL ? "verify-c" : "verify-b");
 }
 
+/* Acquires a lock of that kind, which must be granted, and waits until all nodes have its key. */
 static redlock_lock_t *hold(enum kind kind, char *key, size_t size)
 {
     const redlock_opts_t opts = opts_of(kind);
@@ -67,6 +69,7 @@ static redlock_lock_t *hold(enum kind kind, char *key, size_t size)
     return lock;
 }
 
+/* Verifies a lock. Keeps the report. */
 static int verify(redlock_lock_t *lock)
 {
     redlock_report_t *report = NULL;
@@ -81,12 +84,14 @@ static int64_t pttl(unsigned node, const char *key)
     return cluster_integer(live.cluster, node, "PTTL %s", key);
 }
 
+/* Returns whether the lock's descriptor is readable, as it is after a loss. */
 static bool is_readable(redlock_lock_t *lock)
 {
     struct pollfd ready = {.fd = redlock_lock_fd(lock), .events = POLLIN};
     return poll(&ready, 1, 0) == 1;
 }
 
+/* Checks that the lock is held. */
 static void check_still_held(redlock_lock_t *lock)
 {
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_OK);
@@ -94,6 +99,7 @@ static void check_still_held(redlock_lock_t *lock)
     ck_assert(!is_readable(lock));
 }
 
+/* Checks that the lock is lost, with one event. */
 static void check_lost(redlock_lock_t *lock)
 {
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
@@ -105,7 +111,7 @@ static void check_lost(redlock_lock_t *lock)
     ck_assert_uint_eq(count_events(&lock_events, REDLOCK_EVENT_LOST), 1);
 }
 
-START_TEST(what_is_there_is_ours_and_not_prolonged)
+START_TEST(verify_confirms_without_extending)
 {
     const enum kind kind = (enum kind)_i;
     char key[64];
@@ -123,7 +129,7 @@ START_TEST(what_is_there_is_ours_and_not_prolonged)
     for (unsigned i = 0; i < NODES; i++) {
         ck_assert_int_le(pttl(i, key), 20000);
         if (live_node(i).vote != REDLOCK_VOTE_GRANTED)
-            continue; /* a majority had answered */
+            continue; /* the operation had ended with a majority */
         if (kind == SEVERAL)
             ck_assert_uint_eq(live_node(i).pttl_ms, UINT64_MAX);
         else
@@ -138,8 +144,9 @@ START_TEST(what_is_there_is_ours_and_not_prolonged)
 }
 END_TEST
 
-/* Two of five are no proof of anything; the third ends it, and what is left of it is deleted. */
-START_TEST(what_a_majority_has_lost_is_lost)
+/* If two of five have lost the key, the lock stays held. With the third one it is lost, and the
+ * remaining keys are deleted. */
+START_TEST(a_lock_lost_by_a_majority_is_lost)
 {
     char key[64];
     live.client = live_open(config_of(0));
@@ -158,8 +165,8 @@ START_TEST(what_a_majority_has_lost_is_lost)
 }
 END_TEST
 
-/* The keys are there, and another client's. */
-START_TEST(what_is_another_s_is_lost)
+/* The keys of a majority have the token of another client. */
+START_TEST(a_lock_replaced_on_a_majority_is_lost)
 {
     char key[64];
     live.client = live_open(config_of(0));
@@ -179,7 +186,7 @@ START_TEST(what_is_another_s_is_lost)
 }
 END_TEST
 
-START_TEST(silence_proves_nothing)
+START_TEST(a_silent_majority_loses_no_lock)
 {
     char key[64];
     live.silence = true;
@@ -195,9 +202,9 @@ START_TEST(silence_proves_nothing)
 }
 END_TEST
 
-/* Here it has ended before the servers answer that they still have it, or before they are given up.
- */
-START_TEST(what_has_ended_here_is_not_held)
+/* The lock expires by the client's clock before the servers reply that they still have it (_i 0),
+ * or before their time limit (1). */
+START_TEST(an_expired_lock_is_lost_although_servers_have_it)
 {
     struct outcome outcome = OUTCOME;
     live.node_time_ms = _i == 0 ? LATE_MS : 2000;
@@ -223,7 +230,7 @@ START_TEST(what_has_ended_here_is_not_held)
 }
 END_TEST
 
-START_TEST(what_is_not_held_is_not_asked_about)
+START_TEST(a_lock_that_is_not_held_sends_no_request)
 {
     char key[64];
     redlock_report_t *report = NULL;
@@ -247,7 +254,7 @@ START_TEST(what_is_not_held_is_not_asked_about)
 END_TEST
 
 /* A thread that polls the descriptor is not woken by the holder's own release or detach. */
-START_TEST(a_release_wakes_no_poller)
+START_TEST(a_release_does_not_signal_the_descriptor)
 {
     char key[64];
     live.client = live_open(config_of(0));
@@ -265,13 +272,14 @@ START_TEST(a_release_wakes_no_poller)
     redlock_lock_t *lock = hold(PLAIN, key, sizeof key);
     ck_assert(!is_readable(lock));
     CHECK_STATUS(redlock_shutdown(live.client, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);
-    ck_assert(is_readable(lock)); /* its holder has not asked for this */
+    ck_assert(is_readable(lock)); /* a shutdown is no release by the holder */
     redlock_lock_free(lock);
 }
 END_TEST
 
 static const int MODES[] = {REDLOCK_MODE_THREADED, REDLOCK_MODE_EMBEDDED, REDLOCK_MODE_HYBRID};
 
+/* Acquires a plain lock in that mode. */
 static redlock_lock_t *hold_in_mode(int mode)
 {
     struct outcome outcome = OUTCOME;
@@ -285,8 +293,8 @@ static redlock_lock_t *hold_in_mode(int mode)
     return outcome.lock;
 }
 
-/* Beside an extension, twice at the same time, and with a lock that is lost by it. */
-START_TEST(without_blocking)
+/* Two verifications at the same time, beside an extension, and one that finds the loss. */
+START_TEST(verify_start_runs_beside_other_operations)
 {
     struct outcome first = OUTCOME, second = OUTCOME, extended = OUTCOME, lost = OUTCOME;
     redlock_lock_t *lock = hold_in_mode(MODES[_i]);
@@ -310,8 +318,8 @@ START_TEST(without_blocking)
 }
 END_TEST
 
-/* The handle is freed, or the question cancelled, before the servers answer. */
-START_TEST(ended_before_the_answer)
+/* One verification is canceled before the servers reply, and the handle of another one is freed. */
+START_TEST(canceled_or_freed_before_the_reply)
 {
     struct outcome canceled = OUTCOME, freed = OUTCOME, refused = OUTCOME;
     redlock_cancel_t *cancel = NULL;
@@ -333,8 +341,8 @@ START_TEST(ended_before_the_answer)
 }
 END_TEST
 
-/* redlock_free() ends what is under way; the lock's handle may be freed before or after. */
-START_TEST(ended_with_the_client)
+/* redlock_free() ends a verification in flight. The handle is freed afterwards. */
+START_TEST(verify_ends_with_the_client)
 {
     struct outcome outcome = OUTCOME;
     redlock_lock_t *lock = hold_in_mode(MODES[_i]);
@@ -353,16 +361,16 @@ END_TEST
 static Suite *verify_suite(void)
 {
     Suite *suite = suite_create("verify");
-    live_add_each(suite, "there", what_is_there_is_ours_and_not_prolonged, KINDS);
-    live_add_each(suite, "deleted", what_a_majority_has_lost_is_lost, KINDS);
-    live_add_each(suite, "replaced", what_is_another_s_is_lost, KINDS);
-    live_add_each(suite, "silent", silence_proves_nothing, KINDS);
-    live_add_each(suite, "expired here", what_has_ended_here_is_not_held, 2);
-    live_add(suite, "not held", what_is_not_held_is_not_asked_about);
-    live_add(suite, "descriptor", a_release_wakes_no_poller);
-    live_add_each(suite, "starts", without_blocking, 3);
-    live_add_each(suite, "ends", ended_before_the_answer, 3);
-    live_add_each(suite, "client ends", ended_with_the_client, 3);
+    live_add_each(suite, "there", verify_confirms_without_extending, KINDS);
+    live_add_each(suite, "deleted", a_lock_lost_by_a_majority_is_lost, KINDS);
+    live_add_each(suite, "replaced", a_lock_replaced_on_a_majority_is_lost, KINDS);
+    live_add_each(suite, "silent", a_silent_majority_loses_no_lock, KINDS);
+    live_add_each(suite, "expired here", an_expired_lock_is_lost_although_servers_have_it, 2);
+    live_add(suite, "not held", a_lock_that_is_not_held_sends_no_request);
+    live_add(suite, "descriptor", a_release_does_not_signal_the_descriptor);
+    live_add_each(suite, "starts", verify_start_runs_beside_other_operations, 3);
+    live_add_each(suite, "ends", canceled_or_freed_before_the_reply, 3);
+    live_add_each(suite, "client ends", verify_ends_with_the_client, 3);
     return suite;
 }
 

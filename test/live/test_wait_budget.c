@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Wait budgets that end during an attempt: the report on servers that are healthy. */
+ * Wait budgets that end during an attempt: the report must not call healthy servers failed. */
 #include "live.h"
 #include "suite.h"
 
@@ -8,7 +8,8 @@
 
 #define WAIT_MS 400
 
-static void check_nobody_accused(void)
+/* Checks that the last report names no failed node. */
+static void check_no_node_failed(void)
 {
     for (unsigned i = 0; i < NODES; i++) {
         const redlock_node_report_t node = live_node(i);
@@ -17,6 +18,7 @@ static void check_nobody_accused(void)
     }
 }
 
+/* Sends a signal to all servers. */
 static void signal_all(int number)
 {
     for (unsigned i = 0; i < NODES; i++)
@@ -33,7 +35,7 @@ static void stop_servers(redlock_t *rl, const redlock_event_t *event, void *user
 }
 
 /* The last attempt of a wait begins two round trips before its end, and is cut short. */
-START_TEST(held_by_another)
+START_TEST(a_cut_attempt_reports_the_denial)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
     redlock_lock_t *lock = NULL;
@@ -49,7 +51,7 @@ START_TEST(held_by_another)
     signal_all(SIGCONT);
     live_keep_report(report);
     CHECK_STATUS(status, REDLOCK_ECONTENDED);
-    check_nobody_accused();
+    check_no_node_failed();
     for (unsigned i = 0; i < NODES; i++)
         denied += live_node(i).vote == REDLOCK_VOTE_DENIED;
     ck_assert_msg(denied >= QUORUM, "%u denied: %s", denied, live_text());
@@ -57,8 +59,8 @@ START_TEST(held_by_another)
 }
 END_TEST
 
-/* Servers that stand still for less than the node timeout are not called silent. */
-START_TEST(not_answered_yet)
+/* Servers that are stopped for less than the node timeout are not reported as failed. */
+START_TEST(a_cut_attempt_reports_missing_replies)
 {
     redlock_lock_t *lock;
 
@@ -68,7 +70,7 @@ START_TEST(not_answered_yet)
     live_pause(0, NODES);
     CHECK_STATUS(live_acquire("busy", LONG_TTL_MS, WAIT_MS, &lock), REDLOCK_ENOQUORUM);
     live_resume_all();
-    check_nobody_accused();
+    check_no_node_failed();
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_str_eq(live_node(i).text, "no reply yet");
     ck_assert_msg(strstr(live_text(), "no reply yet") != NULL, "%s", live_text());
@@ -81,8 +83,8 @@ int main(void)
     if (!cluster_available())
         return suite_skip(CLUSTER_MISSING);
     Suite *suite = suite_create("live_wait_budget");
-    live_add(suite, "held", held_by_another);
-    live_add(suite, "unanswered", not_answered_yet);
+    live_add(suite, "held", a_cut_attempt_reports_the_denial);
+    live_add(suite, "unanswered", a_cut_attempt_reports_missing_replies);
     live_start_servers();
     const int status = suite_run_nofork(suite);
     live_stop_servers();

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Waiting for other holders on real servers: a release wakes the waiter. The clients here would
- * poll after a minute only, so that each grant shows a notification. And the queue of one client.
- */
+ * Waiting for other holders on real servers: a release wakes the waiter. The clients here poll only
+ * after a minute, so that each grant proves a notification. Also the queue of one client. */
 #include "live_events.h"
 #include "suite.h"
 
@@ -13,7 +12,7 @@
 #define WAKE_RIGHTS  "resetchannels &__redis__:invalidate +client +subscribe"
 #define KEEP_WAITING REDLOCK_WAIT_FOREVER
 
-/* Outlives a case that fails. */
+/* Returns an empty outcome, which outlives a case that fails. */
 static struct outcome *fresh_outcome(void)
 {
     static struct outcome outcome;
@@ -21,6 +20,7 @@ static struct outcome *fresh_outcome(void)
     return &outcome;
 }
 
+/* Returns the configuration of a client that polls only after RETRY_MS. */
 static redlock_config_t *patient_config(bool wakeups)
 {
     redlock_config_t *config = live_config();
@@ -35,16 +35,18 @@ static void connect_patient(void)
     live.client = live_open(patient_config(true));
 }
 
-static void take_by_another(void)
+/* Sets the key "busy" on all servers as a foreign client, or deletes it. */
+static void set_foreign_key(void)
 {
     cluster_command_all(live.cluster, "SET busy another PX 600000");
 }
 
-static void let_go(void)
+static void delete_foreign_key(void)
 {
     cluster_command_all(live.cluster, "DEL busy");
 }
 
+/* Starts an acquisition. */
 static void wait_for(const char *resource, uint64_t wait_ms, struct outcome *outcome)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
@@ -54,8 +56,8 @@ static void wait_for(const char *resource, uint64_t wait_ms, struct outcome *out
                      REDLOCK_OK);
 }
 
-/* The node that tells, or NODES. */
-static unsigned teller(void)
+/* Returns the node that notifies the client, or NODES. */
+static unsigned notifying_node(void)
 {
     for (unsigned i = 0; i < NODES; i++) {
         if (live_node_stats(live.client, i).notify_state == REDLOCK_NOTIFY_ON)
@@ -64,32 +66,34 @@ static unsigned teller(void)
     return NODES;
 }
 
-/* Somebody was asked about the key, after the second connection was there. */
-static bool is_watching(void)
+/* Returns whether the notifying node was asked to track the key. */
+static bool is_tracking(void)
 {
-    unsigned node = teller();
+    unsigned node = notifying_node();
 
     return node < NODES && live_calls(node, "pttl") > 0 &&
            live_calls(node, "client|tracking") + live_calls(node, "client") > 0;
 }
 
+/* Starts an acquisition of "busy", and waits until a node tracks the key. */
 static void start_waiting(struct outcome *outcome)
 {
     for (unsigned i = 0; i < NODES; i++)
         cluster_replies(live.cluster, i, "OK", "CONFIG RESETSTAT");
     wait_for("busy", KEEP_WAITING, outcome);
-    ck_assert(WAIT_UNTIL(is_watching(), TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(is_tracking(), TIME_LIMIT_MS));
     ck_assert_uint_eq(outcome_calls(outcome), 0);
 }
 
-static void check_had(struct outcome *outcome)
+/* Checks that the waiting acquisition is granted, and releases the lock. */
+static void check_granted(struct outcome *outcome)
 {
     CHECK_STATUS(outcome_wait(live.client, outcome), REDLOCK_OK);
     redlock_lock_free(outcome->lock);
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 
-START_TEST(a_release_wakes_who_waits_elsewhere)
+START_TEST(a_release_wakes_a_waiter_of_another_client)
 {
     struct outcome *outcome = fresh_outcome();
     connect_patient();
@@ -102,44 +106,45 @@ START_TEST(a_release_wakes_who_waits_elsewhere)
     live.client = holder;
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
     live.client = waiter;
-    check_had(outcome);
+    check_granted(outcome);
     ck_assert_uint_gt(live_stats(waiter).wakeups, wakeups);
-    ck_assert_uint_gt(live_node_stats(waiter, teller()).notifications, 0);
+    ck_assert_uint_gt(live_node_stats(waiter, notifying_node()).notifications, 0);
     ck_assert_int_eq(redlock_free(holder), REDLOCK_OK);
 }
 END_TEST
 
-START_TEST(clients_of_any_make_wake_us)
+START_TEST(a_foreign_delete_wakes_a_waiter)
 {
     struct outcome *outcome = fresh_outcome();
     connect_patient();
-    take_by_another();
+    set_foreign_key();
     start_waiting(outcome);
-    let_go();
-    check_had(outcome);
+    delete_foreign_key();
+    check_granted(outcome);
 }
 END_TEST
 
-START_TEST(so_does_an_empty_server)
+START_TEST(a_flush_wakes_a_waiter)
 {
     struct outcome *outcome = fresh_outcome();
     connect_patient();
-    take_by_another();
+    set_foreign_key();
     start_waiting(outcome);
     cluster_command_all(live.cluster, "FLUSHALL");
-    check_had(outcome);
+    check_granted(outcome);
 }
 END_TEST
 
-/* Nobody tells: when others have come and gone, it still sleeps. */
-START_TEST(without_wakeups_it_sleeps)
+/* Without notifications the waiter makes no attempt before its timer, although other clients have
+ * acquired and released the lock. */
+START_TEST(without_notifications_a_waiter_is_not_woken)
 {
     struct outcome *outcome = fresh_outcome();
     live.client = live_open(patient_config(false));
-    take_by_another();
+    set_foreign_key();
     wait_for("busy", KEEP_WAITING, outcome);
     ck_assert(WAIT_UNTIL(live_stats(live.client).attempts == 1, TIME_LIMIT_MS));
-    let_go();
+    delete_foreign_key();
     redlock_t *waiter = live.client;
     live.client = live_open(live_config());
     for (unsigned i = 0; i < 20; i++) {
@@ -160,60 +165,60 @@ START_TEST(without_wakeups_it_sleeps)
 }
 END_TEST
 
-START_TEST(states_are_shown)
+START_TEST(notify_states_are_reported)
 {
     struct outcome *outcome = fresh_outcome();
     connect_patient();
     live_check_works();
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_int_eq(live_node_stats(live.client, i).notify_state, REDLOCK_NOTIFY_IDLE);
-    take_by_another();
+    set_foreign_key();
     start_waiting(outcome);
-    const redlock_node_stats_t stats = live_node_stats(live.client, teller());
+    const redlock_node_stats_t stats = live_node_stats(live.client, notifying_node());
     ck_assert_int_eq(stats.notify_state, REDLOCK_NOTIFY_ON);
     ck_assert_str_eq(stats.notify_text, "");
-    let_go();
-    check_had(outcome);
+    delete_foreign_key();
+    check_granted(outcome);
 }
 END_TEST
 
-/* It comes back, and what has changed meanwhile is asked for. */
-START_TEST(the_second_connection_breaks)
+/* The connection for notifications is cut. The client connects again and probes the key. */
+START_TEST(a_waiter_survives_a_broken_notification_connection)
 {
     struct outcome *outcome = fresh_outcome();
     connect_patient();
-    take_by_another();
+    set_foreign_key();
     start_waiting(outcome);
-    const unsigned node = teller();
+    const unsigned node = notifying_node();
     ck_assert(cluster_replies(live.cluster, node, "1", "CLIENT KILL TYPE pubsub"));
     ck_assert(WAIT_UNTIL(live_node_stats(live.client, node).notify_state != REDLOCK_NOTIFY_ON ||
                              live_calls(node, "subscribe") >= 2,
                          TIME_LIMIT_MS));
-    let_go();
-    check_had(outcome);
+    delete_foreign_key();
+    check_granted(outcome);
 }
 END_TEST
 
-static void wake_the_dead(void)
+static void restart_servers(void)
 {
     live_restart_dead();
 }
 
-/* The node that tells is gone: another one does, or the timer asks. */
-START_TEST(the_server_that_tells_dies)
+/* The notifying node dies: another node notifies, or the timer starts an attempt. */
+START_TEST(a_waiter_survives_the_death_of_the_notifying_server)
 {
     struct outcome *outcome = fresh_outcome();
     live.durable = true;
-    live.heal = wake_the_dead;
+    live.heal = restart_servers;
     redlock_config_t *config = live_config();
     ck_assert_int_eq(redlock_config_set_notifications(config, true), REDLOCK_OK);
     live.client = live_open(config);
-    take_by_another();
+    set_foreign_key();
     start_waiting(outcome);
-    const unsigned node = teller();
+    const unsigned node = notifying_node();
     cluster_kill(live.cluster, node);
     ck_assert(WAIT_UNTIL(!live_is_responsive(live.client, node), TIME_LIMIT_MS));
-    let_go();
+    delete_foreign_key();
     CHECK_STATUS(outcome_wait(live.client, outcome), REDLOCK_OK);
     cluster_restart(live.cluster, node, false);
     redlock_lock_free(outcome->lock);
@@ -221,34 +226,35 @@ START_TEST(the_server_that_tells_dies)
 }
 END_TEST
 
-static bool tells_of_it(unsigned node)
+static bool is_notifying_again(unsigned node)
 {
     return live_node_stats(live.client, node).notify_state == REDLOCK_NOTIFY_ON &&
            live_calls(node, "pttl") > 0;
 }
 
-/* The server that tells is started anew, without what it knew of us: it is asked again. */
-START_TEST(a_restarted_server_tells_again)
+/* The notifying server is restarted without its tracking table: the client tracks the key again. */
+START_TEST(a_restarted_server_notifies_again)
 {
     struct outcome *outcome = fresh_outcome();
     live.durable = true;
-    live.heal = wake_the_dead;
+    live.heal = restart_servers;
     connect_patient();
-    take_by_another();
+    set_foreign_key();
     start_waiting(outcome);
-    const unsigned node = teller();
+    const unsigned node = notifying_node();
     cluster_kill(live.cluster, node);
     ck_assert(WAIT_UNTIL(!live_is_responsive(live.client, node), TIME_LIMIT_MS));
     ck_assert_int_eq(live_node_stats(live.client, node).notify_state, REDLOCK_NOTIFY_IDLE);
     cluster_restart(live.cluster, node, false);
     ck_assert(cluster_replies(live.cluster, node, "OK", "SET busy another PX 600000"));
-    ck_assert(WAIT_UNTIL(tells_of_it(node), TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(is_notifying_again(node), TIME_LIMIT_MS));
     ck_assert_uint_eq(outcome_calls(outcome), 0);
-    const uint64_t told = live_node_stats(live.client, node).notifications;
+    const uint64_t notifications = live_node_stats(live.client, node).notifications;
     ck_assert(cluster_replies(live.cluster, node, "1", "DEL busy"));
-    ck_assert(WAIT_UNTIL(live_node_stats(live.client, node).notifications > told, TIME_LIMIT_MS));
-    let_go();
-    check_had(outcome);
+    ck_assert(WAIT_UNTIL(live_node_stats(live.client, node).notifications > notifications,
+                         TIME_LIMIT_MS));
+    delete_foreign_key();
+    check_granted(outcome);
 }
 END_TEST
 
@@ -260,8 +266,8 @@ static unsigned refusals(void)
     return count;
 }
 
-/* Without the rights locks work, and waiting is asking again. */
-START_TEST(a_user_who_may_not_listen)
+/* Without the rights for notifications, locks work, and a waiter polls. */
+START_TEST(a_user_without_rights_polls)
 {
     static const struct {
         const char *rights, *text;
@@ -281,10 +287,10 @@ START_TEST(a_user_who_may_not_listen)
     redlock_config_t *config = live_config();
     ck_assert_int_eq(redlock_config_set_auth(config, "waiter", "pw"), REDLOCK_OK);
     live.client = live_open(config);
-    take_by_another();
+    set_foreign_key();
     wait_for("busy", KEEP_WAITING, outcome);
     if (table[_i].text == NULL) {
-        ck_assert(WAIT_UNTIL(teller() < NODES, TIME_LIMIT_MS));
+        ck_assert(WAIT_UNTIL(notifying_node() < NODES, TIME_LIMIT_MS));
     } else {
         ck_assert(
             WAIT_UNTIL(live_stats(live.client).attempts >= 4 && refusals() > 0, TIME_LIMIT_MS));
@@ -294,10 +300,10 @@ START_TEST(a_user_who_may_not_listen)
                               strcasestr(stats.notify_text, table[_i].text) != NULL,
                           "%s", stats.notify_text);
         }
-        ck_assert_uint_eq(teller(), NODES);
+        ck_assert_uint_eq(notifying_node(), NODES);
     }
-    let_go();
-    check_had(outcome);
+    delete_foreign_key();
+    check_granted(outcome);
     live_disconnect();
     cluster_command_all(live.cluster, "ACL DELUSER waiter");
 }
@@ -305,8 +311,9 @@ END_TEST
 
 /* ---- one client ---- */
 
+/* The acquisitions that were granted, in their order. */
 struct served {
-    pthread_mutex_t mutex;
+    pthread_mutex_t mutex; /* guards the other fields */
     unsigned count, order[10];
 };
 static struct served served = {.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -331,20 +338,19 @@ static unsigned served_count(void)
     return count;
 }
 
-/* No matter how often another client comes between. */
-START_TEST(first_come_first_served)
+START_TEST(waiters_of_one_client_are_served_in_order)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
     served.count = 0;
     opts.wait_ms = KEEP_WAITING;
     live_connect();
-    take_by_another();
+    set_foreign_key();
     for (uintptr_t i = 0; i < 10; i++)
         ck_assert_int_eq(redlock_acquire_start(live.client, "busy", &opts, note_served, (void *)i),
                          REDLOCK_OK);
     ck_assert(WAIT_UNTIL(live_stats(live.client).queued == 9, TIME_LIMIT_MS));
     ck_assert_uint_eq(live_stats(live.client).waiting, 10);
-    let_go();
+    delete_foreign_key();
     ck_assert(WAIT_UNTIL(served_count() == 10, TIME_LIMIT_MS));
     for (unsigned i = 0; i < 10; i++)
         ck_assert_uint_eq(served.order[i], i);
@@ -353,7 +359,7 @@ START_TEST(first_come_first_served)
 }
 END_TEST
 
-START_TEST(the_queue_is_full)
+START_TEST(a_full_queue_refuses)
 {
     static struct outcome outcomes[QUEUE_MAX];
     for (unsigned i = 0; i < QUEUE_MAX; i++)
@@ -372,7 +378,7 @@ START_TEST(the_queue_is_full)
                       NULL,
                   "%s", redlock_strerror(REDLOCK_EQUEUEFULL));
     ck_assert_uint_eq(live_stats(live.client).queue_full, 1);
-    CHECK_STATUS(live_acquire("busy", LONG_TTL_MS, 0, &lock), REDLOCK_ECONTENDED); /* asks */
+    CHECK_STATUS(live_acquire("busy", LONG_TTL_MS, 0, &lock), REDLOCK_ECONTENDED); /* not queued */
     CHECK_STATUS(live_acquire("other", LONG_TTL_MS, KEEP_WAITING, &lock), REDLOCK_OK);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
     CHECK_STATUS(live_release(held), REDLOCK_OK);
@@ -384,8 +390,8 @@ START_TEST(the_queue_is_full)
 }
 END_TEST
 
-/* One of three that wait ends; the others get the lock in their order. */
-START_TEST(the_end_of_one_at_any_place)
+/* The wait budget of one of three waiters ends; the others get the lock in their order. */
+START_TEST(a_waiter_that_times_out_leaves_the_queue)
 {
     static struct outcome outcomes[3];
     for (unsigned i = 0; i < 3; i++)
@@ -413,9 +419,9 @@ START_TEST(the_end_of_one_at_any_place)
 }
 END_TEST
 
-/* The first one asks the nodes, the others wait behind it. One of them is canceled; the others get
- * the lock in their order. */
-START_TEST(canceled_at_any_place)
+/* The first of three waiters sends requests, and the others wait in the queue. One of them is
+ * canceled; the others get the lock in their order. */
+START_TEST(a_waiter_that_is_canceled_leaves_the_queue)
 {
     static struct outcome canceled;
     const unsigned left[3][2] = {{1, 2}, {0, 2}, {0, 1}};
@@ -425,7 +431,7 @@ START_TEST(canceled_at_any_place)
     canceled = (struct outcome)OUTCOME;
     opts.wait_ms = KEEP_WAITING;
     live_connect();
-    take_by_another();
+    set_foreign_key();
     ck_assert_int_eq(redlock_cancel_new(&cancel, live.client), REDLOCK_OK);
     for (int i = 0; i < 3; i++) {
         opts.cancel = i == _i ? cancel : NULL;
@@ -442,7 +448,7 @@ START_TEST(canceled_at_any_place)
     ck_assert(WAIT_UNTIL(live_stats(live.client).queued == 1, TIME_LIMIT_MS));
     ck_assert_uint_eq(live_stats(live.client).waiting, 2);
     ck_assert_uint_eq(served_count(), 0);
-    let_go();
+    delete_foreign_key();
     ck_assert(WAIT_UNTIL(served_count() == 2, TIME_LIMIT_MS));
     for (unsigned i = 0; i < 2; i++)
         ck_assert_uint_eq(served.order[i], left[_i][i]);
@@ -450,14 +456,14 @@ START_TEST(canceled_at_any_place)
 }
 END_TEST
 
-/* Of the lock ahead it is known what the nodes said to it. */
-START_TEST(evidence_of_the_lock_ahead)
+/* The report of a lock in the queue has the nodes' replies to the lock ahead of it. */
+START_TEST(the_report_has_the_evidence_of_the_lock_ahead)
 {
     static struct outcome ahead;
     struct outcome *outcome = fresh_outcome();
     ahead = (struct outcome)OUTCOME;
     live_connect();
-    take_by_another();
+    set_foreign_key();
     wait_for("busy", KEEP_WAITING, &ahead);
     ck_assert(WAIT_UNTIL(live_stats(live.client).attempts >= 1, TIME_LIMIT_MS));
     wait_for("busy", wait_scaled_ms(200), outcome);
@@ -466,28 +472,28 @@ START_TEST(evidence_of_the_lock_ahead)
                   outcome->text);
     ck_assert_uint_eq(outcome->info.attempts, 0);
     ck_assert_uint_eq(outcome->info.granted, 0);
-    let_go();
-    check_had(&ahead);
+    delete_foreign_key();
+    check_granted(&ahead);
 }
 END_TEST
 
 static Suite *waiting_suite(void)
 {
     Suite *suite = suite_create("waiting");
-    live_add(suite, "release", a_release_wakes_who_waits_elsewhere);
-    live_add(suite, "foreign", clients_of_any_make_wake_us);
-    live_add(suite, "flushed", so_does_an_empty_server);
-    live_add(suite, "off", without_wakeups_it_sleeps);
-    live_add(suite, "states", states_are_shown);
-    live_add(suite, "broken", the_second_connection_breaks);
-    live_add(suite, "dead", the_server_that_tells_dies);
-    live_add(suite, "restarted", a_restarted_server_tells_again);
-    live_add_each(suite, "rights", a_user_who_may_not_listen, 6);
-    live_add(suite, "order", first_come_first_served);
-    live_add(suite, "full", the_queue_is_full);
-    live_add(suite, "ahead", evidence_of_the_lock_ahead);
-    live_add_each(suite, "ends", the_end_of_one_at_any_place, 3);
-    live_add_each(suite, "canceled", canceled_at_any_place, 3);
+    live_add(suite, "release", a_release_wakes_a_waiter_of_another_client);
+    live_add(suite, "foreign", a_foreign_delete_wakes_a_waiter);
+    live_add(suite, "flushed", a_flush_wakes_a_waiter);
+    live_add(suite, "off", without_notifications_a_waiter_is_not_woken);
+    live_add(suite, "states", notify_states_are_reported);
+    live_add(suite, "broken", a_waiter_survives_a_broken_notification_connection);
+    live_add(suite, "dead", a_waiter_survives_the_death_of_the_notifying_server);
+    live_add(suite, "restarted", a_restarted_server_notifies_again);
+    live_add_each(suite, "rights", a_user_without_rights_polls, 6);
+    live_add(suite, "order", waiters_of_one_client_are_served_in_order);
+    live_add(suite, "full", a_full_queue_refuses);
+    live_add(suite, "ahead", the_report_has_the_evidence_of_the_lock_ahead);
+    live_add_each(suite, "ends", a_waiter_that_times_out_leaves_the_queue, 3);
+    live_add_each(suite, "canceled", a_waiter_that_is_canceled_leaves_the_queue, 3);
     return suite;
 }
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const SETS[2] = {"east", "west"};
+const char *const SHARD_NAMES[2] = {"east", "west"};
 
 void start_servers(void)
 {
@@ -14,7 +14,7 @@ void start_servers(void)
     live_start_servers_with(&opts);
 }
 
-void add_set(char *text, size_t size, const char *name, unsigned first)
+void add_shard(char *text, size_t size, const char *name, unsigned first)
 {
     size_t at = strlen(text);
     at += (size_t)snprintf(text + at, size - at, "%s=", name);
@@ -23,39 +23,39 @@ void add_set(char *text, size_t size, const char *name, unsigned first)
     snprintf(text + at, size - at, ";");
 }
 
-redlock_config_t *config_of(const char *east, const char *west)
+redlock_config_t *config_of_shards(const char *east, const char *west)
 {
     char text[SERVERS * 256] = "";
-    add_set(text, sizeof text, east, 0);
-    add_set(text, sizeof text, west, EACH);
+    add_shard(text, sizeof text, east, 0);
+    add_shard(text, sizeof text, west, EACH);
     return live_config_of(text);
 }
 
-void connect_client(void)
+void connect_both(void)
 {
-    live.client = live_open(config_of(SETS[0], SETS[1]));
+    live.client = live_open(config_of_shards(SHARD_NAMES[0], SHARD_NAMES[1]));
 }
 
-const char *name_in(unsigned set, const char *stem, unsigned i, char ret[64])
+const char *resource_in(unsigned shard, const char *stem, unsigned i, char ret[64])
 {
     for (unsigned at = 0;; at++) {
         snprintf(ret, 64, "%s-%u", stem, at);
-        if (redlock_shard_of(live.client, ret) == (int)set && i-- == 0)
+        if (redlock_shard_of(live.client, ret) == (int)shard && i-- == 0)
             return ret;
     }
 }
 
-unsigned count_in(unsigned set, const char *key)
+unsigned count_in(unsigned shard, const char *key)
 {
     unsigned count = 0;
-    for (unsigned i = set * EACH; i < (set + 1) * EACH; i++)
+    for (unsigned i = shard * EACH; i < (shard + 1) * EACH; i++)
         count += cluster_pid(live.cluster, i) != 0 && live_has_key(i, key);
     return count;
 }
 
-redlock_stats_t set_stats(unsigned set)
+redlock_stats_t shard_stats(unsigned shard)
 {
     redlock_stats_t stats;
-    ck_assert_int_eq(redlock_get_shard_stats(live.client, set, &stats, sizeof stats), REDLOCK_OK);
+    ck_assert_int_eq(redlock_get_shard_stats(live.client, shard, &stats, sizeof stats), REDLOCK_OK);
     return stats;
 }
