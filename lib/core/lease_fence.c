@@ -54,8 +54,12 @@ void rl_lease_fence_raised(struct rl_lease *lease, const struct rl_ballot *ballo
         return;
     if (ballot->vote == RL_VOTE_SUSPECT)
         return; /* the reply may still come */
-    if (ballot->vote == RL_VOTE_DENIED)
-        lease->ours &= ~bit; /* the server does not have our key any more */
+    if (ballot->vote == RL_VOTE_DENIED) {
+        /* The server does not have our key any more: its grant does not back the deadline. */
+        rl_lease_note_missing(lease, ballot->node);
+        round->granted &= ~bit;
+        round->denied |= bit;
+    }
     if (lease->state != RL_STATE_ACQUIRING)
         return;
     if (ballot->vote == RL_VOTE_FAILED) {
@@ -63,10 +67,6 @@ void rl_lease_fence_raised(struct rl_lease *lease, const struct rl_ballot *ballo
         return;
     }
     rl_fence_raised(lease->fence, ballot->node, ballot->vote == RL_VOTE_GRANTED);
-    if (ballot->vote == RL_VOTE_DENIED) {
-        round->granted &= ~bit;
-        round->denied |= bit;
-    }
 }
 
 enum rl_fence_outcome rl_lease_fence_judge(struct rl_lease *lease, const struct rl_view *view,

@@ -281,6 +281,34 @@ START_TEST(validity_ends_both_rounds)
 }
 END_TEST
 
+/* A RAISE that is denied when the lock is already held shows that the node has lost our key. The key
+ * then backs the deadline no longer, and a later vote of the same round does not change that. */
+START_TEST(keys_lost_after_the_decision_back_nothing)
+{
+    struct rig rig;
+
+    start_second_round(&rig);
+    grant(&rig, 3, 100);
+    ck_assert_uint_eq(rig.fx.raise, 8);
+    for (unsigned i = 0; i < 3; i++)
+        raised(&rig, i, RL_VOTE_GRANTED);
+    ck_assert_int_eq(rig.lease.state, RL_STATE_HELD);
+    ck_assert_uint_eq(rig.lease.backing, 0xf);
+    raised(&rig, 3, RL_VOTE_DENIED);
+    ck_assert_uint_eq(rig.fx.flags, 0);
+    ck_assert_uint_eq(rig.lease.ours, 0x17);
+    ck_assert_uint_eq(rig.lease.backing, 7);
+    ck_assert_uint_eq(rig.lease.round.denied, 8);
+    rig_deny(&rig, 4);
+    ck_assert_uint_eq(rig.lease.ours, 7);
+    ck_assert_uint_eq(rig.lease.backing, 7);
+    /* Without node 0 only two nodes have keys that last until the deadline. */
+    rig_step(&rig, &(struct rl_event){.kind = RL_EVENT_INVALIDATE, .nodes = RL_NODE(0)});
+    ck_assert_uint_eq(rig.fx.flags, RL_FX_LOST | RL_FX_DEADLINE | RL_FX_ENDED);
+    ck_assert_uint_eq(rig.fx.undo, 7);
+}
+END_TEST
+
 /* The next attempt starts without a number and ignores late replies to the attempt before. */
 START_TEST(attempts_share_nothing)
 {
@@ -390,6 +418,7 @@ int main(void)
     tcase_add_test(tcase, a_choice_that_fails_at_once_raises_nothing);
     tcase_add_test(tcase, cancelling_works_in_both_rounds);
     tcase_add_test(tcase, validity_ends_both_rounds);
+    tcase_add_test(tcase, keys_lost_after_the_decision_back_nothing);
     tcase_add_test(tcase, attempts_share_nothing);
     tcase_add_test(tcase, extensions_keep_the_fencing_token);
     tcase_add_test(tcase, excluded_nodes_do_not_count);
