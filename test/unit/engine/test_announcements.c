@@ -159,6 +159,42 @@ START_TEST(an_end_is_taken_before_the_lock_is_freed)
 }
 END_TEST
 
+/* Moves the clocks to `ns` before the deadline of a lock, and turns the loop without taking what
+ * that announces. */
+static void tick_before_deadline(const struct rig_lock *it, uint64_t ns)
+{
+    world.now_ns += it->lock.lease.deadline.boot_ns - rl_engine_now(rig_engine(0)).boot_ns - ns;
+    rl_engine_refresh(rig_engine(0));
+    rl_engine_tick(rig_engine(0));
+    rl_engine_flush(rig_engine(0));
+}
+
+/* Two locks have several announcements each before one is taken. Each lock comes once, with all of
+ * them, although the engine has ended both in between. */
+START_TEST(several_announcements_before_one_is_taken)
+{
+    const struct rl_lease_params params = rig_params();
+
+    rig_begin(NULL);
+    rig_pass(50 * RL_MS);
+    struct rl_announcements *announced = rl_engine_announcements(rig_engine(0));
+    struct rig_lock *lost = rig_hold(0, &params, "a"), *detached = rig_hold(0, &params, "b");
+    tick_before_deadline(lost, params.terms.margin_ns / 2);
+    ck_assert_uint_eq(lost->lock.pending.news.flags, RL_FX_ENDANGERED);
+    ck_assert_uint_eq(detached->lock.pending.news.flags, RL_FX_ENDANGERED);
+    tick_before_deadline(lost, 0);
+    rl_lock_event(rig_engine(0), &detached->lock, RL_EVENT_DETACH, 0, 0);
+    rl_engine_flush(rig_engine(0));
+    ck_assert(!lost->lock.active && !detached->lock.active);
+    ck_assert_ptr_eq(rl_announcements_take(announced, &news), &lost->lock);
+    ck_assert_uint_eq(news.flags, RL_FX_ENDANGERED | RL_FX_LOST | RL_FX_DEADLINE | RL_FX_ENDED);
+    ck_assert_ptr_eq(rl_announcements_take(announced, &news), &detached->lock);
+    ck_assert_uint_eq(news.flags, RL_FX_ENDANGERED | RL_FX_DEADLINE | RL_FX_ENDED);
+    ck_assert_ptr_null(rl_announcements_take(announced, &news));
+    rig_end();
+}
+END_TEST
+
 START_TEST(an_early_free_is_caught)
 {
     struct rig_lock *it = end_one();
@@ -180,6 +216,7 @@ int main(void)
     tcase_add_test(tcase, the_first_end_counts);
     tcase_add_test(tcase, nodes_and_long_ttls);
     tcase_add_test(tcase, an_end_is_taken_before_the_lock_is_freed);
+    tcase_add_test(tcase, several_announcements_before_one_is_taken);
     tcase_add_test_raise_signal(tcase, an_early_free_is_caught, SIGABRT);
     return suite_run(suite);
 }
