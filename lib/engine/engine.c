@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * One tick: read and decide; then what was decided is sent. Time is read once at its start. */
+ * The engine: opening and closing, the tick, the inbox of the nodes, and the view of the nodes that
+ * all leases of a tick read. The clocks are read once at the start of a tick. A tick decides; what
+ * it has decided is sent afterwards. */
 #include "engine/engine.h"
 
 #include "engine/slot.h"
@@ -10,15 +12,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOW_FACTOR   4
-#define TIMES_NS      (100 * RL_MS) /* round trips are looked at so often */
-#define WALL_TRIES    3
-#define WALL_NEAR_US  1000 /* readings so near to each other belong together */
-#define WALL_SAME_US  100  /* as near to the last ones, they do not ask for another reading */
-#define WALL_CHECK_US 1000 /* a smaller jump is within every slack */
-/* What a server reads in one go it executes before it learns that its client has gone. */
+/* A node is slow if its round trip exceeds this multiple of the quorum-th fastest one, plus 1 ms.
+ */
+#define SLOW_FACTOR 4
+/* Interval at which the view's round trips are computed again. */
+#define TIMES_NS (100 * RL_MS)
+/* Most additional readings of the wall clock when it seems to have been set. */
+#define WALL_TRIES 3
+/* Two readings of the wall clock that are closer than this in microseconds enclose one instant. */
+#define WALL_NEAR_US 1000
+/* A difference to the last reading below this in microseconds is no jump of the wall clock. */
+#define WALL_SAME_US 100
+/* Jumps of the wall clock that add up to no more than this in microseconds are not checked: no lock
+ * has a smaller wall_slack_us. */
+#define WALL_CHECK_US 1000
+/* A server reads up to this number of bytes at once. It executes them all, even if the connection
+ * has ended. */
 #define READ_AT_ONCE ((uint64_t)16 << 10)
 
+/* Compares two uint64_t for qsort(). */
 static int compare_u64(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -26,8 +38,8 @@ static int compare_u64(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The round trip to the quorum-th fastest node, which is what an attempt needs at least, and the
- * nodes that would hold up whoever asks them first. */
+/* Computes the view's round trip, which is that of the quorum-th fastest node because an attempt
+ * needs at least that long, and the set of slow nodes. */
 static void update_times(struct rl_engine *engine)
 {
     uint64_t list[RL_NODES_MAX];
@@ -53,7 +65,7 @@ static void update_times(struct rl_engine *engine)
     engine->view.slow = slow;
 }
 
-/* Two addresses that show one run_id are one server: the first counts, the other does not. */
+/* Marks duplicates: of two nodes with one run_id, which are one server, only the first counts. */
 static void find_duplicates(struct rl_engine *engine)
 {
     engine->view.duplicate = false;
@@ -71,11 +83,13 @@ static void find_duplicates(struct rl_engine *engine)
     }
 }
 
+/* Returns `set` with the bits of `bit` set or cleared. */
 static rl_nodes set_bit(rl_nodes set, rl_nodes bit, bool on)
 {
     return on ? set | bit : set & ~bit;
 }
 
+/* Updates what the view says about one node. */
 static void update_node(struct rl_engine *engine, struct rl_node *node)
 {
     rl_nodes bit = RL_NODE(node->index);
@@ -99,7 +113,7 @@ static void update_node(struct rl_engine *engine, struct rl_node *node)
                                                                 : REDLOCK_CAUSE_CONNECT));
 }
 
-/* Updates what the engine knows of the nodes after this one has changed. */
+/* Updates the view and the fence records after a change of this node, and announces the change. */
 static void take_change(struct rl_engine *engine, struct rl_node *node)
 {
     if (rl_connection_is_ready(&node->conn))
@@ -111,7 +125,8 @@ static void take_change(struct rl_engine *engine, struct rl_node *node)
     rl_announcements_add_node(&engine->announcements, node->index);
 }
 
-/* Hands a vote to the owner of its claim, if there still is one, and drops the claim. */
+/* Passes a vote to the owner of its claim, a lock or the fence records, and drops the inbox's
+ * reference to the claim. A claim without an owner gets no votes. */
 static inline void take_vote(struct rl_engine *engine, const struct rl_inbox_vote *vote,
                              const struct rl_reply *reply)
 {
@@ -131,8 +146,8 @@ static inline void take_vote(struct rl_engine *engine, const struct rl_inbox_vot
     rl_claim_drop(claim);
 }
 
-/* Takes what is seldom there: the first of all that waits. Apart, so that the loop of the replies
- * keeps its registers. */
+/* Processes the first entry of the inbox, if it is neither a reply nor unread bytes. A function of
+ * its own, so that the compiler keeps the variables of the frequent cases in registers. */
 __attribute__((noinline)) static void take_other(struct rl_engine *engine, uint64_t now_ns)
 {
     struct rl_inbox *inbox = &engine->common.inbox;
@@ -178,6 +193,7 @@ void rl_engine_drain_all(struct rl_engine *engine)
     }
 }
 
+/* Moves the inbox's counters of ended undos to the statistics. */
 static void count_undos(struct rl_engine *engine)
 {
     uint64_t *undos = engine->common.inbox.undos;
@@ -188,6 +204,7 @@ static void count_undos(struct rl_engine *engine)
     undos[RL_UNDO_DONE] = undos[RL_UNDO_EXPIRED] = undos[RL_UNDO_DROPPED] = 0;
 }
 
+/* Allocates the nodes and starts their connections. Returns REDLOCK_OK or ENOMEM. */
 static int open_nodes(struct rl_engine *engine)
 {
     const struct rl_engine_params *params = &engine->params;
@@ -248,6 +265,8 @@ int rl_engine_open(struct rl_engine *engine, const struct rl_engine_params *para
     return open_nodes(engine);
 }
 
+/* Frees all memory but the announcements of locks. The sockets are closed already, or are closed by
+ * the caller. */
 static void free_all(struct rl_engine *engine)
 {
     for (unsigned i = 0; i < engine->count; i++) {
@@ -273,7 +292,7 @@ void rl_engine_end_locks(struct rl_engine *engine)
         struct rl_lock *lock = engine->locks;
         bool held = rl_lease_is_held(&lock->lease);
         rl_lock_event(engine, lock, held ? RL_EVENT_RELEASE : RL_EVENT_CANCEL, 0, REDLOCK_ECLOSED);
-        if (engine->locks == lock) /* the release is on its way; nobody waits for it */
+        if (engine->locks == lock) /* the release is queued, and its result is not awaited */
             rl_lock_event(engine, lock, RL_EVENT_CANCEL, 0, REDLOCK_ECLOSED);
     }
     rl_engine_flush(engine);
@@ -304,13 +323,15 @@ void rl_engine_abandon(struct rl_engine *engine)
     free_all(engine);
 }
 
+/* Returns the wall clock minus the boot clock, in microseconds. */
 static int64_t wall_ahead_us(uint64_t wall_us, struct rl_now now)
 {
     return (int64_t)wall_us - (int64_t)(now.boot_ns / RL_US);
 }
 
-/* If the wall clock seems to have been set, it is read on both sides of the others: a process that
- * was stopped in between must not take that for a jump. */
+/* Reads all clocks into the view. If the wall clock seems to have been set, reads it again before
+ * and after the other clocks. Otherwise a process that was stopped between two readings would take
+ * that for a jump. Keeps the old wall clock if no two readings are close to each other. */
 static void read_clocks(struct rl_engine *engine)
 {
     const struct rl_env *env = &engine->env;
@@ -331,6 +352,7 @@ static void read_clocks(struct rl_engine *engine)
     }
 }
 
+/* Draws the random word of a tick. */
 static void draw(struct rl_engine *engine)
 {
     engine->view.random = rl_random_u64(&engine->random);
@@ -350,7 +372,8 @@ void rl_engine_refresh_from(struct rl_engine *engine, const struct rl_engine *ot
     draw(engine);
 }
 
-/* Somebody has set the wall clock ahead: each lock looks whether that is too far for it. */
+/* Sends a TICK to all locks if the wall clock was set ahead, because each lock has its own limit
+ * for such a jump. */
 static void review_wall(struct rl_engine *engine)
 {
     int64_t ahead_us = engine->view.wall_us - engine->wall_seen_us;
@@ -365,6 +388,7 @@ static void review_wall(struct rl_engine *engine)
     }
 }
 
+/* Sends a TICK to each lock whose time has come. */
 static void tick_locks(struct rl_engine *engine)
 {
     struct rl_lock *lock;
@@ -408,6 +432,7 @@ void rl_engine_tick(struct rl_engine *engine)
     rl_records_tick(engine);
 }
 
+/* Returns the earliest boot time at which a node has something to do; RL_NEVER: none has. */
 static uint64_t nodes_due_ns(const struct rl_engine *engine)
 {
     uint64_t due_ns = RL_NEVER;
@@ -417,12 +442,14 @@ static uint64_t nodes_due_ns(const struct rl_engine *engine)
     return due_ns;
 }
 
-/* While nothing is locked, heartbeats are not counted in. */
+/* Returns whether common.wake_ns still holds. It does not if it was computed without active locks
+ * and there are some now: heartbeats are needed only while there are. */
 static bool is_wake_known(const struct rl_engine *engine)
 {
     return engine->common.wake_known && engine->wake_active >= engine->common.active;
 }
 
+/* Computes common.wake_ns. */
 static void find_wake(struct rl_engine *engine)
 {
     engine->common.wake_ns = nodes_due_ns(engine);
@@ -435,7 +462,7 @@ bool rl_engine_is_due(struct rl_engine *engine, uint64_t by_ns)
     const struct rl_lock *first = rl_heap_first(&engine->timers);
 
     if (engine->common.wake_ns <= by_ns)
-        find_wake(engine); /* it was early, perhaps */
+        find_wake(engine); /* the stored time may be too early */
     return engine->common.wake_ns <= by_ns || (first != NULL && first->due_ns <= by_ns);
 }
 
@@ -471,6 +498,8 @@ bool rl_engine_is_ready(const struct rl_engine *engine)
     return ready >= engine->quorum;
 }
 
+/* Returns whether the node's undos need no more time: none is pending, or its server has stopped
+ * replying but has received them, or its server cannot be reached. */
 static bool node_is_settled(const struct rl_node *node)
 {
     if (rl_node_undos_pending(node) == 0)
@@ -478,8 +507,8 @@ static bool node_is_settled(const struct rl_node *node)
     if (rl_connection_is_ready(&node->conn))
         return rl_detector_is_suspect(&node->detector) && node->pipe.out_len == 0 &&
                rl_pipeline_unread(&node->pipe) <= READ_AT_ONCE;
-    /* What waits in the pipeline of a connection that is being made is owed too; and who was too
-     * busy to answer is known to be down only when another attempt has failed. */
+    /* The pipeline of a connection that is being made may contain undos, too. A server that was
+     * only too busy to reply is known to be down when a second attempt to connect has failed. */
     return rl_connection_has_failed_twice(&node->conn);
 }
 

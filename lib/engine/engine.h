@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The engine of a client: owns nodes and timers, and works on locks. It touches no socket and reads
- * no clock itself: what it needs of the outside comes as an argument, so that a simulated world can
- * drive it as well as engine/io.h. All of it belongs to whoever holds the client's mutex. */
+ * The engine of one shard: owns its nodes and timers, and works on its locks. It opens no socket
+ * and reads no clock: all it needs from outside comes through struct rl_env, so that a simulation
+ * can drive it as well as engine/io.h.
+ *
+ * All functions require the client's mutex. None calls the api floor: what happened is in the
+ * announcements, which the caller takes after each call that works on locks or nodes. */
 #ifndef RL_ENGINE_ENGINE_H
 #define RL_ENGINE_ENGINE_H
 
@@ -14,81 +17,106 @@
 #include "node/node.h"
 #include "platform/token.h"
 
-/* The longest token that a caller may bring. */
+/* Longest token in bytes that a caller may bring along. */
 #define RL_TOKEN_GIVEN_MAX RL_BULK_MAX
 
-/* Downwards: sockets, clocks and randomness (engine/io.h), or a model of them. */
+/* The environment of an engine: network, randomness and clocks, real (engine/io.h) or simulated.
+ * Filled by the caller of rl_engine_open(), constant afterwards. */
 struct rl_env {
-    struct rl_transport transport;
-    struct rl_entropy entropy;
+    struct rl_transport transport; /* the network, for the nodes */
+    struct rl_entropy entropy;     /* randomness for tokens and pauses */
+    /* Returns both clocks that deadlines are kept on, as they are now. */
     struct rl_now (*now)(void *ctx);
+    /* Returns the wall clock in microseconds since 1970. */
     uint64_t (*wall_us)(void *ctx);
-    /* Hands over all bytes that have arrived: called before a node is called late. */
+    /* Passes all bytes that have arrived to the nodes. The engine calls it before it decides that
+     * a node's reply is late. */
     void (*catch_up)(void *ctx);
-    /* The next tick is due at this boot time at the latest; RL_NEVER: nothing is due. */
+    /* Has rl_engine_tick() called at this boot time at the latest; RL_NEVER: nothing is due. */
     void (*wake_at)(void *ctx, uint64_t boot_ns);
-    void *ctx;
+    void *ctx; /* first argument of these four functions */
 };
 
+/* Statistics of the locks of one engine: counters since it was opened, except the gauges, which are
+ * values of the moment. redlock/stats.h says what counts where. */
 struct rl_engine_stats {
-    uint64_t attempts, split_votes, extended, extend_failed, lost, released, release_failed, undone;
-    uint64_t undo_expired, undo_dropped;
+    /* Rounds. */
+    uint64_t attempts, split_votes, extended, extend_failed, lost, released, release_failed;
+    /* Undos that a server has executed, whose key expired first, or that found no memory. */
+    uint64_t undone, undo_expired, undo_dropped;
+    /* Acquisitions by result; `refused`: EEXCLUDED, EAUTH or EDUPLICATE. */
     uint64_t acquired, contended, no_quorum, too_slow, refused, canceled;
-    uint64_t queue_full, wakeups;
-    uint64_t held, waiting, queued, wait_us_hist[RL_BUCKETS];
+    uint64_t queue_full;               /* acquisitions that a full queue refused */
+    uint64_t wakeups;                  /* waits that a notification has ended or shortened */
+    uint64_t held, waiting, queued;    /* gauges; `queued` counts in `waiting`, too */
+    uint64_t wait_us_hist[RL_BUCKETS]; /* durations of acquisitions; see rl_count_us() */
+    /* Of `acquired`: locks whose fence was chosen in one round or two. */
     uint64_t fence_one_round, fence_two_rounds;
 };
 
+/* One engine. It may not be moved once it is open, because its nodes point into it. Owner:
+ * engine.c, except for the parts that name another file.
+ *
+ * Invariants:
+ *   - `locks` has exactly the active locks; `lock_count` is their number, and common.active is true
+ *     if there are any;
+ *   - `timers` has exactly the active locks whose lease.wake_ns is not RL_NEVER, and room for all;
+ *   - only rl_engine_drain_all() takes what the nodes have reported out of common.inbox. */
 struct rl_engine {
-    const struct rl_mem *mem;
-    const struct rl_log *log;
+    const struct rl_mem *mem; /* borrowed from the parameters */
+    const struct rl_log *log; /* borrowed from the parameters */
     struct rl_engine_params params;
-    struct rl_announcements announcements;
+    struct rl_announcements announcements; /* announcements.c */
     struct rl_env env;
-    struct rl_reply_text text;
-    struct rl_node_common common;
-    struct rl_node *nodes;
-    unsigned count, quorum;
-    struct rl_view view;
-    int64_t wall_seen_us; /* view.wall_us when all locks looked at it last, or less */
+    struct rl_reply_text text;    /* text of the one reply that is being processed */
+    struct rl_node_common common; /* what all nodes share, with the inbox */
+    struct rl_node *nodes;        /* `count` elements; NULL: the engine is closed */
+    unsigned count;               /* nodes of the shard, 1 to RL_NODES_MAX; 0: closed */
+    unsigned quorum;              /* votes that a decision needs: more than half of the nodes */
+    struct rl_view view;          /* clocks as they were read last, and the state of the nodes */
+    int64_t wall_seen_us;         /* view.wall_us when all locks were last checked for a jump of the
+                                   * wall clock, or a lower value that was read since */
     struct rl_random random;
-    struct rl_heap timers;
-    struct rl_resources resources;
-    uint64_t node_hashes[RL_NODES_MAX]; /* hashes of their names, for their ranks at a resource */
-    struct rl_records *records;         /* NULL until fences are used */
-    struct rl_lock *locks;              /* all active ones */
-    uint32_t lock_count;
-    bool wake_active;  /* common.wanted when common.wake_ns was found out */
-    uint64_t times_ns; /* when round trips were looked at last */
-    struct rl_engine_stats stats;
+    struct rl_heap timers;              /* heap.c */
+    struct rl_resources resources;      /* resource.c */
+    uint64_t node_hashes[RL_NODES_MAX]; /* hash of each node's id, to rank nodes per resource */
+    struct rl_records *records;         /* record.c; NULL until a lock uses fences */
+    struct rl_lock *locks;              /* lock.c: list of the active locks, the newest first */
+    uint32_t lock_count;                /* lock.c */
+    bool wake_active;                   /* common.active when common.wake_ns was computed */
+    uint64_t times_ns;                  /* boot clock: when the view's round trips were computed */
+    struct rl_engine_stats stats;       /* counted by all files of lib/engine */
 };
 
-/* 0 or ENOMEM; on failure nothing is left. Connections start with the first tick. */
+/* Opens an engine. Its nodes begin to connect with the first tick. `params` is copied, what it
+ * points to is borrowed until the engine is closed. Returns REDLOCK_OK or ENOMEM; on failure
+ * nothing is left to close. */
 int rl_engine_open(struct rl_engine *engine, const struct rl_engine_params *params,
                    const struct rl_env *env);
-/* Returns what the engine announces. The caller takes it after each call below that works on locks
- * or nodes, and after each call of engine/lock.h that does. */
+/* Returns what the engine announces. The caller takes all of it after each call below that works on
+ * locks or nodes, and after each such call of engine/lock.h. */
 static inline struct rl_announcements *rl_engine_announcements(struct rl_engine *engine)
 {
     return &engine->announcements;
 }
-/* Ends all locks: what is held is released, what waits fails with ECLOSED. */
+/* Ends all locks and sends the releases: a held lock is released, any other operation ends with
+ * ECLOSED. */
 void rl_engine_end_locks(struct rl_engine *engine);
-/* The same, then closes connections after their rules and frees everything. The announcements of
- * locks can still be taken. */
+/* Ends all locks, closes the connections so that releases and undos are still delivered, and frees
+ * all memory. The announcements of locks can be taken afterwards. */
 void rl_engine_close(struct rl_engine *engine);
-/* Frees everything in a forked child, without a byte on the wire. Announces the end of each lock.
- */
+/* Frees all memory in a forked child and sends nothing. Announces the end of each active lock. */
 void rl_engine_abandon(struct rl_engine *engine);
 
-/* Reads the clocks; before anything that depends on time. */
+/* Reads the clocks and draws a random word for the view. Call it before anything that depends on
+ * the time. */
 void rl_engine_refresh(struct rl_engine *engine);
-/* The same, but takes what another engine has just read. */
+/* As rl_engine_refresh(), but copies the clocks that another engine has just read. */
 void rl_engine_refresh_from(struct rl_engine *engine, const struct rl_engine *other);
 
-/* Empties the inbox of the nodes, and takes the replies that they have not read yet, until nothing
- * is left. Follows every event of the transport that a node was told of: opened, received, closed,
- * writable. */
+/* Processes all that the nodes have reported, one entry of the inbox after the other, and has them
+ * decode the bytes that they have received. Call it after each event of the transport that was
+ * passed to a node: opened, received, closed, writable. */
 void rl_engine_drain_all(struct rl_engine *engine);
 static inline void rl_engine_drain(struct rl_engine *engine)
 {
@@ -96,17 +124,17 @@ static inline void rl_engine_drain(struct rl_engine *engine)
         rl_engine_drain_all(engine);
 }
 
-/* Does what is due. The caller has read the clocks and handed over what arrived. It takes the
- * announcements before it sends, so that the loss of a lock is published before its undos leave.
- * Only a burst of requests is written earlier (node.c). */
+/* Does what is due. Before it, call rl_engine_refresh() and pass on the bytes that have arrived.
+ * After it, take the announcements, then call rl_engine_send(): so a loss is published before the
+ * undos are sent. Only large bursts of requests are written within a tick. */
 void rl_engine_tick(struct rl_engine *engine);
-/* Sends what is queued. The timer is as it was: rl_engine_flush() follows before the caller waits
- * for it. */
+/* Lets the next locks of the queues begin, and sends what is queued. Does not set the timer: call
+ * rl_engine_flush() before the caller waits. */
 void rl_engine_send(struct rl_engine *engine);
-/* Sends what is queued, and sets the timer. */
+/* Does the same, and sets the timer by env.wake_at(). */
 void rl_engine_flush(struct rl_engine *engine);
 
-/* A timer runs out by then. */
+/* Returns whether a node or a lock has a timer that ends at this boot time or earlier. */
 bool rl_engine_is_due(struct rl_engine *engine, uint64_t by_ns);
 
 /* Returns the clocks as they were read last. */
@@ -115,38 +143,41 @@ static inline struct rl_now rl_engine_now(const struct rl_engine *engine)
     return engine->view.now;
 }
 
+/* Returns the number of votes that a decision needs. */
 static inline unsigned rl_engine_quorum(const struct rl_engine *engine)
 {
     return engine->quorum;
 }
 
+/* Returns the statistics of the locks. */
 static inline const struct rl_engine_stats *rl_engine_stats(const struct rl_engine *engine)
 {
     return &engine->stats;
 }
 
-/* Returns the first of all locks that the engine works on; NULL: none. */
+/* Returns the first active lock; NULL: there is none. */
 static inline struct rl_lock *rl_engine_first_lock(const struct rl_engine *engine)
 {
     return engine->locks;
 }
 
-/* Returns the next one; NULL: it was the last. */
+/* Returns the active lock after `lock`, which is active; NULL: it was the last one. */
 static inline struct rl_lock *rl_engine_next_lock(const struct rl_lock *lock)
 {
     return lock->next;
 }
 
-/* Sets what the engine decides of the terms of its locks: nodes, quorum, pauses. */
+/* Sets the terms of a lease that the engine decides: number of nodes, quorum, bounds of pauses. */
 void rl_engine_set_terms(const struct rl_engine *engine, struct rl_lease_terms *terms);
 
-/* A quorum of nodes has completed its greeting and may vote. */
+/* Returns whether a quorum of nodes is connected, greeted and eligible. */
 bool rl_engine_is_ready(const struct rl_engine *engine);
 
-/* Nothing is left to do that can be done now: no lock is worked on, and no undo waits for a node
- * that can be reached. What a stopped server has in its queue will be executed without us. */
+/* Returns whether nothing is left to do that can be done now: no lock is active, and no undo waits
+ * for a server that can be reached. A server that has stopped replying executes what it has
+ * received when it goes on, even if the client has ended. */
 bool rl_engine_is_settled(const struct rl_engine *engine);
-/* There was no memory to keep an undo, and its key may still be there. */
+/* Returns whether a key may be left whose undo found no memory. */
 bool rl_engine_has_dropped(const struct rl_engine *engine);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Events to the core, and what its effects mean for the client: outcomes, turns, announcements. */
+ * Passes events to the lease of a lock, and carries out its effects inside the client: timers,
+ * statistics, queues and announcements. lock_send.c carries out those that send requests. */
 #include "engine/lock.h"
 
 #include "engine/engine.h"
@@ -9,6 +10,7 @@
 
 #include <string.h>
 
+/* Adds a lock to the list of active locks. */
 static void link_lock(struct rl_engine *engine, struct rl_lock *lock)
 {
     lock->prev = NULL;
@@ -20,6 +22,7 @@ static void link_lock(struct rl_engine *engine, struct rl_lock *lock)
     lock->active = true;
 }
 
+/* Removes a lock from the list of active locks. */
 static void unlink_lock(struct rl_engine *engine, struct rl_lock *lock)
 {
     if (lock->prev != NULL)
@@ -32,11 +35,13 @@ static void unlink_lock(struct rl_engine *engine, struct rl_lock *lock)
     lock->active = false;
 }
 
+/* Returns whether a lease in this state is acquiring: asks nodes, pauses, or is queued. */
 static bool is_waiting(uint8_t state)
 {
     return state == RL_STATE_ACQUIRING || state == RL_STATE_WAITING || state == RL_STATE_QUEUED;
 }
 
+/* Counts the outcome of a step in the statistics. `before`: the state before the step. */
 static void count_outcome(struct rl_engine *engine, const struct rl_lock *lock,
                           const struct rl_effects *fx, uint8_t before)
 {
@@ -74,7 +79,8 @@ static void count_outcome(struct rl_engine *engine, const struct rl_lock *lock,
     stats->canceled += fx->status == REDLOCK_ECANCELED || fx->status == REDLOCK_ECLOSED;
 }
 
-/* A permit is no reason to wait for the next of this client that wants one. */
+/* Updates the queue of a semaphore and the contention memory of its slots after a change of state.
+ * A held permit does not block the queue: the next lock of this client may get another slot. */
 static void note_permit(struct rl_engine *engine, struct rl_lock *lock, uint8_t before)
 {
     struct rl_resource *resource = lock->queue_entry.resource;
@@ -86,19 +92,21 @@ static void note_permit(struct rl_engine *engine, struct rl_lock *lock, uint8_t 
     if (rl_state_is_held(state))
         rl_queue_pass(engine, lock);
     if (state == RL_STATE_WAITING && resource->queue_first == NULL)
-        rl_queue_move_to_front(engine, lock); /* held it for a moment, and it was not confirmed */
+        rl_queue_move_to_front(engine, lock); /* the grant was not confirmed: acquires again */
 }
 
+/* Notes why a lock that ends in the queue had to wait. `rival`: the lock in front; NULL: none. */
 static void note_queue_end(struct rl_lock *lock, const struct rl_lock *rival)
 {
     if (rival == NULL)
         return;
     lock->queue_end = is_waiting(rival->lease.state) ? RL_QUEUE_END_WAITER : RL_QUEUE_END_HOLDER;
     if (lock->queue_end == RL_QUEUE_END_WAITER)
-        rl_round_copy(&lock->lease.round, &rival->lease.round); /* all that is known of the nodes */
+        rl_round_copy(&lock->lease.round, &rival->lease.round); /* for the report */
 }
 
-/* Whose turn it is at the lock's resource. */
+/* Updates the queues of the lock's resources after a change of state. `before`: the state before
+ * the step. */
 static void note_resource(struct rl_engine *engine, struct rl_lock *lock, uint8_t before)
 {
     uint8_t state = lock->lease.state;
@@ -117,6 +125,12 @@ static void note_resource(struct rl_engine *engine, struct rl_lock *lock, uint8_
         rl_queue_leave(engine, lock);
 }
 
+/* Passes one event to the lease and carries out the effects. Adds the requests of the round that
+ * could not be sent to `unsent`.
+ *
+ * The order matters. Undos come before the new round, because a new attempt replaces the token that
+ * is undone. A lock leaves the engine's list before its end is announced, because its memory may be
+ * freed once the announcement is taken. */
 static void step(struct rl_engine *engine, struct rl_lock *lock, const struct rl_event *event,
                  struct rl_unsent *unsent)
 {
@@ -146,7 +160,7 @@ static void step(struct rl_engine *engine, struct rl_lock *lock, const struct rl
         rl_slot_forget(engine, lock);
     if (fx.flags & RL_FX_ENDED) {
         unlink_lock(engine, lock);
-        lock->claim->owner = NULL; /* nobody counts its votes any more */
+        lock->claim->owner = NULL; /* votes that still come are dropped */
     }
     uint32_t pending = fx.flags & ~(uint32_t)(RL_FX_ATTEMPT | RL_FX_SKIPPED);
     if (pending != 0)
@@ -187,8 +201,8 @@ int rl_lock_start(struct rl_engine *engine, struct rl_lock *lock,
     return rl_lock_start_multi(engine, lock, params, storage, &key, 1, token);
 }
 
-/* Returns how long keys may live that the lease finds or sets. Those of a lock that is adopted live
- * as long as its giver has asked for. */
+/* Returns the longest time to live in milliseconds of keys that the lease sets or finds. The keys
+ * of an adopted lock may have any TTL that the client that set them was allowed to use. */
 static uint64_t ttl_max_ms(const struct rl_engine *engine, const struct rl_lease_terms *terms)
 {
     uint64_t found_ns = terms->kind == RL_LEASE_ADOPT ? engine->common.admission.max_ttl_ns : 0;
@@ -201,7 +215,7 @@ int rl_lock_start_multi(struct rl_engine *engine, struct rl_lock *lock,
                         const struct rl_arg *keys, unsigned count, struct rl_arg token)
 {
     const struct rl_lease_terms *terms = &params->terms;
-    bool looks = terms->kind == RL_LEASE_INSPECT || terms->kind == RL_LEASE_VERIFY;
+    bool only_reads = terms->kind == RL_LEASE_INSPECT || terms->kind == RL_LEASE_VERIFY;
 
     lock->heap_at = RL_HEAP_NONE;
     lock->due_ns = RL_NEVER;
@@ -222,9 +236,9 @@ int rl_lock_start_multi(struct rl_engine *engine, struct rl_lock *lock,
     lock->claim = rl_lock_new_claim(engine, keys, count, rl_lock_token_room(engine, token.len));
     if (lock->claim == NULL)
         return REDLOCK_ENOMEM;
-    if (looks)
+    if (only_reads)
         lock->seen = rl_alloc(engine->mem, terms->nodes * sizeof *lock->seen);
-    if (looks && lock->seen == NULL) {
+    if (only_reads && lock->seen == NULL) {
         rl_lock_abandon_claim(lock);
         return REDLOCK_ENOMEM;
     }
@@ -332,6 +346,7 @@ void rl_lock_tick(struct rl_engine *engine, struct rl_lock *lock)
         rl_queue_review(engine, lock);
 }
 
+/* Frees what was seen on one node, and wipes the value. Keeps pttl_ms. */
 static void free_seen(struct rl_engine *engine, struct rl_seen *seen)
 {
     rl_free_wiped(engine->mem, seen->value, seen->len);
@@ -340,7 +355,7 @@ static void free_seen(struct rl_engine *engine, struct rl_seen *seen)
     seen->present = seen->foreign_kind = seen->ours = false;
 }
 
-/* Compares the value that a verification sees with the token, and does not keep it. */
+/* Compares the value that a verification sees with the token; the value is not stored. */
 static void compare_value(const struct rl_lock *lock, struct rl_seen *seen,
                           const struct rl_reply *reply)
 {
@@ -350,7 +365,7 @@ static void compare_value(const struct rl_lock *lock, struct rl_seen *seen,
                  memcmp(reply->text, token.data, token.len) == 0;
 }
 
-/* Keeps the value that an inspection sees. false: no memory. */
+/* Stores a copy of the value that an inspection sees. Returns false without memory. */
 static bool save_value(struct rl_engine *engine, struct rl_seen *seen, const struct rl_reply *reply)
 {
     bool is_token = reply->kind == RL_REPLY_BULK && reply->len <= RL_BULK_MAX;
@@ -363,8 +378,10 @@ static bool save_value(struct rl_engine *engine, struct rl_seen *seen, const str
     return seen->value != NULL;
 }
 
-/* Takes the two halves of a look: the value first, and the vote with the time to live. Of several
- * keys there is one half. Returns false as long as there is no vote. */
+/* Notes the reply to one of the two requests that an inspection or a verification sends to a node:
+ * GET for the value, then PTTL for the time to live. Returns true if the node's vote is complete,
+ * and then puts it into `ballot`. With several keys there is one request, whose reply is the whole
+ * vote. */
 static bool note_seen(struct rl_engine *engine, struct rl_lock *lock, struct rl_ballot *ballot,
                       const struct rl_reply *reply)
 {
@@ -392,14 +409,14 @@ static bool note_seen(struct rl_engine *engine, struct rl_lock *lock, struct rl_
     }
     seen->pttl_ms = reply->integer;
     if (seen->pttl_ms == -2)
-        free_seen(engine, seen); /* expired between the two questions */
+        free_seen(engine, seen); /* expired between the two requests */
     ballot->verb = RL_VERB_GET;
     ballot->vote = (verify ? seen->ours : seen->present) ? RL_VOTE_GRANTED : RL_VOTE_DENIED;
     return true;
 }
 
-/* Who is denied may learn why it lasts: the key was made with another max_ttl, or a clock was set
- * back. */
+/* Notes the time to live that a denial reports, and announces it if it exceeds max_ttl: then the
+ * clients disagree about max_ttl, or a clock was set back. */
 static void note_pttl(struct rl_engine *engine, const struct rl_ballot *ballot)
 {
     struct rl_admission_rules *rules = &engine->common.admission;
@@ -419,19 +436,21 @@ void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct r
 
     if (!lock->active || lock->lease.round.number != ballot->round)
         return;
-    if (lock->seen == NULL) /* an inspection tells of all that it saw in its end */
+    if (lock->seen == NULL) /* after an inspection, rl_engine_note_ttls() does this for all nodes */
         note_pttl(engine, ballot);
     if (lock->seen != NULL && !note_seen(engine, lock, &event.ballot, reply))
         return;
-    /* The vote that decides an extension must have come before the old deadline: not the time of
-     * the tick, now. */
+    /* The vote that decides an extension must come before the old deadline. The time of the tick
+     * may be too early for that comparison. */
     if (lock->lease.state == RL_STATE_EXTENDING)
         rl_engine_refresh(engine);
     rl_lock_step(engine, lock, &event);
 }
 
-static void wake(struct rl_engine *engine, struct rl_resource *resource, unsigned node,
-                 uint16_t slot)
+/* Wakes the lock in front of a resource, if it is acquiring and probes this resource, because the
+ * node has sent a notification. `slot`: the slot that has changed; RL_SLOT_ANY: unknown. */
+static void wake_front(struct rl_engine *engine, struct rl_resource *resource, unsigned node,
+                       uint16_t slot)
 {
     const struct rl_event event = {.kind = RL_EVENT_WAKE, .nodes = RL_NODE(node), .slot = slot};
 
@@ -440,11 +459,11 @@ static void wake(struct rl_engine *engine, struct rl_resource *resource, unsigne
     if (lock == NULL || rl_queue_probed(lock) != resource || !is_waiting(lock->lease.state))
         return;
     uint8_t state = lock->lease.state;
-    bool lined_up = lock->lease.wait.free;
+    bool was_free = lock->lease.wait.free;
 
     rl_lock_step(engine, lock, &event);
     engine->stats.wakeups += state == RL_STATE_WAITING &&
-                             (lock->lease.state != state || (lock->lease.wait.free && !lined_up));
+                             (lock->lease.state != state || (lock->lease.wait.free && !was_free));
 }
 
 void rl_lock_wake_local(struct rl_engine *engine, struct rl_lock *lock, uint16_t slot)
@@ -454,31 +473,32 @@ void rl_lock_wake_local(struct rl_engine *engine, struct rl_lock *lock, uint16_t
     rl_lock_step(engine, lock, &event);
 }
 
-static void wake_at(struct rl_engine *engine, struct rl_arg key, unsigned node, uint16_t slot)
+/* Wakes the lock in front of the resource with this key, if there is such a resource. */
+static void wake_key(struct rl_engine *engine, struct rl_arg key, unsigned node, uint16_t slot)
 {
     struct rl_resource *resource = rl_resource_find(engine, key);
 
     if (resource != NULL)
-        wake(engine, resource, node, slot);
+        wake_front(engine, resource, node, slot);
 }
 
 void rl_lock_wake(struct rl_engine *engine, unsigned node, struct rl_arg key)
 {
     struct rl_lock *next;
     struct rl_arg name;
-    char place[RL_SLOT_KEY_MAX];
+    char semaphore[RL_SLOT_KEY_MAX];
     uint16_t slot;
 
     if (key.len != 0) {
-        wake_at(engine, key, node, RL_SLOT_ANY);
+        wake_key(engine, key, node, RL_SLOT_ANY);
         if (rl_slot_of(key, &name, &slot))
-            wake_at(engine, rl_slot_resource_key(place, name), node, slot);
+            wake_key(engine, rl_slot_resource_key(semaphore, name), node, slot);
         return;
     }
     for (struct rl_lock *lock = engine->locks; lock != NULL; lock = next) {
         next = lock->next;
         if (lock->queue_entry.resource != NULL && rl_queue_is_in_front(lock))
-            wake(engine, rl_queue_probed(lock), node, RL_SLOT_ANY);
+            wake_front(engine, rl_queue_probed(lock), node, RL_SLOT_ANY);
     }
 }
 

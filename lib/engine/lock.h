@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * One lease with its claim and its timer: where the effects of the core become requests, and the
- * answers of the nodes become events of the core. */
+ * One lock as the engine sees it: a lease with its claim, its timer and its queue entries. Turns
+ * the effects of the lease into requests and announcements, and the votes of the nodes into events
+ * of the lease.
+ *
+ * All functions require the client's mutex. Those that change a lock may announce something about
+ * it (engine/announcements.h). */
 #ifndef RL_ENGINE_LOCK_H
 #define RL_ENGINE_LOCK_H
 
@@ -10,103 +14,130 @@
 #include "engine/storage.h"
 #include "node/claim.h"
 
-#define RL_HEAP_NONE UINT32_MAX
+#define RL_HEAP_NONE UINT32_MAX /* as an index of the timer heap: not in the heap */
 
 struct rl_engine;
 
-/* What an inspection or a verification saw on one node. */
+/* What an inspection or a verification saw on one node. All zero: nothing yet. Owner: lock.c. */
 struct rl_seen {
-    bool present;
-    bool foreign_kind; /* of an inspection: the key is not a string */
-    bool ours;         /* of a verification: the key has the token; of several keys: all have */
-    char *value;       /* of an inspection; allocated; NULL: none */
-    size_t len;
-    int64_t pttl_ms; /* -1: no expiry; -2: no key */
+    bool present;      /* the key existed; with several keys: all of them had the token */
+    bool foreign_kind; /* inspection: the key exists and is not a string, or is longer than a token
+                        * can be */
+    bool ours;         /* verification: the key had the token; with several keys: all of them */
+    char *value;       /* inspection: the key's value, allocated; NULL: none */
+    size_t len;        /* bytes of `value` */
+    int64_t pttl_ms;   /* time to live; -1: no expiry, or not asked; -2: there was no key */
 };
 
-/* No node was asked for the lock: of what it waited for, this is known. */
+/* What was in front of a lock that ended in the client's queue before any node was asked for it. */
 enum rl_queue_end {
-    RL_QUEUE_END_NONE = 0,
-    RL_QUEUE_END_HOLDER = 1, /* a lock of this client that held */
-    RL_QUEUE_END_WAITER = 2  /* one that asked: the round is the other's */
+    RL_QUEUE_END_NONE = 0,   /* the lock did not end in the queue, or nothing was in front */
+    RL_QUEUE_END_HOLDER = 1, /* a lock of this client that was held */
+    RL_QUEUE_END_WAITER = 2  /* a lock of this client that was acquiring; lease.round is a copy of
+                              * that lock's round */
 };
 
+/* One lock. It is part of a handle, and the api floor owns its memory. The engine works on it from
+ * rl_lock_start() until the step with RL_FX_ENDED: meanwhile it is active. The memory must stay
+ * valid until the announcement with RL_FX_ENDED was taken. Owner: lock.c, except for the parts that
+ * name another file.
+ *
+ * Invariants:
+ *   - an active lock is in the engine's list, and has a claim;
+ *   - while a lock is active, claim->owner points to it; afterwards the claim has no owner, so that
+ *     the lock gets no votes;
+ *   - a lock with queue entries has one at each of its resources; they end with the lock. */
 struct rl_lock {
-    struct rl_lease lease;
-    struct rl_claim *claim;      /* of the present attempt, or of what is or was held */
-    struct rl_lock *next, *prev; /* all locks that the engine works on */
-    uint64_t due_ns;             /* place in the timer heap */
-    uint32_t heap_at;
-    bool active;
-    bool queued;       /* behind other locks of this client */
-    bool own_token;    /* the token is the caller's: there is one attempt with it */
-    uint8_t queue_end; /* enum rl_queue_end: what went first when it ended in the queue */
-    uint8_t more;      /* resources beside the first */
-    struct rl_queue_entry
-        queue_entry; /* at the first; without a place: not an acquisition, or over */
-    struct rl_queue_entry *more_entries; /* at the others */
-    struct rl_seen *seen;                /* inspections, verifications: one for each node */
-    struct rl_claim **probes; /* permits: to ask about slots; NULL: none was needed yet */
-    struct rl_pending_announcement pending;
+    struct rl_lease lease;       /* the state; changed by rl_lease_step() */
+    struct rl_claim *claim;      /* claim of the present attempt, or of the lock that is or was
+                                  * held; referenced. NULL: the lock was never started */
+    struct rl_lock *next, *prev; /* while active: neighbours in the engine's list; NULL: none */
+    uint64_t due_ns;             /* heap.c: boot time of the timer; RL_NEVER: never set */
+    uint32_t heap_at;            /* heap.c: index in the timer heap; RL_HEAP_NONE: no timer */
+    bool active;                 /* the engine works on the lock */
+    bool queued;                 /* queue.c: waits in the queues of its resources */
+    bool own_token;              /* the caller chose the token; there is only one attempt */
+    uint8_t queue_end;           /* enum rl_queue_end */
+    uint8_t more;                /* queue.c: elements of more_entries */
+    struct rl_queue_entry queue_entry;   /* queue.c: at the first resource; its `resource` is NULL
+                                          * if the lock has no entries */
+    struct rl_queue_entry *more_entries; /* queue.c: at the other resources; NULL: one resource */
+    struct rl_seen *seen;     /* inspection, verification: one element for each node; else NULL */
+    struct rl_claim **probes; /* slot.c: claims for probes of slots; NULL: none was needed yet */
+    struct rl_pending_announcement pending; /* announcements.c */
 };
 
-/* Starts to work on a lock, which is zero before that: `storage` of rl_storage_for() these
- * parameters; `key` with its prefix; `token` for leases that bring their own, else {NULL, 0}. An
- * acquisition that brings its own has no wait budget and is for no permit: it makes one attempt. 0,
- * ENOMEM, or EQUEUEFULL (nothing was started). */
+/* Starts to work on a lock. All bytes of the lock are zero before. `storage` has the size that
+ * rl_storage_for() returns for these parameters, and stays in place as long as the lock. `key` has
+ * its prefix; `token` is {NULL, 0} if the engine makes the tokens. An acquisition with a token of
+ * the caller must have no wait budget and no permits. Copies key, token and parameters.
+ *
+ * Returns REDLOCK_OK, ENOMEM or EQUEUEFULL. On failure the lock is not active and announces
+ * nothing. */
 int rl_lock_start(struct rl_engine *engine, struct rl_lock *lock,
                   const struct rl_lease_params *params, const struct rl_storage *storage,
                   struct rl_arg key, struct rl_arg token);
-/* On 1 to RL_KEYS_MAX keys, in ascending order: who shares the first shares the order in which
- * nodes are asked. */
+/* Does the same for 1 to RL_KEYS_MAX keys in ascending order. The first key decides which nodes are
+ * preferred. */
 int rl_lock_start_multi(struct rl_engine *engine, struct rl_lock *lock,
                         const struct rl_lease_params *params, const struct rl_storage *storage,
                         const struct rl_arg *keys, unsigned count, struct rl_arg token);
 
-/* Starts a verification of `held`, which is held, on its keys and with its token. */
+/* Starts a verification of the held lock `held`, with its keys and its token. Otherwise as
+ * rl_lock_start(). */
 int rl_lock_start_verify(struct rl_engine *engine, struct rl_lock *lock,
                          const struct rl_lease_params *params, const struct rl_storage *storage,
                          const struct rl_lock *held);
 
-/* Not a fenced lock that must wait until the nodes' records were looked at. */
+/* Returns whether the lock may make its first attempt. A lock with a fence may not before the fence
+ * records of the nodes were read. */
 bool rl_lock_may_start(const struct rl_engine *engine, const struct rl_lock *lock);
 
-/* A node tells that `key` has changed there; an empty key: any may have. */
+/* Processes the notification of a node that `key` has changed there: wakes the waiter that probes
+ * that key. An empty key: any key may have changed. */
 void rl_lock_wake(struct rl_engine *engine, unsigned node, struct rl_arg key);
 
-/* Another lock of this client has let go what this one waits for, or that slot of it. */
+/* Wakes a waiter because another lock of this client has released the resource; for a permit, that
+ * slot of it, or RL_SLOT_ANY. */
 void rl_lock_wake_local(struct rl_engine *engine, struct rl_lock *lock, uint16_t slot);
 
-/* Starts the fenced locks that waited until the nodes' records were looked at. */
+/* Starts the locks with fences that wait for the fence records to be read. The time that they have
+ * waited counts against their wait budgets. */
 void rl_lock_start_deferred(struct rl_engine *engine);
 
-/* An event of the caller: EXTEND, RELEASE, SHORTEN, DETACH, CANCEL, CONFIRM. */
+/* Passes an event to an active lock: RL_EVENT_EXTEND, RELEASE, SHORTEN, DETACH, CANCEL, CONFIRM or
+ * TURN. `ttl_ns`: EXTEND: the TTL to ask for, 0: that of the terms; SHORTEN: the delay until the
+ * keys expire. `status`: CANCEL: enum redlock_error, the result of the operation. */
 void rl_lock_event(struct rl_engine *engine, struct rl_lock *lock, uint8_t kind, uint64_t ttl_ns,
                    int status);
 
-/* These nodes have shown that a held lock is not there any more. It is lost, and announced, if so
- * few others back its validity that another client can have a majority. */
+/* Notes that a verification has found no key of a held lock on these nodes. The lock is lost if
+ * fewer than a quorum of nodes still back its deadline. */
 void rl_lock_note_absent(struct rl_engine *engine, struct rl_lock *lock, rl_nodes nodes);
 
-/* The lock's wake time has come. */
+/* Sends a TICK to an active lock, because its timer has ended or the wall clock has jumped. */
 void rl_lock_tick(struct rl_engine *engine, struct rl_lock *lock);
 
-/* What these nodes said before now is in doubt: all locks look again at what they rest on. */
+/* Sends INVALIDATE to all active locks: keys that these nodes have set before now may be lost, or
+ * expire too early. */
 void rl_lock_invalidate(struct rl_engine *engine, rl_nodes nodes);
 
-/* Counts a vote of a node; `reply` is the raw reply, or NULL. */
+/* Passes a vote to the lease. Ignores it if the lock has ended or the vote belongs to an earlier
+ * round. `reply`: the reply itself, for inspections and verifications; NULL if there is none. */
 void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct rl_ballot *ballot,
                   const struct rl_reply *reply);
 
-/* What the floor above asks of a lock. */
+/* ---- What the api floor reads of a lock ---- */
 
-/* Until when a lock is valid. */
+/* Until when a lock is valid: a copy, which nothing updates. */
 struct rl_validity {
-    bool held;              /* granted, and not released, lost or ended since */
-    struct rl_now deadline; /* with `held` */
-    int64_t wall_us;        /* wall clock minus boot clock when the lock was requested */
+    bool held;              /* granted, and not released, lost or detached since */
+    struct rl_now deadline; /* with `held`: when the lock must not be relied on any more */
+    int64_t wall_us;        /* with `held`: wall clock minus boot clock in microseconds, at the
+                             * start of the round that set the deadline */
 };
 
+/* Returns until when the lock is valid. */
 static inline struct rl_validity rl_lock_validity(const struct rl_lock *lock)
 {
     const struct rl_lease *lease = &lock->lease;
@@ -114,35 +145,38 @@ static inline struct rl_validity rl_lock_validity(const struct rl_lock *lock)
     return (struct rl_validity){rl_lease_is_held(lease), lease->deadline, lease->wall_us};
 }
 
+/* Returns whether the caller holds the lock. */
 static inline bool rl_lock_is_held(const struct rl_lock *lock)
 {
     return rl_lease_is_held(&lock->lease);
 }
 
-/* Returns the time until the deadline of what is held; 0: nothing is. */
+/* Returns the time until the deadline in nanoseconds; 0 if the lock is not held. */
 static inline uint64_t rl_lock_remaining_ns(const struct rl_lock *lock, struct rl_now now)
 {
     return rl_lease_remaining_ns(&lock->lease, now);
 }
 
-/* Returns whether the engine works on the lock. */
+/* Returns whether the engine works on the lock: started and not ended. */
 static inline bool rl_lock_is_active(const struct rl_lock *lock)
 {
     return lock->active;
 }
 
+/* Returns whether the lock was held and has been lost. */
 static inline bool rl_lock_is_lost(const struct rl_lock *lock)
 {
     return lock->lease.lost;
 }
 
-/* Returns whether an attempt failed and another one follows. */
+/* Returns whether an attempt has failed and another one follows. */
 static inline bool rl_lock_is_between_attempts(const struct rl_lock *lock)
 {
     return lock->lease.state == RL_STATE_WAITING;
 }
 
-/* Returns whether the lock is to be acquired and was not granted yet. */
+/* Returns whether the operation has not come to a result yet: the lock was not granted, or the
+ * inspection or verification has not ended. */
 static inline bool rl_lock_is_wanted(const struct rl_lock *lock)
 {
     uint8_t state = lock->lease.state;
@@ -151,71 +185,74 @@ static inline bool rl_lock_is_wanted(const struct rl_lock *lock)
            state == RL_STATE_QUEUED;
 }
 
-/* Returns why the last attempt or extension failed, or how the release ended. */
+/* Returns enum redlock_error: why the last attempt or extension failed, or how the operation has
+ * ended. */
 static inline int rl_lock_status(const struct rl_lock *lock)
 {
     return lock->lease.status;
 }
 
+/* Returns the settings of the lock. */
 static inline const struct rl_lease_terms *rl_lock_terms(const struct rl_lock *lock)
 {
     return lock->lease.terms;
 }
 
-/* Returns the round that ran last. */
+/* Returns the last round, which may still run. */
 static inline const struct rl_round *rl_lock_round(const struct rl_lock *lock)
 {
     return &lock->lease.round;
 }
 
-/* Returns the round that shows why the last operation came out as it did. */
+/* Returns the round that explains the result of the last operation. */
 static inline const struct rl_round *rl_lock_evidence(const struct rl_lock *lock)
 {
     return rl_lease_evidence(&lock->lease);
 }
 
-/* Returns what an inspection or a verification saw, one element for each node; NULL: the lock is
+/* Returns what an inspection or a verification saw, one element for each node. NULL: the lock is
  * for neither. */
 static inline const struct rl_seen *rl_lock_seen(const struct rl_lock *lock)
 {
     return lock->seen;
 }
 
-/* Returns what went first when the lock ended in the client's queue: enum rl_queue_end. */
+/* Returns enum rl_queue_end: what was in front of the lock when it ended in the client's queue. */
 static inline uint8_t rl_lock_behind(const struct rl_lock *lock)
 {
     return lock->queue_end;
 }
 
-/* Returns which of several keys was taken when the last attempt failed, from 1 on; 0: unknown. */
+/* Returns which of several keys existed when the last attempt failed, counted from 1; 0: unknown.
+ */
 static inline unsigned rl_lock_taken(const struct rl_lock *lock)
 {
     return lock->lease.taken;
 }
 
-/* Returns the fencing token; 0: none. */
+/* Returns the fencing token; 0: none, or none chosen yet. */
 static inline uint64_t rl_lock_fence(const struct rl_lock *lock)
 {
     return rl_lease_fence_chosen(&lock->lease);
 }
 
-/* Returns the slot of a permit that is held or was tried last; 0 for other locks. */
+/* Returns the slot of the permit that is held or was tried last; 0 for other locks. */
 static inline uint16_t rl_lock_slot(const struct rl_lock *lock)
 {
     return rl_lease_slot(&lock->lease);
 }
 
-/* Two nodes showed the same value, byte for byte; false if either showed none. */
+/* Returns whether two nodes showed the same value. False if one of them showed none. */
 bool rl_seen_same(const struct rl_seen *a, const struct rl_seen *b);
-/* Frees what an inspection saw. */
+/* Frees lock->seen and wipes the values, because a value is a token. */
 void rl_lock_free_seen(struct rl_engine *engine, struct rl_lock *lock);
-/* The token of its last attempt, with a NUL behind it; stays as it is from the grant on. */
+/* Returns the token of the last attempt, with a NUL after it; "" if there is none. It does not
+ * change any more once the lock was granted, and belongs to the lock. */
 const char *rl_lock_token(const struct rl_lock *lock);
-/* A lock that the engine works on has this token, or a node may still be asked to do something with
- * it. */
+/* Returns whether an active lock has this token, or a request or pending undo with it exists. */
 bool rl_lock_token_is_used(const struct rl_engine *engine, struct rl_arg token);
-/* Frees what the lock has allocated. The engine is done with it: its end was taken, or it was never
- * started. */
+/* Frees what the lock has allocated. Requires that the announcement of its end was taken, or that
+ * the lock was never started. */
 void rl_lock_dispose(struct rl_engine *engine, struct rl_lock *lock);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Effects of the core to requests. */
+ * Turns the effects of a lease into requests. */
 #include "engine/lock_send.h"
 
 #include "engine/engine.h"
@@ -9,7 +9,6 @@
 
 #include <string.h>
 
-/* Nobody counts votes for this claim any more; nodes that owe its undo keep it. */
 void rl_lock_abandon_claim(struct rl_lock *lock)
 {
     if (lock->claim == NULL)
@@ -29,7 +28,7 @@ size_t rl_lock_token_room(const struct rl_engine *engine, size_t token_len)
 
 const char *rl_lock_token(const struct rl_lock *lock)
 {
-    /* A claim is zero where nothing was written, and all tokens that are made have one length. */
+    /* The NUL is there: a new claim is zero, and all tokens of the engine have the same length. */
     return lock->claim != NULL ? rl_claim_token(lock->claim).data : "";
 }
 
@@ -49,12 +48,12 @@ bool rl_lock_token_is_used(const struct rl_engine *engine, struct rl_arg token)
 struct rl_claim *rl_lock_new_claim(struct rl_engine *engine, const struct rl_arg *keys,
                                    unsigned count, size_t token_max)
 {
-    /* Another claim may have lived at this address. */
+    /* The cache compares addresses, and the new claim may have the address of a freed one. */
     engine->common.cache.claim = NULL;
     return rl_claim_new_multi(engine->mem, keys, count, token_max);
 }
 
-/* The number that the votes of this attempt carry. */
+/* Gives the attempt a proposal for its fence. */
 static void propose(struct rl_engine *engine, struct rl_lock *lock)
 {
     struct rl_claim *claim = lock->claim;
@@ -70,7 +69,6 @@ static void propose(struct rl_engine *engine, struct rl_lock *lock)
     rl_fence_begin(lock->lease.fence, claim->proposal);
 }
 
-/* The next proposal for this stripe is above what was just granted. */
 void rl_lock_note_fence(struct rl_engine *engine, const struct rl_lock *lock)
 {
     uint64_t *hint = &engine->records->hints[lock->claim->stripe];
@@ -78,8 +76,10 @@ void rl_lock_note_fence(struct rl_engine *engine, const struct rl_lock *lock)
     *hint = rl_max_u64(*hint, rl_lease_fence_chosen(&lock->lease));
 }
 
-/* Gives a fresh attempt a fresh token: an old one may still be on its way to some node. A token of
- * the caller is kept, as there is one attempt only. */
+/* Gives a new attempt a new token, because a SET with the old one may still be on its way. Makes a
+ * new claim if requests or undos refer to the old one, or if the attempt is for another slot. A
+ * token of the caller is kept, because there is only one attempt with it. Returns false without
+ * memory. */
 static bool renew_claim(struct rl_engine *engine, struct rl_lock *lock)
 {
     char token[RL_TOKEN_MAX + 1], key[RL_SLOT_KEY_MAX];
@@ -121,7 +121,7 @@ void rl_lock_send_undo(struct rl_engine *engine, struct rl_lock *lock, rl_nodes 
 {
     int cause = 0;
 
-    /* Nothing was sent with it: there was no memory for a token. */
+    /* Without memory for a token, no request was sent. */
     if (lock->claim->token_len == 0)
         return;
     for (; nodes != 0; nodes &= nodes - 1) {
@@ -130,6 +130,7 @@ void rl_lock_send_undo(struct rl_engine *engine, struct rl_lock *lock, rl_nodes 
     }
 }
 
+/* Adds one request to those that could not be sent, with the vote that this means. */
 static void add_unsent(struct rl_unsent *unsent, unsigned node, enum rl_verb verb,
                        enum rl_vote vote, int cause)
 {
@@ -142,7 +143,7 @@ static void add_unsent(struct rl_unsent *unsent, unsigned node, enum rl_verb ver
     unsent->list[at].cause = (uint8_t)cause;
 }
 
-/* Sends one request of the round to one node, or adds it to those that were not sent. */
+/* Sends one node the requests of the round that belong to `verb`, or adds them to `unsent`. */
 static void send_requests(struct rl_engine *engine, struct rl_lock *lock, unsigned index,
                           enum rl_verb verb, struct rl_unsent *unsent)
 {
@@ -158,7 +159,7 @@ static void send_requests(struct rl_engine *engine, struct rl_lock *lock, unsign
         bool late = (lock->lease.round.suspect & RL_NODE(index)) != 0;
         cause = (late ? rl_node_request_suspect : rl_node_request)(node, lock->claim, round, verb,
                                                                    now_ns);
-        /* Of several keys, the answer to GET is the whole vote. */
+        /* With several keys, the reply to GET is the whole vote. */
         if (cause == 0 && verb == RL_VERB_GET && lock->claim->more_keys == 0)
             cause = rl_node_request_suspect(node, lock->claim, round, RL_VERB_PTTL, now_ns);
         vote = cause == 0 ? RL_VOTE_NONE : RL_VOTE_FAILED;
@@ -184,6 +185,7 @@ void rl_lock_next_unsent_vote(struct rl_unsent *unsent, struct rl_event *ret)
     };
 }
 
+/* Sets what the requests and undos of the new round need to know of the claim. */
 static void prepare_claim(struct rl_lock *lock)
 {
     const struct rl_lease *lease = &lock->lease;
@@ -233,7 +235,6 @@ void rl_lock_send_round(struct rl_engine *engine, struct rl_lock *lock, const st
         send_requests(engine, lock, (unsigned)__builtin_ctz(rest), RL_VERB_RAISE, unsent);
 }
 
-/* What cannot be asked now is found out by the timer. */
 void rl_lock_send_probe(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx)
 {
     uint64_t now_ns = engine->view.now.boot_ns;
