@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The list of locks that have something to announce, linked through the locks themselves, and the
- * sets of nodes. */
+ * Announcements: a list of locks, linked through the locks so that it needs no memory, and sets of
+ * nodes. */
 #include "engine/announcements.h"
 
 #include "engine/lock.h"

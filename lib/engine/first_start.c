@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The first start of the fence records. */
+ * The first start of the fence records; first_start.h has the rules. */
 #include "engine/first_start.h"
 
 #include "engine/engine.h"
 
+/* Returns whether the record is missing and had no number at the last reading. */
 static bool is_new(const struct rl_record *record)
 {
     return record->state == RL_RECORD_MISSING && record->empty;

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * The first start of the fence records: no node has one, and this client has never seen any in use.
+ * The first start of the fence records: no node has a record in use, and this client has never seen
+ * one in use. Then the gaps of all nodes are filled without a wait. (A gap is a record that is not
+ * in use and may be filled; record.h.)
  *
- * All nodes are read twice. Found empty both times, with the mark that was there before the second
- * look began and on the same run of their servers, they were all empty at one time, and no vote of
- * before can count. What has its mark still, whenever that is, has not been in use since, and comes
- * into use as if it had been on that day: so a first start that breaks off goes on.
+ * It requires that all nodes are read twice, and that both readings find the same empty gap on
+ * each: the mark from before the second reading, on the same run of the server. So there was an
+ * instant at which all records were empty, and no vote from before that instant can count. A node
+ * that still has its mark later has not been in use since that instant, so a first start that was
+ * interrupted can go on.
  *
- * It takes all nodes, and two looks, and votes only by clients that have seen a majority in use:
- * else a node may have been used by somebody, and have forgotten it, before it was found empty.
- * test/model has each of these rules, and what happens without it (rows first-start, start-*). */
+ * Attempts count grants only once their client has seen a quorum of records in use. Otherwise a
+ * node could be used and lose its record before the second reading finds it empty.
+ *
+ * test/model checks each of these rules, and shows what happens without it (rows first-start and
+ * start-*). */
 #ifndef RL_ENGINE_FIRST_START_H
 #define RL_ENGINE_FIRST_START_H
 
@@ -16,16 +21,20 @@
 
 struct rl_engine;
 
-/* Nobody who answers has ever stored a number, as far as we know. */
+/* Returns whether no node that has replied has a record with numbers, and this client has never
+ * seen a record in use. */
 bool rl_first_start_seems_new(const struct rl_engine *engine);
-/* All have answered and look new: what is missing is a second look. */
+/* Returns whether all nodes have replied in this reading and are empty, and this client has never
+ * seen a record in use. Then a second reading can begin the first start. */
 bool rl_first_start_is_near(const struct rl_engine *engine);
-/* This was the second look: the first start begins. */
+/* Begins the first start if this was the second reading and has found the same gaps as the first
+ * one: sets rl_record.first of all nodes. Returns whether it has begun. */
 bool rl_first_start_begin(struct rl_engine *engine);
-/* Nodes that answered, and may be taken into use because they still are as they were when the first
- * start began. */
+/* Returns the nodes that have replied in this reading and whose gap is still that of the first
+ * start which this client has begun. */
 rl_nodes rl_first_start_unchanged(const struct rl_engine *engine);
-/* Some nodes came into use and the others look new: somebody else may be at it. */
+/* Returns whether some records are in use, but fewer than a quorum, and the others are empty:
+ * another client may be in the middle of the first start. */
 bool rl_first_start_is_elsewhere(const struct rl_engine *engine);
 
 #endif

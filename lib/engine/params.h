@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What an engine is opened with. Addresses are parsed by the floor above, which needs nothing else
- * of the nodes' floor. */
+ * The parameters of an engine. The api floor fills them from the configuration of the client. */
 #ifndef RL_ENGINE_PARAMS_H
 #define RL_ENGINE_PARAMS_H
 
@@ -10,22 +9,29 @@
 #include "node/spec.h"
 #include "platform/log.h"
 
+/* The parameters of one engine. They do not change while it is open. All pointers and texts are
+ * borrowed, and stay valid until the engine is closed. */
 struct rl_engine_params {
     const struct rl_mem *mem;
     const struct rl_log *log;
-    const struct rl_node_spec *specs;
-    unsigned nodes;
-    const char *user, *password; /* for specs without their own */
-    const char *owner;           /* label in tokens */
-    size_t owner_len;
-    struct rl_admission_rules admission;
-    struct rl_backoff backoff;
-    uint64_t connect_timeout_ns, node_timeout_ns, heartbeat_ns;
-    struct rl_arg fence_record, fence_config; /* borrowed */
-    bool fence_run_bound;
-    uint64_t fence_wait_ns; /* how long a node that forgot must wait */
-    bool notifications;     /* nodes may be asked to tell of changes */
-    uint32_t queue_max;     /* locks that may wait behind another one of this client; 0: no limit */
+    const struct rl_node_spec *specs;    /* addresses of the servers: `nodes` elements */
+    unsigned nodes;                      /* nodes of the shard, 1 to RL_NODES_MAX */
+    const char *user, *password;         /* login at servers whose spec has neither; NULL: none */
+    const char *owner;                   /* label in tokens; not used if owner_len is 0 */
+    size_t owner_len;                    /* bytes of `owner`, up to RL_OWNER_MAX */
+    struct rl_admission_rules admission; /* the engine sets `quorum` */
+    struct rl_backoff backoff;           /* bounds of the pauses between attempts */
+    uint64_t connect_timeout_ns;         /* limit for connecting, and for the greeting */
+    uint64_t node_timeout_ns;   /* a server that is silent for longer is suspect; 0: the engine
+                                 * derives the limit from measured round trips */
+    uint64_t heartbeat_ns;      /* interval of heartbeats while locks are active */
+    struct rl_arg fence_record; /* key of the fence record */
+    struct rl_arg fence_config; /* fingerprint of the configuration, as rl_fence_fingerprint() */
+    bool fence_run_bound;       /* fence records are volatile: bound to one run of their server */
+    uint64_t fence_wait_ns;     /* wait before a gap in a fence record is filled: max_ttl with
+                                 * drift, so that no attempt from before the gap can still win */
+    bool notifications;         /* nodes may be asked for notifications */
+    uint32_t queue_max;         /* longest queue of one resource in this client; 0: no limit */
 };
 
 #endif

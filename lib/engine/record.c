@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reading records, and taking them into use. */
+ * Reads the fence records and fills their gaps: READ to all nodes, then SEED to those whose record
+ * is taken into use. */
 #include "engine/record.h"
 
 #include "core/cause.h"
@@ -11,12 +12,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define READ_AGAIN_NS      RL_SECOND /* while too few records are in use, longer and longer */
+/* Interval of readings while less than a quorum of records is in use. It is doubled each time, up
+ * to READ_AGAIN_DOUBLED times. */
+#define READ_AGAIN_NS      RL_SECOND
 #define READ_AGAIN_DOUBLED 5
-#define READ_SOON_NS                                                                               \
-    (10 * RL_MS)          /* doubled, while somebody else's first start may be under way           \
-                           */
-#define READ_SOON_TIMES 4 /* 300 ms, that fenced attempts wait for */
+/* The same while another client's first start may be in progress: doubled each time, for
+ * READ_SOON_TIMES readings. They take 300 ms together, for which attempts with fences wait. */
+#define READ_SOON_NS    (10 * RL_MS)
+#define READ_SOON_TIMES 4
 
 enum rl_record_state rl_records_state(const struct rl_engine *engine, unsigned node)
 {
@@ -32,17 +35,19 @@ rl_nodes rl_records_in(const struct rl_engine *engine, unsigned states)
     return set;
 }
 
+/* Returns the nodes whose record is in use. */
 static rl_nodes admitted(const struct rl_engine *engine)
 {
     return rl_records_in(engine, 1u << RL_RECORD_ADMITTED);
 }
 
-/* Not in use, and may be filled. */
+/* Returns the nodes whose record is a gap: not in use, and may be filled. */
 static rl_nodes gaps(const struct rl_engine *engine)
 {
     return rl_records_in(engine, 1u << RL_RECORD_MISSING | 1u << RL_RECORD_OLD_RUN);
 }
 
+/* Sets the state of a node's record. */
 static void set_state(struct rl_engine *engine, unsigned index, uint8_t state)
 {
     engine->records->nodes[index].state = state;
@@ -52,13 +57,14 @@ static void set_state(struct rl_engine *engine, unsigned index, uint8_t state)
     engine->records->nodes[index].first = false;
 }
 
-/* A node that is late is asked as well: it has a record like the others, and a first start, or an
- * operator's, must not pass it by because the machine is busy. */
+/* Returns the nodes that are asked about their records. Suspect nodes are asked, too: a first start
+ * must not leave out a node because the machine is busy. */
 static rl_nodes reachable(const struct rl_engine *engine)
 {
     return engine->view.up | engine->view.suspect;
 }
 
+/* Returns whether a quorum of records is in use now. */
 static bool has_majority(const struct rl_engine *engine)
 {
     return rl_nodes_count(admitted(engine)) >= engine->quorum;
@@ -75,6 +81,7 @@ bool rl_records_are_unread(const struct rl_engine *engine)
            engine->quorum;
 }
 
+/* Starts the attempts with fences that wait for the first reading. */
 static void start_deferred(struct rl_engine *engine)
 {
     struct rl_records *records = engine->records;
@@ -85,9 +92,11 @@ static void start_deferred(struct rl_engine *engine)
     rl_lock_start_deferred(engine);
 }
 
-/* One claim for each node: what is said to them differs. */
-static void send_seed(struct rl_engine *engine, unsigned index, enum rl_verb verb,
-                      const char *numbers)
+/* Sends READ or SEED to one node, with a claim of its own because the mark differs. `numbers`: what
+ * SEED writes, as text; READ: "". READ sends a new mark, which the server stores if its record is a
+ * gap without a mark. If the request cannot be sent, the node is not in `requested` afterwards. */
+static void send_record_request(struct rl_engine *engine, unsigned index, enum rl_verb verb,
+                                const char *numbers)
 {
     struct rl_records *records = engine->records;
     struct rl_node *node = &engine->nodes[index];
@@ -123,20 +132,21 @@ uint64_t rl_records_wait_left_ns(const struct rl_engine *engine, unsigned node)
     return rl_remaining_ns(end, engine->view.now);
 }
 
-/* Gaps that may be filled from the others by now. */
+/* Returns the gaps whose wait has ended. */
 static rl_nodes ready_gaps(const struct rl_engine *engine)
 {
-    rl_nodes ripe = 0;
+    rl_nodes ready = 0;
 
     for (rl_nodes rest = gaps(engine); rest != 0; rest &= rest - 1) {
         unsigned i = (unsigned)__builtin_ctz(rest);
-        ripe |= rl_records_wait_left_ns(engine, i) == 0 ? RL_NODE(i) : 0;
+        ready |= rl_records_wait_left_ns(engine, i) == 0 ? RL_NODE(i) : 0;
     }
-    return ripe;
+    return ready;
 }
 
 static void finish_phase(struct rl_engine *engine);
 
+/* Sends READ to these nodes, now or as soon as they are connected. */
 static void request_read(struct rl_engine *engine, rl_nodes nodes)
 {
     struct rl_records *records = engine->records;
@@ -147,12 +157,13 @@ static void request_read(struct rl_engine *engine, rl_nodes nodes)
         if ((reachable(engine) & RL_NODE(i)) == 0)
             records->nodes[i].state = RL_RECORD_UNKNOWN;
         else if (rl_connection_is_ready(&engine->nodes[i].conn))
-            send_seed(engine, i, RL_VERB_READ, "");
+            send_record_request(engine, i, RL_VERB_READ, "");
         else
             records->waiting |= RL_NODE(i);
     }
 }
 
+/* Begins a reading of all records. */
 static void begin_reading(struct rl_engine *engine)
 {
     struct rl_records *records = engine->records;
@@ -167,7 +178,8 @@ static void begin_reading(struct rl_engine *engine)
     finish_phase(engine);
 }
 
-/* The numbers as SEED wants them; zeros are left out. NULL: no memory. */
+/* Returns `fences` as the text that SEED sends, "stripe:number ...", without zeros. The caller
+ * frees it. NULL: no memory. */
 static char *fences_text(const struct rl_engine *engine)
 {
     char *text = rl_alloc(engine->mem, RL_RECORD_TEXT_MAX);
@@ -184,7 +196,8 @@ static char *fences_text(const struct rl_engine *engine)
     return text;
 }
 
-static void send_seeds(struct rl_engine *engine, rl_nodes nodes)
+/* Sends SEED to those of these nodes that are connected. */
+static void send_seed_requests(struct rl_engine *engine, rl_nodes nodes)
 {
     struct rl_records *records = engine->records;
     char *text = fences_text(engine);
@@ -192,23 +205,25 @@ static void send_seeds(struct rl_engine *engine, rl_nodes nodes)
     records->timed_out = 0;
     for (nodes &= reachable(engine); text != NULL && nodes != 0; nodes &= nodes - 1) {
         unsigned i = (unsigned)__builtin_ctz(nodes);
-        /* What was read on another run says nothing: its mark may have come back with a restart. */
+        /* After a restart the gap may be another one with the same mark, restored from a file. */
         bool same_run = strcmp(rl_eligibility_run_id(&engine->nodes[i].eligibility),
                                records->nodes[i].run) == 0;
         if (rl_connection_is_ready(&engine->nodes[i].conn) && (same_run || records->init))
-            send_seed(engine, i, RL_VERB_SEED, text);
+            send_record_request(engine, i, RL_VERB_SEED, text);
     }
     rl_free(engine->mem, text);
 }
 
+/* Begins to fill the gaps of these nodes. */
 static void begin_seeding(struct rl_engine *engine, rl_nodes nodes)
 {
     engine->records->phase = RL_RECORDS_SEEDING;
     engine->records->round++;
-    send_seeds(engine, nodes);
+    send_seed_requests(engine, nodes);
     finish_phase(engine);
 }
 
+/* Returns the nodes whose gaps may be filled after a complete reading. */
 static rl_nodes choose_nodes_to_seed(struct rl_engine *engine)
 {
     struct rl_records *records = engine->records;
@@ -217,19 +232,22 @@ static rl_nodes choose_nodes_to_seed(struct rl_engine *engine)
         return rl_record_init_choose(engine);
     if (rl_first_start_begin(engine))
         return rl_nodes_all(engine->count);
-    /* The numbers of all that answered were merged; a majority of them has to be in use. */
+    /* `fences` has the numbers of all records that were read. A quorum of them must be in use. */
     rl_nodes read = admitted(engine) & records->answered;
-    rl_nodes ripe = records->ready & ready_gaps(engine) & records->answered;
-    return (rl_nodes_count(read) >= engine->quorum ? ripe : 0) | rl_first_start_unchanged(engine);
+    rl_nodes ready = records->ready & ready_gaps(engine) & records->answered;
+    return (rl_nodes_count(read) >= engine->quorum ? ready : 0) | rl_first_start_unchanged(engine);
 }
 
-/* Somebody else's first start, for a while. */
-static bool is_soon(const struct rl_engine *engine)
+/* Returns whether the next reading follows soon, because another client's first start may be in
+ * progress. After READ_SOON_TIMES readings it does not. */
+static bool reads_again_soon(const struct rl_engine *engine)
 {
     return rl_first_start_is_elsewhere(engine) &&
            engine->records->reads_without_majority <= READ_SOON_TIMES;
 }
 
+/* Sets the time of the next reading: soon while less than a quorum of records is in use, and when
+ * the wait of a gap ends. */
 static void plan_next_read(struct rl_engine *engine)
 {
     struct rl_records *records = engine->records;
@@ -237,7 +255,7 @@ static void plan_next_read(struct rl_engine *engine)
 
     records->reads_without_majority =
         has_majority(engine) ? 0 : records->reads_without_majority + 1;
-    if (is_soon(engine))
+    if (reads_again_soon(engine))
         left_ns = READ_SOON_NS << records->reads_without_majority;
     else if (records->reads_without_majority != 0)
         left_ns =
@@ -247,15 +265,16 @@ static void plan_next_read(struct rl_engine *engine)
         uint64_t wait_ns = records->nodes[i].first ? 0 : rl_records_wait_left_ns(engine, i);
         left_ns = rl_min_u64(left_ns, wait_ns != 0 ? wait_ns : READ_AGAIN_NS);
     }
-    /* Reading all numbers takes a server a while: clients do not come together. Whoever is late
-     * finds the gap filled, mostly by hearing of it in a vote. */
+    /* Spread at random, because a server needs a while to list all numbers. Later clients find the
+     * gap filled, most of them by a vote. */
     if (left_ns != RL_NEVER)
         left_ns += engine->view.random % (left_ns / 8 + 1);
     records->due_ns =
         left_ns == RL_NEVER ? RL_NEVER : rl_add_sat(engine->view.now.boot_ns, left_ns);
 }
 
-/* An operator's decision is for nodes that are late, too. */
+/* Asks those nodes again that have not replied in time to a request of rl_records_init(). Returns
+ * whether replies are awaited now. */
 static bool request_again(struct rl_engine *engine)
 {
     struct rl_records *records = engine->records;
@@ -266,18 +285,19 @@ static bool request_again(struct rl_engine *engine)
     if (records->phase == RL_RECORDS_READING)
         request_read(engine, late);
     else
-        send_seeds(engine, late);
+        send_seed_requests(engine, late);
     return (records->requested | records->waiting) != 0;
 }
 
-/* Goes on when no answer is missing any more. */
+/* Ends the phase if no reply is awaited any more: goes on with SEED, with the second reading of a
+ * first start, or becomes idle. */
 static void finish_phase(struct rl_engine *engine)
 {
     struct rl_records *records = engine->records;
     rl_nodes seed = 0;
 
     if (records->phase == RL_RECORDS_READING && has_majority(engine))
-        start_deferred(engine); /* the others need not be waited for */
+        start_deferred(engine); /* the missing replies cannot change that */
     if (records->phase == RL_RECORDS_IDLE || (records->requested | records->waiting) != 0)
         return;
     if (records->init && request_again(engine))
@@ -299,7 +319,7 @@ static void finish_phase(struct rl_engine *engine)
     records->init_done |= records->init;
     records->init = false;
     plan_next_read(engine);
-    if (!is_soon(engine))
+    if (!reads_again_soon(engine))
         start_deferred(engine);
 }
 
@@ -325,6 +345,7 @@ bool rl_records_init(struct rl_engine *engine, uint64_t wait_ns)
     return true;
 }
 
+/* Takes the reply to READ. */
 static void take_record(struct rl_engine *engine, unsigned index, const struct rl_reply *reply)
 {
     struct rl_records *records = engine->records;
@@ -334,7 +355,7 @@ static void take_record(struct rl_engine *engine, unsigned index, const struct r
     uint64_t number;
     size_t at = 0;
 
-    (void)rl_wire_record_parse(reply, &text); /* was looked at when the answer was judged */
+    (void)rl_wire_record_parse(reply, &text); /* was checked with the vote */
     set_state(engine, index, (uint8_t)rl_record_classify(engine, index, text.config));
     record->empty = text.fences.len == 0;
     while (rl_wire_record_next(text.fences, &at, &stripe, &number))
@@ -349,6 +370,7 @@ static void take_record(struct rl_engine *engine, unsigned index, const struct r
     records->answered |= RL_NODE(index);
 }
 
+/* Takes the grant of a SEED. */
 static void note_seeded(struct rl_engine *engine, unsigned index)
 {
     set_state(engine, index, RL_RECORD_ADMITTED);
@@ -364,7 +386,7 @@ void rl_records_vote(struct rl_engine *engine, const struct rl_ballot *ballot,
 
     if (ballot->round != records->round || (records->requested & bit) == 0 ||
         ballot->vote == RL_VOTE_SUSPECT)
-        return; /* a slow node is waited for: only the first start and gaps depend on it */
+        return; /* a suspect node is waited for: no ordinary attempt depends on its reply */
     records->timed_out &= ~bit;
     if (ballot->vote == RL_VOTE_FAILED && rl_cause_of(ballot->cause)->unanswered)
         records->timed_out |= bit;
@@ -396,7 +418,7 @@ void rl_records_note(struct rl_engine *engine, const struct rl_ballot *ballot)
     if (state != RL_RECORD_ADMITTED)
         records->due_ns = engine->view.now.boot_ns;
     else if (gaps(engine) == 0 && has_majority(engine))
-        records->due_ns = RL_NEVER; /* somebody else has done it */
+        records->due_ns = RL_NEVER; /* another client has filled the last gap */
 }
 
 void rl_records_changed(struct rl_engine *engine, struct rl_node *node)
@@ -406,12 +428,12 @@ void rl_records_changed(struct rl_engine *engine, struct rl_node *node)
 
     if (records == NULL)
         return;
-    bool rest = records->nodes[node->index].first && (admitted(engine) & bit) == 0;
-    if (rest && records->phase == RL_RECORDS_IDLE && rl_connection_is_ready(&node->conn))
-        records->due_ns = engine->view.now.boot_ns; /* the first start goes on */
+    bool unfinished = records->nodes[node->index].first && (admitted(engine) & bit) == 0;
+    if (unfinished && records->phase == RL_RECORDS_IDLE && rl_connection_is_ready(&node->conn))
+        records->due_ns = engine->view.now.boot_ns; /* continues the first start */
     if ((records->requested & records->timed_out & bit) != 0 &&
         !rl_connection_is_ready(&node->conn)) {
-        records->requested &= ~bit; /* its late answer will not come any more */
+        records->requested &= ~bit; /* its late reply cannot come any more */
         finish_phase(engine);
         return;
     }
@@ -422,7 +444,7 @@ void rl_records_changed(struct rl_engine *engine, struct rl_node *node)
     else if (!rl_connection_is_ready(&node->conn))
         return;
     else
-        send_seed(engine, node->index, RL_VERB_READ, "");
+        send_record_request(engine, node->index, RL_VERB_READ, "");
     records->waiting &= ~bit;
     finish_phase(engine);
 }

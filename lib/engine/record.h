@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT
- * The fence records of the nodes. They are looked at before the first fenced vote of a client, and
- * whenever a node refuses a vote because of its record. A node that has none, or one of an earlier
- * run of its server, has forgotten numbers that were granted; it is taken into use again
+ * The fence records of the nodes: reads them, and takes gaps into use again. This client reads them
+ * before its first fenced vote, and whenever a node refuses a vote because of its record.
  *
- *   - at once on all nodes, if all of them are empty, and this client has never seen a record in
+ * A gap is a record that is missing or belongs to an earlier run of its server: numbers that the
+ * node has granted may be lost. A gap is filled, and so taken into use,
+ *
+ *   - at once on all nodes, if all of them are empty and this client has never seen a record in
  *     use: the first start (first_start.h);
- *   - with the largest numbers of the others, if a majority of the others is in use, and if so
- *     much time has passed since this client first saw the gap that no attempt which counted the
- *     node's forgotten vote can still be in progress;
- *   - else by an operator only (rl_records_init()).
+ *   - with the largest numbers of the other nodes, if a quorum of them is in use, and if this
+ *     client has known the gap for fence_wait_ns: then no attempt that counted a vote from before
+ *     the gap can still be in progress;
+ *   - otherwise by an operator only (rl_records_init()).
  *
- * A mark that the first reader leaves in the gap, and that whoever fills it must name, shows that
- * it is still the same gap: a node that is emptied again while somebody waits starts anew. */
+ * The first client that reads a gap leaves a mark in it, and the request that fills the gap must
+ * name that mark. So a record that is emptied again during the wait is a new gap, and its wait
+ * starts anew. */
 #ifndef RL_ENGINE_RECORD_H
 #define RL_ENGINE_RECORD_H
 
@@ -20,88 +23,119 @@
 
 struct rl_engine;
 
-/* What is known of one node's record. */
+/* What this client knows of one node's record. Owner: record.c and record_read.c; first_start.c
+ * sets `first`, record_text.c sets `other`. `mark`, `run` and `since` describe the gap that was
+ * seen last, and keep their values while the record is in use. */
 struct rl_record {
     uint8_t state;                     /* enum rl_record_state */
-    bool empty;                        /* no number in it either */
-    bool unchanged;                    /* the last look found the gap of the look before it */
-    bool first;                        /* a gap that our first start found and may fill */
-    char mark[RL_RECORD_MARK_LEN];     /* of the gap, with ... */
-    char run[48];                      /* ... the run of the server that has it ... */
-    struct rl_now since;               /* ... and when we saw it first */
-    char other[RL_FENCE_TEXT_MAX + 1]; /* FOREIGN: whose it is */
+    bool empty;                        /* at the last reading the record had no number */
+    bool unchanged;                    /* the last reading found the same gap as the one before */
+    bool first;                        /* the gap belongs to a first start that this client has
+                                        * begun, and may be filled without a wait */
+    char mark[RL_RECORD_MARK_LEN];     /* mark of the gap; not terminated */
+    char run[48];                      /* run id of the server that has the gap; terminated */
+    struct rl_now since;               /* when this client saw the gap first */
+    char other[RL_FENCE_TEXT_MAX + 1]; /* FOREIGN: fingerprint in the record, printable */
 };
 
-enum rl_records_phase { RL_RECORDS_IDLE = 0, RL_RECORDS_READING, RL_RECORDS_SEEDING };
+/* What the requests in flight are. */
+enum rl_records_phase {
+    RL_RECORDS_IDLE = 0,    /* there are none */
+    RL_RECORDS_READING = 1, /* READ, to all nodes */
+    RL_RECORDS_SEEDING = 2  /* SEED, to the gaps that are filled */
+};
 
+/* The fence records of all nodes of one engine, and the reading or filling that is in progress.
+ * Made when a lock uses fences for the first time. Owner: record.c; `init` and its times belong to
+ * record_init.c, and lock_send.c and engine.c raise `hints`.
+ *
+ * Invariants: `waiting` and `requested` are empty in phase IDLE, and no node is in both. */
 struct rl_records {
-    uint64_t hints[RL_FENCE_STRIPES];  /* largest number seen of each stripe */
-    uint64_t fences[RL_FENCE_STRIPES]; /* largest number of the records read last */
-    struct rl_record nodes[RL_NODES_MAX];
-    uint8_t phase;    /* enum rl_records_phase */
-    bool known;       /* fenced attempts may start: they will be granted or refused by the nodes */
-    bool second_look; /* this look is a second one, right behind the first */
-    rl_nodes used;    /* seen in use at some time: if they are empty now, they have forgotten */
-    bool init, init_done;                  /* an operator asked for it; it is done */
-    uint64_t read_until_ns, init_until_ns; /* he waits (boot clock) for all to be read; for it */
-    rl_nodes seeded;                       /* did as he wants */
-    unsigned reads_without_majority;       /* in a row that found too few records in use */
-    uint32_t round;
-    rl_nodes waiting;   /* connecting: to be asked when they are ready */
-    rl_nodes requested; /* their answers are missing */
-    rl_nodes answered;  /* READ, in this phase */
-    rl_nodes timed_out; /* were asked in this phase, and have not answered in time */
-    rl_nodes ready;     /* gaps whose wait was over before the others were read */
-    uint64_t due_ns;    /* next look (boot clock); RL_NEVER: none */
+    uint64_t hints[RL_FENCE_STRIPES];  /* largest number that this client has seen of each stripe
+                                        * in votes; 0: none */
+    uint64_t fences[RL_FENCE_STRIPES]; /* largest number of each stripe in the records of the last
+                                        * reading; 0: none */
+    struct rl_record nodes[RL_NODES_MAX]; /* by index of the node */
+    uint8_t phase;                        /* enum rl_records_phase */
+    bool known;       /* attempts with fences may start; stays true from then on */
+    bool second_look; /* this reading is the second one of a first start */
+    bool init;        /* an operator has asked to initialize the records, and that is in progress */
+    bool init_done;   /* the last such request has ended */
+    rl_nodes used;    /* nodes whose record this client has seen in use at any time; such a record
+                       * that is empty now has lost its numbers */
+    rl_nodes seeded;  /* nodes that have taken their record into use since `init` was set */
+    uint64_t read_until_ns; /* with `init`, boot clock: replies to READ are awaited until then */
+    uint64_t init_until_ns; /* with `init`, boot clock: replies to SEED are awaited until then */
+    unsigned reads_without_majority; /* readings in a row after which less than a quorum of records
+                                      * was in use */
+    uint32_t round;                  /* number of the READs or SEEDs in flight, counted from 1 */
+    rl_nodes waiting;                /* connecting: get READ as soon as they are ready */
+    rl_nodes requested;              /* have READ or SEED in flight */
+    rl_nodes answered;  /* have replied to READ with their record, in the last reading */
+    rl_nodes timed_out; /* were asked in this phase and have not replied in time; if also in
+                         * `requested`: the late reply is still awaited */
+    rl_nodes ready;     /* gaps whose wait had ended before this reading began, so that the numbers
+                         * read meanwhile suffice to fill them */
+    uint64_t due_ns;    /* IDLE: boot time of the next reading; RL_NEVER: none is planned */
 };
 
-/* Fences are used: makes the records if this is the first time, and starts to look. false: no
+/* Allocates the records and begins to read them, if that was not done before. Returns false without
  * memory. */
 bool rl_records_start(struct rl_engine *engine);
-/* Takes the records of all nodes that answer into use, whatever they say now, with the largest
- * numbers found and the wall clock; those that are late are asked again for `wait_ns`. false: no
- * memory. */
+/* Begins to take the records of all nodes that reply into use, whatever they contain, with the
+ * largest of the numbers found and the wall clock. Nodes that are late are asked again until
+ * `wait_ns` has passed. For an operator. Returns false without memory. */
 bool rl_records_init(struct rl_engine *engine, uint64_t wait_ns);
-/* Whether that is over, and how, as far as it has come: 0; ENOQUORUM: too few answered, nothing was
- * changed; EFENCE: too few did as they were told. */
+/* Returns whether the work of rl_records_init() has ended. Sets the result as it is at present:
+ * REDLOCK_OK; ENOQUORUM: fewer than a quorum of nodes have replied, and nothing was changed;
+ * EFENCE: fewer than a quorum have taken their records into use. */
 bool rl_records_init_is_done(const struct rl_engine *engine, int *ret_status);
 
-/* A majority was seen in use: what begins now may be granted. If not, a node that grants may be
- * one of a first start under way, forget that, and be taken for new. */
+/* Returns whether this client has seen a quorum of records in use. Grants of an attempt that began
+ * before do not count: a node that grants during a first start may lose its record, and the same
+ * first start would take it into use as if it had never granted. */
 bool rl_records_may_vote(const struct rl_engine *engine);
-/* There may be such a majority: nodes that have not told are enough for it. That is for the next
- * attempt to find out, and no matter of records. */
+/* Returns whether such a quorum may exist, because the records of some nodes are unknown. Then an
+ * attempt fails for lack of replies (ENOQUORUM), not because of the records (EFENCE). */
 bool rl_records_are_unread(const struct rl_engine *engine);
 
-/* An answer to READ or SEED. */
+/* Takes the vote on a READ or SEED; `reply` is the reply itself, NULL if there is none. */
 void rl_records_vote(struct rl_engine *engine, const struct rl_ballot *ballot,
                      const struct rl_reply *reply);
-/* What an answer to a vote or a RAISE shows of the node's record. */
+/* Notes what the reply to a fenced vote or a RAISE shows of the node's record. */
 void rl_records_note(struct rl_engine *engine, const struct rl_ballot *ballot);
-/* A node's connection came or went. */
+/* Notes that the connection of a node has changed. Does nothing without records. */
 void rl_records_changed(struct rl_engine *engine, struct rl_node *node);
-/* Does what is due. */
+/* Does what is due at rl_records_wake_ns(). */
 void rl_records_tick(struct rl_engine *engine);
+/* Returns the boot time at which rl_records_tick() has something to do; RL_NEVER: never. */
 uint64_t rl_records_wake_ns(const struct rl_engine *engine);
 
-/* Nodes whose record is in one of these states, a bit for each enum rl_record_state. */
+/* Returns the state of the node's record. */
+enum rl_record_state rl_records_state(const struct rl_engine *engine, unsigned node);
+/* Returns the nodes whose record is in one of these states; bit i of `states` stands for state i of
+ * enum rl_record_state. */
 rl_nodes rl_records_in(const struct rl_engine *engine, unsigned states);
-/* How long a gap has to wait until it may be filled from the others. */
+/* Returns the time in nanoseconds until the node's gap may be filled from the other records. */
 uint64_t rl_records_wait_left_ns(const struct rl_engine *engine, unsigned node);
-/* record_read.c. Records shall survive restarts, and nobody says that this node's does: whatever it
- * holds. */
+
+/* ---- record_read.c ---- */
+
+/* Returns whether the records must be durable and the operator does not attest that this node's is.
+ */
 bool rl_record_is_unattested(const struct rl_engine *engine, unsigned index);
-/* Whose record it is, by the fingerprint in it. */
+/* Returns the state of the node's record that follows from the fingerprint in it; empty: none. */
 enum rl_record_state rl_record_classify(const struct rl_engine *engine, unsigned index,
                                         struct rl_arg config);
-/* The gap that we see: the one we know, or a new one, then the wait starts anew, and if it was to
- * be filled by a first start, it has been meanwhile. */
+/* Notes that the node has a gap with this mark. If it is not the gap that was seen before, its wait
+ * starts anew, and it does not belong to a first start that was begun before. */
 void rl_record_note_gap(const struct rl_engine *engine, unsigned index, struct rl_arg mark);
-/* Returns the state of the node's record, an enum rl_record_state. */
-enum rl_record_state rl_records_state(const struct rl_engine *engine, unsigned node);
-/* record_text.c: why the node's record is not in use, for people. */
+
+/* ---- record_text.c ---- */
+
+/* Writes why the node's record is not in use, for people. */
 void rl_records_text(const struct rl_engine *engine, unsigned node, char *text, size_t size);
-/* The fingerprint of another configuration, without the run of the server behind it. */
+/* Stores the fingerprint of another configuration, without the run id after it. */
 void rl_record_note_other(struct rl_record *record, struct rl_arg config);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * An operator's decision about the fence records. */
+ * The initialization of the fence records by an operator. */
 #include "engine/record_init.h"
 
 #include "engine/engine.h"
@@ -47,7 +47,7 @@ rl_nodes rl_record_init_choose(struct rl_engine *engine)
     uint64_t wall_us = engine->env.wall_us(engine->env.ctx);
     bool enough = rl_nodes_count(records->answered) >= engine->quorum;
 
-    /* Whoever asked for it was told that nothing was changed. */
+    /* After the limit, the operator was already informed that nothing was changed. */
     if (engine->view.now.boot_ns >= records->init_until_ns || !enough)
         records->answered = 0;
     for (unsigned i = 0; i < RL_FENCE_STRIPES; i++)
@@ -58,10 +58,10 @@ rl_nodes rl_record_init_choose(struct rl_engine *engine)
 bool rl_records_init_is_done(const struct rl_engine *engine, int *ret_status)
 {
     const struct rl_records *records = engine->records;
-    bool told = records->init_done || records->phase == RL_RECORDS_SEEDING;
-    bool enough = told && rl_nodes_count(records->answered) >= engine->quorum;
-    bool obeyed = rl_nodes_count(records->seeded) >= engine->quorum;
+    bool was_read = records->init_done || records->phase == RL_RECORDS_SEEDING;
+    bool enough = was_read && rl_nodes_count(records->answered) >= engine->quorum;
+    bool written = rl_nodes_count(records->seeded) >= engine->quorum;
 
-    *ret_status = !enough ? REDLOCK_ENOQUORUM : obeyed ? REDLOCK_OK : REDLOCK_EFENCE;
+    *ret_status = !enough ? REDLOCK_ENOQUORUM : written ? REDLOCK_OK : REDLOCK_EFENCE;
     return records->init_done;
 }

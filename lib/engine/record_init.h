@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * An operator's decision about the fence records: all nodes that answer are read, then told to take
- * theirs into use with the largest numbers found.
+ * The initialization of the fence records by an operator: all nodes are read, then all that have
+ * replied take their records into use, with the largest of the numbers found.
  *
- * Who is late is waited for, or asked again, as long as the operator waits: a node that is passed
- * by because the machine is busy would refuse fenced votes until somebody looks why. Reading ends
- * with the first half of the time, so that there is some left to act on it. */
+ * A node that is late is waited for, or asked again, within the operator's time limit. If it were
+ * left out because the machine is busy, it would refuse fenced votes until an operator finds out
+ * why. Reading ends after the first half of that time, so that the second half is left for writing.
+ * For record.c only. */
 #ifndef RL_ENGINE_RECORD_INIT_H
 #define RL_ENGINE_RECORD_INIT_H
 
@@ -12,15 +13,18 @@
 
 struct rl_engine;
 
+/* Begins the initialization, with `wait_ns` as time limit. The caller begins the reading. */
 void rl_record_init_begin(struct rl_engine *engine, uint64_t wait_ns);
-/* Until when (boot clock) answers are waited for, in the phase that it is in. */
+/* Returns the boot time until which replies of the present phase are awaited. */
 uint64_t rl_record_init_limit_ns(const struct rl_engine *engine);
-/* The node is late, but may still answer in time: it is not asked again on the same connection. A
- * server that needs longer than the limit for each question would be asked more and more. */
+/* Returns whether the late reply of this node is still awaited. Then it is not asked again on the
+ * same connection: a server that is slow with each reply would get more and more requests. */
 bool rl_record_init_waits(const struct rl_engine *engine, unsigned node);
-/* Those that will not answer any more, and can be asked again in time. */
+/* Returns the nodes whose request has timed out and that can be asked again before the limit. */
 rl_nodes rl_record_init_timed_out(const struct rl_engine *engine);
-/* All that can be read was: who is to be told; nobody if too few answered, or nobody waits. */
+/* Returns the nodes that get SEED, after the reading has ended: all that have replied. Returns 0 if
+ * these are fewer than a quorum or the time limit has passed. Raises the numbers to be written to
+ * the wall clock. */
 rl_nodes rl_record_init_choose(struct rl_engine *engine);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * What a record says that was read: whose it is, and which gap it has. */
+ * Interprets a fence record that was read: its state, and which gap it is if it is not in use. */
 #include "engine/engine.h"
 #include "engine/record.h"
 
 #include <string.h>
 
+/* Returns whether `arg` is equal to the first `len` bytes of `text`. */
 static bool same(struct rl_arg arg, const char *text, size_t len)
 {
     return arg.len == len && memcmp(arg.data, text, len) == 0;
@@ -20,7 +21,7 @@ enum rl_record_state rl_record_classify(const struct rl_engine *engine, unsigned
                                         struct rl_arg config)
 {
     struct rl_arg ours = engine->params.fence_config;
-    /* The server behind the connection. */
+    /* Run id of the server that the node is connected to. */
     const char *run = rl_eligibility_run_id(&engine->nodes[index].eligibility);
 
     if (rl_record_is_unattested(engine, index))
@@ -41,7 +42,8 @@ void rl_record_note_gap(const struct rl_engine *engine, unsigned index, struct r
     const char *run = rl_eligibility_run_id(&engine->nodes[index].eligibility);
 
     if (mark.len != RL_RECORD_MARK_LEN)
-        mark = (struct rl_arg){"----------------", RL_RECORD_MARK_LEN}; /* never matches */
+        mark =
+            (struct rl_arg){"----------------", RL_RECORD_MARK_LEN}; /* no server has this mark */
     record->unchanged =
         same(mark, record->mark, RL_RECORD_MARK_LEN) && strcmp(run, record->run) == 0;
     if (record->unchanged)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Why a fence record is not in use, for people. */
+ * Writes why a fence record is not in use, for people. */
 #include "engine/engine.h"
 #include "engine/first_start.h"
 #include "engine/record.h"
@@ -7,12 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Returns the number of nodes whose record is in one of these states; see rl_records_in(). */
 static unsigned count_in(const struct rl_engine *engine, unsigned states)
 {
     return rl_nodes_count(rl_records_in(engine, states));
 }
 
-/* So many nodes are known to have forgotten that the others cannot tell what was granted. */
+/* Returns whether so many records are known to be unusable that no quorum can be in use. */
 static bool is_majority_lost(const struct rl_engine *engine)
 {
     return count_in(engine, 1u << RL_RECORD_ADMITTED | 1u << RL_RECORD_UNKNOWN) < engine->quorum;
