@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A binary heap over pointers. */
+ * A binary heap of pointers to locks. */
 #include "engine/heap.h"
 
-#define HEAP_MIN 64
+#define HEAP_MIN 64 /* elements of the first allocation */
 
 bool rl_heap_reserve(struct rl_heap *heap, uint32_t count)
 {
@@ -20,12 +20,14 @@ bool rl_heap_reserve(struct rl_heap *heap, uint32_t count)
     return true;
 }
 
+/* Puts a lock at an index. */
 static void put(struct rl_heap *heap, uint32_t at, struct rl_lock *lock)
 {
     heap->list[at] = lock;
     lock->heap_at = at;
 }
 
+/* Puts a lock at index `at` or, while its parent there is later, further up. */
 static void rise(struct rl_heap *heap, uint32_t at, struct rl_lock *lock)
 {
     while (at > 0 && heap->list[(at - 1) / 2]->due_ns > lock->due_ns) {
@@ -35,6 +37,7 @@ static void rise(struct rl_heap *heap, uint32_t at, struct rl_lock *lock)
     put(heap, at, lock);
 }
 
+/* Puts a lock at index `at` or, while a child there is earlier, further down. */
 static void sink(struct rl_heap *heap, uint32_t at, struct rl_lock *lock)
 {
     for (;;) {
@@ -51,6 +54,7 @@ static void sink(struct rl_heap *heap, uint32_t at, struct rl_lock *lock)
     put(heap, at, lock);
 }
 
+/* Removes a lock; the last one takes its place. */
 static void take_out(struct rl_heap *heap, struct rl_lock *lock)
 {
     uint32_t at = lock->heap_at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The outside of engines in real life: sockets, the poller, the clocks of this machine. */
+ * The real environment of engines: sockets, the poller, and the clocks of this machine. */
 #include "engine/io.h"
 
 #include "platform/clock.h"
@@ -7,9 +7,11 @@
 
 #include <fcntl.h>
 
-/* One node with much to say must not keep the others waiting. */
+/* Most receives from one socket in one tick, so that one server with many replies does not delay
+ * the others. */
 #define RECEIVES_PER_TICK 8
 
+/* Implements rl_env.now. The sockets get the time, too. */
 static struct rl_now now(void *ctx)
 {
     struct rl_io_shard *shard = ctx;
@@ -19,13 +21,15 @@ static struct rl_now now(void *ctx)
     return read;
 }
 
+/* Implements rl_env.wall_us. */
 static uint64_t wall_us(void *ctx)
 {
     (void)ctx;
     return rl_clock_wall_us();
 }
 
-static void take_up_one(struct rl_io_shard *shard, const struct rl_ready *ready)
+/* Receives from one socket until nothing is left, and lets the engine process each buffer. */
+static void receive(struct rl_io_shard *shard, const struct rl_ready *ready)
 {
     bool more = true;
 
@@ -35,14 +39,15 @@ static void take_up_one(struct rl_io_shard *shard, const struct rl_ready *ready)
     }
 }
 
+/* Receives from `count` ready sockets. The tag of a socket selects its engine. */
 static void handle_ready(struct rl_io *io, const struct rl_ready *ready, int count)
 {
     for (int i = 0; i < count; i++)
-        take_up_one(io->shards[ready[i].tag / RL_SOCKET_TAGS], &ready[i]);
+        receive(io->shards[ready[i].tag / RL_SOCKET_TAGS], &ready[i]);
 }
 
-/* `ready` of the tick may be older than the time we had to wait for the client, and what its
- * servers have answered meanwhile lies in our own sockets. */
+/* Implements rl_env.catch_up: receives replies that have arrived since the wait ended. The thread
+ * may have waited for the mutex since then. */
 static void catch_up(void *ctx)
 {
     struct rl_io *io = ((struct rl_io_shard *)ctx)->io;
@@ -51,6 +56,7 @@ static void catch_up(void *ctx)
     handle_ready(io, ready, rl_poller_poll(&io->poller, ready, RL_READY_MAX));
 }
 
+/* Implements rl_env.wake_at. */
 static void wake_at(void *ctx, uint64_t boot_ns)
 {
     struct rl_io *io = ((struct rl_io_shard *)ctx)->io;

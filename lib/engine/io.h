@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The outside of engines in real life: sockets, the poller, the clocks of this machine. A client
- * has one poller and as many engines as it has sets of nodes; they are turned together. */
+ * The real environment of engines: sockets, the poller, and the clocks of this machine. A client
+ * has one poller and one engine for each shard; all engines make their ticks together. The
+ * functions require the client's mutex, unless they say otherwise. */
 #ifndef RL_ENGINE_IO_H
 #define RL_ENGINE_IO_H
 
@@ -8,58 +9,65 @@
 #include "node/socket.h"
 #include "platform/poller.h"
 
-#define RL_READY_MAX 64
+#define RL_READY_MAX 64 /* ready descriptors that one wait returns at most */
 
 struct rl_io;
 
-/* One engine and its sockets. */
+/* One engine and its sockets. The caller of rl_io_add() provides the memory. Owner: io.c. */
 struct rl_io_shard {
-    struct rl_io *io;
-    struct rl_engine *engine;
+    struct rl_io *io;         /* the client that it belongs to */
+    struct rl_engine *engine; /* owned by the caller of rl_io_add() */
     struct rl_sockets sockets;
 };
 
+/* The poller and the engines of one client. Owner: io.c. */
 struct rl_io {
     struct rl_poller poller;
-    unsigned count; /* one at least from the first rl_io_add() on */
-    struct rl_io_shard *shards[RL_SHARDS_MAX];
+    unsigned count;                            /* engines, 0 to RL_SHARDS_MAX */
+    struct rl_io_shard *shards[RL_SHARDS_MAX]; /* the first `count` are used; borrowed */
 };
 
-/* The poller alone. 0 or ESYS, and then nothing is left. */
+/* Opens the poller, without engines. Returns REDLOCK_OK or ESYS; on failure nothing is left open.
+ */
 int rl_io_open(struct rl_io *io);
-/* Opens one more engine, on top of real sockets. 0, ENOMEM or ESYS, and then it is as before. The
- * next wait ends at once, its tick starts the connections. */
+/* Opens one more engine, on real sockets. Returns REDLOCK_OK or ENOMEM; on failure nothing has
+ * changed. The next wait ends at once, and the tick after it starts the connections. */
 int rl_io_add(struct rl_io *io, struct rl_io_shard *shard, struct rl_engine *engine,
               const struct rl_engine_params *params);
-/* Closes the engines, then what they stood on. */
+/* Closes the engines, then the sockets and the poller. */
 void rl_io_close(struct rl_io *io);
-/* In a forked child: rl_engine_abandon(), and descriptors are closed unseen by the peers. */
+/* Abandons the engines in a forked child (rl_engine_abandon()) and closes the descriptors. The
+ * servers do not notice, because the parent still has the connections. */
 void rl_io_abandon(struct rl_io *io);
-/* The same, but leaves the engines alone: whoever was changing them does not exist here. */
+/* Closes the descriptors in a forked child and leaves the engines as they are: a thread of the
+ * parent may have been changing them, and it does not exist in the child. */
 void rl_io_close_descriptors(struct rl_io *io);
 
-/* rl_engine_refresh() of all, with one reading of the clocks. */
+/* Does rl_engine_refresh() for all engines, with one reading of the clocks. */
 void rl_io_refresh(struct rl_io *io);
-/* Something waits to be sent. */
+/* Returns whether a node has bytes to send. */
 bool rl_io_is_dirty(const struct rl_io *io);
-/* rl_engine_send() of all. */
+/* Does rl_engine_send() for all engines. */
 void rl_io_send(struct rl_io *io);
-/* rl_engine_flush() of all. */
+/* Does rl_engine_flush() for all engines. */
 void rl_io_flush(struct rl_io *io);
 
-/* Returns a descriptor that is readable when rl_io_wait() would return. */
+/* Returns a descriptor that is readable exactly when rl_io_wait() would return at once. */
 int rl_io_fd(const struct rl_io *io);
 /* Duplicates the descriptor that rl_io_wake() writes to, for a writer that may outlive the poller.
- * The caller closes it. -1: no descriptor. */
+ * The caller closes it. -1: no more descriptors, with errno. */
 int rl_io_copy_wake_fd(const struct rl_io *io);
-/* Has the wait end at this boot time at the latest. */
+/* Has the next wait end at this boot time at the latest. */
 void rl_io_wake_at(struct rl_io *io, uint64_t boot_ns);
 
-/* Waits until something is ready, due or woken. No mutex. */
+/* Waits until a descriptor is ready, the timer ends or rl_io_wake() is called, up to `timeout_ms`;
+ * see rl_poller_wait(). Writes up to RL_READY_MAX ready descriptors and returns their number. Call
+ * it without the mutex. */
 int rl_io_wait(struct rl_io *io, struct rl_ready *ret_ready, int timeout_ms);
-/* Ends the wait that runs, or the next one. No mutex. */
+/* Ends the wait that runs, or the next one. Any thread may call it, without the mutex. */
 void rl_io_wake(struct rl_io *io);
-/* One tick: reads what is ready, and does what is due. */
+/* Makes one tick of all engines: reads the clocks, receives from the `count` descriptors in
+ * `ready`, and does what is due. The caller then takes the announcements and sends. */
 void rl_io_tick(struct rl_io *io, const struct rl_ready *ready, int count);
 
 #endif

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: MIT
- * Who begins, who waits, who may pass. */
+ * Decides which lock of a client may begin at a resource, and which waits in the queue. */
 #include "engine/queue.h"
 
 #include "core/reservation.h"
 #include "engine/engine.h"
 #include "redlock/redlock.h"
 
+/* Returns the lock's entry at its resource number `at`, 0 to lock->more. */
 static struct rl_queue_entry *entry_at(const struct rl_lock *lock, unsigned at)
 {
     return at == 0 ? (struct rl_queue_entry *)&lock->queue_entry : &lock->more_entries[at - 1];
 }
 
+/* Returns the lock's resource number `at`; NULL if it has no entries. */
 static struct rl_resource *resource_at(const struct rl_lock *lock, unsigned at)
 {
     return entry_at(lock, at)->resource;
 }
 
+/* Frees the lock's entries, which are not in any queue any more. */
 static void release_entries(struct rl_engine *engine, struct rl_lock *lock)
 {
     rl_free(engine->mem, lock->more_entries);
@@ -25,7 +28,7 @@ static void release_entries(struct rl_engine *engine, struct rl_lock *lock)
     lock->lease.contention = NULL;
 }
 
-/* false: no memory, and no seat. */
+/* Makes an entry at each of the resources. Returns false without memory; then there is none. */
 static bool find_resources(struct rl_engine *engine, struct rl_lock *lock,
                            const struct rl_arg *keys, unsigned count)
 {
@@ -50,6 +53,7 @@ static bool find_resources(struct rl_engine *engine, struct rl_lock *lock,
     return false;
 }
 
+/* Returns whether the queue of one of the lock's resources is full. */
 static bool is_full(const struct rl_engine *engine, const struct rl_lock *lock)
 {
     uint32_t queue_max = engine->params.queue_max;
@@ -60,6 +64,7 @@ static bool is_full(const struct rl_engine *engine, const struct rl_lock *lock)
     return full;
 }
 
+/* Returns whether no lock is in front of the resource or in its queue. */
 static bool is_idle(const struct rl_resource *resource)
 {
     return resource->front == NULL && resource->queue_first == NULL;
@@ -71,7 +76,7 @@ int rl_queue_enter(struct rl_engine *engine, struct rl_lock *lock, const struct 
     bool never_waits = lock->lease.wait_ns == 0, idle = true;
 
     if (!find_resources(engine, lock, keys, count))
-        return REDLOCK_OK; /* no memory for good manners */
+        return REDLOCK_OK; /* without memory: skip the queue */
     lock->lease.contention = &lock->queue_entry.resource->contention;
     for (unsigned i = 0; i <= lock->more; i++)
         idle = idle && is_idle(resource_at(lock, i));
@@ -101,8 +106,9 @@ bool rl_queue_is_in_front(const struct rl_lock *lock)
     return true;
 }
 
-/* Whoever waits for this place and others cannot begin now, and may let others pass there. */
-static void review_again(struct rl_engine *engine, const struct rl_resource *resource)
+/* Reviews the other resources of those locks of several resources that are in this queue: they
+ * cannot begin now, so later locks may pass them there. */
+static void review_locks_of_several(struct rl_engine *engine, const struct rl_resource *resource)
 {
     unsigned left = resource->queued_many;
 
@@ -122,7 +128,7 @@ void rl_queue_move_to_front(struct rl_engine *engine, struct rl_lock *lock)
         if (resource == NULL || resource->front != NULL)
             continue;
         resource->front = lock;
-        review_again(engine, resource);
+        review_locks_of_several(engine, resource);
     }
 }
 
@@ -143,6 +149,7 @@ void rl_queue_note_release(struct rl_engine *engine, const struct rl_lock *lock)
     }
 }
 
+/* Takes the lock out of all queues; its entries stay. */
 static void leave_queues(struct rl_engine *engine, struct rl_lock *lock)
 {
     for (unsigned i = 0; lock->queued && i <= lock->more; i++)
@@ -186,6 +193,7 @@ struct rl_resource *rl_queue_probed(const struct rl_lock *lock)
     return resource_at(lock, lock->lease.wait.key);
 }
 
+/* Returns whether none of the lock's resources has a lock in front. */
 static bool are_free(const struct rl_lock *lock)
 {
     bool are = true;
@@ -195,13 +203,16 @@ static bool are_free(const struct rl_lock *lock)
     return are;
 }
 
-/* It cannot begin, and does not keep what it could have. */
+/* Returns whether later locks may begin before this one: it is of several resources, cannot begin,
+ * and does not reserve the free ones at present. */
 static bool lets_others_pass(const struct rl_engine *engine, const struct rl_lock *lock)
 {
     return lock->more != 0 && !are_free(lock) &&
            !rl_reservation_is_on(rl_elapsed_ns(lock->lease.begun, engine->view.now));
 }
 
+/* Returns whether a queued lock may begin: all its resources are free, and all locks before it in
+ * their queues let it pass. */
 static bool is_next(const struct rl_engine *engine, const struct rl_lock *lock)
 {
     if (!are_free(lock))

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The seats of a lock: its places in the queues of its resources, one for each. It takes all of
- * them in one step, so that any two locks meet in the same order everywhere; it begins when all its
- * resources are free at once, and keeps what others wait for only for a while (core/reservation.h).
- */
+ * The queue entries of a lock: one in the queue of each of its resources. Only one lock of a client
+ * acquires or holds a resource at a time: the lock in front. The others wait in the queue of that
+ * resource.
+ *
+ * A lock of several resources enters all queues in one step, so that any two locks are in the same
+ * order everywhere. It begins when all its resources are free at once. At times it reserves those
+ * that are free; at other times later locks may pass it (core/reservation.h). */
 #ifndef RL_ENGINE_QUEUE_H
 #define RL_ENGINE_QUEUE_H
 
@@ -12,37 +15,45 @@ struct rl_engine;
 struct rl_lock;
 struct rl_resource;
 
+/* The entry of one lock at one of its resources. Part of struct rl_lock. Owner: queue.c; resource.c
+ * links it into the queue. */
 struct rl_queue_entry {
-    struct rl_lock *lock;
-    struct rl_resource *resource;       /* NULL: none */
-    struct rl_queue_entry *next, *prev; /* in the queue of the place */
+    struct rl_lock *lock;         /* the lock that it belongs to */
+    struct rl_resource *resource; /* the resource state that it refers to; NULL: not entered */
+    struct rl_queue_entry *next;  /* with lock->queued: the entry after it; NULL: it is the last */
+    struct rl_queue_entry *prev; /* with lock->queued: the entry before it; NULL: it is the first */
 };
 
-/* At its resources, in front or in the queue; sets lock->queued. 0, or EQUEUEFULL: no seat was
- * taken. Without memory the lock has none, and does without. */
+/* Enters a new lock at the resources with these keys: in front of them if all are idle, otherwise
+ * in their queues, and then sets lock->queued. A lock without a wait budget is never queued; it
+ * comes in front where a resource is idle. Returns REDLOCK_OK or EQUEUEFULL; then the lock has no
+ * entry. Without memory the lock has no entry either, and starts as if its resources were idle. */
 int rl_queue_enter(struct rl_engine *engine, struct rl_lock *lock, const struct rl_arg *keys,
                    unsigned count);
-/* In front at all of its resources. */
+/* Returns whether the lock is in front of all its resources. False if it has no entries. */
 bool rl_queue_is_in_front(const struct rl_lock *lock);
-/* The lock is held: where nobody is in front, it is. */
+/* Puts the lock in front of those of its resources that have no lock in front. */
 void rl_queue_move_to_front(struct rl_engine *engine, struct rl_lock *lock);
-/* It is not in front any more, but has not ended. */
+/* Takes the lock away from the front of its resources, so that the next lock can begin there. The
+ * lock keeps its entries. */
 void rl_queue_pass(struct rl_engine *engine, struct rl_lock *lock);
-/* It lets go: no server will tell those in front of it what we do ourselves. */
+/* Notes that the lock is released: wakes other locks that are in front of its resources. The
+ * servers do not notify a client of its own changes. */
 void rl_queue_note_release(struct rl_engine *engine, const struct rl_lock *lock);
-/* It is over. */
+/* Ends all entries of the lock, because the lock ends. */
 void rl_queue_leave(struct rl_engine *engine, struct rl_lock *lock);
-/* Time has passed: whom does it let pass now? */
+/* Reviews the resources of a queued lock, because it may let others pass from now on. Called with
+ * each TICK of the lock. */
 void rl_queue_review(struct rl_engine *engine, struct rl_lock *lock);
-/* Frees what is left of them; in a forked child. */
+/* Frees the entries of the lock without a change to its resources. For rl_engine_abandon() only. */
 void rl_queue_abandon(struct rl_engine *engine, struct rl_lock *lock);
-/* Where the key is that it has asked a node about. */
+/* Returns the resource whose key the lock probes; NULL if it has no entries. */
 struct rl_resource *rl_queue_probed(const struct rl_lock *lock);
-/* A lock in front at one of its resources, or NULL. */
+/* Returns the lock in front of the first of its resources that has one; NULL: none has. */
 struct rl_lock *rl_queue_rival(const struct rl_lock *lock);
 
-/* resource.c: the lock whose turn it is at a place where nobody is in front; it is in front of all
- * its resources then, and out of the queues. NULL: none. */
+/* Returns the lock that may begin at a resource which has no lock in front; NULL: none may. Takes
+ * that lock out of all queues and puts it in front of all its resources. */
 struct rl_lock *rl_queue_next(struct rl_engine *engine, struct rl_resource *resource);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A hash table of resources, each with a queue; the idle ones are forgotten, the oldest first. */
+ * A hash table of resource states, each with a queue. Of the idle ones, the IDLE_MAX newest are
+ * kept.
+ */
 #include "engine/resource.h"
 
 #include "engine/engine.h"
@@ -7,14 +9,16 @@
 
 #include <string.h>
 
-#define BUCKETS_MIN 64u
-#define IDLE_MAX    256u
+#define BUCKETS_MIN 64u  /* buckets of the first table */
+#define IDLE_MAX    256u /* idle states that are kept */
 
+/* Returns the bucket of a key with this hash. */
 static struct rl_resource **bucket_of(const struct rl_resources *resources, uint64_t hash)
 {
     return &resources->buckets[rl_mix(hash ^ resources->secret) & (resources->bucket_count - 1)];
 }
 
+/* Puts a state into its bucket. */
 static void put(struct rl_resources *resources, struct rl_resource *resource)
 {
     struct rl_resource **bucket = bucket_of(resources, resource->hash);
@@ -23,7 +27,7 @@ static void put(struct rl_resources *resources, struct rl_resource *resource)
     *bucket = resource;
 }
 
-/* Without memory for a larger one the old table serves on, more slowly. */
+/* Doubles the table if it has as many states as buckets. Without memory the old table stays. */
 static void grow(struct rl_engine *engine)
 {
     struct rl_resources *resources = &engine->resources;
@@ -51,6 +55,7 @@ static void grow(struct rl_engine *engine)
     rl_free(engine->mem, old.buckets);
 }
 
+/* Returns the state of the resource with this key and hash; NULL: there is none. */
 static struct rl_resource *find(const struct rl_resources *resources, struct rl_arg key,
                                 uint64_t hash)
 {
@@ -68,6 +73,7 @@ struct rl_resource *rl_resource_find(const struct rl_engine *engine, struct rl_a
     return find(&engine->resources, key, rl_hash_bytes(key.data, key.len));
 }
 
+/* Takes a state out of the list of idle ones. */
 static void unlink_idle(struct rl_resources *resources, struct rl_resource *resource)
 {
     if (resource->idle_older != NULL)
@@ -82,6 +88,7 @@ static void unlink_idle(struct rl_resources *resources, struct rl_resource *reso
     resources->idle_count--;
 }
 
+/* Frees an idle state. */
 static void forget(struct rl_engine *engine, struct rl_resource *resource)
 {
     struct rl_resources *resources = &engine->resources;
@@ -95,6 +102,7 @@ static void forget(struct rl_engine *engine, struct rl_resource *resource)
     rl_free(engine->mem, resource);
 }
 
+/* Adds a state to the list of idle ones, and frees the oldest if there are too many. */
 static void become_idle(struct rl_engine *engine, struct rl_resource *resource)
 {
     struct rl_resources *resources = &engine->resources;
@@ -110,6 +118,7 @@ static void become_idle(struct rl_engine *engine, struct rl_resource *resource)
         forget(engine, resources->idle_oldest);
 }
 
+/* Makes the state of a resource, and ranks the nodes for it. NULL: no memory. */
 static struct rl_resource *make(struct rl_engine *engine, struct rl_arg key, uint64_t hash)
 {
     struct rl_resources *resources = &engine->resources;
@@ -149,6 +158,7 @@ struct rl_resource *rl_resource_enter(struct rl_engine *engine, struct rl_arg ke
     return resource;
 }
 
+/* Has the next rl_resources_turn() handle this state. */
 static void plan_turn(struct rl_engine *engine, struct rl_resource *resource)
 {
     if (resource->has_turn)

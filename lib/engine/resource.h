@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Resources as this client meets them: for each the locks that want it, in the order in which they
- * came, and the memory of having met other clients there. One lock of a client asks the nodes (or
- * holds); the others wait behind it without a word on the wire. */
+ * Resource states: for each resource the queue of this client's locks, and the contention that the
+ * client has met there. One lock of the client acquires or holds the resource, the lock in front;
+ * the others wait in the queue, and nothing is sent for them. */
 #ifndef RL_ENGINE_RESOURCE_H
 #define RL_ENGINE_RESOURCE_H
 
@@ -10,57 +10,78 @@
 #include "engine/queue.h"
 #include "platform/memory.h"
 
+/* The state of one resource in this client. For a semaphore, one state covers all slots. Owner:
+ * resource.c; queue.c sets `front`.
+ *
+ * Invariants:
+ *   - the state is in the list of idle ones exactly while `locks` is 0; then it is kept for its
+ *     contention memory only;
+ *   - the lock in front and the locks in the queue have an entry here, and no lock is both;
+ *   - if no lock is in front and the queue is not empty, `has_turn` is set, or the first lock of
+ *     the queue waits for another of its resources. */
 struct rl_resource {
-    struct rl_resource *next;                    /* in its bucket */
-    struct rl_resource *turn_next;               /* places whose first in the queue is to begin */
-    struct rl_resource *idle_older, *idle_newer; /* nobody wants it; kept for what is remembered */
-    struct rl_lock *front;                       /* asks, waits for others, or holds */
-    struct rl_queue_entry *queue_first, *queue_last;
+    struct rl_resource *next;       /* next state in the bucket; NULL: the last one */
+    struct rl_resource *turn_next;  /* with `has_turn`: next state in rl_resources.turns */
+    struct rl_resource *idle_older; /* in the list of idle states: the one that became idle before
+                                     * this one; NULL: none */
+    struct rl_resource *idle_newer; /* the one that became idle after this one; NULL: none */
+    struct rl_lock *front;          /* the lock that acquires or holds the resource; NULL: none */
+    struct rl_queue_entry *queue_first, *queue_last; /* entries of waiting locks; NULL: no entry */
     struct rl_contention contention;
-    uint64_t hash; /* hash of the key */
-    uint32_t queued;
-    uint32_t queued_many;   /* of these: for several resources */
-    uint32_t locks;         /* that refer to it */
-    uint16_t released_slot; /* permits: which one was let go; RL_SLOT_ANY: several */
-    uint16_t key_len;
-    bool released; /* a lock that was not in front has let the resource go */
-    bool has_turn; /* in the list of turns */
-    char key[];    /* and behind it the order of the nodes */
+    uint64_t hash;          /* rl_hash_bytes() of the key */
+    uint32_t queued;        /* entries in the queue */
+    uint32_t queued_many;   /* of `queued`: those of locks of several resources */
+    uint32_t locks;         /* locks that have an entry here, in front or queued or neither */
+    uint16_t released_slot; /* with `released`, semaphore: the slot; RL_SLOT_ANY: several slots */
+    uint16_t key_len;       /* bytes of the key */
+    bool released;          /* a lock that is not in front was released; the lock in front is to be
+                             * woken by the next rl_resources_turn() */
+    bool has_turn;          /* in rl_resources.turns */
+    char key[];             /* the key, then contention.order: one byte for each node */
 };
 
+/* The resource states of one engine, in a hash table. Owner: resource.c. */
 struct rl_resources {
-    struct rl_resource **buckets;
-    uint32_t bucket_count; /* a power of two, or 0 */
-    uint32_t count;
-    uint32_t idle_count;
-    struct rl_resource *idle_oldest, *idle_newest;
-    struct rl_resource *turns;
-    uint64_t secret; /* which bucket a key is in, nobody outside can tell */
+    struct rl_resource **buckets;    /* `bucket_count` lists; NULL: not allocated yet */
+    uint32_t bucket_count;           /* a power of two, or 0 */
+    uint32_t count;                  /* states in the table */
+    uint32_t idle_count;             /* of these: states in the list of idle ones */
+    struct rl_resource *idle_oldest; /* the list of idle states; NULL: empty */
+    struct rl_resource *idle_newest;
+    struct rl_resource *turns; /* states that the next rl_resources_turn() handles */
+    uint64_t secret;           /* random; selects the bucket of a key, so that hostile names
+                                * of resources cannot all fall into one bucket */
 };
 
-/* The place of `key`, made if need be, with one more lock that refers to it. NULL: no memory; locks
- * do without. */
+/* Returns the state of the resource with this key, which is made if there is none. Counts one more
+ * lock that refers to it. NULL: no memory; the lock then works without a state. */
 struct rl_resource *rl_resource_enter(struct rl_engine *engine, struct rl_arg key);
-/* The place of `key` if there is one. */
+/* Returns the state of the resource with this key; NULL: there is none. */
 struct rl_resource *rl_resource_find(const struct rl_engine *engine, struct rl_arg key);
 
-/* The seat goes to the end of the queue, or out of it. */
+/* Puts an entry at the end of the queue. */
 void rl_resource_queue(struct rl_engine *engine, struct rl_queue_entry *entry);
+/* Takes an entry out of the queue. */
 void rl_resource_unqueue(struct rl_engine *engine, struct rl_queue_entry *entry);
-/* `lock` is not in front any more: the first in the queue is, from the next rl_resources_turn() on.
- */
+/* Takes `lock` away from the front, if it is there. The next rl_resources_turn() lets the next lock
+ * begin. */
 void rl_resource_pass(struct rl_engine *engine, struct rl_resource *resource,
                       const struct rl_lock *lock);
-/* A lock that was not in front lets go: no server will tell us what we do ourselves. */
+/* Notes that a lock which is not in front is released; semaphore: its slot. The next
+ * rl_resources_turn() wakes the lock in front, because the servers do not notify a client of its
+ * own changes. */
 void rl_resource_note_release(struct rl_engine *engine, struct rl_resource *resource,
                               uint16_t slot);
-/* If nobody is in front: somebody may be whose turn it is. */
+/* Has the next rl_resources_turn() look for a lock that may begin here, if no lock is in front. */
 void rl_resource_review(struct rl_engine *engine, struct rl_resource *resource);
-/* One lock less that refers to it. */
+/* Counts one lock less that refers to the state. Without any, the state becomes idle. */
 void rl_resource_leave(struct rl_engine *engine, struct rl_resource *resource);
 
-/* Gives their turn to those who are to begin, when what is let go was written. */
+/* Lets the locks begin whose turn it is, and wakes those whose resource was released. Called when
+ * the engine sends, after the steps that have released: so releases and undos of the same resource
+ * are queued before the next SET. */
 void rl_resources_turn(struct rl_engine *engine);
+/* Frees all states. The locks must not refer to them any more. */
 void rl_resources_free(struct rl_engine *engine);
 
 #endif

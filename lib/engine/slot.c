@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Names of slots, and questions about several of them at once. */
+ * Writes and reads the keys of slots, and probes several slots at once. */
 #include "engine/slot.h"
 
 #include "engine/engine.h"
@@ -14,7 +14,8 @@ struct rl_arg rl_slot_name(const struct rl_lock *lock)
     struct rl_arg key = rl_claim_key(lock->claim), name;
     uint16_t slot;
 
-    /* Before the first attempt there is no slot: the key is the name, whatever that looks like. */
+    /* Before the first attempt the claim has no slot. Its key is the name then, even if that has
+     * the form of a slot's key. */
     return lock->claim->slot != RL_SLOT_ANY && rl_slot_of(key, &name, &slot) ? name : key;
 }
 
@@ -67,7 +68,8 @@ struct rl_arg rl_slot_resource_key(char bytes[RL_SLOT_KEY_MAX], struct rl_arg na
     return (struct rl_arg){bytes, name.len + 1};
 }
 
-/* The claim for one question, made when it is needed for the first time. NULL: no memory. */
+/* Returns the claim for the probe of a slot, `bit` of rl_effects.slots; makes it if there is none
+ * for that slot. NULL: no memory. */
 static struct rl_claim *claim_of(struct rl_engine *engine, struct rl_lock *lock, unsigned bit)
 {
     struct rl_claim **claim = &lock->probes[bit];
@@ -89,9 +91,9 @@ static struct rl_claim *claim_of(struct rl_engine *engine, struct rl_lock *lock,
     return *claim;
 }
 
-/* True if a change of the slots is of use: the call may wait, and the node is the preferred one.
- * The last search of a call, on other nodes, is not followed by a wait. */
-static bool may_wait(const struct rl_lease *lease)
+/* Returns whether a notification of the probed slots is of use: the call may wait, and the probed
+ * node is the preferred one. A search on other nodes is the last one of a call. */
+static bool wants_notification(const struct rl_lease *lease)
 {
     return lease->wait_ns != 0 && lease->permit->other_node == 0;
 }
@@ -110,7 +112,7 @@ void rl_slot_probe(struct rl_engine *engine, struct rl_lock *lock, const struct 
     }
     for (uint64_t rest = fx->slots; rest != 0; rest &= rest - 1) {
         struct rl_claim *claim = claim_of(engine, lock, (unsigned)__builtin_ctzll(rest));
-        if (claim != NULL && may_wait(&lock->lease))
+        if (claim != NULL && wants_notification(&lock->lease))
             (void)rl_node_probe_and_track(node, claim, round, now_ns);
         else if (claim != NULL)
             (void)rl_node_request(node, claim, round, RL_VERB_PTTL, now_ns);

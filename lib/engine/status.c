@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Reads the state of nodes for the floor above. */
+ * Reads the state of nodes and locks for the api floor. */
 #include "engine/status.h"
 
 #include "core/cause.h"
@@ -60,6 +60,7 @@ void rl_engine_failure_text(const struct rl_engine *engine, unsigned index, uint
                  own_words ? rl_connection_text(&node->conn) : rl_cause_of(cause)->text);
 }
 
+/* Returns enum redlock_node_fact bits: what the server reports of itself, and what is attested. */
 static uint32_t facts_of(const struct rl_node *node)
 {
     const struct rl_info *info = rl_eligibility_info(&node->eligibility);
@@ -71,6 +72,7 @@ static uint32_t facts_of(const struct rl_node *node)
            (rl_eligibility_is_fresh(&node->eligibility) ? REDLOCK_FACT_FRESH : 0u);
 }
 
+/* Returns enum redlock_notify_state: whether the server sends notifications. */
 static int notify_state_of(const struct rl_engine *engine, const struct rl_node *node)
 {
     if (!engine->params.notifications)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the engine knows of its nodes and locks, as plain data for the floor above, which sees no
- * node itself. The client's mutex is held throughout. */
+ * What the engine knows of its nodes and locks, as plain data for the api floor, which does not use
+ * nodes itself. All functions require the client's mutex. `node` is the index of a node. */
 #ifndef RL_ENGINE_STATUS_H
 #define RL_ENGINE_STATUS_H
 
@@ -8,58 +8,62 @@
 
 #include <redlock/redlock.h>
 
-/* One node at this moment. Texts belong to the engine and are valid until the mutex is released. */
+/* The state of one node at this moment: a copy. The texts belong to the engine and are valid until
+ * the mutex is released. */
 struct rl_node_status {
-    const char *name;
-    const char *run_id;  /* of the last server that was greeted; "": unknown */
-    const char *error;   /* the last error in words; "": none */
-    uint8_t error_cause; /* enum redlock_cause of `error` */
+    const char *name;    /* address without secrets */
+    const char *run_id;  /* run id of the last server that was greeted; "": unknown */
+    const char *error;   /* last error of the connection, in words; "": none */
+    uint8_t error_cause; /* enum redlock_cause: why the node is down or suspect; NONE: it is not */
     uint8_t cause;       /* enum redlock_cause: why its votes do not count; NONE if they do */
-    bool answers;        /* connected and greeted, not suspect, no duplicate */
-    bool votes;          /* answers, and its grants of new locks count */
-    bool down;           /* has no connection and makes none */
-    bool closed;         /* down, and will not be connected again */
-    bool identified;     /* INFO tells which server it is */
+    bool answers;        /* connected and greeted, not suspect, not a duplicate */
+    bool votes;          /* `answers`, and its grants of new locks count */
+    bool down;           /* not connected, and not connecting at present */
+    bool closed;         /* `down`, and it will not be connected again */
+    bool identified;     /* the run id is known, and the server replies to INFO */
 };
 
+/* Returns the state of one node. */
 struct rl_node_status rl_engine_node_status(const struct rl_engine *engine, unsigned node);
 
-/* Writes why the node is excluded, if `cause` is the first reason for that now. Sets the time after
- * which its votes count again; 0 if that needs an operator. Returns false, and writes nothing, if
- * the reason is another one. */
+/* Writes why the node is excluded, if `cause` is the cause of its first exclusion. Sets the time in
+ * milliseconds after which its votes count again; 0: only its operator can change that. Returns
+ * false and writes nothing if the first exclusion has another cause. */
 bool rl_engine_exclusion_text(const struct rl_engine *engine, unsigned node, uint8_t cause,
                               char *text, size_t size, uint64_t *ret_votes_again_ms);
-/* Writes why a request to the node failed with `cause`, in the node's own words if it has any. */
+/* Writes why a request to the node failed with `cause`; in the words of the node's last error, if
+ * that has the same cause. */
 void rl_engine_failure_text(const struct rl_engine *engine, unsigned node, uint8_t cause,
                             char *text, size_t size);
-/* Fills all of the statistics but the shard. */
+/* Fills the statistics of one node, except for the fields about its shard. */
 void rl_engine_node_stats(const struct rl_engine *engine, unsigned node,
                           redlock_node_stats_t *ret_stats);
 
-/* Returns why too few nodes may vote: EAUTH, EEXCLUDED or ENOQUORUM. */
+/* Returns why fewer than a quorum of nodes may vote: EAUTH, EEXCLUDED or ENOQUORUM. */
 int rl_engine_unready_status(const struct rl_engine *engine);
-/* Returns whether two addresses lead to one server. */
+/* Returns whether two configured addresses lead to one server. */
 bool rl_engine_has_duplicate(const struct rl_engine *engine);
 
-/* Takes note of the TTLs that an inspection has seen. Returns the nodes on which the key lives
- * longer than max_ttl. */
+/* Notes the times to live that an inspection has seen, for the quarantines. Returns the nodes on
+ * which the key lives longer than max_ttl. */
 rl_nodes rl_engine_note_ttls(struct rl_engine *engine, const struct rl_lock *lock);
 
-/* How far the operation that ran last on a lock has come. */
+/* How far the last operation on a lock has come: a copy. */
 struct rl_progress {
-    uint32_t attempts;
-    unsigned rounds; /* of the last attempt */
-    uint64_t waited_ns;
-    uint64_t elapsed_ns;   /* of the last attempt */
-    uint64_t remaining_ns; /* until the deadline of what is held; 0: nothing is */
+    uint32_t attempts;     /* attempts that were begun */
+    unsigned rounds;       /* rounds of the last attempt: 2 if a RAISE was needed; 0: none yet */
+    uint64_t waited_ns;    /* since the operation began */
+    uint64_t elapsed_ns;   /* since the last round began; 0: none yet */
+    uint64_t remaining_ns; /* until the deadline of the held lock; 0: it is not held */
 };
 
+/* Returns how far the last operation on a lock has come at the time `now`. */
 struct rl_progress rl_lock_progress(const struct rl_lock *lock, struct rl_now now);
 
-/* Returns the libraries that the engine was built with, and their versions. */
+/* Returns the names and versions of the libraries that the engine was built with. */
 const char *rl_engine_libraries(void);
-/* Checks that the process has bound the libraries that the engine was compiled against: 0,
- * ELIBRARY with the reason in `text`, ENOMEM or ESYS. */
+/* Checks that the process uses libraries compatible with those that the engine was compiled
+ * against. Returns REDLOCK_OK, ELIBRARY with the reason in `text`, ENOMEM or ESYS. */
 int rl_engine_check_libraries(char *text, size_t size);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Room beside a lock: its parts in descending order of their alignment. */
+ * Divides the additional memory of a lock. The parts are in descending order of alignment, so that
+ * there are no gaps between them. */
 #include "engine/storage.h"
 
 struct rl_storage rl_storage_for(const struct rl_lease_params *params)
@@ -16,7 +17,7 @@ struct rl_storage rl_storage_for(const struct rl_lease_params *params)
     return storage;
 }
 
-/* The next `size` bytes. */
+/* Returns the next `size` bytes and moves `*at` after them. */
 static void *take(char **at, size_t size)
 {
     void *part = *at;
