@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The engine: opening and closing, the tick, the inbox of the nodes, and the view of the nodes that
- * all leases of a tick read. The clocks are read once at the start of a tick. A tick decides; what
- * it has decided is sent afterwards. */
+ * all leases of a tick read. The clocks are read at the start of a tick. A tick decides; what it
+ * has decided is sent afterwards. */
 #include "engine/engine.h"
 
 #include "engine/slot.h"
@@ -19,7 +19,8 @@
 #define TIMES_NS (100 * RL_MS)
 /* Most additional readings of the wall clock when it seems to have been set. */
 #define WALL_TRIES 3
-/* Two readings of the wall clock that are closer than this in microseconds enclose one instant. */
+/* If two readings of the wall clock differ by less than this in microseconds, they count as
+ * simultaneous with the other clocks, which were read in between. */
 #define WALL_NEAR_US 1000
 /* A difference to the last reading below this in microseconds is no jump of the wall clock. */
 #define WALL_SAME_US 100

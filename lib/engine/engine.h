@@ -37,21 +37,34 @@ struct rl_env {
     void *ctx; /* first argument of these four functions */
 };
 
-/* Statistics of the locks of one engine: counters since it was opened, except the gauges, which are
- * values of the moment. redlock/stats.h says what counts where. */
+/* Statistics of the locks of one engine: counters since it was opened, and gauges, which are values
+ * of the moment. Each file of lib/engine counts what it does. */
 struct rl_engine_stats {
-    /* Rounds. */
-    uint64_t attempts, split_votes, extended, extend_failed, lost, released, release_failed;
-    /* Undos that a server has executed, whose key expired first, or that found no memory. */
-    uint64_t undone, undo_expired, undo_dropped;
-    /* Acquisitions by result; `refused`: EEXCLUDED, EAUTH or EDUPLICATE. */
-    uint64_t acquired, contended, no_quorum, too_slow, refused, canceled;
-    uint64_t queue_full;               /* acquisitions that a full queue refused */
-    uint64_t wakeups;                  /* waits that a notification has ended or shortened */
-    uint64_t held, waiting, queued;    /* gauges; `queued` counts in `waiting`, too */
-    uint64_t wait_us_hist[RL_BUCKETS]; /* durations of acquisitions; see rl_count_us() */
-    /* Of `acquired`: locks whose fence was chosen in one round or two. */
-    uint64_t fence_one_round, fence_two_rounds;
+    uint64_t attempts;       /* attempts of all acquisitions */
+    uint64_t split_votes;    /* attempts that got some grants and failed with ECONTENDED */
+    uint64_t extended;       /* extensions that have won */
+    uint64_t extend_failed;  /* rounds of extensions that have failed */
+    uint64_t lost;           /* locks that were lost */
+    uint64_t released;       /* releases that a quorum has confirmed */
+    uint64_t release_failed; /* releases that ended with an error */
+    uint64_t undone;         /* undos that a server has executed */
+    uint64_t undo_expired;   /* undos dropped because their key expired before they were sent */
+    uint64_t undo_dropped;   /* undos dropped for lack of memory: the key stays until it expires */
+    uint64_t acquired;       /* acquisitions that have succeeded; adopted locks do not count */
+    uint64_t contended;      /* acquisitions that failed with ECONTENDED */
+    uint64_t no_quorum;      /* acquisitions that failed with ENOQUORUM */
+    uint64_t too_slow;       /* acquisitions that failed with ETOOSLOW */
+    uint64_t refused;        /* acquisitions that failed with EEXCLUDED, EAUTH or EDUPLICATE */
+    uint64_t canceled;       /* acquisitions that failed with ECANCELED or ECLOSED */
+    uint64_t queue_full;     /* acquisitions that a full queue has refused; they count only here */
+    uint64_t wakeups;        /* waits that a notification has ended or shortened */
+    uint64_t held;           /* gauge: locks that are held */
+    uint64_t waiting; /* gauge: acquisitions in progress, also inspections and verifications */
+    uint64_t queued;  /* gauge: of `waiting`, those in the queue of this client */
+    uint64_t wait_us_hist[RL_BUCKETS]; /* durations of acquisitions, also of failed ones; see
+                                        * rl_count_us() */
+    uint64_t fence_one_round;          /* of `acquired`, with a fence: one round has chosen it */
+    uint64_t fence_two_rounds; /* of `acquired`, with a fence: a second round has written it */
 };
 
 /* One engine. It may not be moved once it is open, because its nodes point into it. Owner:
@@ -85,7 +98,7 @@ struct rl_engine {
     uint32_t lock_count;                /* lock.c */
     bool wake_active;                   /* common.active when common.wake_ns was computed */
     uint64_t times_ns;                  /* boot clock: when the view's round trips were computed */
-    struct rl_engine_stats stats;       /* counted by all files of lib/engine */
+    struct rl_engine_stats stats;
 };
 
 /* Opens an engine. Its nodes begin to connect with the first tick. `params` is copied, what it
@@ -118,6 +131,7 @@ void rl_engine_refresh_from(struct rl_engine *engine, const struct rl_engine *ot
  * decode the bytes that they have received. Call it after each event of the transport that was
  * passed to a node: opened, received, closed, writable. */
 void rl_engine_drain_all(struct rl_engine *engine);
+/* Does the same; cheap if nothing was reported. */
 static inline void rl_engine_drain(struct rl_engine *engine)
 {
     if (engine->common.inbox.waiting != 0)

@@ -297,7 +297,7 @@ static void finish_phase(struct rl_engine *engine)
     rl_nodes seed = 0;
 
     if (records->phase == RL_RECORDS_READING && has_majority(engine))
-        start_deferred(engine); /* the missing replies cannot change that */
+        start_deferred(engine); /* without the missing replies: a quorum suffices */
     if (records->phase == RL_RECORDS_IDLE || (records->requested | records->waiting) != 0)
         return;
     if (records->init && request_again(engine))
