@@ -94,7 +94,7 @@ static void become_ready(struct rl_node *node, uint64_t now_ns)
     node->conn.text[0] = '\0';
     node->conn.cause = REDLOCK_CAUSE_NONE;
     rl_greeting_free(node);
-    for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
+    for (uint64_t i = rl_pipeline_first(&node->pipe); i != rl_pipeline_end(&node->pipe); i++) {
         struct rl_request *request = rl_pipeline_at(&node->pipe, i);
         request->sent_ns = now_ns;
         if (request->claim == NULL)
@@ -174,17 +174,16 @@ static void plan_reconnect(struct rl_node *node, bool was_ready, int cause, uint
 static void end_requests(struct rl_node *node, int cause, uint64_t now_ns)
 {
     struct rl_pipeline *pipe = &node->pipe;
-    uint64_t end = pipe->tail;
+    uint64_t end = rl_pipeline_end(pipe);
 
-    for (uint64_t i = pipe->head; i != end; i++) {
-        struct rl_request *request = rl_pipeline_at(pipe, i);
-        request->unsent = rl_request_is_unsent(pipe, request);
+    rl_pipeline_disconnect(pipe);
+    for (uint64_t i = rl_pipeline_first(pipe); i != end; i++) {
+        const struct rl_request *request = rl_pipeline_at(pipe, i);
         if (request->claim != NULL && !request->unsent && rl_protocol[request->verb].resets_ttl)
             request->claim->maybe_executed |= RL_NODE(node->index);
     }
-    pipe->sent = 0;
     rl_undos_review(node);
-    while (pipe->head != end) {
+    while (rl_pipeline_first(pipe) != end) {
         struct rl_request request = rl_pipeline_pop(pipe);
         struct rl_claim *claim = request.claim;
         if (claim == NULL)
@@ -227,7 +226,6 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
         node->conn.brief++;
     if (node->conn.state != RL_NODE_DOWN)
         transport->close(transport->ctx, node->index, is_abortive(node, retry));
-    node->pipe.out_len = 0;
     node->conn.state = RL_NODE_DOWN;
     rl_detector_closed(&node->detector);
     node->conn.is_new = false;

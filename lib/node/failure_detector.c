@@ -91,7 +91,7 @@ static void suspect_vote(struct rl_node *node, uint64_t at, bool is_late)
  * Requests stay as tombstones. */
 static void suspect_votes(struct rl_node *node, uint64_t now_ns)
 {
-    uint64_t end = node->pipe.tail;
+    uint64_t end = rl_pipeline_end(&node->pipe);
 
     for (uint64_t i = rl_pipeline_oldest_unreported(&node->pipe); i < end; i++) {
         const struct rl_request *request = rl_pipeline_at(&node->pipe, i);
@@ -105,7 +105,7 @@ static void send_probe(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_request request = {.sent_ns = now_ns, .verb = RL_VERB_PING, .reported = true};
 
-    if (node->detector.probing || node->pipe.out_len >= RL_UNSENT_MAX)
+    if (node->detector.probing || rl_pipeline_is_full(&node->pipe))
         return;
     const struct rl_encoded *ping = rl_node_say_verb(node, RL_VERB_PING, (struct rl_arg){"", 0});
     node->detector.probing =
@@ -149,7 +149,7 @@ uint64_t rl_detector_wake_ns(struct rl_node *node)
     if (!rl_connection_is_ready(&node->conn))
         return RL_NEVER;
     uint64_t oldest = rl_pipeline_oldest_unreported(&node->pipe);
-    bool waits = oldest != node->pipe.tail;
+    bool waits = oldest != rl_pipeline_end(&node->pipe);
     if (node->detector.suspect) {
         uint64_t close_ns = rl_add_sat(node->detector.suspect_since_ns, SUSPECT_MAX_NS);
         return waits ? rl_min_u64(close_ns, reply_limit_ns(node, oldest)) : close_ns;
@@ -175,8 +175,9 @@ void rl_detector_review(struct rl_node *node, uint64_t now_ns)
     if (!node->detector.suspect)
         return;
     if (rl_pipeline_count(&node->pipe) > 0) {
-        const struct rl_request *oldest = rl_pipeline_at(&node->pipe, node->pipe.head);
-        if (oldest->reported || suspect_limit_ns(node, node->pipe.head) <= now_ns)
+        uint64_t oldest = rl_pipeline_first(&node->pipe);
+        if (rl_pipeline_at(&node->pipe, oldest)->reported ||
+            suspect_limit_ns(node, oldest) <= now_ns)
             return;
     }
     node->detector.suspect = false;

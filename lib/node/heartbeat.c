@@ -65,7 +65,7 @@ void rl_heartbeat_send(struct rl_node *node, uint64_t now_ns)
 
     node->heartbeat.last_ns = now_ns;
     rl_node_replan(node);
-    if (node->pipe.out_len >= RL_UNSENT_MAX)
+    if (rl_pipeline_is_full(&node->pipe))
         return;
     node->heartbeat.count++;
     begin_heartbeat(node, whole);

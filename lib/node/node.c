@@ -12,8 +12,7 @@ void rl_node_init(struct rl_node *node, struct rl_node_common *common, uint8_t i
     memset(node, 0, sizeof *node);
     node->common = common;
     node->index = index;
-    node->pipe.mem = common->mem;
-    node->pipe.inbox = &common->inbox;
+    rl_pipeline_init(&node->pipe, common->mem, &common->inbox);
     rl_undos_init(&node->undos, common->mem);
     rl_connection_init(&node->conn);
     rl_tracker_init(node);
@@ -37,7 +36,7 @@ void rl_node_free(struct rl_node *node)
 
 bool rl_node_is_up(const struct rl_node *node)
 {
-    if (node->pipe.out_len >= RL_UNSENT_MAX)
+    if (rl_pipeline_is_full(&node->pipe))
         return false;
     if (rl_connection_is_ready(&node->conn))
         return !rl_detector_is_suspect(&node->detector);
@@ -113,14 +112,14 @@ static const struct rl_encoded *encode(struct rl_node *node, const struct rl_cla
 static void flush_early(struct rl_node *node, size_t before)
 {
     const struct rl_transport *transport = &node->common->transport;
-    struct rl_pipeline *pipe = &node->pipe;
+    struct rl_arg output = rl_pipeline_output(&node->pipe);
 
-    if (before / RL_FLUSH_BYTES == pipe->out_len / RL_FLUSH_BYTES ||
-        pipe->out_len >= RL_UNSENT_MAX || !rl_connection_is_ready(&node->conn))
+    if (before / RL_FLUSH_BYTES == output.len / RL_FLUSH_BYTES ||
+        rl_pipeline_is_full(&node->pipe) || !rl_connection_is_ready(&node->conn))
         return;
-    ssize_t sent = transport->send(transport->ctx, node->index, pipe->out, pipe->out_len);
+    ssize_t sent = transport->send(transport->ctx, node->index, output.data, output.len);
     if (sent > 0)
-        rl_pipeline_sent(pipe, (size_t)sent);
+        rl_pipeline_sent(&node->pipe, (size_t)sent);
 }
 
 bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t round,
@@ -135,7 +134,7 @@ bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t
         .form = (uint8_t)form,
     };
 
-    size_t before = node->pipe.out_len;
+    size_t before = rl_pipeline_output(&node->pipe).len;
 
     if (encoded == NULL || !rl_pipeline_push(&node->pipe, &request, encoded->bytes, encoded->len))
         return false;
@@ -145,7 +144,7 @@ bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t
     rl_detector_note(node, now_ns);
     if (rl_connection_is_ready(&node->conn))
         rl_node_note_dirty(node);
-    if (node->pipe.out_len >= RL_FLUSH_BYTES)
+    if (rl_pipeline_output(&node->pipe).len >= RL_FLUSH_BYTES)
         flush_early(node, before);
     return true;
 }
@@ -160,10 +159,12 @@ void rl_node_flush(struct rl_node *node, uint64_t now_ns)
     }
     if (!rl_connection_is_ready(&node->conn))
         return;
-    bool was_blocked = node->pipe.out_len >= RL_UNSENT_MAX;
-    while (node->pipe.out_len > 0) {
-        ssize_t sent =
-            transport->send(transport->ctx, node->index, node->pipe.out, node->pipe.out_len);
+    bool was_full = rl_pipeline_is_full(&node->pipe);
+    for (;;) {
+        struct rl_arg output = rl_pipeline_output(&node->pipe);
+        if (output.len == 0)
+            break;
+        ssize_t sent = transport->send(transport->ctx, node->index, output.data, output.len);
         if (sent < 0) {
             rl_node_close(node, REDLOCK_CAUSE_DISCONNECT, "connection lost", true, now_ns);
             return;
@@ -172,7 +173,7 @@ void rl_node_flush(struct rl_node *node, uint64_t now_ns)
             break;
         rl_pipeline_sent(&node->pipe, (size_t)sent);
     }
-    if (was_blocked != (node->pipe.out_len >= RL_UNSENT_MAX))
+    if (was_full != rl_pipeline_is_full(&node->pipe))
         rl_node_notify_changed(node);
 }
 
@@ -277,13 +278,5 @@ uint64_t rl_node_wake_ns(struct rl_node *node)
 
 bool rl_node_uses_token(const struct rl_node *node, struct rl_arg token)
 {
-    if (rl_undos_use_token(&node->undos, token))
-        return true;
-    for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
-        const struct rl_request *request = rl_pipeline_at(&node->pipe, i);
-        if (!request->removed && request->claim != NULL &&
-            rl_claim_has_token(request->claim, token))
-            return true;
-    }
-    return false;
+    return rl_undos_use_token(&node->undos, token) || rl_pipeline_uses_token(&node->pipe, token);
 }

@@ -28,8 +28,8 @@
 #include "node/undo.h"
 #include "platform/log.h"
 
-#define RL_UNSENT_MAX  ((size_t)1 << 20)
-#define RL_FLUSH_BYTES ((size_t)60 << 10) /* so much is written before the tick ends */
+/* Unsent bytes after which a node writes before the tick ends. */
+#define RL_FLUSH_BYTES ((size_t)60 << 10)
 
 struct rl_node;
 

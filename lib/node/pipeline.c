@@ -97,6 +97,45 @@ uint64_t rl_pipeline_oldest_unreported(struct rl_pipeline *pipe)
     return pipe->first_unreported;
 }
 
+unsigned rl_pipeline_next_verb(const struct rl_pipeline *pipe)
+{
+    uint64_t next = pipe->head;
+
+    while (next != pipe->tail && rl_pipeline_at(pipe, next)->removed)
+        next++;
+    return next != pipe->tail ? rl_pipeline_at(pipe, next)->verb : RL_VERB_NONE;
+}
+
+bool rl_pipeline_has_change(const struct rl_pipeline *pipe, const struct rl_claim *claim)
+{
+    for (uint64_t i = pipe->head; i != pipe->tail; i++) {
+        const struct rl_request *request = rl_pipeline_at(pipe, i);
+        if (request->claim == claim && !request->removed && !rl_protocol[request->verb].only_reads)
+            return true;
+    }
+    return false;
+}
+
+bool rl_pipeline_uses_token(const struct rl_pipeline *pipe, struct rl_arg token)
+{
+    for (uint64_t i = pipe->head; i != pipe->tail; i++) {
+        const struct rl_request *request = rl_pipeline_at(pipe, i);
+        if (!request->removed && request->claim != NULL &&
+            rl_claim_has_token(request->claim, token))
+            return true;
+    }
+    return false;
+}
+
+unsigned rl_pipeline_count_undos(const struct rl_pipeline *pipe)
+{
+    unsigned count = 0;
+
+    for (uint64_t i = pipe->head; i != pipe->tail; i++)
+        count += rl_protocol[rl_pipeline_at(pipe, i)->verb].is_undo;
+    return count;
+}
+
 void rl_pipeline_sent(struct rl_pipeline *pipe, size_t len)
 {
     RL_ASSERT(len <= pipe->out_len);
@@ -104,6 +143,16 @@ void rl_pipeline_sent(struct rl_pipeline *pipe, size_t len)
     pipe->sent += len;
     if (pipe->out_len != 0)
         memmove(pipe->out, pipe->out + len, pipe->out_len);
+}
+
+void rl_pipeline_disconnect(struct rl_pipeline *pipe)
+{
+    for (uint64_t i = pipe->head; i != pipe->tail; i++) {
+        struct rl_request *request = rl_pipeline_at(pipe, i);
+        request->unsent = rl_request_is_unsent(pipe, request);
+    }
+    pipe->out_len = 0;
+    pipe->sent = 0;
 }
 
 bool rl_pipeline_cut(struct rl_pipeline *pipe, const struct rl_claim *claim)

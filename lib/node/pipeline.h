@@ -26,6 +26,9 @@ struct rl_request {
     bool removed;   /* taken out of the stream before a byte of it was sent, or over */
 };
 
+/* Unsent bytes from which on a pipeline is full: no further request should be appended. */
+#define RL_UNSENT_MAX ((size_t)1 << 20)
+
 struct rl_pipeline {
     const struct rl_mem *mem;
     struct rl_inbox *inbox; /* has room for a vote for each place of the ring */
@@ -39,6 +42,25 @@ struct rl_pipeline {
     uint64_t first_unreported; /* those between head and this one are waited for by nobody */
 };
 
+/* Prepares an empty pipeline. Both pointers are borrowed. */
+static inline void rl_pipeline_init(struct rl_pipeline *pipe, const struct rl_mem *mem,
+                                    struct rl_inbox *inbox)
+{
+    *pipe = (struct rl_pipeline){.mem = mem, .inbox = inbox};
+}
+
+/* Returns the index of the oldest request; rl_pipeline_end() if there is none. */
+static inline uint64_t rl_pipeline_first(const struct rl_pipeline *pipe)
+{
+    return pipe->head;
+}
+
+/* Returns the index behind the newest request: that of the next one to be appended. */
+static inline uint64_t rl_pipeline_end(const struct rl_pipeline *pipe)
+{
+    return pipe->tail;
+}
+
 static inline uint64_t rl_pipeline_count(const struct rl_pipeline *pipe)
 {
     return pipe->tail - pipe->head;
@@ -47,6 +69,37 @@ static inline uint64_t rl_pipeline_count(const struct rl_pipeline *pipe)
 static inline struct rl_request *rl_pipeline_at(const struct rl_pipeline *pipe, uint64_t index)
 {
     return &pipe->ring[index & (pipe->ring_cap - 1)];
+}
+
+/* Returns the oldest request. The pipeline must not be empty. */
+static inline struct rl_request *rl_pipeline_oldest(const struct rl_pipeline *pipe)
+{
+    return rl_pipeline_at(pipe, pipe->head);
+}
+
+/* Returns the newest request. The pipeline must not be empty. */
+static inline struct rl_request *rl_pipeline_newest(const struct rl_pipeline *pipe)
+{
+    return rl_pipeline_at(pipe, pipe->tail - 1);
+}
+
+/* Returns the bytes that the transport has not taken yet. Valid until the next change of the
+ * pipeline. */
+static inline struct rl_arg rl_pipeline_output(const struct rl_pipeline *pipe)
+{
+    return (struct rl_arg){pipe->out, pipe->out_len};
+}
+
+/* Returns true if at least RL_UNSENT_MAX bytes wait to be sent. */
+static inline bool rl_pipeline_is_full(const struct rl_pipeline *pipe)
+{
+    return pipe->out_len >= RL_UNSENT_MAX;
+}
+
+/* Returns true if a request that was appended at `appended_ns` (boot clock) may be unsent. */
+static inline bool rl_pipeline_may_hold(const struct rl_pipeline *pipe, uint64_t appended_ns)
+{
+    return pipe->out_len > 0 && appended_ns >= pipe->unsent_since_ns;
 }
 
 static inline bool rl_request_is_unsent(const struct rl_pipeline *pipe,
@@ -75,6 +128,18 @@ struct rl_request rl_pipeline_pop(struct rl_pipeline *pipe);
  * silent leaves tombstones by the thousands; they are passed over once, not in each turn. */
 uint64_t rl_pipeline_oldest_unreported(struct rl_pipeline *pipe);
 
+/* Returns enum rl_verb of the request whose reply comes next; RL_VERB_NONE: no reply is due. */
+unsigned rl_pipeline_next_verb(const struct rl_pipeline *pipe);
+
+/* Returns true if a request of `claim` is in flight that does more than read. */
+bool rl_pipeline_has_change(const struct rl_pipeline *pipe, const struct rl_claim *claim);
+
+/* Returns true if a request with this token is in flight. */
+bool rl_pipeline_uses_token(const struct rl_pipeline *pipe, struct rl_arg token);
+
+/* Returns the number of undos in flight. */
+unsigned rl_pipeline_count_undos(const struct rl_pipeline *pipe);
+
 /* Skips requests that were removed from the stream. */
 static inline void rl_pipeline_drop_removed(struct rl_pipeline *pipe)
 {
@@ -84,6 +149,10 @@ static inline void rl_pipeline_drop_removed(struct rl_pipeline *pipe)
 
 /* The transport took `len` bytes. */
 void rl_pipeline_sent(struct rl_pipeline *pipe, size_t len);
+
+/* Ends the stream of a connection that is closed. Sets `unsent` of each request, drops the bytes
+ * that were not sent, and counts places from 0 again. The requests stay until they are popped. */
+void rl_pipeline_disconnect(struct rl_pipeline *pipe);
 
 /* Removes all requests of `claim` of which no byte was sent. true: an acquire SET was among them,
  * that is, this node never heard of the claim. */

@@ -10,12 +10,8 @@
 
 void rl_reply_expect(struct rl_node *node)
 {
-    const struct rl_pipeline *pipe = &node->pipe;
-    uint64_t next = pipe->head;
+    unsigned verb = rl_pipeline_next_verb(&node->pipe);
 
-    while (next != pipe->tail && rl_pipeline_at(pipe, next)->removed)
-        next++;
-    unsigned verb = next != pipe->tail ? rl_pipeline_at(pipe, next)->verb : RL_VERB_NONE;
     node->decoder.bulk_max = rl_protocol[verb].has_long_reply ? RL_INFO_MAX : RL_BULK_MAX;
     node->decoder.elements_max = rl_protocol[verb].elements;
 }
@@ -112,16 +108,9 @@ static void count(struct rl_node *node, const struct rl_request *request,
  */
 static bool is_expired(const struct rl_node *node, const struct rl_request *request)
 {
-    if (request->reported || request->claim->owner == NULL ||
-        rl_undos_has(request->claim, node->index))
-        return true;
-    for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
-        const struct rl_request *later = rl_pipeline_at(&node->pipe, i);
-        if (later->claim == request->claim && !later->removed &&
-            !rl_protocol[later->verb].only_reads)
-            return true;
-    }
-    return false;
+    return request->reported || request->claim->owner == NULL ||
+           rl_undos_has(request->claim, node->index) ||
+           rl_pipeline_has_change(&node->pipe, request->claim);
 }
 
 /* The request was not executed in this form; the same question in another form, in the same round.
@@ -129,7 +118,6 @@ static bool is_expired(const struct rl_node *node, const struct rl_request *requ
 static bool resend(struct rl_node *node, struct rl_request *request, struct rl_result *result,
                    uint64_t now_ns)
 {
-    uint64_t place = node->pipe.tail;
     const struct rl_claim *claim = request->claim;
 
     /* A vote is asked for at most once. That it did not run is proven, but behind an undo of its
@@ -149,7 +137,7 @@ static bool resend(struct rl_node *node, struct rl_request *request, struct rl_r
     }
     if (rl_node_send_request(node, request->claim, request->round, (enum rl_verb)request->verb,
                              (enum rl_form)result->form, now_ns)) {
-        struct rl_request *again = rl_pipeline_at(&node->pipe, place);
+        struct rl_request *again = rl_pipeline_newest(&node->pipe);
         request->claim->requested_ns =
             now_ns; /* this one may be unsent, too, when it is taken back */
         again->reported = request->reported;
@@ -231,7 +219,7 @@ void rl_node_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t 
 {
     rl_pipeline_drop_removed(&node->pipe);
     if (rl_pipeline_count(&node->pipe) == 0 ||
-        rl_request_is_unsent(&node->pipe, rl_pipeline_at(&node->pipe, node->pipe.head))) {
+        rl_request_is_unsent(&node->pipe, rl_pipeline_oldest(&node->pipe))) {
         rl_node_close(node, REDLOCK_CAUSE_PROTOCOL, "reply without a request", true, now_ns);
         return;
     }

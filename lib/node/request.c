@@ -29,8 +29,7 @@ static int send_read(struct rl_node *node, struct rl_claim *claim, uint32_t roun
     if (!rl_node_send_request(node, claim, round, verb, form, now_ns))
         return REDLOCK_CAUSE_NO_MEMORY;
     /* Who asks a suspect node knows that the answer may not come. */
-    rl_pipeline_at(&node->pipe, node->pipe.tail - 1)->suspected =
-        rl_detector_is_suspect(&node->detector);
+    rl_pipeline_newest(&node->pipe)->suspected = rl_detector_is_suspect(&node->detector);
     return REDLOCK_CAUSE_NONE;
 }
 
@@ -51,7 +50,7 @@ int rl_node_probe_and_track(struct rl_node *node, struct rl_claim *claim, uint32
 int rl_node_request_suspect(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                             enum rl_verb verb, uint64_t now_ns)
 {
-    bool late = rl_connection_is_ready(&node->conn) && node->pipe.out_len < RL_UNSENT_MAX;
+    bool late = rl_connection_is_ready(&node->conn) && !rl_pipeline_is_full(&node->pipe);
 
     return late ? send_read(node, claim, round, verb, now_ns)
                 : rl_node_request(node, claim, round, verb, now_ns);

@@ -220,7 +220,7 @@ static void track(struct rl_node *node, uint64_t now_ns)
     char id[24];
 
     snprintf(id, sizeof id, "%llu", (unsigned long long)tracker->id);
-    if (!rl_connection_is_ready(&node->conn) || node->pipe.out_len >= RL_UNSENT_MAX ||
+    if (!rl_connection_is_ready(&node->conn) || rl_pipeline_is_full(&node->pipe) ||
         (encoded = rl_node_say_verb(node, RL_VERB_TRACK, rl_arg_of(id))) == NULL) {
         fail(node, now_ns);
         return;

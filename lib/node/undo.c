@@ -158,7 +158,7 @@ static void send_pending(struct rl_node *node, uint64_t now_ns)
 
     rl_node_replan(node);
     while (undos->count > 0 && rl_connection_is_ready(&node->conn) &&
-           node->pipe.out_len < RL_UNSENT_MAX) {
+           !rl_pipeline_is_full(&node->pipe)) {
         if (!send_undo(node, undos->list[undos->count - 1].claim, 0, now_ns))
             break;
         settle(node, rl_undo_heap_pop_last(undos));
@@ -219,8 +219,7 @@ enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t
 {
     if (claim->renewed_ns == 0) /* another client set the key, at the latest now */
         claim->renewed_ns = now_ns;
-    bool maybe_unsent = node->pipe.out_len > 0 && claim->requested_ns >= node->pipe.unsent_since_ns;
-    if (maybe_unsent) {
+    if (rl_pipeline_may_hold(&node->pipe, claim->requested_ns)) {
         bool unheard_of = rl_pipeline_cut(&node->pipe, claim);
         node->trying = 0; /* what was to be tried may have been cut: try again */
         if (unheard_of)
@@ -228,8 +227,7 @@ enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t
     }
     /* While a connection is being made, a release waits in its pipeline like any request. */
     bool connecting = !rl_connection_is_ready(&node->conn) && rl_node_is_up(node);
-    if ((!rl_connection_is_ready(&node->conn) && !connecting) ||
-        node->pipe.out_len >= RL_UNSENT_MAX) {
+    if ((!rl_connection_is_ready(&node->conn) && !connecting) || rl_pipeline_is_full(&node->pipe)) {
         rl_undos_retry(node, claim, SOON_NS, now_ns);
         *ret_cause = rl_connection_cause(&node->conn) != REDLOCK_CAUSE_NONE
                          ? rl_connection_cause(&node->conn)
@@ -247,10 +245,5 @@ enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t
 
 unsigned rl_node_undos_pending(const struct rl_node *node)
 {
-    unsigned pending = (unsigned)node->undos.heap.count;
-
-    for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
-        pending += rl_protocol[rl_pipeline_at(&node->pipe, i)->verb].is_undo;
-    }
-    return pending;
+    return (unsigned)node->undos.heap.count + rl_pipeline_count_undos(&node->pipe);
 }

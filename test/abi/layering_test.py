@@ -51,6 +51,7 @@ NODE_PARTS = {
     "heartbeat": ("rl_heartbeat", {"node/heartbeat.c", "node/heartbeat.h"}),
     "eligibility": ("rl_eligibility", {"node/eligibility.c", "node/eligibility.h"}),
     "undos": ("rl_undos", {"node/undo.c", "node/undo.h"}),
+    "pipe": ("rl_pipeline", {"node/pipeline.c", "node/pipeline.h"}),
 }
 
 
