@@ -66,7 +66,7 @@ void rl_node_opened(struct rl_node *node, bool ok, int cause, const char *text, 
     node->counters.reconnects += node->conn.connected_once;
     node->conn.connected_once = true;
     rl_eligibility_opened(&node->eligibility);
-    node->features = node->missing = node->trying = 0;
+    rl_features_reset(&node->features);
     rl_detector_opened(&node->detector);
     rl_heartbeat_opened(&node->heartbeat);
     if (!rl_decoder_open(&node->decoder, node->common->text) || !rl_greeting_prepare(node)) {

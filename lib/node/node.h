@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The client's object for one server. Its parts have files of their own (connection.h, pipeline.h,
- * failure_detector.h, heartbeat.h, eligibility.h, undo.h, tracker.h); this one puts them together.
- * No socket in here: bytes go through a transport and come back through rl_node_received(), time is
- * an argument.
+ * failure_detector.h, heartbeat.h, eligibility.h, features.h, undo.h, tracker.h); this one puts
+ * them together. No socket in here: bytes go through a transport and come back through
+ * rl_node_received(), time is an argument.
  *
  * A READY node that is silent for the node timeout while it owes an answer, or owes one for too
  * long, is *suspect*: it gets no new requests but undos, one probe, and what cannot do without it
@@ -18,6 +18,7 @@
 #include "node/eligibility.h"
 #include "node/encode.h"
 #include "node/failure_detector.h"
+#include "node/features.h"
 #include "node/handshake.h"
 #include "node/heartbeat.h"
 #include "node/inbox.h"
@@ -79,15 +80,13 @@ struct rl_node {
     const char *password; /* borrowed, may be NULL */
     unsigned db;
     uint8_t index;
-    unsigned features; /* RL_FEATURE_*: shown to be there */
-    unsigned missing;  /* RL_FEATURE_*: shown not to be there */
-    unsigned trying;   /* RL_FEATURE_*: asked, not answered yet */
     struct rl_connection conn;
     struct rl_greeting greeting;
     struct rl_pipeline pipe;
     struct rl_detector detector;
     struct rl_heartbeat heartbeat;
     struct rl_eligibility eligibility;
+    struct rl_features features;
     struct rl_undos undos;
     struct rl_tracker tracker; /* the connection on which the server tells of changes */
     struct rl_decoder decoder;

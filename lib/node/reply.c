@@ -16,22 +16,6 @@ void rl_reply_expect(struct rl_node *node)
     node->decoder.elements_max = rl_protocol[verb].elements;
 }
 
-static void learn_features(struct rl_node *node, const struct rl_request *request,
-                           const struct rl_result *result)
-{
-    unsigned bit = rl_forms[request->form].feature;
-
-    if (bit == 0)
-        return;
-    node->trying &= ~bit;
-    if (result->vote == RL_VOTE_GRANTED || result->vote == RL_VOTE_DENIED)
-        node->features |= bit;
-    if (result->vote == RL_VOTE_RESEND) {
-        node->missing |= result->forget;
-        node->features &= ~result->forget;
-    }
-}
-
 static uint64_t measure(struct rl_node *node, const struct rl_request *request, uint64_t now_ns)
 {
     uint64_t rtt_ns = rl_sub_sat(now_ns, request->sent_ns);
@@ -231,7 +215,7 @@ void rl_node_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t 
         return;
     }
     struct rl_result result = result_of(&request, reply);
-    learn_features(node, &request, &result);
+    rl_features_learn(&node->features, (enum rl_form)request.form, &result);
     if (request.claim != NULL) {
         rl_undos_note_read(node, request.claim);
         if (row->resets_ttl)

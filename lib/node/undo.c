@@ -137,18 +137,9 @@ static bool send_undo(struct rl_node *node, struct rl_claim *claim, uint32_t rou
     enum rl_verb verb = undo_verb(claim, now_ns);
     enum rl_form form = claim->more_keys != 0 ? RL_FORM_MANY : RL_FORM_SHA;
 
-    if (verb == RL_VERB_RELEASE && claim->more_keys == 0) {
-        unsigned wanted = RL_FEATURE_DELEX | RL_FEATURE_DELIFEQ;
-        unsigned known = node->features & wanted;
-        unsigned likely = rl_info_features(rl_eligibility_info(&node->eligibility)) & wanted &
-                          ~node->missing & ~node->trying;
-        /* A command that the server has not shown to know is tried where somebody waits for the
-         * answer, so that the fallback follows in the same round. */
-        unsigned use = known != 0 ? known : round != 0 ? likely : 0;
-        node->trying |= known != 0 ? 0 : use;
-        if (use != 0)
-            form = use == RL_FEATURE_DELEX ? RL_FORM_DELEX : RL_FORM_DELIFEQ;
-    }
+    if (verb == RL_VERB_RELEASE && claim->more_keys == 0)
+        form = rl_features_release_form(&node->features, rl_eligibility_info(&node->eligibility),
+                                        round != 0);
     return rl_node_send_request(node, claim, round, verb, form, now_ns);
 }
 
@@ -221,7 +212,7 @@ enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t
         claim->renewed_ns = now_ns;
     if (rl_pipeline_may_hold(&node->pipe, claim->requested_ns)) {
         bool unheard_of = rl_pipeline_cut(&node->pipe, claim);
-        node->trying = 0; /* what was to be tried may have been cut: try again */
+        rl_features_retry(&node->features);
         if (unheard_of)
             return RL_VOTE_DENIED;
     }

@@ -50,6 +50,7 @@ NODE_PARTS = {
     "detector": ("rl_detector", {"node/failure_detector.c", "node/failure_detector.h"}),
     "heartbeat": ("rl_heartbeat", {"node/heartbeat.c", "node/heartbeat.h"}),
     "eligibility": ("rl_eligibility", {"node/eligibility.c", "node/eligibility.h"}),
+    "features": ("rl_features", {"node/features.c", "node/features.h"}),
     "undos": ("rl_undos", {"node/undo.c", "node/undo.h"}),
     "pipe": ("rl_pipeline", {"node/pipeline.c", "node/pipeline.h"}),
 }

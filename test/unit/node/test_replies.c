@@ -273,7 +273,7 @@ START_TEST(native_words_that_are_not_known)
     ck_assert_str_eq(rig_said(rig), "DELIFEQ key bb\n");
     rig_reply(rig, ":1\r\n");
     rig_check_vote(rig, b, RL_VOTE_GRANTED, 0, 3);
-    ck_assert_uint_eq(rig->node.features, RL_FEATURE_DELIFEQ);
+    ck_assert_uint_eq(rig->node.features.supported, RL_FEATURE_DELIFEQ);
     ck_assert_uint_eq(rig_undo(rig, a, 0), RL_VOTE_NONE); /* shown: good for undos, too */
     ck_assert_str_eq(rig_said(rig), "DELIFEQ key aa\n");
     rig_reply(rig, ":0\r\n");
@@ -287,7 +287,7 @@ START_TEST(undos_do_not_try_words)
     rig_undo(rig, a, 0);
     ck_assert_str_eq(rig_said(rig), "EVALSHA release 1 key aa\n");
     rig_reply(rig, ":1\r\n");
-    ck_assert_uint_eq(rig->node.features, 0);
+    ck_assert_uint_eq(rig->node.features.supported, 0);
 }
 END_TEST
 

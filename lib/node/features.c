@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ * Learns from replies which optional commands a server supports, and chooses among them. */
+#include "node/features.h"
+
+void rl_features_learn(struct rl_features *features, enum rl_form form,
+                       const struct rl_result *result)
+{
+    unsigned bit = rl_forms[form].feature;
+
+    if (bit == 0)
+        return;
+    features->trying &= ~bit;
+    if (result->vote == RL_VOTE_GRANTED || result->vote == RL_VOTE_DENIED)
+        features->supported |= bit;
+    if (result->vote == RL_VOTE_RESEND) {
+        features->missing |= result->forget;
+        features->supported &= ~result->forget;
+    }
+}
+
+enum rl_form rl_features_release_form(struct rl_features *features, const struct rl_info *info,
+                                      bool is_awaited)
+{
+    unsigned wanted = RL_FEATURE_DELEX | RL_FEATURE_DELIFEQ;
+    unsigned use = features->supported & wanted;
+
+    if (use == 0 && is_awaited) {
+        use = rl_info_features(info) & wanted & ~features->missing & ~features->trying;
+        features->trying |= use;
+    }
+    if (use == 0)
+        return RL_FORM_SHA;
+    return use == RL_FEATURE_DELEX ? RL_FORM_DELEX : RL_FORM_DELIFEQ;
+}

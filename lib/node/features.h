@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ * Which of the commands that only some servers support (RL_FEATURE_*) a node's server supports. The
+ * version in INFO makes a command likely; only its reply proves it. */
+#ifndef RL_NODE_FEATURES_H
+#define RL_NODE_FEATURES_H
+
+#include "core/protocol.h"
+#include "node/info.h"
+
+/* What one connection has shown of its server. Each field is a set of RL_FEATURE_*. Owner:
+ * features.c. */
+struct rl_features {
+    unsigned supported; /* the server has executed such a command */
+    unsigned missing;   /* the server has refused such a command */
+    unsigned trying;    /* such a command was sent for the first time and has no reply yet */
+};
+
+/* Forgets everything, because a new connection was opened. */
+static inline void rl_features_reset(struct rl_features *features)
+{
+    *features = (struct rl_features){.supported = 0};
+}
+
+/* Forgets which commands are being tried, because their requests may have been removed unsent. */
+static inline void rl_features_retry(struct rl_features *features)
+{
+    features->trying = 0;
+}
+
+/* Returns the set of RL_FEATURE_* that the server has shown to support. */
+static inline unsigned rl_features_supported(const struct rl_features *features)
+{
+    return features->supported;
+}
+
+/* Takes what the reply to a request of this form shows. */
+void rl_features_learn(struct rl_features *features, enum rl_form form,
+                       const struct rl_result *result);
+
+/* Returns the form in which RELEASE of one key is sent: the server's own command if it supports
+ * one, else RL_FORM_SHA. A command that is likely according to `info`, but not proven, is returned
+ * only if the caller awaits the reply (`is_awaited`): the fallback then follows in the same round.
+ */
+enum rl_form rl_features_release_form(struct rl_features *features, const struct rl_info *info,
+                                      bool is_awaited);
+
+#endif
