@@ -77,9 +77,9 @@ static int notify_state_of(const struct rl_engine *engine, const struct rl_node 
 {
     if (!engine->params.notifications)
         return REDLOCK_NOTIFY_OFF;
-    if (node->tracker.state == RL_TRACKER_REFUSED)
+    if (rl_tracker_state(node) == RL_TRACKER_REFUSED)
         return REDLOCK_NOTIFY_REFUSED;
-    if (!rl_connection_is_ready(&node->conn) || !node->tracker.wanted)
+    if (!rl_connection_is_ready(&node->conn) || !rl_tracker_is_wanted(node))
         return REDLOCK_NOTIFY_IDLE;
     return rl_tracker_is_on(node) ? REDLOCK_NOTIFY_ON : REDLOCK_NOTIFY_PENDING;
 }
@@ -141,8 +141,8 @@ void rl_engine_node_stats(const struct rl_engine *engine, unsigned index,
     memcpy(ret_stats->run_id, rl_eligibility_run_id(&node->eligibility), sizeof ret_stats->run_id);
     rl_eligibility_offset_us(&node->eligibility, wall_offset_us, &ret_stats->clock_offset_us);
     if (ret_stats->notify_state == REDLOCK_NOTIFY_REFUSED) {
-        ret_stats->notify_cause = node->tracker.cause;
-        memcpy(ret_stats->notify_text, node->tracker.text, sizeof ret_stats->notify_text);
+        ret_stats->notify_cause = rl_tracker_cause(node);
+        memcpy(ret_stats->notify_text, rl_tracker_text(node), sizeof ret_stats->notify_text);
     }
     if (!status.votes)
         fill_reason(engine, index, status.answers, ret_stats);

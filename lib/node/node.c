@@ -270,7 +270,7 @@ uint64_t rl_node_wake_ns(struct rl_node *node)
     uint64_t wake = rl_min_u64(rl_connection_due_ns(&node->conn), rl_detector_wake_ns(node));
 
     wake = rl_min_u64(wake, rl_heartbeat_due_ns(node));
-    wake = rl_min_u64(wake, node->tracker.due_ns);
+    wake = rl_min_u64(wake, rl_tracker_due_ns(node));
     if (rl_connection_is_ready(&node->conn))
         wake = rl_min_u64(wake, rl_eligibility_due_ns(&node->eligibility));
     return rl_min_u64(wake, rl_undos_wake_ns(node, &node->undos));

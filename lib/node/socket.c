@@ -76,7 +76,7 @@ static void report_writable(struct rl_sockets *sockets, struct rl_socket *sock)
 
 static bool is_connecting(const struct rl_socket *sock)
 {
-    return sock->for_tracker ? sock->node->tracker.state == RL_TRACKER_CONNECTING
+    return sock->for_tracker ? rl_tracker_state(sock->node) == RL_TRACKER_CONNECTING
                              : rl_connection_state(&sock->node->conn) == RL_NODE_CONNECTING;
 }
 

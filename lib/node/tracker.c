@@ -35,11 +35,36 @@ bool rl_tracker_is_on(const struct rl_node *node)
     return node->tracker.on;
 }
 
+bool rl_tracker_is_wanted(const struct rl_node *node)
+{
+    return node->tracker.wanted;
+}
+
+enum rl_tracker_state rl_tracker_state(const struct rl_node *node)
+{
+    return (enum rl_tracker_state)node->tracker.state;
+}
+
+uint8_t rl_tracker_cause(const struct rl_node *node)
+{
+    return node->tracker.cause;
+}
+
+const char *rl_tracker_text(const struct rl_node *node)
+{
+    return node->tracker.text;
+}
+
+uint64_t rl_tracker_due_ns(const struct rl_node *node)
+{
+    return node->tracker.due_ns;
+}
+
 static void forget_greeting(struct rl_node *node)
 {
     struct rl_tracker *tracker = &node->tracker;
 
-    rl_encoded_free(node->common->mem, &tracker->greeting);
+    rl_encoded_free(node->common->mem, &tracker->encoded);
     tracker->sent = 0;
 }
 
@@ -156,7 +181,7 @@ void rl_tracker_node_lost(struct rl_node *node, bool retry)
 static bool prepare(struct rl_node *node)
 {
     const struct rl_mem *mem = node->common->mem;
-    struct rl_encoded *to = &node->tracker.greeting;
+    struct rl_encoded *to = &node->tracker.encoded;
     const struct rl_arg auth[] = {rl_arg_of("AUTH"),
                                   rl_arg_of(node->user != NULL ? node->user : ""),
                                   rl_arg_of(node->password != NULL ? node->password : "")};
@@ -198,10 +223,10 @@ void rl_tracker_flush(struct rl_node *node, uint64_t now_ns)
     struct rl_tracker *tracker = &node->tracker;
     const struct rl_transport *transport = &node->common->transport;
 
-    while (tracker->state == RL_TRACKER_GREETING && tracker->sent < tracker->greeting.len) {
+    while (tracker->state == RL_TRACKER_GREETING && tracker->sent < tracker->encoded.len) {
         ssize_t sent = transport->send(transport->ctx, connection_number(node),
-                                       tracker->greeting.bytes + tracker->sent,
-                                       tracker->greeting.len - tracker->sent);
+                                       tracker->encoded.bytes + tracker->sent,
+                                       tracker->encoded.len - tracker->sent);
         if (sent < 0)
             fail(node, now_ns);
         if (sent <= 0)

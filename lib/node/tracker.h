@@ -31,7 +31,7 @@ struct rl_tracker {
     uint64_t due_ns;   /* OFF: connect; CONNECTING, GREETING: give up */
     uint64_t on_ns;    /* when `on` was set last */
     uint64_t id;       /* how the server calls this connection */
-    struct rl_encoded greeting;
+    struct rl_encoded encoded;
     size_t sent;
     uint8_t cause; /* REFUSED: why, enum redlock_cause; and ... */
     char text[96]; /* ... for people */
@@ -46,8 +46,17 @@ struct rl_node;
 void rl_tracker_init(struct rl_node *node);
 /* Somebody waits for a key on this node. */
 void rl_tracker_request(struct rl_node *node, uint64_t now_ns);
-/* The server tells of changes by now. */
+/* Returns true if the server sends notifications of the keys that are registered. */
 bool rl_tracker_is_on(const struct rl_node *node);
+/* Returns true if rl_tracker_request() was called since the node was started. */
+bool rl_tracker_is_wanted(const struct rl_node *node);
+enum rl_tracker_state rl_tracker_state(const struct rl_node *node);
+/* Returns enum redlock_cause: why notifications were refused last. */
+uint8_t rl_tracker_cause(const struct rl_node *node);
+/* Returns the same in words: RL_TEXT_MAX bytes, terminated. */
+const char *rl_tracker_text(const struct rl_node *node);
+/* Returns when rl_tracker_tick() has something to do on the boot clock; RL_NEVER: it has not. */
+uint64_t rl_tracker_due_ns(const struct rl_node *node);
 
 /* The first connection was made, or is gone. */
 void rl_tracker_node_ready(struct rl_node *node, uint64_t now_ns);
