@@ -70,4 +70,32 @@ bool rl_decoder_is_done(const struct rl_decoder *decoder);
  * the protocol, a reply beyond the limits, or no memory. */
 int rl_decoder_next(struct rl_decoder *decoder);
 
+/* Returns true between rl_decoder_open() and rl_decoder_close(). */
+static inline bool rl_decoder_is_open(const struct rl_decoder *decoder)
+{
+    return decoder->reader != NULL;
+}
+
+/* Returns the reply for which rl_decoder_next() has returned 1; valid until its next call. */
+static inline const struct rl_reply *rl_decoder_reply(const struct rl_decoder *decoder)
+{
+    return &decoder->reply;
+}
+
+/* Sets the limits of the next reply: the bytes of a text, and the elements of an array (0: an array
+ * is refused). */
+static inline void rl_decoder_expect(struct rl_decoder *decoder, size_t bulk_max,
+                                     unsigned elements_max)
+{
+    decoder->bulk_max = bulk_max;
+    decoder->elements_max = elements_max;
+}
+
+/* Collects the texts of arrays in `texts` (borrowed), whatever their depth and the limit of their
+ * elements. */
+static inline void rl_decoder_collect(struct rl_decoder *decoder, struct rl_texts *texts)
+{
+    decoder->texts = texts;
+}
+
 #endif

@@ -132,7 +132,7 @@ void rl_connection_take_greeting(struct rl_node *node, uint64_t now_ns)
     if (rl_detector_srtt_ns(&node->detector) == 0)
         rl_detector_note_trip(node, rl_sub_sat(now_ns, node->conn.opened_ns), now_ns);
     uint64_t read_ns = clocks->now(clocks->ctx).boot_ns;
-    int cause = rl_greeting_reply(node, &node->decoder.reply, read_ns);
+    int cause = rl_greeting_reply(node, rl_decoder_reply(&node->decoder), read_ns);
     if (cause != REDLOCK_CAUSE_NONE)
         rl_node_close(node, cause, NULL, true, now_ns);
     else if (rl_greeting_is_complete(&node->greeting))

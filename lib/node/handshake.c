@@ -127,8 +127,8 @@ void rl_greeting_expect(struct rl_node *node)
 {
     uint8_t step = node->greeting.kinds[node->greeting.done];
 
-    node->decoder.bulk_max = is_info(step) ? RL_INFO_MAX : RL_BULK_MAX;
-    node->decoder.elements_max = step == STEP_TIME ? 2 : 0;
+    rl_decoder_expect(&node->decoder, is_info(step) ? RL_INFO_MAX : RL_BULK_MAX,
+                      step == STEP_TIME ? 2 : 0);
 }
 
 /* An error reply to a step: some are the end of the connection, some are a loss of comfort. */

@@ -210,8 +210,8 @@ static void take_reply(struct rl_node *node, uint64_t now_ns)
     else if (got > 0 && greeting)
         rl_connection_take_greeting(node, now_ns);
     else if (got > 0)
-        rl_node_reply(node, &node->decoder.reply, now_ns);
-    if (node->decoder.reader == NULL)
+        rl_node_reply(node, rl_decoder_reply(&node->decoder), now_ns);
+    if (!rl_decoder_is_open(&node->decoder))
         return; /* closed */
     if (got == 0 || (!greeting && rl_decoder_is_done(&node->decoder)))
         end_receiving(node);

@@ -10,10 +10,10 @@
 
 void rl_reply_expect(struct rl_node *node)
 {
-    unsigned verb = rl_pipeline_next_verb(&node->pipe);
+    const struct rl_protocol_row *row = &rl_protocol[rl_pipeline_next_verb(&node->pipe)];
 
-    node->decoder.bulk_max = rl_protocol[verb].has_long_reply ? RL_INFO_MAX : RL_BULK_MAX;
-    node->decoder.elements_max = rl_protocol[verb].elements;
+    rl_decoder_expect(&node->decoder, row->has_long_reply ? RL_INFO_MAX : RL_BULK_MAX,
+                      row->elements);
 }
 
 static uint64_t measure(struct rl_node *node, const struct rl_request *request, uint64_t now_ns)

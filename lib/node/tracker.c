@@ -211,7 +211,7 @@ void rl_tracker_opened(struct rl_node *node, bool ok, uint64_t now_ns)
         fail(node, now_ns);
         return;
     }
-    tracker->decoder.texts = &tracker->texts;
+    rl_decoder_collect(&tracker->decoder, &tracker->texts);
     tracker->state = RL_TRACKER_GREETING;
     rl_node_replan(node);
     tracker->due_ns = rl_add_sat(now_ns, node->common->connect_timeout_ns);
@@ -401,9 +401,9 @@ void rl_tracker_next(struct rl_node *node, uint64_t now_ns)
     else if (got < 0)
         fail(node, now_ns);
     else if (tracker->state == RL_TRACKER_GREETING)
-        take_greeting(node, &tracker->decoder.reply, now_ns);
+        take_greeting(node, rl_decoder_reply(&tracker->decoder), now_ns);
     else
-        take_notification(node, &tracker->decoder.reply, now_ns);
+        take_notification(node, rl_decoder_reply(&tracker->decoder), now_ns);
 }
 
 void rl_tracker_closed(struct rl_node *node, uint64_t now_ns)

@@ -53,6 +53,7 @@ NODE_PARTS = {
     "features": ("rl_features", {"node/features.c", "node/features.h"}),
     "undos": ("rl_undos", {"node/undo.c", "node/undo.h"}),
     "tracker": ("rl_tracker", {"node/tracker.c", "node/tracker.h"}),
+    "decoder": ("rl_decoder", {"node/codec.c", "node/codec.h", "node/codec_check.c"}),
     "pipe": ("rl_pipeline", {"node/pipeline.c", "node/pipeline.h"}),
 }
 
