@@ -65,10 +65,18 @@ struct rl_node_common {
     } cache;
 };
 
+/* What has happened at a node since it was initialized, for statistics. Each counter is counted in
+ * the file that its comment names; the engine reads them. */
 struct rl_node_counters {
-    uint64_t requests, granted, denied, errors, timeouts, replies_late, reconnects;
-    uint64_t notifications;
-    uint64_t rtt_us_hist[RL_BUCKETS];
+    uint64_t requests;     /* node.c: requests with a claim that were queued, undos included */
+    uint64_t granted;      /* reply.c: replies that are grants */
+    uint64_t denied;       /* reply.c: replies that are denials */
+    uint64_t errors;       /* reply.c: replies that failed, which are all others */
+    uint64_t replies_late; /* reply.c: of these, replies whose request had timed out before */
+    uint64_t rtt_us_hist[RL_BUCKETS]; /* reply.c: round trips in microseconds; rl_count_us() */
+    uint64_t timeouts;                /* failure_detector.c: times that the node became suspect */
+    uint64_t reconnects;              /* connection.c: connections opened, without the first */
+    uint64_t notifications;           /* tracker.c: notifications that have arrived */
 };
 
 /* One server. node.c keeps what is declared here; each part below belongs to the file that its

@@ -57,6 +57,19 @@ NODE_PARTS = {
     "pipe": ("rl_pipeline", {"node/pipeline.c", "node/pipeline.h"}),
 }
 
+# The counters of struct rl_node, and the one file that counts each of them.
+COUNTED_IN = {
+    "requests": "node/node.c",
+    "granted": "node/reply.c",
+    "denied": "node/reply.c",
+    "errors": "node/reply.c",
+    "replies_late": "node/reply.c",
+    "rtt_us_hist": "node/reply.c",
+    "timeouts": "node/failure_detector.c",
+    "reconnects": "node/connection.c",
+    "notifications": "node/tracker.c",
+}
+
 
 def floor_of(name):
     return name.split("/")[1]
@@ -121,6 +134,18 @@ class Includes(unittest.TestCase):
                 for number, line in enumerate(lines, 1):
                     for match in [*field.finditer(line), *through.finditer(line)]:
                         wrong.append(f"{name}:{number}: {match.group(0)} belongs to {', '.join(sorted(owners))}")
+        self.complain(wrong)
+
+    def test_each_counter_of_a_node_is_counted_in_one_file(self):
+        wrong, counted = [], set()
+        for name in tree.files_below("lib", ".c", ".h"):
+            lines = tree.without_comments(tree.text(name)).split("\n")
+            for number, line in enumerate(lines, 1):
+                for match in re.finditer(r"->counters\.(\w+)", line):
+                    counted.add(match.group(1))
+                    if name != "lib/" + COUNTED_IN[match.group(1)]:
+                        wrong.append(f"{name}:{number}: {match.group(1)} is counted in {COUNTED_IN[match.group(1)]}")
+        self.assertEqual(counted, set(COUNTED_IN))
         self.complain(wrong)
 
     def test_core_includes_only_itself_and_five_headers(self):
