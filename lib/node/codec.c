@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * hiredis as a codec. Its default reply objects would let a 13-byte header reserve gigabytes; ours
- * take texts up to a limit, integers, nil, and flat arrays of a few short texts where one is
- * expected, and allocate nothing. */
+ * Reads replies with the reader of hiredis and with reply functions of this file. The default reply
+ * functions of hiredis reserve the memory that a header names, so a header of 13 bytes could
+ * reserve gigabytes. The functions here enforce limits and allocate nothing. The most frequent
+ * replies are parsed here without the reader. */
 #include "node/codec.h"
 
 #include <hiredis/hiredis.h>
 #include <sodium.h>
 #include <string.h>
 
-#define DIGITS_MAX 18
-#define KEPT_MAX   ((size_t)16 * 1024) /* an empty buffer that once held no more is kept */
+#define DIGITS_MAX 18                  /* any number of 18 digits fits into an int64_t */
+#define KEPT_MAX   ((size_t)16 * 1024) /* bytes; a reader that has buffered more is replaced */
 
+/* The type of the number of elements that the reader passes to createArray. */
 #if HIREDIS_MAJOR >= 1
 typedef size_t element_count;
 #else
@@ -26,13 +28,15 @@ const char *rl_codec_libraries(void)
                                  HIREDIS_PATCH) ", libsodium " SODIUM_VERSION_STRING;
 }
 
+/* Marks the reply as refused. Returns NULL, which makes the reader fail. */
 static void *refuse(struct rl_decoder *decoder)
 {
     decoder->refused = true;
     return NULL;
 }
 
-/* One more element behind those that are there, after a blank. */
+/* Appends an element of an array to `joined`, with a blank before it unless it is the first.
+ * Refuses anything but a bulk string, and elements that do not fit. */
 static void *join(struct rl_decoder *decoder, const redisReadTask *task, const char *text,
                   size_t len)
 {
@@ -47,7 +51,8 @@ static void *join(struct rl_decoder *decoder, const redisReadTask *task, const c
     return reply;
 }
 
-/* The next word of an array; NULL: nil. Numbers are not looked at. */
+/* Appends an element to decoder->texts; `text` NULL: nil or an integer, whose value is not needed.
+ * Refuses elements that do not fit. */
 static void *add_text(struct rl_decoder *decoder, const char *text, size_t len)
 {
     struct rl_texts *texts = decoder->texts;
@@ -62,6 +67,10 @@ static void *add_text(struct rl_decoder *decoder, const char *text, size_t len)
     return &decoder->reply;
 }
 
+/* The next four functions are called by the reader for each value of a reply. They return a pointer
+ * to the decoder's reply, or NULL if the value is refused. */
+
+/* Takes a status, an error or a bulk string: the whole reply, or an element of an array. */
 static void *create_string(const redisReadTask *task, char *text, size_t len)
 {
     struct rl_decoder *decoder = task->privdata;
@@ -75,7 +84,7 @@ static void *create_string(const redisReadTask *task, char *text, size_t len)
     decoder->reply.kind = task->type == REDIS_REPLY_STATUS  ? RL_REPLY_STATUS
                           : task->type == REDIS_REPLY_ERROR ? RL_REPLY_ERROR
                                                             : RL_REPLY_BULK;
-    /* The reader may move its buffer before we look: keep a copy. */
+    /* The reader may move its buffer before the reply is handled. */
     memcpy(decoder->text->bytes, text, len);
     decoder->text->bytes[len] = '\0';
     decoder->reply.text = decoder->text->bytes;
@@ -83,6 +92,7 @@ static void *create_string(const redisReadTask *task, char *text, size_t len)
     return &decoder->reply;
 }
 
+/* Takes the header of an array; its elements follow as calls of the other functions. */
 static void *create_array(const redisReadTask *task, element_count elements)
 {
     struct rl_decoder *decoder = task->privdata;
@@ -103,6 +113,7 @@ static void *create_array(const redisReadTask *task, element_count elements)
     return &decoder->reply;
 }
 
+/* Takes an integer. As an element it is refused, unless `texts` takes arrays. */
 static void *create_integer(const redisReadTask *task, long long value)
 {
     struct rl_decoder *decoder = task->privdata;
@@ -115,6 +126,7 @@ static void *create_integer(const redisReadTask *task, long long value)
     return &decoder->reply;
 }
 
+/* Takes the nil of a bulk string, or any nil inside of an array that `texts` takes. */
 static void *create_nil(const redisReadTask *task)
 {
     struct rl_decoder *decoder = task->privdata;
@@ -122,17 +134,18 @@ static void *create_nil(const redisReadTask *task)
     if (task->parent != NULL && decoder->texts != NULL)
         return add_text(decoder, NULL, 0);
     if (task->type != REDIS_REPLY_STRING || task->parent != NULL)
-        return refuse(decoder); /* a nil array, or the null of RESP3: no answer of ours */
+        return refuse(decoder); /* a nil array, or the null of RESP3: no request has such a reply */
     decoder->reply = (struct rl_reply){.kind = RL_REPLY_NIL};
     return &decoder->reply;
 }
 
+/* Does nothing: the reply object is a part of the decoder. */
 static void free_object(void *object)
 {
-    (void)object; /* lives in the decoder */
+    (void)object;
 }
 
-/* Kinds that are not listed (RESP3) are protocol errors to the reader. */
+/* For kinds of RESP3, which have no function here, the reader reports a protocol error. */
 static redisReplyObjectFunctions reply_functions = {
     .createString = create_string,
     .createArray = create_array,
@@ -141,13 +154,14 @@ static redisReplyObjectFunctions reply_functions = {
     .freeObject = free_object,
 };
 
+/* Returns a new reader for the decoder. NULL: no memory. */
 static redisReader *create_reader(struct rl_decoder *decoder)
 {
     redisReader *reader = redisReaderCreateWithFunctions(&reply_functions);
 
     if (reader != NULL) {
         reader->privdata = decoder;
-        reader->maxbuf = 0; /* never gives back its buffer: see shrink() */
+        reader->maxbuf = 0; /* the reader never shrinks its buffer: see shrink() */
     }
     return reader;
 }
@@ -169,8 +183,8 @@ void rl_decoder_close(struct rl_decoder *decoder)
     decoder->reader = NULL;
 }
 
-/* Gives back a buffer that was large once and is empty. hiredis 0.14 would do it by itself, but
- * then it ends the process if there is no memory for a small one. */
+/* Replaces an empty reader whose buffer has grown beyond KEPT_MAX. hiredis 0.14 can shrink the
+ * buffer itself, but aborts the process if there is no memory for the smaller one. */
 static void shrink(struct rl_decoder *decoder)
 {
     const redisReader *old = decoder->reader;
@@ -179,12 +193,13 @@ static void shrink(struct rl_decoder *decoder)
         return;
     redisReader *reader = create_reader(decoder);
     if (reader == NULL)
-        return; /* the large one does */
+        return; /* keeps the large reader */
     redisReaderFree(decoder->reader);
     decoder->reader = reader;
     decoder->len_max = 0;
 }
 
+/* Returns whether the reader is between two replies, without an error and without unread bytes. */
 static bool is_at_rest(const struct rl_decoder *decoder)
 {
     const redisReader *reader = decoder->reader;
@@ -192,6 +207,7 @@ static bool is_at_rest(const struct rl_decoder *decoder)
     return reader->ridx == -1 && reader->pos == reader->len && reader->err == 0;
 }
 
+/* Passes bytes to the reader, which copies them. Returns as rl_decoder_feed(). */
 static bool feed_reader(struct rl_decoder *decoder, const char *bytes, size_t len)
 {
     shrink(decoder);
@@ -203,7 +219,7 @@ static bool feed_reader(struct rl_decoder *decoder, const char *bytes, size_t le
     return reader->len - reader->pos <= RL_UNPARSED_MAX;
 }
 
-/* What lies ahead goes to the reader. */
+/* Passes the bytes at `ahead` to the reader. Returns as rl_decoder_feed(). */
 static bool feed_ahead(struct rl_decoder *decoder)
 {
     size_t len = decoder->ahead_len;
@@ -227,10 +243,11 @@ bool rl_decoder_lacks_memory(const struct rl_decoder *decoder)
 {
     const redisReader *reader = decoder->reader;
 
-    /* To the reader a refused reply is one that there was no memory for. */
+    /* The reader also reports a refused reply as a lack of memory. */
     return reader->err == REDIS_ERR_OOM && !decoder->refused;
 }
 
+/* Removes `bytes` from the start of `ahead`. Returns false if `ahead` begins otherwise. */
 static bool skip(struct rl_decoder *decoder, const char *bytes, size_t len)
 {
     if (decoder->ahead_len < len || memcmp(decoder->ahead, bytes, len) != 0)
@@ -240,7 +257,8 @@ static bool skip(struct rl_decoder *decoder, const char *bytes, size_t len)
     return true;
 }
 
-/* ":1\r\n": a few digits, which cannot overflow. */
+/* Reads a complete integer reply of up to DIGITS_MAX digits, such as ":1\r\n", from `ahead`.
+ * Returns false, and removes nothing, if there is none. */
 static bool read_integer(struct rl_decoder *decoder)
 {
     const char *at = decoder->ahead;
@@ -263,7 +281,8 @@ static bool read_integer(struct rl_decoder *decoder)
     return true;
 }
 
-/* Nearly every answer to a vote is one of these three. Anything else is the reader's. */
+/* Reads OK, nil or an integer from `ahead`: nearly all replies to votes. Returns false, and removes
+ * nothing, if the reader must parse the next reply. */
 static bool read_plain(struct rl_decoder *decoder)
 {
     if (skip(decoder, "+OK\r\n", 5)) {
@@ -290,13 +309,13 @@ int rl_decoder_next(struct rl_decoder *decoder)
     if (decoder->ahead_len != 0 && read_plain(decoder))
         return 1;
     if (rl_decoder_is_done(decoder))
-        return 0; /* asked now, the reader would believe to be in the middle of a reply */
+        return 0; /* an empty reader, if called, would count as inside of a reply */
     if (!feed_ahead(decoder))
         return -1;
     if (redisReaderGetReply(decoder->reader, &object) != REDIS_OK || decoder->refused)
         return -1;
     if (object == NULL)
         return 0;
-    /* A newer reader marks RESP3 values, which we have no function for, with other pointers. */
+    /* A newer reader returns other pointers for RESP3 values that have no function here. */
     return object == &decoder->reply ? 1 : -1;
 }

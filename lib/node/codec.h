@@ -1,73 +1,90 @@
 /* SPDX-License-Identifier: MIT
- * Replies, read by hiredis. The only file that knows it, and only its reader: sockets, timers and
- * buffers are ours (docs/internals/decisions/0008-hiredis-as-parser.md). */
+ * Parses the bytes of a connection into replies, with the reader of hiredis. Only codec.c and
+ * codec_check.c use hiredis, and nothing of it but the reader
+ * (docs/internals/decisions/0008-hiredis-as-parser.md). */
 #ifndef RL_NODE_CODEC_H
 #define RL_NODE_CODEC_H
 
 #include "core/wire.h"
 
-#define RL_BULK_MAX     1024        /* longest reply text of an ordinary command */
-#define RL_INFO_MAX     (64 * 1024) /* longest INFO */
-#define RL_JOINED_MAX   96          /* all elements of an array */
-#define RL_UNPARSED_MAX (RL_INFO_MAX + 64 * 1024)
+/* Limits in bytes. */
+#define RL_BULK_MAX     1024                      /* text of a reply to an ordinary command */
+#define RL_INFO_MAX     (64 * 1024)               /* text of a reply to INFO */
+#define RL_JOINED_MAX   96                        /* elements of an array, joined by blanks */
+#define RL_UNPARSED_MAX (RL_INFO_MAX + 64 * 1024) /* received bytes without a complete reply */
 
-/* The libraries of this build: "hiredis 0.14.1, libsodium 1.0.18". */
+/* Returns the libraries that this build was compiled against, as "hiredis 0.14.1, libsodium
+ * 1.0.18". A constant. */
 const char *rl_codec_libraries(void);
 
-/* Checks that the hiredis that this process has bound reads replies as the one that the library was
- * compiled against. ELIBRARY: it does not, or its functions come from several files; `text` names
- * the files and the remedy. ENOMEM; ESYS: no descriptor. */
+/* Checks that the hiredis which this process has bound reads replies as the one that the library
+ * was compiled against. Returns 0, REDLOCK_ENOMEM, REDLOCK_ESYS (no descriptor for the check), or
+ * REDLOCK_ELIBRARY if it does not, or if its functions come from several files. With
+ * REDLOCK_ELIBRARY, `text` names the files and the remedy; else it is "". `size` > 0 is the size of
+ * `text` in bytes. */
 int rl_codec_check(char *text, size_t size);
 
-/* An array of texts, nested or not, one after the other: what a subscribed connection hears. */
+/* The elements of one array reply, nested arrays flattened: a message on the connection for
+ * notifications. Only codec.c changes it, while rl_decoder_next() reads the reply. */
 #define RL_TEXTS_MAX       8
 #define RL_TEXTS_BYTES_MAX (RL_KEY_MAX + 128)
 struct rl_texts {
-    unsigned count;
-    struct rl_arg list[RL_TEXTS_MAX]; /* data NULL: nil */
-    size_t used;
-    char bytes[RL_TEXTS_BYTES_MAX];
+    unsigned count;                   /* elements read so far; 0 to RL_TEXTS_MAX */
+    struct rl_arg list[RL_TEXTS_MAX]; /* point into `bytes`; data NULL: nil or an integer */
+    size_t used;                      /* used bytes of `bytes` */
+    char bytes[RL_TEXTS_BYTES_MAX];   /* all texts, one after the other, not terminated */
 };
 
-/* Room for the text of one reply. Shared by all nodes of a client: a reply is looked at before the
+/* Room for the text of one reply. All nodes of a client share one: each reply is handled before the
  * next one is read. */
 struct rl_reply_text {
     char bytes[RL_INFO_MAX + 1];
 };
 
+/* The parser of one connection. All zero: closed. Only codec.c changes it, except for the three
+ * fields that are marked; the owner of the connection sets those before each reply.
+ *
+ * Invariant: if `ahead_len` is not 0, the reader is between two replies, so that the bytes at
+ * `ahead` begin with a new reply. */
 struct rl_decoder {
-    void *reader;
-    const char *ahead; /* bytes that the reader was not given yet */
-    size_t ahead_len;
-    struct rl_reply_text *text;
-    struct rl_reply reply;
-    size_t len_max;  /* most bytes that were in the reader */
-    size_t bulk_max; /* of the reply that is read next; set by the caller, RL_BULK_MAX at first */
-    unsigned elements_max;  /* the same; 0: no array is expected */
-    struct rl_texts *texts; /* arrays of any depth go there; NULL: they are refused */
-    bool refused;           /* the reply was too long, or of a kind we never ask for */
-    /* Texts of an array. Not in the shared text: another node's reply may be read before the rest
-     * of this one has come. */
+    void *reader;               /* redisReader; NULL: closed */
+    const char *ahead;          /* received bytes that the reader was not given yet; borrowed */
+    size_t ahead_len;           /* bytes at `ahead` */
+    struct rl_reply_text *text; /* where the text of a reply is copied to; borrowed */
+    struct rl_reply reply;      /* the reply that is being read, or was read last */
+    size_t len_max;             /* largest number of bytes that the reader has buffered */
+    size_t bulk_max;        /* set by the owner: longest text of the next reply in bytes, at most
+                             * RL_INFO_MAX; RL_BULK_MAX at first */
+    unsigned elements_max;  /* set by the owner: most elements of an array in the next reply; 0:
+                             * arrays are refused */
+    struct rl_texts *texts; /* set by the owner: takes the elements of arrays of any depth; NULL:
+                             * only flat arrays of texts, which go to `joined` */
+    bool refused;           /* the reply was longer than its limit, or of an unexpected kind */
+    /* Elements of an array, joined by blanks. Not in `text`, which is shared: another node's reply
+     * may be read before the rest of this array arrives. */
     char joined[RL_JOINED_MAX];
 };
 
-/* false: no memory. */
+/* Opens the decoder. It borrows `text` until rl_decoder_close(). Returns false if there is no
+ * memory; then the decoder is unchanged. */
 bool rl_decoder_open(struct rl_decoder *decoder, struct rl_reply_text *text);
+/* Frees the reader. A closed decoder is allowed. */
 void rl_decoder_close(struct rl_decoder *decoder);
 
-/* Takes bytes from the wire; they must stay there until rl_decoder_next() has said 0 or -1. false:
- * no memory, or more than RL_UNPARSED_MAX bytes without a complete reply: the connection is of no
- * use any more. */
+/* Adds `len` received bytes. They are borrowed until rl_decoder_next() returns 0 or -1. Returns
+ * false if there is no memory, or if more than RL_UNPARSED_MAX bytes hold no complete reply; then
+ * the connection must be closed. */
 bool rl_decoder_feed(struct rl_decoder *decoder, const char *bytes, size_t len);
 
-/* After a failure: it was for want of memory. */
+/* Returns, after rl_decoder_feed() or rl_decoder_next() has failed, whether memory was missing. */
 bool rl_decoder_lacks_memory(const struct rl_decoder *decoder);
 
-/* All that was taken has been read: rl_decoder_next() would say 0. */
+/* Returns whether all received bytes were read as replies: rl_decoder_next() would return 0. */
 bool rl_decoder_is_done(const struct rl_decoder *decoder);
 
-/* 1: decoder->reply is the next reply, good until the next call; 0: more bytes are needed; -1: not
- * the protocol, a reply beyond the limits, or no memory. */
+/* Reads the next reply. Returns 1 if `decoder->reply` is that reply, which is valid until the next
+ * call for any decoder with the same `text`; 0 if more bytes are needed; -1 if the bytes violate
+ * the protocol, the reply is beyond a limit, or there is no memory. */
 int rl_decoder_next(struct rl_decoder *decoder);
 
 /* Returns true between rl_decoder_open() and rl_decoder_close(). */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Compares the hiredis that the process has bound with the one that the library was compiled
- * against. Another version that was loaded first takes the calls over, and has other structs.
+ * against. If another version was loaded first, the library's calls go to that version, whose
+ * structs may differ.
  *
  * The functions of a reader have the same parameters in all versions of hiredis; the structs
- * differ. So the functions are called, and no member of a struct is used before its place is known:
- * the callbacks know nothing but constants, and fill every place that a longer table may have. */
+ * differ. So the check calls the functions, and uses no member of a struct before it knows its
+ * offset. The reply functions use only constants. They fill all places of a table that is longer
+ * than that of any known version. */
 #include "node/codec.h"
 
 #include <dlfcn.h>
@@ -18,16 +20,18 @@
 
 #define TEXT_OF(name)  #name
 #define VALUE_OF(name) TEXT_OF(name)
-#define WANTED         "libhiredis.so." VALUE_OF(HIREDIS_SONAME)
+#define WANTED         "libhiredis.so." VALUE_OF(HIREDIS_SONAME) /* the file of that version */
 
-#define TABLE_MAX      16 /* functions; the longest table known has 7 */
+#define TABLE_MAX      16 /* functions; the longest table of a known version has 7 */
 
+/* The type of the number of elements that the reader passes to createArray. */
 #if HIREDIS_MAJOR >= 1
 typedef size_t element_count;
 #else
 typedef int element_count;
 #endif
 
+/* An entry of the symbol table of a file of this process. */
 #if UINTPTR_MAX > UINT32_MAX
 typedef Elf64_Sym elf_symbol;
 #else
@@ -36,21 +40,25 @@ typedef Elf32_Sym elf_symbol;
 
 typedef void (*any_fn)(void);
 
+/* The table of reply functions that is passed to the reader. Owned by check_reader(). */
 union table {
     redisReplyObjectFunctions functions;
-    any_fn places[TABLE_MAX];
+    any_fn places[TABLE_MAX]; /* the same memory, and room for a longer table */
 };
 
-/* What a callback returns: which function was called for the value that a reply has. */
+/* Which reply function was called, and for which type. WRONG: its arguments were not those of the
+ * reply that was fed. */
 enum mark { STRING, ARRAY, INTEGER, NIL, STATUS, ERROR, WRONG, MARKS };
-static const char marks[MARKS];
+static const char marks[MARKS]; /* only the addresses count: one for each mark */
 
+/* Returns what a reply function returns to the reader for this mark. */
 static void *mark(enum mark which)
 {
     return (void *)(uintptr_t)&marks[which];
 }
 
-/* True if the members of a task are where the library expects them. */
+/* Returns whether the members of the task are at the offsets that the library expects, by their
+ * values for one of the replies of read_all(). */
 static bool fits(const redisReadTask *task, int type)
 {
     return task->privdata == marks && task->type == type &&
@@ -58,7 +66,8 @@ static bool fits(const redisReadTask *task, int type)
                                      task->parent->privdata == marks && task->idx == 0));
 }
 
-/* NULL refuses the text "no", as the decoder refuses what it does not expect. */
+/* Returns the mark of a status, an error or a bulk string with the text "abc". Returns NULL for the
+ * text "no", as the decoder does when it refuses a reply. */
 static void *on_string(const redisReadTask *task, char *text, size_t len)
 {
     if (!fits(task, REDIS_REPLY_STRING) && !fits(task, REDIS_REPLY_STATUS) &&
@@ -73,32 +82,38 @@ static void *on_string(const redisReadTask *task, char *text, size_t len)
                                                    : ERROR);
 }
 
+/* Returns the mark of an array of one element. */
 static void *on_array(const redisReadTask *task, element_count elements)
 {
     return mark(fits(task, REDIS_REPLY_ARRAY) && elements == 1 ? ARRAY : WRONG);
 }
 
+/* Returns the mark of the integer 7. */
 static void *on_integer(const redisReadTask *task, long long value)
 {
     return mark(fits(task, REDIS_REPLY_INTEGER) && value == 7 ? INTEGER : WRONG);
 }
 
+/* Returns the mark of a nil bulk string. */
 static void *on_nil(const redisReadTask *task)
 {
     return mark(fits(task, REDIS_REPLY_STRING) ? NIL : WRONG);
 }
 
+/* Stands for functions of other versions, which none of the replies needs. */
 static void *on_other(const redisReadTask *task)
 {
     (void)task;
     return mark(WRONG);
 }
 
+/* Does nothing: the marks are constants. */
 static void free_object(void *object)
 {
-    (void)object; /* a constant */
+    (void)object;
 }
 
+/* Puts the reply functions at the offsets that the library expects, and on_other() elsewhere. */
 static void fill(union table *table)
 {
     for (size_t i = 0; i < TABLE_MAX; i++)
@@ -110,8 +125,9 @@ static void fill(union table *table)
     table->functions.freeObject = free_object;
 }
 
-/* Returns 1 if all `size` bytes can be read, 0 if not, -1 if there is no descriptor to find out.
- * The kernel looks: a pipe takes what is readable. */
+/* Returns 1 if `size` bytes at `bytes` are readable memory, 0 if not, -1 if there is no descriptor
+ * for the test. Writes them to a pipe: for unreadable memory the kernel returns an error instead of
+ * a signal. */
 static int is_readable(const void *bytes, size_t size)
 {
     int ends[2];
@@ -124,19 +140,22 @@ static int is_readable(const void *bytes, size_t size)
     return written == (ssize_t)size;
 }
 
+/* Returns whether the reader is between two replies, without an error and without unread bytes. */
 static bool is_at_rest(const redisReader *reader)
 {
     return reader->err == 0 && reader->ridx == -1 && reader->pos == reader->len;
 }
 
-/* A new reader has few values that are not zero; they must be where the library expects them. */
+/* Returns whether the members of a reader that was just created have their initial values at the
+ * offsets that the library expects. */
 static bool is_new(const redisReader *reader, const union table *table)
 {
     return is_at_rest(reader) && reader->len == 0 && reader->buf != NULL && reader->reply == NULL &&
            reader->maxbuf == REDIS_READER_MAX_BUF && reader->fn == &table->functions;
 }
 
-/* REDLOCK_OK: the reader makes `wanted` of these bytes, and nothing of all but the last of them. */
+/* Feeds one reply, the last byte separately. Returns REDLOCK_OK if the reader returns `wanted`
+ * after the last byte and no reply before it, else REDLOCK_ENOMEM or REDLOCK_ELIBRARY. */
 static int read_one(redisReader *reader, const char *bytes, enum mark wanted)
 {
     size_t len = strlen(bytes);
@@ -154,6 +173,7 @@ static int read_one(redisReader *reader, const char *bytes, enum mark wanted)
     return REDLOCK_OK;
 }
 
+/* Feeds replies of all kinds, and one that the reply function refuses. Returns as read_one(). */
 static int read_all(redisReader *reader)
 {
     static const struct {
@@ -179,6 +199,7 @@ static int read_all(redisReader *reader)
                : REDLOCK_ELIBRARY;
 }
 
+/* Returns 0 if the bound hiredis reads replies as the compiled one, else as rl_codec_check(). */
 static int check_reader(void)
 {
     union table table;
@@ -191,16 +212,16 @@ static int check_reader(void)
     int error = readable < 0 ? REDLOCK_ESYS : REDLOCK_ELIBRARY;
     if (readable > 0 && is_new(reader, &table)) {
         reader->privdata = (void *)(uintptr_t)marks;
-        reader->maxbuf = 0; /* as the decoder sets it */
+        reader->maxbuf = 0; /* as in codec.c */
         error = read_all(reader);
     }
     redisReaderFree(reader);
     return error;
 }
 
-/* Looks up what the loader knows of an address. false: nothing, or the address is not that of the
- * function but of a stub: where a program with fixed addresses takes the address of a function, all
- * files of the process get the stub in that program as its address. */
+/* Looks up the file and the symbol of a function's address. Returns false if they are unknown, or
+ * if the address is that of a stub in the program: in a program that is linked at fixed addresses,
+ * a function's address may be the address of such a stub, for all files of the process. */
 static bool find(void *address, Dl_info *info)
 {
 #ifdef __GLIBC__
@@ -215,7 +236,8 @@ static bool find(void *address, Dl_info *info)
 #endif
 }
 
-/* Returns the file that a function is in; "" if that is not known. */
+/* Returns the path of the file that contains a function, "" if that is not known. The string
+ * belongs to the loader. */
 static const char *file_of(any_fn function)
 {
     Dl_info info;
@@ -225,6 +247,8 @@ static const char *file_of(any_fn function)
     return find(address, &info) && info.dli_fname != NULL ? info.dli_fname : "";
 }
 
+/* Writes the error message to `text`. `first` and `second` are the files of the bound hiredis,
+ * equal if there is only one; "" is unknown. */
 static void report_mismatch(const char *first, const char *second, char *text, size_t size)
 {
     bool two = strcmp(first, second) != 0;

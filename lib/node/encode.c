@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Commands as they go over the wire: "*3\r\n$3\r\nSET\r\n…". */
+ * Encodes commands as arrays of bulk strings: "*3\r\n$3\r\nSET\r\n…". */
 #include "node/encode.h"
 
 #include <string.h>
 
-#define CAP_MIN    256
-#define HEADER_MAX 23 /* a sign, twenty digits, CR LF */
+#define CAP_MIN    256 /* bytes; size of the first buffer */
+#define HEADER_MAX 23  /* bytes: a sign, twenty digits, CR LF */
 
-/* Room for the commands that are there and for one of these words. */
+/* Makes room for the first `kept` bytes of the buffer and for one more command. Returns false if
+ * there is no memory; then the buffer is unchanged. */
 static bool reserve(const struct rl_mem *mem, struct rl_encoded *to, size_t kept, size_t argc,
                     const struct rl_arg *args)
 {
@@ -20,7 +21,7 @@ static bool reserve(const struct rl_mem *mem, struct rl_encoded *to, size_t kept
         return true;
     while (cap < needed)
         cap *= 2;
-    /* Not realloc: it may leave a copy of the password behind. */
+    /* realloc() could leave a copy of a password in the freed memory. */
     char *bytes = rl_realloc_array(mem, NULL, cap, 1);
     if (bytes == NULL)
         return false;
@@ -32,6 +33,8 @@ static bool reserve(const struct rl_mem *mem, struct rl_encoded *to, size_t kept
     return true;
 }
 
+/* Writes the header of an array ('*') or of a bulk string ('$') with its number. Returns the end.
+ */
 static char *put_header(char *at, char sign, size_t number)
 {
     char digits[20];
@@ -49,6 +52,7 @@ static char *put_header(char *at, char sign, size_t number)
     return at;
 }
 
+/* Encodes one command after the first `kept` bytes of the buffer. */
 static bool encode(const struct rl_mem *mem, struct rl_encoded *to, size_t kept, size_t argc,
                    const struct rl_arg *args)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Commands as they go over the wire: arrays of bulk strings. Written here because it is on the way
- * of every lock: hiredis' formatter makes three calls of printf for each word, a third of all that
- * a client computes, and allocates anew, past the allocator that the user chose. */
+ * Encodes commands for the wire, as arrays of bulk strings. The formatter of hiredis is not used:
+ * it is slow, and does not use the allocator that the caller has configured. */
 #ifndef RL_NODE_ENCODE_H
 #define RL_NODE_ENCODE_H
 
@@ -10,25 +9,29 @@
 
 #include <string.h>
 
-/* Makes an argument of a string, which stays the caller's. */
+/* Returns an argument that borrows the terminated string. */
 static inline struct rl_arg rl_arg_of(const char *text)
 {
     return (struct rl_arg){text, strlen(text)};
 }
 
-/* The buffer is kept for the next command. It holds a token, or a password: it is wiped when it is
- * given up. All zero is a good start. */
+/* A buffer for encoded commands, reused for one command after another. All zero: empty. Only
+ * encode.c changes it. It may hold tokens and passwords, so it is wiped before it is freed. */
 struct rl_encoded {
-    char *bytes; /* rl_encoded_free() */
-    size_t len, cap;
+    char *bytes; /* owned; NULL: no buffer yet */
+    size_t len;  /* bytes of the encoded commands */
+    size_t cap;  /* size of `bytes` */
 };
 
-/* One command instead of what was there, or behind it. false: no memory, and all is as it was. */
+/* Encodes one command of `argc` words. rl_encode() replaces the contents of the buffer,
+ * rl_encode_append() adds to them. Both return false if there is no memory; then the buffer is
+ * unchanged. */
 bool rl_encode(const struct rl_mem *mem, struct rl_encoded *to, size_t argc,
                const struct rl_arg *args);
 bool rl_encode_append(const struct rl_mem *mem, struct rl_encoded *to, size_t argc,
                       const struct rl_arg *args);
 
+/* Wipes and frees the buffer, and leaves it empty. */
 void rl_encoded_free(const struct rl_mem *mem, struct rl_encoded *encoded);
 
 #endif

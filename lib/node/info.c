@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * INFO: lines of `name:value`. */
+ * Parses INFO, a text of lines of the form `name:value`. */
 #include "node/info.h"
 
 #include "core/protocol.h"
@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The value of one field; borrowed from the text, not terminated. */
 struct field {
     const char *value;
     size_t len;
 };
 
+/* Returns whether the line is the field `name`, and if so, its value in `*ret`. */
 static bool is_field(const char *line, size_t len, const char *name, struct field *ret)
 {
     size_t name_len = strlen(name);
@@ -23,7 +25,8 @@ static bool is_field(const char *line, size_t len, const char *name, struct fiel
     return true;
 }
 
-/* Copies printable characters only: this text is shown to people. */
+/* Copies a value to `to`, a buffer of `size` bytes, and terminates it. Replaces characters that are
+ * not printable, because the text appears in messages. */
 static void copy_text(char *to, size_t size, struct field field)
 {
     size_t at = 0;
@@ -35,6 +38,7 @@ static void copy_text(char *to, size_t size, struct field field)
     to[at] = '\0';
 }
 
+/* Reads up to 18 digits into `*ret`. Returns how many it has read; with 0, `*ret` is unchanged. */
 static size_t parse_number(struct field field, uint64_t *ret)
 {
     uint64_t value = 0;
@@ -47,13 +51,14 @@ static size_t parse_number(struct field field, uint64_t *ret)
     return i;
 }
 
-/* Seconds with a fraction, of which six digits count. */
+/* Reads seconds with a fraction of up to six digits into `*ret_us`. A malformed value or one that
+ * would overflow changes nothing. */
 static void parse_seconds(struct field field, uint64_t *ret_us)
 {
     uint64_t seconds = 0, fraction = 0;
     size_t at = parse_number(field, &seconds);
 
-    if (at == 0 || seconds > RL_NEVER / RL_SECOND) /* the age of a server, not of the world */
+    if (at == 0 || seconds > RL_NEVER / RL_SECOND)
         return;
     if (at < field.len && field.value[at] == '.') {
         struct field rest = {field.value + at + 1, rl_min_u64(field.len - at - 1, 6)};
@@ -64,7 +69,7 @@ static void parse_seconds(struct field field, uint64_t *ret_us)
     *ret_us = seconds * (RL_SECOND / RL_US) + fraction;
 }
 
-/* -1 for "-1", else the number; anything else changes nothing. */
+/* Reads a number, or "-1", into `*ret`. Anything else changes nothing. */
 static void parse_offset(struct field field, int64_t *ret)
 {
     uint64_t value = 0;
@@ -75,11 +80,13 @@ static void parse_offset(struct field field, int64_t *ret)
         *ret = (int64_t)value;
 }
 
+/* Returns whether the whole value is `word`. */
 static bool is_word(struct field field, const char *word)
 {
     return field.len == strlen(word) && memcmp(field.value, word, field.len) == 0;
 }
 
+/* Reads a version such as "7.0.15". */
 static void parse_version(struct rl_info *info, struct field field, bool valkey)
 {
     unsigned *const parts[] = {&info->major, &info->minor};
@@ -99,7 +106,7 @@ static void parse_version(struct rl_info *info, struct field field, bool valkey)
     snprintf(info->version, sizeof info->version, "%s %s", valkey ? "valkey" : "redis", text);
 }
 
-/* What admission asks for beside identity and age. */
+/* Reads a field that admission needs, other than identity, age and version. */
 static void parse_state(struct rl_info *info, const char *line, size_t len)
 {
     struct field field;
@@ -131,6 +138,8 @@ static void parse_state(struct rl_info *info, const char *line, size_t len)
         parse_seconds(field, &info->cpu_sys_us);
 }
 
+/* Reads one line without its end. valkey_version outranks redis_version, which Valkey also sends.
+ */
 static void parse_line(struct rl_info *info, const char *line, size_t len)
 {
     struct field field;
@@ -177,6 +186,7 @@ bool rl_info_evicts(const struct rl_info *info)
            strcmp(info->policy, "noeviction") != 0;
 }
 
+/* Returns whether the version is at least major.minor. */
 static bool at_least(const struct rl_info *info, unsigned major, unsigned minor)
 {
     return info->major > major || (info->major == major && info->minor >= minor);

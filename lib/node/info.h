@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a server tells about itself in INFO. */
+ * Parses the reply to INFO, in which a server describes itself. */
 #ifndef RL_NODE_INFO_H
 #define RL_NODE_INFO_H
 
@@ -7,38 +7,42 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What a server has said about itself. Zeroed by its owner, filled by rl_info_parse(); a field that
+ * no reply contained is 0 or "". Texts are terminated and contain printable ASCII only. */
 struct rl_info {
-    char run_id[48];
-    char role[16];
-    char version[32]; /* "redis 7.0.15", "valkey 8.1.1" */
-    unsigned major, minor;
-    int is_valkey;
-    uint64_t uptime_s;                /* by its wall clock, also when that was set */
-    uint64_t cpu_user_us, cpu_sys_us; /* of its main thread: processor time; 0: not said */
-    char replid[48];                  /* of its data: another one with each promotion */
-    char replid2[48];                 /* "" or zeros: the data set never changed its master */
-    int64_t second_offset;            /* second_repl_offset; 0: not said, -1: reset */
-    uint64_t maxmemory;               /* 0: no limit */
-    char policy[24];                  /* maxmemory_policy */
-    uint64_t replicas;                /* attached to it */
-    bool aof;                         /* keeps an append-only file */
-    bool aof_failing;                 /* its last write or rewrite went wrong */
-    bool loading;
-    bool cluster; /* redis_mode is cluster */
-    bool refused; /* a section was not told */
+    char run_id[48];       /* random; a new one with each start of the server */
+    char role[16];         /* "master", "slave" */
+    char version[32];      /* "redis 7.0.15", "valkey 8.1.1" */
+    unsigned major, minor; /* of the version; at most 9999 */
+    int is_valkey;         /* 1: Valkey; 0: Redis or unknown */
+    uint64_t uptime_s;     /* by the server's wall clock, so a clock step changes it */
+    uint64_t cpu_user_us;  /* processor time of the main thread in user mode; 0: unknown */
+    uint64_t cpu_sys_us;   /* processor time of the main thread in the kernel; 0: unknown */
+    char replid[48];       /* id of the data set; a new one with each promotion */
+    char replid2[48];      /* id before the last promotion; "" or zeros: never promoted */
+    int64_t second_offset; /* second_repl_offset; 0: unknown, -1: never promoted */
+    uint64_t maxmemory;    /* bytes; 0: no limit */
+    char policy[24];       /* maxmemory_policy */
+    uint64_t replicas;     /* replicas that are connected to the server */
+    bool aof;              /* the server keeps an append-only file */
+    bool aof_failing;      /* its last write or rewrite has failed */
+    bool loading;          /* the server is reading its data set from disk */
+    bool cluster;          /* redis_mode is cluster */
+    bool refused;          /* a section was requested and refused; set by the owner */
 };
 
-/* Reads the fields it knows out of an INFO text (any sections); absent or malformed fields are
- * left as they are. The text is not trusted. */
+/* Reads all known fields of an INFO text of `len` bytes, of any sections. Absent or malformed
+ * fields stay as they are. The text is not trusted. */
 void rl_info_parse(struct rl_info *info, const char *text, size_t len);
 
-/* It was a replica once, or was started from the data of one. */
+/* Returns whether the server was a replica once, or was started from the data of a promoted one. */
 bool rl_info_was_promoted(const struct rl_info *info);
 
-/* It may remove keys that have not expired. */
+/* Returns whether the server may remove keys before they expire. */
 bool rl_info_evicts(const struct rl_info *info);
 
-/* RL_FEATURE_* that a server of this version should have. It still has to show it. */
+/* Returns the RL_FEATURE_* bits that a server of this version should support. It may refuse them
+ * all the same. */
 unsigned rl_info_features(const struct rl_info *info);
 
 #endif
