@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Fills in the values of a request: those of its claim, and those that all nodes of a client have
- * in common. */
+ * Builds the command of a request, from the values of its claim and from those that all nodes of a
+ * client share. */
 #include "core/wire_fence.h"
 #include "node/node_parts.h"
 
 #include <string.h>
 
-/* A claim on a fence record: its token is the mark, and behind it the numbers. */
+/* Adds the values of a request about a fence record. The token of its claim consists of the mark,
+ * in the first RL_RECORD_MARK_LEN bytes, and of the registers for SEED. */
 static void add_record(const struct rl_node *node, const struct rl_claim *claim,
                        struct rl_arguments *arguments)
 {
@@ -38,7 +39,7 @@ void rl_node_build_command(const struct rl_node *node, struct rl_command *comman
     if (claim->more_keys != 0) {
         arguments.key_count = rl_claim_keys(claim, keys);
         arguments.keys = keys;
-        arguments.key = keys[claim->probed_key]; /* what PTTL asks about */
+        arguments.key = keys[claim->probed_key]; /* for PTTL, which reads one key */
     }
     if (claim->is_record)
         add_record(node, claim, &arguments);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Host names to addresses, on a thread that may outlive the client that asked. */
+ * Resolves host names with getaddrinfo(), on a thread that may outlive the client. */
 #include "node/resolve.h"
 
 #include <arpa/inet.h>
@@ -15,33 +15,38 @@
 #include <unistd.h>
 
 #define HOST_MAX    255
-#define STACK_BYTES ((size_t)256 * 1024) /* name service modules are not frugal */
+#define STACK_BYTES ((size_t)256 * 1024) /* name service modules of libc need much stack */
 
+/* The state of a look-up, as rl_lookup_poll() returns it. */
 enum state { RUNNING = 0, DONE = 1, FAILED = -1 };
 
-/* Shared by the asker and the thread; whoever leaves last frees it. It comes from libc and not from
- * the user's allocator, and owns a descriptor of its own, because getaddrinfo() cannot be
- * interrupted: the client, its allocator and its poller may all be gone when the answer comes. */
+/* One look-up. The caller and the thread share it; the one that drops it last frees it. It is
+ * allocated by libc and has a descriptor of its own, because getaddrinfo() cannot be interrupted:
+ * the client, its allocator and its poller may be gone when it returns.
+ *
+ * The thread writes `text` and `found` before it sets `state`; the caller reads them only after
+ * `state` is no longer RUNNING. The other fields are constant. */
 struct rl_lookup {
-    atomic_int holders;
-    atomic_int state; /* enum state; the fields below are written before it */
-    pid_t pid;        /* of the process that has the thread */
-    int wake_fd;
-    uint16_t port;
-    unsigned first; /* the number of the address with which the result begins */
-    char host[HOST_MAX + 1];
-    char text[160];
-    struct rl_addresses found;
+    atomic_int refs;           /* 2: caller and thread; 1: one of them */
+    atomic_int state;          /* enum state */
+    pid_t pid;                 /* process in which the thread runs; not that of a forked child */
+    int wake_fd;               /* owned duplicate of the caller's eventfd */
+    uint16_t port;             /* port to put into the addresses */
+    unsigned first;            /* number of the address with which the result begins */
+    char host[HOST_MAX + 1];   /* name that is looked up */
+    char text[160];            /* FAILED: why; else "" */
+    struct rl_addresses found; /* DONE: the result */
 };
 
+/* Returns whether the address is IPv4 or IPv6. */
 static bool is_usable(const struct addrinfo *info)
 {
     return (info->ai_family == AF_INET || info->ai_family == AF_INET6) &&
            info->ai_addrlen <= sizeof(struct sockaddr_storage);
 }
 
-/* Copies as many usable addresses as there is room for, from number `first` on; where the list is
- * not that long, `first` counts from its front again. */
+/* Copies as many usable addresses as fit, from number `first` modulo their number to the end of the
+ * list. */
 static void copy_addresses(const struct addrinfo *list, unsigned first, struct rl_addresses *ret)
 {
     unsigned usable = 0, skip;
@@ -64,6 +69,8 @@ static void copy_addresses(const struct addrinfo *list, unsigned first, struct r
     }
 }
 
+/* Calls getaddrinfo() with these flags and copies its result from address number `first` on.
+ * Returns 0 with at least one address, or an EAI_ error. */
 static int query_addresses(const char *host, uint16_t port, int flags, unsigned first,
                            struct rl_addresses *ret)
 {
@@ -84,8 +91,8 @@ static int query_addresses(const char *host, uint16_t port, int flags, unsigned 
     return ret->count > 0 ? 0 : EAI_NONAME;
 }
 
-/* Without memory, which getaddrinfo() takes: an address must not become a name that is looked up on
- * a thread because memory is short. */
+/* Parses an IPv4 address, or an IPv6 address without a zone. Needs no memory, other than
+ * getaddrinfo(): if memory is short, an address must not be treated as a name. */
 static bool parse(const char *host, uint16_t port, struct rl_addresses *ret)
 {
     struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
@@ -112,18 +119,21 @@ int rl_resolve_numeric(const char *host, uint16_t port, struct rl_addresses *ret
     return 1;
 }
 
+/* Frees the look-up and closes its descriptor. */
 static void destroy(struct rl_lookup *lookup)
 {
     close(lookup->wake_fd);
     free(lookup);
 }
 
-static void leave(struct rl_lookup *lookup)
+/* Drops one reference, and destroys the look-up with the last one. */
+static void drop_ref(struct rl_lookup *lookup)
 {
-    if (atomic_fetch_sub(&lookup->holders, 1) == 1)
+    if (atomic_fetch_sub(&lookup->refs, 1) == 1)
         destroy(lookup);
 }
 
+/* Runs the look-up: the start function of its thread. */
 static void *run(void *arg)
 {
     struct rl_lookup *lookup = arg;
@@ -139,12 +149,13 @@ static void *run(void *arg)
 
     uint64_t one = 1;
     ssize_t written = write(lookup->wake_fd, &one, sizeof one);
-    (void)written; /* fails only if the counter is full, and then it is readable */
-    leave(lookup);
+    (void)written; /* fails only if the counter is full; then the descriptor is readable anyway */
+    drop_ref(lookup);
     return NULL;
 }
 
-/* Signals stay with the threads that the program knows: the new one takes none. */
+/* Starts the thread, detached and with all signals blocked, so that signals go to the threads of
+ * the program. Returns 0, or -1 if there is no thread. */
 static int start_thread(struct rl_lookup *lookup)
 {
     pthread_attr_t attr;
@@ -176,7 +187,7 @@ struct rl_lookup *rl_lookup_start(const char *host, uint16_t port, unsigned firs
     lookup->port = port;
     lookup->first = first;
     lookup->pid = getpid();
-    atomic_init(&lookup->holders, 2);
+    atomic_init(&lookup->refs, 2);
     atomic_init(&lookup->state, RUNNING);
     lookup->wake_fd = fcntl(wake_fd, F_DUPFD_CLOEXEC, 0);
     if (lookup->wake_fd < 0) {
@@ -208,7 +219,7 @@ void rl_lookup_drop(struct rl_lookup *lookup)
     if (lookup == NULL)
         return;
     if (lookup->pid != getpid())
-        destroy(lookup); /* a forked child has the memory and the descriptor, but not the thread */
+        destroy(lookup); /* a forked child has copies of both, but no thread that would free them */
     else
-        leave(lookup);
+        drop_ref(lookup);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Host names to addresses, never on the caller's thread: a silent name server must not delay the
- * renewal of a lock. */
+ * Resolves host names to addresses, on a thread of its own. The caller's thread never waits for the
+ * name server, because that would delay the extension of locks. */
 #ifndef RL_NODE_RESOLVE_H
 #define RL_NODE_RESOLVE_H
 
@@ -8,36 +8,40 @@
 
 #include <sys/socket.h>
 
-/* So many addresses of a name are kept at a time, however many the name server sends: the next
- * look-up takes the following ones. */
+/* Addresses that one look-up keeps. If the name has more, the next look-up keeps the following
+ * ones: see `first` of rl_lookup_start(). */
 #define RL_ADDRESSES_MAX 8
 
-/* In the order in which they should be tried. */
+/* Addresses of one host with its port, in the order in which they should be tried. */
 struct rl_addresses {
-    unsigned count;
-    struct sockaddr_storage list[RL_ADDRESSES_MAX];
-    socklen_t len[RL_ADDRESSES_MAX];
+    unsigned count;                                 /* used elements of `list` and `len` */
+    struct sockaddr_storage list[RL_ADDRESSES_MAX]; /* IPv4 and IPv6 */
+    socklen_t len[RL_ADDRESSES_MAX];                /* bytes of the address in `list` */
 };
 
-/* 1: `host` was a number (IPv4, or IPv6 with or without a zone) and *ret is filled; 0: it is a name
- * that has to be looked up. Never blocks. */
+/* Parses an IPv4 address, or an IPv6 address with or without a zone. Returns 1 and fills `*ret`
+ * with that one address; returns 0 if `host` is a name, which must be looked up. Never blocks. */
 int rl_resolve_numeric(const char *host, uint16_t port, struct rl_addresses *ret);
 
+/* One running or finished look-up; see resolve.c. */
 struct rl_lookup;
 
-/* Starts to look `host` up on a thread of its own. The result begins with address number `first`,
- * counted from 0 and from the front again after the last one. When it is there, 8 bytes are written
- * to a duplicate of the eventfd `wake_fd`. NULL: out of memory, threads or descriptors. */
+/* Starts a thread that looks `host` up. The result begins with address number `first` of the name,
+ * counted from 0, modulo the number of addresses. When the result is complete, the thread writes to
+ * a duplicate of the eventfd `wake_fd`. The caller drops the look-up with rl_lookup_drop(). Returns
+ * NULL if memory, threads or descriptors are exhausted, or `host` is longer than 255 bytes. */
 struct rl_lookup *rl_lookup_start(const char *host, uint16_t port, unsigned first, int wake_fd);
 
-/* 0: still running; 1: done, and *ret holds at least one address; -1: failed, see the text. */
+/* Returns 0 while the look-up runs; 1 when it has succeeded, with at least one address in `*ret`;
+ * -1 when it has failed. */
 int rl_lookup_poll(const struct rl_lookup *lookup, struct rl_addresses *ret);
 
-/* After a failure: why, for people. Borrowed until the lookup is dropped. */
+/* Returns why the look-up has failed, as text for messages; "" if it has not. Valid until the
+ * look-up is dropped. */
 const char *rl_lookup_text(const struct rl_lookup *lookup);
 
-/* Ends the caller's interest, at any time; the thread goes on by itself until the name server has
- * answered or was given up. NULL: no-op. In a forked child, too. */
+/* Ends the use of the look-up by its caller, at any time. The thread continues until getaddrinfo()
+ * returns; then it frees the look-up. May also be called in a forked child. NULL is ignored. */
 void rl_lookup_drop(struct rl_lookup *lookup);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Sockets: connect, send, receive, close. */
+ * Connects, sends, receives and closes sockets, and reports their events to the nodes. */
 #include "node/socket.h"
 
 #include "redlock/redlock.h"
@@ -13,8 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* What a peer may send while we leave, before it is left all the same. */
-#define DISCARDS_MAX 256
+#define DISCARDS_MAX 256 /* reads of 4 KiB before a close, at most: see discard_replies() */
 
 void rl_sockets_init(struct rl_sockets *sockets, struct rl_poller *poller, uint32_t tag)
 {
@@ -34,13 +33,16 @@ void rl_sockets_add(struct rl_sockets *sockets, const struct rl_node_spec *spec,
     sockets->count++;
 }
 
+/* Returns the poller tag of the socket. */
 static uint32_t tag_of(const struct rl_sockets *sockets, const struct rl_socket *sock)
 {
     return sockets->tag + (uint32_t)(sock - sockets->list);
 }
 
-/* Whoever has asked for the connection. */
+/* The next four functions report an event to the node, or to its tracker for the second connection.
+ */
 
+/* Reports that the connection was made, or that it failed with `cause` and `text`. */
 static void report_opened(struct rl_sockets *sockets, struct rl_socket *sock, bool ok, int cause,
                           const char *text)
 {
@@ -50,6 +52,7 @@ static void report_opened(struct rl_sockets *sockets, struct rl_socket *sock, bo
         rl_node_opened(sock->node, ok, cause, text, sockets->now_ns);
 }
 
+/* Reports that `len` bytes were received into the buffer. */
 static void report_received(struct rl_sockets *sockets, struct rl_socket *sock, size_t len)
 {
     if (sock->for_tracker)
@@ -58,6 +61,7 @@ static void report_received(struct rl_sockets *sockets, struct rl_socket *sock, 
         rl_node_received(sock->node, sockets->buffer, len, sockets->now_ns);
 }
 
+/* Reports that the connection has ended; `text` says why. */
 static void report_closed(struct rl_sockets *sockets, struct rl_socket *sock, const char *text)
 {
     if (sock->for_tracker)
@@ -66,6 +70,7 @@ static void report_closed(struct rl_sockets *sockets, struct rl_socket *sock, co
         rl_node_closed(sock->node, REDLOCK_CAUSE_DISCONNECT, text, sockets->now_ns);
 }
 
+/* Reports that the socket accepts bytes again. */
 static void report_writable(struct rl_sockets *sockets, struct rl_socket *sock)
 {
     if (sock->for_tracker)
@@ -74,6 +79,7 @@ static void report_writable(struct rl_sockets *sockets, struct rl_socket *sock)
         rl_node_flush(sock->node, sockets->now_ns);
 }
 
+/* Returns whether the node, or its tracker, waits for the connection to be made. */
 static bool is_connecting(const struct rl_socket *sock)
 {
     return sock->for_tracker ? rl_tracker_state(sock->node) == RL_TRACKER_CONNECTING
@@ -83,6 +89,7 @@ static bool is_connecting(const struct rl_socket *sock)
 static void connect_to(struct rl_sockets *sockets, struct rl_socket *sock,
                        const struct sockaddr *address, socklen_t len);
 
+/* Connects to the next address of the list; there must be one. */
 static void connect_next(struct rl_sockets *sockets, struct rl_socket *sock)
 {
     unsigned at = sock->next_address++;
@@ -91,6 +98,10 @@ static void connect_next(struct rl_sockets *sockets, struct rl_socket *sock)
                sock->addresses.len[at]);
 }
 
+/* Handles a failure to connect: closes the socket and tries the next address, such as 127.0.0.1
+ * after
+ * ::1. Without another address, or if the look-up failed, reports the failure. `error` is an errno;
+ * 0: `what` is the whole text. */
 static void fail_open(struct rl_sockets *sockets, struct rl_socket *sock, int cause,
                       const char *what, int error)
 {
@@ -103,7 +114,7 @@ static void fail_open(struct rl_sockets *sockets, struct rl_socket *sock, int ca
     }
     sock->connecting = false;
     if (cause != REDLOCK_CAUSE_RESOLVE && sock->next_address < sock->addresses.count) {
-        connect_next(sockets, sock); /* the name has more addresses: ::1, then 127.0.0.1 */
+        connect_next(sockets, sock);
         return;
     }
     if (error != 0)
@@ -113,6 +124,8 @@ static void fail_open(struct rl_sockets *sockets, struct rl_socket *sock, int ca
     report_opened(sockets, sock, false, cause, text);
 }
 
+/* Creates a socket and connects it. rl_sockets_ready() reports the result, or fail_open() at once.
+ */
 static void connect_to(struct rl_sockets *sockets, struct rl_socket *sock,
                        const struct sockaddr *address, socklen_t len)
 {
@@ -132,11 +145,12 @@ static void connect_to(struct rl_sockets *sockets, struct rl_socket *sock,
         fail_open(sockets, sock, REDLOCK_CAUSE_CONNECT, "descriptor cannot be watched", errno);
         return;
     }
-    /* Success is taken up when the poller says writable, as is the end of EINPROGRESS. */
+    /* The poller reports "writable" when the connect has ended, also if it has succeeded here. */
     if (connect(sock->fd, address, len) != 0 && errno != EINPROGRESS && errno != EINTR)
         fail_open(sockets, sock, REDLOCK_CAUSE_CONNECT, "connect", errno);
 }
 
+/* Connects to the path of a unix socket. */
 static void connect_unix(struct rl_sockets *sockets, struct rl_socket *sock)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -145,10 +159,11 @@ static void connect_unix(struct rl_sockets *sockets, struct rl_socket *sock)
     connect_to(sockets, sock, (const struct sockaddr *)&address, sizeof address);
 }
 
-static void socket_open(void *ctx, unsigned node)
+/* Implements rl_transport.open: connects to the next address, or starts a look-up. */
+static void socket_open(void *ctx, unsigned connection)
 {
     struct rl_sockets *sockets = ctx;
-    struct rl_socket *sock = &sockets->list[node];
+    struct rl_socket *sock = &sockets->list[connection];
     const struct rl_node_spec *spec = sock->spec;
 
     RL_ASSERT(sock->fd < 0);
@@ -156,8 +171,8 @@ static void socket_open(void *ctx, unsigned node)
         connect_unix(sockets, sock);
         return;
     }
-    /* Addresses that were not tried yet are left when the last connection timed out. After the last
-     * one the name is looked up anew, and the addresses behind those that failed are tried. */
+    /* Addresses are left if the last attempt has timed out. Otherwise the name is looked up again,
+     * and the result begins after the addresses that have failed. */
     if (sock->next_address < sock->addresses.count) {
         connect_next(sockets, sock);
         return;
@@ -170,7 +185,7 @@ static void socket_open(void *ctx, unsigned node)
         return;
     }
     if (sock->lookup != NULL)
-        return; /* the last one is still running */
+        return; /* an earlier look-up is still running */
     sock->lookup =
         rl_lookup_start(spec->host, spec->port, sock->first_address, sockets->poller->wake_fd);
     if (sock->lookup == NULL) {
@@ -196,7 +211,7 @@ void rl_sockets_tick(struct rl_sockets *sockets)
         sockets->lookups--;
         sock->next_address = 0;
         if (!is_connecting(sock) || sock->fd >= 0)
-            continue; /* came too late for this attempt; the next one uses it */
+            continue; /* too late for this attempt; the next one uses the result */
         if (done < 0)
             fail_open(sockets, sock, REDLOCK_CAUSE_RESOLVE, text, 0);
         else
@@ -204,10 +219,11 @@ void rl_sockets_tick(struct rl_sockets *sockets)
     }
 }
 
-static ssize_t socket_send(void *ctx, unsigned node, const char *bytes, size_t len)
+/* Implements rl_transport.send. Watches the socket for writing if it did not accept all bytes. */
+static ssize_t socket_send(void *ctx, unsigned connection, const char *bytes, size_t len)
 {
     struct rl_sockets *sockets = ctx;
-    struct rl_socket *sock = &sockets->list[node];
+    struct rl_socket *sock = &sockets->list[connection];
     ssize_t sent;
 
     RL_ASSERT(sock->fd >= 0 && len > 0);
@@ -224,8 +240,9 @@ static ssize_t socket_send(void *ctx, unsigned node, const char *bytes, size_t l
     return sent < 0 ? 0 : sent;
 }
 
-/* Closed over unread answers, a connection is reset, and a server that is about to write gives it
- * up without reading what is left in it: the undo that was written right before this. */
+/* Reads and discards what has been received. If a socket is closed with unread bytes, the kernel
+ * resets the connection; a server that writes then abandons it without reading the rest, which may
+ * contain an undo that was just sent. */
 static void discard_replies(int fd)
 {
     char bytes[4096];
@@ -236,19 +253,20 @@ static void discard_replies(int fd)
     }
 }
 
-static void socket_close(void *ctx, unsigned node, bool abortive)
+/* Implements rl_transport.close. */
+static void socket_close(void *ctx, unsigned connection, bool abortive)
 {
     struct rl_sockets *sockets = ctx;
-    struct rl_socket *sock = &sockets->list[node];
+    struct rl_socket *sock = &sockets->list[connection];
     const struct linger reset = {.l_onoff = 1, .l_linger = 0};
 
     if (sock->fd < 0)
-        return; /* a look-up was all there was; it is kept for the next attempt */
+        return; /* a running look-up is kept for the next attempt */
     rl_poller_remove(sockets->poller, sock->fd);
     if (abortive)
         (void)setsockopt(sock->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     else
-        discard_replies(sock->fd); /* the last thing before the close: more may come */
+        discard_replies(sock->fd); /* right before close(), because more replies may arrive */
     close(sock->fd);
     sock->fd = -1;
     sock->connecting = false;
@@ -264,6 +282,7 @@ struct rl_transport rl_sockets_transport(struct rl_sockets *sockets)
     };
 }
 
+/* Reads the result of connect() and reports it, or tries the next address. */
 static void finish_connect(struct rl_sockets *sockets, struct rl_socket *sock)
 {
     int error = 0;
@@ -277,7 +296,8 @@ static void finish_connect(struct rl_sockets *sockets, struct rl_socket *sock)
     }
     sock->connecting = false;
     sock->want_write = false;
-    /* The next connection starts with a fresh look-up: the name may have moved by then. */
+    /* The next connection begins with a new look-up, because the addresses of the name may change.
+     */
     sock->next_address = sock->first_address = 0;
     sock->addresses.count = 0;
     if (rl_poller_change(sockets->poller, sock->fd, tag_of(sockets, sock), false) != REDLOCK_OK) {
@@ -287,6 +307,8 @@ static void finish_connect(struct rl_sockets *sockets, struct rl_socket *sock)
     report_opened(sockets, sock, true, REDLOCK_CAUSE_NONE, NULL);
 }
 
+/* Receives once, and reports the bytes or the end of the connection. Returns true if the buffer was
+ * filled, so that there may be more bytes. */
 static bool receive(struct rl_sockets *sockets, struct rl_socket *sock)
 {
     ssize_t got;
@@ -309,7 +331,7 @@ bool rl_sockets_ready(struct rl_sockets *sockets, const struct rl_ready *ready)
     struct rl_socket *sock = &sockets->list[ready->tag - sockets->tag];
 
     if (sock->fd < 0)
-        return false; /* closed earlier in this tick, maybe because of the last bytes */
+        return false; /* closed earlier in this tick, maybe because of the bytes received last */
     if (sock->connecting) {
         finish_connect(sockets, sock);
         return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Where a node is and how to log in there. */
+ * Names, compares, copies and frees the parsed addresses of servers. */
 #include "node/spec.h"
 
 #include <redlock/redlock.h>
@@ -37,6 +37,7 @@ bool rl_node_spec_same_server(const struct rl_node_spec *a, const struct rl_node
     return a->port == b->port && strcmp(a->host, b->host) == 0;
 }
 
+/* Copies a string, or NULL, to `*to`. Returns 0 or REDLOCK_ENOMEM. */
 static int copy_text(const struct rl_mem *mem, char **to, const char *from)
 {
     *to = from == NULL ? NULL : rl_strdup_len(mem, from, strlen(from));
@@ -56,6 +57,7 @@ int rl_node_spec_copy(const struct rl_mem *mem, struct rl_node_spec *to,
     return 0;
 }
 
+/* Wipes and frees a string. NULL is ignored. */
 static void free_secret(const struct rl_mem *mem, char *text)
 {
     if (text != NULL)

@@ -1,47 +1,53 @@
 /* SPDX-License-Identifier: MIT
- * Where a node is and how to log in there, as parsed from its address. */
+ * The address of a server in parts: where it is, how to log in, and what its operator attests. */
 #ifndef RL_NODE_SPEC_H
 #define RL_NODE_SPEC_H
 
 #include "core/types.h"
 #include "platform/memory.h"
 
-#define RL_HOST_MAX     255
-#define RL_PATH_MAX     107 /* what fits into sockaddr_un with its NUL */
-#define RL_DB_MAX       INT32_MAX
-#define RL_USER_MAX     256
-#define RL_PASSWORD_MAX 4096 /* tokens of identity services are passwords, too */
-#define RL_ID_MAX       64
+#define RL_HOST_MAX     255       /* bytes */
+#define RL_PATH_MAX     107       /* bytes; what fits into sockaddr_un with its NUL */
+#define RL_DB_MAX       INT32_MAX /* largest database number */
+#define RL_USER_MAX     256       /* bytes */
+#define RL_PASSWORD_MAX 4096      /* bytes; enough for tokens of identity services */
+#define RL_ID_MAX       64        /* bytes */
 #define RL_PORT_DEFAULT 6379
 
+/* The parsed address of one server. api/url.c fills it; afterwards it is constant. It owns `user`
+ * and `password`, which rl_node_spec_done() frees. */
 struct rl_node_spec {
-    bool is_unix;
+    bool is_unix;               /* a unix socket at `path`; else TCP to `host` and `port` */
     char host[RL_HOST_MAX + 1]; /* lower case, IPv6 without brackets; "" if is_unix */
     uint16_t port;              /* 0 if is_unix */
     char path[RL_PATH_MAX + 1]; /* absolute; "" unless is_unix */
-    unsigned db;
-    bool durable;           /* attested: never loses keys over a restart */
-    bool fresh;             /* attested: no lock was ever here before we came */
-    char id[RL_ID_MAX + 1]; /* how all clients call it, whatever its address; "": as its address */
+    unsigned db;                /* number of the database; 0 to RL_DB_MAX */
+    bool durable;               /* attested: the server loses no acknowledged write in a restart */
+    bool fresh;                 /* attested: no client has used the server for locks before */
+    char id[RL_ID_MAX + 1]; /* name of the server for all its clients, if they reach it by different
+                             * addresses; "": they all use `name` */
     char *user;             /* NULL: the default user */
-    char *password;         /* NULL: none of its own */
-    char name[300]; /* for people, never a secret: "host:port", "[::1]:6379/2", "unix:/path?db=2" */
+    char *password;         /* NULL: that of the configuration, if there is one */
+    char name[300];         /* shown in messages, without secrets: "host:port", "[::1]:6379/2",
+                             * "unix:/path?db=2" */
 };
 
 /* Writes spec->name from the other fields. */
 void rl_node_spec_name(struct rl_node_spec *spec);
 
-/* What clients have to agree on: its id, or its name. */
+/* Returns the name by which all clients of the server know it: its id, or if it has none, its name.
+ * Borrowed from the spec. */
 const char *rl_node_spec_id(const struct rl_node_spec *spec);
 
-/* Whether both lead to one server. Databases of a server share its fate, so db does not matter. */
+/* Returns whether both specs have the same address. The databases of one server fail together, so
+ * `db` is not compared. */
 bool rl_node_spec_same_server(const struct rl_node_spec *a, const struct rl_node_spec *b);
 
-/* A deep copy; 0 or REDLOCK_ENOMEM, and then `to` holds nothing. */
+/* Makes a deep copy. Returns 0 or REDLOCK_ENOMEM; then `to` is zeroed. */
 int rl_node_spec_copy(const struct rl_mem *mem, struct rl_node_spec *to,
                       const struct rl_node_spec *from);
 
-/* Wipes and frees what the spec owns and leaves it empty; allowed on a zeroed one. */
+/* Wipes and frees what the spec owns, and zeroes the spec. A zeroed spec is allowed. */
 void rl_node_spec_done(const struct rl_mem *mem, struct rl_node_spec *spec);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * What a node needs of the world: connect, send, close, and the clocks. One implementation is
- * sockets (socket.c); another may be a simulated network. Events come back through
- * rl_node_opened(), rl_node_received() and rl_node_closed(); for the second connection of a node,
- * whose number is that of the node and RL_TRACKER_CONNECTION, through those of node/tracker.h. */
+ * The interfaces to the network and the clocks that a node is given. socket.c implements the
+ * network with sockets; a test may simulate it. The implementation reports events of a connection
+ * with rl_node_opened(), rl_node_received(), rl_node_closed() and rl_node_flush(). A node may have
+ * a second connection, for notifications. Its events are reported with the functions of
+ * node/tracker.h. */
 #ifndef RL_NODE_TRANSPORT_H
 #define RL_NODE_TRANSPORT_H
 
@@ -12,24 +13,30 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/* The number of a node's second connection is the index of the node plus this. */
 #define RL_TRACKER_CONNECTION 32u
 
+/* The network. `connection` is the index of a node, or that plus RL_TRACKER_CONNECTION. */
 struct rl_transport {
-    /* Starts a connection to the node; how that ends is told by rl_node_opened(), maybe from inside
-     * this call. The last connection was closed before. */
-    void (*open)(void *ctx, unsigned node);
-    /* Bytes taken (may be fewer, or 0 if the way is blocked; rl_node_flush() follows), or -1:
-     * the connection is broken. */
-    ssize_t (*send)(void *ctx, unsigned node, const char *bytes, size_t len);
-    /* abortive: undelivered bytes are thrown away and the peer sees a reset. */
-    void (*close)(void *ctx, unsigned node, bool abortive);
-    void *ctx;
+    /* Starts to connect. The connection must be closed. The implementation reports the result with
+     * rl_node_opened(), maybe before this call returns. */
+    void (*open)(void *ctx, unsigned connection);
+    /* Sends up to `len` > 0 bytes. Returns how many were accepted, or -1 if the connection is
+     * broken. After fewer than `len`, also 0, the implementation calls rl_node_flush() as soon as
+     * it can accept more. */
+    ssize_t (*send)(void *ctx, unsigned connection, const char *bytes, size_t len);
+    /* Closes the connection; one that is closed already is ignored. `abortive`: discards bytes that
+     * were accepted but not delivered, and resets the connection. Else they are still delivered. */
+    void (*close)(void *ctx, unsigned connection, bool abortive);
+    void *ctx; /* first argument of the functions */
 };
 
-/* Reads the clocks now: a reply may be younger than the tick that takes it. */
+/* The clocks. */
 struct rl_clocks {
+    /* Reads both clocks. A node calls it where the time at which the tick has begun is too old: a
+     * reply may have arrived later. */
     struct rl_now (*now)(void *ctx);
-    void *ctx;
+    void *ctx; /* argument of `now` */
 };
 
 #endif
