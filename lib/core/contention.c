@@ -1,30 +1,27 @@
 /* SPDX-License-Identifier: MIT
- * Ranks, and the memory of having met others. */
+ * Ranks the nodes of a resource, and remembers the contention for it. */
 #include "core/contention.h"
 
 #include <string.h>
 
-/* Below one in a hundred, so that the ninety-ninth percentile of a client that is alone does not
- * know of it. */
+/* The client yields after this many acquisitions in a row. More than 100, so that for a client
+ * without contenders fewer than one in a hundred acquisitions are delayed. */
 #define IN_A_ROW_MAX 128
-/* Where a lock is held for long, so many of them are too many; but so many round trips go by at
- * least: a pause is three or four, and far from the servers they would be a tenth of the time. */
-#define ROW_MAX_NS           RL_SECOND
-#define ROW_TRIPS_MIN        128
-#define PREFERRED_MISSES_MAX 3
-/* Weight of the latest number of wakes: one in so many. */
-#define CONTENDERS_SHARE        4
-#define CONTENDERS_UNIT         8u
+/* The client also yields when the row has lasted for ROW_MAX_NS, but not before ROW_TRIPS_MIN round
+ * trips: a yield takes up to four of them, which must stay a small part of the time. */
+#define ROW_MAX_NS              RL_SECOND
+#define ROW_TRIPS_MIN           128
+#define PREFERRED_MISSES_MAX    3  /* misses or stale denials in a row before a node is skipped */
+#define CONTENDERS_SHARE        4  /* the latest value has the weight 1 / CONTENDERS_SHARE */
+#define CONTENDERS_UNIT         8u /* rl_contention.contenders of one contender */
 #define REQUEST_ALL_BACKOFF_MAX 5
-/* After so many wakes without the resource, half of the lag that depends on them is left. */
+/* After this many notifications without a grant, the variable part of the delay is halved. */
 #define DELAY_NOTIFICATIONS 32
 #define PAUSE_MAX_NS        (16 * RL_MS)
-/* A split weighs as much as so many denials: see rl_contention_note_denial(). */
-#define SPLIT_WEIGHT 4u
-#define SPLITS_MAX   (5 * SPLIT_WEIGHT)
-#define SLOTS_KNOWN  64 /* as many as a word has bits */
-/* A round trip that nobody has measured yet. */
-#define ROUND_TRIP_MIN_NS (50 * RL_US)
+#define SPLIT_WEIGHT        4u /* denials without a split that cancel one split */
+#define SPLITS_MAX          (5 * SPLIT_WEIGHT)
+#define SLOTS_KNOWN         64           /* slots whose state is remembered: bits of a word */
+#define ROUND_TRIP_MIN_NS   (50 * RL_US) /* assumed if the round trip is shorter or unknown */
 
 void rl_contention_init(struct rl_contention *contention, uint8_t *order, unsigned nodes,
                         const uint64_t *scores)
@@ -41,6 +38,7 @@ void rl_contention_init(struct rl_contention *contention, uint8_t *order, unsign
     }
 }
 
+/* Returns number + 1, at most UINT8_MAX. */
 static uint8_t increment(uint8_t number)
 {
     return (uint8_t)(number + (number < UINT8_MAX));
@@ -51,16 +49,18 @@ bool rl_contention_is_recent(const struct rl_contention *contention, uint64_t no
     return contention->recent_until_ns > now_ns;
 }
 
+/* Makes contention recent. */
 static void note_contention(struct rl_contention *contention, uint64_t now_ns)
 {
     contention->recent_until_ns = rl_add_sat(now_ns, RL_CONTENTION_RECENT_NS);
 }
 
+/* Stops preferring the node. If all nodes would be skipped, skips only this one. */
 static void skip_preferred(struct rl_contention *contention, rl_nodes first)
 {
     contention->skipped |= first;
     if (contention->skipped == rl_nodes_all(contention->nodes))
-        contention->skipped = first; /* they cannot all be wrong */
+        contention->skipped = first;
     contention->misses = contention->stale = 0;
 }
 
@@ -70,8 +70,8 @@ void rl_contention_note_denial(struct rl_contention *contention, bool split, rl_
     note_contention(contention, now_ns);
     contention->contended_in_a_row = 0;
     contention->has_split = contention->has_split || split;
-    /* Two that take each other's votes may be denied by turns, and are to stay longer away from
-     * each other each time. But who is only denied since then is in nobody's way. */
+    /* Two contenders that split the votes may also get plain denials in between, so a denial
+     * cancels only a part of a split. */
     if (split)
         contention->splits = (uint8_t)rl_min_u64(contention->splits + SPLIT_WEIGHT, SPLITS_MAX);
     else if (contention->splits > 0)
@@ -163,7 +163,7 @@ void rl_contention_note_release(struct rl_contention *contention, uint64_t round
     contention->released_ns = now_ns;
     if (!recent && contention->in_a_row < limit && !for_long)
         return;
-    /* What denied us may be left by a client that is dead: then nobody comes. */
+    /* The key that caused the denial may be that of a client that has ended: yield less often. */
     if (!recent && contention->contended)
         contention->contended_in_a_row =
             contention->contended_in_a_row == 0
@@ -172,11 +172,13 @@ void rl_contention_note_release(struct rl_contention *contention, uint64_t round
     contention->in_a_row = 0;
     contention->row_ns = now_ns;
     contention->contended = false;
-    /* Whoever is told now reaches the first node in one and a half round trips, and the others in
-     * two and a half. We ask the first node first, too, if we are hot. */
+    /* A waiter that is notified of this release reaches the preferred node after one and a half
+     * round trips, and the other nodes after two and a half. If contention is recent, this client
+     * asks the preferred node first, too. */
     contention->yield_until_ns = rl_add_sat(now_ns, (recent ? 2 : 3) * unit_ns + random % unit_ns);
 }
 
+/* Returns the square root, rounded down. */
 static uint32_t square_root(uint64_t value)
 {
     uint32_t root = 0;
@@ -189,18 +191,19 @@ static uint32_t square_root(uint64_t value)
     return root;
 }
 
-/* With a crowd of c, at 1 in c^(3/4), more so the longer ago it got it last. Not 1 in c: each
- * client knows only how often it wins itself, and those that happened to win would go ahead more
- * often, and win more often. */
+/* With c contenders, the probability is 1 in c^(3/4), and higher the more notifications this client
+ * has had since its last grant. It is not 1 in c, because a client estimates c by its own grants:
+ * one that happens to win would estimate fewer contenders, and win even more often. */
 bool rl_contention_requests_all(const struct rl_contention *contention, uint64_t random)
 {
     uint64_t contenders = contention->contenders;
 
-    /* A node that misleads is one less that can grant. */
+    /* A doubtful or skipped node may not grant, so asking all nodes at once wins less often. */
     if (contenders == 0 || contention->has_split || contention->skipped != 0 ||
         contention->misses != 0)
         return false;
-    /* Nobody else, it seems. If it always went ahead, it would never see that there are others. */
+    /* It seems to be the only contender. If it always asked all nodes, it would not notice others.
+     */
     if (contenders == CONTENDERS_UNIT)
         return random % (UINT64_C(4) << contention->request_all_backoff) < 3;
     uint64_t root = square_root(contenders * square_root(contenders * CONTENDERS_UNIT));
@@ -217,9 +220,9 @@ void rl_contention_note_request_all(struct rl_contention *contention, bool won)
         contention->request_all_backoff--;
 }
 
-/* By the number of wakes, not by its ratio to the crowd: this one cannot be taken for another by
- * those who win often. And never for nothing, however long ago: among those who have waited for
- * long the same one would be last each time, as it is farther away, or told later. */
+/* The delay depends on the number of notifications alone, not on the estimate of contenders, which
+ * is too low in clients that win often. It never becomes 0: otherwise, among clients that have
+ * waited for long, the one with the longest round trip would be the last each time. */
 uint64_t rl_contention_delay_ns(const struct rl_contention *contention, uint64_t round_trip_ns,
                                 uint64_t random)
 {
@@ -248,7 +251,7 @@ uint64_t rl_contention_pause_ns(const struct rl_contention *contention, uint64_t
     return random % rl_min_u64(most_ns, PAUSE_MAX_NS);
 }
 
-/* The n-th one of a set that is not empty. */
+/* Returns the number of the n-th bit, modulo their count, that is 1 in `set`, which is not 0. */
 static unsigned nth(uint64_t set, uint64_t n)
 {
     for (n %= (unsigned)__builtin_popcountll(set); n > 0; n--)

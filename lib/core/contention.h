@@ -1,108 +1,128 @@
 /* SPDX-License-Identifier: MIT
- * How clients that want the same resource keep out of each other's way. Contenders that ask all
- * nodes at once split the votes: nobody gets a majority, all take theirs back, and the more they
- * are, the worse it gets. So whoever has met others at a resource asks one node first, the same for
- * all of them, and the rest only with its grant.
+ * What a client remembers about the contention for one resource, and what follows from it: which
+ * node an attempt asks first, how long the client waits before an attempt, and whether it leaves
+ * the resource to other contenders after a release.
  *
- * What is known of one resource; it outlives single locks. All times are of the boot clock: nothing
- * here decides who holds a lock, only who asks when. */
+ * Contenders that ask all nodes at once split the votes: none gets a quorum, and the more
+ * contenders there are, the more often that happens. So a client that has noticed other contenders
+ * asks the preferred node first, which is the same for all of them, and the other nodes after its
+ * grant.
+ *
+ * All times are boot times. Nothing here decides whether a lock is held, only when nodes are asked.
+ */
 #ifndef RL_CORE_CONTENTION_H
 #define RL_CORE_CONTENTION_H
 
 #include "core/types.h"
 
+/* How long contention counts as recent after the client has noticed other contenders. */
 #define RL_CONTENTION_RECENT_NS (RL_SECOND)
 
+/* The memory of one resource. It is part of the resource state and outlives single locks. Only
+ * contention.c changes it; others read `yield_until_ns` directly. Counters stop at their largest
+ * value. */
 struct rl_contention {
-    const uint8_t *order;     /* all nodes; the first is asked first */
-    uint64_t recent_until_ns; /* others were met a second before that */
-    uint64_t yield_until_ns;  /* others go first until then */
-    uint64_t released_ns;     /* our last release; 0: none */
-    uint64_t row_ns;          /* when the row of `in_a_row` began */
-    /* Of a semaphore, for its first 64 slots, bit by bit: */
-    uint64_t slots_held;     /* by this client */
-    uint64_t slots_released; /* let go by it, and not asked for since */
-    rl_nodes preferred;      /* was asked first and did not say no, but the attempt was denied */
-    rl_nodes skipped;        /* not asked first while it is hot: they had misled us */
-    uint32_t contenders;     /* how many wakes it takes, smoothed, in eighths; 0: not known */
-    /* Numbers: where they end they stay. */
-    uint16_t notifications; /* pushes that we have answered since we got it last */
-    uint8_t nodes;
-    uint8_t splits;   /* attempts since our last grant that some node granted and that failed,
-                       * weighed; denials by all make it less */
-    uint8_t misses;   /* `preferred` is the same, so often in a row */
-    uint8_t stale;    /* so often the first denied what was won all the same, never granted */
-    uint8_t in_a_row; /* acquired right after our own release, so many times */
-    uint8_t contended_in_a_row;  /* `contended` is believed after so many, as others did not show */
-    uint8_t request_all_backoff; /* going ahead has failed: not so often, by this power of two */
-    bool has_split; /* some attempt has split the votes since our last grant: it does not go
-                     * ahead */
-    bool contended; /* some node had denied what we got: others are there */
+    const uint8_t *order;     /* all nodes, most preferred first; borrowed */
+    uint64_t recent_until_ns; /* until when contention is recent; 0: never noticed */
+    uint64_t yield_until_ns;  /* before that, this client begins no first attempt; 0: no limit */
+    uint64_t released_ns;     /* last release by this client; 0: none */
+    uint64_t row_ns;          /* when the row that `in_a_row` counts began */
+    uint64_t slots_held;      /* semaphore: slots that this client holds; bit i is slot i < 64 */
+    uint64_t slots_released;  /* semaphore: slots that it has released and not requested since */
+    rl_nodes preferred;     /* the node asked first by the last denied attempt, if that node did not
+                             * deny; 0: it did */
+    rl_nodes skipped;       /* nodes that are not preferred while contention is recent, because
+                             * their votes were often those of a minority */
+    uint32_t contenders;    /* notifications that this client gets before it acquires the resource:
+                             * smoothed, in eighths; an estimate of the number of contenders; 0:
+                             * unknown */
+    uint16_t notifications; /* notifications since the last grant */
+    uint8_t nodes;          /* elements of `order` */
+    uint8_t splits;         /* weighted number of split votes since the last grant; each denial
+                             * without a grant reduces it */
+    uint8_t misses;         /* denied attempts in a row that `preferred`, always the same node, did
+                             * not deny */
+    uint8_t stale;          /* won attempts in a row that the node asked first has denied */
+    uint8_t in_a_row;       /* acquisitions in a row, each right after our own release */
+    uint8_t contended_in_a_row;  /* with `contended`: acquisitions in a row after which the client
+                                  * yields; doubled each time no contender has appeared */
+    uint8_t request_all_backoff; /* attempts that ask all nodes at once become rarer by the factor 2
+                                  * to the power of this, because such attempts have failed */
+    bool has_split;              /* an attempt since the last grant has split the votes */
+    bool contended; /* since the client has yielded last, a node has denied an attempt that won:
+                     * there may be other contenders */
 };
 
-/* Ranks the nodes by their scores for this resource, the highest first (rendezvous hashing: clients
- * that list the same nodes in another order, or some other nodes, agree on the order of those that
- * they share). `order` is written here, an element for each node, and stays the owner's. */
+/* Initializes the memory and ranks the nodes by their scores for this resource, the highest first.
+ * `scores` has `nodes` elements, 1 to RL_NODES_MAX; the ranking is written to `order`, which has as
+ * many and is borrowed. The scores are hashes of node and resource (rendezvous hashing), so clients
+ * with different lists of servers rank those that they share in the same order. */
 void rl_contention_init(struct rl_contention *contention, uint8_t *order, unsigned nodes,
                         const uint64_t *scores);
 
-/* Others were met within the last second. */
+/* Returns whether other contenders were noticed within RL_CONTENTION_RECENT_NS. */
 bool rl_contention_is_recent(const struct rl_contention *contention, uint64_t now_ns);
 
-/* An attempt was denied; `split`: some node had granted it. `preferred`: is asked first, and did
- * not deny it: maybe it has lost the holder's key, or cannot store any. 0: it did;
- * RL_CONTENTION_UNKNOWN: the attempt did not show that. */
+/* Notes an attempt that was denied. `split`: some node has granted it. `first`: the node that was
+ * asked first, if it did not deny; it may have lost the holder's key, or be unable to store one. 0:
+ * it did deny. RL_CONTENTION_UNKNOWN: the attempt does not show whether it did. */
 #define RL_CONTENTION_UNKNOWN (~(rl_nodes)0)
 void rl_contention_note_denial(struct rl_contention *contention, bool split, rl_nodes first,
                                uint64_t now_ns);
-/* A server told that the key has changed. */
+/* Notes a notification that the key has changed. */
 void rl_contention_note_notification(struct rl_contention *contention, uint64_t now_ns);
-/* The node that is asked first has misled us more than once in a row, and will be passed over if it
- * does so again: that the key is not there says nothing. Maybe the holder has won without it. */
+/* Returns whether the preferred node is doubtful: the last attempts were denied, but not by that
+ * node, and after one more of them it is skipped. That it does not have the key shows nothing then,
+ * because the holder may have won without it. */
 bool rl_contention_doubts_preferred(const struct rl_contention *contention);
-/* An attempt begins that no denial came before. */
+/* Notes the start of an acquisition, before its first attempt. */
 void rl_contention_note_start(struct rl_contention *contention, uint64_t round_trip_ns,
                               uint64_t now_ns);
-/* An attempt has won although the node that is asked first had denied it (`granted` false), or with
- * its grant. If it denies again and again what others grant, and never grants, its key is nobody's.
- */
+/* Notes whether `first`, the node that was asked first, has granted an attempt that won. If it
+ * denies several in a row, its key belongs to no holder, and it is skipped. */
 void rl_contention_note_preferred(struct rl_contention *contention, rl_nodes first, bool granted);
-/* An attempt has won. */
+/* Notes that an attempt has won. */
 void rl_contention_note_grant(struct rl_contention *contention);
-/* Some node has denied it, before it was won or later. */
+/* Notes that some node has denied an attempt that has won, before or after it was decided. */
 void rl_contention_note_contender(struct rl_contention *contention);
-/* Our own release is on its way. Where others are waiting, or when this client has taken the
- * resource many times without a pause, the next one to take it is not to be this client: its SET
- * would sit right behind its own delete, before anybody has heard of it. */
+/* Notes that this client sends a release. If contention is recent, or if this client has acquired
+ * the resource many times in a row, sets `yield_until_ns`, so that another contender can acquire
+ * it: otherwise the next request of this client would arrive right after the delete, before any
+ * other client gets a notification. */
 void rl_contention_note_release(struct rl_contention *contention, uint64_t round_trip_ns,
                                 uint64_t random, uint64_t now_ns);
 
-/* Woken by a push, with many others: is this client to ask all nodes at once? Of as many as there
- * are, one does on average. Who is alone in that wins in one round trip, whatever the others do;
- * these ask the first node only, a little later. */
+/* Returns whether the attempt after a notification should ask all nodes at once, at random. All
+ * waiters get the notification; on average about one of them does so. If only one does, it wins in
+ * one round trip, because the others ask the preferred node only, after rl_contention_delay_ns().
+ */
 bool rl_contention_requests_all(const struct rl_contention *contention, uint64_t random);
-/* What became of that. */
+/* Notes whether an attempt that asked all nodes at once has won. */
 void rl_contention_note_request_all(struct rl_contention *contention, bool won);
-/* How much later: who was woken more often since it got it last is sooner than others. */
+/* Returns the delay of an attempt after a notification that asks the preferred node first, in
+ * nanoseconds. A client that has had more notifications since its last grant delays less. */
 uint64_t rl_contention_delay_ns(const struct rl_contention *contention, uint64_t round_trip_ns,
                                 uint64_t random);
 
-/* So many attempts have split the votes, and not too many others were made since. */
+/* Returns how many split votes there were since the last grant, reduced by later denials without a
+ * split. */
 unsigned rl_contention_splits(const struct rl_contention *contention);
-/* How long to stay away after an attempt that split the votes, however loudly the servers call:
- * from its end on, and once. Whoever pauses at every word of a release after that is behind all
- * others each time, and goes on splitting votes. */
+/* Returns the random pause after an attempt that has split the votes, in nanoseconds; 0 without
+ * one. The caller counts the pause from the end of the attempt, regardless of notifications. A
+ * pause after each notification would let all other contenders go first each time. */
 uint64_t rl_contention_pause_ns(const struct rl_contention *contention, uint64_t round_trip_ns,
                                 uint64_t random);
 
-/* Of `count` slots one to begin with: one that this client let go, if nobody else seems to want
- * any, else any that it does not hold. */
+/* Returns the slot at which a search among `count` > 0 slots begins: one that this client has
+ * released, if contention is not recent; else a random one that it does not hold, if it knows any.
+ */
 unsigned rl_contention_slot(struct rl_contention *contention, unsigned count, uint64_t random,
                             uint64_t now_ns);
-/* This client holds the slot from now on, or no more. */
+/* Notes that this client has acquired (`held`) or released the slot. */
 void rl_contention_slot_held(struct rl_contention *contention, unsigned slot, bool held);
 
-/* The first of `candidates` by rank, without those that misled us; none if there are none. */
+/* Returns the most preferred of `candidates` as a set of one node, empty if `candidates` is.
+ * Skipped nodes are returned only if there are no others. */
 rl_nodes rl_contention_preferred(const struct rl_contention *contention, rl_nodes candidates);
 
 #endif

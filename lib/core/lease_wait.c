@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Waiting for a resource that another client holds. A node that can tell is asked whether the key
- * is still there, and tells when that changes: the one that is asked first, if it can. A timer asks
- * all of them again in any case: that node may be wrong, or stop. */
+ * Waits between two attempts for a resource that another client holds. One node is sent a probe and
+ * tracks the key: it replies whether the key exists, and sends a notification when the key changes.
+ * That is the preferred node, if it can send notifications. A timer begins the next attempt in any
+ * case, because that node may be wrong or fail. */
 #include "core/lease_hold.h"
 
 #include "redlock/redlock.h"
 
 #include <string.h>
 
-/* Nodes that would not hold anybody up. */
-static rl_nodes request_all_now(const struct rl_view *view)
+/* Returns the nodes that can be asked first without delay: connected, eligible and not slow. */
+static rl_nodes prompt_nodes(const struct rl_view *view)
 {
     return view->up & view->eligible & ~view->slow;
 }
@@ -17,7 +18,7 @@ static rl_nodes request_all_now(const struct rl_view *view)
 rl_nodes rl_wait_preferred(const struct rl_lease *lease, const struct rl_view *view)
 {
     return lease->contention != NULL
-               ? rl_contention_preferred(lease->contention, request_all_now(view))
+               ? rl_contention_preferred(lease->contention, prompt_nodes(view))
                : 0;
 }
 
@@ -25,26 +26,26 @@ rl_nodes rl_wait_next_node(const struct rl_lease *lease, rl_nodes asked, const s
 {
     rl_nodes left = view->up & view->eligible & ~asked;
 
-    if ((left & request_all_now(view)) != 0)
-        left &= request_all_now(view);
+    if ((left & prompt_nodes(view)) != 0)
+        left &= prompt_nodes(view);
     return lease->contention != NULL ? rl_contention_preferred(lease->contention, left) : 0;
 }
 
-/* The holder has won without the node that is asked first, it seems: those that denied have its
- * key, and can tell of its end. */
+/* Returns whether the holder has probably won without the preferred node. Then the nodes that have
+ * denied the last attempt have its key, and one of them should track it. */
 static bool is_held_elsewhere(const struct rl_lease *lease, const struct rl_view *view)
 {
     return lease->keys <= 1 && (rl_wait_preferred(lease, view) & lease->round.granted) != 0 &&
            rl_contention_doubts_preferred(lease->contention);
 }
 
-/* The one that is asked first, or, as long as that one cannot tell, the next that can: a release
- * changes the key on all of them. */
+/* Returns the node that should track the key: the most preferred one that can send notifications.
+ * Any node will do, because a release changes the key on all of them. 0: there is none. */
 static rl_nodes notifier_of(const struct rl_lease *lease, const struct rl_view *view)
 {
-    rl_nodes notifying = request_all_now(view) & view->notifying;
+    rl_nodes notifying = prompt_nodes(view) & view->notifying;
 
-    if (rl_permit_is(lease)) /* all its slots are watched where they are asked for */
+    if (rl_permit_is(lease)) /* slots are tracked by the node that is asked for them */
         notifying &= rl_wait_preferred(lease, view);
     else if (is_held_elsewhere(lease, view))
         notifying &= lease->round.denied;
@@ -56,16 +57,17 @@ bool rl_wait_is_notified(const struct rl_lease *lease, const struct rl_view *vie
     return notifier_of(lease, view) != 0;
 }
 
+/* Begins the first attempt, with the preferred node first if contention is recent. */
 static void begin_contended(struct rl_lease *lease, const struct rl_view *view,
                             struct rl_effects *fx)
 {
-    bool hot =
+    bool recent =
         lease->contention != NULL && rl_contention_is_recent(lease->contention, view->now.boot_ns);
 
     if (rl_permit_is(lease))
         rl_permit_begin(lease, view, fx);
     else
-        rl_attempt_begin(lease, hot ? rl_wait_preferred(lease, view) : 0, view, fx);
+        rl_attempt_begin(lease, recent ? rl_wait_preferred(lease, view) : 0, view, fx);
 }
 
 void rl_wait_start(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
@@ -89,8 +91,9 @@ void rl_wait_start(struct rl_lease *lease, const struct rl_view *view, struct rl
     lease->next = rl_later(view->now, yield_ns);
 }
 
-/* Who goes ahead must do without the first node, which somebody else may have got: that is for a
- * set of which nobody else is missing. */
+/* Returns whether an attempt may ask all nodes at once after a notification. Another contender may
+ * get the vote of the preferred node, so all other nodes must be able to grant and make a quorum.
+ */
 static bool may_request_all(const struct rl_lease *lease, const struct rl_view *view)
 {
     rl_nodes fit = view->up & view->eligible & ~lease->round.failed;
@@ -98,14 +101,14 @@ static bool may_request_all(const struct rl_lease *lease, const struct rl_view *
     return fit == rl_nodes_all(lease->terms->nodes) && lease->terms->nodes > lease->terms->quorum;
 }
 
-/* Whoever asks another node first (of several resources: who wants another one of them) meets us
- * half-way, and we wake each other: again and again, if both go at once. So a while goes by after
- * an attempt that split the votes; from its end on, not from the next word on: see
- * rl_contention_pause_ns(). */
+/* Returns the boot time before which no notification begins an attempt; 0: there is no such time. A
+ * contender that prefers another node, or requests another one of several resources, can split the
+ * votes with this client. Both then notify each other with their undos, again and again if both
+ * retry at once. So an attempt that has split the votes is followed by a random pause. */
 static uint64_t pause_until_ns(const struct rl_lease *lease, const struct rl_view *view)
 {
     bool split = lease->round.granted != 0;
-    unsigned spare = lease->keys > 1 ? 0 : 1; /* the first is mended without it */
+    unsigned spare = lease->keys > 1 ? 0 : 1; /* the first split needs no pause */
 
     if (!split || rl_contention_splits(lease->contention) <= spare)
         return 0;
@@ -114,7 +117,9 @@ static uint64_t pause_until_ns(const struct rl_lease *lease, const struct rl_vie
                       rl_contention_pause_ns(lease->contention, view->round_trip_ns, random));
 }
 
-/* The key is gone, or was when we heard of it, and others have heard it, too. */
+/* Plans an attempt after the news that the key does not exist or has changed, which other waiters
+ * have as well: either one that asks all nodes at once, or a delayed one that asks the preferred
+ * node. */
 static void queue_behind_preferred(struct rl_lease *lease, const struct rl_view *view)
 {
     uint64_t now_ns = view->now.boot_ns;
@@ -135,9 +140,9 @@ void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *vie
 {
     struct rl_contention *contention = lease->contention;
     struct rl_wait *wait = &lease->wait;
-    /* Right behind its denial it was asked: nothing is between the two. */
-    rl_nodes piped = lease->round.deferred != 0 ? wait->probed & lease->round.denied : 0;
-    bool told = wait->notified, tried = wait->is_guess;
+    /* The node was sent a probe right after the denied request, so it already tracks the key. */
+    rl_nodes tracking = lease->round.deferred != 0 ? wait->probed & lease->round.denied : 0;
+    bool notified = wait->notified, tried = wait->is_guess;
 
     if (rl_permit_is(lease)) {
         rl_permit_pause(lease, status);
@@ -150,26 +155,25 @@ void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *vie
         return;
     fx->track = rl_wait_preferred(lease, view);
     if ((fx->track & view->notifying) == 0 && lease->attempts > 1)
-        fx->track |= rl_contention_preferred(contention, request_all_now(view) & ~fx->track);
+        fx->track |= rl_contention_preferred(contention, prompt_nodes(view) & ~fx->track);
     if (is_held_elsewhere(lease, view))
-        fx->track |=
-            rl_contention_preferred(contention, request_all_now(view) & lease->round.denied);
+        fx->track |= rl_contention_preferred(contention, prompt_nodes(view) & lease->round.denied);
     wait->start_ns = pause_until_ns(lease, view);
     wait->tracked = notifier_of(lease, view);
-    if (piped != wait->tracked)
+    if (tracking != wait->tracked)
         fx->probe = wait->tracked;
-    if (told && piped != 0) /* also if another one is to tell from now on */
+    if (notified && tracking != 0) /* also if another node tracks the key from now on */
         queue_behind_preferred(lease, view);
 }
 
-/* The node that all ask first has said that the key is not there any more, or it has changed. */
+/* Begins the planned attempt, if there is one and its time has come. */
 static void start_now(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     if (!lease->wait.free || lease->wait.start_ns > view->now.boot_ns)
         return;
     rl_nodes first = rl_wait_preferred(lease, view);
     rl_attempt_begin(lease, lease->wait.request_all ? 0 : first, view, fx);
-    lease->wait.preferred = first & lease->round.requested; /* on its word, in any case */
+    lease->wait.preferred = first & lease->round.requested; /* also if all nodes were asked */
 }
 
 void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
@@ -186,10 +190,11 @@ void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
     }
 }
 
-/* That the key is not there. On another node than the first the holder may never have had it. But
- * it may have been there, and have gone before we asked, and nobody pushes that: so it is believed
- * once, and then not again before something else has brought us back. */
-static bool is_new_notification(struct rl_lease *lease, rl_nodes node, const struct rl_view *view)
+/* Returns whether a reply of `node` that the key does not exist should begin an attempt. The holder
+ * may never have had the key on a node that is not the preferred one. But the key may also have
+ * been deleted before the probe arrived, and then no notification follows. So such a reply begins
+ * one attempt, and no other one before a notification or the timer. */
+static bool is_worth_attempt(struct rl_lease *lease, rl_nodes node, const struct rl_view *view)
 {
     struct rl_wait *wait = &lease->wait;
 
@@ -211,14 +216,14 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         (lease->wait.tracked & RL_NODE(ballot->node)) == 0)
         return;
     if (ballot->vote == RL_VOTE_DENIED) {
-        if (!is_new_notification(lease, RL_NODE(ballot->node), view))
+        if (!is_worth_attempt(lease, RL_NODE(ballot->node), view))
             return;
         if (!lease->wait.free)
             queue_behind_preferred(lease, view);
         start_now(lease, view, fx);
         return;
     }
-    /* Expiry is told late or not at all. */
+    /* A server may send the notification of an expiry late, so the attempt is planned here. */
     if (ballot->vote == RL_VOTE_GRANTED && ballot->pttl_ms != 0 &&
         ballot->pttl_ms < RL_NEVER / RL_MS) {
         struct rl_now expired = rl_later(view->now, ballot->pttl_ms * RL_MS + RL_MS);
@@ -227,6 +232,7 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     }
 }
 
+/* Processes a notification of the node that tracks the key. */
 static void wake(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     rl_contention_note_notification(lease->contention, view->now.boot_ns);
@@ -248,19 +254,19 @@ void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot, const s
         rl_wait_tick(lease, view, fx);
         return;
     }
-    /* Where no majority has answered, the key is not in the way. */
+    /* Only a lease that was denied waits for the key; other failures have other causes. */
     bool denied = lease->attempts > 0 && lease->status == REDLOCK_ECONTENDED;
-    if (denied && lease->wait.tracked == 0) /* it can tell only now */
+    if (denied && lease->wait.tracked == 0) /* the node could not send notifications before */
         lease->wait.tracked = fx->probe = nodes & view->notifying & view->up & view->eligible;
     else if (denied && lease->wait.tracked != nodes && nodes == rl_wait_preferred(lease, view) &&
              (nodes & view->notifying) != 0 &&
-             !is_held_elsewhere(lease, view)) /* better than who was watched */
+             !is_held_elsewhere(lease, view)) /* the preferred node tracks instead of another */
         lease->wait.tracked = fx->probe = nodes;
     else if ((nodes & lease->wait.tracked) != 0)
         wake(lease, view, fx);
 }
 
-/* The node that is watched afterwards knows best. */
+/* Prefers what the preferred node says, because that node will be sent the probe. */
 void rl_wait_note_taken(struct rl_lease *lease, const struct rl_ballot *ballot,
                         const struct rl_view *view)
 {

@@ -29,7 +29,7 @@ int rl_codec_check(char *text, size_t size);
 #define RL_TEXTS_MAX       8
 #define RL_TEXTS_BYTES_MAX (RL_KEY_MAX + 128)
 struct rl_texts {
-    unsigned count;                   /* elements read so far; 0 to RL_TEXTS_MAX */
+    unsigned count;                   /* elements read until now; 0 to RL_TEXTS_MAX */
     struct rl_arg list[RL_TEXTS_MAX]; /* point into `bytes`; data NULL: nil or an integer */
     size_t used;                      /* used bytes of `bytes` */
     char bytes[RL_TEXTS_BYTES_MAX];   /* all texts, one after the other, not terminated */
