@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * News: what the engine announces is noted under the mutex and told to the user without it. A
- * thread that waits in a blocking call is told at once. */
+ * Takes the announcements of the engines with the mutex held, and runs the callbacks without it.
+ * The result of a blocking call is passed to its thread at once. */
 #include "api/dispatch.h"
 
 #include "api/break.h"
@@ -47,9 +47,10 @@ void rl_dispatch_clear(struct redlock *rl)
     uint64_t count;
 
     if (read(rl->pending.fd, &count, sizeof count) < 0)
-        return; /* it was not readable */
+        return; /* it was not readable, which is harmless */
 }
 
+/* Makes the descriptor of hybrid mode readable. */
 static void signal_pending(struct redlock *rl)
 {
     const uint64_t one = 1;
@@ -58,6 +59,7 @@ static void signal_pending(struct redlock *rl)
         RL_ASSERT(errno == EAGAIN); /* readable already */
 }
 
+/* Adds bits to handle->pending and queues the handle, which gets a reference. */
 static void queue_pending(struct redlock *rl, struct redlock_lock *handle, uint32_t pending)
 {
     handle->pending |= pending;
@@ -85,11 +87,14 @@ bool rl_dispatch_is_own_callback(const struct redlock *rl)
     return rl->pending.in_callback && pthread_equal(rl->pending.callback_thread, pthread_self());
 }
 
+/* Returns whether an event callback of the lock or of the client exists. */
 static bool has_listener(const struct redlock *rl, const struct redlock_lock *handle)
 {
     return handle->event_fn != NULL || rl->config->event_fn != NULL;
 }
 
+/* Returns the event, RL_PENDING_ACQUIRED or RL_PENDING_RELEASED, that goes with the end of the
+ * operation; 0: none. */
 static uint32_t event_of_done(const struct redlock_lock *handle, int status)
 {
     uint8_t kind = handle->op.kind;
@@ -110,9 +115,9 @@ void rl_dispatch_done(struct redlock *rl, struct redlock_lock *handle, int statu
     op->status = status;
     uint32_t pending = has_listener(rl, handle) ? event_of_done(handle, status) : 0;
     if (op->waiter != NULL) {
-        rl_leader_tell(rl, op->waiter, status);
+        rl_leader_complete(rl, op->waiter, status);
         if (pending != 0 &&
-            op->kind == RL_OP_RELEASE) /* an acquire is confirmed by its waiter first */
+            op->kind == RL_OP_RELEASE) /* the waiter of an acquire confirms the grant first */
             queue_pending(rl, handle, pending);
         return;
     }
@@ -125,7 +130,8 @@ void rl_dispatch_end(struct redlock *rl, struct redlock_lock *handle)
         queue_pending(rl, handle, RL_PENDING_END);
 }
 
-/* Logs and queues that a node has a key that lives longer than max_ttl. */
+/* Logs that a node has a key that lives for `pttl_ms` more, longer than max_ttl, and queues the
+ * event of the node. */
 static void take_long_ttl(struct rl_shard *shard, unsigned node, uint64_t pttl_ms)
 {
     struct redlock *rl = shard->rl;
@@ -142,6 +148,7 @@ static void take_long_ttl(struct rl_shard *shard, unsigned node, uint64_t pttl_m
     signal_pending(rl);
 }
 
+/* Reports keys that live longer than max_ttl, which an inspection has found. */
 static void note_long_ttls(const struct redlock_lock *handle)
 {
     const struct rl_seen *seen = rl_lock_seen(&handle->lock);
@@ -153,7 +160,9 @@ static void note_long_ttls(const struct redlock_lock *handle)
     }
 }
 
-/* Whoever waits for the lock goes on waiting; with the grant at hand a cancel was not heeded. */
+/* Reverts the end of an operation with a grant that the engine has withdrawn before it was
+ * reported: the operation continues. A cancel that came in the meantime was ignored, so it is
+ * reviewed again. */
 static void undo_grant(struct redlock *rl, struct redlock_lock *handle)
 {
     struct rl_op *op = &handle->op;
@@ -168,12 +177,12 @@ static void undo_grant(struct redlock *rl, struct redlock_lock *handle)
     }
 }
 
-/* Takes what happened to one lock. The parts are handled in the order in which they can have
- * happened: an attempt failed, the operation ended, the lock ended. */
+/* Takes the announcement of one lock. Handles its flags in the order in which the engine can have
+ * set them: an attempt failed, the operation ended, the lock ended. */
 static void take_lock(struct redlock *rl, struct redlock_lock *handle,
-                      const struct rl_announcement *news)
+                      const struct rl_announcement *announcement)
 {
-    uint32_t flags = news->flags;
+    uint32_t flags = announcement->flags;
     uint32_t events =
         RL_FX_WAITING | RL_FX_EXTENDED | RL_FX_EXTEND_FAILED | RL_FX_ENDANGERED | RL_FX_LOST;
 
@@ -181,11 +190,11 @@ static void take_lock(struct redlock *rl, struct redlock_lock *handle,
         rl_handle_publish(handle);
     if (flags & RL_FX_LOST)
         rl_handle_signal_lost(handle);
-    if (flags & RL_FX_WAITING) /* a grant that ended before it was told was none */
+    if (flags & RL_FX_WAITING) /* a grant that was not reported yet is not held any more */
         undo_grant(rl, handle);
     if ((flags & events) != 0 && has_listener(rl, handle)) {
         if (flags & (RL_FX_WAITING | RL_FX_EXTEND_FAILED))
-            handle->pending_status = news->event_status;
+            handle->pending_status = announcement->event_status;
         queue_pending(rl, handle, flags & events);
     }
     if (flags & RL_FX_DONE) {
@@ -195,9 +204,9 @@ static void take_lock(struct redlock *rl, struct redlock_lock *handle,
         else if (rl_break_whole(handle) != NULL)
             rl_break_part_done(rl, handle);
         else if (handle->subject != NULL)
-            rl_verify_done(rl, handle, news->status);
+            rl_verify_done(rl, handle, announcement->status);
         else
-            rl_dispatch_done(rl, handle, news->status);
+            rl_dispatch_done(rl, handle, announcement->status);
     }
     if (flags & RL_FX_ENDED) {
         rl_dispatch_end(rl, handle);
@@ -205,7 +214,8 @@ static void take_lock(struct redlock *rl, struct redlock_lock *handle,
     }
 }
 
-/* The server is reached, and unfit. */
+/* Returns whether the cause is that the server, which is reachable, cannot be used until its
+ * operator changes it. */
 static bool is_refusal(uint8_t cause)
 {
     int status = rl_cause_of(cause)->status;
@@ -213,6 +223,7 @@ static bool is_refusal(uint8_t cause)
     return status == REDLOCK_EAUTH || status == REDLOCK_EEXCLUDED;
 }
 
+/* Logs the event `kind` of a node. */
 static void log_node(const struct rl_shard *shard, unsigned index,
                      const struct rl_node_status *node, uint8_t kind)
 {
@@ -235,7 +246,8 @@ static void log_node(const struct rl_shard *shard, unsigned index,
         rl_logf(&rl->log, REDLOCK_LOG_INFO, "%s: connected, eligible", node->name);
 }
 
-/* Logs and queues what a change of a node means for the user. */
+/* Compares a node that has changed with what was reported last. Logs and queues the event that
+ * follows, if there is one. */
 static void take_node(struct rl_shard *shard, unsigned index)
 {
     struct redlock *rl = shard->rl;
@@ -267,10 +279,11 @@ static void take_node(struct rl_shard *shard, unsigned index)
     signal_pending(rl);
 }
 
+/* Takes all announcements of one shard's engine. */
 static void take_shard(struct redlock *rl, struct rl_shard *shard)
 {
     struct rl_announcements *list = rl_engine_announcements(&shard->engine);
-    struct rl_announcement news;
+    struct rl_announcement announcement;
     uint64_t pttl_ms;
     unsigned node;
 
@@ -279,9 +292,9 @@ static void take_shard(struct redlock *rl, struct rl_shard *shard)
             take_node(shard, node);
         while (rl_announcements_take_long_ttl(list, &node, &pttl_ms))
             take_long_ttl(shard, node, pttl_ms);
-        struct rl_lock *lock = rl_announcements_take(list, &news);
+        struct rl_lock *lock = rl_announcements_take(list, &announcement);
         if (lock != NULL)
-            take_lock(rl, (struct redlock_lock *)lock, &news);
+            take_lock(rl, (struct redlock_lock *)lock, &announcement);
     }
 }
 
@@ -322,13 +335,14 @@ void rl_dispatch_event(struct redlock_lock *handle, uint8_t kind, uint64_t ttl_n
 void rl_dispatch_note_absent(struct redlock_lock *handle, rl_nodes nodes)
 {
     struct rl_engine *engine = &handle->shard->engine;
-    struct rl_announcement news;
+    struct rl_announcement announcement;
 
     rl_lock_note_absent(engine, &handle->lock, nodes);
-    if (rl_announcements_take_lock(rl_engine_announcements(engine), &handle->lock, &news))
-        take_lock(handle->shard->rl, handle, &news);
+    if (rl_announcements_take_lock(rl_engine_announcements(engine), &handle->lock, &announcement))
+        take_lock(handle->shard->rl, handle, &announcement);
 }
 
+/* Releases the mutex for a callback, and notes that this thread runs one. */
 static void begin_callback(struct redlock *rl)
 {
     rl->pending.in_callback = true;
@@ -336,6 +350,7 @@ static void begin_callback(struct redlock *rl)
     rl_client_unlock(rl);
 }
 
+/* Locks the mutex again after a callback, and reads the clocks, because the callback took time. */
 static void end_callback(struct redlock *rl)
 {
     pthread_mutex_lock(&rl->mutex);
@@ -344,6 +359,7 @@ static void end_callback(struct redlock *rl)
         rl_io_refresh(&rl->io);
 }
 
+/* Runs the event callbacks of the lock and of the client for an event of the lock. */
 static void report_event(struct redlock *rl, struct redlock_lock *handle, int kind, int status)
 {
     struct redlock_report report;
@@ -372,6 +388,8 @@ static void report_event(struct redlock *rl, struct redlock_lock *handle, int ki
     end_callback(rl);
 }
 
+/* Delivers the result of the operation to its callback and ends it: drops its reference, or passes
+ * it to the user together with the lock. Does nothing if a blocking call gets the result. */
 static void report_done(struct redlock *rl, struct redlock_lock *handle)
 {
     struct redlock_report report;
@@ -388,10 +406,10 @@ static void report_done(struct redlock *rl, struct redlock_lock *handle)
         handle->owned_by_user = true;
     handle->op = (struct rl_op){.kind = RL_OP_NONE};
     if (op.fn != NULL) {
-        redlock_lock_t *told = gives_lock || (has_lock && about->owned_by_user) ? about : NULL;
+        redlock_lock_t *lock = gives_lock || (has_lock && about->owned_by_user) ? about : NULL;
         rl_report_fill(&report, rl, handle, op.status);
         begin_callback(rl);
-        rl_call_done(op.fn, rl, op.status, told, &report, op.userdata);
+        rl_call_done(op.fn, rl, op.status, lock, &report, op.userdata);
         rl_report_done(&report);
         end_callback(rl);
     }
@@ -401,7 +419,7 @@ static void report_done(struct redlock *rl, struct redlock_lock *handle)
         rl_handle_drop(handle); /* the operation's reference; with a grant it becomes the user's */
 }
 
-/* Runs the notice that no event of the lock follows, and sees to it that none does. */
+/* Runs the end callback of the lock, and removes its event callback, so that no event follows. */
 static void report_event_end(struct redlock *rl, struct redlock_lock *handle)
 {
     redlock_event_end_fn fn = handle->event_end_fn;
@@ -416,7 +434,6 @@ static void report_event_end(struct redlock *rl, struct redlock_lock *handle)
     end_callback(rl);
 }
 
-/* A grant that was not told yet is none any more: a shutdown releases it, or it is lost. */
 void rl_dispatch_disown(const struct redlock *rl, struct redlock_lock *handle)
 {
     struct rl_op *op = &handle->op;
@@ -433,7 +450,7 @@ bool rl_dispatch_confirm(struct redlock *rl, struct redlock_lock *handle)
 {
     bool gave_up;
 
-    handle->op.done = false; /* whoever fails it now tells again */
+    handle->op.done = false; /* if the operation fails now, rl_dispatch_done() sets it again */
     rl_dispatch_event(handle, RL_EVENT_CONFIRM, 0, 0);
     gave_up = handle->op.done;
     bool retries = rl_lock_is_active(&handle->lock) && rl_lock_is_between_attempts(&handle->lock);
@@ -442,7 +459,8 @@ bool rl_dispatch_confirm(struct redlock *rl, struct redlock_lock *handle)
     return handle->op.done;
 }
 
-/* Time may have passed since the vote: what is told must be true when it is told. */
+/* Confirms a grant right before it is reported, because time has passed since the votes: it must be
+ * valid when the callback begins. Does nothing for other results. */
 static void confirm(struct redlock *rl, struct redlock_lock *handle)
 {
     bool grant = handle->op.done && handle->op.status == REDLOCK_OK &&
@@ -458,6 +476,7 @@ static void confirm(struct redlock *rl, struct redlock_lock *handle)
         (void)rl_dispatch_confirm(rl, handle);
 }
 
+/* Returns the status that the event of the pending bit `flag` reports. */
 static int status_of_pending(const struct redlock_lock *handle, uint32_t flag)
 {
     switch (flag) {
@@ -473,7 +492,8 @@ static int status_of_pending(const struct redlock_lock *handle, uint32_t flag)
     }
 }
 
-/* Also of a lock that was released since: whoever hears of the release hears of this first. */
+/* Returns whether an ACQUIRED event must be reported. That is also true if the lock was released in
+ * the meantime, because RELEASED is never reported without an earlier ACQUIRED. */
 static bool was_acquired(const struct redlock_lock *handle)
 {
     bool pending = (handle->pending & RL_FX_DONE) != 0 &&
@@ -483,7 +503,9 @@ static bool was_acquired(const struct redlock_lock *handle)
            (!pending || handle->op.status == REDLOCK_OK);
 }
 
-static void tell_handle(struct redlock *rl, struct redlock_lock *handle)
+/* Runs the callbacks of one handle: events in a fixed order, the result of its operation, then the
+ * end callback. */
+static void report_handle(struct redlock *rl, struct redlock_lock *handle)
 {
     static const struct {
         uint32_t flag;
@@ -501,28 +523,29 @@ static void tell_handle(struct redlock *rl, struct redlock_lock *handle)
         confirm(rl, handle);
     uint32_t pending = handle->pending;
     bool acquired = was_acquired(handle);
-    bool listened_to = has_listener(rl, handle);
+    bool has_event_fn = has_listener(rl, handle);
     handle->pending = 0;
     if (acquired)
         report_event(rl, handle, REDLOCK_EVENT_ACQUIRED, REDLOCK_OK);
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         if ((pending & table[i].flag) == 0)
             continue;
-        /* What happened to a lock that was never told of happened to nobody. */
+        /* Events of a held lock are not reported if the user has never received the lock. */
         bool of_holder = table[i].flag != RL_FX_WAITING && table[i].flag != RL_PENDING_RELEASED;
         if (of_holder && !handle->owned_by_user && !acquired)
             continue;
         report_event(rl, handle, table[i].kind, status_of_pending(handle, table[i].flag));
     }
     if (pending & RL_FX_DONE) {
-        if (listened_to)
-            confirm(rl, handle); /* the callbacks above may have taken their time */
+        if (has_event_fn)
+            confirm(rl, handle); /* the event callbacks above have taken time */
         report_done(rl, handle);
     }
     if (pending & RL_PENDING_END)
         report_event_end(rl, handle);
 }
 
+/* Runs the event callback of the client for each event of the shard's nodes. */
 static void report_nodes(struct redlock *rl, struct rl_shard *shard)
 {
     for (unsigned i = 0; i < shard->config->count; i++) {
@@ -548,6 +571,7 @@ void rl_dispatch_client_op(struct redlock *rl, struct rl_client_op *item)
     signal_pending(rl);
 }
 
+/* Runs the callbacks of the client operations that have ended, and frees them. */
 static void report_client_ops(struct redlock *rl)
 {
     while (rl->pending.client_done != NULL) {
@@ -565,7 +589,6 @@ static void report_client_ops(struct redlock *rl)
     }
 }
 
-/* An acquisition of a blocking call, told to those who listen to events. */
 void rl_dispatch_acquired(struct redlock *rl, struct redlock_lock *handle)
 {
     if (has_listener(rl, handle))
@@ -580,25 +603,26 @@ void rl_dispatch(struct redlock *rl)
         if (rl->pending.first == NULL)
             rl->pending.last = NULL;
         handle->queued = false;
-        tell_handle(rl, handle);
+        report_handle(rl, handle);
         rl_handle_drop(handle); /* the queue's reference */
     }
-    bool tell = rl->pending.has_node_events;
+    bool has_node_events = rl->pending.has_node_events;
     rl->pending.has_node_events = false;
-    for (unsigned i = 0; tell && i < rl->shard_count; i++)
+    for (unsigned i = 0; has_node_events && i < rl->shard_count; i++)
         report_nodes(rl, &rl->shards[i]);
     report_client_ops(rl);
 }
 
-/* Forgets the locks that the engines of a forked child have given up. */
+/* Drops the references of the engines and operations to the locks whose end the engines of a forked
+ * child have announced. */
 static void abandon_locks(struct redlock *rl)
 {
-    struct rl_announcement news;
+    struct rl_announcement announcement;
     struct rl_lock *lock;
 
     for (unsigned i = 0; i < rl->shard_count; i++) {
         struct rl_announcements *list = rl_engine_announcements(&rl->shards[i].engine);
-        while ((lock = rl_announcements_take(list, &news)) != NULL) {
+        while ((lock = rl_announcements_take(list, &announcement)) != NULL) {
             rl_handle_forget_op((struct redlock_lock *)lock);
             rl_handle_drop((struct redlock_lock *)lock); /* the engine's reference */
         }
@@ -611,7 +635,7 @@ void rl_dispatch_abandon(struct redlock *rl)
     while (rl->pending.first != NULL) {
         struct redlock_lock *handle = rl->pending.first;
         rl->pending.first = handle->next_pending;
-        rl_handle_forget_op(handle); /* done, but its caller has no result */
+        rl_handle_forget_op(handle); /* ended, but its result was not delivered */
         rl_handle_drop(handle);      /* the queue's reference */
     }
     rl_review_abandon(rl, rl->pending.client_done);

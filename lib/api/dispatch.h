@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * News: what the engine announces, on its way to callbacks and waiting threads. The client's mutex
- * is held in all functions; callbacks run without it. */
+ * Delivers what the engines announce: to the threads that wait in blocking calls, and to the user's
+ * callbacks. The client's mutex is held in all functions, unless they say otherwise. Callbacks run
+ * without it. */
 #ifndef RL_API_DISPATCH_H
 #define RL_API_DISPATCH_H
 
@@ -15,74 +16,87 @@ struct rl_client_op;
 struct rl_ready;
 struct rl_shard;
 
-/* What a handle has to announce, beside RL_FX_*. */
-#define RL_PENDING_END      (1u << 29) /* no event of the lock follows */
-#define RL_PENDING_ACQUIRED (1u << 30)
-#define RL_PENDING_RELEASED (1u << 31)
+/* Bits of redlock_lock.pending, beside RL_FX_*. */
+#define RL_PENDING_END      (1u << 29) /* run `event_end_fn`: no event of the lock follows */
+#define RL_PENDING_ACQUIRED (1u << 30) /* report REDLOCK_EVENT_ACQUIRED */
+#define RL_PENDING_RELEASED (1u << 31) /* report REDLOCK_EVENT_RELEASED */
 
-/* Callbacks of a client that wait, and the one that runs. Owned by dispatch.c. */
+/* The callbacks of one client that have not run yet. Owned by dispatch.c; part of struct redlock.
+ */
 struct rl_pending_events {
-    struct redlock_lock *first, *last; /* handles with news, linked by next_news; referenced */
-    struct rl_client_op *client_done;  /* operations of the client that are over */
-    bool has_node_events;              /* some set has news of nodes */
-    int fd;                            /* hybrid: readable when callbacks wait; else -1 */
-    bool in_callback;
-    pthread_t callback_thread; /* with `in_callback` */
+    struct redlock_lock *first, *last; /* queue of handles whose `pending` is not 0, linked by
+                                        * next_pending; each is referenced */
+    struct rl_client_op *client_done;  /* client operations that have ended, linked; owned */
+    bool has_node_events;              /* some element of rl_pending_node_events.kind is not 0 */
+    int fd;                    /* hybrid mode: eventfd, readable while callbacks are pending;
+                                * else -1 */
+    bool in_callback;          /* a callback is running */
+    pthread_t callback_thread; /* the thread that runs it, with `in_callback` */
 };
 
-/* What was and is to be announced of the nodes of one set. Owned by dispatch.c. */
+/* The events of one shard's nodes, indexed by node. Owned by dispatch.c; part of struct rl_shard.
+ */
 struct rl_pending_node_events {
-    uint8_t kind[RL_NODES_MAX];       /* enum redlock_event_kind to be announced; 0: none */
-    uint8_t last_cause[RL_NODES_MAX]; /* enum redlock_cause that was announced last */
-    bool was_up[RL_NODES_MAX];
+    uint8_t kind[RL_NODES_MAX];       /* enum redlock_event_kind to report; 0: none */
+    uint8_t last_cause[RL_NODES_MAX]; /* enum redlock_cause of the node when it changed last */
+    bool was_up[RL_NODES_MAX];        /* the node was eligible when it changed last */
 };
 
+/* Prepares the pending callbacks of a new client. No mutex. */
 void rl_dispatch_init(struct redlock *rl);
-/* Makes the descriptor of hybrid mode: 0 or ESYS. */
+/* Creates the descriptor of hybrid mode; other modes have none. Returns 0 or REDLOCK_ESYS. No
+ * mutex.
+ */
 int rl_dispatch_open(struct redlock *rl);
-/* Closes it. No mutex. */
+/* Closes the descriptor, if there is one. No mutex. */
 void rl_dispatch_close(struct redlock *rl);
-/* Returns the descriptor of hybrid mode. No mutex. */
+/* Returns the descriptor of hybrid mode, -1 in other modes. No mutex. */
 int rl_dispatch_fd(const struct redlock *rl);
 /* Makes the descriptor unreadable again. No mutex. */
 void rl_dispatch_clear(struct redlock *rl);
-/* In a forked child, after rl_io_abandon(): drops what waits, and the references of the engines and
- * of all operations. */
+/* Drops all pending callbacks, and the references of the engines and of all operations. For a
+ * forked child, after rl_io_abandon(). */
 void rl_dispatch_abandon(struct redlock *rl);
 
-/* Takes what the engines have announced, until nothing is left: publishes deadlines, ends
- * operations and queues events. Follows each call into an engine that works on locks, before the
- * mutex is released and before any code looks at what the call did. Runs no callback. Starts the
- * second half of a break, so what it leaves must be sent. Returns whether there was anything. */
+/* Takes the announcements of all engines, until none is left: publishes deadlines, ends operations
+ * and queues events. Runs no callback. Call it after each call into an engine that works on locks,
+ * before the mutex is released and before the results of that call are used. It may start the
+ * second half of a break, so the caller must send afterwards. Returns whether there was an
+ * announcement. */
 bool rl_dispatch_take(struct redlock *rl);
-/* Turns the loop once: reads what is ready, does what is due, and sends. rl_dispatch_flush()
- * follows before the next wait. */
+/* Runs one turn of the loop: reads from the `count` sockets of `ready`, does what is due, and
+ * sends. Call rl_dispatch_flush() before the next wait. */
 void rl_dispatch_tick(struct redlock *rl, const struct rl_ready *ready, int count);
-/* Sends what is queued and takes what is announced, until neither is left. Sets the timer. */
+/* Sends queued requests and takes announcements, until there are none of either. Arms the timer. */
 void rl_dispatch_flush(struct redlock *rl);
-/* Gives a lock an event of the caller: rl_lock_event(), and takes what it announces. */
+/* Passes an event to a lock with rl_lock_event(), and takes the announcements. */
 void rl_dispatch_event(struct redlock_lock *handle, uint8_t kind, uint64_t ttl_ns, int status);
-/* Tells the engine that these nodes do not have the lock, and takes what it announces of this lock.
- * May be called by what rl_dispatch_take() calls. */
+/* Notes in the engine that these nodes do not have the lock, and takes the announcement of this
+ * lock only. May be called from within rl_dispatch_take(). */
 void rl_dispatch_note_absent(struct redlock_lock *handle, rl_nodes nodes);
 
-/* Runs callbacks; the mutex is held on entry and exit, free while a callback runs. */
+/* Runs all pending callbacks. Releases the mutex while each of them runs. */
 void rl_dispatch(struct redlock *rl);
+/* Returns whether callbacks are pending. */
 bool rl_dispatch_has_pending(const struct redlock *rl);
 /* Returns whether this thread runs a callback of the client. */
 bool rl_dispatch_is_own_callback(const struct redlock *rl);
 
-/* Ends the operation of the handle: tells the waiter, or queues the callback. */
+/* Ends the operation of the handle with `status`: wakes its waiter, or queues its callback. Does
+ * nothing if there is no operation, or if it has ended. */
 void rl_dispatch_done(struct redlock *rl, struct redlock_lock *handle, int status);
-/* A grant is about to be told: still good? false: it was not, and the next attempt follows. */
+/* Confirms in the engine that a grant, whose operation has ended, is about to be reported. Returns
+ * true if the result can be reported: the lock is still held, or the operation has failed. Returns
+ * false if the lock is not held any more and the next attempt follows. */
 bool rl_dispatch_confirm(struct redlock *rl, struct redlock_lock *handle);
-/* Takes back a grant that is done, not told, and not held any more. */
+/* Turns the result of the operation into an error, if it is a grant that was not reported yet and
+ * whose lock is not held any more: REDLOCK_ECLOSED in a shutdown, else REDLOCK_ETOOSLOW. */
 void rl_dispatch_disown(const struct redlock *rl, struct redlock_lock *handle);
-/* Queues the ACQUIRED event of a blocking call. */
+/* Queues the ACQUIRED event of a blocking call, if there is an event callback. */
 void rl_dispatch_acquired(struct redlock *rl, struct redlock_lock *handle);
-/* Queues the notice that no event of the lock follows, unless there is none or it has run. */
+/* Queues the end callback of the lock, if it has one that has not run. */
 void rl_dispatch_end(struct redlock *rl, struct redlock_lock *handle);
-/* Queues the callback of an operation of the client that is over, and takes the item. */
+/* Queues the callback of a client operation that has ended. Takes ownership of `item`. */
 void rl_dispatch_client_op(struct redlock *rl, struct rl_client_op *item);
 
 #endif

@@ -186,7 +186,7 @@ void rl_leader_send(struct redlock *rl, bool in_callback)
     }
 }
 
-void rl_leader_tell(struct redlock *rl, struct rl_waiter *waiter, int status)
+void rl_leader_complete(struct redlock *rl, struct rl_waiter *waiter, int status)
 {
     waiter->done = true;
     waiter->status = status;

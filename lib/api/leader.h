@@ -60,7 +60,7 @@ void rl_leader_flush(struct redlock *rl);
 void rl_leader_wait(struct redlock *rl, struct rl_waiter *waiter);
 /* Ends the operation of a waiter with `status` and has its thread woken, whether it sleeps or is in
  * the poller. */
-void rl_leader_tell(struct redlock *rl, struct rl_waiter *waiter, int status);
+void rl_leader_complete(struct redlock *rl, struct rl_waiter *waiter, int status);
 
 /* Notes that the I/O thread is about to enter the poller for the first time. Called before that
  * thread starts; no mutex. */

@@ -20,7 +20,7 @@ static void finish(struct redlock *rl, struct rl_client_op *item, int status)
     if (item->op.cancel != NULL)
         rl_cancel_drop(item->op.cancel);
     rl_free(&rl->mem, item);
-    rl_leader_tell(rl, waiter, status);
+    rl_leader_complete(rl, waiter, status);
 }
 
 /* Returns the result of a shutdown, or 1 if it continues. `late`: its time limit is reached. */

@@ -117,9 +117,9 @@ static uint64_t pause_until_ns(const struct rl_lease *lease, const struct rl_vie
                       rl_contention_pause_ns(lease->contention, view->round_trip_ns, random));
 }
 
-/* Plans an attempt after the news that the key does not exist or has changed, which other waiters
- * have as well: either one that asks all nodes at once, or a delayed one that asks the preferred
- * node. */
+/* Plans an attempt after a reply or notification that the key is gone or has changed, which other
+ * waiters get as well: either one that asks all nodes at once, or a delayed one that asks the
+ * preferred node. */
 static void queue_behind_preferred(struct rl_lease *lease, const struct rl_view *view)
 {
     uint64_t now_ns = view->now.boot_ns;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * How a lock of several resources waits in the queues of its own client. Its first attempt
- * begins when no earlier entry is left in any of these queues. If it always reserved the resources
- * that are free, a caller that holds one of them and waits for another would cause a deadlock. If
- * it never reserved any, it might never begin where all resources are busy. So it alternates: it
+ * How a lock of several resources waits in the queues of its own client. Its first attempt begins
+ * when no earlier entry is left in any of these queues. If it always reserved the resources that
+ * are free, a caller that holds one of them and waits for another would cause a deadlock. If it
+ * never reserved any, it might never begin where all resources are busy. So it alternates: it
  * reserves during one phase, and lets later queue entries pass in the next; each phase is twice as
  * long as the one before. */
 #ifndef RL_CORE_RESERVATION_H

@@ -8,10 +8,10 @@
 void rl_announcements_add(struct rl_announcements *list, struct rl_lock *lock, uint32_t flags,
                           int status)
 {
-    struct rl_announcement *news = &lock->pending.news;
+    struct rl_announcement *announcement = &lock->pending.announcement;
 
     RL_ASSERT(flags != 0);
-    if (news->flags == 0) {
+    if (announcement->flags == 0) {
         lock->pending.next = NULL;
         if (list->last != NULL)
             list->last->pending.next = lock;
@@ -20,12 +20,12 @@ void rl_announcements_add(struct rl_announcements *list, struct rl_lock *lock, u
         list->last = lock;
     }
     if (flags & RL_FX_WAITING)
-        news->flags &= ~(uint32_t)(RL_FX_DONE | RL_FX_HELD);
-    if ((flags & RL_FX_DONE) != 0 && (news->flags & RL_FX_DONE) == 0)
-        news->status = status;
+        announcement->flags &= ~(uint32_t)(RL_FX_DONE | RL_FX_HELD);
+    if ((flags & RL_FX_DONE) != 0 && (announcement->flags & RL_FX_DONE) == 0)
+        announcement->status = status;
     if (flags & (RL_FX_WAITING | RL_FX_EXTEND_FAILED))
-        news->event_status = status;
-    news->flags |= flags;
+        announcement->event_status = status;
+    announcement->flags |= flags;
 }
 
 void rl_announcements_add_node(struct rl_announcements *list, unsigned node)
@@ -40,11 +40,11 @@ void rl_announcements_add_long_ttl(struct rl_announcements *list, unsigned node,
 }
 
 bool rl_announcements_take_lock(struct rl_announcements *list, struct rl_lock *lock,
-                                struct rl_announcement *ret_news)
+                                struct rl_announcement *ret_announcement)
 {
     struct rl_lock *before = NULL;
 
-    if (lock->pending.news.flags == 0)
+    if (lock->pending.announcement.flags == 0)
         return false;
     for (struct rl_lock *at = list->first; at != lock; at = at->pending.next)
         before = at;
@@ -54,18 +54,18 @@ bool rl_announcements_take_lock(struct rl_announcements *list, struct rl_lock *l
         list->first = lock->pending.next;
     if (list->last == lock)
         list->last = before;
-    *ret_news = lock->pending.news;
+    *ret_announcement = lock->pending.announcement;
     lock->pending = (struct rl_pending_announcement){0};
     return true;
 }
 
 struct rl_lock *rl_announcements_take(struct rl_announcements *list,
-                                      struct rl_announcement *ret_news)
+                                      struct rl_announcement *ret_announcement)
 {
     struct rl_lock *first = list->first;
 
     if (first != NULL)
-        (void)rl_announcements_take_lock(list, first, ret_news);
+        (void)rl_announcements_take_lock(list, first, ret_announcement);
     return first;
 }
 

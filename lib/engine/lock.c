@@ -520,7 +520,7 @@ void rl_lock_free_seen(struct rl_engine *engine, struct rl_lock *lock)
 
 void rl_lock_dispose(struct rl_engine *engine, struct rl_lock *lock)
 {
-    RL_ASSERT(lock->pending.news.flags == 0);
+    RL_ASSERT(lock->pending.announcement.flags == 0);
     rl_lock_free_seen(engine, lock);
     rl_lock_abandon_claim(lock);
 }

@@ -49,13 +49,13 @@ static struct slot *slot_of(const struct rl_lock *lock)
     fuzz_wrong(__FILE__, __LINE__, "a lock of ours");
 }
 
-static void take_lock(const struct rl_lock *lock, const struct rl_announcement *news)
+static void take_lock(const struct rl_lock *lock, const struct rl_announcement *announcement)
 {
     struct slot *slot = slot_of(lock);
-    uint32_t flags = news->flags;
+    uint32_t flags = announcement->flags;
 
     MUST(slot->used && !slot->ended);
-    MUST((flags & RL_FX_HELD) == 0 || news->status == REDLOCK_OK);
+    MUST((flags & RL_FX_HELD) == 0 || announcement->status == REDLOCK_OK);
     if (flags & RL_FX_HELD)
         slot->told = false;
     slot->held = (slot->held || (flags & RL_FX_HELD) != 0) && (flags & RL_FX_ENDED) == 0;
@@ -70,11 +70,11 @@ static void take_lock(const struct rl_lock *lock, const struct rl_announcement *
 static void take(unsigned index)
 {
     struct rl_announcements *list = rl_engine_announcements(&world.clients[index].engine);
-    struct rl_announcement news;
+    struct rl_announcement announcement;
     const struct rl_lock *lock;
 
-    while ((lock = rl_announcements_take(list, &news)) != NULL)
-        take_lock(lock, &news);
+    while ((lock = rl_announcements_take(list, &announcement)) != NULL)
+        take_lock(lock, &announcement);
 }
 
 /* Sends what is queued, and takes what that announces. */

@@ -455,12 +455,19 @@ static void note_done(struct sim_client *client, unsigned at, int status)
 
 /* Takes what happened to one lock. */
 static void take_lock(struct sim_client *client, const struct rl_lock *lock,
-                      const struct rl_announcement *news)
+                      const struct rl_announcement *announcement)
 {
+<<<<<<< HEAD
     unsigned at = user_of(client, lock);
     uint32_t flags = news->flags;
     int status = (flags & RL_FX_DONE) != 0 ? news->status : news->event_status;
     struct sim_user *user = &client->users[at];
+=======
+    unsigned at = slot_of(client, lock);
+    uint32_t flags = announcement->flags;
+    int status = (flags & RL_FX_DONE) != 0 ? announcement->status : announcement->event_status;
+    struct sim_slot *slot = &client->slots[at];
+>>>>>>> d1f96cc (api: describe dispatch, and call announcements announcements)
 
     sim_note(client->world, "client % user % receives %, status %", client->index, at, flags,
              (uint64_t)(-(int64_t)status));
@@ -495,7 +502,7 @@ static void take_node(struct sim_client *client, unsigned node)
 void sim_user_take(struct sim_client *client)
 {
     struct rl_announcements *list = rl_engine_announcements(&client->engine);
-    struct rl_announcement news;
+    struct rl_announcement announcement;
     const struct rl_lock *lock;
     uint64_t pttl_ms;
     unsigned node;
@@ -504,8 +511,8 @@ void sim_user_take(struct sim_client *client)
         take_node(client, node);
     while (rl_announcements_take_long_ttl(list, &node, &pttl_ms))
         continue; /* its users do not care */
-    while ((lock = rl_announcements_take(list, &news)) != NULL)
-        take_lock(client, lock, &news);
+    while ((lock = rl_announcements_take(list, &announcement)) != NULL)
+        take_lock(client, lock, &announcement);
 }
 
 void sim_user_begin(struct sim_world *world, unsigned index)

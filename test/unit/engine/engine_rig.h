@@ -81,15 +81,15 @@ static inline struct rl_engine *rig_engine(unsigned client)
 /* Takes what the engine of a client has announced of locks. */
 static inline void rig_take(unsigned client)
 {
-    struct rl_announcement news;
+    struct rl_announcement announcement;
     struct rig_lock *it;
 
     while ((it = (struct rig_lock *)rl_announcements_take(
-                rl_engine_announcements(rig_engine(client)), &news)) != NULL) {
-        it->flags |= news.flags;
-        if (news.flags & RL_FX_DONE)
-            it->status = news.status;
-        if (news.flags & RL_FX_WAITING)
+                rl_engine_announcements(rig_engine(client)), &announcement)) != NULL) {
+        it->flags |= announcement.flags;
+        if (announcement.flags & RL_FX_DONE)
+            it->status = announcement.status;
+        if (announcement.flags & RL_FX_WAITING)
             it->told = false;
     }
 }

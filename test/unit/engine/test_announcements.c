@@ -8,7 +8,7 @@
 #include <signal.h>
 
 static struct rl_announcements list;
-static struct rl_announcement news;
+static struct rl_announcement announcement;
 static struct rl_lock a, b, c;
 
 static void setup(void)
@@ -21,8 +21,8 @@ static void setup(void)
 
 static struct rl_lock *take(void)
 {
-    memset(&news, 0xff, sizeof news);
-    return rl_announcements_take(&list, &news);
+    memset(&announcement, 0xff, sizeof announcement);
+    return rl_announcements_take(&list, &announcement);
 }
 
 /* Locks come in the order in which each was first announced; nothing is lost or repeated. */
@@ -35,13 +35,13 @@ START_TEST(order)
     rl_announcements_add(&list, &c, RL_FX_ENDED, REDLOCK_OK);
     ck_assert(rl_announcements_wait(&list));
     ck_assert_ptr_eq(take(), &b);
-    ck_assert_uint_eq(news.flags, RL_FX_EXTENDED | RL_FX_ENDANGERED);
+    ck_assert_uint_eq(announcement.flags, RL_FX_EXTENDED | RL_FX_ENDANGERED);
     rl_announcements_add(&list, &b, RL_FX_DEADLINE, REDLOCK_OK); /* behind the others now */
     ck_assert_ptr_eq(take(), &a);
-    ck_assert_uint_eq(news.flags, RL_FX_LOST);
+    ck_assert_uint_eq(announcement.flags, RL_FX_LOST);
     ck_assert_ptr_eq(take(), &c);
     ck_assert_ptr_eq(take(), &b);
-    ck_assert_uint_eq(news.flags, RL_FX_DEADLINE);
+    ck_assert_uint_eq(announcement.flags, RL_FX_DEADLINE);
     ck_assert_ptr_null(take());
     ck_assert(!rl_announcements_wait(&list));
 }
@@ -54,16 +54,16 @@ START_TEST(out_of_turn)
 
     for (unsigned i = 0; i < 3; i++)
         rl_announcements_add(&list, locks[i], RL_FX_LOST, REDLOCK_ELOST);
-    ck_assert(rl_announcements_take_lock(&list, locks[_i], &news));
-    ck_assert_uint_eq(news.flags, RL_FX_LOST);
-    ck_assert(!rl_announcements_take_lock(&list, locks[_i], &news));
+    ck_assert(rl_announcements_take_lock(&list, locks[_i], &announcement));
+    ck_assert_uint_eq(announcement.flags, RL_FX_LOST);
+    ck_assert(!rl_announcements_take_lock(&list, locks[_i], &announcement));
     rl_announcements_add(&list, locks[_i], RL_FX_ENDED, REDLOCK_OK);
     for (unsigned i = 0; i < 3; i++) {
         if (i != (unsigned)_i)
             ck_assert_ptr_eq(take(), locks[i]);
     }
     ck_assert_ptr_eq(take(), locks[_i]);
-    ck_assert_uint_eq(news.flags, RL_FX_ENDED);
+    ck_assert_uint_eq(announcement.flags, RL_FX_ENDED);
     ck_assert_ptr_null(take());
 }
 END_TEST
@@ -74,9 +74,9 @@ START_TEST(a_failed_attempt_and_the_end)
     rl_announcements_add(&list, &a, RL_FX_WAITING, REDLOCK_ECONTENDED);
     rl_announcements_add(&list, &a, RL_FX_DONE | RL_FX_ENDED, REDLOCK_ECANCELED);
     ck_assert_ptr_eq(take(), &a);
-    ck_assert_uint_eq(news.flags, RL_FX_WAITING | RL_FX_DONE | RL_FX_ENDED);
-    ck_assert_int_eq(news.status, REDLOCK_ECANCELED);
-    ck_assert_int_eq(news.event_status, REDLOCK_ECONTENDED);
+    ck_assert_uint_eq(announcement.flags, RL_FX_WAITING | RL_FX_DONE | RL_FX_ENDED);
+    ck_assert_int_eq(announcement.status, REDLOCK_ECANCELED);
+    ck_assert_int_eq(announcement.event_status, REDLOCK_ECONTENDED);
 }
 END_TEST
 
@@ -86,14 +86,14 @@ START_TEST(a_grant_that_was_none)
     rl_announcements_add(&list, &a, RL_FX_DONE | RL_FX_HELD | RL_FX_DEADLINE, REDLOCK_OK);
     rl_announcements_add(&list, &a, RL_FX_WAITING, REDLOCK_ETOOSLOW);
     ck_assert_ptr_eq(take(), &a);
-    ck_assert_uint_eq(news.flags, RL_FX_DEADLINE | RL_FX_WAITING);
-    ck_assert_int_eq(news.event_status, REDLOCK_ETOOSLOW);
+    ck_assert_uint_eq(announcement.flags, RL_FX_DEADLINE | RL_FX_WAITING);
+    ck_assert_int_eq(announcement.event_status, REDLOCK_ETOOSLOW);
     rl_announcements_add(&list, &a, RL_FX_DONE | RL_FX_HELD, REDLOCK_OK);
     rl_announcements_add(&list, &a, RL_FX_WAITING, REDLOCK_ETOOSLOW);
     rl_announcements_add(&list, &a, RL_FX_DONE, REDLOCK_ENOQUORUM);
     ck_assert_ptr_eq(take(), &a);
-    ck_assert_uint_eq(news.flags, RL_FX_WAITING | RL_FX_DONE);
-    ck_assert_int_eq(news.status, REDLOCK_ENOQUORUM);
+    ck_assert_uint_eq(announcement.flags, RL_FX_WAITING | RL_FX_DONE);
+    ck_assert_int_eq(announcement.status, REDLOCK_ENOQUORUM);
 }
 END_TEST
 
@@ -103,8 +103,8 @@ START_TEST(the_first_end_counts)
     rl_announcements_add(&list, &a, RL_FX_DONE | RL_FX_HELD, REDLOCK_OK);
     rl_announcements_add(&list, &a, RL_FX_DONE | RL_FX_ENDED, REDLOCK_ECLOSED);
     ck_assert_ptr_eq(take(), &a);
-    ck_assert_int_eq(news.status, REDLOCK_OK);
-    ck_assert_uint_eq(news.flags, RL_FX_DONE | RL_FX_HELD | RL_FX_ENDED);
+    ck_assert_int_eq(announcement.status, REDLOCK_OK);
+    ck_assert_uint_eq(announcement.flags, RL_FX_DONE | RL_FX_HELD | RL_FX_ENDED);
 }
 END_TEST
 
@@ -143,7 +143,7 @@ static struct rig_lock *end_one(void)
     struct rig_lock *it = rig_hold(0, &params, "a");
     rl_lock_event(rig_engine(0), &it->lock, RL_EVENT_DETACH, 0, 0);
     ck_assert(!it->lock.active);
-    ck_assert_uint_ne(it->lock.pending.news.flags & RL_FX_ENDED, 0);
+    ck_assert_uint_ne(it->lock.pending.announcement.flags & RL_FX_ENDED, 0);
     return it;
 }
 
@@ -154,7 +154,8 @@ START_TEST(an_end_is_taken_before_the_lock_is_freed)
     ck_assert_uint_eq(it->flags & RL_FX_ENDED, 0);
     rig_take(0);
     ck_assert_uint_ne(it->flags & RL_FX_ENDED, 0);
-    ck_assert_ptr_null(rl_announcements_take(rl_engine_announcements(rig_engine(0)), &news));
+    ck_assert_ptr_null(
+        rl_announcements_take(rl_engine_announcements(rig_engine(0)), &announcement));
     rig_end();
 }
 END_TEST

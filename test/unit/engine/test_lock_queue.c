@@ -106,10 +106,10 @@ static void setup(void)
 
 static void teardown(void)
 {
-    struct rl_announcement news;
+    struct rl_announcement announcement;
 
     rl_engine_end_locks(&engine);
-    while (rl_announcements_take(rl_engine_announcements(&engine), &news) != NULL)
+    while (rl_announcements_take(rl_engine_announcements(&engine), &announcement) != NULL)
         continue;
     while (lock_count > 0) {
         rl_lock_dispose(&engine, locks[--lock_count]);
