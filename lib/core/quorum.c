@@ -291,7 +291,7 @@ int rl_round_status(const struct rl_round *round)
         failed++;
         int status = rl_cause_of(cause)->status;
         /* Counts the nodes that did not fail, but are excluded by admission or their record. */
-        excluded += (round->failed & RL_NODE(node)) == 0 && rl_cause_of(cause)->is_bar;
+        excluded += (round->failed & RL_NODE(node)) == 0 && rl_cause_of(cause)->excludes;
         fence += cause == REDLOCK_CAUSE_FENCE_RECORD;
         memory += status == REDLOCK_ENOMEM;
         auth += status == REDLOCK_EAUTH;

@@ -72,7 +72,7 @@ static uint64_t guard_ns(const struct rl_admission_rules *rules)
     return rl_add_sat(ttl_ns, rl_drift_ns(ttl_ns, &rules->drift));
 }
 
-static void set_bar(struct rl_admission *admission, enum rl_exclusion exclusion, bool on)
+static void set_exclusion(struct rl_admission *admission, enum rl_exclusion exclusion, bool on)
 {
     if (on)
         admission->facts |= (uint32_t)exclusion;
@@ -135,8 +135,8 @@ bool rl_admission_greet(struct rl_admission *admission, const struct rl_info *in
     bool anonymous = info->refused || info->run_id[0] == '\0';
     bool evicts = rl_info_evicts(info);
 
-    set_bar(admission, RL_EXCLUSION_NO_INFO, anonymous && !admission->rules->lenient);
-    set_bar(admission, RL_EXCLUSION_EVICTING, evicts);
+    set_exclusion(admission, RL_EXCLUSION_NO_INFO, anonymous && !admission->rules->lenient);
+    set_exclusion(admission, RL_EXCLUSION_EVICTING, evicts);
     memcpy(admission->policy, info->policy, sizeof admission->policy);
     if (info->run_id[0] == '\0')
         return false; /* whoever it is: what was known of another one stays */

@@ -120,7 +120,8 @@ uint8_t rl_admission_cause(uint32_t exclusions);
 uint64_t rl_admission_quarantine_left_ns(const struct rl_admission *admission, uint32_t exclusions,
                                          uint64_t now_ns);
 
-/* Why the first of `exclusions` holds: "restarted 4 s ago, votes again in 26 s". Empty for no bars.
+/* Why the first of `exclusions` holds: "restarted 4 s ago, votes again in 26 s". Empty if there are
+ * none.
  */
 void rl_admission_text(const struct rl_admission *admission, uint32_t exclusions, uint64_t now_ns,
                        char *text, size_t size);

@@ -113,7 +113,7 @@ void rl_node_start(struct rl_node *node, uint64_t now_ns);
 /* May be asked now: connected, or connecting for the first time or right after a loss. */
 bool rl_node_is_up(const struct rl_node *node);
 /* Connected and greeted, not suspect, and not a second address of a server: whether its votes count
- * is a question of its bars. */
+ * is decided by its eligibility. */
 bool rl_node_is_responsive(const struct rl_node *node);
 
 /* Queues a request for `claim`, whose ttl_ms is set. 0, or an enum redlock_cause: it was not sent.

@@ -183,10 +183,10 @@ START_TEST(causes_are_of_one_class)
 {
     for (int i = -1; i <= (int)CAUSE_COUNT; i++) {
         const struct rl_cause *cause = rl_cause_of(i);
-        ck_assert_int_le((cause->status != 0) + cause->is_bar + cause->unanswered, 1);
+        ck_assert_int_le((cause->status != 0) + cause->excludes + cause->unanswered, 1);
         ck_assert(!cause->retry_slowly || cause->status != 0);
         if (i <= 0 || i == (int)CAUSE_COUNT)
-            ck_assert(cause->status == 0 && !cause->is_bar && !cause->unanswered);
+            ck_assert(cause->status == 0 && !cause->excludes && !cause->unanswered);
     }
 }
 END_TEST

@@ -40,23 +40,23 @@ static bool greet(const char *run_id, uint64_t uptime_s)
     return rl_admission_greet(&node, &info, now_ns);
 }
 
-static uint32_t bars(void)
+static uint32_t exclusions(void)
 {
     return rl_admission_exclusions(&node, now_ns);
 }
 
 /* Barred until exactly `end_ns` from now, by nothing else, and says so. */
-static void check_guard(uint32_t bar, uint64_t wait_ns)
+static void check_guard(uint32_t expected, uint64_t wait_ns)
 {
     const uint64_t begin_ns = now_ns;
 
-    ck_assert_uint_eq(bars(), bar);
-    ck_assert_uint_eq(rl_admission_due_ns(&node, bar), begin_ns + wait_ns);
-    ck_assert_uint_eq(rl_admission_quarantine_left_ns(&node, bar, now_ns), wait_ns);
+    ck_assert_uint_eq(exclusions(), expected);
+    ck_assert_uint_eq(rl_admission_due_ns(&node, expected), begin_ns + wait_ns);
+    ck_assert_uint_eq(rl_admission_quarantine_left_ns(&node, expected, now_ns), wait_ns);
     now_ns = begin_ns + wait_ns - 1;
-    ck_assert_uint_eq(bars(), bar);
+    ck_assert_uint_eq(exclusions(), expected);
     now_ns++;
-    ck_assert_uint_eq(bars(), 0);
+    ck_assert_uint_eq(exclusions(), 0);
     ck_assert_uint_eq(rl_admission_due_ns(&node, 0), RL_NEVER);
     now_ns = begin_ns;
 }
@@ -65,7 +65,7 @@ static void check_text(const char *expected)
 {
     char text[160];
 
-    rl_admission_text(&node, bars(), now_ns, text, sizeof text);
+    rl_admission_text(&node, exclusions(), now_ns, text, sizeof text);
     ck_assert_str_eq(text, expected);
 }
 
@@ -93,7 +93,7 @@ START_TEST(first_contact_with_an_old_server)
     static const uint64_t uptimes[] = {32, 86400, UINT64_MAX / RL_SECOND, UINT64_MAX};
 
     ck_assert(greet("a", uptimes[_i]));
-    ck_assert_uint_eq(bars(), 0);
+    ck_assert_uint_eq(exclusions(), 0);
     check_text("");
 }
 END_TEST
@@ -107,7 +107,7 @@ START_TEST(reconnect)
     check_guard(RL_EXCLUSION_RESTARTED, GUARD_NS - 10 * RL_SECOND);
     now_ns += GUARD_NS;
     ck_assert(!greet("a", 0));
-    ck_assert_uint_eq(bars(), 0);
+    ck_assert_uint_eq(exclusions(), 0);
 }
 END_TEST
 
@@ -128,10 +128,10 @@ START_TEST(restart_is_timed_by_us)
 }
 END_TEST
 
-START_TEST(causes_of_bars_are_bars)
+START_TEST(causes_of_exclusions_exclude)
 {
     for (unsigned i = 0; RL_EXCLUSION_RESTARTED >> i != 0; i++)
-        ck_assert(rl_cause_of(rl_admission_cause(1u << i))->is_bar);
+        ck_assert(rl_cause_of(rl_admission_cause(1u << i))->excludes);
 }
 END_TEST
 
@@ -139,9 +139,9 @@ START_TEST(durable_servers_need_no_guard)
 {
     rl_admission_init(&node, &rules, true, false);
     greet("a", 0);
-    ck_assert_uint_eq(bars(), 0);
+    ck_assert_uint_eq(exclusions(), 0);
     greet("b", 0);
-    ck_assert_uint_eq(bars(), 0);
+    ck_assert_uint_eq(exclusions(), 0);
 }
 END_TEST
 
@@ -150,7 +150,7 @@ START_TEST(fresh_servers_need_no_first_guard)
 {
     rl_admission_init(&node, &rules, false, true);
     greet("a", 0);
-    ck_assert_uint_eq(bars(), 0);
+    ck_assert_uint_eq(exclusions(), 0);
     now_ns += RL_SECOND;
     ck_assert(greet("b", 0));
     check_guard(RL_EXCLUSION_RESTARTED, GUARD_NS);
@@ -167,9 +167,9 @@ START_TEST(a_longer_ttl_was_seen)
     rules.ttl_seen_ns = 10 * RL_SECOND;
     check_guard(RL_EXCLUSION_RESTARTED, GUARD_NS);
     now_ns += GUARD_NS;
-    ck_assert_uint_eq(bars(), 0);
+    ck_assert_uint_eq(exclusions(), 0);
     rules.ttl_seen_ns = 60 * RL_SECOND;
-    ck_assert_uint_eq(bars(), RL_EXCLUSION_RESTARTED);
+    ck_assert_uint_eq(exclusions(), RL_EXCLUSION_RESTARTED);
 }
 END_TEST
 
@@ -177,9 +177,9 @@ START_TEST(time_does_not_overflow)
 {
     rules.max_ttl_ns = UINT64_MAX;
     greet("a", 5);
-    ck_assert_uint_eq(bars(), RL_EXCLUSION_RESTARTED);
+    ck_assert_uint_eq(exclusions(), RL_EXCLUSION_RESTARTED);
     now_ns = UINT64_MAX - 1;
-    ck_assert_uint_eq(bars(), RL_EXCLUSION_RESTARTED);
+    ck_assert_uint_eq(exclusions(), RL_EXCLUSION_RESTARTED);
     check_text("restarted 18446743077 s ago, votes again in 1 ms");
 }
 END_TEST
@@ -224,7 +224,7 @@ START_TEST(promoted_again_from_the_same_master)
     strcpy(info.replid, "first");
     rl_admission_greet(&node, &info, now_ns);
     now_ns += GUARD_NS;
-    ck_assert_uint_eq(bars(), 0);
+    ck_assert_uint_eq(exclusions(), 0);
     ck_assert(!rl_admission_greet(&node, &info, now_ns));
     strcpy(info.replid, "second");
     ck_assert(rl_admission_greet(&node, &info, now_ns));
@@ -241,7 +241,7 @@ START_TEST(a_new_name_is_no_promotion)
     rl_admission_greet(&node, &info, now_ns);
     strcpy(info.replid, "second");
     ck_assert(!rl_admission_greet(&node, &info, now_ns));
-    ck_assert_uint_eq(bars(), 0);
+    ck_assert_uint_eq(exclusions(), 0);
 }
 END_TEST
 
@@ -269,7 +269,7 @@ START_TEST(promoted_signs)
     };
 
     greet_promoted("a", 86400, table[_i].replid2, table[_i].offset);
-    ck_assert_uint_eq(bars(), table[_i].promoted ? RL_EXCLUSION_PROMOTED : 0);
+    ck_assert_uint_eq(exclusions(), table[_i].promoted ? RL_EXCLUSION_PROMOTED : 0);
 }
 END_TEST
 
@@ -277,7 +277,7 @@ START_TEST(durable_and_promoted)
 {
     rl_admission_init(&node, &rules, true, false);
     greet_promoted("a", 1, "abcd", 4711);
-    ck_assert_uint_eq(bars(), 0);
+    ck_assert_uint_eq(exclusions(), 0);
 }
 END_TEST
 
@@ -298,16 +298,16 @@ START_TEST(eviction)
     info.maxmemory = table[_i].maxmemory;
     strcpy(info.policy, table[_i].policy);
     rl_admission_greet(&node, &info, now_ns);
-    ck_assert_uint_eq(bars(), table[_i].evicts ? RL_EXCLUSION_EVICTING : 0);
+    ck_assert_uint_eq(exclusions(), table[_i].evicts ? RL_EXCLUSION_EVICTING : 0);
     if (!table[_i].evicts)
         return;
     char text[160];
-    rl_admission_text(&node, bars(), now_ns, text, sizeof text);
+    rl_admission_text(&node, exclusions(), now_ns, text, sizeof text);
     ck_assert_ptr_nonnull(strstr(text, table[_i].policy));
-    ck_assert_uint_eq(rl_admission_quarantine_left_ns(&node, bars(), now_ns), 0);
-    ck_assert_uint_eq(rl_admission_due_ns(&node, bars()), RL_NEVER);
+    ck_assert_uint_eq(rl_admission_quarantine_left_ns(&node, exclusions(), now_ns), 0);
+    ck_assert_uint_eq(rl_admission_due_ns(&node, exclusions()), RL_NEVER);
     greet("a", 86400); /* mended */
-    ck_assert_uint_eq(bars(), 0);
+    ck_assert_uint_eq(exclusions(), 0);
 }
 END_TEST
 
@@ -322,18 +322,18 @@ static void greet_silent(bool refused)
 START_TEST(anonymous_servers)
 {
     greet_silent(_i == 0);
-    ck_assert_uint_eq(bars(), RL_EXCLUSION_NO_INFO);
+    ck_assert_uint_eq(exclusions(), RL_EXCLUSION_NO_INFO);
     check_text("does not report its identity: allow INFO to this user, or use lenient admission");
     rules.lenient = true;
     greet_silent(_i == 0);
-    ck_assert_uint_eq(bars(), 0);
+    ck_assert_uint_eq(exclusions(), 0);
     /* Whom we knew before is not forgotten. */
     rules.lenient = false;
     greet("a", 86400);
     greet_silent(_i == 0);
-    ck_assert_uint_eq(bars(), RL_EXCLUSION_NO_INFO);
+    ck_assert_uint_eq(exclusions(), RL_EXCLUSION_NO_INFO);
     ck_assert(greet("b", 86400));
-    ck_assert_uint_eq(bars(), RL_EXCLUSION_RESTARTED);
+    ck_assert_uint_eq(exclusions(), RL_EXCLUSION_RESTARTED);
 }
 END_TEST
 
@@ -344,12 +344,13 @@ START_TEST(half_anonymous_servers)
 
     info.refused = true;
     rl_admission_greet(&node, &info, now_ns);
-    ck_assert_uint_eq(bars(), RL_EXCLUSION_NO_INFO);
+    ck_assert_uint_eq(exclusions(), RL_EXCLUSION_NO_INFO);
     rules.lenient = true;
     info.uptime_s = 0;
     strcpy(info.run_id, "b");
     rl_admission_greet(&node, &info, now_ns);
-    ck_assert_uint_eq(bars(), RL_EXCLUSION_RESTARTED); /* the guard holds as far as it is told */
+    ck_assert_uint_eq(exclusions(),
+                      RL_EXCLUSION_RESTARTED); /* the guard holds as far as it is told */
 }
 END_TEST
 
@@ -358,7 +359,7 @@ END_TEST
 START_TEST(the_first_reason_is_named)
 {
     static const struct {
-        uint32_t bars;
+        uint32_t exclusions;
         uint8_t cause;
     } table[] = {
         {0, REDLOCK_CAUSE_NONE},
@@ -369,7 +370,7 @@ START_TEST(the_first_reason_is_named)
         {RL_EXCLUSION_EVICTING | RL_EXCLUSION_NO_INFO, REDLOCK_CAUSE_NO_INFO},
     };
 
-    ck_assert_uint_eq(rl_admission_cause(table[_i].bars), table[_i].cause);
+    ck_assert_uint_eq(rl_admission_cause(table[_i].exclusions), table[_i].cause);
 }
 END_TEST
 
@@ -382,12 +383,12 @@ START_TEST(the_longest_wait_counts)
     ck_assert(rl_admission_time(&node, 9000000, now_ns, now_ns));
     now_ns += 10 * RL_SECOND;
     greet("b", 86400);
-    ck_assert_uint_eq(bars(), RL_EXCLUSION_RESTARTED | RL_EXCLUSION_CLOCK_STEP);
-    ck_assert_uint_eq(rl_admission_quarantine_left_ns(&node, bars(), now_ns), GUARD_NS);
-    ck_assert_uint_eq(rl_admission_due_ns(&node, bars()), now_ns + GUARD_NS - 10 * RL_SECOND);
+    ck_assert_uint_eq(exclusions(), RL_EXCLUSION_RESTARTED | RL_EXCLUSION_CLOCK_STEP);
+    ck_assert_uint_eq(rl_admission_quarantine_left_ns(&node, exclusions(), now_ns), GUARD_NS);
+    ck_assert_uint_eq(rl_admission_due_ns(&node, exclusions()), now_ns + GUARD_NS - 10 * RL_SECOND);
     check_text("its clock jumped 7 s ahead 10 s ago, votes again in 31 s");
     ck_assert_uint_eq(
-        rl_admission_quarantine_left_ns(&node, bars() | RL_EXCLUSION_EVICTING, now_ns), 0);
+        rl_admission_quarantine_left_ns(&node, exclusions() | RL_EXCLUSION_EVICTING, now_ns), 0);
 }
 END_TEST
 
@@ -400,7 +401,7 @@ static Suite *admission_suite(void)
     tcase_add_loop_test(tcase, first_contact_with_an_old_server, 0, 4);
     tcase_add_test(tcase, reconnect);
     tcase_add_test(tcase, restart_is_timed_by_us);
-    tcase_add_test(tcase, causes_of_bars_are_bars);
+    tcase_add_test(tcase, causes_of_exclusions_exclude);
     tcase_add_test(tcase, durable_servers_need_no_guard);
     tcase_add_test(tcase, fresh_servers_need_no_first_guard);
     tcase_add_test(tcase, a_longer_ttl_was_seen);
