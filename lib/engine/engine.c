@@ -506,7 +506,8 @@ static bool node_is_settled(const struct rl_node *node)
     if (rl_node_undos_pending(node) == 0)
         return true;
     if (rl_connection_is_ready(&node->conn))
-        return rl_detector_is_suspect(&node->detector) && rl_pipeline_output(&node->pipe).len == 0 &&
+        return rl_detector_is_suspect(&node->detector) &&
+               rl_pipeline_output(&node->pipe).len == 0 &&
                rl_pipeline_unread(&node->pipe) <= READ_AT_ONCE;
     /* The pipeline of a connection that is being made may contain undos, too. A server that was
      * only too busy to reply is known to be down when a second attempt to connect has failed. */

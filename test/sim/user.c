@@ -457,17 +457,10 @@ static void note_done(struct sim_client *client, unsigned at, int status)
 static void take_lock(struct sim_client *client, const struct rl_lock *lock,
                       const struct rl_announcement *announcement)
 {
-<<<<<<< HEAD
     unsigned at = user_of(client, lock);
-    uint32_t flags = news->flags;
-    int status = (flags & RL_FX_DONE) != 0 ? news->status : news->event_status;
-    struct sim_user *user = &client->users[at];
-=======
-    unsigned at = slot_of(client, lock);
     uint32_t flags = announcement->flags;
     int status = (flags & RL_FX_DONE) != 0 ? announcement->status : announcement->event_status;
-    struct sim_slot *slot = &client->slots[at];
->>>>>>> d1f96cc (api: describe dispatch, and call announcements announcements)
+    struct sim_user *user = &client->users[at];
 
     sim_note(client->world, "client % user % receives %, status %", client->index, at, flags,
              (uint64_t)(-(int64_t)status));

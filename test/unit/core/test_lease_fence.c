@@ -281,8 +281,9 @@ START_TEST(validity_ends_both_rounds)
 }
 END_TEST
 
-/* A RAISE that is denied when the lock is already held shows that the node has lost our key. The key
- * then backs the deadline no longer, and a later vote of the same round does not change that. */
+/* A RAISE that is denied when the lock is already held shows that the node has lost our key. The
+ * key then backs the deadline no longer, and a later vote of the same round does not change that.
+ */
 START_TEST(keys_lost_after_the_decision_back_nothing)
 {
     struct rig rig;
@@ -291,10 +292,10 @@ START_TEST(keys_lost_after_the_decision_back_nothing)
     grant(&rig, 3, 100);
     ck_assert_uint_eq(rig.fx.raise, 8);
     for (unsigned i = 0; i < 3; i++)
-        raised(&rig, i, RL_VOTE_GRANTED);
+        raise_vote(&rig, i, RL_VOTE_GRANTED);
     ck_assert_int_eq(rig.lease.state, RL_STATE_HELD);
     ck_assert_uint_eq(rig.lease.backing, 0xf);
-    raised(&rig, 3, RL_VOTE_DENIED);
+    raise_vote(&rig, 3, RL_VOTE_DENIED);
     ck_assert_uint_eq(rig.fx.flags, 0);
     ck_assert_uint_eq(rig.lease.ours, 0x17);
     ck_assert_uint_eq(rig.lease.backing, 7);

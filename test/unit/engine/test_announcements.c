@@ -181,17 +181,18 @@ START_TEST(several_announcements_before_one_is_taken)
     struct rl_announcements *announced = rl_engine_announcements(rig_engine(0));
     struct rig_lock *lost = rig_hold(0, &params, "a"), *detached = rig_hold(0, &params, "b");
     tick_before_deadline(lost, params.terms.margin_ns / 2);
-    ck_assert_uint_eq(lost->lock.pending.news.flags, RL_FX_ENDANGERED);
-    ck_assert_uint_eq(detached->lock.pending.news.flags, RL_FX_ENDANGERED);
+    ck_assert_uint_eq(lost->lock.pending.announcement.flags, RL_FX_ENDANGERED);
+    ck_assert_uint_eq(detached->lock.pending.announcement.flags, RL_FX_ENDANGERED);
     tick_before_deadline(lost, 0);
     rl_lock_event(rig_engine(0), &detached->lock, RL_EVENT_DETACH, 0, 0);
     rl_engine_flush(rig_engine(0));
     ck_assert(!lost->lock.active && !detached->lock.active);
-    ck_assert_ptr_eq(rl_announcements_take(announced, &news), &lost->lock);
-    ck_assert_uint_eq(news.flags, RL_FX_ENDANGERED | RL_FX_LOST | RL_FX_DEADLINE | RL_FX_ENDED);
-    ck_assert_ptr_eq(rl_announcements_take(announced, &news), &detached->lock);
-    ck_assert_uint_eq(news.flags, RL_FX_ENDANGERED | RL_FX_DEADLINE | RL_FX_ENDED);
-    ck_assert_ptr_null(rl_announcements_take(announced, &news));
+    ck_assert_ptr_eq(rl_announcements_take(announced, &announcement), &lost->lock);
+    ck_assert_uint_eq(announcement.flags,
+                      RL_FX_ENDANGERED | RL_FX_LOST | RL_FX_DEADLINE | RL_FX_ENDED);
+    ck_assert_ptr_eq(rl_announcements_take(announced, &announcement), &detached->lock);
+    ck_assert_uint_eq(announcement.flags, RL_FX_ENDANGERED | RL_FX_DEADLINE | RL_FX_ENDED);
+    ck_assert_ptr_null(rl_announcements_take(announced, &announcement));
     rig_end();
 }
 END_TEST
