@@ -39,8 +39,8 @@ void rl_io_close(struct rl_io *io);
 /* Abandons the engines in a forked child (rl_engine_abandon()) and closes the descriptors. The
  * servers do not notice, because the parent still has the connections. */
 void rl_io_abandon(struct rl_io *io);
-/* Closes the descriptors in a forked child and leaves the engines as they are: a thread of the
- * parent may have been changing them, and it does not exist in the child. */
+/* Closes the descriptors and leaves the engines as they are. For a forked child if a thread of the
+ * parent was changing the engines, because that thread does not exist in the child. */
 void rl_io_close_descriptors(struct rl_io *io);
 
 /* Does rl_engine_refresh() for all engines, with one reading of the clocks. */
@@ -57,12 +57,12 @@ int rl_io_fd(const struct rl_io *io);
 /* Duplicates the descriptor that rl_io_wake() writes to, for a writer that may outlive the poller.
  * The caller closes it. -1: no more descriptors, with errno. */
 int rl_io_copy_wake_fd(const struct rl_io *io);
-/* Has the next wait end at this boot time at the latest. */
+/* Has the wait that runs, or the next one, end at this boot time at the latest. */
 void rl_io_wake_at(struct rl_io *io, uint64_t boot_ns);
 
 /* Waits until a descriptor is ready, the timer ends or rl_io_wake() is called, up to `timeout_ms`;
- * see rl_poller_wait(). Writes up to RL_READY_MAX ready descriptors and returns their number. Call
- * it without the mutex. */
+ * see rl_poller_wait(). Writes up to RL_READY_MAX ready descriptors and returns their number. The
+ * mutex is not needed. */
 int rl_io_wait(struct rl_io *io, struct rl_ready *ret_ready, int timeout_ms);
 /* Ends the wait that runs, or the next one. Any thread may call it, without the mutex. */
 void rl_io_wake(struct rl_io *io);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The queue entries of a lock: one in the queue of each of its resources. Only one lock of a client
- * acquires or holds a resource at a time: the lock in front. The others wait in the queue of that
- * resource.
+ * The queue entries of a lock, one at each of its resources. One lock of a client acquires or holds
+ * a resource, the lock in front; the others wait in the queue of that resource. Two kinds of locks
+ * are exceptions: a lock without a wait budget acquires at once, even if another lock is in front,
+ * and a lock that holds a permit is not in front any more. A resource is free if no lock is in
+ * front.
  *
  * A lock of several resources enters all queues in one step, so that any two locks are in the same
  * order everywhere. It begins when all its resources are free at once. At times it reserves those

@@ -42,8 +42,8 @@ void rl_record_note_gap(const struct rl_engine *engine, unsigned index, struct r
     const char *run = rl_eligibility_run_id(&engine->nodes[index].eligibility);
 
     if (mark.len != RL_RECORD_MARK_LEN)
-        mark =
-            (struct rl_arg){"----------------", RL_RECORD_MARK_LEN}; /* no server has this mark */
+        mark = (struct rl_arg){"----------------",
+                               RL_RECORD_MARK_LEN}; /* SEED with this mark is denied */
     record->unchanged =
         same(mark, record->mark, RL_RECORD_MARK_LEN) && strcmp(run, record->run) == 0;
     if (record->unchanged)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Resource states: for each resource the queue of this client's locks, and the contention that the
  * client has met there. One lock of the client acquires or holds the resource, the lock in front;
- * the others wait in the queue, and nothing is sent for them. */
+ * the others wait in the queue, and nothing is sent for them (queue.h has the exceptions). */
 #ifndef RL_ENGINE_RESOURCE_H
 #define RL_ENGINE_RESOURCE_H
 
@@ -25,7 +25,7 @@ struct rl_resource {
     struct rl_resource *idle_older; /* in the list of idle states: the one that became idle before
                                      * this one; NULL: none */
     struct rl_resource *idle_newer; /* the one that became idle after this one; NULL: none */
-    struct rl_lock *front;          /* the lock that acquires or holds the resource; NULL: none */
+    struct rl_lock *front;          /* the lock in front; NULL: the resource is free */
     struct rl_queue_entry *queue_first, *queue_last; /* entries of waiting locks; NULL: no entry */
     struct rl_contention contention;
     uint64_t hash;          /* rl_hash_bytes() of the key */
