@@ -24,7 +24,7 @@ struct rl_node_status rl_engine_node_status(const struct rl_engine *engine, unsi
         .answers = answers,
         .votes = votes,
         .down = down,
-        .closed = rl_connection_is_closed_for_good(&node->conn),
+        .closed = rl_connection_is_closed(&node->conn),
         .identified = rl_eligibility_run_id(&node->eligibility)[0] != '\0' &&
                       !rl_eligibility_info(&node->eligibility)->refused,
     };
@@ -64,9 +64,9 @@ void rl_engine_failure_text(const struct rl_engine *engine, unsigned index, uint
 static uint32_t facts_of(const struct rl_node *node)
 {
     const struct rl_info *info = rl_eligibility_info(&node->eligibility);
-    bool told = info->run_id[0] != '\0' && !info->refused;
+    bool is_identified = info->run_id[0] != '\0' && !info->refused;
 
-    return (told ? REDLOCK_FACT_INFO : 0u) | (info->aof ? REDLOCK_FACT_AOF : 0u) |
+    return (is_identified ? REDLOCK_FACT_INFO : 0u) | (info->aof ? REDLOCK_FACT_AOF : 0u) |
            (info->aof && info->aof_failing ? REDLOCK_FACT_AOF_FAILING : 0u) |
            (rl_eligibility_is_durable(&node->eligibility) ? REDLOCK_FACT_DURABLE : 0u) |
            (rl_eligibility_is_fresh(&node->eligibility) ? REDLOCK_FACT_FRESH : 0u);

@@ -96,17 +96,17 @@ static bool is_same_data(const struct rl_admission *admission, const struct rl_i
 }
 
 /* How long the server has been there at least. */
-static uint64_t believed_age_ns(const struct rl_admission_rules *rules, const struct rl_info *info)
+static uint64_t credible_age_ns(const struct rl_admission_rules *rules, const struct rl_info *info)
 {
     uint64_t cpu_us = rl_add_sat(info->cpu_user_us, info->cpu_sys_us);
     uint64_t proven_ns = rl_min_u64(cpu_us, RL_NEVER / RL_US) * RL_US;
     /* Whole seconds, of which the last may have just begun. */
-    uint64_t told_s = rl_sub_sat(rl_min_u64(info->uptime_s, RL_NEVER / RL_SECOND), 1);
-    bool told_nothing_else = cpu_us == 0; /* an old version, or another kind of server */
-    bool absurd = !told_nothing_else && told_s > cpu_us / IDLE_PPM_MIN;
+    uint64_t stated_s = rl_sub_sat(rl_min_u64(info->uptime_s, RL_NEVER / RL_SECOND), 1);
+    bool states_no_cpu = cpu_us == 0; /* an old version, or another kind of server */
+    bool absurd = !states_no_cpu && stated_s > cpu_us / IDLE_PPM_MIN;
 
     proven_ns = rl_sub_sat(proven_ns, rl_drift_ns(proven_ns, &rules->drift));
-    return rules->proven || absurd ? proven_ns : told_s * RL_SECOND;
+    return rules->proven || absurd ? proven_ns : stated_s * RL_SECOND;
 }
 
 static void begin_quarantine(struct rl_admission *admission, const struct rl_info *info,
@@ -126,7 +126,7 @@ static void begin_quarantine(struct rl_admission *admission, const struct rl_inf
     } else if (restarted && !(first && admission->fresh)) {
         admission->quarantine = RL_EXCLUSION_RESTARTED;
         if (first)
-            admission->credit_ns = believed_age_ns(admission->rules, info);
+            admission->credit_ns = credible_age_ns(admission->rules, info);
     }
 }
 

@@ -77,7 +77,7 @@ static inline bool rl_connection_has_failed_twice(const struct rl_connection *co
 }
 
 /* Returns true if the connection is closed and no other will be tried. */
-static inline bool rl_connection_is_closed_for_good(const struct rl_connection *conn)
+static inline bool rl_connection_is_closed(const struct rl_connection *conn)
 {
     return conn->state == RL_NODE_DOWN && conn->due_ns == RL_NEVER;
 }

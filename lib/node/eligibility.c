@@ -106,24 +106,24 @@ void rl_eligibility_take_time(struct rl_node *node, uint64_t time_us, uint64_t s
     rl_eligibility_note_step(node);
 }
 
-void rl_eligibility_take_info(struct rl_node *node, const struct rl_info *info, bool is_told,
+void rl_eligibility_take_info(struct rl_node *node, const struct rl_info *info, bool is_identified,
                               uint64_t now_ns)
 {
     struct rl_eligibility *eligibility = &node->eligibility;
-    bool is_news = is_told && strcmp(info->run_id, eligibility->run_id) != 0;
+    bool is_new_run = is_identified && strcmp(info->run_id, eligibility->run_id) != 0;
 
     rl_admission_greet(&eligibility->admission, info, learned_ns(node));
-    if (is_told)
+    if (is_identified)
         eligibility->info = *info;
     else
         eligibility->info.refused = true;
     identify(eligibility);
     rl_eligibility_review(node, now_ns);
-    if (is_news) /* another node may show the same server */
+    if (is_new_run) /* another node may show the same server */
         rl_node_notify_changed(node);
 }
 
-bool rl_eligibility_is_other(const struct rl_eligibility *eligibility, const char *run_id)
+bool rl_eligibility_run_differs(const struct rl_eligibility *eligibility, const char *run_id)
 {
     return run_id[0] != '\0' && eligibility->run_id[0] != '\0' &&
            strcmp(run_id, eligibility->run_id) != 0;

@@ -129,12 +129,12 @@ void rl_eligibility_note_step(const struct rl_node *node);
 void rl_eligibility_take_time(struct rl_node *node, uint64_t time_us, uint64_t sent_ns,
                               uint64_t now_ns);
 
-/* Takes all that a heartbeat has learned. `is_told`: the server said who it is. */
-void rl_eligibility_take_info(struct rl_node *node, const struct rl_info *info, bool is_told,
+/* Takes all that a heartbeat has learned. `is_identified`: the server has sent its run id. */
+void rl_eligibility_take_info(struct rl_node *node, const struct rl_info *info, bool is_identified,
                               uint64_t now_ns);
 
 /* Returns true if `run_id` shows another server than the one that was greeted. */
-bool rl_eligibility_is_other(const struct rl_eligibility *eligibility, const char *run_id);
+bool rl_eligibility_run_differs(const struct rl_eligibility *eligibility, const char *run_id);
 
 /* Marks the node as a duplicate of the node with index `first`. */
 void rl_eligibility_set_duplicate(struct rl_eligibility *eligibility, uint8_t first);

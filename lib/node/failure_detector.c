@@ -76,15 +76,15 @@ static uint64_t suspect_limit_ns(const struct rl_node *node, uint64_t at)
 static void suspect_vote(struct rl_node *node, uint64_t at, bool is_late)
 {
     static const struct rl_result late = {.vote = RL_VOTE_FAILED, .cause = REDLOCK_CAUSE_TIMEOUT};
-    static const struct rl_result silent = {.vote = RL_VOTE_SUSPECT,
-                                            .cause = REDLOCK_CAUSE_TIMEOUT};
+    static const struct rl_result suspect = {.vote = RL_VOTE_SUSPECT,
+                                             .cause = REDLOCK_CAUSE_TIMEOUT};
     struct rl_request *request = rl_pipeline_at(&node->pipe, at);
 
     request->reported = is_late;
     request->suspected = true;
     if (request->claim == NULL) /* a heartbeat: nobody waits for it */
         return;
-    rl_node_deliver_vote(node, request, is_late ? &late : &silent);
+    rl_node_deliver_vote(node, request, is_late ? &late : &suspect);
 }
 
 /* Votes that are over their limit fail; of the others their owners learn that they may not come.
@@ -107,7 +107,7 @@ static void send_probe(struct rl_node *node, uint64_t now_ns)
 
     if (node->detector.probing || rl_pipeline_is_full(&node->pipe))
         return;
-    const struct rl_encoded *ping = rl_node_say_verb(node, RL_VERB_PING, (struct rl_arg){"", 0});
+    const struct rl_encoded *ping = rl_node_encode_verb(node, RL_VERB_PING, (struct rl_arg){"", 0});
     node->detector.probing =
         ping != NULL && rl_pipeline_push(&node->pipe, &request, ping->bytes, ping->len);
     if (node->detector.probing)

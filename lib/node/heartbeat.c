@@ -38,8 +38,8 @@ static bool send_request(struct rl_node *node, enum rl_verb verb, uint8_t sectio
     struct rl_request request = {
         .sent_ns = now_ns, .verb = (uint8_t)verb, .form = section, /* see rl_heartbeat_reply() */
     };
-    const struct rl_encoded *encoded =
-        rl_node_say_verb(node, verb, (struct rl_arg){sections[section], strlen(sections[section])});
+    const struct rl_encoded *encoded = rl_node_encode_verb(
+        node, verb, (struct rl_arg){sections[section], strlen(sections[section])});
     bool ok =
         encoded != NULL && rl_pipeline_push(&node->pipe, &request, encoded->bytes, encoded->len);
     node->heartbeat.pending += ok;
@@ -96,10 +96,10 @@ static void take_heartbeat(struct rl_node *node, uint64_t now_ns)
         rl_node_close(node, REDLOCK_CAUSE_REPLICA, "server became a replica", true, now_ns);
         return;
     }
-    bool told = !info->refused && info->run_id[0] != '\0';
-    if (!told && node->heartbeat.sections != SECTIONS)
+    bool is_identified = !info->refused && info->run_id[0] != '\0';
+    if (!is_identified && node->heartbeat.sections != SECTIONS)
         return; /* busy, perhaps: a whole look will tell */
-    rl_eligibility_take_info(node, info, told, now_ns);
+    rl_eligibility_take_info(node, info, is_identified, now_ns);
 }
 
 static void take_info_reply(struct rl_node *node, uint8_t section, const struct rl_reply *reply,
@@ -111,7 +111,7 @@ static void take_info_reply(struct rl_node *node, uint8_t section, const struct 
         rl_info_parse(info, reply->text, reply->len);
     else
         info->refused = true;
-    if (rl_eligibility_is_other(&node->eligibility, info->run_id))
+    if (rl_eligibility_run_differs(&node->eligibility, info->run_id))
         rl_node_close(node, REDLOCK_CAUSE_RESTARTED, "another server replies at this address", true,
                       now_ns);
     else if (section + 1 == node->heartbeat.sections)

@@ -65,8 +65,8 @@ const struct rl_encoded *rl_node_encode(struct rl_node *node, size_t argc,
                                                                       : NULL;
 }
 
-const struct rl_encoded *rl_node_say_verb(struct rl_node *node, enum rl_verb verb,
-                                          struct rl_arg word)
+const struct rl_encoded *rl_node_encode_verb(struct rl_node *node, enum rl_verb verb,
+                                             struct rl_arg word)
 {
     const struct rl_arguments arguments = {.text = word};
     struct rl_command command;

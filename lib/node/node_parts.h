@@ -29,9 +29,9 @@ static inline void rl_node_replan(struct rl_node *node)
 /* node.c: a command of these words, good until the next one; NULL: no memory. */
 const struct rl_encoded *rl_node_encode(struct rl_node *node, size_t argc,
                                         const struct rl_arg *args);
-/* The same for a verb without a claim, in its plain form; `word` is rl_arguments.word. */
-const struct rl_encoded *rl_node_say_verb(struct rl_node *node, enum rl_verb verb,
-                                          struct rl_arg word);
+/* The same for a verb without a claim, in its plain form; `text` is rl_arguments.text. */
+const struct rl_encoded *rl_node_encode_verb(struct rl_node *node, enum rl_verb verb,
+                                             struct rl_arg word);
 bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                           enum rl_verb verb, enum rl_form form, uint64_t now_ns);
 void rl_node_notify_changed(struct rl_node *node);

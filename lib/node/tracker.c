@@ -72,7 +72,7 @@ static void close_connection(struct rl_node *node)
 {
     struct rl_tracker *tracker = &node->tracker;
     const struct rl_transport *transport = &node->common->transport;
-    bool told = tracker->on;
+    bool was_on = tracker->on;
 
     rl_node_replan(node);
     if (tracker->state != RL_TRACKER_OFF && tracker->state != RL_TRACKER_REFUSED)
@@ -84,7 +84,7 @@ static void close_connection(struct rl_node *node)
     tracker->state = RL_TRACKER_OFF;
     tracker->due_ns = RL_NEVER;
     tracker->on = false;
-    if (told)
+    if (was_on)
         rl_node_notify_changed(node);
 }
 
@@ -114,19 +114,19 @@ static bool begins(const struct rl_reply *reply, const char *text)
  * repeats its arguments: such words are not for people. */
 static void refuse(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
-    static const char OTHER[] = "unexpected reply";
+    static const char UNEXPECTED[] = "unexpected reply";
     struct rl_tracker *tracker = &node->tracker;
 
     if (reply->kind == RL_REPLY_ERROR && begins(reply, "BUSY ")) {
         fail(node, now_ns);
         return;
     }
-    bool told = reply->kind == RL_REPLY_ERROR && reply->len > 0;
-    const char *text = told ? reply->text : OTHER;
-    size_t len = told ? reply->len : sizeof OTHER - 1, at = 0;
+    bool is_error = reply->kind == RL_REPLY_ERROR && reply->len > 0;
+    const char *text = is_error ? reply->text : UNEXPECTED;
+    size_t len = is_error ? reply->len : sizeof UNEXPECTED - 1, at = 0;
 
     tracker->cause =
-        told ? (uint8_t)rl_wire_error_cause(reply->text, reply->len) : REDLOCK_CAUSE_PROTOCOL;
+        is_error ? (uint8_t)rl_wire_error_cause(reply->text, reply->len) : REDLOCK_CAUSE_PROTOCOL;
     if (tracker->state == RL_TRACKER_GREETING && tracker->step == STEP_AUTH) {
         tracker->cause = REDLOCK_CAUSE_AUTH;
         text = "the server refuses the login";
@@ -246,7 +246,7 @@ static void track(struct rl_node *node, uint64_t now_ns)
 
     snprintf(id, sizeof id, "%llu", (unsigned long long)tracker->id);
     if (!rl_connection_is_ready(&node->conn) || rl_pipeline_is_full(&node->pipe) ||
-        (encoded = rl_node_say_verb(node, RL_VERB_TRACK, rl_arg_of(id))) == NULL) {
+        (encoded = rl_node_encode_verb(node, RL_VERB_TRACK, rl_arg_of(id))) == NULL) {
         fail(node, now_ns);
         return;
     }

@@ -28,9 +28,9 @@ bool rl_undos_use_token(const struct rl_undos *undos, struct rl_arg token)
 
 bool rl_undos_reserve(struct rl_node *node)
 {
-    uint64_t under_way = rl_pipeline_count(&node->pipe);
+    uint64_t in_flight = rl_pipeline_count(&node->pipe);
 
-    return rl_undo_heap_reserve(&node->undos.heap, node->undos.heap.count + (size_t)under_way + 1);
+    return rl_undo_heap_reserve(&node->undos.heap, node->undos.heap.count + (size_t)in_flight + 1);
 }
 
 /* True while the node may still execute a request of an earlier connection that creates or prolongs
