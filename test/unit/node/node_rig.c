@@ -8,10 +8,11 @@
 #include <string.h>
 
 static struct rl_reply_text reply_text;
-static char said[1 << 20];
+static char sent_text[1 << 20];
 
-#define PUSH (3 | RL_TRACKER_CONNECTION)
+#define PUSH (3 | RL_TRACKER_CONNECTION) /* the transport's number of the second connection */
 
+/* Opens the second connection. */
 static void push_open(struct rig *rig)
 {
     ck_assert(!rig->push_open);
@@ -19,6 +20,7 @@ static void push_open(struct rig *rig)
     rig->push_opens++;
 }
 
+/* Records bytes that the node sends on the second connection. */
 static ssize_t push_send(struct rig *rig, const char *bytes, size_t len)
 {
     ck_assert(rig->push_open);
@@ -32,6 +34,7 @@ static ssize_t push_send(struct rig *rig, const char *bytes, size_t len)
     return (ssize_t)taken;
 }
 
+/* Closes the second connection. */
 static void push_close(struct rig *rig)
 {
     ck_assert(rig->push_open);
@@ -104,6 +107,7 @@ static void take_vote(struct rig *rig, const struct rl_inbox_vote *vote,
     rl_claim_drop(vote->claim);
 }
 
+/* Records a notification of a key. */
 static void take_key(struct rig *rig)
 {
     struct rl_arg key;
@@ -117,6 +121,7 @@ static void take_key(struct rig *rig)
         rig->pushed_fn(key);
 }
 
+/* Takes the first entry of the inbox, as the engine does. */
 static void take_first(struct rig *rig)
 {
     struct rl_inbox *inbox = &rig->common.inbox;
@@ -258,6 +263,7 @@ void rig_reply(struct rig *rig, const char *bytes)
     rig_flush(rig);
 }
 
+/* Replies with a bulk string. */
 static void reply_bulk(struct rig *rig, const char *text)
 {
     char bytes[4096];
@@ -294,7 +300,7 @@ void rig_greet_as(struct rig *rig, const char *server, const char *replication)
 
 void rig_greet(struct rig *rig)
 {
-    rig_said(rig);
+    rig_take_sent(rig);
     rig_greet_as(rig, "redis_version:7.0.15\r\nrun_id:0123abcd\r\nuptime_in_seconds:77\r\n",
                  "role:master\r\n");
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
@@ -305,7 +311,7 @@ void rig_ready(struct rig *rig)
     rig_start(rig);
     rig_connect(rig);
     rig_greet(rig);
-    ck_assert_str_eq(rig_said(rig), "");
+    ck_assert_str_eq(rig_take_sent(rig), "");
 }
 
 void rig_ready_with_rtt(struct rig *rig, uint64_t rtt_ns)
@@ -329,14 +335,14 @@ void rig_pass(struct rig *rig, uint64_t ns)
 {
     uint64_t end_ns = rig->now_ns + ns;
 
-    for (unsigned rings = 0;; rings++) {
+    for (unsigned expiries = 0;; expiries++) {
         uint64_t wake_ns = rl_node_wake_ns(&rig->node);
         if (wake_ns > end_ns)
             break;
         /* A timer that is always in the past would be a busy loop. */
-        ck_assert_msg(rings < 10000, "the node's timer rings without end");
+        ck_assert_msg(expiries < 10000, "the node's timer expires without end");
         if (wake_ns > rig->now_ns)
-            rings = 0;
+            expiries = 0;
         rig->now_ns = wake_ns > rig->now_ns ? wake_ns : rig->now_ns;
         rl_node_tick(&rig->node, rig->now_ns);
         rig_flush(rig);
@@ -375,6 +381,7 @@ enum rl_vote rig_undo(struct rig *rig, struct rl_claim *claim, uint32_t round)
     return vote;
 }
 
+/* Returns the short name of a script or of its SHA1; NULL if the text is neither. */
 static const char *name_of(const char *text, size_t len)
 {
     static const struct {
@@ -426,24 +433,24 @@ static size_t decode(const char *at, size_t len, char *to)
     return (size_t)(at - begin);
 }
 
-const char *rig_said(struct rig *rig)
+const char *rig_take_sent(struct rig *rig)
 {
     size_t at = 0, out = 0;
 
-    said[0] = '\0';
+    sent_text[0] = '\0';
     while (at < rig->wire_len) {
-        size_t used = decode(rig->wire + at, rig->wire_len - at, said + out);
+        size_t used = decode(rig->wire + at, rig->wire_len - at, sent_text + out);
         if (used == 0) {
-            strcpy(said + out, "...");
+            strcpy(sent_text + out, "...");
             break;
         }
-        out = strlen(said);
+        out = strlen(sent_text);
         at += used;
     }
     /* An incomplete command is returned again later, with the rest of it. */
     memmove(rig->wire, rig->wire + at, rig->wire_len - at);
     rig->wire_len -= at;
-    return said;
+    return sent_text;
 }
 
 struct rl_ballot rig_only_vote(struct rig *rig)

@@ -32,7 +32,7 @@ struct rig {
     bool is_open, abortive, broken; /* abortive: how it was closed last */
     unsigned opens, closes;
     size_t room; /* bytes that the kernel still accepts */
-    char *wire;  /* bytes that were sent and not returned by rig_said() yet */
+    char *wire;  /* bytes that were sent and not returned by rig_take_sent() yet */
     size_t wire_len;
     /* Taken from the inbox since rig_new() (numbers of reports) or the last check (votes): */
     struct rig_vote votes[RIG_VOTES_MAX];
@@ -63,6 +63,7 @@ void rig_start(struct rig *rig);
 void rig_connect(struct rig *rig);
 /* Replies to the whole greeting of a node without password and database, as a Redis 7.0 master. */
 void rig_greet(struct rig *rig);
+/* Replies to the greeting with these sections `server` and `replication` of INFO. */
 void rig_greet_as(struct rig *rig, const char *server, const char *replication);
 /* Replies to TIME as a server whose clock is ahead by so much. */
 void rig_reply_time(struct rig *rig, int64_t ahead_us);
@@ -77,6 +78,7 @@ void rig_receive(struct rig *rig, const char *bytes, size_t len);
 void rig_receive_push(struct rig *rig, const char *bytes, size_t len);
 /* Delivers text from the server and sends what the node has in return. */
 void rig_reply(struct rig *rig, const char *bytes);
+/* Ends the connection as a reset by the network does. */
 void rig_lose(struct rig *rig);
 /* Drains the inbox, as the engine does after every call of the node. All other functions do that as
  * well. */
@@ -88,16 +90,20 @@ void rig_pass(struct rig *rig, uint64_t ns);
 /* Advances time while the process stands still. */
 void rig_freeze(struct rig *rig, uint64_t ns);
 
+/* Returns a new claim with this token, a TTL of 30 s and the rig as owner. */
 struct rl_claim *rig_claim(struct rig *rig, const char *token);
 /* Makes a request and sends it. Returns the cause if it was refused. */
 int rig_request(struct rig *rig, struct rl_claim *claim, uint32_t round, enum rl_verb verb);
+/* Asks the node to undo the claim and sends it. Returns the vote of rl_node_undo(). */
 enum rl_vote rig_undo(struct rig *rig, struct rl_claim *claim, uint32_t round);
 
-/* Returns the commands that were sent since the last call, words separated by blanks, each command
- * ended by a newline, scripts and their hashes by name. An incomplete command ends with "...". */
-const char *rig_said(struct rig *rig);
+/* Returns the commands that the node sent since the last call, words separated by blanks, each
+ * command ended by a newline, scripts and their hashes by name. An incomplete command ends with
+ * "...". */
+const char *rig_take_sent(struct rig *rig);
 /* Returns the only vote since the last check. */
 struct rl_ballot rig_only_vote(struct rig *rig);
+/* Checks that there was no vote since the last check. */
 void rig_no_vote(const struct rig *rig);
 /* Checks that this is the only vote since the last check. */
 void rig_check_vote(struct rig *rig, const struct rl_claim *claim, enum rl_vote vote, int cause,

@@ -7,38 +7,42 @@
 
 #include "suite.h"
 
-static unsigned frees;
-static size_t watched_size;
-static bool has_token, is_broken;
+static unsigned frees; /* number of calls */
+static size_t last_size;
+static bool has_token; /* the last freed block contained the text of a token */
+static bool is_broken; /* allocations fail */
 
-static void *watching_malloc(size_t size, void *userdata)
+/* Allocates, and remembers the size. */
+static void *counted_malloc(size_t size, void *userdata)
 {
     (void)userdata;
-    watched_size = size;
+    last_size = size;
     return is_broken ? NULL : malloc(size);
 }
 
-static void watching_free(void *ptr, void *userdata)
+/* Frees, and looks for the token in the block. */
+static void counted_free(void *ptr, void *userdata)
 {
     (void)userdata;
     frees++;
-    has_token = memmem(ptr, watched_size, "s3cret", 6) != NULL;
+    has_token = memmem(ptr, last_size, "s3cret", 6) != NULL;
     free(ptr);
 }
 
-static struct rl_mem watching(void)
+/* Returns the allocator of this test, with its records reset. */
+static struct rl_mem test_allocator(void)
 {
     frees = 0;
     is_broken = false;
     has_token = true;
-    return (struct rl_mem){watching_malloc, NULL, watching_free, NULL};
+    return (struct rl_mem){counted_malloc, NULL, counted_free, NULL};
 }
 
 #define TEXT(s) ((struct rl_arg){(s), sizeof(s) - 1})
 
-START_TEST(key_and_token_are_bytes)
+START_TEST(key_and_token_may_have_any_bytes)
 {
-    struct rl_mem mem = watching();
+    struct rl_mem mem = test_allocator();
     static const char key[] = {'a', '\0', '\n', '\xff'};
     struct rl_claim *claim = rl_claim_new(&mem, (struct rl_arg){key, sizeof key}, 169);
 
@@ -61,9 +65,9 @@ START_TEST(key_and_token_are_bytes)
 }
 END_TEST
 
-START_TEST(the_last_reference_wipes)
+START_TEST(the_last_reference_wipes_the_token)
 {
-    struct rl_mem mem = watching();
+    struct rl_mem mem = test_allocator();
     struct rl_claim *claim = rl_claim_new(&mem, TEXT("key"), 64);
 
     rl_claim_set_token(claim, TEXT("my s3cret"));
@@ -82,7 +86,7 @@ END_TEST
 
 START_TEST(several_keys_and_one_token)
 {
-    struct rl_mem mem = watching();
+    struct rl_mem mem = test_allocator();
     static char longest[RL_KEY_MAX];
     struct rl_arg keys[RL_KEYS_MAX], got[RL_KEYS_MAX];
 
@@ -113,9 +117,9 @@ START_TEST(several_keys_and_one_token)
 }
 END_TEST
 
-START_TEST(no_memory_no_claim)
+START_TEST(without_memory_there_is_no_claim)
 {
-    struct rl_mem mem = watching();
+    struct rl_mem mem = test_allocator();
 
     is_broken = true;
     ck_assert_ptr_null(rl_claim_new(&mem, TEXT("key"), 64));
@@ -129,9 +133,9 @@ int main(void)
     Suite *suite = suite_create("node_claim");
     TCase *tcase = tcase_create("claim");
     suite_add_tcase(suite, tcase);
-    tcase_add_test(tcase, key_and_token_are_bytes);
-    tcase_add_test(tcase, the_last_reference_wipes);
+    tcase_add_test(tcase, key_and_token_may_have_any_bytes);
+    tcase_add_test(tcase, the_last_reference_wipes_the_token);
     tcase_add_test(tcase, several_keys_and_one_token);
-    tcase_add_test(tcase, no_memory_no_claim);
+    tcase_add_test(tcase, without_memory_there_is_no_claim);
     return suite_run(suite);
 }

@@ -30,18 +30,18 @@ static void teardown(void)
 static const struct {
     const char *user, *password;
     unsigned db;
-    const char *said;
+    const char *commands;
 } GREETINGS[] = {
     {NULL, NULL, 0, REST},
     {NULL, "pw", 0, "AUTH pw\n" REST},
     {"me", "pw", 0, "AUTH me pw\n" REST},
     {"me", "pw", 7, "AUTH me pw\nSELECT 7\n" REST},
     {NULL, NULL, 2147483647, "SELECT 2147483647\n" REST},
-    {"me", NULL, 0, REST}, /* a user without a password is the server's business */
+    {"me", NULL, 0, REST}, /* without a password there is no AUTH */
 };
 
-/* Who we are comes before what we want to know; votes wait for all answers. */
-START_TEST(greeting)
+/* The login comes first, and requests wait for all replies to the greeting. */
+START_TEST(the_greeting_precedes_the_requests)
 {
     struct rl_claim *claim = rig_claim(rig, "tok");
 
@@ -50,23 +50,23 @@ START_TEST(greeting)
     rig->node.db = GREETINGS[_i].db;
     rig_start(rig);
     ck_assert_int_eq(rig_request(rig, claim, 1, RL_VERB_ACQUIRE), 0);
-    ck_assert_str_eq(rig_said(rig), "");
+    ck_assert_str_eq(rig_take_sent(rig), "");
     rig_connect(rig);
-    ck_assert_str_eq(rig_said(rig), GREETINGS[_i].said);
+    ck_assert_str_eq(rig_take_sent(rig), GREETINGS[_i].commands);
     if (rig->node.password != NULL)
         rig_reply(rig, "+OK\r\n");
     if (rig->node.db != 0)
         rig_reply(rig, "+OK\r\n");
-    ck_assert_str_eq(rig_said(rig), "");
+    ck_assert_str_eq(rig_take_sent(rig), "");
     rig_greet_as(rig, "redis_version:7.0.15\r\n", "role:master\r\n");
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
-    ck_assert_str_eq(rig_said(rig), SET);
+    ck_assert_str_eq(rig_take_sent(rig), SET);
     rl_claim_drop(claim);
 }
 END_TEST
 
-/* Byte by byte in both directions. */
-START_TEST(greeting_in_pieces)
+/* Sends and receives byte by byte. */
+START_TEST(a_greeting_may_be_split_at_every_byte)
 {
     static const char answers[] = "+OK\r\n$22\r\nredis_version:7.0.15\r\n\r\n$11\r\nrole:master\r\n"
                                   "$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n*2\r\n$1\r\n1\r\n$1\r\n2\r\n"
@@ -82,7 +82,7 @@ START_TEST(greeting_in_pieces)
         rig->room = 1;
         rl_node_flush(&rig->node, rig->now_ns);
     }
-    ck_assert_str_eq(rig_said(rig), REST);
+    ck_assert_str_eq(rig_take_sent(rig), REST);
     for (size_t i = 0; i < sizeof answers - 1; i++) {
         ck_assert_uint_eq(rig->node.conn.state, RL_NODE_GREETING);
         char byte[2] = {answers[i], '\0'};
@@ -92,13 +92,13 @@ START_TEST(greeting_in_pieces)
     ck_assert_str_eq(rig->node.eligibility.info.version, "redis 7.0.15");
     rig->room = SIZE_MAX;
     rl_node_flush(&rig->node, rig->now_ns);
-    ck_assert_str_eq(rig_said(rig), SET);
+    ck_assert_str_eq(rig_take_sent(rig), SET);
     rl_claim_drop(claim);
 }
 END_TEST
 
 /* A user without some permissions can hold locks all the same. */
-START_TEST(tolerated_errors)
+START_TEST(refused_commands_of_the_greeting_are_tolerated)
 {
     static const char denied[] = "-NOPERM this user has no permissions to run this command\r\n";
     static const char answers[][64] = {
@@ -143,14 +143,14 @@ static const struct {
      50},
     {"+OK\r\n+OK\r\n+OK\r\n*1\r\n$1\r\nx\r\n", REDLOCK_CAUSE_PROTOCOL,
      "not the Redis protocol, or too long", 50},
-    {"+OK\r\n+OK\r\n+OK\r\n$65537\r\n", 0, "", 0}, /* it may still come: see below */
+    {"+OK\r\n+OK\r\n+OK\r\n$65537\r\n", 0, "", 0}, /* incomplete: see a_section_of_info... */
     {"HTTP/1.1 400 Bad Request\r\n", REDLOCK_CAUSE_PROTOCOL, "not the Redis protocol, or too long",
      50},
 };
 
-/* Whatever a refused greeting leaves behind, no vote was sent there: a SET behind a SELECT that
- * fails would be in database 0. */
-START_TEST(refused_greeting)
+/* After a failed greeting no request was sent: a SET after a failed SELECT would be in database 0.
+ */
+START_TEST(a_failed_greeting_ends_the_connection)
 {
     struct rl_claim *claim = rig_claim(rig, "tok");
 
@@ -159,7 +159,7 @@ START_TEST(refused_greeting)
     rig_start(rig);
     ck_assert_int_eq(rig_request(rig, claim, 5, RL_VERB_ACQUIRE), 0);
     rig_connect(rig);
-    rig_said(rig);
+    rig_take_sent(rig);
     rig_reply(rig, REFUSED[_i].answers);
     ck_assert_str_eq(rig->node.conn.text, REFUSED[_i].text);
     ck_assert_ptr_null(strstr(rig->node.conn.text, "s3cret"));
@@ -177,12 +177,12 @@ START_TEST(refused_greeting)
         ck_assert_uint_le(wait_ns, REFUSED[_i].retry_max_ms * RL_MS);
         ck_assert_uint_ge(wait_ns, REFUSED[_i].retry_max_ms * RL_MS * 3 / 4);
     }
-    ck_assert_str_eq(rig_said(rig), "");
+    ck_assert_str_eq(rig_take_sent(rig), "");
     rl_claim_drop(claim);
 }
 END_TEST
 
-START_TEST(info_has_a_limit)
+START_TEST(a_section_of_info_has_a_limit)
 {
     static char bytes[65600];
 
@@ -210,15 +210,15 @@ START_TEST(replicas_do_not_vote)
     rig_start(rig);
     rig_request(rig, claim, 1, RL_VERB_ACQUIRE);
     rig_connect(rig);
-    rig_said(rig);
+    rig_take_sent(rig);
     rig_greet_as(rig, "redis_version:7.0.15\r\n", "role:slave\r\nmaster_host:a\r\n");
     struct rl_ballot vote = rig_only_vote(rig);
     ck_assert_uint_eq(vote.cause, REDLOCK_CAUSE_REPLICA);
     ck_assert(vote.unsent);
-    ck_assert_str_eq(rig_said(rig), "");
+    ck_assert_str_eq(rig_take_sent(rig), "");
     ck_assert_str_eq(rig->node.conn.text, "server is a replica");
     ck_assert(!rl_node_is_up(&rig->node));
-    rig_pass(rig, RL_SECOND); /* it is looked at again: it may have been promoted */
+    rig_pass(rig, RL_SECOND); /* connects again, because the replica may have been promoted */
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_CONNECTING);
     ck_assert(!rl_node_is_up(&rig->node));
     rig_connect(rig);
@@ -229,13 +229,13 @@ START_TEST(replicas_do_not_vote)
 }
 END_TEST
 
-START_TEST(no_connection_no_vote)
+START_TEST(a_failed_connection_fails_the_vote)
 {
     static const char *const ends[] = {"refused", "silent", "silent greeting", "lost"};
     struct rl_claim *claim = rig_claim(rig, "tok");
 
     rig_start(rig);
-    ck_assert(rl_node_is_up(&rig->node)); /* for the first time: it deserves a chance */
+    ck_assert(rl_node_is_up(&rig->node)); /* the first connection may succeed */
     ck_assert_int_eq(rig_request(rig, claim, 9, RL_VERB_ACQUIRE), 0);
     if (_i >= 2)
         rig_connect(rig);
@@ -258,28 +258,28 @@ START_TEST(no_connection_no_vote)
     ck_assert_uint_eq(rig->closes, 1);
     ck_assert(!rig->abortive);
     ck_assert_uint_eq(claim->refs, 1);
-    ck_assert(!rl_node_is_up(&rig->node)); /* from now on known to be down: it costs nothing */
+    ck_assert(!rl_node_is_up(&rig->node)); /* later requests fail at once */
     ck_assert_int_ne(rig_request(rig, claim, 10, RL_VERB_ACQUIRE), 0);
     rig_no_vote(rig);
     rl_claim_drop(claim);
 }
 END_TEST
 
-START_TEST(reconnects_come_slower_and_slower)
+START_TEST(delays_between_connections_grow)
 {
     static const unsigned bounds_ms[] = {50, 100, 200, 400, 800, 1600, 2000, 2000, 2000, 2000};
 
-    for (unsigned lucky = 0; lucky < 2; lucky++) {
+    for (unsigned longest = 0; longest < 2; longest++) {
         teardown();
         setup();
-        rig->common.random = lucky ? 0 : UINT64_MAX;
+        rig->common.random = longest ? 0 : UINT64_MAX;
         rig_start(rig);
         for (unsigned i = 0; i < sizeof bounds_ms / sizeof bounds_ms[0]; i++) {
             rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused", rig->now_ns);
             uint64_t wait_ns = rl_node_wake_ns(&rig->node) - rig->now_ns;
             ck_assert_uint_le(wait_ns, bounds_ms[i] * RL_MS);
             ck_assert_uint_ge(wait_ns, bounds_ms[i] * RL_MS * 3 / 4);
-            if (lucky)
+            if (longest)
                 ck_assert_uint_eq(wait_ns, bounds_ms[i] * RL_MS);
             rig_pass(rig, wait_ns);
             ck_assert_uint_eq(rig->node.conn.state, RL_NODE_CONNECTING);
@@ -290,8 +290,8 @@ START_TEST(reconnects_come_slower_and_slower)
 }
 END_TEST
 
-/* A connection that has lasted and is lost is made again at once, whether or not it was used. */
-START_TEST(a_lost_connection_is_mended_at_once)
+/* A lost connection that has lasted for RL_LASTING_NS is reestablished at once, used or not. */
+START_TEST(a_lasting_connection_is_reestablished_at_once)
 {
     struct rl_claim *claim = rig_claim(rig, "tok");
 
@@ -320,10 +320,9 @@ START_TEST(a_lost_connection_is_mended_at_once)
 }
 END_TEST
 
-/* A server that greets, answers one vote, and closes: each answer is real, and no connection lasts.
- * The delays between connections grow all the same. One that stands still instead, and is closed
- * after some seconds, has not lasted either. */
-START_TEST(connections_that_do_not_last)
+/* The server replies to one vote and closes the connection (0), or stops replying (1). The delays
+ * between connections grow although each greeting succeeds. */
+START_TEST(brief_connections_are_delayed)
 {
     const uint64_t minute_ns = 60 * RL_SECOND;
     struct rl_claim *claim = rig_claim(rig, "tok");
@@ -345,15 +344,15 @@ START_TEST(connections_that_do_not_last)
         rig_pass(rig, rl_node_wake_ns(&rig->node) - rig->now_ns);
         rig->vote_count = 0;
     }
-    /* At once, then after 50 ms and so on up to 2 s, of which a quarter may be left out. */
+    /* At once, then after 50 ms and so on up to 2 s, each shortened by up to a quarter. */
     ck_assert_uint_le(rig->opens, 2 + 6 + minute_ns / (1500 * RL_MS));
     ck_assert_uint_gt(_i == 0 ? rig->node.conn.brief : rig->node.conn.failures, 6);
     rl_claim_drop(claim);
 }
 END_TEST
 
-/* The same server behind two addresses: the engine says so, and the second one is let go. */
-START_TEST(duplicates_are_let_go)
+/* The engine marks the node as a duplicate: its server has two addresses. */
+START_TEST(duplicates_are_disconnected)
 {
     struct rl_claim *claim = rig_claim(rig, "tok");
 
@@ -361,17 +360,17 @@ START_TEST(duplicates_are_let_go)
     rig_request(rig, claim, 1, RL_VERB_ACQUIRE);
     rig_connect(rig);
     rig->node.eligibility.duplicate = true;
-    rig_said(rig);
+    rig_take_sent(rig);
     rig_greet_as(rig, "run_id:same\r\n", "role:master\r\n");
     ck_assert_uint_eq(rig_only_vote(rig).cause, REDLOCK_CAUSE_DUPLICATE);
-    ck_assert_str_eq(rig_said(rig), "");
+    ck_assert_str_eq(rig_take_sent(rig), "");
     ck_assert_str_eq(rig->node.eligibility.run_id, "same");
     ck_assert_uint_ge(rl_node_wake_ns(&rig->node), rig->now_ns + 750 * RL_MS);
     rl_claim_drop(claim);
 }
 END_TEST
 
-START_TEST(closed_for_good)
+START_TEST(a_closed_node_stays_closed)
 {
     rig_ready(rig);
     rl_node_close(&rig->node, REDLOCK_CAUSE_NONE, "client was closed", false, rig->now_ns);
@@ -382,7 +381,7 @@ START_TEST(closed_for_good)
 }
 END_TEST
 
-START_TEST(a_send_that_fails)
+START_TEST(a_failed_send_ends_the_connection)
 {
     struct rl_claim *claim = rig_claim(rig, "tok");
 
@@ -411,18 +410,19 @@ int main(void)
     TCase *tcase = tcase_create("connect");
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_loop_test(tcase, greeting, 0, 6);
-    tcase_add_test(tcase, greeting_in_pieces);
-    tcase_add_loop_test(tcase, tolerated_errors, 0, 11);
-    tcase_add_loop_test(tcase, refused_greeting, 0, (int)(sizeof REFUSED / sizeof REFUSED[0]));
-    tcase_add_test(tcase, info_has_a_limit);
+    tcase_add_loop_test(tcase, the_greeting_precedes_the_requests, 0, 6);
+    tcase_add_test(tcase, a_greeting_may_be_split_at_every_byte);
+    tcase_add_loop_test(tcase, refused_commands_of_the_greeting_are_tolerated, 0, 11);
+    tcase_add_loop_test(tcase, a_failed_greeting_ends_the_connection, 0,
+                        (int)(sizeof REFUSED / sizeof REFUSED[0]));
+    tcase_add_test(tcase, a_section_of_info_has_a_limit);
     tcase_add_test(tcase, replicas_do_not_vote);
-    tcase_add_loop_test(tcase, no_connection_no_vote, 0, 4);
-    tcase_add_test(tcase, reconnects_come_slower_and_slower);
-    tcase_add_test(tcase, a_lost_connection_is_mended_at_once);
-    tcase_add_loop_test(tcase, connections_that_do_not_last, 0, 2);
-    tcase_add_test(tcase, duplicates_are_let_go);
-    tcase_add_test(tcase, closed_for_good);
-    tcase_add_test(tcase, a_send_that_fails);
+    tcase_add_loop_test(tcase, a_failed_connection_fails_the_vote, 0, 4);
+    tcase_add_test(tcase, delays_between_connections_grow);
+    tcase_add_test(tcase, a_lasting_connection_is_reestablished_at_once);
+    tcase_add_loop_test(tcase, brief_connections_are_delayed, 0, 2);
+    tcase_add_test(tcase, duplicates_are_disconnected);
+    tcase_add_test(tcase, a_closed_node_stays_closed);
+    tcase_add_test(tcase, a_failed_send_ends_the_connection);
     return suite_run(suite);
 }

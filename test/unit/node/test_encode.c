@@ -26,12 +26,13 @@ static void end(void)
     ck_assert_uint_eq(encoded.cap, 0);
 }
 
+/* Returns the text as a word of a command. */
 static struct rl_arg word(const char *text)
 {
     return (struct rl_arg){text, strlen(text)};
 }
 
-/* What lies at `at` is the command of these words; returns its length. */
+/* Checks that the bytes from `at` on are the command of these words. Returns its length. */
 static size_t check_at(size_t at, size_t count, const struct rl_arg *words)
 {
     const char *argv[WORDS_MAX];
@@ -50,7 +51,7 @@ static size_t check_at(size_t at, size_t count, const struct rl_arg *words)
     return (size_t)len;
 }
 
-START_TEST(a_vote)
+START_TEST(one_command_has_exact_bytes)
 {
     const struct rl_arg words[] = {word("SET"), word("name"), word("token"),
                                    word("NX"),  word("PX"),   word("30000")};
@@ -63,8 +64,8 @@ START_TEST(a_vote)
 }
 END_TEST
 
-/* Lengths around each power of ten and each doubling of the buffer; bytes that end a line. */
-START_TEST(any_length)
+/* Lengths around each power of ten and each growth of the buffer, with line ends in the bytes. */
+START_TEST(words_of_any_length)
 {
     char *bytes = malloc(70000);
 
@@ -81,7 +82,7 @@ START_TEST(any_length)
 }
 END_TEST
 
-START_TEST(any_number_of_words)
+START_TEST(commands_of_any_number_of_words)
 {
     struct rl_arg words[WORDS_MAX];
 
@@ -93,7 +94,7 @@ START_TEST(any_number_of_words)
 }
 END_TEST
 
-START_TEST(one_behind_the_other)
+START_TEST(commands_are_appended)
 {
     struct rl_arg words[] = {word("INFO"), {"server server server server server", 0}};
     size_t at = 0;
@@ -104,12 +105,12 @@ START_TEST(one_behind_the_other)
         at += check_at(at, 2, words);
         ck_assert_uint_eq(encoded.len, at);
     }
-    ck_assert(rl_encode(&mem, &encoded, 2, words)); /* and now instead of them */
+    ck_assert(rl_encode(&mem, &encoded, 2, words)); /* replaces them */
     ck_assert_uint_eq(encoded.len, check_at(0, 2, words));
 }
 END_TEST
 
-START_TEST(the_buffer_is_kept)
+START_TEST(the_buffer_is_reused)
 {
     const struct rl_arg words[] = {word("GET"), word("name")};
 
@@ -121,6 +122,7 @@ START_TEST(the_buffer_is_kept)
 }
 END_TEST
 
+/* Fails, as an allocator without memory. */
 static void *no_malloc(size_t size, void *userdata)
 {
     (void)size;
@@ -128,7 +130,7 @@ static void *no_malloc(size_t size, void *userdata)
     return NULL;
 }
 
-START_TEST(without_memory_all_stays)
+START_TEST(without_memory_the_buffer_is_unchanged)
 {
     char big[1000] = "";
     const struct rl_arg words[] = {word("GET"), word("name")}, long_word = {big, sizeof big};
@@ -150,11 +152,11 @@ int main(void)
 
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, begin, end);
-    tcase_add_test(tcase, a_vote);
-    tcase_add_test(tcase, any_length);
-    tcase_add_test(tcase, any_number_of_words);
-    tcase_add_test(tcase, one_behind_the_other);
-    tcase_add_test(tcase, the_buffer_is_kept);
-    tcase_add_test(tcase, without_memory_all_stays);
+    tcase_add_test(tcase, one_command_has_exact_bytes);
+    tcase_add_test(tcase, words_of_any_length);
+    tcase_add_test(tcase, commands_of_any_number_of_words);
+    tcase_add_test(tcase, commands_are_appended);
+    tcase_add_test(tcase, the_buffer_is_reused);
+    tcase_add_test(tcase, without_memory_the_buffer_is_unchanged);
     return suite_run(suite);
 }

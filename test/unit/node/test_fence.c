@@ -43,7 +43,7 @@ static void teardown(void)
 static void ask(struct rl_claim *claim, enum rl_verb verb, const char *said)
 {
     ck_assert_int_eq(rig_request(rig, claim, 1, verb), 0);
-    ck_assert_str_eq(rig_said(rig), said);
+    ck_assert_str_eq(rig_take_sent(rig), said);
 }
 
 static void ask_vote(void)
@@ -84,7 +84,7 @@ START_TEST(records_speak_of_the_run)
 {
     ask(record, RL_VERB_READ, "EVALSHA read 1 rec cfg; " RUN " 0123456789abcdef 1024\n");
     rig_reply(rig, NOSCRIPT);
-    ck_assert_str_eq(rig_said(rig), "EVAL <read> 1 rec cfg; " RUN " 0123456789abcdef 1024\n");
+    ck_assert_str_eq(rig_take_sent(rig), "EVAL <read> 1 rec cfg; " RUN " 0123456789abcdef 1024\n");
     rig_reply(rig, "$2\r\n\n\n\r\n");
     ck_assert_uint_eq(rig_only_vote(rig).vote, RL_VOTE_GRANTED);
     ask(record, RL_VERB_SEED, "EVALSHA seed 1 rec cfg; " RUN " 0123456789abcdef 1:2 3:4\n");
@@ -149,7 +149,7 @@ START_TEST(asked_again_in_the_same_round)
 {
     ask_vote();
     rig_reply(rig, NOSCRIPT);
-    ck_assert_str_eq(rig_said(rig), "EVAL <vote> 2 key rec aa 30000 7 100 cfg;\n");
+    ck_assert_str_eq(rig_take_sent(rig), "EVAL <vote> 2 key rec aa 30000 7 100 cfg;\n");
     rig_no_vote(rig);
     rig_reply(rig, "$13\r\nA 99 " RUN "\r\n");
     ck_assert_uint_eq(rig_only_vote(rig).vote, RL_VOTE_GRANTED);
@@ -165,9 +165,9 @@ START_TEST(asked_again_behind_a_look_at_its_key)
         rig->node.tracker.on = true;
     ck_assert_int_eq(rl_node_probe_and_track(&rig->node, a, 1, rig->now_ns), 0);
     rig_flush(rig);
-    ck_assert_str_eq(rig_said(rig), _i == 1 ? "CLIENT CACHING YES\nPTTL key\n" : "PTTL key\n");
+    ck_assert_str_eq(rig_take_sent(rig), _i == 1 ? "CLIENT CACHING YES\nPTTL key\n" : "PTTL key\n");
     rig_reply(rig, NOSCRIPT);
-    ck_assert_str_eq(rig_said(rig), "EVAL <vote> 2 key rec aa 30000 7 100 cfg;\n");
+    ck_assert_str_eq(rig_take_sent(rig), "EVAL <vote> 2 key rec aa 30000 7 100 cfg;\n");
     rig_no_vote(rig);
     rig_reply(rig, _i == 1 ? "+OK\r\n:-2\r\n" : ":-2\r\n");
     ck_assert_uint_eq(rig_only_vote(rig).verb, RL_VERB_PTTL);
@@ -183,9 +183,9 @@ START_TEST(not_asked_again_behind_its_undo)
 {
     ask_vote();
     ck_assert_uint_eq(rig_undo(rig, a, 0), RL_VOTE_NONE);
-    ck_assert_str_eq(rig_said(rig), "EVALSHA release 1 key aa\n");
+    ck_assert_str_eq(rig_take_sent(rig), "EVALSHA release 1 key aa\n");
     rig_reply(rig, NOSCRIPT);
-    ck_assert_str_eq(rig_said(rig), "");
+    ck_assert_str_eq(rig_take_sent(rig), "");
     struct rl_ballot vote = rig_only_vote(rig);
     ck_assert_uint_eq(vote.vote, RL_VOTE_FAILED);
     ck_assert(vote.unsent); /* proven: no key of ours */
@@ -202,11 +202,11 @@ START_TEST(asked_again_and_removed_unsent)
     rig_pass(rig, RL_MS);
     rig->room = 0;
     rig_reply(rig, NOSCRIPT);
-    ck_assert_str_eq(rig_said(rig), "");
+    ck_assert_str_eq(rig_take_sent(rig), "");
     ck_assert_uint_eq(rig_undo(rig, a, 0), RL_VOTE_DENIED);
     rig->room = SIZE_MAX;
     rl_node_flush(&rig->node, rig->now_ns);
-    ck_assert_str_eq(rig_said(rig), "");
+    ck_assert_str_eq(rig_take_sent(rig), "");
 }
 END_TEST
 
@@ -242,9 +242,9 @@ START_TEST(not_asked_again_behind_an_extension)
 {
     ask_vote();
     rig_request(rig, a, 2, RL_VERB_EXTEND);
-    rig_said(rig);
+    rig_take_sent(rig);
     rig_reply(rig, NOSCRIPT);
-    ck_assert_str_eq(rig_said(rig), "");
+    ck_assert_str_eq(rig_take_sent(rig), "");
     struct rl_ballot vote = rig_only_vote(rig);
     ck_assert_uint_eq(vote.vote, RL_VOTE_FAILED);
     ck_assert(vote.unsent);
@@ -258,7 +258,7 @@ START_TEST(not_asked_again_for_nobody)
     ask_vote();
     a->owner = NULL; /* the attempt is over */
     rig_reply(rig, NOSCRIPT);
-    ck_assert_str_eq(rig_said(rig), "");
+    ck_assert_str_eq(rig_take_sent(rig), "");
     rig_no_vote(rig);
 }
 END_TEST
@@ -272,7 +272,7 @@ START_TEST(never_sent_twice)
     ck_assert_uint_eq(vote.vote, RL_VOTE_FAILED);
     ck_assert(!vote.unsent);
     rig_ready(rig);
-    ck_assert_str_eq(rig_said(rig), "");
+    ck_assert_str_eq(rig_take_sent(rig), "");
 }
 END_TEST
 
@@ -289,7 +289,7 @@ START_TEST(garbage_ends_the_connection)
         if (i == 1)
             rig_ready(rig);
         ck_assert_int_eq(rig_request(rig, a, 1, verbs[i]), 0);
-        rig_said(rig);
+        rig_take_sent(rig);
         rig_reply(rig, garbage[_i]);
         struct rl_ballot vote = rig_only_vote(rig);
         ck_assert_uint_eq(vote.vote, RL_VOTE_FAILED);

@@ -36,24 +36,24 @@ static void reply_bulk(const char *text)
 static bool beats(const char *said)
 {
     rig_pass(rig, RL_SECOND);
-    return strcmp(rig_said(rig), said) == 0;
+    return strcmp(rig_take_sent(rig), said) == 0;
 }
 
 START_TEST(only_while_it_is_worth_it)
 {
     rig_ready(rig);
     rig_pass(rig, 60 * RL_SECOND);
-    ck_assert_str_eq(rig_said(rig), "");
+    ck_assert_str_eq(rig_take_sent(rig), "");
     rig->common.active = true;
     rig_pass(rig, 0);
     for (unsigned i = 1; i <= 16; i++) {
-        ck_assert_str_eq(rig_said(rig), i % 8 == 0 ? WHOLE_BEAT : SHORT_BEAT);
+        ck_assert_str_eq(rig_take_sent(rig), i % 8 == 0 ? WHOLE_BEAT : SHORT_BEAT);
         rig_reply_time(rig, 0);
         reply_bulk(SERVER);
         for (unsigned k = 0; k < (i % 8 == 0 ? 4 : 2); k++)
             reply_bulk("role:master\r\n");
         rig_pass(rig, RL_SECOND - 1);
-        ck_assert_str_eq(rig_said(rig), "");
+        ck_assert_str_eq(rig_take_sent(rig), "");
         rig_pass(rig, 1);
     }
     ck_assert_uint_eq(rig->closes, 0);
@@ -92,7 +92,7 @@ START_TEST(another_server_answers)
     ck_assert_str_eq(rig->node.conn.text, "another server replies at this address");
     rig_pass(rig, 0);
     rig_connect(rig);
-    rig_said(rig);
+    rig_take_sent(rig);
     rig_greet_as(rig, "run_id:ffff\r\nuptime_in_seconds:86400\r\n", "role:master\r\n");
     ck_assert_uint_eq(rig->node.eligibility.exclusions, RL_EXCLUSION_RESTARTED);
 }
@@ -102,7 +102,7 @@ static void greet_evicting(void)
 {
     rig_start(rig);
     rig_connect(rig);
-    rig_said(rig);
+    rig_take_sent(rig);
     rig_reply(rig, "+OK\r\n");
     reply_bulk(SERVER);
     reply_bulk("role:master\r\n");
@@ -131,7 +131,7 @@ START_TEST(mended)
     ck_assert_uint_eq(rig->node.eligibility.exclusions, 0);
     ck_assert_uint_eq(rig->closes, 0);
     rig_pass(rig, 10 * RL_SECOND);
-    ck_assert_str_eq(rig_said(rig), "");
+    ck_assert_str_eq(rig_take_sent(rig), "");
 }
 END_TEST
 
@@ -204,7 +204,7 @@ START_TEST(the_look_comes_before_the_vote)
     rig_pass(rig, 60 * RL_SECOND);
     rig->common.active = true;
     rig_request(rig, claim, 1, RL_VERB_ACQUIRE);
-    ck_assert_str_eq(rig_said(rig), SHORT_BEAT "SET key aa NX PX 30000\n");
+    ck_assert_str_eq(rig_take_sent(rig), SHORT_BEAT "SET key aa NX PX 30000\n");
     rig_reply_time(rig, 0);
     reply_bulk(SERVER);
     reply_bulk(_i == 0   ? "role:master\r\n"
@@ -316,7 +316,7 @@ START_TEST(silence)
     ck_assert(beats(SHORT_BEAT));
     rig_pass(rig, 100 * RL_MS);
     ck_assert(rig->node.detector.suspect);
-    ck_assert_str_eq(rig_said(rig), "PING\n");
+    ck_assert_str_eq(rig_take_sent(rig), "PING\n");
     rig_reply_time(rig, 0);
     reply_bulk(SERVER);
     reply_bulk("role:master\r\n");
@@ -324,7 +324,7 @@ START_TEST(silence)
     rig_reply(rig, "+PONG\r\n");
     ck_assert(!rig->node.detector.suspect);
     rig_pass(rig, 900 * RL_MS);
-    ck_assert_str_eq(rig_said(rig), SHORT_BEAT);
+    ck_assert_str_eq(rig_take_sent(rig), SHORT_BEAT);
     rig_pass(rig, 10 * RL_SECOND);
     ck_assert_uint_ge(rig->closes, 1);
 }

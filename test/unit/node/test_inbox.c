@@ -115,7 +115,7 @@ START_TEST(a_connection_is_announced_before_it_is_used)
     rig_lose(rig);
     rig_pass(rig, 0);
     rig_connect(rig);
-    rig_said(rig);
+    rig_take_sent(rig);
     receive("+OK\r\n$12\r\nrun_id:abcd\n\r\n$11\r\nrole:master\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n"
             "-NOPERM\r\n-x\r\n-x\r\n-x\r\n");
     while (!waits(RL_INBOX_CHANGED))

@@ -110,7 +110,7 @@ START_TEST(many_undos_are_pending)
     ck_assert_uint_eq(rig_undo(rig, claims[0], 0), RL_VOTE_FAILED);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), CLAIMS); /* once is enough */
     come_up();
-    const char *said = rig_said(rig);
+    const char *said = rig_take_sent(rig);
     ck_assert_ptr_nonnull(strstr(said, " t00000\n"));
     ck_assert_ptr_nonnull(strstr(said, " t01000\n"));
     ck_assert_ptr_nonnull(strstr(said, " t01999\n"));
@@ -132,7 +132,7 @@ START_TEST(many_undos_under_way_are_pending_without_memory)
     make_claims();
     for (unsigned i = 0; i < CLAIMS; i++)
         ck_assert_uint_eq(rig_undo(rig, claims[i], 0), RL_VOTE_NONE);
-    rig_said(rig);
+    rig_take_sent(rig);
     refused = 1;
     rig_lose(rig);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), CLAIMS);
@@ -213,9 +213,9 @@ START_TEST(without_room_for_its_undo_nothing_is_asked)
     while (asked < CLAIMS && rig_request(rig, claims[asked], 1, RL_VERB_ACQUIRE) == 0)
         asked++;
     ck_assert_uint_lt(asked, 400);
-    rig_said(rig);
+    rig_take_sent(rig);
     ck_assert_int_eq(rig_request(rig, claims[asked], 1, RL_VERB_ACQUIRE), REDLOCK_CAUSE_NO_MEMORY);
-    ck_assert_str_eq(rig_said(rig), "");
+    ck_assert_str_eq(rig_take_sent(rig), "");
     for (unsigned i = 0; i < asked; i++)
         ck_assert_uint_eq(rig_undo(rig, claims[i], 0), RL_VOTE_NONE);
     rig_lose(rig);
@@ -237,7 +237,7 @@ static void leave_unanswered(enum rl_verb verb)
 {
     rig_ready(rig);
     ck_assert_int_eq(rig_request(rig, a, 1, verb), 0);
-    rig_said(rig);
+    rig_take_sent(rig);
     rig_lose(rig);
     rig->vote_count = 0;
     rig_undo(rig, a, 0);
@@ -250,7 +250,7 @@ START_TEST(unknown_keys_are_owed_until_the_server_answers)
 {
     leave_unanswered(LASTING[_i]);
     come_up();
-    ck_assert_str_eq(rig_said(rig), RELEASE_A);
+    ck_assert_str_eq(rig_take_sent(rig), RELEASE_A);
     rig_reply(rig, ":1\r\n");
     ck_assert_uint_eq(rig->undone, 1);
     ck_assert_uint_eq(a->maybe_executed, 0);
@@ -262,7 +262,7 @@ START_TEST(they_expire_when_the_server_has_answered)
 {
     leave_unanswered(LASTING[_i]);
     come_up();
-    ck_assert_str_eq(rig_said(rig), RELEASE_A);
+    ck_assert_str_eq(rig_take_sent(rig), RELEASE_A);
     rig_lose(rig); /* not answered, but sent where nothing could come behind it */
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
     stay_away(TTL_NS + DRIFT_NS);
@@ -276,7 +276,7 @@ START_TEST(what_is_owed_already_may_become_unknown)
 {
     rig_ready(rig);
     rig_undo(rig, a, 0);
-    rig_said(rig);
+    rig_take_sent(rig);
     rig_reply(rig, "-LOADING Redis is loading the dataset in memory\r\n");
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
     ck_assert_int_eq(rig_request(rig, a, 1, RL_VERB_EXTEND), 0);
@@ -331,7 +331,7 @@ enum hostile_server { REFUSES = 0, GREETS_ONLY, HANGS_UP, BAD_REPLIES };
 static void play(enum hostile_server hostile, uint64_t end_ns)
 {
     for (;;) {
-        const char *said = rig_said(rig);
+        const char *said = rig_take_sent(rig);
         if (rig->node.conn.state == RL_NODE_CONNECTING) {
             rig_connect(rig);
             rig_greet_as(rig, "run_id:x\r\n", "role:master\r\n");
@@ -361,7 +361,7 @@ START_TEST(retries_do_not_renew_the_expiry)
     rig_ready(rig);
     ck_assert_int_eq(rig_request(rig, a, 1, RL_VERB_ACQUIRE), 0);
     rig_reply(rig, "+OK\r\n");
-    rig_said(rig);
+    rig_take_sent(rig);
     const uint64_t set_ns = rig->now_ns;
     rig_pass(rig, 7 * RL_SECOND);
     rig_undo(rig, a, 0);
@@ -395,7 +395,7 @@ START_TEST(a_refused_undo_of_an_unanswered_set)
 {
     rig_ready(rig);
     ck_assert_int_eq(rig_request(rig, a, 1, RL_VERB_ACQUIRE), 0);
-    rig_said(rig);
+    rig_take_sent(rig);
     rig_lose(rig);
     rig_pass(rig, 0);
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_CONNECTING);
@@ -404,7 +404,7 @@ START_TEST(a_refused_undo_of_an_unanswered_set)
     rig_connect(rig);
     rig_greet(rig);
     const uint64_t greeted_ns = rig->now_ns;
-    ck_assert_str_eq(rig_said(rig), RELEASE_A);
+    ck_assert_str_eq(rig_take_sent(rig), RELEASE_A);
     rig_reply(rig, "-NOPERM this user has no permissions\r\n");
     play(REFUSES, greeted_ns + LIFE_NS(TTL_NS) - 1);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
@@ -424,7 +424,7 @@ START_TEST(extensions_and_heals_renew_the_expiry)
     rig_pass(rig, 20 * RL_SECOND);
     ck_assert_int_eq(rig_request(rig, a, 2, verb), 0);
     rig_reply(rig, _i == 0 ? ":1\r\n" : "+OK\r\n");
-    rig_said(rig);
+    rig_take_sent(rig);
     const uint64_t set_ns = rig->now_ns;
     rig_undo(rig, a, 0);
     play(REFUSES, set_ns + LIFE_NS(TTL_NS) - 1);

@@ -13,6 +13,7 @@
 static struct rl_mem libc;
 static struct rl_inbox inbox = {.mem = &libc};
 
+/* Prepares an empty pipeline. */
 static void init(struct rl_pipeline *pipe)
 {
     libc = rl_mem_libc();
@@ -21,7 +22,8 @@ static void init(struct rl_pipeline *pipe)
     pipe->inbox = &inbox;
 }
 
-static struct rl_claim *claim_of(char letter)
+/* Returns a new claim for the key `letter`. */
+static struct rl_claim *new_claim(char letter)
 {
     libc = rl_mem_libc();
     struct rl_claim *claim = rl_claim_new(&libc, (struct rl_arg){&letter, 1}, 8);
@@ -29,8 +31,9 @@ static struct rl_claim *claim_of(char letter)
     return claim;
 }
 
-static void push(struct rl_pipeline *pipe, struct rl_claim *claim, enum rl_verb verb,
-                 const char *bytes)
+/* Appends a request with these bytes. */
+static void push_request(struct rl_pipeline *pipe, struct rl_claim *claim, enum rl_verb verb,
+                         const char *bytes)
 {
     struct rl_request request = {.claim = claim, .verb = (uint8_t)verb, .round = 1};
 
@@ -39,17 +42,17 @@ static void push(struct rl_pipeline *pipe, struct rl_claim *claim, enum rl_verb 
 
 /* ---- cutting ---- */
 
-START_TEST(what_was_not_sent_is_taken_back)
+START_TEST(cutting_removes_the_unsent_requests_of_a_claim)
 {
     struct rl_pipeline pipe;
-    struct rl_claim *a = claim_of('a'), *b = claim_of('b');
+    struct rl_claim *a = new_claim('a'), *b = new_claim('b');
 
     init(&pipe);
-    push(&pipe, a, RL_VERB_ACQUIRE, "aaaa");
-    push(&pipe, b, RL_VERB_ACQUIRE, "bbb");
-    push(&pipe, a, RL_VERB_EXTEND, "AA");
-    push(&pipe, b, RL_VERB_RELEASE, "BBBBB");
-    ck_assert(rl_pipeline_cut(&pipe, a)); /* its SET among them: the node never heard of it */
+    push_request(&pipe, a, RL_VERB_ACQUIRE, "aaaa");
+    push_request(&pipe, b, RL_VERB_ACQUIRE, "bbb");
+    push_request(&pipe, a, RL_VERB_EXTEND, "AA");
+    push_request(&pipe, b, RL_VERB_RELEASE, "BBBBB");
+    ck_assert(rl_pipeline_cut(&pipe, a)); /* true: the SET was removed, so no key can exist */
     ck_assert_uint_eq(pipe.out_len, 8);
     ck_assert_mem_eq(pipe.out, "bbbBBBBB", 8);
     ck_assert_uint_eq(a->refs, 1);
@@ -65,7 +68,7 @@ START_TEST(what_was_not_sent_is_taken_back)
     const struct rl_request *release = rl_pipeline_at(&pipe, pipe.head);
     ck_assert(!rl_request_is_unsent(&pipe, release));
     ck_assert(!rl_request_is_whole(&pipe, release));
-    ck_assert(!rl_pipeline_cut(&pipe, b)); /* half a request cannot be taken back */
+    ck_assert(!rl_pipeline_cut(&pipe, b)); /* a request that was sent in part stays */
     ck_assert_uint_eq(pipe.out_len, 4);
     rl_pipeline_sent(&pipe, 4);
     ck_assert(rl_request_is_whole(&pipe, release));
@@ -75,17 +78,17 @@ START_TEST(what_was_not_sent_is_taken_back)
 }
 END_TEST
 
-START_TEST(a_cut_without_its_set)
+START_TEST(cutting_cannot_remove_a_set_that_was_sent_in_part)
 {
     struct rl_pipeline pipe;
-    struct rl_claim *a = claim_of('a');
+    struct rl_claim *a = new_claim('a');
 
     init(&pipe);
-    push(&pipe, a, RL_VERB_ACQUIRE, "aaaa");
+    push_request(&pipe, a, RL_VERB_ACQUIRE, "aaaa");
     rl_pipeline_sent(&pipe, 1);
-    push(&pipe, a, RL_VERB_EXTEND, "AA");
-    push(&pipe, a, RL_VERB_HEAL, "HH");
-    ck_assert(!rl_pipeline_cut(&pipe, a)); /* the SET is on its way: an undo must follow */
+    push_request(&pipe, a, RL_VERB_EXTEND, "AA");
+    push_request(&pipe, a, RL_VERB_HEAL, "HH");
+    ck_assert(!rl_pipeline_cut(&pipe, a)); /* false: the SET stays, so an undo must follow */
     ck_assert_uint_eq(pipe.out_len, 3);
     ck_assert_mem_eq(pipe.out, "aaa", 3);
     ck_assert_uint_eq(a->refs, 2);
@@ -95,14 +98,14 @@ START_TEST(a_cut_without_its_set)
 }
 END_TEST
 
-/* ---- how to close: rows of requests, "verb claim bytes-sent-of-4" ---- */
+/* ---- bare SETs, which decide how to close: rows of "verb claim bytes-sent-of-4" ---- */
 
 static const struct {
     const char *what, *row;
     bool bare;
 } CLOSES[] = {
     {"nothing", "", false},
-    {"SET, not a byte sent", "s a0", false}, /* our buffer dies with the connection */
+    {"SET, not a byte sent", "s a0", false}, /* the buffer is discarded with the connection */
     {"SET in part", "s a1", true},
     {"SET, no undo", "s a4", true},
     {"SET and its whole undo", "s a4 r a4", false},
@@ -116,13 +119,14 @@ static const struct {
     {"two SETs, both undone", "s a4 s b4 r b4 r a4", false},
     {"heal, no undo", "h a4", true},
     {"heal, undone", "h a4 r a4", false},
-    {"extension", "e a4", false}, /* makes no key */
+    {"extension", "e a4", false}, /* creates no key */
     {"extension behind a SET", "s a4 e a4", true},
     {"SET, undone, another SET unsent", "s a4 r a4 s b0", false},
     {"probe", "p -4", false},
     {"SET behind a probe", "p -4 s a4", true},
 };
 
+/* Returns the verb of a letter in a row. */
 static enum rl_verb verb_of(char letter)
 {
     static const char letters[] = "srSehp";
@@ -132,16 +136,16 @@ static enum rl_verb verb_of(char letter)
     return verbs[strchr(letters, letter) - letters];
 }
 
-START_TEST(closing)
+START_TEST(a_set_is_bare_until_its_undo_is_sent)
 {
     struct rl_pipeline pipe;
-    struct rl_claim *a = claim_of('a'), *b = claim_of('b');
+    struct rl_claim *a = new_claim('a'), *b = new_claim('b');
     size_t sent = 0;
 
     init(&pipe);
     for (const char *at = CLOSES[_i].row; *at != '\0'; at += at[4] == ' ' ? 5 : 4) {
         struct rl_claim *claim = at[2] == 'a' ? a : at[2] == 'b' ? b : NULL;
-        push(&pipe, claim, verb_of(at[0]), "1234");
+        push_request(&pipe, claim, verb_of(at[0]), "1234");
         sent += (size_t)(at[3] - '0');
     }
     rl_pipeline_sent(&pipe, sent);
@@ -153,15 +157,15 @@ START_TEST(closing)
 }
 END_TEST
 
-/* An answered request is out of the question. */
-START_TEST(closing_after_answers)
+/* A request that was replied to has left the pipeline. */
+START_TEST(an_answered_set_is_not_bare)
 {
     struct rl_pipeline pipe;
-    struct rl_claim *a = claim_of('a');
+    struct rl_claim *a = new_claim('a');
 
     init(&pipe);
-    push(&pipe, a, RL_VERB_ACQUIRE, "1234");
-    push(&pipe, a, RL_VERB_RELEASE, "1234");
+    push_request(&pipe, a, RL_VERB_ACQUIRE, "1234");
+    push_request(&pipe, a, RL_VERB_RELEASE, "1234");
     rl_pipeline_sent(&pipe, 4);
     ck_assert(rl_pipeline_has_bare_set(&pipe));
     rl_claim_drop(rl_pipeline_pop(&pipe).claim);
@@ -173,8 +177,9 @@ END_TEST
 
 /* ---- memory ---- */
 
-static unsigned allocations_left;
+static unsigned allocations_left; /* later ones fail */
 
+/* Reallocates while allocations are left. */
 static void *scarce_realloc(void *ptr, size_t size, void *userdata)
 {
     (void)userdata;
@@ -195,11 +200,12 @@ static void plain_free(void *ptr, void *userdata)
     free(ptr);
 }
 
-/* A request that was reserved with its undo finds room for both, from whatever fill. */
+/* After a reservation for a request and its undo, both need no further memory, for each number of
+ * earlier requests. */
 START_TEST(reserved_room_is_there)
 {
     const struct rl_mem scarce = {scarce_malloc, scarce_realloc, plain_free, NULL};
-    struct rl_claim *a = claim_of('a');
+    struct rl_claim *a = new_claim('a');
     char bytes[600];
 
     memset(bytes, 'x', sizeof bytes);
@@ -217,7 +223,7 @@ START_TEST(reserved_room_is_there)
         unsigned pushed = fill + 2;
         while (rl_pipeline_push(&pipe, &request, bytes, 400))
             ck_assert_uint_lt(++pushed, 1000);
-        ck_assert_uint_eq(rl_pipeline_count(&pipe), pushed); /* a failed one leaves no trace */
+        ck_assert_uint_eq(rl_pipeline_count(&pipe), pushed); /* a failed push changes nothing */
         ck_assert_uint_eq(a->refs, pushed + 1);
         ck_assert(!rl_pipeline_reserve(&pipe, 100000, 1));
         ck_assert_uint_eq(rl_pipeline_count(&pipe), pushed);
@@ -229,24 +235,26 @@ START_TEST(reserved_room_is_there)
 }
 END_TEST
 
-/* ---- random operations next to a model ---- */
+/* ---- random operations, compared with a model ---- */
 
 #define CLAIMS    4
 #define MODEL_MAX 1500
 
+/* A request in the model of the pipeline. */
 struct model_request {
     int claim; /* -1: none */
     uint8_t verb;
     bool removed;
-    unsigned len, sent; /* bytes of it, and how many have left */
+    unsigned len, sent; /* its bytes, and how many of them were sent */
     char byte;          /* all its bytes are this one */
 };
 
-static struct model_request model[MODEL_MAX];
+static struct model_request model[MODEL_MAX]; /* requests model_head to model_tail - 1 */
 static unsigned model_head, model_tail;
-static uint64_t word;
+static uint64_t word; /* state of the random generator */
 
-static uint64_t draw(uint64_t below)
+/* Returns a random number below `below`. */
+static uint64_t random_below(uint64_t below)
 {
     word ^= word << 13;
     word ^= word >> 7;
@@ -254,6 +262,7 @@ static uint64_t draw(uint64_t below)
     return word % below;
 }
 
+/* Does in the model what rl_pipeline_cut() does. */
 static bool model_cut(int claim)
 {
     bool cut_set = false;
@@ -268,6 +277,7 @@ static bool model_cut(int claim)
     return cut_set;
 }
 
+/* Does in the model what rl_pipeline_sent() does. */
 static void model_sent(size_t len)
 {
     for (unsigned i = model_head; i < model_tail && len > 0; i++) {
@@ -281,7 +291,7 @@ static void model_sent(size_t len)
     ck_assert_uint_eq(len, 0);
 }
 
-/* A SET of which bytes have left, without a whole undo of the same claim behind it. */
+/* Returns true if bytes of a SET were sent, and no whole undo of the same claim after it. */
 static bool model_bare(void)
 {
     for (unsigned i = model_head; i < model_tail; i++) {
@@ -302,13 +312,14 @@ static bool model_bare(void)
     return false;
 }
 
-/* Check's macros leave a mark at each call: too slow for every byte. */
+/* Compares without the macros of Check, which are too slow for every byte. */
 #define SAME(x, y, at)                                                                             \
     do {                                                                                           \
         if ((x) != (y))                                                                            \
             ck_abort_msg("request or byte %zu: '%s' is not '%s'", (size_t)(at), #x, #y);           \
     } while (0)
 
+/* Checks that the pipeline and the model agree in every request and every byte. */
 static void check_model(const struct rl_pipeline *pipe)
 {
     size_t at = 0;
@@ -332,6 +343,7 @@ static void check_model(const struct rl_pipeline *pipe)
     ck_assert_int_eq(rl_pipeline_has_bare_set(pipe), model_bare());
 }
 
+/* Appends a random request to the pipeline and to the model. */
 static void random_push(struct rl_pipeline *pipe, struct rl_claim **claims)
 {
     static const uint8_t verbs[] = {RL_VERB_ACQUIRE, RL_VERB_RELEASE, RL_VERB_SHORTEN,
@@ -341,10 +353,10 @@ static void random_push(struct rl_pipeline *pipe, struct rl_claim **claims)
 
     ck_assert_uint_lt(model_tail, MODEL_MAX);
     *request = (struct model_request){
-        .claim = (int)draw(CLAIMS + 1) - 1,
-        .verb = verbs[draw(5)],
-        .len = 1 + (unsigned)draw(draw(20) == 0 ? sizeof bytes : 12),
-        .byte = (char)('!' + draw(90)),
+        .claim = (int)random_below(CLAIMS + 1) - 1,
+        .verb = verbs[random_below(5)],
+        .len = 1 + (unsigned)random_below(random_below(20) == 0 ? sizeof bytes : 12),
+        .byte = (char)('!' + random_below(90)),
     };
     memset(bytes, request->byte, sizeof bytes);
     struct rl_request real = {.verb = request->verb, .round = 1};
@@ -355,19 +367,21 @@ static void random_push(struct rl_pipeline *pipe, struct rl_claim **claims)
     ck_assert(rl_pipeline_push(pipe, &real, bytes, request->len));
 }
 
+/* Does one random operation on both. `pushes`: percentage of appended requests. */
 static void random_operation(struct rl_pipeline *pipe, struct rl_claim **claims, uint64_t pushes)
 {
-    uint64_t dice = draw(100);
+    uint64_t dice = random_below(100);
 
     if (dice < pushes) {
         random_push(pipe, claims);
     } else if (dice < 70 && pipe->out_len > 0) {
-        size_t len = (size_t)draw(draw(4) == 0 ? pipe->out_len + 1
-                                               : (pipe->out_len < 20 ? pipe->out_len + 1 : 20));
+        size_t len = (size_t)random_below(random_below(4) == 0
+                                              ? pipe->out_len + 1
+                                              : (pipe->out_len < 20 ? pipe->out_len + 1 : 20));
         model_sent(len);
         rl_pipeline_sent(pipe, len);
     } else if (dice < 78) {
-        int claim = (int)draw(CLAIMS);
+        int claim = (int)random_below(CLAIMS);
         bool expected = model_cut(claim);
         ck_assert_int_eq(rl_pipeline_cut(pipe, claims[claim]), expected);
     } else {
@@ -383,7 +397,7 @@ static void random_operation(struct rl_pipeline *pipe, struct rl_claim **claims,
     }
 }
 
-START_TEST(random_operations)
+START_TEST(random_operations_agree_with_the_model)
 {
     struct rl_pipeline pipe;
     struct rl_claim *claims[CLAIMS];
@@ -391,8 +405,8 @@ START_TEST(random_operations)
     word = 88172645463325252u + (uint64_t)_i * 7919;
     init(&pipe);
     for (int i = 0; i < CLAIMS; i++)
-        claims[i] = claim_of((char)('a' + i));
-    for (unsigned life = 0; life < 3; life++) {
+        claims[i] = new_claim((char)('a' + i));
+    for (unsigned run = 0; run < 3; run++) {
         model_head = model_tail = 0;
         for (unsigned i = 0; i < 1500; i++) {
             /* Phases of filling and of draining: the ring grows, wraps and runs empty. */
@@ -419,11 +433,12 @@ int main(void)
     TCase *tcase = tcase_create("pipeline");
     tcase_set_timeout(tcase, 60);
     suite_add_tcase(suite, tcase);
-    tcase_add_test(tcase, what_was_not_sent_is_taken_back);
-    tcase_add_test(tcase, a_cut_without_its_set);
-    tcase_add_loop_test(tcase, closing, 0, (int)(sizeof CLOSES / sizeof CLOSES[0]));
-    tcase_add_test(tcase, closing_after_answers);
+    tcase_add_test(tcase, cutting_removes_the_unsent_requests_of_a_claim);
+    tcase_add_test(tcase, cutting_cannot_remove_a_set_that_was_sent_in_part);
+    tcase_add_loop_test(tcase, a_set_is_bare_until_its_undo_is_sent, 0,
+                        (int)(sizeof CLOSES / sizeof CLOSES[0]));
+    tcase_add_test(tcase, an_answered_set_is_not_bare);
     tcase_add_test(tcase, reserved_room_is_there);
-    tcase_add_loop_test(tcase, random_operations, 0, 4);
+    tcase_add_loop_test(tcase, random_operations_agree_with_the_model, 0, 4);
     return suite_run(suite);
 }

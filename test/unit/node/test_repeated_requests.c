@@ -26,7 +26,7 @@ static void ready_as(const char *version)
 {
     rig_start(rig);
     rig_connect(rig);
-    rig_said(rig);
+    rig_take_sent(rig);
     rig_greet_as(rig, version, "role:master\r\n");
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
 }
@@ -46,14 +46,14 @@ static void extend_a(int i)
 {
     ready_as(REFUSALS[i].version);
     ck_assert_int_eq(rig_request(rig, a, 1, RL_VERB_EXTEND), 0);
-    ck_assert_str_eq(rig_said(rig), REFUSALS[i].extension);
+    ck_assert_str_eq(rig_take_sent(rig), REFUSALS[i].extension);
 }
 
 START_TEST(an_extension_is_asked_again)
 {
     extend_a(_i);
     rig_reply(rig, REFUSALS[_i].refusal);
-    ck_assert_str_eq(rig_said(rig), REFUSALS[_i].again);
+    ck_assert_str_eq(rig_take_sent(rig), REFUSALS[_i].again);
     rig_no_vote(rig);
     rig_reply(rig, ":1\r\n");
     ck_assert_uint_eq(rig_only_vote(rig).vote, RL_VOTE_GRANTED);
@@ -67,16 +67,16 @@ START_TEST(not_behind_a_release_after)
     a->undo_verb = RL_VERB_SHORTEN;
     a->keep_until_ns = rig->now_ns + 5 * RL_SECOND;
     ck_assert_uint_eq(rig_undo(rig, a, 2), RL_VOTE_NONE);
-    ck_assert_str_eq(rig_said(rig), "EVALSHA shorten 1 key aa 5000\n");
+    ck_assert_str_eq(rig_take_sent(rig), "EVALSHA shorten 1 key aa 5000\n");
     rig_reply(rig, REFUSALS[_i].refusal);
-    ck_assert_str_eq(rig_said(rig), "");
+    ck_assert_str_eq(rig_take_sent(rig), "");
     ck_assert_uint_eq(rig_only_vote(rig).vote, RL_VOTE_FAILED);
     rig_reply(rig, ":1\r\n");
     struct rl_ballot vote = rig_only_vote(rig);
     ck_assert_uint_eq(vote.vote, RL_VOTE_GRANTED);
     ck_assert_uint_eq(vote.round, 2);
     ck_assert_uint_eq(rig->undone, 1);
-    ck_assert_str_eq(rig_said(rig), "");
+    ck_assert_str_eq(rig_take_sent(rig), "");
 }
 END_TEST
 
@@ -90,7 +90,7 @@ START_TEST(a_try_that_never_left)
     rig_undo(rig, a, 3);
     rig->room = SIZE_MAX;
     rl_node_flush(&rig->node, rig->now_ns);
-    ck_assert_str_eq(rig_said(rig), "DELEX key IFEQ aa\n");
+    ck_assert_str_eq(rig_take_sent(rig), "DELEX key IFEQ aa\n");
     rig_reply(rig, ":1\r\n");
     rig_only_vote(rig);
 }

@@ -38,8 +38,8 @@ START_TEST(answers_come_in_order)
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_request(rig, b, 2, RL_VERB_ACQUIRE);
     rig_request(rig, a, 3, RL_VERB_EXTEND);
-    ck_assert_str_eq(rig_said(rig), "SET key aa NX PX 30000\nSET key bb NX PX 30000\n"
-                                    "EVALSHA extend 1 key aa 30000\n");
+    ck_assert_str_eq(rig_take_sent(rig), "SET key aa NX PX 30000\nSET key bb NX PX 30000\n"
+                                         "EVALSHA extend 1 key aa 30000\n");
     rig_freeze(rig, 700 * RL_US);
     rig_reply(rig, "+O");
     rig_no_vote(rig);
@@ -189,7 +189,7 @@ START_TEST(readonly)
     check_closed(REDLOCK_CAUSE_READONLY, "server became a replica");
     rig_pass(rig, RL_SECOND);
     rig_connect(rig);
-    rig_said(rig);
+    rig_take_sent(rig);
     rig_greet_as(rig, "", "role:slave\r\n");
     ck_assert_int_eq(rig->node.conn.cause, REDLOCK_CAUSE_REPLICA);
     ck_assert(!rl_node_is_up(&rig->node));
@@ -208,11 +208,11 @@ START_TEST(the_script_in_full)
     rig->common.node_timeout_ns = 40 * RL_MS;
     rig_ready_with_rtt(rig, 5 * RL_MS);
     rig_request(rig, a, 1, RL_VERB_EXTEND);
-    rig_said(rig);
+    rig_take_sent(rig);
     rig_pass(rig, 30 * RL_MS);
     rig_reply(rig, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
     rig_no_vote(rig);
-    ck_assert_str_eq(rig_said(rig), "EVAL <extend> 1 key aa 30000\n");
+    ck_assert_str_eq(rig_take_sent(rig), "EVAL <extend> 1 key aa 30000\n");
     /* One time limit for the question, not one for each form. */
     ck_assert_uint_eq(rl_node_wake_ns(&rig->node),
                       rig->now_ns - 30 * RL_MS + rl_node_timeout_ns(&rig->node));
@@ -222,9 +222,9 @@ START_TEST(the_script_in_full)
     rig_request(rig, a, 2, RL_VERB_EXTEND); /* given up before the server has said so */
     rig_pass(rig, RL_SECOND);
     rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT, 2);
-    rig_said(rig);
+    rig_take_sent(rig);
     rig_reply(rig, "-NOSCRIPT No matching script.\r\n+PONG\r\n");
-    ck_assert_str_eq(rig_said(rig), "EVAL <extend> 1 key aa 30000\n");
+    ck_assert_str_eq(rig_take_sent(rig), "EVAL <extend> 1 key aa 30000\n");
     ck_assert(!rl_node_is_up(&rig->node)); /* it still owes that one */
     rig_reply(rig, ":1\r\n");
     rig_no_vote(rig);
@@ -236,7 +236,7 @@ static void ready_as(const char *version)
 {
     rig_start(rig);
     rig_connect(rig);
-    rig_said(rig);
+    rig_take_sent(rig);
     rig_greet_as(rig, version, "role:master\r\n");
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
 }
@@ -253,29 +253,29 @@ START_TEST(native_words_that_are_not_known)
 {
     ready_as("redis_version:8.4.0\r\n");
     ck_assert_uint_eq(rig_undo(rig, a, 1), RL_VOTE_NONE);
-    ck_assert_str_eq(rig_said(rig), "DELEX key IFEQ aa\n");
+    ck_assert_str_eq(rig_take_sent(rig), "DELEX key IFEQ aa\n");
     rig_reply(rig, UNKNOWN[_i]);
     rig_no_vote(rig);
-    ck_assert_str_eq(rig_said(rig), "EVALSHA release 1 key aa\n");
+    ck_assert_str_eq(rig_take_sent(rig), "EVALSHA release 1 key aa\n");
     rig_reply(rig, ":1\r\n");
     rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 1);
     rig_undo(rig, b, 2);
-    ck_assert_str_eq(rig_said(rig), "EVALSHA release 1 key bb\n");
+    ck_assert_str_eq(rig_take_sent(rig), "EVALSHA release 1 key bb\n");
     rig_reply(rig, ":0\r\n");
     rig_check_vote(rig, b, RL_VOTE_DENIED, 0, 2);
 
     rig_lose(rig); /* another server may be behind the next connection */
     rig_pass(rig, 60 * RL_MS);
     rig_connect(rig);
-    rig_said(rig);
+    rig_take_sent(rig);
     rig_greet_as(rig, "redis_version:7.2.4\r\nvalkey_version:9.0.0\r\n", "role:master\r\n");
     rig_undo(rig, b, 3);
-    ck_assert_str_eq(rig_said(rig), "DELIFEQ key bb\n");
+    ck_assert_str_eq(rig_take_sent(rig), "DELIFEQ key bb\n");
     rig_reply(rig, ":1\r\n");
     rig_check_vote(rig, b, RL_VOTE_GRANTED, 0, 3);
     ck_assert_uint_eq(rig->node.features.supported, RL_FEATURE_DELIFEQ);
     ck_assert_uint_eq(rig_undo(rig, a, 0), RL_VOTE_NONE); /* shown: good for undos, too */
-    ck_assert_str_eq(rig_said(rig), "DELIFEQ key aa\n");
+    ck_assert_str_eq(rig_take_sent(rig), "DELIFEQ key aa\n");
     rig_reply(rig, ":0\r\n");
 }
 END_TEST
@@ -285,7 +285,7 @@ START_TEST(undos_do_not_try_words)
 {
     ready_as("redis_version:8.4.0\r\n");
     rig_undo(rig, a, 0);
-    ck_assert_str_eq(rig_said(rig), "EVALSHA release 1 key aa\n");
+    ck_assert_str_eq(rig_take_sent(rig), "EVALSHA release 1 key aa\n");
     rig_reply(rig, ":1\r\n");
     ck_assert_uint_eq(rig->node.features.supported, 0);
 }

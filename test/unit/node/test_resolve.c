@@ -28,14 +28,15 @@
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    bool held;         /* answers wait */
-    unsigned asked;    /* questions that have arrived */
-    unsigned answered; /* lists that were freed, and failures */
+    bool held;         /* results are held back */
+    unsigned requests; /* calls of getaddrinfo() for a name */
+    unsigned finished; /* lists that were freed, and failures */
     int error;         /* EAI_*; 0: addresses */
     unsigned addresses;
-    bool took_signals; /* a question came on a thread that some signal could reach */
+    bool saw_signals; /* a call came on a thread that does not block all signals */
 } server = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
+/* Returns true if the calling thread blocks all signals that can be blocked. */
 static bool all_signals_blocked(void)
 {
     sigset_t mask;
@@ -46,50 +47,53 @@ static bool all_signals_blocked(void)
     return true;
 }
 
-struct answer {
+/* One address of a list of make_list(). */
+struct result {
     struct addrinfo info;
     struct sockaddr_in6 address;
 };
 
-/* 10.0.0.1, 2001:db8::2, 10.0.0.3, ... each of its own family in turn, after one unix socket that
- * nobody can use. */
+/* Returns a list of 10.0.0.1, 2001:db8::2, 10.0.0.3 and so on, the two families in turn, after one
+ * unusable entry of the family AF_UNIX. */
 static struct addrinfo *make_list(unsigned count, uint16_t port)
 {
     struct addrinfo *list = NULL;
     for (unsigned i = count + 1; i-- > 0;) {
-        struct answer *answer = calloc(1, sizeof *answer);
-        if (answer == NULL)
+        struct result *result = calloc(1, sizeof *result);
+        if (result == NULL)
             abort();
-        struct sockaddr_in *v4 = (struct sockaddr_in *)&answer->address;
+        struct sockaddr_in *v4 = (struct sockaddr_in *)&result->address;
         if (i == 0) {
-            answer->info.ai_family = AF_UNIX;
+            result->info.ai_family = AF_UNIX;
         } else if (i % 2 == 1) {
             v4->sin_family = AF_INET;
             v4->sin_port = htons(port);
             v4->sin_addr.s_addr = htonl(0x0a000000 + i);
-            answer->info.ai_family = AF_INET;
-            answer->info.ai_addrlen = sizeof *v4;
+            result->info.ai_family = AF_INET;
+            result->info.ai_addrlen = sizeof *v4;
         } else {
-            answer->address.sin6_family = AF_INET6;
-            answer->address.sin6_port = htons(port);
-            inet_pton(AF_INET6, "2001:db8::", &answer->address.sin6_addr);
-            answer->address.sin6_addr.s6_addr[14] = (uint8_t)(i >> 8);
-            answer->address.sin6_addr.s6_addr[15] = (uint8_t)i;
-            answer->info.ai_family = AF_INET6;
-            answer->info.ai_addrlen = sizeof answer->address;
+            result->address.sin6_family = AF_INET6;
+            result->address.sin6_port = htons(port);
+            inet_pton(AF_INET6, "2001:db8::", &result->address.sin6_addr);
+            result->address.sin6_addr.s6_addr[14] = (uint8_t)(i >> 8);
+            result->address.sin6_addr.s6_addr[15] = (uint8_t)i;
+            result->info.ai_family = AF_INET6;
+            result->info.ai_addrlen = sizeof result->address;
         }
-        answer->info.ai_addr = (struct sockaddr *)&answer->address;
-        answer->info.ai_next = list;
-        list = &answer->info;
+        result->info.ai_addr = (struct sockaddr *)&result->address;
+        result->info.ai_next = list;
+        list = &result->info;
     }
     return list;
 }
 
-static bool is_ours(const struct addrinfo *list)
+/* Returns true if the list is from make_list(). */
+static bool is_test_list(const struct addrinfo *list)
 {
     return list->ai_family == AF_UNIX;
 }
 
+/* Replaces the function of libc: numeric addresses go there, names get this test's results. */
 int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
                 struct addrinfo **ret)
 {
@@ -99,9 +103,9 @@ int getaddrinfo(const char *node, const char *service, const struct addrinfo *hi
         return real(node, service, hints, ret);
     }
     pthread_mutex_lock(&server.mutex);
-    server.asked++;
+    server.requests++;
     if (!all_signals_blocked())
-        server.took_signals = true;
+        server.saw_signals = true;
     pthread_cond_broadcast(&server.changed);
     while (server.held)
         pthread_cond_wait(&server.changed, &server.mutex);
@@ -109,15 +113,16 @@ int getaddrinfo(const char *node, const char *service, const struct addrinfo *hi
     if (error == 0)
         *ret = make_list(server.addresses, (uint16_t)strtoul(service, NULL, 10));
     else
-        server.answered++;
+        server.finished++;
     pthread_mutex_unlock(&server.mutex);
     errno = EMFILE;
     return error;
 }
 
+/* Replaces the function of libc, for lists of both kinds. */
 void freeaddrinfo(struct addrinfo *list)
 {
-    if (!is_ours(list)) {
+    if (!is_test_list(list)) {
         void (*real)(struct addrinfo *);
         *(void **)&real = dlsym(RTLD_NEXT, "freeaddrinfo");
         real(list);
@@ -129,11 +134,12 @@ void freeaddrinfo(struct addrinfo *list)
         list = next;
     }
     pthread_mutex_lock(&server.mutex);
-    server.answered++;
+    server.finished++;
     pthread_mutex_unlock(&server.mutex);
 }
 
-static void hold(bool held)
+/* Holds results back, or lets them go. */
+static void hold_results(bool held)
 {
     pthread_mutex_lock(&server.mutex);
     server.held = held;
@@ -141,18 +147,20 @@ static void hold(bool held)
     pthread_mutex_unlock(&server.mutex);
 }
 
-static void wait_until_asked(unsigned count)
+/* Waits for so many calls of getaddrinfo(). */
+static void wait_for_requests(unsigned count)
 {
     pthread_mutex_lock(&server.mutex);
-    while (server.asked < count)
+    while (server.requests < count)
         pthread_cond_wait(&server.changed, &server.mutex);
     pthread_mutex_unlock(&server.mutex);
 }
 
-static unsigned answered(void)
+/* Returns how many lookups have ended. */
+static unsigned count_finished(void)
 {
     pthread_mutex_lock(&server.mutex);
-    unsigned count = server.answered;
+    unsigned count = server.finished;
     pthread_mutex_unlock(&server.mutex);
     return count;
 }
@@ -174,8 +182,8 @@ static void setup(void)
 {
     open_before = fdcheck_count();
     wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    server.held = server.took_signals = false;
-    server.asked = server.answered = started = first_address = 0;
+    server.held = server.saw_signals = false;
+    server.requests = server.finished = started = first_address = 0;
     server.error = 0;
     server.addresses = 2;
 }
@@ -186,17 +194,19 @@ static void teardown(void)
 {
     if (wake_fd >= 0)
         close(wake_fd);
-    ck_assert(WAIT_UNTIL(answered() == started, DEADLINE_MS));
+    ck_assert(WAIT_UNTIL(count_finished() == started, DEADLINE_MS));
     ck_assert(WAIT_UNTIL(fdcheck_count() == open_before, DEADLINE_MS));
-    ck_assert(!server.took_signals);
+    ck_assert(!server.saw_signals);
 }
 
+/* Waits for a wake-up on the eventfd. */
 static bool is_woken(int timeout_ms)
 {
     struct pollfd fd = {.fd = wake_fd, .events = POLLIN};
     return poll(&fd, 1, timeout_ms) == 1;
 }
 
+/* Checks that address `i` is this one. */
 static void check_address(const struct rl_addresses *addresses, unsigned i, const char *host,
                           unsigned port)
 {
@@ -210,8 +220,8 @@ static void check_address(const struct rl_addresses *addresses, unsigned i, cons
     ck_assert_uint_eq(strtoul(service, NULL, 10), port);
 }
 
-/* As make_list() counts. */
-static unsigned number_of(const struct rl_addresses *addresses, unsigned i)
+/* Returns the number of address `i` in the list of make_list(), from 1 on. */
+static unsigned address_number(const struct rl_addresses *addresses, unsigned i)
 {
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)&addresses->list[i];
     const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&addresses->list[i];
@@ -223,7 +233,7 @@ static unsigned number_of(const struct rl_addresses *addresses, unsigned i)
 
 /* ---- numbers ---- */
 
-START_TEST(numbers_need_no_lookup)
+START_TEST(numeric_addresses_need_no_lookup)
 {
     static const struct {
         const char *host, *text;
@@ -241,14 +251,14 @@ START_TEST(numbers_need_no_lookup)
 }
 END_TEST
 
-START_TEST(names_do)
+START_TEST(names_need_a_lookup)
 {
     static const char *const names[] = {
         "localhost", "h", "", "256.1.1.1", "::1::", "[::1]", "fe80::1%no-such-interface", "a b"};
     struct rl_addresses addresses = {.count = 77};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         ck_assert_int_eq(rl_resolve_numeric(names[i], 6379, &addresses), 0);
-    ck_assert_uint_eq(addresses.count, 77); /* untouched */
+    ck_assert_uint_eq(addresses.count, 77); /* unchanged */
 }
 END_TEST
 
@@ -257,14 +267,14 @@ END_TEST
 START_TEST(lookup_runs_beside_the_caller)
 {
     struct rl_addresses addresses = {.count = 77};
-    hold(true);
+    hold_results(true);
     struct rl_lookup *lookup = start("h", 7000);
-    wait_until_asked(1);
+    wait_for_requests(1);
     ck_assert_int_eq(rl_lookup_poll(lookup, &addresses), 0);
     ck_assert_uint_eq(addresses.count, 77);
     ck_assert(!is_woken(0));
 
-    hold(false);
+    hold_results(false);
     ck_assert(is_woken(DEADLINE_MS));
     ck_assert_int_eq(rl_lookup_poll(lookup, &addresses), 1);
     ck_assert_uint_eq(addresses.count, 2); /* both families, in the order given */
@@ -275,7 +285,7 @@ START_TEST(lookup_runs_beside_the_caller)
 }
 END_TEST
 
-START_TEST(many_addresses_are_cut)
+START_TEST(the_number_of_addresses_is_limited)
 {
     struct rl_addresses addresses;
     server.addresses = 3 * RL_ADDRESSES_MAX;
@@ -288,9 +298,8 @@ START_TEST(many_addresses_are_cut)
 }
 END_TEST
 
-/* The next look-up takes the addresses behind those that the last one has shown: each is in one of
- * them, and after the last one it begins at the front. Not even a name server that sends thousands
- * makes the result larger. */
+/* Each lookup returns the next addresses of the list and starts again after the last one. The
+ * result has a bounded size even for thousands of addresses. */
 START_TEST(many_addresses_are_taken_in_turn)
 {
     static const unsigned counts[] = {1, 7, 8, 9, 20, 4000};
@@ -310,7 +319,7 @@ START_TEST(many_addresses_are_taken_in_turn)
         rl_lookup_drop(lookup);
         ck_assert_uint_le(addresses.count, RL_ADDRESSES_MAX);
         for (unsigned i = 0; i < addresses.count; i++)
-            shown[number_of(&addresses, i)]++;
+            shown[address_number(&addresses, i)]++;
         total += addresses.count;
     }
     for (unsigned i = 1; i <= count; i++)
@@ -327,7 +336,7 @@ START_TEST(failure_has_a_text)
     } cases[] = {{EAI_NONAME, 0, "Name or service not known"},
                  {EAI_AGAIN, 0, "Temporary failure in name resolution"},
                  {EAI_SYSTEM, 0, "error 24"},          /* EMFILE */
-                 {0, 0, "Name or service not known"}}; /* none of a family that we can use */
+                 {0, 0, "Name or service not known"}}; /* no address of a usable family */
     struct rl_addresses addresses = {.count = 77};
     server.error = cases[_i].error;
     server.addresses = cases[_i].addresses;
@@ -341,28 +350,28 @@ START_TEST(failure_has_a_text)
 }
 END_TEST
 
-/* The client goes away, its eventfd with it; the answer comes later and touches neither. */
-START_TEST(lookup_outlives_whoever_asked)
+/* The client and its eventfd are gone when the result comes, and the lookup uses neither. */
+START_TEST(a_lookup_outlives_its_node)
 {
-    hold(true);
+    hold_results(true);
     struct rl_lookup *lookup = start("h", 1);
-    wait_until_asked(1);
+    wait_for_requests(1);
     rl_lookup_drop(lookup);
     close(wake_fd);
     wake_fd = -1;
-    ck_assert_uint_eq(answered(), 0);
-    hold(false);
-    ck_assert(WAIT_UNTIL(answered() == 1, DEADLINE_MS));
+    ck_assert_uint_eq(count_finished(), 0);
+    hold_results(false);
+    ck_assert(WAIT_UNTIL(count_finished() == 1, DEADLINE_MS));
 }
 END_TEST
 
-/* Dropped at every moment: before, while and after the thread ends (sanitizers look on). */
+/* The lookup is dropped before, while and after its thread ends. Sanitizers detect the errors. */
 START_TEST(drop_races_with_the_thread)
 {
     for (unsigned i = 0; i < 200; i++) {
         struct rl_addresses addresses;
         struct rl_lookup *lookup = start("h", 1);
-        for (unsigned look = 0; look < i % 8; look++)
+        for (unsigned polls = 0; polls < i % 8; polls++)
             (void)rl_lookup_poll(lookup, &addresses);
         rl_lookup_drop(lookup);
     }
@@ -374,10 +383,10 @@ START_TEST(descriptors_are_not_inherited)
 {
     struct fdcheck before;
     fdcheck_begin(&before);
-    hold(true);
+    hold_results(true);
     struct rl_lookup *lookup = start("h", 1);
     const char *inherited = fdcheck_inherited(&before);
-    hold(false);
+    hold_results(false);
     ck_assert_msg(inherited == NULL, "%s", inherited);
     rl_lookup_drop(lookup);
 }
@@ -393,13 +402,13 @@ START_TEST(impossible_starts_are_refused)
 }
 END_TEST
 
-/* The child has no thread to wait for: it must free everything at once. */
+/* In the child the thread does not exist, so the lookup frees everything at once. */
 START_TEST(drop_in_a_forked_child)
 {
     int status;
-    hold(true);
+    hold_results(true);
     struct rl_lookup *lookup = start("h", 1);
-    wait_until_asked(1);
+    wait_for_requests(1);
     pid_t child = fork();
     if (child == 0) {
         size_t open = fdcheck_count();
@@ -408,7 +417,7 @@ START_TEST(drop_in_a_forked_child)
     }
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_int_eq(status, 0);
-    hold(false);
+    hold_results(false);
     ck_assert(is_woken(DEADLINE_MS));
     rl_lookup_drop(lookup);
 }
@@ -421,13 +430,13 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 60);
-    tcase_add_loop_test(tcase, numbers_need_no_lookup, 0, 5);
-    tcase_add_test(tcase, names_do);
+    tcase_add_loop_test(tcase, numeric_addresses_need_no_lookup, 0, 5);
+    tcase_add_test(tcase, names_need_a_lookup);
     tcase_add_test(tcase, lookup_runs_beside_the_caller);
-    tcase_add_test(tcase, many_addresses_are_cut);
+    tcase_add_test(tcase, the_number_of_addresses_is_limited);
     tcase_add_loop_test(tcase, many_addresses_are_taken_in_turn, 0, 6);
     tcase_add_loop_test(tcase, failure_has_a_text, 0, 4);
-    tcase_add_test(tcase, lookup_outlives_whoever_asked);
+    tcase_add_test(tcase, a_lookup_outlives_its_node);
     tcase_add_test(tcase, drop_races_with_the_thread);
     tcase_add_test(tcase, descriptors_are_not_inherited);
     tcase_add_test(tcase, impossible_starts_are_refused);

@@ -24,12 +24,13 @@ static void teardown(void)
     rig_drop(b);
 }
 
+/* Returns true if the node has the token in use. */
 static bool uses(const char *token)
 {
     return rl_node_uses_token(&rig->node, (struct rl_arg){token, strlen(token)});
 }
 
-START_TEST(from_the_request_to_the_answer)
+START_TEST(a_token_is_in_use_until_the_last_reply)
 {
     rig_ready(rig);
     ck_assert(!uses("aa"));
@@ -48,7 +49,7 @@ START_TEST(from_the_request_to_the_answer)
 }
 END_TEST
 
-START_TEST(as_long_as_an_undo_is_pending)
+START_TEST(a_token_is_in_use_while_an_undo_is_pending)
 {
     rig_ready(rig);
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
@@ -66,8 +67,8 @@ START_TEST(as_long_as_an_undo_is_pending)
 }
 END_TEST
 
-/* What leaves no trace at the server is not in use. */
-START_TEST(what_never_left)
+/* A removed request that was never sent leaves nothing on the server. */
+START_TEST(the_token_of_an_unsent_request_is_not_in_use)
 {
     rig_ready(rig);
     rig->room = 0;
@@ -84,9 +85,9 @@ int main(void)
     Suite *suite = suite_create("node_tokens_in_use");
     TCase *tcase = tcase_create("node_token");
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, from_the_request_to_the_answer);
-    tcase_add_test(tcase, as_long_as_an_undo_is_pending);
-    tcase_add_test(tcase, what_never_left);
+    tcase_add_test(tcase, a_token_is_in_use_until_the_last_reply);
+    tcase_add_test(tcase, a_token_is_in_use_while_an_undo_is_pending);
+    tcase_add_test(tcase, the_token_of_an_unsent_request_is_not_in_use);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

@@ -32,7 +32,7 @@ static void listen(void)
     rl_tracker_opened(&rig->node, true, rig->now_ns);
     rig_receive_push(rig, NAMED SUBSCRIBED, strlen(NAMED SUBSCRIBED));
     rig_flush(rig);
-    rig_said(rig);
+    rig_take_sent(rig);
     rig_reply(rig, TRACKED);
     ck_assert(rl_tracker_is_on(&rig->node));
 }
@@ -44,16 +44,16 @@ START_TEST(only_what_is_watched_is_registered)
 
     rl_node_probe_and_track(&rig->node, claim, 1, rig->now_ns);
     rig_flush(rig);
-    ck_assert_str_eq(rig_said(rig), "PTTL key\n"); /* it does not tell yet */
+    ck_assert_str_eq(rig_take_sent(rig), "PTTL key\n"); /* it does not tell yet */
     rig_reply(rig, ":-2\r\n");
     listen();
     rig_request(rig, claim, 1, RL_VERB_GET);
     rig_request(rig, claim, 1, RL_VERB_PTTL);
-    ck_assert_str_eq(rig_said(rig), "GET key\nPTTL key\n");
+    ck_assert_str_eq(rig_take_sent(rig), "GET key\nPTTL key\n");
     rig_reply(rig, "$-1\r\n:-2\r\n");
     rl_node_probe_and_track(&rig->node, claim, 2, rig->now_ns);
     rig_flush(rig);
-    ck_assert_str_eq(rig_said(rig), "CLIENT CACHING YES\nPTTL key\n");
+    ck_assert_str_eq(rig_take_sent(rig), "CLIENT CACHING YES\nPTTL key\n");
     rig->vote_count = 0;
     rig_reply(rig, "+OK\r\n:5\r\n");
     rig_check_vote(rig, claim, RL_VOTE_GRANTED, REDLOCK_CAUSE_NONE, 2);
@@ -64,7 +64,7 @@ START_TEST(only_what_is_watched_is_registered)
     rig_undo(rig, claim, 0);
     rig->room = SIZE_MAX;
     rl_node_flush(&rig->node, rig->now_ns);
-    ck_assert_str_eq(rig_said(rig), "EVALSHA release 1 key tok\n");
+    ck_assert_str_eq(rig_take_sent(rig), "EVALSHA release 1 key tok\n");
     rig_reply(rig, ":0\r\n");
     rig_drop(claim);
 }
@@ -118,7 +118,7 @@ START_TEST(a_busy_server_is_asked_again)
         rig_receive_push(rig, NAMED, strlen(NAMED));
         rig_receive_push(rig, greeting, strlen(greeting));
         rig_flush(rig);
-        rig_said(rig);
+        rig_take_sent(rig);
         if (i != 0)
             rig_reply(rig, i == 1 ? BUSY : TRACKED);
         if (i == 1)

@@ -50,7 +50,7 @@ static void listen(void)
     rig_ready(rig);
     want();
     subscribe();
-    ck_assert_str_eq(rig_said(rig), TRACK);
+    ck_assert_str_eq(rig_take_sent(rig), TRACK);
     rig_reply(rig, TRACKED);
     ck_assert(rl_tracker_is_on(&rig->node));
 }
@@ -83,9 +83,9 @@ START_TEST(the_whole_greeting)
     ck_assert_mem_eq(rig->push_wire, GREETING, rig->push_len);
     hear("+OK\r\n:7");
     hear("7\r\n");
-    ck_assert_str_eq(rig_said(rig), ""); /* who is not subscribed hears nothing */
+    ck_assert_str_eq(rig_take_sent(rig), ""); /* who is not subscribed hears nothing */
     hear(SUBSCRIBED);
-    ck_assert_str_eq(rig_said(rig), TRACK);
+    ck_assert_str_eq(rig_take_sent(rig), TRACK);
     ck_assert(!rl_tracker_is_on(&rig->node));
     ck_assert_uint_eq(rig->pushes, 0);
     unsigned changed = rig->changed;
@@ -112,7 +112,7 @@ START_TEST(with_a_password)
     rl_tracker_opened(&rig->node, true, rig->now_ns);
     ck_assert_mem_eq(rig->push_wire, "*3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$6\r\nsecret\r\n*3", 36);
     hear("+OK\r\n+OK\r\n:77\r\n" SUBSCRIBED);
-    ck_assert_str_eq(rig_said(rig), TRACK);
+    ck_assert_str_eq(rig_take_sent(rig), TRACK);
 }
 END_TEST
 
@@ -204,7 +204,7 @@ START_TEST(the_name_is_not_needed)
     want();
     rl_tracker_opened(&rig->node, true, rig->now_ns);
     hear("-ERR unknown subcommand\r\n:77\r\n" SUBSCRIBED);
-    ck_assert_str_eq(rig_said(rig), TRACK);
+    ck_assert_str_eq(rig_take_sent(rig), TRACK);
 }
 END_TEST
 
@@ -318,7 +318,7 @@ START_TEST(it_is_lost)
     rig_pass(rig, 100 * RL_MS);
     ck_assert_uint_eq(rig->push_opens, 2);
     subscribe();
-    ck_assert_str_eq(rig_said(rig), TRACK);
+    ck_assert_str_eq(rig_take_sent(rig), TRACK);
     rig_reply(rig, TRACKED);
     ck_assert(rl_tracker_is_on(&rig->node));
     ck_assert_uint_eq(rig->pushes, 2); /* what changed in between, nobody told */
@@ -382,7 +382,7 @@ START_TEST(the_first_one_is_lost)
     rig_pass(rig, RL_MS);
     ck_assert_uint_eq(rig->push_opens, 2);
     subscribe();
-    ck_assert_str_eq(rig_said(rig), TRACK);
+    ck_assert_str_eq(rig_take_sent(rig), TRACK);
 }
 END_TEST
 

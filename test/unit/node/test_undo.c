@@ -30,7 +30,7 @@ static void teardown(void)
     rig_drop(b);
 }
 
-/* The connection is lost, and the next one stands. */
+/* Ends the connection and establishes the next one. */
 static void reconnect(void)
 {
     rig_lose(rig);
@@ -40,14 +40,15 @@ static void reconnect(void)
     rig_greet(rig);
 }
 
-static size_t length_of(const char *said)
+/* Returns the number of bytes of SET_A or RELEASE_A on the wire. */
+static size_t wire_length(const char *command)
 {
-    /* What the two requests of these tests are long on the wire. */
-    return strcmp(said, SET_A) == 0 ? strlen("*6\r\n$3\r\nSET\r\n$3\r\nkey\r\n$2\r\naa\r\n$2\r\n"
-                                             "NX\r\n$2\r\nPX\r\n$5\r\n30000\r\n")
-                                    : strlen("*5\r\n$7\r\nEVALSHA\r\n$40\r\n\r\n$1\r\n1\r\n$3\r\n"
-                                             "key\r\n$2\r\naa\r\n") +
-                                          40;
+    return strcmp(command, SET_A) == 0
+               ? strlen("*6\r\n$3\r\nSET\r\n$3\r\nkey\r\n$2\r\naa\r\n$2\r\n"
+                        "NX\r\n$2\r\nPX\r\n$5\r\n30000\r\n")
+               : strlen("*5\r\n$7\r\nEVALSHA\r\n$40\r\n\r\n$1\r\n1\r\n$3\r\n"
+                        "key\r\n$2\r\naa\r\n") +
+                     40;
 }
 
 START_TEST(an_undo_follows_its_set)
@@ -56,19 +57,20 @@ START_TEST(an_undo_follows_its_set)
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_request(rig, b, 1, RL_VERB_ACQUIRE);
     ck_assert_uint_eq(rig_undo(rig, a, 0), RL_VOTE_NONE);
-    ck_assert_str_eq(rig_said(rig), SET_A SET_B RELEASE_A);
+    ck_assert_str_eq(rig_take_sent(rig), SET_A SET_B RELEASE_A);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
     a->owner = NULL;
     rig_reply(rig, "+OK\r\n+OK\r\n:1\r\n");
-    ck_assert_uint_eq(rig_only_vote(rig).vote, RL_VOTE_GRANTED); /* b's */
+    ck_assert_uint_eq(rig_only_vote(rig).vote, RL_VOTE_GRANTED); /* the vote for b */
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
     ck_assert_uint_eq(rig->undone, 1);
     ck_assert_uint_eq(rig->opens, 1);
 }
 END_TEST
 
-/* Of which no byte has left is never sent, and never undone: in every state of the connection. */
-START_TEST(what_was_not_sent_is_forgotten)
+/* A SET of which no byte was sent needs no undo: while connecting (0), greeting (1), or ready (2).
+ */
+START_TEST(an_unsent_set_is_removed_and_never_sent)
 {
     if (_i == 2)
         rig_ready(rig);
@@ -76,7 +78,7 @@ START_TEST(what_was_not_sent_is_forgotten)
         rig_start(rig);
     if (_i == 1)
         rig_connect(rig);
-    rig_said(rig);
+    rig_take_sent(rig);
     rig->room = _i == 2 ? 0 : SIZE_MAX;
     rig_request(rig, b, 1, RL_VERB_ACQUIRE);
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
@@ -87,7 +89,7 @@ START_TEST(what_was_not_sent_is_forgotten)
     if (_i <= 1)
         rig_greet(rig);
     rl_node_flush(&rig->node, rig->now_ns);
-    ck_assert_str_eq(rig_said(rig), SET_B);
+    ck_assert_str_eq(rig_take_sent(rig), SET_B);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
     rig_reply(rig, "+OK\r\n");
     ck_assert_ptr_eq(rig->votes[0].claim, b);
@@ -95,7 +97,7 @@ START_TEST(what_was_not_sent_is_forgotten)
 }
 END_TEST
 
-START_TEST(a_set_that_left_in_part_is_undone)
+START_TEST(a_set_that_was_sent_in_part_is_undone)
 {
     rig_ready(rig);
     rig->room = 5;
@@ -103,33 +105,33 @@ START_TEST(a_set_that_left_in_part_is_undone)
     ck_assert_uint_eq(rig_undo(rig, a, 0), RL_VOTE_NONE);
     rig->room = SIZE_MAX;
     rl_node_flush(&rig->node, rig->now_ns);
-    ck_assert_str_eq(rig_said(rig), SET_A RELEASE_A);
+    ck_assert_str_eq(rig_take_sent(rig), SET_A RELEASE_A);
     rig_reply(rig, "+OK\r\n:1\r\n");
     rig->vote_count = 0;
 }
 END_TEST
 
-START_TEST(an_undo_is_repeated)
+START_TEST(an_unconfirmed_undo_is_repeated_on_each_connection)
 {
     rig_ready(rig);
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_undo(rig, a, 0);
-    rig_said(rig);
+    rig_take_sent(rig);
     for (unsigned i = 0; i < 3; i++) {
         reconnect();
-        ck_assert_str_eq(rig_said(rig), RELEASE_A);
+        ck_assert_str_eq(rig_take_sent(rig), RELEASE_A);
         ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
     }
     rig_reply(rig, ":0\r\n");
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
     reconnect();
-    ck_assert_str_eq(rig_said(rig), "");
+    ck_assert_str_eq(rig_take_sent(rig), "");
     rig->vote_count = 0;
 }
 END_TEST
 
-/* The attempt fails because the connection was lost: then the undo comes on the next one. */
-START_TEST(a_set_whose_fate_is_not_known)
+/* The connection is lost after the SET was sent. The undo is sent on the next connection. */
+START_TEST(an_unanswered_set_is_undone_on_the_next_connection)
 {
     rig_ready(rig);
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
@@ -142,14 +144,14 @@ START_TEST(a_set_whose_fate_is_not_known)
     rig_pass(rig, 60 * RL_MS);
     rig_connect(rig);
     rig_greet(rig);
-    ck_assert_str_eq(rig_said(rig), RELEASE_A);
+    ck_assert_str_eq(rig_take_sent(rig), RELEASE_A);
     rig_reply(rig, ":1\r\n");
     ck_assert_uint_eq(rig->undone, 1);
 }
 END_TEST
 
-/* A release is told as failed when the connection is lost, and is done all the same. */
-START_TEST(a_release_is_repeated)
+/* A release whose connection is lost is reported as failed once, and is repeated as an undo. */
+START_TEST(a_failed_release_is_repeated)
 {
     rig_ready(rig);
     ck_assert_uint_eq(rig_undo(rig, a, 7), RL_VOTE_NONE);
@@ -159,53 +161,54 @@ START_TEST(a_release_is_repeated)
     ck_assert_uint_eq(vote.round, 7);
     rig_pass(rig, 60 * RL_MS);
     rig_connect(rig);
-    rig_said(rig);
+    rig_take_sent(rig);
     rig_greet(rig);
-    ck_assert_str_eq(rig_said(rig), RELEASE_A);
+    ck_assert_str_eq(rig_take_sent(rig), RELEASE_A);
     rig_reply(rig, ":1\r\n");
-    rig_no_vote(rig); /* was given */
+    rig_no_vote(rig); /* the vote was reported before */
 }
 END_TEST
 
-START_TEST(a_release_to_one_that_is_down)
+START_TEST(a_release_to_a_disconnected_node_is_kept)
 {
     rig_start(rig);
     rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused", rig->now_ns);
-    ck_assert_uint_eq(rig_undo(rig, a, 7), RL_VOTE_FAILED); /* nobody waits for it */
+    ck_assert_uint_eq(rig_undo(rig, a, 7), RL_VOTE_FAILED); /* the round does not wait */
     ck_assert_uint_eq(rig_undo(rig, a, 8), RL_VOTE_FAILED);
-    ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1); /* once is enough */
+    ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1); /* kept only once */
     rig_pass(rig, 60 * RL_MS);
     rig_connect(rig);
     rig_greet(rig);
-    ck_assert_str_eq(rig_said(rig), RELEASE_A);
+    ck_assert_str_eq(rig_take_sent(rig), RELEASE_A);
 }
 END_TEST
 
-START_TEST(an_undo_that_the_server_refuses)
+START_TEST(a_refused_undo_is_repeated_after_a_second)
 {
     rig_ready(rig);
     rig_undo(rig, a, 0);
-    rig_said(rig);
+    rig_take_sent(rig);
     rig_reply(rig, "-LOADING Redis is loading the dataset in memory\r\n");
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
     rig_pass(rig, RL_SECOND - 1);
-    ck_assert_str_eq(rig_said(rig), "");
+    ck_assert_str_eq(rig_take_sent(rig), "");
     rig_pass(rig, 1);
-    ck_assert_str_eq(rig_said(rig), RELEASE_A);
+    ck_assert_str_eq(rig_take_sent(rig), RELEASE_A);
     rig_reply(rig, ":1\r\n");
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
     ck_assert_uint_eq(rl_node_wake_ns(&rig->node), RL_NEVER);
 }
 END_TEST
 
-/* release_after: what is owed is "stay until then", however late the node is back. */
-START_TEST(the_remaining_time)
+/* A delayed release asks for the time that is left until its end, however late the node is
+ * connected again. After that end it deletes the key. */
+START_TEST(a_delayed_release_keeps_its_end_across_connections)
 {
     rig_ready(rig);
     a->undo_verb = RL_VERB_SHORTEN;
     a->keep_until_ns = rig->now_ns + 5 * RL_SECOND;
     rig_undo(rig, a, 1);
-    ck_assert_str_eq(rig_said(rig), "EVALSHA shorten 1 key aa 5000\n");
+    ck_assert_str_eq(rig_take_sent(rig), "EVALSHA shorten 1 key aa 5000\n");
     rig_lose(rig);
     rig_pass(rig, 40 * RL_MS);
     rig_freeze(rig, 1960 * RL_MS);
@@ -217,26 +220,26 @@ START_TEST(the_remaining_time)
     rig_greet(rig);
     char expected[64];
     snprintf(expected, sizeof expected, "EVALSHA shorten 1 key aa %u\n", (unsigned)left_ms);
-    ck_assert_str_eq(rig_said(rig), expected);
+    ck_assert_str_eq(rig_take_sent(rig), expected);
     ck_assert_uint_le(left_ms, 3000);
-    rig_lose(rig); /* and when that time is over: delete */
+    rig_lose(rig); /* connected again after the end: delete */
     rig_freeze(rig, 5 * RL_SECOND);
     rig_pass(rig, 0);
     rig_connect(rig);
     rig_greet(rig);
-    ck_assert_str_eq(rig_said(rig), RELEASE_A);
+    ck_assert_str_eq(rig_take_sent(rig), RELEASE_A);
     rig->vote_count = 0;
 }
 END_TEST
 
-START_TEST(debts_expire)
+START_TEST(pending_undos_expire_with_their_keys)
 {
-    uint64_t life_ns = 30 * RL_SECOND + 302 * RL_MS; /* the TTL and its drift */
+    uint64_t expiry_ns = 30 * RL_SECOND + 302 * RL_MS; /* the TTL and its drift */
 
     rig_start(rig);
     rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused", rig->now_ns);
     rig_undo(rig, a, 0);
-    uint64_t end_ns = rig->now_ns + life_ns;
+    uint64_t end_ns = rig->now_ns + expiry_ns;
     while (rig->now_ns < end_ns - 1) { /* never reached again */
         rig_pass(rig, 1);
         uint64_t next_ns = rl_node_wake_ns(&rig->node);
@@ -256,6 +259,7 @@ END_TEST
 
 /* ---- a server that does not read ---- */
 
+/* Makes requests until the node accepts no more, while the server reads nothing. */
 static void block_output(void)
 {
     rig->room = 0;
@@ -269,7 +273,7 @@ START_TEST(unsent_output_has_a_limit)
     if (_i == 0)
         rig_ready(rig);
     else
-        rig_start(rig); /* also while it connects */
+        rig_start(rig); /* while connecting */
     block_output();
     ck_assert_uint_ge(rig->node.pipe.out_len, RL_UNSENT_MAX);
     ck_assert_uint_lt(rig->node.pipe.out_len, RL_UNSENT_MAX + 200);
@@ -285,8 +289,8 @@ START_TEST(unsent_output_has_a_limit)
         return;
     }
     ck_assert_uint_eq(rig_undo(rig, a, 1), RL_VOTE_FAILED);
-    ck_assert_uint_eq(rig->node.pipe.out_len, before); /* owed, not queued */
-    rig_pass(rig, RL_SECOND); /* looked at now and then, not all the time */
+    ck_assert_uint_eq(rig->node.pipe.out_len, before); /* pending, not in the pipeline */
+    rig_pass(rig, RL_SECOND);                          /* without a busy loop */
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
     rig->room = SIZE_MAX;
     unsigned changed = rig->changed;
@@ -296,12 +300,12 @@ START_TEST(unsent_output_has_a_limit)
     ck_assert_uint_eq(rig->changed, changed + 1);
     rig->wire_len = 0;
     rig_pass(rig, 200 * RL_MS);
-    ck_assert_str_eq(rig_said(rig), RELEASE_A);
+    ck_assert_str_eq(rig_take_sent(rig), RELEASE_A);
 }
 END_TEST
 
-/* Debts that find the next connection full of requests are not forgotten. */
-START_TEST(debts_behind_a_full_queue)
+/* Pending undos are kept if the next connection has no room for them at first. */
+START_TEST(pending_undos_wait_while_the_pipeline_is_full)
 {
     rig->common.node_timeout_ns = 10 * RL_SECOND;
     rig_ready(rig);
@@ -313,7 +317,7 @@ START_TEST(debts_behind_a_full_queue)
     rig_connect(rig);
     rig->room = SIZE_MAX;
     rl_node_flush(&rig->node, rig->now_ns);
-    rig_said(rig);
+    rig_take_sent(rig);
     rig->room = 0;
     rig_greet_as(rig, "run_id:x\r\n", "role:master\r\n");
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
@@ -323,11 +327,11 @@ START_TEST(debts_behind_a_full_queue)
     rl_node_flush(&rig->node, rig->now_ns);
     rig->wire_len = 0;
     rig_pass(rig, 200 * RL_MS);
-    ck_assert_str_eq(rig_said(rig), RELEASE_A);
+    ck_assert_str_eq(rig_take_sent(rig), RELEASE_A);
 }
 END_TEST
 
-/* ---- closing: the table of the design, row by row ---- */
+/* ---- how a connection is closed ---- */
 
 static const struct {
     const char *what;
@@ -343,9 +347,9 @@ static const struct {
     {"a SET and its undo", 2, 2, true, false},
 };
 
-START_TEST(closing)
+START_TEST(a_close_is_abortive_if_a_set_may_lack_its_undo)
 {
-    size_t set = length_of(SET_A), undo = length_of(RELEASE_A);
+    size_t set = wire_length(SET_A), undo = wire_length(RELEASE_A);
 
     rig_ready(rig);
     rig->room = CLOSES[_i].set_sent == 2 ? set : CLOSES[_i].set_sent == 1 ? set - 1 : 0;
@@ -365,8 +369,8 @@ START_TEST(closing)
 }
 END_TEST
 
-/* A SET that is answered needs no undo; one whose undo is answered neither. */
-START_TEST(closing_after_answers)
+/* After the reply to the SET (0), or to its undo (1), nothing in the kernel can do harm. */
+START_TEST(a_close_after_replies_is_graceful)
 {
     rig_ready(rig);
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
@@ -381,9 +385,9 @@ START_TEST(closing_after_answers)
 }
 END_TEST
 
-/* Who comes back takes back what was not delivered, also the undo behind a SET: it goes out again
- * on the next connection, and nothing of this one may come after that. */
-START_TEST(closing_to_come_back)
+/* If the node will reconnect, an unanswered SET (0) must not run after the undo that is repeated on
+ * the next connection. The close is then abortive. */
+START_TEST(a_lost_connection_is_abortive_if_its_set_is_unanswered)
 {
     rig_ready(rig);
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
@@ -395,13 +399,13 @@ START_TEST(closing_to_come_back)
     rig_pass(rig, 0);
     rig_connect(rig);
     rig_greet(rig);
-    ck_assert_str_eq(rig_said(rig), RELEASE_A);
+    ck_assert_str_eq(rig_take_sent(rig), RELEASE_A);
     rig->vote_count = 0;
 }
 END_TEST
 
-/* Heals make keys, too; extensions do not; and a request that timed out is still in the kernel. */
-START_TEST(closing_with_other_requests)
+/* Heals create keys, extensions do not, and a SET that timed out may still be in the kernel. */
+START_TEST(a_close_is_abortive_for_requests_that_create_keys)
 {
     static const struct {
         enum rl_verb verb;
@@ -418,9 +422,9 @@ START_TEST(closing_with_other_requests)
 }
 END_TEST
 
-/* What an engine does because of the vote of a connection that is gone: it takes one lock back, and
- * asks for another. */
-START_TEST(a_close_that_is_answered)
+/* When the connection ends, the engine undoes one lock and requests another. Both are sent on the
+ * next connection, the undo first. */
+START_TEST(an_undo_and_a_request_made_during_a_close_are_sent_later)
 {
     int cause = 0;
 
@@ -436,7 +440,7 @@ START_TEST(a_close_that_is_answered)
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_CONNECTING);
     rig_connect(rig);
     rig_greet(rig);
-    ck_assert_str_eq(rig_said(rig), RELEASE_A SET_B);
+    ck_assert_str_eq(rig_take_sent(rig), RELEASE_A SET_B);
     b->owner = NULL;
     rig_reply(rig, ":0\r\n+OK\r\n");
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
@@ -450,21 +454,22 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, an_undo_follows_its_set);
-    tcase_add_loop_test(tcase, what_was_not_sent_is_forgotten, 0, 3);
-    tcase_add_test(tcase, a_set_that_left_in_part_is_undone);
-    tcase_add_test(tcase, an_undo_is_repeated);
-    tcase_add_test(tcase, a_set_whose_fate_is_not_known);
-    tcase_add_test(tcase, a_release_is_repeated);
-    tcase_add_test(tcase, a_release_to_one_that_is_down);
-    tcase_add_test(tcase, an_undo_that_the_server_refuses);
-    tcase_add_test(tcase, the_remaining_time);
-    tcase_add_test(tcase, debts_expire);
+    tcase_add_loop_test(tcase, an_unsent_set_is_removed_and_never_sent, 0, 3);
+    tcase_add_test(tcase, a_set_that_was_sent_in_part_is_undone);
+    tcase_add_test(tcase, an_unconfirmed_undo_is_repeated_on_each_connection);
+    tcase_add_test(tcase, an_unanswered_set_is_undone_on_the_next_connection);
+    tcase_add_test(tcase, a_failed_release_is_repeated);
+    tcase_add_test(tcase, a_release_to_a_disconnected_node_is_kept);
+    tcase_add_test(tcase, a_refused_undo_is_repeated_after_a_second);
+    tcase_add_test(tcase, a_delayed_release_keeps_its_end_across_connections);
+    tcase_add_test(tcase, pending_undos_expire_with_their_keys);
     tcase_add_loop_test(tcase, unsent_output_has_a_limit, 0, 2);
-    tcase_add_test(tcase, debts_behind_a_full_queue);
-    tcase_add_loop_test(tcase, closing, 0, (int)(sizeof CLOSES / sizeof CLOSES[0]));
-    tcase_add_loop_test(tcase, closing_after_answers, 0, 2);
-    tcase_add_loop_test(tcase, closing_to_come_back, 0, 2);
-    tcase_add_loop_test(tcase, closing_with_other_requests, 0, 3);
-    tcase_add_test(tcase, a_close_that_is_answered);
+    tcase_add_test(tcase, pending_undos_wait_while_the_pipeline_is_full);
+    tcase_add_loop_test(tcase, a_close_is_abortive_if_a_set_may_lack_its_undo, 0,
+                        (int)(sizeof CLOSES / sizeof CLOSES[0]));
+    tcase_add_loop_test(tcase, a_close_after_replies_is_graceful, 0, 2);
+    tcase_add_loop_test(tcase, a_lost_connection_is_abortive_if_its_set_is_unanswered, 0, 2);
+    tcase_add_loop_test(tcase, a_close_is_abortive_for_requests_that_create_keys, 0, 3);
+    tcase_add_test(tcase, an_undo_and_a_request_made_during_a_close_are_sent_later);
     return suite_run(suite);
 }

@@ -97,7 +97,7 @@ START_TEST(late_but_in_time)
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_pass(rig, 6 * RL_MS);
     rig_request(rig, b, 2, RL_VERB_ACQUIRE);
-    rig_said(rig);
+    rig_take_sent(rig);
     rig_pass(rig, 4 * RL_MS); /* 10 ms for the first, and the second is doubted with it */
     ck_assert_uint_eq(rig->vote_count, 2);
     ck_assert_ptr_eq(rig->votes[1].claim, b);
@@ -107,7 +107,7 @@ START_TEST(late_but_in_time)
     ck_assert(!rig->votes[1].has_reply);
     ck_assert_uint_eq(rig->votes[1].ballot.rtt_us, 0);
     rig->vote_count = 0;
-    ck_assert_str_eq(rig_said(rig), "PING\n");
+    ck_assert_str_eq(rig_take_sent(rig), "PING\n");
     ck_assert_int_eq(rig_request(rig, a, 3, RL_VERB_EXTEND), REDLOCK_CAUSE_TIMEOUT);
     rig_pass(rig, 100 * RL_MS);
     rig_no_vote(rig); /* told once */
@@ -130,19 +130,19 @@ START_TEST(suspicion_and_recovery)
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_pass(rig, 6 * RL_MS);
     rig_request(rig, b, 2, RL_VERB_ACQUIRE);
-    rig_said(rig);
+    rig_take_sent(rig);
     rig_pass(rig, 244 * RL_MS);
     rig->vote_count = 0;
     rig_pass(rig, 5 * RL_MS);
     rig_no_vote(rig);
     rig_pass(rig, RL_MS); /* 250 ms for the second, too */
     rig_check_vote(rig, b, RL_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT, 2);
-    ck_assert_str_eq(rig_said(rig), "PING\n");
+    ck_assert_str_eq(rig_take_sent(rig), "PING\n");
     unsigned changed = rig->changed;
     rig_reply(rig, "+OK\r\n");
     ck_assert(rig->node.detector.suspect);
     rig_pass(rig, RL_SECOND);
-    ck_assert_str_eq(rig_said(rig), ""); /* one probe is enough */
+    ck_assert_str_eq(rig_take_sent(rig), ""); /* one probe is enough */
     rig_reply(rig, "+OK\r\n");
     rig_no_vote(rig); /* too late for a vote */
     ck_assert(rig->node.detector.suspect);
@@ -210,9 +210,9 @@ START_TEST(a_late_answer_is_nobody_elses)
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_pass(rig, 250 * RL_MS);
     rig->vote_count = 0;
-    rig_said(rig);
+    rig_take_sent(rig);
     ck_assert_uint_eq(rig_undo(rig, a, 2), RL_VOTE_NONE); /* it may still answer this one */
-    ck_assert_str_eq(rig_said(rig), "EVALSHA release 1 key aa\n");
+    ck_assert_str_eq(rig_take_sent(rig), "EVALSHA release 1 key aa\n");
     rig_reply(rig, "+OK\r\n"); /* of the SET: as the answer of a release it would be a violation */
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
     rig_reply(rig, "+PONG\r\n");
@@ -233,10 +233,10 @@ START_TEST(a_late_node_is_asked_where_it_is_needed)
     rig_pass(rig, 10 * RL_MS);
     ck_assert(rig->node.detector.suspect);
     rig->vote_count = 0;
-    rig_said(rig);
+    rig_take_sent(rig);
     ck_assert_int_eq(rl_node_request_suspect(&rig->node, b, 2, RL_VERB_ACQUIRE, rig->now_ns), 0);
     rl_node_flush(&rig->node, rig->now_ns);
-    ck_assert_str_eq(rig_said(rig), "SET key bb NX PX 30000\n");
+    ck_assert_str_eq(rig_take_sent(rig), "SET key bb NX PX 30000\n");
     rig_pass(rig, 240 * RL_MS);
     rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT, 1);
     rig->vote_count = 0;
