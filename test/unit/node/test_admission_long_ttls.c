@@ -14,7 +14,7 @@ static void setup(void)
     now_ns = 1000 * RL_SECOND;
 }
 
-START_TEST(which_ttls_are_long)
+START_TEST(ttls_above_max_ttl_are_noticed)
 {
     static const struct {
         int64_t ttl_ms;
@@ -22,7 +22,7 @@ START_TEST(which_ttls_are_long)
         bool exceeds;
     } table[] = {
         {INT64_MIN, 0, false},
-        {-1, 0, false}, /* never expires: no lock */
+        {-1, 0, false}, /* a key that never expires is no lock */
         {0, 0, false},
         {30000, 30 * RL_SECOND, false},
         {30001, UINT64_C(30001) * RL_MS, true},
@@ -32,19 +32,19 @@ START_TEST(which_ttls_are_long)
 
     ck_assert(rl_admission_saw_ttl(&rules, 0, table[_i].ttl_ms, now_ns) == table[_i].exceeds);
     ck_assert_uint_eq(rules.ttl_seen_ns, table[_i].seen_ns);
-    ck_assert(!rl_admission_saw_ttl(&rules, 0, 1, now_ns)); /* what was seen is not forgotten */
+    ck_assert(!rl_admission_saw_ttl(&rules, 0, 1, now_ns)); /* the longest TTL is kept */
     ck_assert_uint_eq(rules.ttl_seen_ns, rl_max_u64(table[_i].seen_ns, RL_MS));
 }
 END_TEST
 
-/* A clock that was set back shows a life of an hour on its node, a holder with a larger max_ttl on
- * as many as it has locked. (Found by chaos: after one step nobody got a lock for an hour.) */
-START_TEST(one_node_is_not_believed)
+/* A server whose clock was set back shows a TTL of an hour. A holder with a larger max_ttl shows it
+ * on a quorum of nodes. */
+START_TEST(a_long_ttl_counts_when_a_quorum_shows_it)
 {
     const uint64_t hour_ns = 3600 * RL_SECOND;
 
     rules.quorum = 3;
-    ck_assert(rl_admission_saw_ttl(&rules, 4, 3600000, now_ns)); /* it is told all the same */
+    ck_assert(rl_admission_saw_ttl(&rules, 4, 3600000, now_ns)); /* noticed all the same */
     ck_assert(rl_admission_saw_ttl(&rules, 4, 3600000, now_ns));
     ck_assert(rl_admission_saw_ttl(&rules, 0, 3000000, now_ns));
     ck_assert_uint_eq(rules.ttl_seen_ns, 0);
@@ -57,9 +57,8 @@ START_TEST(one_node_is_not_believed)
 }
 END_TEST
 
-/* (Found by chaos: each of three servers had its clock set back for a while, at different times.)
- */
-START_TEST(nodes_must_show_it_at_the_same_time)
+/* Several servers may have their clocks set back at different times. */
+START_TEST(the_quorum_must_show_it_within_a_second)
 {
     const uint64_t hour_ms = 3600000;
 
@@ -69,20 +68,20 @@ START_TEST(nodes_must_show_it_at_the_same_time)
         ck_assert_uint_eq(rules.ttl_seen_ns, 0);
         now_ns += 600 * RL_MS; /* two of them within a second, never three */
     }
-    ck_assert(!rl_admission_saw_ttl(&rules, 4, 1, now_ns)); /* it was longer a moment ago */
+    ck_assert(!rl_admission_saw_ttl(&rules, 4, 1, now_ns)); /* its long TTL stays remembered */
     ck_assert(rl_admission_saw_ttl(&rules, 0, (int64_t)hour_ms, now_ns));
     ck_assert_uint_eq(rules.ttl_seen_ns, 0);
     ck_assert(rl_admission_saw_ttl(&rules, 1, (int64_t)hour_ms, now_ns));
     ck_assert_uint_eq(rules.ttl_seen_ns, hour_ms * RL_MS);
-    now_ns += 10 * RL_SECOND; /* what all have shown once stays */
+    now_ns += 10 * RL_SECOND; /* a TTL that a quorum has shown stays */
     ck_assert(rl_admission_saw_ttl(&rules, 1, (int64_t)hour_ms, now_ns));
     ck_assert_uint_eq(rules.ttl_seen_ns, hour_ms * RL_MS);
 }
 END_TEST
 
-START_TEST(a_long_life_is_told_of_once)
+START_TEST(a_long_ttl_is_reported_once_per_node_and_length)
 {
-    ck_assert(!rl_admission_reports_ttl(&rules, 1, -1)); /* no expiry: its own finding */
+    ck_assert(!rl_admission_reports_ttl(&rules, 1, -1)); /* no expiry has an event of its own */
     ck_assert(rl_admission_reports_ttl(&rules, 1, 5000));
     ck_assert(!rl_admission_reports_ttl(&rules, 1, 4000));
     ck_assert(rl_admission_reports_ttl(&rules, 2, 4000));
@@ -96,10 +95,10 @@ static Suite *long_ttls_suite(void)
     TCase *tcase = tcase_create("long_ttls");
 
     tcase_add_checked_fixture(tcase, setup, NULL);
-    tcase_add_loop_test(tcase, which_ttls_are_long, 0, 7);
-    tcase_add_test(tcase, one_node_is_not_believed);
-    tcase_add_test(tcase, nodes_must_show_it_at_the_same_time);
-    tcase_add_test(tcase, a_long_life_is_told_of_once);
+    tcase_add_loop_test(tcase, ttls_above_max_ttl_are_noticed, 0, 7);
+    tcase_add_test(tcase, a_long_ttl_counts_when_a_quorum_shows_it);
+    tcase_add_test(tcase, the_quorum_must_show_it_within_a_second);
+    tcase_add_test(tcase, a_long_ttl_is_reported_once_per_node_and_length);
     suite_add_tcase(suite, tcase);
     return suite;
 }

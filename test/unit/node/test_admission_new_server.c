@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#define NOW_NS   (1000 * RL_SECOND)
-#define GUARD_NS (UINT64_C(30302) * RL_MS) /* 30 s and 1 % and 2 ms */
+#define NOW_NS        (1000 * RL_SECOND)
+#define QUARANTINE_NS (UINT64_C(30302) * RL_MS) /* 30 s and 1 % and 2 ms */
 
 static struct rl_admission_rules rules;
 static struct rl_admission node;
@@ -19,6 +19,7 @@ static void setup(void)
     rl_admission_init(&node, &rules, false, false);
 }
 
+/* Returns the INFO of a master. */
 static struct rl_info server(const char *run_id, uint64_t uptime_s)
 {
     struct rl_info info = {.role = "master", .uptime_s = uptime_s};
@@ -27,32 +28,32 @@ static struct rl_info server(const char *run_id, uint64_t uptime_s)
     return info;
 }
 
-/* It votes after exactly so much time. */
+/* Checks that the server is in quarantine for exactly `wait_ns`. */
 static void check_wait(uint64_t wait_ns)
 {
     ck_assert_uint_eq(rl_admission_exclusions(&node, NOW_NS + wait_ns), 0);
-    if (wait_ns == 0) /* not for a moment: the tick may have begun before */
+    if (wait_ns == 0) /* not even in a tick that has begun earlier */
         ck_assert_uint_eq(rl_admission_exclusions(&node, NOW_NS - RL_MS), 0);
     else
         ck_assert_uint_eq(rl_admission_exclusions(&node, NOW_NS + wait_ns - 1),
                           RL_EXCLUSION_RESTARTED);
 }
 
-/* What the clock says is out of all proportion to the work that was done: the clock was set while
- * the server was there, a minute or years ago. What it has worked is a proof all the same. */
-START_TEST(first_contact_with_a_clock_that_was_set)
+/* An uptime that is absurdly long for the CPU time shows that the server's clock was set. The CPU
+ * time is then the lower bound of the server's age. */
+START_TEST(an_absurd_uptime_is_replaced_by_cpu_time)
 {
     static const struct {
         uint64_t uptime_s, user_us, sys_us, wait_ns;
     } table[] = {
-        {3600, 9000, 7000, GUARD_NS - UINT64_C(13840) * RL_US}, /* 16 ms less 1 % and 2 ms */
-        {3600, 72000, 0, 0},                                    /* 20 ppm: it idles */
+        {3600, 9000, 7000, QUARANTINE_NS - UINT64_C(13840) * RL_US}, /* 16 ms less 1 % and 2 ms */
+        {3600, 72000, 0, 0},                                         /* 20 ppm: an idle server */
         {3600, 0, 72000, 0},
-        {3602, 72000, 0, GUARD_NS - UINT64_C(69280) * RL_US},
-        {86400, 1, 0, GUARD_NS},
+        {3602, 72000, 0, QUARANTINE_NS - UINT64_C(69280) * RL_US},
+        {86400, 1, 0, QUARANTINE_NS},
         {999999999999999999, 20000000, 11000000, 0}, /* 31 s of work are older than the guard */
-        {20, 9000, 7000, GUARD_NS - 19 * RL_SECOND}, /* not absurd: believed */
-        {0, 5000000, 0, GUARD_NS},                   /* set back: it says nothing */
+        {20, 9000, 7000, QUARANTINE_NS - 19 * RL_SECOND}, /* plausible: counts */
+        {0, 5000000, 0, QUARANTINE_NS},                   /* the clock was set back */
         {3600, UINT64_MAX, UINT64_MAX, 0},
     };
     struct rl_info info = server("a", table[_i].uptime_s);
@@ -64,25 +65,25 @@ START_TEST(first_contact_with_a_clock_that_was_set)
 }
 END_TEST
 
-/* Nothing but a proof counts, and that only at the first contact. */
-START_TEST(first_contact_proven)
+/* Only CPU time counts, and only at the first contact. */
+START_TEST(with_proven_admission_only_cpu_time_counts)
 {
     struct rl_info info = server("a", 86400);
 
     rules.proven = true;
-    rl_admission_greet(&node, &info, NOW_NS); /* tells nothing of its work */
-    check_wait(GUARD_NS);
+    rl_admission_greet(&node, &info, NOW_NS); /* without a CPU time */
+    check_wait(QUARANTINE_NS);
     rl_admission_init(&node, &rules, false, false);
     info.cpu_user_us = 10 * (RL_SECOND / RL_US);
     rl_admission_greet(&node, &info, NOW_NS);
-    check_wait(GUARD_NS - 9898 * RL_MS);
+    check_wait(QUARANTINE_NS - 9898 * RL_MS);
     char text[160];
     rl_admission_text(&node, RL_EXCLUSION_RESTARTED, NOW_NS, text, sizeof text);
     ck_assert_str_eq(text, "restarted 9 s ago, votes again in 21 s");
     info.cpu_user_us = 40 * (RL_SECOND / RL_US);
     strcpy(info.run_id, "b");
     rl_admission_greet(&node, &info, NOW_NS);
-    check_wait(GUARD_NS);
+    check_wait(QUARANTINE_NS);
     rl_admission_init(&node, &rules, false, false);
     rl_admission_greet(&node, &info, NOW_NS);
     check_wait(0);
@@ -95,7 +96,7 @@ int main(void)
     TCase *tcase = tcase_create("first contact");
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, NULL);
-    tcase_add_loop_test(tcase, first_contact_with_a_clock_that_was_set, 0, 9);
-    tcase_add_test(tcase, first_contact_proven);
+    tcase_add_loop_test(tcase, an_absurd_uptime_is_replaced_by_cpu_time, 0, 9);
+    tcase_add_test(tcase, with_proven_admission_only_cpu_time_counts);
     return suite_run(suite);
 }

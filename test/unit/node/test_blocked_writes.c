@@ -19,20 +19,22 @@
     "$1\r\nx\r\n$1\r\nx\r\n$1\r\nx\r\n"
 
 static struct rl_mem mem;
-static struct rl_log log_to_nobody;
+static struct rl_log silent_log;
 static struct rl_reply_text text;
 static struct rl_node_common common;
 static struct rl_node node;
-static bool blocked, broken;
-static uint64_t taken; /* bytes */
+static bool blocked;   /* the socket accepts no bytes */
+static bool broken;    /* sending fails */
+static uint64_t taken; /* bytes that the socket has accepted */
 static unsigned sends;
 
-static void open_nothing(void *ctx, unsigned index)
+static void ignore_open(void *ctx, unsigned index)
 {
     (void)ctx;
     (void)index;
 }
 
+/* Sends as the kernel does: accepts all bytes, none, or fails. */
 static ssize_t send_bytes(void *ctx, unsigned index, const char *bytes, size_t len)
 {
     (void)ctx;
@@ -43,7 +45,7 @@ static ssize_t send_bytes(void *ctx, unsigned index, const char *bytes, size_t l
     return broken ? -1 : blocked ? 0 : (ssize_t)len;
 }
 
-static void close_nothing(void *ctx, unsigned index, bool abortive)
+static void ignore_close(void *ctx, unsigned index, bool abortive)
 {
     (void)ctx;
     (void)index;
@@ -53,14 +55,16 @@ static void close_nothing(void *ctx, unsigned index, bool abortive)
 static struct rl_now read_clocks(void *ctx)
 {
     (void)ctx;
-    return (struct rl_now){.boot_ns = 1}; /* when it is greeted */
+    return (struct rl_now){.boot_ns = 1}; /* the time of the greeting */
 }
 
-static uint64_t given_up(void)
+/* Returns how many undos were given up for any reason. */
+static uint64_t count_given_up(void)
 {
     return common.inbox.undos[RL_UNDO_EXPIRED] + common.inbox.undos[RL_UNDO_DROPPED];
 }
 
+/* Returns a claim with a key of KEY_LEN bytes. */
 static struct rl_claim *new_claim(void)
 {
     static char key[KEY_LEN];
@@ -73,13 +77,14 @@ static struct rl_claim *new_claim(void)
     return claim;
 }
 
+/* Makes the node READY. */
 static void connect_node(void)
 {
     mem = rl_mem_libc();
     common = (struct rl_node_common){
         .mem = &mem,
-        .log = &log_to_nobody,
-        .transport = {open_nothing, send_bytes, close_nothing, NULL},
+        .log = &silent_log,
+        .transport = {ignore_open, send_bytes, ignore_close, NULL},
         .clocks = {read_clocks, NULL},
         .inbox = {.mem = &mem},
         .text = &text,
@@ -98,7 +103,7 @@ static void connect_node(void)
     ck_assert_int_eq(node.conn.state, RL_NODE_READY);
 }
 
-START_TEST(an_owed_undo_waits)
+START_TEST(a_pending_undo_causes_no_busy_loop)
 {
     uint64_t now_ns = RL_MS;
     int cause = 0;
@@ -116,7 +121,7 @@ START_TEST(an_owed_undo_waits)
     ck_assert_uint_eq(node.undos.heap.count, 1);
     for (unsigned i = 0; i < 3; i++) {
         uint64_t wake_ns = rl_node_wake_ns(&node);
-        ck_assert_msg(wake_ns > now_ns, "wants to be woken at once, for ever");
+        ck_assert_msg(wake_ns > now_ns, "the node's timer is not in the future");
         now_ns = wake_ns;
         rl_node_tick(&node, now_ns);
         ck_assert_uint_eq(node.undos.heap.count, 1);
@@ -132,9 +137,10 @@ END_TEST
 
 #define BURST 12000
 
-static struct rl_claim *burst[BURST];
+static struct rl_claim *burst[BURST]; /* all requested in one tick */
 
-static void ask_burst(void)
+/* Connects the node and requests all locks of the burst in one tick. */
+static void request_burst(void)
 {
     connect_node();
     for (unsigned i = 0; i < BURST; i++) {
@@ -145,6 +151,7 @@ static void ask_burst(void)
     ck_assert_uint_eq(node.pipe.out_len, 0);
 }
 
+/* Frees the node and the burst. */
 static void end_burst(void)
 {
     rl_node_close(&node, REDLOCK_CAUSE_NONE, NULL, false, 2 * RL_MS);
@@ -155,13 +162,13 @@ static void end_burst(void)
     rl_encoded_free(common.mem, &common.cache.encoded);
 }
 
-/* Thousands are asked for, and given back, in one tick: 12 MB each way. None is refused, none is
- * owed, and what is written before the tick ends is not stored. */
-START_TEST(a_burst_is_written_as_it_comes)
+/* Thousands of locks are requested in one tick and undone in one tick, 12 MB each. No undo is
+ * refused or pending, and the buffer stays small. */
+START_TEST(a_burst_is_written_before_the_tick_ends)
 {
     int cause = 0;
 
-    ask_burst();
+    request_burst();
     ck_assert_uint_lt(node.pipe.out_cap, 4 * RL_FLUSH_BYTES);
     taken = 0;
     sends = 0;
@@ -169,22 +176,21 @@ START_TEST(a_burst_is_written_as_it_comes)
         ck_assert_int_eq(rl_node_undo(&node, burst[i], 1, 2 * RL_MS, &cause), RL_VOTE_NONE);
     rl_node_flush(&node, 2 * RL_MS);
     ck_assert_uint_eq(node.undos.heap.count, 0);
-    ck_assert_uint_eq(given_up(), 0);
+    ck_assert_uint_eq(count_given_up(), 0);
     ck_assert_uint_gt(taken, (uint64_t)BURST * KEY_LEN);
-    ck_assert_uint_le(sends, taken / RL_FLUSH_BYTES + 2); /* not one for each */
+    ck_assert_uint_le(sends, taken / RL_FLUSH_BYTES + 2); /* not one for each request */
     ck_assert_uint_lt(node.pipe.out_cap, 4 * RL_FLUSH_BYTES);
     end_burst();
 }
 END_TEST
 
-/* What a network does not take in one tick is owed beyond 1 MiB, all of it, and leaves when there
- * is room. */
-START_TEST(a_burst_that_is_not_taken_is_owed)
+/* Undos that exceed 1 MiB of unsent output stay pending, and are sent when there is room. */
+START_TEST(undos_beyond_the_limit_stay_pending)
 {
     unsigned queued = 0;
     int cause = 0;
 
-    ask_burst();
+    request_burst();
     blocked = true;
     for (unsigned i = 0; i < BURST; i++)
         queued += rl_node_undo(&node, burst[i], 1, 2 * RL_MS, &cause) == RL_VOTE_NONE;
@@ -202,14 +208,14 @@ START_TEST(a_burst_that_is_not_taken_is_owed)
     rl_node_flush(&node, now_ns);
     ck_assert_uint_eq(node.undos.heap.count, 0);
     ck_assert_uint_gt(taken, (uint64_t)BURST * KEY_LEN);
-    ck_assert_uint_eq(rl_node_undos_pending(&node), BURST); /* the answers are missing */
-    ck_assert_uint_eq(given_up(), 0);
+    ck_assert_uint_eq(rl_node_undos_pending(&node), BURST); /* without replies */
+    ck_assert_uint_eq(count_given_up(), 0);
     end_burst();
 }
 END_TEST
 
-/* A server that takes nothing is offered it a few times, not with every request. */
-START_TEST(a_full_socket_is_left_alone)
+/* A server that reads nothing causes few sends, not one for each request. */
+START_TEST(a_full_socket_is_written_to_rarely)
 {
     connect_node();
     blocked = true;
@@ -228,8 +234,8 @@ START_TEST(a_full_socket_is_left_alone)
 }
 END_TEST
 
-/* A connection that breaks under a burst is closed when the tick ends, not in the middle of it. */
-START_TEST(a_break_is_heard_when_the_tick_ends)
+/* Sending fails in the middle of a burst, and the node closes the connection at its flush. */
+START_TEST(a_broken_connection_is_closed_when_the_tick_ends)
 {
     connect_node();
     broken = true;
@@ -247,9 +253,9 @@ START_TEST(a_break_is_heard_when_the_tick_ends)
 }
 END_TEST
 
-/* A burst's memory is given back when it is over, not before; a few hundred requests keep theirs.
- */
-START_TEST(a_burst_leaves_nothing)
+/* The memory of a burst is released when its last request has left the pipeline. The memory of a
+ * few hundred requests is kept. */
+START_TEST(the_memory_of_a_burst_is_released)
 {
     static const char bytes[100] = "x";
     struct rl_pipeline pipe;
@@ -271,7 +277,7 @@ START_TEST(a_burst_leaves_nothing)
         while (rl_pipeline_count(&pipe) > 1)
             (void)rl_pipeline_pop(&pipe);
         rl_pipeline_trim(&pipe);
-        ck_assert_uint_ge(pipe.ring_cap, sizes[i]); /* one is still under way */
+        ck_assert_uint_ge(pipe.ring_cap, sizes[i]); /* one request is in flight */
         (void)rl_pipeline_pop(&pipe);
         rl_pipeline_trim(&pipe);
         ck_assert_uint_eq(pipe.ring_cap != 0, sizes[i] != BURST);
@@ -282,7 +288,8 @@ START_TEST(a_burst_leaves_nothing)
 }
 END_TEST
 
-static uint64_t look_for_untold(const struct rl_pipeline *pipe)
+/* Returns the first request that is neither reported nor removed, by looking at all of them. */
+static uint64_t find_oldest_unreported(const struct rl_pipeline *pipe)
 {
     uint64_t at = pipe->head;
 
@@ -292,9 +299,9 @@ static uint64_t look_for_untold(const struct rl_pipeline *pipe)
     return at;
 }
 
-/* The oldest request that is waited for is always the same as whoever looks at all of them finds,
- * and those before it are not looked at again. */
-START_TEST(tombstones_are_passed_over_once)
+/* The oldest unreported request is always the one that a search finds, and the requests before it
+ * are not examined again. */
+START_TEST(the_oldest_unreported_request_is_found)
 {
     struct rl_pipeline pipe;
     uint64_t word = 88172645463325252u;
@@ -310,7 +317,7 @@ START_TEST(tombstones_are_passed_over_once)
         word ^= word << 17;
         struct rl_request request = {.round = 1, .reported = word % 7 == 0};
         uint64_t count = rl_pipeline_count(&pipe), at = pipe.head + (word >> 20) % (count + 1);
-        /* Phases of filling, of being told, and of emptying. */
+        /* Phases of filling, of reporting and of emptying. */
         if (word >> 32 & 1 && i / 1000 % 3 == 0)
             ck_assert(rl_pipeline_push(&pipe, &request, "x", 1));
         else if (count != 0 && i / 1000 % 3 != 2 && at != pipe.tail)
@@ -321,30 +328,30 @@ START_TEST(tombstones_are_passed_over_once)
         rl_pipeline_sent(&pipe, pipe.out_len);
         if (i % 3 != 0)
             continue;
-        ck_assert_uint_eq(rl_pipeline_oldest_unreported(&pipe), look_for_untold(&pipe));
-        ck_assert_uint_eq(pipe.first_unreported, look_for_untold(&pipe));
+        ck_assert_uint_eq(rl_pipeline_oldest_unreported(&pipe), find_oldest_unreported(&pipe));
+        ck_assert_uint_eq(pipe.first_unreported, find_oldest_unreported(&pipe));
     }
     rl_pipeline_free(&pipe);
     rl_inbox_free(&common.inbox);
 }
 END_TEST
 
-static Suite *node_blocked_suite(void)
+static Suite *blocked_writes_suite(void)
 {
     Suite *suite = suite_create("node_blocked_writes");
-    TCase *tcase = tcase_create("node_blocked");
-    tcase_add_test(tcase, an_owed_undo_waits);
-    tcase_add_test(tcase, a_burst_is_written_as_it_comes);
-    tcase_add_test(tcase, a_burst_that_is_not_taken_is_owed);
-    tcase_add_test(tcase, a_burst_leaves_nothing);
-    tcase_add_test(tcase, tombstones_are_passed_over_once);
-    tcase_add_test(tcase, a_full_socket_is_left_alone);
-    tcase_add_test(tcase, a_break_is_heard_when_the_tick_ends);
+    TCase *tcase = tcase_create("blocked_writes");
+    tcase_add_test(tcase, a_pending_undo_causes_no_busy_loop);
+    tcase_add_test(tcase, a_burst_is_written_before_the_tick_ends);
+    tcase_add_test(tcase, undos_beyond_the_limit_stay_pending);
+    tcase_add_test(tcase, the_memory_of_a_burst_is_released);
+    tcase_add_test(tcase, the_oldest_unreported_request_is_found);
+    tcase_add_test(tcase, a_full_socket_is_written_to_rarely);
+    tcase_add_test(tcase, a_broken_connection_is_closed_when_the_tick_ends);
     suite_add_tcase(suite, tcase);
     return suite;
 }
 
 int main(void)
 {
-    return suite_run(node_blocked_suite());
+    return suite_run(blocked_writes_suite());
 }

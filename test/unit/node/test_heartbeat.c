@@ -7,10 +7,10 @@
 
 #include "suite.h"
 
-#define SHORT_BEAT "TIME\nINFO server\nINFO replication\nINFO memory\n"
-#define WHOLE_BEAT SHORT_BEAT "INFO persistence\nINFO cpu\n"
-#define MEMORY     "maxmemory:0\r\nmaxmemory_policy:noeviction\r\n"
-#define SERVER     "redis_version:7.0.15\r\nrun_id:0123abcd\r\nuptime_in_seconds:77\r\n"
+#define SHORT_HEARTBEAT "TIME\nINFO server\nINFO replication\nINFO memory\n"
+#define WHOLE_HEARTBEAT SHORT_HEARTBEAT "INFO persistence\nINFO cpu\n"
+#define MEMORY          "maxmemory:0\r\nmaxmemory_policy:noeviction\r\n"
+#define SERVER          "redis_version:7.0.15\r\nrun_id:0123abcd\r\nuptime_in_seconds:77\r\n"
 
 static struct rig *rig;
 
@@ -24,6 +24,7 @@ static void teardown(void)
     rig_done(rig);
 }
 
+/* Replies with a bulk string. */
 static void reply_bulk(const char *text)
 {
     char bytes[1024];
@@ -32,14 +33,14 @@ static void reply_bulk(const char *text)
     rig_reply(rig, bytes);
 }
 
-/* Time goes on until the next heartbeat; true if it is `said`. */
-static bool beats(const char *said)
+/* Advances time by a second. Returns true if the node has sent exactly `said`. */
+static bool sends_heartbeat(const char *said)
 {
     rig_pass(rig, RL_SECOND);
     return strcmp(rig_take_sent(rig), said) == 0;
 }
 
-START_TEST(only_while_it_is_worth_it)
+START_TEST(heartbeats_are_sent_only_while_active)
 {
     rig_ready(rig);
     rig_pass(rig, 60 * RL_SECOND);
@@ -47,7 +48,7 @@ START_TEST(only_while_it_is_worth_it)
     rig->common.active = true;
     rig_pass(rig, 0);
     for (unsigned i = 1; i <= 16; i++) {
-        ck_assert_str_eq(rig_take_sent(rig), i % 8 == 0 ? WHOLE_BEAT : SHORT_BEAT);
+        ck_assert_str_eq(rig_take_sent(rig), i % 8 == 0 ? WHOLE_HEARTBEAT : SHORT_HEARTBEAT);
         rig_reply_time(rig, 0);
         reply_bulk(SERVER);
         for (unsigned k = 0; k < (i % 8 == 0 ? 4 : 2); k++)
@@ -61,13 +62,13 @@ START_TEST(only_while_it_is_worth_it)
 }
 END_TEST
 
-START_TEST(a_step_is_told_if_it_is_ahead)
+START_TEST(a_step_ahead_is_reported_and_any_step_excludes)
 {
     const int64_t step_us = _i == 0 ? 60000000 : -60000000;
 
     rig_ready(rig);
     rig->common.active = true;
-    ck_assert(beats(SHORT_BEAT));
+    ck_assert(sends_heartbeat(SHORT_HEARTBEAT));
     rig_reply_time(rig, step_us);
     ck_assert_uint_eq(rig->steps, _i == 0 ? 1 : 0);
     ck_assert_uint_eq(rig->node.eligibility.exclusions, RL_EXCLUSION_CLOCK_STEP);
@@ -80,12 +81,12 @@ START_TEST(a_step_is_told_if_it_is_ahead)
 }
 END_TEST
 
-/* A server that was replaced behind a proxy: all begins anew, and it is guarded. */
-START_TEST(another_server_answers)
+/* A proxy leads to another server: the node connects anew, and the server is in quarantine. */
+START_TEST(another_server_at_the_address_is_disconnected)
 {
     rig_ready(rig);
     rig->common.active = true;
-    ck_assert(beats(SHORT_BEAT));
+    ck_assert(sends_heartbeat(SHORT_HEARTBEAT));
     rig_reply_time(rig, 0);
     reply_bulk("run_id:ffff\r\n");
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_DOWN);
@@ -98,6 +99,7 @@ START_TEST(another_server_answers)
 }
 END_TEST
 
+/* Connects the node to a server whose policy evicts keys. */
 static void greet_evicting(void)
 {
     rig_start(rig);
@@ -113,14 +115,14 @@ static void greet_evicting(void)
     for (unsigned i = 0; i < 3; i++)
         reply_bulk("x");
     ck_assert_uint_eq(rig->node.eligibility.exclusions, RL_EXCLUSION_EVICTING);
-    ck_assert(rl_node_is_up(&rig->node)); /* what is held there must be given back there */
+    ck_assert(rl_node_is_up(&rig->node)); /* keys that are held there must be released there */
 }
 
-/* Asked each second, wanted or not, on the same connection. */
-START_TEST(mended)
+/* While the server is excluded, heartbeats are sent every second, even for an inactive client. */
+START_TEST(a_corrected_eviction_policy_ends_the_exclusion)
 {
     greet_evicting();
-    ck_assert(beats(WHOLE_BEAT));
+    ck_assert(sends_heartbeat(WHOLE_HEARTBEAT));
     rig_reply_time(rig, 0);
     reply_bulk(SERVER);
     reply_bulk("role:master\r\n");
@@ -135,8 +137,8 @@ START_TEST(mended)
 }
 END_TEST
 
-/* A policy that evicts is set on the running server: the next heartbeat shows it. */
-START_TEST(begins_to_evict)
+/* An operator sets a policy that evicts, and the next heartbeat shows it. */
+START_TEST(a_new_eviction_policy_excludes)
 {
     rig_ready(rig);
     rig->common.active = true;
@@ -150,10 +152,10 @@ START_TEST(begins_to_evict)
 }
 END_TEST
 
-START_TEST(became_a_replica)
+START_TEST(a_new_replica_is_disconnected)
 {
     greet_evicting();
-    ck_assert(beats(WHOLE_BEAT));
+    ck_assert(sends_heartbeat(WHOLE_HEARTBEAT));
     rig_reply_time(rig, 0);
     reply_bulk(SERVER);
     reply_bulk("role:slave\r\n");
@@ -165,8 +167,8 @@ START_TEST(became_a_replica)
 }
 END_TEST
 
-/* TIME and INFO may be forbidden later; anything else in their place is no Redis. */
-START_TEST(strange_answers)
+/* TIME and INFO may become forbidden. Other invalid replies are protocol errors. */
+START_TEST(invalid_replies_end_the_connection_and_errors_do_not)
 {
     static const struct {
         const char *time, *info;
@@ -186,7 +188,7 @@ START_TEST(strange_answers)
 
     rig_ready(rig);
     rig->common.active = true;
-    ck_assert(beats(SHORT_BEAT));
+    ck_assert(sends_heartbeat(SHORT_HEARTBEAT));
     rig_reply(rig, table[_i].time);
     if (table[_i].info[0] != '\0')
         rig_reply(rig, table[_i].info);
@@ -195,8 +197,8 @@ START_TEST(strange_answers)
 }
 END_TEST
 
-/* A client that had nothing to do looks before its first vote, on the same way. */
-START_TEST(the_look_comes_before_the_vote)
+/* The heartbeat is sent before the SET on the same connection, so its reply is judged first. */
+START_TEST(a_heartbeat_precedes_the_first_vote_after_a_pause)
 {
     struct rl_claim *claim = rig_claim(rig, "aa");
 
@@ -204,7 +206,7 @@ START_TEST(the_look_comes_before_the_vote)
     rig_pass(rig, 60 * RL_SECOND);
     rig->common.active = true;
     rig_request(rig, claim, 1, RL_VERB_ACQUIRE);
-    ck_assert_str_eq(rig_take_sent(rig), SHORT_BEAT "SET key aa NX PX 30000\n");
+    ck_assert_str_eq(rig_take_sent(rig), SHORT_HEARTBEAT "SET key aa NX PX 30000\n");
     rig_reply_time(rig, 0);
     reply_bulk(SERVER);
     reply_bulk(_i == 0   ? "role:master\r\n"
@@ -226,7 +228,7 @@ START_TEST(the_look_comes_before_the_vote)
 }
 END_TEST
 
-/* Reads bytes in a tick that began at `tick_ns`, before now. */
+/* Delivers bytes in a tick that began at `tick_ns`, before now. */
 static void read_late(const char *bytes, size_t len, uint64_t tick_ns)
 {
     rl_node_received(&rig->node, bytes, len, tick_ns);
@@ -234,16 +236,16 @@ static void read_late(const char *bytes, size_t len, uint64_t tick_ns)
         rl_node_next(&rig->node, tick_ns);
 }
 
-/* The process was suspended inside a tick, for longer than a guard, and the server took another
- * one's data meanwhile. The tick does not know how late it is. */
-START_TEST(a_guard_begins_when_the_answer_is_there)
+/* The process is suspended inside a tick, for longer than a quarantine, and the server is promoted
+ * meanwhile. The quarantine counts from the clock, not from the beginning of the tick. */
+START_TEST(a_quarantine_begins_when_the_reply_is_read)
 {
     static const char promoted[] = "role:master\r\nmaster_replid2:ab\r\nsecond_repl_offset:17\r\n";
     char bytes[256];
 
     rig_ready(rig);
     rig->common.active = true;
-    ck_assert(beats(SHORT_BEAT));
+    ck_assert(sends_heartbeat(SHORT_HEARTBEAT));
     rig_reply_time(rig, 0);
     const uint64_t tick_ns = rig->now_ns;
     rig_freeze(rig, 3600 * RL_SECOND);
@@ -260,11 +262,11 @@ START_TEST(a_guard_begins_when_the_answer_is_there)
 }
 END_TEST
 
-/* The same in the turn that reads the greeting of a server that was restarted. */
-START_TEST(a_guard_after_a_greeting_begins_when_it_is_there)
+/* The same for the greeting of a restarted server. */
+START_TEST(a_quarantine_after_a_greeting_begins_when_it_is_read)
 {
-    static const char *const told[] = {"run_id:ffff\r\n", "role:master\r\n", "maxmemory:0\r\n",
-                                       "loading:0\r\n", "used_cpu_user:1\r\n"};
+    static const char *const sections[] = {"run_id:ffff\r\n", "role:master\r\n", "maxmemory:0\r\n",
+                                           "loading:0\r\n", "used_cpu_user:1\r\n"};
     char bytes[512] = "+OK\r\n";
     size_t len = strlen(bytes);
 
@@ -272,9 +274,9 @@ START_TEST(a_guard_after_a_greeting_begins_when_it_is_there)
     rig_lose(rig);
     rig_pass(rig, rl_node_wake_ns(&rig->node) - rig->now_ns);
     rig_connect(rig);
-    for (unsigned i = 0; i < sizeof told / sizeof told[0]; i++)
-        len += (size_t)snprintf(bytes + len, sizeof bytes - len, "$%zu\r\n%s\r\n", strlen(told[i]),
-                                told[i]);
+    for (unsigned i = 0; i < sizeof sections / sizeof sections[0]; i++)
+        len += (size_t)snprintf(bytes + len, sizeof bytes - len, "$%zu\r\n%s\r\n",
+                                strlen(sections[i]), sections[i]);
     snprintf(bytes + len, sizeof bytes - len, "*2\r\n$1\r\n1\r\n$1\r\n2\r\n-x\r\n-x\r\n-x\r\n");
     const uint64_t tick_ns = rig->now_ns;
     rig_freeze(rig, 3600 * RL_SECOND);
@@ -289,8 +291,8 @@ START_TEST(a_guard_after_a_greeting_begins_when_it_is_there)
 }
 END_TEST
 
-/* What the short look does not ask for stays as it was. */
-START_TEST(a_short_look_keeps_the_rest)
+/* Fields of sections that a short heartbeat does not request keep their values. */
+START_TEST(a_short_heartbeat_keeps_the_other_fields)
 {
     rig_start(rig);
     rig_connect(rig);
@@ -308,12 +310,12 @@ START_TEST(a_short_look_keeps_the_rest)
 }
 END_TEST
 
-/* Not answered: suspect, as with any question, and no timer that rings without end. */
-START_TEST(silence)
+/* As with any request. The timer does not loop while the reply is missing. */
+START_TEST(a_heartbeat_without_a_reply_makes_suspect)
 {
     rig_ready_with_rtt(rig, RL_MS);
     rig->common.active = true;
-    ck_assert(beats(SHORT_BEAT));
+    ck_assert(sends_heartbeat(SHORT_HEARTBEAT));
     rig_pass(rig, 100 * RL_MS);
     ck_assert(rig->node.detector.suspect);
     ck_assert_str_eq(rig_take_sent(rig), "PING\n");
@@ -324,34 +326,34 @@ START_TEST(silence)
     rig_reply(rig, "+PONG\r\n");
     ck_assert(!rig->node.detector.suspect);
     rig_pass(rig, 900 * RL_MS);
-    ck_assert_str_eq(rig_take_sent(rig), SHORT_BEAT);
+    ck_assert_str_eq(rig_take_sent(rig), SHORT_HEARTBEAT);
     rig_pass(rig, 10 * RL_SECOND);
     ck_assert_uint_ge(rig->closes, 1);
 }
 END_TEST
 
-static Suite *watch_suite(void)
+static Suite *heartbeat_suite(void)
 {
     Suite *suite = suite_create("node_heartbeat");
-    TCase *tcase = tcase_create("watch");
+    TCase *tcase = tcase_create("heartbeat");
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, only_while_it_is_worth_it);
-    tcase_add_loop_test(tcase, a_step_is_told_if_it_is_ahead, 0, 2);
-    tcase_add_test(tcase, another_server_answers);
-    tcase_add_test(tcase, mended);
-    tcase_add_test(tcase, begins_to_evict);
-    tcase_add_test(tcase, became_a_replica);
-    tcase_add_loop_test(tcase, strange_answers, 0, 10);
-    tcase_add_loop_test(tcase, the_look_comes_before_the_vote, 0, 3);
-    tcase_add_test(tcase, a_guard_begins_when_the_answer_is_there);
-    tcase_add_test(tcase, a_guard_after_a_greeting_begins_when_it_is_there);
-    tcase_add_test(tcase, a_short_look_keeps_the_rest);
-    tcase_add_test(tcase, silence);
+    tcase_add_test(tcase, heartbeats_are_sent_only_while_active);
+    tcase_add_loop_test(tcase, a_step_ahead_is_reported_and_any_step_excludes, 0, 2);
+    tcase_add_test(tcase, another_server_at_the_address_is_disconnected);
+    tcase_add_test(tcase, a_corrected_eviction_policy_ends_the_exclusion);
+    tcase_add_test(tcase, a_new_eviction_policy_excludes);
+    tcase_add_test(tcase, a_new_replica_is_disconnected);
+    tcase_add_loop_test(tcase, invalid_replies_end_the_connection_and_errors_do_not, 0, 10);
+    tcase_add_loop_test(tcase, a_heartbeat_precedes_the_first_vote_after_a_pause, 0, 3);
+    tcase_add_test(tcase, a_quarantine_begins_when_the_reply_is_read);
+    tcase_add_test(tcase, a_quarantine_after_a_greeting_begins_when_it_is_read);
+    tcase_add_test(tcase, a_short_heartbeat_keeps_the_other_fields);
+    tcase_add_test(tcase, a_heartbeat_without_a_reply_makes_suspect);
     suite_add_tcase(suite, tcase);
     return suite;
 }
 
 int main(void)
 {
-    return suite_run(watch_suite());
+    return suite_run(heartbeat_suite());
 }

@@ -15,12 +15,14 @@ static struct rl_inbox *inbox;
 static struct rl_claim *a, *b;
 static bool no_memory;
 
+/* Allocates while there is memory. */
 static void *scarce_malloc(size_t size, void *userdata)
 {
     (void)userdata;
     return no_memory ? NULL : malloc(size);
 }
 
+/* Reallocates while there is memory. */
 static void *scarce_realloc(void *ptr, size_t size, void *userdata)
 {
     (void)userdata;
@@ -46,16 +48,19 @@ static void teardown(void)
     rig_drop(b);
 }
 
-static bool waits(enum rl_inbox_kind kind)
+/* Returns true if the inbox has an entry of this kind. */
+static bool has_entry(enum rl_inbox_kind kind)
 {
     return (inbox->waiting & 1u << kind) != 0;
 }
 
+/* Delivers bytes from the server without draining the inbox. */
 static void receive(const char *bytes)
 {
     rl_node_received(&rig->node, bytes, strlen(bytes), rig->now_ns);
 }
 
+/* Takes the vote of a reply from the inbox. Returns its claim, for comparison only. */
 static struct rl_claim *take_replied(void)
 {
     ck_assert(rl_inbox_is_first(inbox, RL_INBOX_REPLIED));
@@ -65,15 +70,15 @@ static struct rl_claim *take_replied(void)
 }
 
 /* A reply that ends the connection: its own vote, the change, then the votes of the others. */
-START_TEST(the_order_of_an_end)
+START_TEST(the_entries_of_a_disconnect_have_an_order)
 {
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_request(rig, b, 2, RL_VERB_ACQUIRE);
     rig_request(rig, a, 3, RL_VERB_EXTEND);
     receive("-READONLY You can't write against a read only replica.\r\n");
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_DOWN);
-    ck_assert(waits(RL_INBOX_CHANGED) && !rl_inbox_is_first(inbox, RL_INBOX_CHANGED));
-    ck_assert(waits(RL_INBOX_VOTES) && !rl_inbox_is_first(inbox, RL_INBOX_VOTES));
+    ck_assert(has_entry(RL_INBOX_CHANGED) && !rl_inbox_is_first(inbox, RL_INBOX_CHANGED));
+    ck_assert(has_entry(RL_INBOX_VOTES) && !rl_inbox_is_first(inbox, RL_INBOX_VOTES));
     ck_assert_ptr_eq(take_replied(), a);
     ck_assert_ptr_null(inbox->reply); /* it was freed with the connection */
     ck_assert(rl_inbox_is_first(inbox, RL_INBOX_CHANGED));
@@ -96,7 +101,7 @@ START_TEST(one_reply_at_a_time)
     rig_request(rig, a, 1, RL_VERB_GET);
     rig_request(rig, b, 2, RL_VERB_GET);
     receive("$3\r\none\r\n$3\r\ntwo\r\n");
-    ck_assert(waits(RL_INBOX_UNREAD));
+    ck_assert(has_entry(RL_INBOX_UNREAD));
     ck_assert_ptr_eq(take_replied(), a);
     ck_assert_mem_eq(inbox->reply->text, "one", 3);
     ck_assert(rl_inbox_is_first(inbox, RL_INBOX_UNREAD));
@@ -107,8 +112,8 @@ START_TEST(one_reply_at_a_time)
 }
 END_TEST
 
-/* What waits for a connection leaves after the change was taken, not before. */
-START_TEST(a_connection_is_announced_before_it_is_used)
+/* A pending undo is sent after the engine has taken the change of the node, not before. */
+START_TEST(a_connection_is_reported_before_it_is_used)
 {
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     (void)rig_undo(rig, a, 0);
@@ -118,7 +123,7 @@ START_TEST(a_connection_is_announced_before_it_is_used)
     rig_take_sent(rig);
     receive("+OK\r\n$12\r\nrun_id:abcd\n\r\n$11\r\nrole:master\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n"
             "-NOPERM\r\n-x\r\n-x\r\n-x\r\n");
-    while (!waits(RL_INBOX_CHANGED))
+    while (!has_entry(RL_INBOX_CHANGED))
         rl_node_next(&rig->node, rig->now_ns);
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
     ck_assert_uint_eq(rl_pipeline_count(&rig->node.pipe), 0);
@@ -134,20 +139,20 @@ END_TEST
 START_TEST(room_is_reserved_before_a_request_is_sent)
 {
     struct rl_claim *claims[IN_FLIGHT];
-    unsigned asked = 0;
+    unsigned sent = 0;
 
     for (unsigned i = 0; i < IN_FLIGHT; i++)
         claims[i] = rig_claim(rig, "cc");
-    for (; asked < 20; asked++)
-        ck_assert_int_eq(rig_request(rig, claims[asked], asked + 1, RL_VERB_GET), 0);
+    for (; sent < 20; sent++)
+        ck_assert_int_eq(rig_request(rig, claims[sent], sent + 1, RL_VERB_GET), 0);
     no_memory = true;
-    while (asked < IN_FLIGHT && rig_request(rig, claims[asked], asked + 1, RL_VERB_GET) == 0)
-        asked++;
-    ck_assert_uint_lt(asked, IN_FLIGHT);
-    ck_assert_uint_ge(inbox->room, asked);
+    while (sent < IN_FLIGHT && rig_request(rig, claims[sent], sent + 1, RL_VERB_GET) == 0)
+        sent++;
+    ck_assert_uint_lt(sent, IN_FLIGHT);
+    ck_assert_uint_ge(inbox->room, sent);
     rig_lose(rig);
-    ck_assert_uint_eq(rig->vote_count, asked);
-    for (unsigned i = 0; i < asked; i++) {
+    ck_assert_uint_eq(rig->vote_count, sent);
+    for (unsigned i = 0; i < sent; i++) {
         ck_assert_ptr_eq(rig->votes[i].claim, claims[i]);
         ck_assert_uint_eq(rig->votes[i].ballot.round, i + 1);
     }
@@ -156,8 +161,8 @@ START_TEST(room_is_reserved_before_a_request_is_sent)
 }
 END_TEST
 
-/* The inbox alone finds no memory: the request is refused, and the pipeline is as it was. */
-START_TEST(no_room_no_request)
+/* Only the inbox needs memory: the request is refused, and the pipeline is unchanged. */
+START_TEST(without_room_in_the_inbox_a_request_is_refused)
 {
     uint32_t cap = 0;
 
@@ -178,13 +183,13 @@ START_TEST(no_room_no_request)
 END_TEST
 
 /* The node is freed while votes of both kinds wait: their claims are dropped. */
-START_TEST(a_node_ends_while_votes_wait)
+START_TEST(freeing_a_node_drops_the_claims_of_waiting_votes)
 {
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_request(rig, b, 2, RL_VERB_ACQUIRE);
     receive("+OK\r\n");
     rl_node_close(&rig->node, REDLOCK_CAUSE_NONE, "client was closed", false, rig->now_ns);
-    ck_assert(waits(RL_INBOX_REPLIED) && waits(RL_INBOX_VOTES));
+    ck_assert(has_entry(RL_INBOX_REPLIED) && has_entry(RL_INBOX_VOTES));
     rl_node_free(&rig->node);
     ck_assert_uint_eq(inbox->room, 0);
     ck_assert_uint_eq(a->refs, 2);
@@ -201,11 +206,11 @@ int main(void)
     TCase *tcase = tcase_create("inbox");
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, the_order_of_an_end);
+    tcase_add_test(tcase, the_entries_of_a_disconnect_have_an_order);
     tcase_add_test(tcase, one_reply_at_a_time);
-    tcase_add_test(tcase, a_connection_is_announced_before_it_is_used);
+    tcase_add_test(tcase, a_connection_is_reported_before_it_is_used);
     tcase_add_test(tcase, room_is_reserved_before_a_request_is_sent);
-    tcase_add_test(tcase, no_room_no_request);
-    tcase_add_test(tcase, a_node_ends_while_votes_wait);
+    tcase_add_test(tcase, without_room_in_the_inbox_a_request_is_refused);
+    tcase_add_test(tcase, freeing_a_node_drops_the_claims_of_waiting_votes);
     return suite_run(suite);
 }

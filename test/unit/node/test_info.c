@@ -8,6 +8,7 @@
 #include "core/protocol.h"
 #include "suite.h"
 
+/* Returns the fields of a text of INFO. */
 static struct rl_info parse(const char *text)
 {
     struct rl_info info = {.run_id = ""};
@@ -16,7 +17,7 @@ static struct rl_info parse(const char *text)
     return info;
 }
 
-START_TEST(a_redis_server)
+START_TEST(info_of_a_redis_server)
 {
     struct rl_info info = parse("# Server\r\n"
                                 "redis_version:7.0.15\r\n"
@@ -43,7 +44,7 @@ START_TEST(a_redis_server)
 END_TEST
 
 /* Valkey also names the version of Redis it is compatible with, before or after its own. */
-START_TEST(a_valkey_server)
+START_TEST(info_of_a_valkey_server)
 {
     static const char *const texts[] = {
         "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\n",
@@ -71,7 +72,7 @@ static const struct {
     {"redis_version:99999999999999999999.1\r\n", "redis 99999999999999999999.1", 9999, 0},
     {"redis_version:unstable\r\n", "redis unstable", 0, 0},
     {"redis_version:1.2.3 with a tail that is too long\r\n", "redis 1.2.3?with?a?tail?that?", 1, 2},
-    {"redis_version:\x1b[31m7\r\n", "redis ?[31m7", 0, 0}, /* nothing a terminal would obey */
+    {"redis_version:\x1b[31m7\r\n", "redis ?[31m7", 0, 0}, /* no control characters */
     {"redis_version:\r\n", "redis ", 0, 0},
     {"redis_versions:7.0\r\n", "", 0, 0},
     {"xredis_version:7.0\r\n", "", 0, 0},
@@ -79,7 +80,7 @@ static const struct {
     {"redis_version", "", 0, 0},
 };
 
-START_TEST(versions)
+START_TEST(versions_are_parsed)
 {
     struct rl_info info = parse(VERSIONS[_i].text);
 
@@ -89,7 +90,7 @@ START_TEST(versions)
 }
 END_TEST
 
-START_TEST(processor_time)
+START_TEST(cpu_times_are_parsed)
 {
     static const struct {
         const char *seconds;
@@ -114,7 +115,7 @@ START_TEST(processor_time)
 }
 END_TEST
 
-START_TEST(malformed_fields)
+START_TEST(malformed_fields_do_no_harm)
 {
     struct rl_info info = parse("uptime_in_seconds:-3599\r\nrun_id:\r\nrole:\r\n");
 
@@ -124,7 +125,7 @@ START_TEST(malformed_fields)
     info.uptime_s = 5;
     static const char text[] = "uptime_in_seconds:soon\r\n";
     rl_info_parse(&info, text, sizeof text - 1);
-    ck_assert_uint_eq(info.uptime_s, 5); /* left as it was */
+    ck_assert_uint_eq(info.uptime_s, 5); /* unchanged */
     info = parse("uptime_in_seconds:99999999999999999999999999\r\n");
     ck_assert_uint_eq(info.uptime_s, 999999999999999999); /* no overflow */
     info = parse("run_id:0123456789012345678901234567890123456789012345678901234567890123\r\n"
@@ -136,15 +137,16 @@ START_TEST(malformed_fields)
 }
 END_TEST
 
-/* The text has a length, not an end: nothing behind it is looked at, and NUL is a byte like any. */
-START_TEST(every_length)
+/* The text has a length and no terminating zero. Bytes after its length are not read, and a zero
+ * byte has no special meaning. */
+START_TEST(a_text_cut_at_any_length_does_no_harm)
 {
     static const char text[] =
         "redis_version:7.0.15\r\nrole:master\r\nrun_id:abc\r\nuptime_in_seconds"
         ":77\r\nvalkey_version:8.0.1\0\r\nrole:slave\r\n";
 
     for (size_t len = 0; len < sizeof text; len++) {
-        char *copy = malloc(len + 1); /* a sanitizer sees a step beyond it */
+        char *copy = malloc(len + 1); /* sanitizers detect reads beyond it */
         ck_assert_ptr_nonnull(copy);
         memcpy(copy, text, len);
         struct rl_info info = {.run_id = ""};
@@ -158,7 +160,7 @@ END_TEST
 
 static const struct {
     const char *text;
-    unsigned features;
+    unsigned native_commands_follow_from_the_version;
 } FEATURES[] = {
     {"", 0},
     {"redis_version:6.2.0\n", 0},
@@ -172,15 +174,16 @@ static const struct {
     {"redis_version:7.2.4\nvalkey_version:10.0.0\n", RL_FEATURE_DELIFEQ},
 };
 
-START_TEST(features)
+START_TEST(native_commands_follow_from_the_version)
 {
     struct rl_info info = parse(FEATURES[_i].text);
 
-    ck_assert_uint_eq(rl_info_features(&info), FEATURES[_i].features);
+    ck_assert_uint_eq(rl_info_features(&info),
+                      FEATURES[_i].native_commands_follow_from_the_version);
 }
 END_TEST
 
-START_TEST(data_and_replicas)
+START_TEST(persistence_and_replicas_are_parsed)
 {
     struct rl_info info =
         parse("connected_slaves:2\r\naof_enabled:1\r\naof_last_bgrewrite_status:ok\r\n"
@@ -201,13 +204,14 @@ int main(void)
     Suite *suite = suite_create("node_info");
     TCase *tcase = tcase_create("info");
     suite_add_tcase(suite, tcase);
-    tcase_add_test(tcase, a_redis_server);
-    tcase_add_loop_test(tcase, a_valkey_server, 0, 2);
-    tcase_add_loop_test(tcase, versions, 0, (int)(sizeof VERSIONS / sizeof VERSIONS[0]));
-    tcase_add_loop_test(tcase, processor_time, 0, 14);
-    tcase_add_test(tcase, malformed_fields);
-    tcase_add_test(tcase, data_and_replicas);
-    tcase_add_test(tcase, every_length);
-    tcase_add_loop_test(tcase, features, 0, (int)(sizeof FEATURES / sizeof FEATURES[0]));
+    tcase_add_test(tcase, info_of_a_redis_server);
+    tcase_add_loop_test(tcase, info_of_a_valkey_server, 0, 2);
+    tcase_add_loop_test(tcase, versions_are_parsed, 0, (int)(sizeof VERSIONS / sizeof VERSIONS[0]));
+    tcase_add_loop_test(tcase, cpu_times_are_parsed, 0, 14);
+    tcase_add_test(tcase, malformed_fields_do_no_harm);
+    tcase_add_test(tcase, persistence_and_replicas_are_parsed);
+    tcase_add_test(tcase, a_text_cut_at_any_length_does_no_harm);
+    tcase_add_loop_test(tcase, native_commands_follow_from_the_version, 0,
+                        (int)(sizeof FEATURES / sizeof FEATURES[0]));
     return suite_run(suite);
 }

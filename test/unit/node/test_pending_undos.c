@@ -17,18 +17,19 @@
 static struct rig *rig;
 static struct rl_claim *a;
 static struct rl_claim *claims[CLAIMS];
-static size_t refused; /* growing to so many bytes fails; 0: it does not */
+static size_t refused_bytes; /* reallocations of at least so many bytes fail; 0: none fails */
 
+/* Reallocates, unless the size is refused. */
 static void *grow(void *ptr, size_t size, void *userdata)
 {
     (void)userdata;
-    return refused != 0 && size >= refused ? NULL : realloc(ptr, size);
+    return refused_bytes != 0 && size >= refused_bytes ? NULL : realloc(ptr, size);
 }
 
 static void setup(void)
 {
     rig = rig_new();
-    refused = 0;
+    refused_bytes = 0;
     rig->mem.realloc_fn = grow;
     a = rig_claim(rig, "aa");
 }
@@ -54,13 +55,15 @@ static void drop_claims(void)
         rl_claim_drop(claims[i]);
 }
 
+/* Starts the node; its first connection fails. */
 static void start_down(void)
 {
     rig_start(rig);
-    rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused", rig->now_ns);
+    rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused_bytes", rig->now_ns);
 }
 
-static void come_up(void)
+/* Connects the node again and completes its greeting. */
+static void reconnect(void)
 {
     if (rig->node.conn.state == RL_NODE_DOWN)
         rig_pass(rig,
@@ -70,8 +73,8 @@ static void come_up(void)
     rig_greet(rig);
 }
 
-/* Never reached for so long; each attempt is refused. */
-static void pass_down(uint64_t ns)
+/* Advances time by `ns`, in which each attempt to connect fails. */
+static void pass_disconnected(uint64_t ns)
 {
     uint64_t end_ns = rig->now_ns + ns;
 
@@ -79,26 +82,27 @@ static void pass_down(uint64_t ns)
         uint64_t wake_ns = rl_max_u64(rl_node_wake_ns(&rig->node), rig->now_ns);
         rig_pass(rig, rl_min_u64(wake_ns, end_ns) - rig->now_ns);
         if (rig->node.conn.state == RL_NODE_CONNECTING)
-            rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused", rig->now_ns);
+            rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused_bytes", rig->now_ns);
     }
 }
 
-/* From now on: the attempt that is under way is refused, too. */
-static void stay_away(uint64_t ns)
+/* Lets the running attempt to connect fail, and all others for `ns`. */
+static void stay_disconnected(uint64_t ns)
 {
     rig_pass(rig, 0);
     if (rig->node.conn.state == RL_NODE_CONNECTING)
-        rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused", rig->now_ns);
-    pass_down(ns);
+        rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused_bytes", rig->now_ns);
+    pass_disconnected(ns);
 }
 
-static void answer_all(unsigned count)
+/* Replies to `count` undos that they were done. */
+static void reply_to_all(unsigned count)
 {
     while (count-- > 0)
         rig_receive(rig, ":1\r\n", 4);
 }
 
-/* Thousands of locks are given back while their node is away. */
+/* Thousands of locks are released while their node is disconnected. */
 START_TEST(many_undos_are_pending)
 {
     start_down();
@@ -108,24 +112,25 @@ START_TEST(many_undos_are_pending)
         ck_assert_uint_eq(rl_node_undos_pending(&rig->node), i + 1);
     }
     ck_assert_uint_eq(rig_undo(rig, claims[0], 0), RL_VOTE_FAILED);
-    ck_assert_uint_eq(rl_node_undos_pending(&rig->node), CLAIMS); /* once is enough */
-    come_up();
-    const char *said = rig_take_sent(rig);
-    ck_assert_ptr_nonnull(strstr(said, " t00000\n"));
-    ck_assert_ptr_nonnull(strstr(said, " t01000\n"));
-    ck_assert_ptr_nonnull(strstr(said, " t01999\n"));
+    ck_assert_uint_eq(rl_node_undos_pending(&rig->node), CLAIMS); /* not kept twice */
+    reconnect();
+    const char *sent_text = rig_take_sent(rig);
+    ck_assert_ptr_nonnull(strstr(sent_text, " t00000\n"));
+    ck_assert_ptr_nonnull(strstr(sent_text, " t01000\n"));
+    ck_assert_ptr_nonnull(strstr(sent_text, " t01999\n"));
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), CLAIMS);
-    ck_assert_uint_ge(rig->node.undos.heap.cap, CLAIMS); /* they may be owed again */
-    answer_all(CLAIMS);
+    ck_assert_uint_ge(rig->node.undos.heap.cap, CLAIMS); /* they may become pending again */
+    reply_to_all(CLAIMS);
     ck_assert_uint_eq(rig->undone, CLAIMS);
     ck_assert_uint_eq(rig->given_up + rig->dropped, 0);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
-    ck_assert_uint_lt(rig->node.undos.heap.cap, CLAIMS); /* given back */
+    ck_assert_uint_lt(rig->node.undos.heap.cap, CLAIMS); /* the memory is released */
     drop_claims();
 }
 END_TEST
 
-/* All under way when the connection ends: room for what is then owed was made when it was sent. */
+/* All undos are in flight when the connection ends. The memory to keep them was reserved when they
+ * were sent. */
 START_TEST(many_undos_under_way_are_pending_without_memory)
 {
     rig_ready(rig);
@@ -133,20 +138,21 @@ START_TEST(many_undos_under_way_are_pending_without_memory)
     for (unsigned i = 0; i < CLAIMS; i++)
         ck_assert_uint_eq(rig_undo(rig, claims[i], 0), RL_VOTE_NONE);
     rig_take_sent(rig);
-    refused = 1;
+    refused_bytes = 1;
     rig_lose(rig);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), CLAIMS);
     ck_assert_uint_eq(rig->dropped, 0);
-    refused = 0;
-    come_up();
-    answer_all(CLAIMS);
+    refused_bytes = 0;
+    reconnect();
+    reply_to_all(CLAIMS);
     ck_assert_uint_eq(rig->undone, CLAIMS);
     drop_claims();
 }
 END_TEST
 
-/* Lives of all lengths, in no order: each is given up when it is over, none before. */
-START_TEST(debts_expire_in_their_order)
+/* With TTLs of all lengths in random order, each undo is given up when its key has expired, and not
+ * earlier. */
+START_TEST(pending_undos_expire_in_their_order)
 {
     uint64_t word = 88172645463325252u, begin_ns;
     unsigned expected = 0;
@@ -162,14 +168,14 @@ START_TEST(debts_expire_in_their_order)
         rig_undo(rig, claims[i], 0);
     }
     for (unsigned step = 0; step < 30; step++) {
-        pass_down(800 * RL_MS);
+        pass_disconnected(800 * RL_MS);
         expected = 0;
         for (unsigned i = 0; i < CLAIMS; i++) {
             uint64_t ttl_ns = claims[i]->ttl_max_ms * RL_MS;
-            uint64_t life_ns = ttl_ns + rl_drift_ns(ttl_ns, &rig->common.admission.drift);
-            bool over = begin_ns + life_ns <= rig->now_ns;
-            ck_assert_uint_eq(claims[i]->refs, over ? 1 : 2);
-            expected += over;
+            uint64_t expiry_ns = ttl_ns + rl_drift_ns(ttl_ns, &rig->common.admission.drift);
+            bool is_expired = begin_ns + expiry_ns <= rig->now_ns;
+            ck_assert_uint_eq(claims[i]->refs, is_expired ? 1 : 2);
+            expected += is_expired;
         }
         ck_assert_uint_eq(rig->given_up, expected);
         ck_assert_uint_eq(rl_node_undos_pending(&rig->node), CLAIMS - expected);
@@ -180,13 +186,13 @@ START_TEST(debts_expire_in_their_order)
 }
 END_TEST
 
-/* What cannot be kept is told, and for how long a key may be left by it. */
-START_TEST(without_memory_it_is_told)
+/* An undo that cannot be kept is counted, and so is the time for which its key may remain. */
+START_TEST(undos_dropped_without_memory_are_reported)
 {
     start_down();
     make_claims();
     for (unsigned i = 0; i < CLAIMS; i++) {
-        refused = i >= 1000 ? 1 : 0;
+        refused_bytes = i >= 1000 ? 1 : 0;
         rig_undo(rig, claims[i], 0);
     }
     unsigned kept = rl_node_undos_pending(&rig->node);
@@ -194,45 +200,46 @@ START_TEST(without_memory_it_is_told)
     ck_assert_uint_eq(rig->dropped, CLAIMS - kept);
     ck_assert_uint_eq(rig->given_up, 0);
     ck_assert_uint_eq(rig->node.undos.dropped_until_ns, rig->now_ns + TTL_NS + DRIFT_NS);
-    come_up();
-    answer_all(kept);
+    reconnect();
+    reply_to_all(kept);
     ck_assert_uint_eq(rig->undone, kept);
     drop_claims();
 }
 END_TEST
 
-/* A SET that could not be taken back is not sent. */
-START_TEST(without_room_for_its_undo_nothing_is_asked)
+/* A SET whose undo could not be kept is not sent. */
+START_TEST(a_set_without_room_for_its_undo_is_refused)
 {
-    unsigned asked = 0;
+    unsigned sent = 0;
 
     rig_ready(rig);
     make_claims();
     ck_assert_int_eq(rig_request(rig, a, 1, RL_VERB_ACQUIRE), 0);
-    refused = 1;
-    while (asked < CLAIMS && rig_request(rig, claims[asked], 1, RL_VERB_ACQUIRE) == 0)
-        asked++;
-    ck_assert_uint_lt(asked, 400);
+    refused_bytes = 1;
+    while (sent < CLAIMS && rig_request(rig, claims[sent], 1, RL_VERB_ACQUIRE) == 0)
+        sent++;
+    ck_assert_uint_lt(sent, 400);
     rig_take_sent(rig);
-    ck_assert_int_eq(rig_request(rig, claims[asked], 1, RL_VERB_ACQUIRE), REDLOCK_CAUSE_NO_MEMORY);
+    ck_assert_int_eq(rig_request(rig, claims[sent], 1, RL_VERB_ACQUIRE), REDLOCK_CAUSE_NO_MEMORY);
     ck_assert_str_eq(rig_take_sent(rig), "");
-    for (unsigned i = 0; i < asked; i++)
+    for (unsigned i = 0; i < sent; i++)
         ck_assert_uint_eq(rig_undo(rig, claims[i], 0), RL_VOTE_NONE);
     rig_lose(rig);
-    ck_assert_uint_eq(rl_node_undos_pending(&rig->node), asked);
+    ck_assert_uint_eq(rl_node_undos_pending(&rig->node), sent);
     ck_assert_uint_eq(rig->dropped, 0);
-    come_up();
-    answer_all(asked);
+    reconnect();
+    reply_to_all(sent);
     rig->vote_count = 0;
     drop_claims();
 }
 END_TEST
 
-/* ---- nobody knows when the key will be over ---- */
+/* ---- undos of keys whose expiry is unknown ---- */
 
 static const enum rl_verb LASTING[] = {RL_VERB_ACQUIRE, RL_VERB_HEAL, RL_VERB_EXTEND};
 
-/* The server stands still with the request before it, for longer than the time to live. */
+/* Sends `verb`, loses the connection, undoes the claim, and stays disconnected for three TTLs: the
+ * server may still execute the request. */
 static void leave_unanswered(enum rl_verb verb)
 {
     rig_ready(rig);
@@ -241,15 +248,15 @@ static void leave_unanswered(enum rl_verb verb)
     rig_lose(rig);
     rig->vote_count = 0;
     rig_undo(rig, a, 0);
-    stay_away(3 * TTL_NS);
+    stay_disconnected(3 * TTL_NS);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
     ck_assert_uint_eq(rig->given_up, 0);
 }
 
-START_TEST(unknown_keys_are_owed_until_the_server_answers)
+START_TEST(undos_of_unanswered_requests_wait_for_the_server)
 {
     leave_unanswered(LASTING[_i]);
-    come_up();
+    reconnect();
     ck_assert_str_eq(rig_take_sent(rig), RELEASE_A);
     rig_reply(rig, ":1\r\n");
     ck_assert_uint_eq(rig->undone, 1);
@@ -257,22 +264,24 @@ START_TEST(unknown_keys_are_owed_until_the_server_answers)
 }
 END_TEST
 
-/* Once it has answered it has read what lay before it, and the rest is a matter of time. */
-START_TEST(they_expire_when_the_server_has_answered)
+/* A server that has replied to a greeting has read all earlier requests, so the key expires one TTL
+ * later at the latest. */
+START_TEST(undos_expire_one_ttl_after_the_next_greeting)
 {
     leave_unanswered(LASTING[_i]);
-    come_up();
+    reconnect();
     ck_assert_str_eq(rig_take_sent(rig), RELEASE_A);
-    rig_lose(rig); /* not answered, but sent where nothing could come behind it */
+    rig_lose(rig); /* no reply to the undo, but no earlier request is unread */
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
-    stay_away(TTL_NS + DRIFT_NS);
+    stay_disconnected(TTL_NS + DRIFT_NS);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
     ck_assert_uint_eq(rig->given_up, 1);
 }
 END_TEST
 
-/* The same of one that was owed already, and whose SET was under way behind. */
-START_TEST(what_is_owed_already_may_become_unknown)
+/* An extension that is sent while the undo is pending, and not replied to, makes the expiry
+ * unknown. */
+START_TEST(a_pending_undo_can_become_unlimited)
 {
     rig_ready(rig);
     rig_undo(rig, a, 0);
@@ -282,13 +291,13 @@ START_TEST(what_is_owed_already_may_become_unknown)
     ck_assert_int_eq(rig_request(rig, a, 1, RL_VERB_EXTEND), 0);
     rig_lose(rig);
     rig->vote_count = 0;
-    stay_away(3 * TTL_NS);
+    stay_disconnected(3 * TTL_NS);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
 }
 END_TEST
 
-/* It waited for the connection in our buffer, and left when that was ready. */
-START_TEST(asked_while_it_was_connecting)
+/* The SET waited for the connection and was sent when the greeting was complete. */
+START_TEST(a_set_sent_with_the_greeting_makes_its_undo_unlimited)
 {
     rig_start(rig);
     ck_assert_int_eq(rig_request(rig, a, 1, RL_VERB_ACQUIRE), 0);
@@ -299,13 +308,13 @@ START_TEST(asked_while_it_was_connecting)
     rig_lose(rig);
     rig->vote_count = 0;
     rig_undo(rig, a, 0);
-    stay_away(3 * TTL_NS);
+    stay_disconnected(3 * TTL_NS);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
 }
 END_TEST
 
-/* A key whose making was answered lives for its time, whoever stands still. */
-START_TEST(known_keys_expire)
+/* The SET was replied to, so its key expires one TTL later. */
+START_TEST(undos_of_answered_sets_expire_with_their_keys)
 {
     rig_ready(rig);
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
@@ -313,37 +322,37 @@ START_TEST(known_keys_expire)
     rig_undo(rig, a, 0);
     rig_lose(rig);
     rig->vote_count = 0;
-    stay_away(TTL_NS + DRIFT_NS);
+    stay_disconnected(TTL_NS + DRIFT_NS);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
     ck_assert_uint_eq(rig->given_up, 1);
 }
 END_TEST
 
-/* ---- servers that never do what they are asked ---- */
+/* ---- servers that never confirm an undo ---- */
 
-#define LIFE_NS(ttl_ns) ((ttl_ns) + rl_drift_ns(ttl_ns, &rig->common.admission.drift))
+#define EXPIRY_NS(ttl_ns) ((ttl_ns) + rl_drift_ns(ttl_ns, &rig->common.admission.drift))
 
 enum hostile_server { REFUSES = 0, GREETS_ONLY, HANGS_UP, BAD_REPLIES };
 
-/* Plays the server until `end_ns`. REFUSES: each undo is answered with an error at once.
- * GREETS_ONLY: nothing but the greeting is answered. HANGS_UP: the connection ends when an undo
- * arrives. */
-static void play(enum hostile_server hostile, uint64_t end_ns)
+/* Simulates the server until `end_ns`. REFUSES: replies to each undo with an error at once.
+ * GREETS_ONLY: replies to the greeting only. HANGS_UP: disconnects when an undo arrives. */
+static void simulate_server(enum hostile_server hostile, uint64_t end_ns)
 {
     for (;;) {
-        const char *said = rig_take_sent(rig);
+        const char *sent_text = rig_take_sent(rig);
         if (rig->node.conn.state == RL_NODE_CONNECTING) {
             rig_connect(rig);
             rig_greet_as(rig, "run_id:x\r\n", "role:master\r\n");
             continue;
         }
         if (rig->node.conn.state == RL_NODE_READY && hostile == HANGS_UP &&
-            strstr(said, "EVAL") != NULL) {
+            strstr(sent_text, "EVAL") != NULL) {
             rig_lose(rig);
             continue;
         }
-        for (; hostile == REFUSES && *said != '\0'; said = strchr(said, '\n') + 1)
-            rig_reply(rig, said[0] == 'S' ? "+OK\r\n" : "-NOPERM this user has no permissions\r\n");
+        for (; hostile == REFUSES && *sent_text != '\0'; sent_text = strchr(sent_text, '\n') + 1)
+            rig_reply(rig,
+                      sent_text[0] == 'S' ? "+OK\r\n" : "-NOPERM this user has no permissions\r\n");
         rig->vote_count = 0;
         uint64_t wake_ns = rl_max_u64(rl_node_wake_ns(&rig->node), rig->now_ns);
         if (wake_ns > end_ns)
@@ -354,8 +363,8 @@ static void play(enum hostile_server hostile, uint64_t end_ns)
         rig_pass(rig, end_ns - rig->now_ns);
 }
 
-/* The time of an undo is counted from the last request that could make the key live longer, and
- * not anew with each try. */
+/* The expiry of an undo counts from the last request that could prolong the key, and not from each
+ * retry. */
 START_TEST(retries_do_not_renew_the_expiry)
 {
     rig_ready(rig);
@@ -365,33 +374,33 @@ START_TEST(retries_do_not_renew_the_expiry)
     const uint64_t set_ns = rig->now_ns;
     rig_pass(rig, 7 * RL_SECOND);
     rig_undo(rig, a, 0);
-    /* What the server may have read late counts from the next greeting. */
-    play((enum hostile_server)_i, set_ns + LIFE_NS(TTL_NS) - 1);
+    /* A SET that the server may have read late counts from the next greeting. */
+    simulate_server((enum hostile_server)_i, set_ns + EXPIRY_NS(TTL_NS) - 1);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
-    play((enum hostile_server)_i, set_ns + LIFE_NS(TTL_NS) + 5 * RL_SECOND);
+    simulate_server((enum hostile_server)_i, set_ns + EXPIRY_NS(TTL_NS) + 5 * RL_SECOND);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
     ck_assert_uint_eq(rig->given_up, 1);
     ck_assert_uint_eq(a->refs, 1);
 }
 END_TEST
 
-/* A SET that was sent and not answered may be read until the next greeting, and no later. */
+/* A SET without a reply may be read until the next greeting, and not later. */
 START_TEST(an_unanswered_set_counts_from_one_greeting)
 {
     rig_ready(rig);
     ck_assert_int_eq(rig_request(rig, a, 1, RL_VERB_ACQUIRE), 0);
     rig_undo(rig, a, 0);
     const uint64_t set_ns = rig->now_ns;
-    play(GREETS_ONLY, set_ns + LIFE_NS(TTL_NS));
+    simulate_server(GREETS_ONLY, set_ns + EXPIRY_NS(TTL_NS));
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
-    play(GREETS_ONLY, set_ns + LIFE_NS(TTL_NS) + 7 * RL_SECOND);
+    simulate_server(GREETS_ONLY, set_ns + EXPIRY_NS(TTL_NS) + 7 * RL_SECOND);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
     ck_assert_uint_eq(rig->given_up, 1);
 }
 END_TEST
 
-/* The same if the undo waited for the connection in its pipeline, and was refused. */
-START_TEST(a_refused_undo_of_an_unanswered_set)
+/* The undo waits for the next connection in the pipeline, and is then refused. */
+START_TEST(a_refused_undo_of_an_unanswered_set_expires_after_the_greeting)
 {
     rig_ready(rig);
     ck_assert_int_eq(rig_request(rig, a, 1, RL_VERB_ACQUIRE), 0);
@@ -400,15 +409,15 @@ START_TEST(a_refused_undo_of_an_unanswered_set)
     rig_pass(rig, 0);
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_CONNECTING);
     ck_assert_uint_eq(rig_undo(rig, a, 0), RL_VOTE_NONE);
-    rig_freeze(rig, TTL_NS); /* the server is stopped, and this process too */
+    rig_freeze(rig, TTL_NS); /* both the server and this process are stopped */
     rig_connect(rig);
     rig_greet(rig);
     const uint64_t greeted_ns = rig->now_ns;
     ck_assert_str_eq(rig_take_sent(rig), RELEASE_A);
     rig_reply(rig, "-NOPERM this user has no permissions\r\n");
-    play(REFUSES, greeted_ns + LIFE_NS(TTL_NS) - 1);
+    simulate_server(REFUSES, greeted_ns + EXPIRY_NS(TTL_NS) - 1);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
-    play(REFUSES, greeted_ns + LIFE_NS(TTL_NS));
+    simulate_server(REFUSES, greeted_ns + EXPIRY_NS(TTL_NS));
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
 }
 END_TEST
@@ -427,17 +436,17 @@ START_TEST(extensions_and_heals_renew_the_expiry)
     rig_take_sent(rig);
     const uint64_t set_ns = rig->now_ns;
     rig_undo(rig, a, 0);
-    play(REFUSES, set_ns + LIFE_NS(TTL_NS) - 1);
+    simulate_server(REFUSES, set_ns + EXPIRY_NS(TTL_NS) - 1);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
-    play(REFUSES, set_ns + LIFE_NS(TTL_NS));
+    simulate_server(REFUSES, set_ns + EXPIRY_NS(TTL_NS));
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
 }
 END_TEST
 
-/* A lock each 50 ms, each with a TTL of 10 s, for five minutes. What is pending is bounded by the
- * locks of one TTL, and of the time in which it is not known that the server has read a request:
- * REFUSES answers at once, the others leave a connection unanswered for SILENCE_NS, and are greeted
- * again within BACKOFF_NS. The undo is then unanswered once more. */
+/* A lock every 50 ms with a TTL of 10 s, for five minutes. The number of pending undos is bounded
+ * by the locks of one TTL, plus those of the time in which a request may be unread: none for
+ * REFUSES. The others do not reply for SILENCE_NS, are greeted within BACKOFF_NS, and do not reply
+ * again. */
 #define SILENCE_NS (2250 * RL_MS)
 #define BACKOFF_NS (2 * RL_SECOND)
 
@@ -445,7 +454,7 @@ START_TEST(the_undos_pending_are_those_of_one_ttl)
 {
     const uint64_t ttl_ns = 10 * RL_SECOND, step_ns = 50 * RL_MS;
     const uint64_t longest_ns =
-        LIFE_NS(ttl_ns) + (_i == REFUSES ? 0 : SILENCE_NS + BACKOFF_NS + SILENCE_NS);
+        EXPIRY_NS(ttl_ns) + (_i == REFUSES ? 0 : SILENCE_NS + BACKOFF_NS + SILENCE_NS);
     const unsigned bound = (unsigned)(longest_ns / step_ns) + 2;
     unsigned sent = 0;
 
@@ -459,11 +468,11 @@ START_TEST(the_undos_pending_are_those_of_one_ttl)
         }
         claim->owner = NULL;
         rl_claim_drop(claim);
-        play((enum hostile_server)_i, rig->now_ns + step_ns);
+        simulate_server((enum hostile_server)_i, rig->now_ns + step_ns);
         ck_assert_uint_le(rl_node_undos_pending(&rig->node), bound);
     }
     ck_assert_uint_gt(sent, _i == REFUSES ? 5990 : 10);
-    play((enum hostile_server)_i, rig->now_ns + longest_ns);
+    simulate_server((enum hostile_server)_i, rig->now_ns + longest_ns);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
     ck_assert_uint_eq(rig->undone, 0);
 }
@@ -472,22 +481,22 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("node_pending_undos");
-    TCase *tcase = tcase_create("debts");
+    TCase *tcase = tcase_create("pending_undos");
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, many_undos_are_pending);
     tcase_add_test(tcase, many_undos_under_way_are_pending_without_memory);
-    tcase_add_test(tcase, debts_expire_in_their_order);
-    tcase_add_test(tcase, without_memory_it_is_told);
-    tcase_add_test(tcase, without_room_for_its_undo_nothing_is_asked);
-    tcase_add_loop_test(tcase, unknown_keys_are_owed_until_the_server_answers, 0, 3);
-    tcase_add_loop_test(tcase, they_expire_when_the_server_has_answered, 0, 3);
-    tcase_add_test(tcase, what_is_owed_already_may_become_unknown);
-    tcase_add_test(tcase, asked_while_it_was_connecting);
-    tcase_add_test(tcase, known_keys_expire);
+    tcase_add_test(tcase, pending_undos_expire_in_their_order);
+    tcase_add_test(tcase, undos_dropped_without_memory_are_reported);
+    tcase_add_test(tcase, a_set_without_room_for_its_undo_is_refused);
+    tcase_add_loop_test(tcase, undos_of_unanswered_requests_wait_for_the_server, 0, 3);
+    tcase_add_loop_test(tcase, undos_expire_one_ttl_after_the_next_greeting, 0, 3);
+    tcase_add_test(tcase, a_pending_undo_can_become_unlimited);
+    tcase_add_test(tcase, a_set_sent_with_the_greeting_makes_its_undo_unlimited);
+    tcase_add_test(tcase, undos_of_answered_sets_expire_with_their_keys);
     tcase_add_loop_test(tcase, retries_do_not_renew_the_expiry, 0, BAD_REPLIES);
     tcase_add_test(tcase, an_unanswered_set_counts_from_one_greeting);
-    tcase_add_test(tcase, a_refused_undo_of_an_unanswered_set);
+    tcase_add_test(tcase, a_refused_undo_of_an_unanswered_set_expires_after_the_greeting);
     tcase_add_loop_test(tcase, extensions_and_heals_renew_the_expiry, 0, 2);
     tcase_add_loop_test(tcase, the_undos_pending_are_those_of_one_ttl, 0, BAD_REPLIES);
     return suite_run(suite);

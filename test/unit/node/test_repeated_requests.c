@@ -22,6 +22,7 @@ static void teardown(void)
     rig_drop(b);
 }
 
+/* Makes the node READY with a server of this version. */
 static void ready_as(const char *version)
 {
     rig_start(rig);
@@ -32,7 +33,7 @@ static void ready_as(const char *version)
 }
 
 static const struct {
-    const char *version, *extension, *refusal, *again;
+    const char *version, *extension, *refusal, *repeated;
 } REFUSALS[] = {
     {"redis_version:8.4.0\r\n", "EVALSHA extend 1 key aa 30000\n",
      "-ERR unknown command 'EVALSHA', with args beginning with: \r\n",
@@ -42,6 +43,7 @@ static const struct {
 };
 #define REFUSALS_COUNT ((int)(sizeof REFUSALS / sizeof REFUSALS[0]))
 
+/* Sends the extension of row `i`. */
 static void extend_a(int i)
 {
     ready_as(REFUSALS[i].version);
@@ -49,19 +51,19 @@ static void extend_a(int i)
     ck_assert_str_eq(rig_take_sent(rig), REFUSALS[i].extension);
 }
 
-START_TEST(an_extension_is_asked_again)
+START_TEST(an_extension_is_repeated_in_another_form)
 {
     extend_a(_i);
     rig_reply(rig, REFUSALS[_i].refusal);
-    ck_assert_str_eq(rig_take_sent(rig), REFUSALS[_i].again);
+    ck_assert_str_eq(rig_take_sent(rig), REFUSALS[_i].repeated);
     rig_no_vote(rig);
     rig_reply(rig, ":1\r\n");
     ck_assert_uint_eq(rig_only_vote(rig).vote, RL_VOTE_GRANTED);
 }
 END_TEST
 
-/* Behind a release_after it would give the key its whole life back. */
-START_TEST(not_behind_a_release_after)
+/* After the delayed release, a repeated extension would reset the TTL of the key. */
+START_TEST(an_extension_is_not_repeated_after_a_delayed_release)
 {
     extend_a(_i);
     a->undo_verb = RL_VERB_SHORTEN;
@@ -80,8 +82,8 @@ START_TEST(not_behind_a_release_after)
 }
 END_TEST
 
-/* A native word that was to be tried, but was taken out of our buffer, has not been tried. */
-START_TEST(a_try_that_never_left)
+/* The first native command was removed from the pipeline unsent, so it has not been tried. */
+START_TEST(an_unsent_native_command_may_be_tried_again)
 {
     ready_as("redis_version:8.4.0\r\n");
     rig->room = 0;
@@ -96,19 +98,20 @@ START_TEST(a_try_that_never_left)
 }
 END_TEST
 
-static Suite *again_suite(void)
+static Suite *repeated_requests_suite(void)
 {
     Suite *suite = suite_create("node_repeated_requests");
-    TCase *again = tcase_create("again");
-    tcase_add_checked_fixture(again, setup, teardown);
-    tcase_add_loop_test(again, an_extension_is_asked_again, 0, REFUSALS_COUNT);
-    tcase_add_loop_test(again, not_behind_a_release_after, 0, REFUSALS_COUNT);
-    tcase_add_test(again, a_try_that_never_left);
-    suite_add_tcase(suite, again);
+    TCase *repeated = tcase_create("repeated");
+    tcase_add_checked_fixture(repeated, setup, teardown);
+    tcase_add_loop_test(repeated, an_extension_is_repeated_in_another_form, 0, REFUSALS_COUNT);
+    tcase_add_loop_test(repeated, an_extension_is_not_repeated_after_a_delayed_release, 0,
+                        REFUSALS_COUNT);
+    tcase_add_test(repeated, an_unsent_native_command_may_be_tried_again);
+    suite_add_tcase(suite, repeated);
     return suite;
 }
 
 int main(void)
 {
-    return suite_run(again_suite());
+    return suite_run(repeated_requests_suite());
 }

@@ -24,6 +24,7 @@ static void teardown(void)
     rig_drop(b);
 }
 
+/* Checks that the node has closed its connection for this cause. */
 static void check_closed(int cause, const char *text)
 {
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_DOWN);
@@ -32,7 +33,7 @@ static void check_closed(int cause, const char *text)
     ck_assert_uint_eq(rig->closes, 1);
 }
 
-START_TEST(answers_come_in_order)
+START_TEST(replies_belong_to_requests_in_order)
 {
     rig_ready(rig);
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
@@ -48,7 +49,7 @@ START_TEST(answers_come_in_order)
     ck_assert_uint_eq(rig->votes[0].ballot.rtt_us, 700);
     ck_assert(rig->votes[0].has_reply);
     rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 1);
-    rig_reply(rig, "$-1\r\n:1\r\n"); /* two answers in one piece */
+    rig_reply(rig, "$-1\r\n:1\r\n"); /* two replies in one read */
     ck_assert_uint_eq(rig->vote_count, 2);
     ck_assert_ptr_eq(rig->votes[0].claim, b);
     ck_assert_uint_eq(rig->votes[0].ballot.vote, RL_VOTE_DENIED);
@@ -59,21 +60,21 @@ START_TEST(answers_come_in_order)
 }
 END_TEST
 
-START_TEST(nobody_listens)
+START_TEST(replies_without_round_or_owner_are_no_votes)
 {
     rig_ready(rig);
     rig_request(rig, a, 0, RL_VERB_ACQUIRE); /* no round */
     rig_request(rig, b, 2, RL_VERB_ACQUIRE);
-    b->owner = NULL; /* nobody any more */
+    b->owner = NULL; /* its attempt has ended */
     rig_reply(rig, "+OK\r\n+OK\r\n");
     rig_no_vote(rig);
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
 }
 END_TEST
 
-/* ---- answers that end the connection ---- */
+/* ---- replies that end the connection ---- */
 
-START_TEST(a_surplus_answer)
+START_TEST(a_reply_without_a_request_ends_the_connection)
 {
     rig_ready(rig);
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
@@ -83,7 +84,7 @@ START_TEST(a_surplus_answer)
 }
 END_TEST
 
-START_TEST(an_answer_before_its_question)
+START_TEST(a_reply_before_its_request_ends_the_connection)
 {
     rig_ready(rig);
     rig->room = 0;
@@ -110,7 +111,7 @@ static const struct {
     {RL_VERB_ACQUIRE, "nonsense\r\n"}, {RL_VERB_ACQUIRE, "$x\r\n"},
 };
 
-START_TEST(a_wrong_answer)
+START_TEST(an_invalid_reply_ends_the_connection)
 {
     static char long_reply[1100];
 
@@ -125,20 +126,20 @@ START_TEST(a_wrong_answer)
         strcpy(long_reply + 1025, "\r\n");
         rig_reply(rig, long_reply);
     } else if (strncmp(WRONG[_i].reply, "$9999", 5) == 0) {
-        return; /* never complete: the time limit ends it */
+        return; /* never complete: a time limit ends the connection */
     }
-    ck_assert_uint_eq(rig->vote_count, 2); /* neither was a vote, nor what came behind it */
+    ck_assert_uint_eq(rig->vote_count, 2); /* neither this reply nor the next one is a vote */
     for (unsigned i = 0; i < 2; i++) {
         ck_assert_uint_eq(rig->votes[i].ballot.vote, RL_VOTE_FAILED);
         ck_assert_uint_eq(rig->votes[i].ballot.cause, REDLOCK_CAUSE_PROTOCOL);
     }
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_DOWN);
     ck_assert_int_eq(rig->node.conn.cause, REDLOCK_CAUSE_PROTOCOL);
-    ck_assert(rig->abortive); /* the second SET has no undo behind it */
+    ck_assert(rig->abortive); /* the second SET has no undo after it */
 }
 END_TEST
 
-START_TEST(error_answers_are_votes)
+START_TEST(error_replies_are_failed_votes)
 {
     rig_ready(rig);
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
@@ -147,16 +148,16 @@ START_TEST(error_answers_are_votes)
     ck_assert_str_eq(rig->node.conn.text,
                      "OOM command not allowed when used memory > 'maxmemory'.");
     rig_request(rig, a, 2, RL_VERB_ACQUIRE);
-    rig_reply(rig, "-ERR \x1b[2J%s%n\r\n"); /* a text for people: made harmless */
+    rig_reply(rig, "-ERR \x1b[2J%s%n\r\n"); /* control characters are replaced */
     rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_ERROR_REPLY, 2);
     ck_assert_str_eq(rig->node.conn.text, "ERR ?[2J%s%n");
     ck_assert(rl_node_is_up(&rig->node));
 }
 END_TEST
 
-/* A server repeats what it does not understand, and cuts it anywhere. What it said is shown to
- * people; the token is the right to release. */
-START_TEST(a_token_is_not_repeated)
+/* Servers repeat commands in error texts and cut them anywhere. The text is shown to users, but the
+ * token is the right to release and must not be shown. */
+START_TEST(tokens_are_removed_from_error_texts)
 {
     static const char *const replies[] = {
         "-ERR unknown command 'EVAL', with args beginning with: '1' 'key' '5ec4e7aa01@web3'\r\n",
@@ -179,8 +180,8 @@ START_TEST(a_token_is_not_repeated)
 }
 END_TEST
 
-/* A master that became a replica is admitted anew: and not before it says that it is a master. */
-START_TEST(readonly)
+/* The node reconnects, and its votes count again only when the server reports the role master. */
+START_TEST(a_server_that_became_a_replica_is_admitted_anew)
 {
     rig_ready(rig);
     rig_request(rig, a, 1, RL_VERB_EXTEND);
@@ -201,9 +202,9 @@ START_TEST(readonly)
 }
 END_TEST
 
-/* ---- the words that a server knows ---- */
+/* ---- the commands that a server knows ---- */
 
-START_TEST(the_script_in_full)
+START_TEST(an_unknown_script_is_sent_in_full)
 {
     rig->common.node_timeout_ns = 40 * RL_MS;
     rig_ready_with_rtt(rig, 5 * RL_MS);
@@ -213,25 +214,26 @@ START_TEST(the_script_in_full)
     rig_reply(rig, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
     rig_no_vote(rig);
     ck_assert_str_eq(rig_take_sent(rig), "EVAL <extend> 1 key aa 30000\n");
-    /* One time limit for the question, not one for each form. */
+    /* The time limit counts from the first form of the request. */
     ck_assert_uint_eq(rl_node_wake_ns(&rig->node),
                       rig->now_ns - 30 * RL_MS + rl_node_timeout_ns(&rig->node));
     rig_reply(rig, ":1\r\n");
     rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 1);
 
-    rig_request(rig, a, 2, RL_VERB_EXTEND); /* given up before the server has said so */
+    rig_request(rig, a, 2, RL_VERB_EXTEND); /* times out before NOSCRIPT arrives */
     rig_pass(rig, RL_SECOND);
     rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT, 2);
     rig_take_sent(rig);
     rig_reply(rig, "-NOSCRIPT No matching script.\r\n+PONG\r\n");
     ck_assert_str_eq(rig_take_sent(rig), "EVAL <extend> 1 key aa 30000\n");
-    ck_assert(!rl_node_is_up(&rig->node)); /* it still owes that one */
+    ck_assert(!rl_node_is_up(&rig->node)); /* one reply is still missing */
     rig_reply(rig, ":1\r\n");
     rig_no_vote(rig);
     ck_assert(rl_node_is_up(&rig->node));
 }
 END_TEST
 
+/* Makes the node READY with a server of this version. */
 static void ready_as(const char *version)
 {
     rig_start(rig);
@@ -247,9 +249,9 @@ static const char *const UNKNOWN[] = {
     "-NOPERM this user has no permissions to run the 'delex' command\r\n",
 };
 
-/* The version promises what a proxy or the ACL does not keep: the same round, in Lua, and never
- * again on this connection. */
-START_TEST(native_words_that_are_not_known)
+/* The version has the native command, but a proxy or an ACL refuses it. The release is repeated as
+ * a script in the same round, and the native command is not tried again on this connection. */
+START_TEST(unknown_native_commands_fall_back_to_scripts)
 {
     ready_as("redis_version:8.4.0\r\n");
     ck_assert_uint_eq(rig_undo(rig, a, 1), RL_VOTE_NONE);
@@ -264,7 +266,7 @@ START_TEST(native_words_that_are_not_known)
     rig_reply(rig, ":0\r\n");
     rig_check_vote(rig, b, RL_VOTE_DENIED, 0, 2);
 
-    rig_lose(rig); /* another server may be behind the next connection */
+    rig_lose(rig); /* the next connection may lead to another server */
     rig_pass(rig, 60 * RL_MS);
     rig_connect(rig);
     rig_take_sent(rig);
@@ -273,15 +275,15 @@ START_TEST(native_words_that_are_not_known)
     ck_assert_str_eq(rig_take_sent(rig), "DELIFEQ key bb\n");
     rig_reply(rig, ":1\r\n");
     rig_check_vote(rig, b, RL_VOTE_GRANTED, 0, 3);
-    ck_assert_uint_eq(rig->node.features.supported, RL_FEATURE_DELIFEQ);
-    ck_assert_uint_eq(rig_undo(rig, a, 0), RL_VOTE_NONE); /* shown: good for undos, too */
+    ck_assert_uint_eq(rig->node.features, RL_FEATURE_DELIFEQ);
+    ck_assert_uint_eq(rig_undo(rig, a, 0), RL_VOTE_NONE); /* proven, so undos use it, too */
     ck_assert_str_eq(rig_take_sent(rig), "DELIFEQ key aa\n");
     rig_reply(rig, ":0\r\n");
 }
 END_TEST
 
-/* An undo that nobody waits for is not the place to try words. */
-START_TEST(undos_do_not_try_words)
+/* No round waits for such an undo, so an unproven command could fail unnoticed. */
+START_TEST(undos_without_a_round_do_not_try_native_commands)
 {
     ready_as("redis_version:8.4.0\r\n");
     rig_undo(rig, a, 0);
@@ -294,19 +296,20 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("node_replies");
-    TCase *tcase = tcase_create("answers");
+    TCase *tcase = tcase_create("replies");
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, answers_come_in_order);
-    tcase_add_test(tcase, nobody_listens);
-    tcase_add_test(tcase, a_surplus_answer);
-    tcase_add_test(tcase, an_answer_before_its_question);
-    tcase_add_loop_test(tcase, a_wrong_answer, 0, (int)(sizeof WRONG / sizeof WRONG[0]));
-    tcase_add_test(tcase, error_answers_are_votes);
-    tcase_add_loop_test(tcase, a_token_is_not_repeated, 0, 3);
-    tcase_add_test(tcase, readonly);
-    tcase_add_test(tcase, the_script_in_full);
-    tcase_add_loop_test(tcase, native_words_that_are_not_known, 0, 3);
-    tcase_add_test(tcase, undos_do_not_try_words);
+    tcase_add_test(tcase, replies_belong_to_requests_in_order);
+    tcase_add_test(tcase, replies_without_round_or_owner_are_no_votes);
+    tcase_add_test(tcase, a_reply_without_a_request_ends_the_connection);
+    tcase_add_test(tcase, a_reply_before_its_request_ends_the_connection);
+    tcase_add_loop_test(tcase, an_invalid_reply_ends_the_connection, 0,
+                        (int)(sizeof WRONG / sizeof WRONG[0]));
+    tcase_add_test(tcase, error_replies_are_failed_votes);
+    tcase_add_loop_test(tcase, tokens_are_removed_from_error_texts, 0, 3);
+    tcase_add_test(tcase, a_server_that_became_a_replica_is_admitted_anew);
+    tcase_add_test(tcase, an_unknown_script_is_sent_in_full);
+    tcase_add_loop_test(tcase, unknown_native_commands_fall_back_to_scripts, 0, 3);
+    tcase_add_test(tcase, undos_without_a_round_do_not_try_native_commands);
     return suite_run(suite);
 }

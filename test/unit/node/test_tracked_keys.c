@@ -24,8 +24,8 @@ static void teardown(void)
     rig_done(rig);
 }
 
-/* The second connection is made, and the server tells of registered keys. */
-static void listen(void)
+/* Establishes the second connection; the server sends notifications of tracked keys from now on. */
+static void start_tracking(void)
 {
     rl_tracker_request(&rig->node, rig->now_ns);
     rl_node_tick(&rig->node, rig->now_ns);
@@ -37,16 +37,16 @@ static void listen(void)
     ck_assert(rl_tracker_is_on(&rig->node));
 }
 
-/* The key that is waited for is registered, right before it is read, and no other one. */
-START_TEST(only_what_is_watched_is_registered)
+/* A key is tracked by CLIENT CACHING YES before its PTTL. Other requests do not track. */
+START_TEST(only_probed_keys_are_tracked)
 {
     struct rl_claim *claim = rig_claim(rig, "tok");
 
     rl_node_probe_and_track(&rig->node, claim, 1, rig->now_ns);
     rig_flush(rig);
-    ck_assert_str_eq(rig_take_sent(rig), "PTTL key\n"); /* it does not tell yet */
+    ck_assert_str_eq(rig_take_sent(rig), "PTTL key\n"); /* tracking is not on yet */
     rig_reply(rig, ":-2\r\n");
-    listen();
+    start_tracking();
     rig_request(rig, claim, 1, RL_VERB_GET);
     rig_request(rig, claim, 1, RL_VERB_PTTL);
     ck_assert_str_eq(rig_take_sent(rig), "GET key\nPTTL key\n");
@@ -58,7 +58,7 @@ START_TEST(only_what_is_watched_is_registered)
     rig_reply(rig, "+OK\r\n:5\r\n");
     rig_check_vote(rig, claim, RL_VOTE_GRANTED, REDLOCK_CAUSE_NONE, 2);
     ck_assert(rl_tracker_is_on(&rig->node));
-    /* What is taken back unsent leaves nothing in front of the next request. */
+    /* A removed probe leaves no CLIENT CACHING YES before the next request. */
     rig->room = 0;
     rl_node_probe_and_track(&rig->node, claim, 3, rig->now_ns);
     rig_undo(rig, claim, 0);
@@ -70,13 +70,13 @@ START_TEST(only_what_is_watched_is_registered)
 }
 END_TEST
 
-/* A right that is taken away later: then it does not tell any more, and votes all the same. */
-START_TEST(registering_is_refused_later)
+/* A permission is removed later: the server sends no notifications any more, but it votes. */
+START_TEST(tracking_can_be_refused_later)
 {
     static const char *const replies[] = {"-NOPERM no 'client|caching'\r\n", ":1\r\n"};
     struct rl_claim *claim = rig_claim(rig, "tok");
 
-    listen();
+    start_tracking();
     rl_node_probe_and_track(&rig->node, claim, 1, rig->now_ns);
     rl_node_probe_and_track(&rig->node, claim, 2, rig->now_ns);
     rig_flush(rig);
@@ -94,14 +94,13 @@ START_TEST(registering_is_refused_later)
 }
 END_TEST
 
-/* A server that is busy with a script refuses for a while: it is asked again, and tells afterwards.
- */
-START_TEST(a_busy_server_is_asked_again)
+/* A server that is busy with a script refuses for a while. Tracking is then tried again. */
+START_TEST(a_busy_server_is_tried_again)
 {
     static const char BUSY[] = "-BUSY Redis is busy running a script.\r\n";
     struct rl_claim *claim = rig_claim(rig, "tok");
 
-    listen();
+    start_tracking();
     rl_node_probe_and_track(&rig->node, claim, 1, rig->now_ns);
     rig_flush(rig);
     rig_reply(rig, BUSY);
@@ -133,11 +132,11 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("node_tracked_keys");
-    TCase *tcase = tcase_create("registered");
+    TCase *tcase = tcase_create("tracked_keys");
     tcase_add_checked_fixture(tcase, setup, teardown);
     suite_add_tcase(suite, tcase);
-    tcase_add_test(tcase, only_what_is_watched_is_registered);
-    tcase_add_loop_test(tcase, registering_is_refused_later, 0, 2);
-    tcase_add_test(tcase, a_busy_server_is_asked_again);
+    tcase_add_test(tcase, only_probed_keys_are_tracked);
+    tcase_add_loop_test(tcase, tracking_can_be_refused_later, 0, 2);
+    tcase_add_test(tcase, a_busy_server_is_tried_again);
     return suite_run(suite);
 }

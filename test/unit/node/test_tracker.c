@@ -27,35 +27,39 @@ static void teardown(void)
     rig_done(rig);
 }
 
-static void hear(const char *bytes)
+/* Delivers text on the second connection and sends what the node has in return. */
+static void receive_push(const char *bytes)
 {
     rig_receive_push(rig, bytes, strlen(bytes));
     rig_flush(rig);
 }
 
-static void want(void)
+/* Requests tracking, as a waiter does; the node opens its second connection. */
+static void request_tracking(void)
 {
     rl_tracker_request(&rig->node, rig->now_ns);
     rl_node_tick(&rig->node, rig->now_ns);
 }
 
-static void subscribe(void)
+/* Establishes the second connection; the server replies to its greeting. */
+static void accept_subscription(void)
 {
     rl_tracker_opened(&rig->node, true, rig->now_ns);
-    hear("+OK\r\n:77\r\n" SUBSCRIBED);
+    receive_push("+OK\r\n:77\r\n" SUBSCRIBED);
 }
 
-static void listen(void)
+/* Makes the node READY with tracking on. */
+static void start_tracking(void)
 {
     rig_ready(rig);
-    want();
-    subscribe();
+    request_tracking();
+    accept_subscription();
     ck_assert_str_eq(rig_take_sent(rig), TRACK);
     rig_reply(rig, TRACKED);
     ck_assert(rl_tracker_is_on(&rig->node));
 }
 
-START_TEST(nobody_waits)
+START_TEST(without_a_waiter_there_is_no_second_connection)
 {
     rig_ready(rig);
     rig_pass(rig, 10 * RL_SECOND);
@@ -63,28 +67,28 @@ START_TEST(nobody_waits)
 }
 END_TEST
 
-START_TEST(not_asked_for)
+START_TEST(without_notifications_there_is_no_second_connection)
 {
     rig->common.notifications = false;
     rig_ready(rig);
-    want();
+    request_tracking();
     rig_pass(rig, 10 * RL_SECOND);
     ck_assert_uint_eq(rig->push_opens, 0);
 }
 END_TEST
 
-START_TEST(the_whole_greeting)
+START_TEST(tracking_starts_after_the_second_greeting)
 {
     rig_ready(rig);
-    want();
+    request_tracking();
     ck_assert_uint_eq(rig->push_opens, 1);
     rl_tracker_opened(&rig->node, true, rig->now_ns);
     ck_assert_uint_eq(rig->push_len, strlen(GREETING));
     ck_assert_mem_eq(rig->push_wire, GREETING, rig->push_len);
-    hear("+OK\r\n:7");
-    hear("7\r\n");
-    ck_assert_str_eq(rig_take_sent(rig), ""); /* who is not subscribed hears nothing */
-    hear(SUBSCRIBED);
+    receive_push("+OK\r\n:7");
+    receive_push("7\r\n");
+    ck_assert_str_eq(rig_take_sent(rig), ""); /* not before the subscription */
+    receive_push(SUBSCRIBED);
     ck_assert_str_eq(rig_take_sent(rig), TRACK);
     ck_assert(!rl_tracker_is_on(&rig->node));
     ck_assert_uint_eq(rig->pushes, 0);
@@ -92,7 +96,7 @@ START_TEST(the_whole_greeting)
     rig_reply(rig, TRACKED);
     ck_assert(rl_tracker_is_on(&rig->node));
     ck_assert_uint_gt(rig->changed, changed);
-    ck_assert_uint_eq(rig->pushes, 1); /* what changed before, nobody told */
+    ck_assert_uint_eq(rig->pushes, 1); /* any key may have changed before */
     ck_assert_uint_eq(rig->pushed_len, 0);
     rl_tracker_request(&rig->node, rig->now_ns);
     rig_pass(rig, RL_SECOND);
@@ -100,7 +104,7 @@ START_TEST(the_whole_greeting)
 }
 END_TEST
 
-START_TEST(with_a_password)
+START_TEST(the_second_connection_logs_in)
 {
     rig->node.user = "me";
     rig->node.password = "secret";
@@ -108,18 +112,18 @@ START_TEST(with_a_password)
     rig_connect(rig);
     rig_reply(rig, "+OK\r\n");
     rig_greet(rig);
-    want();
+    request_tracking();
     rl_tracker_opened(&rig->node, true, rig->now_ns);
     ck_assert_mem_eq(rig->push_wire, "*3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$6\r\nsecret\r\n*3", 36);
-    hear("+OK\r\n+OK\r\n:77\r\n" SUBSCRIBED);
+    receive_push("+OK\r\n+OK\r\n:77\r\n" SUBSCRIBED);
     ck_assert_str_eq(rig_take_sent(rig), TRACK);
 }
 END_TEST
 
-START_TEST(a_narrow_way)
+START_TEST(the_second_greeting_may_be_sent_in_pieces)
 {
     rig_ready(rig);
-    want();
+    request_tracking();
     rig->push_room = 10;
     rl_tracker_opened(&rig->node, true, rig->now_ns);
     ck_assert_uint_eq(rig->push_len, 10);
@@ -132,30 +136,30 @@ START_TEST(a_narrow_way)
 }
 END_TEST
 
-START_TEST(keys_that_changed)
+START_TEST(notifications_name_the_keys)
 {
-    listen();
-    hear(PUSH "*1\r\n$3\r\nkey\r\n");
+    start_tracking();
+    receive_push(PUSH "*1\r\n$3\r\nkey\r\n");
     ck_assert_uint_eq(rig->pushes, 2);
     ck_assert_uint_eq(rig->pushed_len, 3);
     ck_assert_mem_eq(rig->pushed, "key", 3);
-    hear(PUSH "*2\r\n$1\r\na\r\n$2\r\nbb\r\n"); /* two at once */
+    receive_push(PUSH "*2\r\n$1\r\na\r\n$2\r\nbb\r\n"); /* two at once */
     ck_assert_uint_eq(rig->pushes, 4);
     ck_assert_mem_eq(rig->pushed, "bb", 2);
-    hear(PUSH "*-1\r\n"); /* all: FLUSHALL */
+    receive_push(PUSH "*-1\r\n"); /* all: FLUSHALL */
     ck_assert_uint_eq(rig->pushes, 5);
     ck_assert_uint_eq(rig->pushed_len, 0);
     ck_assert_uint_eq(rig->node.counters.notifications, 3);
 }
 END_TEST
 
-/* Split at every byte; a reply of the other connection in between uses the same room for text. */
-START_TEST(a_push_in_pieces)
+/* A reply on the other connection in between uses the same buffer for its text. */
+START_TEST(a_notification_may_be_split_at_every_byte)
 {
     static const char push[] = PUSH "*1\r\n$12\r\nkey-of-a-lok\r\n";
     struct rl_claim *claim = rig_claim(rig, "aa");
 
-    listen();
+    start_tracking();
     for (size_t cut = 1; cut < sizeof push - 1; cut++) {
         unsigned before = rig->pushes;
         rig_receive_push(rig, push, cut);
@@ -173,8 +177,8 @@ START_TEST(a_push_in_pieces)
 }
 END_TEST
 
-/* Servers and users that lack it: no error, no second try on this connection. */
-START_TEST(refused)
+/* The server or the user lacks a command: no error is reported, and no second attempt follows. */
+START_TEST(a_server_that_refuses_the_second_greeting_is_not_tried_again)
 {
     static const char *const greetings[] = {
         "+OK\r\n-ERR unknown subcommand\r\n",
@@ -186,9 +190,9 @@ START_TEST(refused)
     };
 
     rig_ready(rig);
-    want();
+    request_tracking();
     rl_tracker_opened(&rig->node, true, rig->now_ns);
-    hear(greetings[_i]);
+    receive_push(greetings[_i]);
     ck_assert(!rig->push_open);
     ck_assert_uint_eq(rig->node.tracker.state, RL_TRACKER_REFUSED);
     rig_pass(rig, 60 * RL_SECOND);
@@ -198,17 +202,17 @@ START_TEST(refused)
 }
 END_TEST
 
-START_TEST(the_name_is_not_needed)
+START_TEST(a_refused_client_name_is_tolerated)
 {
     rig_ready(rig);
-    want();
+    request_tracking();
     rl_tracker_opened(&rig->node, true, rig->now_ns);
-    hear("-ERR unknown subcommand\r\n:77\r\n" SUBSCRIBED);
+    receive_push("-ERR unknown subcommand\r\n:77\r\n" SUBSCRIBED);
     ck_assert_str_eq(rig_take_sent(rig), TRACK);
 }
 END_TEST
 
-START_TEST(tracking_refused)
+START_TEST(refused_tracking_has_a_text_and_a_cause)
 {
     static const char *const replies[] = {
         "-ERR unknown subcommand or wrong number of arguments for 'tracking'\r\n-ERR no "
@@ -218,8 +222,8 @@ START_TEST(tracking_refused)
     static const int causes[] = {REDLOCK_CAUSE_ERROR_REPLY, REDLOCK_CAUSE_NOPERM};
 
     rig_ready(rig);
-    want();
-    subscribe();
+    request_tracking();
+    accept_subscription();
     rig_reply(rig, replies[_i]);
     ck_assert_ptr_nonnull(strstr(rig->node.tracker.text, texts[_i]));
     ck_assert_int_eq(rig->node.tracker.cause, causes[_i]);
@@ -227,7 +231,7 @@ START_TEST(tracking_refused)
     ck_assert_uint_eq(rig->pushes, 0);
     ck_assert(!rig->push_open);
     ck_assert(rl_node_is_up(&rig->node));
-    rig_lose(rig); /* the next one may be another server */
+    rig_lose(rig); /* the next connection may lead to another server */
     rig_pass(rig, RL_MS);
     rig_connect(rig);
     rig_greet(rig);
@@ -236,8 +240,8 @@ START_TEST(tracking_refused)
 }
 END_TEST
 
-/* The first connection is made anew, however long that takes. */
-static void again(void)
+/* Waits until the node has connected again, and completes the greeting. */
+static void reconnect(void)
 {
     unsigned opens = rig->opens;
 
@@ -247,45 +251,45 @@ static void again(void)
     rig_greet(rig);
 }
 
-/* In whatever way it ends the first connection, or does not belong there. */
-START_TEST(it_is_not_borne)
+/* The request for tracking ends the first connection (0) or causes invalid replies. */
+START_TEST(a_server_that_breaks_at_tracking_is_tried_rarely)
 {
     static const char *const replies[] = {NULL, ":7\r\n", "*1\r\n:7\r\n", "+OKAY\r\n",
                                           "$2\r\nOK\r\n+OK\r\n"};
     rig_ready(rig);
-    want();
-    subscribe();
+    request_tracking();
+    accept_subscription();
     if (replies[_i] != NULL)
         rig_reply(rig, replies[_i]);
     ck_assert(!rl_tracker_is_on(&rig->node));
     if (rl_node_is_up(&rig->node))
         rig_lose(rig);
     for (unsigned i = 0; i < 5; i++) {
-        again();
+        reconnect();
         rig_pass(rig, 20 * RL_SECOND);
         ck_assert(rl_node_is_up(&rig->node));
         rig_lose(rig);
     }
     ck_assert_uint_eq(rig->push_opens, 1);
-    again();
+    reconnect();
     rig_pass(rig, 30 * RL_SECOND);
     ck_assert_uint_eq(rig->push_opens, 2);
-    subscribe();
+    accept_subscription();
     rig_reply(rig, TRACKED);
     ck_assert(rl_tracker_is_on(&rig->node));
-    rig_lose(rig); /* forgiven */
-    again();
+    rig_lose(rig); /* tracking worked, so it is tried at once again */
+    reconnect();
     rig_pass(rig, RL_MS);
     ck_assert_uint_eq(rig->push_opens, 3);
 }
 END_TEST
 
-/* Sooner known to the server than to us. */
-START_TEST(it_is_gone_already)
+/* The server knows of the end of the second connection before the client does. */
+START_TEST(a_second_connection_unknown_to_the_server_is_opened_anew)
 {
     rig_ready(rig);
-    want();
-    subscribe();
+    request_tracking();
+    accept_subscription();
     rig_reply(rig, "-ERR The client ID you want redirect to does not exist\r\n");
     ck_assert(!rl_tracker_is_on(&rig->node));
     ck_assert_uint_ne(rig->node.tracker.state, RL_TRACKER_REFUSED);
@@ -294,11 +298,11 @@ START_TEST(it_is_gone_already)
 }
 END_TEST
 
-START_TEST(refused_without_a_word)
+START_TEST(an_empty_error_is_a_refusal)
 {
     rig_ready(rig);
-    want();
-    subscribe();
+    request_tracking();
+    accept_subscription();
     rig_reply(rig, "-\r\n");
     ck_assert_uint_eq(rig->node.tracker.state, RL_TRACKER_REFUSED);
     ck_assert_str_eq(rig->node.tracker.text, "unexpected reply");
@@ -306,9 +310,9 @@ START_TEST(refused_without_a_word)
 }
 END_TEST
 
-START_TEST(it_is_lost)
+START_TEST(a_lost_second_connection_is_opened_anew)
 {
-    listen();
+    start_tracking();
     unsigned changed = rig->changed;
     rl_tracker_closed(&rig->node, rig->now_ns);
     rig_drain(rig);
@@ -317,25 +321,25 @@ START_TEST(it_is_lost)
     ck_assert(rl_node_is_up(&rig->node));
     rig_pass(rig, 100 * RL_MS);
     ck_assert_uint_eq(rig->push_opens, 2);
-    subscribe();
+    accept_subscription();
     ck_assert_str_eq(rig_take_sent(rig), TRACK);
     rig_reply(rig, TRACKED);
     ck_assert(rl_tracker_is_on(&rig->node));
-    ck_assert_uint_eq(rig->pushes, 2); /* what changed in between, nobody told */
+    ck_assert_uint_eq(rig->pushes, 2); /* any key may have changed in between */
 }
 END_TEST
 
-/* A server that takes the second connection and the question, and closes it, gets it ever more
- * rarely. One that has lasted is made again soon. */
-START_TEST(it_does_not_last)
+/* The delays between second connections grow if each ends soon. After one that has lasted, the next
+ * one follows soon. */
+START_TEST(brief_second_connections_are_delayed)
 {
     const uint64_t minute_ns = 60 * RL_SECOND, end_ns = rig->now_ns + minute_ns;
 
-    listen();
+    start_tracking();
     while (rig->now_ns < end_ns && rig->push_opens < 1000) {
         rl_tracker_closed(&rig->node, rig->now_ns);
         rig_pass(rig, rig->node.tracker.due_ns - rig->now_ns);
-        subscribe();
+        accept_subscription();
         rig_reply(rig, TRACKED);
         ck_assert(rl_tracker_is_on(&rig->node));
         rig_pass(rig, RL_MS);
@@ -348,17 +352,17 @@ START_TEST(it_does_not_last)
 }
 END_TEST
 
-/* Ever more rarely, while nothing gets better. */
-START_TEST(it_cannot_be_had)
+/* The delays grow up to 5 s. */
+START_TEST(failed_second_connections_are_retried)
 {
     rig_ready(rig);
-    want();
+    request_tracking();
     for (unsigned i = 0; i < 20; i++) {
         unsigned opens = rig->push_opens;
         if (i % 2 == 0)
             rl_tracker_opened(&rig->node, false, rig->now_ns);
         else
-            rig_pass(rig, 250 * RL_MS); /* no answer at all */
+            rig_pass(rig, 250 * RL_MS); /* no reply at all */
         rig_pass(rig, 5 * RL_SECOND);
         ck_assert_uint_gt(rig->push_opens, opens);
         ck_assert_uint_le(rig->push_opens, opens + 8);
@@ -369,9 +373,9 @@ START_TEST(it_cannot_be_had)
 }
 END_TEST
 
-START_TEST(the_first_one_is_lost)
+START_TEST(the_second_connection_ends_with_the_first)
 {
-    listen();
+    start_tracking();
     rig_lose(rig);
     ck_assert(!rl_tracker_is_on(&rig->node));
     ck_assert(!rig->push_open);
@@ -381,17 +385,17 @@ START_TEST(the_first_one_is_lost)
     rig_greet(rig);
     rig_pass(rig, RL_MS);
     ck_assert_uint_eq(rig->push_opens, 2);
-    subscribe();
+    accept_subscription();
     ck_assert_str_eq(rig_take_sent(rig), TRACK);
 }
 END_TEST
 
-/* It ended before the first one has answered: that answer is not for its successor. */
-START_TEST(lost_before_tracking_is_on)
+/* The second connection ends before the reply to CLIENT TRACKING on the first one. */
+START_TEST(a_late_reply_does_not_switch_tracking_on)
 {
     rig_ready(rig);
-    want();
-    subscribe();
+    request_tracking();
+    accept_subscription();
     rl_tracker_closed(&rig->node, rig->now_ns);
     rig_reply(rig, TRACKED);
     ck_assert(!rl_tracker_is_on(&rig->node));
@@ -399,17 +403,17 @@ START_TEST(lost_before_tracking_is_on)
 }
 END_TEST
 
-START_TEST(the_old_answer_is_not_the_new_ones)
+START_TEST(the_reply_to_an_old_redirection_does_not_count)
 {
     rig_ready(rig);
-    want();
-    subscribe();
+    request_tracking();
+    accept_subscription();
     rl_tracker_closed(&rig->node, rig->now_ns);
     rig_pass(rig, 20 * RL_MS);
     rig->node.tracker.due_ns = rig->now_ns;
     rl_node_tick(&rig->node, rig->now_ns);
     rl_tracker_opened(&rig->node, true, rig->now_ns);
-    hear("+OK\r\n:78\r\n" SUBSCRIBED);
+    receive_push("+OK\r\n:78\r\n" SUBSCRIBED);
     rig_reply(rig, TRACKED); /* to REDIRECT 77 */
     ck_assert(!rl_tracker_is_on(&rig->node));
     rig_reply(rig, TRACKED);
@@ -417,8 +421,8 @@ START_TEST(the_old_answer_is_not_the_new_ones)
 }
 END_TEST
 
-/* Whatever else comes on it: it is left, and tried again. */
-START_TEST(nonsense)
+/* The node closes the second connection and opens it again. */
+START_TEST(invalid_bytes_end_the_second_connection)
 {
     static const char *const lines[] = {
         "+OK\r\n",
@@ -434,14 +438,14 @@ START_TEST(nonsense)
         "garbage\r\n",
     };
 
-    listen();
+    start_tracking();
     char big[2000];
-    hear(lines[_i]);
+    receive_push(lines[_i]);
     if (strstr(lines[_i], "$1000000\r\n") != NULL) {
         memset(big, 'x', sizeof big - 1);
         big[sizeof big - 1] = '\0';
         for (unsigned i = 0; i < 600 && rig->push_open; i++)
-            hear(big);
+            receive_push(big);
     }
     ck_assert(!rig->push_open);
     ck_assert(!rl_tracker_is_on(&rig->node));
@@ -452,10 +456,10 @@ START_TEST(nonsense)
 }
 END_TEST
 
-START_TEST(late_events)
+START_TEST(events_without_a_second_connection_are_ignored)
 {
     rl_tracker_opened(&rig->node, true, rig->now_ns);
-    hear(PUSH "*1\r\n$3\r\nkey\r\n");
+    receive_push(PUSH "*1\r\n$3\r\nkey\r\n");
     rl_tracker_flush(&rig->node, rig->now_ns);
     ck_assert_uint_eq(rig->pushes, 0);
 }
@@ -467,26 +471,26 @@ int main(void)
     TCase *tcase = tcase_create("tracker");
     tcase_add_checked_fixture(tcase, setup, teardown);
     suite_add_tcase(suite, tcase);
-    tcase_add_test(tcase, nobody_waits);
-    tcase_add_test(tcase, not_asked_for);
-    tcase_add_test(tcase, the_whole_greeting);
-    tcase_add_test(tcase, with_a_password);
-    tcase_add_test(tcase, a_narrow_way);
-    tcase_add_test(tcase, keys_that_changed);
-    tcase_add_test(tcase, a_push_in_pieces);
-    tcase_add_loop_test(tcase, refused, 0, 6);
-    tcase_add_test(tcase, the_name_is_not_needed);
-    tcase_add_loop_test(tcase, tracking_refused, 0, 2);
-    tcase_add_loop_test(tcase, it_is_not_borne, 0, 5);
-    tcase_add_test(tcase, it_is_gone_already);
-    tcase_add_test(tcase, refused_without_a_word);
-    tcase_add_test(tcase, it_is_lost);
-    tcase_add_test(tcase, it_does_not_last);
-    tcase_add_test(tcase, it_cannot_be_had);
-    tcase_add_test(tcase, the_first_one_is_lost);
-    tcase_add_test(tcase, lost_before_tracking_is_on);
-    tcase_add_test(tcase, the_old_answer_is_not_the_new_ones);
-    tcase_add_loop_test(tcase, nonsense, 0, 11);
-    tcase_add_test(tcase, late_events);
+    tcase_add_test(tcase, without_a_waiter_there_is_no_second_connection);
+    tcase_add_test(tcase, without_notifications_there_is_no_second_connection);
+    tcase_add_test(tcase, tracking_starts_after_the_second_greeting);
+    tcase_add_test(tcase, the_second_connection_logs_in);
+    tcase_add_test(tcase, the_second_greeting_may_be_sent_in_pieces);
+    tcase_add_test(tcase, notifications_name_the_keys);
+    tcase_add_test(tcase, a_notification_may_be_split_at_every_byte);
+    tcase_add_loop_test(tcase, a_server_that_refuses_the_second_greeting_is_not_tried_again, 0, 6);
+    tcase_add_test(tcase, a_refused_client_name_is_tolerated);
+    tcase_add_loop_test(tcase, refused_tracking_has_a_text_and_a_cause, 0, 2);
+    tcase_add_loop_test(tcase, a_server_that_breaks_at_tracking_is_tried_rarely, 0, 5);
+    tcase_add_test(tcase, a_second_connection_unknown_to_the_server_is_opened_anew);
+    tcase_add_test(tcase, an_empty_error_is_a_refusal);
+    tcase_add_test(tcase, a_lost_second_connection_is_opened_anew);
+    tcase_add_test(tcase, brief_second_connections_are_delayed);
+    tcase_add_test(tcase, failed_second_connections_are_retried);
+    tcase_add_test(tcase, the_second_connection_ends_with_the_first);
+    tcase_add_test(tcase, a_late_reply_does_not_switch_tracking_on);
+    tcase_add_test(tcase, the_reply_to_an_old_redirection_does_not_count);
+    tcase_add_loop_test(tcase, invalid_bytes_end_the_second_connection, 0, 11);
+    tcase_add_test(tcase, events_without_a_second_connection_are_ignored);
     return suite_run(suite);
 }

@@ -24,7 +24,7 @@ static void teardown(void)
     rig_drop(b);
 }
 
-START_TEST(the_time_limit)
+START_TEST(the_time_limit_follows_from_the_round_trip)
 {
     static const struct {
         uint64_t fixed_ns, rtt_ns, limit_ns;
@@ -51,11 +51,11 @@ START_TEST(the_time_limit)
     rig_pass(rig, 1);
     ck_assert(!rl_node_is_up(&rig->node));
     ck_assert(rig->node.detector.suspect);
-    uint64_t answer_ns = rows[_i].fixed_ns != 0 ? rows[_i].fixed_ns : 250 * RL_MS;
-    if (rows[_i].limit_ns < answer_ns) {
+    uint64_t failure_ns = rows[_i].fixed_ns != 0 ? rows[_i].fixed_ns : 250 * RL_MS;
+    if (rows[_i].limit_ns < failure_ns) {
         rig_check_vote(rig, a, RL_VOTE_SUSPECT, REDLOCK_CAUSE_TIMEOUT, 1);
         rig->vote_count = 0;
-        rig_pass(rig, answer_ns - rows[_i].limit_ns - 1);
+        rig_pass(rig, failure_ns - rows[_i].limit_ns - 1);
         rig_no_vote(rig);
         rig_pass(rig, 1);
     }
@@ -63,8 +63,8 @@ START_TEST(the_time_limit)
 }
 END_TEST
 
-/* (Found by the simulator: a client that was stopped for 12 s made way for others for 20 s.) */
-START_TEST(a_stop_is_no_round_trip)
+/* The measured round trip never exceeds the largest time limit, or delays would grow with it. */
+START_TEST(a_stopped_client_measures_no_long_round_trip)
 {
     static const uint64_t fixed_ns[] = {0, 2 * RL_SECOND};
     uint64_t most_ns = fixed_ns[_i] != 0 ? fixed_ns[_i] : 250 * RL_MS;
@@ -79,7 +79,7 @@ START_TEST(a_stop_is_no_round_trip)
 }
 END_TEST
 
-START_TEST(nor_is_a_stop_while_it_connects)
+START_TEST(a_client_stopped_while_connecting_measures_none)
 {
     rig_start(rig);
     rig_connect(rig);
@@ -89,16 +89,16 @@ START_TEST(nor_is_a_stop_while_it_connects)
 }
 END_TEST
 
-/* Suspect: whoever waits for its votes is told, one probe goes out, nothing else is asked. What it
- * answers in time still counts, and ends the suspicion. */
-START_TEST(late_but_in_time)
+/* When the node becomes suspect, each pending request gets a SUSPECT vote, one PING is sent, and
+ * new requests are refused. A reply within the time limit still counts and ends the suspicion. */
+START_TEST(a_suspect_node_may_still_reply_in_time)
 {
     rig_ready_with_rtt(rig, RL_MS);
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_pass(rig, 6 * RL_MS);
     rig_request(rig, b, 2, RL_VERB_ACQUIRE);
     rig_take_sent(rig);
-    rig_pass(rig, 4 * RL_MS); /* 10 ms for the first, and the second is doubted with it */
+    rig_pass(rig, 4 * RL_MS); /* 10 ms after the first request; the second is late with it */
     ck_assert_uint_eq(rig->vote_count, 2);
     ck_assert_ptr_eq(rig->votes[1].claim, b);
     ck_assert_uint_eq(rig->votes[1].ballot.vote, RL_VOTE_SUSPECT);
@@ -110,7 +110,7 @@ START_TEST(late_but_in_time)
     ck_assert_str_eq(rig_take_sent(rig), "PING\n");
     ck_assert_int_eq(rig_request(rig, a, 3, RL_VERB_EXTEND), REDLOCK_CAUSE_TIMEOUT);
     rig_pass(rig, 100 * RL_MS);
-    rig_no_vote(rig); /* told once */
+    rig_no_vote(rig); /* reported once */
     rig_reply(rig, "+OK\r\n");
     rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 1);
     ck_assert(rl_node_is_up(&rig->node));
@@ -122,9 +122,8 @@ START_TEST(late_but_in_time)
 }
 END_TEST
 
-/* Too late: the votes have failed, each at its own limit. With the last of the late answers the
- * node is itself again. */
-START_TEST(suspicion_and_recovery)
+/* The votes have failed, each at its own limit. The last of the late replies ends the suspicion. */
+START_TEST(late_replies_are_no_votes_and_end_the_suspicion)
 {
     rig_ready_with_rtt(rig, RL_MS);
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
@@ -142,7 +141,7 @@ START_TEST(suspicion_and_recovery)
     rig_reply(rig, "+OK\r\n");
     ck_assert(rig->node.detector.suspect);
     rig_pass(rig, RL_SECOND);
-    ck_assert_str_eq(rig_take_sent(rig), ""); /* one probe is enough */
+    ck_assert_str_eq(rig_take_sent(rig), ""); /* only one PING */
     rig_reply(rig, "+OK\r\n");
     rig_no_vote(rig); /* too late for a vote */
     ck_assert(rig->node.detector.suspect);
@@ -155,14 +154,14 @@ START_TEST(suspicion_and_recovery)
     ck_assert_uint_eq(rig->node.counters.timeouts, 1);
     ck_assert_uint_eq(rl_node_wake_ns(&rig->node), RL_NEVER);
 
-    rig_request(rig, b, 4, RL_VERB_EXTEND); /* and this answer is this one's */
+    rig_request(rig, b, 4, RL_VERB_EXTEND); /* gets its own reply */
     rig_reply(rig, ":0\r\n");
     rig_check_vote(rig, b, RL_VOTE_DENIED, 0, 4);
 }
 END_TEST
 
-/* Answers that keep coming: the queue is long, the server is not silent. Up to 250 ms. */
-START_TEST(a_queue_that_moves)
+/* While replies keep arriving, a long pipeline is no reason for suspicion, up to 250 ms. */
+START_TEST(replies_in_progress_delay_the_suspicion)
 {
     rig_ready_with_rtt(rig, RL_MS);
     for (unsigned i = 0; i < 40; i++)
@@ -186,8 +185,8 @@ START_TEST(a_queue_that_moves)
 }
 END_TEST
 
-/* A limit that the user chose is for each answer, whatever else the server says. */
-START_TEST(a_chosen_limit_is_for_each_answer)
+/* With a configured limit, replies to other requests do not delay the suspicion. */
+START_TEST(a_configured_limit_holds_for_each_reply)
 {
     rig->common.node_timeout_ns = 30 * RL_MS;
     rig_ready_with_rtt(rig, RL_MS);
@@ -203,17 +202,17 @@ START_TEST(a_chosen_limit_is_for_each_answer)
 }
 END_TEST
 
-/* The late answer of an old request must not be read as the answer of one that follows it. */
-START_TEST(a_late_answer_is_nobody_elses)
+/* A late reply to an old request must not be taken for the reply to a later one. */
+START_TEST(a_late_reply_belongs_to_its_own_request)
 {
     rig_ready_with_rtt(rig, RL_MS);
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_pass(rig, 250 * RL_MS);
     rig->vote_count = 0;
     rig_take_sent(rig);
-    ck_assert_uint_eq(rig_undo(rig, a, 2), RL_VOTE_NONE); /* it may still answer this one */
+    ck_assert_uint_eq(rig_undo(rig, a, 2), RL_VOTE_NONE); /* undos are sent all the same */
     ck_assert_str_eq(rig_take_sent(rig), "EVALSHA release 1 key aa\n");
-    rig_reply(rig, "+OK\r\n"); /* of the SET: as the answer of a release it would be a violation */
+    rig_reply(rig, "+OK\r\n"); /* the reply to the SET; invalid as a reply to the release */
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
     rig_reply(rig, "+PONG\r\n");
     rig_no_vote(rig);
@@ -225,8 +224,8 @@ START_TEST(a_late_answer_is_nobody_elses)
 }
 END_TEST
 
-/* What cannot do without it is asked all the same, and has the time that every question has. */
-START_TEST(a_late_node_is_asked_where_it_is_needed)
+/* A round that needs the suspect node asks it, with the usual time limit. */
+START_TEST(a_suspect_node_is_asked_where_it_is_needed)
 {
     rig_ready_with_rtt(rig, RL_MS);
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
@@ -255,7 +254,8 @@ START_TEST(a_late_node_is_asked_where_it_is_needed)
 }
 END_TEST
 
-static void answer_quickly(uint64_t time_ns)
+/* Makes requests and replies to each after 1 ms, for `time_ns`. */
+static void reply_quickly(uint64_t time_ns)
 {
     for (uint64_t until_ns = rig->now_ns + time_ns; rig->now_ns < until_ns;) {
         rig->vote_count = 0;
@@ -265,31 +265,31 @@ static void answer_quickly(uint64_t time_ns)
     }
 }
 
-/* One answer in a hundred is late on a busy machine: the node is not suspected each time. It wears
- * off. (It was forgotten after ten more answers, that is, within some milliseconds.) */
-START_TEST(a_late_answer_is_remembered_for_a_while)
+/* On a busy machine one reply in a hundred is late. A late reply raises the limit, so that the next
+ * one causes no suspicion. The limit decreases again within seconds. */
+START_TEST(a_late_reply_raises_the_limit_for_a_while)
 {
     rig_ready_with_rtt(rig, RL_MS);
-    answer_quickly(20 * RL_MS);
+    reply_quickly(20 * RL_MS);
     ck_assert_uint_eq(rl_node_timeout_ns(&rig->node), 10 * RL_MS);
     rig_request(rig, a, 1, RL_VERB_GET);
     rig_pass(rig, 30 * RL_MS);
     ck_assert(rig->node.detector.suspect);
     rig_reply(rig, "$-1\r\n+PONG\r\n");
-    answer_quickly(100 * RL_MS);
+    reply_quickly(100 * RL_MS);
     rig_request(rig, a, 1, RL_VERB_GET);
     rig_pass(rig, 30 * RL_MS);
     ck_assert(!rig->node.detector.suspect);
     rig_reply(rig, "$-1\r\n");
     for (unsigned seconds = 0; seconds < 4; seconds++) {
         ck_assert_uint_ge(rl_node_timeout_ns(&rig->node), 60 * RL_MS >> seconds);
-        answer_quickly(RL_SECOND);
+        reply_quickly(RL_SECOND);
     }
     ck_assert_uint_eq(rl_node_timeout_ns(&rig->node), 10 * RL_MS);
 }
 END_TEST
 
-START_TEST(silent_for_two_seconds)
+START_TEST(an_unresponsive_server_is_disconnected_after_two_seconds)
 {
     rig_ready_with_rtt(rig, RL_MS);
     rig_request(rig, a, 1, RL_VERB_EXTEND);
@@ -299,7 +299,7 @@ START_TEST(silent_for_two_seconds)
     ck_assert_uint_eq(rig->closes, 0);
     rig_pass(rig, 1);
     ck_assert_uint_eq(rig->closes, 1);
-    ck_assert(!rl_node_is_up(&rig->node)); /* known to be down, while it is connected anew */
+    ck_assert(!rl_node_is_up(&rig->node)); /* down while it connects again */
     rig->vote_count = 0;
     rig_pass(rig, 50 * RL_MS);
     ck_assert_uint_eq(rig->opens, 2);
@@ -310,9 +310,9 @@ START_TEST(silent_for_two_seconds)
 }
 END_TEST
 
-/* A frozen process finds time-outs and answers in one tick: the answers are read first, and what
- * was answered is not late. */
-START_TEST(a_pause_of_ours_is_not_the_nodes)
+/* After a pause of the process, timeouts and replies are due in one tick. Replies are read first,
+ * and a request with a reply is not late. */
+START_TEST(replies_read_after_a_pause_of_the_client_are_in_time)
 {
     rig_ready_with_rtt(rig, RL_MS);
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
@@ -324,7 +324,7 @@ START_TEST(a_pause_of_ours_is_not_the_nodes)
 }
 END_TEST
 
-/* When an answer will be late is not found out anew for each question and answer. */
+/* The next time limit is not computed anew for each request and reply. */
 START_TEST(a_known_limit_is_kept)
 {
     static const uint64_t fixed_ns[] = {0, RL_SECOND};
@@ -345,7 +345,7 @@ START_TEST(a_known_limit_is_kept)
 }
 END_TEST
 
-/* But a node that was slow and is fast again is to be suspected as soon as any fast one. */
+/* A node that was slow and is fast again gets the short limit of a fast node. */
 START_TEST(a_shorter_limit_is_noticed)
 {
     rig_ready_with_rtt(rig, 31 * RL_MS);
@@ -361,9 +361,9 @@ START_TEST(a_shorter_limit_is_noticed)
 }
 END_TEST
 
-/* A question that is asked in other words has its time limit from the first time, and lies behind
- * younger ones. (Found by the simulator's own build, which computes all limits all the same.) */
-START_TEST(a_repeated_question_is_older)
+/* A request that is repeated in another form keeps the time limit of its first form, although it
+ * comes after younger requests in the pipeline. */
+START_TEST(a_repeated_request_keeps_its_time_limit)
 {
     rig_ready_with_rtt(rig, 31 * RL_MS);
     uint64_t asked_ns = rig->now_ns;
@@ -372,7 +372,7 @@ START_TEST(a_repeated_question_is_older)
     rig_request(rig, b, 2, RL_VERB_ACQUIRE);
     rig_reply(rig, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
     rig_pass(rig, 49 * RL_MS);
-    rig_flush(rig); /* the first limit has passed: the next one is found out */
+    rig_flush(rig); /* the first limit has passed: computes the next one */
     ck_assert_uint_gt(rl_node_wake_ns(&rig->node), asked_ns + 250 * RL_MS);
     rig_reply(rig, "+OK\r\n");
     ck_assert_uint_eq(rl_node_wake_ns(&rig->node), asked_ns + 250 * RL_MS);
@@ -381,9 +381,9 @@ START_TEST(a_repeated_question_is_older)
 }
 END_TEST
 
-/* A request that was given up may still lie unread before the server: its bytes count as unread
- * until something behind it is answered. */
-START_TEST(what_was_given_up_is_unread)
+/* The server may still read a request that timed out. Its bytes count as unread until the server
+ * replies to it or to a later one. */
+START_TEST(requests_that_timed_out_count_as_unread)
 {
     const struct rl_pipeline *pipe = &rig->node.pipe;
 
@@ -407,24 +407,24 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("node_unresponsive");
-    TCase *tcase = tcase_create("silence");
+    TCase *tcase = tcase_create("unresponsive");
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_loop_test(tcase, the_time_limit, 0, 8);
-    tcase_add_loop_test(tcase, a_stop_is_no_round_trip, 0, 2);
-    tcase_add_test(tcase, nor_is_a_stop_while_it_connects);
-    tcase_add_test(tcase, late_but_in_time);
-    tcase_add_test(tcase, suspicion_and_recovery);
-    tcase_add_test(tcase, a_queue_that_moves);
-    tcase_add_test(tcase, a_chosen_limit_is_for_each_answer);
-    tcase_add_test(tcase, a_late_answer_is_nobody_elses);
-    tcase_add_loop_test(tcase, a_late_node_is_asked_where_it_is_needed, 0, 2);
-    tcase_add_test(tcase, a_late_answer_is_remembered_for_a_while);
-    tcase_add_test(tcase, silent_for_two_seconds);
-    tcase_add_test(tcase, a_pause_of_ours_is_not_the_nodes);
+    tcase_add_loop_test(tcase, the_time_limit_follows_from_the_round_trip, 0, 8);
+    tcase_add_loop_test(tcase, a_stopped_client_measures_no_long_round_trip, 0, 2);
+    tcase_add_test(tcase, a_client_stopped_while_connecting_measures_none);
+    tcase_add_test(tcase, a_suspect_node_may_still_reply_in_time);
+    tcase_add_test(tcase, late_replies_are_no_votes_and_end_the_suspicion);
+    tcase_add_test(tcase, replies_in_progress_delay_the_suspicion);
+    tcase_add_test(tcase, a_configured_limit_holds_for_each_reply);
+    tcase_add_test(tcase, a_late_reply_belongs_to_its_own_request);
+    tcase_add_loop_test(tcase, a_suspect_node_is_asked_where_it_is_needed, 0, 2);
+    tcase_add_test(tcase, a_late_reply_raises_the_limit_for_a_while);
+    tcase_add_test(tcase, an_unresponsive_server_is_disconnected_after_two_seconds);
+    tcase_add_test(tcase, replies_read_after_a_pause_of_the_client_are_in_time);
     tcase_add_loop_test(tcase, a_known_limit_is_kept, 0, 2);
     tcase_add_test(tcase, a_shorter_limit_is_noticed);
-    tcase_add_test(tcase, a_repeated_question_is_older);
-    tcase_add_test(tcase, what_was_given_up_is_unread);
+    tcase_add_test(tcase, a_repeated_request_keeps_its_time_limit);
+    tcase_add_test(tcase, requests_that_timed_out_count_as_unread);
     return suite_run(suite);
 }
