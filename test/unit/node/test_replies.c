@@ -275,7 +275,7 @@ START_TEST(unknown_native_commands_fall_back_to_scripts)
     ck_assert_str_eq(rig_take_sent(rig), "DELIFEQ key bb\n");
     rig_reply(rig, ":1\r\n");
     rig_check_vote(rig, b, RL_VOTE_GRANTED, 0, 3);
-    ck_assert_uint_eq(rig->node.features, RL_FEATURE_DELIFEQ);
+    ck_assert_uint_eq(rig->node.features.supported, RL_FEATURE_DELIFEQ);
     ck_assert_uint_eq(rig_undo(rig, a, 0), RL_VOTE_NONE); /* proven, so undos use it, too */
     ck_assert_str_eq(rig_take_sent(rig), "DELIFEQ key aa\n");
     rig_reply(rig, ":0\r\n");
