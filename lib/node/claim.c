@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Claims: counted references, used by one thread at a time. */
+ * Makes and frees claims, and reads and writes their keys and tokens. */
 #include "node/claim.h"
 
 #include <string.h>
 
+/* The length of a key in rl_claim.bytes. */
 typedef uint16_t key_length;
 
+/* Allocates a claim with one reference, for keys that take `keys_len` bytes in rl_claim.bytes. The
+ * caller writes the keys. Returns NULL without memory. */
 static struct rl_claim *new_claim(const struct rl_mem *mem, size_t keys_len, size_t token_max)
 {
     struct rl_claim *claim = rl_alloc(mem, sizeof *claim + keys_len + token_max);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A claim: one token that was, or may have been, set on some nodes under a key, or under several
- * (each of them has all these keys of the claim, or none). It carries all that
- * is needed to take the key back, long after the attempt that made it is forgotten. What an undo
- * has to know is kept here, before the first SET leaves; its words are formatted when it is sent,
- * and if there is no memory for that, the claim stays on the node's list until there is. */
+ * A claim: one token that may be set on some nodes, under one key or several, and all that is
+ * needed to remove it there. It outlives the attempt that made it, until the last undo is confirmed
+ * or the keys have expired. */
 #ifndef RL_NODE_CLAIM_H
 #define RL_NODE_CLAIM_H
 
@@ -11,49 +9,61 @@
 #include "core/types.h"
 #include "platform/memory.h"
 
+/* One token and the keys that it may be set under. A node sets all keys of a claim or none. The
+ * words of its undo are formatted when the undo is sent: no memory is needed to keep it pending.
+ *
+ * A claim is reference-counted, and is used by one thread at a time. Keys, token and lengths belong
+ * to claim.c. The lock or record that made the claim sets the values that are sent, before it sends
+ * a request. The nodes keep requested_ns, renewed_ns, undo_pending and maybe_executed. All instants
+ * are on the boot clock. */
 struct rl_claim {
     const struct rl_mem *mem;
-    void *owner;            /* who wants the votes; NULL: nobody any more */
-    uint64_t ttl_ms;        /* TTL of the request that is being sent */
-    uint64_t ttl_max_ms;    /* longest TTL any node was given: how long a leftover may live */
-    uint64_t requested_ns;  /* boot time of the last request: older than unsent bytes means sent */
-    uint64_t renewed_ns;    /* boot time at which the key was last created or prolonged; 0: never */
-    uint64_t keep_until_ns; /* SHORTEN: boot time up to which the key shall stay */
-    uint64_t proposal;      /* with `fenced` */
-    uint64_t fence;         /* with `fenced`: what RAISE raises to */
-    uint32_t refs;          /* the owner, each request in a pipeline, each debt */
-    bool mark;              /* scratch of rl_node_close() */
-    uint32_t key_len;       /* of the first key */
-    uint32_t token_at;      /* place of the token in `bytes` */
-    uint32_t token_len;
-    rl_nodes undo_pending; /* on whose lists of debts it is */
-    rl_nodes
-        maybe_executed; /* may still execute a request that creates or prolongs the key: its
-                         * connection ended before the answer, and no greeting has come since */
-    uint16_t stripe;    /* with `fenced`: which register */
-    uint16_t slot;      /* of a semaphore: whose key it is */
-    uint8_t undo_verb;  /* RL_VERB_RELEASE, or RL_VERB_SHORTEN after release_after */
-    uint8_t more_keys;  /* keys beside the first */
-    uint8_t probed_key; /* the key that PTTL asks about; from 0 on */
-    bool is_record;     /* about the node's fence record: key, mark, numbers */
-    bool forced;        /* with `is_record`: SEED whatever mark is there */
-    bool fenced;        /* the votes carry a proposal */
-    bool too_early;     /* with `fenced`: before a majority of records was seen in use ... */
-    bool unread;        /* ... and so many were not read that there may be one */
-    char bytes[];       /* key; each of the others behind its length; room for a token */
+    void *owner;     /* what the votes are for, an object of the engine; NULL: votes are dropped */
+    uint64_t ttl_ms; /* TTL of the request that is sent next */
+    uint64_t ttl_max_ms; /* longest TTL that any node was asked for: bounds how long a key stays */
+    uint64_t requested_ns;  /* when the last request was appended to a pipeline, or when the
+                             * connection  that it had to wait for became ready */
+    uint64_t renewed_ns;    /* the latest instant at which the key may have been created, or its TTL
+                             * reset, as far as known; 0: it was never requested */
+    uint64_t keep_until_ns; /* undo_verb is SHORTEN: instant until which the key shall stay */
+    uint64_t proposal;      /* with `fenced`: the fencing token that the vote proposes */
+    uint64_t fence;         /* with `fenced`: the fencing token that RAISE writes */
+    uint32_t refs;      /* references: the owner, each request in a pipeline, each pending undo, and
+                         * each vote in the inbox hold one */
+    bool undo_found;    /* used inside rl_pipeline_has_bare_set() only */
+    uint32_t key_len;   /* bytes of the first key */
+    uint32_t token_at;  /* offset of the token in `bytes` */
+    uint32_t token_len; /* bytes of the token; 0: not set yet */
+    rl_nodes undo_pending;   /* nodes that keep a pending undo of this claim */
+    rl_nodes maybe_executed; /* nodes that may still execute a request that creates the key or
+                              * resets its TTL: its connection ended before the reply, and no
+                              * greeting has come since */
+    uint16_t stripe;         /* with `fenced`: selects the register of the fence record */
+    uint16_t slot;           /* semaphore: number of the slot whose key this is; else 0 */
+    uint8_t undo_verb;       /* RL_VERB_RELEASE, or RL_VERB_SHORTEN after a delayed release */
+    uint8_t more_keys;       /* keys besides the first; 0 to RL_KEYS_MAX - 1 */
+    uint8_t probed_key;      /* index of the key that PTTL reads; 0: the first */
+    bool is_record; /* the key is that of a fence record; the token is the record's mark, followed
+                     * by the numbers of its registers */
+    bool forced;    /* with `is_record`: SEED ignores which mark the record has */
+    bool fenced;    /* votes carry `proposal` */
+    bool too_early; /* with `fenced`: votes do not count, because a majority of the fence records
+                     * was not seen in use yet */
+    bool unread;    /* with `too_early`: the records that were not read could complete a majority */
+    char bytes[];   /* first key; for each other key its length (uint16_t) and the key; token */
 };
 
-/* A claim on `key` with one reference and room for a token of `token_max` bytes. NULL: no memory.
- */
+/* Makes a claim on `key`, with one reference and room for a token of `token_max` bytes. Copies the
+ * key. Returns NULL without memory. */
 struct rl_claim *rl_claim_new(const struct rl_mem *mem, struct rl_arg key, size_t token_max);
-/* On 1 to RL_KEYS_MAX keys. */
+/* As rl_claim_new(), on `count` keys: 1 to RL_KEYS_MAX. */
 struct rl_claim *rl_claim_new_multi(const struct rl_mem *mem, const struct rl_arg *keys,
                                     unsigned count, size_t token_max);
-/* On the keys of another claim. */
+/* As rl_claim_new(), on the keys of `claim`. All else is as in a new claim. */
 struct rl_claim *rl_claim_new_like(const struct rl_claim *claim, size_t token_max);
-/* Frees a claim without references, and wipes the token: it is the right to delete the key. */
+/* Frees a claim without references. Wipes it, because the token is the right to delete the key. */
 void rl_claim_free(struct rl_claim *claim);
-/* Drops one reference, and frees the claim with the last one. `claim` may be NULL. */
+/* Drops one reference and frees the claim with the last one. `claim` may be NULL. */
 static inline void rl_claim_drop(struct rl_claim *claim)
 {
     if (claim == NULL)
@@ -63,31 +73,36 @@ static inline void rl_claim_drop(struct rl_claim *claim)
         rl_claim_free(claim);
 }
 
+/* Sets the token, of at most `token_max` bytes; see rl_claim_new(). */
 void rl_claim_set_token(struct rl_claim *claim, struct rl_arg token);
 
+/* Adds a reference. Returns `claim`. */
 static inline struct rl_claim *rl_claim_ref(struct rl_claim *claim)
 {
     claim->refs++;
     return claim;
 }
 
-/* The first key. */
+/* Returns the first key. Valid as long as the claim. */
 static inline struct rl_arg rl_claim_key(const struct rl_claim *claim)
 {
     return (struct rl_arg){claim->bytes, claim->key_len};
 }
 
+/* Returns the number of keys. */
 static inline unsigned rl_claim_key_count(const struct rl_claim *claim)
 {
     return claim->more_keys + 1u;
 }
-/* All keys, in their order; returns how many. */
+/* Stores all keys in their order. They point into the claim. Returns how many they are. */
 unsigned rl_claim_keys(const struct rl_claim *claim, struct rl_arg ret_keys[RL_KEYS_MAX]);
 
+/* Returns the token. Valid as long as the claim. */
 static inline struct rl_arg rl_claim_token(const struct rl_claim *claim)
 {
     return (struct rl_arg){claim->bytes + claim->token_at, claim->token_len};
 }
+/* Returns true if this is the token of the claim. */
 bool rl_claim_has_token(const struct rl_claim *claim, struct rl_arg token);
 
 #endif

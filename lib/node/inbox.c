@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The list of votes without a reply: it grows when a pipeline does, and is emptied from the front.
- */
+ * Keeps what the nodes report, above all the list of votes without a reply. Its memory grows when a
+ * pipeline grows; votes are taken from its front. */
 #include "node/inbox.h"
 
 #include <string.h>
 
-/* Makes the list `cap` votes long, which is at least what is in use. false: no memory, and it is as
- * it was. */
+/* Reallocates the list of votes for `cap` votes, which is at least inbox->count. Returns false
+ * without memory; the list is unchanged then. */
 static bool resize(struct rl_inbox *inbox, uint32_t cap)
 {
     struct rl_inbox_unreplied *votes = rl_realloc_array(inbox->mem, NULL, cap, sizeof *votes);

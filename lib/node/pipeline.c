@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Bytes out, requests waiting. Both grow by doubling; a burst's memory is given back, the rest is
- * kept, for the next connection, too. */
+ * Stores the requests in a ring and the output in a buffer. Both grow by doubling. An idle pipeline
+ * frees what only a burst needed. */
 #include "node/pipeline.h"
 
 #include <string.h>
 
-#define RING_MIN 32
-#define OUT_MIN  4096
+#define RING_MIN 32   /* requests that the first ring holds */
+#define OUT_MIN  4096 /* bytes that the first output buffer holds */
 
+/* Grows the ring to at least `needed` requests, and reserves room in the inbox for their votes.
+ * Returns false without memory; the pipeline is unchanged then. */
 static bool grow_ring(struct rl_pipeline *pipe, uint64_t needed)
 {
     uint32_t cap = pipe->ring_cap != 0 ? pipe->ring_cap : RING_MIN;
@@ -30,6 +32,8 @@ static bool grow_ring(struct rl_pipeline *pipe, uint64_t needed)
     return true;
 }
 
+/* Grows the output buffer to at least `needed` bytes. Returns false without memory; the pipeline is
+ * unchanged then. Allocates and copies, so that the old buffer with its tokens can be wiped. */
 static bool grow_out(struct rl_pipeline *pipe, size_t needed)
 {
     size_t cap = pipe->out_cap != 0 ? pipe->out_cap : OUT_MIN;
@@ -41,12 +45,13 @@ static bool grow_out(struct rl_pipeline *pipe, size_t needed)
         return false;
     if (pipe->out_len != 0)
         memcpy(out, pipe->out, pipe->out_len);
-    rl_free_wiped(pipe->mem, pipe->out, pipe->out_cap); /* tokens */
+    rl_free_wiped(pipe->mem, pipe->out, pipe->out_cap);
     pipe->out = out;
     pipe->out_cap = cap;
     return true;
 }
 
+/* Makes room for that many more requests and bytes. Returns false without memory. */
 static bool has_room(struct rl_pipeline *pipe, uint64_t requests, size_t bytes)
 {
     uint64_t slots = rl_pipeline_count(pipe) + requests;
@@ -87,7 +92,7 @@ struct rl_request rl_pipeline_pop(struct rl_pipeline *pipe)
 
 uint64_t rl_pipeline_oldest_unreported(struct rl_pipeline *pipe)
 {
-    /* Whatever was told or removed stays so. */
+    /* `reported` and `removed` are never reset, so earlier requests need no second look. */
     if (pipe->first_unreported < pipe->head)
         pipe->first_unreported = pipe->head;
     while (pipe->first_unreported != pipe->tail &&
@@ -205,26 +210,27 @@ uint64_t rl_pipeline_unread(const struct rl_pipeline *pipe)
 
 bool rl_pipeline_has_bare_set(const struct rl_pipeline *pipe)
 {
-    /* From the newest request to the oldest: a SET whose claim is marked has its undo behind it. */
     bool bare = false;
 
     for (uint64_t i = pipe->head; i != pipe->tail; i++) {
         struct rl_request *request = rl_pipeline_at(pipe, i);
         if (request->claim != NULL)
-            request->claim->mark = false;
+            request->claim->undo_found = false;
     }
+    /* From the newest request to the oldest, so that an undo is found before its SET. */
     for (uint64_t i = pipe->tail; i != pipe->head; i--) {
         struct rl_request *request = rl_pipeline_at(pipe, i - 1);
         if (request->claim == NULL || rl_request_is_unsent(pipe, request))
             continue;
         if (rl_protocol[request->verb].is_undo && rl_request_is_whole(pipe, request))
-            request->claim->mark = true;
+            request->claim->undo_found = true;
         else if (rl_protocol[request->verb].creates_key)
-            bare |= !request->claim->mark;
+            bare |= !request->claim->undo_found;
     }
     return bare;
 }
 
+/* Frees the ring, which must be empty, and its room in the inbox. */
 static void free_ring(struct rl_pipeline *pipe)
 {
     rl_inbox_release(pipe->inbox, pipe->ring_cap);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Taking back what was set. An undo goes out behind its own SET on the same connection, where it
- * cannot overtake it; what cannot be sent, or is not known to have been executed when a connection
- * ends, is owed and sent on the next one. Repeating is safe: every attempt has its own token. */
+ * Sends undos, and keeps those that cannot be sent or were not confirmed. An undo is sent after its
+ * SET on the same connection, so it cannot overtake the SET. If the connection ends before the
+ * reply, the undo is sent again on the next one. That is safe, because every attempt has its own
+ * token. */
 #include "node/undo.h"
 
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
-/* How soon what found no memory, or no room in the output, is tried again. */
+/* Delay of the next try after there was no memory, or no room in the output. */
 #define SOON_NS (100 * RL_MS)
 
 void rl_undos_init(struct rl_undos *undos, const struct rl_mem *mem)
@@ -33,9 +34,9 @@ bool rl_undos_reserve(struct rl_node *node)
     return rl_undo_heap_reserve(&node->undos.heap, node->undos.heap.count + (size_t)in_flight + 1);
 }
 
-/* True while the node may still execute a request of an earlier connection that creates or prolongs
- * the key: a stopped server reads it when it goes on, be that days later. A server that was greeted
- * since has read it, or has given it up. */
+/* Returns true while the server may still execute a request of an earlier connection that creates
+ * the key or resets its TTL. A stopped server reads such a request when it is resumed, even days
+ * later. A server that was greeted since then has executed or dropped it. */
 static bool may_be_executed(const struct rl_node *node, const struct rl_claim *claim)
 {
     return (claim->maybe_executed & RL_NODE(node->index)) != 0 &&
@@ -50,13 +51,15 @@ void rl_undos_note_read(const struct rl_node *node, struct rl_claim *claim)
     claim->renewed_ns = rl_max_u64(claim->renewed_ns, rl_connection_greeted_ns(&node->conn));
 }
 
+/* Returns how long a key with this TTL can exist, as measured here: the TTL and the drift. */
 static uint64_t ttl_ns_of(const struct rl_node *node, uint64_t ttl_ns)
 {
     return rl_add_sat(ttl_ns, rl_drift_ns(ttl_ns, &node->common->admission.drift));
 }
 
-/* Returns when the key has expired on this node, or RL_NEVER if that is not known. It depends on
- * when the key was last created or prolonged, and not on when, or how often, its undo is tried. */
+/* Returns when the key has expired on this node (boot clock), or RL_NEVER if that is not known. It
+ * depends on when the key was created or its TTL was reset last. Tries of its undo do not move it.
+ */
 static uint64_t expiry_ns(const struct rl_node *node, struct rl_claim *claim)
 {
     if (may_be_executed(node, claim))
@@ -65,8 +68,9 @@ static uint64_t expiry_ns(const struct rl_node *node, struct rl_claim *claim)
     return rl_add_sat(claim->renewed_ns, ttl_ns_of(node, claim->ttl_max_ms * RL_MS));
 }
 
-/* The caller of a release has had his answer; the owner of the client hears of it from the
- * statistics, and when he shuts it down. */
+/* Counts an undo that there is no memory for, and logs it once until `dropped_until_ns`. The result
+ * of a release was returned to the caller before. The statistics and redlock_shutdown() report the
+ * dropped undo. */
 static void drop_undo(struct rl_node *node, uint64_t expires_ns, uint64_t now_ns)
 {
     if (node->undos.dropped_until_ns <= now_ns)
@@ -102,7 +106,9 @@ void rl_undos_retry(struct rl_node *node, struct rl_claim *claim, uint64_t delay
     node->undos.retry_ns = rl_min_u64(node->undos.retry_ns, rl_add_sat(now_ns, delay_ns));
 }
 
-static void settle(const struct rl_node *node, struct rl_claim *claim)
+/* Ends a pending undo that was taken out of the heap: it was sent, or its key has expired. Takes
+ * the claim reference. */
+static void end_pending(const struct rl_node *node, struct rl_claim *claim)
 {
     claim->undo_pending &= ~RL_NODE(node->index);
     rl_claim_drop(claim);
@@ -120,7 +126,8 @@ void rl_undos_review(struct rl_node *node)
     rl_undo_heap_sort(undos);
 }
 
-/* After release_after the key shall stay until a fixed time: what is left of it by now. */
+/* Returns the verb of the undo. After a delayed release that is SHORTEN, with the time that is left
+ * as claim->ttl_ms; once no time is left, it is RELEASE. */
 static enum rl_verb undo_verb(struct rl_claim *claim, uint64_t now_ns)
 {
     if (claim->undo_verb != RL_VERB_SHORTEN)
@@ -132,6 +139,9 @@ static enum rl_verb undo_verb(struct rl_claim *claim, uint64_t now_ns)
     return RL_VERB_SHORTEN;
 }
 
+/* Appends the undo to the pipeline, in the form that suits the server. Returns false without
+ * memory.
+ */
 static bool send_undo(struct rl_node *node, struct rl_claim *claim, uint32_t round, uint64_t now_ns)
 {
     enum rl_verb verb = undo_verb(claim, now_ns);
@@ -143,6 +153,7 @@ static bool send_undo(struct rl_node *node, struct rl_claim *claim, uint32_t rou
     return rl_node_send_request(node, claim, round, verb, form, now_ns);
 }
 
+/* Sends pending undos while the connection is ready and the output is not full. */
 static void send_pending(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_undo_heap *undos = &node->undos.heap;
@@ -152,9 +163,9 @@ static void send_pending(struct rl_node *node, uint64_t now_ns)
            !rl_pipeline_is_full(&node->pipe)) {
         if (!send_undo(node, undos->list[undos->count - 1].claim, 0, now_ns))
             break;
-        settle(node, rl_undo_heap_pop_last(undos));
+        end_pending(node, rl_undo_heap_pop_last(undos));
     }
-    /* What is left waits for memory, or for room in the output. */
+    /* Undos that are left wait for memory, or for room in the output. */
     node->undos.retry_ns = undos->count == 0 ? RL_NEVER : rl_add_sat(now_ns, SOON_NS);
 }
 
@@ -172,7 +183,7 @@ void rl_undos_expire(struct rl_node *node, uint64_t now_ns)
     if (rl_undo_heap_first_ns(&node->undos.heap) > now_ns)
         return;
     while (rl_undo_heap_first_ns(&node->undos.heap) <= now_ns) {
-        settle(node, rl_undo_heap_pop_first(&node->undos.heap));
+        end_pending(node, rl_undo_heap_pop_first(&node->undos.heap));
         node->common->inbox.undos[RL_UNDO_EXPIRED]++;
     }
     rl_undos_free_unused(node);
@@ -187,7 +198,7 @@ void rl_undos_free_unused(struct rl_node *node)
 void rl_undos_free(struct rl_node *node)
 {
     while (node->undos.heap.count > 0)
-        settle(node, rl_undo_heap_pop_last(&node->undos.heap));
+        end_pending(node, rl_undo_heap_pop_last(&node->undos.heap));
     rl_undo_heap_free(&node->undos.heap);
 }
 
@@ -208,12 +219,12 @@ uint64_t rl_undos_first_due_ns(const struct rl_node *node)
 enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                           uint64_t now_ns, int *ret_cause)
 {
-    if (claim->renewed_ns == 0) /* another client set the key, at the latest now */
+    if (claim->renewed_ns == 0) /* adopted: another client has set the key, at the latest now */
         claim->renewed_ns = now_ns;
     if (rl_pipeline_may_hold(&node->pipe, claim->requested_ns)) {
-        bool unheard_of = rl_pipeline_cut(&node->pipe, claim);
+        bool never_sent = rl_pipeline_cut(&node->pipe, claim);
         rl_features_retry(&node->features);
-        if (unheard_of)
+        if (never_sent)
             return RL_VOTE_DENIED;
     }
     /* While a connection is being made, a release waits in its pipeline like any request. */
@@ -225,7 +236,7 @@ enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t
                          : REDLOCK_CAUSE_DISCONNECT;
         return RL_VOTE_FAILED;
     }
-    (void)rl_undos_reserve(node); /* if the answer does not come; without memory it is sent, too */
+    (void)rl_undos_reserve(node); /* in case no reply comes; without memory the undo is sent, too */
     if (!send_undo(node, claim, round, now_ns)) {
         rl_undos_retry(node, claim, SOON_NS, now_ns);
         *ret_cause = REDLOCK_CAUSE_NO_MEMORY;

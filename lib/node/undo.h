@@ -12,15 +12,16 @@ struct rl_node;
  * reference. All instants are on the boot clock. */
 struct rl_undos {
     struct rl_undo_heap heap;
-    uint64_t retry_ns;         /* when a ready node is tried again; RL_NEVER: not planned */
-    uint64_t dropped_until_ns; /* until then a key may exist here whose undo found no memory;
-                                * RL_NEVER: until one TTL after the next greeting */
+    uint64_t retry_ns;         /* when pending undos are sent if the connection is ready; RL_NEVER:
+                                * no retry is planned */
+    uint64_t dropped_until_ns; /* until then a key may exist whose undo was dropped for lack of
+                                * memory; RL_NEVER: until max_ttl after the next greeting */
 };
 
 /* Prepares an empty set. It may not be moved afterwards. */
 void rl_undos_init(struct rl_undos *undos, const struct rl_mem *mem);
 
-/* Drops all pending undos and frees their memory. */
+/* Drops all pending undos, sends none of them, and frees their memory. */
 void rl_undos_free(struct rl_node *node);
 
 /* Returns true if an undo of this claim waits to be sent to the node with this index. */
@@ -50,16 +51,16 @@ void rl_undos_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns)
 void rl_undos_retry(struct rl_node *node, struct rl_claim *claim, uint64_t delay_ns,
                     uint64_t now_ns);
 
-/* Notes that the server has read what earlier connections sent for the claim, at its last greeting
- * at the latest, because it has answered since. */
+/* Notes that the server will not execute requests of earlier connections for the claim any more: it
+ * has executed or dropped them at the last greeting at the latest, because it has replied since. */
 void rl_undos_note_read(const struct rl_node *node, struct rl_claim *claim);
 
 /* Computes expiry times again after a connection has ended, because the server may still execute
  * what was sent on it. */
 void rl_undos_review(struct rl_node *node);
 
-/* Sends pending undos on a connection that has become ready. What earlier connections sent will not
- * be executed any more. */
+/* Sends pending undos on a connection that has become ready. The server will not execute requests
+ * of earlier connections any more. */
 void rl_undos_greeted(struct rl_node *node, uint64_t now_ns);
 
 /* Ends undos whose keys have expired. Called on every tick, whatever the connection's state. */
@@ -68,16 +69,20 @@ void rl_undos_expire(struct rl_node *node, uint64_t now_ns);
 /* Sends pending undos if a retry is due and the connection is ready. */
 void rl_undos_tick(struct rl_node *node, uint64_t now_ns);
 
-/* Frees the memory of a large set when it is empty and no request is in flight. */
+/* Frees the memory of a large set if it is empty and no request is in flight. */
 void rl_undos_free_unused(struct rl_node *node);
+/* As rl_undos_free_unused(), without a call for a small set. `undos` are those of the node. */
 static inline void rl_undos_trim(struct rl_node *node, const struct rl_undos *undos)
 {
     if (undos->heap.cap > RL_UNDOS_INLINE)
         rl_undos_free_unused(node);
 }
 
-/* Returns when rl_undos_expire() or rl_undos_tick() has something to do. */
+/* Returns when rl_undos_expire() or rl_undos_tick() has something to do on the boot clock;
+ * RL_NEVER: neither has. */
 uint64_t rl_undos_first_due_ns(const struct rl_node *node);
+/* As rl_undos_first_due_ns(), without a call if no undo is pending. `undos` are those of the node.
+ */
 static inline uint64_t rl_undos_wake_ns(const struct rl_node *node, const struct rl_undos *undos)
 {
     return undos->heap.count == 0 ? RL_NEVER : rl_undos_first_due_ns(node);

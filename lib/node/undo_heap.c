@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * A binary heap of undos. */
+ * Implements the heap of pending undos. */
 #include "node/undo_heap.h"
 
 #include <string.h>
 
-#define HEAP_KEPT 512
+#define HEAP_KEPT 512 /* capacity up to which an empty heap keeps its memory */
 
 void rl_undo_heap_init(struct rl_undo_heap *heap, const struct rl_mem *mem)
 {
@@ -32,7 +32,8 @@ bool rl_undo_heap_grow(struct rl_undo_heap *heap, size_t count)
     return true;
 }
 
-static void rise(struct rl_undo_heap *heap, size_t at, struct rl_undo undo)
+/* Stores `undo` at the free index `at`, or above it where the order requires. */
+static void sift_up(struct rl_undo_heap *heap, size_t at, struct rl_undo undo)
 {
     while (at > 0 && heap->list[(at - 1) / 2].expires_ns > undo.expires_ns) {
         heap->list[at] = heap->list[(at - 1) / 2];
@@ -41,7 +42,8 @@ static void rise(struct rl_undo_heap *heap, size_t at, struct rl_undo undo)
     heap->list[at] = undo;
 }
 
-static void sink(struct rl_undo_heap *heap, size_t at, struct rl_undo undo)
+/* Stores `undo` at the free index `at`, or below it where the order requires. */
+static void sift_down(struct rl_undo_heap *heap, size_t at, struct rl_undo undo)
 {
     for (;;) {
         size_t child = 2 * at + 1;
@@ -61,7 +63,7 @@ static void sink(struct rl_undo_heap *heap, size_t at, struct rl_undo undo)
 void rl_undo_heap_push(struct rl_undo_heap *heap, struct rl_claim *claim, uint64_t expires_ns)
 {
     RL_ASSERT(heap->count < heap->cap);
-    rise(heap, heap->count++, (struct rl_undo){.claim = claim, .expires_ns = expires_ns});
+    sift_up(heap, heap->count++, (struct rl_undo){.claim = claim, .expires_ns = expires_ns});
 }
 
 struct rl_claim *rl_undo_heap_pop_first(struct rl_undo_heap *heap)
@@ -70,7 +72,7 @@ struct rl_claim *rl_undo_heap_pop_first(struct rl_undo_heap *heap)
     struct rl_claim *claim = heap->list[0].claim;
     struct rl_undo last = heap->list[--heap->count];
     if (heap->count > 0)
-        sink(heap, 0, last);
+        sift_down(heap, 0, last);
     return claim;
 }
 
@@ -83,7 +85,7 @@ struct rl_claim *rl_undo_heap_pop_last(struct rl_undo_heap *heap)
 void rl_undo_heap_sort(struct rl_undo_heap *heap)
 {
     for (size_t at = heap->count / 2; at > 0; at--)
-        sink(heap, at - 1, heap->list[at - 1]);
+        sift_down(heap, at - 1, heap->list[at - 1]);
 }
 
 void rl_undo_heap_trim(struct rl_undo_heap *heap)

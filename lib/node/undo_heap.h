@@ -1,54 +1,65 @@
 /* SPDX-License-Identifier: MIT
- * Undos that wait for a node, by the time at which they become pointless: a binary heap that grows
- * as far as there is memory, and gives it back after a crowd. */
+ * A binary heap of the pending undos of one node, ordered by when their keys expire. */
 #ifndef RL_NODE_UNDO_HEAP_H
 #define RL_NODE_UNDO_HEAP_H
 
 #include "node/claim.h"
 
+/* One pending undo. */
 struct rl_undo {
-    struct rl_claim *claim;
-    uint64_t expires_ns; /* boot clock; RL_NEVER: its key may be made at any later time */
+    struct rl_claim *claim; /* what to remove; holds a reference */
+    uint64_t expires_ns; /* boot clock: when its key has expired; RL_NEVER: unknown, because the key
+                          * may still be created */
 };
 
-/* So many need no memory of their own. */
+/* Undos that fit into the heap without an allocation. */
 #define RL_UNDOS_INLINE 64
 
+/* The heap. Owner: undo_heap.c; undo.c also walks `list` and may change expiry times, and then
+ * calls rl_undo_heap_sort(). Invariants: no parent expires after its children (list[0] expires
+ * first); count <= cap. It must not be moved, because `list` may point to `own`. */
 struct rl_undo_heap {
     const struct rl_mem *mem;
-    struct rl_undo *list; /* `own`, or from the allocator */
-    size_t count, cap;
+    struct rl_undo *list; /* `own`, or allocated with `mem` */
+    size_t count;         /* undos in the heap */
+    size_t cap;           /* elements of `list` */
     struct rl_undo own[RL_UNDOS_INLINE];
 };
 
-/* It may not be moved afterwards. */
+/* Prepares an empty heap. `mem` is borrowed. */
 void rl_undo_heap_init(struct rl_undo_heap *heap, const struct rl_mem *mem);
 
+/* Grows the heap to at least `count` elements. Returns false without memory; the heap is unchanged
+ * then. */
 bool rl_undo_heap_grow(struct rl_undo_heap *heap, size_t count);
 
-/* Room for so many in all. false: no memory. */
+/* Makes room for `count` undos in all. Returns false without memory. */
 static inline bool rl_undo_heap_reserve(struct rl_undo_heap *heap, size_t count)
 {
     return count <= heap->cap || rl_undo_heap_grow(heap, count);
 }
 
-/* There must be room. The claim reference passes to the heap ... */
+/* Adds an undo. There must be room. The claim reference passes to the heap. */
 void rl_undo_heap_push(struct rl_undo_heap *heap, struct rl_claim *claim, uint64_t expires_ns);
-/* ... and back to the caller: of what expires first, and of what is at hand without sorting. */
+/* Removes the undo that expires first; there must be one. Its claim reference passes to the caller.
+ */
 struct rl_claim *rl_undo_heap_pop_first(struct rl_undo_heap *heap);
+/* As rl_undo_heap_pop_first(), for any undo: the one that needs no sorting. */
 struct rl_claim *rl_undo_heap_pop_last(struct rl_undo_heap *heap);
 
-/* RL_NEVER: it is empty. */
+/* Returns when the first key expires on the boot clock; RL_NEVER: the heap is empty, or no expiry
+ * is known. */
 static inline uint64_t rl_undo_heap_first_ns(const struct rl_undo_heap *heap)
 {
     return heap->count != 0 ? heap->list[0].expires_ns : RL_NEVER;
 }
 
-/* After times in the list were changed. */
+/* Restores the order after expiry times in `list` were changed. */
 void rl_undo_heap_sort(struct rl_undo_heap *heap);
 
-/* It is empty: gives back what only a crowd needed, or all. */
+/* Frees the memory of a large heap. It must be empty. */
 void rl_undo_heap_trim(struct rl_undo_heap *heap);
+/* Frees the memory. The heap is empty then; claim references must have been taken before. */
 void rl_undo_heap_free(struct rl_undo_heap *heap);
 
 #endif
