@@ -49,9 +49,9 @@ int rl_check_token(struct redlock *rl, const char *token, redlock_report_t **ref
     if (token == NULL || token[0] == '\0')
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
                                 "token is empty: give what redlock_lock_token() returned");
-    if (strnlen(token, RL_TOKEN_GIVEN_MAX + 1) > RL_TOKEN_GIVEN_MAX)
+    if (strnlen(token, RL_CALLER_TOKEN_MAX + 1) > RL_CALLER_TOKEN_MAX)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL, "token is longer than %d bytes",
-                                RL_TOKEN_GIVEN_MAX);
+                                RL_CALLER_TOKEN_MAX);
     return REDLOCK_OK;
 }
 

@@ -270,9 +270,9 @@ static int print_status(char *to, size_t size, const struct redlock_report *repo
     if (permits != 0 && status == REDLOCK_ECONTENDED)
         snprintf(which, sizeof which, ": all %u permits are taken; the slot tried last, %u",
                  permits, (unsigned)rl_lock_slot(&handle->lock));
-    if (rl_lock_behind(&handle->lock) == RL_QUEUE_END_HOLDER && status == REDLOCK_ECONTENDED)
+    if (rl_lock_queue_end(&handle->lock) == RL_QUEUE_END_HOLDER && status == REDLOCK_ECONTENDED)
         return snprintf(to, size, "held by another lock of this client%s", which);
-    if (rl_lock_behind(&handle->lock) == RL_QUEUE_END_WAITER)
+    if (rl_lock_queue_end(&handle->lock) == RL_QUEUE_END_WAITER)
         snprintf(which, sizeof which, "; for the lock ahead in the queue of this client");
     return snprintf(to, size, "%s%s", text, which);
 }
@@ -285,7 +285,7 @@ static void fill_line(struct redlock_report *report, const struct redlock_lock *
     int size = (int)sizeof report->line;
 
     int at = print_status(report->line, sizeof report->line, report, handle);
-    if (rl_lock_behind(&handle->lock) == RL_QUEUE_END_HOLDER) {
+    if (rl_lock_queue_end(&handle->lock) == RL_QUEUE_END_HOLDER) {
         snprintf(report->line + at, (size_t)(size - at), "%s",
                  report->info.status == REDLOCK_ECONTENDED
                      ? "; no request was sent"

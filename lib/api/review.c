@@ -185,7 +185,7 @@ static void end_locks(struct redlock *rl, struct rl_engine *engine)
 
     for (struct rl_lock *item = rl_engine_first_lock(engine); item != NULL; item = next) {
         next = rl_engine_next_lock(item);
-        if (rl_lock_is_wanted(item))
+        if (rl_lock_is_unacquired(item))
             rl_lock_event(engine, item, RL_EVENT_CANCEL, 0, REDLOCK_ECLOSED);
         else if (rl_lock_is_held(item))
             rl_review_release(rl, (struct redlock_lock *)item, REDLOCK_ECLOSED);

@@ -17,7 +17,7 @@ struct rl_cause {
                         * admission, or by its fence record */
     bool unanswered;   /* the request was sent and no reply came: the server may have executed it */
     bool retry_slowly; /* the node reconnects after about a second, not at once */
-    bool own_words;    /* reports show the text of the server's error rather than `text` */
+    bool shows_reply;  /* reports show the text of the server's error rather than `text` */
 };
 
 /* Returns the row of a cause. For a number that is not a cause, returns a row that has only a name

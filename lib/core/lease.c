@@ -81,7 +81,7 @@ static void judge_probe(struct rl_lease *lease, struct rl_effects *fx)
         return;
     if (outcome == RL_OUTCOME_WON)
         status = REDLOCK_OK;
-    else if (outcome == RL_OUTCOME_GONE)
+    else if (outcome == RL_OUTCOME_LOST)
         status = REDLOCK_ELOST;
     else if (verify && status == REDLOCK_ECONTENDED)
         status = REDLOCK_ENOQUORUM;

@@ -214,10 +214,10 @@ static void request_preferred(struct rl_lease *lease, rl_nodes first, const stru
 static void request_deferred(struct rl_lease *lease, const struct rl_view *view,
                              struct rl_effects *fx)
 {
-    rl_nodes asked = rl_round_take_deferred(&lease->round, view);
+    rl_nodes requested = rl_round_take_deferred(&lease->round, view);
 
-    lease->ours |= asked;
-    fx->request |= asked;
+    lease->ours |= requested;
+    fx->request |= requested;
 }
 
 /* Saves the round of the previous attempt for the report. */

@@ -428,7 +428,7 @@ void rl_release_vote(struct rl_lease *lease, const struct rl_ballot *ballot, str
     case RL_OUTCOME_WON:
         status = REDLOCK_OK;
         break;
-    case RL_OUTCOME_GONE:
+    case RL_OUTCOME_LOST:
         status = REDLOCK_ELOST;
         break;
     default:

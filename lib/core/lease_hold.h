@@ -115,8 +115,8 @@ void rl_wait_note_taken(struct rl_lease *lease, const struct rl_ballot *ballot,
 uint64_t rl_wait_wake_ns(const struct rl_lease *lease, const struct rl_view *view);
 /* Returns the preferred node of the resource; 0: there is none at present. */
 rl_nodes rl_wait_preferred(const struct rl_lease *lease, const struct rl_view *view);
-/* Returns the node that contenders prefer most, without those of `asked`; 0: there is none. */
-rl_nodes rl_wait_next_node(const struct rl_lease *lease, rl_nodes asked,
+/* Returns the node that contenders prefer most, without those of `requested`; 0: there is none. */
+rl_nodes rl_wait_next_node(const struct rl_lease *lease, rl_nodes requested,
                            const struct rl_view *view);
 /* Returns whether some node can send a notification when the key changes. */
 bool rl_wait_is_notified(const struct rl_lease *lease, const struct rl_view *view);

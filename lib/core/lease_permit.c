@@ -109,10 +109,10 @@ static void start_now(struct rl_lease *lease, unsigned slot, rl_nodes first,
 
 void rl_permit_begin(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    bool hot =
+    bool recent =
         lease->contention != NULL && rl_contention_is_recent(lease->contention, view->now.boot_ns);
 
-    start_now(lease, lease->permit->slot, hot ? rl_wait_preferred(lease, view) : 0, view, fx);
+    start_now(lease, lease->permit->slot, recent ? rl_wait_preferred(lease, view) : 0, view, fx);
 }
 
 /* Returns a random slot of the open ones; there must be one. */
@@ -227,8 +227,8 @@ static bool continue_search(struct rl_lease *lease, const struct rl_view *view,
 /* Ends a search that has found no permit: begins a pause, or ends the call. */
 static void pause(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    rl_nodes asked = lease->permit->replied | lease->round.requested;
-    bool few = rl_nodes_count(asked) < lease->terms->quorum;
+    rl_nodes requested = lease->permit->replied | lease->round.requested;
+    bool few = rl_nodes_count(requested) < lease->terms->quorum;
 
     lease->permit->searching = false;
     if (lease->contention != NULL)

@@ -22,9 +22,10 @@ rl_nodes rl_wait_preferred(const struct rl_lease *lease, const struct rl_view *v
                : 0;
 }
 
-rl_nodes rl_wait_next_node(const struct rl_lease *lease, rl_nodes asked, const struct rl_view *view)
+rl_nodes rl_wait_next_node(const struct rl_lease *lease, rl_nodes requested,
+                           const struct rl_view *view)
 {
-    rl_nodes left = view->up & view->eligible & ~asked;
+    rl_nodes left = view->up & view->eligible & ~requested;
 
     if ((left & prompt_nodes(view)) != 0)
         left &= prompt_nodes(view);

@@ -52,7 +52,7 @@ static rl_nodes reachable(const struct rl_round *round, rl_nodes wanted, const s
     return view->up | (gives_back || without < round->quorum ? view->suspect : 0);
 }
 
-void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_nodes excluded,
+void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes targets, rl_nodes excluded,
                    const struct rl_view *view)
 {
     RL_ASSERT(round->nodes >= 1 && round->nodes <= RL_NODES_MAX);
@@ -63,12 +63,12 @@ void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_n
     round->verb = (uint8_t)verb;
     round->outcome = RL_OUTCOME_OPEN;
     round->excluded = excluded & all;
-    rl_nodes up = reachable(round, ask & all, view);
-    round->requested = ask & up & all;
-    round->failed = ask & ~up & all;
+    rl_nodes up = reachable(round, targets & all, view);
+    round->requested = targets & up & all;
+    round->failed = targets & ~up & all;
     round->suspect = round->requested & view->suspect;
     round->deferred = 0;
-    round->absent = all & ~ask;
+    round->absent = all & ~targets;
     round->granted = 0;
     round->denied = 0;
     round->t1 = view->now;
@@ -200,7 +200,7 @@ static enum rl_outcome judge_majority(const struct rl_round *round)
 
 /* Judges a release: it succeeds once a quorum is known not to have the key. A node that denies did
  * not have the key when the request arrived. If too many nodes did not have it, no quorum can
- * have had it, the lock had been lost before: GONE. */
+ * have had it, the lock had been lost before: LOST. */
 static enum rl_outcome judge_release(const struct rl_round *round)
 {
     unsigned gone = rl_nodes_count(round->denied | round->absent);
@@ -208,7 +208,7 @@ static enum rl_outcome judge_release(const struct rl_round *round)
     unsigned open = rl_nodes_count(rl_round_pending(round));
 
     if (gone + round->quorum > round->nodes)
-        return RL_OUTCOME_GONE;
+        return RL_OUTCOME_LOST;
     if (confirmed >= round->quorum)
         return RL_OUTCOME_WON;
     return confirmed + open < round->quorum ? RL_OUTCOME_FAILED : RL_OUTCOME_OPEN;
@@ -237,7 +237,7 @@ static enum rl_outcome judge_ours(const struct rl_round *round)
     unsigned spare = (unsigned)(round->nodes - round->quorum);
 
     if (gone > spare)
-        return RL_OUTCOME_GONE;
+        return RL_OUTCOME_LOST;
     if (ours >= round->quorum)
         return RL_OUTCOME_WON;
     bool may_be_ours = ours + rl_nodes_count(pending & ~round->excluded) >= round->quorum;

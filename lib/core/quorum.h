@@ -15,7 +15,7 @@ enum rl_outcome {
     RL_OUTCOME_OPEN = 0,   /* undecided: votes are missing that can decide it */
     RL_OUTCOME_WON = 1,    /* a quorum granted */
     RL_OUTCOME_FAILED = 2, /* a quorum has become impossible */
-    RL_OUTCOME_GONE = 3    /* release, verify: proven that no quorum has the key */
+    RL_OUTCOME_LOST = 3    /* release, verify: proven that no quorum has the key */
 };
 
 /* One round of a lease. A lease has one round at a time and reuses the struct; only quorum.c and
@@ -92,11 +92,11 @@ void rl_round_init(struct rl_round *round, unsigned nodes, unsigned quorum, uint
 /* Copies the contents of `from`, a round of as many nodes; `round` keeps its own arrays. */
 void rl_round_copy(struct rl_round *round, const struct rl_round *from);
 
-/* Opens the next round: sets `requested` to the nodes of `ask` that can be asked, T1 to view->now,
- * and increments the number. The caller then sends the requests. Suspect nodes are asked if the
- * verb removes keys, or if there is no quorum without them. The other nodes of `ask` count as
- * failed, with the view's cause. Grants of `excluded` nodes do not count. */
-void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_nodes excluded,
+/* Opens the next round: sets `requested` to the nodes of `targets` that can be asked, T1 to
+ * view->now, and increments the number. The caller then sends the requests. Suspect nodes are asked
+ * if the verb removes keys, or if there is no quorum without them. The other nodes of `targets`
+ * count as failed, with the view's cause. Grants of `excluded` nodes do not count. */
+void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes targets, rl_nodes excluded,
                    const struct rl_view *view);
 
 /* Moves `nodes` from requested to deferred: they are asked later. Call it right after
@@ -127,7 +127,7 @@ bool rl_round_count(struct rl_round *round, const struct rl_ballot *ballot);
 enum rl_outcome rl_round_judge(struct rl_round *round);
 
 /* As rl_round_judge(), for a round that verifies a held lock. WON: a quorum of grants that count.
- * GONE: too many denials for a quorum; denials of excluded nodes count, too. FAILED: the missing
+ * LOST: too many denials for a quorum; denials of excluded nodes count, too. FAILED: the missing
  * votes can lead to neither. */
 enum rl_outcome rl_round_judge_verify(struct rl_round *round);
 

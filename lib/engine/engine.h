@@ -18,7 +18,7 @@
 #include "platform/token.h"
 
 /* Longest token in bytes that a caller may bring along. */
-#define RL_TOKEN_GIVEN_MAX RL_BULK_MAX
+#define RL_CALLER_TOKEN_MAX RL_BULK_MAX
 
 /* The environment of an engine: network, randomness and clocks, real (engine/io.h) or simulated.
  * Filled by the caller of rl_engine_open(), constant afterwards. */

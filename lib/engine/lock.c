@@ -215,7 +215,7 @@ int rl_lock_start_multi(struct rl_engine *engine, struct rl_lock *lock,
                         const struct rl_arg *keys, unsigned count, struct rl_arg token)
 {
     const struct rl_lease_terms *terms = &params->terms;
-    bool only_reads = terms->kind == RL_LEASE_INSPECT || terms->kind == RL_LEASE_VERIFY;
+    bool has_seen = terms->kind == RL_LEASE_INSPECT || terms->kind == RL_LEASE_VERIFY;
 
     lock->heap_at = RL_HEAP_NONE;
     lock->due_ns = RL_NEVER;
@@ -236,9 +236,9 @@ int rl_lock_start_multi(struct rl_engine *engine, struct rl_lock *lock,
     lock->claim = rl_lock_new_claim(engine, keys, count, rl_lock_token_room(engine, token.len));
     if (lock->claim == NULL)
         return REDLOCK_ENOMEM;
-    if (only_reads)
+    if (has_seen)
         lock->seen = rl_alloc(engine->mem, terms->nodes * sizeof *lock->seen);
-    if (only_reads && lock->seen == NULL) {
+    if (has_seen && lock->seen == NULL) {
         rl_lock_abandon_claim(lock);
         return REDLOCK_ENOMEM;
     }

@@ -177,7 +177,7 @@ static inline bool rl_lock_is_between_attempts(const struct rl_lock *lock)
 
 /* Returns whether the operation has not come to a result yet: the lock was not granted, or the
  * inspection or verification has not ended. */
-static inline bool rl_lock_is_wanted(const struct rl_lock *lock)
+static inline bool rl_lock_is_unacquired(const struct rl_lock *lock)
 {
     uint8_t state = lock->lease.state;
 
@@ -218,7 +218,7 @@ static inline const struct rl_seen *rl_lock_seen(const struct rl_lock *lock)
 }
 
 /* Returns enum rl_queue_end: what was in front of the lock when it ended in the client's queue. */
-static inline uint8_t rl_lock_behind(const struct rl_lock *lock)
+static inline uint8_t rl_lock_queue_end(const struct rl_lock *lock)
 {
     return lock->queue_end;
 }

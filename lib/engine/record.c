@@ -308,14 +308,14 @@ static void finish_phase(struct rl_engine *engine)
         begin_seeding(engine, seed);
         return;
     }
-    if (records->phase == RL_RECORDS_READING && !records->init && !records->second_look &&
+    if (records->phase == RL_RECORDS_READING && !records->init && !records->is_second_read &&
         rl_first_start_is_near(engine)) {
-        records->second_look = true;
+        records->is_second_read = true;
         begin_reading(engine);
         return;
     }
     records->phase = RL_RECORDS_IDLE;
-    records->second_look = false;
+    records->is_second_read = false;
     records->init_done |= records->init;
     records->init = false;
     plan_next_read(engine);

@@ -58,7 +58,7 @@ struct rl_records {
     struct rl_record nodes[RL_NODES_MAX]; /* by index of the node */
     uint8_t phase;                        /* enum rl_records_phase */
     bool known;       /* attempts with fences may start; stays true from then on */
-    bool second_look; /* this reading is the second one of a first start */
+    bool is_second_read; /* this reading is the second one of a first start */
     bool init;        /* an operator has asked to initialize the records, and that is in progress */
     bool init_done;   /* the last such request has ended */
     rl_nodes used;    /* nodes whose record this client has seen in use at any time; such a record

@@ -47,8 +47,8 @@ void rl_engine_failure_text(const struct rl_engine *engine, unsigned index, uint
                             char *text, size_t size)
 {
     const struct rl_node *node = &engine->nodes[index];
-    bool own_words = rl_connection_text(&node->conn)[0] != '\0' &&
-                     (cause == rl_connection_cause(&node->conn) || rl_cause_of(cause)->own_words);
+    bool has_text = rl_connection_text(&node->conn)[0] != '\0' &&
+                    (cause == rl_connection_cause(&node->conn) || rl_cause_of(cause)->shows_reply);
 
     if (cause == REDLOCK_CAUSE_DUPLICATE)
         snprintf(text, size, "same server as %.120s",
@@ -57,7 +57,7 @@ void rl_engine_failure_text(const struct rl_engine *engine, unsigned index, uint
         rl_records_text(engine, index, text, size);
     else
         snprintf(text, size, "%s",
-                 own_words ? rl_connection_text(&node->conn) : rl_cause_of(cause)->text);
+                 has_text ? rl_connection_text(&node->conn) : rl_cause_of(cause)->text);
 }
 
 /* Returns enum redlock_node_fact bits: what the server reports of itself, and what is attested. */
@@ -185,14 +185,14 @@ rl_nodes rl_engine_note_ttls(struct rl_engine *engine, const struct rl_lock *loc
 struct rl_progress rl_lock_progress(const struct rl_lock *lock, struct rl_now now)
 {
     const struct rl_lease *lease = &lock->lease;
-    bool asked = lease->round.number != 0;
+    bool has_round = lease->round.number != 0;
     bool raised = lease->fence != NULL && lease->fence->raising;
 
     return (struct rl_progress){
         .attempts = lease->attempts,
-        .rounds = (lease->attempts != 0 || asked ? 1u : 0u) + raised,
+        .rounds = (lease->attempts != 0 || has_round ? 1u : 0u) + raised,
         .waited_ns = rl_elapsed_ns(lease->begun, now),
-        .elapsed_ns = asked ? rl_elapsed_ns(lease->round.t1, now) : 0,
+        .elapsed_ns = has_round ? rl_elapsed_ns(lease->round.t1, now) : 0,
         .remaining_ns = rl_lease_remaining_ns(lease, now),
     };
 }

@@ -35,10 +35,10 @@ struct rl_mem rl_mem_libc(void)
 
 void *rl_alloc(const struct rl_mem *mem, size_t size)
 {
-    size_t asked = size == 0 ? 1 : size;
-    void *ptr = rl_call_malloc(mem, asked);
+    size_t bytes = size == 0 ? 1 : size;
+    void *ptr = rl_call_malloc(mem, bytes);
     if (ptr != NULL)
-        memset(ptr, 0, asked);
+        memset(ptr, 0, bytes);
     return ptr;
 }
 

@@ -193,8 +193,8 @@ static const struct judged JUDGED[] = {
     {E, "dd.", 0, RL_OUTCOME_FAILED},
     {R, "gg.", 0, RL_OUTCOME_WON},
     {R, "gd.", 0, RL_OUTCOME_WON}, /* a majority has no key any more */
-    {R, "dd.", 0, RL_OUTCOME_GONE},
-    {R, "d-.", 0, RL_OUTCOME_GONE},
+    {R, "dd.", 0, RL_OUTCOME_LOST},
+    {R, "d-.", 0, RL_OUTCOME_LOST},
     {R, "d..", 0, RL_OUTCOME_OPEN},
     {R, "g-.", 0, RL_OUTCOME_WON},
     {R, "ff.", 0, RL_OUTCOME_FAILED},
@@ -203,11 +203,11 @@ static const struct judged JUDGED[] = {
     {R, "gff", 0, RL_OUTCOME_FAILED},
     {R, "dff", 0, RL_OUTCOME_FAILED},
     {R, "gg.", 0x3, RL_OUTCOME_WON}, /* a release counts on excluded nodes */
-    {R, "dd", 0, RL_OUTCOME_GONE},
-    {R, "d.", 0, RL_OUTCOME_GONE}, /* a lock on two nodes needs both keys */
-    {R, "--", 0, RL_OUTCOME_GONE},
+    {R, "dd", 0, RL_OUTCOME_LOST},
+    {R, "d.", 0, RL_OUTCOME_LOST}, /* a lock on two nodes needs both keys */
+    {R, "--", 0, RL_OUTCOME_LOST},
     {S, "ggd..", 0, RL_OUTCOME_WON},
-    {S, "gddd.", 0, RL_OUTCOME_GONE},
+    {S, "gddd.", 0, RL_OUTCOME_LOST},
     {S, "gdfff", 0, RL_OUTCOME_FAILED},
     {G, "gd.", 0, RL_OUTCOME_OPEN}, /* an inspection waits for all nodes */
     {G, "gdf", 0, RL_OUTCOME_WON},
