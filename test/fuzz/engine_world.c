@@ -178,11 +178,11 @@ void world_lose_connection(unsigned client, unsigned node, bool executed)
 
 static void describe(unsigned node)
 {
-    struct world_node *it = &world.nodes[node];
-    const struct fake_profile profile = {.run_id = it->run_id};
+    struct world_node *server = &world.nodes[node];
+    const struct fake_profile profile = {.run_id = server->run_id};
 
-    snprintf(it->run_id, sizeof it->run_id, "run%u-%u", node, it->runs);
-    fake_store_describe(&it->store, &profile);
+    snprintf(server->run_id, sizeof server->run_id, "run%u-%u", node, server->runs);
+    fake_store_describe(&server->store, &profile);
 }
 
 static bool is_in_use(unsigned node)

@@ -119,18 +119,18 @@ static bool is_there(const struct server *server, const struct server_token *tok
 
 static void set(struct server *server, const struct server_command *command, bool execute)
 {
-    struct server_token *it = server_word_token(server, command, 2);
+    struct server_token *token = server_word_token(server, command, 2);
     uint64_t ttl_ns = server_word_number(command, 5) * RL_MS;
 
     MUST(server_word_is(command, 3, "NX") && command->count == 6);
     MUST(server_word_is(command, 4, "PX") && ttl_ns > 0);
-    MUST(it->banned_from == 0 || command->place < it->banned_from);
-    it->sets++;
+    MUST(token->banned_from == 0 || command->place < token->banned_from);
+    token->sets++;
     if (!execute)
         return;
-    if (!is_there(server, it)) {
-        it->made++;
-        it->expires_ns = server->now_ns + ttl_ns;
+    if (!is_there(server, token)) {
+        token->made++;
+        token->expires_ns = server->now_ns + ttl_ns;
         server_reply(server, "+OK\r\n");
     } else {
         server_reply(server, "$-1\r\n");
@@ -139,23 +139,23 @@ static void set(struct server *server, const struct server_command *command, boo
 
 static void delete (struct server *server, const struct server_command *command, unsigned i)
 {
-    struct server_token *it = server_word_token(server, command, i);
-    bool there = is_there(server, it);
+    struct server_token *token = server_word_token(server, command, i);
+    bool there = is_there(server, token);
 
-    it->expires_ns = 0;
-    it->deleted += there;
+    token->expires_ns = 0;
+    token->deleted += there;
     server_reply(server, ":%d\r\n", there);
 }
 
 static void expire(struct server *server, const struct server_command *command, bool shorten)
 {
-    struct server_token *it = server_word_token(server, command, 4);
+    struct server_token *token = server_word_token(server, command, 4);
     uint64_t end_ns = server->now_ns + server_word_number(command, 5) * RL_MS;
-    bool there = is_there(server, it);
+    bool there = is_there(server, token);
 
-    if (there && (shorten || end_ns > it->expires_ns))
-        it->expires_ns = end_ns;
-    it->extended += there && !shorten;
+    if (there && (shorten || end_ns > token->expires_ns))
+        token->expires_ns = end_ns;
+    token->extended += there && !shorten;
     server_reply(server, ":%d\r\n", there);
 }
 

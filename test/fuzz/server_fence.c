@@ -65,7 +65,7 @@ static void refuse(struct server *server, char letter)
 /* Executes script 2 key record token ttl stripe proposal config. */
 static void vote(struct server *server, const struct server_command *command)
 {
-    struct server_token *it = server_word_token(server, command, 5);
+    struct server_token *token = server_word_token(server, command, 5);
     uint64_t stripe = server_word_number(command, 7), proposal = server_word_number(command, 8);
     char letter = refusal(server, command, 9);
     uint64_t before = 0;
@@ -75,17 +75,17 @@ static void vote(struct server *server, const struct server_command *command)
         letter = 'C';
     if (letter != '\0') {
         refuse(server, letter);
-    } else if (server->is_taken || it->expires_ns > server->now_ns) {
+    } else if (server->is_taken || token->expires_ns > server->now_ns) {
         bulk(server, "D %llu 77", (unsigned long long)before);
     } else {
-        it->expires_ns = server->now_ns + server_word_number(command, 6) * RL_MS;
-        it->made++;
-        it->before = before;
-        it->stored = proposal > before;
-        it->this_run = strcmp(server->record.config + CONFIG_LEN, SERVER_RUN) == 0;
-        if (it->stored)
+        token->expires_ns = server->now_ns + server_word_number(command, 6) * RL_MS;
+        token->made++;
+        token->before = before;
+        token->stored = proposal > before;
+        token->this_run = strcmp(server->record.config + CONFIG_LEN, SERVER_RUN) == 0;
+        if (token->stored)
             write_number(server, (unsigned)stripe, proposal);
-        bulk(server, "%c %llu %s", it->stored ? 'A' : 'G', (unsigned long long)before,
+        bulk(server, "%c %llu %s", token->stored ? 'A' : 'G', (unsigned long long)before,
              server->record.config + CONFIG_LEN);
     }
 }
@@ -93,14 +93,14 @@ static void vote(struct server *server, const struct server_command *command)
 /* Executes script 2 key record token stripe number config. */
 static void raise_number(struct server *server, const struct server_command *command)
 {
-    struct server_token *it = server_word_token(server, command, 5);
+    struct server_token *token = server_word_token(server, command, 5);
     uint64_t stripe = server_word_number(command, 6), number = server_word_number(command, 7);
     char letter = refusal(server, command, 8);
     uint64_t before = 0;
 
     MUST(stripe < SERVER_STRIPES);
-    if (it->expires_ns <= server->now_ns) {
-        it->gone = true;
+    if (token->expires_ns <= server->now_ns) {
+        token->gone = true;
         letter = 'L';
     } else if (letter == '\0' && !read_number(server, (unsigned)stripe, &before)) {
         letter = 'C';
@@ -111,7 +111,7 @@ static void raise_number(struct server *server, const struct server_command *com
     }
     if (number > before)
         write_number(server, (unsigned)stripe, number);
-    it->raised = rl_max_u64(it->raised, number + 1);
+    token->raised = rl_max_u64(token->raised, number + 1);
     bulk(server, "A %s", server->record.config + CONFIG_LEN);
 }
 
@@ -176,12 +176,12 @@ static bool is_script(const struct server_command *command, enum rl_verb verb)
  * and never after its undo. */
 static void note_vote(struct server *server, const struct server_command *command, bool unknown)
 {
-    struct server_token *it = server_word_token(server, command, 5);
+    struct server_token *token = server_word_token(server, command, 5);
 
     MUST(command->count == 10 && server_word_is(command, 4, "rec"));
-    MUST(it->banned_from == 0 || command->place < it->banned_from);
-    MUST(++it->votes <= it->unknown + 1);
-    it->unknown += unknown;
+    MUST(token->banned_from == 0 || command->place < token->banned_from);
+    MUST(++token->votes <= token->unknown + 1);
+    token->unknown += unknown;
 }
 
 enum server_fenced server_fence(struct server *server, const struct server_command *command,

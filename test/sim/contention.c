@@ -219,13 +219,13 @@ static void prepare(struct sim_plan *plan, struct sim_contention *contention, ui
     contention->first_users = 1;
 }
 
-bool sim_case_run(const struct sim_case *it, uint64_t seed, bool trace, struct sim_world *world,
-                  struct sim_contention *contention)
+bool sim_case_run(const struct sim_case *scenario, uint64_t seed, bool trace,
+                  struct sim_world *world, struct sim_contention *contention)
 {
     struct sim_plan plan;
 
     prepare(&plan, contention, seed);
-    it->set_up(&plan, contention);
+    scenario->set_up(&plan, contention);
     bool good = sim_world_run_plan(world, &plan, trace);
     if (good)
         judge(world, contention);

@@ -17,10 +17,10 @@ enum { STEP_BEGIN, STEP_SET, STEP_COUNT, STEP_RELEASE, STEP_DELETE };
 /* Writes the token of the client's present attempt to `text`, and returns it. */
 static struct sim_word token_of(const struct sim_world *world, unsigned client, char text[24])
 {
-    const struct sim_foreigner *it = &world->plan.contention->foreigners[client];
+    const struct sim_foreigner *foreigner = &world->plan.contention->foreigners[client];
 
     return (struct sim_word){text,
-                             (size_t)snprintf(text, 24, "foreign %u %u", client, it->attempt)};
+                             (size_t)snprintf(text, 24, "foreign %u %u", client, foreigner->attempt)};
 }
 
 /* Plans a step of a client at a node after that time. */
@@ -59,14 +59,14 @@ static void plan_next_attempt(struct sim_world *world, unsigned client)
 static void count_votes(struct sim_world *world, unsigned client)
 {
     struct sim_contention *contention = world->plan.contention;
-    struct sim_foreigner *it = &contention->foreigners[client];
+    struct sim_foreigner *foreigner = &contention->foreigners[client];
 
-    if (it->votes < world->plan.nodes / 2 + 1) {
+    if (foreigner->votes < world->plan.nodes / 2 + 1) {
         plan_at_all_nodes(world, client, STEP_DELETE);
         plan_next_attempt(world, client);
         return;
     }
-    it->holds = true;
+    foreigner->holds = true;
     contention->foreign_grants += !contention->measured;
     for (unsigned i = 0; i < world->plan.clients; i++) {
         if (world->clients[i].users[0].reported)
@@ -77,7 +77,7 @@ static void count_votes(struct sim_world *world, unsigned client)
 
 void sim_foreign_act(struct sim_world *world, unsigned client, unsigned step_and_node)
 {
-    struct sim_foreigner *it = &world->plan.contention->foreigners[client];
+    struct sim_foreigner *foreigner = &world->plan.contention->foreigners[client];
     unsigned node = step_and_node & 255;
     char text[24];
 
@@ -85,19 +85,19 @@ void sim_foreign_act(struct sim_world *world, unsigned client, unsigned step_and
     case STEP_BEGIN:
         if (world->healed)
             return;
-        it->attempt++;
-        it->votes = 0;
+        foreigner->attempt++;
+        foreigner->votes = 0;
         plan_at_all_nodes(world, client, STEP_SET);
         plan_step(world, client, STEP_COUNT, 0, sim_contention_trip_ns(&world->plan));
         break;
     case STEP_SET:
-        it->votes += sim_server_set(world, node, 0, token_of(world, client, text), 10000);
+        foreigner->votes += sim_server_set(world, node, 0, token_of(world, client, text), 10000);
         break;
     case STEP_COUNT:
         count_votes(world, client);
         break;
     case STEP_RELEASE:
-        it->holds = false;
+        foreigner->holds = false;
         plan_at_all_nodes(world, client, STEP_DELETE);
         plan_next_attempt(world, client);
         break;

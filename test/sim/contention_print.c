@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-void sim_case_print(const struct sim_case *it, const struct sim_world *world,
+void sim_case_print(const struct sim_case *scenario, const struct sim_world *world,
                     const struct sim_contention *contention)
 {
     uint64_t all = rl_max_u64(contention->all, 1), most = 0, least = UINT64_MAX;
@@ -18,7 +18,7 @@ void sim_case_print(const struct sim_case *it, const struct sim_world *world,
            " us, longest wait %6" PRIu64 " ms; per 1000: %6" PRIu64 " splits %7" PRIu64
            " attempts %7" PRIu64 " commands, wait avg %" PRIu64 " us share %4" PRIu64
            " to %4" PRIu64 " jain %4" PRIu64 "; %" PRIu64 " others' %" PRIu64 " events\n",
-           it->name, contention->all, sim_contention_percentile_ns(contention, 50) / 1000,
+           scenario->name, contention->all, sim_contention_percentile_ns(contention, 50) / 1000,
            sim_contention_percentile_ns(contention, 99) / 1000, contention->longest_ns / RL_MS,
            contention->splits * 1000 / all, contention->attempts * 1000 / all,
            contention->commands * 1000 / all, contention->waited_ns / all / 1000,

@@ -123,15 +123,15 @@ static int run_one(const struct options *options)
 }
 
 /* Runs a case and prints its results. Returns false if it left its bounds. */
-static bool run_case(const struct sim_case *it, uint64_t seed, bool trace)
+static bool run_case(const struct sim_case *scenario, uint64_t seed, bool trace)
 {
     struct sim_world *world = malloc(sizeof *world);
     struct sim_contention *contention = malloc(sizeof *contention);
 
     if (world == NULL || contention == NULL)
         abort();
-    bool good = sim_case_run(it, seed, trace, world, contention);
-    sim_case_print(it, world, contention);
+    bool good = sim_case_run(scenario, seed, trace, world, contention);
+    sim_case_print(scenario, world, contention);
     if (!good)
         printf("    %s\n", world->violation);
     sim_world_free(world);

@@ -486,10 +486,10 @@ static void take_lock(struct sim_client *client, const struct rl_lock *lock,
 
 static void take_node(struct sim_client *client, unsigned node)
 {
-    const struct rl_node *it = &client->engine.nodes[node];
+    const struct rl_node *state = &client->engine.nodes[node];
 
     sim_note(client->world, "client % sees node % in state %, suspect: %", client->index, node,
-             it->conn.state, it->detector.suspect);
+             state->conn.state, state->detector.suspect);
 }
 
 void sim_user_take(struct sim_client *client)

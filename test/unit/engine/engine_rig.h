@@ -24,7 +24,7 @@ struct rig_lock {
     unsigned client;
     uint32_t flags; /* RL_FX_*, all since the start */
     int status;     /* of the start if that failed, otherwise of the last report with DONE */
-    bool told;      /* CONFIRM was given */
+    bool confirmed; /* CONFIRM was given */
 };
 
 static struct rig_lock rig_locks[RIG_LOCKS];
@@ -82,15 +82,15 @@ static inline struct rl_engine *rig_engine(unsigned client)
 static inline void rig_take(unsigned client)
 {
     struct rl_announcement announcement;
-    struct rig_lock *it;
+    struct rig_lock *item;
 
-    while ((it = (struct rig_lock *)rl_announcements_take(
+    while ((item = (struct rig_lock *)rl_announcements_take(
                 rl_engine_announcements(rig_engine(client)), &announcement)) != NULL) {
-        it->flags |= announcement.flags;
+        item->flags |= announcement.flags;
         if (announcement.flags & RL_FX_DONE)
-            it->status = announcement.status;
+            item->status = announcement.status;
         if (announcement.flags & RL_FX_WAITING)
-            it->told = false;
+            item->confirmed = false;
     }
 }
 
@@ -112,12 +112,13 @@ static inline void rig_turn(unsigned client)
     rl_engine_tick(engine);
     rig_take(client);
     for (unsigned i = 0; i < rig_used; i++) {
-        struct rig_lock *it = &rig_locks[i];
-        bool granted = it->client == client && rl_lease_is_held(&it->lock.lease) && !it->told;
-        if (!granted || !it->lock.active)
+        struct rig_lock *item = &rig_locks[i];
+        bool granted =
+            item->client == client && rl_lease_is_held(&item->lock.lease) && !item->confirmed;
+        if (!granted || !item->lock.active)
             continue;
-        it->told = true;
-        rl_lock_event(engine, &it->lock, RL_EVENT_CONFIRM, 0, 0);
+        item->confirmed = true;
+        rl_lock_event(engine, &item->lock, RL_EVENT_CONFIRM, 0, 0);
         rig_take(client);
     }
     rig_flush(client);
@@ -185,20 +186,20 @@ static inline struct rig_lock *rig_start_with(unsigned client, const struct rl_l
     unsigned count = 0;
 
     ck_assert_uint_lt(rig_used, RIG_LOCKS);
-    struct rig_lock *it = &rig_locks[rig_used++];
-    it->client = client;
+    struct rig_lock *item = &rig_locks[rig_used++];
+    item->client = client;
     for (; names[count] != NULL; count++)
         keys[count] = (struct rl_arg){names[count], strlen(names[count])};
     struct rl_storage storage = rl_storage_for(params);
-    ck_assert_uint_le(storage.size, sizeof it->room);
-    storage.at = it->room;
+    ck_assert_uint_le(storage.size, sizeof item->room);
+    storage.at = item->room;
     rl_engine_refresh(rig_engine(client));
-    const int error = rl_lock_start_multi(rig_engine(client), &it->lock, params, &storage, keys,
+    const int error = rl_lock_start_multi(rig_engine(client), &item->lock, params, &storage, keys,
                                           count, (struct rl_arg){token, strlen(token)});
     if (error != REDLOCK_OK)
-        it->status = error;
+        item->status = error;
     rig_flush(client);
-    return it;
+    return item;
 }
 
 static inline struct rig_lock *rig_start(unsigned client, const struct rl_lease_params *params,
@@ -215,28 +216,28 @@ static inline struct rig_lock *rig_start_one(unsigned client, const struct rl_le
     return rig_start(client, params, names);
 }
 
-static inline bool rig_holds(const struct rig_lock *it)
+static inline bool rig_holds(const struct rig_lock *item)
 {
-    return it->lock.active && rl_lease_is_held(&it->lock.lease) && it->told;
+    return item->lock.active && rl_lease_is_held(&item->lock.lease) && item->confirmed;
 }
 
 /* Acquires a lock, which must be granted at once. */
 static inline struct rig_lock *rig_hold(unsigned client, const struct rl_lease_params *params,
                                         const char *name)
 {
-    struct rig_lock *it = rig_start_one(client, params, name);
+    struct rig_lock *item = rig_start_one(client, params, name);
 
     rig_pass(5 * RL_MS);
-    ck_assert_msg(rig_holds(it), "status %d", it->status);
-    return it;
+    ck_assert_msg(rig_holds(item), "status %d", item->status);
+    return item;
 }
 
 /* Passes a call of the user to the lock: RELEASE, EXTEND, SHORTEN or CANCEL (RL_EVENT_*). */
-static inline void rig_call(struct rig_lock *it, uint8_t kind, uint64_t ttl_ns)
+static inline void rig_call(struct rig_lock *item, uint8_t kind, uint64_t ttl_ns)
 {
-    rl_engine_refresh(rig_engine(it->client));
-    rl_lock_event(rig_engine(it->client), &it->lock, kind, ttl_ns, REDLOCK_ECANCELED);
-    rig_flush(it->client);
+    rl_engine_refresh(rig_engine(item->client));
+    rl_lock_event(rig_engine(item->client), &item->lock, kind, ttl_ns, REDLOCK_ECANCELED);
+    rig_flush(item->client);
 }
 
 /* Makes a server reachable, or not; then its connections are lost as well. With `executed`, the

@@ -140,20 +140,20 @@ static struct rig_lock *end_one(void)
 
     rig_begin(NULL);
     rig_pass(50 * RL_MS);
-    struct rig_lock *it = rig_hold(0, &params, "a");
-    rl_lock_event(rig_engine(0), &it->lock, RL_EVENT_DETACH, 0, 0);
-    ck_assert(!it->lock.active);
-    ck_assert_uint_ne(it->lock.pending.announcement.flags & RL_FX_ENDED, 0);
-    return it;
+    struct rig_lock *item = rig_hold(0, &params, "a");
+    rl_lock_event(rig_engine(0), &item->lock, RL_EVENT_DETACH, 0, 0);
+    ck_assert(!item->lock.active);
+    ck_assert_uint_ne(item->lock.pending.announcement.flags & RL_FX_ENDED, 0);
+    return item;
 }
 
 START_TEST(an_end_is_taken_before_the_lock_is_freed)
 {
-    const struct rig_lock *it = end_one();
+    const struct rig_lock *item = end_one();
 
-    ck_assert_uint_eq(it->flags & RL_FX_ENDED, 0);
+    ck_assert_uint_eq(item->flags & RL_FX_ENDED, 0);
     rig_take(0);
-    ck_assert_uint_ne(it->flags & RL_FX_ENDED, 0);
+    ck_assert_uint_ne(item->flags & RL_FX_ENDED, 0);
     ck_assert_ptr_null(
         rl_announcements_take(rl_engine_announcements(rig_engine(0)), &announcement));
     rig_end();
@@ -199,9 +199,9 @@ END_TEST
 
 START_TEST(an_early_free_is_caught)
 {
-    struct rig_lock *it = end_one();
+    struct rig_lock *item = end_one();
 
-    rl_lock_dispose(rig_engine(0), &it->lock);
+    rl_lock_dispose(rig_engine(0), &item->lock);
 }
 END_TEST
 

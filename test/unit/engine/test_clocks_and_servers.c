@@ -61,10 +61,10 @@ START_TEST(a_wall_clock_is_set_back_and_ahead)
     params.terms.wall_slack_us = 500000;
     world.clients[0].wall_us -= hour_us;
     rig_pass(RIG_STEP);
-    struct rig_lock *it = rig_hold(0, &params, "a");
+    struct rig_lock *item = rig_hold(0, &params, "a");
     world.clients[0].wall_us += hour_us;
     rig_pass(RIG_STEP);
-    ck_assert((it->flags & RL_FX_LOST) != 0);
+    ck_assert((item->flags & RL_FX_LOST) != 0);
 }
 END_TEST
 
@@ -76,10 +76,10 @@ START_TEST(release_after_for_longer_than_the_ttl)
     struct rl_lease_params params = rig_params();
 
     connect_all();
-    struct rig_lock *it = rig_hold(0, &params, "a");
+    struct rig_lock *item = rig_hold(0, &params, "a");
     rig_pass(300 * RL_MS);
     uint64_t end_ns = world.now_ns + 60 * RL_SECOND;
-    rig_call(it, RL_EVENT_SHORTEN, 60 * RL_SECOND);
+    rig_call(item, RL_EVENT_SHORTEN, 60 * RL_SECOND);
     world.now_ns += 500 * RL_MS;
     rig_reach(2, false, true);
     uint64_t late_ms = rig_ttl_ms(2, "a");
@@ -140,12 +140,12 @@ static struct rl_lease_params fenced(void)
 static struct rig_lock *hold_fenced(const char *name)
 {
     const struct rl_lease_params params = fenced();
-    struct rig_lock *it = rig_start_one(0, &params, name);
+    struct rig_lock *item = rig_start_one(0, &params, name);
 
-    for (unsigned i = 0; i < 5000 && !rig_holds(it); i++)
+    for (unsigned i = 0; i < 5000 && !rig_holds(item); i++)
         rig_pass(RIG_STEP);
-    ck_assert_msg(rig_holds(it), "status %d", it->status);
-    return it;
+    ck_assert_msg(rig_holds(item), "status %d", item->status);
+    return item;
 }
 
 /* The servers' numbers are ahead of the client's clock by far. A vote that fails carries no number:
@@ -165,14 +165,14 @@ START_TEST(a_failed_vote_lowers_no_proposal)
     ck_assert_uint_eq(engine->stats.fence_two_rounds, 1);
 
     const uint64_t one_round = engine->stats.fence_one_round;
-    struct rig_lock *it = rig_start_one(0, &params, "a");
+    struct rig_lock *item = rig_start_one(0, &params, "a");
     for (unsigned i = 0; i < 2; i++)
         world_serve(0, i, UINT32_MAX);
     rig_turn(0);
-    ck_assert(rig_holds(it));
+    ck_assert(rig_holds(item));
     rig_reach(2, false, false);
     rig_reach(2, true, false);
-    rig_call(it, RL_EVENT_RELEASE, 0);
+    rig_call(item, RL_EVENT_RELEASE, 0);
     rig_pass(5 * RL_SECOND);
     (void)hold_fenced("a");
     ck_assert_uint_eq(engine->stats.fence_two_rounds, 1);
@@ -186,12 +186,12 @@ START_TEST(an_extension_for_longer_than_the_ttl)
     struct rl_lease_params params = rig_params();
 
     connect_all();
-    struct rig_lock *it = rig_hold(0, &params, "a");
-    rig_call(it, RL_EVENT_EXTEND, 60 * RL_SECOND);
+    struct rig_lock *item = rig_hold(0, &params, "a");
+    rig_call(item, RL_EVENT_EXTEND, 60 * RL_SECOND);
     rig_pass(5 * RL_MS);
-    ck_assert_int_eq(it->status, REDLOCK_OK);
+    ck_assert_int_eq(item->status, REDLOCK_OK);
     rig_reach(2, false, true);
-    rig_call(it, RL_EVENT_RELEASE, 0);
+    rig_call(item, RL_EVENT_RELEASE, 0);
     rig_pass(30 * RL_SECOND);
     ck_assert_uint_gt(rig_ttl_ms(2, "a"), 0);
     ck_assert_uint_eq(undos_pending(rig_engine(0)), 1);
@@ -213,12 +213,12 @@ START_TEST(an_adoption_for_less_than_the_givers_ttl)
     rig_engine(0)->common.admission.max_ttl_ns = giver.terms.ttl_ns;
     struct rig_lock *given = rig_hold(1, &giver, "a");
     params.terms.kind = RL_LEASE_ADOPT;
-    struct rig_lock *it = rig_start_with(0, &params, names, rl_lock_token(&given->lock));
+    struct rig_lock *item = rig_start_with(0, &params, names, rl_lock_token(&given->lock));
     rig_call(given, RL_EVENT_DETACH, 0);
     rig_pass(5 * RL_MS);
-    ck_assert(rig_holds(it));
+    ck_assert(rig_holds(item));
     rig_reach(2, false, true);
-    rig_call(it, RL_EVENT_RELEASE, 0);
+    rig_call(item, RL_EVENT_RELEASE, 0);
     rig_pass(30 * RL_SECOND);
     ck_assert_uint_gt(rig_ttl_ms(2, "a"), 0);
     ck_assert_uint_eq(undos_pending(rig_engine(0)), 1);
@@ -236,11 +236,11 @@ START_TEST(settled_when_a_server_is_down_for_sure)
     struct rl_engine *engine = rig_engine(0);
 
     connect_all();
-    struct rig_lock *it = rig_hold(0, &params, "a");
+    struct rig_lock *item = rig_hold(0, &params, "a");
     ck_assert(!rl_engine_is_settled(engine)); /* the lock */
     engine->nodes[2].detector.suspect = _i == 1;
     rig_reach(2, false, true);
-    rig_call(it, RL_EVENT_RELEASE, 0);
+    rig_call(item, RL_EVENT_RELEASE, 0);
     world_serve_all();
     rig_turn(0);
     ck_assert_ptr_null(engine->locks);
@@ -265,9 +265,9 @@ START_TEST(not_settled_between_short_connections)
 
     connect_all();
     for (unsigned cut = 0; cut < 4; cut++) {
-        struct rig_lock *it = rig_hold(0, &params, "a");
+        struct rig_lock *item = rig_hold(0, &params, "a");
         world_lose_connection(0, 2, true);
-        rig_call(it, RL_EVENT_RELEASE, 0);
+        rig_call(item, RL_EVENT_RELEASE, 0);
         while (undos_pending(engine) > 0 || engine->locks != NULL) {
             ck_assert(!rl_engine_is_settled(engine));
             rig_pass(RIG_STEP);
@@ -357,10 +357,10 @@ START_TEST(what_the_timer_is_for)
     engine->records->due_ns = RL_NEVER;
     params.terms.ttl_ns = 200 * RL_MS;
     params.terms.margin_ns = 0;
-    const struct rig_lock *it = rig_hold(0, &params, "a");
-    ck_assert_uint_le(world.clients[0].wake_ns, it->lock.due_ns);
-    ck_assert(rl_engine_is_due(engine, it->lock.due_ns));
-    ck_assert(!rl_engine_is_due(engine, it->lock.due_ns - 1));
+    const struct rig_lock *item = rig_hold(0, &params, "a");
+    ck_assert_uint_le(world.clients[0].wake_ns, item->lock.due_ns);
+    ck_assert(rl_engine_is_due(engine, item->lock.due_ns));
+    ck_assert(!rl_engine_is_due(engine, item->lock.due_ns - 1));
 }
 END_TEST
 

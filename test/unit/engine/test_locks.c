@@ -151,15 +151,15 @@ START_TEST(a_slot_that_has_changed)
 
     (void)rig_hold(1, &params, "s");
     (void)rig_hold(1, &params, "s");
-    struct rig_lock *it = rig_start_one(0, &params, "s");
+    struct rig_lock *item = rig_start_one(0, &params, "s");
     rig_pass(20 * RL_MS);
-    while (it->lock.lease.state != RL_STATE_WAITING)
+    while (item->lock.lease.state != RL_STATE_WAITING)
         rig_pass(RIG_STEP);
-    it->lock.lease.wait.tracked = RL_NODE(0);
-    it->lock.lease.permit->open = 0;
+    item->lock.lease.wait.tracked = RL_NODE(0);
+    item->lock.lease.permit->open = 0;
     rl_lock_wake(engine, 0, (struct rl_arg){"s{#1}", 5});
-    ck_assert(!it->lock.lease.permit->searching);
-    ck_assert(it->lock.lease.permit->open != 0 || rl_lease_slot(&it->lock.lease) == 1);
+    ck_assert(!item->lock.lease.permit->searching);
+    ck_assert(item->lock.lease.permit->open != 0 || rl_lease_slot(&item->lock.lease) == 1);
 }
 END_TEST
 
@@ -172,18 +172,18 @@ START_TEST(a_release_is_told_once)
 
     struct rig_lock *first = rig_hold(0, &params, "s");
     (void)rig_hold(1, &params, "s");
-    const struct rig_lock *it = rig_start_one(0, &params, "s");
+    const struct rig_lock *item = rig_start_one(0, &params, "s");
     rig_pass(100 * RL_MS);
-    ck_assert(!rig_holds(it));
+    ck_assert(!rig_holds(item));
     resource = rl_resource_find(engine, rl_slot_resource_key(key, (struct rl_arg){"s", 1}));
-    ck_assert_ptr_eq(resource->front, &it->lock);
+    ck_assert_ptr_eq(resource->front, &item->lock);
     rl_engine_refresh(engine);
     rl_lock_event(engine, &first->lock, RL_EVENT_RELEASE, 0, 0);
     ck_assert(resource->released);
     rl_engine_flush(engine);
     ck_assert(!resource->released);
     rig_pass(200 * RL_MS);
-    ck_assert(rig_holds(it));
+    ck_assert(rig_holds(item));
 }
 END_TEST
 
@@ -195,19 +195,19 @@ START_TEST(a_permit_that_was_not_told)
     char key[RL_SLOT_KEY_MAX];
 
     params.confirms = true;
-    struct rig_lock *it = rig_start_one(0, &params, "s");
+    struct rig_lock *item = rig_start_one(0, &params, "s");
     const struct rl_resource *resource =
         rl_resource_find(engine, rl_slot_resource_key(key, (struct rl_arg){"s", 1}));
     world_serve_all();
     rl_engine_refresh(engine);
     world_deliver(0, SIZE_MAX);
-    ck_assert(rl_lease_is_held(&it->lock.lease));
+    ck_assert(rl_lease_is_held(&item->lock.lease));
     ck_assert_ptr_null(resource->front);
     world.now_ns += LONG_NS;
     rl_engine_refresh(engine);
-    rl_lock_event(engine, &it->lock, RL_EVENT_CONFIRM, 0, 0);
-    ck_assert_int_eq(it->lock.lease.state, RL_STATE_WAITING);
-    ck_assert_ptr_eq(resource->front, &it->lock);
+    rl_lock_event(engine, &item->lock, RL_EVENT_CONFIRM, 0, 0);
+    ck_assert_int_eq(item->lock.lease.state, RL_STATE_WAITING);
+    ck_assert_ptr_eq(resource->front, &item->lock);
 }
 END_TEST
 
@@ -217,15 +217,15 @@ START_TEST(a_question_that_is_replaced)
 {
     const struct rl_lease_params params = permit(200);
     const struct rl_effects fx = {.probe = RL_NODE(0), .slots = 1};
-    struct rig_lock *it = rig_start_one(0, &params, "s");
+    struct rig_lock *item = rig_start_one(0, &params, "s");
 
-    rl_slot_probe(engine, &it->lock, &fx);
-    const struct rl_claim *first = it->lock.probes[0];
-    ck_assert_ptr_eq(first->owner, &it->lock);
-    it->lock.lease.permit->start = (uint16_t)(it->lock.lease.permit->start + 64) % 200;
-    rl_slot_probe(engine, &it->lock, &fx);
-    ck_assert_ptr_ne(it->lock.probes[0], first);
-    ck_assert_uint_ne(it->lock.probes[0]->slot, first->slot);
+    rl_slot_probe(engine, &item->lock, &fx);
+    const struct rl_claim *first = item->lock.probes[0];
+    ck_assert_ptr_eq(first->owner, &item->lock);
+    item->lock.lease.permit->start = (uint16_t)(item->lock.lease.permit->start + 64) % 200;
+    rl_slot_probe(engine, &item->lock, &fx);
+    ck_assert_ptr_ne(item->lock.probes[0], first);
+    ck_assert_uint_ne(item->lock.probes[0]->slot, first->slot);
     ck_assert_ptr_null(first->owner);
 }
 END_TEST
@@ -241,14 +241,14 @@ START_TEST(questions_about_many_slots)
         for (unsigned node = 0; node < NODES; node++)
             fake_store_put(&world.nodes[node].store, world.now_ns / RL_MS, key, "foreign", 0);
     }
-    struct rig_lock *it = rig_start_one(0, &params, "s");
+    struct rig_lock *item = rig_start_one(0, &params, "s");
     rig_pass(500 * RL_MS);
     unsigned claims = 0;
-    for (unsigned i = 0; i < 64 && it->lock.probes != NULL; i++)
-        claims += it->lock.probes[i] != NULL;
+    for (unsigned i = 0; i < 64 && item->lock.probes != NULL; i++)
+        claims += item->lock.probes[i] != NULL;
     ck_assert_uint_eq(claims, 64);
-    rig_call(it, RL_EVENT_CANCEL, 0);
-    ck_assert_ptr_null(it->lock.probes);
+    rig_call(item, RL_EVENT_CANCEL, 0);
+    ck_assert_ptr_null(item->lock.probes);
 }
 END_TEST
 
@@ -262,12 +262,12 @@ START_TEST(the_key_that_is_watched)
 
     (void)rig_hold(1, &params, "a");
     (void)rig_hold(1, &params, "b");
-    struct rig_lock *it = start_both(0, &params);
+    struct rig_lock *item = start_both(0, &params);
     rig_pass(20 * RL_MS);
     for (unsigned i = 0; i < 4; i++) {
-        it->lock.lease.wait.key = (uint8_t)(i & 1);
+        item->lock.lease.wait.key = (uint8_t)(i & 1);
         rl_engine_refresh(engine);
-        rl_lock_send_probe(engine, &it->lock, &fx);
+        rl_lock_send_probe(engine, &item->lock, &fx);
         ck_assert(sends(0, i % 2 == 0 ? "PTTL\r\n$1\r\na\r\n" : "PTTL\r\n$1\r\nb\r\n"));
     }
 }
@@ -280,19 +280,19 @@ START_TEST(word_about_another_key)
 
     (void)rig_hold(1, &params, "a");
     (void)rig_hold(1, &params, "b");
-    struct rig_lock *it = start_both(0, &params);
+    struct rig_lock *item = start_both(0, &params);
     rig_pass(20 * RL_MS);
-    while (it->lock.lease.state != RL_STATE_WAITING)
+    while (item->lock.lease.state != RL_STATE_WAITING)
         rig_pass(RIG_STEP);
-    struct rl_wait *wait = &it->lock.lease.wait;
+    struct rl_wait *wait = &item->lock.lease.wait;
     wait->key = 0;
     wait->tracked = RL_NODE(0);
     wait->free = false;
     rl_lock_wake(engine, 0, (struct rl_arg){"b", 1});
-    ck_assert_int_eq(it->lock.lease.state, RL_STATE_WAITING);
+    ck_assert_int_eq(item->lock.lease.state, RL_STATE_WAITING);
     ck_assert(!wait->free);
     rl_lock_wake(engine, 0, (struct rl_arg){"a", 1});
-    ck_assert(wait->free || it->lock.lease.state == RL_STATE_ACQUIRING);
+    ck_assert(wait->free || item->lock.lease.state == RL_STATE_ACQUIRING);
 }
 END_TEST
 
@@ -310,12 +310,12 @@ static struct rl_lease_params fenced(uint64_t wait_ns)
 static void use_records(void)
 {
     const struct rl_lease_params params = fenced(5 * RL_SECOND);
-    struct rig_lock *it = rig_start_one(0, &params, "first");
+    struct rig_lock *item = rig_start_one(0, &params, "first");
 
-    for (unsigned i = 0; i < 5000 && !rig_holds(it); i++)
+    for (unsigned i = 0; i < 5000 && !rig_holds(item); i++)
         rig_pass(RIG_STEP);
-    ck_assert(rig_holds(it));
-    rig_call(it, RL_EVENT_RELEASE, 0);
+    ck_assert(rig_holds(item));
+    rig_call(item, RL_EVENT_RELEASE, 0);
     rig_pass(5 * RL_MS);
     ck_assert(rl_records_may_vote(engine));
 }
@@ -330,14 +330,14 @@ START_TEST(a_lock_that_starts_late)
 
     use_records();
     engine->records->known = false;
-    struct rig_lock *it = rig_start_one(0, &params, "late");
+    struct rig_lock *item = rig_start_one(0, &params, "late");
     rig_pass(200 * RL_MS);
-    ck_assert_int_eq(it->lock.lease.state, RL_STATE_NEW);
+    ck_assert_int_eq(item->lock.lease.state, RL_STATE_NEW);
     engine->records->known = true;
     rl_engine_refresh(engine);
     rl_lock_start_deferred(engine);
-    ck_assert_int_eq(it->lock.lease.state, RL_STATE_ACQUIRING);
-    ck_assert_uint_eq(it->lock.lease.wait_ns, left_ns[_i]);
+    ck_assert_int_eq(item->lock.lease.state, RL_STATE_ACQUIRING);
+    ck_assert_uint_eq(item->lock.lease.wait_ns, left_ns[_i]);
     rl_engine_flush(engine);
 }
 END_TEST
@@ -353,12 +353,12 @@ START_TEST(a_vote_before_a_majority_of_records)
     engine->records->used = RL_NODE(0);
     for (unsigned i = 1; i < NODES; i++)
         engine->records->nodes[i].state = unread ? RL_RECORD_UNKNOWN : RL_RECORD_MISSING;
-    struct rig_lock *it = rig_start_one(0, &params, "early");
-    ck_assert(it->lock.claim->too_early);
-    ck_assert_int_eq(it->lock.claim->unread, unread);
+    struct rig_lock *item = rig_start_one(0, &params, "early");
+    ck_assert(item->lock.claim->too_early);
+    ck_assert_int_eq(item->lock.claim->unread, unread);
     rig_pass(10 * RL_MS);
-    ck_assert(!rig_holds(it));
-    ck_assert_int_eq(it->status, unread ? REDLOCK_ENOQUORUM : REDLOCK_EFENCE);
+    ck_assert(!rig_holds(item));
+    ck_assert_int_eq(item->status, unread ? REDLOCK_ENOQUORUM : REDLOCK_EFENCE);
 }
 END_TEST
 
@@ -372,16 +372,17 @@ START_TEST(requests_that_cannot_be_sent)
     for (unsigned i = 0; i < NODES; i++)
         engine->nodes[i].detector.suspect = true;
     rl_engine_refresh(engine);
-    struct rig_lock *it = rig_start_one(0, &params, "a");
-    ck_assert_uint_eq(it->lock.lease.state, RL_STATE_WAITING);
-    ck_assert_uint_eq(it->lock.lease.round.number, 1);
-    ck_assert_uint_eq(rl_nodes_count(it->lock.lease.round.failed), 2); /* of three: it is decided */
+    struct rig_lock *item = rig_start_one(0, &params, "a");
+    ck_assert_uint_eq(item->lock.lease.state, RL_STATE_WAITING);
+    ck_assert_uint_eq(item->lock.lease.round.number, 1);
+    ck_assert_uint_eq(rl_nodes_count(item->lock.lease.round.failed),
+                      2); /* of three: it is decided */
     ck_assert_uint_eq(engine->stats.attempts, 1);
-    ck_assert((it->flags & RL_FX_DONE) == 0);
+    ck_assert((item->flags & RL_FX_DONE) == 0);
     for (unsigned i = 0; i < NODES; i++)
         engine->nodes[i].detector.suspect = false;
     rig_pass(RL_SECOND);
-    ck_assert(rig_holds(it));
+    ck_assert(rig_holds(item));
 }
 END_TEST
 

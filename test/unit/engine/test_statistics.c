@@ -76,7 +76,7 @@ START_TEST(how_locks_end)
     const struct rl_lease_params params = waiting(0), patient = waiting(RL_NEVER);
 
     (void)rig_hold(1, &params, "taken");
-    struct rig_lock *it = rig_hold(0, &params, "a");
+    struct rig_lock *item = rig_hold(0, &params, "a");
     ck_assert_uint_eq(stats->acquired, 1);
     ck_assert_uint_eq(stats->wait_us_hist[9], 1); /* 1000 us */
     ck_assert_uint_eq(stats->held, 1);
@@ -86,7 +86,7 @@ START_TEST(how_locks_end)
     (void)rig_start_one(0, &patient, "a");
     ck_assert_uint_eq(stats->queued, 1);
     ck_assert_uint_eq(stats->waiting, 1);
-    rig_call(it, RL_EVENT_RELEASE, 0);
+    rig_call(item, RL_EVENT_RELEASE, 0);
     rig_pass(5 * RL_MS);
     ck_assert_uint_eq(stats->released, 1);
     ck_assert_uint_eq(stats->queued, 0);
@@ -107,13 +107,13 @@ END_TEST
 START_TEST(releases_that_fail)
 {
     const struct rl_lease_params params = waiting(0);
-    struct rig_lock *it = rig_hold(0, &params, "a");
+    struct rig_lock *item = rig_hold(0, &params, "a");
 
     for (unsigned i = 0; i < NODES; i++)
         fake_store_remove(&world.nodes[i].store, "a");
-    rig_call(it, RL_EVENT_RELEASE, 0);
+    rig_call(item, RL_EVENT_RELEASE, 0);
     rig_pass(5 * RL_MS);
-    ck_assert_int_eq(it->status, REDLOCK_ELOST);
+    ck_assert_int_eq(item->status, REDLOCK_ELOST);
     ck_assert_uint_eq(engine->stats.released, 0);
     ck_assert_uint_eq(engine->stats.release_failed, 1);
 }
@@ -122,10 +122,10 @@ END_TEST
 START_TEST(how_undos_end)
 {
     const struct rl_lease_params params = rig_params();
-    struct rig_lock *it = rig_hold(0, &params, "a");
+    struct rig_lock *item = rig_hold(0, &params, "a");
 
     rig_reach(2, false, true);
-    rig_call(it, RL_EVENT_RELEASE, 0);
+    rig_call(item, RL_EVENT_RELEASE, 0);
     rig_pass(5 * RL_MS);
     ck_assert_uint_eq(engine->stats.undone, 2);
     rig_pass(2 * RIG_TTL_NS);
@@ -150,8 +150,8 @@ START_TEST(duplicates_refuse)
         rig_reach(i, true, false);
     }
     rig_pass(RL_SECOND);
-    const struct rig_lock *it = rig_start_one(0, &params, "a");
-    ck_assert_int_eq(it->status, REDLOCK_EDUPLICATE);
+    const struct rig_lock *item = rig_start_one(0, &params, "a");
+    ck_assert_int_eq(item->status, REDLOCK_EDUPLICATE);
     ck_assert_uint_eq(engine->stats.refused, 1);
 }
 END_TEST
