@@ -23,13 +23,13 @@ enum redlock_mode {
 
 /* Whether fence records survive a restart of their server. */
 enum redlock_fence_records {
-    /* Default. They do; the address of the server must attest it with durable=1. */
+    /* Default. Records survive; the address of the server must attest it with durable=1. */
     REDLOCK_FENCE_RECORDS_DURABLE = 1,
-    /* They do not: the record of a server that was restarted counts as lost. */
+    /* Records do not survive: that of a server that was restarted counts as lost. */
     REDLOCK_FENCE_RECORDS_VOLATILE = 2
 };
 
-/* Which servers vote, by what INFO tells the client about their identity and age. */
+/* Which servers vote, depending on what INFO says about their identity and age. */
 enum redlock_admission {
     /* Default. A server that does not identify itself does not vote. */
     REDLOCK_ADMISSION_STRICT = 1,
@@ -198,7 +198,7 @@ REDLOCK_API uint64_t redlock_config_validity_ms(const redlock_config_t *config, 
 /* Sets whether servers are asked to send notifications when a key changes that a waiter waits for
  * (CLIENT TRACKING, over a second connection that is made when there is a waiter). on: default
  * true. With false, and where a server or the rights of its user do not allow it, waiters poll
- * (redlock_config_set_retry_ms()); redlock_node_stats_t.notify_state tells which. `redlock nodes
+ * (redlock_config_set_retry_ms()); redlock_node_stats_t.notify_state says which. `redlock nodes
  * --acl` prints the rights. EINVAL: config is NULL. [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_notifications(redlock_config_t *config,
                                                                    bool on);

@@ -149,9 +149,9 @@ enum redlock_flags {
  * clients set under these keys count. Waiting acquisitions of one client queue under the name; the
  * next one begins when the one ahead holds a permit.
  *
- * All clients should give the same number. If they do not, a slot still has at most one holder, but
- * as many permits are held as the largest number says, and a client with a smaller number competes
- * for the first slots only. */
+ * All clients should give the same number. If they do not, each slot still has at most one holder.
+ * But as many permits can be held as the largest number says, and a client with a smaller number
+ * competes for the first slots only. */
 enum redlock_kind {
     REDLOCK_KIND_EXCLUSIVE = 0, /* one holder */
     REDLOCK_KIND_PERMIT = 2     /* one permit of a semaphore; 1 is reserved */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The handle of a lock: creates, references and frees it, and answers what needs no I/O. */
+ * Creates, references and frees the handles of locks, and implements the calls that need no I/O. */
 #include "api/handle.h"
 
 #include "api/break.h"

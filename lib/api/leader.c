@@ -28,13 +28,13 @@
  * - At most one thread is in the poller: `polls` and `leader_polls` are never both true. With two,
  *   one would sleep on although the other is woken, and the I/O thread's callbacks would be late.
  * - At most one caller leads, and only while the I/O thread exists.
- * - When no caller leads, the I/O thread is in the poller, in a turn, parked for at most PARK_NS,
- * or recalled.
+ * - When no caller leads, the I/O thread is in the poller, in a turn, recalled, or parked for at
+ *   most PARK_NS.
  * - A thread that reads or changes struct rl_leader or a waiter holds the client's mutex. The only
  *   exception is `entering`, which is atomic.
- * - Queued requests are never left behind. A caller that does not send them relies on another
- * thread that will: one in rl_leader_enter(), the I/O thread with `flush_pending`, or the turn
- * whose callback made the call.
+ * - Queued requests are never forgotten. A caller that does not send them relies on another thread
+ *   that will: one in rl_leader_enter(), the I/O thread with `flush_pending`, or the turn whose
+ *   callback made the call.
  *
  * Lock order: the client's mutex is the only lock. It is released before a thread waits in the
  * poller, on a futex or on `park`. Callbacks run without it.
@@ -232,8 +232,8 @@ static void await_poller(struct redlock *rl, struct rl_waiter *waiter)
     leader->candidate = NULL;
 }
 
-/* Leads until the waiter's operation is done, then hands over to the I/O
- * thread if something is left to do. */
+/* Leads until the waiter's operation is done, then hands over to the I/O thread if something is
+ * left to do. */
 static void drive_until_done(struct redlock *rl, struct rl_waiter *waiter)
 {
     struct rl_leader *leader = &rl->leader;

@@ -24,7 +24,7 @@ struct redlock_report {
     uint64_t pttl_ms[RL_NODES_MAX];       /* time to live of the key; UINT64_MAX: none or unknown */
     uint8_t key[RL_NODES_MAX];            /* enum redlock_key */
     uint8_t record[RL_NODES_MAX];         /* enum redlock_record */
-    rl_nodes in_line;                     /* nodes that `line` names with their texts */
+    rl_nodes in_line;                     /* nodes whose texts `line` contains */
     uint64_t quarantine_ms[RL_NODES_MAX]; /* time until the votes of an excluded node count again;
                                            * 0: not excluded, or an operator must act */
     char *texts;    /* RL_TEXT_MAX bytes for each node; NULL: constant texts are used instead */

@@ -14,9 +14,9 @@
 /* A futex on which a thread sleeps. It belongs to the client and not to the sleeper's stack, so
  * that a wake-up after the sleeper has returned still finds valid memory. */
 struct rl_futex {
-    atomic_uint value; /* changes with each wake-up */
-    struct rl_futex *free_next;
-    struct rl_futex *all_next;
+    atomic_uint value;          /* changes with each wake-up */
+    struct rl_futex *free_next; /* next in rl_wakes.futexes_free */
+    struct rl_futex *all_next;  /* next in rl_wakes.futexes_all */
 };
 
 /* A thread that waits in a blocking call until its operation is done. It is on that thread's stack,

@@ -30,6 +30,7 @@ enum rl_lease_kind {
     RL_LEASE_VERIFY = 5 /* asks the servers whether they still have a lock held by another lease */
 };
 
+/* The states of a lease; see the diagram above. */
 enum rl_lease_state {
     RL_STATE_NEW = 0,       /* before the first event */
     RL_STATE_ACQUIRING = 1, /* an attempt, an inspection or a verification is in progress */
