@@ -57,13 +57,13 @@ struct rl_records {
                                         * reading; 0: none */
     struct rl_record nodes[RL_NODES_MAX]; /* by index of the node */
     uint8_t phase;                        /* enum rl_records_phase */
-    bool known;       /* attempts with fences may start; stays true from then on */
+    bool known;          /* attempts with fences may start; stays true from then on */
     bool is_second_read; /* this reading is the second one of a first start */
-    bool init;        /* an operator has asked to initialize the records, and that is in progress */
-    bool init_done;   /* the last such request has ended */
-    rl_nodes used;    /* nodes whose record this client has seen in use at any time; such a record
-                       * that is empty now has lost its numbers */
-    rl_nodes seeded;  /* nodes that have taken their record into use since `init` was set */
+    bool init;       /* an operator has asked to initialize the records, and that is in progress */
+    bool init_done;  /* the last such request has ended */
+    rl_nodes used;   /* nodes whose record this client has seen in use at any time; such a record
+                      * that is empty now has lost its numbers */
+    rl_nodes seeded; /* nodes that have taken their record into use since `init` was set */
     uint64_t read_until_ns; /* with `init`, boot clock: replies to READ are awaited until then */
     uint64_t init_until_ns; /* with `init`, boot clock: replies to SEED are awaited until then */
     unsigned reads_without_majority; /* readings in a row after which less than a quorum of records

@@ -72,8 +72,8 @@ extern const unsigned sim_case_count;
 const struct sim_case *sim_case_find(const char *name);
 /* Runs a case. Returns false after a violation, or if a result is not within its bound;
  * world->violation has the message. Call sim_world_free() afterwards. */
-bool sim_case_run(const struct sim_case *scenario, uint64_t seed, bool trace, struct sim_world *world,
-                  struct sim_contention *contention);
+bool sim_case_run(const struct sim_case *scenario, uint64_t seed, bool trace,
+                  struct sim_world *world, struct sim_contention *contention);
 /* Prints one line with the results. */
 void sim_case_print(const struct sim_case *scenario, const struct sim_world *world,
                     const struct sim_contention *contention);

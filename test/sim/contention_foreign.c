@@ -19,8 +19,8 @@ static struct sim_word token_of(const struct sim_world *world, unsigned client, 
 {
     const struct sim_foreigner *foreigner = &world->plan.contention->foreigners[client];
 
-    return (struct sim_word){text,
-                             (size_t)snprintf(text, 24, "foreign %u %u", client, foreigner->attempt)};
+    return (struct sim_word){
+        text, (size_t)snprintf(text, 24, "foreign %u %u", client, foreigner->attempt)};
 }
 
 /* Plans a step of a client at a node after that time. */
