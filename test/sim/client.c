@@ -243,7 +243,7 @@ static void read_some(struct sim_client *client, uint64_t count)
         if (sim_conn_is_present(client->world, item->conn) && item->conn->client_open)
             (item->conn->push ? hand_over_push : hand_over)(client, item->conn, item->segment);
         rl_engine_drain(&client->engine);
-        sim_user_take(client);
+        sim_user_take(client); /* earlier than the API does, so that the oracle sees more */
         drop_item(client, item);
     }
 }
@@ -270,6 +270,12 @@ static void after_turn(struct sim_client *client)
     sim_oracle_turned(client);
 }
 
+void sim_client_refresh(struct sim_client *client)
+{
+    rl_engine_refresh(&client->engine);
+    client->decided_from = client->engine.view.now;
+}
+
 void sim_client_turn(struct sim_world *world, unsigned index, uint32_t stamp)
 {
     struct sim_client *client = &world->clients[index];
@@ -285,9 +291,11 @@ void sim_client_turn(struct sim_world *world, unsigned index, uint32_t stamp)
      */
     uint64_t count = sim_chance(&world->random, 800) ? UINT64_MAX : sim_below(&world->random, 4);
 
-    rl_engine_refresh(&client->engine);
+    sim_client_refresh(client);
     read_some(client, count);
     rl_engine_tick(&client->engine);
+    sim_user_take(client);
+    rl_engine_send(&client->engine);
     sim_user_take(client);
     rl_engine_flush(&client->engine);
     sim_user_take(client);

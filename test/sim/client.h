@@ -23,6 +23,8 @@ void sim_client_pause(struct sim_client *client, uint64_t until_ns);
 
 /* Returns what the client's clocks show at that true time. */
 struct rl_now sim_client_clocks(const struct sim_client *client, uint64_t true_ns);
+/* Reads the clocks for what the engine does next, and notes the reading for the oracle. */
+void sim_client_refresh(struct sim_client *client);
 /* Returns whether the process runs now. */
 bool sim_client_runs(const struct sim_client *client);
 

@@ -123,7 +123,7 @@ void sim_fence_operate(struct sim_world *world)
                     good);
     sim_note(world, "an operator takes records into use, % were", good, 0, 0, 0);
     world->fences_restarted = true;
-    rl_engine_refresh(&client->engine);
+    sim_client_refresh(client);
     if (rl_records_init(&client->engine, OPERATOR_PAUSE_NS))
         rl_engine_flush(&client->engine);
 }

@@ -305,7 +305,7 @@ void sim_oracle_votes(struct sim_client *client, struct sim_user *user, bool hel
             sim_violate(world, "client %u counts a key on node %u that was made too late",
                         client->index, node);
     }
-    if (held && rl_lease_remaining_ns(lease, client->engine.view.now) < user->validity_min_ns)
+    if (held && rl_lease_remaining_ns(lease, client->decided_from) < user->validity_min_ns)
         sim_violate(world, "client %u acquires a lock with too little validity", client->index);
     if (lease->terms->extends_max != 0 && lease->extends > lease->terms->extends_max)
         sim_violate(world, "client %u extends more often than it may", client->index);
@@ -315,8 +315,7 @@ void sim_oracle_votes(struct sim_client *client, struct sim_user *user, bool hel
     if (!held && predates_correction(client, user))
         sim_violate(world, "client %u extends a lock, but its clocks stood since the last round",
                     client->index);
-    struct rl_now now = sim_client_clocks(client, world->now_ns + client->ahead_ns);
-    if (!held && rl_remaining_ns(user->deadline, now) == 0)
+    if (!held && rl_remaining_ns(user->deadline, client->decided_from) == 0)
         sim_violate(world, "client %u extends a lock that had expired", client->index);
     if (held && rl_lease_fence_chosen(lease) != 0 && lease->terms->kind == RL_LEASE_ACQUIRE)
         sim_fence_granted(client, user, token);

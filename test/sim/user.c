@@ -312,7 +312,7 @@ void sim_user_act(struct sim_world *world, unsigned index, unsigned at, uint32_t
 
     if (!may_act(client, at, SIM_USER, stamp))
         return;
-    rl_engine_refresh(&client->engine);
+    sim_client_refresh(client);
     if (user->doing == SIM_IDLE)
         begin_round(client, at);
     else if (user->doing == SIM_HOLDING)
@@ -331,7 +331,7 @@ void sim_user_cancel(struct sim_world *world, unsigned index, unsigned at, uint3
         return;
     world->injected[SIM_CANCELED]++;
     sim_note(world, "client % user % cancels", index, at, 0, 0);
-    rl_engine_refresh(&client->engine);
+    sim_client_refresh(client);
     give_event(client, user, RL_EVENT_CANCEL, 0, REDLOCK_ECANCELED);
     after_call(client);
 }
@@ -400,7 +400,7 @@ void sim_user_report(struct sim_world *world, unsigned index, unsigned at, uint3
 
     if (!may_act(client, at, SIM_REPORT, stamp) || !user->done)
         return;
-    rl_engine_refresh(&client->engine);
+    sim_client_refresh(client);
     switch (user->doing) {
     case SIM_ACQUIRING:
         if (user->status != REDLOCK_OK || user->ended)
@@ -506,6 +506,7 @@ void sim_user_take(struct sim_client *client)
         continue; /* its users do not care */
     while ((lock = rl_announcements_take(list, &announcement)) != NULL)
         take_lock(client, lock, &announcement);
+    client->decided_from = client->engine.view.now;
 }
 
 void sim_user_begin(struct sim_world *world, unsigned index)

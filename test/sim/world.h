@@ -224,6 +224,9 @@ struct sim_client {
     /* When its wall clock was set ahead, on its boot clock, after the clocks had stood still for
      * long enough to be noticed. Locks that were held before are lost. 0: never. */
     uint64_t corrected_boot_ns;
+    /* Clocks of the engine when announcements were taken last, or when they were read later for a
+     * turn or a call of a user. What is taken next was not decided before that. */
+    struct rl_now decided_from;
     struct rl_mem mem;
     struct rl_log log;
     struct rl_engine engine;
