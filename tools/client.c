@@ -162,30 +162,30 @@ int client_configure(const struct settings *settings, redlock_config_t **ret_con
 }
 
 /* Returns the number of servers of one shard. */
-static size_t count_of_shard(redlock_t *rl, size_t set)
+static size_t count_of_shard(redlock_t *rl, size_t shard)
 {
     redlock_node_stats_t node;
     size_t count = 0;
 
     for (size_t i = 0; i < redlock_node_count(rl); i++)
         count += redlock_get_node_stats(rl, i, &node, sizeof node) == REDLOCK_OK &&
-                 node.shard_index == set;
+                 node.shard_index == shard;
     return count;
 }
 
 void client_warn_count(const struct settings *settings, redlock_t *rl)
 {
     bool fallback = settings->values[SET_SERVERS].rank == RANK_FALLBACK;
-    size_t sets = redlock_shard_count(rl);
+    size_t shards = redlock_shard_count(rl);
 
-    for (size_t set = 0; set < sets; set++) {
-        const char *name = redlock_shard_name(rl, set);
-        size_t count = count_of_shard(rl, set);
-        if (sets > 1 && (count == 1 || count % 2 == 0))
+    for (size_t shard = 0; shard < shards; shard++) {
+        const char *name = redlock_shard_name(rl, shard);
+        size_t count = count_of_shard(rl, shard);
+        if (shards > 1 && (count == 1 || count % 2 == 0))
             say(SAY_WARNING, "shard %s: %zu server%s; use three or five", name, count,
                 count == 1 ? ": if it fails, the locks of this shard are lost" : "s");
     }
-    if (sets > 1)
+    if (shards > 1)
         return;
     size_t count = redlock_node_count(rl);
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <time.h>
 
+/* Returns the time of the clock in ns. */
 static uint64_t read_ns(clockid_t clock)
 {
     struct timespec now;

@@ -19,6 +19,7 @@ static const char *origin_of(const struct setting *setting)
     return setting->origin ? setting->origin : "default";
 }
 
+/* Prints each setting with its value and origin, for people. */
 static void print_text(const struct settings *settings)
 {
     for (int id = 0; id < SET_COUNT; id++) {
@@ -32,6 +33,7 @@ static void print_text(const struct settings *settings)
     }
 }
 
+/* Prints the settings as JSON. Returns false if stdout could not be written. */
 static bool print_json(const struct settings *settings)
 {
     json_t *values = must(json_object());

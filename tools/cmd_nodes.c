@@ -33,7 +33,7 @@ static void read_nodes(redlock_t *rl, struct examination *exam)
 
 /* Waits until every node is connected or has a cause why it is not, then reads the state of all
  * nodes. */
-static void wait_for_answers(redlock_t *rl, const struct settings *settings,
+static void wait_for_replies(redlock_t *rl, const struct settings *settings,
                              struct examination *exams, size_t shards)
 {
     uint64_t patience_ms = client_timeout_ms(settings);
@@ -58,7 +58,7 @@ char *nodes_name_in(redlock_t *rl, const struct examination *exam, const char *s
 }
 
 /* Returns true if the node is excluded because its server did not reply in time. */
-static bool is_late(redlock_t *rl, size_t number)
+static bool is_suspect(redlock_t *rl, size_t number)
 {
     redlock_node_stats_t node;
 
@@ -66,12 +66,12 @@ static bool is_late(redlock_t *rl, size_t number)
            node.cause == REDLOCK_CAUSE_TIMEOUT;
 }
 
-/* Waits for servers that were eligible and are late now. A server that does not reply for a few
+/* Waits for servers that were eligible and are suspect now. A server that does not reply for a few
  * milliseconds is excluded for the moment, which is no finding, because others reply. */
-static void wait_for_late(redlock_t *rl, const struct examination *exam, uint64_t give_up_ns)
+static void wait_for_suspects(redlock_t *rl, const struct examination *exam, uint64_t give_up_ns)
 {
     for (size_t i = 0; i < exam->count; i++)
-        while (exam->nodes[i].eligible && is_late(rl, exam->first + i) &&
+        while (exam->nodes[i].eligible && is_suspect(rl, exam->first + i) &&
                boottime_ns() < give_up_ns)
             poll(NULL, 0, 1);
 }
@@ -83,7 +83,7 @@ static void measure(redlock_t *rl, const struct settings *settings, struct exami
 {
     uint64_t give_up_ns = boottime_ns() + client_timeout_ms(settings) * NS_PER_MS;
     uint64_t times[REDLOCK_NODES_MAX][MEASURE_ROUNDS] = {0};
-    unsigned answers[REDLOCK_NODES_MAX] = {0};
+    unsigned replies[REDLOCK_NODES_MAX] = {0};
     redlock_node_report_t node;
     char *name = nodes_name_in(rl, exam, "redlock-nodes");
 
@@ -93,14 +93,14 @@ static void measure(redlock_t *rl, const struct settings *settings, struct exami
         say(SAY_DEBUG, "inspection: %s", redlock_strerror(error));
         for (size_t i = 0; report && i < exam->count; i++)
             if (redlock_report_get_node(report, i, &node, sizeof node) == REDLOCK_OK && node.rtt_us)
-                times[i][answers[i]++] = node.rtt_us;
+                times[i][replies[i]++] = node.rtt_us;
         redlock_report_free(report);
-        wait_for_late(rl, exam, give_up_ns);
+        wait_for_suspects(rl, exam, give_up_ns);
     }
     free(name);
     read_nodes(rl, exam);
     for (size_t i = 0; i < exam->count; i++) {
-        exam->rtt_us[i] = answers[i] ? doctor_median(times[i], answers[i]) : exam->nodes[i].rtt_us;
+        exam->rtt_us[i] = replies[i] ? doctor_median(times[i], replies[i]) : exam->nodes[i].rtt_us;
     }
 }
 
@@ -155,6 +155,7 @@ static void wait_for_votes(redlock_t *rl, uint64_t wait_ms, struct examination *
     }
 }
 
+/* Returns the word of the verdict, such as "WARN". */
 static const char *health_name(enum health_exit health)
 {
     static const char *const names[] = {"OK", "WARN", "CRIT", "UNKNOWN"};
@@ -222,8 +223,9 @@ static void print_text(const struct examination *exam)
         uint64_t rtt_us = exam->rtt_us[i];
         snprintf(rtt, sizeof rtt, "%" PRIu64 ".%03u", rtt_us / 1000, (unsigned)(rtt_us % 1000));
         show("%-26s %-8s %-7s %-16s %8s\n", node->node,
-             node->eligible && exam->twin[i] < 0 ? "yes" : "no", *node->role ? node->role : "-",
-             *node->version ? node->version : "-", rtt_us ? rtt : "-");
+             node->eligible && exam->duplicate_of[i] < 0 ? "yes" : "no",
+             *node->role ? node->role : "-", *node->version ? node->version : "-",
+             rtt_us ? rtt : "-");
     }
     print_findings(exam);
     doctor_verdict(exam, text, sizeof text);
@@ -238,7 +240,7 @@ static json_t *json_of_node(const struct examination *exam, size_t i)
 
     return must(json_pack(
         "{s:o, s:b, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:b, s:s, s:o}", "server",
-        json_text(node->node), "eligible", node->eligible && exam->twin[i] < 0, "cause",
+        json_text(node->node), "eligible", node->eligible && exam->duplicate_of[i] < 0, "cause",
         cause_name(node->cause, cause), "role", node->role, "version", json_text(node->version),
         "run_id", json_text(node->run_id), "rtt_us", (json_int_t)exam->rtt_us[i], "uptime_s",
         (json_int_t)node->uptime_s, "quarantine_ms", (json_int_t)node->quarantine_ms,
@@ -316,7 +318,7 @@ static void print_all(const struct options *options, const struct examination *e
 }
 
 /* Returns one examination for each shard, with its servers assigned. To be freed. */
-static struct examination *lay_out(redlock_t *rl)
+static struct examination *new_examinations(redlock_t *rl)
 {
     size_t shards = redlock_shard_count(rl), count = redlock_node_count(rl);
     struct examination *exams = must(calloc(shards, sizeof *exams));
@@ -352,8 +354,8 @@ int cmd_nodes(const struct options *options)
     if (result >= 0)
         return result;
     size_t shards = redlock_shard_count(rl);
-    struct examination *exams = lay_out(rl);
-    wait_for_answers(rl, &settings, exams, shards);
+    struct examination *exams = new_examinations(rl);
+    wait_for_replies(rl, &settings, exams, shards);
     if (options->wait_all)
         wait_for_votes(rl, settings.wait_ms, exams, shards);
     for (size_t i = 0; i < shards; i++) {

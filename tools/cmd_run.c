@@ -23,7 +23,7 @@
 #include "wait.h"
 
 #define CLOSE_BUDGET_MS 1000
-/* Time for one more try to renew, if no node timeout is configured. */
+/* Time for one more try to extend, if no node timeout is configured. */
 #define TRY_MS 250
 
 /* Checks NAME and CMD, and collects the names. Returns -1, or an exit code after a message. */

@@ -194,6 +194,7 @@ struct permits {
     int error; /* of the last slot whose inspection failed; REDLOCK_OK: none */
 };
 
+/* Returns the JSON object for one slot of a semaphore. */
 static json_t *slot_json(const char *name, unsigned slot, const redlock_report_t *report)
 {
     json_t *object = holding_json("redlock.status/1", name, report);
@@ -202,6 +203,7 @@ static json_t *slot_json(const char *name, unsigned slot, const redlock_report_t
     return object;
 }
 
+/* Prints one slot of a semaphore and its holder. */
 static void print_slot(unsigned slot, const redlock_report_t *report)
 {
     struct holding holding = holding_of(report);

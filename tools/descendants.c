@@ -88,6 +88,7 @@ static bool list_add(struct process_list *list, struct process item)
     return true;
 }
 
+/* Compares two processes by pid, for qsort() and bsearch(). */
 static int by_pid(const void *a, const void *b)
 {
     pid_t left = ((const struct process *)a)->pid, right = ((const struct process *)b)->pid;

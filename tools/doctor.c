@@ -80,13 +80,13 @@ static const struct remedy *remedy_of(int cause)
 }
 
 /* Finds servers that are listed twice in the shard, by their run id. */
-static void find_twins(struct examination *exam)
+static void find_duplicates(struct examination *exam)
 {
     for (size_t i = 0; i < exam->count; i++) {
-        exam->twin[i] = -1;
-        for (size_t j = 0; j < i && exam->twin[i] < 0; j++)
+        exam->duplicate_of[i] = -1;
+        for (size_t j = 0; j < i && exam->duplicate_of[i] < 0; j++)
             if (*exam->nodes[i].run_id && !strcmp(exam->nodes[i].run_id, exam->nodes[j].run_id))
-                exam->twin[i] = (int)j;
+                exam->duplicate_of[i] = (int)j;
     }
 }
 
@@ -116,9 +116,9 @@ static void check_vote(struct examination *exam, size_t i)
     const struct trouble *trouble = &exam->troubles[i];
     const struct remedy *remedy = remedy_of(node->cause);
 
-    if (exam->twin[i] >= 0)
+    if (exam->duplicate_of[i] >= 0)
         find(exam, FINDING_CRIT, (int)i, "duplicate", "remove one of the two", "same server as %s",
-             exam->nodes[exam->twin[i]].node);
+             exam->nodes[exam->duplicate_of[i]].node);
     else if (!node->eligible)
         find(exam, node->cause == REDLOCK_CAUSE_DUPLICATE ? FINDING_CRIT : FINDING_WARN, (int)i,
              remedy->code, remedy->advice, "%s", *node->text ? node->text : "no reply yet");
@@ -193,6 +193,7 @@ static void check_notifications(struct examination *exam, size_t i)
             "TRACKING");
 }
 
+/* Compares two uint64_t, for qsort(). */
 static int by_size(const void *a, const void *b)
 {
     uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
@@ -239,11 +240,12 @@ static void check_time(struct examination *exam, size_t i, uint64_t median_us)
 /* Adds the findings about the whole shard. */
 static void check_shard(struct examination *exam)
 {
-    bool twins = false;
+    bool duplicates = false;
 
     for (size_t i = 0; i < exam->count; i++)
-        twins = twins || exam->twin[i] >= 0 || exam->nodes[i].cause == REDLOCK_CAUSE_DUPLICATE;
-    if (twins)
+        duplicates = duplicates || exam->duplicate_of[i] >= 0 ||
+                     exam->nodes[i].cause == REDLOCK_CAUSE_DUPLICATE;
+    if (duplicates)
         find(exam, FINDING_CRIT, -1, "duplicate", "remove one of its addresses",
              "a server is listed twice: no lock can be acquired until that is repaired");
     if (exam->eligible < exam->quorum)
@@ -360,7 +362,7 @@ void doctor_judge(struct examination *exam)
     exam->eligible = exam->useful = 0;
     exam->finding_count = 0;
     exam->health = HEALTH_OK;
-    find_twins(exam);
+    find_duplicates(exam);
     uint64_t median_us = median_rtt_us(exam);
     for (size_t i = 0; i < exam->count; i++) {
         exam->eligible += exam->nodes[i].eligible != 0;

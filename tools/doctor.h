@@ -72,7 +72,8 @@ struct examination {
     enum record_seen records[REDLOCK_NODES_MAX];
     struct trouble fence_troubles[REDLOCK_NODES_MAX]; /* failures of the probe of nodes_fence() */
     uint64_t rtt_us[REDLOCK_NODES_MAX];               /* median round trip; 0: no reply */
-    int twin[REDLOCK_NODES_MAX]; /* index of an earlier address of the same server; -1: none */
+    int duplicate_of[REDLOCK_NODES_MAX]; /* index of an earlier address of the same server; -1: none
+                                          */
     struct elsewhere elsewhere[REDLOCK_NODES_MAX]; /* the same server in another shard */
     struct finding findings[FINDINGS_MAX];         /* worst first */
     size_t finding_count;
@@ -82,7 +83,7 @@ struct examination {
 /* Fills in `elsewhere` of all shards of a client. The field `nodes` is filled in before. */
 void doctor_compare(struct examination *exams, size_t shards);
 
-/* Fills in quorum, twins, findings and health. All other fields are filled in before. */
+/* Fills in quorum, duplicates, findings and health. All other fields are filled in before. */
 void doctor_judge(struct examination *exam);
 
 /* Sorts the values and returns the middle one; 0 if there are none. */

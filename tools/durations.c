@@ -27,6 +27,7 @@ static bool unit_ms(const char *unit, uint64_t *ret_ms)
     return false;
 }
 
+/* Returns true if `c` is a decimal digit. */
 static bool digit(char c)
 {
     return c >= '0' && c <= '9';

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Writes events without blocking. A reader that is too slow misses lines, so that it cannot
- * delay the renewal of the lock.
+ * delay the extension of the lock.
  */
 #include "events.h"
 

@@ -17,7 +17,7 @@ enum exit_code {
     EXIT_HELD = 75,        /* another client holds the lock; -E changes it */
     EXIT_REFUSED = 77,     /* the servers refused the user */
     EXIT_CONFIG = 78,      /* wrong configuration */
-    EXIT_STOPPED = 124,    /* the lock could not be kept, so the command was stopped */
+    EXIT_STOPPED = 124,    /* the lock was about to be lost, so the command was stopped */
     EXIT_CANNOT_RUN = 126, /* the command's program cannot be executed */
     EXIT_NOT_FOUND = 127,  /* the command's program does not exist */
     EXIT_SIGNAL_BASE = 128 /* plus n: ended by signal n */

@@ -14,6 +14,7 @@
 #include "starter.h"
 #include "title.h"
 
+/* Closes both ends of a pipe. */
 static void close_pipe(int fds[2])
 {
     close(fds[0]);

@@ -15,7 +15,7 @@
  *
  * What each signal does:
  * - KILL to the wrapper closes its end of the pipe, so the guardian kills the command at once.
- * - STOP to the wrapper ends the renewals, so the guardian kills the command at the kill time.
+ * - STOP to the wrapper ends the extensions, so the guardian kills the command at the kill time.
  * - KILL to the guardian kills the starter and the command as well (parent-death signal). Orphans
  *   become children of the wrapper, which is a subreaper, too, and kills them.
  * - STOP to the guardian: the wrapper kills the command itself, 50 ms after the kill time, and

@@ -34,6 +34,7 @@ struct watch {
     const char *remove_dir; /* removed at the end; NULL: none */
 };
 
+/* Sleeps for `ms` milliseconds. */
 static void pause_ms(long ms)
 {
     struct timespec delay = {.tv_nsec = ms * 1000000L};

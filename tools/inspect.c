@@ -18,55 +18,55 @@
 #define PAUSE_MS      20
 
 /* An inspection that is under way. */
-struct question {
+struct request {
     struct inspection *inspection;
-    sem_t *answered; /* counts inspections that have ended; shared by all */
+    sem_t *ended; /* counts inspections that have ended; shared by all */
 };
 
 /* Records the result of one inspection. Runs on the library's thread. */
 static void on_inspected(redlock_t *rl, int status, redlock_lock_t *lock,
                          const redlock_report_t *report, void *userdata)
 {
-    struct question *question = userdata;
+    struct request *request = userdata;
 
     (void)rl;
     (void)lock;
-    question->inspection->error = status;
-    question->inspection->report = report ? must(redlock_report_ref(report)) : NULL;
-    sem_post(question->answered);
+    request->inspection->error = status;
+    request->inspection->report = report ? must(redlock_report_ref(report)) : NULL;
+    sem_post(request->ended);
 }
 
 /* Waits until one inspection has ended. */
-static void wait_for_one(sem_t *answered)
+static void wait_for_one(sem_t *ended)
 {
-    while (sem_wait(answered) != 0 && errno == EINTR)
+    while (sem_wait(ended) != 0 && errno == EINTR)
         continue;
 }
 
 /* Inspects the locks whose present error is `error`, and waits until all these inspections have
  * ended. */
-static void inspect_matching(redlock_t *rl, struct question *questions, size_t count, int error)
+static void inspect_matching(redlock_t *rl, struct request *requests, size_t count, int error)
 {
     size_t under_way = 0;
 
     for (size_t i = 0; i < count; i++) {
-        struct inspection *inspection = questions[i].inspection;
+        struct inspection *inspection = requests[i].inspection;
         if (inspection->error != error)
             continue;
         redlock_report_free(inspection->report);
         inspection->report = NULL;
         if (under_way == AT_ONCE) {
-            wait_for_one(questions[i].answered);
+            wait_for_one(requests[i].ended);
             under_way--;
         }
-        int status = redlock_inspect_start(rl, inspection->name, NULL, on_inspected, &questions[i]);
+        int status = redlock_inspect_start(rl, inspection->name, NULL, on_inspected, &requests[i]);
         if (status == REDLOCK_OK)
             under_way++;
         else
             inspection->error = status;
     }
     for (; under_way > 0; under_way--)
-        wait_for_one(questions[0].answered);
+        wait_for_one(requests[0].ended);
 }
 
 /* Returns true if too few servers replied to one of the inspections. */
@@ -80,21 +80,21 @@ static bool lacks_quorum(const struct inspection *inspections, size_t count)
 
 void inspect_all(redlock_t *rl, struct inspection *inspections, size_t count)
 {
-    struct question *questions = must(calloc(count, sizeof *questions));
-    sem_t answered;
+    struct request *requests = must(calloc(count, sizeof *requests));
+    sem_t ended;
 
-    sem_init(&answered, 0, 0);
+    sem_init(&ended, 0, 0);
     for (size_t i = 0; i < count; i++) {
-        questions[i] = (struct question){&inspections[i], &answered};
+        requests[i] = (struct request){&inspections[i], &ended};
         inspections[i].error = REDLOCK_OK;
         inspections[i].report = NULL;
     }
-    inspect_matching(rl, questions, count, REDLOCK_OK);
+    inspect_matching(rl, requests, count, REDLOCK_OK);
     uint64_t give_up_ns = boottime_ns() + TIME_LIMIT_MS * NS_PER_MS;
     while (lacks_quorum(inspections, count) && boottime_ns() < give_up_ns) {
         poll(NULL, 0, PAUSE_MS);
-        inspect_matching(rl, questions, count, REDLOCK_ENOQUORUM);
+        inspect_matching(rl, requests, count, REDLOCK_ENOQUORUM);
     }
-    sem_destroy(&answered);
-    free(questions);
+    sem_destroy(&ended);
+    free(requests);
 }

@@ -114,7 +114,7 @@ static void read_records(const struct settings *settings, struct examination *ex
 /* Returns true if the server has replied with enough errors since `errors_before` was read. A
  * round ends with the quorum, and an error of a script takes longer than a grant. So the vote of
  * a server that refuses may never be in a report, but its errors are counted. */
-static bool refuses_unheard(redlock_t *rl, size_t node, uint64_t errors_before)
+static bool refuses_unreported(redlock_t *rl, size_t node, uint64_t errors_before)
 {
     redlock_node_stats_t stats;
 
@@ -123,7 +123,7 @@ static bool refuses_unheard(redlock_t *rl, size_t node, uint64_t errors_before)
 }
 
 /* Records a server that refuses fenced locks, but whose vote was in no report. */
-static void note_unheard(struct examination *exam, size_t i)
+static void note_unreported(struct examination *exam, size_t i)
 {
     struct trouble *trouble = &exam->fence_troubles[i];
 
@@ -168,9 +168,9 @@ static void acquire_fenced_locks(redlock_t *rl, uint64_t max_ttl_ms, struct exam
         for (size_t i = 0; report && i < exam->count; i++) {
             if (redlock_report_get_node(report, i, &node, sizeof node) == REDLOCK_OK)
                 see_fenced_vote(exam, &answered[i], i, &node);
-            if (!answered[i] && refuses_unheard(rl, exam->first + i, errors[i])) {
+            if (!answered[i] && refuses_unreported(rl, exam->first + i, errors[i])) {
                 answered[i] = true;
-                note_unheard(exam, i);
+                note_unreported(exam, i);
             }
             all = all && (answered[i] || !exam->nodes[i].eligible);
         }

@@ -101,6 +101,7 @@ int option_by_letter(unsigned command, int letter)
 
 #define WORD_MAX 32
 
+/* Returns the smaller number. */
 static unsigned least(unsigned a, unsigned b)
 {
     return a < b ? a : b;

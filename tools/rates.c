@@ -8,6 +8,7 @@
 #define PPM_MAX         500000u
 #define PPM_PER_PERCENT 10000u
 
+/* Returns true if `c` is a decimal digit. */
 static bool digit(char c)
 {
     return c >= '0' && c <= '9';

@@ -55,6 +55,7 @@ void report_say_nodes(const redlock_report_t *report, int level)
             say((enum say_level)level, "  %s: %s", node.node, node.text);
 }
 
+/* Returns the name of an enum redlock_vote in JSON. */
 static const char *vote_name(int vote)
 {
     switch (vote) {

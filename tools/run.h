@@ -21,7 +21,7 @@
 /* Why the command is stopped. */
 enum stop_reason {
     STOP_NOT = 0,  /* it is not */
-    STOP_LOSS,     /* the lock cannot be kept */
+    STOP_LOSS,     /* the lock is about to be lost */
     STOP_MAX_HOLD, /* --max-hold has passed */
     STOP_INTERNAL  /* the guardian has ended, so nothing would enforce the deadline */
 };
@@ -50,8 +50,8 @@ struct run {
     uint64_t sent_kill_ns;
     /* when the command got its signal to stop, or the user's second signal; 0: not yet */
     uint64_t stopped_ns;
-    /* when the last warning about a failed renewal was printed; 0: none */
-    uint64_t renew_failed_reported_ns;
+    /* when the last warning about a failed extension was printed; 0: none */
+    uint64_t extend_failed_reported_ns;
     enum stop_reason stop;
     unsigned end_signals; /* how many signals that end a command (signal_ends()) were received */
     bool lost, lost_reported; /* the lock is lost; and that was reported */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * `redlock run` while the command runs. Renewals move the deadline, signals are passed on, and
+ * `redlock run` while the command runs. Extensions move the deadline, signals are passed on, and
  * the command gets the stop signal before the lock can be lost. Killing is the guardian's job.
  */
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 #include "say.h"
 #include "signals.h"
 
-/* Shortest time between two warnings about failed renewals. */
+/* Shortest time between two warnings about failed extensions. */
 #define REPEAT_NS (10 * UINT64_C(1000000000))
 /* How long after the kill time the wrapper acts in place of the guardian. Part of
  * KILL_RESERVE_MS. */
@@ -111,7 +111,7 @@ static void check_deadline(struct run *run)
 {
     if (run->stop || has_job_ended(run) || boottime_ns() < term_ns(run))
         return;
-    /* A renewal may have succeeded whose note has not arrived yet. */
+    /* An extension may have succeeded whose note has not arrived yet. */
     run_refresh_deadline(run);
     report_lost(run);
     if (boottime_ns() < term_ns(run))
@@ -132,7 +132,7 @@ static void check_deadline(struct run *run)
 }
 
 /* Emits the event, and prints a warning at most every ten seconds. */
-static void renewal_failed(struct run *run, const struct note *note)
+static void extension_failed(struct run *run, const struct note *note)
 {
     struct votes votes = report_votes(note->report);
     char left[DURATION_TEXT];
@@ -143,10 +143,11 @@ static void renewal_failed(struct run *run, const struct note *note)
                          (int)votes.denied, "failed", (int)votes.failed, "remaining_ms",
                          (json_int_t)note->remaining_ms, "error",
                          redlock_error_name(note->status)));
-    bool said = run->renew_failed_reported_ns && now_ns < run->renew_failed_reported_ns + REPEAT_NS;
+    bool said =
+        run->extend_failed_reported_ns && now_ns < run->extend_failed_reported_ns + REPEAT_NS;
     if (said || note->remaining_ms == 0)
         return;
-    run->renew_failed_reported_ns = now_ns;
+    run->extend_failed_reported_ns = now_ns;
     say(SAY_WARNING, "%s: not extended, trying again for %s: %s", run->name,
         duration_text(note->remaining_ms, left), report_reason(note->report, note->status));
 }
@@ -159,13 +160,13 @@ static void lock_event(struct run *run, const struct note *note)
     switch (note->event) {
     case REDLOCK_EVENT_EXTENDED:
         run_refresh_deadline(run);
-        run->renew_failed_reported_ns = 0;
+        run->extend_failed_reported_ns = 0;
         event_emit(&run->events, "extended",
                    json_pack("{s:i, s:I}", "granted", (int)votes.granted, "remaining_ms",
                              (json_int_t)note->remaining_ms));
         break;
     case REDLOCK_EVENT_EXTEND_FAILED:
-        renewal_failed(run, note);
+        extension_failed(run, note);
         break;
     case REDLOCK_EVENT_ENDANGERED:
         event_emit(&run->events, "endangered",

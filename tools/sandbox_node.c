@@ -21,6 +21,7 @@
 #define PORT_FIRST 20000
 #define PORT_COUNT 12000
 
+/* Returns the address of the port on 127.0.0.1. */
 static struct sockaddr_in loopback(int port)
 {
     return (struct sockaddr_in){.sin_family = AF_INET,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Prints messages for people to stderr. Writing never blocks, because a slow reader must not
- * delay the renewal of the lock. Also helpers for text in memory.
+ * delay the extension of the lock. Also helpers for text in memory.
  */
 #ifndef TOOLS_SAY_H
 #define TOOLS_SAY_H

@@ -25,6 +25,7 @@ static void post(const struct session *session, struct note note, const redlock_
         note_free(copy);
 }
 
+/* Passes an event on as a note. Runs on the library's thread, like the functions below. */
 static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
 {
     (void)rl;
@@ -36,6 +37,7 @@ static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata
          event->report);
 }
 
+/* Passes the result of the acquisition on as a note. */
 static void on_acquired(redlock_t *rl, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata)
 {
@@ -43,6 +45,7 @@ static void on_acquired(redlock_t *rl, int status, redlock_lock_t *lock,
     post(userdata, (struct note){.kind = NOTE_ACQUIRED, .status = status, .lock = lock}, report);
 }
 
+/* Passes the result of the release on as a note. */
 static void on_released(redlock_t *rl, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata)
 {
@@ -51,6 +54,7 @@ static void on_released(redlock_t *rl, int status, redlock_lock_t *lock,
     post(userdata, (struct note){.kind = NOTE_RELEASED, .status = status}, report);
 }
 
+/* Passes the result of an inspection on as a note. */
 static void on_inspected(redlock_t *rl, int status, redlock_lock_t *lock,
                          const redlock_report_t *report, void *userdata)
 {

@@ -75,7 +75,7 @@ void setting_offer(struct settings *settings, enum setting_id id, enum setting_r
 /* Finds and reads the configuration file. Returns -1, or an exit code after a message. */
 int settings_read_file(const struct options *options, struct settings *settings);
 
-/* Returns true unless a renewal interval of 0 is set, which is reported. */
+/* Returns true unless --renew is 0, which is reported. */
 bool settings_renews(const struct settings *settings);
 
 /* Warns if the group or all users may read the regular file `fd`, which contains a password. */

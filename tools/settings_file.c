@@ -27,11 +27,11 @@ struct reading {
     struct settings *settings;
     const char *path;
     FILE *stream;
-    unsigned line;                /* number of the current line, from 1 */
-    bool refused;                 /* an error was reported */
-    bool secret;                  /* the file holds a password */
-    bool seen[SET_COUNT];         /* which settings the file has set so far */
-    char set[SHARD_NAME_MAX + 1]; /* shard of the last servers; "": servers without a shard */
+    unsigned line;                  /* number of the current line, from 1 */
+    bool refused;                   /* an error was reported */
+    bool secret;                    /* the file holds a password */
+    bool seen[SET_COUNT];           /* which settings the file has set so far */
+    char shard[SHARD_NAME_MAX + 1]; /* its name for the last servers; "": none */
 };
 
 /* Returns `word`, or "***" if it is not spelled like a key or a section: it may be a password in
@@ -95,25 +95,25 @@ static void add_servers(struct reading *reading, const char *value)
     reading->seen[SET_SERVERS] = true;
 }
 
-/* Appends servers of the shard `set`, "" for none. The name of the shard precedes its first
+/* Appends servers of the shard `shard`, "" for none. The name of the shard precedes its first
  * server, so servers with and without a shard cannot be mixed. Returns 1, or 0 after a message. */
-static int add_servers_of(struct reading *reading, const char *set, const char *value)
+static int add_servers_of(struct reading *reading, const char *shard, const char *value)
 {
     bool first = !reading->seen[SET_SERVERS];
 
     reading->secret = reading->secret || strchr(value, '@');
-    if (strlen(set) > SHARD_NAME_MAX)
+    if (strlen(shard) > SHARD_NAME_MAX)
         return refuse(reading, "the name of the shard is too long", "",
                       "in a file it may have 42 characters");
     if (shards_are_named(value))
         return refuse(reading, "several shards in one line", "",
                       "write a section [shard.NAME] for each, with servers = ...");
-    if (!first && (*set == '\0') != (*reading->set == '\0'))
+    if (!first && (*shard == '\0') != (*reading->shard == '\0'))
         return refuse(reading, "servers with and without a shard", "",
                       "put all of them into [shard.NAME] sections, or none");
-    if (strcmp(set, reading->set) != 0) {
-        snprintf(reading->set, sizeof reading->set, "%s", set);
-        char *text = text_format("%s=%s", set, value);
+    if (strcmp(shard, reading->shard) != 0) {
+        snprintf(reading->shard, sizeof reading->shard, "%s", shard);
+        char *text = text_format("%s=%s", shard, value);
         bool good = shards_are_named(text);
         if (good)
             add_servers(reading, text);

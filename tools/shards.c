@@ -34,15 +34,15 @@ char *shards_addresses(const char *list, size_t index)
     bool named = shards_are_named(list), begun = false;
     const char *separators = shards_separators(list);
     char *found = must(calloc(1, strlen(list) + 2)), *to = found;
-    size_t set = 0;
+    size_t shard = 0;
 
     for (const char *at = list; *at;) {
         size_t len = strcspn(at, separators);
         size_t head = named ? head_len(at) : 0;
         if (head > 0 && begun)
-            set++;
+            shard++;
         begun = begun || head > 0;
-        if (set == index && len > head) {
+        if (shard == index && len > head) {
             memcpy(to, at + head, len - head);
             to += len - head;
             *to++ = ',';

@@ -61,6 +61,7 @@ static bool write_all(int fd, const void *buffer, size_t len)
     return true;
 }
 
+/* Returns the number of strings before the NULL. */
 static uint32_t vector_count(char *const *vector)
 {
     uint32_t count = 0;
@@ -110,6 +111,7 @@ bool starter_read(int report_fd, struct start_report *ret_report)
     return read_all(report_fd, ret_report, sizeof *ret_report);
 }
 
+/* Sends one report to the wrapper. */
 static void report(int report_fd, enum report_kind kind, pid_t pid, int value)
 {
     struct start_report message = {

@@ -16,6 +16,7 @@ uint64_t timing_drift_ms(const struct timing *timing)
     return timing->ttl_ms - timing->validity_ms;
 }
 
+/* Writes the reason to `why`. Returns false. */
 static bool refuse(char *why, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -47,7 +48,7 @@ bool timing_check_ttl(const struct timing *timing, char *why, size_t size)
     return true;
 }
 
-/* Checks that one renewal, one more try, the grace and the drift fit into the TTL. A grace below
+/* Checks that one extension, one more try, the grace and the drift fit into the TTL. A grace below
  * KILL_RESERVE_MS counts as that. */
 static bool check_sum(const struct timing *timing, char *why, size_t size)
 {

@@ -17,10 +17,10 @@
 struct timing {
     uint64_t ttl_ms, max_ttl_ms;
     uint64_t validity_ms; /* validity of a lock with this TTL that is granted at once */
-    uint64_t renew_ms;    /* time from one success to the next renewal; 0: no renewals */
+    uint64_t renew_ms;    /* time from one success to the next extension; 0: none */
     uint64_t grace_ms;    /* time between the stop signal and KILL */
     uint64_t min_hold_ms, max_hold_ms; /* 0: none */
-    uint64_t try_ms;                   /* time for one more renewal if the first one fails */
+    uint64_t try_ms;                   /* time for one more extension if the first one fails */
 };
 
 /* Returns the part of the TTL that drift takes from the validity, in ms. */
@@ -33,7 +33,7 @@ bool timing_check_ttl(const struct timing *timing, char *why, size_t size);
 /* Returns true if the durations fit together. Else writes the reason, with the sum, to `why`. */
 bool timing_check(const struct timing *timing, char *why, size_t size);
 
-/* Returns the remaining validity, in ms, at which the library starts to renew. */
+/* Returns the remaining validity, in ms, at which the library starts to extend. */
 uint64_t timing_extend_at_ms(const struct timing *timing);
 
 /* Returns the kill time: the deadline minus the reserve, or the stop plus the grace if that is
