@@ -10,7 +10,7 @@
 #include "client.h"
 #include "clock.h"
 #include "commands.h"
-#include "doctor.h"
+#include "examination.h"
 #include "exits.h"
 #include "json.h"
 #include "nodes_notify.h"
@@ -100,7 +100,7 @@ static void measure(redlock_t *rl, const struct settings *settings, struct exami
     free(name);
     read_nodes(rl, exam);
     for (size_t i = 0; i < exam->count; i++) {
-        exam->rtt_us[i] = replies[i] ? doctor_median(times[i], replies[i]) : exam->nodes[i].rtt_us;
+        exam->rtt_us[i] = replies[i] ? median_of(times[i], replies[i]) : exam->nodes[i].rtt_us;
     }
 }
 
@@ -228,7 +228,7 @@ static void print_text(const struct examination *exam)
              rtt_us ? rtt : "-");
     }
     print_findings(exam);
-    doctor_verdict(exam, text, sizeof text);
+    examination_verdict(exam, text, sizeof text);
     show("%s: %s\n", health_name(exam->health), text);
 }
 
@@ -269,7 +269,7 @@ static json_t *json_of_shard(const struct examination *exam)
         json_array_append_new(servers, json_of_node(exam, i));
     for (size_t i = 0; i < exam->finding_count; i++)
         json_array_append_new(findings, json_of_finding(exam, &exam->findings[i]));
-    doctor_verdict(exam, text, sizeof text);
+    examination_verdict(exam, text, sizeof text);
     return must(json_pack("{s:s, s:s, s:i, s:i, s:i, s:o, s:o}", "state", health_name(exam->health),
                           "text", text, "configured", (int)exam->count, "quorum", (int)exam->quorum,
                           "eligible", (int)exam->eligible, "servers", servers, "findings",
@@ -364,9 +364,9 @@ int cmd_nodes(const struct options *options)
         if (options->fence)
             nodes_fence(rl, &settings, &exams[i]);
     }
-    doctor_compare(exams, shards);
+    examination_compare(exams, shards);
     for (size_t i = 0; i < shards; i++)
-        doctor_judge(&exams[i]);
+        examination_judge(&exams[i]);
     print_all(options, exams, shards);
     result = (int)worst_of(exams, shards);
     free(exams);

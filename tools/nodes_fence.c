@@ -11,7 +11,7 @@
 #include "client.h"
 #include "clock.h"
 #include "commands.h"
-#include "doctor.h"
+#include "examination.h"
 #include "reports.h"
 #include "say.h"
 #include "shards.h"

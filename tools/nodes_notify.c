@@ -10,7 +10,7 @@
 
 #include "client.h"
 #include "clock.h"
-#include "doctor.h"
+#include "examination.h"
 #include "nodes_notify.h"
 #include "say.h"
 

@@ -4,7 +4,7 @@
 #ifndef TOOLS_NODES_NOTIFY_H
 #define TOOLS_NODES_NOTIFY_H
 
-#include "doctor.h"
+#include "examination.h"
 
 /* Lets `waiter` wait for the lock `name` while `holder` holds it, and records in `check` whether
  * a notification arrives. Both clients use this server only, and no other client uses the name.

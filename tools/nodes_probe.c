@@ -9,7 +9,7 @@
 
 #include "client.h"
 #include "commands.h"
-#include "doctor.h"
+#include "examination.h"
 #include "nodes_notify.h"
 #include "reports.h"
 #include "say.h"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# Completion for bash. test/cli/manual_test.py compares the options with those that the command knows.
+# Completion for bash. test/cli/manual_test.py compares the options with those of the command.
 
-# Sets $options: those of a command, a `=` behind those that take a value.
+# Sets $options to the options of the command $1. An option that takes a value is followed by `=`.
 _redlock_options() {
     local all="--servers= -s= --config= -f= --prefix= --user= --pass-file= --max-ttl= --connect-timeout=
         --node-timeout= --json --quiet -q --verbose -v --help -h"
@@ -28,6 +28,7 @@ _redlock_options() {
     esac
 }
 
+# Completes the value $2 of the option $1.
 _redlock_values() {
     case $1 in
     -f | --config | --pass-file | --token-file) mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
@@ -36,7 +37,8 @@ _redlock_values() {
     esac
 }
 
-# Sets $operands, how many stand before the word that is completed, and $value, the option whose value it is.
+# Sets $operands to the number of operands before the completed word, and $value to the option whose value that
+# word is; empty if it is none.
 _redlock_scan() {
     local at word
     operands=0 value=
@@ -58,6 +60,7 @@ _redlock_scan() {
     done
 }
 
+# Completes the current word of the command line.
 _redlock() {
     local options operands value current=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]}
     COMPREPLY=()

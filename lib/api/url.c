@@ -441,7 +441,8 @@ static int refuse_twin(const struct parse *parse, const struct rl_node_spec *nod
 static int append_entry(struct parse *parse, struct rl_node_spec **nodes, size_t *node_count)
 {
     if (*node_count == RL_NODES_MAX)
-        return refuse(parse, "more than %d servers; a larger quorum only costs time", RL_NODES_MAX);
+        return refuse(parse, "more than %d servers; use fewer, a larger quorum is only slower",
+                      RL_NODES_MAX);
 
     struct rl_node_spec *grown =
         rl_realloc_array(parse->mem, *nodes, *node_count + 1, sizeof **nodes);

@@ -84,7 +84,7 @@ class User(SpoiledCase):
                 self.assertCode(self.redlock("release", *flags, "--strict", "name", token, env=environment), 0)
                 self.check_others(prefix, prefix)
 
-    def test_the_doctor_finds_nothing_missing(self):
+    def test_nodes_reports_no_missing_right(self):
         prefix, fence_key = "".join(PREFIXES), "fence" + "".join(reversed(PREFIXES)) + "\\"
         more = {"REDLOCK_FENCE_KEY": fence_key, "REDLOCK_FENCE_RECORDS": "volatile"}
         self.make_user("--prefix", prefix, "--fence", **more)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The doctor: each finding on real servers, and the user that it prints."""
+"""`redlock nodes`: each finding on real servers, and the user that --acl prints."""
 
 import glob
 import json
@@ -263,7 +263,7 @@ class Nodes(SpoiledCase):
         self.assertIn("REDLOCK_ADMISSION: admission kind: write strict, lenient or proven", result.stderr)
 
     def test_users_who_lack_a_right(self):
-        """A greeting goes through with all of them; the doctor takes a lock to see."""
+        """The handshake succeeds with all of them; only the acquired lock shows the missing right."""
         cases = {
             "-set": ("does not grant a lock", "noperm"),
             "-eval -evalsha": ("does not extend a lock", "noperm"),

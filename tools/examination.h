@@ -2,8 +2,8 @@
  * Examines the servers of a shard: makes findings, with cause and advice, from what the library
  * knows of each server and from what the probes have found.
  */
-#ifndef TOOLS_DOCTOR_H
-#define TOOLS_DOCTOR_H
+#ifndef TOOLS_EXAMINATION_H
+#define TOOLS_EXAMINATION_H
 
 #include <stdbool.h>
 
@@ -54,7 +54,7 @@ struct elsewhere {
 enum record_seen { RECORD_UNKNOWN = 0, RECORD_MISSING, RECORD_THERE };
 
 /* All that is known about the servers of one shard. cmd_nodes.c owns it and fills in the
- * servers; nodes_probe.c, nodes_notify.c and nodes_fence.c fill in what they found; doctor.c
+ * servers; nodes_probe.c, nodes_notify.c and nodes_fence.c fill in what they found; examination.c
  * fills in the rest. Arrays have one entry for each of the `count` servers, in the order of the
  * list. */
 struct examination {
@@ -81,16 +81,16 @@ struct examination {
 };
 
 /* Fills in `elsewhere` of all shards of a client. The field `nodes` is filled in before. */
-void doctor_compare(struct examination *exams, size_t shards);
+void examination_compare(struct examination *exams, size_t shards);
 
 /* Fills in quorum, duplicates, findings and health. All other fields are filled in before. */
-void doctor_judge(struct examination *exam);
+void examination_judge(struct examination *exam);
 
 /* Sorts the values and returns the middle one; 0 if there are none. */
-uint64_t doctor_median(uint64_t *values, size_t count);
+uint64_t median_of(uint64_t *values, size_t count);
 
 /* Writes one line about the whole shard, such as "4 of 5 servers are eligible, 3 required". */
-void doctor_verdict(const struct examination *exam, char *text, size_t size);
+void examination_verdict(const struct examination *exam, char *text, size_t size);
 
 /* Returns "note", "warn" or "crit". */
 const char *severity_name(enum severity severity);

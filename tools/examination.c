@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The rules by which findings are made, and the verdict.
  */
-#include "doctor.h"
+#include "examination.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -99,7 +99,7 @@ static void find_elsewhere(const struct examination *other, const char *run_id,
             *ret = (struct elsewhere){other->nodes[i].node, other->shard_name};
 }
 
-void doctor_compare(struct examination *exams, size_t shards)
+void examination_compare(struct examination *exams, size_t shards)
 {
     for (size_t shard = 0; shard < shards; shard++)
         for (size_t i = 0; i < exams[shard].count; i++)
@@ -201,7 +201,7 @@ static int by_size(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-uint64_t doctor_median(uint64_t *values, size_t count)
+uint64_t median_of(uint64_t *values, size_t count)
 {
     qsort(values, count, sizeof values[0], by_size);
     return count ? values[count / 2] : 0;
@@ -216,7 +216,7 @@ static uint64_t median_rtt_us(const struct examination *exam)
     for (size_t i = 0; i < exam->count; i++)
         if (exam->rtt_us[i])
             times[count++] = exam->rtt_us[i];
-    return doctor_median(times, count);
+    return median_of(times, count);
 }
 
 /* Adds findings about the clock of the server and its round trip. */
@@ -356,7 +356,7 @@ static int worst_first(const void *a, const void *b)
     return (left->node > right->node) - (left->node < right->node);
 }
 
-void doctor_judge(struct examination *exam)
+void examination_judge(struct examination *exam)
 {
     exam->quorum = exam->count / 2 + 1;
     exam->eligible = exam->useful = 0;
@@ -381,7 +381,7 @@ void doctor_judge(struct examination *exam)
         exam->health = exam->findings[0].severity == FINDING_CRIT ? HEALTH_CRIT : HEALTH_WARN;
 }
 
-void doctor_verdict(const struct examination *exam, char *text, size_t size)
+void examination_verdict(const struct examination *exam, char *text, size_t size)
 {
     for (size_t i = 0; i < exam->finding_count; i++) {
         if (exam->findings[i].node < 0 && exam->findings[i].severity == FINDING_CRIT) {
