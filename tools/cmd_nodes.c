@@ -166,7 +166,7 @@ static const char *health_name(enum health_exit health)
 /* Returns true if two findings differ at most in the server. */
 static bool is_same(const struct finding *a, const struct finding *b)
 {
-    return a->severity == b->severity && !strcmp(a->code, b->code) && !strcmp(a->cause, b->cause) &&
+    return a->severity == b->severity && !strcmp(a->code, b->code) && !strcmp(a->text, b->text) &&
            (a->node < 0) == (b->node < 0);
 }
 
@@ -203,7 +203,7 @@ static void print_findings(const struct examination *exam)
             continue;
         show("%s  ", severity_name(finding->severity));
         print_subject(exam, i);
-        show("%s\n", finding->cause);
+        show("%s\n", finding->text);
         show("      -> %s\n", finding->advice);
     }
 }
@@ -256,7 +256,7 @@ static json_t *json_of_finding(const struct examination *exam, const struct find
     return must(json_pack(
         "{s:s, s:o, s:s, s:o, s:s}", "severity", severity_name(finding->severity), "server",
         finding->node >= 0 ? json_text(exam->nodes[finding->node].node) : json_null(), "code",
-        finding->code, "cause", json_text(finding->cause), "advice", finding->advice));
+        finding->code, "text", json_text(finding->text), "advice", finding->advice));
 }
 
 /* Returns the JSON object for one shard. */

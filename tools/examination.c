@@ -15,8 +15,7 @@
 #define SLOW_FACTOR  10
 #define SLOW_FROM_US 5000
 
-/* Adds a finding. `node` is the index of the server, or -1; `format` makes the text of the
- * cause. */
+/* Adds a finding. `node` is the index of the server, or -1; `format` makes its text. */
 static void __attribute__((format(printf, 6, 7)))
 find(struct examination *exam, enum severity severity, int node, const char *code,
      const char *advice, const char *format, ...)
@@ -28,7 +27,7 @@ find(struct examination *exam, enum severity severity, int node, const char *cod
     struct finding *finding = &exam->findings[exam->finding_count++];
     *finding = (struct finding){.severity = severity, .node = node, .code = code, .advice = advice};
     va_start(values, format);
-    vsnprintf(finding->cause, sizeof finding->cause, format, values);
+    vsnprintf(finding->text, sizeof finding->text, format, values);
     va_end(values);
 }
 
@@ -385,7 +384,7 @@ void examination_verdict(const struct examination *exam, char *text, size_t size
 {
     for (size_t i = 0; i < exam->finding_count; i++) {
         if (exam->findings[i].node < 0 && exam->findings[i].severity == FINDING_CRIT) {
-            snprintf(text, size, "%s", exam->findings[i].cause);
+            snprintf(text, size, "%s", exam->findings[i].text);
             return;
         }
     }

@@ -21,10 +21,10 @@ enum severity { FINDING_NOTE = 0, FINDING_WARN = 1, FINDING_CRIT = 2 };
 /* One finding about a server or about the whole shard. */
 struct finding {
     enum severity severity;
-    int node;                     /* index of the server in the shard; -1: the whole shard */
-    const char *code;             /* stable name for programs, such as "restarted" */
-    char cause[FINDING_TEXT_MAX]; /* what is wrong, for people */
-    const char *advice;           /* what to do, for people */
+    int node;                    /* index of the server in the shard; -1: the whole shard */
+    const char *code;            /* stable name for programs, such as "restarted" */
+    char text[FINDING_TEXT_MAX]; /* what is wrong, for people */
+    const char *advice;          /* what to do, for people */
 };
 
 /* The first failure of a server in a probe. */

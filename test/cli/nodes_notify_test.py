@@ -27,7 +27,7 @@ class Notifications(SpoiledCase):
                 found = [finding for finding in seen["findings"] if finding["code"] == "no_notifications"]
                 self.assertEqual([finding["severity"] for finding in found], ["note"])
                 self.assertEqual(found[0]["server"], f"127.0.0.1:{self.servers.ports[0]}")
-                self.assertRegex(found[0]["cause"], "sends no notification .*: NOPERM")
+                self.assertRegex(found[0]["text"], "sends no notification .*: NOPERM")
                 self.assertIn("redlock nodes --acl", found[0]["advice"])
         result = self.redlock("nodes", "-s", servers)
         self.assertCode(result, 0)
@@ -43,7 +43,7 @@ class Notifications(SpoiledCase):
         self.assertEqual([node["notifications"] for node in seen["servers"]], ["on", "on", "not_received"])
         found = [finding for finding in seen["findings"] if finding["code"] == "no_notifications"]
         self.assertEqual([finding["server"] for finding in found], [address])
-        self.assertIn("although it accepted CLIENT TRACKING", found[0]["cause"])
+        self.assertIn("although it accepted CLIENT TRACKING", found[0]["text"])
         self.assertIn("proxy", found[0]["advice"])
 
 

@@ -67,7 +67,7 @@ class Nodes(SpoiledCase):
         servers = ",".join(self.plain())
         found = self.findings("-s", servers, "--max-ttl", "10m", code=2)
         self.assertIn("--wait", found["warn", "restarted"]["advice"])
-        self.assertRegex(found["warn", "restarted"]["cause"], r"votes again in \d+ s")
+        self.assertRegex(found["warn", "restarted"]["text"], r"votes again in \d+ s")
         self.assertIn(("crit", "no_quorum"), found)
         found = self.findings("-s", ",".join(each + "?durable=1" for each in self.plain()), code=2)
         self.assertNotIn(("warn", "restarted"), found)
@@ -107,7 +107,7 @@ class Nodes(SpoiledCase):
         until(lambda: b"connected_slaves:1" in self.servers.ask(0, "INFO", "replication"), "a replica is there")
         found = self.findings(code=1)
         self.assertIn(("warn", "replica"), found)
-        self.assertIn("1 replica is attached", found["warn", "replicas"]["cause"])
+        self.assertIn("1 replica is attached", found["warn", "replicas"]["text"])
         self.servers.ask(1, "REPLICAOF", "NO", "ONE")
         self.assertIn(("warn", "promoted"), self.findings(code=1))
 
@@ -121,7 +121,7 @@ class Nodes(SpoiledCase):
     def test_a_long_line(self):
         address = proxy.listen(self, proxy.lengthen, self.servers.ports[2], 0.03)
         found = self.findings("-s", self.with_third(address + "?fresh=1"), "--node-timeout", "20s", code=0)
-        self.assertRegex(found["note", "slow"]["cause"], r"its round trip is \d+ times the median")
+        self.assertRegex(found["note", "slow"]["text"], r"its round trip is \d+ times the median")
         self.assertEqual(found["note", "slow"]["server"], address)
 
     def test_a_moment_is_no_silence(self):
@@ -199,7 +199,7 @@ class Nodes(SpoiledCase):
             os.pwrite(file.fileno(), struct.pack("<q", 2 * 3600 * 10**9), 8)
         until(lambda: re.search(rb"uptime_in_seconds:72\d\d", self.servers.ask(0, "INFO", "server")), "two hours")
         found = self.findings(code=1)
-        self.assertRegex(found["note", "fresh"]["cause"], r"up for 72\d\d s")
+        self.assertRegex(found["note", "fresh"]["text"], r"up for 72\d\d s")
         self.assertIn("remove ?fresh=1", found["note", "fresh"]["advice"])
         self.assertEqual(found["note", "fresh"]["server"], f"127.0.0.1:{self.servers.ports[0]}")
         self.assertIn(("warn", "clock_apart"), found)
@@ -243,7 +243,7 @@ class Nodes(SpoiledCase):
 
     def test_clocks_apart(self):
         found = self.findings(code=1, env=self.with_clock(-120 * 10**9))
-        self.assertRegex(found["warn", "clock_apart"]["cause"], r"^its clock is 1\d\d s ahead of the clock of this machine$")
+        self.assertRegex(found["warn", "clock_apart"]["text"], r"^its clock is 1\d\d s ahead of the clock of this machine$")
         self.assertNotIn(("warn", "clock_apart"), self.findings(code=0, env=self.with_clock(10**9)))
 
     def test_servers_that_do_not_tell_who_they_are(self):
@@ -283,7 +283,7 @@ class Nodes(SpoiledCase):
                 mine = [finding for finding in found if finding["code"] == code]
                 self.assertEqual(len(mine), 3, found)
                 for finding in mine:
-                    self.assertIn(cause, finding["cause"])
+                    self.assertIn(cause, finding["text"])
                     self.assertIn("redlock nodes --acl", finding["advice"])
                 self.assertEqual(found[0]["code"], "no_quorum")
         self.assertCode(self.redlock("nodes", "--prefix", "app:", env=environment), 0)
@@ -292,7 +292,7 @@ class Nodes(SpoiledCase):
     def test_memory_is_full(self):
         self.configure(0, maxmemory="1")
         found = self.findings(code=1)
-        self.assertIn("does not grant a lock", found["warn", "memory_full"]["cause"])
+        self.assertIn("does not grant a lock", found["warn", "memory_full"]["text"])
         self.assertIn("raise maxmemory", found["warn", "memory_full"]["advice"])
         self.assertIn(("warn", "no_reserve"), found)
         self.configure(1, maxmemory="1")
@@ -319,7 +319,7 @@ class Nodes(SpoiledCase):
     def test_fences(self):
         """Before the first start nothing is made; then all is well; then one, then two are emptied."""
         found = self.fence_findings(code=0)
-        self.assertIn("not tested", found["note", "fence_new"]["cause"])
+        self.assertIn("not tested", found["note", "fence_new"]["text"])
         self.assertEqual(self.servers.keys(), set())
         self.make_records()
         before = self.servers.ask_all("HGET", "redlock:fence", "cfg")
@@ -331,14 +331,14 @@ class Nodes(SpoiledCase):
         self.assertEqual(found["server"], f"127.0.0.1:{self.servers.ports[1]}")
         self.servers.ask(2, "FLUSHALL")
         found = self.fence_findings(code=2)
-        self.assertIn("1 of 3 servers take part in fenced locks", found["crit", "no_fences"]["cause"])
+        self.assertIn("1 of 3 servers take part in fenced locks", found["crit", "no_fences"]["text"])
         self.assertIn("--init", found["warn", "fence_missing"]["advice"])
         self.assertEqual(self.servers.ask_all("KEYS", "*"), [[b"redlock:fence"], [], []])
         self.make_records()
         self.servers.ask(1, "DEL", "redlock:fence")
         self.servers.ask(1, "HSET", "redlock:fence", "mark", "0123456789abcdef")
         found = self.fence_findings(code=1)["warn", "fence_missing"]
-        self.assertIn("counts again in", found["cause"])
+        self.assertIn("counts again in", found["text"])
         self.assertEqual(set(self.findings(code=0)), {("note", "no_aof")})
 
     def test_fence_records_that_nobody_attests(self):
@@ -349,7 +349,7 @@ class Nodes(SpoiledCase):
     def test_foreign_and_broken_fence_records(self):
         self.make_records()
         found = self.fence_findings("--max-ttl", "20s", code=2)
-        self.assertIn("another configuration", found["warn", "fence_record"]["cause"])
+        self.assertIn("another configuration", found["warn", "fence_record"]["text"])
         self.assertIn("give all clients the same servers", found["warn", "fence_record"]["advice"])
         self.assertIn(("crit", "no_fences"), found)
         self.servers.ask(2, "SET", "redlock:fence", "mine")
@@ -368,7 +368,7 @@ class Nodes(SpoiledCase):
                 login = {"REDLOCK_USER": "user", "REDLOCK_AUTH": "pw"}
                 found = self.fence_findings(code=1, **login)["warn", "noperm"]
                 self.assertEqual(found["server"], f"127.0.0.1:{self.servers.ports[1]}")
-                self.assertIn("takes no part in fenced locks", found["cause"])
+                self.assertIn("takes no part in fenced locks", found["text"])
                 self.assertIn("--acl --fence", found["advice"])
                 self.assertEqual(set(self.findings(code=0, env=self.environment(**login))), {("note", "no_aof")})
 

@@ -89,7 +89,7 @@ class Shards(Case):
         ):
             found = [one for one in part["findings"] if one["code"] == "shared"]
             self.assertEqual([(one["severity"], one["server"]) for one in found], [("warn", node)], part)
-            self.assertEqual(found[0]["cause"], f"same server as {other} of shard {name}")
+            self.assertEqual(found[0]["text"], f"same server as {other} of shard {name}")
         # The same address is no matter of opinion.
         twice = self.environment(REDLOCK_SERVERS=f"east={east};west=127.0.0.1:{port},{west}")
         self.assertCode(self.redlock("nodes", env=twice), 78)
