@@ -175,7 +175,7 @@ START_TEST(inspection_of_foreign_keys)
     /* A key of another type. */
     cluster_command_all(live.cluster, "LPUSH list element");
     check_inspection("list", REDLOCK_STATE_HELD);
-    ck_assert_msg(strstr(live_node(0).text, "not a plain lock") != NULL, "%s", live_text());
+    ck_assert_msg(strstr(live_node(0).text, "not a lock") != NULL, "%s", live_text());
     /* With two values on two nodes and one node silent, it may be either. */
     live_pause(4, 1);
     check_inspection("split", REDLOCK_STATE_UNKNOWN);
