@@ -239,11 +239,12 @@ static void read_some(struct sim_client *client, uint64_t count)
     struct sim_inbox *item;
 
     for (; count > 0 && (item = take_item(client)) != NULL; count--) {
+        sim_user_take(client); /* the oracle judges decisions by the time at which they are taken */
         lose_processor(client);
         if (sim_conn_is_present(client->world, item->conn) && item->conn->client_open)
             (item->conn->push ? hand_over_push : hand_over)(client, item->conn, item->segment);
         rl_engine_drain(&client->engine);
-        sim_user_take(client); /* earlier than the API does, so that the oracle sees more */
+        sim_user_take(client);
         drop_item(client, item);
     }
 }
@@ -294,8 +295,6 @@ void sim_client_turn(struct sim_world *world, unsigned index, uint32_t stamp)
     sim_client_refresh(client);
     read_some(client, count);
     rl_engine_tick(&client->engine);
-    sim_user_take(client);
-    rl_engine_send(&client->engine);
     sim_user_take(client);
     rl_engine_flush(&client->engine);
     sim_user_take(client);

@@ -315,7 +315,8 @@ void sim_oracle_votes(struct sim_client *client, struct sim_user *user, bool hel
     if (!held && predates_correction(client, user))
         sim_violate(world, "client %u extends a lock, but its clocks stood since the last round",
                     client->index);
-    if (!held && rl_remaining_ns(user->deadline, client->decided_from) == 0)
+    struct rl_now now = sim_client_clocks(client, world->now_ns + client->ahead_ns);
+    if (!held && rl_remaining_ns(user->deadline, now) == 0)
         sim_violate(world, "client %u extends a lock that had expired", client->index);
     if (held && rl_lease_fence_chosen(lease) != 0 && lease->terms->kind == RL_LEASE_ACQUIRE)
         sim_fence_granted(client, user, token);
