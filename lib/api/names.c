@@ -37,7 +37,8 @@ static int by_bytes(const void *a, const void *b)
 }
 
 /* Refuses names of which two are equal. */
-static int check_twins(struct redlock *rl, const struct rl_names *names, redlock_report_t **refusal)
+static int check_duplicates(struct redlock *rl, const struct rl_names *names,
+                            redlock_report_t **refusal)
 {
     const char *sorted[RL_KEYS_MAX];
 
@@ -72,7 +73,7 @@ int rl_names_collect(struct redlock *rl, const char *resource, const char *const
         if (error != REDLOCK_OK)
             return error;
     }
-    return check_twins(rl, ret, refusal);
+    return check_duplicates(rl, ret, refusal);
 }
 
 /* Returns whether the prefix and the name together are `key`. */

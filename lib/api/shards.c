@@ -83,13 +83,13 @@ void rl_shards_warn_shared(const struct rl_shard *shard, const struct rl_node_st
     for (unsigned i = 0; node->run_id[0] != '\0' && i < rl->shard_count; i++) {
         const struct rl_shard *other = &rl->shards[i];
         for (unsigned j = 0; other != shard && j < other->config->count; j++) {
-            const struct rl_node_status twin = rl_engine_node_status(&other->engine, j);
-            if (strcmp(twin.run_id, node->run_id) == 0)
+            const struct rl_node_status same = rl_engine_node_status(&other->engine, j);
+            if (strcmp(same.run_id, node->run_id) == 0)
                 rl_logf(
                     &rl->log, REDLOCK_LOG_WARN,
                     "%s: same server as %s of shard %s: both shards lose a vote with it, and it "
                     "keeps the fence record of one; give each shard servers of its own",
-                    node->name, twin.name, other->config->name);
+                    node->name, same.name, other->config->name);
         }
     }
 }

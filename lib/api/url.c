@@ -422,7 +422,8 @@ static int parse_entry(const struct parse *parse)
 }
 
 /* Refuses an entry that has the id or the server of one of the `count` nodes before it. */
-static int refuse_twin(const struct parse *parse, const struct rl_node_spec *nodes, size_t count)
+static int refuse_duplicate(const struct parse *parse, const struct rl_node_spec *nodes,
+                            size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (parse->spec->id[0] != '\0' && strcmp(nodes[i].id, parse->spec->id) == 0)
@@ -454,7 +455,7 @@ static int append_entry(struct parse *parse, struct rl_node_spec **nodes, size_t
 
     int rc = parse_entry(parse);
     if (rc == 0)
-        rc = refuse_twin(parse, grown, *node_count);
+        rc = refuse_duplicate(parse, grown, *node_count);
     if (rc != 0) {
         rl_node_spec_done(parse->mem, parse->spec);
         return rc;

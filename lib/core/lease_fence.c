@@ -22,11 +22,11 @@ static void cannot_raise(struct rl_lease *lease, rl_nodes nodes, uint8_t cause)
 static void raise_on(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *view,
                      struct rl_effects *fx)
 {
-    rl_nodes away = nodes & ~view->up;
+    rl_nodes unreachable = nodes & ~view->up;
 
     fx->raise |= nodes & view->up;
-    for (; away != 0; away &= away - 1) {
-        unsigned node = (unsigned)__builtin_ctz(away);
+    for (; unreachable != 0; unreachable &= unreachable - 1) {
+        unsigned node = (unsigned)__builtin_ctz(unreachable);
         cannot_raise(lease, RL_NODE(node), view->cause[node]);
     }
 }

@@ -280,10 +280,10 @@ static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struc
     lease->extend_ttl_ns = ttl_ns;
     rl_round_open(&lease->round, RL_VERB_EXTEND, rl_nodes_all(lease->terms->nodes),
                   excluded | view->excluded, view);
-    rl_nodes put_back =
+    rl_nodes restored =
         (lease->fresh | lease->probation) & lease->round.requested & ~view->excluded;
-    for (; put_back != 0; put_back &= put_back - 1)
-        lease->round.cause[__builtin_ctz(put_back)] = REDLOCK_CAUSE_HEALED;
+    for (; restored != 0; restored &= restored - 1)
+        lease->round.cause[__builtin_ctz(restored)] = REDLOCK_CAUSE_HEALED;
     fx->request = lease->round.requested;
     judge_extension(lease, view, fx);
 }

@@ -43,13 +43,14 @@ void rl_round_copy(struct rl_round *round, const struct rl_round *from)
 }
 
 /* Returns the nodes that may be asked. These are the nodes that are up, and the suspect ones if the
- * verb removes keys, or if the `wanted` nodes that are up and count are fewer than the quorum. */
-static rl_nodes reachable(const struct rl_round *round, rl_nodes wanted, const struct rl_view *view)
+ * verb removes keys, or if the `targets` that are up and count are fewer than the quorum. */
+static rl_nodes reachable(const struct rl_round *round, rl_nodes targets,
+                          const struct rl_view *view)
 {
-    bool gives_back = round->verb == RL_VERB_RELEASE || round->verb == RL_VERB_SHORTEN;
-    unsigned without = rl_nodes_count(wanted & view->up & ~round->excluded);
+    bool removes_keys = round->verb == RL_VERB_RELEASE || round->verb == RL_VERB_SHORTEN;
+    unsigned without = rl_nodes_count(targets & view->up & ~round->excluded);
 
-    return view->up | (gives_back || without < round->quorum ? view->suspect : 0);
+    return view->up | (removes_keys || without < round->quorum ? view->suspect : 0);
 }
 
 void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes targets, rl_nodes excluded,
@@ -95,14 +96,14 @@ rl_nodes rl_round_take_deferred(struct rl_round *round, const struct rl_view *vi
 {
     rl_nodes later = round->deferred;
     rl_nodes up = reachable(round, (round->requested | later) & ~round->failed, view);
-    rl_nodes away = later & ~up;
+    rl_nodes unreachable = later & ~up;
 
     round->deferred = 0;
     round->requested |= later & up;
     round->suspect |= later & up & view->suspect;
-    round->failed |= away;
-    for (; away != 0; away &= away - 1)
-        round->cause[__builtin_ctz(away)] = view->cause[__builtin_ctz(away)];
+    round->failed |= unreachable;
+    for (; unreachable != 0; unreachable &= unreachable - 1)
+        round->cause[__builtin_ctz(unreachable)] = view->cause[__builtin_ctz(unreachable)];
     check_invariants(round);
     return later & up;
 }
@@ -184,10 +185,10 @@ rl_nodes rl_round_counted(const struct rl_round *round)
 /* Judges an attempt or an extension: a quorum of grants that count. */
 static enum rl_outcome judge_majority(const struct rl_round *round)
 {
-    bool concedes = round->verb == RL_VERB_ACQUIRE && round->denied != 0;
-    rl_nodes hopeless = round->excluded | (concedes ? round->suspect : 0);
+    bool is_denied = round->verb == RL_VERB_ACQUIRE && round->denied != 0;
+    rl_nodes uncounted = round->excluded | (is_denied ? round->suspect : 0);
     unsigned granted = rl_nodes_count(rl_round_counted(round));
-    unsigned open = rl_nodes_count((rl_round_pending(round) | round->deferred) & ~hopeless);
+    unsigned open = rl_nodes_count((rl_round_pending(round) | round->deferred) & ~uncounted);
 
     if (round->deferred != 0 && round->denied != 0)
         return RL_OUTCOME_FAILED; /* the preferred node's denial decides the attempt */

@@ -154,11 +154,11 @@ int rl_engine_unready_status(const struct rl_engine *engine)
 
     for (unsigned i = 0; i < engine->count; i++) {
         const struct rl_node *node = &engine->nodes[i];
-        bool barred =
+        bool is_excluded =
             rl_connection_is_ready(&node->conn) && !rl_eligibility_may_grant(&node->eligibility);
         int status = rl_cause_of(rl_connection_cause(&node->conn))->status;
         auth += status == REDLOCK_EAUTH;
-        refused += barred || status == REDLOCK_EEXCLUDED;
+        refused += is_excluded || status == REDLOCK_EEXCLUDED;
     }
     unsigned spare = engine->count - engine->quorum;
     return auth > spare ? REDLOCK_EAUTH : refused > spare ? REDLOCK_EEXCLUDED : REDLOCK_ENOQUORUM;

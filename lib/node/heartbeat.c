@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#define MENDING_NS      RL_SECOND /* how often a node that has to be mended is asked */
+#define REPAIR_NS       RL_SECOND /* heartbeat of a node that needs repair */
 #define FULL_HEARTBEAT  8         /* every so many beats all sections are read, not only ... */
 #define SHORT_HEARTBEAT 3         /* ... these: identity, replication, eviction policy */
 
@@ -23,13 +23,13 @@ static const char *const sections[] = {"server", "replication", "memory", "persi
 uint64_t rl_heartbeat_due_ns(const struct rl_node *node)
 {
     uint64_t interval_ns = node->common->heartbeat_ns;
-    bool mending = rl_eligibility_needs_repair(&node->eligibility);
+    bool needs_repair = rl_eligibility_needs_repair(&node->eligibility);
 
     if (!rl_connection_is_ready(&node->conn) || rl_detector_is_suspect(&node->detector) ||
-        node->heartbeat.pending != 0 || (!mending && !node->common->active))
+        node->heartbeat.pending != 0 || (!needs_repair && !node->common->active))
         return RL_NEVER;
-    if (mending)
-        interval_ns = rl_min_u64(interval_ns, MENDING_NS);
+    if (needs_repair)
+        interval_ns = rl_min_u64(interval_ns, REPAIR_NS);
     return rl_add_sat(node->heartbeat.last_ns, interval_ns);
 }
 

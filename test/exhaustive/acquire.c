@@ -192,7 +192,7 @@ static void probe_extension(const struct branch *branch)
 
     rig_extend(&copy.rig, 0);
     MUST(copy.rig.fx.request == copy.rig.view.up, "asks %x", copy.rig.fx.request);
-    MUST(copy.rig.lease.round.excluded == (all & ~proven), "barred %x, but only %x counts",
+    MUST(copy.rig.lease.round.excluded == (all & ~proven), "excluded %x, but only %x counts",
          copy.rig.lease.round.excluded, proven);
     walk_noise(branch->rig.lease.state == RL_STATE_HELD ? &branch->rig : &copy.rig, truth);
 }

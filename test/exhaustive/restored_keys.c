@@ -272,7 +272,7 @@ static void try_extension(const struct world *world)
     next.rig.view.up = reachable(&next);
     walk_enter('X', 0, 0);
     rig_extend(&next.rig, 0);
-    MUST(next.rig.lease.round.excluded == uncounted, "barred %x, must not count %x",
+    MUST(next.rig.lease.round.excluded == uncounted, "excluded %x, must not count %x",
          next.rig.lease.round.excluded, uncounted);
     if (follow(&next, world->rig.lease.state))
         search(&next);

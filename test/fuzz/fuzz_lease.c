@@ -22,7 +22,7 @@ static struct {
     rl_nodes asked;    /* by the running round */
     rl_nodes answered; /* of those */
     rl_nodes granted;
-    rl_nodes barred; /* excluded nodes, as far as was known with the last answer */
+    rl_nodes excluded; /* excluded nodes, as far as was known with the last answer */
     uint32_t round;
     bool pending; /* a caller waits for DONE */
     bool told;    /* the user has the lock */
@@ -40,7 +40,7 @@ static bool is_fenced(void)
 
 /* Returns the nodes whose grants do not count in the running round. A quarantine excludes from new
  * locks only; an extension needs nodes whose reports about themselves can be believed. */
-static rl_nodes barred_now(void)
+static rl_nodes excluded_now(void)
 {
     return rig.lease.round.verb == RL_VERB_ACQUIRE ? ~rig.view.eligible : rig.view.excluded;
 }
@@ -97,7 +97,7 @@ static void note_ask(const struct rl_effects *fx)
     ledger.asked = fx->request;
     ledger.answered = ledger.granted = 0;
     ledger.wall_t1_us = rig.view.wall_us;
-    ledger.barred = barred_now();
+    ledger.excluded = excluded_now();
     if (round->verb == RL_VERB_EXTEND && rig.lease.terms->kind == RL_LEASE_ADOPT && !ledger.held)
         ledger.keys = rl_nodes_all(rig.params.terms.nodes); /* the key of an adopted lock may be
                                                              * anywhere */
@@ -117,7 +117,7 @@ static void check_grant(void)
 {
     struct rl_now t1 = rig.lease.round.t1;
 
-    MUST(rl_nodes_count(ledger.granted & ~ledger.barred) >= rig.params.terms.nodes / 2u + 1);
+    MUST(rl_nodes_count(ledger.granted & ~ledger.excluded) >= rig.params.terms.nodes / 2u + 1);
     MUST(!was_set_ahead(ledger.held ? ledger.wall_held_us : ledger.wall_t1_us));
     ledger.wall_held_us = ledger.wall_t1_us;
     ledger.latest.boot_ns = rl_max_u64(ledger.latest.boot_ns, latest_ns(t1.boot_ns, ledger.ttl_ns));
@@ -153,7 +153,7 @@ static void check_announcements(const struct rl_effects *fx, uint8_t before, boo
         check_grant();
         MUST(rig_remaining_ns(&rig) >= rig.params.terms.validity_min_ns);
         if (is_fenced())
-            ledger_fence_won(&fence, &rig.lease, ledger.granted & ~ledger.barred);
+            ledger_fence_won(&fence, &rig.lease, ledger.granted & ~ledger.excluded);
         ledger.held = true;
     }
     if (flags & RL_FX_EXTENDED) {
@@ -198,7 +198,7 @@ static void check(uint8_t kind, uint8_t before)
     note_ask(fx);
     ledger.keys |= fx->heal;
     if (is_fenced())
-        ledger_fence_step(&fence, &rig.lease, fx, ledger.granted & ~ledger.barred);
+        ledger_fence_step(&fence, &rig.lease, fx, ledger.granted & ~ledger.excluded);
     check_announcements(fx, before, was_held);
     if (kind == RL_EVENT_TICK && is_held())
         MUST(!was_set_ahead(ledger.wall_held_us));
@@ -242,7 +242,7 @@ static void note_answer(const struct rl_ballot *ballot)
     if ((ledger.asked & ~ledger.answered & bit) == 0)
         return;
     ledger.answered |= bit;
-    ledger.barred |= barred_now();
+    ledger.excluded |= excluded_now();
     if (ballot->vote == RL_VOTE_GRANTED) {
         ledger.granted |= bit;
         if (is_fenced() && verb == RL_VERB_ACQUIRE)
@@ -331,9 +331,9 @@ static void doubt(struct fuzz_input *input)
 
     (void)fuzz_byte(input);
     if (rig.lease.state == RL_STATE_ACQUIRING && rig.params.terms.kind != RL_LEASE_INSPECT)
-        ledger.barred |= nodes;
+        ledger.excluded |= nodes;
     else if (is_held())
-        ledger.barred |= nodes & ledger.keys;
+        ledger.excluded |= nodes & ledger.keys;
     event(&(struct rl_event){.kind = RL_EVENT_INVALIDATE, .nodes = nodes});
 }
 
