@@ -121,7 +121,7 @@ static uint64_t pause_until_ns(const struct rl_lease *lease, const struct rl_vie
 /* Plans an attempt after a reply or notification that the key is gone or has changed, which other
  * waiters get as well: either one that asks all nodes at once, or a delayed one that asks the
  * preferred node. */
-static void queue_behind_preferred(struct rl_lease *lease, const struct rl_view *view)
+static void plan_attempt(struct rl_lease *lease, const struct rl_view *view)
 {
     uint64_t now_ns = view->now.boot_ns;
     uint64_t random = rl_jitter(view->random, lease->salt, lease->attempts + 1);
@@ -164,11 +164,11 @@ void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *vie
     if (tracking != wait->tracked)
         fx->probe = wait->tracked;
     if (notified && tracking != 0) /* also if another node tracks the key from now on */
-        queue_behind_preferred(lease, view);
+        plan_attempt(lease, view);
 }
 
 /* Begins the planned attempt, if there is one and its time has come. */
-static void start_now(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+static void begin_planned(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     if (!lease->wait.free || lease->wait.start_ns > view->now.boot_ns)
         return;
@@ -182,7 +182,7 @@ void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
     if (rl_permit_is(lease))
         rl_permit_tick(lease, view, fx);
     else if (rl_remaining_ns(lease->next, view->now) != 0)
-        start_now(lease, view, fx);
+        begin_planned(lease, view, fx);
     else if (lease->attempts == 0)
         begin_contended(lease, view, fx);
     else {
@@ -220,8 +220,8 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         if (!is_worth_attempt(lease, RL_NODE(ballot->node), view))
             return;
         if (!lease->wait.free)
-            queue_behind_preferred(lease, view);
-        start_now(lease, view, fx);
+            plan_attempt(lease, view);
+        begin_planned(lease, view, fx);
         return;
     }
     /* A server may send the notification of an expiry late, so the attempt is planned here. */
@@ -239,8 +239,8 @@ static void wake(struct rl_lease *lease, const struct rl_view *view, struct rl_e
     rl_contention_note_notification(lease->contention, view->now.boot_ns);
     lease->wait.is_guess = false;
     if (!lease->wait.free)
-        queue_behind_preferred(lease, view);
-    start_now(lease, view, fx);
+        plan_attempt(lease, view);
+    begin_planned(lease, view, fx);
 }
 
 void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot, const struct rl_view *view,
