@@ -112,7 +112,7 @@ static void note_resource(struct rl_engine *engine, struct rl_lock *lock, uint8_
     uint8_t state = lock->lease.state;
 
     if (state == RL_STATE_ENDED && before == RL_STATE_QUEUED)
-        note_queue_end(lock, rl_queue_rival(lock));
+        note_queue_end(lock, rl_queue_lock_ahead(lock));
     if (rl_slot_is(lock))
         note_permit(engine, lock, before);
     else if (state == RL_STATE_HELD)

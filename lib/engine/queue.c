@@ -179,7 +179,7 @@ void rl_queue_abandon(struct rl_engine *engine, struct rl_lock *lock)
     release_entries(engine, lock);
 }
 
-struct rl_lock *rl_queue_rival(const struct rl_lock *lock)
+struct rl_lock *rl_queue_lock_ahead(const struct rl_lock *lock)
 {
     for (unsigned i = 0; i <= lock->more; i++) {
         if (resource_at(lock, i) != NULL && resource_at(lock, i)->front != NULL)

@@ -52,7 +52,7 @@ void rl_queue_abandon(struct rl_engine *engine, struct rl_lock *lock);
 /* Returns the resource whose key the lock probes; NULL if it has no entries. */
 struct rl_resource *rl_queue_probed(const struct rl_lock *lock);
 /* Returns the lock in front of the first of its resources that has one; NULL: none has. */
-struct rl_lock *rl_queue_rival(const struct rl_lock *lock);
+struct rl_lock *rl_queue_lock_ahead(const struct rl_lock *lock);
 
 /* Returns the lock that may begin at a resource which has no lock in front; NULL: none may. Takes
  * that lock out of all queues and puts it in front of all its resources. */

@@ -26,7 +26,7 @@ enum rl_record_state rl_records_state(const struct rl_engine *engine, unsigned n
     return engine->records->nodes[node].state;
 }
 
-rl_nodes rl_records_in(const struct rl_engine *engine, unsigned states)
+rl_nodes rl_records_in_states(const struct rl_engine *engine, unsigned states)
 {
     rl_nodes set = 0;
 
@@ -38,13 +38,13 @@ rl_nodes rl_records_in(const struct rl_engine *engine, unsigned states)
 /* Returns the nodes whose record is in use. */
 static rl_nodes admitted(const struct rl_engine *engine)
 {
-    return rl_records_in(engine, 1u << RL_RECORD_ADMITTED);
+    return rl_records_in_states(engine, 1u << RL_RECORD_ADMITTED);
 }
 
 /* Returns the nodes whose record is a gap: not in use, and may be filled. */
 static rl_nodes gaps(const struct rl_engine *engine)
 {
-    return rl_records_in(engine, 1u << RL_RECORD_MISSING | 1u << RL_RECORD_OLD_RUN);
+    return rl_records_in_states(engine, 1u << RL_RECORD_MISSING | 1u << RL_RECORD_OLD_RUN);
 }
 
 /* Sets the state of a node's record. */
@@ -77,8 +77,8 @@ bool rl_records_may_vote(const struct rl_engine *engine)
 
 bool rl_records_are_unread(const struct rl_engine *engine)
 {
-    return rl_nodes_count(engine->records->used | rl_records_in(engine, 1u << RL_RECORD_UNKNOWN)) >=
-           engine->quorum;
+    return rl_nodes_count(engine->records->used |
+                          rl_records_in_states(engine, 1u << RL_RECORD_UNKNOWN)) >= engine->quorum;
 }
 
 /* Starts the attempts with fences that wait for the first reading. */

@@ -115,7 +115,7 @@ uint64_t rl_records_wake_ns(const struct rl_engine *engine);
 enum rl_record_state rl_records_state(const struct rl_engine *engine, unsigned node);
 /* Returns the nodes whose record is in one of these states; bit i of `states` stands for state i of
  * enum rl_record_state. */
-rl_nodes rl_records_in(const struct rl_engine *engine, unsigned states);
+rl_nodes rl_records_in_states(const struct rl_engine *engine, unsigned states);
 /* Returns the time in nanoseconds until the node's gap may be filled from the other records. */
 uint64_t rl_records_wait_left_ns(const struct rl_engine *engine, unsigned node);
 

@@ -7,10 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns the number of nodes whose record is in one of these states; see rl_records_in(). */
+/* Returns the number of nodes whose record is in one of these states; see rl_records_in_states().
+ */
 static unsigned count_in(const struct rl_engine *engine, unsigned states)
 {
-    return rl_nodes_count(rl_records_in(engine, states));
+    return rl_nodes_count(rl_records_in_states(engine, states));
 }
 
 /* Returns whether so many records are known to be unusable that no quorum can be in use. */
