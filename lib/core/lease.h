@@ -93,25 +93,33 @@ struct rl_wait {
 /* In place of a slot number: any slot, or none yet. */
 #define RL_SLOT_ANY UINT16_MAX
 
-/* The search for a permit of a semaphore. Owner: lease_permit.c. Up to 64 slots, the window, are
- * searched together: bit i of a slot set is the slot (start + i) modulo the number of permits. */
+/* The search for a permit of a semaphore. Owner: lease_permit.c, whose header comment describes the
+ * search. It works on the window: up to 64 consecutive slots, counted cyclically. A slot set is a
+ * 64-bit word: bit i stands for slot number (start + i) modulo the number of permits. All slot sets
+ * are emptied when the window moves. */
 struct rl_permit {
-    uint16_t slot;       /* slot of the present attempt, or of the lock that is held */
-    uint16_t origin;     /* slot at which the search began */
-    uint16_t start;      /* first slot of the window */
-    uint16_t expires;    /* slot of the window whose key expires first, as far as is known */
-    bool searching;      /* the search goes on without a pause: slots of the window are untried */
-    uint32_t turn;       /* windows opened after the first one */
-    uint32_t turns;      /* value of `turn` up to which the search goes on without a pause */
-    rl_nodes other_node; /* the node that is asked instead of the preferred one; 0: none */
-    rl_nodes requested;  /* nodes that were asked about slots during this call */
-    rl_nodes replied;    /* of `requested`: have replied */
-    uint64_t tried;      /* slots with an attempt since the window was opened */
-    uint64_t open;       /* slots worth an attempt: free, or unknown and untried */
-    uint64_t probed;     /* slots whose probe has no reply yet */
-    uint64_t tracked;    /* slots whose change the probed node reports by a notification */
-    uint64_t expires_ns; /* boot clock: when the key of slot `expires` expires; RL_NEVER: unknown */
-    struct rl_now probe_until; /* when the search goes on without the missing replies */
+    uint16_t slot;   /* slot of the present or last attempt, or of the permit that is held */
+    uint16_t origin; /* slot of the first attempt of the call; the first window begins there */
+    uint16_t start;  /* first slot of the window */
+    uint16_t expires_slot; /* slot whose key expires first, of those whose probes were replied to;
+                            * meaningless while `expires_ns` is RL_NEVER */
+    bool searching;        /* a search is under way: probes are in flight, or an open slot is tried
+                            * next. false: an attempt is running, or the lease pauses */
+    uint32_t turn;         /* how often the window was moved on during this call */
+    uint32_t turn_end;     /* value of `turn` at which the search has reached its last window */
+    rl_nodes other_node;   /* the one node that is probed instead of the preferred one, because the
+                            * call is about to end; 0: the preferred node is probed */
+    rl_nodes requested;    /* nodes that were sent probes during this call */
+    rl_nodes replied;      /* of `requested`: nodes that have replied to a probe */
+    uint64_t tried;        /* slot set: slots for which an attempt was made */
+    uint64_t open;         /* slot set: slots worth an attempt, because their keys do not exist or
+                            * have changed, or because no node says more about an untried slot */
+    uint64_t probed;       /* slot set: slots whose probe has no reply yet */
+    uint64_t known;        /* slot set: slots that need no new probe, because the node of
+                            * rl_wait.tracked was sent one and no change of their keys was noted
+                            * since */
+    uint64_t expires_ns; /* boot clock: when the key of `expires_slot` expires; RL_NEVER: unknown */
+    struct rl_now probe_until; /* end of the wait for the replies to the probes in `probed` */
 };
 
 /* The last attempt that was decided. If the wait budget ends during a later attempt, the call

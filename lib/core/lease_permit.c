@@ -1,98 +1,122 @@
 /* SPDX-License-Identifier: MIT
- * The search for a permit of a semaphore. Each slot is an ordinary lock with its own key, and each
- * attempt is an ordinary attempt for one slot. This file chooses the slots.
+ * Acquires a permit of a semaphore: chooses the slots for which attempts are made. Each slot is an
+ * ordinary lock with a key of its own, and each attempt (lease_attempt.c) is for one slot.
  *
- * The first attempt is for any slot. If that slot is denied, the preferred node is probed for all
- * slots together. It replies which of them are free, and tracks the others. A free slot gets an
- * attempt that asks the preferred node first; if that fails, another free slot does. When no free
- * slot is left, the lease waits for a notification, for a key to expire, or for its timer. The
- * timer tries slot after slot on all nodes, because the preferred node may be wrong. If there is no
- * preferred node, or it does not reply, each slot gets one attempt before the lease waits.
+ * How one call of the caller, an acquisition, runs:
+ *   1. The first attempt is for one slot, which rl_permit_start() chooses.
+ *   2. If that attempt is denied, a search begins. It works on the window: up to 64 consecutive
+ *      slots, counted cyclically. The preferred node is sent one probe (PTTL) for each slot of the
+ *      window, to find the slots whose key does not exist. If the call may wait, the server tracks
+ *      the keys from then on, so that it sends a notification when one of them changes.
+ *   3. A slot whose key does not exist becomes open, which means: worth an attempt. The search
+ *      makes attempts for open slots, one at a time, in random order, until one of them wins or no
+ *      slot is open. These attempts ask the preferred node before the others.
+ *   4. If the semaphore has more than 64 slots, the first search of a call then moves the window
+ *      on, until all slots have been in it. Later searches stay in the present window.
+ *   5. Then the lease pauses. A notification about a slot of the window, or the time at which a
+ *      probed key expires, opens that slot and so causes an attempt. At lease->next at the latest,
+ *      an attempt is made for a slot chosen in turn. That attempt asks all nodes at once, because
+ *      the preferred node may have keys that no longer exist on the others.
  *
- * With more than 64 slots, the first search goes through all of them, window by window, without a
- * pause. A call that would end without a permit probes further nodes for all slots, until a quorum
- * has replied: the preferred node may have keys that their holders have released elsewhere. */
+ * If there is no preferred node, or it does not reply in time, all untried slots of the window
+ * become open, so each of them gets one attempt. A call that is about to end without a permit
+ * probes other nodes as well, one after the other, until a quorum of nodes has replied to probes.
+ * A slot that is free on one of them becomes open.
+ *
+ * The vote on a probe says whether the key exists: RL_VOTE_GRANTED means that it does, so the slot
+ * is taken on that node. RL_VOTE_DENIED means that it does not, so the slot is free there. */
 #include "core/lease_hold.h"
 
 #include "redlock/redlock.h"
 
 #include <string.h>
 
-#define WINDOW_MAX 64u /* slots of a window: bits of a slot set */
+/* Largest number of slots in a window. A slot set is a 64-bit word: bit i stands for slot i of the
+ * window, counted from permit->start. */
+#define WINDOW_MAX 64u
 
+/* Returns whether the lease is for a permit of a semaphore, not for an ordinary lock. */
 bool rl_permit_is(const struct rl_lease *lease)
 {
     return lease->terms->permits != 0;
 }
 
-/* Returns the number of permits, which is the number of slots. */
-static unsigned count_of(const struct rl_lease *lease)
+/* Returns the number of permits of the semaphore, which is also the number of its slots. */
+static unsigned slot_count(const struct rl_lease *lease)
 {
     return lease->terms->permits;
 }
 
-/* Returns the number of slots in a window. */
-static unsigned window(const struct rl_lease *lease)
+/* Returns the number of slots in the window: all slots, but at most WINDOW_MAX. */
+static unsigned window_size(const struct rl_lease *lease)
 {
-    unsigned permits = count_of(lease);
+    unsigned permits = slot_count(lease);
 
     return permits < WINDOW_MAX ? permits : WINDOW_MAX;
 }
 
-/* Returns the number of windows that cover all slots. */
-static unsigned windows_of(const struct rl_lease *lease)
+/* Returns the number of windows that together contain all slots; the last one may overlap the
+ * first. */
+static unsigned window_count(const struct rl_lease *lease)
 {
-    return (count_of(lease) + WINDOW_MAX - 1) / WINDOW_MAX;
+    return (slot_count(lease) + WINDOW_MAX - 1) / WINDOW_MAX;
 }
 
-/* Returns the set of all slots of the window. */
-static uint64_t all_of(const struct rl_lease *lease)
+/* Returns the slot set that contains all slots of the window. */
+static uint64_t window_slots(const struct rl_lease *lease)
 {
-    return UINT64_MAX >> (WINDOW_MAX - window(lease));
+    return UINT64_MAX >> (WINDOW_MAX - window_size(lease));
 }
 
+/* Returns the number of the slot that bit `bit` of a slot set stands for. */
 uint16_t rl_permit_slot(const struct rl_lease *lease, unsigned bit)
 {
-    return (uint16_t)((lease->permit->start + bit) % count_of(lease));
+    return (uint16_t)((lease->permit->start + bit) % slot_count(lease));
 }
 
-/* Returns the set that contains `slot` alone; 0: the slot is not in the window. */
+/* Returns the slot set that contains slot number `slot` alone; 0 if the slot is not in the window,
+ * or `slot` is RL_SLOT_ANY. */
 static uint64_t bit_of(const struct rl_lease *lease, unsigned slot)
 {
-    unsigned permits = count_of(lease);
+    unsigned permits = slot_count(lease);
     unsigned at = (slot + permits - lease->permit->start) % permits;
 
-    return slot < permits && at < window(lease) ? UINT64_C(1) << at : 0;
+    return slot < permits && at < window_size(lease) ? UINT64_C(1) << at : 0;
 }
 
-/* Moves the window to begin at slot `start`, and forgets all about its slots. */
-static void open_window(struct rl_lease *lease, unsigned start)
+/* Makes slot `start` the first slot of the window and empties all slot sets, because their bits now
+ * stand for other slots. */
+static void set_window(struct rl_lease *lease, unsigned start)
 {
     struct rl_permit *permit = lease->permit;
 
     permit->start = (uint16_t)start;
-    permit->tried = permit->open = permit->probed = permit->tracked = 0;
+    permit->tried = permit->open = permit->probed = permit->known = 0;
     permit->expires_ns = RL_NEVER;
 }
 
+/* Prepares the lease for a new call and chooses the slot of the first attempt, where the window
+ * begins. The contention memory prefers a slot that this client has released, and avoids the slots
+ * that this client holds. Without that memory the slot is random. */
 void rl_permit_start(struct rl_lease *lease, const struct rl_view *view)
 {
     struct rl_permit *permit = lease->permit;
-    unsigned permits = count_of(lease);
+    unsigned permits = slot_count(lease);
     uint64_t random = rl_jitter(view->random, lease->salt, lease->attempts);
     unsigned slot = lease->contention != NULL
                         ? rl_contention_slot(lease->contention, permits, random, view->now.boot_ns)
                         : (unsigned)(random % permits);
 
     memset(permit, 0, sizeof *permit);
-    permit->turns = windows_of(lease) - 1;
+    permit->turn_end = window_count(lease) - 1;
     permit->slot = permit->origin = (uint16_t)slot;
-    open_window(lease, slot);
+    set_window(lease, slot);
 }
 
-/* Begins an attempt for `slot`; the node of `first` is asked before the others, 0: none is. */
-static void start_now(struct rl_lease *lease, unsigned slot, rl_nodes first,
-                      const struct rl_view *view, struct rl_effects *fx)
+/* Begins an attempt for slot number `slot`. `first` contains the node that is asked before the
+ * others; 0: all nodes are asked at once. */
+static void begin_attempt(struct rl_lease *lease, unsigned slot, rl_nodes first,
+                          const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_permit *permit = lease->permit;
     uint64_t bit = bit_of(lease, slot);
@@ -101,22 +125,27 @@ static void start_now(struct rl_lease *lease, unsigned slot, rl_nodes first,
     permit->searching = false;
     permit->tried |= bit;
     permit->open &= ~bit;
-    /* Our own SET uses up the tracking of this key, and replies to older probes are ignored. */
-    permit->tracked &= ~(bit | permit->probed);
+    /* The server stops tracking the key of `slot` once our SET has changed it. Probes without a
+     * reply belong to the previous round, so rl_permit_vote() will ignore their replies. All these
+     * slots need a new probe. */
+    permit->known &= ~(bit | permit->probed);
     permit->probed = 0;
     rl_attempt_begin(lease, first, view, fx);
 }
 
+/* Begins the first attempt of a call, for the slot that rl_permit_start() has chosen. If contention
+ * for the semaphore was met within the last second, the attempt asks the preferred node first. Else
+ * it asks all nodes at once. */
 void rl_permit_begin(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     bool recent =
         lease->contention != NULL && rl_contention_is_recent(lease->contention, view->now.boot_ns);
 
-    start_now(lease, lease->permit->slot, recent ? rl_wait_preferred(lease, view) : 0, view, fx);
+    begin_attempt(lease, lease->permit->slot, recent ? rl_wait_preferred(lease, view) : 0, view, fx);
 }
 
-/* Returns a random slot of the open ones; there must be one. */
-static unsigned pick(const struct rl_lease *lease, const struct rl_view *view)
+/* Returns the number of a random open slot; at least one slot must be open. */
+static unsigned random_open_slot(const struct rl_lease *lease, const struct rl_view *view)
 {
     uint64_t open = lease->permit->open;
     uint64_t n = rl_jitter(view->random, lease->salt, lease->attempts) %
@@ -127,23 +156,25 @@ static unsigned pick(const struct rl_lease *lease, const struct rl_view *view)
     return rl_permit_slot(lease, (unsigned)__builtin_ctzll(open));
 }
 
-/* Begins an attempt for an open slot, if there is one and start_ns has come. A slot whose key
- * should have expired by now becomes open first. */
-static void consider(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+/* Begins an attempt for a random open slot, if a slot is open and wait.start_ns has come. Before
+ * that, opens the slot whose key expires first, if the key must have expired by now. The attempt
+ * asks the preferred node first, or all nodes at once if the search has gone on to other nodes. */
+static void try_open_slot(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_permit *permit = lease->permit;
 
     if (permit->expires_ns <= view->now.boot_ns) {
         permit->expires_ns = RL_NEVER;
-        permit->open |= bit_of(lease, permit->expires);
+        permit->open |= bit_of(lease, permit->expires_slot);
     }
     if (permit->open != 0 && lease->wait.start_ns <= view->now.boot_ns)
-        start_now(lease, pick(lease, view),
-                  permit->other_node != 0 ? 0 : rl_wait_preferred(lease, view), view, fx);
+        begin_attempt(lease, random_open_slot(lease, view),
+                      permit->other_node != 0 ? 0 : rl_wait_preferred(lease, view), view, fx);
 }
 
-/* Returns when the search goes on without the missing replies of the probed node. */
-static struct rl_now probe_until(const struct rl_lease *lease, const struct rl_view *view)
+/* Returns the instant until which a search waits for the replies to probes sent now: as long as an
+ * attempt waits for the preferred node, but at most until the wait budget of the call ends. */
+static struct rl_now probe_time_limit(const struct rl_lease *lease, const struct rl_view *view)
 {
     uint64_t left = RL_NEVER;
 
@@ -152,8 +183,10 @@ static struct rl_now probe_until(const struct rl_lease *lease, const struct rl_v
     return rl_later(view->now, rl_min_u64(rl_attempt_hedge_ns(view), left));
 }
 
-/* Probes the slots of the window whose state is unknown. If no node can be asked, all untried slots
- * become open. */
+/* Sends probes for the slots of the window that are neither known nor open. The probed node is
+ * permit->other_node, or, if that is 0, the preferred node, which also tracks the keys. If there is
+ * no preferred node at present, opens all untried slots instead. If the other node is not up, does
+ * nothing. */
 static void probe_window(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_permit *permit = lease->permit;
@@ -161,39 +194,42 @@ static void probe_window(struct rl_lease *lease, const struct rl_view *view, str
         permit->other_node != 0 ? permit->other_node & view->up : rl_wait_preferred(lease, view);
 
     if (node != lease->wait.tracked)
-        permit->tracked = permit->probed = 0;
+        permit->known = permit->probed = 0;
     lease->wait.tracked = node;
     if (permit->other_node == 0)
         fx->track = node;
     if (node == 0) {
-        permit->open |= permit->other_node == 0 ? all_of(lease) & ~permit->tried : 0;
+        permit->open |= permit->other_node == 0 ? window_slots(lease) & ~permit->tried : 0;
         return;
     }
     permit->requested |= node;
-    permit->probed = all_of(lease) & ~permit->tracked & ~permit->open;
-    permit->tracked |= permit->probed;
-    permit->probe_until = probe_until(lease, view);
+    permit->probed = window_slots(lease) & ~permit->known & ~permit->open;
+    permit->known |= permit->probed;
+    permit->probe_until = probe_time_limit(lease, view);
     fx->slots = permit->probed;
     fx->probe = permit->probed != 0 ? node : 0;
 }
 
-/* Opens the next window and returns a slot of it. When all windows had their turn, the slot is the
- * next one of its window, so that each slot is returned some time. */
-static unsigned next_window(struct rl_lease *lease)
+/* Moves the window on, cyclically, and returns the number of a slot in it. In the first cycle
+ * through all windows that is the first slot of each window, in the second cycle the second slot,
+ * and so on. So each slot is returned at some time. */
+static unsigned move_window(struct rl_lease *lease)
 {
     struct rl_permit *permit = lease->permit;
-    unsigned permits = count_of(lease), windows = windows_of(lease);
+    unsigned permits = slot_count(lease), windows = window_count(lease);
 
     permit->turn++;
-    unsigned place = permit->turn / windows % window(lease);
-    open_window(lease, (permit->origin + permit->turn % windows * WINDOW_MAX) % permits);
+    unsigned place = permit->turn / windows % window_size(lease);
+    set_window(lease, (permit->origin + permit->turn % windows * WINDOW_MAX) % permits);
     return rl_permit_slot(lease, place);
 }
 
-/* Begins another search of all slots, with another node, if the call is about to end: only denials
- * by a quorum prove that all slots are held. Returns false if the call is not about to end, a
- * quorum has replied, or no other node can be asked. */
-static bool request_another(struct rl_lease *lease, const struct rl_view *view)
+/* If the call is about to end, chooses a node that was not probed yet, and extends the search so
+ * that this node is probed for all slots. All slots are proven to be held only if a quorum of nodes
+ * has their keys. The call is about to end if it has no time for a pause and another attempt.
+ * Returns false, and changes nothing, if the call is not about to end, a quorum of nodes has
+ * replied to probes, or no other node can be asked. */
+static bool choose_other_node(struct rl_lease *lease, const struct rl_view *view)
 {
     struct rl_permit *permit = lease->permit;
 
@@ -204,68 +240,85 @@ static bool request_another(struct rl_lease *lease, const struct rl_view *view)
     if (other == 0)
         return false;
     permit->other_node = other;
-    permit->turns = permit->turn + windows_of(lease);
-    /* The report of the last attempt also has what this node says about that slot. */
+    permit->turn_end = permit->turn + window_count(lease);
+    /* The last attempt, which the report of the call shows, may not have asked this node. Its reply
+     * about the slot of that attempt then completes the report; see note_probe_reply(). */
     lease->round.requested |= other;
     lease->round.deferred &= ~other;
     return true;
 }
 
-/* Opens and probes the next window of the search. Returns false if all windows were searched, or
- * the budget is used up. */
-static bool continue_search(struct rl_lease *lease, const struct rl_view *view,
-                            struct rl_effects *fx)
+/* Moves the window on and probes its slots. After the last window of the search, first chooses
+ * another node to probe, see choose_other_node(). Returns false, and does nothing, if there is no
+ * window and no node left to probe, or if the wait budget of the call is used up. */
+static bool probe_next_window(struct rl_lease *lease, const struct rl_view *view,
+                              struct rl_effects *fx)
 {
     if (rl_attempt_is_expired(lease, view) ||
-        (lease->permit->turn >= lease->permit->turns && !request_another(lease, view)))
+        (lease->permit->turn >= lease->permit->turn_end && !choose_other_node(lease, view)))
         return false;
-    (void)next_window(lease);
+    (void)move_window(lease);
     probe_window(lease, view, fx);
     return true;
 }
 
-/* Ends a search that has found no permit: begins a pause, or ends the call. */
-static void pause(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+/* Ends a search that has found no permit. rl_attempt_pause() then begins a pause, or ends the call
+ * if its wait budget has no time for another attempt. A call that ends here fails with ENOQUORUM if
+ * fewer nodes than the quorum were asked, else with the status of the last attempt. */
+static void give_up_search(struct rl_lease *lease, const struct rl_view *view,
+                           struct rl_effects *fx)
 {
     rl_nodes requested = lease->permit->replied | lease->round.requested;
     bool few = rl_nodes_count(requested) < lease->terms->quorum;
 
     lease->permit->searching = false;
     if (lease->contention != NULL)
-        rl_contention_note_notification(lease->contention,
-                                        view->now.boot_ns); /* more contenders than permits */
+        /* All permits are held. The contention memory counts that like a notification: there are
+         * more contenders than permits. */
+        rl_contention_note_notification(lease->contention, view->now.boot_ns);
     rl_attempt_pause(
         lease, few && rl_attempt_spare_ns(lease, view) == 0 ? REDLOCK_ENOQUORUM : lease->status,
         view, fx);
 }
 
-/* Continues the search once all replies to the probes have come, or are late. Slots for which the
- * preferred node has not replied become open. If another node than the preferred one has not
- * replied, the search asks a third one. */
-static void search(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+/* Continues a search. Does nothing while replies to probes are missing and not late. Once they are
+ * late, opens the untried slots for which the preferred node has not replied; late replies of
+ * another node are only ignored. Then, while no slot is open, moves the window on and probes it. If
+ * a slot is open, begins an attempt for it, at wait.start_ns at the earliest. If none is left, or
+ * the wait budget is used up, ends the search. */
+static void continue_search(struct rl_lease *lease, const struct rl_view *view,
+                            struct rl_effects *fx)
 {
     struct rl_permit *permit = lease->permit;
 
     if (permit->probed != 0 && rl_remaining_ns(permit->probe_until, view->now) != 0)
         return;
     permit->open |= permit->other_node == 0 ? permit->probed & ~permit->tried : 0;
-    permit->tracked &= ~permit->probed;
+    permit->known &= ~permit->probed;
     permit->probed = 0;
-    while (permit->open == 0 && continue_search(lease, view, fx)) {
+    while (permit->open == 0 && probe_next_window(lease, view, fx)) {
         if (permit->probed != 0)
             return;
     }
     if (permit->open != 0 && !rl_attempt_is_expired(lease, view))
-        consider(lease, view, fx);
+        try_open_slot(lease, view, fx);
     else
-        pause(lease, view, fx);
+        give_up_search(lease, view, fx);
 }
 
+/* Returns whether a denied attempt shows that other clients try to acquire the resource now. For an
+ * ordinary lock it always does. For a permit it does if a node granted (the votes were split), or
+ * if the preferred node was asked first. Otherwise a slot chosen without knowledge was denied,
+ * which may only mean that this permit is held. */
 bool rl_permit_is_contended(const struct rl_lease *lease)
 {
     return !rl_permit_is(lease) || lease->round.granted != 0 || lease->wait.preferred != 0;
 }
 
+/* Begins or continues the search after an attempt that failed with `status`. If that attempt split
+ * the votes, the search begins its next attempt only after a random pause (wait.start_ns). Returns
+ * false, and does nothing, if the lease is not for a permit, the attempt was not denied
+ * (REDLOCK_ECONTENDED), or the wait budget is used up. */
 bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *view,
                       struct rl_effects *fx)
 {
@@ -284,14 +337,17 @@ bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *
             view->now.boot_ns,
             rl_contention_pause_ns(lease->contention, view->round_trip_ns,
                                    rl_jitter(view->random, lease->salt, lease->attempts + 1)));
-    /* The last search of a call probes each slot once. */
+    /* A call that is about to end and has sent probes does not probe this window again. So its last
+     * search probes each slot once on each node, and ends. */
     if (permit->open == 0 && (permit->requested == 0 || rl_attempt_spare_ns(lease, view) != 0))
         probe_window(lease, view, fx);
-    search(lease, view, fx);
+    continue_search(lease, view, fx);
     return true;
 }
 
-/* After a denial, what the search has learned about the slots stays valid. */
+/* Ends the search when a pause begins. The next search probes the preferred node again. Keeps the
+ * slot sets if the last attempt was denied, that is, if `status` is REDLOCK_ECONTENDED. Empties
+ * them after any other failure, because the replies to probes may be as wrong. */
 void rl_permit_pause(struct rl_lease *lease, int status)
 {
     struct rl_permit *permit = lease->permit;
@@ -299,26 +355,32 @@ void rl_permit_pause(struct rl_lease *lease, int status)
     permit->searching = false;
     permit->other_node = 0;
     if (status != REDLOCK_ECONTENDED)
-        open_window(lease, permit->start);
+        set_window(lease, permit->start);
 }
 
+/* Processes a TICK of a waiting lease. During a search, continues it. During a pause, begins an
+ * attempt for an open slot, if there is one. At the end of the pause (lease->next), begins the
+ * first attempt of the call, if there was none yet; else an attempt for a slot chosen in turn, on
+ * all nodes at once. */
 void rl_permit_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_permit *permit = lease->permit;
 
     if (permit->searching)
-        search(lease, view, fx);
+        continue_search(lease, view, fx);
     else if (rl_remaining_ns(lease->next, view->now) != 0)
-        consider(lease, view, fx);
+        try_open_slot(lease, view, fx);
     else if (lease->attempts == 0)
         rl_permit_begin(lease, view, fx);
     else
-        start_now(lease, next_window(lease), 0, view, fx);
+        begin_attempt(lease, move_window(lease), 0, view, fx);
 }
 
-/* Notes that a node has replied to a probe. If it has the key of the slot that was tried last, that
- * is a denial in the report. */
-static void note_replied(struct rl_lease *lease, const struct rl_ballot *ballot)
+/* Notes that the node of `ballot` has replied to a probe; does nothing if the probe failed or the
+ * node is suspect. If permit->other_node has the key of the slot that was tried last, also notes
+ * that in the last round as a denial by this node, because the report of the call shows that round.
+ */
+static void note_probe_reply(struct rl_lease *lease, const struct rl_ballot *ballot)
 {
     struct rl_round *round = &lease->round;
     rl_nodes bit = RL_NODE(ballot->node);
@@ -330,90 +392,114 @@ static void note_replied(struct rl_lease *lease, const struct rl_ballot *ballot)
         round->denied |= bit & lease->permit->other_node & ~(round->granted | round->failed);
 }
 
+/* Processes the vote on the probe of one slot. DENIED: the key does not exist, so the slot becomes
+ * open; a call that never waits (wait_ns 0) does not open a slot that it has tried. GRANTED: the
+ * key exists, so remembers the slot if its key is the one that expires first. FAILED or SUSPECT:
+ * the slot is not known; if the node is the preferred one, an untried slot becomes open. Once no
+ * reply is missing, continues the search. Ignores votes of another round, of a node that is not
+ * probed now, and for slots without a probe in flight. */
 void rl_permit_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                     const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_permit *permit = lease->permit;
     uint64_t bit = bit_of(lease, ballot->slot);
-    bool once = lease->wait_ns == 0;
+    bool never_waits = lease->wait_ns == 0;
 
     if (ballot->verb != RL_VERB_PTTL || ballot->round != lease->round.number ||
         lease->wait.tracked != RL_NODE(ballot->node) || (permit->probed & bit) == 0)
         return;
     permit->probed &= ~bit;
-    note_replied(lease, ballot);
+    note_probe_reply(lease, ballot);
     if (ballot->vote == RL_VOTE_FAILED || ballot->vote == RL_VOTE_SUSPECT) {
-        permit->tracked &= ~bit;
+        permit->known &= ~bit;
         permit->open |= permit->other_node == 0 ? bit & ~permit->tried : 0;
     } else if (ballot->vote == RL_VOTE_DENIED) {
-        permit->open |= once ? bit & ~permit->tried : bit;
+        permit->open |= never_waits ? bit & ~permit->tried : bit;
     } else if (ballot->pttl_ms != 0 && ballot->pttl_ms < RL_NEVER / RL_MS) {
         uint64_t expires_ns =
             rl_add_sat(view->now.boot_ns, rl_add_sat(ballot->pttl_ms * RL_MS, RL_MS));
-        if (expires_ns < permit->expires_ns) { /* servers notify of expiry late, or never */
+        /* Remembered for a TICK at that time: servers notify of an expiry late, or never. */
+        if (expires_ns < permit->expires_ns) {
             permit->expires_ns = expires_ns;
-            permit->expires = ballot->slot;
+            permit->expires_slot = ballot->slot;
         }
     }
     if (permit->searching && permit->probed == 0)
-        search(lease, view, fx);
+        continue_search(lease, view, fx);
 }
 
-/* Notes a notification about `slot`: the slot becomes open. RL_SLOT_ANY: tracking was lost. During
- * an attempt for the same slot it says nothing, because our own SET causes it. */
-static void note(struct rl_lease *lease, uint64_t bit, uint16_t slot)
+/* Notes that the key of slot number `slot` has changed; `bit` is its slot set, 0 if the slot is not
+ * in the window. The slot becomes open, and the reply to its probe is not awaited any more. A call
+ * that never waits (wait_ns 0) does not open a slot that it has tried. RL_SLOT_ANY: it is
+ * unknown which keys have changed, so no slot counts as known any more. Ignores a change of the
+ * slot for which an attempt is running, because our own SET may be that change. */
+static void note_change(struct rl_lease *lease, uint64_t bit, uint16_t slot)
 {
     struct rl_permit *permit = lease->permit;
 
     if (slot == RL_SLOT_ANY) {
-        permit->tracked = 0;
+        permit->known = 0;
         return;
     }
     if (slot == permit->slot && lease->state == RL_STATE_ACQUIRING)
         return;
-    permit->tracked &= ~bit;
+    permit->known &= ~bit;
     permit->probed &= ~bit;
     permit->open |= lease->wait_ns == 0 ? bit & ~permit->tried : bit;
 }
 
+/* Processes a WAKE: the key of slot number `slot` has changed, or, with RL_SLOT_ANY, any of the
+ * keys may have. `nodes` contains the node that sent the notification. 0: the WAKE comes from this
+ * client, because another of its locks has released the permit of that slot. Ignores notifications
+ * of nodes that are not probed at present. During an attempt only notes the change. While the lease
+ * waits, begins an attempt for an open slot if it may; after RL_SLOT_ANY, begins a search instead.
+ * After a release by this client the attempt begins at yield_until_ns, because other clients that
+ * wait come first. */
 void rl_permit_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot,
                     const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_permit *permit = lease->permit;
-    bool by_us = nodes == 0;
+    bool by_this_client = nodes == 0;
 
     if ((lease->state != RL_STATE_ACQUIRING && lease->state != RL_STATE_WAITING) ||
-        (!by_us && (nodes & lease->wait.tracked) == 0))
+        (!by_this_client && (nodes & lease->wait.tracked) == 0))
         return;
-    note(lease, bit_of(lease, slot), slot);
-    if (!by_us)
+    /* A WAKE is sent only for a resource whose state this client keeps, and the lease shares the
+     * contention memory that is part of that state. */
+    RL_ASSERT(lease->contention != NULL);
+    note_change(lease, bit_of(lease, slot), slot);
+    if (!by_this_client)
         rl_contention_note_notification(lease->contention, view->now.boot_ns);
     if (lease->state == RL_STATE_ACQUIRING)
         return;
-    if (by_us) /* other clients get the permit first */
+    if (by_this_client)
         lease->wait.start_ns = rl_max_u64(lease->wait.start_ns, lease->contention->yield_until_ns);
     if (slot == RL_SLOT_ANY && lease->attempts != 0 && !permit->searching) {
         permit->searching = true;
         probe_window(lease, view, fx);
-        search(lease, view, fx);
+        continue_search(lease, view, fx);
         return;
     }
-    consider(lease, view, fx);
+    try_open_slot(lease, view, fx);
 }
 
+/* Returns the boot time in nanoseconds at which the waiting lease needs its next TICK. During a
+ * search that is when it stops waiting for replies to probes, or when wait.start_ns allows the next
+ * attempt. During a pause it is the end of the pause, or, if that is earlier, the time for an
+ * attempt on a slot that is open or whose key expires. */
 uint64_t rl_permit_wake_ns(const struct rl_lease *lease, const struct rl_view *view)
 {
     const struct rl_permit *permit = lease->permit;
     uint64_t now_ns = view->now.boot_ns;
-    uint64_t go_ns = rl_sub_sat(lease->wait.start_ns, now_ns);
+    uint64_t until_start_ns = rl_sub_sat(lease->wait.start_ns, now_ns);
 
     if (permit->searching)
         return rl_due_ns(view->now, permit->probed != 0
                                         ? rl_remaining_ns(permit->probe_until, view->now)
-                                        : go_ns);
+                                        : until_start_ns);
     uint64_t left = rl_remaining_ns(lease->next, view->now);
     if (permit->open != 0)
-        left = rl_min_u64(left, go_ns);
-    left = rl_min_u64(left, rl_max_u64(go_ns, rl_sub_sat(permit->expires_ns, now_ns)));
+        left = rl_min_u64(left, until_start_ns);
+    left = rl_min_u64(left, rl_max_u64(until_start_ns, rl_sub_sat(permit->expires_ns, now_ns)));
     return rl_due_ns(view->now, left);
 }

@@ -184,7 +184,7 @@ START_TEST(two_slots_are_let_go_in_one_turn)
     struct rl_lock *waits = start("pool", NULL, 8);
     struct rl_permit *permit = waits->lease.permit;
 
-    permit->tracked = 0xff;
+    permit->known = 0xff;
     rl_resource_note_release(&engine, waits->queue_entry.resource, 3);
     rl_resource_note_release(&engine, waits->queue_entry.resource, _i == 0 ? 5 : 3);
     rl_engine_tick(&engine);
@@ -192,11 +192,11 @@ START_TEST(two_slots_are_let_go_in_one_turn)
     for (unsigned bit = 0; bit < 8; bit++) {
         const unsigned slot = rl_permit_slot(&waits->lease, bit);
         const bool let_go = slot == 3 || (_i == 0 && slot == 5);
-        const bool known = (permit->tracked >> bit & 1) != 0 && (permit->open >> bit & 1) == 0;
+        const bool known = (permit->known >> bit & 1) != 0 && (permit->open >> bit & 1) == 0;
         /* Of several it is not known which: all are asked about again. */
         ck_assert_msg(!let_go || !known || slot == permit->slot, "slot %u was not told of", slot);
     }
-    ck_assert_int_eq(permit->tracked == 0, _i == 0);
+    ck_assert_int_eq(permit->known == 0, _i == 0);
 }
 END_TEST
 
