@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * The state machine of one lock: attempts and retries, holding and extending, loss, release. A pure
- * step function: an event and the state of the nodes go in, effects come out, and the engine
- * executes the effects. The lease calls nothing outside of lib/core, and knows no clock, memory,
- * thread or socket.
+ * The lease: the state machine of one lock, from the first attempt to the release or the loss. It
+ * is a pure step function. The engine calls rl_lease_step() with an event and with a view of the
+ * nodes and clocks. The step changes the lease and returns effects: what the engine must send and
+ * report. The lease calls nothing outside of lib/core, and knows no clock, memory, thread or
+ * socket.
+ *
+ * A call is what the caller of the library waits for: an acquisition, an extension or a release. An
+ * acquisition makes one attempt or several. Between two attempts the lease pauses. The wait budget
+ * (wait_ns) is the time that an acquisition may take; an attempt that runs at its end is abandoned.
  *
  *   QUEUE   QUEUED: behind another lock of this client, until its TURN
  *            START, TURN        won                    release            decided
@@ -34,32 +39,32 @@ enum rl_lease_kind {
 enum rl_lease_state {
     RL_STATE_NEW = 0,       /* before the first event */
     RL_STATE_ACQUIRING = 1, /* an attempt, an inspection or a verification is in progress */
-    RL_STATE_WAITING = 2,   /* between two attempts */
-    RL_STATE_HELD = 3,
-    RL_STATE_EXTENDING = 4, /* held, and a round of extensions is in progress */
-    RL_STATE_RELEASING = 5,
-    RL_STATE_ENDED = 6,
-    RL_STATE_QUEUED = 7 /* in the client's queue, behind another lock of the same resource */
+    RL_STATE_WAITING = 2,   /* between two attempts, or before the first one */
+    RL_STATE_HELD = 3,      /* the lock is held, and no extension is in progress */
+    RL_STATE_EXTENDING = 4, /* the lock is held, and a round of EXTEND requests is in progress */
+    RL_STATE_RELEASING = 5, /* RELEASE or SHORTEN was sent; the votes are undecided */
+    RL_STATE_ENDED = 6,     /* released, lost, detached or failed: no event may follow */
+    RL_STATE_QUEUED = 7     /* in the client's queue: another lock of this client comes first */
 };
 
 /* The settings of a lease. They never change while the lease exists. */
 struct rl_lease_terms {
-    uint8_t kind;         /* enum rl_lease_kind */
-    uint8_t nodes;        /* nodes of the shard, 1 to RL_NODES_MAX */
-    uint8_t quorum;       /* votes that a decision needs */
-    bool auto_extend;     /* extends the lock without being asked */
-    bool fence;           /* ACQUIRE: with a fencing token */
-    uint16_t permits;     /* ACQUIRE: permits of the semaphore; 0: an ordinary lock */
-    uint32_t extends_max; /* automatic extensions of one lock; 0: no limit */
-    struct rl_drift drift;
-    struct rl_backoff backoff;
-    uint64_t ttl_ns;          /* TTL of the keys */
-    uint64_t validity_min_ns; /* least validity of a lock that is granted; > 0 */
-    uint64_t extend_at_ns;    /* extends when this validity is left; 0: two thirds of it */
-    uint64_t hold_max_ns;     /* longest time that the lock may be held; 0: no limit */
-    uint64_t margin_ns;       /* reports ENDANGERED this long before the deadline */
-    uint64_t wall_slack_us;   /* if the wall clock jumps ahead by more than this, the lock is lost;
-                               * 0: the wall clock is not compared */
+    uint8_t kind;              /* enum rl_lease_kind */
+    uint8_t nodes;             /* nodes of the shard, 1 to RL_NODES_MAX */
+    uint8_t quorum;            /* votes that a decision needs */
+    bool auto_extend;          /* extends the lock without being asked */
+    bool fence;                /* ACQUIRE: with a fencing token */
+    uint16_t permits;          /* ACQUIRE: permits of the semaphore; 0: an ordinary lock */
+    uint32_t extends_max;      /* automatic extensions of one lock; 0: no limit */
+    struct rl_drift drift;     /* tolerated difference of the clocks */
+    struct rl_backoff backoff; /* bounds of the pauses after failures */
+    uint64_t ttl_ns;           /* TTL of the keys */
+    uint64_t validity_min_ns;  /* least validity of a lock that is granted; > 0 */
+    uint64_t extend_at_ns;     /* extends when this validity is left; 0: two thirds of it */
+    uint64_t hold_max_ns;      /* longest time that the lock may be held; 0: no limit */
+    uint64_t margin_ns;        /* reports ENDANGERED this long before the deadline */
+    uint64_t wall_slack_us;    /* if the wall clock jumps ahead by more than this, the lock is lost;
+                                * 0: the wall clock is not compared */
 };
 
 /* The parameters of a new lease. */
@@ -90,7 +95,8 @@ struct rl_wait {
     uint64_t start_ns;  /* boot clock: earliest time of an attempt because of `free`; 0: now */
 };
 
-/* In place of a slot number: any slot, or none yet. */
+/* In place of a slot number: no particular slot. In a WAKE: the key of any slot may have changed.
+ * In a claim (lib/node): no slot was chosen yet. */
 #define RL_SLOT_ANY UINT16_MAX
 
 /* The search for a permit of a semaphore. Owner: lease_permit.c, whose header comment describes the
@@ -161,25 +167,28 @@ struct rl_lease {
     struct rl_round round; /* the last round; a late vote may still belong to it */
     uint8_t state;         /* enum rl_lease_state */
     uint8_t keys;          /* resources that are locked together; 0 or 1: one */
-    uint8_t taken;      /* lock of several keys: the one that existed in the last attempt, counted
-                         * from 1; 0: unknown */
-    bool manual;        /* the caller has requested the extension in flight */
-    bool endangered;    /* ENDANGERED was reported for this deadline */
-    bool lost;          /* ended by a loss */
-    bool adopted;       /* held by adoption, and no extension has begun since: nodes that did not
-                         * grant may or may not have the key */
-    bool unconfirmed;   /* a grant needs CONFIRM; until then a loss is a failed attempt */
-    uint32_t attempts;  /* attempts that were begun */
-    uint32_t failures;  /* failed attempts or extensions in a row */
-    uint32_t extends;   /* automatic extensions of the held lock that have won */
-    int32_t status;     /* error of the last attempt, extension or operation */
-    rl_nodes ours;      /* our keys exist on these nodes, or may come to exist (all keys of a lock
-                         * of several) */
-    rl_nodes remnants;  /* lock of several keys: nodes on which some of our keys may be left, but
-                         * not all */
-    rl_nodes backing;   /* nodes whose keys do not expire before `deadline` */
-    rl_nodes fresh;     /* nodes whose key was made at an unknown time, or after the present round
-                         * began */
+    uint8_t taken;     /* lock of several keys: the one that existed in the last attempt, counted
+                        * from 1; 0: unknown */
+    bool manual;       /* the extension in flight was requested by the caller, who waits for it;
+                        * false: it is automatic, or none is in flight */
+    bool endangered;   /* ENDANGERED was reported, and `deadline` has not changed since */
+    bool lost;         /* the lease has ended because the lock was lost */
+    bool adopted;      /* held by adoption, and no extension has begun since: nodes that did not
+                        * grant may or may not have the key */
+    bool unconfirmed;  /* a grant needs CONFIRM; until then a loss is a failed attempt */
+    uint32_t attempts; /* attempts that were begun by this lease */
+    uint32_t failures; /* failed attempts or extensions in a row; makes the next pause longer */
+    uint32_t extends;  /* automatic extensions of the held lock that have won */
+    int32_t status;    /* enum redlock_error: of the last failed attempt or extension, or the result
+                        * of the call that has ended the lease. ECONTENDED before the first attempt
+                        * while the lease is queued or yields. 0: no failure so far */
+    rl_nodes ours;     /* nodes on which our keys (those with the token of this lease) exist, or
+                        * may come to exist; all keys of a lock of several */
+    rl_nodes remnants; /* lock of several keys: nodes on which some of our keys may be left, but
+                        * not all */
+    rl_nodes backing;  /* nodes whose keys do not expire before `deadline` */
+    rl_nodes fresh;    /* nodes whose key was made at an unknown time, or after the present round
+                        * began */
     rl_nodes confirmed; /* of `fresh`: a reply has shown that the key exists */
     rl_nodes probation; /* nodes whose key existed when the round began, with unknown history; it
                          * counts once a round has won without it */
@@ -207,9 +216,10 @@ static inline bool rl_lease_is_held(const struct rl_lease *lease)
     return rl_state_is_held(lease->state);
 }
 
-/* What an event means. */
+/* What an event means. Events are the inputs of rl_lease_step(). (An event of the public interface
+ * is another thing: a report to the caller.) */
 enum rl_event_kind {
-    RL_EVENT_START = 1,
+    RL_EVENT_START = 1,  /* begins what the lease is for, see enum rl_lease_kind */
     RL_EVENT_VOTE,       /* a vote has come; in `ballot` */
     RL_EVENT_TICK,       /* lease.wake_ns has come */
     RL_EVENT_CANCEL,     /* ends an operation that waits, with `status`: ECANCELED or ECLOSED */
@@ -222,8 +232,9 @@ enum rl_event_kind {
     RL_EVENT_INVALIDATE, /* keys set on `nodes` before now may be gone before their TTL ends */
     RL_EVENT_QUEUE,      /* instead of START: another lock of this client comes first */
     RL_EVENT_TURN,       /* a QUEUED lease may begin its first attempt */
-    RL_EVENT_WAKE /* a wake-up: `nodes` sent a notification, or can track the key from now on;
-                   * 0: another lock of this client has released the resource */
+    RL_EVENT_WAKE /* a wake-up: the node of `nodes` sent a notification, or can track the key from
+                   * now on; 0: another lock of this client has released the resource. Sent only to
+                   * a lease whose `contention` is not NULL */
 };
 
 /* One event. Fields that its kind does not name are 0. */
@@ -232,7 +243,8 @@ struct rl_event {
     int32_t status;  /* CANCEL: enum redlock_error */
     uint64_t ttl_ns; /* EXTEND: TTL to ask for; 0: that of the terms */
     rl_nodes nodes;  /* INVALIDATE, WAKE */
-    uint16_t slot;   /* WAKE of a semaphore: the slot whose key has changed; RL_SLOT_ANY: any */
+    uint16_t slot;   /* WAKE of a semaphore: the slot whose key has changed; RL_SLOT_ANY: any of
+                      * the keys may have changed */
     struct rl_ballot ballot; /* VOTE */
 };
 

@@ -1,13 +1,26 @@
 /* SPDX-License-Identifier: MIT
- * A held lock: extension, healing, loss, release.
+ * A held lock: extension, healing, loss and release.
+ *
+ * A won attempt calls rl_hold_begin(), which sets the deadline and the time of the first extension.
+ * An extension is a round of EXTEND requests to all nodes. It begins at lease->next, or when the
+ * caller requests it. If a quorum grants before the deadline, the lock gets a later deadline, and
+ * nodes that denied are healed: a HEAL request sets their keys again. If the extension fails, the
+ * lock stays held, and the next one begins after a short delay. The lock is lost at its deadline.
+ * It is lost earlier if so few nodes have our key that another client can reach a quorum.
+ *
+ * "Our key" is the key of the lock with the token of this lease; a lock of several resources has
+ * several keys on each node. Sets of nodes in struct rl_lease say what is known of our keys: `ours`
+ * (they exist or may come to exist), `backing` (they do not expire before the deadline) and
+ * `remnants` (some of several keys may be left).
  *
  * An extension counts only keys that have existed without a break since before a round that won
  * without them. A key that was healed, or whose SET may have been executed late, proves nothing
  * about the time before it was set: another client may have held and released the lock in between.
- * Such a key goes through these sets of struct rl_lease:
+ * Nodes with such a key go through these sets of struct rl_lease:
  *
- *   fresh -> probation, when a reply has shown that it exists and the next round begins
- *         -> counted, when that round has won without it
+ *   fresh -> probation, when a reply has shown that the key exists (the node is then in `confirmed`
+ *            as well), and the next round begins
+ *         -> counted, when that round has won without the key
  *
  * A grant of the attempt itself that arrives after the decision counts at once. */
 #include "core/lease_hold.h"
@@ -15,7 +28,7 @@
 #include "redlock/redlock.h"
 
 /* If something is due later than this, the next TICK comes after seven eighths of the time. The
- * timer runs on the boot clock only and deadlines on two clocks, whose rates differ. */
+ * timer of TICKs uses the boot clock only, but deadlines use two clocks, whose rates differ. */
 #define CLOSE_NS (20 * RL_MS)
 
 /* Grids on the boot clock to which TICKs and extensions of many locks are aligned, so that they
@@ -23,6 +36,9 @@
 #define WAKE_GRID_NS   (UINT64_C(1) << 24) /* 17 ms: less than seven eighths of CLOSE_NS */
 #define EXTEND_GRID_NS (UINT64_C(1) << 23) /* 8 ms */
 
+/* Returns the boot time in nanoseconds of the TICK for something that is due `ns` after `now`, on
+ * whichever of the two clocks is faster. That is `now` plus `ns`, or plus 7/8 of it if `ns` is
+ * larger than CLOSE_NS, and always later than `now`. */
 uint64_t rl_due_ns(struct rl_now now, uint64_t ns)
 {
     if (ns > CLOSE_NS)
@@ -30,6 +46,9 @@ uint64_t rl_due_ns(struct rl_now now, uint64_t ns)
     return rl_add_sat(now.boot_ns, rl_max_u64(ns, 1));
 }
 
+/* Returns the time in nanoseconds until `deadline`, which belongs to a round with `wall_us` as its
+ * rl_round.t1_wall_us. Returns 0 if the wall clock has been set ahead by more than wall_slack_us
+ * since that round began; a wall_slack_us of 0 turns that comparison off. */
 uint64_t rl_lease_left_ns(const struct rl_lease *lease, struct rl_now deadline, int64_t wall_us,
                           const struct rl_view *view)
 {
@@ -41,15 +60,17 @@ uint64_t rl_lease_left_ns(const struct rl_lease *lease, struct rl_now deadline, 
     return rl_remaining_ns(deadline, view->now);
 }
 
-/* Returns the validity that is left; 0: the deadline has passed, or the wall clock has jumped. */
+/* Returns the validity of the held lock in nanoseconds; 0: the deadline has passed, or the wall
+ * clock has been set ahead too far. */
 static uint64_t left_ns(const struct rl_lease *lease, const struct rl_view *view)
 {
     return rl_lease_left_ns(lease, lease->deadline, lease->wall_us, view);
 }
 
-/* Sets the deadline that follows from the round that has just won, at most hold_end. Invariant:
- * `deadline`, `backing` and `wall_us` belong to the same round, the last one that has won, and that
- * round gave the keys of `backing` a TTL that reaches the deadline. */
+/* Sets the lock's deadline to `deadline`, which follows from the round that has just won, but at
+ * most to hold_end. The margin before the new deadline has not begun, so `endangered` ends.
+ * Invariant: `deadline`, `backing` and `wall_us` belong to the same round, the last one that has
+ * won, and that round gave the keys of `backing` a TTL that reaches the deadline. */
 static void set_deadline(struct rl_lease *lease, struct rl_now deadline, struct rl_effects *fx)
 {
     lease->deadline.boot_ns = rl_min_u64(deadline.boot_ns, lease->hold_end.boot_ns);
@@ -70,9 +91,11 @@ static bool may_extend(const struct rl_lease *lease)
     return terms->extends_max == 0 || lease->extends < terms->extends_max;
 }
 
-/* Returns `wait_ns` shortened at random by up to a quarter, so that locks acquired together are not
- * all extended together, and aligned to a grid. Extensions that are due in the same tick are sent
- * in one write for each node. */
+/* Returns `wait_ns`, the time until an extension, shortened at random by up to a quarter, so that
+ * locks acquired together are not all extended together. Then shortens it further, so that it ends
+ * on a grid of the boot clock: extensions that are due in the same tick share one write to each
+ * node. The grid is EXTEND_GRID_NS, or finer for a short `wait_ns`. Less than 1 ms is not changed.
+ */
 static uint64_t spread_ns(const struct rl_lease *lease, uint64_t wait_ns,
                           const struct rl_view *view)
 {
@@ -86,8 +109,9 @@ static uint64_t spread_ns(const struct rl_lease *lease, uint64_t wait_ns,
     return ((now_ns + wait_ns) & ~(grid_ns - 1)) - now_ns;
 }
 
-/* Sets when the next automatic extension begins: when a third of the validity is used, or a little
- * less; or when only extend_at_ns is left, if that is set. */
+/* Sets lease->next to the time of the next automatic extension: when only extend_at_ns of the
+ * validity is left, or, if that is 0, when a third of it or a little less is used. Sets it to
+ * RL_NEVER if no automatic extension may follow. */
 static void plan_extension(struct rl_lease *lease, const struct rl_view *view)
 {
     uint64_t left = rl_remaining_ns(lease->deadline, view->now);
@@ -98,6 +122,8 @@ static void plan_extension(struct rl_lease *lease, const struct rl_view *view)
         may_extend(lease) ? rl_later(view->now, wait_ns) : (struct rl_now){RL_NEVER, RL_NEVER};
 }
 
+/* Starts to hold the lock until `deadline`, after an attempt has won: enters state HELD, limits the
+ * time for which the lock may be held to hold_max_ns, and plans the first extension. */
 void rl_hold_begin(struct rl_lease *lease, struct rl_now deadline, const struct rl_view *view,
                    struct rl_effects *fx)
 {
@@ -111,6 +137,9 @@ void rl_hold_begin(struct rl_lease *lease, struct rl_now deadline, const struct 
     plan_extension(lease, view);
 }
 
+/* Returns the boot time in nanoseconds at which a held lock needs its next TICK: for the next
+ * extension, the margin before the deadline (where ENDANGERED is reported), or the deadline itself,
+ * whichever is first. May be earlier than that; rl_hold_tick() then finds nothing to do. */
 uint64_t rl_hold_wake_ns(const struct rl_lease *lease, struct rl_now now)
 {
     uint64_t left = rl_remaining_ns(lease->deadline, now);
@@ -125,8 +154,10 @@ uint64_t rl_hold_wake_ns(const struct rl_lease *lease, struct rl_now now)
     return due > CLOSE_NS ? due_ns & ~(WAKE_GRID_NS - 1) : due_ns;
 }
 
-/* The requests of this step are not sent, but the nodes of an extension have our key: so `ours`
- * keeps them, and rl_attempt_fail() undoes them. */
+/* Fails the attempt of a lock that has won, but that was not reported to the caller yet, with
+ * ETOOSLOW. rl_attempt_fail() undoes our keys, and begins a pause or ends the call. The requests of
+ * this step are not sent. Clears them first: else rl_attempt_fail() would take the nodes of an
+ * extension for nodes that were never sent our key, and would not undo it there. */
 void rl_hold_fail_unconfirmed(struct rl_lease *lease, const struct rl_view *view,
                               struct rl_effects *fx)
 {
@@ -136,8 +167,10 @@ void rl_hold_fail_unconfirmed(struct rl_lease *lease, const struct rl_view *view
     rl_attempt_fail(lease, REDLOCK_ETOOSLOW, view, fx);
 }
 
-/* Loses the lock: reports the loss, undoes the keys that may be left, and ends the lease. If the
- * grant was not reported to the caller yet, the attempt fails instead, and the call goes on. */
+/* Loses the lock: reports the loss, undoes the keys that may be left, and ends the lease. An
+ * extension that the caller waits for ends with ELOST. If the lock was not reported to the caller
+ * yet
+ * (`unconfirmed`), only its attempt fails: the call makes another attempt or ends. */
 static void lose(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     int status = REDLOCK_ELOST;
@@ -159,7 +192,8 @@ static void lose(struct rl_lease *lease, const struct rl_view *view, struct rl_e
     rl_lease_move(lease, RL_STATE_ENDED);
 }
 
-/* Sets the keys again on the nodes of `missing` that are up and count. */
+/* Sends HEAL, which sets our keys again, to those nodes of `missing` that are up and not excluded.
+ * Their keys become fresh: they do not count in an extension yet. */
 static void heal(struct rl_lease *lease, rl_nodes missing, const struct rl_view *view,
                  struct rl_effects *fx)
 {
@@ -171,7 +205,9 @@ static void heal(struct rl_lease *lease, rl_nodes missing, const struct rl_view 
     fx->heal |= missing;
 }
 
-/* Moves the deadline after a won extension, and heals the nodes that denied. */
+/* Processes a won extension: sets the new deadline, plans the next extension, heals the nodes that
+ * denied, and reports. The keys in probation count from now on, because this round has won without
+ * them. If the old deadline has passed, loses the lock instead. */
 static void extension_won(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_now deadline =
@@ -195,8 +231,11 @@ static void extension_won(struct rl_lease *lease, const struct rl_view *view, st
     lease->manual = false;
 }
 
-/* Ends a failed extension. The lock stays held until its deadline, unless the votes prove that no
- * quorum has our key any more: then another client can acquire it now, and the lock is lost. */
+/* Processes a failed extension: reports the failure and plans the next extension, after a backoff
+ * of at most a quarter of the validity. The lock stays held until its deadline, unless the votes
+ * prove that no quorum has our key any more: then another client can acquire it now, and the lock
+ * is lost.
+ */
 static void extension_failed(struct rl_lease *lease, const struct rl_view *view,
                              struct rl_effects *fx)
 {
@@ -224,7 +263,7 @@ static void extension_failed(struct rl_lease *lease, const struct rl_view *view,
     lease->manual = false;
 }
 
-/* Judges the votes of an extension that have come. */
+/* Counts the votes of the running extension. Ends it as won or failed if they decide it. */
 static void judge_extension(struct rl_lease *lease, const struct rl_view *view,
                             struct rl_effects *fx)
 {
@@ -240,10 +279,11 @@ static void judge_extension(struct rl_lease *lease, const struct rl_view *view,
     }
 }
 
-/* Returns the TTL to ask for: `ttl_ns`, or the TTL that the remaining validity needs, if that is
- * longer. The lock may have an older, longer TTL, but its keys may be shorter by now: a client with
- * the token may have shortened them or set them again. So the request covers all the validity that
- * the holder relies on. The result is never longer than the longest TTL asked for before. */
+/* Returns the TTL that an extension asks for, in nanoseconds: `ttl_ns`, or the TTL that the
+ * remaining validity needs, if that is longer. The lock may have an older, longer TTL, but its keys
+ * may be shorter by now: a client with the token may have shortened them or set them again. So the
+ * request covers all the validity that the holder relies on. The result is never longer than the
+ * longest TTL asked for before. */
 static uint64_t extension_ttl_ns(const struct rl_lease *lease, uint64_t ttl_ns,
                                  const struct rl_view *view)
 {
@@ -254,16 +294,19 @@ static uint64_t extension_ttl_ns(const struct rl_lease *lease, uint64_t ttl_ns,
     return rl_ttl_for_ns(promised_ns, &lease->terms->drift);
 }
 
-/* Begins a round of extensions on all nodes. */
+/* Begins an extension: opens a round and sends EXTEND to all nodes. `ttl_ns` is the TTL wanted; see
+ * extension_ttl_ns(). Grants do not count from excluded nodes, nor from nodes without a key that
+ * has proven its history (see the top of this file). Moves confirmed fresh keys to probation. If
+ * too few nodes are left to win, the extension fails at once. */
 static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struct rl_view *view,
                             struct rl_effects *fx)
 {
     ttl_ns = extension_ttl_ns(lease, ttl_ns, view);
-    /* A SET without a reply may still be executed late, and its vote belongs to an old round now.
-     */
+    /* A SET of the attempt without a reply may still be executed late. When its reply comes, it
+     * belongs to an earlier round and is ignored. */
     if (lease->round.verb == RL_VERB_ACQUIRE)
         lease->fresh |= rl_round_pending(&lease->round);
-    /* A SET of the client that gave us the token may be executed late as well. */
+    /* After an adoption, the same is true of a SET of the client that handed over the token. */
     if (lease->adopted)
         lease->fresh |= lease->ours & ~lease->round.granted;
     lease->adopted = false;
@@ -272,7 +315,8 @@ static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struc
     lease->probation |= seen;
     lease->fresh &= ~seen;
     lease->confirmed = 0;
-    /* The round does not wait for nodes that are known not to have our key. */
+    /* Nodes that are known not to have our key count no more than these, so the round does not wait
+     * for them. */
     rl_nodes healed = lease->fresh | lease->probation;
     rl_nodes excluded = healed | ~lease->ours;
     if (lease->state == RL_STATE_HELD)
@@ -288,6 +332,8 @@ static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struc
     judge_extension(lease, view, fx);
 }
 
+/* Begins the extension that the caller has requested, with a TTL of `ttl_ns`, or of the terms if
+ * that is 0. Replaces an extension in flight. If the deadline has passed, loses the lock. */
 void rl_hold_extend(struct rl_lease *lease, uint64_t ttl_ns, const struct rl_view *view,
                     struct rl_effects *fx)
 {
@@ -300,6 +346,8 @@ void rl_hold_extend(struct rl_lease *lease, uint64_t ttl_ns, const struct rl_vie
     begin_extension(lease, ttl_ns != 0 ? ttl_ns : lease->terms->ttl_ns, view, fx);
 }
 
+/* Processes a TICK of a held lock: loses it if the deadline has passed, reports ENDANGERED once
+ * when the margin begins, and begins the automatic extension that is due. */
 void rl_hold_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     uint64_t left = left_ns(lease, view);
@@ -316,6 +364,8 @@ void rl_hold_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
         begin_extension(lease, lease->terms->ttl_ns, view, fx);
 }
 
+/* Notes that a node does not have all of our keys any more. If the lock has several keys, the
+ * others may still be there, so the node becomes one of `remnants`, which are undone at the end. */
 void rl_lease_note_missing(struct rl_lease *lease, unsigned node)
 {
     lease->ours &= ~RL_NODE(node);
@@ -324,7 +374,9 @@ void rl_lease_note_missing(struct rl_lease *lease, unsigned node)
         lease->remnants |= RL_NODE(node);
 }
 
-/* Processes a vote on HEAL: the key was set, or another client's key exists. */
+/* Processes a vote on HEAL. GRANTED: our key was set, so it is confirmed. DENIED: another client's
+ * key exists, and ours does not; FAILED without a byte sent means the same for ours. Any other
+ * failure leaves the node in `ours` and `fresh`, because the key may have been set. */
 static void heal_vote(struct rl_lease *lease, const struct rl_ballot *ballot)
 {
     rl_nodes bit = RL_NODE(ballot->node);
@@ -338,6 +390,10 @@ static void heal_vote(struct rl_lease *lease, const struct rl_ballot *ballot)
     }
 }
 
+/* Notes what the vote on the SET of an attempt (ACQUIRE) says about our key on that node. DENIED,
+ * or a request of which no byte was sent: our key is not there. Any other failure: the key may be
+ * there, made at an unknown time, so it is fresh. GRANTED changes nothing: the node is in `ours`
+ * since the request was sent. */
 void rl_lease_note_set(struct rl_lease *lease, const struct rl_ballot *ballot)
 {
     rl_nodes bit = RL_NODE(ballot->node);
@@ -348,6 +404,11 @@ void rl_lease_note_set(struct rl_lease *lease, const struct rl_ballot *ballot)
         lease->fresh |= bit; /* unknown whether and when the SET was executed */
 }
 
+/* Processes a vote while the lock is held; ignores votes of another round. A late vote on the
+ * ACQUIRE of the attempt updates `backing`, `ours` and `fresh`. A vote on HEAL or RAISE is passed
+ * on. A vote on EXTEND updates what is known of our key on that node, and decides the extension if
+ * it can. After the decision of an extension that won, a late denial is healed. After any other
+ * decision, a late vote loses the lock if it has made `ours` smaller than the quorum. */
 void rl_hold_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                   const struct rl_view *view, struct rl_effects *fx)
 {
@@ -389,9 +450,14 @@ void rl_hold_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     else if (lease->round.outcome == RL_OUTCOME_WON && ballot->vote == RL_VOTE_DENIED)
         heal(lease, bit, view, fx);
     else if (rl_nodes_count(lease->ours) < lease->terms->quorum)
-        lose(lease, view, fx); /* a late vote has proven it; the round had failed already */
+        lose(lease, view, fx); /* the late vote proves that no quorum has our key */
 }
 
+/* Begins to release the lock: sends `verb`, RELEASE or SHORTEN, to all nodes of `ours` that can be
+ * asked. Nodes that cannot be asked now, and nodes with remnants, get an undo, which the engine
+ * keeps until they are connected. Sets the deadline to 0: the lock must not be relied on any more.
+ * Notes a RELEASE in the contention memory. Also for a lease of kind RELEASE, which was never held.
+ */
 void rl_hold_release(struct rl_lease *lease, enum rl_verb verb, const struct rl_view *view,
                      struct rl_effects *fx)
 {
@@ -401,7 +467,7 @@ void rl_hold_release(struct rl_lease *lease, enum rl_verb verb, const struct rl_
     lease->deadline = (struct rl_now){0, 0};
     rl_round_open(&lease->round, verb, lease->ours, 0, view);
     fx->request = lease->round.requested;
-    fx->undo = lease->round.failed; /* not up now: undone after the next reconnect */
+    fx->undo = lease->round.failed; /* the nodes that cannot be asked now */
     fx->undo |= lease->remnants & ~lease->ours;
     fx->flags |= RL_FX_DEADLINE;
     if (lease->contention != NULL && verb == RL_VERB_RELEASE)
@@ -409,13 +475,18 @@ void rl_hold_release(struct rl_lease *lease, enum rl_verb verb, const struct rl_
                                    rl_jitter(view->random, lease->salt, lease->attempts),
                                    view->now.boot_ns);
     rl_release_vote(lease, NULL, fx);
-    if (lease->state ==
-        RL_STATE_ENDED) { /* decided without a request: the keys are undone all the same */
+    /* If the release is decided without a vote, the lease has ended and no request can be sent. The
+     * keys are undone all the same. */
+    if (lease->state == RL_STATE_ENDED) {
         fx->undo |= fx->request;
         fx->request = 0;
     }
 }
 
+/* Counts a vote on RELEASE or SHORTEN, and ends the lease once the votes decide the outcome; a NULL
+ * ballot only does the latter. The status is OK if a quorum is known not to have the key any more,
+ * ELOST if the votes prove that the lock was lost before, else the reason why too few nodes voted.
+ */
 void rl_release_vote(struct rl_lease *lease, const struct rl_ballot *ballot, struct rl_effects *fx)
 {
     int status;
@@ -443,9 +514,9 @@ void rl_release_vote(struct rl_lease *lease, const struct rl_ballot *ballot, str
     fx->flags |= RL_FX_DONE | RL_FX_ENDED;
 }
 
-/* The keys of `nodes` may have been lost, or expire too early. From now on they are treated like
- * healed keys, see the top of this file. The rest of `backing` must be a quorum, or another client
- * could reach one: then the lock is lost. */
+/* Notes that the keys of `nodes` may have been lost, or may expire too early. From now on these
+ * keys are treated like healed keys, see the top of this file. If the rest of `backing` is smaller
+ * than the quorum, another client could reach a quorum, so the lock is lost. */
 void rl_hold_invalidate(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *view,
                         struct rl_effects *fx)
 {
@@ -461,6 +532,8 @@ void rl_hold_invalidate(struct rl_lease *lease, rl_nodes nodes, const struct rl_
         judge_extension(lease, view, fx);
 }
 
+/* Ends the lease without a request: the keys stay on the servers until they expire. An extension
+ * that the caller waits for ends with ECANCELED. */
 void rl_hold_detach(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     (void)view;
