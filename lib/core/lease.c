@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The states of a lease and the dispatch of events to its parts; inspection and verification. */
+ * The step function of a lease: passes each event to the part that the state selects, and then sets
+ * the time of the next TICK. The parts are lease_attempt.c (an attempt), lease_wait.c and
+ * lease_permit.c (between attempts) and lease_hold.c (a held lock and its release). This file
+ * itself processes what does not belong to a part: inspection and verification, the client's queue,
+ * and cancellation. An inspection or verification uses the state ACQUIRING, but only reads keys:
+ * one round of GET requests to all nodes. */
 #include "core/lease.h"
 
 #include "core/lease_hold.h"
@@ -8,7 +13,8 @@
 
 #include <string.h>
 
-/* The transitions of the state machine: bit `to` of element `from`. */
+/* The transitions that the state machine allows: element `from` has bit `to` set if a lease may go
+ * from state `from` to state `to`. Indexed by enum rl_lease_state. */
 static const uint8_t moves[] = {
     [RL_STATE_NEW] = 1u << RL_STATE_ACQUIRING | 1u << RL_STATE_WAITING | 1u << RL_STATE_RELEASING |
                      1u << RL_STATE_QUEUED | 1u << RL_STATE_ENDED,
@@ -22,12 +28,15 @@ static const uint8_t moves[] = {
     [RL_STATE_ENDED] = 0,
 };
 
+/* Changes the state of the lease; aborts if moves[] does not allow the transition. */
 void rl_lease_move(struct rl_lease *lease, enum rl_lease_state state)
 {
     RL_ASSERT((moves[lease->state] & (1u << state)) != 0);
     lease->state = (uint8_t)state;
 }
 
+/* Makes a lease in state NEW. Takes the terms and the memory for its parts from `storage`, the rest
+ * from `params`. */
 void rl_lease_init(struct rl_lease *lease, const struct rl_lease_params *params,
                    const struct rl_lease_storage *storage)
 {
@@ -48,6 +57,7 @@ void rl_lease_init(struct rl_lease *lease, const struct rl_lease_params *params,
     lease->wake_ns = RL_NEVER;
 }
 
+/* Returns the time until the deadline in nanoseconds; 0 if the lock is not held. */
 uint64_t rl_lease_remaining_ns(const struct rl_lease *lease, struct rl_now now)
 {
     if (!rl_lease_is_held(lease))
@@ -55,6 +65,7 @@ uint64_t rl_lease_remaining_ns(const struct rl_lease *lease, struct rl_now now)
     return rl_remaining_ns(lease->deadline, now);
 }
 
+/* Ends the lease, and with it the call, with the result `status`. Undoes nothing. */
 void rl_lease_end(struct rl_lease *lease, int status, struct rl_effects *fx)
 {
     rl_lease_move(lease, RL_STATE_ENDED);
@@ -69,8 +80,10 @@ static bool only_reads_keys(const struct rl_lease *lease)
     return lease->terms->kind == RL_LEASE_INSPECT || lease->terms->kind == RL_LEASE_VERIFY;
 }
 
-/* Judges the votes of an inspection or verification, and ends the lease if they decide it. */
-static void judge_probe(struct rl_lease *lease, struct rl_effects *fx)
+/* Counts the votes of an inspection or verification, and ends the lease if they decide it: OK if a
+ * quorum replied (inspection) or has our key (verification), ELOST if a verification proves that no
+ * quorum has it, else the error of the round. */
+static void judge_reads(struct rl_lease *lease, struct rl_effects *fx)
 {
     bool verify = lease->terms->kind == RL_LEASE_VERIFY;
     enum rl_outcome outcome =
@@ -88,9 +101,10 @@ static void judge_probe(struct rl_lease *lease, struct rl_effects *fx)
     rl_lease_end(lease, status, fx);
 }
 
-/* Begins an inspection or verification: asks all nodes. A verification does not count the grants of
- * excluded nodes and of nodes whose key proves nothing. */
-static void start_probe(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+/* Begins an inspection or verification: sends GET to all nodes. A verification does not count the
+ * grants of excluded nodes, nor those of nodes in `fresh`: rl_lease_params.unproven, whose keys do
+ * not prove that the lock was held without a break. */
+static void start_reads(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     rl_nodes all = rl_nodes_all(lease->terms->nodes);
     rl_nodes unproven = lease->fresh & all & ~view->excluded;
@@ -101,13 +115,14 @@ static void start_probe(struct rl_lease *lease, const struct rl_view *view, stru
                   lease->terms->kind == RL_LEASE_VERIFY ? unproven | view->excluded : 0, view);
     for (unproven &= lease->round.requested; unproven != 0; unproven &= unproven - 1)
         lease->round.cause[__builtin_ctz(unproven)] = REDLOCK_CAUSE_HEALED;
-    judge_probe(lease, fx);
+    judge_reads(lease, fx);
     if (lease->state == RL_STATE_ENDED)
         lease->round.requested = 0; /* decided before any node was asked */
     fx->request = lease->round.requested;
 }
 
-/* Begins the operation that the lease is for. */
+/* Processes START: begins what the lease is for, see enum rl_lease_kind. The wait budget runs from
+ * now on. */
 static void on_start(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     lease->begun = view->now;
@@ -118,7 +133,7 @@ static void on_start(struct rl_lease *lease, const struct rl_view *view, struct 
         break;
     case RL_LEASE_INSPECT:
     case RL_LEASE_VERIFY:
-        start_probe(lease, view, fx);
+        start_reads(lease, view, fx);
         break;
     default:
         rl_wait_start(lease, view, fx);
@@ -126,7 +141,8 @@ static void on_start(struct rl_lease *lease, const struct rl_view *view, struct 
     }
 }
 
-/* Ends a queued lease at the end of its budget. No request was sent, so nothing is undone. */
+/* Processes a TICK of a lease in the client's queue: ends it if its wait budget is used up. No
+ * request was sent, so nothing is undone. */
 static void on_queued_tick(struct rl_lease *lease, const struct rl_view *view,
                            struct rl_effects *fx)
 {
@@ -134,7 +150,8 @@ static void on_queued_tick(struct rl_lease *lease, const struct rl_view *view,
         rl_lease_end(lease, lease->status, fx);
 }
 
-/* Ends an operation that waits; a lock that is held stays held. */
+/* Processes CANCEL: ends a call that waits, with `status`. A running attempt is undone. A release
+ * that was sent goes on without its caller. A lock that is held stays held. */
 static void on_cancel(struct rl_lease *lease, int status, const struct rl_view *view,
                       struct rl_effects *fx)
 {
@@ -152,7 +169,7 @@ static void on_cancel(struct rl_lease *lease, int status, const struct rl_view *
     case RL_STATE_WAITING:
         rl_lease_end(lease, status, fx);
         break;
-    case RL_STATE_RELEASING: /* the requests are sent; only the caller stops waiting */
+    case RL_STATE_RELEASING: /* its requests stay in flight */
         rl_lease_end(lease, status, fx);
         break;
     default:
@@ -160,8 +177,9 @@ static void on_cancel(struct rl_lease *lease, int status, const struct rl_view *
     }
 }
 
-/* Checks the validity once more, right before the grant is reported to the caller. If it has become
- * too short, the attempt fails instead. */
+/* Processes CONFIRM, right before the won attempt is reported to the caller: checks the validity
+ * once more. If it has become shorter than validity_min_ns, the attempt fails instead. Else the
+ * lock counts as reported: a later loss is reported as a loss. */
 static void on_confirm(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     if (!rl_lease_is_held(lease))
@@ -174,8 +192,9 @@ static void on_confirm(struct rl_lease *lease, const struct rl_view *view, struc
     rl_hold_fail_unconfirmed(lease, view, fx);
 }
 
-/* Returns the boot time of the next TICK that a queued lease needs: the end of its budget, or, with
- * several keys, the next change of its reservation. */
+/* Returns the boot time in nanoseconds at which a lease in the client's queue needs its next TICK:
+ * the end of its wait budget, or, with several keys, the next change of its reservation
+ * (core/reservation.h), if that is earlier. RL_NEVER: none. */
 static uint64_t queued_wake_ns(const struct rl_lease *lease, struct rl_now now)
 {
     uint64_t left = RL_NEVER;
@@ -187,7 +206,7 @@ static uint64_t queued_wake_ns(const struct rl_lease *lease, struct rl_now now)
     return left == RL_NEVER ? RL_NEVER : rl_due_ns(now, left);
 }
 
-/* Sets lease->wake_ns for the present state. */
+/* Sets lease->wake_ns, the time of the next TICK, for the present state. */
 static void update_wake(struct rl_lease *lease, const struct rl_view *view)
 {
     struct rl_now now = view->now;
@@ -212,19 +231,19 @@ static void update_wake(struct rl_lease *lease, const struct rl_view *view)
     }
 }
 
-/* Processes a vote of an inspection or verification. */
-static void on_probe_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
-                          const struct rl_view *view, struct rl_effects *fx)
+/* Counts a vote of an inspection or verification, and ends the lease if the votes decide it. */
+static void on_read_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
+                         const struct rl_view *view, struct rl_effects *fx)
 {
     if (!rl_round_count(&lease->round, ballot))
         return;
     if (lease->terms->kind == RL_LEASE_VERIFY)
         rl_round_exclude(&lease->round, view->excluded, view);
-    judge_probe(lease, fx);
+    judge_reads(lease, fx);
 }
 
-/* Passes a vote to the part of the lease that its state selects. Replies to probes (PTTL) count
- * only while waiting. */
+/* Processes a VOTE: passes it to the part that the state selects. Drops votes on probes (PTTL)
+ * unless the lease waits, and all votes if no part is waiting for one. */
 static void on_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                     const struct rl_view *view, struct rl_effects *fx)
 {
@@ -233,7 +252,7 @@ static void on_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     switch (lease->state) {
     case RL_STATE_ACQUIRING:
         if (only_reads_keys(lease))
-            on_probe_vote(lease, ballot, view, fx);
+            on_read_vote(lease, ballot, view, fx);
         else
             rl_attempt_vote(lease, ballot, view, fx);
         break;
@@ -255,7 +274,7 @@ static void on_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     }
 }
 
-/* Passes a TICK to the part of the lease that its state selects. */
+/* Processes a TICK: passes it to the part that the state selects. Other states need none. */
 static void on_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     switch (lease->state) {
@@ -278,7 +297,8 @@ static void on_tick(struct rl_lease *lease, const struct rl_view *view, struct r
     }
 }
 
-/* Stops counting what `nodes` have granted, in an attempt or for a held lock. */
+/* Processes INVALIDATE: keys that were set on `nodes` before now may be gone. Their grants stop
+ * counting, in a running attempt or for a held lock; each then may fail or be lost. */
 static void on_invalidate(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *view,
                           struct rl_effects *fx)
 {
@@ -286,12 +306,13 @@ static void on_invalidate(struct rl_lease *lease, rl_nodes nodes, const struct r
         rl_round_exclude(&lease->round, nodes, view);
         rl_attempt_judge(lease, view, fx);
     } else if (rl_lease_is_held(lease)) {
-        lease->backing &= ~nodes; /* also where the key is already known to be missing */
+        lease->backing &= ~nodes; /* rl_hold_invalidate() does this for nodes of `ours` only */
         rl_hold_invalidate(lease, nodes, view, fx);
     }
 }
 
-/* Puts the lease into the client's queue; its wait budget runs from now on. */
+/* Processes QUEUE, which comes instead of START: enters state QUEUED, because another lock of this
+ * client comes first. The wait budget runs from now on. */
 static void on_queue(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     RL_ASSERT(lease->terms->kind == RL_LEASE_ACQUIRE);
@@ -302,6 +323,9 @@ static void on_queue(struct rl_lease *lease, const struct rl_view *view, struct 
     fx->flags |= RL_FX_WAITING;
 }
 
+/* Processes one event: overwrites `fx` with the effects, and sets lease->wake_ns. A WAKE during an
+ * attempt for an ordinary lock is only noted, for the pause after it: the key changed after the
+ * probe that was sent together with the request. */
 void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const struct rl_view *view,
                    struct rl_effects *fx)
 {
@@ -356,6 +380,7 @@ void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const s
         fx->raise = 0; /* this step has ended the attempt */
     RL_ASSERT((fx->request & ~(view->up | view->suspect)) == 0);
     RL_ASSERT(((fx->raise | fx->probe) & ~view->up) == 0);
+    /* Most votes change nothing that the time of the next TICK depends on. */
     if (event->kind != RL_EVENT_VOTE || fx->flags != 0 || lease->round.deferred != 0 ||
         lease->state == RL_STATE_WAITING)
         update_wake(lease, view);

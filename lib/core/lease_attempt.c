@@ -1,28 +1,45 @@
 /* SPDX-License-Identifier: MIT
- * One attempt to acquire or adopt a lock: which nodes it asks, what the votes mean, how it is
- * undone if it fails, and the pause before the next one. */
+ * One attempt to acquire or adopt a lock, and the pause after an attempt that failed.
+ *
+ * rl_attempt_begin() opens a round of ACQUIRE requests, or of EXTEND requests for an adoption. It
+ * asks all nodes at once, or only the preferred node and defers the others. The deferred nodes are
+ * asked when the preferred node grants, or when it has not replied for a short time: the hedge
+ * delay. If the preferred node denies, the attempt fails without them.
+ *
+ * After each vote, rl_attempt_judge() counts the votes. A quorum of grants wins: the lock is held,
+ * if the fence is chosen and enough validity is left. If a quorum has become impossible, or the
+ * time is used up, rl_attempt_fail() undoes what the attempt may have set. Then a search for a
+ * permit goes on (lease_permit.c), or rl_attempt_pause() begins a pause before the next attempt, or
+ * the call ends.
+ *
+ * The wait budget (lease->wait_ns, from lease->begun on) is the time that the call may take. The
+ * spare time is how long the lease may still pause and then make one more attempt within the
+ * budget.
+ */
 #include "core/lease_hold.h"
 
 #include "redlock/redlock.h"
 
 #include <string.h>
 
-/* Returns whether another attempt would fail with the same error: the configuration is wrong, the
- * call was ended, or the adopted lock is lost. */
+/* Returns whether another attempt would fail with the same error, `status`: the configuration is
+ * wrong, the call was cancelled, or the adopted lock is lost. */
 static bool is_final(int status)
 {
     return status == REDLOCK_EAUTH || status == REDLOCK_EDUPLICATE || status == REDLOCK_ECANCELED ||
            status == REDLOCK_ECLOSED || status == REDLOCK_ELOST;
 }
 
-/* Bounds of the pause between attempts by timer, if a node sends notifications. */
+/* Bounds of the pause before an attempt by timer, if a node will send a notification when the key
+ * changes. The timer is then only the fallback. */
 #define POLL_MIN_NS (100 * RL_MS)
 #define POLL_MAX_NS (300 * RL_MS)
-/* Least time that an attempt waits for the preferred node before it asks the others. A shorter
- * delay is as likely to be the client's own. */
+/* Least hedge delay. If the preferred node's reply is late by less, the cause is as likely to be a
+ * delay of this client. */
 #define HEDGE_MIN_NS (2 * RL_MS)
 
-/* Returns the pause before the next attempt by timer in nanoseconds, at least 1. */
+/* Returns the pause before the next attempt by timer in nanoseconds, at least 1: the random
+ * backoff, or a longer time if a node will send a notification. */
 static uint64_t poll_delay_ns(const struct rl_lease *lease, const struct rl_view *view)
 {
     const struct rl_lease_terms *terms = lease->terms;
@@ -34,7 +51,10 @@ static uint64_t poll_delay_ns(const struct rl_lease *lease, const struct rl_view
     return rl_max_u64(delay, 1); /* retry_delay_ns() uses 0 for "no attempt" */
 }
 
-/* The attempt needs two round trips, and one millisecond at least. */
+/* Returns the spare time in nanoseconds: how long the lease may pause and still make an attempt
+ * within the wait budget. Reserves two round trips for that attempt, and 1 ms at least. RL_NEVER:
+ * the budget has no end. 0: the call is about to end, because no other attempt fits in, or because
+ * it makes one attempt only (wait_ns 0). */
 uint64_t rl_attempt_spare_ns(const struct rl_lease *lease, const struct rl_view *view)
 {
     if (lease->wait_ns == 0 || lease->wait_ns == RL_NEVER)
@@ -43,9 +63,9 @@ uint64_t rl_attempt_spare_ns(const struct rl_lease *lease, const struct rl_view 
     return rl_sub_sat(left, rl_max_u64(2 * view->round_trip_ns, RL_MS));
 }
 
-/* Returns the pause before the next attempt in nanoseconds; 0 if the budget does not allow another
- * attempt. The last attempt begins just before the budget ends, so that the whole budget is used.
- */
+/* Returns the pause before the next attempt in nanoseconds; 0: no other attempt may follow. The
+ * pause is shortened to the spare time, so the last attempt begins just early enough to end with
+ * the budget. */
 static uint64_t retry_delay_ns(const struct rl_lease *lease, const struct rl_view *view)
 {
     uint64_t spare = rl_attempt_spare_ns(lease, view);
@@ -53,10 +73,11 @@ static uint64_t retry_delay_ns(const struct rl_lease *lease, const struct rl_vie
     return spare == 0 ? 0 : rl_min_u64(poll_delay_ns(lease, view), spare);
 }
 
-/* Returns the preferred node if the attempt was denied, but not by that node: then the holder has
- * perhaps acquired the lock without it. An attempt that asked all nodes at once shows that only if
- * the preferred node granted and a quorum denied. 0: the preferred node denied.
- * RL_CONTENTION_UNKNOWN: the attempt does not show it. */
+/* Returns what a denied attempt shows about the preferred node: whether the holder has perhaps
+ * acquired the lock without it. The result is the set of the preferred node if it did not deny, and
+ * 0 if it did deny. It is RL_CONTENTION_UNKNOWN if the attempt does not show that. An attempt that
+ * asked all nodes at once shows it only if the preferred node denied, or if it granted and a quorum
+ * denied. */
 static rl_nodes missed_nodes(const struct rl_lease *lease, const struct rl_view *view)
 {
     const struct rl_round *round = &lease->round;
@@ -71,7 +92,8 @@ static rl_nodes missed_nodes(const struct rl_lease *lease, const struct rl_view 
     return RL_CONTENTION_UNKNOWN;
 }
 
-/* Notes a denial in the contention memory, for the client's next attempts. */
+/* Notes in the contention memory, for the next attempts of this client, that the attempt was
+ * denied. */
 static void note_denied(struct rl_lease *lease, const struct rl_view *view)
 {
     if (rl_permit_is_contended(lease))
@@ -81,26 +103,32 @@ static void note_denied(struct rl_lease *lease, const struct rl_view *view)
         rl_contention_note_request_all(lease->contention, false);
 }
 
-/* Undoes the attempt on the nodes of `ours` only: a node that denied has not executed our SET. */
+/* Fails the present attempt with `status`, the reason. Undoes what it may have set: on the nodes of
+ * `ours`, which a node that denied is not in, and on those with remnants. An adoption undoes
+ * nothing. Then a search for a permit goes on, or a pause begins, or the call ends with `status`.
+ */
 void rl_attempt_fail(struct rl_lease *lease, int status, const struct rl_view *view,
                      struct rl_effects *fx)
 {
     if (lease->terms->kind == RL_LEASE_ACQUIRE)
         fx->undo |=
-            (lease->ours & ~fx->request) | /* the requests of this step are not sent any more */
+            (lease->ours & ~fx->request) | /* the requests of this step are not sent at all */
             lease->remnants;
     fx->request = 0;
     lease->ours = lease->remnants = 0;
     lease->fresh = lease->confirmed = lease->probation = 0;
     fx->raise = 0;
-    bool cut = lease->round.outcome == RL_OUTCOME_OPEN; /* undecided: shows no contention */
+    bool undecided = lease->round.outcome == RL_OUTCOME_OPEN; /* then it shows no contention */
     lease->round.outcome = RL_OUTCOME_FAILED;
-    if (lease->contention != NULL && status == REDLOCK_ECONTENDED && !cut)
+    if (lease->contention != NULL && status == REDLOCK_ECONTENDED && !undecided)
         note_denied(lease, view);
     if (!rl_permit_denied(lease, status, view, fx))
         rl_attempt_pause(lease, status, view, fx);
 }
 
+/* Begins the pause before the next attempt, with `status` as the reason why the last one failed.
+ * Ends the call with `status` instead, if no further attempt can succeed or the budget does not
+ * allow one. */
 void rl_attempt_pause(struct rl_lease *lease, int status, const struct rl_view *view,
                       struct rl_effects *fx)
 {
@@ -119,13 +147,14 @@ void rl_attempt_pause(struct rl_lease *lease, int status, const struct rl_view *
     fx->flags |= RL_FX_WAITING;
 }
 
-/* Returns the deadline that the lock gets if this attempt wins. */
+/* Returns the deadline that the lock gets if the present attempt wins; it follows from T1. */
 static struct rl_now attempt_deadline(const struct rl_lease *lease)
 {
     return rl_deadline(lease->round.t1, lease->terms->ttl_ns, &lease->terms->drift);
 }
 
-/* Returns the error of the present attempt. An adoption that too many nodes deny is ELOST. */
+/* Returns the error of the present attempt, which has failed. An adoption fails with ELOST if
+ * the denials leave no quorum that can have the key; fewer denials are ENOQUORUM. */
 static int failure_status(const struct rl_lease *lease)
 {
     const struct rl_round *round = &lease->round;
@@ -139,7 +168,8 @@ static int failure_status(const struct rl_lease *lease)
     return status == REDLOCK_ECONTENDED ? REDLOCK_ENOQUORUM : status;
 }
 
-/* Notes a won attempt in the contention memory. */
+/* Notes in the contention memory that the attempt has won, and what it shows about other contenders
+ * and about the preferred node. */
 static void note_won(struct rl_lease *lease, const struct rl_view *view)
 {
     rl_nodes first = rl_wait_preferred(lease, view);
@@ -147,8 +177,8 @@ static void note_won(struct rl_lease *lease, const struct rl_view *view)
     rl_contention_note_grant(lease->contention);
     if (lease->round.denied != 0)
         rl_contention_note_contender(lease->contention);
-    /* A denial by the preferred node says nothing after an attempt that asked all nodes at once:
-     * another contender had the vote, and undoes it. */
+    /* If all nodes were asked at once, a denial by the preferred node says nothing about it:
+     * another contender had its vote, and undoes it. */
     if ((first & lease->round.granted) != 0 ||
         ((first & lease->round.denied) != 0 && !lease->wait.request_all))
         rl_contention_note_preferred(lease->contention, first, (first & lease->round.granted) != 0);
@@ -156,8 +186,11 @@ static void note_won(struct rl_lease *lease, const struct rl_view *view)
         rl_contention_note_request_all(lease->contention, true);
 }
 
-/* A won round holds the lock only if the fence is agreed on, and only if
- * ttl - drift - lost margin - elapsed, with elapsed up to now, is at least the least validity. */
+/* Counts the votes of the present attempt. If they are undecided, does nothing. If a quorum is
+ * impossible, fails the attempt. If a quorum has granted, starts to hold the lock, on two
+ * conditions: a quorum has agreed on the fence, if there is one; and the validity that is left, ttl
+ * - drift - lost margin - elapsed, is at least validity_min_ns. While the fence is undecided, waits
+ * for more votes. If a condition cannot be met, fails the attempt. */
 void rl_attempt_judge(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     switch (rl_round_judge(&lease->round)) {
@@ -190,11 +223,12 @@ void rl_attempt_judge(struct rl_lease *lease, const struct rl_view *view, struct
     fx->flags |= RL_FX_DONE | RL_FX_HELD;
 }
 
-/* Defers the other nodes until the preferred one has granted or is late. If it denies, the client
- * wants a notification of the key's next change. The probe is sent together with the request, which
- * saves a round trip in which the key could change.
- * Two rounds of requests take two round trips. If the budget has no time for them, all nodes are
- * asked at once. */
+/* Makes the attempt ask the node of `first` only, and defers the other nodes. Does nothing if
+ * `first` is 0, if that node cannot be asked, is suspect or does not count, or if the wait budget
+ * has no time for two rounds of requests in sequence. Then all nodes are asked at once. For an
+ * ordinary lock also sends the node a probe together with the request. If the node denies, its
+ * server then tracks the key at once. A probe sent after the denial would come a round trip later,
+ * and the key could have changed in between. */
 static void request_preferred(struct rl_lease *lease, rl_nodes first, const struct rl_view *view,
                               struct rl_effects *fx)
 {
@@ -205,12 +239,13 @@ static void request_preferred(struct rl_lease *lease, rl_nodes first, const stru
     if (first == 0)
         return;
     rl_round_defer(&lease->round, ~first);
-    /* With several keys, it is unknown which of them to probe; lease_permit.c probes slots. */
+    /* Not with several keys, because it is unknown which of them to probe. Not for a permit,
+     * because lease_permit.c probes its slots. */
     if (lease->wait_ns != 0 && lease->keys <= 1 && !rl_permit_is(lease))
         lease->wait.probed = fx->probe = first & view->notifying;
 }
 
-/* Asks the deferred nodes now. */
+/* Asks the deferred nodes now. Those that cannot be asked any more count as failed. */
 static void request_deferred(struct rl_lease *lease, const struct rl_view *view,
                              struct rl_effects *fx)
 {
@@ -220,7 +255,8 @@ static void request_deferred(struct rl_lease *lease, const struct rl_view *view,
     fx->request |= requested;
 }
 
-/* Saves the round of the previous attempt for the report. */
+/* Saves the round and status of the previous attempt in lease->decided, for the report of the call;
+ * see cut_attempt(). Does nothing before the first attempt, or if no attempt can be cut short. */
 static void save_decided(struct rl_lease *lease)
 {
     if (lease->decided == NULL || lease->attempts == 0)
@@ -229,6 +265,10 @@ static void save_decided(struct rl_lease *lease)
     lease->decided->status = lease->status;
 }
 
+/* Begins an attempt: opens a round and asks the node of `first` and defers the others, or asks all
+ * nodes at once if `first` is 0. A new acquisition counts the grants of eligible nodes only, an
+ * adoption those of all nodes that are not excluded. Fails at once, without a request, if a quorum
+ * is impossible from the start, or if two addresses lead to one server. */
 void rl_attempt_begin(struct rl_lease *lease, rl_nodes first, const struct rl_view *view,
                       struct rl_effects *fx)
 {
@@ -263,15 +303,19 @@ void rl_attempt_begin(struct rl_lease *lease, rl_nodes first, const struct rl_vi
     fx->flags |= adopt ? 0 : RL_FX_ATTEMPT;
 }
 
-/* Returns whether the preferred node's vote ends the attempt before the others are asked. A denial
- * does, unless the call would end with it: one node may still have a key that its holder has
- * released or lost elsewhere. A search for a permit goes on after a denial in any case, see
- * rl_permit_denied(). */
+/* Returns whether `vote`, that of the preferred node, decides the attempt before the deferred nodes
+ * are asked. A denial does, if another attempt can follow, or if the lease searches for a permit,
+ * which goes on after a denial (rl_permit_denied()). If the call would end with this denial, the
+ * others are asked: the preferred node may have a key that was released or has expired elsewhere.
+ */
 static bool decides_alone(const struct rl_lease *lease, uint8_t vote, const struct rl_view *view)
 {
     return vote == RL_VOTE_DENIED && (rl_permit_is(lease) || rl_attempt_spare_ns(lease, view) != 0);
 }
 
+/* Processes a vote of the present attempt, on ACQUIRE, EXTEND (adoption) or RAISE. Counts it,
+ * updates what is known of our keys and of the fence, asks the deferred nodes unless
+ * decides_alone() is true, and judges the attempt. */
 void rl_attempt_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                      const struct rl_view *view, struct rl_effects *fx)
 {
@@ -282,48 +326,57 @@ void rl_attempt_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     }
     if (!rl_round_count(&lease->round, ballot))
         return;
-    /* A node that was asked while connecting may have been excluded by its handshake since. */
+    /* A node that was asked while it was connecting may have been excluded since, by what its
+     * server said of itself. */
     bool adopt = lease->terms->kind == RL_LEASE_ADOPT;
     rl_round_exclude(&lease->round, adopt ? view->excluded : ~view->eligible, view);
     if (!adopt)
         rl_lease_note_set(lease, ballot);
-    else if (ballot->vote == RL_VOTE_DENIED) /* without a denial the adopted key may be there */
+    else if (ballot->vote ==
+             RL_VOTE_DENIED) /* else the node may have the key of the adopted lock */
         rl_lease_note_missing(lease, ballot->node);
     if (ballot->key != 0)
         rl_wait_note_taken(lease, ballot, view);
     if (rl_lease_is_fenced(lease))
         rl_lease_fence_vote(lease, ballot, view, fx);
     if (ballot->vote == RL_VOTE_FAILED && ballot->cause == REDLOCK_CAUSE_NO_MEMORY)
-        rl_round_fail_deferred(&lease->round, ballot->cause); /* there may be no token to send */
+        /* Without memory there may be no token that the deferred nodes could be sent. */
+        rl_round_fail_deferred(&lease->round, ballot->cause);
     else if (lease->round.deferred != 0 && !decides_alone(lease, ballot->vote, view))
         request_deferred(lease, view, fx);
     rl_attempt_judge(lease, view, fx);
 }
 
-/* Returns whether the wait budget has an end other than the first attempt's. */
+/* Returns whether the wait budget is a time limit; it is not if the call makes one attempt (0) or
+ * may wait without end (RL_NEVER). */
 static bool is_limited(const struct rl_lease *lease)
 {
     return lease->wait_ns != 0 && lease->wait_ns != RL_NEVER;
 }
 
+/* Returns whether the wait budget was a time limit and is used up. A call of one attempt (wait_ns
+ * 0) has no such limit. */
 bool rl_attempt_is_expired(const struct rl_lease *lease, const struct rl_view *view)
 {
     return is_limited(lease) && rl_remaining_ns(rl_lease_wait_until(lease), view->now) == 0;
 }
 
+/* Returns the hedge delay in nanoseconds: how long the preferred node may take to reply before the
+ * deferred nodes are asked without its grant. */
 uint64_t rl_attempt_hedge_ns(const struct rl_view *view)
 {
     return rl_max_u64(2 * view->round_trip_ns, HEDGE_MIN_NS);
 }
 
-/* Returns when the deferred nodes are asked without the preferred node's grant. */
+/* Returns the instant at which the deferred nodes are asked without the preferred node's grant. */
 static struct rl_now hedge_time(const struct rl_lease *lease, const struct rl_view *view)
 {
     return rl_later(lease->round.t1, rl_attempt_hedge_ns(view));
 }
 
-/* Fails an attempt at the end of the budget. The attempt is undecided, so the call reports the last
- * attempt that was decided. If there was none, it reports the missing votes. */
+/* Fails the present attempt, which is undecided, because the wait budget has ended. The call
+ * reports the last attempt that was decided, because that one has more votes. If there was none, it
+ * reports the present attempt, with its missing votes as failures. */
 static void cut_attempt(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_decided *decided = lease->decided;
@@ -332,7 +385,8 @@ static void cut_attempt(struct rl_lease *lease, const struct rl_view *view, stru
     if (decided != NULL && decided->status != REDLOCK_OK) {
         rl_round_complete(&decided->round, &lease->round);
         bool few = rl_nodes_count(decided->round.requested) < decided->round.quorum;
-        bool alone = few && decided->status == REDLOCK_ECONTENDED; /* one node's denial only */
+        /* A denial by fewer nodes than the quorum does not prove that the lock is held. */
+        bool alone = few && decided->status == REDLOCK_ECONTENDED;
         status = alone ? REDLOCK_ENOQUORUM : decided->status;
         decided->reported = true;
     } else if (lease->round.outcome == RL_OUTCOME_WON) {
@@ -341,6 +395,9 @@ static void cut_attempt(struct rl_lease *lease, const struct rl_view *view, stru
     rl_attempt_fail(lease, status, view, fx);
 }
 
+/* Processes a TICK during an attempt. Fails the attempt with ETOOSLOW if a win would leave too
+ * little validity. Fails it if the wait budget is used up. Asks the deferred nodes if the hedge
+ * delay has passed. */
 void rl_attempt_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     uint64_t left = rl_remaining_ns(attempt_deadline(lease), view->now);
@@ -362,6 +419,8 @@ void rl_attempt_tick(struct rl_lease *lease, const struct rl_view *view, struct 
     rl_attempt_fail(lease, REDLOCK_ETOOSLOW, view, fx);
 }
 
+/* Returns the boot time in nanoseconds at which the attempt needs its next TICK; see
+ * rl_attempt_tick() for the three things that may be due. */
 uint64_t rl_attempt_wake_ns(const struct rl_lease *lease, const struct rl_view *view)
 {
     struct rl_now now = view->now;
