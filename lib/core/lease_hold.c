@@ -374,9 +374,10 @@ void rl_lease_note_missing(struct rl_lease *lease, unsigned node)
         lease->remnants |= RL_NODE(node);
 }
 
-/* Processes a vote on HEAL. GRANTED: our key was set, so it is confirmed. DENIED: another client's
- * key exists, and ours does not; FAILED without a byte sent means the same for ours. Any other
- * failure leaves the node in `ours` and `fresh`, because the key may have been set. */
+/* Processes a vote on HEAL. GRANTED: our key was set, so it is confirmed. DENIED: a key exists
+ * there that this request has not set, so it does not count as ours. A request of which no byte was
+ * sent has not set our key either. Any other failure leaves the node in `ours` and `fresh`, because
+ * the key may have been set. */
 static void heal_vote(struct rl_lease *lease, const struct rl_ballot *ballot)
 {
     rl_nodes bit = RL_NODE(ballot->node);

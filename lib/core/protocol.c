@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * The protocol table, and the functions that classify replies. Text from a server is not trusted:
- * it is compared and parsed with bounds, never used as a format or a command. */
+ * The protocol table and the functions that use it. A verb is what a request asks a server to do
+ * (enum rl_verb). A form is one way to put it into words (enum rl_form): a command or a Lua script.
+ * The table has, for each verb and form, the words to send and a classifier.
+ *
+ * A classifier turns a reply that is not an error into a struct rl_result: a vote, and what else
+ * the reply says. rl_protocol_format() makes the words of a request, rl_protocol_classify_error()
+ * classifies error replies. A reply that the request cannot have is FAILED with CAUSE_PROTOCOL.
+ *
+ * Fenced requests are scripts that reply with one text: a letter, and words after it. "The record"
+ * is the fence record of the server, "the proposal" the number that an ACQUIRE proposes as a fence,
+ * and "run" the run id of the server to which the record is bound.
+ *
+ * Text from a server is not trusted: it is compared and parsed with bounds, never used as a format
+ * or a command. */
 #include "core/protocol.h"
 
 #include "core/scripts.h"
@@ -9,30 +21,31 @@
 #include <redlock/redlock.h>
 #include <string.h>
 
-/* Returns a vote without a cause. */
+/* Returns the result with this vote, without a cause and with all else 0. */
 static struct rl_result vote(enum rl_vote vote)
 {
     return (struct rl_result){.vote = vote, .cause = REDLOCK_CAUSE_NONE};
 }
 
+/* Returns the result GRANTED if `granted`, else DENIED. */
 static struct rl_result granted_if(bool granted)
 {
     return vote(granted ? RL_VOTE_GRANTED : RL_VOTE_DENIED);
 }
 
-/* Returns FAILED with `cause`, an enum redlock_cause. */
+/* Returns the result FAILED with `cause`, an enum redlock_cause. */
 static struct rl_result failed(int cause)
 {
     return (struct rl_result){.vote = RL_VOTE_FAILED, .cause = cause};
 }
 
-/* Returns FAILED for a reply that the request cannot have. */
+/* Returns the result for a reply that the request cannot have: FAILED with CAUSE_PROTOCOL. */
 static struct rl_result malformed(void)
 {
     return failed(REDLOCK_CAUSE_PROTOCOL);
 }
 
-/* Returns whether the reply is the status `word`. */
+/* Returns whether the reply is a status (+word) whose whole text is `word`. */
 static bool is_status(const struct rl_reply *reply, const char *word)
 {
     size_t len = strlen(word);
@@ -41,9 +54,9 @@ static bool is_status(const struct rl_reply *reply, const char *word)
            memcmp(reply->text, word, len) == 0;
 }
 
-/* ---- classifiers of requests about one key ---- */
+/* ---- classifiers of requests about one key; they do not use `keys` ---- */
 
-/* Classifies SET NX: +OK is granted, nil is denied. */
+/* Classifies the reply to SET NX: +OK is granted, nil is denied, because the key exists. */
 static struct rl_result classify_set(const struct rl_reply *reply, unsigned keys)
 {
     (void)keys;
@@ -54,8 +67,9 @@ static struct rl_result classify_set(const struct rl_reply *reply, unsigned keys
     return malformed();
 }
 
-/* Classifies a comparison with the token: 1 is granted, 0 is denied, because the key does not exist
- * or has another token. */
+/* Classifies the reply of a request that compares the key, or all keys of a lock, with our token
+ * and acts on the result. 1 is granted. 0 is denied: a key does not exist or has another token
+ * (after a HEAL, which sets missing keys: one has another token). */
 static struct rl_result classify_compare(const struct rl_reply *reply, unsigned keys)
 {
     (void)keys;
@@ -64,7 +78,8 @@ static struct rl_result classify_compare(const struct rl_reply *reply, unsigned 
     return granted_if(reply->integer == 1);
 }
 
-/* Classifies GET: a text is granted, nil is denied. */
+/* Classifies the reply to GET: a text is granted, because the key exists, whatever its value is.
+ * Nil is denied: the key does not exist. */
 static struct rl_result classify_get(const struct rl_reply *reply, unsigned keys)
 {
     (void)keys;
@@ -73,7 +88,8 @@ static struct rl_result classify_get(const struct rl_reply *reply, unsigned keys
     return reply->kind == RL_REPLY_NIL ? vote(RL_VOTE_DENIED) : malformed();
 }
 
-/* Classifies PTTL: -1 (no expiry) or more is granted, -2 (no key) is denied. */
+/* Classifies the reply to PTTL, in milliseconds. GRANTED means that the key exists: -1 (no expiry)
+ * or more. DENIED means that it does not: -2. Sets pttl_ms if the key has an expiry. */
 static struct rl_result classify_pttl(const struct rl_reply *reply, unsigned keys)
 {
     (void)keys;
@@ -84,17 +100,17 @@ static struct rl_result classify_pttl(const struct rl_reply *reply, unsigned key
     return result;
 }
 
-/* Classifies PING: +PONG is granted. */
+/* Classifies the reply to PING: +PONG is granted. */
 static struct rl_result classify_ping(const struct rl_reply *reply, unsigned keys)
 {
     (void)keys;
     return is_status(reply, "PONG") ? vote(RL_VOTE_GRANTED) : malformed();
 }
 
-/* ---- classifiers of fenced requests: a text that begins with a letter ---- */
+/* ---- classifiers of fenced requests: a text that begins with a letter; `keys` is not used ---- */
 
-/* Returns the letter that is the first word of the reply, and in `*ret_rest` what follows it. '\0':
- * the reply is malformed. */
+/* Returns the letter that is the first word of the reply, and in `*ret_rest` the words after it.
+ * Returns '\0' if the reply is not a text or does not begin with a word of one letter. */
 static char letter_of(const struct rl_reply *reply, struct rl_arg *ret_rest)
 {
     if (reply->kind != RL_REPLY_BULK)
@@ -104,8 +120,9 @@ static char letter_of(const struct rl_reply *reply, struct rl_arg *ret_rest)
     return word.len == 1 ? word.data[0] : '\0';
 }
 
-/* Classifies the letters that all fence scripts have in common: the record is missing (M), belongs
- * to another configuration (R), or is corrupt (C). */
+/* Classifies the letters with which all fence scripts reply if the record cannot be used: it is
+ * missing (M), belongs to another configuration (R), or is corrupt (C). They are FAILED with
+ * CAUSE_FENCE_RECORD and the state of the record. Any other letter is malformed. */
 static struct rl_result classify_record(char letter)
 {
     uint8_t state = letter == 'M'   ? RL_RECORD_MISSING
@@ -118,7 +135,8 @@ static struct rl_result classify_record(char letter)
     return state == RL_RECORD_UNKNOWN ? malformed() : result;
 }
 
-/* Returns GRANTED by a node whose record is in use and bound to `run`. */
+/* Returns the result GRANTED of a server whose record is in use and bound to `run`; empty: bound to
+ * no run. */
 static struct rl_result record_in_use(struct rl_arg run)
 {
     struct rl_result result = vote(RL_VOTE_GRANTED);
@@ -128,9 +146,11 @@ static struct rl_result record_in_use(struct rl_arg run)
     return result;
 }
 
-/* Classifies a fenced ACQUIRE. "A PREVIOUS RUN" is granted, and the proposal is stored. "G PREVIOUS
- * RUN" is granted, and the proposal is not stored. "D PREVIOUS PTTL" is denied; it does not show
- * the state of the record, because the run is missing. */
+/* Classifies the reply to a fenced ACQUIRE. PREVIOUS is the number that the register held before.
+ *   "A PREVIOUS RUN"   granted; the register now holds the proposal
+ *   "G PREVIOUS RUN"   granted; the register already held as much or more
+ *   "D PREVIOUS PTTL"  denied; the key exists for PTTL more milliseconds. Does not show the state
+ * of the record, because the run is missing. */
 static struct rl_result classify_vote(const struct rl_reply *reply, unsigned keys)
 {
     struct rl_arg rest;
@@ -154,8 +174,8 @@ static struct rl_result classify_vote(const struct rl_reply *reply, unsigned key
     return result;
 }
 
-/* Classifies RAISE: "A RUN" is granted, the register now holds the fence or more. "L" is denied,
- * the key is not ours. */
+/* Classifies the reply to RAISE. "A RUN" is granted: the register now holds the fence or more. "L"
+ * is denied: the key of the lock does not exist or has another token. */
 static struct rl_result classify_raise(const struct rl_reply *reply, unsigned keys)
 {
     struct rl_arg rest;
@@ -167,7 +187,8 @@ static struct rl_result classify_raise(const struct rl_reply *reply, unsigned ke
     return letter == 'A' ? record_in_use(rest) : classify_record(letter);
 }
 
-/* Classifies READ: three lines (configuration, mark, registers) are granted. */
+/* Classifies the reply to READ: a text with the three lines of a record (configuration, mark,
+ * registers) is granted. */
 static struct rl_result classify_read(const struct rl_reply *reply, unsigned keys)
 {
     struct rl_record_text text;
@@ -177,8 +198,8 @@ static struct rl_result classify_read(const struct rl_reply *reply, unsigned key
     return whole ? vote(RL_VOTE_GRANTED) : malformed();
 }
 
-/* Classifies SEED: "A RUN" is granted, the record is in use. "S" is denied, the mark is another
- * one: another client is taking the record into use. */
+/* Classifies the reply to SEED. "A RUN" is granted: the record is in use now. "S" is denied: the
+ * record has another mark, because another client is taking it into use. */
 static struct rl_result classify_seed(const struct rl_reply *reply, unsigned keys)
 {
     struct rl_arg rest;
@@ -190,9 +211,10 @@ static struct rl_result classify_seed(const struct rl_reply *reply, unsigned key
     return letter == 'A' ? record_in_use(rest) : classify_record(letter);
 }
 
-/* ---- classifiers of requests about several keys ---- */
+/* ---- classifiers of requests about several keys; `keys` is their number ---- */
 
-/* Classifies ACQUIRE: 1 is granted, -i is denied, because key i exists; then no key was set. */
+/* Classifies the reply to ACQUIRE. 1 is granted: all keys were set. -i is denied: key i, counted
+ * from 1, exists, and no key was set. */
 static struct rl_result classify_acquire_many(const struct rl_reply *reply, unsigned keys)
 {
     if (reply->kind != RL_REPLY_INTEGER)
@@ -206,8 +228,8 @@ static struct rl_result classify_acquire_many(const struct rl_reply *reply, unsi
     return result;
 }
 
-/* Classifies RELEASE and SHORTEN: the reply is the number of keys that were ours. All keys are
- * granted, fewer are denied; the keys that were ours are removed or shortened either way. */
+/* Classifies the reply to RELEASE and SHORTEN: the number of keys that had our token, and that were
+ * therefore deleted or shortened. All keys are granted, fewer are denied. */
 static struct rl_result classify_undo_many(const struct rl_reply *reply, unsigned keys)
 {
     if (reply->kind != RL_REPLY_INTEGER || reply->integer < 0 || reply->integer > (int64_t)keys)
@@ -217,34 +239,37 @@ static struct rl_result classify_undo_many(const struct rl_reply *reply, unsigne
 
 /* ---- the table ---- */
 
-/* W() is a word that is sent as it is. The others stand for a value of struct rl_arguments. */
+/* Words of a request, as elements of rl_verb_form.args. W() is constant text. TEXT() and NUMBER()
+ * are the text or number in the named member of struct rl_arguments. KEYS is the number of keys,
+ * followed by all keys. Each name after these is the TEXT() or NUMBER() of one member. */
 /* clang-format off */
 #define W(word)       {(word), sizeof(word) - 1, 0, RL_FORM_ARG_LITERAL}
-#define ARG(member)   {NULL, 0, offsetof(struct rl_arguments, member), RL_FORM_ARG_VALUE}
-#define VALUE(member) {NULL, 0, offsetof(struct rl_arguments, member), RL_FORM_ARG_NUMBER}
-#define KEY           ARG(key)
+#define TEXT(member)   {NULL, 0, offsetof(struct rl_arguments, member), RL_FORM_ARG_TEXT}
+#define NUMBER(member) {NULL, 0, offsetof(struct rl_arguments, member), RL_FORM_ARG_NUMBER}
+#define KEY           TEXT(key)
 #define KEYS          {NULL, 0, 0, RL_FORM_ARG_KEYS}
-#define TOKEN   ARG(token)
-#define TTL     VALUE(ttl_ms)
-#define RECORD  ARG(record)
-#define CONFIG  ARG(config)
-#define STRIPE  VALUE(stripe)
-#define FENCE  VALUE(fence)
-#define MARK    ARG(mark)
-#define RUN     ARG(run)
-#define FENCES ARG(fences)
-#define ANY     ARG(text)
+#define TOKEN   TEXT(token)
+#define TTL     NUMBER(ttl_ms)
+#define RECORD  TEXT(record)
+#define CONFIG  TEXT(config)
+#define STRIPE  NUMBER(stripe)
+#define FENCE  NUMBER(fence)
+#define MARK    TEXT(mark)
+#define RUN     TEXT(run)
+#define FENCES TEXT(fences)
 #define STRIPES W("1024") /* number of registers of a record */
 static_assert(RL_FENCE_STRIPES == 1024, "READ asks for all stripes");
 
-/* IS() sets a property of a verb. FORM() sets a form of it: COMMAND() with all words, or SCRIPT()
- * with the words after the script. */
+/* IS() sets a bool of the row of a verb. FORM() names one element of the row's `forms`. Its value is
+ * COMMAND() with all words of the request, or SCRIPT() with the words after the script: its number of
+ * keys, the keys and the other arguments. `judge` is the classifier, `rule` the enum rl_error_rule. */
 #define IS(verb, property) [RL_VERB_##verb].property = true
 #define FORM(verb, form)   [RL_VERB_##verb].forms[RL_FORM_##form]
 #define COMMAND(judge, rule, ...)      {{__VA_ARGS__}, NULL, judge, RL_ERROR_##rule}
 #define SCRIPT(name, judge, rule, ...) {{__VA_ARGS__}, &rl_script_##name, judge, RL_ERROR_##rule}
 /* clang-format on */
 
+/* The table, indexed by enum rl_verb. */
 const struct rl_protocol_row rl_protocol[RL_VERB_COUNT] = {
     IS(ACQUIRE, creates_key),
     IS(ACQUIRE, resets_ttl),
@@ -304,18 +329,20 @@ const struct rl_protocol_row rl_protocol[RL_VERB_COUNT] = {
     IS(INFO, informs),
     IS(INFO, has_seen),
     IS(INFO, has_long_reply),
-    FORM(INFO, PLAIN) = COMMAND(NULL, FAILS, W("INFO"), ANY),
+    FORM(INFO, PLAIN) = COMMAND(NULL, FAILS, W("INFO"), TEXT(text)),
 
     IS(TRACK, informs),
     IS(TRACK, has_seen),
     FORM(TRACK, PLAIN) = COMMAND(NULL, FAILS, W("CLIENT"), W("TRACKING"), W("ON"), W("REDIRECT"),
-                                 ANY, W("OPTIN"), W("NOLOOP")),
+                                 TEXT(text), W("OPTIN"), W("NOLOOP")),
 
     IS(REGISTER, informs),
     IS(REGISTER, has_seen),
     FORM(REGISTER, PLAIN) = COMMAND(NULL, FAILS, W("CLIENT"), W("CACHING"), W("YES")),
 };
 
+/* For each form: the feature that it needs, and the form that replaces it on a server without that
+ * feature or without the script. Forms that are not listed need nothing and are never replaced. */
 const struct rl_form_row rl_forms[RL_FORM_EVAL + 1] = {
     [RL_FORM_SHA] = {.next = RL_FORM_EVAL},
     [RL_FORM_DELEX] = {.feature = RL_FEATURE_DELEX, .next = RL_FORM_SHA},
@@ -324,6 +351,7 @@ const struct rl_form_row rl_forms[RL_FORM_EVAL + 1] = {
 
 /* ---- reading the table ---- */
 
+/* Returns the script of a verb in a form; aborts if there is none. */
 const struct rl_script *rl_protocol_script(enum rl_verb verb, enum rl_form form)
 {
     const struct rl_script *script = rl_protocol_form(verb, form)->script;
@@ -332,8 +360,8 @@ const struct rl_script *rl_protocol_script(enum rl_verb verb, enum rl_form form)
     return script;
 }
 
-/* Writes `value` as decimal digits into the next element of command->numbers, and a word that
- * points to them to `*to`. Returns the position of the next word. */
+/* Writes a word with the decimal digits of `value` to `*to`, an element of command->args. The
+ * digits themselves are in command->numbers. Returns the position after the word. */
 static struct rl_arg *add_number(struct rl_command *command, struct rl_arg *to, uint64_t value)
 {
     RL_ASSERT(command->numbers_used < RL_NUMBERS_MAX);
@@ -347,7 +375,8 @@ static struct rl_arg *add_number(struct rl_command *command, struct rl_arg *to, 
     return to;
 }
 
-/* Writes the number of keys and each key to `*to`. Returns the position of the next word. */
+/* Writes the number of keys and then each key to `*to` and the elements after it. Returns the
+ * position after the last word. */
 static struct rl_arg *add_keys(struct rl_command *command, struct rl_arg *to,
                                const struct rl_arguments *arguments)
 {
@@ -358,6 +387,9 @@ static struct rl_arg *add_keys(struct rl_command *command, struct rl_arg *to,
     return to;
 }
 
+/* Fills `command` with the words of a request: EVALSHA or EVAL and the script, if the form has one,
+ * and then the words of the table, with the values from `arguments`. Aborts if the verb does not
+ * have the form. */
 void rl_protocol_format(struct rl_command *command, enum rl_verb verb, enum rl_form form,
                         const struct rl_arguments *arguments)
 {
@@ -377,7 +409,7 @@ void rl_protocol_format(struct rl_command *command, enum rl_verb verb, enum rl_f
     }
     for (; word->kind != RL_FORM_ARG_NONE; word++) {
         const void *value = (const char *)arguments + word->at;
-        if (word->kind == RL_FORM_ARG_VALUE)
+        if (word->kind == RL_FORM_ARG_TEXT)
             *to++ = *(const struct rl_arg *)value;
         else if (word->kind == RL_FORM_ARG_LITERAL)
             *to++ = (struct rl_arg){word->text, word->len};
@@ -389,7 +421,10 @@ void rl_protocol_format(struct rl_command *command, enum rl_verb verb, enum rl_f
     command->count = (size_t)(to - command->args);
 }
 
-/* The order matters: an error that only says that the server lacks the form is no vote. */
+/* Classifies an error reply to a request in `form`. An error that only says that the server lacks
+ * the script or the command is RESEND with the form to use instead; this is tested before anything
+ * else, because nothing was executed. WRONGTYPE means what the error rule of the form says. Any
+ * other error is FAILED with its cause. If the rule is RL_ERROR_GRANTS, every error is granted. */
 struct rl_result rl_protocol_classify_error(const struct rl_verb_form *verb_form, enum rl_form form,
                                             const struct rl_reply *reply)
 {
@@ -402,7 +437,8 @@ struct rl_result rl_protocol_classify_error(const struct rl_verb_form *verb_form
         return vote(RL_VOTE_GRANTED);
     result.form = rl_forms[form].next;
     result.forget = feature;
-    /* "unknown command": the operator has renamed EVALSHA. In both cases no script has run. */
+    /* "unknown command": the operator has renamed EVALSHA. NOSCRIPT: the server does not have the
+     * script. In both cases no script has run. */
     if (form == RL_FORM_SHA &&
         (unknown || rl_wire_starts_with(reply->text, reply->len, "NOSCRIPT")))
         return result;

@@ -10,14 +10,16 @@
 /* What a request asks a server to do. */
 enum rl_verb {
     RL_VERB_NONE = 0,    /* no request; its row is empty */
-    RL_VERB_ACQUIRE = 1, /* sets the keys, if none of them exists */
+    RL_VERB_ACQUIRE = 1, /* sets the keys to our token, if none of them exists */
     RL_VERB_EXTEND = 2,  /* if the key has our token, raises its TTL; never lowers it */
     RL_VERB_RELEASE = 3, /* if the key has our token, deletes it */
     RL_VERB_SHORTEN = 4, /* if the key has our token, sets its TTL exactly (release_after) */
-    RL_VERB_HEAL = 5,    /* as ACQUIRE, but its grant never counts in the round that sends it */
-    RL_VERB_GET = 6,     /* reads the key: first half of an inspection */
-    RL_VERB_PTTL = 7,    /* reads the TTL: second half of an inspection, or the probe of a waiter */
-    RL_VERB_PING = 8,    /* probes a suspect node */
+    RL_VERB_HEAL = 5,   /* sets the keys of a held lock again; its grant does not count in the round
+                         * that sends it */
+    RL_VERB_GET = 6,    /* reads the value of the key: for an inspection or a verification */
+    RL_VERB_PTTL = 7,   /* reads the remaining TTL of the key: for an inspection, or as the probe of
+                         * a waiter. A grant means that the key exists, a denial that it does not */
+    RL_VERB_PING = 8,   /* finds out whether a suspect node replies */
     RL_VERB_RAISE = 9,  /* if the key has our token, raises the register: second round of a fence */
     RL_VERB_READ = 10,  /* reads the whole fence record; leaves a mark if it is not in use */
     RL_VERB_SEED = 11,  /* raises registers and takes the fence record into use */
@@ -28,28 +30,31 @@ enum rl_verb {
     RL_VERB_COUNT
 };
 
-/* How a request is put into words. The numbers up to RL_FORM_MANY are indices of the table. */
+/* How a request is put into words: as which command, or as which script. The numbers up to
+ * RL_FORM_MANY are indices of rl_protocol_row.forms. */
 enum rl_form {
-    RL_FORM_PLAIN = 0,   /* an ordinary command on one key, or on none */
-    RL_FORM_SHA = 1,     /* EVALSHA; of ACQUIRE: the vote that carries a proposal for a fence */
+    RL_FORM_PLAIN = 0, /* an ordinary command on one key, or on none */
+    RL_FORM_SHA = 1, /* EVALSHA with a script for one key or a fence record. For ACQUIRE this is the
+                      * fenced request, which carries a proposal for the fence */
     RL_FORM_DELEX = 2,   /* DELEX key IFEQ token (Redis) */
     RL_FORM_DELIFEQ = 3, /* DELIFEQ key token (Valkey) */
     RL_FORM_MANY = 4,    /* EVAL with the script for several keys */
-    RL_FORM_EVAL = 5     /* EVAL with the script of RL_FORM_SHA, after NOSCRIPT */
+    RL_FORM_EVAL = 5 /* EVAL with the script of RL_FORM_SHA, on a server that does not have it */
 };
-#define RL_FORM_ROWS 5 /* forms that are indices of the table */
+#define RL_FORM_ROWS 5 /* number of forms in the table: all but RL_FORM_EVAL */
 
-/* Commands that only some servers support, one bit each. Each node has a set of them. */
+/* Commands that only some servers support, one bit each. A node keeps the set of those that its
+ * server supports. */
 #define RL_FEATURE_DELEX   (1u << 0)
 #define RL_FEATURE_DELIFEQ (1u << 1)
 
 /* One Lua script. Constant; core/scripts.c has all of them. */
 struct rl_script {
-    const char *text;
-    const char *sha; /* SHA1 of the text in hex; NULL: the text is always sent */
+    const char *text; /* Lua source */
+    const char *sha;  /* SHA1 of the text in hex; NULL: the text is always sent */
 };
 #define RL_SHA_LEN 40 /* hex digits of a SHA1 */
-/* Largest length in bytes of a script for RL_FORM_MANY. */
+/* Largest length in bytes of a script for RL_FORM_MANY, which is sent with every request. */
 #define RL_SCRIPT_MULTI_MAX 400
 
 /* What an error reply means, if the error does not say that the server lacks the form. */
@@ -58,35 +63,36 @@ enum rl_error_rule {
     RL_ERROR_TYPE_DENIES = 1,   /* as FAILS, but WRONGTYPE is a denial: the key is not ours */
     RL_ERROR_TYPE_GRANTS = 2,   /* as FAILS, but WRONGTYPE is a grant: the key exists */
     RL_ERROR_TYPE_CORRUPTS = 3, /* as FAILS, but WRONGTYPE means a corrupt fence record */
-    RL_ERROR_GRANTS = 4         /* granted: any reply shows that the server replies */
+    RL_ERROR_GRANTS = 4         /* granted: an error shows, too, that the server replies */
 };
 
-/* Returns what a reply that is not an error means; `keys` is the number of keys of the request. */
+/* A classifier: returns what `reply`, which is not an error, means as a vote. `keys` is the number
+ * of keys of the request. */
 typedef struct rl_result rl_classifier(const struct rl_reply *reply, unsigned keys);
 
 /* The kind of one word of a request. */
 enum rl_form_arg_kind {
     RL_FORM_ARG_NONE = 0,    /* the end of the words */
     RL_FORM_ARG_LITERAL = 1, /* `text` */
-    RL_FORM_ARG_VALUE = 2,   /* the struct rl_arg at this offset of struct rl_arguments */
-    RL_FORM_ARG_NUMBER = 3,  /* the uint64_t at this offset, as decimal digits */
+    RL_FORM_ARG_TEXT = 2,    /* the struct rl_arg at offset `at` of struct rl_arguments */
+    RL_FORM_ARG_NUMBER = 3,  /* the uint64_t at offset `at` of it, as decimal digits */
     RL_FORM_ARG_KEYS = 4     /* the number of keys, and each of them */
 };
 /* One word of a request: constant text, or the value that it is taken from. */
 struct rl_form_arg {
     const char *text; /* LITERAL: the word */
     uint16_t len;     /* LITERAL: its bytes */
-    uint16_t at;      /* VALUE, NUMBER: offset of the value in struct rl_arguments */
+    uint16_t at;      /* TEXT, NUMBER: offset of the value in struct rl_arguments, in bytes */
     uint8_t kind;     /* enum rl_form_arg_kind */
 };
 
 /* One verb in one form. All zero: the verb does not have this form. */
-#define RL_FORM_ARGS_MAX 9 /* words, and RL_FORM_ARG_NONE at the end */
+#define RL_FORM_ARGS_MAX 9 /* elements: at most 8 words, and RL_FORM_ARG_NONE at the end */
 struct rl_verb_form {
     struct rl_form_arg args[RL_FORM_ARGS_MAX]; /* the command, or what follows the script */
     const struct rl_script *script;            /* NULL: the words are the whole command */
     rl_classifier *classify;                   /* NULL: the reply is not a vote */
-    enum rl_error_rule error_rule;
+    enum rl_error_rule error_rule;             /* what an error reply means */
 };
 
 /* One row of the table: the properties of one verb, and its forms. Constant. */
@@ -110,12 +116,12 @@ struct rl_arguments {
     struct rl_arg key;         /* key of the lock */
     const struct rl_arg *keys; /* RL_FORM_MANY: all keys of the lock */
     unsigned key_count;        /* RL_FORM_MANY: elements of `keys` */
-    struct rl_arg token;
-    uint64_t ttl_ms;
-    struct rl_arg record; /* fences: key of the fence record */
-    struct rl_arg config; /* fences: fingerprint of the configuration */
-    uint64_t fence;       /* ACQUIRE: the proposal; RAISE: the fence to raise the register to */
-    uint64_t stripe;      /* ACQUIRE, RAISE: the stripe that selects the register */
+    struct rl_arg token;       /* token of the attempt or of the held lock */
+    uint64_t ttl_ms;           /* TTL to set, in milliseconds */
+    struct rl_arg record;      /* fences: key of the fence record */
+    struct rl_arg config;      /* fences: fingerprint of the configuration */
+    uint64_t fence;     /* ACQUIRE: the proposal; RAISE: the fence to raise the register to */
+    uint64_t stripe;    /* ACQUIRE, RAISE: the stripe that selects the register */
     struct rl_arg mark; /* READ: stored in a record that is not in use; SEED: must still be there */
     struct rl_arg run;  /* READ, SEED: run id of the server; empty: the record is durable */
     struct rl_arg fences; /* SEED: "stripe:number ...", the registers and their least values */

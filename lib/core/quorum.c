@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Counts votes, judges rounds, and finds the error of a round that failed. */
+ * Counts the votes of a round, judges the round, and finds the error of a round that failed.
+ *
+ * A round is one request to the nodes of a shard. rl_round_open() says which nodes are asked.
+ * rl_round_count() records each vote: a node that was requested is pending until it is in
+ * `granted`, `denied` or `failed`. rl_round_judge() finds the outcome, by rules that depend on the
+ * verb of the request. The outcome stays once it is decided, but later votes are still recorded.
+ * The grants of excluded nodes are recorded, too, but do not count.
+ *
+ * In a round for a lock that asks the preferred node first, the other nodes are deferred: they are
+ * asked later, by rl_round_take_deferred(), or never. */
 #include "core/quorum.h"
 
 #include "core/cause.h"
@@ -19,6 +28,8 @@ static void check_invariants(const struct rl_round *round)
     RL_ASSERT((round->deferred & (round->requested | round->failed | ~all)) == 0);
 }
 
+/* Makes a round for `nodes` nodes that needs `quorum` votes; no request was sent yet. Keeps the two
+ * arrays, which have an element for each node. */
 void rl_round_init(struct rl_round *round, unsigned nodes, unsigned quorum, uint32_t *rtt_us,
                    uint8_t *cause)
 {
@@ -29,6 +40,8 @@ void rl_round_init(struct rl_round *round, unsigned nodes, unsigned quorum, uint
     round->cause = cause;
 }
 
+/* Copies the contents of `from` to `round`. Each keeps its own arrays; their elements are copied.
+ */
 void rl_round_copy(struct rl_round *round, const struct rl_round *from)
 {
     uint32_t *rtt_us = round->rtt_us;
@@ -42,10 +55,10 @@ void rl_round_copy(struct rl_round *round, const struct rl_round *from)
     memcpy(cause, from->cause, from->nodes * sizeof *cause);
 }
 
-/* Returns the nodes that may be asked. These are the nodes that are up, and the suspect ones if the
- * verb removes keys, or if the `targets` that are up and count are fewer than the quorum. */
-static rl_nodes reachable(const struct rl_round *round, rl_nodes targets,
-                          const struct rl_view *view)
+/* Returns all nodes that may be asked in this round. These are the nodes that are up. Suspect nodes
+ * may be asked as well, in two cases: the request is RELEASE or SHORTEN, which should reach every
+ * key; or without them, fewer of the `targets` nodes than the quorum could be asked and count. */
+static rl_nodes reachable(const struct rl_round *round, rl_nodes targets, const struct rl_view *view)
 {
     bool removes_keys = round->verb == RL_VERB_RELEASE || round->verb == RL_VERB_SHORTEN;
     unsigned without = rl_nodes_count(targets & view->up & ~round->excluded);
@@ -53,6 +66,10 @@ static rl_nodes reachable(const struct rl_round *round, rl_nodes targets,
     return view->up | (removes_keys || without < round->quorum ? view->suspect : 0);
 }
 
+/* Opens the next round of a lease, for a request `verb` to the nodes of `targets`: empties the votes,
+ * sets T1 and the number, and sets `requested` to the nodes of `targets` that can be asked. The others
+ * of `targets` fail at once. Nodes that are not in `targets` become `absent`. Grants of `excluded` do not
+ * count. */
 void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes targets, rl_nodes excluded,
                    const struct rl_view *view)
 {
@@ -84,6 +101,7 @@ void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes targets, 
     check_invariants(round);
 }
 
+/* Moves those of `nodes` that are requested to `deferred`: they are asked later. */
 void rl_round_defer(struct rl_round *round, rl_nodes nodes)
 {
     round->deferred = round->requested & nodes;
@@ -92,6 +110,9 @@ void rl_round_defer(struct rl_round *round, rl_nodes nodes)
     check_invariants(round);
 }
 
+/* Ends the deferral: moves the deferred nodes that can still be asked to `requested` and returns
+ * them. The caller sends them the request. The other deferred nodes fail, with the cause in `view`.
+ */
 rl_nodes rl_round_take_deferred(struct rl_round *round, const struct rl_view *view)
 {
     rl_nodes later = round->deferred;
@@ -108,6 +129,8 @@ rl_nodes rl_round_take_deferred(struct rl_round *round, const struct rl_view *vi
     return later & up;
 }
 
+/* Completes `round`, for the report, by a later round of the same lease: for each node that is
+ * deferred in `round` and was asked in `later`, copies what `later` knows about that node. */
 void rl_round_complete(struct rl_round *round, const struct rl_round *later)
 {
     rl_nodes nodes = round->deferred & (later->requested | later->failed);
@@ -126,6 +149,7 @@ void rl_round_complete(struct rl_round *round, const struct rl_round *later)
     check_invariants(round);
 }
 
+/* Counts all deferred nodes as failed with `cause`, without asking them. */
 void rl_round_fail_deferred(struct rl_round *round, uint8_t cause)
 {
     round->failed |= round->deferred;
@@ -133,6 +157,9 @@ void rl_round_fail_deferred(struct rl_round *round, uint8_t cause)
         round->cause[__builtin_ctz(round->deferred)] = cause;
 }
 
+/* Records one vote, with its cause and round trip. Returns false, and does nothing, if the vote
+ * belongs to another round or its node is not pending. A SUSPECT vote only marks the node, which
+ * stays pending. The cause why a node is excluded is not overwritten, unless the node fails. */
 bool rl_round_count(struct rl_round *round, const struct rl_ballot *ballot)
 {
     rl_nodes bit = RL_NODE(ballot->node);
@@ -162,6 +189,9 @@ bool rl_round_count(struct rl_round *round, const struct rl_ballot *ballot)
     return true;
 }
 
+/* Adds `nodes` to the excluded ones: none of their grants counts any more, earlier ones included.
+ * Takes the cause of each from `view`, except for nodes that have failed. Does not judge the round.
+ */
 void rl_round_exclude(struct rl_round *round, rl_nodes nodes, const struct rl_view *view)
 {
     nodes &= rl_nodes_all(round->nodes) & ~round->excluded;
@@ -172,23 +202,29 @@ void rl_round_exclude(struct rl_round *round, rl_nodes nodes, const struct rl_vi
     }
 }
 
+/* Returns the nodes that were asked and have not voted. */
 rl_nodes rl_round_pending(const struct rl_round *round)
 {
     return round->requested & ~(round->granted | round->denied | round->failed);
 }
 
+/* Returns the nodes whose grants count: they have granted and are not excluded. */
 rl_nodes rl_round_counted(const struct rl_round *round)
 {
     return round->granted & ~round->excluded;
 }
 
-/* Judges an attempt or an extension: a quorum of grants that count. */
+/* Judges a round of ACQUIRE or EXTEND. It is won by a quorum of grants that count. It fails as soon
+ * as the missing votes cannot complete a quorum, or if the preferred node denies while the others
+ * are deferred. Votes of excluded nodes are not waited for. Once a node has denied an ACQUIRE,
+ * votes of suspect nodes are not waited for either: another contender needs the votes of this
+ * attempt. */
 static enum rl_outcome judge_majority(const struct rl_round *round)
 {
-    bool is_denied = round->verb == RL_VERB_ACQUIRE && round->denied != 0;
-    rl_nodes uncounted = round->excluded | (is_denied ? round->suspect : 0);
+    bool contended = round->verb == RL_VERB_ACQUIRE && round->denied != 0;
+    rl_nodes not_awaited = round->excluded | (contended ? round->suspect : 0);
     unsigned granted = rl_nodes_count(rl_round_counted(round));
-    unsigned open = rl_nodes_count((rl_round_pending(round) | round->deferred) & ~uncounted);
+    unsigned open = rl_nodes_count((rl_round_pending(round) | round->deferred) & ~not_awaited);
 
     if (round->deferred != 0 && round->denied != 0)
         return RL_OUTCOME_FAILED; /* the preferred node's denial decides the attempt */
@@ -199,9 +235,11 @@ static enum rl_outcome judge_majority(const struct rl_round *round)
     return RL_OUTCOME_FAILED;
 }
 
-/* Judges a release: it succeeds once a quorum is known not to have the key. A node that denies did
- * not have the key when the request arrived. If too many nodes did not have it, no quorum can
- * have had it, the lock had been lost before: LOST. */
+/* Judges a round of RELEASE or SHORTEN. It is won once a quorum is known not to have the key any
+ * more (after SHORTEN: to have shortened it). Granted: the server has removed the key now. Denied
+ * or absent: the key was not there before. If that is true of so many nodes that no quorum can have
+ * had the key, the lock had been lost before: LOST. Suspect nodes are waited for like the others.
+ */
 static enum rl_outcome judge_release(const struct rl_round *round)
 {
     unsigned gone = rl_nodes_count(round->denied | round->absent);
@@ -215,21 +253,24 @@ static enum rl_outcome judge_release(const struct rl_round *round)
     return confirmed + open < round->quorum ? RL_OUTCOME_FAILED : RL_OUTCOME_OPEN;
 }
 
-/* Judges an inspection: it waits for all nodes that are not suspect. It waits for suspect ones only
- * if fewer nodes than the quorum have replied. */
+/* Judges a round of GET for an inspection. It is won if a quorum has replied, with a key or without
+ * one. It waits for all nodes that are not suspect, and for the suspect ones only as long as fewer
+ * nodes than the quorum have replied. */
 static enum rl_outcome judge_inspection(const struct rl_round *round)
 {
     rl_nodes pending = rl_round_pending(round);
-    unsigned answered = rl_nodes_count(round->granted | round->denied);
+    unsigned replied = rl_nodes_count(round->granted | round->denied);
 
     if ((pending & ~round->suspect) != 0)
         return RL_OUTCOME_OPEN;
-    if (answered >= round->quorum)
+    if (replied >= round->quorum)
         return RL_OUTCOME_WON;
     return pending != 0 ? RL_OUTCOME_OPEN : RL_OUTCOME_FAILED;
 }
 
-/* Judges a verification; see rl_round_judge_verify(). */
+/* Judges a round of GET for a verification, in which a grant means that the node has our key. It is
+ * won by a quorum of grants that count. It is GONE if so many nodes denied that no quorum can have
+ * the key. It fails once the missing votes can lead to neither. */
 static enum rl_outcome judge_ours(const struct rl_round *round)
 {
     rl_nodes pending = rl_round_pending(round);
@@ -246,6 +287,7 @@ static enum rl_outcome judge_ours(const struct rl_round *round)
     return may_be_ours || may_be_gone ? RL_OUTCOME_OPEN : RL_OUTCOME_FAILED;
 }
 
+/* Judges a verification, unless its outcome is decided. Stores and returns the outcome. */
 enum rl_outcome rl_round_judge_verify(struct rl_round *round)
 {
     if (round->outcome == RL_OUTCOME_OPEN)
@@ -253,6 +295,8 @@ enum rl_outcome rl_round_judge_verify(struct rl_round *round)
     return (enum rl_outcome)round->outcome;
 }
 
+/* Judges any other round by its verb, unless its outcome is decided. Stores and returns the
+ * outcome. */
 enum rl_outcome rl_round_judge(struct rl_round *round)
 {
     if (round->outcome != RL_OUTCOME_OPEN)
@@ -276,9 +320,16 @@ enum rl_outcome rl_round_judge(struct rl_round *round)
     return outcome;
 }
 
+/* Returns the error (enum redlock_error) of a round that has failed or is abandoned. `spare` is the
+ * number of nodes that a quorum does not need. More nodes than that without a usable vote make a
+ * quorum impossible. The first error in this order applies: ENOMEM, EAUTH or EEXCLUDED, if one of
+ * them alone accounts for more than `spare` nodes; EFENCE or EEXCLUDED, if there would have been a
+ * quorum without the nodes whose record is unusable or that are excluded; ENOQUORUM, if more than
+ * `spare` nodes gave no usable vote; else ECONTENDED. */
 int rl_round_status(const struct rl_round *round)
 {
     unsigned spare = (unsigned)(round->nodes - round->quorum);
+    /* Numbers of nodes: without a usable vote (`failed`), and of those, by cause. */
     unsigned failed = 0, refused = 0, auth = 0, memory = 0, fence = 0, excluded = 0;
     unsigned denied = rl_nodes_count(round->denied);
 

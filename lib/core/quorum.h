@@ -13,7 +13,8 @@
 /* What the votes of a round add up to. */
 enum rl_outcome {
     RL_OUTCOME_OPEN = 0,   /* undecided: votes are missing that can decide it */
-    RL_OUTCOME_WON = 1,    /* a quorum granted */
+    RL_OUTCOME_WON = 1,    /* a quorum granted; release: a quorum does not have the key any more;
+                            * inspection: a quorum replied */
     RL_OUTCOME_FAILED = 2, /* a quorum has become impossible */
     RL_OUTCOME_LOST = 3    /* release, verify: proven that no quorum has the key */
 };
@@ -32,13 +33,14 @@ struct rl_round {
     uint8_t quorum;  /* votes that a decision needs; more than half of `nodes` */
     rl_nodes requested; /* the request was handed to the node's connection */
     rl_nodes deferred;  /* to be asked later, when the preferred node has granted or is late */
-    rl_nodes absent;    /* not asked, because the key is known not to be there (release) */
-    rl_nodes excluded;  /* may reply, but a grant does not count */
-    rl_nodes granted;
-    rl_nodes denied;
-    rl_nodes failed;    /* could not be asked, or replied with no vote */
-    rl_nodes suspect;   /* requested; the node has not replied for longer than usual */
-    struct rl_now t1;   /* T1: read before the first byte of the round was sent */
+    rl_nodes absent;   /* not to be asked in this round; RELEASE: because the key is known not to be
+                        * there */
+    rl_nodes excluded; /* may reply, but a grant does not count */
+    rl_nodes granted;  /* have voted GRANTED */
+    rl_nodes denied;   /* have voted DENIED */
+    rl_nodes failed;   /* could not be asked, or replied with no vote */
+    rl_nodes suspect;  /* requested; the node has not replied for longer than usual */
+    struct rl_now t1;  /* T1: read before the first byte of the round was sent */
     int64_t t1_wall_us; /* rl_view.wall_us at T1 */
     uint32_t *rtt_us;   /* round trip of each node in microseconds; 0: no reply. `nodes` elements,
                          * owned by the caller of rl_round_init() */
@@ -46,8 +48,9 @@ struct rl_round {
                          * `nodes` elements, same owner */
 };
 
-/* What the engine knows of its nodes. The engine makes it once in each tick; all leases of the tick
- * read the same one. */
+/* The view: what the engine knows of its nodes and clocks. The engine makes one in each tick, that
+ * is, each time it processes what has come or is due. All leases of the tick read the same one. A
+ * set contains the nodes of which its comment is true. */
 struct rl_view {
     struct rl_now now;           /* the time of the tick */
     int64_t wall_us;             /* wall clock minus boot clock, in microseconds; changes when the
