@@ -19,6 +19,9 @@ static uint64_t double_up_to(uint64_t value, unsigned times, uint64_t limit)
     return rl_min_u64(value, limit);
 }
 
+/* Returns a random pause in nanoseconds after `failures` failed attempts in a row, each value
+ * between two bounds being equally likely. The lower bound is min_ns, but at least three round
+ * trips. The upper bound doubles with each failure, up to max_ns. `random` is a random word. */
 uint64_t rl_backoff_ns(const struct rl_backoff *bounds, unsigned failures, uint64_t round_trip_ns,
                        uint64_t random)
 {

@@ -4,6 +4,7 @@
 
 #include <redlock/redlock.h>
 
+/* One row: the name from the cause, then the text, then the properties that are true or not 0. */
 #define CAUSE(cause, ...)                                                                          \
     [REDLOCK_CAUSE_##cause] = {.name = "REDLOCK_CAUSE_" #cause, .text = __VA_ARGS__}
 
@@ -43,8 +44,10 @@ static const struct rl_cause causes[] = {
           "its fence record is in use, but too few of the others were read in time"),
     CAUSE(NO_SOCKET, "this process cannot create a socket"),
 };
+/* Number of causes, NONE included. */
 #define CAUSE_COUNT (sizeof causes / sizeof causes[0])
 
+/* Returns the row of `cause`, or for an unknown number the row `unknown`. */
 const struct rl_cause *rl_cause_of(int cause)
 {
     static const struct rl_cause unknown = {.name = "REDLOCK_CAUSE_UNKNOWN",
@@ -53,11 +56,13 @@ const struct rl_cause *rl_cause_of(int cause)
     return cause >= 0 && (size_t)cause < CAUSE_COUNT ? &causes[cause] : &unknown;
 }
 
+/* Returns the name of a cause, such as "REDLOCK_CAUSE_TIMEOUT". */
 REDLOCK_API const char *redlock_cause_name(int cause)
 {
     return rl_cause_of(cause)->name;
 }
 
+/* Returns the number of causes; they are 0 (NONE) to that number - 1. */
 REDLOCK_API size_t redlock_cause_count(void)
 {
     return CAUSE_COUNT;

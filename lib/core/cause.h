@@ -12,8 +12,9 @@ struct rl_cause {
     const char *text;  /* for people: lower case, no full stop */
     int status;        /* error (enum redlock_error) of a call that lacks its quorum because of this
                         * cause; 0: the cause alone does not decide the error. EAUTH and EEXCLUDED:
-                        * the server is reachable, but unfit until it is changed */
-    bool excludes;     /* the server replies, but its votes do not count: the node is excluded by
+                        * the server is reachable, but its votes cannot count until its operator or
+                        * its state changes */
+    bool excludes;       /* the server replies, but its votes do not count: the node is excluded by
                         * admission, or by its fence record */
     bool unanswered;   /* the request was sent and no reply came: the server may have executed it */
     bool retry_slowly; /* the node reconnects after about a second, not at once */

@@ -3,8 +3,8 @@
  */
 #include "core/drift.h"
 
-#define PPM            UINT64_C(1000000)
-#define LOST_MARGIN_NS (5 * RL_MS)
+#define PPM            UINT64_C(1000000) /* divisor of parts per million */
+#define LOST_MARGIN_NS (5 * RL_MS)       /* least lost margin of any TTL */
 
 /* Returns a * b, or UINT64_MAX if that overflows. */
 static uint64_t mul_sat(uint64_t a, uint64_t b)
@@ -13,6 +13,7 @@ static uint64_t mul_sat(uint64_t a, uint64_t b)
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
+/* Returns the drift of a TTL in nanoseconds: the part in ppm, rounded up, and the constant part. */
 uint64_t rl_drift_ns(uint64_t ttl_ns, const struct rl_drift *drift)
 {
     /* Multiplies quotient and remainder separately: ttl_ns * ppm may overflow. */
@@ -21,18 +22,24 @@ uint64_t rl_drift_ns(uint64_t ttl_ns, const struct rl_drift *drift)
     return rl_add_sat(rl_add_sat(whole, rest), drift->constant_us * RL_US);
 }
 
+/* Returns the lost margin of a TTL in nanoseconds: how long before the end of the validity the lock
+ * counts as lost. It is a thousandth of the TTL, rounded up, but at least 5 ms. */
 uint64_t rl_lost_margin_ns(uint64_t ttl_ns)
 {
     uint64_t thousandth = ttl_ns / 1000 + (ttl_ns % 1000 != 0);
     return rl_max_u64(LOST_MARGIN_NS, thousandth);
 }
 
+/* Returns the usable time of a TTL in nanoseconds: what is left without drift and lost margin; at
+ * least 0. */
 uint64_t rl_usable_ns(uint64_t ttl_ns, const struct rl_drift *drift)
 {
     uint64_t left = rl_sub_sat(ttl_ns, rl_drift_ns(ttl_ns, drift));
     return rl_sub_sat(left, rl_lost_margin_ns(ttl_ns));
 }
 
+/* Returns the shortest TTL, in whole milliseconds but as nanoseconds, whose usable time is at least
+ * `usable_ns`. */
 uint64_t rl_ttl_for_ns(uint64_t usable_ns, const struct rl_drift *drift)
 {
     uint64_t ttl_ns = usable_ns, before_ns;
@@ -52,11 +59,13 @@ uint64_t rl_ttl_for_ns(uint64_t usable_ns, const struct rl_drift *drift)
     return rl_usable_ns(ttl_ns, drift) >= usable_ns ? ttl_ns : rl_add_sat(ttl_ns, RL_MS);
 }
 
+/* Returns the deadline of a lock whose keys have this TTL and were set at `t1` or later. */
 struct rl_now rl_deadline(struct rl_now t1, uint64_t ttl_ns, const struct rl_drift *drift)
 {
     return rl_later(t1, rl_usable_ns(ttl_ns, drift));
 }
 
+/* Returns the time in nanoseconds until one of the two clocks reaches `deadline`; 0 if one has. */
 uint64_t rl_remaining_ns(struct rl_now deadline, struct rl_now now)
 {
     uint64_t raw_ns = rl_sub_sat(deadline.raw_ns, now.raw_ns);
@@ -64,11 +73,13 @@ uint64_t rl_remaining_ns(struct rl_now deadline, struct rl_now now)
     return rl_min_u64(rl_sub_sat(deadline.boot_ns, now.boot_ns), raw_ns);
 }
 
+/* Returns the time in nanoseconds from `since` to `now`, on the clock that shows more of it. */
 uint64_t rl_elapsed_ns(struct rl_now since, struct rl_now now)
 {
     return rl_max_u64(rl_sub_sat(now.boot_ns, since.boot_ns), rl_sub_sat(now.raw_ns, since.raw_ns));
 }
 
+/* Returns the instant `ns` after `from`, on both clocks. */
 struct rl_now rl_later(struct rl_now from, uint64_t ns)
 {
     struct rl_now later = {

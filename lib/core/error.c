@@ -3,6 +3,7 @@
  * of the library. */
 #include <redlock/redlock.h>
 
+/* Returns the text of an error, for people. */
 REDLOCK_API const char *redlock_strerror(int error)
 {
     switch (error) {
@@ -18,6 +19,7 @@ REDLOCK_API const char *redlock_strerror(int error)
     }
 }
 
+/* Returns the name of an error, such as "REDLOCK_ELOST". */
 REDLOCK_API const char *redlock_error_name(int error)
 {
     switch (error) {
@@ -33,6 +35,8 @@ REDLOCK_API const char *redlock_error_name(int error)
     }
 }
 
+/* Returns the error at `index` of the list of all errors, REDLOCK_OK excepted. Returns REDLOCK_OK
+ * after the end of the list. */
 REDLOCK_API int redlock_error_at(size_t index)
 {
     static const int errors[] = {
@@ -44,6 +48,7 @@ REDLOCK_API int redlock_error_at(size_t index)
     return index < sizeof errors / sizeof errors[0] ? errors[index] : REDLOCK_OK;
 }
 
+/* Returns whether the same call can succeed later. The comment of each error says what changes. */
 REDLOCK_API bool redlock_error_is_retriable(int error)
 {
     switch (error) {
@@ -63,11 +68,13 @@ REDLOCK_API bool redlock_error_is_retriable(int error)
     }
 }
 
+/* Returns the version of the library as a number that can be compared. */
 REDLOCK_API uint32_t redlock_version_number(void)
 {
     return REDLOCK_VERSION_NUMBER;
 }
 
+/* Returns the version of the library as text. */
 REDLOCK_API const char *redlock_version_string(void)
 {
     return REDLOCK_VERSION_STRING;

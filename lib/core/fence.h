@@ -38,7 +38,8 @@ enum rl_fence_outcome {
 struct rl_fence {
     uint64_t proposal; /* the number that the attempt proposes */
     uint64_t chosen;   /* the number chosen; 0: none yet */
-    uint64_t top;      /* largest number in the registers of the `used` nodes after their grants */
+    uint64_t top;      /* largest number that a register of the `used` nodes held right after its
+                        * node's grant */
     rl_nodes used;     /* nodes whose grant counts for the fence: all grants before the choice, and
                         * later ones whose register then holds less than `chosen` */
     rl_nodes accepted; /* of `used`: stored the proposal */

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Returns the length of `name` without a suffix "{#digits}"; its full length if there is no such
- * suffix, or nothing before it. */
+/* Returns the length in bytes of `name` without a suffix "{#digits}", the slot of a permit. Returns
+ * its full length if there is no such suffix, or nothing before it. */
 static size_t without_slot(struct rl_arg name)
 {
     size_t at = name.len;
@@ -20,6 +20,8 @@ static size_t without_slot(struct rl_arg name)
     return slot ? at - 2 : name.len;
 }
 
+/* Returns the hash tag of `name`: the text between its first braces, without the slot of a permit;
+ * or the whole rest of `name`, if there is no such text. */
 struct rl_arg rl_hash_tag(struct rl_arg name)
 {
     name.len = without_slot(name);

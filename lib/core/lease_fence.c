@@ -6,7 +6,8 @@
 
 #include "redlock/redlock.h"
 
-/* Turns the grants of `nodes` into failures with `cause`, because RAISE failed or was not sent. */
+/* Turns the grants of `nodes` into failures with `cause` (enum redlock_cause), in the round and in
+ * the choice of the fence, because RAISE failed or could not be sent. */
 static void cannot_raise(struct rl_lease *lease, rl_nodes nodes, uint8_t cause)
 {
     lease->round.granted &= ~nodes;
@@ -18,7 +19,7 @@ static void cannot_raise(struct rl_lease *lease, rl_nodes nodes, uint8_t cause)
     }
 }
 
-/* Sends RAISE to the nodes that are up; the others count as failed. */
+/* Has the engine send RAISE to those of `nodes` that are up. The others count as failed. */
 static void raise_on(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *view,
                      struct rl_effects *fx)
 {
@@ -31,11 +32,15 @@ static void raise_on(struct rl_lease *lease, rl_nodes nodes, const struct rl_vie
     }
 }
 
+/* Returns whether the attempts of the lease choose a fence. An adopted lock keeps the one it has.
+ */
 bool rl_lease_is_fenced(const struct rl_lease *lease)
 {
     return lease->terms->fence && lease->terms->kind == RL_LEASE_ACQUIRE;
 }
 
+/* Passes a grant of the attempt to the choice of the fence, and sends the node a RAISE if the fence
+ * was chosen before. Does nothing for other votes. */
 void rl_lease_fence_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                          const struct rl_view *view, struct rl_effects *fx)
 {
@@ -45,6 +50,10 @@ void rl_lease_fence_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         raise_on(lease, RL_NODE(ballot->node), view, fx);
 }
 
+/* Processes a vote on RAISE. DENIED: the server does not have our key any more. During the attempt,
+ * the result also counts for the fence, and a node that did not grant loses its vote in the round:
+ * FAILED makes it failed, DENIED makes it denied. Does nothing for a lease without a fence, for a
+ * vote of another round, and for SUSPECT, because the reply may still come. */
 void rl_lease_fence_raised(struct rl_lease *lease, const struct rl_ballot *ballot)
 {
     rl_nodes bit = RL_NODE(ballot->node);
@@ -69,6 +78,8 @@ void rl_lease_fence_raised(struct rl_lease *lease, const struct rl_ballot *ballo
     rl_fence_raised(lease->fence, ballot->node, ballot->vote == RL_VOTE_GRANTED);
 }
 
+/* Chooses the fence of a round that has won, if that was not done yet, and has RAISE sent if it is
+ * needed. Returns whether a quorum holds the fence; OPEN: replies are missing. */
 enum rl_fence_outcome rl_lease_fence_judge(struct rl_lease *lease, const struct rl_view *view,
                                            struct rl_effects *fx)
 {
@@ -81,6 +92,8 @@ enum rl_fence_outcome rl_lease_fence_judge(struct rl_lease *lease, const struct 
                           rl_round_pending(round) & ~round->excluded, round->quorum);
 }
 
+/* Returns the error (enum redlock_error) of an attempt that a quorum granted, but whose second
+ * round failed. Without a denial that is not ECONTENDED but ENOQUORUM. */
 int rl_lease_fence_status(const struct rl_lease *lease)
 {
     int status = rl_round_status(&lease->round);

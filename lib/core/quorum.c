@@ -269,7 +269,7 @@ static enum rl_outcome judge_inspection(const struct rl_round *round)
 }
 
 /* Judges a round of GET for a verification, in which a grant means that the node has our key. It is
- * won by a quorum of grants that count. It is GONE if so many nodes denied that no quorum can have
+ * won by a quorum of grants that count. It is LOST if so many nodes denied that no quorum can have
  * the key. It fails once the missing votes can lead to neither. */
 static enum rl_outcome judge_ours(const struct rl_round *round)
 {

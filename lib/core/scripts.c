@@ -19,9 +19,11 @@
  * keys of every type. */
 #include "core/scripts.h"
 
-/* ---- one key. KEYS: lock. ARGV: token, ttl in ms ---- */
+/* ---- one key. KEYS: key of the lock. ARGV: token, ttl in ms (not for release) ---- */
 
-/* Never shortens the TTL: an old request may be executed after a newer one with a longer TTL. */
+/* Raises the TTL of the key to the given one if the key has the token. Returns 1, or 0 if it has
+ * not. Never shortens the TTL: an old request may be executed after a newer one with a longer TTL.
+ */
 const struct rl_script rl_script_extend = {
     .text = "if redis.call('GET',KEYS[1])==ARGV[1] then "
             "local left=redis.call('PTTL',KEYS[1]) local ttl=tonumber(ARGV[2]) "
@@ -30,19 +32,23 @@ const struct rl_script rl_script_extend = {
     .sha = "367d0abe679838553ab6fab13be5d9b0cfae092b",
 };
 
+/* Deletes the key if it has the token. Returns 1, or 0 if it has not. */
 const struct rl_script rl_script_release = {
     .text =
         "if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) end return 0",
     .sha = "5c714dd8ed5b943a1f472132e06290c53ab22693",
 };
 
+/* Sets the TTL of the key to exactly the given one, if the key has the token. Returns 1, or 0 if it
+ * has not. */
 const struct rl_script rl_script_shorten = {
     .text = "if redis.call('GET',KEYS[1])==ARGV[1] then "
             "return redis.call('PEXPIRE',KEYS[1],ARGV[2]) end return 0",
     .sha = "68acc660facaa8309b44ff34c73caa7e7a12688a",
 };
 
-/* ---- fences ---- */
+/* ---- fences. The replies are described at the classifiers in core/protocol.c: M, R, C: the record
+ * cannot be used; A, G, D, L, S: see there ---- */
 
 /* Acquires the lock, and stores the proposal in the register if it is larger than the number there.
  * KEYS: lock, record. ARGV: token, ttl in ms, stripe, proposal, fingerprint. */
@@ -112,13 +118,15 @@ const struct rl_script rl_script_seed = {
 
 /* ---- several keys. KEYS: all keys of the lock. ARGV: token, ttl in ms ---- */
 
+/* Sets all keys, with the token as value, if none of them exists. Returns 1, or -i if key i,
+ * counted from 1, exists; then no key was set. */
 const struct rl_script rl_script_acquire_many = {
     .text = "for i,k in ipairs(KEYS) do if redis.call('PTTL',k)~=-2 then return -i end end "
             "for _,k in ipairs(KEYS) do redis.call('SET',k,ARGV[1],'PX',ARGV[2]) end return 1",
 };
 
-/* Sets all keys, unless one of them has another token. Does not shorten the TTL of a key that is
- * ours already. */
+/* Sets all keys, unless one of them has another token. Returns 1, or 0 if one has. Does not shorten
+ * the TTL of a key that has the token already. */
 const struct rl_script rl_script_heal_many = {
     .text = "for _,k in ipairs(KEYS) do local v=redis.call('GET',k) "
             "if v and v~=ARGV[1] then return 0 end end local ttl=tonumber(ARGV[2]) "
@@ -126,6 +134,8 @@ const struct rl_script rl_script_heal_many = {
             "redis.call('SET',k,ARGV[1],'PX',ARGV[2]) end end return 1",
 };
 
+/* Raises the TTL of all keys to the given one, if all of them have the token. Returns 1, or 0 if
+ * one has not; then no TTL has changed. */
 const struct rl_script rl_script_extend_many = {
     .text = "for _,k in ipairs(KEYS) do if redis.call('GET',k)~=ARGV[1] then return 0 end end "
             "local ttl=tonumber(ARGV[2]) for _,k in ipairs(KEYS) do "
@@ -133,7 +143,8 @@ const struct rl_script rl_script_extend_many = {
             "redis.call('PEXPIRE',k,left) end return 1",
 };
 
-/* Deletes the keys that have the token. A key of another type does not end the loop. */
+/* Deletes the keys that have the token, and returns their number. A key that is not a string is
+ * skipped; any other error ends the script. */
 const struct rl_script rl_script_release_many = {
     .text = "local n=0 for _,k in ipairs(KEYS) do local v=redis.pcall('GET',k) "
             "if v==ARGV[1] then n=n+redis.call('DEL',k) "
@@ -141,6 +152,8 @@ const struct rl_script rl_script_release_many = {
             "return n",
 };
 
+/* Sets the TTL of the keys that have the token to exactly the given one, and returns their number.
+ * Skips keys and ends on errors as rl_script_release_many does. */
 const struct rl_script rl_script_shorten_many = {
     .text = "local n=0 for _,k in ipairs(KEYS) do local v=redis.pcall('GET',k) "
             "if v==ARGV[1] then n=n+redis.call('PEXPIRE',k,ARGV[2]) "

@@ -13,6 +13,9 @@ static const char *take_number(const char *at, const char *end, uint64_t *ret)
     return at > begin && at - begin <= 12 ? at : NULL;
 }
 
+/* Reads the reply to TIME, an array of two texts: seconds since 1970, and microseconds below
+ * 1000000. Returns their sum in `*ret_us`, in microseconds. Returns false if the reply is anything
+ * else. */
 bool rl_wire_time_us(const struct rl_reply *reply, uint64_t *ret_us)
 {
     uint64_t seconds, us;

@@ -15,12 +15,12 @@ struct rl_arg {
 #define RL_ARGS_MAX                                                                                \
     (RL_KEYS_MAX + 10)   /* EVAL, the script, and 8 words, one of which stands for all keys        \
                           */
-#define RL_NUMBERS_MAX 3 /* numbers in one command */
+#define RL_NUMBERS_MAX 3 /* most numbers that one command contains */
 
 /* One command to be sent, made by rl_protocol_format(). `args` points to memory of the caller of
  * that function and into `numbers`, so a command must not be copied. */
 struct rl_command {
-    size_t count;                     /* used elements of `args` */
+    size_t count;                     /* used elements of `args`: words of the command */
     size_t numbers_used;              /* used elements of `numbers` */
     char numbers[RL_NUMBERS_MAX][24]; /* decimal digits of numbers, right-aligned */
     struct rl_arg args[RL_ARGS_MAX];  /* the words of the command, in order */
@@ -28,12 +28,12 @@ struct rl_command {
 
 /* The type of a reply in the Redis protocol. */
 enum rl_reply_kind {
-    RL_REPLY_STATUS = 1,
-    RL_REPLY_ERROR = 2,
-    RL_REPLY_INTEGER = 3,
-    RL_REPLY_BULK = 4,
-    RL_REPLY_NIL = 5,
-    RL_REPLY_ARRAY = 6
+    RL_REPLY_STATUS = 1,  /* "+text", such as +OK */
+    RL_REPLY_ERROR = 2,   /* "-text"; the first word is usually an error code */
+    RL_REPLY_INTEGER = 3, /* ":number" */
+    RL_REPLY_BULK = 4,    /* a byte string of a given length */
+    RL_REPLY_NIL = 5,     /* no value */
+    RL_REPLY_ARRAY = 6    /* several elements, here all of them texts */
 };
 /* One parsed reply. Its text is borrowed from the parser and valid until the next reply is read. */
 struct rl_reply {
@@ -47,12 +47,15 @@ struct rl_reply {
 /* What one reply means for the round that its request belongs to. */
 enum rl_vote {
     RL_VOTE_NONE = 0,    /* no vote yet */
-    RL_VOTE_GRANTED = 1, /* the server did what was requested */
-    RL_VOTE_DENIED = 2,  /* the key exists (ACQUIRE), or it is not there with our token */
-    RL_VOTE_FAILED = 4,  /* no vote, with a cause; the request may have been executed */
-    RL_VOTE_RESEND = 5,  /* the server does not know this form of the request and has not executed
-                          * it: send it again in the form of rl_result.form */
-    RL_VOTE_SUSPECT = 6  /* no reply so far, and the node is suspect: another vote may follow */
+    RL_VOTE_GRANTED = 1, /* the server did what was requested. GET, PTTL: the key exists
+                          * (GET of several keys: all of them have our token) */
+    RL_VOTE_DENIED =
+        2, /* the server did not do it. ACQUIRE, HEAL: the key exists. Requests that need
+            * our token: the key does not have it. GET, PTTL: the key does not exist */
+    RL_VOTE_FAILED = 4, /* no vote, with a cause; the request may have been executed */
+    RL_VOTE_RESEND = 5, /* the server does not know this form of the request and has not executed
+                         * it: send it again in the form of rl_result.form */
+    RL_VOTE_SUSPECT = 6 /* no reply so far, and the node is suspect: another vote may follow */
 };
 
 /* A classified reply: the vote, and what else the reply says. Fields that do not apply are 0. */

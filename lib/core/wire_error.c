@@ -5,9 +5,9 @@
 #include <redlock/redlock.h>
 #include <string.h>
 
-/* The first word or words of an error, and the cause that it means. */
+/* One row of the tables below: how an error text begins, and the cause that it means. */
 struct code {
-    const char *word; /* without the "ERR " before a phrase */
+    const char *word; /* the code, or the first words after "ERR " */
     int cause;        /* enum redlock_cause */
 };
 
@@ -42,15 +42,17 @@ static const struct code PHRASES[] = {
     {"Protocol error", REDLOCK_CAUSE_PROTOCOL},
 };
 
+/* How a server before Redis 7 begins the error of a command that a script has called. */
 static const char WRAPPER[] = "ERR Error running script";
 
+/* Returns whether `text`, of `len` bytes, begins with the terminated string `words`. */
 bool rl_wire_starts_with(const char *text, size_t len, const char *words)
 {
     size_t words_len = strlen(words);
     return len >= words_len && memcmp(text, words, words_len) == 0;
 }
 
-/* Returns whether the first word of `text` is `word`. */
+/* Returns whether the first word of `text`, up to a blank or the end of the line, is `word`. */
 static bool is_code(const char *text, size_t len, const char *word)
 {
     size_t word_len = strlen(word);
@@ -91,6 +93,8 @@ static int cause_in_wrapper(const char *text, size_t len)
     return REDLOCK_CAUSE_NONE;
 }
 
+/* Returns the cause (enum redlock_cause) of an error reply, whose text is without the leading '-'.
+ * Returns CAUSE_ERROR_REPLY for an unknown error. */
 int rl_wire_error_cause(const char *text, size_t len)
 {
     int cause =

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Parses the text in which a server returns its fence record. The text is not trusted. */
+ * Parses the text in which a server returns its fence record, in reply to READ: the line of the
+ * configuration, the line of the mark, and the registers as "stripe:number" separated by blanks.
+ * The text is not trusted. */
 #include "core/wire_fence.h"
 
 #include <string.h>
 
+/* Returns the text up to the next blank, and removes it and the blank from `text`. Without a blank,
+ * returns the whole text. */
 struct rl_arg rl_wire_next_word(struct rl_arg *text)
 {
     const char *end = memchr(text->data, ' ', text->len);
@@ -29,6 +33,8 @@ static bool next_line(struct rl_arg *text, struct rl_arg *ret)
     return true;
 }
 
+/* Divides the reply to READ into its lines: configuration, mark, and the rest, which has the
+ * registers. Returns false if it has fewer lines. */
 bool rl_wire_record_parse(const struct rl_reply *reply, struct rl_record_text *ret)
 {
     struct rl_arg rest = {reply->text, reply->len};
@@ -39,6 +45,9 @@ bool rl_wire_record_parse(const struct rl_reply *reply, struct rl_record_text *r
     return true;
 }
 
+/* Reads the element "stripe:number" at offset `*at` of `numbers` and moves `*at` to the next one.
+ * Returns false at the end, where `*at` is not smaller than numbers.len, and for a malformed
+ * element, which leaves `*at` as it is. */
 bool rl_wire_record_next(struct rl_arg numbers, size_t *at, unsigned *ret_stripe,
                          uint64_t *ret_number)
 {

@@ -6,7 +6,8 @@
 #include "core/fence.h"
 #include "core/wire.h"
 
-/* Bytes of the mark in a record. */
+/* Bytes of a mark: the random text that a client stores in a record that it wants to take into use.
+ */
 #define RL_RECORD_MARK_LEN 16
 
 /* Largest length in bytes of a reply to RL_VERB_READ: fingerprint, run id, mark, and an element for
