@@ -24,7 +24,7 @@ struct rig_lock {
     unsigned client;
     uint32_t flags; /* RL_FX_*, all since the start */
     int status;     /* of the start if that failed, otherwise of the last report with DONE */
-    bool confirmed; /* CONFIRM was given */
+    bool confirmed; /* the lock was confirmed since its last grant */
 };
 
 static struct rig_lock rig_locks[RIG_LOCKS];
@@ -39,11 +39,13 @@ _Noreturn void fuzz_wrong(const char *file, int line, const char *what)
     abort();
 }
 
+/* Does nothing; engine_world.c needs it from its program. */
 void fuzz_alloc_exempt(bool on)
 {
     (void)on;
 }
 
+/* Allocates, and counts the block. */
 static void *rig_malloc(size_t size, void *userdata)
 {
     (void)userdata;
@@ -51,6 +53,7 @@ static void *rig_malloc(size_t size, void *userdata)
     return malloc(size);
 }
 
+/* Reallocates, and counts a new block. */
 static void *rig_realloc(void *ptr, size_t size, void *userdata)
 {
     (void)userdata;
@@ -58,6 +61,7 @@ static void *rig_realloc(void *ptr, size_t size, void *userdata)
     return realloc(ptr, size);
 }
 
+/* Frees the block and no longer counts it. */
 static void rig_free(void *ptr, void *userdata)
 {
     (void)userdata;
@@ -65,6 +69,7 @@ static void rig_free(void *ptr, void *userdata)
     free(ptr);
 }
 
+/* Sets the allocator and the changes of the test. */
 static void rig_set_params(struct rl_engine_params *params)
 {
     rig_mem = (struct rl_mem){rig_malloc, rig_realloc, rig_free, NULL};
@@ -208,6 +213,7 @@ static inline struct rig_lock *rig_start(unsigned client, const struct rl_lease_
     return rig_start_with(client, params, names, "");
 }
 
+/* Starts a lock on one key. */
 static inline struct rig_lock *rig_start_one(unsigned client, const struct rl_lease_params *params,
                                              const char *name)
 {
@@ -216,6 +222,7 @@ static inline struct rig_lock *rig_start_one(unsigned client, const struct rl_le
     return rig_start(client, params, names);
 }
 
+/* Returns true if the lock is held and confirmed. */
 static inline bool rig_holds(const struct rig_lock *item)
 {
     return item->lock.active && rl_lease_is_held(&item->lock.lease) && item->confirmed;

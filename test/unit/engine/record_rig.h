@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * An engine with three servers that the test plays, for the reading and seeding of fence records.
+ * An engine with three servers that the test simulates, for the reading and seeding of fence
+ * records.
  */
 #ifndef TEST_RECORD_RIG_H
 #define TEST_RECORD_RIG_H
@@ -19,17 +20,17 @@
 #define EMPTY        "\n" MARK "\n"
 #define USED         CONFIG "\n\n1:5"
 #define NEW          CONFIG "\n\n"
-#define OTHER        "\nfedcba9876543210\n" /* it was emptied, and has another mark */
+#define OTHER        "\nfedcba9876543210\n" /* an emptied record with another mark */
 
 static struct rl_mem mem;
-static struct rl_log log_to_nobody;
+static struct rl_log silent_log;
 static struct rl_engine engine;
 static struct rl_node_spec specs[NODES];
 static uint64_t now_ns;
 static bool opened[NODES];
-static bool read_it[NODES], seeded[NODES]; /* requests that the node got since the last pass() */
-static bool seeded_all[NODES];             /* SEED had a number for the first and the last stripe */
-static char run_of[NODES][16];
+static bool read_sent[NODES], seeded[NODES]; /* requests that the node got since the last pass() */
+static bool seed_is_full[NODES]; /* SEED had a number for the first and the last stripe */
+static char run_ids[NODES][16];
 
 static void on_open(void *ctx, unsigned node)
 {
@@ -37,16 +38,17 @@ static void on_open(void *ctx, unsigned node)
     opened[node] = true;
 }
 
+/* Records whether the bytes contain a READ or a SEED. */
 static ssize_t on_send(void *ctx, unsigned node, const char *bytes, size_t len)
 {
     (void)ctx;
-    read_it[node] |=
+    read_sent[node] |=
         memmem(bytes, len, rl_protocol_script(RL_VERB_READ, RL_FORM_SHA)->sha, 40) != NULL;
     seeded[node] |=
         memmem(bytes, len, rl_protocol_script(RL_VERB_SEED, RL_FORM_SHA)->sha, 40) != NULL;
     const char *first = memmem(bytes, len, FIRST_STRIPE, sizeof FIRST_STRIPE - 1);
     const char *last = memmem(bytes, len, LAST_STRIPE, sizeof LAST_STRIPE - 1);
-    seeded_all[node] |= first != NULL && last != NULL;
+    seed_is_full[node] |= first != NULL && last != NULL;
     return (ssize_t)len;
 }
 
@@ -80,6 +82,7 @@ static void no_timer(void *ctx, uint64_t boot_ns)
     (void)boot_ns;
 }
 
+/* Delivers bytes from a server. */
 static void receive(unsigned node, const char *bytes, size_t len)
 {
     rl_node_received(&engine.nodes[node], bytes, len, now_ns);
@@ -87,7 +90,7 @@ static void receive(unsigned node, const char *bytes, size_t len)
 }
 
 /* Delivers a bulk string as a reply of the server. */
-static void hear(unsigned node, const char *text)
+static void reply(unsigned node, const char *text)
 {
     char bytes[512];
     const int len = snprintf(bytes, sizeof bytes, "$%zu\r\n%s\r\n", strlen(text), text);
@@ -103,14 +106,14 @@ static void greet(unsigned node)
     ck_assert(opened[node]);
     rl_node_opened(&engine.nodes[node], true, 0, NULL, now_ns);
     receive(node, "+OK\r\n", 5); /* reply to CLIENT SETNAME */
-    snprintf(server, sizeof server, "run_id:%s\r\n", run_of[node]);
-    hear(node, server);
-    hear(node, "role:master\r\n");
+    snprintf(server, sizeof server, "run_id:%s\r\n", run_ids[node]);
+    reply(node, server);
+    reply(node, "role:master\r\n");
     for (unsigned i = 0; i < 3; i++)
-        hear(node, "");
+        reply(node, "");
     receive(node, "-NOPERM\r\n", 9); /* reply to TIME */
     for (unsigned i = 0; i < 3; i++)
-        hear(node, "0123456789012345678901234567890123456789");
+        reply(node, "0123456789012345678901234567890123456789");
     ck_assert_int_eq(engine.nodes[node].conn.state, RL_NODE_READY);
 }
 
@@ -118,14 +121,15 @@ static void greet(unsigned node)
 static void pass(uint64_t time_ns)
 {
     now_ns += time_ns;
-    memset(read_it, 0, sizeof read_it);
+    memset(read_sent, 0, sizeof read_sent);
     memset(seeded, 0, sizeof seeded);
-    memset(seeded_all, 0, sizeof seeded_all);
+    memset(seed_is_full, 0, sizeof seed_is_full);
     rl_engine_refresh(&engine);
     rl_engine_tick(&engine);
     rl_engine_flush(&engine);
 }
 
+/* Lets pass a time in which everything that is due soon happens. */
 static inline void tick(void)
 {
     pass(2 * RL_SECOND);
@@ -143,7 +147,7 @@ static void setup(void)
     };
     const struct rl_engine_params params = {
         .mem = &mem,
-        .log = &log_to_nobody,
+        .log = &silent_log,
         .specs = specs,
         .nodes = NODES,
         .admission = {.max_ttl_ns = RL_SECOND},
@@ -160,7 +164,7 @@ static void setup(void)
     for (unsigned i = 0; i < NODES; i++) {
         snprintf(specs[i].host, sizeof specs[i].host, "node%u", i);
         specs[i].port = 6379;
-        snprintf(run_of[i], sizeof run_of[i], "run%u", i);
+        snprintf(run_ids[i], sizeof run_ids[i], "run%u", i);
         specs[i].durable = true;
         rl_node_spec_name(&specs[i]);
     }
@@ -177,27 +181,28 @@ static void teardown(void)
 }
 
 /* Makes the engine read the records now. */
-static inline void look(void)
+static inline void read_records(void)
 {
     ck_assert(rl_records_start(&engine));
-    engine.records->due_ns = 0; /* in case it was done before */
+    engine.records->due_ns = 0; /* due at once, also if they were read before */
     tick();
 }
 
 /* Replies for all nodes to the READ of their records. */
-static inline void hear_all(const char *first, const char *second, const char *third)
+static inline void reply_to_all(const char *first, const char *second, const char *third)
 {
     const char *const records[NODES] = {first, second, third};
 
     for (unsigned i = 0; i < NODES; i++)
-        ck_assert(read_it[i]);
-    memset(read_it, 0, sizeof read_it);
+        ck_assert(read_sent[i]);
+    memset(read_sent, 0, sizeof read_sent);
     memset(seeded, 0, sizeof seeded);
     for (unsigned i = 0; i < NODES; i++)
-        hear(i, records[i]);
+        reply(i, records[i]);
     rl_engine_flush(&engine);
 }
 
+/* Checks which nodes got a SEED since the last pass(). */
 static inline void check_seeded(bool first, bool second, bool third)
 {
     ck_assert_int_eq(seeded[0], first);

@@ -5,19 +5,21 @@
 
 #include "platform/hash.h"
 
+/* Opens both engines. */
 static void setup(void)
 {
     rig_begin(NULL);
 }
 
+/* Lets the first client connect to all servers. */
 static void connect_all(void)
 {
     rig_pass(20 * RL_MS);
     ck_assert(rl_engine_is_ready(rig_engine(0)));
 }
 
-/* Counts the undos that are owed to nodes or in flight. */
-static unsigned undos_pending(const struct rl_engine *engine)
+/* Counts the undos that are pending or in flight. */
+static unsigned count_undos(const struct rl_engine *engine)
 {
     unsigned pending = 0;
 
@@ -26,8 +28,8 @@ static unsigned undos_pending(const struct rl_engine *engine)
     return pending;
 }
 
-/* The second and the third address lead to the first one's server: both are named after it. */
-START_TEST(duplicates_name_the_first)
+/* The second and the third address lead to the server of the first one. */
+START_TEST(duplicates_are_named_after_the_first_address)
 {
     struct rl_engine *engine = rig_engine(0);
 
@@ -42,7 +44,7 @@ START_TEST(duplicates_name_the_first)
     }
     ck_assert(engine->view.duplicate);
     ck_assert(!rl_engine_is_ready(engine));
-    engine->nodes[1].detector.suspect = true; /* it is not asked anyway */
+    engine->nodes[1].detector.suspect = true; /* changes nothing, because it gets no request */
     rl_inbox_note(&engine->common.inbox, RL_INBOX_CHANGED, 0);
     rl_engine_drain(engine);
     ck_assert_uint_eq(engine->view.suspect, 0);
@@ -50,9 +52,9 @@ START_TEST(duplicates_name_the_first)
 }
 END_TEST
 
-/* The wall clock is set back by an hour, a lock is taken, and the clock is set right: for this lock
- * that is an hour ahead, and it is lost in the turn that sees it. */
-START_TEST(a_wall_clock_is_set_back_and_ahead)
+/* The wall clock is set back by an hour, a lock is acquired, and the clock is corrected. For this
+ * lock that is a step of an hour ahead, and the engine loses it in the turn that notices. */
+START_TEST(a_wall_clock_set_ahead_loses_the_lock)
 {
     const uint64_t hour_us = 3600 * UINT64_C(1000000);
     struct rl_lease_params params = rig_params();
@@ -68,10 +70,10 @@ START_TEST(a_wall_clock_is_set_back_and_ahead)
 }
 END_TEST
 
-/* A lock of a second is kept for a minute after its release. One server executes that
- * late, and its answer is lost: the engine keeps the undo for the whole minute, and sends it when
- * the server can be reached again. */
-START_TEST(release_after_for_longer_than_the_ttl)
+/* A delayed release keeps the key for a minute, longer than the TTL of a second. One server
+ * executes it late, and its reply is lost. The engine keeps the undo for the whole minute and sends
+ * it when the server is connected again. */
+START_TEST(a_long_delayed_release_keeps_its_undo)
 {
     struct rl_lease_params params = rig_params();
 
@@ -85,17 +87,17 @@ START_TEST(release_after_for_longer_than_the_ttl)
     uint64_t late_ms = rig_ttl_ms(2, "a");
     ck_assert_uint_gt(late_ms, 59990);
     rig_pass(30 * RL_SECOND);
-    ck_assert_uint_eq(undos_pending(rig_engine(0)), 1);
+    ck_assert_uint_eq(count_undos(rig_engine(0)), 1);
     rig_reach(2, true, false);
     rig_pass(10 * RL_SECOND);
-    ck_assert_uint_eq(undos_pending(rig_engine(0)), 0);
+    ck_assert_uint_eq(count_undos(rig_engine(0)), 0);
     ck_assert_uint_ge(world.now_ns + rig_ttl_ms(2, "a") * RL_MS, end_ns - RIG_STEP);
     ck_assert_uint_le(world.now_ns + rig_ttl_ms(2, "a") * RL_MS, end_ns + RIG_STEP);
 }
 END_TEST
 
 /* The second address is moved to a server of its own: it votes from its next connection on. */
-START_TEST(a_duplicate_gets_a_server_of_its_own)
+START_TEST(a_duplicate_that_gets_its_own_server_votes_again)
 {
     struct rl_engine *engine = rig_engine(0);
     struct rl_node *node = &engine->nodes[1];
@@ -113,7 +115,7 @@ START_TEST(a_duplicate_gets_a_server_of_its_own)
 }
 END_TEST
 
-/* Several engines of one client take over what the first one has read. */
+/* The other engines of a client take over the times that the first one has read. */
 START_TEST(clocks_are_read_once_for_all_engines)
 {
     world.now_ns += RL_SECOND;
@@ -128,6 +130,7 @@ START_TEST(clocks_are_read_once_for_all_engines)
 }
 END_TEST
 
+/* Returns the parameters of a fenced lock that waits up to 5 s. */
 static struct rl_lease_params fenced(void)
 {
     struct rl_lease_params params = rig_params();
@@ -137,6 +140,7 @@ static struct rl_lease_params fenced(void)
     return params;
 }
 
+/* Acquires a fenced lock. */
 static struct rig_lock *hold_fenced(const char *name)
 {
     const struct rl_lease_params params = fenced();
@@ -148,8 +152,8 @@ static struct rig_lock *hold_fenced(const char *name)
     return item;
 }
 
-/* The servers' numbers are ahead of the client's clock by far. A vote that fails carries no number:
- * the client still proposes above the largest one that it has seen, and needs one round. */
+/* The servers' fencing tokens are far above the client's clock. A failed vote has no number, so the
+ * client still proposes above the largest one that it knows, and needs one round. */
 START_TEST(a_failed_vote_lowers_no_proposal)
 {
     struct rl_engine *engine = rig_engine(0);
@@ -181,7 +185,7 @@ START_TEST(a_failed_vote_lowers_no_proposal)
 END_TEST
 
 /* The undo of a lock that was extended by more than its first TTL is kept as long as the key. */
-START_TEST(an_extension_for_longer_than_the_ttl)
+START_TEST(a_long_extension_keeps_its_undo)
 {
     struct rl_lease_params params = rig_params();
 
@@ -194,16 +198,16 @@ START_TEST(an_extension_for_longer_than_the_ttl)
     rig_call(item, RL_EVENT_RELEASE, 0);
     rig_pass(30 * RL_SECOND);
     ck_assert_uint_gt(rig_ttl_ms(2, "a"), 0);
-    ck_assert_uint_eq(undos_pending(rig_engine(0)), 1);
+    ck_assert_uint_eq(count_undos(rig_engine(0)), 1);
     rig_reach(2, true, false);
     rig_pass(10 * RL_SECOND);
     ck_assert_uint_eq(rig_ttl_ms(2, "a"), 0);
 }
 END_TEST
 
-/* The keys of an adopted lock live as long as its giver asked for, which may be longer than the TTL
+/* The keys of an adopted lock have the TTL of their previous holder, which may be longer than that
  * of the adoption. Their undo is kept as long. */
-START_TEST(an_adoption_for_less_than_the_givers_ttl)
+START_TEST(a_short_adoption_keeps_its_undo)
 {
     static const char *const names[] = {"a", NULL};
     struct rl_lease_params giver = rig_params(), params = rig_params();
@@ -221,23 +225,23 @@ START_TEST(an_adoption_for_less_than_the_givers_ttl)
     rig_call(item, RL_EVENT_RELEASE, 0);
     rig_pass(30 * RL_SECOND);
     ck_assert_uint_gt(rig_ttl_ms(2, "a"), 0);
-    ck_assert_uint_eq(undos_pending(rig_engine(0)), 1);
+    ck_assert_uint_eq(count_undos(rig_engine(0)), 1);
     rig_reach(2, true, false);
     rig_pass(10 * RL_SECOND);
     ck_assert_uint_eq(rig_ttl_ms(2, "a"), 0);
 }
 END_TEST
 
-/* A client that closes waits for an undo until the server cannot be reached for a second time, also
- * if the server was suspect before. */
-START_TEST(settled_when_a_server_is_down_for_sure)
+/* A client that closes waits for an undo until a second connection to the server has failed, even
+ * if the server was suspect before (1). */
+START_TEST(a_closing_client_waits_for_an_undo_until_the_server_is_down)
 {
     struct rl_lease_params params = rig_params();
     struct rl_engine *engine = rig_engine(0);
 
     connect_all();
     struct rig_lock *item = rig_hold(0, &params, "a");
-    ck_assert(!rl_engine_is_settled(engine)); /* the lock */
+    ck_assert(!rl_engine_is_settled(engine)); /* because of the lock */
     engine->nodes[2].detector.suspect = _i == 1;
     rig_reach(2, false, true);
     rig_call(item, RL_EVENT_RELEASE, 0);
@@ -251,14 +255,14 @@ START_TEST(settled_when_a_server_is_down_for_sure)
     ck_assert(rl_engine_is_settled(engine));
     rig_reach(2, true, false);
     rig_pass(10 * RL_SECOND);
-    ck_assert_uint_eq(undos_pending(engine), 0);
+    ck_assert_uint_eq(count_undos(engine), 0);
     ck_assert(rl_engine_is_settled(engine));
 }
 END_TEST
 
-/* A server whose connections end early, but that is reached each time, is not down: a client that
- * closes waits for the undo that the next connection delivers. */
-START_TEST(not_settled_between_short_connections)
+/* A server that accepts each connection but ends it early is not down. A client that closes waits
+ * for the undo on the next connection. */
+START_TEST(a_closing_client_waits_between_short_connections)
 {
     struct rl_lease_params params = rig_params();
     struct rl_engine *engine = rig_engine(0);
@@ -268,7 +272,7 @@ START_TEST(not_settled_between_short_connections)
         struct rig_lock *item = rig_hold(0, &params, "a");
         world_lose_connection(0, 2, true);
         rig_call(item, RL_EVENT_RELEASE, 0);
-        while (undos_pending(engine) > 0 || engine->locks != NULL) {
+        while (count_undos(engine) > 0 || engine->locks != NULL) {
             ck_assert(!rl_engine_is_settled(engine));
             rig_pass(RIG_STEP);
         }
@@ -278,8 +282,8 @@ START_TEST(not_settled_between_short_connections)
 }
 END_TEST
 
-/* A quorum of nodes that are connected and may vote, not one of each. */
-START_TEST(ready_with_a_quorum_of_voters)
+/* The quorum must consist of nodes that are both connected and eligible. */
+START_TEST(a_client_is_ready_with_a_quorum_of_eligible_nodes)
 {
     struct rl_engine *engine = rig_engine(0);
 
@@ -293,8 +297,8 @@ START_TEST(ready_with_a_quorum_of_voters)
 }
 END_TEST
 
-/* All servers are late. They are asked all the same, as no others are left. */
-START_TEST(late_servers_are_asked)
+/* All servers are suspect, and no quorum is possible without them. */
+START_TEST(suspect_servers_are_asked_if_no_others_are_left)
 {
     struct rl_lease_params params = rig_params();
     struct rl_engine *engine = rig_engine(0);
@@ -311,7 +315,8 @@ START_TEST(late_servers_are_asked)
 }
 END_TEST
 
-static void look_at_times(uint64_t first_us, uint64_t second_us, uint64_t third_us)
+/* Sets the measured round trips of the nodes in µs and updates the view. */
+static void set_round_trips(uint64_t first_us, uint64_t second_us, uint64_t third_us)
 {
     const uint64_t times_us[NODES] = {first_us, second_us, third_us};
     struct rl_engine *engine = rig_engine(0);
@@ -324,26 +329,26 @@ static void look_at_times(uint64_t first_us, uint64_t second_us, uint64_t third_
 }
 
 /* A node is slow if its round trip is several times that of the quorum, and a millisecond more. */
-START_TEST(slow_nodes)
+START_TEST(slow_nodes_have_several_times_the_round_trip)
 {
     const struct rl_view *view = &rig_engine(0)->view;
 
     connect_all();
-    look_at_times(100, 900, 200);
+    set_round_trips(100, 900, 200);
     ck_assert_uint_eq(view->round_trip_ns, 200 * RL_US);
     ck_assert_uint_eq(view->slow, 0);
-    look_at_times(100, 2000, 200);
+    set_round_trips(100, 2000, 200);
     ck_assert_uint_eq(view->slow, RL_NODE(1));
-    look_at_times(2000, 2000, 200);
+    set_round_trips(2000, 2000, 200);
     ck_assert_uint_eq(view->round_trip_ns, 2000 * RL_US);
     ck_assert_uint_eq(view->slow, 0);
-    look_at_times(0, 0, 300); /* only one is known */
+    set_round_trips(0, 0, 300); /* only one round trip is known */
     ck_assert_uint_eq(view->round_trip_ns, 300 * RL_US);
 }
 END_TEST
 
-/* The timer of a client rings for its locks and for its fence records, not only for its nodes. */
-START_TEST(what_the_timer_is_for)
+/* The timer of a client expires for its locks and for its fence records, not only for its nodes. */
+START_TEST(the_timer_includes_locks_and_records)
 {
     struct rl_lease_params params = rig_params();
     struct rl_engine *engine = rig_engine(0);
@@ -364,8 +369,8 @@ START_TEST(what_the_timer_is_for)
 }
 END_TEST
 
-/* Heartbeats are wanted as long as there is a lock. */
-START_TEST(heartbeats_while_there_are_locks)
+/* Without a lock no heartbeats are sent. */
+START_TEST(heartbeats_are_sent_while_there_are_locks)
 {
     struct rl_lease_params params = rig_params();
     const bool *wanted = &rig_engine(0)->common.active;
@@ -388,20 +393,20 @@ int main(void)
     TCase *tcase = tcase_create("engine");
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, rig_end);
-    tcase_add_test(tcase, duplicates_name_the_first);
-    tcase_add_test(tcase, a_wall_clock_is_set_back_and_ahead);
-    tcase_add_test(tcase, release_after_for_longer_than_the_ttl);
-    tcase_add_test(tcase, a_duplicate_gets_a_server_of_its_own);
+    tcase_add_test(tcase, duplicates_are_named_after_the_first_address);
+    tcase_add_test(tcase, a_wall_clock_set_ahead_loses_the_lock);
+    tcase_add_test(tcase, a_long_delayed_release_keeps_its_undo);
+    tcase_add_test(tcase, a_duplicate_that_gets_its_own_server_votes_again);
     tcase_add_test(tcase, clocks_are_read_once_for_all_engines);
     tcase_add_test(tcase, a_failed_vote_lowers_no_proposal);
-    tcase_add_test(tcase, an_extension_for_longer_than_the_ttl);
-    tcase_add_test(tcase, an_adoption_for_less_than_the_givers_ttl);
-    tcase_add_loop_test(tcase, settled_when_a_server_is_down_for_sure, 0, 2);
-    tcase_add_test(tcase, not_settled_between_short_connections);
-    tcase_add_test(tcase, ready_with_a_quorum_of_voters);
-    tcase_add_test(tcase, late_servers_are_asked);
-    tcase_add_test(tcase, slow_nodes);
-    tcase_add_test(tcase, what_the_timer_is_for);
-    tcase_add_test(tcase, heartbeats_while_there_are_locks);
+    tcase_add_test(tcase, a_long_extension_keeps_its_undo);
+    tcase_add_test(tcase, a_short_adoption_keeps_its_undo);
+    tcase_add_loop_test(tcase, a_closing_client_waits_for_an_undo_until_the_server_is_down, 0, 2);
+    tcase_add_test(tcase, a_closing_client_waits_between_short_connections);
+    tcase_add_test(tcase, a_client_is_ready_with_a_quorum_of_eligible_nodes);
+    tcase_add_test(tcase, suspect_servers_are_asked_if_no_others_are_left);
+    tcase_add_test(tcase, slow_nodes_have_several_times_the_round_trip);
+    tcase_add_test(tcase, the_timer_includes_locks_and_records);
+    tcase_add_test(tcase, heartbeats_are_sent_while_there_are_locks);
     return suite_run(suite);
 }

@@ -12,9 +12,10 @@
 
 static struct rl_mem libc;
 static struct rl_lock locks[LOCKS];
-static uint64_t word;
+static uint64_t word; /* state of the random generator */
 
-static uint64_t draw(uint64_t below)
+/* Returns a random number below `below`. */
+static uint64_t random_below(uint64_t below)
 {
     word ^= word << 13;
     word ^= word >> 7;
@@ -22,6 +23,7 @@ static uint64_t draw(uint64_t below)
     return word % below;
 }
 
+/* Empties the heap, with memory for all locks, and takes all locks out. */
 static void init(struct rl_heap *heap)
 {
     libc = rl_mem_libc();
@@ -34,13 +36,15 @@ static void init(struct rl_heap *heap)
     ck_assert(rl_heap_reserve(heap, LOCKS));
 }
 
+/* Sets the wake time of a lock; RL_NEVER takes it out of the heap. */
 static void set(struct rl_heap *heap, unsigned lock, uint64_t wake_ns)
 {
     locks[lock].lease.wake_ns = wake_ns;
     rl_heap_set(heap, &locks[lock]);
 }
 
-/* Every lock with a wake time is in once, at the place it knows; the first one is due first. */
+/* Checks that each lock with a wake time is in the heap once, at its `heap_at`, and that the first
+ * lock is due first. */
 static void check(const struct rl_heap *heap)
 {
     uint64_t first_ns = RL_NEVER;
@@ -67,7 +71,7 @@ static void check(const struct rl_heap *heap)
         ck_assert_uint_eq(first->due_ns, first_ns);
 }
 
-START_TEST(random_operations)
+START_TEST(random_operations_agree_with_a_search)
 {
     struct rl_heap heap;
 
@@ -75,15 +79,16 @@ START_TEST(random_operations)
     word = 88172645463325252u + (uint64_t)_i;
     for (unsigned i = 0; i < 4000; i++) {
         /* Sometimes few locks, so that it runs empty; few times, so that many are equal. */
-        unsigned lock = (unsigned)draw(i % 1024 < 256 ? 4 : LOCKS);
+        unsigned lock = (unsigned)random_below(i % 1024 < 256 ? 4 : LOCKS);
         uint64_t range = _i % 2 == 0 ? 20 : UINT64_MAX - 1;
-        set(&heap, lock, draw(3) == 0 ? RL_NEVER : draw(range));
+        set(&heap, lock, random_below(3) == 0 ? RL_NEVER : random_below(range));
         if (i % 16 == 0)
             check(&heap);
-        if (draw(8) == 0 && heap.count > 0) { /* the engine's use: the first one moves on */
+        if (random_below(8) == 0 && heap.count > 0) { /* as the engine does with the first lock */
             struct rl_lock *first = rl_heap_first(&heap);
             set(&heap, (unsigned)(first - locks),
-                draw(2) == 0 ? RL_NEVER : rl_add_sat(first->due_ns, draw(50)) & ~UINT64_C(1));
+                random_below(2) == 0 ? RL_NEVER
+                                     : rl_add_sat(first->due_ns, random_below(50)) & ~UINT64_C(1));
         }
     }
     check(&heap);
@@ -91,14 +96,14 @@ START_TEST(random_operations)
 }
 END_TEST
 
-START_TEST(comes_out_in_order)
+START_TEST(locks_come_out_in_order)
 {
     struct rl_heap heap;
 
     init(&heap);
     word = 42;
     for (unsigned i = 0; i < LOCKS; i++)
-        set(&heap, i, draw(1000));
+        set(&heap, i, random_below(1000));
     uint64_t last_ns = 0;
     for (unsigned left = LOCKS; left > 0; left--) {
         struct rl_lock *first = rl_heap_first(&heap);
@@ -108,12 +113,13 @@ START_TEST(comes_out_in_order)
         set(&heap, (unsigned)(first - locks), RL_NEVER);
     }
     ck_assert_ptr_null(rl_heap_first(&heap));
-    set(&heap, 7, RL_NEVER); /* not in: stays out */
+    set(&heap, 7, RL_NEVER); /* a lock that is not in the heap stays out */
     ck_assert_ptr_null(rl_heap_first(&heap));
     rl_heap_free(&heap);
 }
 END_TEST
 
+/* Fails, as an allocator without memory. */
 static void *no_memory(void *ptr, size_t size, void *userdata)
 {
     (void)ptr;
@@ -122,8 +128,8 @@ static void *no_memory(void *ptr, size_t size, void *userdata)
     return NULL;
 }
 
-/* Members stay when there is no memory for more, and a reserved place is there. */
-START_TEST(without_memory)
+/* Without memory the members stay, and a reserved place can still be used. */
+START_TEST(without_memory_members_stay)
 {
     struct rl_heap heap;
     struct rl_mem broken = rl_mem_libc();
@@ -154,8 +160,8 @@ int main(void)
     TCase *tcase = tcase_create("heap");
     tcase_set_timeout(tcase, 60);
     suite_add_tcase(suite, tcase);
-    tcase_add_loop_test(tcase, random_operations, 0, 4);
-    tcase_add_test(tcase, comes_out_in_order);
-    tcase_add_test(tcase, without_memory);
+    tcase_add_loop_test(tcase, random_operations_agree_with_a_search, 0, 4);
+    tcase_add_test(tcase, locks_come_out_in_order);
+    tcase_add_test(tcase, without_memory_members_stay);
     return suite_run(suite);
 }

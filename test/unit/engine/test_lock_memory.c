@@ -9,6 +9,7 @@
 
 #define NODES 5
 
+/* Returns the parameters of an acquisition with this TTL. */
 static struct rl_lease_params params_of(uint64_t ttl_ms)
 {
     return (struct rl_lease_params){
@@ -21,7 +22,7 @@ struct held {
     struct rl_storage room;
 };
 
-/* A lock as its owner makes it: memory of exactly so much, which the sanitizers watch. */
+/* Creates a lease in a block of exactly the needed size, so that sanitizers detect overruns. */
 static struct held hold(const struct rl_lease_params *params)
 {
     struct held held = {.room = rl_storage_for(params)};
@@ -33,12 +34,12 @@ static struct held hold(const struct rl_lease_params *params)
     return held;
 }
 
-static void let_go(struct held *held)
+static void free_room(struct held *held)
 {
     free(held->room.at);
 }
 
-/* Writes all of a part, so that one that is too small, or lies over another, shows. */
+/* Fills a part, so that a part that is too small or overlaps another one is detected. */
 static void fill(void *part, int byte, size_t size)
 {
     ck_assert_uint_eq((uintptr_t)part % (size >= 8 ? _Alignof(uint64_t) : 1), 0);
@@ -81,11 +82,11 @@ START_TEST(each_kind_has_what_it_needs)
     if (fenced)
         ck_assert_uint_eq(rl_lease_fence_chosen(lease), UINT64_C(0x0202020202020202));
     ck_assert_uint_eq(lease->terms->ttl_ns, RL_SECOND);
-    let_go(&held);
+    free_room(&held);
 }
 END_TEST
 
-/* The lease keeps a copy: the caller's parameters may change or go. */
+/* The lease keeps a copy, so the caller's parameters may change or be freed. */
 START_TEST(terms_are_copied)
 {
     struct rl_lease_params params = params_of(1000);
@@ -95,7 +96,7 @@ START_TEST(terms_are_copied)
     memset(&params, 0xff, sizeof params);
     ck_assert_int_eq(memcmp(held.lease.terms, &terms, sizeof terms), 0);
     ck_assert_uint_eq(held.room.size, sizeof terms + NODES * 5);
-    let_go(&held);
+    free_room(&held);
 }
 END_TEST
 

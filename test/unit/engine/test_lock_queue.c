@@ -16,7 +16,7 @@
 #define PERMITS   200
 
 static struct rl_mem mem;
-static struct rl_log log_to_nobody;
+static struct rl_log silent_log;
 static struct rl_engine engine;
 static struct rl_node_spec specs[NODES];
 static uint64_t now_ns;
@@ -79,7 +79,7 @@ static void setup(void)
     };
     const struct rl_engine_params params = {
         .mem = &mem,
-        .log = &log_to_nobody,
+        .log = &silent_log,
         .specs = specs,
         .nodes = NODES,
         .admission = {.max_ttl_ns = 10 * RL_SECOND},
@@ -149,28 +149,29 @@ static struct rl_lock *start(const char *first, const char *second, uint16_t per
     return locks[lock_count++] = lock;
 }
 
-static void give_up(struct rl_lock *lock)
+/* Cancels a lock that waits. */
+static void cancel(struct rl_lock *lock)
 {
     rl_lock_event(&engine, lock, RL_EVENT_CANCEL, 0, REDLOCK_ECANCELED);
     ck_assert_uint_eq(lock->lease.state, RL_STATE_ENDED);
 }
 
-/* Both resources are released in one turn, in either order: the lock that was queued first at one
- * of them goes first. */
-START_TEST(several_resources_do_not_overtake)
+/* Both resources are released in one turn, in either order. The lock that was queued first at one
+ * of them starts first. */
+START_TEST(a_lock_of_two_resources_starts_in_order)
 {
     struct rl_lock *first = start("a", NULL, 0), *other = start("b", NULL, 0);
     struct rl_lock *single = start("a", NULL, 0), *both = start("a", "b", 0);
 
     ck_assert_uint_eq(single->lease.state, RL_STATE_QUEUED);
     ck_assert_uint_eq(both->lease.state, RL_STATE_QUEUED);
-    give_up(_i == 0 ? first : other);
-    give_up(_i == 0 ? other : first);
+    cancel(_i == 0 ? first : other);
+    cancel(_i == 0 ? other : first);
     rl_engine_tick(&engine);
     rl_engine_send(&engine);
     ck_assert_uint_eq(single->lease.state, RL_STATE_ACQUIRING);
     ck_assert_uint_eq(both->lease.state, RL_STATE_QUEUED);
-    give_up(single);
+    cancel(single);
     rl_engine_tick(&engine);
     rl_engine_send(&engine);
     ck_assert_uint_eq(both->lease.state, RL_STATE_ACQUIRING);
@@ -178,8 +179,8 @@ START_TEST(several_resources_do_not_overtake)
 }
 END_TEST
 
-/* The lock in front is notified of every slot that is released, not only of the last one. */
-START_TEST(two_slots_are_let_go_in_one_turn)
+/* The first lock in the queue is notified of every released slot, not only of the last one. */
+START_TEST(two_slots_released_in_one_turn_are_both_notified)
 {
     struct rl_lock *waits = start("pool", NULL, 8);
     struct rl_permit *permit = waits->lease.permit;
@@ -191,24 +192,24 @@ START_TEST(two_slots_are_let_go_in_one_turn)
     rl_engine_send(&engine);
     for (unsigned bit = 0; bit < 8; bit++) {
         const unsigned slot = rl_permit_slot(&waits->lease, bit);
-        const bool let_go = slot == 3 || (_i == 0 && slot == 5);
+        const bool released = slot == 3 || (_i == 0 && slot == 5);
         const bool known = (permit->known >> bit & 1) != 0 && (permit->open >> bit & 1) == 0;
-        /* Of several it is not known which: all are asked about again. */
-        ck_assert_msg(!let_go || !known || slot == permit->slot, "slot %u was not told of", slot);
+        /* With several released slots the lock probes all slots again. */
+        ck_assert_msg(!released || !known || slot == permit->slot, "slot %u is not known", slot);
     }
     ck_assert_int_eq(permit->known == 0, _i == 0);
 }
 END_TEST
 
-/* Each bit of a window stands for another slot when the window has moved. */
-START_TEST(each_question_has_the_key_of_its_slot)
+/* Each bit of a window means another slot when the window has moved. */
+START_TEST(each_probe_has_the_key_of_its_slot)
 {
     struct rl_lock *lock = start("pool", NULL, PERMITS);
     struct rl_effects fx = {.probe = RL_NODE(0), .slots = 0x7};
     char name[RL_SLOT_KEY_MAX];
 
     for (unsigned window = 0; window < 4; window++) {
-        lock->lease.permit->start = (uint16_t)(window / 2 * 64); /* each twice */
+        lock->lease.permit->start = (uint16_t)(window / 2 * 64); /* each window twice */
         rl_slot_probe(&engine, lock, &fx);
         for (unsigned bit = 0; bit < 3; bit++) {
             const unsigned slot = rl_permit_slot(&lock->lease, bit);
@@ -229,8 +230,8 @@ int main(void)
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     suite_add_tcase(suite, tcase);
-    tcase_add_loop_test(tcase, several_resources_do_not_overtake, 0, 2);
-    tcase_add_loop_test(tcase, two_slots_are_let_go_in_one_turn, 0, 2);
-    tcase_add_test(tcase, each_question_has_the_key_of_its_slot);
+    tcase_add_loop_test(tcase, a_lock_of_two_resources_starts_in_order, 0, 2);
+    tcase_add_loop_test(tcase, two_slots_released_in_one_turn_are_both_notified, 0, 2);
+    tcase_add_test(tcase, each_probe_has_the_key_of_its_slot);
     return suite_run(suite);
 }

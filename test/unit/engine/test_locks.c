@@ -17,11 +17,13 @@ static void setup(void)
     ck_assert(rl_engine_is_ready(engine));
 }
 
+/* Limits the queue of a resource to one waiter. */
 static void allow_one(struct rl_engine_params *params)
 {
     params->queue_max = 1;
 }
 
+/* Opens the engines with short queues. */
 static void setup_short_queues(void)
 {
     rig_begin(allow_one);
@@ -29,7 +31,8 @@ static void setup_short_queues(void)
     rig_pass(20 * RL_MS);
 }
 
-static struct rl_lease_params waiting(void)
+/* Returns the parameters of a lock with a long TTL that waits without limit. */
+static struct rl_lease_params waiting_params(void)
 {
     struct rl_lease_params params = rig_params();
 
@@ -38,6 +41,7 @@ static struct rl_lease_params waiting(void)
     return params;
 }
 
+/* Starts a lock on the keys "a" and "b". */
 static struct rig_lock *start_both(unsigned client, const struct rl_lease_params *params)
 {
     static const char *const names[] = {"a", "b", NULL};
@@ -45,7 +49,9 @@ static struct rig_lock *start_both(unsigned client, const struct rl_lease_params
     return rig_start(client, params, names);
 }
 
-static bool sends(unsigned node, const char *words)
+/* Returns true if the first client's unread bytes for the node contain these words. The servers
+ * then read everything. */
+static bool sends_words(unsigned node, const char *words)
 {
     const struct world_conn *conn = &world.conns[0][node];
 
@@ -58,10 +64,10 @@ static bool sends(unsigned node, const char *words)
 
 /* ---- queues ---- */
 
-/* The queue of any of its resources is full, not only that of the last one. */
-START_TEST(a_full_queue_of_any_resource)
+/* A lock on several keys is refused if the queue of any of them is full. */
+START_TEST(a_full_queue_of_any_resource_refuses)
 {
-    const struct rl_lease_params params = waiting();
+    const struct rl_lease_params params = waiting_params();
 
     (void)rig_hold(0, &params, _i == 0 ? "a" : "b");
     ck_assert_int_eq(rig_start_one(0, &params, _i == 0 ? "a" : "b")->status, REDLOCK_OK);
@@ -70,11 +76,11 @@ START_TEST(a_full_queue_of_any_resource)
 }
 END_TEST
 
-/* Two locks are released in one turn. A lock of both resources has waited for long, and cannot
- * begin as another one is before it at the first: who wants the second one begins at once. */
-START_TEST(a_patient_lock_lets_pass_when_it_is_overtaken)
+/* Two locks are released in one turn. A lock on both resources cannot begin, because another one is
+ * before it in the first queue. A lock on the second resource then begins at once. */
+START_TEST(a_lock_that_cannot_begin_blocks_no_other_resource)
 {
-    const struct rl_lease_params params = waiting();
+    const struct rl_lease_params params = waiting_params();
     struct rig_lock *first = rig_hold(0, &params, "a"), *second = rig_hold(0, &params, "b");
     const struct rig_lock *third = rig_start_one(0, &params, "a");
     const struct rig_lock *both = start_both(0, &params);
@@ -93,7 +99,8 @@ START_TEST(a_patient_lock_lets_pass_when_it_is_overtaken)
 }
 END_TEST
 
-static void use_and_end(const char *name)
+/* Starts a lock on the resource and cancels it at once. */
+static void use_and_cancel(const char *name)
 {
     static struct rig_lock lock;
     const struct rl_lease_params params = rig_params();
@@ -109,11 +116,11 @@ static void use_and_end(const char *name)
     rl_lock_dispose(engine, &lock.lock);
 }
 
-/* All locks have just left the queue of a resource, which is the oldest idle one now. The client
- * forgets it only after the turn that was planned for it. */
+/* All locks have just left the queue of a resource, which is now the oldest idle one. The client
+ * drops its state only after the turn that was planned for it. */
 START_TEST(a_resource_is_not_forgotten_before_its_turn)
 {
-    const struct rl_lease_params params = waiting();
+    const struct rl_lease_params params = waiting_params();
     const struct rl_arg key = {"a", 1};
     struct rig_lock *first = rig_hold(0, &params, "a"), *second = rig_start_one(0, &params, "a");
     char name[16];
@@ -124,30 +131,31 @@ START_TEST(a_resource_is_not_forgotten_before_its_turn)
     ck_assert_ptr_nonnull(engine->resources.turns);
     for (unsigned i = 0; i < 300; i++) {
         snprintf(name, sizeof name, "n%u", i);
-        use_and_end(name);
+        use_and_cancel(name);
     }
     ck_assert_ptr_nonnull(rl_resource_find(engine, key));
     rl_engine_flush(engine);
     ck_assert_ptr_null(engine->resources.turns);
-    use_and_end("n300");
+    use_and_cancel("n300");
     ck_assert_ptr_null(rl_resource_find(engine, key));
 }
 END_TEST
 
 /* ---- permits ---- */
 
-static struct rl_lease_params permit(unsigned permits)
+/* Returns the parameters of a lock on one of `permits` slots. */
+static struct rl_lease_params permit_params(unsigned permits)
 {
-    struct rl_lease_params params = waiting();
+    struct rl_lease_params params = waiting_params();
 
     params.terms.permits = (uint16_t)permits;
     return params;
 }
 
-/* A notification names one slot: the lock tries that one, and does not ask about the others. */
-START_TEST(a_slot_that_has_changed)
+/* A notification names one slot. The lock tries it without probing the others. */
+START_TEST(a_notification_of_a_slot_starts_an_attempt_on_it)
 {
-    const struct rl_lease_params params = permit(2);
+    const struct rl_lease_params params = permit_params(2);
 
     (void)rig_hold(1, &params, "s");
     (void)rig_hold(1, &params, "s");
@@ -163,10 +171,10 @@ START_TEST(a_slot_that_has_changed)
 }
 END_TEST
 
-/* Its own client releases a permit: the lock in front is notified once. */
-START_TEST(a_release_is_told_once)
+/* The client itself releases a permit. The first lock in the queue is notified once. */
+START_TEST(a_release_by_the_client_notifies_once)
 {
-    const struct rl_lease_params params = permit(2);
+    const struct rl_lease_params params = permit_params(2);
     struct rl_resource *resource;
     char key[RL_SLOT_KEY_MAX];
 
@@ -187,11 +195,10 @@ START_TEST(a_release_is_told_once)
 }
 END_TEST
 
-/* A permit was granted and expired before its caller knew: the lock waits again, in front of its
- * client's queue. */
-START_TEST(a_permit_that_was_not_told)
+/* A permit expires before its confirmation. The lock waits again, first in its client's queue. */
+START_TEST(an_unconfirmed_permit_waits_in_front_again)
 {
-    struct rl_lease_params params = permit(2);
+    struct rl_lease_params params = permit_params(2);
     char key[RL_SLOT_KEY_MAX];
 
     params.confirms = true;
@@ -211,11 +218,11 @@ START_TEST(a_permit_that_was_not_told)
 }
 END_TEST
 
-/* A question about one slot is replaced by one about another before its answer is here: that answer
- * may come when the lock is gone. */
-START_TEST(a_question_that_is_replaced)
+/* A probe of one slot is replaced by that of another slot. The reply to the first may come when the
+ * lock does not exist any more. */
+START_TEST(the_reply_to_a_replaced_probe_is_ignored)
 {
-    const struct rl_lease_params params = permit(200);
+    const struct rl_lease_params params = permit_params(200);
     const struct rl_effects fx = {.probe = RL_NODE(0), .slots = 1};
     struct rig_lock *item = rig_start_one(0, &params, "s");
 
@@ -230,10 +237,11 @@ START_TEST(a_question_that_is_replaced)
 }
 END_TEST
 
-/* It asks about 64 slots together: their claims are gone with it (the end of each case looks). */
-START_TEST(questions_about_many_slots)
+/* A lock probes 64 slots together. The claims of the probes are freed with it, which rig_end()
+ * checks. */
+START_TEST(the_claims_of_many_probes_are_freed)
 {
-    const struct rl_lease_params params = permit(64);
+    const struct rl_lease_params params = permit_params(64);
     char key[16];
 
     for (unsigned i = 0; i < 64; i++) {
@@ -254,10 +262,10 @@ END_TEST
 
 /* ---- several keys ---- */
 
-/* A node is asked about the key that the lock waits for now, not again about the one before. */
-START_TEST(the_key_that_is_watched)
+/* The probe has the key that the lock waits for now, not the one before. */
+START_TEST(a_node_is_asked_about_the_awaited_key)
 {
-    const struct rl_lease_params params = waiting();
+    const struct rl_lease_params params = waiting_params();
     const struct rl_effects fx = {.probe = RL_NODE(0)};
 
     (void)rig_hold(1, &params, "a");
@@ -268,15 +276,15 @@ START_TEST(the_key_that_is_watched)
         item->lock.lease.wait.key = (uint8_t)(i & 1);
         rl_engine_refresh(engine);
         rl_lock_send_probe(engine, &item->lock, &fx);
-        ck_assert(sends(0, i % 2 == 0 ? "PTTL\r\n$1\r\na\r\n" : "PTTL\r\n$1\r\nb\r\n"));
+        ck_assert(sends_words(0, i % 2 == 0 ? "PTTL\r\n$1\r\na\r\n" : "PTTL\r\n$1\r\nb\r\n"));
     }
 }
 END_TEST
 
-/* A notification names another key of the lock than the one that it waits for. */
-START_TEST(word_about_another_key)
+/* A notification names a key of the lock that it does not wait for. */
+START_TEST(a_notification_of_another_key_is_ignored)
 {
-    const struct rl_lease_params params = waiting();
+    const struct rl_lease_params params = waiting_params();
 
     (void)rig_hold(1, &params, "a");
     (void)rig_hold(1, &params, "b");
@@ -298,18 +306,20 @@ END_TEST
 
 /* ---- fenced locks ---- */
 
-static struct rl_lease_params fenced(uint64_t wait_ns)
+/* Returns the parameters of a fenced lock. */
+static struct rl_lease_params fenced_params(uint64_t wait_ns)
 {
-    struct rl_lease_params params = waiting();
+    struct rl_lease_params params = waiting_params();
 
     params.terms.fence = true;
     params.wait_ns = wait_ns;
     return params;
 }
 
+/* Takes the fence records into use. */
 static void use_records(void)
 {
-    const struct rl_lease_params params = fenced(5 * RL_SECOND);
+    const struct rl_lease_params params = fenced_params(5 * RL_SECOND);
     struct rig_lock *item = rig_start_one(0, &params, "first");
 
     for (unsigned i = 0; i < 5000 && !rig_holds(item); i++)
@@ -320,13 +330,13 @@ static void use_records(void)
     ck_assert(rl_records_may_vote(engine));
 }
 
-/* What a lock waits until the records are known counts for its budget; who does not wait, and who
- * waits for ever, still does so. */
-START_TEST(a_lock_that_starts_late)
+/* The time until the records are known counts for the wait budget. A budget of 0 and an unlimited
+ * one stay as they are. */
+START_TEST(waiting_for_the_records_counts_for_the_budget)
 {
     static const uint64_t waits_ns[] = {0, 100 * RL_MS, 300 * RL_MS, RL_NEVER};
     static const uint64_t left_ns[] = {0, 1, 100 * RL_MS, RL_NEVER};
-    const struct rl_lease_params params = fenced(waits_ns[_i]);
+    const struct rl_lease_params params = fenced_params(waits_ns[_i]);
 
     use_records();
     engine->records->known = false;
@@ -342,12 +352,12 @@ START_TEST(a_lock_that_starts_late)
 }
 END_TEST
 
-/* No majority of records was seen in use. A grant does not count then, in case the node is of a
- * first start under way; the status depends on whether the other records were read. */
-START_TEST(a_vote_before_a_majority_of_records)
+/* No majority of records is known to be in use. A grant does not count then, because a first start
+ * may be under way. The status depends on whether the other records were read. */
+START_TEST(grants_without_a_majority_of_records_do_not_count)
 {
     const bool unread = _i == 0;
-    const struct rl_lease_params params = fenced(0);
+    const struct rl_lease_params params = fenced_params(0);
 
     use_records();
     engine->records->used = RL_NODE(0);
@@ -362,12 +372,11 @@ START_TEST(a_vote_before_a_majority_of_records)
 }
 END_TEST
 
-/* No request of the attempt can be sent, and the engine learns it from the attempt itself. Each
- * counts as one vote, after all were tried: the attempt fails once, and the lock waits for the next
- * one. */
-START_TEST(requests_that_cannot_be_sent)
+/* No request of the attempt can be sent. The votes count after all requests were tried, so the
+ * attempt fails once, and the lock waits for the next one. */
+START_TEST(unsendable_requests_fail_the_attempt_once)
 {
-    struct rl_lease_params params = waiting();
+    struct rl_lease_params params = waiting_params();
 
     for (unsigned i = 0; i < NODES; i++)
         engine->nodes[i].detector.suspect = true;
@@ -375,8 +384,7 @@ START_TEST(requests_that_cannot_be_sent)
     struct rig_lock *item = rig_start_one(0, &params, "a");
     ck_assert_uint_eq(item->lock.lease.state, RL_STATE_WAITING);
     ck_assert_uint_eq(item->lock.lease.round.number, 1);
-    ck_assert_uint_eq(rl_nodes_count(item->lock.lease.round.failed),
-                      2); /* of three: it is decided */
+    ck_assert_uint_eq(rl_nodes_count(item->lock.lease.round.failed), 2); /* two of three decide */
     ck_assert_uint_eq(engine->stats.attempts, 1);
     ck_assert((item->flags & RL_FX_DONE) == 0);
     for (unsigned i = 0; i < NODES; i++)
@@ -392,21 +400,21 @@ int main(void)
     TCase *tcase = tcase_create("locks");
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, rig_end);
-    tcase_add_test(tcase, a_patient_lock_lets_pass_when_it_is_overtaken);
+    tcase_add_test(tcase, a_lock_that_cannot_begin_blocks_no_other_resource);
     tcase_add_test(tcase, a_resource_is_not_forgotten_before_its_turn);
-    tcase_add_test(tcase, a_slot_that_has_changed);
-    tcase_add_test(tcase, a_release_is_told_once);
-    tcase_add_test(tcase, questions_about_many_slots);
-    tcase_add_test(tcase, the_key_that_is_watched);
-    tcase_add_test(tcase, word_about_another_key);
-    tcase_add_test(tcase, a_permit_that_was_not_told);
-    tcase_add_test(tcase, a_question_that_is_replaced);
-    tcase_add_loop_test(tcase, a_lock_that_starts_late, 0, 4);
-    tcase_add_loop_test(tcase, a_vote_before_a_majority_of_records, 0, 2);
-    tcase_add_test(tcase, requests_that_cannot_be_sent);
+    tcase_add_test(tcase, a_notification_of_a_slot_starts_an_attempt_on_it);
+    tcase_add_test(tcase, a_release_by_the_client_notifies_once);
+    tcase_add_test(tcase, the_claims_of_many_probes_are_freed);
+    tcase_add_test(tcase, a_node_is_asked_about_the_awaited_key);
+    tcase_add_test(tcase, a_notification_of_another_key_is_ignored);
+    tcase_add_test(tcase, an_unconfirmed_permit_waits_in_front_again);
+    tcase_add_test(tcase, the_reply_to_a_replaced_probe_is_ignored);
+    tcase_add_loop_test(tcase, waiting_for_the_records_counts_for_the_budget, 0, 4);
+    tcase_add_loop_test(tcase, grants_without_a_majority_of_records_do_not_count, 0, 2);
+    tcase_add_test(tcase, unsendable_requests_fail_the_attempt_once);
     TCase *short_queues = tcase_create("short queues");
     suite_add_tcase(suite, short_queues);
     tcase_add_checked_fixture(short_queues, setup_short_queues, rig_end);
-    tcase_add_loop_test(short_queues, a_full_queue_of_any_resource, 0, 2);
+    tcase_add_loop_test(short_queues, a_full_queue_of_any_resource_refuses, 0, 2);
     return suite_run(suite);
 }

@@ -3,7 +3,7 @@
  * them. */
 #include "record_rig.h"
 
-/* Time limits are measured, as they are by default: answers took a millisecond so far. */
+/* Sets measured round trips of 1 ms, from which the time limits follow, as by default. */
 static void measure_limits(void)
 {
     engine.common.node_timeout_ns = 0;
@@ -11,6 +11,7 @@ static void measure_limits(void)
         engine.nodes[i].detector.srtt_ns = RL_MS;
 }
 
+/* Starts an operator's initialization that may take `wait_ns`. */
 static void begin_init(uint64_t wait_ns)
 {
     measure_limits();
@@ -18,18 +19,21 @@ static void begin_init(uint64_t wait_ns)
     rl_engine_flush(&engine);
 }
 
-static void begin_to_look(void)
+/* Starts to read the records. */
+static void start_reading(void)
 {
     measure_limits();
     ck_assert(rl_records_start(&engine));
     rl_engine_flush(&engine);
 }
 
-static void hear_pong(unsigned node)
+/* Replies to a PING. */
+static void reply_pong(unsigned node)
 {
     receive(node, "+PONG\r\n", 7);
 }
 
+/* Returns the status of the initialization, which must be done. */
 static int init_status(void)
 {
     int status;
@@ -38,73 +42,71 @@ static int init_status(void)
     return status;
 }
 
-/* On a busy machine all answers are late, but come. (Those that were still suspect when the last
- * one came were passed by: an operator was told that too few took their record into use, or some
- * were left without one; and a first start waited for another look.) */
-START_TEST(servers_that_are_late)
+/* On a busy machine all replies are late. Nodes that are still suspect take part all the same. */
+START_TEST(late_replies_count_for_records)
 {
     unsigned looks = _i == 0 ? 1 : 2;
 
     if (_i == 0)
         begin_init(5 * RL_SECOND);
     else
-        begin_to_look();
+        start_reading();
     for (unsigned i = 0; i < looks * NODES; i++) {
         if (i % NODES == 0) {
-            ck_assert(read_it[0] && read_it[1] && read_it[2]);
+            ck_assert(read_sent[0] && read_sent[1] && read_sent[2]);
             pass((i == 0 ? 20 : 100) * RL_MS);
         }
         ck_assert(engine.nodes[i % NODES].detector.suspect);
-        hear(i % NODES, EMPTY);
+        reply(i % NODES, EMPTY);
         if (i % NODES < NODES - 1)
             continue;
         rl_engine_flush(&engine);
         for (unsigned j = 0; j < NODES; j++)
-            hear_pong(j);
+            reply_pong(j);
         rl_engine_flush(&engine);
     }
     check_seeded(true, true, true);
     for (unsigned i = 0; i < NODES; i++)
-        hear(i, "A ");
+        reply(i, "A ");
     ck_assert(rl_records_may_vote(&engine));
     if (_i == 0)
         ck_assert_int_eq(init_status(), REDLOCK_OK);
 }
 END_TEST
 
-/* Too late for a vote, but not for an operator who waits, for reading and for writing. It is not
- * asked again: a server that needs longer than the limit for each question would be asked more and
- * more (simulator, seed 2055 of its generator of then). Where the connection ends, it is. */
-START_TEST(who_is_too_late_for_an_operator)
+/* A reply that is too late for a vote still counts for an operator, for READ and for SEED. The
+ * request is not repeated, because a slow server would get more and more of them. */
+START_TEST(replies_after_the_time_limit_count_for_an_operator)
 {
     begin_init(5 * RL_SECOND);
-    hear(0, EMPTY);
-    hear(1, EMPTY);
+    reply(0, EMPTY);
+    reply(1, EMPTY);
     pass(20 * RL_MS);
-    ck_assert(!read_it[2]);
+    ck_assert(!read_sent[2]);
     pass(780 * RL_MS);
-    ck_assert(!read_it[2]);
-    hear(2, EMPTY);
+    ck_assert(!read_sent[2]);
+    reply(2, EMPTY);
     rl_engine_flush(&engine);
     check_seeded(true, true, true);
-    hear_pong(2);
-    hear(0, "A ");
-    hear(1, "A ");
+    reply_pong(2);
+    reply(0, "A ");
+    reply(1, "A ");
     pass(800 * RL_MS);
     check_seeded(false, false, false);
     ck_assert(!engine.records->init_done);
-    hear(2, "A ");
+    reply(2, "A ");
     ck_assert_int_eq(init_status(), REDLOCK_OK);
     ck_assert_uint_eq(engine.records->used, rl_nodes_all(NODES));
 }
 END_TEST
 
-/* Its answer will not come any more, in time or late: it is asked on the next connection. */
+/* After a disconnect the reply will not come any more, so the request is repeated on the next
+ * connection. */
 START_TEST(a_connection_ends_while_an_operator_waits)
 {
     begin_init(5 * RL_SECOND);
-    hear(0, EMPTY);
-    hear(1, EMPTY);
+    reply(0, EMPTY);
+    reply(1, EMPTY);
     opened[2] = false;
     rl_node_closed(&engine.nodes[2], REDLOCK_CAUSE_DISCONNECT, "cut", now_ns);
     rl_engine_drain(&engine);
@@ -113,46 +115,45 @@ START_TEST(a_connection_ends_while_an_operator_waits)
     ck_assert(!seeded[0]);
     greet(2);
     rl_engine_flush(&engine);
-    ck_assert(read_it[2]);
-    hear(2, EMPTY);
+    ck_assert(read_sent[2]);
+    reply(2, EMPTY);
     rl_engine_flush(&engine);
     check_seeded(true, true, true);
 }
 END_TEST
 
-/* One that does not answer at all is waited for until it is known to be down, or for half of the
- * time; and nothing is changed when nobody waits any more. */
-START_TEST(who_never_answers_an_operator)
+/* A server without a reply is waited for until it is known to be down, or for half of the
+ * operator's time. After the end of that time nothing is changed. */
+START_TEST(an_operator_waits_for_missing_replies_for_half_of_the_time)
 {
     static const uint64_t wait_ms[] = {60000, 1000, 100}, most_ms[] = {2400, 800, 300};
     uint64_t begun_ns = now_ns;
 
     begin_init(wait_ms[_i] * RL_MS);
-    hear(0, EMPTY);
-    hear(1, EMPTY);
+    reply(0, EMPTY);
+    reply(1, EMPTY);
     while (!seeded[0] && !engine.records->init_done) {
         pass(50 * RL_MS);
         ck_assert_uint_le(now_ns - begun_ns, most_ms[_i] * RL_MS);
     }
     check_seeded(_i < 2, _i < 2, false);
     for (unsigned i = 0; i < 2 && _i < 2; i++)
-        hear(i, "A ");
+        reply(i, "A ");
     ck_assert_int_eq(init_status(), _i < 2 ? REDLOCK_OK : REDLOCK_ENOQUORUM);
 }
 END_TEST
 
-/* A lock's fence comes from the stripe of its name: no stripe may begin below what was granted
- * before the records were lost. */
+/* No stripe may begin below a fencing token that was granted before the records were lost. */
 START_TEST(an_operators_start_fills_each_stripe)
 {
     begin_init(5 * RL_SECOND);
     for (unsigned i = 0; i < NODES; i++)
-        hear(i, EMPTY);
+        reply(i, EMPTY);
     rl_engine_flush(&engine);
     check_seeded(true, true, true);
-    ck_assert_uint_eq(rl_records_wake_ns(&engine), RL_NEVER); /* answers come by themselves */
+    ck_assert_uint_eq(rl_records_wake_ns(&engine), RL_NEVER); /* waits for replies only */
     for (unsigned i = 0; i < NODES; i++)
-        ck_assert(seeded_all[i]);
+        ck_assert(seed_is_full[i]);
     for (unsigned i = 0; i < RL_FENCE_STRIPES; i++)
         ck_assert_uint_ge(engine.records->fences[i], rl_fence_propose(0, wall_us(NULL)));
 }
@@ -164,10 +165,10 @@ int main(void)
     TCase *tcase = tcase_create("late");
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_loop_test(tcase, servers_that_are_late, 0, 2);
-    tcase_add_test(tcase, who_is_too_late_for_an_operator);
+    tcase_add_loop_test(tcase, late_replies_count_for_records, 0, 2);
+    tcase_add_test(tcase, replies_after_the_time_limit_count_for_an_operator);
     tcase_add_test(tcase, a_connection_ends_while_an_operator_waits);
-    tcase_add_loop_test(tcase, who_never_answers_an_operator, 0, 3);
+    tcase_add_loop_test(tcase, an_operator_waits_for_missing_replies_for_half_of_the_time, 0, 3);
     tcase_add_test(tcase, an_operators_start_fills_each_stripe);
     return suite_run(suite);
 }

@@ -10,20 +10,20 @@
 
 #include "suite.h"
 
-#define SIDES 3
+#define SHARDS 3
 
 static struct rl_mem mem;
-static struct rl_log log_to_nobody;
+static struct rl_log silent_log;
 static struct rl_io io;
-static struct rl_io_shard sides[SIDES];
-static struct rl_engine engines[SIDES];
+static struct rl_io_shard shards[SHARDS];
+static struct rl_engine engines[SHARDS];
 static struct rl_node_spec spec;
 
 static void setup(void)
 {
     const struct rl_engine_params params = {
         .mem = &mem,
-        .log = &log_to_nobody,
+        .log = &silent_log,
         .specs = &spec,
         .nodes = 1,
         .admission = {.max_ttl_ns = RL_SECOND},
@@ -38,8 +38,8 @@ static void setup(void)
     rl_node_spec_name(&spec);
     ck_assert_int_eq(rl_random_init(), REDLOCK_OK);
     ck_assert_int_eq(rl_io_open(&io), REDLOCK_OK);
-    for (unsigned i = 0; i < SIDES; i++)
-        ck_assert_int_eq(rl_io_add(&io, &sides[i], &engines[i], &params), REDLOCK_OK);
+    for (unsigned i = 0; i < SHARDS; i++)
+        ck_assert_int_eq(rl_io_add(&io, &shards[i], &engines[i], &params), REDLOCK_OK);
 }
 
 static void teardown(void)
@@ -47,25 +47,25 @@ static void teardown(void)
     rl_io_close(&io);
 }
 
-START_TEST(all_have_the_same_time)
+START_TEST(all_engines_have_the_same_time)
 {
-    for (unsigned i = 0; i < SIDES; i++) {
+    for (unsigned i = 0; i < SHARDS; i++) {
         engines[i].view.now = (struct rl_now){0, 0};
-        sides[i].sockets.now_ns = 0;
+        shards[i].sockets.now_ns = 0;
     }
     rl_io_refresh(&io);
     ck_assert_uint_ne(engines[0].view.now.boot_ns, 0);
-    for (unsigned i = 0; i < SIDES; i++) {
+    for (unsigned i = 0; i < SHARDS; i++) {
         ck_assert_uint_eq(engines[i].view.now.boot_ns, engines[0].view.now.boot_ns);
         ck_assert_uint_eq(engines[i].view.now.raw_ns, engines[0].view.now.raw_ns);
         ck_assert_int_eq(engines[i].view.wall_us, engines[0].view.wall_us);
-        ck_assert_uint_eq(sides[i].sockets.now_ns, engines[0].view.now.boot_ns);
+        ck_assert_uint_eq(shards[i].sockets.now_ns, engines[0].view.now.boot_ns);
     }
 }
 END_TEST
 
-/* Any one that has something to send is enough, and a flush reaches all. */
-START_TEST(any_may_have_something_to_send)
+/* One engine with unsent requests is noticed, and a flush sends those of all engines. */
+START_TEST(a_flush_reaches_all_engines)
 {
     ck_assert(!rl_io_is_dirty(&io));
     engines[_i].common.inbox.dirty = RL_NODE(0);
@@ -78,10 +78,10 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("engine_shared_poller");
-    TCase *tcase = tcase_create("sides");
+    TCase *tcase = tcase_create("shards");
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, all_have_the_same_time);
-    tcase_add_loop_test(tcase, any_may_have_something_to_send, 0, SIDES);
+    tcase_add_test(tcase, all_engines_have_the_same_time);
+    tcase_add_loop_test(tcase, a_flush_reaches_all_engines, 0, SHARDS);
     return suite_run(suite);
 }

@@ -20,6 +20,7 @@ static void setup(void)
 static unsigned stop_before; /* the process is stopped before this reading of a clock, from 1 on */
 static unsigned readings;
 
+/* Counts a reading of a clock, and stops the process before one of them. */
 static void read_one(void)
 {
     if (++readings == stop_before)
@@ -41,8 +42,9 @@ static uint64_t read_wall(void *ctx)
     return client->wall_us + world.now_ns / RL_US;
 }
 
-/* A pause between two readings is no jump of the wall clock, and hides none. */
-START_TEST(stopped_between_two_readings)
+/* A pause between the readings of two clocks neither looks like a jump of the wall clock nor hides
+ * one. */
+START_TEST(a_pause_between_clock_readings_is_no_jump)
 {
     const int64_t jump_us = _i < 4 ? 0 : HOUR_US;
     const int64_t before_us = engine->view.wall_us;
@@ -61,7 +63,8 @@ END_TEST
 
 /* ---- counts ---- */
 
-static struct rl_lease_params waiting(uint64_t wait_ns)
+/* Returns the parameters of a lock with a TTL of a minute. */
+static struct rl_lease_params waiting_params(uint64_t wait_ns)
 {
     struct rl_lease_params params = rig_params();
 
@@ -70,10 +73,10 @@ static struct rl_lease_params waiting(uint64_t wait_ns)
     return params;
 }
 
-START_TEST(how_locks_end)
+START_TEST(ends_of_locks_are_counted)
 {
     const struct rl_engine_stats *stats = &engine->stats;
-    const struct rl_lease_params params = waiting(0), patient = waiting(RL_NEVER);
+    const struct rl_lease_params params = waiting_params(0), patient = waiting_params(RL_NEVER);
 
     (void)rig_hold(1, &params, "taken");
     struct rig_lock *item = rig_hold(0, &params, "a");
@@ -103,10 +106,10 @@ START_TEST(how_locks_end)
 }
 END_TEST
 
-/* A release that finds nothing any more has failed, as one without a quorum has. */
-START_TEST(releases_that_fail)
+/* A release that finds no keys fails, as does one without a quorum. */
+START_TEST(failed_releases_are_counted)
 {
-    const struct rl_lease_params params = waiting(0);
+    const struct rl_lease_params params = waiting_params(0);
     struct rig_lock *item = rig_hold(0, &params, "a");
 
     for (unsigned i = 0; i < NODES; i++)
@@ -119,7 +122,7 @@ START_TEST(releases_that_fail)
 }
 END_TEST
 
-START_TEST(how_undos_end)
+START_TEST(ends_of_undos_are_counted)
 {
     const struct rl_lease_params params = rig_params();
     struct rig_lock *item = rig_hold(0, &params, "a");
@@ -140,7 +143,7 @@ START_TEST(how_undos_end)
 }
 END_TEST
 
-START_TEST(duplicates_refuse)
+START_TEST(duplicates_are_counted_as_refusals)
 {
     const struct rl_lease_params params = rig_params();
 
@@ -156,11 +159,11 @@ START_TEST(duplicates_refuse)
 }
 END_TEST
 
-/* What is known of a lock that ended in the queue of its client. */
-START_TEST(what_was_ahead)
+/* A lock that ends in the queue of its client has no votes of its own. */
+START_TEST(a_queued_lock_reports_the_votes_of_the_lock_ahead)
 {
-    const struct rl_lease_params params = waiting(0), brief = waiting(20 * RL_MS);
-    const struct rl_lease_params patient = waiting(RL_NEVER);
+    const struct rl_lease_params params = waiting_params(0), brief = waiting_params(20 * RL_MS);
+    const struct rl_lease_params patient = waiting_params(RL_NEVER);
 
     (void)rig_hold(0, &params, "held");
     const struct rig_lock *holder = rig_start_one(0, &brief, "held");
@@ -177,8 +180,7 @@ START_TEST(what_was_ahead)
 }
 END_TEST
 
-/* Locks that begin in one tick do not try again at the same times. */
-START_TEST(each_lock_has_its_salt)
+START_TEST(locks_of_one_tick_retry_at_different_times)
 {
     struct rl_lease_params params = rig_params();
 
@@ -189,10 +191,10 @@ START_TEST(each_lock_has_its_salt)
 }
 END_TEST
 
-/* A client knows which slots it holds: it takes all others without trying these again. */
-START_TEST(permits_of_one_client)
+/* A client that acquires several permits knows its own slots. */
+START_TEST(a_client_does_not_try_its_own_slots_again)
 {
-    struct rl_lease_params params = waiting(0);
+    struct rl_lease_params params = waiting_params(0);
 
     params.terms.permits = 12;
     for (unsigned i = 0; i < 12; i++)
@@ -207,13 +209,13 @@ int main(void)
     TCase *tcase = tcase_create("counts");
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, rig_end);
-    tcase_add_loop_test(tcase, stopped_between_two_readings, 0, 8);
-    tcase_add_test(tcase, how_locks_end);
-    tcase_add_test(tcase, releases_that_fail);
-    tcase_add_test(tcase, how_undos_end);
-    tcase_add_test(tcase, duplicates_refuse);
-    tcase_add_test(tcase, what_was_ahead);
-    tcase_add_test(tcase, each_lock_has_its_salt);
-    tcase_add_test(tcase, permits_of_one_client);
+    tcase_add_loop_test(tcase, a_pause_between_clock_readings_is_no_jump, 0, 8);
+    tcase_add_test(tcase, ends_of_locks_are_counted);
+    tcase_add_test(tcase, failed_releases_are_counted);
+    tcase_add_test(tcase, ends_of_undos_are_counted);
+    tcase_add_test(tcase, duplicates_are_counted_as_refusals);
+    tcase_add_test(tcase, a_queued_lock_reports_the_votes_of_the_lock_ahead);
+    tcase_add_test(tcase, locks_of_one_tick_retry_at_different_times);
+    tcase_add_test(tcase, a_client_does_not_try_its_own_slots_again);
     return suite_run(suite);
 }
