@@ -13,6 +13,7 @@ struct heap {
     bool has_secrets; /* a block was freed with a password in it */
 };
 
+/* Allocates, or fails when the allocations are used up. */
 static inline void *heap_malloc(size_t size, void *userdata)
 {
     struct heap *heap = userdata;
@@ -22,12 +23,14 @@ static inline void *heap_malloc(size_t size, void *userdata)
     return malloc(size);
 }
 
+/* Reallocates, or fails when the allocations are used up. */
 static inline void *heap_realloc(void *ptr, size_t size, void *userdata)
 {
     struct heap *heap = userdata;
     return heap->left-- <= 0 ? NULL : realloc(ptr, size);
 }
 
+/* Frees a block; a block that begins with a Q has an unwiped password. */
 static inline void heap_free(void *ptr, void *userdata)
 {
     struct heap *heap = userdata;

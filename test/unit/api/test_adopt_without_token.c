@@ -8,12 +8,12 @@
 #include "suite.h"
 
 static redlock_t *client;
-static unsigned told;
+static unsigned reports; /* calls of on_done() */
 
 static void setup(void)
 {
     redlock_config_t *config = NULL;
-    told = 0;
+    reports = 0;
     ck_assert_int_eq(redlock_config_new(&config, NULL), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_add_nodes(config, "unix:///nowhere/at/all"), REDLOCK_OK);
     ck_assert_int_eq(redlock_new(&client, config), REDLOCK_OK);
@@ -23,16 +23,18 @@ static void setup(void)
 static void teardown(void)
 {
     ck_assert_int_eq(redlock_free(client), REDLOCK_OK);
-    ck_assert_uint_eq(told, 0);
+    ck_assert_uint_eq(reports, 0);
 }
 
+/* Counts the ends of operations; none may be started. */
 static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
                     void *userdata)
 {
     (void)rl, (void)status, (void)lock, (void)report, (void)userdata;
-    told++;
+    reports++;
 }
 
+/* Checks that the client has neither attempts nor waiters. */
 static void check_nothing_started(void)
 {
     redlock_stats_t stats;
@@ -73,7 +75,7 @@ START_TEST(adopt_start)
 }
 END_TEST
 
-static Suite *adopt_token_suite(void)
+static Suite *adopt_without_token_suite(void)
 {
     Suite *suite = suite_create("api_adopt_without_token");
     TCase *tcase = tcase_create("no token");
@@ -86,5 +88,5 @@ static Suite *adopt_token_suite(void)
 
 int main(void)
 {
-    return suite_run_nofork(adopt_token_suite());
+    return suite_run_nofork(adopt_without_token_suite());
 }

@@ -8,13 +8,13 @@
 #include "suite.h"
 
 static redlock_t *client;
-static unsigned told;
+static unsigned reports; /* calls of on_done() */
 static char too_long[1026];
 
 static void setup(void)
 {
     redlock_config_t *config = NULL;
-    told = 0;
+    reports = 0;
     memset(too_long, 'x', sizeof too_long - 1);
     ck_assert_int_eq(redlock_config_new(&config, NULL), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_add_nodes(config, "unix:///nowhere/at/all"), REDLOCK_OK);
@@ -25,14 +25,15 @@ static void setup(void)
 static void teardown(void)
 {
     ck_assert_int_eq(redlock_free(client), REDLOCK_OK);
-    ck_assert_uint_eq(told, 0);
+    ck_assert_uint_eq(reports, 0);
 }
 
+/* Counts the ends of operations; none may be started. */
 static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
                     void *userdata)
 {
     (void)rl, (void)status, (void)lock, (void)report, (void)userdata;
-    told++;
+    reports++;
 }
 
 static const struct refused {
@@ -50,6 +51,7 @@ static const struct refused {
 };
 #define REFUSED_COUNT ((int)(sizeof REFUSED / sizeof REFUSED[0]))
 
+/* Returns the options of this row. */
 static redlock_opts_t opts_of(const struct refused *row)
 {
     redlock_opts_t opts = redlock_opts(5000);
@@ -60,6 +62,7 @@ static redlock_opts_t opts_of(const struct refused *row)
     return opts;
 }
 
+/* Checks that a call was refused with these words in the report, and has started nothing. */
 static void check_refusal(int status, redlock_report_t *report, const char *name, const char *words)
 {
     redlock_stats_t stats;
@@ -98,7 +101,7 @@ START_TEST(adopt)
 }
 END_TEST
 
-static Suite *own_token_suite(void)
+static Suite *caller_token_suite(void)
 {
     Suite *suite = suite_create("api_caller_token");
     TCase *tcase = tcase_create("refused");
@@ -111,5 +114,5 @@ static Suite *own_token_suite(void)
 
 int main(void)
 {
-    return suite_run_nofork(own_token_suite());
+    return suite_run_nofork(caller_token_suite());
 }

@@ -20,13 +20,14 @@ static void teardown(void)
     redlock_config_free(config);
 }
 
+/* Checks that the last error contains this text. */
 static void expect_error(const char *part)
 {
     ck_assert_msg(strstr(redlock_config_error(config), part) != NULL, "\"%s\" is not in \"%s\"",
                   part, redlock_config_error(config));
 }
 
-START_TEST(defaults)
+START_TEST(a_new_configuration_has_the_defaults)
 {
     ck_assert_uint_eq(config->node_count, 0);
     ck_assert_ptr_null(config->user);
@@ -47,8 +48,8 @@ START_TEST(defaults)
 }
 END_TEST
 
-/* The validity is what drift, its constant part and the loss margin leave; rounded down. */
-START_TEST(validity)
+/* Subtracts the drift, its constant part and the lost margin from the TTL, and rounds down. */
+START_TEST(the_validity_excludes_drift_and_margin)
 {
     static const struct {
         uint32_t ppm, floor_us;
@@ -81,7 +82,7 @@ static void ignore_event(redlock_t *rl, const redlock_event_t *event, void *user
     (void)rl, (void)event, (void)userdata;
 }
 
-START_TEST(no_configuration)
+START_TEST(null_is_refused_everywhere)
 {
     ck_assert_int_eq(redlock_config_new(NULL, NULL), REDLOCK_EINVAL);
     redlock_config_free(NULL);
@@ -128,7 +129,7 @@ static int set_ppm(redlock_config_t *c, uint64_t value)
     return redlock_config_set_drift(c, (uint32_t)value, 77);
 }
 
-static int set_floor(redlock_config_t *c, uint64_t value)
+static int set_constant(redlock_config_t *c, uint64_t value)
 {
     return redlock_config_set_drift(c, 77, (uint32_t)value);
 }
@@ -149,9 +150,10 @@ static const struct {
     {set_retry_min, FIELD(retry_ms_min), 1, 60000, UINT32_MAX, "use 1 to 60000"},
     {set_retry_max, FIELD(retry_ms_max), 50, 60000, UINT32_MAX, "use 50 to 60000"},
     {set_ppm, FIELD(drift.ppm), 0, 500000, UINT32_MAX, "ppm is out of range; use 0 to 500000"},
-    {set_floor, FIELD(drift.constant_us), 0, 1000000, UINT32_MAX, "use 0 to 1000000"},
+    {set_constant, FIELD(drift.constant_us), 0, 1000000, UINT32_MAX, "use 0 to 1000000"},
 };
 
+/* Returns the value of a field of the configuration. */
 static uint64_t field(size_t offset, size_t size)
 {
     uint64_t wide = 0;
@@ -164,7 +166,7 @@ static uint64_t field(size_t offset, size_t size)
     return size == sizeof wide ? wide : narrow;
 }
 
-START_TEST(ranges_end_where_they_say)
+START_TEST(every_number_has_its_range)
 {
     uint64_t good[] = {RANGES[_i].min, RANGES[_i].min + 1, RANGES[_i].max - 1, RANGES[_i].max};
     uint64_t bad[] = {RANGES[_i].max + 1, RANGES[_i].type_max, RANGES[_i].min - 1, 0};
@@ -184,7 +186,7 @@ START_TEST(ranges_end_where_they_say)
 }
 END_TEST
 
-START_TEST(modes)
+START_TEST(only_known_modes_are_accepted)
 {
     static const int bad[] = {0, 4, -1, 1 << 30};
     for (int mode = 1; mode <= 3; mode++) {
@@ -201,7 +203,7 @@ END_TEST
 
 /* ---- texts ---- */
 
-START_TEST(prefix)
+START_TEST(a_prefix_may_have_any_bytes_up_to_its_limit)
 {
     char text[RL_PREFIX_MAX + 2];
     memset(text, 'p', sizeof text - 1);
@@ -222,7 +224,7 @@ START_TEST(prefix)
 }
 END_TEST
 
-START_TEST(owner)
+START_TEST(an_owner_has_printable_bytes_only)
 {
     char text[RL_OWNER_MAX + 2];
     char one[2] = "";
@@ -237,7 +239,8 @@ START_TEST(owner)
         ck_assert_int_eq(redlock_config_set_owner(config, one),
                          byte > ' ' && byte < 0x7f ? 0 : REDLOCK_EINVAL);
     }
-    expect_error("owner label: it contains a byte that is not ASCII; use up to 128 printable");
+    expect_error("owner label: it contains a byte that is not ASCII; "
+                 "use up to 128 printable");
     ck_assert_str_eq(config->owner, "~"); /* the last one that was good */
     ck_assert_int_eq(redlock_config_set_owner(config, "a b"), REDLOCK_EINVAL);
     expect_error("it contains a blank");
@@ -252,7 +255,7 @@ START_TEST(owner)
 }
 END_TEST
 
-START_TEST(auth)
+START_TEST(users_and_passwords_are_checked)
 {
     static const struct {
         const char *user, *password, *says;
@@ -283,7 +286,7 @@ START_TEST(auth)
 }
 END_TEST
 
-START_TEST(auth_lengths)
+START_TEST(users_and_passwords_have_a_length_limit)
 {
     char user[RL_USER_MAX + 2];
     char password[RL_PASSWORD_MAX + 2];
@@ -300,7 +303,7 @@ END_TEST
 
 /* ---- functions ---- */
 
-START_TEST(log_and_event)
+START_TEST(log_and_event_functions_are_checked)
 {
     int mark;
     for (int level = REDLOCK_LOG_ERROR; level <= REDLOCK_LOG_DEBUG; level++)
@@ -335,7 +338,7 @@ START_TEST(nodes_over_several_calls)
     expect_error("NULL given");
     ck_assert_uint_eq(config->node_count, 3);
     ck_assert_int_eq(redlock_config_add_nodes(config, "d"), 0);
-    expect_error("NULL given"); /* the last refusal stays readable */
+    expect_error("NULL given"); /* the text of the last error is kept */
 }
 END_TEST
 
@@ -358,7 +361,7 @@ static const redlock_allocator_t ALLOCATOR = {.size = sizeof ALLOCATOR,
                                               .realloc_fn = heap_realloc,
                                               .free_fn = heap_free};
 
-/* 0, or the first failure; what failed has changed nothing. */
+/* Builds and frees a configuration. Returns 0 or the first error. */
 static int build(struct heap *heap)
 {
     redlock_allocator_t allocator = ALLOCATOR;
@@ -412,7 +415,7 @@ START_TEST(allocators_are_checked)
 
     newer.allocator.userdata = &heap;
     newer.allocator.size = sizeof newer;
-    newer.later_field = &heap; /* asks for something that this version does not know */
+    newer.later_field = &heap; /* a field that this version does not know */
     ck_assert_int_eq(redlock_config_new(&untouched, &newer.allocator), REDLOCK_EINVAL);
     ck_assert_ptr_null(untouched);
     newer.later_field = NULL;
@@ -428,16 +431,16 @@ int main(void)
     TCase *tcase = tcase_create("setters");
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, defaults);
-    tcase_add_test(tcase, validity);
-    tcase_add_test(tcase, no_configuration);
-    tcase_add_loop_test(tcase, ranges_end_where_they_say, 0, sizeof RANGES / sizeof RANGES[0]);
-    tcase_add_test(tcase, modes);
-    tcase_add_test(tcase, prefix);
-    tcase_add_test(tcase, owner);
-    tcase_add_test(tcase, auth);
-    tcase_add_test(tcase, auth_lengths);
-    tcase_add_test(tcase, log_and_event);
+    tcase_add_test(tcase, a_new_configuration_has_the_defaults);
+    tcase_add_test(tcase, the_validity_excludes_drift_and_margin);
+    tcase_add_test(tcase, null_is_refused_everywhere);
+    tcase_add_loop_test(tcase, every_number_has_its_range, 0, sizeof RANGES / sizeof RANGES[0]);
+    tcase_add_test(tcase, only_known_modes_are_accepted);
+    tcase_add_test(tcase, a_prefix_may_have_any_bytes_up_to_its_limit);
+    tcase_add_test(tcase, an_owner_has_printable_bytes_only);
+    tcase_add_test(tcase, users_and_passwords_are_checked);
+    tcase_add_test(tcase, users_and_passwords_have_a_length_limit);
+    tcase_add_test(tcase, log_and_event_functions_are_checked);
     tcase_add_test(tcase, nodes_over_several_calls);
     tcase_add_test(tcase, refusal_is_bounded);
 

@@ -9,7 +9,7 @@
 #define TTL_MS  UINT64_C(0x1122334455667788)
 #define GARBAGE 0xa5
 
-START_TEST(both_fill_the_same_bytes)
+START_TEST(function_and_header_fill_the_same_bytes)
 {
     redlock_opts_t filled;
     const redlock_opts_t inlined = redlock_opts(TTL_MS);
@@ -22,7 +22,7 @@ START_TEST(both_fill_the_same_bytes)
 }
 END_TEST
 
-/* A caller that was written against a newer header, or an older one. */
+/* The caller was compiled with a newer header, or with an older one. */
 START_TEST(size_is_the_caller_s)
 {
     enum { ROOM = sizeof(redlock_opts_t) + 64 };
@@ -45,7 +45,7 @@ START_TEST(size_is_the_caller_s)
 }
 END_TEST
 
-START_TEST(what_cannot_be_filled_is_refused)
+START_TEST(null_and_too_small_sizes_are_refused)
 {
     redlock_opts_t opts;
     const size_t too_small[] = {0, 1, sizeof(size_t), offsetof(redlock_opts_t, wait_ms) - 1};
@@ -65,8 +65,8 @@ int main(void)
     Suite *suite = suite_create("api_opts");
     TCase *tcase = tcase_create("opts");
     suite_add_tcase(suite, tcase);
-    tcase_add_test(tcase, both_fill_the_same_bytes);
+    tcase_add_test(tcase, function_and_header_fill_the_same_bytes);
     tcase_add_test(tcase, size_is_the_caller_s);
-    tcase_add_test(tcase, what_cannot_be_filled_is_refused);
+    tcase_add_test(tcase, null_and_too_small_sizes_are_refused);
     return suite_run(suite);
 }

@@ -26,12 +26,13 @@ static void setup(void)
 
 static void teardown(void)
 {
-    redlock_free(client); /* nobody turned its loop: it has not looked for a server yet */
+    redlock_free(client); /* its loop never ran, so it has no connections */
     client = NULL;
     redlock_config_free(config);
 }
 
-static void make(const char *sets)
+/* Creates the client anew, with these shards. */
+static void create_client(const char *sets)
 {
     redlock_free(client);
     redlock_config_free(config);
@@ -41,19 +42,21 @@ static void make(const char *sets)
     ck_assert_int_eq(redlock_new(&client, config), REDLOCK_OK);
 }
 
-static const char *set_of(const char *resource)
+/* Returns the name of the shard to which the resource belongs. */
+static const char *shard_name_of(const char *resource)
 {
     return redlock_shard_name(client, (size_t)redlock_shard_of(client, resource));
 }
 
-static void expect_group(const char *name, const char *expected)
+/* Checks the hash tag of a name. */
+static void expect_hash_tag(const char *name, const char *expected)
 {
     const struct rl_arg group = rl_hash_tag((struct rl_arg){name, strlen(name)});
     ck_assert_msg(group.len == strlen(expected) && memcmp(group.data, expected, group.len) == 0,
                   "%s: %.*s instead of %s", name, (int)group.len, group.data, expected);
 }
 
-START_TEST(part_that_counts)
+START_TEST(the_hash_tag_of_a_name)
 {
     static const struct {
         const char *name, *group;
@@ -65,7 +68,7 @@ START_TEST(part_that_counts)
         {"{{a}}", "{a"},
         {"}{a}", "a"},
         {"{}", "{}"},
-        {"{}{a}", "{}{a}"}, /* as Redis Cluster has it: the first pair, or none */
+        {"{}{a}", "{}{a}"}, /* as in Redis Cluster, only the first pair counts */
         {"{a", "{a"},
         {"a}", "a}"},
         {"sem{#0}", "sem"},
@@ -74,17 +77,17 @@ START_TEST(part_that_counts)
         {"sem{#3}x", "#3"},
         {"sem{#}", "#"},
         {"sem{3}", "3"},
-        {"{#3}", "#3"}, /* no name before it: no slot of anything */
+        {"{#3}", "#3"}, /* without a name before it this is no slot */
         {"sem{#3}{#4}", "#3"},
         {"3}", "3}"},
         {"#3}", "#3}"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        expect_group(cases[i].name, cases[i].group);
+        expect_hash_tag(cases[i].name, cases[i].group);
 }
 END_TEST
 
-START_TEST(published_scores)
+START_TEST(scores_are_stable)
 {
     char longest[RL_RESOURCE_MAX];
     memset(longest, 'x', sizeof longest);
@@ -96,7 +99,7 @@ START_TEST(published_scores)
 }
 END_TEST
 
-START_TEST(published_places)
+START_TEST(shards_of_names_are_stable)
 {
     static const struct {
         const char *name, *set;
@@ -106,35 +109,35 @@ START_TEST(published_places)
         {"b", "east"},          {"printer", "west"},
         {"order:7", "west"},    {"x{order:7}pay", "west"},
     };
-    /* In any order, at any address, with any prefix. */
+    /* The order, the addresses and the prefix do not matter. */
     static const char *const lists[] = {
         "east=h:1,h:2,h:3;west=h:4,h:5,h:6;north=h:7,h:8,h:9",
         "north=h:7,h:8,h:9;east=h:1,h:2,h:3;west=h:4,h:5,h:6",
         "west=h:9; north=other:1 other:2 other:3 ; east=h:3?id=three,h:1",
     };
     for (size_t list = 0; list < sizeof lists / sizeof lists[0]; list++) {
-        make(lists[list]);
+        create_client(lists[list]);
         ck_assert_uint_eq(redlock_shard_count(client), 3);
         for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-            ck_assert_msg(strcmp(set_of(cases[i].name), cases[i].set) == 0, "%s: %s", cases[i].name,
-                          set_of(cases[i].name));
+            ck_assert_msg(strcmp(shard_name_of(cases[i].name), cases[i].set) == 0, "%s: %s",
+                          cases[i].name, shard_name_of(cases[i].name));
     }
 }
 END_TEST
 
-/* Where one is added, names move to it from all others alike, and from nowhere to anywhere else. */
-START_TEST(balance_and_movement)
+/* Names move to an added shard from all others alike, and not between the others. */
+START_TEST(shards_are_balanced_and_names_move_to_an_added_one_only)
 {
     static const char *const lists[] = {"a=h:1;b=h:2;c=h:3;d=h:4;e=h:5",
                                         "e=h:5;a=h:1;f=h:6;b=h:2;c=h:3;d=h:4"};
     static char before[NAMES];
     unsigned counts[2][8] = {{0}}, moved = 0;
     for (unsigned list = 0; list < 2; list++) {
-        make(lists[list]);
+        create_client(lists[list]);
         for (unsigned i = 0; i < NAMES; i++) {
             char name[32];
             snprintf(name, sizeof name, "orders:%u", i);
-            const char set = *set_of(name);
+            const char set = *shard_name_of(name);
             counts[list][set - 'a']++;
             if (list == 1 && set != before[i]) {
                 ck_assert_int_eq(set, 'f');
@@ -153,9 +156,9 @@ START_TEST(balance_and_movement)
 }
 END_TEST
 
-START_TEST(one_set_as_ever)
+START_TEST(one_shard_has_no_name)
 {
-    make("h:1,h:2,h:3");
+    create_client("h:1,h:2,h:3");
     ck_assert_uint_eq(redlock_shard_count(client), 1);
     ck_assert_str_eq(redlock_shard_name(client, 0), "");
     ck_assert_ptr_null(redlock_shard_name(client, 1));
@@ -174,24 +177,26 @@ START_TEST(one_set_as_ever)
 }
 END_TEST
 
+/* Checks that the last error contains this text. */
 static void expect_error(const char *part)
 {
     ck_assert_msg(strstr(redlock_config_error(config), part) != NULL, "\"%s\" is not in \"%s\"",
                   part, redlock_config_error(config));
 }
 
-static void expect_sets(unsigned sets, size_t nodes)
+/* Checks the number of shards and of servers in the configuration. */
+static void expect_shards(unsigned sets, size_t nodes)
 {
     ck_assert_uint_eq(config->shard_count, sets);
     ck_assert_uint_eq(config->node_count, nodes);
 }
 
-START_TEST(added_one_by_one)
+START_TEST(shards_can_be_added_one_by_one)
 {
     char name[RL_SHARD_NAME_MAX + 2];
     ck_assert_int_eq(redlock_config_add_shard(config, "east", "h:1 h:2,h:3"), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_add_shard(config, "West-2.b_", "h:4"), REDLOCK_OK);
-    expect_sets(2, 4);
+    expect_shards(2, 4);
     ck_assert_uint_eq(config->shards[1].first, 3);
     ck_assert_uint_eq(config->shards[1].count, 1);
     ck_assert_int_eq(redlock_config_add_shard(config, "east", "h:5"), REDLOCK_EINVAL);
@@ -212,27 +217,27 @@ START_TEST(added_one_by_one)
     ck_assert_int_eq(redlock_config_add_shard(NULL, "north", "h:5"), REDLOCK_EINVAL);
     ck_assert_int_eq(redlock_config_add_nodes(config, "h:5"), REDLOCK_EINVAL);
     expect_error("there are shards already");
-    expect_sets(2, 4);
+    expect_shards(2, 4);
     name[RL_SHARD_NAME_MAX] = '\0';
     ck_assert_int_eq(redlock_config_add_shard(config, name, "h:5"), REDLOCK_OK);
-    expect_sets(3, 5);
+    expect_shards(3, 5);
 }
 END_TEST
 
-START_TEST(not_beside_nodes_without_a_set)
+START_TEST(shards_and_servers_without_a_shard_do_not_mix)
 {
     ck_assert_int_eq(redlock_config_add_nodes(config, "h:1"), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_add_nodes(config, "h:2,h:3"), REDLOCK_OK);
-    expect_sets(1, 3);
+    expect_shards(1, 3);
     ck_assert_int_eq(redlock_config_add_shard(config, "east", "h:4"), REDLOCK_EINVAL);
     expect_error("there are servers without a shard");
     ck_assert_int_eq(redlock_config_add_nodes(config, "east=h:4"), REDLOCK_EINVAL);
-    expect_sets(1, 3);
+    expect_shards(1, 3);
     ck_assert_uint_eq(config->shards[0].count, 3);
 }
 END_TEST
 
-START_TEST(all_of_a_list_or_nothing)
+START_TEST(an_invalid_list_adds_nothing)
 {
     static const struct {
         const char *list, *error;
@@ -250,23 +255,23 @@ START_TEST(all_of_a_list_or_nothing)
         ck_assert_msg(redlock_config_add_nodes(config, wrong[i].list) == REDLOCK_EINVAL, "%s",
                       wrong[i].list);
         expect_error(wrong[i].error);
-        expect_sets(0, 0);
+        expect_shards(0, 0);
     }
     ck_assert_int_eq(redlock_config_add_nodes(config, " ;, east=h:1 h:2;h:3 west=h:4,h:5 ; "
                                                       "north=redis://h:6?id=west=1\n"),
                      REDLOCK_OK);
-    expect_sets(3, 6);
+    expect_shards(3, 6);
     ck_assert_str_eq(config->shards[0].name, "east");
     ck_assert_uint_eq(config->shards[0].count, 3);
     ck_assert_str_eq(config->shards[1].name, "west");
     ck_assert_uint_eq(config->shards[1].count, 2);
     ck_assert_uint_eq(config->shards[2].first, 5);
     ck_assert_int_eq(redlock_config_add_nodes(config, "south=h:7"), REDLOCK_OK);
-    expect_sets(4, 7);
+    expect_shards(4, 7);
 }
 END_TEST
 
-START_TEST(too_many)
+START_TEST(the_number_of_shards_is_limited)
 {
     char list[1024] = "", part[32];
     for (unsigned i = 0; i < REDLOCK_SHARDS_MAX; i++) {
@@ -276,7 +281,7 @@ START_TEST(too_many)
     strcat(list, "last=h:99");
     ck_assert_int_eq(redlock_config_add_nodes(config, list), REDLOCK_EINVAL);
     expect_error("more than 16 shards");
-    expect_sets(0, 0);
+    expect_shards(0, 0);
     *strstr(list, ";last") = '\0';
     ck_assert_int_eq(redlock_config_add_nodes(config, list), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_add_shard(config, "last", "h:99"), REDLOCK_EINVAL);
@@ -293,11 +298,11 @@ START_TEST(too_many)
                      REDLOCK_OK);
     ck_assert_int_eq(redlock_config_add_shard(config, "c", list), REDLOCK_EINVAL);
     expect_error("more than 31 servers");
-    expect_sets(1, 16);
+    expect_shards(1, 16);
 }
 END_TEST
 
-/* Whichever separator a password contains, and whichever part is wrong. */
+/* Passwords may contain any separator, and any part of the list may be wrong. */
 START_TEST(passwords_are_not_shown)
 {
     static const char *const lists[] = {
@@ -312,17 +317,18 @@ START_TEST(passwords_are_not_shown)
             ck_abort_msg("%s was taken", lists[i]);
         ck_assert_msg(strstr(redlock_config_error(config), "cret") == NULL, "%s",
                       redlock_config_error(config));
-        expect_sets(0, 0);
+        expect_shards(0, 0);
     }
 }
 END_TEST
 
-/* An allocator that knows how long its blocks are, and what is in those that it gets back. */
+/* A block of an allocator that searches freed blocks for a password. */
 struct block {
     size_t size;
     char bytes[];
 };
 
+/* Allocates a block. */
 static void *block_malloc(size_t size, void *userdata)
 {
     struct block *block = malloc(sizeof *block + size);
@@ -332,6 +338,7 @@ static void *block_malloc(size_t size, void *userdata)
     return block->bytes;
 }
 
+/* Frees a block. `userdata`: a bool that becomes true if the block contains the password. */
 static void block_free(void *ptr, void *userdata)
 {
     struct block *block = (struct block *)((char *)ptr - sizeof *block);
@@ -340,6 +347,7 @@ static void block_free(void *ptr, void *userdata)
     free(block);
 }
 
+/* Reallocates a block. */
 static void *block_realloc(void *ptr, size_t size, void *userdata)
 {
     char *bytes = block_malloc(size, userdata);
@@ -351,7 +359,7 @@ static void *block_realloc(void *ptr, size_t size, void *userdata)
     return bytes;
 }
 
-/* Of the list that was cut into its sets, too. */
+/* Copies of the list and of its parts are wiped, too. */
 START_TEST(passwords_are_wiped)
 {
     static const char *const lists[] = {"east=redis://u:Qsecret@h:1;west=h:2",
@@ -369,6 +377,7 @@ START_TEST(passwords_are_wiped)
 }
 END_TEST
 
+/* Writes the fence fingerprint of shard `name` in this list of shards. */
 static void fingerprint(const char *sets, const char *name, char ret[RL_FENCE_TEXT_MAX + 1])
 {
     redlock_config_free(config);
@@ -380,19 +389,19 @@ static void fingerprint(const char *sets, const char *name, char ret[RL_FENCE_TE
     }
 }
 
-/* Clients that put a name into different sets must not agree. */
-START_TEST(fingerprints)
+/* Clients that assign a name to different shards must have different fingerprints. */
+START_TEST(fence_fingerprints_depend_on_the_shards)
 {
     char plain[RL_FENCE_TEXT_MAX + 1], one[RL_FENCE_TEXT_MAX + 1], other[RL_FENCE_TEXT_MAX + 1];
     fingerprint("h:1,h:2,h:3", "", plain);
     fingerprint("east=h:3,h:1,h:2", "east", one);
-    ck_assert_str_eq(plain, one); /* nothing can be in another set */
+    ck_assert_str_eq(plain, one); /* with a single shard its name does not matter */
     fingerprint("east=h:1,h:2,h:3;west=h:4", "east", one);
     ck_assert_str_ne(plain, one);
     fingerprint("west=h:4;east=h:2,h:1,h:3", "east", other);
     ck_assert_str_eq(one, other);
     fingerprint("west=h:5,h:6;east=h:2,h:1,h:3", "east", other);
-    ck_assert_str_eq(one, other); /* who is in the other set is told by its own records */
+    ck_assert_str_eq(one, other); /* the servers of another shard do not matter */
     fingerprint("west=h:4;east=h:1,h:2,h:9", "east", other);
     ck_assert_str_ne(one, other);
     fingerprint("west=h:4;east=h:1,h:2,h:3;north=h:7", "east", other);
@@ -400,10 +409,11 @@ START_TEST(fingerprints)
     fingerprint("north=h:4;east=h:1,h:2,h:3", "east", other);
     ck_assert_str_ne(one, other);
     fingerprint("west=h:1,h:2,h:3;east=h:4", "west", other);
-    ck_assert_str_ne(one, other); /* the names have changed places */
+    ck_assert_str_ne(one, other); /* the names are exchanged */
 }
 END_TEST
 
+/* Builds and frees a client with shards. Returns 0 or the first error. */
 static int build(struct heap *heap)
 {
     const redlock_allocator_t allocator = {sizeof allocator, heap_malloc, heap_realloc, heap_free,
@@ -439,23 +449,23 @@ START_TEST(out_of_memory_at_every_allocation)
 }
 END_TEST
 
-static Suite *sets_suite(void)
+static Suite *shards_suite(void)
 {
-    Suite *suite = suite_create("api_sets");
+    Suite *suite = suite_create("api_shards");
     TCase *tcase = tcase_create("sets");
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, part_that_counts);
-    tcase_add_test(tcase, published_scores);
-    tcase_add_test(tcase, published_places);
-    tcase_add_test(tcase, balance_and_movement);
-    tcase_add_test(tcase, one_set_as_ever);
-    tcase_add_test(tcase, added_one_by_one);
-    tcase_add_test(tcase, not_beside_nodes_without_a_set);
-    tcase_add_test(tcase, all_of_a_list_or_nothing);
-    tcase_add_test(tcase, too_many);
+    tcase_add_test(tcase, the_hash_tag_of_a_name);
+    tcase_add_test(tcase, scores_are_stable);
+    tcase_add_test(tcase, shards_of_names_are_stable);
+    tcase_add_test(tcase, shards_are_balanced_and_names_move_to_an_added_one_only);
+    tcase_add_test(tcase, one_shard_has_no_name);
+    tcase_add_test(tcase, shards_can_be_added_one_by_one);
+    tcase_add_test(tcase, shards_and_servers_without_a_shard_do_not_mix);
+    tcase_add_test(tcase, an_invalid_list_adds_nothing);
+    tcase_add_test(tcase, the_number_of_shards_is_limited);
     tcase_add_test(tcase, passwords_are_not_shown);
     tcase_add_test(tcase, passwords_are_wiped);
-    tcase_add_test(tcase, fingerprints);
+    tcase_add_test(tcase, fence_fingerprints_depend_on_the_shards);
     tcase_add_test(tcase, out_of_memory_at_every_allocation);
     suite_add_tcase(suite, tcase);
     return suite;
@@ -463,5 +473,5 @@ static Suite *sets_suite(void)
 
 int main(void)
 {
-    return suite_run(sets_suite());
+    return suite_run(shards_suite());
 }

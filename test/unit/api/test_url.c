@@ -10,6 +10,7 @@
 #include "suite.h"
 #include "url_list.h"
 
+/* Returns the text, or "-" for NULL. */
 static const char *text_or_dash(const char *text)
 {
     return text == NULL ? "-" : text;
@@ -87,8 +88,8 @@ START_TEST(accepted_and_normalised)
 }
 END_TEST
 
-/* What people are shown can be typed in again. */
-START_TEST(names_are_addresses)
+/* The name of a server in messages is an accepted address. */
+START_TEST(names_are_accepted_as_addresses)
 {
     struct list list = empty_list();
     struct list again = empty_list();
@@ -228,7 +229,7 @@ START_TEST(refused_with_a_reason)
 END_TEST
 
 /* Each length limit: the longest that fits, and one more. */
-START_TEST(lengths)
+START_TEST(every_part_has_a_length_limit)
 {
     static const struct {
         const char *head, *tail;
@@ -257,7 +258,7 @@ START_TEST(lengths)
 }
 END_TEST
 
-START_TEST(node_limit)
+START_TEST(the_number_of_servers_is_limited)
 {
     char text[RL_NODES_MAX * 8 + 16] = "";
     struct list list = empty_list();
@@ -272,7 +273,7 @@ START_TEST(node_limit)
 }
 END_TEST
 
-START_TEST(what_is_attested)
+START_TEST(attested_properties_are_parsed)
 {
     static const struct {
         const char *text;
@@ -295,7 +296,7 @@ START_TEST(what_is_attested)
 END_TEST
 
 /* Clients that reach a server under different addresses call it by the same name. */
-START_TEST(names_that_clients_agree_on)
+START_TEST(names_without_addresses_are_the_same_for_all_clients)
 {
     static const struct {
         const char *text, *id;
@@ -314,13 +315,13 @@ START_TEST(names_that_clients_agree_on)
 }
 END_TEST
 
-START_TEST(all_or_none)
+START_TEST(an_invalid_list_adds_nothing)
 {
     struct list list = empty_list();
     ck_assert_int_eq(parse(&list, "redis://u:p@a,b"), 0);
     ck_assert_int_eq(parse(&list, "redis://u:p@c,redis://u:p@d:0"), REDLOCK_EINVAL);
     ck_assert_uint_eq(list.count, 2);
-    ck_assert_int_eq(parse(&list, "c,b"), REDLOCK_EINVAL); /* in the array since the first call */
+    ck_assert_int_eq(parse(&list, "c,b"), REDLOCK_EINVAL); /* b was added by the first call */
     ck_assert_ptr_nonnull(
         strstr(list.error, "server address 2 (b): same server as number 2 (b:6379)"));
     ck_assert_uint_eq(list.count, 2);
@@ -351,7 +352,7 @@ START_TEST(out_of_memory_at_every_allocation)
         ck_assert_int_eq(heap.live, 0);
         ck_assert(!heap.has_secrets);
     }
-    ck_assert_int_eq(allocations, 8); /* 3 places, 2 users, 2 passwords; then it went well */
+    ck_assert_int_eq(allocations, 8); /* 3 entries, 2 users, 2 passwords; then none failed */
 }
 END_TEST
 
@@ -389,14 +390,14 @@ int main(void)
     TCase *tcase = tcase_create("url");
     suite_add_tcase(suite, tcase);
     tcase_add_loop_test(tcase, accepted_and_normalised, 0, (int)ACCEPTED_COUNT);
-    tcase_add_loop_test(tcase, names_are_addresses, 0, (int)ACCEPTED_COUNT);
+    tcase_add_loop_test(tcase, names_are_accepted_as_addresses, 0, (int)ACCEPTED_COUNT);
     tcase_add_loop_test(tcase, lists_are_separated_by_commas_and_blanks, 0, 5);
     tcase_add_loop_test(tcase, refused_with_a_reason, 0, (int)REFUSED_COUNT);
-    tcase_add_loop_test(tcase, lengths, 0, 6);
-    tcase_add_test(tcase, node_limit);
-    tcase_add_loop_test(tcase, what_is_attested, 0, 6);
-    tcase_add_loop_test(tcase, names_that_clients_agree_on, 0, 5);
-    tcase_add_test(tcase, all_or_none);
+    tcase_add_loop_test(tcase, every_part_has_a_length_limit, 0, 6);
+    tcase_add_test(tcase, the_number_of_servers_is_limited);
+    tcase_add_loop_test(tcase, attested_properties_are_parsed, 0, 6);
+    tcase_add_loop_test(tcase, names_without_addresses_are_the_same_for_all_clients, 0, 5);
+    tcase_add_test(tcase, an_invalid_list_adds_nothing);
     tcase_add_test(tcase, out_of_memory_at_every_allocation);
     tcase_add_test(tcase, specs_are_copied_deeply);
     return suite_run(suite);

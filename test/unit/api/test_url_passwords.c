@@ -10,7 +10,7 @@
 #include "suite.h"
 #include "url_list.h"
 
-START_TEST(shown_address)
+START_TEST(masked_addresses_show_no_password)
 {
     static const struct {
         const char *list, *shown;
@@ -24,7 +24,7 @@ START_TEST(shown_address)
         {"http://u:secret@h", "***"},
         {"secret://h", "***"},
         {"u:secret@h", "***"},
-        {"redis://u:secret", "redis://u:***"}, /* "@host" forgotten */
+        {"redis://u:secret", "redis://u:***"}, /* "@host" is missing */
         {"u:secret/0", "u:***"},
         {"redis://h?password=secret", "redis://h?..."},
         {"unix:///r?db=0&password=secret", "unix:///r?..."},
@@ -36,7 +36,7 @@ START_TEST(shown_address)
         {"/r:secret", "/r:***"},
         {"unix://u:secret", "unix://***"},
         {"redis://h/secret", "redis://h/***"},
-        {"redis://u:123456", "redis://u:***"}, /* no port has six digits */
+        {"redis://u:123456", "redis://u:***"}, /* six digits are no port */
         {"redis:///secret", "redis:///***"},
         {"redis://u:secret@[::1%eth0]:1/2?x", "redis://***@[::1%eth0]:1/2?..."},
         {"u:secret@a:1;redis://u:secret@b:1", "***"},
@@ -73,8 +73,8 @@ START_TEST(long_address_is_cut)
 }
 END_TEST
 
-/* A comma or a blank in a password tears it apart: then no piece of it may be shown. */
-START_TEST(torn_passwords_are_not_shown)
+/* A comma or a blank in a password cuts it. No piece of it may be shown. */
+START_TEST(passwords_cut_by_separators_are_not_shown)
 {
     static const char *const lists[] = {
         "redis://u:QQQQ,QQQQ@h",       "redis://u:QQ@QQ,QQQQ@h",  "redis://u:QQQQ QQQQ@h,redis://i",
@@ -88,8 +88,8 @@ START_TEST(torn_passwords_are_not_shown)
 }
 END_TEST
 
-/* Whatever single byte is changed, put in or left out: the password (the only place with two Q in a
- * row) is in no error and in no name; and a refusal has a text, an acceptance has none. */
+/* Checks that a changed address shows its password (the only place with two Q in a row) neither in
+ * the error nor in a name, and that only a refused address has an error text. */
 static void check_mutant(const char *text)
 {
     struct list list = empty_list();
@@ -104,7 +104,7 @@ static void check_mutant(const char *text)
     done(&list);
 }
 
-START_TEST(no_mutation_shows_a_password)
+START_TEST(no_changed_byte_shows_a_password)
 {
     static const char *const originals[] = {"redis://ada:QQQQQQ@[::1]:7000/3",
                                             "a:1,valkey://:QQQQQQ@host:7000,/run/r",
@@ -115,16 +115,16 @@ START_TEST(no_mutation_shows_a_password)
 
     for (size_t at = 0; at <= len; at++) {
         for (unsigned byte = 1; byte < 256; byte++) {
-            memcpy(text, original, at); /* put in */
+            memcpy(text, original, at); /* a byte is inserted */
             text[at] = (char)byte;
             strcpy(text + at + 1, original + at);
             check_mutant(text);
-            strcpy(text, original); /* changed */
+            strcpy(text, original); /* a byte is changed */
             if (at < len)
                 text[at] = (char)byte;
             check_mutant(text);
         }
-        memcpy(text, original, at); /* left out, and cut off */
+        memcpy(text, original, at); /* a byte is left out, or the text is cut */
         strcpy(text + at, at < len ? original + at + 1 : "");
         check_mutant(text);
     }
@@ -137,9 +137,9 @@ int main(void)
     TCase *tcase = tcase_create("secrets");
     suite_add_tcase(suite, tcase);
     tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, shown_address);
+    tcase_add_test(tcase, masked_addresses_show_no_password);
     tcase_add_test(tcase, long_address_is_cut);
-    tcase_add_loop_test(tcase, torn_passwords_are_not_shown, 0, 7);
-    tcase_add_loop_test(tcase, no_mutation_shows_a_password, 0, 3);
+    tcase_add_loop_test(tcase, passwords_cut_by_separators_are_not_shown, 0, 7);
+    tcase_add_loop_test(tcase, no_changed_byte_shows_a_password, 0, 3);
     return suite_run(suite);
 }

@@ -14,6 +14,7 @@ struct list {
     char error[512];
 };
 
+/* Returns an empty list. */
 static inline struct list empty_list(void)
 {
     struct list list;
@@ -22,12 +23,14 @@ static inline struct list empty_list(void)
     return list;
 }
 
+/* Adds the addresses of `text` to the list. Returns 0 or an error, with its text in `error`. */
 static inline int parse(struct list *list, const char *text)
 {
     return rl_url_parse_list(&list->mem, text, &list->nodes, &list->count, list->error,
                              sizeof list->error);
 }
 
+/* Frees the list. */
 static inline void done(struct list *list)
 {
     while (list->count > 0)

@@ -11,7 +11,7 @@
 
 #include "suite.h"
 
-#define DEADLINE_MS 10000 /* for what happens at once */
+#define DEADLINE_MS 10000 /* a limit for events that happen at once */
 
 static struct rl_poller poller;
 static int pair[3][2];
@@ -33,6 +33,7 @@ static inline void teardown(void)
     rl_poller_close(&poller);
 }
 
+/* Waits until the poller's descriptor is readable. Returns false at the timeout. */
 static inline bool is_readable(int timeout_ms)
 {
     struct pollfd fd = {.fd = rl_poller_fd(&poller), .events = POLLIN};

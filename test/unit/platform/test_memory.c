@@ -8,7 +8,7 @@
 
 #include "suite.h"
 
-/* An allocator that counts, fills new memory with rubbish, and can be made to fail. */
+/* An allocator that counts its calls, fills new memory with garbage, and can be made to fail. */
 struct heap {
     unsigned mallocs, reallocs, frees;
     bool broken;
@@ -52,7 +52,7 @@ static struct rl_mem heap_mem(struct heap *heap)
     return (struct rl_mem){heap_malloc, heap_realloc, heap_free, heap};
 }
 
-START_TEST(alloc_zeroes)
+START_TEST(allocated_memory_is_zero)
 {
     struct heap heap;
     struct rl_mem mem = heap_mem(&heap);
@@ -66,7 +66,7 @@ START_TEST(alloc_zeroes)
     ck_assert_uint_eq(heap.mallocs, 1);
     ck_assert_uint_eq(heap.frees, 1);
 
-    ptr = rl_alloc(&mem, 0); /* not NULL: that would look like a failure */
+    ptr = rl_alloc(&mem, 0); /* not NULL, which would mean a failure */
     ck_assert_ptr_nonnull(ptr);
     ck_assert_uint_eq(heap.last_size, 1);
     rl_free(&mem, ptr);
@@ -97,7 +97,7 @@ START_TEST(array_keeps_contents_and_refuses_overflow)
 
     heap.broken = true;
     ck_assert_ptr_null(rl_realloc_array(&mem, grown, 2000, sizeof *grown));
-    ck_assert_uint_eq(grown[9], 81); /* untouched */
+    ck_assert_uint_eq(grown[9], 81); /* unchanged */
     heap.broken = false;
     grown = rl_realloc_array(&mem, grown, 0, sizeof *grown);
     ck_assert_ptr_nonnull(grown);
@@ -131,7 +131,7 @@ START_TEST(wiped_memory_holds_nothing_when_freed)
 
     char *secret = rl_strdup_len(&mem, "0123456789abcdef", 16);
     rl_free(&mem, secret);
-    ck_assert_mem_eq(heap.freed, "0123456789abcdef", 16); /* the probe sees what is left */
+    ck_assert_mem_eq(heap.freed, "0123456789abcdef", 16); /* without wiping */
 
     secret = rl_strdup_len(&mem, "0123456789abcdef", 16);
     rl_free_wiped(&mem, secret, 16);
@@ -140,7 +140,7 @@ START_TEST(wiped_memory_holds_nothing_when_freed)
 }
 END_TEST
 
-START_TEST(null_is_freed_by_doing_nothing)
+START_TEST(freeing_null_does_nothing)
 {
     struct heap heap;
     struct rl_mem mem = heap_mem(&heap);
@@ -150,7 +150,7 @@ START_TEST(null_is_freed_by_doing_nothing)
 }
 END_TEST
 
-START_TEST(failure_is_null)
+START_TEST(failures_return_null)
 {
     struct heap heap;
     struct rl_mem mem = heap_mem(&heap);
@@ -162,7 +162,7 @@ START_TEST(failure_is_null)
 }
 END_TEST
 
-START_TEST(libc_works)
+START_TEST(the_allocator_of_libc_works)
 {
     struct rl_mem mem = rl_mem_libc();
     char *text = rl_strdup_len(&mem, "x", 1);
@@ -179,12 +179,12 @@ int main(void)
     Suite *suite = suite_create("platform_memory");
     TCase *tcase = tcase_create("memory");
     suite_add_tcase(suite, tcase);
-    tcase_add_test(tcase, alloc_zeroes);
+    tcase_add_test(tcase, allocated_memory_is_zero);
     tcase_add_test(tcase, array_keeps_contents_and_refuses_overflow);
     tcase_add_test(tcase, strdup_copies_exactly);
     tcase_add_test(tcase, wiped_memory_holds_nothing_when_freed);
-    tcase_add_test(tcase, null_is_freed_by_doing_nothing);
-    tcase_add_test(tcase, failure_is_null);
-    tcase_add_test(tcase, libc_works);
+    tcase_add_test(tcase, freeing_null_does_nothing);
+    tcase_add_test(tcase, failures_return_null);
+    tcase_add_test(tcase, the_allocator_of_libc_works);
     return suite_run(suite);
 }

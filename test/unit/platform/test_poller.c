@@ -15,11 +15,13 @@
 #include "poller_fixture.h"
 #include "suite.h"
 
+/* Makes pair `i` readable. */
 static void send_byte(unsigned i)
 {
     ck_assert_int_eq(write(pair[i][1], "x", 1), 1);
 }
 
+/* Reads the byte of pair `i`. */
 static void take_byte(unsigned i)
 {
     char byte;
@@ -40,11 +42,11 @@ START_TEST(descriptors_are_closed_and_not_inherited)
     rl_poller_close(&other);
     const char *leaked = fdcheck_leaked(&before, 0);
     ck_assert_msg(leaked == NULL, "%s", leaked);
-    rl_poller_close(&other); /* twice is harmless */
+    rl_poller_close(&other); /* a second close does nothing */
 }
 END_TEST
 
-START_TEST(nothing_to_do)
+START_TEST(an_idle_poller_is_not_readable)
 {
     struct rl_ready ready[4];
     ck_assert(!is_readable(0));
@@ -107,11 +109,11 @@ START_TEST(misuse_is_an_error)
     ck_assert_int_eq(rl_poller_add(&poller, pair[0][0], 1, false), REDLOCK_ESYS); /* twice */
     ck_assert_int_eq(rl_poller_change(&poller, pair[1][0], 1, false), REDLOCK_ESYS);
     ck_assert_int_eq(rl_poller_add(&poller, -1, 1, false), REDLOCK_ESYS);
-    rl_poller_remove(&poller, pair[2][0]); /* never added: harmless */
+    rl_poller_remove(&poller, pair[2][0]); /* never added: does nothing */
 }
 END_TEST
 
-/* With less room than there is to report, everything is reported sooner or later. */
+/* With room for few results, every ready descriptor is reported after some waits. */
 START_TEST(no_descriptor_starves)
 {
     struct rl_ready ready[1];
@@ -129,7 +131,7 @@ START_TEST(no_descriptor_starves)
     }
     for (unsigned i = 0; i < 3; i++)
         ck_assert_uint_gt(seen[i], 0);
-    ck_assert(!atomic_load(&poller.woken)); /* nor does the wake-up */
+    ck_assert(!atomic_load(&poller.woken)); /* the wake-up does not starve either */
 }
 END_TEST
 
@@ -155,8 +157,8 @@ START_TEST(deadline_ends_a_wait_and_not_before)
 }
 END_TEST
 
-/* The kernel is asked only for a deadline that is earlier than what stands. */
-START_TEST(arming_is_lazy)
+/* Only a deadline that is earlier than the armed one sets the kernel's timer. */
+START_TEST(only_earlier_deadlines_set_the_timer)
 {
     struct rl_ready ready[1];
     uint64_t now_ns = rl_clock_now().boot_ns;
@@ -175,40 +177,42 @@ START_TEST(arming_is_lazy)
 
     rl_poller_arm(&poller, now_ns); /* earlier than all: fires */
     ck_assert_int_eq(rl_poller_wait(&poller, ready, 1, DEADLINE_MS), 0);
-    ck_assert_uint_eq(poller.armed_boot_ns, RL_NEVER); /* used up */
-    rl_poller_arm(&poller, soon_ns);                   /* and a later one is set again */
+    ck_assert_uint_eq(poller.armed_boot_ns, RL_NEVER); /* consumed */
+    rl_poller_arm(&poller, soon_ns);                   /* a later deadline is set again */
     ck_assert_uint_eq(poller.armed_boot_ns, soon_ns);
     rl_poller_arm(&poller, rl_clock_now().boot_ns + RL_MS);
     ck_assert(is_readable(DEADLINE_MS));
 }
 END_TEST
 
-/* A wait in another thread takes the timer away the moment it is set. */
-static bool takes_at_once;
+/* If true, the next timerfd_settime() also waits, as another thread might do at that moment. */
+static bool consume_at_once;
 
+/* Replaces the function of libc, see consume_at_once. */
 int timerfd_settime(int fd, int flags, const struct itimerspec *when, struct itimerspec *old)
 {
     int rc = (int)syscall(SYS_timerfd_settime, fd, flags, when, old);
-    if (takes_at_once) {
+    if (consume_at_once) {
         struct rl_ready ready[1];
-        takes_at_once = false;
+        consume_at_once = false;
         rl_poller_wait(&poller, ready, 1, DEADLINE_MS);
     }
     return rc;
 }
 
-START_TEST(a_timer_that_is_taken_while_it_is_set)
+START_TEST(a_timer_consumed_while_it_is_set_can_be_set_again)
 {
-    takes_at_once = true;
-    rl_poller_arm(&poller, 1); /* long ago */
-    ck_assert(!takes_at_once);
+    consume_at_once = true;
+    rl_poller_arm(&poller, 1); /* in the past */
+    ck_assert(!consume_at_once);
     ck_assert(!is_readable(0));
-    rl_poller_arm(&poller, 2); /* later than that */
+    rl_poller_arm(&poller, 2); /* later, and also in the past */
     ck_assert(is_readable(DEADLINE_MS));
 }
 END_TEST
 
-/* An armed deadline that has passed but was not consumed stays visible, whatever is armed then. */
+/* A deadline that has passed and was not consumed keeps the poller readable, even if a later one is
+ * armed. */
 START_TEST(fired_deadline_is_not_lost)
 {
     struct rl_ready ready[1];
@@ -240,7 +244,7 @@ START_TEST(timer_and_sockets_together)
 END_TEST
 
 /* With room for 0, 1 or 2 descriptors, opening fails and leaves none behind. */
-START_TEST(open_without_descriptors)
+START_TEST(opening_without_descriptors_leaks_none)
 {
     struct rl_poller other;
     struct rlimit old, tight;
@@ -268,9 +272,9 @@ static void add_timer(Suite *suite)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, past_deadline_is_due_at_once, 0, 3);
     tcase_add_test(tcase, deadline_ends_a_wait_and_not_before);
-    tcase_add_test(tcase, arming_is_lazy);
+    tcase_add_test(tcase, only_earlier_deadlines_set_the_timer);
     tcase_add_test(tcase, fired_deadline_is_not_lost);
-    tcase_add_test(tcase, a_timer_that_is_taken_while_it_is_set);
+    tcase_add_test(tcase, a_timer_consumed_while_it_is_set_can_be_set_again);
     tcase_add_test(tcase, timer_and_sockets_together);
 }
 
@@ -281,13 +285,13 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, descriptors_are_closed_and_not_inherited);
-    tcase_add_test(tcase, nothing_to_do);
+    tcase_add_test(tcase, an_idle_poller_is_not_readable);
     tcase_add_test(tcase, readable_while_unread);
     tcase_add_test(tcase, writable_if_wanted);
     tcase_add_test(tcase, broken_when_the_peer_is_gone);
     tcase_add_test(tcase, misuse_is_an_error);
     tcase_add_test(tcase, no_descriptor_starves);
-    tcase_add_loop_test(tcase, open_without_descriptors, 0, 3);
+    tcase_add_loop_test(tcase, opening_without_descriptors_leaks_none, 0, 3);
     add_timer(suite);
     return suite_run_nofork(suite);
 }

@@ -29,7 +29,7 @@ START_TEST(wake_ups_coalesce)
     ck_assert(is_readable(0));
     ck_assert_int_eq(rl_poller_wait(&poller, ready, 1, 0), 0);
     ck_assert(!is_readable(0));
-    rl_poller_wake(&poller); /* and the next one counts again */
+    rl_poller_wake(&poller); /* the next wake-up counts again */
     ck_assert(is_readable(0));
 }
 END_TEST
@@ -74,7 +74,7 @@ START_TEST(a_signal_ends_a_wait)
     struct sigaction action = {.sa_handler = on_alarm};
     struct itimerval every = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
     ck_assert_int_eq(sigaction(SIGALRM, &action, NULL), 0);
-    /* Again and again: the first one may come before the wait has begun. */
+    /* Repeated, because the first signal may come before the wait has begun. */
     ck_assert_int_eq(setitimer(ITIMER_REAL, &every, NULL), 0);
     ck_assert_int_eq(rl_poller_wait(&poller, ready, 1, -1), 0);
     ck_assert_int_eq(setitimer(ITIMER_REAL, &never, NULL), 0);
@@ -82,7 +82,7 @@ START_TEST(a_signal_ends_a_wait)
 }
 END_TEST
 
-/* Wakes the poller once, right before or right after it takes its wake-up away. */
+/* When the poller is woken once: right before or right after it consumes its wake-up. */
 static enum { QUIET, BEFORE, AFTER } waker;
 
 ssize_t read(int fd, void *buffer, size_t size)
@@ -98,8 +98,8 @@ ssize_t read(int fd, void *buffer, size_t size)
     return got;
 }
 
-/* At these two moments a wake-up may be swallowed, because what it stands for is seen after the
- * wait that runs. It must not swallow the next one. */
+/* At these two moments a wake-up may merge with the running one, because its cause is seen after
+ * the running wait. It must not suppress the next one. */
 START_TEST(wake_while_a_wake_up_is_taken)
 {
     struct rl_ready ready[1];
@@ -117,13 +117,14 @@ END_TEST
 #define WAKERS 3
 #define WAKES  20000
 
-/* Deliberately plain data: the wake-up itself has to publish it (ThreadSanitizer looks on). */
+/* Plain data that the wake-up itself has to publish; ThreadSanitizer detects a missing order. */
 struct mailbox {
     pthread_mutex_t mutex;
     unsigned posted;
 };
 static struct mailbox mailbox = {PTHREAD_MUTEX_INITIALIZER, 0};
 
+/* Posts WAKES times and wakes the poller after each post. */
 static void *post_many(void *arg)
 {
     (void)arg;
@@ -136,8 +137,8 @@ static void *post_many(void *arg)
     return NULL;
 }
 
-/* Every post is seen after some wait that its wake-up ended. If one were lost, the wait after it
- * would find nothing until its timeout. */
+/* Each post is seen after a wait that its wake-up ended. After a lost wake-up, the next wait would
+ * last until its timeout. */
 START_TEST(no_wake_up_is_lost)
 {
     pthread_t wakers[WAKERS];
@@ -164,7 +165,7 @@ START_TEST(no_wake_up_is_lost)
 }
 END_TEST
 
-/* As an engine does it: whoever holds the mutex arms the timer, also while another thread waits. */
+/* Arms the timer under the mutex, as an engine does, while another thread waits. */
 static void *post_deadlines(void *arg)
 {
     (void)arg;
@@ -209,7 +210,8 @@ static void *publish(void *arg)
     return NULL;
 }
 
-/* A cancelled thread must not leave the flag set without a write: wake is no cancellation point. */
+/* Wakes the poller in a cancelled thread. rl_poller_wake() is no cancellation point, so the flag is
+ * not left set without a write. */
 static void *wake_cancelled(void *arg)
 {
     (void)arg;

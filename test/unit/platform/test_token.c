@@ -8,18 +8,19 @@
 
 #include "suite.h"
 
-static struct rl_random seeded(void)
+/* Returns a seeded generator. */
+static struct rl_random seeded_random(void)
 {
     struct rl_random random;
     ck_assert_int_eq(rl_random_init(), 0);
-    ck_assert_int_eq(rl_random_init(), 0); /* any number of times */
+    ck_assert_int_eq(rl_random_init(), 0); /* may be called again */
     rl_random_seed(&random, rl_entropy_kernel());
     return random;
 }
 
-START_TEST(form_without_owner)
+START_TEST(a_token_without_owner_is_40_hex_digits)
 {
-    struct rl_random random = seeded();
+    struct rl_random random = seeded_random();
     char token[RL_TOKEN_MAX + 1];
     memset(token, 'z', sizeof token);
     ck_assert_uint_eq(rl_token_make(&random, "ignored", 0, token), 40);
@@ -28,9 +29,9 @@ START_TEST(form_without_owner)
 }
 END_TEST
 
-START_TEST(form_with_owner)
+START_TEST(a_token_with_owner_ends_with_it)
 {
-    struct rl_random random = seeded();
+    struct rl_random random = seeded_random();
     char token[RL_TOKEN_MAX + 1];
     char owner[RL_OWNER_MAX];
 
@@ -48,9 +49,9 @@ START_TEST(form_with_owner)
 END_TEST
 
 /* All byte values, written as hex in order: 13 tokens hold 260 bytes. */
-START_TEST(hex_is_that_of_the_pool_and_the_pool_is_wiped)
+START_TEST(a_token_is_taken_from_the_pool_and_wiped_there)
 {
-    struct rl_random random = seeded();
+    struct rl_random random = seeded_random();
     char token[RL_TOKEN_MAX + 1];
     char expected[3];
     static const uint8_t zeroes[RL_TOKEN_HEX / 2];
@@ -65,11 +66,12 @@ START_TEST(hex_is_that_of_the_pool_and_the_pool_is_wiped)
             ck_assert_mem_eq(token + 2 * (size_t)i, expected, 2);
         }
         ck_assert_mem_eq(random.pool + (size_t)t * 20, zeroes, sizeof zeroes);
-        ck_assert_uint_eq(random.pool[t * 20 + 20], (t * 20 + 20) & 0xff); /* and no more */
+        ck_assert_uint_eq(random.pool[t * 20 + 20], (t * 20 + 20) & 0xff); /* the rest stays */
     }
 }
 END_TEST
 
+/* Compares the random parts of two tokens, for qsort(). */
 static int compare(const void *a, const void *b)
 {
     return memcmp(a, b, RL_TOKEN_HEX);
@@ -78,8 +80,8 @@ static int compare(const void *a, const void *b)
 START_TEST(no_token_comes_twice)
 {
     enum { COUNT = 50000 };
-    struct rl_random random = seeded();
-    struct rl_random other = seeded();
+    struct rl_random random = seeded_random();
+    struct rl_random other = seeded_random();
     char token[RL_TOKEN_MAX + 1];
     char *all = malloc((size_t)COUNT * RL_TOKEN_HEX);
     unsigned digits[16] = {0};
@@ -104,10 +106,10 @@ START_TEST(no_token_comes_twice)
 }
 END_TEST
 
-START_TEST(words_are_spread)
+START_TEST(random_words_use_all_bits)
 {
-    struct rl_random random = seeded();
-    struct rl_random other = seeded();
+    struct rl_random random = seeded_random();
+    struct rl_random other = seeded_random();
     unsigned ones[64] = {0};
     uint64_t previous = rl_random_u64(&random);
 
@@ -132,10 +134,10 @@ int main(void)
     TCase *tcase = tcase_create("token");
     suite_add_tcase(suite, tcase);
     tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, form_without_owner);
-    tcase_add_test(tcase, form_with_owner);
-    tcase_add_test(tcase, hex_is_that_of_the_pool_and_the_pool_is_wiped);
+    tcase_add_test(tcase, a_token_without_owner_is_40_hex_digits);
+    tcase_add_test(tcase, a_token_with_owner_ends_with_it);
+    tcase_add_test(tcase, a_token_is_taken_from_the_pool_and_wiped_there);
     tcase_add_test(tcase, no_token_comes_twice);
-    tcase_add_test(tcase, words_are_spread);
+    tcase_add_test(tcase, random_words_use_all_bits);
     return suite_run(suite);
 }

@@ -18,7 +18,7 @@
 #define LISTS    40000
 #define LIST_MAX 1024
 
-/* Two Q in a row stand in passwords only. */
+/* Only passwords contain two Q in a row. */
 static const char *const logins[] = {
     "u:QQQQ@",          ":QQQQ@",          "QQQQ@",           "u:QQ,QQ@",       "u:QQ;QQ@",
     "u:QQ|QQ@",         "u:QQ QQ@",        "u:QQ@QQ@",        "u:QQ/QQ@",       "u:QQ?QQ@",
@@ -40,8 +40,9 @@ static const char *const parts[] = {
 static const char *const separators[] = {",",  " ",  ";",  "|", "\t", "\n",
                                          "\r", ", ", "; ", "/", "+"};
 
-static uint64_t state;
+static uint64_t state; /* of the random generator */
 
+/* Returns a random number below `bound`. */
 static size_t below(size_t bound)
 {
     state ^= state << 13;
@@ -73,12 +74,13 @@ static void make_list(char text[LIST_MAX])
     ck_assert_uint_lt(strlen(text), LIST_MAX);
 }
 
+/* Checks that the text does not contain a part of a password. */
 static void check_text(const char *list, const char *what, const char *text)
 {
     ck_assert_msg(strstr(text, "QQ") == NULL, "\"%s\": %s shows \"%s\"", list, what, text);
 }
 
-/* An entry alone, and as a part of its list. */
+/* Checks the masked text of the list, and of each entry in it. */
 static void check_masks(const char *list)
 {
     char shown[RL_URL_SHOWN_MAX];
@@ -91,23 +93,23 @@ static void check_masks(const char *list)
     }
 }
 
-/* True if the library takes the list. */
+/* Checks the names and errors of the library. Returns true if it accepts the list. */
 static bool check_library(const char *list)
 {
     redlock_config_t *config = NULL;
 
     ck_assert_int_eq(redlock_config_new(&config, NULL), REDLOCK_OK);
-    bool taken = redlock_config_add_nodes(config, list) == REDLOCK_OK;
+    bool accepted = redlock_config_add_nodes(config, list) == REDLOCK_OK;
     check_text(list, "the error", redlock_config_error(config));
-    ck_assert(taken == (redlock_config_error(config)[0] == '\0'));
-    for (size_t i = 0; i < config->node_count; i++) /* all that reports and logs say of a node */
+    ck_assert(accepted == (redlock_config_error(config)[0] == '\0'));
+    for (size_t i = 0; i < config->node_count; i++) /* the name in reports and logs */
         check_text(list, "a name", config->nodes[i].name);
     redlock_config_free(config);
-    return taken;
+    return accepted;
 }
 
-/* What `redlock config` prints of it. */
-static void check_command(const char *list, bool taken)
+/* Checks what `redlock config` prints. */
+static void check_command(const char *list, bool accepted)
 {
     char servers[LIST_MAX];
     struct options options = {.servers = servers, .config_file = "/dev/null"};
@@ -120,7 +122,7 @@ static void check_command(const char *list, bool taken)
         if (shown == NULL)
             continue;
         check_text(list, "redlock config", shown);
-        ck_assert_msg(id != SET_SERVERS || taken || strcmp(shown, "***") == 0, "\"%s\": \"%s\"",
+        ck_assert_msg(id != SET_SERVERS || accepted || strcmp(shown, "***") == 0, "\"%s\": \"%s\"",
                       list, shown);
         char *line = json_line(json_pack("{s:o}", "value", json_text(shown)));
         check_text(list, "redlock config --json", line);
@@ -133,7 +135,7 @@ static void check_command(const char *list, bool taken)
 START_TEST(no_text_shows_a_password)
 {
     char list[LIST_MAX];
-    unsigned taken = 0;
+    unsigned accepted = 0;
 
     state = UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)_i;
     for (unsigned i = 0; i < LISTS / 4; i++) {
@@ -141,11 +143,11 @@ START_TEST(no_text_shows_a_password)
         check_masks(list);
         bool good = check_library(list);
         check_command(list, good);
-        taken += good;
+        accepted += good;
     }
-    /* Both kinds of lists were met. */
-    ck_assert_uint_gt(taken, 10);
-    ck_assert_uint_lt(taken, LISTS / 8);
+    /* The generator makes both valid and invalid lists. */
+    ck_assert_uint_gt(accepted, 10);
+    ck_assert_uint_lt(accepted, LISTS / 8);
 }
 END_TEST
 

@@ -18,7 +18,7 @@ static const struct kill_time {
     {MS(10000), MS(5000), 5000, MS(9750)},  /* the grace would end at the deadline */
     {MS(10000), MS(4750), 5000, MS(9750)},  /* both at the same time */
     {MS(10000), MS(12000), 5000, MS(9750)}, /* stopped after the deadline */
-    {MS(250), 0, 5000, 1},                  /* 0 would mean: no time */
+    {MS(250), 0, 5000, 1},                  /* not 0, which means "no time" */
     {MS(251), 0, 5000, MS(1)},
     {0, 0, 5000, 1},
 };
@@ -39,7 +39,8 @@ static const struct timing DEFAULTS = {.ttl_ms = 30000,
                                        .grace_ms = 5000,
                                        .try_ms = 250};
 
-/* Renewal, one more try, the grace and the drift must be less than the TTL: 1 ms decides. */
+/* Renewal, one retry, the grace and the drift together must be less than the TTL, to the
+ * millisecond. */
 START_TEST(sum_must_be_less_than_the_ttl)
 {
     struct timing timing = DEFAULTS;
@@ -70,7 +71,7 @@ START_TEST(reserve_is_part_of_the_sum)
 }
 END_TEST
 
-/* The library renews `renew` after the last success, whose validity was the TTL without the drift.
+/* The library renews `renew` after the last success. The validity was then the TTL minus the drift.
  */
 START_TEST(renewal_begins_in_time)
 {
