@@ -28,12 +28,14 @@ static const char *text_of(const struct call *call, size_t index)
     return text;
 }
 
-static uint64_t number_of(const struct call *call, size_t index)
+/* Returns a word as a number. */
+static uint64_t number_at(const struct call *call, size_t index)
 {
     return strtoull(text_of(call, index), NULL, 10);
 }
 
-static void say(const struct call *call, const char *text)
+/* Replies with a bulk string. */
+static void reply_bulk(const struct call *call, const char *text)
 {
     fake_bytes_text(call->reply, "$%zu\r\n", strlen(text));
     fake_bytes_add(call->reply, text, strlen(text));
@@ -42,18 +44,18 @@ static void say(const struct call *call, const char *text)
 
 /* Checks that the fence record belongs to the configuration fingerprint in word `index`. Returns
  * the text after the fingerprint in that word, or NULL after adding the error reply. */
-static const char *admitted(const struct call *call, size_t index)
+static const char *check_fingerprint(const struct call *call, size_t index)
 {
     const char *config = text_of(call, index);
     char refusal[FAKE_CONFIG_MAX + 4];
 
     if (call->record->config[0] == '\0') {
-        say(call, "M");
+        reply_bulk(call, "M");
         return NULL;
     }
     if (strncmp(call->record->config, config, strlen(config)) != 0) {
         snprintf(refusal, sizeof refusal, "R %s", call->record->config);
-        say(call, refusal);
+        reply_bulk(call, refusal);
         return NULL;
     }
     return call->record->config + strlen(config);
@@ -61,52 +63,52 @@ static const char *admitted(const struct call *call, size_t index)
 
 /* Replies to a vote. Words: 3 lock, 4 record, 5 token, 6 ttl, 7 stripe, 8 proposal, 9 fingerprint.
  */
-static void vote(const struct call *call)
+static void do_vote(const struct call *call)
 {
-    uint64_t *number = &call->record->numbers[number_of(call, 7) % RL_FENCE_STRIPES];
+    uint64_t *number = &call->record->numbers[number_at(call, 7) % RL_FENCE_STRIPES];
     uint64_t left_ms = 0;
     char text[FAKE_CONFIG_MAX + 64];
-    const char *run = admitted(call, 9);
+    const char *run = check_fingerprint(call, 9);
 
     if (run == NULL)
         return;
     if (*number >= RL_FENCE_CORRUPT) {
-        say(call, "C");
+        reply_bulk(call, "C");
         return;
     }
     if (fake_store_look(call->store, call->now_ms, text_of(call, 3), NULL, 0, &left_ms)) {
         snprintf(text, sizeof text, "D %llu %llu", (unsigned long long)*number,
                  (unsigned long long)left_ms);
-        say(call, text);
+        reply_bulk(call, text);
         return;
     }
     fake_store_put(call->store, call->now_ms, text_of(call, 3), text_of(call, 5),
-                   number_of(call, 6));
-    bool accepted = number_of(call, 8) > *number;
+                   number_at(call, 6));
+    bool accepted = number_at(call, 8) > *number;
     snprintf(text, sizeof text, "%c %llu %s", accepted ? 'A' : 'G', (unsigned long long)*number,
              run);
     if (accepted)
-        *number = number_of(call, 8);
-    say(call, text);
+        *number = number_at(call, 8);
+    reply_bulk(call, text);
 }
 
 /* Replies to a RAISE. Words: 3 lock, 4 record, 5 token, 6 stripe, 7 number, 8 fingerprint. */
 static void raise_number(const struct call *call)
 {
-    uint64_t *number = &call->record->numbers[number_of(call, 6) % RL_FENCE_STRIPES];
+    uint64_t *number = &call->record->numbers[number_at(call, 6) % RL_FENCE_STRIPES];
     char value[1024], text[FAKE_CONFIG_MAX + 4];
 
     if (!fake_store_look(call->store, call->now_ms, text_of(call, 3), value, sizeof value, NULL) ||
         strcmp(value, text_of(call, 5)) != 0) {
-        say(call, "L");
+        reply_bulk(call, "L");
         return;
     }
-    const char *run = admitted(call, 8);
+    const char *run = check_fingerprint(call, 8);
     if (run == NULL)
         return;
-    *number = number_of(call, 7) > *number ? number_of(call, 7) : *number;
+    *number = number_at(call, 7) > *number ? number_at(call, 7) : *number;
     snprintf(text, sizeof text, "A %s", run);
-    say(call, text);
+    reply_bulk(call, text);
 }
 
 /* Replies to a READ. Words: 3 record, 4 fingerprint, 5 run, 6 mark, 7 stripes. */
@@ -130,10 +132,11 @@ static void read_record(const struct call *call)
                         (unsigned long long)record->numbers[i]);
         first = false;
     }
-    say(call, text.data);
+    reply_bulk(call, text.data);
     fake_bytes_free(&text);
 }
 
+/* Raises the registers to the numbers of word 7, "stripe:number stripe:number ...". */
 static void seed_numbers(const struct call *call)
 {
     char *text = malloc(call->argv[7].len + 1);
@@ -164,10 +167,10 @@ static void seed(const struct call *call)
 
     snprintf(whole, sizeof whole, "%.200s%.48s", config, text_of(call, 5));
     bool in_use = strcmp(record->config, whole) == 0;
-    if (!forced && !in_use && record->config[0] != '\0' && admitted(call, 4) == NULL)
+    if (!forced && !in_use && record->config[0] != '\0' && check_fingerprint(call, 4) == NULL)
         return;
     if (!forced && !in_use && strcmp(record->mark, text_of(call, 6)) != 0) {
-        say(call, "S");
+        reply_bulk(call, "S");
         return;
     }
     if (forced || !in_use) {
@@ -176,7 +179,7 @@ static void seed(const struct call *call)
         memcpy(record->config, whole, sizeof whole);
     }
     snprintf(answer, sizeof answer, "A %.48s", text_of(call, 5));
-    say(call, answer);
+    reply_bulk(call, answer);
 }
 
 void fake_fence_execute(struct fake_store *store, int verb, uint64_t now_ms,
@@ -188,7 +191,7 @@ void fake_fence_execute(struct fake_store *store, int verb, uint64_t now_ms,
         const char *keys;
         void (*execute)(const struct call *call);
     } scripts[] = {
-        {RL_VERB_ACQUIRE, 10, "2", vote},
+        {RL_VERB_ACQUIRE, 10, "2", do_vote},
         {RL_VERB_RAISE, 9, "2", raise_number},
         {RL_VERB_READ, 8, "1", read_record},
         {RL_VERB_SEED, 8, "1", seed},

@@ -26,7 +26,8 @@ struct call {
     const char *token;
 };
 
-static size_t index_of(struct fake_arg text)
+/* Returns the index of the script with this text; SCRIPTS: none. */
+static size_t script_index(struct fake_arg text)
 {
     size_t i = 0;
 
@@ -38,12 +39,13 @@ static size_t index_of(struct fake_arg text)
 
 const char *fake_many_name(struct fake_arg text)
 {
-    size_t index = index_of(text);
+    size_t index = script_index(text);
     return index < SCRIPTS ? scripts[index].name : NULL;
 }
 
 enum state { FREE, OURS, ANOTHERS };
 
+/* Returns who has the key, and its remaining TTL. */
 static enum state state_of(const struct call *call, size_t key, uint64_t *ret_ttl_ms)
 {
     char value[256];
@@ -66,6 +68,7 @@ static size_t first_other(const struct call *call, enum state wanted, enum state
     return 0;
 }
 
+/* Sets each key that is free or would expire earlier. */
 static void set_all(const struct call *call)
 {
     for (size_t i = 0; i < call->count; i++) {
@@ -75,7 +78,8 @@ static void set_all(const struct call *call)
     }
 }
 
-static long each_of_ours(const struct call *call, bool remove)
+/* Deletes the keys with this token, or shortens their TTL. Returns their number. */
+static long release_or_shorten(const struct call *call, bool remove)
 {
     long count = 0;
 
@@ -91,6 +95,7 @@ static long each_of_ours(const struct call *call, bool remove)
     return count;
 }
 
+/* Executes the script and returns its reply. */
 static long execute(const struct call *call, enum rl_verb verb)
 {
     size_t other;
@@ -106,7 +111,7 @@ static long execute(const struct call *call, enum rl_verb verb)
         other = first_other(call, OURS, OURS);
         break;
     default:
-        return each_of_ours(call, verb == RL_VERB_RELEASE);
+        return release_or_shorten(call, verb == RL_VERB_RELEASE);
     }
     if (other == 0)
         set_all(call);
@@ -120,7 +125,7 @@ bool fake_many_execute(struct fake_store *store, uint64_t now_ms, const struct f
 {
     char words[16][256];
     const char *keys[16];
-    size_t index = index_of(argv[1]);
+    size_t index = script_index(argv[1]);
 
     if (index == SCRIPTS || argc < 5 || argc > 16)
         return false;

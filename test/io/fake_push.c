@@ -12,6 +12,7 @@ struct fake_reading {
     unsigned by; /* number of the connection */
 };
 
+/* Returns the connection with this number, or NULL. */
 static struct fake_connection *connection_of(struct fake_redis *fake, unsigned number)
 {
     for (size_t i = 0; i < fake->connections_count; i++) {
@@ -21,6 +22,7 @@ static struct fake_connection *connection_of(struct fake_redis *fake, unsigned n
     return NULL;
 }
 
+/* Executes CLIENT TRACKING ON REDIRECT number OPTIN NOLOOP. */
 static void track(struct fake_redis *fake, struct fake_connection *connection,
                   const struct fake_arg *argv, size_t argc, struct fake_bytes *reply)
 {
@@ -76,6 +78,7 @@ bool fake_push_execute(struct fake_redis *fake, struct fake_connection *connecti
     return true;
 }
 
+/* Returns true if the reading is of this key. */
 static bool same_key(const struct fake_reading *reading, struct fake_arg key)
 {
     return reading->key.len == key.len && memcmp(reading->key.data, key.data, key.len) == 0;
@@ -118,7 +121,8 @@ bool fake_push_is_due(struct fake_redis *fake, struct fake_arg key)
     return false;
 }
 
-static void tell(struct fake_redis *fake, unsigned reader, struct fake_arg key)
+/* Sends a notification of the key, or of all keys, to the listener of connection `reader`. */
+static void send_notification(struct fake_redis *fake, unsigned reader, struct fake_arg key)
 {
     struct fake_connection *connection = listener_of(fake, reader);
 
@@ -135,6 +139,7 @@ static void tell(struct fake_redis *fake, unsigned reader, struct fake_arg key)
     fake_bytes_add(bytes, "\r\n", 2);
 }
 
+/* Removes a reading. */
 static void forget(struct fake_redis *fake, size_t index)
 {
     fake_bytes_free(&fake->readings[index].key);
@@ -146,13 +151,13 @@ void fake_push_changed(void *context, struct fake_arg key)
     struct fake_redis *fake = context;
 
     for (size_t i = 0; key.data == NULL && i < fake->connections_count; i++)
-        tell(fake, fake->connections[i].number, key);
+        send_notification(fake, fake->connections[i].number, key);
     for (size_t i = fake->readings_count; i-- > 0;) {
         struct fake_reading *reading = &fake->readings[i];
         if (key.data != NULL && !same_key(reading, key))
             continue;
         if (key.data != NULL && reading->by != fake->acting)
-            tell(fake, reading->by, key);
+            send_notification(fake, reading->by, key);
         forget(fake, i);
     }
 }

@@ -53,6 +53,7 @@ static int take_port(int *ret_port)
     return fd;
 }
 
+/* Opens a listening socket on the port. */
 static int listen_tcp(int port)
 {
     struct sockaddr_in address = loopback(port);
@@ -65,6 +66,7 @@ static int listen_tcp(int port)
     return fd;
 }
 
+/* Opens a listening unix socket. */
 static int listen_unix(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -77,6 +79,7 @@ static int listen_unix(const char *path)
     return fd;
 }
 
+/* Opens the server's listener. */
 static void open_listener(struct fake_redis *fake)
 {
     fake->listener = fake->port_fd < 0 ? listen_unix(fake->path) : listen_tcp(fake->port);
@@ -97,6 +100,7 @@ static void adopt_profile(struct fake_redis *fake, const struct fake_profile *pr
     fake_store_describe(&fake->store, &complete);
 }
 
+/* Starts a server on TCP or on a unix socket. */
 static struct fake_redis *start(const struct fake_profile *profile, bool unix_socket)
 {
     struct fake_redis *fake = calloc(1, sizeof *fake);
@@ -253,9 +257,9 @@ void fake_redis_end_notifying(struct fake_redis *fake, bool reset)
 bool fake_redis_notifies(struct fake_redis *fake, const char *key)
 {
     lock(fake);
-    bool tells = fake_push_is_due(fake, (struct fake_arg){key, strlen(key)});
+    bool is_due = fake_push_is_due(fake, (struct fake_arg){key, strlen(key)});
     unlock(fake);
-    return tells;
+    return is_due;
 }
 
 void fake_redis_cut_after(struct fake_redis *fake, uint64_t bytes)
@@ -312,11 +316,13 @@ void fake_redis_load_scripts(struct fake_redis *fake)
 
 /* ---- its log ---- */
 
+/* Returns true if the line begins with these words. */
 static bool begins(const char *line, const char *words)
 {
     return strncmp(line, words, strlen(words)) == 0;
 }
 
+/* Counts the lines of the log that begin with these words. The caller holds the mutex. */
 static size_t count_lines(const struct fake_redis *fake, const char *words)
 {
     size_t count = 0;
@@ -325,6 +331,7 @@ static size_t count_lines(const struct fake_redis *fake, const char *words)
     return count;
 }
 
+/* Returns the time on CLOCK_MONOTONIC after a scaled timeout. */
 static struct timespec deadline_in(unsigned timeout_ms)
 {
     uint64_t at_ns = wait_now_ns() + wait_scaled_ms(timeout_ms) * 1000000u;

@@ -44,6 +44,7 @@ void fake_note(struct fake_redis *fake, unsigned connection, const char *text, s
     pthread_cond_broadcast(&fake->changed);
 }
 
+/* Removes the first reply of the connection. */
 static void drop_chunk(struct fake_connection *connection)
 {
     fake_bytes_free(&connection->chunks[0].bytes);
@@ -70,7 +71,8 @@ void fake_end_connection(struct fake_redis *fake, size_t index, enum fake_end en
 
 /* ---- from a command to its reply ---- */
 
-static bool rule_fits(const struct fake_rule *rule, const struct fake_arg *argv, size_t argc)
+/* Returns true if the rule is for this command. */
+static bool rule_matches(const struct fake_rule *rule, const struct fake_arg *argv, size_t argc)
 {
     if (rule->command != NULL && !fake_arg_is(argv[0], rule->command))
         return false;
@@ -86,7 +88,7 @@ static struct fake_rule take_rule(struct fake_redis *fake, const struct fake_arg
 {
     for (size_t i = 0; i < fake->rules_count; i++) {
         struct fake_rule *rule = &fake->rules[i];
-        if (!rule_fits(rule, argv, argc))
+        if (!rule_matches(rule, argv, argc))
             continue;
         if (rule->skip > 0) {
             rule->skip--;
@@ -116,6 +118,7 @@ struct fake_chunk *fake_new_chunk(struct fake_connection *connection)
     return chunk;
 }
 
+/* Changes the reply in `chunk` as the rule says. */
 static void apply_rule(struct fake_chunk *chunk, const struct fake_rule *rule)
 {
     size_t len = rule->bytes == NULL ? 0 : rule->len != 0 ? rule->len : strlen(rule->bytes);
@@ -151,6 +154,7 @@ static void apply_rule(struct fake_chunk *chunk, const struct fake_rule *rule)
     }
 }
 
+/* Appends the command to the log, scripts by name. */
 static void note_command(struct fake_redis *fake, const struct fake_connection *connection,
                          const struct fake_arg *argv, size_t argc)
 {
@@ -168,29 +172,30 @@ static void note_command(struct fake_redis *fake, const struct fake_connection *
     fake_bytes_free(&line);
 }
 
-static void obey(struct fake_redis *fake, struct fake_connection *connection,
-                 const struct fake_arg *argv, size_t argc)
+/* Executes a command, unless a rule prevents it, and appends the reply. */
+static void execute_command(struct fake_redis *fake, struct fake_connection *connection,
+                            const struct fake_arg *argv, size_t argc)
 {
     struct fake_rule rule = take_rule(fake, argv, argc);
-    struct fake_bytes answer = {.data = NULL};
+    struct fake_bytes reply = {.data = NULL};
     fake->acting = connection->number;
     if (rule.fault != FAKE_REPLY && rule.fault != FAKE_ENDLESS && rule.fault != FAKE_DROP) {
-        if (!fake_push_execute(fake, connection, argv, argc, &answer))
+        if (!fake_push_execute(fake, connection, argv, argc, &reply))
             fake_store_execute(&fake->store, &connection->session, fake_now_ms(), argv, argc,
-                               &answer);
+                               &reply);
         fake_push_note(fake, connection, argv, argc);
     }
     fake->acting = 0;
     struct fake_chunk *chunk = fake_new_chunk(connection);
-    chunk->bytes = answer;
+    chunk->bytes = reply;
     if (rule.fault != 0)
         apply_rule(chunk, &rule);
     note_command(fake, connection, argv, argc);
 }
 
-/* Executes the command in `object`. Returns false if it is none: not an array of strings. */
-static bool obey_object(struct fake_redis *fake, struct fake_connection *connection,
-                        const redisReply *object)
+/* Executes the command in `object`. Returns false if it is not an array of strings. */
+static bool execute_object(struct fake_redis *fake, struct fake_connection *connection,
+                           const redisReply *object)
 {
     struct fake_arg argv[WORDS_MAX];
     if (object->type != REDIS_REPLY_ARRAY || object->elements == 0 || object->elements > WORDS_MAX)
@@ -201,12 +206,13 @@ static bool obey_object(struct fake_redis *fake, struct fake_connection *connect
             return false;
         argv[i] = (struct fake_arg){.data = word->str, .len = (size_t)word->len};
     }
-    obey(fake, connection, argv, object->elements);
+    execute_command(fake, connection, argv, object->elements);
     return true;
 }
 
 /* ---- sockets ---- */
 
+/* Reads and executes commands. Returns false if the connection has ended or is invalid. */
 static bool read_commands(struct fake_redis *fake, struct fake_connection *connection)
 {
     char bytes[16384];
@@ -224,7 +230,7 @@ static bool read_commands(struct fake_redis *fake, struct fake_connection *conne
         ok = redisReaderGetReply(connection->reader, &object) == REDIS_OK;
         if (object == NULL)
             break;
-        ok = ok && obey_object(fake, connection, object);
+        ok = ok && execute_object(fake, connection, object);
         freeReplyObject(object);
     }
     if (!ok)
@@ -245,6 +251,7 @@ static size_t sendable(const struct fake_redis *fake, const struct fake_connecti
     return len < allowed ? len : (size_t)allowed;
 }
 
+/* Returns true if the connection's first reply may be sent. */
 static bool wants_to_send(const struct fake_connection *connection)
 {
     return connection->chunks_count > 0 && !connection->chunks[0].gated &&
@@ -252,7 +259,7 @@ static bool wants_to_send(const struct fake_connection *connection)
 }
 
 /* Sends the bytes that may be sent. Returns how the connection ends; FAKE_END_NONE: it stays. */
-static enum fake_end write_answers(struct fake_redis *fake, struct fake_connection *connection)
+static enum fake_end write_replies(struct fake_redis *fake, struct fake_connection *connection)
 {
     char endless[4096];
     if (connection->sent >= fake->cut_after)
@@ -287,6 +294,7 @@ static enum fake_end write_answers(struct fake_redis *fake, struct fake_connecti
     return FAKE_END_NONE;
 }
 
+/* Accepts a connection, or closes it if there are too many. */
 static void accept_connection(struct fake_redis *fake)
 {
     int on = 1;
@@ -319,7 +327,7 @@ static void serve_connections(struct fake_redis *fake, const struct pollfd *poll
             fake_end_connection(fake, i, FAKE_END_CLOSE);
             continue;
         }
-        enum fake_end end = write_answers(fake, connection);
+        enum fake_end end = write_replies(fake, connection);
         if (end != FAKE_END_NONE)
             fake_end_connection(fake, i, end);
     }

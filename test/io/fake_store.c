@@ -20,11 +20,13 @@ struct fake_key {
     uint64_t expires_ms;
 };
 
+/* Returns true if both have the same bytes. */
 static bool same_bytes(const struct fake_bytes *bytes, struct fake_arg arg)
 {
     return bytes->len == arg.len && (arg.len == 0 || memcmp(bytes->data, arg.data, arg.len) == 0);
 }
 
+/* Returns the text as a word. */
 static struct fake_arg arg_of(const char *text)
 {
     return (struct fake_arg){.data = text, .len = strlen(text)};
@@ -32,6 +34,7 @@ static struct fake_arg arg_of(const char *text)
 
 /* ---- keys ---- */
 
+/* Frees the key at `index`; the last key takes its position. */
 static void remove_at(struct fake_store *store, size_t index)
 {
     fake_bytes_free(&store->keys[index].name);
@@ -39,6 +42,7 @@ static void remove_at(struct fake_store *store, size_t index)
     store->keys[index] = store->keys[--store->keys_count];
 }
 
+/* Removes all expired keys. */
 static void expire(struct fake_store *store, uint64_t now_ms)
 {
     for (size_t i = store->keys_count; i-- > 0;) {
@@ -47,6 +51,7 @@ static void expire(struct fake_store *store, uint64_t now_ms)
     }
 }
 
+/* Returns the key, or NULL. */
 static struct fake_key *find(struct fake_store *store, unsigned db, struct fake_arg name)
 {
     for (size_t i = 0; i < store->keys_count; i++) {
@@ -56,12 +61,14 @@ static struct fake_key *find(struct fake_store *store, unsigned db, struct fake_
     return NULL;
 }
 
+/* Reports the change of a key. */
 static void note_change(struct fake_store *store, const struct fake_bytes *name)
 {
     if (store->changed != NULL)
         store->changed(store->changed_ctx, (struct fake_arg){name->data, name->len});
 }
 
+/* Sets a key, and reports the change. */
 static void put(struct fake_store *store, unsigned db, struct fake_arg name, struct fake_arg value,
                 uint64_t expires_ms)
 {
@@ -83,12 +90,14 @@ static void put(struct fake_store *store, unsigned db, struct fake_arg name, str
     note_change(store, &key->name);
 }
 
+/* Deletes a key, and reports the change. */
 static void remove_key(struct fake_store *store, const struct fake_key *key)
 {
     note_change(store, &key->name);
     remove_at(store, (size_t)(key - store->keys));
 }
 
+/* Returns the time of expiry; FOREVER on overflow. */
 static uint64_t expiry_after(uint64_t now_ms, uint64_t ttl_ms)
 {
     return ttl_ms > FOREVER - now_ms ? FOREVER : now_ms + ttl_ms;
@@ -105,18 +114,21 @@ struct call {
     struct fake_bytes *reply;
 };
 
-static void say_bulk(struct call *call, const char *data, size_t len)
+/* Replies with a bulk string. */
+static void reply_bulk(struct call *call, const char *data, size_t len)
 {
     fake_bytes_text(call->reply, "$%zu\r\n", len);
     fake_bytes_add(call->reply, data, len);
     fake_bytes_add(call->reply, "\r\n", 2);
 }
 
+/* Returns the key that word `index` names, or NULL. */
 static struct fake_key *find_arg(struct call *call, size_t index)
 {
     return find(call->store, call->session->db, call->argv[index]);
 }
 
+/* Returns a word as a number; 0 if it is too long. */
 static uint64_t number_of(struct fake_arg arg)
 {
     char text[32] = "";
@@ -153,7 +165,7 @@ static void do_get(struct call *call)
     if (key == NULL)
         fake_bytes_text(call->reply, "$-1\r\n");
     else
-        say_bulk(call, key->value.len == 0 ? "" : key->value.data, key->value.len);
+        reply_bulk(call, key->value.len == 0 ? "" : key->value.data, key->value.len);
 }
 
 static void do_pttl(struct call *call)
@@ -216,7 +228,7 @@ static void do_script(struct call *call)
     }
     call->store->scripts |= 1u << index;
     const char *sha = rl_protocol_script(scripted[index], RL_FORM_SHA)->sha;
-    say_bulk(call, sha, strlen(sha));
+    reply_bulk(call, sha, strlen(sha));
 }
 
 /* Executes EVAL and EVALSHA: script 1 key token [ttl]. */
@@ -296,6 +308,7 @@ static void do_client(struct call *call)
     }
 }
 
+/* Returns true if INFO was asked for this section, or for all. */
 static bool wants_section(const struct call *call, const char *section)
 {
     for (size_t i = 1; i < call->argc; i++) {
@@ -330,7 +343,7 @@ static void do_info(struct call *call)
                         "master_replid2:0000000000000000000000000000000000000000\r\n"
                         "second_repl_offset:-1\r\n",
                         profile->role);
-    say_bulk(call, info.len == 0 ? "" : info.data, info.len);
+    reply_bulk(call, info.len == 0 ? "" : info.data, info.len);
     fake_bytes_free(&info);
 }
 
@@ -343,8 +356,8 @@ static void do_time(struct call *call)
     snprintf(seconds, sizeof seconds, "%lld", (long long)(now_ms / 1000));
     snprintf(us, sizeof us, "%lld", (long long)(now_ms % 1000 * 1000));
     fake_bytes_text(call->reply, "*2\r\n");
-    say_bulk(call, seconds, strlen(seconds));
-    say_bulk(call, us, strlen(us));
+    reply_bulk(call, seconds, strlen(seconds));
+    reply_bulk(call, us, strlen(us));
 }
 
 static void do_ping(struct call *call)

@@ -10,6 +10,7 @@
 
 #define TIME_LIMIT_MS 10000
 
+/* Returns an embedded client with long time limits. */
 static redlock_t *connect_embedded(const char *urls)
 {
     redlock_config_t *config = NULL;
@@ -24,7 +25,8 @@ static redlock_t *connect_embedded(const char *urls)
     return client;
 }
 
-static bool eligible(redlock_t *client)
+/* Runs the client's loop once. Returns true if its first node is eligible. */
+static bool is_eligible(redlock_t *client)
 {
     redlock_node_stats_t stats;
     ck_assert_int_eq(redlock_process(client), REDLOCK_OK);
@@ -32,6 +34,7 @@ static bool eligible(redlock_t *client)
     return stats.eligible == 1;
 }
 
+/* Stores the status in the int at `userdata`. */
 static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
                     void *userdata)
 {
@@ -41,18 +44,19 @@ static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlo
     *(int *)userdata = status;
 }
 
-START_TEST(unread_answers_do_not_reset_the_connection)
+START_TEST(unread_replies_do_not_reset_the_connection)
 {
     const redlock_opts_t opts = redlock_opts(10000);
     struct fake_redis *fake = fake_redis_start(NULL);
     redlock_t *client = connect_embedded(fake_redis_url(fake));
     int status = REDLOCK_OK;
-    ck_assert(WAIT_UNTIL(eligible(client), TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(is_eligible(client), TIME_LIMIT_MS));
     fake_redis_rule(fake, (struct fake_rule){.command = "EVALSHA", .fault = FAKE_GATE});
     ck_assert_int_eq(redlock_acquire_start(client, "left", &opts, on_done, &status), REDLOCK_OK);
     ck_assert_int_eq(redlock_process(client), REDLOCK_OK); /* sends */
-    /* Its answer has left then. The client's descriptor does not tell: a timer makes it readable.
-     * The answer to the undo is held back: it could come right behind our last look. */
+    /* The reply to the SET has been sent now. The client's descriptor does not show it, because a
+     * timer may make it readable, too. The reply to the undo is held back, or it could arrive just
+     * after the client's last read. */
     ck_assert(fake_redis_wait(fake, "SET left", 1, TIME_LIMIT_MS));
     ck_assert_int_eq(redlock_free(client), REDLOCK_OK);
     ck_assert_int_eq(status, REDLOCK_ECLOSED);
@@ -65,15 +69,17 @@ START_TEST(unread_answers_do_not_reset_the_connection)
 }
 END_TEST
 
-static bool is_over(redlock_t *client, const int *status)
+/* Runs the client's loop once. Returns true if the operation has ended. */
+static bool is_done(redlock_t *client, const int *status)
 {
     ck_assert_int_eq(redlock_process(client), REDLOCK_OK);
     return *status != 1;
 }
 
-/* A release by a new process: a majority has answered before one server has answered the greeting.
- * The undo for that one waits behind its greeting, and a shutdown has to wait for it. */
-START_TEST(a_shutdown_waits_for_undos_behind_a_greeting)
+/* A new process releases a lock. A majority has replied before one server has replied to the
+ * greeting. The undo for that server waits for the greeting, and the shutdown waits for the undo.
+ */
+START_TEST(a_shutdown_waits_for_undos_after_a_greeting)
 {
     struct fake_redis *fake[3];
     char urls[3 * 64] = "";
@@ -88,14 +94,14 @@ START_TEST(a_shutdown_waits_for_undos_behind_a_greeting)
     ck_assert_int_eq(
         redlock_release_token_start(client, "left", "somebodys-token", NULL, on_done, &released),
         REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(is_over(client, &released), TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(is_done(client, &released), TIME_LIMIT_MS));
     ck_assert_int_eq(released, REDLOCK_OK);
     ck_assert_int_eq(redlock_shutdown_start(client, TIME_LIMIT_MS, on_done, &left), REDLOCK_OK);
     for (int i = 0; i < 3; i++)
-        ck_assert(!is_over(client, &left));
+        ck_assert(!is_done(client, &left));
     fake_redis_clear_rules(fake[2]);
     fake_redis_open_gate(fake[2]);
-    ck_assert(WAIT_UNTIL(is_over(client, &left), TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(is_done(client, &left), TIME_LIMIT_MS));
     ck_assert_int_eq(left, REDLOCK_OK);
     for (size_t i = 0; i < 3; i++)
         ck_assert_uint_eq(fake_redis_keys(fake[i]), 0);
@@ -109,8 +115,8 @@ int main(void)
 {
     Suite *suite = suite_create("io_close_unread");
     TCase *group = tcase_create("leaving");
-    tcase_add_test(group, unread_answers_do_not_reset_the_connection);
-    tcase_add_test(group, a_shutdown_waits_for_undos_behind_a_greeting);
+    tcase_add_test(group, unread_replies_do_not_reset_the_connection);
+    tcase_add_test(group, a_shutdown_waits_for_undos_after_a_greeting);
     suite_add_tcase(suite, group);
     return suite_run_nofork(suite);
 }

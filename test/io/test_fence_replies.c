@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#define FAR_AHEAD (UINT64_C(1) << 52) /* of any clock: the votes do not agree on their proposal */
+#define FAR_AHEAD (UINT64_C(1) << 52) /* above any clock: proposals need a second round */
 
 #define WRAPPED   "-ERR Error running script (call to f_2a1b): @user_script:1: @user_script: 1: "
 
@@ -29,14 +29,14 @@ struct hostile_reply {
         name, FAKE_REPLY, bytes, PROTOCOL, NO_QUORUM                                               \
     }
 
-/* In place of any answer of a script of ours. */
+/* Replies of wrong types to any script. */
 #define WRONG_KINDS                                                                                \
     HOSTILE("status", "+OK\r\n"), HOSTILE("integer", ":1\r\n"), HOSTILE("nil", "$-1\r\n"),         \
         HOSTILE("array", "*2\r\n$1\r\nA\r\n$1\r\n5\r\n"), HOSTILE("empty", "$0\r\n\r\n"),          \
         HOSTILE("blank", "$1\r\n \r\n"), HOSTILE("strange letter", "$5\r\nZ 5 r\r\n"),             \
         HOSTILE("word", "$6\r\nAA 5 r\r\n"), HOSTILE("small letter", "$5\r\na 5 r\r\n")
 
-/* What servers say, and what happens to connections. */
+/* Error replies, and events of connections. */
 #define ERRORS                                                                                     \
     {"OOM", FAKE_REPLY, "-OOM command not allowed when used memory > 'maxmemory'.\r\n",            \
      1u << REDLOCK_CAUSE_OOM, NO_QUORUM},                                                          \
@@ -96,7 +96,7 @@ static const struct hostile_reply raises[] = {
     {"record corrupt", FAKE_REPLY, "$1\r\nC\r\n", RECORD, REDLOCK_EFENCE},
 };
 
-/* Of a record that is in use by nobody, but not empty, or not readable. */
+/* Records that are not in use and not empty, or cannot be read. */
 static const struct hostile_reply reads[] = {
     WRONG_KINDS,
     ERRORS,
@@ -120,7 +120,8 @@ static const struct hostile_reply seeds[] = {
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
 
-static void misbehave(size_t servers, enum rl_verb verb, const struct hostile_reply *hostile)
+/* Makes the first `servers` servers reply to the script in this way. */
+static void add_fault(size_t servers, enum rl_verb verb, const struct hostile_reply *hostile)
 {
     struct fake_rule rule = {.command = "EVALSHA",
                              .argument = rl_protocol_script(verb, RL_FORM_SHA)->sha,
@@ -135,6 +136,7 @@ static void misbehave(size_t servers, enum rl_verb verb, const struct hostile_re
         fake_redis_rule(three_servers.fake[i], rule);
 }
 
+/* Connects a client with fences to all three servers. */
 static void begin(void)
 {
     three_servers.fences = true;
@@ -142,7 +144,7 @@ static void begin(void)
     ck_assert(three_servers_wait_all_vote());
 }
 
-/* All three records are in use. */
+/* Connects, and takes all three records into use. */
 static void begin_in_use(void)
 {
     begin();
@@ -150,6 +152,7 @@ static void begin_in_use(void)
     ck_assert_uint_gt(three_servers.fence, 0);
 }
 
+/* Sets all registers above any clock. Returns the number. */
 static uint64_t set_far_ahead(uint64_t more)
 {
     for (size_t i = 0; i < THREE_SERVERS; i++)
@@ -157,11 +160,13 @@ static uint64_t set_far_ahead(uint64_t more)
     return FAR_AHEAD + more;
 }
 
-static void check_one_spoils(enum rl_verb verb, const struct hostile_reply *hostile, uint64_t above)
+/* Checks that a lock is acquired with a fence above `above`, although one server misbehaves. */
+static void check_one_faulty_server(enum rl_verb verb, const struct hostile_reply *hostile,
+                                    uint64_t above)
 {
     redlock_lock_t *lock = NULL;
 
-    misbehave(1, verb, hostile);
+    add_fault(1, verb, hostile);
     int status = three_servers_acquire(&lock, wait_scaled_ms(TIME_LIMIT_MS));
     ck_assert_msg(status == REDLOCK_OK, "%s: %s%s", hostile->name, redlock_strerror(status),
                   three_servers_text());
@@ -173,56 +178,57 @@ static void check_one_spoils(enum rl_verb verb, const struct hostile_reply *host
     ck_assert_uint_gt(three_servers.fence, above + 1);
 }
 
-static void check_two_spoil(enum rl_verb verb, const struct hostile_reply *hostile)
+/* Checks that the acquisition fails for the causes of two servers, and that the client recovers. */
+static void check_two_faulty_servers(enum rl_verb verb, const struct hostile_reply *hostile)
 {
-    misbehave(2, verb, hostile);
+    add_fault(2, verb, hostile);
     three_servers_check_fails(hostile->name, hostile->status, 0);
     three_servers_check_failed(0, hostile->name, hostile->causes);
     three_servers_check_failed(1, hostile->name, hostile->causes);
     three_servers_check_recovers(hostile->name);
 }
 
-START_TEST(one_spoils_votes)
+START_TEST(one_server_with_invalid_votes_is_tolerated)
 {
     begin_in_use();
-    check_one_spoils(RL_VERB_ACQUIRE, &votes[_i], three_servers.fence);
+    check_one_faulty_server(RL_VERB_ACQUIRE, &votes[_i], three_servers.fence);
 }
 END_TEST
 
-START_TEST(two_spoil_votes)
+START_TEST(two_servers_with_invalid_votes_fail_the_attempt)
 {
     begin_in_use();
     uint64_t before = three_servers.fence;
-    check_two_spoil(RL_VERB_ACQUIRE, &votes[_i]);
+    check_two_faulty_servers(RL_VERB_ACQUIRE, &votes[_i]);
     ck_assert_uint_gt(three_servers.fence, before);
 }
 END_TEST
 
-START_TEST(one_spoils_the_second_round)
+START_TEST(one_server_with_invalid_raises_is_tolerated)
 {
     begin_in_use();
-    check_one_spoils(RL_VERB_RAISE, &raises[_i], set_far_ahead(0));
+    check_one_faulty_server(RL_VERB_RAISE, &raises[_i], set_far_ahead(0));
     ck_assert_uint_gt(fake_redis_count(three_servers.fake[0], "EVAL"), 0);
 }
 END_TEST
 
-START_TEST(two_spoil_the_second_round)
+START_TEST(two_servers_with_invalid_raises_fail_the_attempt)
 {
     begin_in_use();
     uint64_t before = set_far_ahead(0);
-    check_two_spoil(RL_VERB_RAISE, &raises[_i]);
+    check_two_faulty_servers(RL_VERB_RAISE, &raises[_i]);
     ck_assert_uint_gt(three_servers.fence, before);
 }
 END_TEST
 
-/* The first start needs to see all records empty: it waits until that is so, and the caller is
- * told. Nothing is taken into use on the word of two. */
-START_TEST(one_spoils_the_first_look)
+/* A first start needs all records empty. It waits for that and reports the reason to the caller.
+ * Two empty records are not enough. */
+START_TEST(one_server_with_an_invalid_record_delays_the_first_start)
 {
     const struct hostile_reply *hostile = &reads[_i];
 
     begin();
-    misbehave(1, RL_VERB_READ, hostile);
+    add_fault(1, RL_VERB_READ, hostile);
     three_servers_check_fails(hostile->name, REDLOCK_EFENCE, 0);
     ck_assert_uint_eq(fake_redis_count(three_servers.fake[1], "EVALSHA seed"), 0);
     ck_assert_uint_eq(fake_redis_count(three_servers.fake[2], "EVALSHA seed"), 0);
@@ -230,11 +236,11 @@ START_TEST(one_spoils_the_first_look)
 }
 END_TEST
 
-/* Two of three were taken into use: that is a majority. */
-START_TEST(one_spoils_the_first_start)
+/* Two of three records are in use, which is a majority. */
+START_TEST(one_server_that_refuses_its_seed_is_tolerated)
 {
     begin();
-    check_one_spoils(RL_VERB_SEED, &seeds[_i], 0);
+    check_one_faulty_server(RL_VERB_SEED, &seeds[_i], 0);
 }
 END_TEST
 
@@ -245,11 +251,12 @@ int main(void)
           *raise = three_servers_add_case(suite, "raise");
     TCase *record = three_servers_add_case(suite, "record");
 
-    tcase_add_loop_test(vote, one_spoils_votes, 0, COUNT(votes));
-    tcase_add_loop_test(vote, two_spoil_votes, 0, COUNT(votes));
-    tcase_add_loop_test(raise, one_spoils_the_second_round, 0, COUNT(raises));
-    tcase_add_loop_test(raise, two_spoil_the_second_round, 0, COUNT(raises));
-    tcase_add_loop_test(record, one_spoils_the_first_look, 0, COUNT(reads));
-    tcase_add_loop_test(record, one_spoils_the_first_start, 0, COUNT(seeds));
+    tcase_add_loop_test(vote, one_server_with_invalid_votes_is_tolerated, 0, COUNT(votes));
+    tcase_add_loop_test(vote, two_servers_with_invalid_votes_fail_the_attempt, 0, COUNT(votes));
+    tcase_add_loop_test(raise, one_server_with_invalid_raises_is_tolerated, 0, COUNT(raises));
+    tcase_add_loop_test(raise, two_servers_with_invalid_raises_fail_the_attempt, 0, COUNT(raises));
+    tcase_add_loop_test(record, one_server_with_an_invalid_record_delays_the_first_start, 0,
+                        COUNT(reads));
+    tcase_add_loop_test(record, one_server_that_refuses_its_seed_is_tolerated, 0, COUNT(seeds));
     return suite_run(suite);
 }

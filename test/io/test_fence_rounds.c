@@ -12,7 +12,8 @@
 
 #define FAR_AHEAD (UINT64_C(1) << 52)
 
-static void rule(size_t servers, enum rl_verb verb, struct fake_rule what)
+/* Adds a rule for the script of `verb` to the first `servers` servers. */
+static void add_rules(size_t servers, enum rl_verb verb, struct fake_rule what)
 {
     what.command = "EVALSHA";
     what.argument = rl_protocol_script(verb, RL_FORM_SHA)->sha;
@@ -20,14 +21,15 @@ static void rule(size_t servers, enum rl_verb verb, struct fake_rule what)
         fake_redis_rule(three_servers.fake[i], what);
 }
 
+/* Sets all registers of all servers. */
 static void set_numbers(uint64_t number)
 {
     for (size_t i = 0; i < THREE_SERVERS; i++)
         fake_redis_set_numbers(three_servers.fake[i], number);
 }
 
-/* All records are in use, all votes of an earlier lock are answered, and the next proposal is not
- * accepted: there will be a second round. */
+/* Connects; all records are in use, an earlier lock is gone, and the registers are so large that
+ * the next attempt needs a second round. */
 static void begin(uint32_t node_time_ms)
 {
     three_servers.fences = true;
@@ -40,16 +42,17 @@ static void begin(uint32_t node_time_ms)
     set_numbers(FAR_AHEAD);
 }
 
-/* ---- what happens between the votes and their answers ---- */
+/* ---- events between the votes and their replies ---- */
 
 struct between {
-    void (*happens)(struct fake_redis *fake);
+    void (*event)(struct fake_redis *fake);
     size_t servers;
     pthread_t thread;
 };
 
 static size_t votes_before[THREE_SERVERS];
 
+/* Waits for the votes of the attempt, lets the event happen, and opens the gates. */
 static void *interfere(void *argument)
 {
     const struct between *between = argument;
@@ -59,27 +62,28 @@ static void *interfere(void *argument)
                              TIME_LIMIT_MS))
             return NULL;
     for (size_t i = 0; i < between->servers; i++)
-        between->happens(three_servers.fake[i]);
+        between->event(three_servers.fake[i]);
     for (size_t i = 0; i < THREE_SERVERS; i++)
         fake_redis_open_gate(three_servers.fake[i]);
     return NULL;
 }
 
-/* The status of an attempt in the middle of which something happens to so many servers. */
-static int acquire_with(void (*happens)(struct fake_redis *fake), size_t servers,
+/* Returns the status of an attempt during which `event` happens to the first `servers` servers. */
+static int acquire_with(void (*event)(struct fake_redis *fake), size_t servers,
                         redlock_lock_t **ret_lock)
 {
-    struct between between = {happens, servers, 0};
+    struct between between = {event, servers, 0};
 
     for (size_t i = 0; i < THREE_SERVERS; i++)
         votes_before[i] = fake_redis_count(three_servers.fake[i], "EVALSHA vote");
-    rule(THREE_SERVERS, RL_VERB_ACQUIRE, (struct fake_rule){.fault = FAKE_GATE, .times = 1});
+    add_rules(THREE_SERVERS, RL_VERB_ACQUIRE, (struct fake_rule){.fault = FAKE_GATE, .times = 1});
     ck_assert_int_eq(pthread_create(&between.thread, NULL, interfere, &between), 0);
     int status = three_servers_acquire(ret_lock, 0);
     ck_assert_int_eq(pthread_join(between.thread, NULL), 0);
     return status;
 }
 
+/* Checks that the client recovers and its next fencing token is above `fence`. */
 static void check_works_above(const char *name, uint64_t fence)
 {
     three_servers_check_recovers(name);
@@ -87,7 +91,7 @@ static void check_works_above(const char *name, uint64_t fence)
                   (unsigned long long)three_servers.fence, (unsigned long long)fence);
 }
 
-START_TEST(a_record_is_lost_on_one)
+START_TEST(a_record_lost_on_one_is_tolerated)
 {
     redlock_lock_t *lock = NULL;
     begin(TIME_LIMIT_MS);
@@ -98,8 +102,8 @@ START_TEST(a_record_is_lost_on_one)
 }
 END_TEST
 
-/* Then nobody can say any more which numbers were granted: only an operator goes on. */
-START_TEST(records_are_lost_on_two)
+/* The granted numbers are then unknown, and only an operator may initialize the records. */
+START_TEST(records_lost_on_two_need_an_operator)
 {
     redlock_lock_t *lock = NULL;
     begin(TIME_LIMIT_MS);
@@ -118,7 +122,7 @@ START_TEST(records_are_lost_on_two)
 }
 END_TEST
 
-START_TEST(a_key_is_lost_on_one)
+START_TEST(a_key_lost_on_one_is_tolerated)
 {
     redlock_lock_t *lock = NULL;
     begin(TIME_LIMIT_MS);
@@ -129,8 +133,8 @@ START_TEST(a_key_is_lost_on_one)
 }
 END_TEST
 
-/* Whoever has lost two keys of three may have lost the lock to somebody. */
-START_TEST(keys_are_lost_on_two)
+/* With two of three keys lost, another client may have acquired the lock. */
+START_TEST(keys_lost_on_two_fail_the_attempt)
 {
     redlock_lock_t *lock = NULL;
     begin(TIME_LIMIT_MS);
@@ -142,7 +146,7 @@ START_TEST(keys_are_lost_on_two)
 }
 END_TEST
 
-START_TEST(connections_are_lost)
+START_TEST(connections_lost_between_the_rounds)
 {
     redlock_lock_t *lock = NULL;
     bool one = _i == 1;
@@ -156,15 +160,15 @@ START_TEST(connections_are_lost)
 }
 END_TEST
 
-/* The grant is there, whole, and then the end of the connection. On a new one the second round
- * could go on; there is none. */
-START_TEST(connections_end_behind_the_vote)
+/* The connections end after the grants were received. The second round is not continued on new
+ * connections. */
+START_TEST(connections_that_end_after_the_vote_fail_the_attempt)
 {
     redlock_lock_t *lock = NULL;
     bool one = _i == 1;
     begin(TIME_LIMIT_MS);
-    rule((size_t)_i, RL_VERB_ACQUIRE,
-         (struct fake_rule){.fault = FAKE_CLOSE, .at = SIZE_MAX, .times = 1});
+    add_rules((size_t)_i, RL_VERB_ACQUIRE,
+              (struct fake_rule){.fault = FAKE_CLOSE, .at = SIZE_MAX, .times = 1});
     for (int i = 0; i < _i; i++)
         fake_redis_listen(three_servers.fake[i], false);
     int status = three_servers_acquire(&lock, 0);
@@ -180,13 +184,12 @@ END_TEST
 
 /* ---- time ---- */
 
-/* Votes that were executed and whose answers come after the attempt: taken back at once, not
- * counted later. */
-START_TEST(late_votes_are_given_back)
+/* Votes whose replies come after the attempt are undone at once, and do not count later. */
+START_TEST(late_votes_are_undone)
 {
     redlock_lock_t *lock = NULL;
     begin(SILENT_MS);
-    rule(2, RL_VERB_ACQUIRE, (struct fake_rule){.fault = FAKE_GATE, .times = 1});
+    add_rules(2, RL_VERB_ACQUIRE, (struct fake_rule){.fault = FAKE_GATE, .times = 1});
     ck_assert_int_eq(three_servers_acquire(&lock, 0), REDLOCK_ENOQUORUM);
     three_servers_check_failed(0, "late votes", TIMEOUT);
     three_servers_check_failed(1, "late votes", TIMEOUT);
@@ -197,29 +200,29 @@ START_TEST(late_votes_are_given_back)
 }
 END_TEST
 
-START_TEST(late_answers_of_the_second_round_do_not_count)
+START_TEST(late_replies_of_the_second_round_do_not_count)
 {
     redlock_lock_t *lock = NULL;
     begin(SILENT_MS);
-    rule(2, RL_VERB_RAISE, (struct fake_rule){.fault = FAKE_GATE, .times = 1});
+    add_rules(2, RL_VERB_RAISE, (struct fake_rule){.fault = FAKE_GATE, .times = 1});
     ck_assert_int_eq(three_servers_acquire(&lock, 0), REDLOCK_ENOQUORUM);
     ck_assert(three_servers_wait_no_keys());
     fake_redis_open_gate(three_servers.fake[0]);
     fake_redis_open_gate(three_servers.fake[1]);
-    /* The number of the attempt that failed is in their registers: the next one is above it. */
+    /* The registers have the number of the failed attempt, so the next one is larger. */
     check_works_above("late second round", FAR_AHEAD + 1);
 }
 END_TEST
 
-/* Byte by byte everything means the same. */
-START_TEST(split_answers_count)
+/* Replies that arrive byte by byte count. */
+START_TEST(split_replies_count)
 {
     static const enum rl_verb verbs[] = {RL_VERB_ACQUIRE, RL_VERB_RAISE, RL_VERB_READ,
                                          RL_VERB_SEED};
     redlock_lock_t *lock = NULL;
 
     for (unsigned i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
-        rule(THREE_SERVERS, verbs[i], (struct fake_rule){.fault = FAKE_SPLIT});
+        add_rules(THREE_SERVERS, verbs[i], (struct fake_rule){.fault = FAKE_SPLIT});
     begin(TIME_LIMIT_MS);
     ck_assert_int_eq(three_servers_acquire(&lock, 0), REDLOCK_OK);
     ck_assert_uint_eq(three_servers.fence, FAR_AHEAD + 1);
@@ -228,19 +231,19 @@ START_TEST(split_answers_count)
 }
 END_TEST
 
-/* An answer too many behind a grant ends the connection; the grant stands, or is undone. */
-START_TEST(surplus_answers)
+/* A surplus reply after a grant ends the connection. The grant counts, or it is undone. */
+START_TEST(surplus_replies_end_the_connection)
 {
     begin(TIME_LIMIT_MS);
-    rule(1, RL_VERB_ACQUIRE,
-         (struct fake_rule){.fault = FAKE_SURPLUS, .bytes = "$5\r\nA 1 r\r\n", .times = 1});
+    add_rules(1, RL_VERB_ACQUIRE,
+              (struct fake_rule){.fault = FAKE_SURPLUS, .bytes = "$5\r\nA 1 r\r\n", .times = 1});
     check_works_above("surplus", FAR_AHEAD);
 }
 END_TEST
 
 /* ---- the end of numbers ---- */
 
-START_TEST(behind_the_last_number_there_is_none)
+START_TEST(after_the_last_number_there_is_no_fence)
 {
     redlock_lock_t *lock = NULL;
     begin(TIME_LIMIT_MS);
@@ -251,7 +254,7 @@ START_TEST(behind_the_last_number_there_is_none)
     ck_assert_int_eq(three_servers_acquire(&lock, 0), REDLOCK_OK);
     ck_assert_uint_eq(three_servers.fence, RL_FENCE_CORRUPT);
     ck_assert_int_eq(three_servers_release(lock), REDLOCK_OK);
-    /* Better none than one that is not larger. */
+    /* No lock is granted rather than one whose fencing token is not larger. */
     lock = NULL;
     ck_assert_int_eq(three_servers_acquire(&lock, 0), REDLOCK_EFENCE);
     ck_assert_ptr_null(lock);
@@ -265,16 +268,16 @@ int main(void)
     TCase *between = three_servers_add_case(suite, "between"),
           *time = three_servers_add_case(suite, "time");
 
-    tcase_add_test(between, a_record_is_lost_on_one);
-    tcase_add_test(between, records_are_lost_on_two);
-    tcase_add_test(between, a_key_is_lost_on_one);
-    tcase_add_test(between, keys_are_lost_on_two);
-    tcase_add_loop_test(between, connections_are_lost, 1, 3);
-    tcase_add_loop_test(between, connections_end_behind_the_vote, 1, 3);
-    tcase_add_test(between, behind_the_last_number_there_is_none);
-    tcase_add_test(time, late_votes_are_given_back);
-    tcase_add_test(time, late_answers_of_the_second_round_do_not_count);
-    tcase_add_test(time, split_answers_count);
-    tcase_add_test(time, surplus_answers);
+    tcase_add_test(between, a_record_lost_on_one_is_tolerated);
+    tcase_add_test(between, records_lost_on_two_need_an_operator);
+    tcase_add_test(between, a_key_lost_on_one_is_tolerated);
+    tcase_add_test(between, keys_lost_on_two_fail_the_attempt);
+    tcase_add_loop_test(between, connections_lost_between_the_rounds, 1, 3);
+    tcase_add_loop_test(between, connections_that_end_after_the_vote_fail_the_attempt, 1, 3);
+    tcase_add_test(between, after_the_last_number_there_is_no_fence);
+    tcase_add_test(time, late_votes_are_undone);
+    tcase_add_test(time, late_replies_of_the_second_round_do_not_count);
+    tcase_add_test(time, split_replies_count);
+    tcase_add_test(time, surplus_replies_end_the_connection);
     return suite_run(suite);
 }

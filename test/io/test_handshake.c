@@ -11,18 +11,21 @@
 
 #define PASSWORD "correct-horse"
 
-static void profile(size_t servers, const struct fake_profile *profile)
+/* Sets the profile of the first `servers` servers. */
+static void set_profiles(size_t servers, const struct fake_profile *profile)
 {
     for (size_t i = 0; i < servers; i++)
         fake_redis_set_profile(three_servers.fake[i], profile);
 }
 
-static void rule(size_t servers, struct fake_rule rule)
+/* Adds a rule to the first `servers` servers. */
+static void add_rules(size_t servers, struct fake_rule rule)
 {
     for (size_t i = 0; i < servers; i++)
         fake_redis_rule(three_servers.fake[i], rule);
 }
 
+/* Counts the SETs that the first `servers` servers have got. */
 static size_t count_sets(size_t servers)
 {
     size_t count = 0;
@@ -31,10 +34,9 @@ static size_t count_sets(size_t servers)
     return count;
 }
 
-/* An acquisition fails in that way, because the first `servers` servers have failed for this
- * reason, as far as the attempt has waited for them: it is over when two have failed. It begins
- * when the reason is known: a server that is greeted when the time is up would have said nothing
- * yet. */
+/* Checks that an acquisition fails with the status `wanted`, because the first `servers` servers
+ * fail for `cause`. The attempt may end when two have failed. It begins when the client knows the
+ * causes, so that no server is still being greeted. */
 static void check_fails(int wanted, size_t servers, int cause)
 {
     redlock_lock_t *lock = NULL;
@@ -58,7 +60,7 @@ static void check_fails(int wanted, size_t servers, int cause)
     ck_assert_uint_ge(failed, 2);
 }
 
-/* All is in order again; the client finds out by itself. */
+/* Checks that the client works again after the servers were corrected. */
 static void check_recovers(void)
 {
     ck_assert(three_servers_wait_all_vote());
@@ -66,10 +68,11 @@ static void check_recovers(void)
     ck_assert(three_servers_wait_no_keys());
 }
 
-/* ---- what is said ---- */
+/* ---- the commands of the greeting ---- */
 
-/* One acquisition may be decided by two nodes, and its SET taken back before the third got it. */
-static void each_gets_a_set(void)
+/* Acquires locks until each server has got a SET. One acquisition may be decided by two nodes, and
+ * the SET for the third be removed unsent. */
+static void wait_for_a_set_on_each(void)
 {
     size_t have = 0;
     for (unsigned tries = 0; tries < 200 && have < THREE_SERVERS; tries++) {
@@ -81,14 +84,14 @@ static void each_gets_a_set(void)
     ck_assert_uint_eq(have, THREE_SERVERS);
 }
 
-START_TEST(greeting_comes_before_everything)
+START_TEST(the_greeting_precedes_all_requests)
 {
     char name[64];
     unsigned connection = 0;
-    profile(THREE_SERVERS, &(struct fake_profile){.user = "app", .password = PASSWORD});
+    set_profiles(THREE_SERVERS, &(struct fake_profile){.user = "app", .password = PASSWORD});
     three_servers_connect_as("app:" PASSWORD "@", "/3");
     ck_assert(three_servers_wait_all_vote());
-    each_gets_a_set();
+    wait_for_a_set_on_each();
     for (size_t i = 0; i < THREE_SERVERS; i++) {
         struct fake_redis *fake = three_servers.fake[i];
         ck_assert_int_eq(fake_redis_find(fake, "AUTH app " PASSWORD, 0, NULL, 0, &connection), 0);
@@ -109,7 +112,7 @@ START_TEST(greeting_comes_before_everything)
 }
 END_TEST
 
-START_TEST(keys_land_in_the_selected_database)
+START_TEST(keys_are_set_in_the_selected_database)
 {
     redlock_lock_t *lock = NULL;
     three_servers_connect_as(NULL, "/3");
@@ -124,9 +127,9 @@ START_TEST(keys_land_in_the_selected_database)
 }
 END_TEST
 
-START_TEST(password_without_a_user)
+START_TEST(a_password_without_a_user_is_sent)
 {
-    profile(THREE_SERVERS, &(struct fake_profile){.password = PASSWORD});
+    set_profiles(THREE_SERVERS, &(struct fake_profile){.password = PASSWORD});
     three_servers_connect_as(":" PASSWORD "@", NULL);
     ck_assert(three_servers_wait_all_vote());
     three_servers_check_works();
@@ -134,10 +137,10 @@ START_TEST(password_without_a_user)
 }
 END_TEST
 
-START_TEST(what_the_server_says_of_itself)
+START_TEST(statistics_show_what_the_server_reports)
 {
-    profile(1, &(struct fake_profile){
-                   .software = "valkey", .version = "8.1.1", .run_id = "0123456789abcdef"});
+    set_profiles(1, &(struct fake_profile){
+                        .software = "valkey", .version = "8.1.1", .run_id = "0123456789abcdef"});
     three_servers_connect();
     ck_assert(three_servers_wait_all_vote());
     ck_assert_str_eq(three_servers_stats(0).version, "valkey 8.1.1");
@@ -147,7 +150,7 @@ START_TEST(what_the_server_says_of_itself)
 }
 END_TEST
 
-START_TEST(speaks_over_unix_sockets)
+START_TEST(unix_sockets_work)
 {
     for (size_t i = 0; i < THREE_SERVERS; i++) {
         fake_redis_stop(three_servers.fake[i]);
@@ -160,9 +163,9 @@ START_TEST(speaks_over_unix_sockets)
 }
 END_TEST
 
-/* ---- what may be refused ---- */
+/* ---- commands that may be refused ---- */
 
-START_TEST(refusals_that_do_not_matter)
+START_TEST(refused_commands_of_the_greeting_are_tolerated)
 {
     static const struct {
         const char *command, *argument;
@@ -170,11 +173,11 @@ START_TEST(refusals_that_do_not_matter)
                    {"SCRIPT", "LOAD"}, {"CLIENT", "SETNAME"}, {"CLIENT", NULL},
                    {"TIME", NULL}};
     three_servers.admission = REDLOCK_ADMISSION_LENIENT; /* without INFO */
-    rule(THREE_SERVERS,
-         (struct fake_rule){.command = refused[_i].command,
-                            .argument = refused[_i].argument,
-                            .fault = FAKE_REPLY,
-                            .bytes = "-NOPERM User app has no permissions to run this\r\n"});
+    add_rules(THREE_SERVERS,
+              (struct fake_rule){.command = refused[_i].command,
+                                 .argument = refused[_i].argument,
+                                 .fault = FAKE_REPLY,
+                                 .bytes = "-NOPERM User app has no permissions to run this\r\n"});
     three_servers_connect();
     ck_assert(three_servers_wait_all_vote());
     three_servers_check_works();
@@ -185,8 +188,10 @@ START_TEST(refusals_that_do_not_matter)
 }
 END_TEST
 
-/* `text` as the answer to INFO, cut or filled up with 'x' to `len` bytes if that is not 0. */
-static void answer_info(size_t servers, const char *text, size_t len)
+/* Makes the servers reply `text` to INFO, cut or filled up with 'x' to `len` bytes unless `len` is
+ * 0.
+ */
+static void reply_to_info(size_t servers, const char *text, size_t len)
 {
     static char bulk[RL_INFO_MAX + 64];
     size_t text_len = strlen(text);
@@ -197,12 +202,12 @@ static void answer_info(size_t servers, const char *text, size_t len)
     memset(bulk + head, 'x', len);
     memcpy(bulk + head, text, text_len < len ? text_len : len);
     memcpy(bulk + head + len, "\r\n", 2);
-    rule(servers,
-         (struct fake_rule){
-             .command = "INFO", .fault = FAKE_REPLY, .bytes = bulk, .len = head + len + 2});
+    add_rules(servers,
+              (struct fake_rule){
+                  .command = "INFO", .fault = FAKE_REPLY, .bytes = bulk, .len = head + len + 2});
 }
 
-START_TEST(strange_info)
+START_TEST(invalid_info_is_tolerated)
 {
     static const struct {
         const char *text;
@@ -214,7 +219,7 @@ START_TEST(strange_info)
                  {":::\n\n\n:\nrole\nrun_id:\x01\x02\xff\x1b[31m\r\nrun_id:%s%n\r\n", 0},
                  {"run_id:", 5000},
                  {"run_id:", RL_INFO_MAX}};
-    answer_info(1, infos[_i].text, infos[_i].len); /* not two: they would show one run_id */
+    reply_to_info(1, infos[_i].text, infos[_i].len); /* not two: they would show one run_id */
     three_servers.admission = REDLOCK_ADMISSION_LENIENT;
     three_servers_connect_as(NULL, "?fresh=1"); /* some of them tell no age */
     ck_assert(three_servers_wait_all_vote());
@@ -227,7 +232,7 @@ END_TEST
 
 START_TEST(oversized_info_is_refused)
 {
-    answer_info(2, "", RL_INFO_MAX + 1);
+    reply_to_info(2, "", RL_INFO_MAX + 1);
     three_servers_connect();
     check_fails(REDLOCK_ENOQUORUM, 2, REDLOCK_CAUSE_PROTOCOL);
     for (size_t i = 0; i < 2; i++)
@@ -238,15 +243,16 @@ END_TEST
 
 /* ---- users and passwords ---- */
 
+/* Checks that the text shows neither password. */
 static void check_no_secret(const char *text)
 {
     ck_assert_msg(strstr(text, PASSWORD) == NULL, "the password is in: %s", text);
     ck_assert_msg(strstr(text, "wrong-horse") == NULL, "the password is in: %s", text);
 }
 
-START_TEST(two_refuse_the_user)
+START_TEST(two_servers_that_refuse_the_user_fail_the_attempt)
 {
-    profile(THREE_SERVERS, &(struct fake_profile){.user = "app", .password = PASSWORD});
+    set_profiles(THREE_SERVERS, &(struct fake_profile){.user = "app", .password = PASSWORD});
     fake_redis_set_profile(three_servers.fake[2],
                            &(struct fake_profile){.user = "app", .password = "wrong-horse"});
     three_servers_connect_as("app:wrong-horse@", NULL);
@@ -259,30 +265,30 @@ START_TEST(two_refuse_the_user)
     ck_assert_uint_gt(strlen(three_servers_log()), 0);
     check_no_secret(three_servers_log());
     ck_assert_int_eq(redlock_wait_ready(three_servers.client, wait_scaled_ms(100)), REDLOCK_EAUTH);
-    profile(THREE_SERVERS, &(struct fake_profile){.user = "app", .password = "wrong-horse"});
+    set_profiles(THREE_SERVERS, &(struct fake_profile){.user = "app", .password = "wrong-horse"});
     check_recovers();
 }
 END_TEST
 
-START_TEST(one_refuses_the_user)
+START_TEST(one_server_that_refuses_the_user_is_tolerated)
 {
-    profile(THREE_SERVERS, &(struct fake_profile){.user = "app", .password = PASSWORD});
-    profile(1, &(struct fake_profile){.user = "app", .password = "other"});
+    set_profiles(THREE_SERVERS, &(struct fake_profile){.user = "app", .password = PASSWORD});
+    set_profiles(1, &(struct fake_profile){.user = "app", .password = "other"});
     three_servers_connect_as("app:" PASSWORD "@", NULL);
     three_servers_check_works();
     ck_assert_uint_eq(count_sets(1), 0);
-    profile(1, &(struct fake_profile){.user = "app", .password = PASSWORD});
+    set_profiles(1, &(struct fake_profile){.user = "app", .password = PASSWORD});
     check_recovers();
 }
 END_TEST
 
-/* One server of three refuses, another one is down: neither reason alone is that of a majority. */
-START_TEST(one_refuses_and_one_is_down)
+/* One server of three refuses the user and one is down: neither cause has a majority. */
+START_TEST(one_refusal_and_one_dead_server_are_no_quorum)
 {
     const int cause = _i == 0 ? REDLOCK_CAUSE_AUTH : REDLOCK_CAUSE_CLUSTER;
 
-    profile(1, _i == 0 ? &(struct fake_profile){.password = PASSWORD}
-                       : &(struct fake_profile){.cluster = true});
+    set_profiles(1, _i == 0 ? &(struct fake_profile){.password = PASSWORD}
+                            : &(struct fake_profile){.cluster = true});
     fake_redis_listen(three_servers.fake[1], false);
     three_servers_connect();
     ck_assert(WAIT_UNTIL(three_servers_stats(0).cause == cause, TIME_LIMIT_MS));
@@ -290,21 +296,21 @@ START_TEST(one_refuses_and_one_is_down)
     ck_assert_int_eq(redlock_wait_ready(three_servers.client, wait_scaled_ms(50)),
                      REDLOCK_ENOQUORUM);
     fake_redis_listen(three_servers.fake[1], true);
-    profile(1, NULL);
+    set_profiles(1, NULL);
     check_recovers();
 }
 END_TEST
 
-START_TEST(a_password_is_needed)
+START_TEST(a_missing_password_is_an_auth_error)
 {
-    profile(THREE_SERVERS, &(struct fake_profile){.password = PASSWORD});
+    set_profiles(THREE_SERVERS, &(struct fake_profile){.password = PASSWORD});
     three_servers_connect();
     check_fails(REDLOCK_EAUTH, THREE_SERVERS, REDLOCK_CAUSE_AUTH);
     ck_assert_uint_eq(count_sets(THREE_SERVERS), 0);
 }
 END_TEST
 
-START_TEST(a_password_is_not_wanted)
+START_TEST(a_needless_password_is_an_auth_error)
 {
     three_servers_connect_as(":" PASSWORD "@", NULL);
     check_fails(REDLOCK_EAUTH, THREE_SERVERS, REDLOCK_CAUSE_AUTH);
@@ -313,22 +319,22 @@ START_TEST(a_password_is_not_wanted)
 }
 END_TEST
 
-/* ---- what takes the vote away ---- */
+/* ---- exclusions ---- */
 
-/* A right that is missing is the user's, as a wrong password is. */
-START_TEST(database_without_the_right)
+/* A missing permission for SELECT is an error of the user, as is a wrong password. */
+START_TEST(a_forbidden_database_is_an_auth_error)
 {
-    rule(THREE_SERVERS,
-         (struct fake_rule){.command = "SELECT",
-                            .fault = FAKE_REPLY,
-                            .bytes = "-NOPERM User app has no permissions to run this\r\n"});
+    add_rules(THREE_SERVERS,
+              (struct fake_rule){.command = "SELECT",
+                                 .fault = FAKE_REPLY,
+                                 .bytes = "-NOPERM User app has no permissions to run this\r\n"});
     three_servers_connect_as(NULL, "/3");
     ck_assert_int_eq(redlock_wait_ready(three_servers.client, wait_scaled_ms(100)), REDLOCK_EAUTH);
 }
 END_TEST
 
-/* A SET behind a SELECT that failed would land in database 0. */
-START_TEST(database_that_does_not_exist)
+/* A SET after a failed SELECT would set a key in database 0. */
+START_TEST(no_set_follows_a_failed_select)
 {
     three_servers_connect_as(NULL, "/99");
     check_fails(REDLOCK_ENOQUORUM, THREE_SERVERS, REDLOCK_CAUSE_ERROR_REPLY);
@@ -337,49 +343,49 @@ START_TEST(database_that_does_not_exist)
 }
 END_TEST
 
-START_TEST(loading_servers_wait)
+START_TEST(loading_servers_are_excluded)
 {
-    profile(2, &(struct fake_profile){.loading = true});
+    set_profiles(2, &(struct fake_profile){.loading = true});
     three_servers_connect();
     check_fails(REDLOCK_EEXCLUDED, 2, REDLOCK_CAUSE_LOADING);
     ck_assert_uint_eq(count_sets(2), 0);
-    profile(2, NULL);
+    set_profiles(2, NULL);
     check_recovers();
 }
 END_TEST
 
 START_TEST(replicas_do_not_vote)
 {
-    profile(2, &(struct fake_profile){.role = "slave"});
+    set_profiles(2, &(struct fake_profile){.role = "slave"});
     three_servers_connect();
     check_fails(REDLOCK_EEXCLUDED, 2, REDLOCK_CAUSE_REPLICA);
     ck_assert_uint_eq(count_sets(2), 0);
-    profile(2, NULL);
+    set_profiles(2, NULL);
     check_recovers();
 }
 END_TEST
 
-/* Also one that would grant: its keys can move away at any time. */
+/* A cluster node is excluded even if it would grant, because its keys can move away at any time. */
 START_TEST(cluster_nodes_do_not_vote)
 {
-    profile(2, &(struct fake_profile){.cluster = true});
+    set_profiles(2, &(struct fake_profile){.cluster = true});
     three_servers_connect();
     check_fails(REDLOCK_EEXCLUDED, 2, REDLOCK_CAUSE_CLUSTER);
     ck_assert_uint_eq(count_sets(2), 0);
     ck_assert_int_eq(redlock_wait_ready(three_servers.client, wait_scaled_ms(100)),
                      REDLOCK_EEXCLUDED);
-    profile(2, NULL);
+    set_profiles(2, NULL);
     check_recovers();
 }
 END_TEST
 
-/* It was a master when it was greeted; now it answers READONLY. */
-START_TEST(masters_that_become_replicas)
+/* The server was a master when it was greeted, and now replies READONLY. */
+START_TEST(masters_that_become_replicas_are_excluded)
 {
-    rule(2,
-         (struct fake_rule){.command = "SET",
-                            .fault = FAKE_REPLY,
-                            .bytes = "-READONLY You can't write against a read only replica.\r\n"});
+    add_rules(2, (struct fake_rule){
+                     .command = "SET",
+                     .fault = FAKE_REPLY,
+                     .bytes = "-READONLY You can't write against a read only replica.\r\n"});
     three_servers_connect();
     ck_assert(three_servers_wait_all_vote());
     redlock_lock_t *lock = NULL;
@@ -394,6 +400,7 @@ START_TEST(masters_that_become_replicas)
 }
 END_TEST
 
+/* Waits until one of the first two nodes is excluded as a duplicate. */
 static bool duplicate_is_known(void)
 {
     return WAIT_UNTIL(three_servers_stats(0).cause == REDLOCK_CAUSE_DUPLICATE ||
@@ -401,7 +408,7 @@ static bool duplicate_is_known(void)
                       TIME_LIMIT_MS);
 }
 
-/* Again and again: the second address is looked at anew, and still is no server of its own. */
+/* Checks that the duplicate stays excluded, although its address is tried again and again. */
 static void check_duplicate(void)
 {
     uint64_t end_ms = wait_now_ms() + wait_scaled_ms(300);
@@ -419,11 +426,11 @@ static void check_duplicate(void)
     ck_assert(three_servers_wait_no_keys());
 }
 
-/* Two addresses, one server: a majority of addresses would be no majority of servers. */
-START_TEST(one_server_twice)
+/* A majority of addresses would be no majority of servers. */
+START_TEST(one_server_with_two_addresses_is_a_duplicate)
 {
-    profile(2, &(struct fake_profile){.run_id = "the-same"});
-    three_servers_connect_as(NULL, "?durable=1"); /* a server that changes is nothing to wait for */
+    set_profiles(2, &(struct fake_profile){.run_id = "the-same"});
+    three_servers_connect_as(NULL, "?durable=1"); /* a changed server has no quarantine */
     check_duplicate();
     fake_redis_set_profile(three_servers.fake[1], NULL);
     fake_redis_drop_connections(three_servers.fake[1]);
@@ -431,9 +438,9 @@ START_TEST(one_server_twice)
 }
 END_TEST
 
-/* The second address moves to the same server while the client is connected. The lock that is held
- * stays held: the third server and the first one have it. */
-START_TEST(one_server_twice_later)
+/* The second address moves to the first server while the client is connected. The held lock stays
+ * held, because the first and the third server have it. */
+START_TEST(an_address_that_moves_to_another_node_s_server_is_a_duplicate)
 {
     redlock_lock_t *lock = NULL;
     three_servers_connect_as(NULL, "?durable=1");
@@ -441,7 +448,7 @@ START_TEST(one_server_twice_later)
     ck_assert_int_eq(three_servers_acquire(&lock, 0), REDLOCK_OK);
     for (size_t i = 0; i < THREE_SERVERS; i++)
         ck_assert(fake_redis_wait_keys(three_servers.fake[i], 1, TIME_LIMIT_MS));
-    profile(2, &(struct fake_profile){.run_id = "the-same"});
+    set_profiles(2, &(struct fake_profile){.run_id = "the-same"});
     fake_redis_drop_connections(three_servers.fake[0]);
     fake_redis_drop_connections(three_servers.fake[1]);
     ck_assert(duplicate_is_known());
@@ -452,7 +459,7 @@ START_TEST(one_server_twice_later)
     fake_redis_flush(three_servers.fake[0]);
     fake_redis_flush(three_servers.fake[1]);
     check_duplicate();
-    profile(2, NULL);
+    set_profiles(2, NULL);
     fake_redis_drop_connections(three_servers.fake[0]);
     fake_redis_drop_connections(three_servers.fake[1]);
     check_recovers();
@@ -462,30 +469,30 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("handshake");
-    TCase *said = three_servers_add_case(suite, "said"),
+    TCase *commands = three_servers_add_case(suite, "commands"),
           *refused = three_servers_add_case(suite, "refused");
     TCase *users = three_servers_add_case(suite, "users"),
           *votes = three_servers_add_case(suite, "votes");
-    tcase_add_test(said, greeting_comes_before_everything);
-    tcase_add_test(said, keys_land_in_the_selected_database);
-    tcase_add_test(said, password_without_a_user);
-    tcase_add_test(said, what_the_server_says_of_itself);
-    tcase_add_test(said, speaks_over_unix_sockets);
-    tcase_add_loop_test(refused, refusals_that_do_not_matter, 0, 7);
-    tcase_add_loop_test(refused, strange_info, 0, 7);
+    tcase_add_test(commands, the_greeting_precedes_all_requests);
+    tcase_add_test(commands, keys_are_set_in_the_selected_database);
+    tcase_add_test(commands, a_password_without_a_user_is_sent);
+    tcase_add_test(commands, statistics_show_what_the_server_reports);
+    tcase_add_test(commands, unix_sockets_work);
+    tcase_add_loop_test(refused, refused_commands_of_the_greeting_are_tolerated, 0, 7);
+    tcase_add_loop_test(refused, invalid_info_is_tolerated, 0, 7);
     tcase_add_test(refused, oversized_info_is_refused);
-    tcase_add_test(users, two_refuse_the_user);
-    tcase_add_test(users, one_refuses_the_user);
-    tcase_add_loop_test(users, one_refuses_and_one_is_down, 0, 2);
-    tcase_add_test(users, a_password_is_needed);
-    tcase_add_test(users, a_password_is_not_wanted);
-    tcase_add_test(votes, database_without_the_right);
-    tcase_add_test(votes, database_that_does_not_exist);
-    tcase_add_test(votes, loading_servers_wait);
+    tcase_add_test(users, two_servers_that_refuse_the_user_fail_the_attempt);
+    tcase_add_test(users, one_server_that_refuses_the_user_is_tolerated);
+    tcase_add_loop_test(users, one_refusal_and_one_dead_server_are_no_quorum, 0, 2);
+    tcase_add_test(users, a_missing_password_is_an_auth_error);
+    tcase_add_test(users, a_needless_password_is_an_auth_error);
+    tcase_add_test(votes, a_forbidden_database_is_an_auth_error);
+    tcase_add_test(votes, no_set_follows_a_failed_select);
+    tcase_add_test(votes, loading_servers_are_excluded);
     tcase_add_test(votes, replicas_do_not_vote);
     tcase_add_test(votes, cluster_nodes_do_not_vote);
-    tcase_add_test(votes, masters_that_become_replicas);
-    tcase_add_test(votes, one_server_twice);
-    tcase_add_test(votes, one_server_twice_later);
+    tcase_add_test(votes, masters_that_become_replicas_are_excluded);
+    tcase_add_test(votes, one_server_with_two_addresses_is_a_duplicate);
+    tcase_add_test(votes, an_address_that_moves_to_another_node_s_server_is_a_duplicate);
     return suite_run(suite);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Hostile and broken servers. Whatever a server sends, the result is an error of that node and
- * nothing else. Each case is played by one of three servers (the lock must be acquired all the
+ * Hostile and broken servers. Any invalid bytes of a server cause an error of that node and
+ * nothing else. Each case is simulated by one of three servers (the lock must be acquired all the
  * same) and by two of three (the caller must learn within its budget which node failed and why).
  * Afterwards the servers behave, and the same client must work with all of them and have left no
  * key. */
@@ -14,7 +14,8 @@
 
 #define HALF_GIGABYTE_KB (512 * 1024)
 
-static void misbehave(size_t servers, const char *command, const struct hostile_reply *hostile)
+/* Makes the first `servers` servers reply to the command in this way. */
+static void add_fault(size_t servers, const char *command, const struct hostile_reply *hostile)
 {
     for (size_t i = 0; i < servers; i++)
         fake_redis_rule(three_servers.fake[i], (struct fake_rule){.command = command,
@@ -23,15 +24,15 @@ static void misbehave(size_t servers, const char *command, const struct hostile_
                                                                   .len = hostile->len});
 }
 
-/* ---- answers to SET ---- */
+/* ---- replies to SET ---- */
 
-START_TEST(one_spoils_acquire)
+START_TEST(one_server_with_invalid_replies_to_set_is_tolerated)
 {
     const struct hostile_reply *hostile = &bad_replies[_i];
     redlock_lock_t *lock = NULL;
     three_servers_connect_for(hostile->causes);
     ck_assert(three_servers_wait_all_vote());
-    misbehave(1, "SET", hostile);
+    add_fault(1, "SET", hostile);
     int status = three_servers_acquire(&lock, wait_scaled_ms(TIME_LIMIT_MS));
     ck_assert_msg(status == REDLOCK_OK, "%s: %s%s", hostile->name, redlock_strerror(status),
                   three_servers_text());
@@ -41,18 +42,18 @@ START_TEST(one_spoils_acquire)
     ck_assert_msg(status == REDLOCK_OK, "%s: release: %s%s", hostile->name,
                   redlock_strerror(status), three_servers_text());
     three_servers_check_recovers(hostile->name);
-    /* Whoever breaks the protocol once is not believed again on that connection. */
+    /* A protocol error ends the connection. */
     if (hostile->causes == PROTOCOL)
         ck_assert(WAIT_UNTIL(three_servers_stats(0).reconnects > 0, TIME_LIMIT_MS));
 }
 END_TEST
 
-START_TEST(two_spoil_acquire)
+START_TEST(two_servers_with_invalid_replies_to_set_fail_the_attempt)
 {
     const struct hostile_reply *hostile = &bad_replies[_i];
     three_servers_connect_for(hostile->causes);
     ck_assert(three_servers_wait_all_vote());
-    misbehave(2, "SET", hostile);
+    add_fault(2, "SET", hostile);
     three_servers_check_fails(hostile->name, REDLOCK_ENOQUORUM, 0);
     three_servers_check_failed(0, hostile->name, hostile->causes);
     three_servers_check_failed(1, hostile->name, hostile->causes);
@@ -60,15 +61,15 @@ START_TEST(two_spoil_acquire)
 }
 END_TEST
 
-/* The budget is used up, not exceeded, while two servers go on and on. */
-START_TEST(two_spoil_each_attempt)
+/* The attempts use the wait budget up and do not exceed it. */
+START_TEST(two_such_servers_do_not_exceed_the_budget)
 {
     const struct hostile_reply *hostile = &bad_replies[_i];
     three_servers_connect_for(hostile->causes);
     uint64_t wait_ms =
         wait_scaled_ms((hostile->causes & TIMEOUT) != 0 ? 3 * three_servers.node_time_ms : 300);
     ck_assert(three_servers_wait_all_vote());
-    misbehave(2, "SET", hostile);
+    add_fault(2, "SET", hostile);
     uint64_t start_ms = wait_now_ms();
     three_servers_check_fails(hostile->name, REDLOCK_ENOQUORUM, wait_ms);
     ck_assert_uint_ge(wait_now_ms() - start_ms, wait_ms / 2);
@@ -79,16 +80,16 @@ START_TEST(two_spoil_each_attempt)
 }
 END_TEST
 
-/* ---- answers to the release ---- */
+/* ---- replies to the release ---- */
 
-START_TEST(one_spoils_release)
+START_TEST(one_server_with_invalid_replies_to_a_release_is_tolerated)
 {
     const struct hostile_reply *hostile = &bad_replies[_i];
     redlock_lock_t *lock = NULL;
     three_servers_connect_for(hostile->causes);
     ck_assert(three_servers_wait_all_vote());
     ck_assert_int_eq(three_servers_acquire(&lock, 0), REDLOCK_OK);
-    misbehave(1, "EVALSHA", hostile);
+    add_fault(1, "EVALSHA", hostile);
     int status = three_servers_release(lock);
     ck_assert_msg(status == REDLOCK_OK, "%s: %s%s", hostile->name, redlock_strerror(status),
                   three_servers_text());
@@ -96,14 +97,14 @@ START_TEST(one_spoils_release)
 }
 END_TEST
 
-START_TEST(two_spoil_release)
+START_TEST(two_servers_with_invalid_replies_fail_the_release)
 {
     const struct hostile_reply *hostile = &bad_replies[_i];
     redlock_lock_t *lock = NULL;
     three_servers_connect_for(hostile->causes);
     ck_assert(three_servers_wait_all_vote());
     ck_assert_int_eq(three_servers_acquire(&lock, 0), REDLOCK_OK);
-    misbehave(2, "EVALSHA", hostile);
+    add_fault(2, "EVALSHA", hostile);
     uint64_t start_ms = wait_now_ms();
     int status = three_servers_release(lock);
     ck_assert_msg(status == REDLOCK_ENOQUORUM, "%s: %s%s", hostile->name, redlock_strerror(status),
@@ -116,32 +117,33 @@ START_TEST(two_spoil_release)
 }
 END_TEST
 
-/* ---- answers in the greeting ---- */
+/* ---- replies to the greeting ---- */
 
-START_TEST(one_spoils_greeting)
+START_TEST(one_server_with_an_invalid_greeting_is_tolerated)
 {
     const struct hostile_reply *hostile = &bad_replies[_i];
-    misbehave(1, "INFO", hostile);
+    add_fault(1, "INFO", hostile);
     three_servers_connect_for(hostile->causes);
     three_servers_check_works();
     three_servers_check_recovers(hostile->name);
 }
 END_TEST
 
+/* Returns true if the first two nodes have failed for one of these causes. */
 static bool both_have_failed(unsigned causes)
 {
     return (causes >> three_servers_stats(0).cause & 1u) != 0 &&
            (causes >> three_servers_stats(1).cause & 1u) != 0;
 }
 
-/* An error reply to INFO only means that it is not permitted: what those two servers grant does not
- * count before they tell who they are. */
-START_TEST(two_spoil_greeting)
+/* An error reply to INFO means that INFO is not permitted. The grants of those two servers do not
+ * count until they reply to INFO. */
+START_TEST(two_servers_with_an_invalid_greeting_fail_the_attempt)
 {
     const struct hostile_reply *hostile = &bad_replies[_i];
     unsigned causes =
         hostile->causes == ERROR_REPLY ? 1u << REDLOCK_CAUSE_NO_INFO : hostile->causes;
-    misbehave(2, "INFO", hostile);
+    add_fault(2, "INFO", hostile);
     three_servers_connect_for(hostile->causes);
     ck_assert_msg(WAIT_UNTIL(both_have_failed(causes), TIME_LIMIT_MS), "%s", hostile->name);
     if (hostile->causes == ERROR_REPLY) {
@@ -161,7 +163,7 @@ END_TEST
 
 /* ---- memory ---- */
 
-/* A line of /proc/self/status, in kB. */
+/* Returns the number in a line of /proc/self/status, in kB. */
 static long status_kb(const char *name)
 {
     char line[256];
@@ -177,8 +179,8 @@ static long status_kb(const char *name)
     return kb;
 }
 
-/* Neither memory that is used nor address space that is only asked for grows with what a server
- * announces (a thousand million elements) or sends without end. */
+/* Neither memory nor address space grows with the length that a server announces or sends without
+ * end. */
 START_TEST(memory_is_bounded)
 {
     static const struct hostile_reply greedy[] = {
@@ -190,10 +192,10 @@ START_TEST(memory_is_bounded)
     three_servers_check_works();
     long used_kb = status_kb("VmHWM:"), asked_kb = status_kb("VmPeak:");
     for (size_t i = 0; i < sizeof greedy / sizeof greedy[0]; i++) {
-        misbehave(2, "SET", &greedy[i]);
+        add_fault(2, "SET", &greedy[i]);
         three_servers_check_fails(greedy[i].name, REDLOCK_ENOQUORUM, wait_scaled_ms(200));
         three_servers_check_recovers(greedy[i].name);
-        misbehave(2, "INFO", &greedy[i]);
+        add_fault(2, "INFO", &greedy[i]);
         fake_redis_drop_connections(three_servers.fake[0]);
         fake_redis_drop_connections(three_servers.fake[1]);
         three_servers_check_fails(greedy[i].name, REDLOCK_ENOQUORUM, wait_scaled_ms(200));
@@ -211,13 +213,18 @@ int main(void)
           *release = three_servers_add_case(suite, "release");
     TCase *greeting = three_servers_add_case(suite, "greeting"),
           *memory = three_servers_add_case(suite, "memory");
-    tcase_add_loop_test(acquire, one_spoils_acquire, 0, BAD_REPLIES);
-    tcase_add_loop_test(acquire, two_spoil_acquire, 0, BAD_REPLIES);
-    tcase_add_loop_test(acquire, two_spoil_each_attempt, BAD_REPLIES - 6, BAD_REPLIES);
-    tcase_add_loop_test(release, one_spoils_release, 0, BAD_REPLIES);
-    tcase_add_loop_test(release, two_spoil_release, 0, BAD_REPLIES);
-    tcase_add_loop_test(greeting, one_spoils_greeting, 0, BAD_REPLIES);
-    tcase_add_loop_test(greeting, two_spoil_greeting, 0, BAD_REPLIES);
+    tcase_add_loop_test(acquire, one_server_with_invalid_replies_to_set_is_tolerated, 0,
+                        BAD_REPLIES);
+    tcase_add_loop_test(acquire, two_servers_with_invalid_replies_to_set_fail_the_attempt, 0,
+                        BAD_REPLIES);
+    tcase_add_loop_test(acquire, two_such_servers_do_not_exceed_the_budget, BAD_REPLIES - 6,
+                        BAD_REPLIES);
+    tcase_add_loop_test(release, one_server_with_invalid_replies_to_a_release_is_tolerated, 0,
+                        BAD_REPLIES);
+    tcase_add_loop_test(release, two_servers_with_invalid_replies_fail_the_release, 0, BAD_REPLIES);
+    tcase_add_loop_test(greeting, one_server_with_an_invalid_greeting_is_tolerated, 0, BAD_REPLIES);
+    tcase_add_loop_test(greeting, two_servers_with_an_invalid_greeting_fail_the_attempt, 0,
+                        BAD_REPLIES);
     tcase_add_test(memory, memory_is_bounded);
     return suite_run(suite);
 }

@@ -11,20 +11,22 @@
 
 static redlock_report_t *report;
 
+/* Returns the facts of the last report. */
 static redlock_report_info_t info(void)
 {
-    redlock_report_info_t told;
-    ck_assert_int_eq(redlock_report_get_info(report, &told, sizeof told), REDLOCK_OK);
-    return told;
+    redlock_report_info_t result;
+    ck_assert_int_eq(redlock_report_get_info(report, &result, sizeof result), REDLOCK_OK);
+    return result;
 }
 
+/* Checks that each of these nodes reports the key as free. */
 static void check_all_free(unsigned nodes)
 {
     redlock_node_report_t node;
     for (size_t i = 0; i < nodes; i++) {
         ck_assert_int_eq(redlock_report_get_node(report, i, &node, sizeof node), REDLOCK_OK);
         if (node.vote == REDLOCK_VOTE_NONE)
-            continue; /* a majority had answered */
+            continue; /* a majority had replied */
         ck_assert_int_eq(node.vote, REDLOCK_VOTE_DENIED);
         ck_assert_str_eq(node.text, "free");
         ck_assert_str_eq(node.owner, "");
@@ -32,13 +34,15 @@ static void check_all_free(unsigned nodes)
     }
 }
 
-static void ends_between_the_questions(size_t server)
+/* Lets the key expire between the replies to GET and PTTL. */
+static void expire_before_pttl(size_t server)
 {
     fake_redis_put(three_servers.fake[server], "resource", TOKEN, 0);
     fake_redis_rule(three_servers.fake[server],
                     (struct fake_rule){.command = "PTTL", .fault = FAKE_REPLY, .bytes = ":-2\r\n"});
 }
 
+/* Inspects the resource. */
 static void inspect(void)
 {
     redlock_report_free(report);
@@ -47,6 +51,7 @@ static void inspect(void)
     ck_assert_msg(status == REDLOCK_OK, "%s", redlock_report_text(report));
 }
 
+/* Frees the report and removes the key on all servers. */
 static void remove_all(void)
 {
     redlock_report_free(report);
@@ -55,10 +60,10 @@ static void remove_all(void)
         fake_redis_remove(three_servers.fake[i], "resource");
 }
 
-START_TEST(gone_everywhere)
+START_TEST(a_key_that_expires_on_all_servers_is_free)
 {
     for (size_t i = 0; i < THREE_SERVERS; i++)
-        ends_between_the_questions(i);
+        expire_before_pttl(i);
     three_servers_connect();
     ck_assert(three_servers_wait_all_vote());
     inspect();
@@ -69,12 +74,12 @@ START_TEST(gone_everywhere)
 }
 END_TEST
 
-/* One still has it: no majority, whoever is asked. */
-START_TEST(gone_from_a_majority)
+/* One server still has the key, which is no majority. */
+START_TEST(a_key_that_expires_on_a_majority_is_not_held)
 {
     fake_redis_put(three_servers.fake[2], "resource", TOKEN, TTL_MS);
     for (size_t i = 0; i < 2; i++)
-        ends_between_the_questions(i);
+        expire_before_pttl(i);
     three_servers_connect();
     ck_assert(three_servers_wait_all_vote());
     inspect();
@@ -85,8 +90,8 @@ START_TEST(gone_from_a_majority)
 }
 END_TEST
 
-/* Nothing has ended: the same servers, an honest answer. */
-START_TEST(still_there)
+/* The same servers with a key that does not expire. */
+START_TEST(a_key_that_stays_is_held)
 {
     for (size_t i = 0; i < THREE_SERVERS; i++)
         fake_redis_put(three_servers.fake[i], "resource", TOKEN, TTL_MS);
@@ -104,9 +109,9 @@ static Suite *inspect_suite(void)
     Suite *suite = suite_create("inspect");
     TCase *tcase = tcase_create("ending");
     tcase_add_checked_fixture(tcase, three_servers_setup, three_servers_teardown);
-    tcase_add_test(tcase, gone_everywhere);
-    tcase_add_test(tcase, gone_from_a_majority);
-    tcase_add_test(tcase, still_there);
+    tcase_add_test(tcase, a_key_that_expires_on_all_servers_is_free);
+    tcase_add_test(tcase, a_key_that_expires_on_a_majority_is_not_held);
+    tcase_add_test(tcase, a_key_that_stays_is_held);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -358,7 +358,7 @@ START_TEST(the_timer_reaches_all_of_many_slots)
     }
     for (unsigned i = 0; i < 200; i++) {
         ck_assert_msg(tried[i], "slot %u was never tried", i);
-        ck_assert_msg(probed[i], "slot %u was never probed at", i);
+        ck_assert_msg(probed[i], "slot %u was never probed", i);
     }
 }
 END_TEST

@@ -118,7 +118,7 @@ static void check_unchanged(const enum state *states)
         check_value(i, value_before(states[i]));
         int64_t left = pttl(keys[i].data), ttl_ms = ttls_ms[states[i]];
         ck_assert_msg(ttl_ms < 0 ? left == ttl_ms : left <= ttl_ms && left > ttl_ms - 9000,
-                      "key %u ttls_ms %d", i, (int)left);
+                      "key %u has a TTL of %d ms", i, (int)left);
     }
 }
 

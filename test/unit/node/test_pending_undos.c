@@ -59,7 +59,7 @@ static void drop_claims(void)
 static void start_down(void)
 {
     rig_start(rig);
-    rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused_bytes", rig->now_ns);
+    rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused", rig->now_ns);
 }
 
 /* Connects the node again and completes its greeting. */
@@ -82,7 +82,7 @@ static void pass_disconnected(uint64_t ns)
         uint64_t wake_ns = rl_max_u64(rl_node_wake_ns(&rig->node), rig->now_ns);
         rig_pass(rig, rl_min_u64(wake_ns, end_ns) - rig->now_ns);
         if (rig->node.conn.state == RL_NODE_CONNECTING)
-            rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused_bytes", rig->now_ns);
+            rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused", rig->now_ns);
     }
 }
 
@@ -91,7 +91,7 @@ static void stay_disconnected(uint64_t ns)
 {
     rig_pass(rig, 0);
     if (rig->node.conn.state == RL_NODE_CONNECTING)
-        rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused_bytes", rig->now_ns);
+        rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused", rig->now_ns);
     pass_disconnected(ns);
 }
 
