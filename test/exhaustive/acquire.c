@@ -9,8 +9,8 @@ struct branch {
     struct truth truth;
 };
 
-/* The answers of attempts in the largest walks, which are too long with more than three kinds for
- * each set of eligible nodes. The cause of a failure does not matter there. */
+/* The replies in the largest walks. More than three kinds for each set of eligible nodes would take
+ * too long, and the cause of a failure does not matter there. */
 static const enum answer FEW[] = {GRANTED, DENIED, TIMED_OUT};
 static const enum answer ALL[] = {GRANTED, DENIED, TIMED_OUT, ERROR_REPLY, UNSENT};
 static const enum answer *kinds;
@@ -22,7 +22,8 @@ static rl_nodes may_be_set(const struct truth *truth)
     return truth->asked & ~truth_with(truth, DENIED) & ~truth_with(truth, UNSENT);
 }
 
-static struct branch fork_of(const struct branch *branch)
+/* Returns a copy of the branch and counts a step. */
+static struct branch copy_branch(const struct branch *branch)
 {
     struct branch copy;
 
@@ -35,10 +36,10 @@ static struct branch fork_of(const struct branch *branch)
 static void check_failed(const struct branch *after, int status)
 {
     const struct rl_effects *fx = &after->rig.fx;
-    rl_nodes owed = may_be_set(&after->truth);
+    rl_nodes undos = may_be_set(&after->truth);
     bool waits = after->rig.lease.state == RL_STATE_WAITING;
 
-    MUST(fx->undo == owed, "undo %x, may be set on %x", fx->undo, owed);
+    MUST(fx->undo == undos, "undo %x, may be set on %x", fx->undo, undos);
     MUST(fx->request == 0 && fx->heal == 0, "asks %x heals %x", fx->request, fx->heal);
     MUST(fx->status == status, "status %d, expected %d", fx->status, status);
     MUST(fx->flags == (waits ? RL_FX_WAITING : RL_FX_DONE | RL_FX_ENDED), "flags %x", fx->flags);
@@ -48,13 +49,14 @@ static void check_failed(const struct branch *after, int status)
     walk_check_wake(&after->rig);
 }
 
+/* Checks that nothing has an effect after the end of the lease. */
 static void probe_ended(const struct branch *branch)
 {
     static const uint8_t events[] = {RL_EVENT_TICK, RL_EVENT_CANCEL, RL_EVENT_CONFIRM};
 
     walk_noise(&branch->rig, &branch->truth);
     for (unsigned i = 0; i < sizeof events; i++) {
-        struct branch copy = fork_of(branch);
+        struct branch copy = copy_branch(branch);
         rig_pass(&copy.rig, RIG_TTL_NS);
         rig_event(&copy.rig, events[i]);
         walk_check_no_effect(&copy.rig);
@@ -68,12 +70,12 @@ static void probe_waiting(const struct branch *branch)
     struct rl_now next = branch->rig.lease.next;
 
     walk_noise(&branch->rig, &branch->truth);
-    struct branch copy = fork_of(branch);
+    struct branch copy = copy_branch(branch);
     rig_event(&copy.rig, RL_EVENT_CANCEL);
     MUST(copy.rig.fx.flags == (RL_FX_DONE | RL_FX_ENDED) && copy.rig.fx.undo == 0 &&
              copy.rig.fx.status == REDLOCK_ECANCELED,
          "flags %x undo %x", copy.rig.fx.flags, copy.rig.fx.undo);
-    copy = fork_of(branch);
+    copy = copy_branch(branch);
     copy.rig.view.now = (struct rl_now){next.boot_ns - 1, next.raw_ns - 1};
     rig_tick(&copy.rig);
     walk_check_no_effect(&copy.rig);
@@ -88,7 +90,8 @@ static void probe_waiting(const struct branch *branch)
     walk_noise(&copy.rig, &copy.truth);
 }
 
-static void probe_over(const struct branch *branch)
+/* Checks a lease that has ended or waits for its next attempt. */
+static void probe_not_asking(const struct branch *branch)
 {
     if (branch->rig.lease.state == RL_STATE_ENDED)
         probe_ended(branch);
@@ -96,8 +99,8 @@ static void probe_over(const struct branch *branch)
         probe_waiting(branch);
 }
 
-/* Lets the time run out for the nodes that are still silent. */
-static void give_up(struct branch *branch)
+/* Lets the time limit pass for the nodes without a reply. */
+static void end_by_timeout(struct branch *branch)
 {
     for (unsigned i = 0; i < branch->truth.nodes; i++)
         if ((branch->truth.asked & RL_NODE(i)) != 0 && branch->truth.answer[i] == SILENT)
@@ -110,7 +113,7 @@ static void probe_doubt(const struct branch *branch, rl_nodes chosen)
 {
     const struct truth *truth = &branch->truth;
     bool contended = truth_with(truth, DENIED) != 0;
-    struct branch copy = fork_of(branch);
+    struct branch copy = copy_branch(branch);
 
     for (rl_nodes rest = chosen; rest != 0; rest &= rest - 1) {
         unsigned node = (unsigned)__builtin_ctz(rest);
@@ -137,6 +140,7 @@ static void probe_doubt(const struct branch *branch, rl_nodes chosen)
         MUST(copy.rig.lease.state == RL_STATE_HELD, "state %u", copy.rig.lease.state);
 }
 
+/* Checks timeouts, cancellation and the end of the budget during an attempt. */
 static void probe_asking(const struct branch *branch)
 {
     const struct rl_lease *lease = &branch->rig.lease;
@@ -148,7 +152,7 @@ static void probe_asking(const struct branch *branch)
     rl_nodes silent = truth_silent(&branch->truth) & branch->truth.asked;
     for (rl_nodes chosen = silent; chosen != 0; chosen = (chosen - 1) & silent)
         probe_doubt(branch, chosen);
-    struct branch copy = fork_of(branch);
+    struct branch copy = copy_branch(branch);
     rig_event(&copy.rig, RL_EVENT_CANCEL);
     check_failed(&copy, REDLOCK_ECANCELED);
     MUST(copy.rig.lease.state == RL_STATE_ENDED, "canceled, and goes on");
@@ -156,7 +160,7 @@ static void probe_asking(const struct branch *branch)
     /* Silence until a grant would come too late, on either clock. */
     bool ends_before = lease->wait_ns != 0 && lease->wait_ns < last_ns;
     for (unsigned clock = 0; clock < 2 && !ends_before; clock++) {
-        copy = fork_of(branch);
+        copy = copy_branch(branch);
         uint64_t *reading = clock == 0 ? &copy.rig.view.now.boot_ns : &copy.rig.view.now.raw_ns;
         *reading = (clock == 0 ? t1.boot_ns : t1.raw_ns) + last_ns;
         rig_tick(&copy.rig);
@@ -168,26 +172,27 @@ static void probe_asking(const struct branch *branch)
     if (!ends_before)
         return;
     /* Silence until the caller's wait budget ends. */
-    copy = fork_of(branch);
+    copy = copy_branch(branch);
     copy.rig.view.now =
         (struct rl_now){rl_later(lease->begun, lease->wait_ns).boot_ns - 1, t1.raw_ns};
     rig_tick(&copy.rig);
     walk_check_no_effect(&copy.rig);
     copy.rig.view.now.boot_ns++;
     rig_tick(&copy.rig);
-    rl_nodes owed = may_be_set(&copy.truth);
-    give_up(&copy);
-    MUST(owed == may_be_set(&copy.truth), "silence proves nothing");
+    rl_nodes undos = may_be_set(&copy.truth);
+    end_by_timeout(&copy);
+    MUST(undos == may_be_set(&copy.truth), "silence proves nothing");
     check_failed(&copy, truth_status(&copy.truth));
 }
 
+/* Checks that an extension needs a majority of proven keys. */
 static void probe_extension(const struct branch *branch)
 {
     const struct truth *truth = &branch->truth;
-    struct branch copy = fork_of(branch);
+    struct branch copy = copy_branch(branch);
     rl_nodes all = rl_nodes_all(truth->nodes);
-    /* Only a key whose SET was certainly executed in time proves anything; but its grant need not
-     * have counted. */
+    /* Only keys whose SET was certainly executed in time are proof, even if their grant did not
+     * count. */
     rl_nodes proven = truth_with(truth, GRANTED) & ~copy.rig.view.excluded;
 
     rig_extend(&copy.rig, 0);
@@ -197,15 +202,16 @@ static void probe_extension(const struct branch *branch)
     walk_noise(branch->rig.lease.state == RL_STATE_HELD ? &branch->rig : &copy.rig, truth);
 }
 
+/* Checks cancellation, loss, release and extension of a held lease. */
 static void probe_held(const struct branch *branch)
 {
     const struct truth *truth = &branch->truth;
     struct rl_now deadline = branch->rig.lease.deadline;
-    rl_nodes owed = may_be_set(truth);
+    rl_nodes undos = may_be_set(truth);
 
     walk_noise(&branch->rig, truth);
     walk_check_wake(&branch->rig);
-    struct branch copy = fork_of(branch);
+    struct branch copy = copy_branch(branch);
     rig_event(&copy.rig, RL_EVENT_CANCEL);
     walk_check_no_effect(&copy.rig);
     rig_event(&copy.rig, RL_EVENT_CONFIRM);
@@ -214,29 +220,30 @@ static void probe_held(const struct branch *branch)
     rig_event(&copy.rig, RL_EVENT_CONFIRM);
     check_failed(&copy, REDLOCK_ETOOSLOW);
 
-    copy = fork_of(branch);
+    copy = copy_branch(branch);
     rig_event(&copy.rig, RL_EVENT_RELEASE);
-    MUST((copy.rig.fx.request | copy.rig.fx.undo) == owed &&
+    MUST((copy.rig.fx.request | copy.rig.fx.undo) == undos &&
              (copy.rig.fx.request & copy.rig.fx.undo) == 0,
-         "ask %x undo %x, may be set on %x", copy.rig.fx.request, copy.rig.fx.undo, owed);
-    copy = fork_of(branch);
+         "ask %x undo %x, may be set on %x", copy.rig.fx.request, copy.rig.fx.undo, undos);
+    copy = copy_branch(branch);
     rig_event(&copy.rig, RL_EVENT_DETACH);
     MUST((copy.rig.fx.request | copy.rig.fx.undo) == 0 && copy.rig.lease.state == RL_STATE_ENDED,
          "given away, and touched");
 
     for (unsigned clock = 0; clock < 2; clock++) {
-        copy = fork_of(branch);
+        copy = copy_branch(branch);
         *(clock == 0 ? &copy.rig.view.now.boot_ns : &copy.rig.view.now.raw_ns) =
             clock == 0 ? deadline.boot_ns : deadline.raw_ns;
         rig_tick(&copy.rig);
         MUST(copy.rig.fx.flags == (RL_FX_LOST | RL_FX_ENDED | RL_FX_DEADLINE), "flags %x",
              copy.rig.fx.flags);
-        MUST(copy.rig.fx.undo == owed, "undo %x of %x", copy.rig.fx.undo, owed);
+        MUST(copy.rig.fx.undo == undos, "undo %x of %x", copy.rig.fx.undo, undos);
         probe_ended(&copy);
     }
     probe_extension(branch);
 }
 
+/* Checks that the last reply has made the lease held, and that it would not with less validity. */
 static void check_won(const struct branch *before, const struct branch *after, unsigned node,
                       enum answer answer)
 {
@@ -253,7 +260,7 @@ static void check_won(const struct branch *before, const struct branch *after, u
     MUST(rig_remaining_ns(&after->rig) >= lease->terms->validity_min_ns, "too little is left");
 
     /* The same vote when too little validity is left. */
-    struct branch late = fork_of(before);
+    struct branch late = copy_branch(before);
     late.rig.view.now.boot_ns = lease->deadline.boot_ns - lease->terms->validity_min_ns + 1;
     walk_answer(&late.rig, &late.truth, node, answer);
     check_failed(&late, REDLOCK_ETOOSLOW);
@@ -272,7 +279,7 @@ static void walk(const struct branch *before)
         if ((truth_silent(&before->truth) & RL_NODE(node)) == 0)
             continue;
         for (unsigned i = 0; i < kind_count; i++) {
-            struct branch after = fork_of(before);
+            struct branch after = copy_branch(before);
             walk_enter('v', node, kinds[i]);
             walk_answer(&after.rig, &after.truth, node, kinds[i]);
             walk_tally.sequences++;
@@ -285,7 +292,7 @@ static void walk(const struct branch *before)
             else
                 check_failed(&after, truth_status(&after.truth));
             if (asking && verdict == IMPOSSIBLE)
-                probe_over(&after);
+                probe_not_asking(&after);
             else
                 walk(&after);
             walk_leave();
@@ -293,6 +300,7 @@ static void walk(const struct branch *before)
     }
 }
 
+/* Starts a walk: the nodes `up` are connected, the nodes `voters` are eligible. */
 static void start(unsigned nodes, rl_nodes up, rl_nodes voters, uint64_t wait_ns)
 {
     struct branch branch;

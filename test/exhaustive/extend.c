@@ -13,7 +13,8 @@ struct branch {
 
 static const enum answer KINDS[] = {GRANTED, DENIED, TIMED_OUT};
 
-static struct branch fork_of(const struct branch *branch)
+/* Returns a copy of the branch and counts a step. */
+static struct branch copy_branch(const struct branch *branch)
 {
     struct branch copy;
 
@@ -22,6 +23,7 @@ static struct branch fork_of(const struct branch *branch)
     return copy;
 }
 
+/* Checks that the lock was lost and everything is undone. */
 static void check_lost(const struct branch *after, uint32_t also)
 {
     const struct rl_effects *fx = &after->rig.fx;
@@ -29,7 +31,7 @@ static void check_lost(const struct branch *after, uint32_t also)
 
     MUST((fx->flags & ~(uint32_t)RL_FX_DONE) == (RL_FX_LOST | RL_FX_ENDED | RL_FX_DEADLINE | also),
          "flags %x", fx->flags);
-    MUST(done == 0 || (fx->flags & RL_FX_DONE) != 0, "the caller was not told");
+    MUST(done == 0 || (fx->flags & RL_FX_DONE) != 0, "the call did not end");
     MUST(fx->undo == after->ours && fx->request == 0 && fx->heal == 0, "undo %x of %x", fx->undo,
          after->ours);
     MUST(fx->status == REDLOCK_ELOST && after->rig.lease.state == RL_STATE_ENDED, "status %d",
@@ -37,6 +39,7 @@ static void check_lost(const struct branch *after, uint32_t also)
     walk_noise(&after->rig, &after->truth);
 }
 
+/* Checks the end of time, a release and a second request at this point. */
 static void probe(const struct branch *branch)
 {
     const struct rl_lease *lease = &branch->rig.lease;
@@ -47,7 +50,7 @@ static void probe(const struct branch *branch)
     MUST(rig_remaining_ns(&branch->rig) > 0, "nothing is left");
     MUST(lease->ours == branch->ours, "ours %x, may be ours %x", lease->ours, branch->ours);
     for (unsigned clock = 0; clock < 2; clock++) {
-        struct branch copy = fork_of(branch);
+        struct branch copy = copy_branch(branch);
         if (clock == 0)
             copy.rig.view.now.boot_ns = lease->deadline.boot_ns;
         else
@@ -55,17 +58,17 @@ static void probe(const struct branch *branch)
         rig_tick(&copy.rig);
         check_lost(&copy, 0);
     }
-    struct branch copy = fork_of(branch);
+    struct branch copy = copy_branch(branch);
     rig_event(&copy.rig, RL_EVENT_RELEASE);
     MUST((copy.rig.fx.request | copy.rig.fx.undo) == branch->ours, "ask %x undo %x of %x",
          copy.rig.fx.request, copy.rig.fx.undo, branch->ours);
     MUST((copy.rig.fx.request & copy.rig.fx.undo) == 0, "twice");
-    copy = fork_of(branch);
+    copy = copy_branch(branch);
     rig_event(&copy.rig, RL_EVENT_CANCEL);
     walk_check_no_effect(&copy.rig);
     if (!extending)
         return;
-    copy = fork_of(branch); /* requested again before all have answered: the old votes are void */
+    copy = copy_branch(branch); /* a second extension: replies to the first one do not count */
     rig_extend(&copy.rig, 0);
     MUST(copy.rig.lease.round.number == lease->round.number + 1, "the same round");
     for (unsigned i = 0; i < copy.truth.nodes; i++)
@@ -73,6 +76,7 @@ static void probe(const struct branch *branch)
     walk_noise(&copy.rig, &copy.truth);
 }
 
+/* Checks that the extension has succeeded, and that the last vote would not count too late. */
 static void check_extended(const struct branch *before, struct branch *after, unsigned node)
 {
     const struct rl_lease *lease = &after->rig.lease;
@@ -89,12 +93,13 @@ static void check_extended(const struct branch *before, struct branch *after, un
 
     /* The same vote after the old validity has ended: another client may have held the lock in
      * between. */
-    struct branch late = fork_of(before);
+    struct branch late = copy_branch(before);
     late.rig.view.now.raw_ns = before->rig.lease.deadline.raw_ns;
     walk_answer(&late.rig, &late.truth, node, GRANTED);
     check_lost(&late, 0);
 }
 
+/* Checks that the extension has failed, and that the lock is lost without a majority of keys. */
 static void check_failed(const struct branch *after)
 {
     const struct rl_effects *fx = &after->rig.fx;
@@ -131,6 +136,7 @@ static bool check_afterwards(struct branch *after, unsigned node, enum answer an
     return true;
 }
 
+/* Walks everything that can still happen from here. */
 static void walk(const struct branch *before)
 {
     probe(before);
@@ -141,7 +147,7 @@ static void walk(const struct branch *before)
             /* A key that is known to be missing cannot be extended. */
             if (KINDS[i] == GRANTED && (before->ours & RL_NODE(node)) == 0)
                 continue;
-            struct branch after = fork_of(before);
+            struct branch after = copy_branch(before);
             walk_enter('e', node, KINDS[i]);
             walk_answer(&after.rig, &after.truth, node, KINDS[i]);
             walk_tally.sequences++;

@@ -20,30 +20,33 @@ struct place {
     bool slow;
 };
 
+/* Returns true if this vote is a grant. */
 static bool grants(unsigned vote)
 {
     return vote == LOW || vote == MIDDLE || vote == HIGH;
 }
 
-/* Returns whether this node, as far as it has answered, can have the number stored. */
+/* Returns whether this node, according to its replies, can store the number. */
 static bool fits(const struct place *at, unsigned i)
 {
     return !at->slow ? at->vote[i] == LOW
                      : grants(at->vote[i]) && previous[at->vote[i]] < at->number;
 }
 
+/* Counts the nodes that have stored the number; with `possible`, also those that still may. */
 static unsigned count(const struct place *at, bool possible)
 {
     unsigned sum = 0;
 
     for (unsigned i = 0; i < at->nodes; i++) {
         bool open = at->vote[i] == NO_VOTE || (fits(at, i) && at->raise[i] == RAISING);
-        bool vouches = fits(at, i) && (!at->slow || at->raise[i] == ACKED);
-        sum += vouches || (possible && open);
+        bool supports = fits(at, i) && (!at->slow || at->raise[i] == ACKED);
+        sum += supports || (possible && open);
     }
     return sum;
 }
 
+/* Counts the nodes that have granted; with `possible`, also those that still may. */
 static unsigned count_grants(const struct place *at, bool possible)
 {
     unsigned sum = 0;
@@ -95,6 +98,7 @@ static rl_nodes expected_raise(struct place *at)
     return set;
 }
 
+/* Checks that the lock is held with the expected fencing token. */
 static void check_held(const struct place *at)
 {
     const struct rl_effects *fx = &at->rig.fx;
@@ -107,6 +111,7 @@ static void check_held(const struct place *at)
     walk_tally.sequences++;
 }
 
+/* Checks that the attempt has failed and everything is undone. */
 static void check_failed(const struct place *at)
 {
     const struct rl_effects *fx = &at->rig.fx;
@@ -144,7 +149,7 @@ static bool check(struct place *at)
     return true;
 }
 
-/* Checks at each point that cancellation and the end of time undo everything. */
+/* Checks that `event`, a cancellation or the end of time, undoes everything. */
 static void probe_end(const struct place *before, uint8_t event)
 {
     struct place at;
@@ -158,6 +163,7 @@ static void probe_end(const struct place *before, uint8_t event)
     check_failed(&at);
 }
 
+/* Passes a vote of the first or the second round. */
 static void ballot(struct place *at, unsigned node, enum rl_verb verb, enum rl_vote vote,
                    uint64_t number)
 {
@@ -173,7 +179,8 @@ static void ballot(struct place *at, unsigned node, enum rl_verb verb, enum rl_v
                          });
 }
 
-static void go_on(const struct place *before)
+/* Walks everything that can still happen from here. */
+static void walk(const struct place *before)
 {
     static const enum rl_vote raise_votes[] = {
         [ACKED] = RL_VOTE_GRANTED, [KEY_GONE] = RL_VOTE_DENIED, [RAISE_BROKEN] = RL_VOTE_FAILED};
@@ -192,7 +199,7 @@ static void go_on(const struct place *before)
                                      : RL_VOTE_FAILED,
                    previous[vote]);
             if (check(&at))
-                go_on(&at);
+                walk(&at);
             walk_leave();
         }
         for (unsigned raise = ACKED; before->raise[node] == RAISING && raise <= RAISE_BROKEN;
@@ -203,7 +210,7 @@ static void go_on(const struct place *before)
             walk_enter('r', node, raise);
             ballot(&at, node, RL_VERB_RAISE, raise_votes[raise], 0);
             if (check(&at))
-                go_on(&at);
+                walk(&at);
             walk_leave();
         }
     }
@@ -218,5 +225,5 @@ void walk_fence(unsigned nodes)
     at.rig.params.terms.fence = true;
     rig_start(&at.rig);
     rl_fence_begin(at.rig.lease.fence, P);
-    go_on(&at);
+    walk(&at);
 }

@@ -8,7 +8,8 @@ struct branch {
     struct truth truth;
 };
 
-static struct branch fork_of(const struct branch *branch)
+/* Returns a copy of the branch and counts a step. */
+static struct branch copy_branch(const struct branch *branch)
 {
     struct branch copy;
 
@@ -20,6 +21,7 @@ static struct branch fork_of(const struct branch *branch)
 static const enum answer KINDS[] = {GRANTED, DENIED, TIMED_OUT, UNSENT};
 static unsigned kind_count;
 
+/* Returns the status that the verdict causes. */
 static int expected_status(enum verdict verdict)
 {
     if (verdict == CERTAIN)
@@ -35,20 +37,21 @@ static void probe_ended(const struct branch *branch)
     walk_noise(&branch->rig, &branch->truth);
     walk_check_wake(&branch->rig);
     for (unsigned i = 0; i < sizeof events; i++) {
-        struct branch copy = fork_of(branch);
+        struct branch copy = copy_branch(branch);
         rig_event(&copy.rig, events[i]);
         walk_check_no_effect(&copy.rig);
     }
 }
 
+/* Checks that a release in progress is not lost, and can be cancelled. */
 static void probe_open(const struct branch *branch)
 {
     walk_noise(&branch->rig, &branch->truth);
     walk_check_wake(&branch->rig);
     MUST(rig_remaining_ns(&branch->rig) == 0, "still held");
-    struct branch copy = fork_of(branch);
+    struct branch copy = copy_branch(branch);
     rig_pass(&copy.rig, RIG_TTL_NS);
-    rig_tick(&copy.rig); /* never lost once a release has begun */
+    rig_tick(&copy.rig); /* a release is not reported as a loss */
     walk_check_no_effect(&copy.rig);
     rig_event(&copy.rig, RL_EVENT_CANCEL);
     MUST(copy.rig.fx.flags == (RL_FX_DONE | RL_FX_ENDED) &&
@@ -57,6 +60,7 @@ static void probe_open(const struct branch *branch)
     probe_ended(&copy);
 }
 
+/* Walks everything that can still happen from here. */
 static void walk(const struct branch *before)
 {
     probe_open(before);
@@ -64,7 +68,7 @@ static void walk(const struct branch *before)
         if ((truth_silent(&before->truth) & RL_NODE(node)) == 0)
             continue;
         for (unsigned i = 0; i < kind_count; i++) {
-            struct branch after = fork_of(before);
+            struct branch after = copy_branch(before);
             walk_enter('r', node, KINDS[i]);
             walk_answer(&after.rig, &after.truth, node, KINDS[i]);
             walk_tally.sequences++;
@@ -86,6 +90,7 @@ static void walk(const struct branch *before)
     }
 }
 
+/* Starts the release and checks its requests and undos. */
 static void begin(struct branch *branch, rl_nodes ours, rl_nodes up, uint8_t event)
 {
     const struct rl_effects *fx = &branch->rig.fx;

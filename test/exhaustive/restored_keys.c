@@ -28,7 +28,7 @@ enum standing {
 
 struct request {
     uint8_t verb;
-    bool told; /* its vote failed; it may still be executed */
+    bool vote_failed; /* its vote failed; it may still be executed */
     uint32_t round;
 };
 
@@ -46,19 +46,21 @@ struct world {
 };
 
 static struct world_tally tally;
-static bool orphans;
+static bool orphans_allowed;
 
 /* ---- states that were searched before: a set of hashes ---- */
 
 #define SEEN_BITS 24
-static uint64_t *seen;
+static uint64_t *searched;
 
+/* Mixes a word into a hash. */
 static uint64_t mix(uint64_t hash, uint64_t word)
 {
     hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
     return hash ^ (hash >> 29);
 }
 
+/* Returns a hash of all that matters about one server. */
 static uint64_t describe(const struct world *world, unsigned node)
 {
     const struct server *server = &world->server[node];
@@ -73,7 +75,7 @@ static uint64_t describe(const struct world *world, unsigned node)
         word = word << 1 | ((masks[i] >> node) & 1);
     for (unsigned i = 0; i < server->queued; i++) {
         const struct request *request = &server->queue[i];
-        word = word << 6 | 1u << 5 | (uint64_t)request->told << 4 |
+        word = word << 6 | 1u << 5 | (uint64_t)request->vote_failed << 4 |
                (uint64_t)(request->round == round->number) << 3 | request->verb;
     }
     return word;
@@ -99,13 +101,13 @@ static bool is_new(const struct world *world)
                          left->rounds << 13 | left->foreign << 17);
     for (unsigned i = 0; i < nodes; i++)
         hash = mix(hash, words[i]);
-    hash |= 1; /* 0 marks an empty place */
+    hash |= 1; /* 0 marks an empty entry */
     uint64_t at = hash >> (64 - SEEN_BITS);
-    while (seen[at] != 0 && seen[at] != hash)
+    while (searched[at] != 0 && searched[at] != hash)
         at = (at + 1) & ((UINT64_C(1) << SEEN_BITS) - 1);
-    if (seen[at] == hash)
+    if (searched[at] == hash)
         return false;
-    seen[at] = hash;
+    searched[at] = hash;
     tally.states++;
     MUST(tally.states < UINT64_C(3) << (SEEN_BITS - 2), "too many states to remember");
     return true;
@@ -115,6 +117,7 @@ static bool is_new(const struct world *world)
 
 static void search(const struct world *world);
 
+/* Appends a request to the server's queue. */
 static void enqueue(struct world *world, unsigned node, enum rl_verb verb)
 {
     struct server *server = &world->server[node];
@@ -129,24 +132,26 @@ static rl_nodes reachable(const struct world *world)
 {
     rl_nodes up = rl_nodes_all(world->left.nodes);
 
-    for (unsigned i = 0; i < world->left.nodes && !orphans; i++)
+    for (unsigned i = 0; i < world->left.nodes && !orphans_allowed; i++)
         for (unsigned j = 0; j < world->server[i].queued; j++)
-            if (world->server[i].queue[j].told)
+            if (world->server[i].queue[j].vote_failed)
                 up &= ~RL_NODE(i);
     return up;
 }
 
+/* Checks that the lease knows each server that may have the key. */
 static void check_ours(const struct world *world, rl_nodes ours)
 {
-    for (unsigned i = 0; i < world->left.nodes && !orphans; i++) {
+    for (unsigned i = 0; i < world->left.nodes && !orphans_allowed; i++) {
         const struct server *server = &world->server[i];
-        bool owes = server->key == OURS;
+        bool may_have_key = server->key == OURS;
         for (unsigned j = 0; j < server->queued; j++)
-            owes = owes || server->queue[j].verb != RL_VERB_EXTEND;
-        MUST(!owes || (ours & RL_NODE(i)) != 0, "a key of ours may stay on node %u", i);
+            may_have_key = may_have_key || server->queue[j].verb != RL_VERB_EXTEND;
+        MUST(!may_have_key || (ours & RL_NODE(i)) != 0, "a key of ours may stay on node %u", i);
     }
 }
 
+/* Checks a successful round, and starts the next state of each key in the model. */
 static void note_won(struct world *world)
 {
     const struct rl_effects *fx = &world->rig.fx;
@@ -161,8 +166,8 @@ static void note_won(struct world *world)
     }
 }
 
-/* Applies the effects of the last step. Returns false if the story ends here. */
-static bool follow(struct world *world, uint8_t before)
+/* Applies the effects of the last step. Returns false if this branch ends here. */
+static bool apply_effects(struct world *world, uint8_t before)
 {
     const struct rl_effects *fx = &world->rig.fx;
     uint8_t state = world->rig.lease.state;
@@ -223,6 +228,7 @@ static void note_vote(struct world *world, unsigned node, const struct request *
     }
 }
 
+/* Passes the reply to a request to the lease. Returns false if this branch ends here. */
 static bool deliver(struct world *world, unsigned node, const struct request *request,
                     enum rl_vote vote)
 {
@@ -243,11 +249,12 @@ static bool deliver(struct world *world, unsigned node, const struct request *re
                                 .verb = request->verb,
                                 .round = request->round,
                             });
-    return follow(world, before);
+    return apply_effects(world, before);
 }
 
-/* ---- what can happen ---- */
+/* ---- the possible events ---- */
 
+/* Starts an extension and searches on. */
 static void try_extension(const struct world *world)
 {
     struct world next = *world;
@@ -274,11 +281,12 @@ static void try_extension(const struct world *world)
     rig_extend(&next.rig, 0);
     MUST(next.rig.lease.round.excluded == uncounted, "excluded %x, must not count %x",
          next.rig.lease.round.excluded, uncounted);
-    if (follow(&next, world->rig.lease.state))
+    if (apply_effects(&next, world->rig.lease.state))
         search(&next);
     walk_leave();
 }
 
+/* Lets the server execute a request and searches on. */
 static void try_execution(const struct world *world, unsigned node, unsigned at)
 {
     struct world next = *world;
@@ -291,13 +299,14 @@ static void try_execution(const struct world *world, unsigned node, unsigned at)
     server->queued--;
     if (request.verb != RL_VERB_EXTEND && granted)
         server->key = OURS;
-    walk_enter(request.told ? 'q' : 'x', node, request.verb);
-    if (request.told || deliver(&next, node, &request, granted ? RL_VOTE_GRANTED : RL_VOTE_DENIED))
+    walk_enter(request.vote_failed ? 'q' : 'x', node, request.verb);
+    if (request.vote_failed ||
+        deliver(&next, node, &request, granted ? RL_VOTE_GRANTED : RL_VOTE_DENIED))
         search(&next);
     walk_leave();
 }
 
-/* Fails all that waits for this server at once, as a timeout or a lost connection does. */
+/* Fails all pending requests of this server at once, as a timeout or a lost connection does. */
 static void try_failure(const struct world *world, unsigned node)
 {
     struct world next = *world;
@@ -310,10 +319,10 @@ static void try_failure(const struct world *world, unsigned node)
     bool goes_on = true;
     for (unsigned i = 0; goes_on && i < world->server[node].queued; i++) {
         struct request request = next.server[node].queue[i];
-        if (request.told)
+        if (request.vote_failed)
             continue;
         any = true;
-        next.server[node].queue[i].told = true;
+        next.server[node].queue[i].vote_failed = true;
         goes_on = deliver(&next, node, &request, RL_VOTE_FAILED);
     }
     if (any && goes_on)
@@ -321,6 +330,7 @@ static void try_failure(const struct world *world, unsigned node)
     walk_leave();
 }
 
+/* Tries all events of one server. */
 static void try_server(const struct world *world, unsigned node)
 {
     const struct server *server = &world->server[node];
@@ -328,7 +338,7 @@ static void try_server(const struct world *world, unsigned node)
 
     bool first = true; /* of the requests, which are in order */
     for (unsigned i = 0; i < server->queued; i++) {
-        bool orphan = orphans && server->queue[i].told;
+        bool orphan = orphans_allowed && server->queue[i].vote_failed;
         if (orphan || first)
             try_execution(world, node, i);
         first = first && orphan;
@@ -352,7 +362,7 @@ static void try_server(const struct world *world, unsigned node)
     }
 }
 
-/* Lets the other client acquire every free server, hold the lock, and release it. */
+/* Lets the other client set the key on each free server, hold the lock, and release it. */
 static void try_visit(const struct world *world)
 {
     struct world next = *world;
@@ -374,6 +384,7 @@ static void try_visit(const struct world *world)
     walk_leave();
 }
 
+/* Searches all that can still happen from this state. */
 static void search(const struct world *world)
 {
     if (!is_new(world))
@@ -392,9 +403,9 @@ struct world_tally walk_world(const struct world_limits *limits)
 
     memset(&world, 0, sizeof world);
     memset(&tally, 0, sizeof tally);
-    orphans = limits->orphans;
-    seen = calloc(UINT64_C(1) << SEEN_BITS, sizeof *seen);
-    MUST(seen != NULL, "no memory");
+    orphans_allowed = limits->orphans;
+    searched = calloc(UINT64_C(1) << SEEN_BITS, sizeof *searched);
+    MUST(searched != NULL, "no memory");
     world.left = *limits;
     rig_init(&world.rig, limits->nodes);
     rig_start(&world.rig);
@@ -403,6 +414,6 @@ struct world_tally walk_world(const struct world_limits *limits)
         enqueue(&world, i, RL_VERB_ACQUIRE);
     }
     search(&world);
-    free(seen);
+    free(searched);
     return tally;
 }

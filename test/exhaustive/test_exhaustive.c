@@ -5,13 +5,14 @@
 #include "suite.h"
 #include "walk.h"
 
+/* Prints the size of a walk. */
 static void report(const char *what, unsigned nodes)
 {
     fprintf(stderr, "# %s, %u nodes: %llu sequences of votes, %llu steps\n", what, nodes,
             walk_tally.sequences, walk_tally.steps);
 }
 
-START_TEST(acquisitions)
+START_TEST(every_order_of_replies_to_an_acquisition)
 {
     unsigned nodes = (unsigned)_i;
 
@@ -21,7 +22,7 @@ START_TEST(acquisitions)
 }
 END_TEST
 
-START_TEST(extensions)
+START_TEST(every_order_of_replies_to_an_extension)
 {
     unsigned nodes = (unsigned)_i;
 
@@ -31,7 +32,7 @@ START_TEST(extensions)
 }
 END_TEST
 
-START_TEST(fences)
+START_TEST(every_order_of_replies_to_a_fenced_acquisition)
 {
     unsigned nodes = (unsigned)_i;
 
@@ -41,7 +42,7 @@ START_TEST(fences)
 }
 END_TEST
 
-START_TEST(releases)
+START_TEST(every_order_of_replies_to_a_release)
 {
     unsigned nodes = (unsigned)_i;
 
@@ -61,7 +62,7 @@ static const struct world_limits WORLDS[] = {
     {.nodes = 5, .flushes = 3, .visits = 1, .failures = 1, .rounds = 2},
 };
 
-START_TEST(worlds)
+START_TEST(restored_keys_hide_no_other_holder)
 {
     const struct world_limits *limits = &WORLDS[_i];
     struct world_tally tally = walk_world(limits);
@@ -82,13 +83,14 @@ int main(void)
     TCase *tcase = tcase_create("votes");
     tcase_set_timeout(tcase, 120);
     suite_add_tcase(suite, tcase);
-    tcase_add_loop_test(tcase, acquisitions, 1, WALK_NODES_MAX + 1);
-    tcase_add_loop_test(tcase, extensions, 1, WALK_NODES_MAX + 1);
-    tcase_add_loop_test(tcase, fences, 1, 5);
-    tcase_add_loop_test(tcase, releases, 1, WALK_NODES_MAX + 1);
+    tcase_add_loop_test(tcase, every_order_of_replies_to_an_acquisition, 1, WALK_NODES_MAX + 1);
+    tcase_add_loop_test(tcase, every_order_of_replies_to_an_extension, 1, WALK_NODES_MAX + 1);
+    tcase_add_loop_test(tcase, every_order_of_replies_to_a_fenced_acquisition, 1, 5);
+    tcase_add_loop_test(tcase, every_order_of_replies_to_a_release, 1, WALK_NODES_MAX + 1);
     tcase = tcase_create("worlds");
     tcase_set_timeout(tcase, 120);
     suite_add_tcase(suite, tcase);
-    tcase_add_loop_test(tcase, worlds, 0, sizeof WORLDS / sizeof WORLDS[0]);
+    tcase_add_loop_test(tcase, restored_keys_hide_no_other_holder, 0,
+                        sizeof WORLDS / sizeof WORLDS[0]);
     return suite_run(suite);
 }

@@ -93,7 +93,7 @@ enum verdict truth_majority(const struct truth *truth)
     return can_win ? CERTAIN : IMPOSSIBLE;
 }
 
-/* Compares the nodes that may have had the key until now with those that certainly have it no more.
+/* Compares the nodes that may have had the key with those that certainly do not have it any more.
  */
 enum verdict truth_release(const struct truth *truth)
 {
@@ -119,18 +119,19 @@ enum verdict truth_release(const struct truth *truth)
 
 int truth_status(const struct truth *truth)
 {
-    unsigned spoke = 0;
+    unsigned replied = 0;
 
     for (unsigned i = 0; i < truth->nodes; i++) {
         if ((truth->asked & RL_NODE(i)) == 0)
             continue;
         uint8_t answer = truth->answer[i];
         bool counts = (truth->counts & RL_NODE(i)) != 0;
-        spoke += answer == DENIED || (counts && (answer == GRANTED || answer == SILENT));
+        replied += answer == DENIED || (counts && (answer == GRANTED || answer == SILENT));
     }
-    return spoke < truth->quorum ? REDLOCK_ENOQUORUM : REDLOCK_ECONTENDED;
+    return replied < truth->quorum ? REDLOCK_ENOQUORUM : REDLOCK_ECONTENDED;
 }
 
+/* Returns the node's vote in the running round. */
 static struct rl_ballot ballot_of(const struct rig *rig, unsigned node, enum answer answer)
 {
     static const uint8_t votes[ANSWERS] = {
@@ -174,6 +175,7 @@ static bool is_same_lease(struct rig *copy, const struct rig *original)
            memcmp(&copy->fence, &original->fence, sizeof copy->fence) == 0;
 }
 
+/* Checks that the vote changes no bit of the lease and has no effect. */
 static void check_ignored(const struct rig *before, const struct rl_ballot *ballot)
 {
     struct rig after;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the exhaustive walks share: a record of the nodes' answers that shares no code with the
+ * Shared by the exhaustive walks: a record of the nodes' replies that shares no code with the
  * library, verdicts found by trying all ways in which a round can still go on, and the path that
  * led to a failure. */
 #ifndef TEST_EXHAUSTIVE_WALK_H
