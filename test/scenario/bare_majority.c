@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A lock on a bare majority. */
+ * A lock on a bare majority of servers. */
 #include "bare_majority.h"
 
 #include <stdio.h>
@@ -7,12 +7,15 @@
 
 struct bare_majority bare_majority;
 
+/* Sets the memory limit of the servers outside of the majority: "1" makes them refuse to store
+ * keys, "0" means no limit. */
 static void set_memory(const char *value)
 {
     for (unsigned i = QUORUM; i < NODES; i++)
         ck_assert(cluster_replies(live.cluster, i, "OK", "CONFIG SET maxmemory %s", value));
 }
 
+/* Adds the settings of the case to the configuration of a client, and returns it. */
 static redlock_config_t *configure(redlock_config_t *config, uint32_t beat_ms)
 {
     ck_assert_int_eq(redlock_config_set_fence_records(config, REDLOCK_FENCE_RECORDS_VOLATILE),
@@ -23,7 +26,8 @@ static redlock_config_t *configure(redlock_config_t *config, uint32_t beat_ms)
     return config;
 }
 
-static int try_once(redlock_t *client, uint64_t wait_ms, redlock_lock_t **ret_lock)
+/* Acquires the lock NAME with the flags of the case and keeps the report for live_text(). */
+static int acquire(redlock_t *client, uint64_t wait_ms, redlock_lock_t **ret_lock)
 {
     redlock_report_t *report = NULL;
     redlock_opts_t opts = redlock_opts(bare_majority.max_ttl_ms);
@@ -34,14 +38,16 @@ static int try_once(redlock_t *client, uint64_t wait_ms, redlock_lock_t **ret_lo
     return status;
 }
 
-static void hold_beside(void)
+/* Makes the other client hold a lock of its own on all servers, so that it sends heartbeats. */
+static void acquire_other_lock(void)
 {
     redlock_opts_t opts = redlock_opts(bare_majority.max_ttl_ms);
     opts.flags = REDLOCK_FLAG_AUTO_EXTEND | bare_majority.flags;
     opts.wait_ms = wait_scaled_ms(TIME_LIMIT_MS);
-    CHECK_STATUS(redlock_acquire(bare_majority.other, "beside", &opts, &bare_majority.beside, NULL),
-                 REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(live_nodes_with("beside") == NODES, TIME_LIMIT_MS));
+    CHECK_STATUS(
+        redlock_acquire(bare_majority.other, "other_lock", &opts, &bare_majority.other_lock, NULL),
+        REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(live_nodes_with("other_lock") == NODES, TIME_LIMIT_MS));
 }
 
 void bare_majority_hold(void)
@@ -50,12 +56,12 @@ void bare_majority_hold(void)
         bare_majority.max_ttl_ms = MAX_TTL_MS;
     live.max_ttl_ms = bare_majority.max_ttl_ms;
     live.client =
-        live_open(configure(live_config(), bare_majority.holder_looks ? BEAT_MS : NO_BEAT_MS));
+        live_open(configure(live_config(), bare_majority.holder_beats ? BEAT_MS : NO_BEAT_MS));
     bare_majority.other = live_open(configure(live_config(), BEAT_MS));
     if (!bare_majority.idle)
-        hold_beside();
+        acquire_other_lock();
     set_memory("1");
-    CHECK_STATUS(try_once(live.client, wait_scaled_ms(TIME_LIMIT_MS), &bare_majority.held),
+    CHECK_STATUS(acquire(live.client, wait_scaled_ms(TIME_LIMIT_MS), &bare_majority.held),
                  REDLOCK_OK);
     ck_assert_uint_eq(live_nodes_with(NAME), QUORUM);
     set_memory("0");
@@ -67,22 +73,24 @@ void bare_majority_check_free(void)
     ck_assert_int_eq(redlock_lock_check(bare_majority.held, 0), REDLOCK_OK);
 }
 
+/* Checks that the client does not get the lock while the first holder has it, because of that cause
+ * for the victim, and that it gets it afterwards. */
 static void check_refused(redlock_t *client, int cause)
 {
     redlock_lock_t *lock = NULL;
     /* A client notices a missing record only when it requests a vote. An idle client notices
      * nothing earlier. */
-    const bool told = cause == REDLOCK_CAUSE_FENCE_RECORD || bare_majority.idle ||
-                      WAIT_UNTIL(live_node_stats(client, VICTIM).cause == cause, TIME_LIMIT_MS);
-    ck_assert_msg(told, "cause %d, \"%s\"", live_node_stats(client, VICTIM).cause,
+    const bool noticed = cause == REDLOCK_CAUSE_FENCE_RECORD || bare_majority.idle ||
+                         WAIT_UNTIL(live_node_stats(client, VICTIM).cause == cause, TIME_LIMIT_MS);
+    ck_assert_msg(noticed, "cause %d, \"%s\"", live_node_stats(client, VICTIM).cause,
                   live_node_stats(client, VICTIM).text);
-    const int status = try_once(client, 0, &lock);
+    const int status = acquire(client, 0, &lock);
     ck_assert_msg(redlock_lock_check(bare_majority.held, 0) == REDLOCK_OK,
-                  "too slow: our lock was over before the other client was refused");
-    ck_assert_msg(status != REDLOCK_OK, "two at once");
+                  "the lock expired before the other client was refused: the machine is too slow");
+    ck_assert_msg(status != REDLOCK_OK, "two clients hold the lock at once");
     ck_assert_msg(live_node(VICTIM).cause == cause, "%s", live_text());
     /* With a wait budget it gets the lock, but not while the first holder has it. */
-    CHECK_STATUS(try_once(client, wait_scaled_ms(TIME_LIMIT_MS), &lock), REDLOCK_OK);
+    CHECK_STATUS(acquire(client, wait_scaled_ms(TIME_LIMIT_MS), &lock), REDLOCK_OK);
     ck_assert_int_eq(redlock_lock_check(bare_majority.held, 0), REDLOCK_ELOST);
     CHECK_STATUS(redlock_release(lock, NULL), REDLOCK_OK);
     redlock_lock_free(lock);
@@ -113,7 +121,7 @@ void bare_majority_check_refused_anew(int cause)
 void bare_majority_check_two_at_once(void)
 {
     redlock_lock_t *lock = NULL;
-    CHECK_STATUS(try_once(bare_majority.other, wait_scaled_ms(TIME_LIMIT_MS), &lock), REDLOCK_OK);
+    CHECK_STATUS(acquire(bare_majority.other, wait_scaled_ms(TIME_LIMIT_MS), &lock), REDLOCK_OK);
     ck_assert_int_eq(redlock_lock_check(bare_majority.held, 0), REDLOCK_OK);
     CHECK_STATUS(redlock_release(lock, NULL), REDLOCK_OK);
     redlock_lock_free(lock);
@@ -123,8 +131,8 @@ void bare_majority_end(void)
 {
     redlock_release(bare_majority.held, NULL);
     redlock_lock_free(bare_majority.held);
-    redlock_release(bare_majority.beside, NULL);
-    redlock_lock_free(bare_majority.beside);
+    redlock_release(bare_majority.other_lock, NULL);
+    redlock_lock_free(bare_majority.other_lock);
     ck_assert_int_eq(redlock_free(bare_majority.other), REDLOCK_OK);
     memset(&bare_majority, 0, sizeof bare_majority);
 }

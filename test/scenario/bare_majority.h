@@ -8,22 +8,23 @@
 #include "live.h"
 
 #define NAME       "bare_majority"
-#define MAX_TTL_MS 4000 /* all of a case but its end takes place within it */
-#define VICTIM     2
-#define BEAT_MS    20
-#define NO_BEAT_MS 60000
+#define MAX_TTL_MS 4000  /* of all clients, and the TTL of all locks, unless a case sets another */
+#define VICTIM     2     /* number of the server that loses the key */
+#define BEAT_MS    20    /* interval of a client's heartbeats */
+#define NO_BEAT_MS 60000 /* longer than a case: the client sends no heartbeat */
 
-/* The running case. A case sets the options before bare_majority_hold(), which sets the rest. */
+/* The running case. It sets the fields up to holder_beats before it calls bare_majority_hold(),
+ * which sets the rest. */
 struct bare_majority {
-    uint64_t max_ttl_ms; /* 0: MAX_TTL_MS */
-    uint32_t flags;      /* of all locks: 0 or REDLOCK_FLAG_FENCE */
-    int admission;       /* of all clients; 0: the default */
-    bool idle;           /* the other client holds no lock and sends no heartbeats */
-    bool holder_looks;   /* the holder sends heartbeats as often as the other client; by default it
-                          * does not */
-    redlock_lock_t *held;
-    redlock_t *other;       /* holds another lock, and so sends heartbeats */
-    redlock_lock_t *beside; /* the lock that `other` holds */
+    uint64_t max_ttl_ms;  /* 0: MAX_TTL_MS */
+    uint32_t flags;       /* of all locks: 0 or REDLOCK_FLAG_FENCE */
+    int admission;        /* of all clients; 0: the default */
+    bool idle;            /* the other client holds no lock and therefore sends no heartbeats */
+    bool holder_beats;    /* the holder sends heartbeats as often as the other client; by default it
+                           * does not */
+    redlock_lock_t *held; /* the lock on the bare majority, of live.client */
+    redlock_t *other;     /* holds another lock, and so sends heartbeats */
+    redlock_lock_t *other_lock; /* the lock that `other` holds */
 };
 extern struct bare_majority bare_majority;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The client in a process of its own, and /proc/net/tcp. */
+ * Runs a client in another process, and reads the state of sockets from /proc/net/tcp. */
 #include "other_client.h"
 
 #include <fcntl.h>
@@ -12,7 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static _Noreturn void become_peer(int in, int out, const char *clock_path, unsigned drift_ppm)
+/* Replaces this process by the program peer, with its pipes, its clocks and the settings of the
+ * case. */
+static _Noreturn void exec_peer(int in, int out, const char *clock_path, unsigned drift_ppm)
 {
     char text[24];
     const char *peer = getenv("PEER");
@@ -53,13 +55,13 @@ struct other *other_start(bool with_clocks, unsigned drift_ppm)
     fflush(NULL);
     other->pid = fork();
     if (other->pid == 0)
-        become_peer(there[0], back[1], with_clocks ? path : NULL, drift_ppm);
+        exec_peer(there[0], back[1], with_clocks ? path : NULL, drift_ppm);
     ck_assert_int_gt(other->pid, 0);
     close(there[0]);
     close(back[1]);
-    other->to = fdopen(there[1], "we");
-    other->from = fdopen(back[0], "re");
-    ck_assert(other->to != NULL && other->from != NULL);
+    other->input = fdopen(there[1], "we");
+    other->output = fdopen(back[0], "re");
+    ck_assert(other->input != NULL && other->output != NULL);
     return other;
 }
 
@@ -67,47 +69,48 @@ void other_end(struct other *other)
 {
     int status = 0;
     other_continue(other);
-    fclose(other->to);
-    fclose(other->from);
+    fclose(other->input);
+    fclose(other->output);
     ck_assert_int_eq(waitpid(other->pid, &status, 0), other->pid);
     ck_assert_msg(status == 0, "the other client ended with wait status %d", status);
     clockshim_close(other->clocks);
     free(other);
 }
 
+/* Writes a command and a newline. */
 static void __attribute__((format(printf, 2, 0)))
-say(struct other *other, const char *format, va_list arguments)
+send_line(struct other *other, const char *format, va_list arguments)
 {
-    vfprintf(other->to, format, arguments);
-    fputc('\n', other->to);
-    ck_assert_int_eq(fflush(other->to), 0);
+    vfprintf(other->input, format, arguments);
+    fputc('\n', other->input);
+    ck_assert_int_eq(fflush(other->input), 0);
 }
 
-void other_process_send(struct other *other, const char *format, ...)
+void other_send(struct other *other, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    say(other, format, arguments);
+    send_line(other, format, arguments);
     va_end(arguments);
 }
 
-const char *other_process_reply(struct other *other)
+const char *other_reply(struct other *other)
 {
-    other->answer[0] = '\0';
-    ck_assert_msg(fgets(other->answer, sizeof other->answer, other->from) != NULL,
+    other->reply[0] = '\0';
+    ck_assert_msg(fgets(other->reply, sizeof other->reply, other->output) != NULL,
                   "the other client has ended");
-    other->answer[strcspn(other->answer, "\n")] = '\0';
-    return other->answer;
+    other->reply[strcspn(other->reply, "\n")] = '\0';
+    return other->reply;
 }
 
-bool other_process_replies(struct other *other, const char *word, const char *format, ...)
+bool other_replies(struct other *other, const char *word, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    say(other, format, arguments);
+    send_line(other, format, arguments);
     va_end(arguments);
-    const char *answer = other_process_reply(other);
-    return strncmp(answer, word, strlen(word)) == 0 && answer[strlen(word)] == ' ';
+    const char *reply = other_reply(other);
+    return strncmp(reply, word, strlen(word)) == 0 && reply[strlen(word)] == ' ';
 }
 
 void other_stop(struct other *other)
@@ -122,15 +125,16 @@ void other_continue(struct other *other)
     kill(other->pid, SIGCONT);
 }
 
-void other_slow_down(struct other *other, int64_t rate_ppm)
+void other_set_rate(struct other *other, int64_t rate_ppm)
 {
     for (int clock = 0; clock < CLOCKSHIM_CLOCKS; clock++)
         clockshim_set_rate(other->clocks, (enum clockshim_clock)clock, rate_ppm);
 }
 
-/* Counts sockets with unsent, or with at least `bytes` unread bytes. Lines look like "0:
- * 0100007F:1F90 00000000:0000 0A 00000000:00000000 …": local address and port, remote ones, state,
- * number of bytes that are not sent and not read. */
+/* Counts the sockets with at least `bytes` unsent bytes, or the nodes that have at least `bytes`
+ * unread bytes on one connection. Lines look like "0: 0100007F:1F90 00000000:0000 0A
+ * 00000000:00000000 …": local address and port, remote ones, state, number of unsent and of unread
+ * bytes. */
 static unsigned count_sockets(bool unsent, unsigned bytes)
 {
     char line[512];

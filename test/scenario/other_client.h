@@ -10,31 +10,34 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* The process, its pipes and its last answer. */
+/* A client in another process. */
 struct other {
     pid_t pid;
-    FILE *to, *from;
+    FILE *input, *output;     /* its stdin and stdout, one line for each command and reply */
     struct clockshim *clocks; /* NULL: the clocks of the machine */
-    char answer[512];
+    char reply[512];          /* its last reply, without the newline */
 };
 
-/* Starts a client of all nodes. drift_ppm 0: the default. */
+/* Starts a client of all nodes, with clocks of its own or those of the machine. drift_ppm 0: the
+ * default. Its max_ttl is live.max_ttl_ms or, if that is 0, LONG_TTL_MS. */
 struct other *other_start(bool with_clocks, unsigned drift_ppm);
+/* Ends the process, also a stopped one, and checks that its exit status is 0. */
 void other_end(struct other *other);
 
-/* Sends a line. other_process_reply() waits for the answer and returns it. */
-void other_process_send(struct other *other, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-const char *other_process_reply(struct other *other);
-/* Sends a line and waits for the answer. Returns whether it begins with `word`. */
-bool other_process_replies(struct other *other, const char *word, const char *format, ...)
+/* Sends a command. other_reply() waits for the reply and returns it. */
+void other_send(struct other *other, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *other_reply(struct other *other);
+/* Sends a command and waits for the reply. Returns whether the first word of the reply is `word`.
+ */
+bool other_replies(struct other *other, const char *word, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Stops the process with SIGSTOP and waits until it is stopped. */
 void other_stop(struct other *other);
 void other_continue(struct other *other);
 
-/* Changes the rate of all four clocks. */
-void other_slow_down(struct other *other, int64_t rate_ppm);
+/* Sets the rate of all four clocks: 0 is right, -1000000 stops them. */
+void other_set_rate(struct other *other, int64_t rate_ppm);
 
 /* Returns the number of sockets of this network namespace in which the kernel still holds written
  * bytes. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A scenario in which two clients disagree about the servers: each has a majority of its own list,
- * and they have one server in common. */
+ * A scenario in which two clients have different lists of servers: each has a majority of its own
+ * list, and the lists have one server in common. */
 #include "live.h"
 #include "suite.h"
 
@@ -8,10 +8,11 @@
 
 static void heal(void)
 {
-    cluster_command_all(live.cluster, "FLUSHALL"); /* records of fences */
+    cluster_command_all(live.cluster, "FLUSHALL"); /* removes the fence records */
 }
 
-static redlock_t *open_some(unsigned first)
+/* Returns a client of three nodes, of which `first` is the first. */
+static redlock_t *open_three(unsigned first)
 {
     char urls[1024] = "";
     size_t len = 0;
@@ -24,6 +25,7 @@ static redlock_t *open_some(unsigned first)
     return live_open(config);
 }
 
+/* Acquires the lock "list" and keeps the report for live_text(). */
 static int acquire(redlock_t *client, uint32_t flags, uint64_t wait_ms, redlock_lock_t **ret_lock)
 {
     redlock_report_t *report = NULL;
@@ -35,13 +37,14 @@ static int acquire(redlock_t *client, uint32_t flags, uint64_t wait_ms, redlock_
     return status;
 }
 
-/* Node 2 does not answer the first client in time: its majority is nodes 0 and 1. */
+/* One client has nodes 0 to 2, the other nodes 2 to 4. Node 2 is paused, so that each has a
+ * majority of its own. Plain locks: both hold the lock. Locks with fences: the second client is
+ * refused with REDLOCK_EFENCE. */
 START_TEST(scenario_26_two_lists)
 {
     redlock_lock_t *first = NULL, *second = NULL;
-    redlock_t *one = open_some(0), *two = open_some(2);
+    redlock_t *one = open_three(0), *two = open_three(2);
     live.heal = heal;
-    /* Plain locks: two at once. */
     cluster_pause(live.cluster, 2);
     CHECK_STATUS(acquire(one, 0, 0, &first), REDLOCK_OK);
     CHECK_STATUS(acquire(two, 0, 0, &second), REDLOCK_OK);
@@ -54,7 +57,7 @@ START_TEST(scenario_26_two_lists)
     redlock_lock_free(second);
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     ck_assert(WAIT_UNTIL(live_voters(one) == 3 && live_voters(two) == 3, TIME_LIMIT_MS));
-    /* With fences each server knows whose it is. */
+    /* The fence record of each server names the list to which it belongs. */
     CHECK_STATUS(acquire(one, REDLOCK_FLAG_FENCE, wait_scaled_ms(TIME_LIMIT_MS), &first),
                  REDLOCK_OK);
     second = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Scenarios of extending, releasing and acquiring again: late requests of a lock that has ended
- * must not affect the next one. */
+ * Scenarios of extending, releasing and acquiring again: requests of a lock that has ended must not
+ * affect the next one, however late the servers process them. */
 #include "other_client.h"
 #include "suite.h"
 
@@ -8,14 +8,16 @@
 #include <stdatomic.h>
 
 #define SHORT_TTL_MS 1200
-#define CONTENDERS   8
-#define TURNS        15
+#define CONTENDERS   8  /* number of clients in scenario 28 */
+#define TURNS        15 /* number of locks that each of them acquires */
 
+/* Removes the memory limits at the end of a case. */
 static void heal(void)
 {
     cluster_command_all(live.cluster, "CONFIG SET maxmemory 0");
 }
 
+/* Counts the nodes whose key has the token of the lock. */
 static unsigned nodes_with_token(const char *key, const redlock_lock_t *lock)
 {
     unsigned count = 0;
@@ -24,19 +26,23 @@ static unsigned nodes_with_token(const char *key, const redlock_lock_t *lock)
     return count;
 }
 
+/* Sets the memory limit of the nodes from `first` on: "1" makes them refuse to store keys. */
 static void set_memory(unsigned first, const char *value)
 {
     for (unsigned i = first; i < NODES; i++)
         ck_assert(cluster_replies(live.cluster, i, "OK", "CONFIG SET maxmemory %s", value));
 }
 
+/* A thread that acquires the lock again and again. */
 struct contender {
     pthread_t thread;
     redlock_t *client;
-    atomic_uint *inside, *together;
-    unsigned turns;
+    atomic_uint *holders;    /* of all contenders: how many hold the lock now */
+    atomic_uint *violations; /* how often one acquired the lock while another held it */
+    unsigned turns;          /* number of locks that it acquired */
 };
 
+/* Acquires and releases the lock TURNS times, and counts holders and violations. */
 static void *contend(void *userdata)
 {
     struct contender *self = userdata;
@@ -46,25 +52,25 @@ static void *contend(void *userdata)
         redlock_lock_t *lock = NULL;
         if (redlock_acquire(self->client, "storm", &opts, &lock, NULL) != REDLOCK_OK)
             break;
-        if (atomic_fetch_add(self->inside, 1) != 0)
-            atomic_fetch_add(self->together, 1);
-        atomic_fetch_sub(self->inside, 1);
+        if (atomic_fetch_add(self->holders, 1) != 0)
+            atomic_fetch_add(self->violations, 1);
+        atomic_fetch_sub(self->holders, 1);
         redlock_release(lock, NULL);
         redlock_lock_free(lock);
     }
     return NULL;
 }
 
-/* Each with connections of its own: their votes are split again and again, and each gets its turns.
- */
+/* Clients with connections of their own split the votes again and again. Never two hold the lock,
+ * and each acquires it TURNS times. */
 START_TEST(scenario_28_split_votes)
 {
     struct contender contender[CONTENDERS];
-    atomic_uint inside = 0, together = 0;
+    atomic_uint holders = 0, violations = 0;
     uint64_t split = 0;
     for (unsigned i = 0; i < CONTENDERS; i++)
         contender[i] = (struct contender){
-            .client = live_open(live_config()), .inside = &inside, .together = &together};
+            .client = live_open(live_config()), .holders = &holders, .violations = &violations};
     for (unsigned i = 0; i < CONTENDERS; i++)
         ck_assert_int_eq(pthread_create(&contender[i].thread, NULL, contend, &contender[i]), 0);
     for (unsigned i = 0; i < CONTENDERS; i++) {
@@ -73,37 +79,39 @@ START_TEST(scenario_28_split_votes)
         ck_assert_int_eq(redlock_free(contender[i].client), REDLOCK_OK);
     }
     for (unsigned i = 0; i < CONTENDERS; i++)
-        ck_assert_msg(contender[i].turns == TURNS, "contender %u had %u turns", i,
+        ck_assert_msg(contender[i].turns == TURNS, "contender %u acquired %u locks", i,
                       contender[i].turns);
-    ck_assert_uint_eq(atomic_load(&together), 0);
-    ck_assert_msg(split > 0, "no vote was split: this shows nothing");
+    ck_assert_uint_eq(atomic_load(&violations), 0);
+    ck_assert_msg(split > 0, "no vote was split: the case proves nothing");
 }
 END_TEST
 
-/* The holder stands still until its time is over. The servers would still agree: somebody made its
- * keys live longer. */
+/* The holder is stopped until after its deadline, and its keys are still there, because somebody
+ * has prolonged them. Its extension fails before it is sent, and the keys are deleted. */
 START_TEST(scenario_29_extended_too_late)
 {
     struct other *other = other_start(false, 0);
-    ck_assert_msg(other_process_replies(other, "ok", "acquire late %d 5000", SHORT_TTL_MS), "%s",
-                  other->answer);
+    ck_assert_msg(other_replies(other, "ok", "acquire late %d 5000", SHORT_TTL_MS), "%s",
+                  other->reply);
     const uint64_t over_ms = wait_now_ms() + SHORT_TTL_MS;
     other_stop(other);
     cluster_command_all(live.cluster, "PEXPIRE late 60000");
     ck_assert(WAIT_UNTIL(wait_now_ms() >= over_ms, TIME_LIMIT_MS));
     ck_assert_uint_ge(live_nodes_with("late"), QUORUM);
-    other_process_send(other, "extend late 20000");
+    other_send(other, "extend late 20000");
     other_continue(other);
-    const char *answer = other_process_reply(other);
-    ck_assert_msg(strncmp(answer, "REDLOCK_ELOST", 13) == 0, "%s", answer);
-    ck_assert_msg(other_process_replies(other, "REDLOCK_ELOST", "check late"), "%s", other->answer);
-    ck_assert_msg(WAIT_UNTIL(live_nodes_with("late") == 0, TIME_LIMIT_MS), "not taken back");
+    const char *reply = other_reply(other);
+    ck_assert_msg(strncmp(reply, "REDLOCK_ELOST", 13) == 0, "%s", reply);
+    ck_assert_msg(other_replies(other, "REDLOCK_ELOST", "check late"), "%s", other->reply);
+    ck_assert_msg(WAIT_UNTIL(live_nodes_with("late") == 0, TIME_LIMIT_MS),
+                  "the keys were not deleted");
     other_end(other);
 }
 END_TEST
 
-/* Ours on nodes 0 to 2, of which one loses it; another client takes, uses and gives back the lock
- * on the others. Now three nodes are free to be given our key again. */
+/* The lock is on nodes 0 to 2, and node 2 loses the key; another client acquires and releases the
+ * lock on the other nodes. An extension could then restore the keys on three free nodes. It must
+ * not report success, because another holder was in between. */
 START_TEST(scenario_30_healed_keys)
 {
     redlock_lock_t *theirs = NULL;
@@ -118,18 +126,18 @@ START_TEST(scenario_30_healed_keys)
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
     opts.wait_ms = wait_scaled_ms(TIME_LIMIT_MS);
     CHECK_STATUS(redlock_acquire(other, "gap", &opts, &theirs, NULL), REDLOCK_OK);
-    ck_assert_int_eq(redlock_lock_check(ours, 0), REDLOCK_OK); /* two at once: a key was lost */
+    ck_assert_int_eq(redlock_lock_check(ours, 0), REDLOCK_OK); /* the lost key is not known yet */
     CHECK_STATUS(redlock_release(theirs, NULL), REDLOCK_OK);
     redlock_lock_free(theirs);
     ck_assert_int_eq(redlock_free(other), REDLOCK_OK);
-    /* What must not be said is that nothing has happened. */
     ck_assert_int_ne(live_extend(ours, 0), REDLOCK_OK);
     ck_assert(WAIT_UNTIL(redlock_lock_check(ours, 0) == REDLOCK_ELOST, TIME_LIMIT_MS));
     CHECK_STATUS(live_release(ours), REDLOCK_ELOST);
 }
 END_TEST
 
-START_TEST(scenario_31_a_smaller_ttl)
+/* An extension with a shorter TTL never shortens a lock: neither its deadline nor its keys. */
+START_TEST(scenario_31_smaller_ttl)
 {
     live_connect();
     redlock_lock_t *lock = live_lock("short", LONG_TTL_MS);
@@ -146,7 +154,8 @@ START_TEST(scenario_31_a_smaller_ttl)
 }
 END_TEST
 
-/* A delete of the first lock waits in two servers, and the SET of the second behind it. */
+/* The delete request of the first lock waits at two paused servers, and the SET of the second lock
+ * after it. The late delete does not affect the second lock's keys. */
 START_TEST(scenario_32_late_delete)
 {
     live.node_time_ms = 5000;
@@ -167,6 +176,7 @@ START_TEST(scenario_32_late_delete)
 }
 END_TEST
 
+/* A release after the deadline reports REDLOCK_ELOST and leaves the next holder's keys alone. */
 START_TEST(scenario_33_released_too_late)
 {
     live_connect();
@@ -190,7 +200,7 @@ int main(void)
     live_add_with(suite, "28", scenario_28_split_votes, live_start_servers);
     live_add_with(suite, "29", scenario_29_extended_too_late, live_start_servers);
     live_add_with(suite, "30", scenario_30_healed_keys, live_start_servers);
-    live_add_with(suite, "31", scenario_31_a_smaller_ttl, live_start_servers);
+    live_add_with(suite, "31", scenario_31_smaller_ttl, live_start_servers);
     live_add_with(suite, "32", scenario_32_late_delete, live_start_servers);
     live_add_with(suite, "33", scenario_33_released_too_late, live_start_servers);
     return suite_run_nofork(suite);

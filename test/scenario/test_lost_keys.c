@@ -40,6 +40,7 @@ static void start_for_replicas(void)
     live_start_servers_with(&opts);
 }
 
+/* Restarts the victim without its keys. The clients that run already notice. */
 START_TEST(scenario_16_restart_without_data)
 {
     bare_majority_hold();
@@ -50,6 +51,7 @@ START_TEST(scenario_16_restart_without_data)
 }
 END_TEST
 
+/* Restarts the victim without its keys. A client that starts only then does not count its vote. */
 START_TEST(scenario_16_restart_and_a_new_client)
 {
     bare_majority_hold();
@@ -60,8 +62,8 @@ START_TEST(scenario_16_restart_and_a_new_client)
 }
 END_TEST
 
-/* The append-only file of the victim: where commands are added, in the layouts of 6 and 7. A
- * rewrite begins another one, with a larger number. */
+/* Gives the path of the append-only file to which the victim appends commands, in the layout of
+ * version 6 or 7. A rewrite begins another file, with a larger number. */
 static void find_log(char *ret_path, size_t size)
 {
     static const char *const names[] = {"appendonlydir/*.incr.aof", "appendonly.aof"};
@@ -78,7 +80,8 @@ static void find_log(char *ret_path, size_t size)
     ck_abort_msg("no append-only file in %s", cluster_dir(live.cluster));
 }
 
-/* What was not synced is lost with the machine: the file ends where it ended before the lock. */
+/* A crash of the machine loses what was not synced: the append-only file ends where it ended before
+ * the lock. */
 START_TEST(scenario_17_unsynced_log)
 {
     char path[512];
@@ -95,6 +98,7 @@ START_TEST(scenario_17_unsynced_log)
 }
 END_TEST
 
+/* Returns whether the victim is rewriting its append-only file. */
 static bool rewrites(void)
 {
     char *info = cluster_command(live.cluster, VICTIM, "INFO persistence");
@@ -103,7 +107,8 @@ static bool rewrites(void)
     return found;
 }
 
-/* The one child of the victim. It does not end with it. */
+/* Returns the process that rewrites the victim's file: its only child, which does not end with it.
+ */
 static pid_t rewriter(void)
 {
     char path[64];
@@ -117,8 +122,8 @@ static pid_t rewriter(void)
     return (pid_t)pid;
 }
 
-/* A server that syncs always, but not while its file is rewritten: what came in then is lost with
- * the machine. The child that rewrites takes a minute for its only key. */
+/* A server that syncs every command, but not during a rewrite of its file: a crash of the machine
+ * loses what came in meanwhile. The rewriting child takes a minute for its only key. */
 START_TEST(scenario_18_unsynced_while_rewriting)
 {
     char path[512];
@@ -147,7 +152,7 @@ START_TEST(scenario_18_unsynced_while_rewriting)
 }
 END_TEST
 
-/* A step makes the uptime of a server that has just started look old. */
+/* The clock of a server that has just started steps forward, so that its uptime looks long. */
 START_TEST(scenario_19_restart_and_step)
 {
     bare_majority_hold();
@@ -171,9 +176,10 @@ START_TEST(scenario_19_restart_and_step)
 }
 END_TEST
 
-/* For a client that comes later there is no time before the restart: it has nothing but what the
- * server says of itself. A day for some milliseconds of work is not believed; of a minute the
- * server is asked for a proof, if the user wants that. */
+/* Checks a client that starts after the victim's restart and the step of its clock: it knows
+ * nothing but what the server reports of itself. An uptime of a day with some milliseconds of work
+ * is refused by strict admission; an uptime of a minute by proven admission, which wants a proof.
+ */
 static void step_before_a_new_client(int admission, int64_t step_ms)
 {
     bare_majority.admission = admission;
@@ -199,16 +205,17 @@ START_TEST(scenario_19_a_minute_and_a_new_client)
 }
 END_TEST
 
+/* The victim becomes a replica of a server without the key, and a master again. */
 START_TEST(scenario_20_promoted)
 {
     live.heal = heal;
-    bare_majority.max_ttl_ms = 8000; /* it takes a while to become a replica */
+    bare_majority.max_ttl_ms = 8000; /* longer than it takes to become a replica */
     bare_majority_hold();
-    char *answer = cluster_command(live.cluster, VICTIM, "REPLICAOF 127.0.0.1 %d",
-                                   cluster_port(live.cluster, 4));
-    ck_assert_str_eq(answer, "OK");
-    free(answer);
-    ck_assert(WAIT_UNTIL(live_nodes_with(NAME) < QUORUM, TIME_LIMIT_MS)); /* the other's data */
+    char *reply = cluster_command(live.cluster, VICTIM, "REPLICAOF 127.0.0.1 %d",
+                                  cluster_port(live.cluster, 4));
+    ck_assert_str_eq(reply, "OK");
+    free(reply);
+    ck_assert(WAIT_UNTIL(live_nodes_with(NAME) < QUORUM, TIME_LIMIT_MS));
     ck_assert(cluster_replies(live.cluster, VICTIM, "OK", "REPLICAOF NO ONE"));
     bare_majority_check_free();
     bare_majority_check_refused(REDLOCK_CAUSE_PROMOTED);
@@ -216,8 +223,8 @@ START_TEST(scenario_20_promoted)
 }
 END_TEST
 
-/* A client that has nothing to do asks no server anything. Meanwhile one becomes a replica and a
- * master again, with another one's data, on a connection that stays. */
+/* The same while the other client is idle and sends no request: the connection stays, and the
+ * client notices with its next vote request. */
 START_TEST(scenario_20_promoted_while_idle)
 {
     live.heal = heal;
@@ -225,22 +232,24 @@ START_TEST(scenario_20_promoted_while_idle)
     bare_majority.idle = true;
     bare_majority_hold();
     const uint64_t begun_ms = wait_now_ms();
-    char *answer = cluster_command(live.cluster, VICTIM, "REPLICAOF 127.0.0.1 %d",
-                                   cluster_port(live.cluster, 4));
-    ck_assert_str_eq(answer, "OK");
-    free(answer);
+    char *reply = cluster_command(live.cluster, VICTIM, "REPLICAOF 127.0.0.1 %d",
+                                  cluster_port(live.cluster, 4));
+    ck_assert_str_eq(reply, "OK");
+    free(reply);
     ck_assert(WAIT_UNTIL(live_nodes_with(NAME) < QUORUM, TIME_LIMIT_MS));
     ck_assert(cluster_replies(live.cluster, VICTIM, "OK", "REPLICAOF NO ONE"));
     bare_majority_check_free();
     ck_assert_uint_eq(live_node_stats(bare_majority.other, VICTIM).reconnects, 0);
     ck_assert_int_eq(live_node_stats(bare_majority.other, VICTIM).eligible,
-                     1);                                                      /* it does not know */
-    ck_assert(WAIT_UNTIL(wait_now_ms() > begun_ms + BEAT_MS, TIME_LIMIT_MS)); /* a look is due */
+                     1); /* the client has not noticed yet */
+    ck_assert(WAIT_UNTIL(wait_now_ms() > begun_ms + BEAT_MS, TIME_LIMIT_MS)); /* INFO is due */
     bare_majority_check_refused(REDLOCK_CAUSE_PROMOTED);
     bare_majority_end();
 }
 END_TEST
 
+/* The victim evicts keys. It is not eligible, without an end, until an operator forbids eviction.
+ */
 START_TEST(scenario_22_eviction)
 {
     live.heal = heal;
@@ -259,7 +268,6 @@ START_TEST(scenario_22_eviction)
     redlock_opts_t opts = redlock_opts(MAX_TTL_MS);
     ck_assert_int_ne(redlock_acquire(bare_majority.other, NAME, &opts, &lock, NULL), REDLOCK_OK);
     ck_assert_int_eq(redlock_lock_check(bare_majority.held, 0), REDLOCK_OK);
-    /* It never votes again unless it is mended. */
     ck_assert_uint_eq(live_node_stats(bare_majority.other, VICTIM).quarantine_ms, 0);
     ck_assert(
         cluster_replies(live.cluster, VICTIM, "OK", "CONFIG SET maxmemory-policy noeviction"));
@@ -268,7 +276,8 @@ START_TEST(scenario_22_eviction)
 }
 END_TEST
 
-/* Without fences nobody can know: the limit that guarantees.md names. */
+/* FLUSHALL deletes the key of a plain lock. No client can notice, and two hold the lock: a limit
+ * that docs/guarantees.md names. The holder's next extension reports the loss. */
 START_TEST(scenario_24_deleted)
 {
     live.heal = heal;
@@ -276,7 +285,6 @@ START_TEST(scenario_24_deleted)
     ck_assert(cluster_replies(live.cluster, VICTIM, "OK", "FLUSHALL"));
     bare_majority_check_free();
     bare_majority_check_two_at_once();
-    /* The holder learns of it with its next extension. */
     ck_assert_int_ne(live_extend(bare_majority.held, 0), REDLOCK_OK);
     ck_assert(
         WAIT_UNTIL(redlock_lock_check(bare_majority.held, 0) == REDLOCK_ELOST, TIME_LIMIT_MS));
@@ -284,7 +292,8 @@ START_TEST(scenario_24_deleted)
 }
 END_TEST
 
-/* With fences the record of the server is missing, too, and nothing but that is needed. */
+/* FLUSHALL deletes the fence record of the server, too, so that it does not vote for a lock with a
+ * fence. */
 START_TEST(scenario_24_deleted_with_fences)
 {
     live.heal = heal;
@@ -297,8 +306,8 @@ START_TEST(scenario_24_deleted_with_fences)
 }
 END_TEST
 
-/* As a machine that is put back to a snapshot: older keys, an older time, the same run_id, and
- * connections that break. */
+/* A virtual machine is set back to a snapshot: older keys, an older time, the same run_id, and
+ * broken connections. The step of the clock shows it. */
 START_TEST(scenario_39_rolled_back)
 {
     live.heal = heal;

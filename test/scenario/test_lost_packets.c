@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Scenarios in which the network loses packets without an error. Each shows what happens to a plain
- * client and to this library's. */
+ * Scenarios in which the network loses packets without an error. In each, a plain client that only
+ * sends SET leaves its keys behind, and a client of this library deletes its own. */
 #include "other_client.h"
 #include "suite.h"
 
 #include <hiredis/hiredis.h>
 
-#define CUT 3 /* nodes 0 to 2: no majority without them */
+#define CUT 3 /* number of nodes whose links are cut, from node 0 on: no majority without them */
 
 static void start_with_links(void)
 {
@@ -14,6 +14,7 @@ static void start_with_links(void)
     live_start_servers_with(&opts);
 }
 
+/* Sets the state of the links to the nodes from `first` up to, not including, `end`. */
 static void set_links(unsigned first, unsigned end, enum network_cut cut)
 {
     for (unsigned i = first; i < end; i++)
@@ -25,6 +26,7 @@ static void heal(void)
     set_links(0, NODES, NETWORK_WHOLE);
 }
 
+/* Opens a client that notices unresponsive servers soon, and registers the repair of the links. */
 static void begin(void)
 {
     live.heal = heal;
@@ -32,8 +34,8 @@ static void begin(void)
     live_connect();
 }
 
-/* A client that knows nothing of all this: connections to the first nodes, over their links. */
-static void dial(redisContext **plain)
+/* Connects the plain client to the first CUT nodes, over their links. */
+static void connect_plain(redisContext **plain)
 {
     for (unsigned i = 0; i < CUT; i++) {
         char host[64];
@@ -43,7 +45,8 @@ static void dial(redisContext **plain)
     }
 }
 
-static void set_plainly(redisContext **plain)
+/* Sends a SET of the plain client's key on each connection and waits for no reply. */
+static void send_plain_sets(redisContext **plain)
 {
     for (unsigned i = 0; i < CUT; i++) {
         int done = 0;
@@ -53,13 +56,15 @@ static void set_plainly(redisContext **plain)
     }
 }
 
-static void hang_up(redisContext **plain)
+/* Closes the connections of the plain client. */
+static void disconnect_plain(redisContext **plain)
 {
     for (unsigned i = 0; i < CUT; i++)
         redisFree(plain[i]);
 }
 
-static void acquire_in_vain(void)
+/* Checks that an acquisition of "ours" ends without a quorum, because the cut nodes time out. */
+static void check_no_quorum(void)
 {
     redlock_lock_t *lock = NULL;
     CHECK_STATUS(live_acquire("ours", LONG_TTL_MS, 0, &lock), REDLOCK_ENOQUORUM);
@@ -67,7 +72,8 @@ static void acquire_in_vain(void)
         ck_assert_msg(live_node(i).cause == REDLOCK_CAUSE_TIMEOUT, "%s", live_text());
 }
 
-/* One SET of the plain client and one of ours on each. */
+/* Waits until each of the cut nodes has executed that number of SETs: one of the plain client and
+ * one of ours make two. */
 static void check_sets(uint64_t expected)
 {
     for (unsigned i = 0; i < CUT; i++)
@@ -76,70 +82,77 @@ static void check_sets(uint64_t expected)
                       (int)expected);
 }
 
-static void remove_plain(void)
+/* Waits for the plain client's keys on all cut nodes and deletes them, which the plain client never
+ * does. */
+static void delete_plain_keys(void)
 {
     ck_assert_msg(WAIT_UNTIL(live_nodes_with("plain") == CUT, TIME_LIMIT_MS),
                   "%u nodes have the plain client's key", live_nodes_with("plain"));
     cluster_command_all(live.cluster, "DEL plain");
 }
 
+/* The servers' replies are lost: the SETs are executed, and no client knows. Our key is deleted
+ * while the links are still cut. */
 START_TEST(scenario_04_reply_lost)
 {
     redisContext *plain[CUT];
     begin();
-    dial(plain);
+    connect_plain(plain);
     set_links(0, CUT, NETWORK_CUT_BACK);
-    set_plainly(plain);
-    acquire_in_vain();
-    check_sets(2); /* done, though nobody was told */
-    remove_plain();
-    /* Ours is taken back while the link is still cut. */
+    send_plain_sets(plain);
+    check_no_quorum();
+    check_sets(2);
+    delete_plain_keys();
     ck_assert_msg(WAIT_UNTIL(live_nodes_with("ours") == 0, TIME_LIMIT_MS), "%u nodes have our key",
                   live_nodes_with("ours"));
     heal();
     live_check_works();
-    hang_up(plain);
+    disconnect_plain(plain);
 }
 END_TEST
 
+/* The SETs arrive only after the links are repaired: the delete request follows ours. */
 START_TEST(scenario_05_set_delayed)
 {
     redisContext *plain[CUT];
     begin();
-    dial(plain);
+    connect_plain(plain);
     set_links(0, CUT, NETWORK_CUT_THERE);
-    set_plainly(plain);
-    acquire_in_vain();
-    check_sets(0); /* nobody has seen them yet */
+    send_plain_sets(plain);
+    check_no_quorum();
+    check_sets(0);
     heal();
-    check_sets(2); /* both come late */
-    remove_plain();
+    check_sets(2);
+    delete_plain_keys();
     ck_assert(WAIT_UNTIL(live_nodes_with("ours") == 0, TIME_LIMIT_MS));
     live_check_works();
-    hang_up(plain);
+    disconnect_plain(plain);
 }
 END_TEST
 
+/* Both clients close their connections before the SETs are delivered. The kernel still delivers
+ * them when the links are repaired; our key does not stay. */
 START_TEST(scenario_06_closed_while_undelivered)
 {
     redisContext *plain[CUT];
     begin();
-    dial(plain);
+    connect_plain(plain);
     set_links(0, CUT, NETWORK_CUT_THERE);
-    acquire_in_vain();
+    check_no_quorum();
     live_disconnect();
-    set_plainly(plain);
-    hang_up(plain);
-    ck_assert_uint_ge(sockets_unsent(), CUT); /* closed, and the kernel goes on trying */
+    send_plain_sets(plain);
+    disconnect_plain(plain);
+    ck_assert_uint_ge(sockets_unsent(), CUT); /* of closed connections */
     heal();
-    remove_plain(); /* which it did */
+    delete_plain_keys();
     ck_assert(WAIT_UNTIL(sockets_unsent() == 0, TIME_LIMIT_MS));
     ck_assert_msg(WAIT_UNTIL(live_nodes_with("ours") == 0, TIME_LIMIT_MS), "%u nodes have our key",
                   live_nodes_with("ours"));
 }
 END_TEST
 
-/* A majority is counted over all nodes of the list, not over those that answer. */
+/* A majority is counted over all nodes of the list, not over those that respond: the client that
+ * reaches only two of five gets no lock. */
 START_TEST(scenario_27_two_sides)
 {
     redlock_lock_t *ours = NULL, *theirs = NULL;

@@ -12,36 +12,38 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TTL_MS 1500 /* max_ttl, too: how long a guard lasts, roughly */
+#define TTL_MS 1500 /* of the locks; max_ttl, too, and so roughly the length of a quarantine */
 
+/* A thread that acquires locks during the restart. */
 static struct {
     pthread_t thread;
-    atomic_bool over;
-    unsigned taken;
-    char failure[512];
+    atomic_bool over;  /* set at the end of the restart */
+    unsigned acquired; /* number of locks */
+    char failure[512]; /* report of the acquisition that failed; empty: none */
 } load;
 
-static void *take_locks(void *unused)
+/* Acquires and frees locks until the restart is over or an acquisition fails. */
+static void *acquire_locks(void *unused)
 {
     (void)unused;
     while (!atomic_load(&load.over) && load.failure[0] == '\0') {
         redlock_lock_t *lock = NULL;
         redlock_report_t *report = NULL;
         redlock_opts_t opts = redlock_opts(TTL_MS);
-        opts.wait_ms = wait_scaled_ms(900); /* less than a guard takes */
+        opts.wait_ms = wait_scaled_ms(900); /* shorter than a quarantine */
         const int status = redlock_acquire(live.client, "rolling", &opts, &lock, &report);
         if (status != REDLOCK_OK)
             snprintf(load.failure, sizeof load.failure, "%s", redlock_report_text(report));
         redlock_report_free(report);
-        load.taken += status == REDLOCK_OK;
+        load.acquired += status == REDLOCK_OK;
         redlock_lock_free(lock);
         wait_pause();
     }
     return NULL;
 }
 
-/* redlock nodes --wait, with the list as an operator writes it, and time for a busy machine. Its
- * exit status. */
+/* Runs `redlock nodes --wait` with addresses as an operator writes them and with time for a busy
+ * machine. Returns its exit status. */
 static int wait_for_all(void)
 {
     static char servers[512], max_ttl[32];
@@ -65,7 +67,7 @@ static int wait_for_all(void)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-START_TEST(a_rolling_restart_is_not_noticed)
+START_TEST(rolling_restart_disturbs_no_lock)
 {
     redlock_lock_t *held = NULL;
     live.max_ttl_ms = TTL_MS;
@@ -75,7 +77,7 @@ START_TEST(a_rolling_restart_is_not_noticed)
     ck_assert_int_eq(redlock_acquire(live.client, "held", &opts, &held, NULL), REDLOCK_OK);
     const uint64_t begun_ms = wait_now_ms();
     memset(&load, 0, sizeof load);
-    ck_assert_int_eq(pthread_create(&load.thread, NULL, take_locks, NULL), 0);
+    ck_assert_int_eq(pthread_create(&load.thread, NULL, acquire_locks, NULL), 0);
     for (unsigned i = 0; i < NODES; i++) {
         cluster_restart(live.cluster, i, false);
         ck_assert_int_eq(wait_for_all(), 0);
@@ -84,9 +86,9 @@ START_TEST(a_rolling_restart_is_not_noticed)
     atomic_store(&load.over, true);
     ck_assert_int_eq(pthread_join(load.thread, NULL), 0);
     ck_assert_msg(load.failure[0] == '\0', "%s", load.failure);
-    ck_assert_uint_gt(load.taken, 5 * NODES);
+    ck_assert_uint_gt(load.acquired, 5 * NODES);
     ck_assert_uint_eq(live_stats(live.client).lost, 0);
-    ck_assert_uint_ge(wait_now_ms() - begun_ms, NODES * TTL_MS); /* it did wait, each time */
+    ck_assert_uint_ge(wait_now_ms() - begun_ms, NODES * TTL_MS); /* each server was quarantined */
     ck_assert_int_eq(redlock_release(held, NULL), REDLOCK_OK);
     redlock_lock_free(held);
 }
@@ -97,6 +99,6 @@ int main(void)
     if (!cluster_available())
         return suite_skip(CLUSTER_MISSING);
     Suite *suite = suite_create("rolling restart");
-    live_add_with(suite, "rolling", a_rolling_restart_is_not_noticed, live_start_servers);
+    live_add_with(suite, "rolling", rolling_restart_disturbs_no_lock, live_start_servers);
     return suite_run_nofork(suite);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Scenarios in which a client stands still: in the middle of an attempt, after it, or with only its
- * thread delayed. */
+ * Scenarios in which a client is paused: during an attempt, after it, or because its loop is not
+ * run. */
 #include "live_events.h"
 #include "other_client.h"
 #include "suite.h"
@@ -9,23 +9,26 @@
 #include <string.h>
 
 #define SHORT_TTL_MS 1500
-#define SET_BYTES    90   /* at least; more than it takes to ask for the time */
-#define LATE_TTL_MS  3000 /* it must be stopped before that is over */
+#define SET_BYTES    90   /* fewer than a SET request has, more than TIME has */
+#define LATE_TTL_MS  3000 /* longer than it takes to stop the client after its requests */
 
+/* Waits until no node has the key. */
 static void wait_gone(const char *key)
 {
     ck_assert_msg(WAIT_UNTIL(live_nodes_with(key) == 0, TIME_LIMIT_MS),
                   "%u nodes still have the key", live_nodes_with(key));
 }
 
-/* Its votes are grants of a majority; when it goes on, they are worth nothing any more. */
+/* A client is stopped after a majority has received its requests and before it reads the replies.
+ * It continues when the keys have expired and another client holds the lock: it must not report the
+ * lock as acquired, although a majority granted it. */
 START_TEST(scenario_08_paused_before_the_replies)
 {
     live_connect();
     struct other *other = other_start(false, 0);
-    ck_assert_msg(other_process_replies(other, "ok", "state late"), "%s", other->answer);
+    ck_assert_msg(other_replies(other, "ok", "state late"), "%s", other->reply);
     live_pause(0, NODES);
-    other_process_send(other, "acquire late %d 0", LATE_TTL_MS);
+    other_send(other, "acquire late %d 0", LATE_TTL_MS);
     ck_assert(WAIT_UNTIL(nodes_with_unread(SET_BYTES) >= QUORUM, TIME_LIMIT_MS));
     other_stop(other);
     live_resume_all();
@@ -33,67 +36,73 @@ START_TEST(scenario_08_paused_before_the_replies)
     wait_gone("late");
     redlock_lock_t *lock = live_lock("late", LONG_TTL_MS);
     other_continue(other);
-    const char *answer = other_process_reply(other);
-    ck_assert_msg(strncmp(answer, "REDLOCK_ETOOSLOW", 16) == 0 ||
-                      strncmp(answer, "REDLOCK_ENOQUORUM", 17) == 0,
-                  "%s", answer);
+    const char *reply = other_reply(other);
+    ck_assert_msg(strncmp(reply, "REDLOCK_ETOOSLOW", 16) == 0 ||
+                      strncmp(reply, "REDLOCK_ENOQUORUM", 17) == 0,
+                  "%s", reply);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
     other_end(other);
 }
 END_TEST
 
-/* What is written to: plain, and with fences compared. */
+/* A document that two clients write to: which of them wrote last if every write is accepted, and if
+ * writes with a fencing token below the largest one so far are refused. */
 struct document {
     const char *plain, *fenced;
-    uint64_t seen;
+    uint64_t largest_fence;
 };
 
-static void write_to(struct document *document, const char *who, uint64_t fence)
+/* Writes to the document as a client with that fencing token. */
+static void write_to(struct document *document, const char *client, uint64_t fence)
 {
-    document->plain = who;
-    if (fence < document->seen)
+    document->plain = client;
+    if (fence < document->largest_fence)
         return;
-    document->seen = fence;
-    document->fenced = who;
+    document->largest_fence = fence;
+    document->fenced = client;
 }
 
+/* Returns the fencing token of the client's lock "doc". */
 static uint64_t fence_of(struct other *other)
 {
-    ck_assert_msg(other_process_replies(other, "ok", "fence doc"), "%s", other->answer);
-    return strtoull(other->answer + 3, NULL, 10);
+    ck_assert_msg(other_replies(other, "ok", "fence doc"), "%s", other->reply);
+    return strtoull(other->reply + 3, NULL, 10);
 }
 
+/* A client is stopped between its check of the lock and its write, until another client has locked
+ * and written. Its late write damages the plain document; the fencing token protects the other one.
+ */
 START_TEST(scenario_09_paused_after_the_check)
 {
-    struct document document = {.seen = 0};
+    struct document document = {.largest_fence = 0};
     struct other *first = other_start(false, 0), *second = other_start(false, 0);
-    ck_assert_msg(other_process_replies(first, "ok", "fenced doc %d 5000", SHORT_TTL_MS), "%s",
-                  first->answer);
+    ck_assert_msg(other_replies(first, "ok", "fenced doc %d 5000", SHORT_TTL_MS), "%s",
+                  first->reply);
     const uint64_t first_fence = fence_of(first);
-    ck_assert_msg(other_process_replies(first, "ok", "check doc"), "%s", first->answer);
-    /* It has looked, and is stopped before it writes. */
+    ck_assert_msg(other_replies(first, "ok", "check doc"), "%s", first->reply);
     other_stop(first);
     wait_gone("doc");
-    ck_assert_msg(other_process_replies(second, "ok", "fenced doc 20000 5000"), "%s",
-                  second->answer);
+    ck_assert_msg(other_replies(second, "ok", "fenced doc 20000 5000"), "%s", second->reply);
     const uint64_t second_fence = fence_of(second);
     write_to(&document, "second", second_fence);
     other_continue(first);
-    write_to(&document, "first", first_fence); /* no check: that was before */
-    ck_assert_str_eq(document.plain, "first"); /* the damage */
+    write_to(&document, "first", first_fence);
+    ck_assert_str_eq(document.plain, "first");
     ck_assert_str_eq(document.fenced, "second");
     ck_assert_uint_gt(second_fence, first_fence);
-    /* Who asks again is told. */
-    ck_assert_msg(other_process_replies(first, "REDLOCK_ELOST", "check doc"), "%s", first->answer);
-    ck_assert_msg(other_process_replies(second, "ok", "check doc"), "%s", second->answer);
-    ck_assert_msg(other_process_replies(second, "ok", "release doc"), "%s", second->answer);
+    /* A check after the pause reports the loss. */
+    ck_assert_msg(other_replies(first, "REDLOCK_ELOST", "check doc"), "%s", first->reply);
+    ck_assert_msg(other_replies(second, "ok", "check doc"), "%s", second->reply);
+    ck_assert_msg(other_replies(second, "ok", "release doc"), "%s", second->reply);
     other_end(first);
     other_end(second);
     cluster_command_all(live.cluster, "DEL redlock:fence");
 }
 END_TEST
 
-/* Nobody turns the loop that would extend it: the answer is true all the same. */
+/* Nobody runs the loop of an embedded client, so that its lock is not extended.
+ * redlock_lock_check() reports the loss all the same, and running the loop again neither revives
+ * the lock nor affects the next holder's. */
 START_TEST(scenario_36_starved)
 {
     struct outcome outcome = OUTCOME;
@@ -107,10 +116,9 @@ START_TEST(scenario_36_starved)
                      REDLOCK_OK);
     ck_assert_int_eq(outcome_wait(starved, &outcome), REDLOCK_OK);
     ck_assert_int_eq(redlock_lock_check(outcome.lock, 0), REDLOCK_OK);
-    wait_gone("starved"); /* so others may have it from now on */
+    wait_gone("starved");
     ck_assert_int_eq(redlock_lock_check(outcome.lock, 0), REDLOCK_ELOST);
     redlock_lock_t *lock = live_lock("starved", LONG_TTL_MS);
-    /* Late, it neither comes back to life nor disturbs the new one. */
     for (int i = 0; i < 20; i++)
         live_turn(starved, 5);
     ck_assert_int_eq(redlock_lock_check(outcome.lock, 0), REDLOCK_ELOST);
