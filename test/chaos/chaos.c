@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * A chaos run: five servers, client processes of all kinds, faults for a number of seconds, then a
- * time without faults, an orderly end, and a check for leftover keys. It does not judge: everything
- * that happens is logged, and checker.py judges.
+ * time without faults, the end of all clients, and a check for leftover keys. It only logs what
+ * happens; checker.py finds violations in the logs.
  *
  *     chaos SECONDS PACE_MS SEED DIRECTORY plain|fenced PROGRAMS REDLOCK [FOREIGN]
  *
- * PACE_MS: time between faults. FOREIGN: a script for node. The exit status is 0 if the run took
- * place. */
+ * PACE_MS: average time between faults. FOREIGN: the script of the node-redlock client. The exit
+ * status is 0 if the run took place. */
 #include "chaos.h"
 
 #include <signal.h>
@@ -18,9 +18,11 @@
 #include "history.h"
 #include "wait.h"
 
-#define PEACE_MS     (3 * MAX_TTL_MS)  /* at least, and until each client has acquired a lock */
-#define PEACE_MAX_MS (30 * MAX_TTL_MS) /* which takes long on a busy machine */
-#define LEFT_MS      (3 * MAX_TTL_MS)
+/* The time without faults lasts at least QUIET_MS and ends when each client has acquired a lock; on
+ * a busy machine this takes long. */
+#define QUIET_MS     (3 * MAX_TTL_MS)
+#define QUIET_MAX_MS (30 * MAX_TTL_MS)
+#define LEFT_MS      (3 * MAX_TTL_MS) /* after it every key of a lock should have expired */
 
 struct chaos chaos;
 
@@ -32,6 +34,7 @@ unsigned chance(unsigned below)
     return (unsigned)((chaos.random >> 11) % below);
 }
 
+/* Starts the servers: with links if the machine can have them, and with clocks of their own. */
 static void start_servers(void)
 {
     const char *missing = network_missing();
@@ -46,7 +49,9 @@ static void start_servers(void)
     chaos.cluster = cluster_start_with(&opts);
 }
 
-static void disturb(uint64_t seconds, uint64_t pace_ms)
+/* Begins and ends faults for that long, with `pace_ms` between them on average, and restarts
+ * clients that end. */
+static void inject_faults(uint64_t seconds, uint64_t pace_ms)
 {
     const uint64_t end_ms = wait_now_ms() + seconds * 1000;
     uint64_t next_ms = wait_now_ms();
@@ -62,24 +67,25 @@ static void disturb(uint64_t seconds, uint64_t pace_ms)
     faults_end_all();
 }
 
-static void keep_peace(void)
+/* Waits until each client has acquired a lock without faults, within the limits above. */
+static void wait_without_faults(void)
 {
     const uint64_t start_ms = wait_now_ms();
     history_write(history_now_ns(), "peace");
     clients_mark();
-    for (uint64_t passed_ms = 0; passed_ms < PEACE_MAX_MS;) {
+    for (uint64_t passed_ms = 0; passed_ms < QUIET_MAX_MS;) {
         clients_check();
         for (int i = 0; i < 50; i++)
             wait_pause();
         passed_ms = wait_now_ms() - start_ms;
-        if (passed_ms >= PEACE_MS && clients_served())
+        if (passed_ms >= QUIET_MS && clients_served())
             break;
     }
 }
 
 /* Logs all keys of the servers. `word` is "key" right after the end, and "left" when they should
  * have expired. */
-static size_t note_keys(const char *word)
+static size_t log_keys(const char *word)
 {
     size_t count = 0;
     for (unsigned i = 0; i < NODES; i++) {
@@ -100,7 +106,8 @@ static size_t note_keys(const char *word)
     return count;
 }
 
-static bool only_fences(void)
+/* Returns whether the servers have no keys but fence records. */
+static bool has_no_lock_keys(void)
 {
     for (unsigned i = 0; i < NODES; i++) {
         char **keys = cluster_keys(chaos.cluster, i);
@@ -125,18 +132,18 @@ int main(int argc, char **argv)
     chaos.fences = argv[5];
     chaos.programs = argv[6];
     chaos.redlock = argv[7];
-    chaos.node = argc > 8 ? argv[8] : NULL;
+    chaos.foreign = argc > 8 ? argv[8] : NULL;
     snprintf(log, sizeof log, "%s/faults.log", chaos.dir);
     if (!history_open(log))
         return 73;
     start_servers();
     clients_start_all();
-    disturb(strtoull(argv[1], NULL, 10), strtoull(argv[2], NULL, 10));
-    keep_peace();
+    inject_faults(strtoull(argv[1], NULL, 10), strtoull(argv[2], NULL, 10));
+    wait_without_faults();
     clients_end_all();
-    note_keys("key");
-    if (!WAIT_UNTIL(only_fences(), LEFT_MS))
-        note_keys("left");
+    log_keys("key");
+    if (!WAIT_UNTIL(has_no_lock_keys(), LEFT_MS))
+        log_keys("left");
     history_write(history_now_ns(), "over");
     cluster_stop(chaos.cluster);
     return 0;

@@ -11,47 +11,54 @@
 
 #define NODES       5
 #define CLIENTS_MAX 9
-#define OURS                                                                                       \
-    8 /* number of this library's clients; the last client uses another library, if                \
-       * there is one */
-#define MAX_TTL_MS 1000
+#define OURS        8    /* number of this library's clients; the last one uses node-redlock */
+#define MAX_TTL_MS  1000 /* of all clients */
 
-/* The running chaos run. */
+/* The chaos run of this process. */
 struct chaos {
     struct cluster *cluster;
-    bool network;
-    uint64_t random;
-    const char *dir;    /* directory of the logs */
-    const char *fences; /* "plain" or "fenced" */
-    const char *programs, *redlock,
-        *node; /* a directory; paths; node: NULL if it is not installed */
+    bool network;         /* the servers have links that can be cut */
+    uint64_t random;      /* state of chance() */
+    const char *dir;      /* directory of the logs */
+    const char *fences;   /* "plain" or "fenced" */
+    const char *programs; /* directory of the programs chaos-client, chaos-command and chaos-hold */
+    const char *redlock;  /* path of the command */
+    const char *foreign;  /* script of the node-redlock client; NULL: none, it is not installed */
 };
 extern struct chaos chaos;
 
 /* Returns a random number below `below`. */
 unsigned chance(unsigned below);
 
-/* Clients. Each is a process; a restarted one has a new name. */
+/* Clients. Each is a process, named NAME.COUNT; a restarted one has a larger COUNT. All functions
+ * with a number take it below clients_count(). */
 unsigned clients_count(void);
 void clients_start_all(void);
-/* Records the clients that ended by themselves and starts them anew. */
+/* Logs the clients that ended by themselves and starts them again. */
 void clients_check(void);
+/* Kills the process and logs it. The client stays down until client_start(). */
 void client_kill(unsigned client);
 void client_start(unsigned client);
+/* Stop it with SIGSTOP; continue it. */
 void client_stop(unsigned client);
 void client_continue(unsigned client);
+/* Returns whether the client has a process, running or stopped. */
 bool client_runs(unsigned client);
+/* Returns its name without the count. */
 const char *client_name(unsigned client);
 /* Steps the wall clock of one of this library's clients by up to an hour in either direction. */
 void client_step_clock(unsigned client);
-/* Return whether each running client has acquired a lock since clients_mark(). */
+/* Marks the present end of all clients' logs. */
 void clients_mark(void);
+/* Returns whether each client has acquired a lock since clients_mark(). */
 bool clients_served(void);
-/* Sends SIGTERM to all clients and waits for their end. */
+/* Sends SIGTERM to all clients and waits for their end. Logs and kills those that do not end. */
 void clients_end_all(void);
 
 /* Faults: each kind as often as the others, of random length, several at a time. */
+/* Begins one fault, unless too many are in effect. */
 void faults_begin_one(void);
+/* Ends the faults whose time has passed. */
 void faults_end_due(void);
 void faults_end_all(void);
 

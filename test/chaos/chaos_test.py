@@ -17,13 +17,13 @@ import tapcase  # found below test/lib
 
 SECONDS = 35
 PACE_MS = 500
-STDERR_LINES = 20
+STDERR_LINES = 20  # of the clients' messages, how many a failure shows
 # Normal ends of `redlock run`, as wait() statuses: success, no quorum, held by another, lock lost, killed.
 ENDS = {0, 69 << 8, 75 << 8, 124 << 8, 9}
 
 
-def evidence(directory):
-    """Returns the messages of the clients, and the runs of the command with another end."""
+def log_excerpts(directory):
+    """Yields the last messages of the clients, and the runs of the command that ended with another status."""
     with open(os.path.join(directory, "stderr"), encoding="utf-8", errors="replace") as file:
         yield from file.read().splitlines()[-STDERR_LINES:]
     for name in sorted(os.listdir(directory)):
@@ -37,24 +37,24 @@ def evidence(directory):
 
 
 class Chaos(unittest.TestCase):
-    def test_a_short_run(self):
+    def test_short_run_has_no_violation(self):
         seed = int(os.environ.get("REDLOCK_TEST_SEED") or secrets.randbelow(1 << 31))
         print(f"# REDLOCK_TEST_SEED={seed}", flush=True)
         with tempfile.TemporaryDirectory() as directory:
-            told, verdict = run.run_once(
+            run_history, verdict = run.run_once(
                 os.environ["BUILD"], directory, SECONDS, PACE_MS, seed, os.environ["FENCES"]
             )
-            said = list(evidence(directory)) if verdict.violations else []
+            details = list(log_excerpts(directory)) if verdict.violations else []
         totals = report.Totals()
-        totals.add(told, verdict)
+        totals.add(run_history, verdict)
         for line in totals.lines():
             print(f"# {line}", flush=True)
-        self.assertEqual(verdict.violations, [], "\n".join(said))
-        links = not any("links" in reason for reason in told.skips)
+        self.assertEqual(verdict.violations, [], "\n".join(details))
+        links = not any("links" in reason for reason in run_history.skips)
         for kind in report.KINDS:
             if links or kind not in report.NEED_LINKS:
                 self.assertGreater(totals.faults[kind], 0, kind)
-        foreign = not any("node-redlock" in reason for reason in told.skips)
+        foreign = not any("node-redlock" in reason for reason in run_history.skips)
         for kind in report.CLIENTS:
             if foreign or kind != "foreign":
                 self.assertGreater(totals.grants[kind], 0, kind)

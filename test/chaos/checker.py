@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Judges the history of a chaos run: exclusion of every single key, no more holders than permits, locks on the
-requested resources, order of fencing tokens, no leftover keys, each client served, no crash.
+"""Finds violations in the history of a chaos run: two holders of one key at once, more holders than permits, locks on
+other resources than the requested ones, fencing tokens out of order, leftover keys, clients that got no lock, crashes.
 
 Some faults break the assumptions of exclusion: a server that loses keys while it runs, or whose clock steps
 forward or runs faster than the tolerated drift. Two holders at once are then excused, and counted apart, but only
@@ -16,16 +16,18 @@ from history import lock_of
 LOSES_KEYS = {"clock_ahead", "flushall", "clock_fast"}
 # This library quarantines a server that was restarted without its keys; other libraries count its votes.
 FORGETS = {"kill_lose"}
-MANY_CALLS = 20
-GOES_ON_AFTER = {"clock_fast"}  # keys that were set meanwhile expire early as well
+MANY_CALLS = 20  # so many calls for one kind of lock, of which none succeeds, are a violation
+OUTLASTS = {"clock_fast"}  # has an effect after its end: keys that were set meanwhile expire early
 
 
 @dataclass
 class Verdict:
-    violations: list = field(default_factory=list)
-    excused: list = field(default_factory=list)  # (first, second, why)
-    overlaps: list = field(default_factory=list)  # pairs that are violations: (first, second)
-    fenced: int = 0
+    """What was found in one run."""
+
+    violations: list = field(default_factory=list)  # texts
+    excused: list = field(default_factory=list)  # (first grant, second grant, Fault that excuses them)
+    overlaps: list = field(default_factory=list)  # pairs that are violations: (first grant, second grant)
+    fenced: int = 0  # number of grants with a fencing token
 
 
 def ms(ns):
@@ -34,7 +36,7 @@ def ms(ns):
 
 def excuse(history, first, second, longest_ttl_ns):
     """Returns the fault that may have let both hold the lock, or None."""
-    since, until = min(first.asked, second.asked), max(first.start, second.start)
+    since, until = min(first.earliest, second.earliest), max(first.start, second.start)
     for fault in history.faults:
         if fault.start > until:
             break
@@ -45,7 +47,7 @@ def excuse(history, first, second, longest_ttl_ns):
             continue
         elif fault.kind not in LOSES_KEYS | FORGETS:
             continue
-        if fault.kind in GOES_ON_AFTER:
+        if fault.kind in OUTLASTS:
             end += longest_ttl_ns
         if begin <= until and end >= since:
             return fault
@@ -53,6 +55,7 @@ def excuse(history, first, second, longest_ttl_ns):
 
 
 def check_pair(history, verdict, key, other, grant, longest_ttl_ns):
+    """Excuses two holders of a key at once, or records them as a violation."""
     why = excuse(history, other, grant, longest_ttl_ns)
     if why:
         verdict.excused.append((other, grant, why))
@@ -78,8 +81,8 @@ def check_exclusion(history, verdict, longest_ttl_ns):
 
 
 def check_permits(history, verdict):
-    """Checks that there are no more holders than permits, whatever slots they report. The second holder of a slot is
-    judged as a holder of that key."""
+    """Checks that there are no more holders than permits, whatever slots they report. An excused second holder of a slot
+    is not counted."""
     excused = {id(second) for _, second, _ in verdict.excused}
     holding = {}
     for grant in history.grants:
@@ -106,12 +109,12 @@ def check_names(history, verdict):
     """Checks that each lock is on the requested resources, all of them and nothing else."""
     for grant in history.grants:
         if lock_of(grant.choice) == "permit":
-            right = grant.slot[0] == grant.choice.partition("*")[0]
+            as_requested = grant.slot[0] == grant.choice.partition("*")[0]
         else:
-            right = sorted(grant.keys) == sorted(grant.choice.split("+"))
-        if not right:
+            as_requested = sorted(grant.keys) == sorted(grant.choice.split("+"))
+        if not as_requested:
             verdict.violations.append(
-                f"names: {grant.client} (#{grant.number}) asked for {grant.choice} and has {grant.resource}"
+                f"names: {grant.client} (#{grant.number}) requested {grant.choice} and has {grant.resource}"
             )
 
 
@@ -141,16 +144,17 @@ def check_fences(history, verdict):
             if largest and largest.fence >= grant.fence:
                 verdict.violations.append(
                     f"fences: {resource} {grant.client} (#{grant.number}) got {grant.fence}, though "
-                    f"{largest.client} (#{largest.number}) had {largest.fence} before it asked"
+                    f"{largest.client} (#{largest.number}) had {largest.fence} before the call"
                 )
 
 
 def check_processes(history, verdict):
+    """Checks that each process ended only when the run ended it, and with status 0."""
     for name, (when, status) in history.exits.items():
         if status != 0 or when < history.finish:
             verdict.violations.append(f"process: {name} ended by itself, wait status {status}")
     for name in history.stuck:
-        verdict.violations.append(f"process: {name} did not end when it was told to")
+        verdict.violations.append(f"process: {name} did not end after SIGTERM")
     if not history.over:
         verdict.violations.append("process: the run did not come to its end")
 
@@ -161,10 +165,10 @@ def check_leftovers(history, verdict):
         owner = value.partition("@")[2]
         if owner in history.exits and history.exits[owner][1] == 0:
             verdict.violations.append(
-                f"leftover: node {node} has {key} of {owner}, which ended in order"
+                f"leftover: node {node} has {key} of {owner}, which ended with status 0"
             )
         if pttl == "-1":
-            verdict.violations.append(f"leftover: node {node} has {key} = {value} for ever")
+            verdict.violations.append(f"leftover: node {node} has {key} = {value} without an expiry")
     for node, key, value, pttl in history.left:
         verdict.violations.append(
             f"leftover: node {node} still has {key} = {value}, for {pttl} ms more"
@@ -172,7 +176,7 @@ def check_leftovers(history, verdict):
 
 
 def check_turns(history, verdict):
-    """Checks that each client acquires locks after the faults."""
+    """Checks that each client acquires a lock after the faults, and that each kind of lock is acquired then."""
     served = {grant.client for grant in history.grants if grant.start >= history.peace}
     for name, born in history.born.items():
         lived = name not in history.died or history.died[name] > history.finish
@@ -188,6 +192,7 @@ def check_turns(history, verdict):
 
 
 def check(history):
+    """Returns the Verdict on a run."""
     verdict = Verdict()
     longest = max((grant.ttl for grant in history.grants), default=0)
     check_exclusion(history, verdict, longest * 1000000)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A client of a chaos run: acquires and releases locks until SIGTERM, and logs what it believes.
+ * A client of a chaos run: acquires and releases locks until SIGTERM, and logs which locks it
+ * believes to hold.
  *
  *     chaos-client MODE NAME LOG SEED MAX_TTL_MS plain|fenced URLS */
 #include <poll.h>
@@ -12,9 +13,9 @@
 #include "history.h"
 #include "worker.h"
 
-#define THREADS     3
-#define SLOTS       4
-#define SHUTDOWN_MS 5000
+#define THREADS     3    /* number of threads with blocking calls */
+#define SLOTS       4    /* number of locks in flight of an embedded client */
+#define SHUTDOWN_MS 5000 /* time limit of the shutdown */
 
 static void on_signal(int number)
 {
@@ -22,8 +23,8 @@ static void on_signal(int number)
     atomic_store(&world.stop, true);
 }
 
-static void note_shutdown(redlock_t *client, int status, redlock_lock_t *lock,
-                          const redlock_report_t *report, void *userdata)
+static void on_shut_down(redlock_t *client, int status, redlock_lock_t *lock,
+                         const redlock_report_t *report, void *userdata)
 {
     (void)client;
     (void)status;
@@ -32,17 +33,18 @@ static void note_shutdown(redlock_t *client, int status, redlock_lock_t *lock,
     *(bool *)userdata = true;
 }
 
+/* Shuts the client down. An embedded client runs its loop meanwhile. */
 static void shut_down(redlock_t *client, int mode)
 {
-    bool over = false;
+    bool done = false;
     if (mode != REDLOCK_MODE_EMBEDDED) {
         redlock_shutdown(client, SHUTDOWN_MS);
         return;
     }
     struct pollfd ready = {.fd = redlock_get_fd(client), .events = POLLIN};
-    if (redlock_shutdown_start(client, SHUTDOWN_MS, note_shutdown, &over) != REDLOCK_OK)
+    if (redlock_shutdown_start(client, SHUTDOWN_MS, on_shut_down, &done) != REDLOCK_OK)
         exit(70);
-    while (!over) {
+    while (!done) {
         poll(&ready, 1, 50);
         redlock_process(client);
     }

@@ -14,18 +14,20 @@
 #include "history.h"
 #include "wait.h"
 
-#define END_MS    20000
+#define END_MS    20000 /* time that clients have to end after SIGTERM */
 #define PATH_LEN  512
 
 #define NS_PER_MS INT64_C(1000000)
 
+/* A client and its process. */
 struct client {
-    const char *kind, *name;
-    unsigned life;  /* number of earlier processes under this name */
-    char label[32]; /* name and that number */
-    pid_t pid;      /* 0: none */
-    struct clockshim *clocks;
-    long mark; /* size of its log at clients_mark() */
+    const char *kind; /* threaded, embedded, hybrid: this library; command; foreign: node-redlock */
+    const char *name;
+    unsigned count;           /* number of earlier processes of this client */
+    char label[32];           /* name and count: the name of the process and of its log */
+    pid_t pid;                /* 0: none */
+    struct clockshim *clocks; /* NULL: the clocks of the machine */
+    long mark;                /* size of its log at clients_mark() */
 };
 
 static struct client clients[CLIENTS_MAX] = {
@@ -38,17 +40,18 @@ static struct client clients[CLIENTS_MAX] = {
 
 unsigned clients_count(void)
 {
-    return chaos.node != NULL ? CLIENTS_MAX : OURS;
+    return chaos.foreign != NULL ? CLIENTS_MAX : OURS;
 }
 
+/* Writes the path of the client's clock file. */
 static void clock_path(const struct client *client, char *ret_path)
 {
     snprintf(ret_path, PATH_LEN, "%s/%s.clock", chaos.dir, client->label);
 }
 
-/* Gives a client a wall clock of its own, because equal wall clocks would order the fencing tokens
- * by themselves. */
-static void give_clock(struct client *client)
+/* Creates a wall clock for the client alone, because equal wall clocks would order the fencing
+ * tokens by themselves. */
+static void create_clock(struct client *client)
 {
     char path[PATH_LEN];
     clock_path(client, path);
@@ -64,7 +67,8 @@ void client_step_clock(unsigned number)
     clockshim_step(clients[number].clocks, CLOCKSHIM_REALTIME, step_ms * NS_PER_MS);
 }
 
-static _Noreturn void become(const struct client *client)
+/* Replaces this process by the client's program. */
+static _Noreturn void exec_client(const struct client *client)
 {
     char program[PATH_LEN], log[PATH_LEN], errors[PATH_LEN], hold[PATH_LEN], seed[24], ttl[16];
     sigset_t none;
@@ -90,7 +94,7 @@ static _Noreturn void become(const struct client *client)
     snprintf(program, sizeof program, "%s/chaos-%s", chaos.programs,
              command ? "command" : "client");
     if (strcmp(client->kind, "foreign") == 0)
-        execlp("node", "node", chaos.node, client->label, log, ttl, urls, (char *)NULL);
+        execlp("node", "node", chaos.foreign, client->label, log, ttl, urls, (char *)NULL);
     else if (command)
         execl(program, program, client->label, log, seed, ttl, chaos.fences, urls, chaos.redlock,
               hold, (char *)NULL);
@@ -103,13 +107,13 @@ static _Noreturn void become(const struct client *client)
 void client_start(unsigned number)
 {
     struct client *client = &clients[number];
-    snprintf(client->label, sizeof client->label, "%s.%u", client->name, client->life++);
+    snprintf(client->label, sizeof client->label, "%s.%u", client->name, client->count++);
     if (number < OURS)
-        give_clock(client);
-    chance(2); /* makes the next one get another seed */
+        create_clock(client);
+    chance(2); /* so that the next client has another seed */
     client->pid = fork();
     if (client->pid == 0)
-        become(client);
+        exec_client(client);
     if (client->pid < 0)
         client->pid = 0;
     client->mark = 0;
@@ -153,7 +157,7 @@ void client_continue(unsigned number)
         kill(clients[number].pid, SIGCONT);
 }
 
-/* Returns true if the process has ended, and logs it. */
+/* Returns whether the client has no process any more, and logs its end. */
 static bool reap(struct client *client)
 {
     int status = 0;
@@ -173,6 +177,7 @@ void clients_check(void)
             client_start(i);
 }
 
+/* Opens the client's log for reading. Returns NULL if there is none. */
 static FILE *open_log(const struct client *client)
 {
     char path[PATH_LEN];
@@ -190,6 +195,7 @@ void clients_mark(void)
     }
 }
 
+/* Returns whether the client has acquired a lock since clients_mark(). */
 static bool is_served(const struct client *client)
 {
     char line[512];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The command as a client of a chaos run: one `redlock run` after the other, each around a process
- * that logs its life. Now and then `redlock` itself is stopped for longer than the TTL, or killed;
- * the command that it runs must end all the same.
+ * The command as a client of a chaos run: one `redlock run` after the other, each with the program
+ * chaos-hold, which logs how long it runs. Every third `redlock` is stopped for longer than the TTL
+ * or killed; the program that it runs must end in time all the same.
  *
  *     chaos-command NAME LOG SEED MAX_TTL_MS plain|fenced URLS REDLOCK HOLD */
 #include <errno.h>
@@ -20,12 +20,13 @@
 
 #define WORDS_MAX 32
 
+/* One `redlock run`. */
 struct run {
     struct lock_choice workload;
-    char permits[8];
-    char id[24], hold_ms[16], max_ttl[16], ttl[16], wait[16];
-    bool stop, kill;
-    uint64_t after_ms, for_ms; /* delay and length of the fault */
+    char permits[8];                                          /* number of permits; "0": none */
+    char id[24], hold_ms[16], max_ttl[16], ttl[16], wait[16]; /* arguments */
+    bool stop, kill;                                          /* its fault, if any */
+    uint64_t after_ms, for_ms;                                /* delay and length of the fault */
 };
 
 static void on_signal(int number)
@@ -34,7 +35,7 @@ static void on_signal(int number)
     atomic_store(&world.stop, true);
 }
 
-/* Chooses a run: every third is disturbed, the others are short. */
+/* Chooses the next run: every third has a fault, the others are short. */
 static void choose(struct run *run, uint64_t *random)
 {
     static unsigned count;
@@ -54,7 +55,8 @@ static void choose(struct run *run, uint64_t *random)
     run->for_ms = max_ttl_ms / 2 + draw(random, 2 * max_ttl_ms);
 }
 
-static _Noreturn void become_redlock(const struct run *run, char *const *argv)
+/* Replaces this process by `redlock run` with its arguments. */
+static _Noreturn void exec_redlock(const struct run *run, char *const *argv)
 {
     const char *words[WORDS_MAX] = {argv[7],      "run", "-q",     "-s", world.urls, "--max-ttl",
                                     run->max_ttl, "-t",  run->ttl, "-w", run->wait};
@@ -83,15 +85,17 @@ static _Noreturn void become_redlock(const struct run *run, char *const *argv)
     _exit(127);
 }
 
-static bool is_over(pid_t pid)
+/* Returns whether the child has ended; waitpid() can still read its status. */
+static bool has_ended(pid_t pid)
 {
     siginfo_t info = {.si_pid = 0};
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
 }
 
-static void disturb(const struct run *run, pid_t pid)
+/* Kills or stops `redlock` as chosen, unless it has ended before, and logs the fault. */
+static void inject_fault(const struct run *run, pid_t pid)
 {
-    if ((!run->stop && !run->kill) || WAIT_UNTIL(is_over(pid), run->after_ms))
+    if ((!run->stop && !run->kill) || WAIT_UNTIL(has_ended(pid), run->after_ms))
         return;
     if (run->kill) {
         history_write(history_now_ns(), "fault command_kill %s", world.name);
@@ -100,7 +104,7 @@ static void disturb(const struct run *run, pid_t pid)
     }
     history_write(history_now_ns(), "fault command_stop %s", world.name);
     kill(pid, SIGSTOP);
-    if (!WAIT_UNTIL(is_over(pid), run->for_ms))
+    if (!WAIT_UNTIL(has_ended(pid), run->for_ms))
         kill(pid, SIGCONT);
     history_write(history_now_ns(), "heal command_stop %s", world.name);
 }
@@ -114,8 +118,8 @@ static bool run_once(uint64_t *random, char *const *argv)
     history_write(history_now_ns(), "call %s %s 0", run.workload.text, run.id);
     const pid_t pid = fork();
     if (pid == 0)
-        become_redlock(&run, argv);
-    disturb(&run, pid);
+        exec_redlock(&run, argv);
+    inject_fault(&run, pid);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
     history_write(history_now_ns(), "ran %s %s %d", run.workload.text, run.id, status);

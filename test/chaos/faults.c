@@ -7,26 +7,28 @@
 #include "history.h"
 #include "wait.h"
 
-#define LOSERS_MAX     2 /* servers that lose something they should keep, at the same time */
-#define LOSER_MS       (4 * MAX_TTL_MS)
-#define DOWN_MAX       2
-#define DOWN_MAX_WORST 4
-#define TARGETS_MAX    (CLIENTS_MAX > NODES ? CLIENTS_MAX : NODES)
+#define LOSERS_MAX     2                /* number of losers at the same time */
+#define LOSER_MS       (4 * MAX_TTL_MS) /* how long a server stays a loser after its fault */
+#define DOWN_MAX       2                /* number of servers that do not reply at the same time */
+#define DOWN_MAX_WORST 4                /* the same, for one of 16 faults */
 
+/* What a fault affects. A server that loses something that it should keep is a loser for a while.
+ */
 enum fault_flags {
-    ON_CLIENT = 1,
-    NEEDS_LINKS = 2,
-    DOWN = 4,  /* the server does not reply meanwhile */
-    LOSES = 8, /* it loses keys, fencing tokens or time */
-    OWN_CLOCK = 16,
-    FORGETS = 32 /* it loses its fence record, which is volatile here */
+    ON_CLIENT = 1,   /* the target is a client, not a server */
+    NEEDS_LINKS = 2, /* only possible if the servers have links */
+    DOWN = 4,        /* the server does not reply meanwhile */
+    LOSES = 8,       /* the server loses keys, fencing tokens or time */
+    OWN_CLOCK = 16,  /* only for clients with a clock of their own: this library's */
+    FORGETS = 32     /* the server loses its fence record, which is volatile here */
 };
 
+/* A kind of fault. */
 struct kind {
-    const char *name;
+    const char *name;               /* as in the log */
     unsigned flags, ms_min, ms_max; /* length; 0: the fault has none */
     void (*begin)(unsigned target);
-    void (*end)(unsigned target);
+    void (*end)(unsigned target); /* NULL: the fault has no length */
 };
 
 static void kill_server(unsigned node)
@@ -75,7 +77,7 @@ static void cut_both(unsigned node)
     cluster_cut(chaos.cluster, node, NETWORK_CUT_BOTH);
 }
 
-static void mend(unsigned node)
+static void repair_link(unsigned node)
 {
     cluster_cut(chaos.cluster, node, NETWORK_WHOLE);
 }
@@ -91,20 +93,20 @@ static void step_ahead(unsigned node)
     cluster_clock_step(chaos.cluster, node, 100 + chance(60000));
 }
 
-static int64_t back_ms[NODES];
+static int64_t stepped_back_ms[NODES]; /* by how much step_back() stepped a server's clock */
 
 static void step_back(unsigned node)
 {
-    back_ms[node] = 100 + chance(600000);
-    cluster_clock_step(chaos.cluster, node, -back_ms[node]);
+    stepped_back_ms[node] = 100 + chance(600000);
+    cluster_clock_step(chaos.cluster, node, -stepped_back_ms[node]);
 }
 
-static void step_forth(unsigned node)
+static void step_forward(unsigned node)
 {
-    cluster_clock_step(chaos.cluster, node, back_ms[node]);
+    cluster_clock_step(chaos.cluster, node, stepped_back_ms[node]);
 }
 
-static void run_little_fast(unsigned node)
+static void run_slightly_fast(unsigned node)
 {
     cluster_clock_rate(chaos.cluster, node, 5000); /* half of the tolerated drift */
 }
@@ -114,7 +116,7 @@ static void run_fast(unsigned node)
     cluster_clock_rate(chaos.cluster, node, 83333); /* as fast as chrony may slew */
 }
 
-static void run_right(unsigned node)
+static void run_at_right_rate(unsigned node)
 {
     cluster_clock_rate(chaos.cluster, node, 0);
 }
@@ -144,14 +146,14 @@ static const struct kind kinds[] = {
     {"kill_lose", DOWN | LOSES, 5, 1500, kill_server, start_empty},
     {"restart", FORGETS, 0, 0, restart_at_once, NULL},
     {"stop", DOWN, 5, 2500, stop_server, continue_server},
-    {"cut_there", DOWN | NEEDS_LINKS, 50, 2500, cut_there, mend},
-    {"cut_back", DOWN | NEEDS_LINKS, 50, 2500, cut_back, mend},
-    {"cut_both", DOWN | NEEDS_LINKS, 50, 2500, cut_both, mend},
+    {"cut_there", DOWN | NEEDS_LINKS, 50, 2500, cut_there, repair_link},
+    {"cut_back", DOWN | NEEDS_LINKS, 50, 2500, cut_back, repair_link},
+    {"cut_both", DOWN | NEEDS_LINKS, 50, 2500, cut_both, repair_link},
     {"cut_connections", 0, 0, 0, cut_connections, NULL},
     {"clock_ahead", LOSES, 0, 0, step_ahead, NULL},
-    {"clock_back", LOSES, 200, 2000, step_back, step_forth},
-    {"clock_little_fast", 0, 1000, 5000, run_little_fast, run_right},
-    {"clock_fast", LOSES, 1000, 3000, run_fast, run_right},
+    {"clock_back", LOSES, 200, 2000, step_back, step_forward},
+    {"clock_little_fast", 0, 1000, 5000, run_slightly_fast, run_at_right_rate},
+    {"clock_fast", LOSES, 1000, 3000, run_fast, run_at_right_rate},
     {"script_flush", 0, 0, 0, flush_scripts, NULL},
     {"flushall", LOSES, 0, 0, flush_keys, NULL},
     {"memory_full", 0, 50, 1500, fill_memory, empty_memory},
@@ -162,29 +164,32 @@ static const struct kind kinds[] = {
 
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
+/* The state of a server or client. */
 struct target {
     const struct kind *kind; /* its present fault; NULL: none */
-    uint64_t until_ms, loser_until_ms;
-    bool forgot; /* it may have lost its fence record */
+    uint64_t until_ms;       /* when that fault ends */
+    uint64_t loser_until_ms; /* a server counts as a loser until then */
+    bool forgot;             /* the server may have lost its fence record */
 };
 
 static struct target servers[NODES], clients[CLIENTS_MAX];
-static unsigned deck[KINDS], left;
+/* The kinds in a random order, of which the first `undrawn` have not been drawn yet. */
+static unsigned deck[KINDS], undrawn;
 
-/* Returns the next kind. All kinds are drawn in a new order each time, so that none is rarer than
- * the others. */
+/* Returns the next kind. Every kind is drawn once before any is drawn again, so that none is rarer
+ * than the others. */
 static unsigned next_kind(void)
 {
-    if (left == 0) {
-        for (left = 0; left < KINDS; left++)
-            deck[left] = left;
+    if (undrawn == 0) {
+        for (undrawn = 0; undrawn < KINDS; undrawn++)
+            deck[undrawn] = undrawn;
         for (unsigned i = KINDS - 1; i > 0; i--) {
             const unsigned other = chance(i + 1), kept = deck[i];
             deck[i] = deck[other];
             deck[other] = kept;
         }
     }
-    return deck[left - 1];
+    return deck[undrawn - 1];
 }
 
 static bool is_fenced(void)
@@ -193,14 +198,14 @@ static bool is_fenced(void)
 }
 
 /* Returns whether the fault makes a server lose something. A lost fence record counts in fenced
- * runs only: if too many servers lose theirs, no lock is granted until an operator decides. */
+ * runs only: if too many servers lose theirs, no lock is granted until an operator intervenes. */
 static bool loses(const struct kind *kind)
 {
     return (kind->flags & LOSES) != 0 || (is_fenced() && (kind->flags & FORGETS) != 0);
 }
 
-/* Returns whether the server's record is in use. Clients take a lost record into use again, which
- * is slow on a busy machine. */
+/* Returns whether the server's fence record is in use. Clients take a lost record into use again,
+ * which is slow on a busy machine. */
 static bool has_record(unsigned node)
 {
     char *config = cluster_command(chaos.cluster, node, "HGET redlock:fence cfg");
@@ -218,7 +223,8 @@ static bool has_record(unsigned node)
     return used;
 }
 
-static bool is_loser(struct target *server, unsigned node)
+/* Returns whether the server is a loser or may lack its fence record. */
+static bool counts_as_loser(struct target *server, unsigned node)
 {
     if (server->loser_until_ms > wait_now_ms())
         return true;
@@ -226,18 +232,21 @@ static bool is_loser(struct target *server, unsigned node)
     return server->forgot;
 }
 
+/* Returns whether a fault of this kind may begin without too many servers down or losers. */
 static bool is_allowed(const struct kind *kind)
 {
     unsigned down = 0, losers = 0;
     for (unsigned i = 0; i < NODES; i++) {
         down += servers[i].kind != NULL && (servers[i].kind->flags & DOWN) != 0;
-        losers += loses(kind) && is_loser(&servers[i], i);
+        losers += loses(kind) && counts_as_loser(&servers[i], i);
     }
     if (loses(kind) && losers >= LOSERS_MAX)
         return false;
     return (kind->flags & DOWN) == 0 || down < (chance(16) == 0 ? DOWN_MAX_WORST : DOWN_MAX);
 }
 
+/* Returns a random server or client for the fault and its number, or NULL if that one has a fault
+ * already or no process. */
 static struct target *choose_target(const struct kind *kind, unsigned *ret_number)
 {
     const bool on_client = (kind->flags & ON_CLIENT) != 0;
@@ -248,7 +257,8 @@ static struct target *choose_target(const struct kind *kind, unsigned *ret_numbe
     return free ? target : NULL;
 }
 
-static void note(const char *word, const struct kind *kind, unsigned number)
+/* Logs "fault" or "heal" with the kind and the target. */
+static void log_fault(const char *word, const struct kind *kind, unsigned number)
 {
     if ((kind->flags & ON_CLIENT) != 0)
         history_write(history_now_ns(), "%s %s %s", word, kind->name, client_name(number));
@@ -261,17 +271,17 @@ void faults_begin_one(void)
     unsigned number = 0;
     const struct kind *kind = &kinds[next_kind()];
     if ((kind->flags & NEEDS_LINKS) != 0 && !chaos.network) {
-        left--;
+        undrawn--;
         return;
     }
     struct target *target = is_allowed(kind) ? choose_target(kind, &number) : NULL;
     if (target == NULL)
         return;
-    left--;
+    undrawn--;
     const uint64_t now_ms = wait_now_ms();
     const uint64_t until_ms =
         now_ms + kind->ms_min + (kind->ms_max > 0 ? chance(kind->ms_max - kind->ms_min) : 0);
-    note("fault", kind, number);
+    log_fault("fault", kind, number);
     kind->begin(number);
     if (loses(kind)) {
         target->loser_until_ms = until_ms + LOSER_MS;
@@ -281,7 +291,7 @@ void faults_begin_one(void)
         target->kind = kind;
         target->until_ms = until_ms;
     } else {
-        note("heal", kind, number);
+        log_fault("heal", kind, number);
     }
 }
 
@@ -290,9 +300,10 @@ static void end_one(struct target *target, unsigned number)
     const struct kind *kind = target->kind;
     target->kind = NULL;
     kind->end(number);
-    note("heal", kind, number);
+    log_fault("heal", kind, number);
 }
 
+/* Ends the faults that were to end before that time. */
 static void end_before(uint64_t now_ms)
 {
     for (unsigned i = 0; i < NODES; i++)

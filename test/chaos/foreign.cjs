@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * node-redlock as a client of a chaos run. NODE_PATH tells where the packages are.
+ * node-redlock as a client of a chaos run. NODE_PATH is the directory of its packages.
  *
  *     node foreign.cjs NAME LOG MAX_TTL_MS URLS */
 "use strict";
@@ -11,7 +11,7 @@ const Redlock = require("redlock5").default;
 const [, log, ttlText, urls] = process.argv.slice(2);
 const maxTtl = Number(ttlText);
 const RESOURCES = ["r0", "r1", "r2", "r3"];
-const SLOTS = ["s0{#0}", "s0{#1}", "s1{#0}", "s1{#1}", "s1{#2}"]; /* to it names like others */
+const SLOTS = ["s0{#0}", "s0{#1}", "s1{#0}", "s1{#1}", "s1{#2}"]; /* to node-redlock plain names */
 const file = fs.openSync(log, "a");
 const clients = urls.split(",").map((url) => new Redis(url, { maxRetriesPerRequest: 0 }));
 clients.forEach((client) => client.on("error", () => {}));
@@ -34,7 +34,7 @@ const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 const one = (names) => names[below(names.length)];
 
-/* One name, a slot of a semaphore, or two names together. */
+/* Chooses one name, a slot of a semaphore, or two names together. */
 function choose() {
   const kind = below(5);
   if (kind === 0) return [one(SLOTS)];
@@ -42,6 +42,7 @@ function choose() {
   return kind === 1 ? [first, one(RESOURCES.filter((name) => name !== first))] : [first];
 }
 
+/* Acquires a lock, holds it for a while and releases it, and logs what happens. */
 async function turn() {
   const names = choose();
   const name = names.join("+");
@@ -55,7 +56,7 @@ async function turn() {
     write(now(), `fail ${name} ${id} ${error.name}`);
     return;
   }
-  /* Its expiration is in whole ms of the wall clock, and so is what we compare it with. */
+  /* Its expiration is in whole ms of the wall clock, as Date.now() is. */
   const since = now();
   const left = Math.max(0, lock.expiration - Date.now() - 1);
   write(since, `hold ${name} ${id} ${since + BigInt(Math.floor(left)) * 1000000n} 0`);

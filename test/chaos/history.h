@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The log of a process of a chaos run: what it believed and did, one line each, written as it
- * happens, so that the lines stay when the process is killed. history.py describes the lines.
+ * The log of a process of a chaos run: one line for each event, written when it happens, so that
+ * the lines stay when the process is killed. history.py describes the lines.
  *
  * Times are CLOCK_BOOTTIME in ns: one clock for all processes of the machine, which no fault of a
  * run changes. */
@@ -13,6 +13,7 @@
 /* Opens the file for appending. Returns false if it cannot be opened. */
 bool history_open(const char *path);
 
+/* Returns the time of CLOCK_BOOTTIME. */
 uint64_t history_now_ns(void);
 
 /* Writes one line, with `at_ns` before it, in one write(). May be called from any thread. */

@@ -4,18 +4,30 @@
 A line is `TIME WORD …`, in ns of CLOCK_BOOTTIME. A client has a file of its own, NAME.log:
 
     call CHOICE ID TTL_MS             an acquisition begins; TTL 0: not known
-    hold KEYS ID DEADLINE FENCE       it was granted; held until DEADLINE, as the client believes; FENCE 0: none
-    still KEYS ID DEADLINE 0          extended
-    alive KEYS ID                     the command of `redlock run` is running
-    end KEYS ID                       about to be released; from here on the client does not rely on it
-    lost KEYS ID LAST                 found lost; LAST: when it was last found held
-    fail CHOICE ID ERROR, ran CHOICE ID STATUS
+    hold KEYS ID DEADLINE FENCE       it was granted; the client believes to hold it until DEADLINE; FENCE 0: none
+    still KEYS ID DEADLINE 0          it was extended
+    alive KEYS ID                     the program under `redlock run` is running
+    end KEYS ID                       the client does not rely on the lock any more and releases it
+    lost KEYS ID LAST                 the client found it lost; LAST: when it last found it held
+    fail CHOICE ID ERROR              it was not acquired
+    ran CHOICE ID STATUS              `redlock run` ended with this wait() status
 
 A CHOICE is `r0`, `r2+r0` (both), or `s1*3` (one of three permits); the KEYS of the lock `r0`, `r2+r0`, `s1{#2}`.
 
-and faults.log is that of the run: fault KIND TARGET, heal KIND TARGET, born NAME KIND, died NAME (killed by the run),
-exit NAME STATUS (by itself, or at the end of the run), stuck NAME, peace, finish, key NODE NAME VALUE PTTL (right
-after the end), left NODE NAME VALUE PTTL (when it should have expired), over, skip REASON.
+The run has the file faults.log:
+
+    fault KIND TARGET                 a fault begins
+    heal KIND TARGET                  it ends
+    born NAME KIND                    a client process starts
+    died NAME                         the run has killed it
+    exit NAME STATUS                  it ended by itself or at the end of the run, with this wait() status
+    stuck NAME                        it did not end after SIGTERM
+    peace                             the time without faults begins
+    finish                            the clients are ended
+    key NODE NAME VALUE PTTL          a key that is there after all clients have ended
+    left NODE NAME VALUE PTTL         a key that is still there when it should have expired
+    over                              the end of the run
+    skip REASON                       a part of the run is not possible on this machine
 """
 
 import os
@@ -30,17 +42,17 @@ SLOT = re.compile(r"(.+)\{#([0-9]+)\}")
 class Grant:
     """A lock as its client believes it: it held `resource` from `start` to `end`."""
 
-    client: str
-    kind: str
+    client: str  # name of the process
+    kind: str  # of the client
     choice: str
-    number: str
-    called: int
-    ttl: int = 0
+    number: str  # the ID
+    called: int  # when the call began
+    ttl: int = 0  # ms; 0: not known
     resource: str = ""  # the KEYS of the lock
     start: int = 0
     end: int = 0
     deadline: int = 0
-    asked: int = 0  # start of the call: no key of it was set before
+    earliest: int = 0  # no key of the lock was set before
     fence: int = 0
 
 
@@ -63,6 +75,8 @@ def lock_of(choice):
 
 @dataclass
 class Fault:
+    """A fault of `target`, a server's number or a client's name, from `start` to `end`."""
+
     kind: str
     target: str
     start: int
@@ -71,22 +85,24 @@ class Fault:
 
 @dataclass
 class History:
-    grants: list = field(default_factory=list)
-    faults: list = field(default_factory=list)
-    kinds: dict = field(default_factory=dict)  # of clients
-    died: dict = field(default_factory=dict)
-    exits: dict = field(default_factory=dict)
-    born: dict = field(default_factory=dict)
-    stuck: list = field(default_factory=list)
-    keys: list = field(default_factory=list)  # (node, name, value, pttl)
-    left: list = field(default_factory=list)
-    skips: list = field(default_factory=list)
+    """The logs of one run. The dictionaries of processes have their names as keys."""
+
+    grants: list = field(default_factory=list)  # by start
+    faults: list = field(default_factory=list)  # by start
+    kinds: dict = field(default_factory=dict)  # name: kind of client
+    died: dict = field(default_factory=dict)  # name: when the run killed it
+    exits: dict = field(default_factory=dict)  # name: (when, wait() status)
+    born: dict = field(default_factory=dict)  # name: when it started
+    stuck: list = field(default_factory=list)  # names
+    keys: list = field(default_factory=list)  # (node, name, value, pttl) after all clients have ended
+    left: list = field(default_factory=list)  # the same when they should have expired
+    skips: list = field(default_factory=list)  # reasons
     calls: list = field(default_factory=list)  # (when, choice)
     semaphores: dict = field(default_factory=dict)  # name: permits
     start: int = 0
-    peace: int = 0
-    finish: int = 0
-    over: int = 0
+    peace: int = 0  # when the time without faults began
+    finish: int = 0  # when the run began to end the clients
+    over: int = 0  # the end of the run
 
 
 def lines(path):
@@ -132,12 +148,13 @@ def read_run(history, path):
 
 
 class Belief:
-    """What the lines about one acquisition say."""
+    """What a client logged about one acquisition."""
 
     def __init__(self, grant):
         self.grant = grant
-        self.alive = 0
-        self.ended = self.lost_at = self.last = NEVER
+        self.alive = 0  # when its program last ran
+        self.ended = self.lost_at = NEVER  # the times of these lines
+        self.last = NEVER  # when a lost lock was last found held
 
     def hold(self, when, keys, deadline, fence):
         self.grant.start = when
@@ -145,11 +162,11 @@ class Belief:
         self.grant.deadline = deadline
         self.grant.fence = fence
         ttl_ns = self.grant.ttl * 1000000
-        self.grant.asked = max(self.grant.called, deadline - ttl_ns if ttl_ns else 0)
+        self.grant.earliest = max(self.grant.called, deadline - ttl_ns if ttl_ns else 0)
 
     def finish(self, died):
-        """Sets the end of the lock as the client believed it. The command of `redlock run` knows no deadline: for it,
-        the lock lasts as long as the process."""
+        """Sets the end of the lock as the client believed it, and returns the grant. The program under `redlock run`
+        knows no deadline: for it, the lock lasts as long as the program runs."""
         grant = self.grant
         until = max(grant.deadline, self.alive)
         if self.alive and self.ended != NEVER:
@@ -160,7 +177,7 @@ class Belief:
         return grant
 
 
-def note(belief, when, word, rest):
+def read_grant_line(belief, when, word, rest):
     if word == "hold":
         belief.hold(when, rest[0], int(rest[2]), int(rest[3]))
     elif word == "still":
@@ -189,14 +206,15 @@ def read_client(history, path, name):
             grant = Grant(name, kind, rest[0], rest[1], when, int(rest[2]))
             beliefs[rest[1]] = Belief(grant)
         else:
-            note(beliefs[rest[1]], when, word, rest)
+            read_grant_line(beliefs[rest[1]], when, word, rest)
     died = history.died.get(name, NEVER)
     if kind == "command":
-        died = NEVER  # its command is another process
+        died = NEVER  # the program under it is another process
     history.grants += [belief.finish(died) for belief in beliefs.values() if belief.grant.start]
 
 
 def read(directory):
+    """Returns the History of the run with its logs in `directory`."""
     history = History()
     read_run(history, os.path.join(directory, "faults.log"))
     for entry in sorted(os.listdir(directory)):

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The program that `redlock run` starts in a chaos run: it runs for a while and logs that it does.
- * It does not know its deadline: `redlock run` promises to end it in time.
+ * The program that `redlock run` starts in a chaos run: it runs for HOLD_MS and logs that it runs.
+ * It does not know the deadline of the lock: `redlock run` promises to end it in time.
  *
  *     chaos-hold LOG RESOURCES ID HOLD_MS
  *
- * RESOURCES: as the log has them; of a semaphore its name, and the slot is in the environment. */
+ * RESOURCES: as in the log; of a semaphore its name, and the slot is in the environment. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -18,17 +18,19 @@ LOCKS = ["one", "several", "permit"]
 
 @dataclass
 class Totals:
+    """The figures of all runs so far."""
+
     runs: int = 0
-    disturbed_s: float = 0
+    disturbed_s: float = 0  # time with faults
     calls: int = 0
-    fenced: int = 0
-    faults: Counter = field(default_factory=Counter)
-    grants: Counter = field(default_factory=Counter)
-    held_s: Counter = field(default_factory=Counter)
-    asked: Counter = field(default_factory=Counter)
-    locks: Counter = field(default_factory=Counter)
-    excused: Counter = field(default_factory=Counter)
-    keys: int = 0
+    fenced: int = 0  # grants with a fencing token
+    faults: Counter = field(default_factory=Counter)  # by kind of fault
+    grants: Counter = field(default_factory=Counter)  # by kind of client
+    held_s: Counter = field(default_factory=Counter)  # by kind of client
+    requested: Counter = field(default_factory=Counter)  # by kind of lock: calls
+    locks: Counter = field(default_factory=Counter)  # by kind of lock: grants
+    excused: Counter = field(default_factory=Counter)  # by kind of fault: two holders at once
+    keys: int = 0  # that were there after all clients had ended
     violations: list = field(default_factory=list)
     skips: set = field(default_factory=set)
 
@@ -36,7 +38,7 @@ class Totals:
         self.runs += 1
         self.disturbed_s += ((history.peace or history.start) - history.start) / 1e9
         self.calls += len(history.calls)
-        self.asked.update(lock_of(choice) for _, choice in history.calls)
+        self.requested.update(lock_of(choice) for _, choice in history.calls)
         self.fenced += verdict.fenced
         self.faults.update(fault.kind for fault in history.faults)
         for grant in history.grants:
@@ -58,9 +60,9 @@ class Totals:
         for kind in CLIENTS:
             yield f"{kind:20}{self.grants[kind]:8}{self.held_s[kind]:10.1f}"
         yield f"{'all':20}{sum(self.grants.values()):8}{sum(self.held_s.values()):10.1f}"
-        yield f"{'lock of':20}{'asked':>8}{'grants':>10}"
+        yield f"{'lock of':20}{'calls':>8}{'grants':>10}"
         for lock in LOCKS:
-            yield f"{lock:20}{self.asked[lock]:8}{self.locks[lock]:10}"
+            yield f"{lock:20}{self.requested[lock]:8}{self.locks[lock]:10}"
         yield f"acquisitions begun: {self.calls}; grants with a fence: {self.fenced}"
         yield f"keys that killed clients left to their TTL: {self.keys}"
         yield f"two holders at once, excused by a fault outside of the assumptions: {sum(self.excused.values())}"

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Runs chaos runs, one after the other, and judges each at its end.
+"""Runs chaos runs, one after the other, and checks the logs of each at its end.
 
 usage: ./dev chaos [--minutes M] [--seed N] [--pace MS] [--plain] [--keep DIRECTORY]
 
-Writes chaos-timeline.svg and chaos-report.txt into the build directory. The exit status is 0 if nothing was
-violated. The logs of a run with a violation are kept, and the line that says where also says its seed.
+Writes chaos-timeline.svg and chaos-report.txt into the build directory. The exit status is 0 if there was no
+violation. The logs of a run with a violation are kept in a directory whose name ends in the seed.
 """
 
 import argparse
@@ -29,7 +29,7 @@ FOREIGN = os.path.join(HERE, "foreign.cjs")
 
 
 def foreign_client(build):
-    """Returns (arguments, environment, reason why there is no foreign client)."""
+    """Returns the arguments and the environment for the node-redlock client, and why there is none or None."""
     try:
         packages = node_packages.directory(os.path.join(build, "test", "interop"))
     except node_packages.Missing as missing:
@@ -51,13 +51,13 @@ def run_once(build, directory, seconds, pace, seed, fences):
             clean[name] = os.environ[name]
     home = {"HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent"}
     done = subprocess.run(command, env={**clean, **home, **environment}, check=False)
-    told = history.read(directory)
+    run_history = history.read(directory)
     if missing:
-        told.skips.append(missing)
-    verdict = checker.check(told)
+        run_history.skips.append(missing)
+    verdict = checker.check(run_history)
     if done.returncode != 0:
         verdict.violations.append(f"process: the run ended with status {done.returncode}")
-    return told, verdict
+    return run_history, verdict
 
 
 def write(path, text):
@@ -66,18 +66,19 @@ def write(path, text):
 
 
 def run_part(build, options, seconds, seed, totals):
+    """Runs once, adds to the totals, writes the timeline, and keeps the logs if there was a violation."""
     directory = tempfile.mkdtemp(prefix="chaos-")
-    told, verdict = run_once(build, directory, seconds, options.pace, seed, options.fences)
-    totals.add(told, verdict)
+    run_history, verdict = run_once(build, directory, seconds, options.pace, seed, options.fences)
+    totals.add(run_history, verdict)
     title = f"chaos, seed {seed}: who held what, and what was done to servers and clients"
-    write(os.path.join(build, "chaos-timeline.svg"), timeline.draw(told, verdict, title))
-    print(f"seed {seed}: {len(told.grants)} grants, {len(told.faults)} faults, "
+    write(os.path.join(build, "chaos-timeline.svg"), timeline.draw(run_history, verdict, title))
+    print(f"seed {seed}: {len(run_history.grants)} grants, {len(run_history.faults)} faults, "
           f"{len(verdict.excused)} excused, {len(verdict.violations)} violations", flush=True)  # fmt: skip
     if verdict.violations:
         kept = os.path.join(build, f"chaos-{seed}")
         shutil.rmtree(kept, ignore_errors=True)
         shutil.copytree(directory, kept)
-        write(os.path.join(kept, "timeline.svg"), timeline.draw(told, verdict, title))
+        write(os.path.join(kept, "timeline.svg"), timeline.draw(run_history, verdict, title))
         print(f"    kept in {kept}", flush=True)
     shutil.rmtree(directory)
 

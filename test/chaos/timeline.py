@@ -4,14 +4,16 @@
 import colorsys
 from xml.sax.saxutils import escape
 
-SPAN_NS = 12 * 10**9
-WIDTH, LEFT, RIGHT, TOP = 1500, 120, 20, 70
-LANE, GAP = 22, 8
+SPAN_NS = 12 * 10**9  # length of the part
+WIDTH, LEFT, RIGHT, TOP = 1500, 120, 20, 70  # of the picture, and its margins
+LANE, GAP = 22, 8  # height of a row; distance between groups of rows
 NODES = [str(node) for node in range(5)]
 MOMENT_NS = 30 * 10**6  # width of a fault without length
 
 
 class Picture:
+    """An SVG of the time from `start` to `end`, drawn row by row from the top."""
+
     def __init__(self, start, end):
         self.start, self.end = start, end
         self.parts = []
@@ -37,6 +39,7 @@ class Picture:
         return x, width
 
     def lane(self, words):
+        """Draws the name and the line of the present row."""
         self.text(LEFT - 8, self.y + LANE * 0.7, words, anchor="end")
         self.parts.append(
             f'<line x1="{LEFT}" y1="{self.y + LANE}" x2="{WIDTH - RIGHT}" y2="{self.y + LANE}" stroke="#ddd"/>'
@@ -71,6 +74,7 @@ def within(begin, end, picture):
 
 
 def draw_scale(picture, origin):
+    """Draws a line for each second, with the time since `origin`."""
     for second in range(0, int((picture.end - picture.start) / 1e9) + 1):
         when = picture.start + second * 10**9
         x = picture.x(when)
@@ -100,6 +104,7 @@ def draw_grants(picture, history, colours, marked):
 
 
 def draw_faults(picture, history, targets, on_clients):
+    """Draws a row for each server or client, with its faults."""
     for target in targets:
         name = f"server {target}"
         faults = [

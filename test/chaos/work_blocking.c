@@ -10,24 +10,27 @@
 
 #define THREADS_MAX 8
 
+/* A thread that acquires locks. */
 struct thread {
     pthread_t thread;
     redlock_t *client;
-    unsigned number;
+    unsigned number; /* makes its random numbers different from those of other threads */
 };
 
+/* Logs the end of a turn, and releases the lock or only frees its handle. */
 static void end_turn(struct turn *turn, bool held)
 {
-    turn_ends(turn);
+    turn_log_end(turn);
     if (!turn->drop || !held)
         redlock_release(turn->lock, NULL);
     redlock_lock_free(turn->lock);
 }
 
+/* Holds the lock until the turn ends, and extends it once if chosen. */
 static void hold(struct turn *turn)
 {
     bool held = true;
-    while (turn_goes_on(turn)) {
+    while (turn_continue(turn)) {
         if (turn->extend && !turn->extended &&
             redlock_lock_remaining_ms(turn->lock) < turn->opts.ttl_ms * 2 / 3) {
             turn->extended = true;
@@ -38,6 +41,7 @@ static void hold(struct turn *turn)
     end_turn(turn, held);
 }
 
+/* Runs one turn after the other until world.stop is set. */
 static void *work(void *userdata)
 {
     struct thread *self = userdata;
@@ -48,7 +52,7 @@ static void *work(void *userdata)
         turn_choose(&turn, &random);
         const int status =
             redlock_acquire(self->client, turn.workload.resource, &turn.opts, &lock, NULL);
-        turn_began(&turn, status, lock);
+        turn_begin(&turn, status, lock);
         if (lock != NULL)
             hold(&turn);
         for (unsigned pauses = draw(&random, 30); pauses > 0; pauses--)
@@ -57,7 +61,8 @@ static void *work(void *userdata)
     return NULL;
 }
 
-static void turn_loop(redlock_t *client)
+/* Runs the loop of a hybrid client until world.stop is set. */
+static void run_loop(redlock_t *client)
 {
     struct pollfd ready = {.fd = redlock_get_fd(client), .events = POLLIN};
     while (!atomic_load(&world.stop)) {
@@ -75,7 +80,7 @@ void work_blocking(redlock_t *client, unsigned threads, bool hybrid)
             exit(70);
     }
     if (hybrid)
-        turn_loop(client);
+        run_loop(client);
     for (unsigned i = 0; i < threads; i++)
         pthread_join(thread[i].thread, NULL);
 }

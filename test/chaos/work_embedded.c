@@ -7,13 +7,16 @@
 #include "worker.h"
 
 #define SLOTS_MAX 8
-#define LOOK_MS   2
+#define POLL_MS   2
 
+/* What a slot does: nothing; waits for its acquisition; holds the lock; waits for its extension;
+ * waits for its release. */
 enum state { IDLE, CALLED, HELD, EXTENDING, ENDING };
 
+/* One of the locks in flight. */
 struct slot {
     enum state state;
-    unsigned idle; /* number of turns of the loop until the next lock */
+    unsigned idle; /* number of turns of the loop until the next acquisition */
     uint64_t random;
     struct turn turn;
 };
@@ -24,7 +27,7 @@ static void on_acquired(redlock_t *client, int status, redlock_lock_t *lock,
     struct slot *slot = userdata;
     (void)client;
     (void)report;
-    turn_began(&slot->turn, status, lock);
+    turn_begin(&slot->turn, status, lock);
     slot->state = lock != NULL ? HELD : IDLE;
     slot->idle = draw(&slot->random, 20);
 }
@@ -52,9 +55,10 @@ static void on_released(redlock_t *client, int status, redlock_lock_t *lock,
     slot->idle = draw(&slot->random, 20);
 }
 
+/* Logs the end of a turn, and releases the lock or only frees its handle. */
 static void end_turn(struct slot *slot)
 {
-    turn_ends(&slot->turn);
+    turn_log_end(&slot->turn);
     if (!slot->turn.drop &&
         redlock_release_start(slot->turn.lock, on_released, slot) == REDLOCK_OK) {
         slot->state = ENDING;
@@ -64,10 +68,11 @@ static void end_turn(struct slot *slot)
     slot->state = IDLE;
 }
 
-static void look(struct slot *slot)
+/* Checks a held lock: ends its turn when it is over, and extends it once if chosen. */
+static void check_held(struct slot *slot)
 {
     struct turn *turn = &slot->turn;
-    if (!turn_goes_on(turn)) {
+    if (!turn_continue(turn)) {
         end_turn(slot);
     } else if (turn->extend && !turn->extended &&
                redlock_lock_remaining_ms(turn->lock) < turn->opts.ttl_ms * 2 / 3) {
@@ -77,10 +82,11 @@ static void look(struct slot *slot)
     }
 }
 
+/* Does what is due for the slot in this turn of the loop. */
 static void step(redlock_t *client, struct slot *slot)
 {
     if (slot->state == HELD) {
-        look(slot);
+        check_held(slot);
     } else if (slot->state == IDLE && slot->idle > 0) {
         slot->idle--;
     } else if (slot->state == IDLE && !atomic_load(&world.stop)) {
@@ -105,7 +111,7 @@ void work_embedded(redlock_t *client, unsigned slots)
             step(client, &slot[i]);
             busy += slot[i].state != IDLE;
         }
-        poll(&ready, 1, LOOK_MS);
+        poll(&ready, 1, POLL_MS);
         redlock_process(client);
     }
 }

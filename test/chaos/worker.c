@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Acquires locks that are chosen at random, observes them while they are held, and logs them. */
+ * Chooses locks at random, checks them while they are held, and logs them. */
 #include "worker.h"
 
 #include <inttypes.h>
@@ -28,7 +28,8 @@ uint64_t random_of(unsigned actor)
     return random;
 }
 
-static void must(int status, const char *what, redlock_config_t *config)
+/* Ends the process with a message about the configuration if a call failed. */
+static void exit_unless_ok(int status, const char *what, redlock_config_t *config)
 {
     if (status == REDLOCK_OK)
         return;
@@ -42,19 +43,20 @@ redlock_t *worker_client(int mode)
     redlock_t *client = NULL;
     if (redlock_config_new(&config, NULL) != REDLOCK_OK)
         exit(70);
-    must(redlock_config_add_nodes(config, world.urls), "nodes", config);
-    must(redlock_config_set_mode(config, mode), "mode", config);
-    must(redlock_config_set_owner(config, world.name), "owner", config);
-    must(redlock_config_set_max_ttl_ms(config, world.max_ttl_ms), "max_ttl", config);
-    must(redlock_config_set_retry_ms(config, 5, 60), "retry", config);
-    must(redlock_config_set_fence_records(config, REDLOCK_FENCE_RECORDS_VOLATILE), "fences",
-         config);
-    must(redlock_new(&client, config), "client", config);
+    exit_unless_ok(redlock_config_add_nodes(config, world.urls), "nodes", config);
+    exit_unless_ok(redlock_config_set_mode(config, mode), "mode", config);
+    exit_unless_ok(redlock_config_set_owner(config, world.name), "owner", config);
+    exit_unless_ok(redlock_config_set_max_ttl_ms(config, world.max_ttl_ms), "max_ttl", config);
+    exit_unless_ok(redlock_config_set_retry_ms(config, 5, 60), "retry", config);
+    exit_unless_ok(redlock_config_set_fence_records(config, REDLOCK_FENCE_RECORDS_VOLATILE),
+                   "fences", config);
+    exit_unless_ok(redlock_new(&client, config), "client", config);
     redlock_config_free(config);
     return client;
 }
 
-static void workload_multi(struct lock_choice *workload, uint64_t *random)
+/* Chooses two or more of the resources, in random order. */
+static void choose_several(struct lock_choice *workload, uint64_t *random)
 {
     const char *names[RESOURCES] = {"r0", "r1", "r2", "r3"};
     const unsigned count = 2 + draw(random, RESOURCES - 2);
@@ -79,7 +81,7 @@ void workload_choose(struct lock_choice *workload, uint64_t *random)
     const unsigned kind = draw(random, 10);
     *workload = (struct lock_choice){.resource = names[draw(random, RESOURCES)]};
     if (kind < 2) {
-        workload_multi(workload, random);
+        choose_several(workload, random);
     } else if (kind < 6) {
         const unsigned which = draw(random, SEMAPHORES);
         workload->resource = semaphores[which];
@@ -91,7 +93,8 @@ void workload_choose(struct lock_choice *workload, uint64_t *random)
     }
 }
 
-static void workload_print(struct turn *turn)
+/* Copies the choice of resources into the options of the acquisition. */
+static void set_opts(struct turn *turn)
 {
     turn->opts.also = turn->workload.also;
     turn->opts.also_count = turn->workload.also_count;
@@ -119,14 +122,15 @@ void turn_choose(struct turn *turn, uint64_t *random)
         turn->hold_ms = world.max_ttl_ms / 2;
         turn->extend = true;
     }
-    workload_print(turn);
+    set_opts(turn);
     turn->drop = draw(random, 10) == 0;
     history_write(history_now_ns(), "call %s %" PRIu64 " %" PRIu64, turn->workload.text, turn->id,
                   turn->opts.ttl_ms);
 }
 
-/* Logs the keys as the lock reports them, not as they were chosen: the checker compares the two. */
-static void look_at_names(struct turn *turn)
+/* Reads the keys as the lock reports them, not as they were chosen: the checker compares the two.
+ */
+static void read_names(struct turn *turn)
 {
     const int slot = redlock_lock_slot(turn->lock);
     const char *name = redlock_lock_resource(turn->lock, 0);
@@ -143,19 +147,19 @@ static void look_at_names(struct turn *turn)
     }
 }
 
-/* Logs the deadline that the library reports. The clock is read first, so that a pause between the
- * two calls makes the logged deadline earlier. */
-static void look_at_deadline(struct turn *turn, uint64_t now_ns, const char *word)
+/* Logs the deadline that the library reports, if it is a new one. The clock was read before, so
+ * that a pause between the two calls makes the logged deadline earlier. */
+static void log_deadline(struct turn *turn, uint64_t now_ns, const char *word)
 {
     const uint64_t deadline_ns = now_ns + redlock_lock_remaining_ms(turn->lock) * NS_PER_MS;
-    if (deadline_ns <= turn->deadline_ns + 2 * NS_PER_MS) /* the same deadline */
+    if (deadline_ns <= turn->deadline_ns + 2 * NS_PER_MS) /* the same deadline, rounded */
         return;
     turn->deadline_ns = deadline_ns;
     history_write(now_ns, "%s %s %" PRIu64 " %" PRIu64 " %" PRIu64, word, turn->held, turn->id,
                   deadline_ns, redlock_lock_fence(turn->lock));
 }
 
-void turn_began(struct turn *turn, int status, redlock_lock_t *lock)
+void turn_begin(struct turn *turn, int status, redlock_lock_t *lock)
 {
     const uint64_t now_ns = history_now_ns();
     turn->lock = lock;
@@ -165,11 +169,11 @@ void turn_began(struct turn *turn, int status, redlock_lock_t *lock)
                       redlock_error_name(status));
         return;
     }
-    look_at_names(turn);
-    look_at_deadline(turn, now_ns, "hold");
+    read_names(turn);
+    log_deadline(turn, now_ns, "hold");
 }
 
-bool turn_goes_on(struct turn *turn)
+bool turn_continue(struct turn *turn)
 {
     const uint64_t now_ns = history_now_ns();
     if (redlock_lock_check(turn->lock, 0) != REDLOCK_OK) {
@@ -177,11 +181,11 @@ bool turn_goes_on(struct turn *turn)
         return false;
     }
     turn->held_ns = now_ns;
-    look_at_deadline(turn, now_ns, "still");
+    log_deadline(turn, now_ns, "still");
     return now_ns - turn->since_ns < turn->hold_ms * NS_PER_MS && !atomic_load(&world.stop);
 }
 
-void turn_ends(struct turn *turn)
+void turn_log_end(struct turn *turn)
 {
     history_write(history_now_ns(), "end %s %" PRIu64, turn->held, turn->id);
 }

@@ -15,37 +15,42 @@
 struct world {
     const char *name, *urls;
     uint64_t max_ttl_ms, seed;
-    bool fences;
-    atomic_bool stop;
+    bool fences;      /* locks of one resource and permits have fencing tokens */
+    atomic_bool stop; /* SIGTERM was received: no new locks */
 };
 extern struct world world;
 
-/* The resources of a lock, as the log has them: `r0`, `r2+r0+r3` (all of them), `s1*3` (one of
- * three permits). Choices overlap, their names come in any order, and other clients lock the same
- * names singly. */
+/* The resources of a lock, as in the log: `r0`, `r2+r0+r3` (all of them), `s1*3` (one of three
+ * permits). Choices overlap, their names come in any order, and other clients lock the same names
+ * singly. */
 struct lock_choice {
     const char *resource, *also[RESOURCES - 1];
     unsigned also_count, permits; /* permits 0: not a semaphore */
-    char text[WORKLOAD_LEN];
+    char text[WORKLOAD_LEN];      /* the form for the log */
 };
+/* Chooses the resources of a lock. */
 void workload_choose(struct lock_choice *workload, uint64_t *random);
 
 /* One acquisition and what follows from it. */
 struct turn {
-    uint64_t id;
+    uint64_t id; /* number of the acquisition in the logs */
     struct lock_choice workload;
     char held[WORKLOAD_LEN]; /* the keys that the lock reports: `s1{#0}` for a permit */
     redlock_opts_t opts;
-    uint64_t hold_ms;  /* how long it is held; if longer than the TTL, it may be lost */
-    bool extend, drop; /* extend once in the middle; free the handle instead of releasing it */
+    uint64_t hold_ms; /* how long it is held; if longer than the TTL, it may be lost */
+    bool extend;      /* the lock is extended once, when a third of its TTL has passed */
+    bool drop;        /* its handle is freed without a release */
 
-    redlock_lock_t *lock;
-    bool extended;
-    uint64_t since_ns, deadline_ns, held_ns; /* when it was granted; its reported deadline; when it
-                                              * was last seen to be held */
+    redlock_lock_t *lock; /* NULL: it was not acquired */
+    bool extended;        /* the one extension has begun */
+    uint64_t since_ns;    /* when it was granted */
+    uint64_t deadline_ns; /* its last logged deadline */
+    uint64_t held_ns;     /* when a check last found it held */
 };
 
+/* Returns a random number below `below` and advances the state. */
 unsigned draw(uint64_t *random, unsigned below);
+/* Returns the initial state of the random numbers of a thread or slot. */
 uint64_t random_of(unsigned actor);
 
 /* Returns a client of all nodes. Ends the process if it cannot be created. */
@@ -53,12 +58,12 @@ redlock_t *worker_client(int mode);
 
 /* Chooses the next turn and logs that the call begins. */
 void turn_choose(struct turn *turn, uint64_t *random);
-/* Logs the end of the call. */
-void turn_began(struct turn *turn, int status, redlock_lock_t *lock);
-/* Checks the lock. Returns false when it is lost, which is logged, or its time has passed. */
-bool turn_goes_on(struct turn *turn);
+/* Logs how the acquisition ended. `lock`: NULL if it failed. */
+void turn_begin(struct turn *turn, int status, redlock_lock_t *lock);
+/* Checks the lock. Returns false when it is lost, which is logged, or was held for hold_ms. */
+bool turn_continue(struct turn *turn);
 /* Logs that the lock is about to be released, or its handle freed. */
-void turn_ends(struct turn *turn);
+void turn_log_end(struct turn *turn);
 
 /* Run the two kinds of clients until world.stop is set. */
 void work_blocking(redlock_t *client, unsigned threads, bool hybrid);
