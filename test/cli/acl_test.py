@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The user that `redlock nodes --acl` prints, with prefixes that hold special characters. The line is given to
-redis-cli as it stands; the user may do all that locks need below the prefix, and nothing with other keys."""
+"""The ACL user that `redlock nodes --acl` prints, with prefixes that contain special characters. redis-cli runs the
+printed line unchanged; the user has all rights that locks need for keys with the prefix, and none for other keys."""
 
 import os
 import re
@@ -11,7 +11,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import tapcase  # noqa: E402
-from world import CommandCase, Resp, SpoiledCase, clean_environment  # noqa: E402
+from world import CommandCase, OwnServersCase, Resp, clean_environment  # noqa: E402
 
 CLIENT = shutil.which("redis-cli") or shutil.which("valkey-cli")
 PREFIXES = ["app:", "[x]", "[^x]", "[a-c]", "a*", "q?", "b\\", "b\\*", "\\", "^c", "it's", 'say"', "'\"", "x'\\", "$(id)`id`!", "~&+@%", "#{}", "é", "\x7f\x01\x1b[2J"]  # fmt: skip
@@ -19,14 +19,14 @@ FORBIDDEN = ["a b", "tab\t", "line\n", "\r", "\v", "\f"]
 
 
 def others_than(prefix):
-    """Keys that look much like those below the prefix, but are not."""
+    """Returns keys that are similar to the prefix but do not begin with it."""
     cuts = range(len(prefix))
     keys = {prefix[:i] + new + prefix[i + 1 :] + "name" for i in cuts for new in ("", "Z", "a", "x", "\\", "zz")}
     return [key for key in sorted(keys | {"name", "Zname"}) if not key.startswith(prefix)]
 
 
 class Line(CommandCase):
-    def test_what_a_pattern_cannot_hold_is_refused(self):
+    def test_prefixes_with_blanks_are_refused(self):
         for prefix in FORBIDDEN:
             with self.subTest(prefix=prefix):
                 result = self.redlock("nodes", "--acl", "--prefix", prefix, env=clean_environment())
@@ -37,7 +37,7 @@ class Line(CommandCase):
         self.assertCode(result, 78)
         self.assertRegex(result.stderr, r"REDLOCK_FENCE_KEY: .* cannot contain a blank")
 
-    def test_plain_prefixes_are_quoted_for_the_shell_too(self):
+    def test_plain_prefixes_are_quoted(self):
         result = self.redlock("nodes", "--acl", "--fence", "--prefix", "app:", env=clean_environment())
         self.assertIn(" '~app:*' '~redlock:fence' ", result.stdout)
 
@@ -46,8 +46,9 @@ class Line(CommandCase):
         self.assertRegex(result.stdout, r"\A[\n -~]*\Z")
 
 
-class User(SpoiledCase):
+class User(OwnServersCase):
     def make_user(self, *flags, **more):
+        """Creates the user that --acl prints, with the password `secret`, on all servers."""
         result = self.redlock("nodes", "--acl", *flags, env=self.environment(**more))
         self.assertCode(result, 0)
         line = re.search(r"^ACL SETUSER .*\n", result.stdout, re.M).group(0).replace(">PASSWORD", ">secret")
@@ -56,14 +57,15 @@ class User(SpoiledCase):
             self.assertEqual(made.stdout, "OK\n", line + made.stderr)
 
     def check_others(self, prefix, fence_key):
+        """Checks that the user may not read or write keys without the prefix, except the fence record."""
         connection = Resp(self.servers.ports[0])
-        self.assertEqual(connection.ask("AUTH", "redlock", "secret"), b"OK")
-        self.assertEqual(connection.ask("PTTL", prefix + "name"), -2)
+        self.assertEqual(connection.command("AUTH", "redlock", "secret"), b"OK")
+        self.assertEqual(connection.command("PTTL", prefix + "name"), -2)
         for key in others_than(prefix) + others_than(fence_key):
             if key == fence_key or key.startswith(prefix):
                 continue
             for words in (("GET", key), ("SET", key, "1"), ("PTTL", key), ("DEL", key), ("EVAL", "return 1", 1, key)):
-                self.assertRegex(str(connection.ask(*words)), "NOPERM|No permissions", (prefix, key))
+                self.assertRegex(str(connection.command(*words)), "NOPERM|No permissions", (prefix, key))
         connection.close()
 
     def setUp(self):
@@ -84,7 +86,7 @@ class User(SpoiledCase):
                 self.assertCode(self.redlock("release", *flags, "--strict", "name", token, env=environment), 0)
                 self.check_others(prefix, prefix)
 
-    def test_nodes_reports_no_missing_right(self):
+    def «test_nodes_reports_no_missing_right¦test_nodes_finds_no_missing_right»(self):
         prefix, fence_key = "".join(PREFIXES), "fence" + "".join(reversed(PREFIXES)) + "\\"
         more = {"REDLOCK_FENCE_KEY": fence_key, "REDLOCK_FENCE_RECORDS": "volatile"}
         self.make_user("--prefix", prefix, "--fence", **more)

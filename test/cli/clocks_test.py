@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What an operator can say of clocks: by how much their rates differ, how often servers are asked for
-theirs, and how far our own may be set ahead."""
+"""Settings about clocks: the drift, the interval of heartbeats, and how far the client's wall clock may be ahead."""
 
 import json
 import os
@@ -18,11 +17,12 @@ class Clocks(Case):
     count = 3
 
     def validity_ms(self, **more):
+        """Acquires a lock with a TTL of 30 s and returns its validity."""
         result = self.redlock("run", "-v", "-t", "30s", "c", "--", "true", env=self.environment(**more))
         self.assertCode(result, 0)
         return int(re.search(r"valid for (\d+) ms", result.stderr).group(1))
 
-    def test_drift_comes_off_the_validity(self):
+    def test_drift_shortens_the_validity(self):
         self.assertLessEqual(self.validity_ms(REDLOCK_DRIFT="20%"), 30000 - 6000 - 2 - 30)
         self.assertLessEqual(self.validity_ms(REDLOCK_DRIFT="83000ppm"), 30000 - 2490 - 2 - 30)
         until(lambda: self.validity_ms(REDLOCK_DRIFT="0%") > 30000 - 300, "a lock that loses less than 1 %")
@@ -37,8 +37,8 @@ class Clocks(Case):
         self.assertCode(result, 78)
         self.assertIn("drift 5012ms", result.stderr)
 
-    def test_renewals_come_as_often_with_much_drift(self):
-        """So much drift leaves less time; when to renew must be counted with it."""
+    def test_extension_interval_with_large_drift(self):
+        """A large drift shortens the validity, and extensions must start accordingly earlier."""
         process, events = self.start_with_events(
             "-t", "20s", "--renew", "1s", "-k", "1s", "c", "--", "sleep", "1000", env=self.environment(REDLOCK_DRIFT="45%")
         )
@@ -47,7 +47,8 @@ class Clocks(Case):
         process.terminate()
 
     def heartbeats(self):
-        found = re.search(rb"cmdstat_time:calls=(\d+)", self.servers.ask(0, "INFO", "commandstats"))
+        """Returns how many TIME commands the first server has executed."""
+        found = re.search(rb"cmdstat_time:calls=(\d+)", self.servers.command(0, "INFO", "commandstats"))
         return int(found.group(1)) if found else 0
 
     def test_heartbeat(self):

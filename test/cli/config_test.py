@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where settings come from, the configuration file, and that secrets stay secret. Needs no server."""
+"""Sources of settings, the configuration file, and masked passwords. Needs no server."""
 
 import json
 import os
@@ -74,7 +74,7 @@ class Settings(CommandCase):
         self.check(settings, "max-ttl", "28s", "flag --max-ttl")
         self.check(settings, "ttl", "9s", "flag -t")
 
-    def test_redis_url_is_the_last_resort_and_warns(self):
+    def test_redis_url_is_used_last_with_a_warning(self):
         self.check(self.settings(REDIS_URL="redis://r:1"), "servers", "redis://r:1", "REDIS_URL")
         path = self.path("conf", FILE)
         self.check(self.settings("-f", path, REDIS_URL="redis://r:1"), "servers", "f1:1,f2:2", path)
@@ -93,7 +93,7 @@ class Settings(CommandCase):
         self.addCleanup(os.unlink, path)
         self.check(self.settings(XDG_CONFIG_HOME=self.directory), "servers", "x:1", path)
 
-    def test_bad_files_are_refused_with_place_and_advice(self):
+    def test_invalid_files_are_refused_with_line_and_advice(self):
         cases = {
             "[redlock]\nserver = a\n": r":2: unknown key server; use one of: servers.* fence-key fence-records admission drift heartbeat clock-slack$",
             "[redis]\nservers = a\n": r":2: unknown section redis; write \[redlock\]",
@@ -118,7 +118,7 @@ class Settings(CommandCase):
         self.assertCode(result, 78)
         self.assertIn("flag -f: /nonexistent/file: No such file", result.stderr)
 
-    def test_what_is_no_text_or_has_no_end_is_refused(self):
+    def test_binary_and_large_files_are_refused(self):
         cases = {
             "/dev/zero": "/dev/zero: is larger than 64 kB; give a configuration file",
             "/dev/full": "/dev/full: is larger than 64 kB",
@@ -138,7 +138,7 @@ class Settings(CommandCase):
         self.check(self.settings("-f", path), "ttl", "3s", f"{path}:2")
 
     def without_privileges(self, directory):
-        """What a user sees who may not look into the directory, or read the file."""
+        """Runs `redlock config` as a user without rights for the directory and the file."""
         command = [os.environ.get("REDLOCK", "redlock"), "config"]
         if os.geteuid() == 0:
             command = ["setpriv", "--inh-caps=-all", "--bounding-set=-all", *command]
@@ -146,7 +146,7 @@ class Settings(CommandCase):
             command, env=clean_environment(XDG_CONFIG_HOME=directory), capture_output=True, text=True, check=False
         )
 
-    def test_a_file_that_may_not_be_read_is_told(self):
+    def test_unreadable_file_is_reported(self):
         home = self.path("redlock")
         os.mkdir(home)
         self.addCleanup(os.rmdir, home)
@@ -214,13 +214,13 @@ class Settings(CommandCase):
         result = self.redlock("config", "-f", path, env=clean_environment(REDLOCK_AUTH="x", REDLOCK_SERVERS="b:1"))
         self.assertIn("contains a password", result.stderr)
 
-    def test_lists_that_are_refused_are_not_shown(self):
+    def test_refused_lists_of_servers_are_masked(self):
         for servers in "a:1,a:1", "redis://u:s3cr3t@a:1;b:2", "http://a":
             result = self.redlock("config", env=clean_environment(REDLOCK_SERVERS=servers))
             self.assertCode(result, 78)
             self.assertRegex(result.stdout, r"(?m)^servers +\*\*\* +# REDLOCK_SERVERS$")
 
-    def test_an_address_in_a_wrong_place_is_not_shown(self):
+    def test_address_in_another_setting_is_masked(self):
         address = "redis://u:s3cr3t@a:1"
         for args in (
             ["run", f"--sevrers={address}", "x", "true"],
@@ -245,7 +245,7 @@ class Settings(CommandCase):
         self.assertCode(result, 78)
         self.assertNotIn("s3cr3t", result.stdout + result.stderr)
 
-    def test_a_password_in_a_wrong_place_of_the_file_is_not_shown(self):
+    def test_password_in_a_wrong_place_of_the_file_is_masked(self):
         for text in (
             "[redlock]\nredis://u:s3cr3t@a:1\n",
             "[redlock]\npassword =\ns3cr3t==\n",  # the end of a password in base64

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Surroundings that are out of the ordinary: descriptors that are closed, or too few, or full."""
+"""Unusual file descriptors: closed, too few, or on a full device; and no /proc."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from world import REDLOCK, SLOW, Case  # noqa: E402
 
 class Descriptors(Case):
     def sh(self, script):
-        """Runs it in a shell that knows `redlock`."""
+        """Runs the script in a shell with `redlock` in PATH."""
         return subprocess.run(
             ["bash", "-c", script],
             env=self.environment(PATH=os.path.dirname(REDLOCK) + ":" + os.environ["PATH"]),
@@ -24,9 +24,9 @@ class Descriptors(Case):
             check=False,
         )
 
-    def test_closed_ones_get_no_messages(self):
-        """Where stderr is closed, something else would get its number, and our messages: once it was
-        the pipe to the guardian, which took them for an order."""
+    def test_no_messages_to_another_file_when_stderr_is_closed(self):
+        """With stderr closed, another file could get its number and with it the messages: the guardian once read them
+        as orders from its pipe."""
         command = "redlock run -vv d -- sh -c 'sleep 0.2; exit 5'"
         for closed, times in ("<&- 2>&-", 8), ("2>&-", 1), ("<&- >&-", 1), (">&- 2>&-", 1), ("<&- >&- 2>&-", 1):
             with self.subTest(closed=closed):
@@ -34,7 +34,7 @@ class Descriptors(Case):
                     self.assertCode(self.sh(f"{command} {closed}"), 5)
                 self.assertEqual(self.servers.keys(), set())
 
-    def test_closed_ones_are_closed_for_the_command(self):
+    def test_closed_descriptors_are_closed_for_the_command(self):
         look = "redlock run d -- bash -c '[ -e /dev/fd/0 ] && echo 0 >&3; [ -e /dev/fd/1 ] && echo 1 >&3; true' 3>&1"
         for closed, found in ("", "0\n1\n"), (">&-", "0\n"), ("<&- >&-", ""):
             with self.subTest(closed=closed):
@@ -42,22 +42,22 @@ class Descriptors(Case):
                 self.assertCode(result, 0)
                 self.assertEqual(result.stdout, found)
 
-    def test_a_token_for_nobody_is_released(self):
+    def test_lock_is_released_when_its_token_cannot_be_printed(self):
         for closed in ">&-", ">&- <&-", ">/dev/full":
             with self.subTest(closed=closed):
                 self.assertCode(self.sh(f"redlock acquire d {closed}"), 74)
                 self.assertEqual(self.servers.keys(), set())
 
-    def test_output_that_was_lost_is_no_success(self):
+    def test_lost_output_gives_an_exit_code(self):
         for command in "nodes", "config", "--help", "run --help", "nodes --json":
             with self.subTest(command=command):
                 result = self.sh(f"redlock {command} >/dev/full")
                 self.assertCode(result, 74)
                 self.assertIn("could not be written to stdout", result.stderr)
-        self.assertCode(self.sh("redlock status d >/dev/full"), 1)  # its own status says enough
+        self.assertCode(self.sh("redlock status d >/dev/full"), 1)  # the exit status has the result
 
-    def test_too_few(self):
-        """Whatever is missing: a text, a code of its own, nothing left behind."""
+    def test_too_few_descriptors(self):
+        """With too few descriptors there is a message and an exit code, and no key stays."""
         for limit in range(4, 20):
             with self.subTest(limit=limit):
                 result = self.sh(f"ulimit -n {limit}; redlock run -w 1 d -- sh -c 'exit 9'")
@@ -71,7 +71,7 @@ class Descriptors(Case):
         self.assertIn("descriptors (see ulimit -n)", result.stderr)
 
     def test_no_proc(self):
-        """A warning says so; what ends then is in namespaces_test.py."""
+        """Without /proc there is a warning; namespaces_test.py checks how processes end then."""
         if not os.environ.get("CLOCKSHIM"):
             self.skipTest("a sanitizer looks into /proc itself")
         if self.sh("unshare -m mount -t tmpfs none /proc").returncode != 0:

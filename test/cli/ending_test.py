@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How `redlock run` ends by a signal of any kind, and when its command cannot be started although the lock was taken."""
+"""`redlock run` ends by signals of every kind, and when its command cannot be started although the lock was acquired."""
 
 import json
 import os
@@ -17,48 +17,48 @@ import proxy  # noqa: E402
 import tapcase  # noqa: E402
 from world import REDLOCK, SLOW, Case, children_of, runs, until  # noqa: E402
 
-SLEEP = "ulimit -c 0; echo $$; exec sleep 1000"
+PRINT_PID_AND_SLEEP = "ulimit -c 0; echo $$; exec sleep 1000"
 SIGSTKFLT = 16
-# They end a wait, and a second one kills the command after the grace.
-ENDING = (
+# Signals that end a wait; the second one kills the command after the grace.
+ENDING_SIGNALS = (
     *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),
     *(signal.SIGXCPU, signal.SIGABRT, signal.SIGSYS, signal.SIGIO, signal.SIGPWR, SIGSTKFLT),
 )
-# They mean something to the command only.
-USER = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGRTMIN, signal.SIGRTMIN + 5, signal.SIGRTMAX)
+# Signals that only the command handles.
+USER_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGRTMIN, signal.SIGRTMIN + 5, signal.SIGRTMAX)
 
 
 class Signals(Case):
     def test_every_signal_reaches_the_command(self):
-        for sig in ENDING + USER:
+        for sig in ENDING_SIGNALS + USER_SIGNALS:
             with self.subTest(signal=sig):
-                process = self.start("run", "-t", "10s", "e", "--", "sh", "-c", SLEEP)
+                process = self.start("run", "-t", "10s", "e", "--", "sh", "-c", PRINT_PID_AND_SLEEP)
                 pid = int(process.stdout.readline())
                 process.send_signal(sig)
                 self.assertEqual(process.wait(10 * SLOW), 128 + sig)
                 self.assertFalse(runs(pid))
                 self.assertEqual(self.servers.keys(), set())
 
-    def test_a_shared_group_gets_them_too(self):
+    def test_signals_reach_command_in_shared_group(self):
         for sig in signal.SIGPROF, signal.SIGXCPU:
             with self.subTest(signal=sig):
-                process = self.start("run", "--foreground", "e", "--", "sh", "-c", SLEEP)
+                process = self.start("run", "--foreground", "e", "--", "sh", "-c", PRINT_PID_AND_SLEEP)
                 pid = int(process.stdout.readline())
                 process.send_signal(sig)
                 self.assertEqual(process.wait(10 * SLOW), 128 + sig)
                 self.assertFalse(runs(pid))
                 self.assertEqual(self.servers.keys(), set())
 
-    def test_an_alarm_of_the_caller_ends_the_command(self):
-        """alarm() before exec() is a common way to limit the time of a command."""
-        process = self.start("run", "--foreground", "e", "--", "sh", "-c", SLEEP, preexec_fn=lambda: signal.alarm(3))
+    def test_alarm_of_the_caller_ends_the_command(self):
+        """Some callers limit the time of a command with alarm() before exec()."""
+        process = self.start("run", "--foreground", "e", "--", "sh", "-c", PRINT_PID_AND_SLEEP, preexec_fn=lambda: signal.alarm(3))
         pid = int(process.stdout.readline())
         until(lambda: process.poll() is not None, "end by SIGALRM")
         self.assertEqual(process.returncode, 128 + signal.SIGALRM)
         self.assertFalse(runs(pid))
         self.assertEqual(self.servers.keys(), set())
 
-    def test_the_second_kills_after_the_grace(self):
+    def test_second_signal_kills_after_the_grace(self):
         stubborn = "trap '' PROF XCPU; echo $$; while :; do sleep 1; done"
         process = self.start("run", "-t", "20s", "-k", "1s", "e", "--", "sh", "-c", stubborn)
         pid = int(process.stdout.readline())
@@ -74,10 +74,10 @@ class Signals(Case):
         self.assertFalse(runs(pid))
         self.assertEqual(self.servers.keys(), set())
 
-    def test_a_wait_ends(self):
+    def test_ending_signals_end_a_wait(self):
         token = self.hold("e").encode()
         for words in ("run", "e", "--", "true"), ("acquire", "e"):
-            for sig in ENDING:
+            for sig in ENDING_SIGNALS:
                 with self.subTest(signal=sig, words=words):
                     process = self.start(*words)
                     self.wait_error("waiting for e")
@@ -85,8 +85,8 @@ class Signals(Case):
                     self.assertEqual(process.wait(10 * SLOW), 128 + sig)
                     self.assertEqual(set(self.servers.values("e")), {token})
 
-    def test_a_signal_that_comes_with_the_lock(self):
-        """It comes after the last look at signals and before the command: the command is not started."""
+    def test_signal_right_after_the_grant(self):
+        """A signal that arrives between the grant and the start of the command: the command is not started."""
         shim = os.environ.get("PROCSTALL_SHIM", "")
         if not shim:
             self.skipTest("a preloaded object and the sanitizers do not go together")
@@ -99,17 +99,17 @@ class Signals(Case):
                 self.assertFalse(os.path.exists(marker))
                 self.assertEqual(self.servers.keys(), set())
 
-    def test_a_wait_does_not_end_by_what_only_the_command_knows(self):
+    def test_other_signals_do_not_end_a_wait(self):
         token = self.hold("e")
         process = self.start("run", "e", "--", "sh", "-c", "exit 7")
         self.wait_error("waiting for e")
-        for sig in (*USER, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGURG):
+        for sig in (*USER_SIGNALS, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGURG):
             process.send_signal(sig)
         self.assertCode(self.redlock("release", "e", token), 0)
         self.assertEqual(process.wait(10 * SLOW), 7)
 
-    def test_a_full_log_does_not_end_the_command(self):
-        """A write beyond `ulimit -f` brings SIGXFSZ, as one into a closed pipe brings SIGPIPE."""
+    def test_full_log_does_not_end_the_command(self):
+        """A write beyond `ulimit -f` raises SIGXFSZ, and a write into a closed pipe SIGPIPE."""
         log = self.path("log")
         script = f'ulimit -f 0; exec {REDLOCK} run -vv e -- sh -c "exit 5" 2>{log}'
         for words in (script, script.replace(f"2>{log}", "2>&1 | :; exit ${PIPESTATUS[0]}").replace("exec ", "")):
@@ -118,12 +118,12 @@ class Signals(Case):
                 self.assertEqual(result.returncode, 5)
                 self.assertEqual(self.servers.keys(), set())
 
-    def test_the_command_has_the_default_actions(self):
+    def test_command_has_default_signal_actions(self):
         result = self.redlock("run", "e", "--", "grep", "-E", "Sig(Blk|Ign):", "/proc/self/status")
         self.assertEqual(result.stdout, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n")
 
-    def test_what_the_caller_ignores(self):
-        """HUP, INT and QUIT stay ignored, for nohup and for `cmd &` in scripts; what else is ignored is reset."""
+    def test_command_ignores_some_signals_of_the_caller(self):
+        """HUP, INT and QUIT stay ignored, for nohup and for `cmd &` in scripts; the actions of all others are reset."""
         def ignore():
             for sig in signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGTERM:
                 signal.signal(sig, signal.SIG_IGN)
@@ -131,8 +131,8 @@ class Signals(Case):
         result = self.redlock("run", "e", "--", "grep", "SigIgn:", "/proc/self/status", preexec_fn=ignore)
         self.assertEqual(result.stdout, "SigIgn:\t0000000000000007\n")
 
-    def test_a_signal_ends_the_rest_of_min_hold(self):
-        """The command is over; the lock is left to its TTL."""
+    def test_signal_ends_min_hold_after_the_command(self):
+        """The command has ended, and the lock is left to its TTL."""
         process, events = self.start_with_events("-t", "3s", "--min-hold", "30s", "e", "--", "true")
         self.wait_event(events, "child_exited")
         value = set(self.servers.values("e"))
@@ -141,8 +141,8 @@ class Signals(Case):
         self.assertLessEqual(set(self.servers.values("e")), value)
         until(lambda: self.servers.keys() == set(), "the end of the TTL")
 
-    def test_events_that_nobody_reads_are_counted(self):
-        """The pipe is full until the command has answered two signals, so that two events were dropped."""
+    def test_dropped_events_are_counted(self):
+        """The pipe is full until the command has handled two signals, so that two events were dropped."""
         reader, writer = os.pipe()
         self.addCleanup(os.close, reader)
         os.set_blocking(writer, False)
@@ -168,7 +168,7 @@ class Signals(Case):
             events = [json.loads(line) for line in file]
         self.assertEqual([(event["event"], event.get("events_dropped")) for event in events], [("child_exited", 2), ("released", 2)])
 
-    def test_a_suspended_command_takes_the_signal_that_stops_it(self):
+    def test_suspended_command_receives_stop_signal(self):
         script = "trap 'echo term; exit 0' TERM; echo $$; while :; do sleep 0.01; done"
         process = self.start("run", "-k", "4s", "--max-hold", "5s", "e", "--", "sh", "-c", script)
         os.killpg(int(process.stdout.readline()), signal.SIGSTOP)
@@ -177,10 +177,10 @@ class Signals(Case):
 
 
 class NotStarted(Case):
-    """The lock was taken, but the command cannot be started."""
+    """The lock was acquired, but the command cannot be started."""
 
-    def test_no_process(self):
-        """What the operating system refuses is no fault of the command: 71, not 126."""
+    def test_fork_fails(self):
+        """An error of the operating system has the exit code 71, not 126 as an error of the command."""
         token = self.hold("e")
         marker = self.path("started")
         process, events = self.start_with_events("e", "--", "touch", marker)
@@ -195,8 +195,8 @@ class NotStarted(Case):
         self.assertFalse(os.path.exists(marker))
         self.assertEqual(self.servers.keys(), set())
 
-    def test_no_program(self):
-        """It was removed, or changed, while its lock was waited for."""
+    def test_program_disappears_during_the_wait(self):
+        """The program is removed, or made not executable, while `redlock run` waits for the lock."""
         for code, change in (127, os.unlink), (126, lambda path: os.chmod(path, 0o600)):
             with self.subTest(code=code):
                 token = self.hold("e")
@@ -211,28 +211,28 @@ class NotStarted(Case):
                 self.assertEqual(self.servers.keys(), set())
 
 
-def lose_the_first_release(listener, port):
-    """Passes everything on, but hangs up instead of telling that a key was deleted, once."""
-    lost = threading.Event()
+def drop_first_release_reply(listener, port):
+    """Runs a proxy that once closes the connection instead of passing the reply that a key was deleted."""
+    dropped = threading.Event()
 
     def serve(near):
         far = socket.create_connection(("127.0.0.1", port))
-        asked = threading.Event()
+        release_sent = threading.Event()
 
-        def ask(chunk):
+        def watch_request(chunk):
             if b"EVALSHA" in chunk:
-                asked.set()
+                release_sent.set()
             return True
 
-        def answer(chunk):
-            if not asked.is_set() or not chunk.endswith(b":1\r\n") or lost.is_set():
+        def drop_reply(chunk):
+            if not release_sent.is_set() or not chunk.endswith(b":1\r\n") or dropped.is_set():
                 return True
-            lost.set()
+            dropped.set()
             near.shutdown(socket.SHUT_RDWR)
             return False
 
-        threading.Thread(target=proxy.pass_on, args=(near, far, ask), daemon=True).start()
-        threading.Thread(target=proxy.pass_on, args=(far, near, answer), daemon=True).start()
+        threading.Thread(target=proxy.pass_on, args=(near, far, watch_request), daemon=True).start()
+        threading.Thread(target=proxy.pass_on, args=(far, near, drop_reply), daemon=True).start()
 
     while True:
         try:
@@ -241,23 +241,23 @@ def lose_the_first_release(listener, port):
             return
 
 
-def late(listener, port, delay, times):
-    """Holds back the first SETs for so long, so many of them."""
+def delay_sets(listener, port, delay, times):
+    """Runs a proxy that delays the first `times` SETs by `delay` seconds."""
     left = [times]
 
-    def hold_back(chunk):
+    def delay_set(chunk):
         if b"\r\nSET\r\n" in chunk and left[0] > 0:
             left[0] -= 1
             time.sleep(delay)
         return True
 
-    proxy.stand_before(listener, port, hold_back, proxy.everything)
+    proxy.run_proxy(listener, port, delay_set, proxy.pass_all)
 
 
 class TooSlow(Case):
     def acquire(self, times):
-        """The lock would be over before a majority has answered."""
-        servers = ",".join(proxy.listen(self, late, port, 0.15, times) + "?fresh=1" for port in self.servers.ports)
+        """Runs `redlock acquire` with a TTL that ends before a delayed majority replies."""
+        servers = ",".join(proxy.listen(self, delay_sets, port, 0.15, times) + "?fresh=1" for port in self.servers.ports)
         return self.redlock("acquire", "-n", "-t", "100ms", "-s", servers, "e")
 
     def test_no_majority_in_time(self):
@@ -265,18 +265,19 @@ class TooSlow(Case):
         self.assertCode(result, 69)
         self.assertIn("e: not acquired: ", result.stderr)
 
-    def test_slow_for_once(self):
-        """With -n servers are asked again for half a second, as far as this machine lets the test run."""
+    def test_second_attempt_succeeds_when_servers_are_fast(self):
+        """With -n the attempt is repeated for half a second; a busy machine may need several runs."""
         until(lambda: self.acquire(times=1).returncode == 0, "a lock at the second attempt")
 
 
-class Released(Case):
-    def test_what_the_first_of_two_questions_has_released(self):
-        """The answers are lost, the question is repeated, and the lock is gone: by us."""
+class Replies(Case):
+    def test_repeated_release_counts_as_success(self):
+        """The replies to the first release requests are lost and the requests repeated: the keys are gone, deleted by
+        the first ones."""
         for strict in [], ["--strict"]:
             with self.subTest(strict=strict):
                 token = self.hold("e")
-                addresses = [proxy.listen(self, lose_the_first_release, port) + "?fresh=1" for port in self.servers.ports[:3]]
+                addresses = [proxy.listen(self, drop_first_release_reply, port) + "?fresh=1" for port in self.servers.ports[:3]]
                 addresses += [f"127.0.0.1:{port}?fresh=1" for port in self.servers.ports[3:]]
                 result = self.redlock("release", *strict, "-s", ",".join(addresses), "e", token)
                 self.assertCode(result, 0)
@@ -284,7 +285,7 @@ class Released(Case):
                 self.assertEqual(self.servers.keys(), set())
         self.assertCode(self.redlock("release", "--strict", "e", token), 1)
 
-    def test_the_status_of_several_is_the_worst(self):
+    def test_status_of_several_names_is_the_worst(self):
         self.hold("held")
         for names, code in (("held", "held2"), 1), (("held2", "held"), 1), (("held",), 0):
             with self.subTest(names=names):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""For the tests of the guardian: a command that starts processes in its own group and in other sessions."""
+"""Helpers of the guardian's tests: a command that starts processes in its own group and in other sessions."""
 
 import os
 import shutil
 import signal
 
-from world import Case, children_of, gone_after, until
+from world import Case, children_of, seconds_until_gone, until
 
 # The command, a child of it in its group, children in another session, and an orphan.
 FAMILY = """
@@ -16,7 +16,7 @@ setsid sh -c 'trap "" TERM HUP INT; sleep 1000 & echo $!; echo $$ ; wait' &
 echo $$
 while :; do sleep 1; done
 """
-FAMILY_SIZE = 5
+FAMILY_SIZE = 5  # number of processes of FAMILY that print their pid
 
 # Leaves the group of the command. A child of it stays there, which has ended and is never reaped.
 ZOMBIE = """
@@ -32,6 +32,7 @@ time.sleep(1000)
 
 
 def comm(pid):
+    """Returns the name of the process, or '' if there is none."""
     try:
         with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
             return file.read().strip()
@@ -57,6 +58,8 @@ def is_removed(directory):
 
 
 class FamilyCase(Case):
+    """A test case with a `redlock run` whose command has several processes."""
+
     def family(self, *flags, name="g", **options):
         """Starts `redlock run` with that command. Returns (process, the pids of the family)."""
         process = self.start("run", *flags, name, "--", "sh", "-c", FAMILY, **options)
@@ -79,13 +82,14 @@ class FamilyCase(Case):
         )[0]
 
     def starter_of(self, guardian):
+        """Returns the child of the guardian that starts the command."""
         return until(
             lambda: [pid for pid in children_of(guardian) if comm(pid) == "rl-starter"],
             "the starter",
         )[0]
 
     def assert_gone_within(self, pids, since, seconds):
-        self.assertLess(gone_after(pids, since), seconds)
+        self.assertLess(seconds_until_gone(pids, since), seconds)
 
     def stalled_at(self, path):
         """Returns an environment in which the guardian stops when it is about to list that directory (procstall.c)."""

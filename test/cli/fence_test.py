@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Fences from the command line: the number is printed and exported, grows whatever the clocks of the
-clients say, and an operator can go on after a majority has lost its records."""
+"""Fencing tokens on the command line: they are printed and exported, they grow however the clients' clocks differ, and
+an operator can use locks with fences again after a majority has lost its fence records."""
 
 import json
 import os
@@ -21,12 +21,12 @@ class Fence(Case):
         return super().environment(**{"REDLOCK_FENCE_RECORDS": "volatile", **more})
 
     def fence(self, *flags, **options):
-        """The number that the command under the lock sees."""
+        """Runs a command under a lock with a fence, and returns the fencing token that it sees."""
         result = self.redlock("run", "-w", "10s", "--fence", *flags, "job", *PRINT, **options)
         self.assertCode(result, 0)
         return int(result.stdout)
 
-    def test_acquire_prints_it_behind_the_token(self):
+    def test_acquire_prints_token_and_fence(self):
         result = self.redlock("acquire", "--fence", "-w", "10s", "-t", "20s", "job")
         self.assertCode(result, 0)
         token, fence = result.stdout.split()
@@ -38,7 +38,7 @@ class Fence(Case):
         plain = self.redlock("acquire", "-t", "20s", "other")
         self.assertEqual(len(plain.stdout.split()), 1)
 
-    def test_json_and_events(self):
+    def test_fence_in_json_and_events(self):
         first = self.fence()
         result = self.redlock("acquire", "--json", "--fence", "-w", "10s", "-t", "20s", "other")
         self.assertCode(result, 0)
@@ -49,24 +49,24 @@ class Fence(Case):
         self.assertEqual(process.wait(), 0)
         self.assertGreater(self.wait_event(path, "acquired")["fence"], first)
 
-    def test_only_a_fenced_lock_exports_it(self):
+    def test_only_a_lock_with_fence_exports_it(self):
         self.fence()
         environment = self.environment(REDLOCK_FENCE="7")
         result = self.redlock("run", "job", *PRINT, env=environment)
         self.assertEqual(result.stdout, "unset\n")
         self.assertGreater(self.fence(env=environment), 7)
 
-    def test_clocks_an_hour_apart(self):
+    def test_fences_grow_with_clocks_an_hour_apart(self):
         last = self.fence()
         for hours in (0, 1, 0, -1, 1, -1, 0):
             fence = self.fence(env=self.with_clock(hours * HOUR_NS))
             self.assertGreater(fence, last, f"{hours} h ahead")
             last = fence
 
-    def test_a_lost_majority_and_init(self):
+    def test_init_after_a_majority_lost_its_records(self):
         last = self.fence()
         for index in range(3):
-            self.servers.ask(index, "FLUSHALL")
+            self.servers.command(index, "FLUSHALL")
         result = self.redlock("run", "-n", "--fence", "job", *PRINT)
         self.assertCode(result, 69)
         self.assertIn("fence_majority_lost", result.stderr)
@@ -75,27 +75,27 @@ class Fence(Case):
         self.assertCode(result, 0)
         self.assertGreater(self.fence(), last)
 
-    def test_init_names_who_was_left_out(self):
+    def test_init_names_servers_left_out(self):
         self.servers.stop(4)
         result = self.redlock("nodes", "--init")
         self.assertCode(result, 0)
         self.assertRegex(result.stderr, rf":{self.servers.ports[4]} is left out: ")
         self.assertEqual(result.stderr.count("left out"), 1)
-        self.servers.go_on()
-        self.assertIsNone(self.servers.ask(4, "HGET", RECORD, "cfg"))
-        self.assertIsNotNone(self.servers.ask(3, "HGET", RECORD, "cfg"))
+        self.servers.continue_all()
+        self.assertIsNone(self.servers.command(4, "HGET", RECORD, "cfg"))
+        self.assertIsNotNone(self.servers.command(3, "HGET", RECORD, "cfg"))
 
     def test_init_needs_a_majority(self):
         self.servers.stop(0, 1, 2)
         result = self.redlock("nodes", "--init", "--connect-timeout", "100ms")
         self.assertCode(result, 69)
         self.assertIn("nothing was changed", result.stderr)
-        self.servers.go_on()
-        self.assertEqual(self.servers.ask(3, "HGET", RECORD, "cfg"), None)
+        self.servers.continue_all()
+        self.assertEqual(self.servers.command(3, "HGET", RECORD, "cfg"), None)
 
     def test_durable_records_must_be_attested(self):
         environment = self.environment(REDLOCK_FENCE_RECORDS="durable")
-        result = self.redlock("run", "--fence", "job", *PRINT, env=environment)  # waiting would not mend it
+        result = self.redlock("run", "--fence", "job", *PRINT, env=environment)  # fails at once: waiting cannot help
         self.assertCode(result, 78)
         self.assertIn("not attested as durable", result.stderr)
         self.assertIn("5 of 5 servers", result.stderr)
@@ -103,9 +103,9 @@ class Fence(Case):
         self.assertIn("durable=1", servers)
         self.fence(env=self.environment(REDLOCK_SERVERS=servers, REDLOCK_FENCE_RECORDS="durable"))
 
-    def test_settings(self):
+    def test_settings_of_fences(self):
         self.assertGreater(self.fence(env=self.environment(REDLOCK_FENCE_KEY="my:numbers")), 0)
-        self.assertEqual(self.servers.ask_all("EXISTS", "my:numbers", RECORD), [1] * 5)
+        self.assertEqual(self.servers.command_all("EXISTS", "my:numbers", RECORD), [1] * 5)
         result = self.redlock("config", env=self.environment(REDLOCK_FENCE_RECORDS="sometimes"))
         self.assertCode(result, 78)
         self.assertIn("durable or volatile", result.stderr)
@@ -115,10 +115,10 @@ class Fence(Case):
         self.assertEqual(settings["fence-records"]["value"], "volatile")
         self.assertEqual(settings["fence-key"]["value"], "k")
 
-    def test_records_last_as_long_as_the_servers(self):
-        """A record is for good: it has no time to live, and no lock touches another's number."""
+    def test_records_have_no_expiry(self):
+        """A fence record never expires."""
         self.fence()
-        until(lambda: self.servers.ask_all("PTTL", RECORD) == [-1] * 5, "records without a TTL")
+        until(lambda: self.servers.command_all("PTTL", RECORD) == [-1] * 5, "records without a TTL")
 
 
 if __name__ == "__main__":

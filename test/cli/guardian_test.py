@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Nothing that the command started lives past the deadline, whatever happens to the wrapper."""
+"""The guardian: no process that the command started runs after the deadline, whatever happens to `redlock run`."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ class Guardian(FamilyCase):
     def test_flushed_majority_ends_all_before_the_deadline(self):
         process, pids = self.family("-t", "3s")
         for index in range(3):
-            self.servers.ask(index, "FLUSHALL")
+            self.servers.command(index, "FLUSHALL")
         self.assert_gone_within(pids, time.monotonic(), 3.0)
         self.assertEqual(process.wait(10 * SLOW), 124)
 
@@ -36,20 +36,20 @@ class Guardian(FamilyCase):
         process, pids = self.family("-t", "2s")
         guardian = self.guardian_of(process)
         process.send_signal(signal.SIGSTOP)
-        # The last renewal was before the stop: the lock ends 2 s after it at the latest.
+        # The last extension was before the stop: the lock ends at most 2 s after the stop.
         self.assert_gone_within(pids, time.monotonic(), 2.0)
         self.wait_gone(guardian)
         process.send_signal(signal.SIGCONT)
         self.assertEqual(process.wait(10 * SLOW), 124)
 
-    def test_stopped_wrapper_whose_caller_ignores_the_end_of_children(self):
+    def test_stopped_wrapper_whose_caller_ignores_sigchld(self):
         process, pids = self.family("-t", "2s", preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
         process.send_signal(signal.SIGSTOP)
         self.wait_gone(*pids)
         process.send_signal(signal.SIGCONT)
         self.assertEqual(process.wait(10 * SLOW), 124)
 
-    def test_stopped_until_the_lock_is_over(self):
+    def test_wrapper_stopped_until_the_lock_has_expired(self):
         process, pids = self.family("-t", "2s")
         process.send_signal(signal.SIGSTOP)
         self.wait_gone(*pids)
@@ -58,18 +58,19 @@ class Guardian(FamilyCase):
         self.assertEqual(process.wait(10 * SLOW), 124)
         self.assertNotIn("ends with its TTL", self.error_text())
 
-    def test_nothing_is_started_before_the_guardian_is_on_watch(self):
+    def test_command_starts_only_after_the_guardian(self):
         more = self.stalled_at("/proc/self/fd")
         process = self.start("run", "g", "--", "sh", "-c", "echo; test -e $PROCSTALL/go", env=more)
         until(lambda: os.path.exists(more["PROCSTALL"] + "/reached"), "the first step of the guardian")
         until(lambda: self.servers.keys() != set(), "the lock is held")
-        self.assertCode(self.redlock("run", "other", "--", "true"), 0)  # in that time it could have begun
+        self.assertCode(self.redlock("run", "other", "--", "true"), 0)  # takes as long as a start of the command
         self.path("stall/go", "")
         process.stdout.readline()
         self.assertEqual(process.wait(20 * SLOW), 0)
 
-    def test_nothing_is_started_when_the_lock_is_over(self):
-        """The wrapper stands still between the two, and goes on while the guardian is at work."""
+    def test_command_is_not_started_after_the_deadline(self):
+        """The wrapper is paused between the lock and the command, and continues after the deadline, while the guardian is
+        killing."""
         more = self.stalled_at("command")
         process = self.start("run", "-t", "1s", "--no-renew", "g", "--", "echo", "started", env=more)
         until(lambda: os.path.exists(more["PROCSTALL"] + "/reached"), "the last step before the command")
@@ -79,8 +80,8 @@ class Guardian(FamilyCase):
         self.assertEqual(process.stdout.read(), "")
         self.assertIn("expired before the command could be started", self.error_text())
 
-    def test_the_group_does_not_wait_for_the_walk_through_proc(self):
-        """Where many processes want the processor the walk takes longer than the lock has left."""
+    def test_group_is_killed_before_proc_is_listed(self):
+        """On a busy machine, listing /proc can take longer than the rest of the lock's time."""
         more = self.stalled_at("/proc")
         directory = more["PROCSTALL"]
         for how in (signal.SIGKILL, signal.SIGSTOP):
@@ -88,7 +89,7 @@ class Guardian(FamilyCase):
             others = [pid for pid in pids if os.getpgid(pid) != os.getpgid(pids[0])]
             self.assertEqual(len(others), 3)
             process.send_signal(how)
-            until(lambda: os.path.exists(f"{directory}/reached"), "the walk through /proc")
+            until(lambda: os.path.exists(f"{directory}/reached"), "the listing of /proc")
             self.wait_gone(*set(pids) - set(others))
             self.assertTrue(all(runs(pid) for pid in others))
             self.path("stall/go", "")
@@ -114,8 +115,8 @@ class Guardian(FamilyCase):
         os.kill(self.guardian_of(process), signal.SIGKILL)
         self.assertEqual(process.wait(10 * SLOW), 70)
 
-    def test_one_clean_look_is_not_enough(self):
-        """A process is missed while its parent ends; the guardian looks until two looks in a row find none."""
+    def test_guardian_lists_proc_until_two_listings_are_empty(self):
+        """A listing can miss a process whose parent is ending, so two listings in a row must find none."""
         more = self.stalled_at("nowhere")
         script = "setsid sh -c 'sleep 1000 & echo $!; wait' & wait"
         process = self.start("run", "-t", "10s", "g", "--", "sh", "-c", script, env=more)
@@ -126,7 +127,7 @@ class Guardian(FamilyCase):
         process.kill()
         self.wait_gone(guardian, pid)
 
-    def test_own_session_few_descriptors_and_gone_at_the_end(self):
+    def test_guardian_has_own_session_and_few_descriptors(self):
         process = self.start("run", "-t", "10s", "g", "--", "sh", "-c", "echo $$; exec sleep 1000")
         pid = int(process.stdout.readline())
         guardian = self.guardian_of(process)
@@ -146,7 +147,7 @@ class Guardian(FamilyCase):
         self.assertFalse(runs(guardian))
         self.assertFalse(runs(starter))
 
-    def test_only_waits_while_nothing_happens(self):
+    def test_guardian_needs_little_processor_time(self):
         process = self.start("run", "-t", "30s", "g", "--", "sh", "-c", "echo $$; exec sleep 1000")
         process.stdout.readline()
         guardian = self.guardian_of(process)
@@ -164,7 +165,7 @@ class Guardian(FamilyCase):
         until(lambda: time.monotonic() > end, "a second")
         self.assertLess(ticks() - before, processor_ticks() * 0.2)
 
-    def test_leftovers_of_a_finished_command_stay_and_are_named(self):
+    def test_leftover_processes_of_a_finished_command_are_reported(self):
         process = self.start("run", "g", "--", "sh", "-c", "setsid sleep 1000 >/dev/null & echo $!")
         pid = int(process.stdout.readline())
         self.addCleanup(self.kill_all, [pid])
@@ -180,8 +181,8 @@ class Guardian(FamilyCase):
         self.assertEqual(process.wait(10 * SLOW), 128 + signal.SIGTERM)
         self.assertFalse(runs(pid))
 
-    def test_nobody_left_to_watch(self):
-        """Wrapper and guardian killed: the kernel still ends the command itself."""
+    def test_command_ends_without_wrapper_and_guardian(self):
+        """With wrapper and guardian killed, the kernel still ends the command (its parent-death signal)."""
         process = self.start("run", "-t", "10s", "g", "--", "sh", "-c", "echo $$; exec sleep 1000")
         pid = int(process.stdout.readline())
         guardian = self.guardian_of(process)
@@ -198,7 +199,7 @@ class Guardian(FamilyCase):
         self.assertIn("--max-hold 2s has been reached", self.error_text())
 
     def test_inherited_descriptors(self):
-        """The command gets what the caller gave, and nothing of ours."""
+        """The command gets the descriptors of the caller and no others."""
         read, write = os.pipe()
         result = self.redlock("run", "g", "--", "ls", "/proc/self/fd", pass_fds=[write])
         os.close(read)

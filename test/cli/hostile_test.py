@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the command started ends with the lock, whatever the surroundings take from the guardian."""
+"""Every process of the command ends with the lock, also where the guardian is killed, stopped or restricted."""
 
 import datetime
 import errno
@@ -17,9 +17,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import seccomp  # noqa: E402
 import tapcase  # noqa: E402
 from family import ZOMBIE, FamilyCase, arguments, comm  # noqa: E402
-from world import PATIENCE, REDLOCK, SLOW, children_of, runs, state_of, until  # noqa: E402
+from world import REDLOCK, SLOW, TIME_LIMIT, children_of, runs, state_of, until  # noqa: E402
 
-# A process of root that another user has started: that user may not signal it. `redlock` runs as that user.
+# `redlock` runs as this user, and its command starts a process of root, which this user may not signal.
 FOREIGN_USER = 65534
 AS_ROOT = """
 import os, time
@@ -29,7 +29,7 @@ print(os.getpid(), flush=True)
 time.sleep(1000)
 """
 
-# Its first thread ends and another one goes on: /proc shows a zombie.
+# A process whose first thread ends while another one runs: /proc shows a zombie.
 HEADLESS = """
 import ctypes, os, threading, time
 threading.Thread(target=time.sleep, args=(1000,)).start()
@@ -40,13 +40,13 @@ ctypes.CDLL(None).pthread_exit(None)
 
 class Hostile(FamilyCase):
     def test_no_pidfd(self):
-        """A container may refuse the system calls that pin a process."""
-        if not seccomp.works():
+        """A container may refuse pidfd_open() and pidfd_send_signal()."""
+        if not seccomp.is_available():
             self.skipTest("no seccomp filter can be set here")
         for error in (errno.EPERM, errno.ENOSYS, errno.EINVAL):
             for calls in ([seccomp.PIDFD_OPEN], [seccomp.PIDFD_SEND_SIGNAL]):
                 with self.subTest(error=errno.errorcode[error], calls=calls):
-                    self.servers.ask_all("FLUSHALL")  # the lock of the last one
+                    self.servers.command_all("FLUSHALL")  # deletes the lock of the case before
                     process, pids = self.family(
                         "-t", "10s", preexec_fn=lambda error=error, calls=calls: seccomp.forbid(error, *calls)
                     )
@@ -54,7 +54,7 @@ class Hostile(FamilyCase):
                     self.assert_gone_within(pids, time.monotonic(), 2.0 * SLOW)
 
     def test_group_of_only_zombies_is_empty(self):
-        """Its parent is in another session, does not wait for it, and goes on."""
+        """The zombie's parent runs in another session and never reaps it."""
         process = self.start(
             "run", "-t", "10s", "-k", "300ms", "g", "--", "sh", "-c", '"$@" & wait', "sh", sys.executable, "-c", ZOMBIE
         )
@@ -81,12 +81,13 @@ class Hostile(FamilyCase):
                 self.wait_gone(pid)
 
     def assert_released_after_the_end(self, process, pids):
+        """Checks that no process of the command runs any more when the lock is released."""
         until(lambda: self.servers.keys() == set(), "no key on any server")
         self.assertFalse([pid for pid in pids if runs(pid)])
-        self.assertEqual(process.wait(PATIENCE), 70)
+        self.assertEqual(process.wait(TIME_LIMIT), 70)
 
     def test_killed_guardian(self):
-        """What it watched has come to the wrapper, which ends it before it releases."""
+        """The guardian's processes become children of the wrapper, which ends them before it releases the lock."""
         process, pids = self.family("-t", "10s")
         os.kill(self.guardian_of(process), signal.SIGKILL)
         self.assert_released_after_the_end(process, pids)
@@ -96,22 +97,22 @@ class Hostile(FamilyCase):
         os.kill(self.starter_of(self.guardian_of(process)), signal.SIGKILL)
         self.assert_released_after_the_end(process, pids)
 
-    def test_lock_is_kept_while_the_guardian_ends_the_rest(self):
+    def test_lock_is_held_while_the_guardian_kills(self):
         process, pids = self.family("-t", "10s", env=self.stalled_at("/proc"))
         os.kill(self.starter_of(self.guardian_of(process)), signal.SIGKILL)
-        until(lambda: os.path.exists(self.path("stall/reached")), "the guardian looks for the rest")
+        until(lambda: os.path.exists(self.path("stall/reached")), "the guardian lists /proc")
         self.assertNotEqual(self.servers.keys(), set())
         self.path("stall/go", "")
         self.assert_released_after_the_end(process, pids)
 
     def test_killed_guardian_of_a_sandbox(self):
-        """Its servers and what its command has put into another session end with it."""
+        """The sandbox's servers end, and so do processes of its command in another session."""
         script = "setsid sleep 1000 & echo $!; cat $REDLOCK_SANDBOX_DIR/1/pid; wait"
         process = self.start("sandbox", "-n", "1", "--", "sh", "-c", script)
         pids = [int(process.stdout.readline()) for _ in range(2)]
         self.addCleanup(self.kill_all, pids)
         os.kill(self.guardian_of(process), signal.SIGKILL)
-        self.assertEqual(process.wait(PATIENCE), 70)
+        self.assertEqual(process.wait(TIME_LIMIT), 70)
         self.assertFalse([pid for pid in pids if runs(pid)])
 
     def test_killed_guardian_and_starter(self):
@@ -121,11 +122,11 @@ class Hostile(FamilyCase):
         self.kill_all([guardian, starter])
         self.assert_released_after_the_end(process, pids)
 
-    def test_stopped_at_the_kill_time(self):
-        """The wrapper acts in place of the guardian, also where the starter cannot tell of the end of the command."""
+    def test_guardian_or_starter_stopped_at_the_kill_time(self):
+        """The wrapper acts in place of a stopped guardian, also where the starter cannot report the command's end."""
         for name, codes in ("guardian", (124,)), ("starter", (70,)), ("guardian and starter", (70, 124)):
             with self.subTest(stopped=name):
-                self.servers.ask_all("FLUSHALL")
+                self.servers.command_all("FLUSHALL")
                 process, pids = self.family("-t", "3s")
                 guardian = self.guardian_of(process)
                 starter = self.starter_of(guardian)
@@ -134,12 +135,12 @@ class Hostile(FamilyCase):
                     if what in name:
                         os.kill(pid, signal.SIGSTOP)
                 for index in range(3):
-                    self.servers.ask(index, "FLUSHALL")
+                    self.servers.command(index, "FLUSHALL")
                 self.assert_gone_within(pids, time.monotonic(), 3.0)
-                self.assertIn(process.wait(PATIENCE), codes)
+                self.assertIn(process.wait(TIME_LIMIT), codes)
                 self.wait_gone(guardian, starter)
 
-    def test_guardian_killed_while_the_rest_has_its_grace(self):
+    def test_guardian_killed_during_the_grace(self):
         """The command has ended at the first signal; a process in another session has not."""
         script = """
             setsid sh -c 'trap "" TERM; echo $$; while :; do sleep 1; done' &
@@ -154,17 +155,17 @@ class Hostile(FamilyCase):
         guardian = self.guardian_of(process)
         self.wait_event(events, "child_exited")
         os.kill(guardian, signal.SIGKILL)
-        # One that ends in time does not end the grace of the other.
+        # The end of one process does not end the grace of the other.
         with open(self.path("end"), "w", encoding="utf-8") as file:
             file.write("\n")
         self.wait_gone(*pids)
         stopping = datetime.datetime.fromisoformat(self.wait_event(events, "stopping")["t"].replace("Z", "+00:00"))
         self.assertGreater((datetime.datetime.now(datetime.timezone.utc) - stopping).total_seconds(), 1.6)
         until(lambda: self.servers.keys() == set(), "no key on any server")
-        self.assertEqual(process.wait(PATIENCE), 124)
+        self.assertEqual(process.wait(TIME_LIMIT), 124)
 
     def test_full_pipe_of_a_stopped_guardian(self):
-        """The wrapper does not wait for a guardian that takes no orders."""
+        """The wrapper does not wait for a guardian that reads no orders."""
         process, events = self.start_with_events("-t", "2s", "g", "--", "sh", "-c", "echo; exec sleep 1000")
         process.stdout.readline()
         guardian = self.guardian_of(process)
@@ -175,12 +176,12 @@ class Hostile(FamilyCase):
         extended = len([event for event in self.events(events) if event["event"] == "extended"])
         self.wait_events(events, "extended", extended + 2)
         process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(PATIENCE), 128 + signal.SIGTERM)
+        self.assertEqual(process.wait(TIME_LIMIT), 128 + signal.SIGTERM)
         self.assertFalse(runs(guardian))
 
     @staticmethod
     def fill_pipe(guardian):
-        """With orders that set no kill time."""
+        """Fills the guardian's pipe with orders that set no kill time."""
         directory = f"/proc/{guardian}/fd"
         pipes = [fd for fd in os.listdir(directory) if os.readlink(f"{directory}/{fd}").startswith("pipe:")]
         fd = os.open(f"{directory}/{pipes[0]}", os.O_WRONLY | os.O_NONBLOCK)
@@ -190,7 +191,7 @@ class Hostile(FamilyCase):
         except BlockingIOError:
             os.close(fd)
 
-    def test_stopped_guardian_goes_on_at_the_end(self):
+    def test_stopped_guardian_ends_with_the_command(self):
         process = self.start("run", "g", "--", "sh", "-c", "echo; read _ <$1", "sh", self.fifo("end"))
         process.stdout.readline()
         guardian = self.guardian_of(process)
@@ -199,7 +200,7 @@ class Hostile(FamilyCase):
         until(lambda: state_of(guardian) == "T", "the guardian is stopped")
         with open(self.path("end"), "w", encoding="utf-8") as file:
             file.write("\n")
-        self.assertEqual(process.wait(PATIENCE), 0)
+        self.assertEqual(process.wait(TIME_LIMIT), 0)
         self.assertFalse(runs(guardian))
 
     def fifo(self, name):
@@ -207,12 +208,12 @@ class Hostile(FamilyCase):
         os.mkfifo(path)
         return path
 
-    def test_one_name_does_not_reach_all_three(self):
-        """`pkill -9 redlock` and `pkill -9 -f redlock`; then with what the names of the other two have in common."""
+    def test_no_pattern_of_pkill_matches_all_three(self):
+        """No pattern of `pkill -9` or `pkill -9 -f` matches redlock, its guardian and its starter together."""
         for read in comm, arguments:
             for pattern in ("redlock", "lock", "rl-", "guardian", "starter"):
                 with self.subTest(read=read.__name__, pattern=pattern):
-                    self.servers.ask_all("FLUSHALL")
+                    self.servers.command_all("FLUSHALL")
                     process, pids = self.family("-t", "10s")
                     guardian = self.guardian_of(process)
                     all_three = [process.pid, guardian, self.starter_of(guardian)]
@@ -220,10 +221,10 @@ class Hostile(FamilyCase):
                     self.assertTrue(0 < len(found) < 3, found)
                     self.kill_all(found)
                     self.assert_gone_within(pids, time.monotonic(), 2.0 * SLOW)
-                    process.wait(PATIENCE)
+                    process.wait(TIME_LIMIT)
 
-    def test_children_of_the_shell_before_are_spared(self):
-        """A shell that becomes `redlock` by exec leaves it its children."""
+    def test_children_of_an_earlier_shell_are_not_killed(self):
+        """A shell that becomes `redlock` by exec leaves children behind, which are not of the command."""
         script = 'sleep 1000 >/dev/null & (sleep 1000 >/dev/null & wait) >/dev/null & echo $!; exec "$@"'
         words = ["sh", "-c", script, "sh", REDLOCK, "run", "-t", "10s", "g", "--", "sh", "-c", "echo $$; sleep 1000"]
         with open(self.path("stderr"), "wb") as errors:
@@ -239,12 +240,12 @@ class Hostile(FamilyCase):
         self.addCleanup(self.kill_all, before)
         self.assertEqual(len(before), 3)
         os.kill(guardian, signal.SIGKILL)
-        self.assertEqual(process.wait(PATIENCE), 70)
+        self.assertEqual(process.wait(TIME_LIMIT), 70)
         self.assertFalse(runs(command))
         self.assertTrue(all(runs(pid) for pid in before))
 
     def setuid_python(self):
-        """An interpreter that every user runs as root."""
+        """Returns the path of an interpreter with the setuid bit, which every user runs as root."""
         directory = tempfile.mkdtemp(prefix="cli-", dir="/tmp")  # other users may not search TMPDIR
         self.addCleanup(shutil.rmtree, directory)
         os.chmod(directory, 0o755)
@@ -259,7 +260,7 @@ class Hostile(FamilyCase):
         return path
 
     def test_process_of_another_user_is_not_waited_for(self):
-        """It cannot be ended, and a loss must not take longer for that."""
+        """The process cannot be ended, and the stop after a loss must not take longer because of it."""
         python = self.setuid_python()
         script = '"$@" & trap "exit 0" TERM; wait; wait'
         process = self.start(
@@ -268,8 +269,8 @@ class Hostile(FamilyCase):
         pid = int(process.stdout.readline())
         self.addCleanup(self.kill_all, [pid])
         for index in range(3):
-            self.servers.ask(index, "FLUSHALL")
-        self.assertEqual(process.wait(PATIENCE), 124)
+            self.servers.command(index, "FLUSHALL")
+        self.assertEqual(process.wait(TIME_LIMIT), 124)
         self.assertTrue(runs(pid))
         self.assertIn("still run, without the lock: 1", self.error_text())
 
@@ -291,7 +292,7 @@ class Hostile(FamilyCase):
         self.wait_event(events, "child_exited")
         self.assertNotEqual(self.servers.keys(), set())
         self.kill_all([pid])
-        self.assertEqual(process.wait(PATIENCE), 124)
+        self.assertEqual(process.wait(TIME_LIMIT), 124)
         self.assertNotIn("still run", self.error_text())
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What programs read: every JSON line is valid and has its schema; events; readers that stall."""
+"""JSON output and events: every line is valid and has its schema; readers that stall do not delay the lock."""
 
 import fcntl
 import json
@@ -19,6 +19,7 @@ RFC3339 = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
 
 class Json(Case):
     def json(self, *args, code=0):
+        """Runs the command and returns the objects that it prints, of which each must have a schema."""
         result = self.redlock(*args)
         self.assertCode(result, code)
         objects = [json.loads(line) for line in result.stdout.splitlines()]
@@ -27,24 +28,24 @@ class Json(Case):
         return objects
 
     def test_acquire_status_extend_release_break(self):
-        taken = self.json("acquire", "--json", "-t", "20s", "--prefix", "p:", "j")[0]
-        self.assertEqual((taken["schema"], taken["name"], taken["key"]), ("redlock.acquire/1", "j", "p:j"))
-        self.assertEqual(set(self.servers.values("p:j")), {taken["token"].encode()})
+        acquired_report = self.json("acquire", "--json", "-t", "20s", "--prefix", "p:", "j")[0]
+        self.assertEqual((acquired_report["schema"], acquired_report["name"], acquired_report["key"]), ("redlock.acquire/1", "j", "p:j"))
+        self.assertEqual(set(self.servers.values("p:j")), {acquired_report["token"].encode()})
         self.assertEqual((taken["configured"], taken["quorum"]), (5, 3))
-        self.assertGreaterEqual(taken["granted"], taken["quorum"])
-        self.assertLessEqual(taken["validity_ms"], 20000)
+        self.assertGreaterEqual(acquired_report["granted"], acquired_report["quorum"])
+        self.assertLessEqual(acquired_report["validity_ms"], 20000)
         held, free = self.json("status", "--json", "--prefix", "p:", "j", "k", code=1)
         self.assertEqual((held["state"], free["state"]), ("held", "free"))
-        self.assertEqual(held["owner"], taken["owner"])
+        self.assertEqual(held["owner"], acquired_report["owner"])
         self.assertGreater(held["ttl_ms"]["min"], 15000)
         self.assertEqual({node["value"] for node in held["servers"]}, {"match"})
         self.assertEqual({node["value"] for node in free["servers"]}, {"none"})
-        extended = self.json("extend", "--json", "--prefix", "p:", "j", taken["token"])[0]
+        extended = self.json("extend", "--json", "--prefix", "p:", "j", acquired_report["token"])[0]
         self.assertTrue(extended["extended"])
         self.assertGreater(extended["validity_ms"], 20000)
-        released = self.json("release", "--json", "--prefix", "p:", "j", taken["token"])[0]
+        released = self.json("release", "--json", "--prefix", "p:", "j", acquired_report["token"])[0]
         self.assertTrue(released["released"])
-        again = self.json("release", "--json", "--strict", "--prefix", "p:", "j", taken["token"], code=1)[0]
+        again = self.json("release", "--json", "--strict", "--prefix", "p:", "j", acquired_report["token"], code=1)[0]
         self.assertEqual((again["released"], again["error"]), (False, "REDLOCK_ELOST"))
         self.hold("j")
         broken = self.json("break", "--json", "--yes", "j")[0]
@@ -52,6 +53,7 @@ class Json(Case):
         self.assertGreaterEqual(broken["deleted"], 3)
 
     def watch(self, *args):
+        """Starts `redlock watch`. It is killed after the test."""
         watcher = subprocess.Popen(
             [REDLOCK, "watch", *args], env=self.environment(), stdout=subprocess.PIPE, text=True
         )
@@ -60,7 +62,7 @@ class Json(Case):
         self.addCleanup(watcher.kill)
         return watcher
 
-    def test_watch_tells_each_change_once(self):
+    def test_watch_prints_each_change_once(self):
         watcher = self.watch("-i", "20ms", "w")
         seen = [json.loads(watcher.stdout.readline())]
         token = self.redlock("acquire", "w").stdout.strip()
@@ -78,19 +80,19 @@ class Json(Case):
         self.assertNotEqual(seen[1]["owner"], seen[3]["owner"])
         watcher.send_signal(signal.SIGTERM)
         self.assertEqual(watcher.wait(20 * SLOW), 128 + signal.SIGTERM)
-        self.assertEqual(watcher.stdout.read(), "")  # a renewal is no change
+        self.assertEqual(watcher.stdout.read(), "")  # an extension is not a change
 
     def test_watch_ends_with_its_reader(self):
         watcher = self.watch("-i", "20ms", "w")
         watcher.stdout.readline()
-        watcher.stdout.close()  # and nothing changes any more
+        watcher.stdout.close()  # no change follows: the closed pipe alone must end it
         self.assertEqual(watcher.wait(20 * SLOW), 74)
 
-    def test_watch_says_when_nobody_knows(self):
+    def test_watch_reports_unknown_without_servers(self):
         watcher = self.watch("-i", "20ms", "-s", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", "w")
-        told = json.loads(watcher.stdout.readline())
-        self.assertEqual(told["state"], "unknown")
-        self.assertIn("refused", told["text"])
+        report = json.loads(watcher.stdout.readline())
+        self.assertEqual(report["state"], "unknown")
+        self.assertIn("refused", report["text"])
 
     def test_nodes_and_config(self):
         nodes = self.json("nodes", "--json")[0]
@@ -113,7 +115,7 @@ class Json(Case):
         self.assertEqual(result.returncode, 1)
         self.assertEqual(json.loads(result.stdout)["name"], "\ufffdff\ufffdfe\x01 a")
 
-    def test_life_of_a_lock_in_events(self):
+    def test_events_of_a_lock(self):
         process, path = self.start_with_events("-t", "1500ms", "j", "--", "sh", "-c", "echo; exec sleep 1000")
         process.stdout.readline()
         self.wait_event(path, "extended")
@@ -153,7 +155,7 @@ class Json(Case):
         self.assertEqual((end["event"], end["error"], end["exit"]), ("not_acquired", "REDLOCK_ECONTENDED", 75))
         self.assertEqual(len(end["servers"]), 5)
 
-    def test_run_json_speaks_json_on_stderr(self):
+    def test_run_json_prints_json_on_stderr(self):
         result = self.redlock("run", "--json", "j", "--", "sh", "-c", "echo out")
         self.assertCode(result, 0)
         self.assertEqual(result.stdout, "out\n")
@@ -164,7 +166,7 @@ class Json(Case):
         self.assertEqual(json.loads(result.stderr)["level"], "error")
 
     def test_stalled_readers_do_not_hold_up_the_lock(self):
-        """Nobody reads the events nor stderr, both pipes are full: the lock is kept all the same."""
+        """Nobody reads the events or stderr, and both pipes are full: the lock is extended all the same."""
         read, write = os.pipe()
         self.addCleanup(os.close, read)
         fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, 4096)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The manual page and the completion know the options that the command knows, no more and no fewer, and all
-variables and exit codes; the page is sound."""
+"""The manual page and the completion have exactly the options of the command, the page has all variables and exit
+codes, and its markup is valid."""
 
 import os
 import re
@@ -21,40 +21,41 @@ COMPLETION = os.path.join(tree.SOURCE, "tools", "redlock.bash")
 
 
 def rows():
-    """The table of the command: (commands, its names with dashes, takes a value, what it is)."""
+    """Reads the option table of the command: (commands, names with dashes, takes a value, id) for each option."""
     text = tree.text("tools/options_table.c")
     names = re.findall(r'"(\w+)"', re.search(r"command_names\[\] = \{(.*?)NULL\}", text, re.DOTALL).group(1))
-    sets = {f"CMD_{name.upper()}": {name} for name in names}
+    members = {f"CMD_{name.upper()}": {name} for name in names}
     macros = dict(re.findall(r"#define (\w+)\s+\((.*?)\)", text))
 
-    def who(expression):
+    def commands_of(expression):
         found = set()
         for word in re.findall(r"\w+", expression):
-            found |= sets[word] if word in sets else who(macros[word])
+            found |= members[word] if word in members else commands_of(macros[word])
         return found
 
     found = re.findall(r"\{\"([a-z-]+)\", (0|'.'), (true|false), (\w+),\s+([A-Z_| \n]+)\}", text)
     return [
-        (who(which), {f"--{name}"} | ({f"-{letter[1]}"} if letter != "0" else set()), takes == "true", what)
+        (commands_of(which), {f"--{name}"} | ({f"-{letter[1]}"} if letter != "0" else set()), takes == "true", what)
         for name, letter, takes, what, which in found
     ]
 
 
 def commands():
-    """{command: its options}"""
+    """Returns {command: names of its options}."""
     options = {}
-    for who, names, _, _ in rows():
-        for command in who:
+    for having, names, _, _ in rows():
+        for command in having:
             options[command] = options.get(command, set()) | names
     return options
 
 
 def with_value(command):
-    return {name for who, names, takes, _ in rows() if takes and command in who for name in names}
+    """Returns the names of the command's options that take a value."""
+    return {name for having, names, takes, _ in rows() if takes and command in having for name in names}
 
 
 def items(section):
-    """Options that a section of the page has an entry for."""
+    """Returns the options that a section of the page has an entry for."""
     found = set()
     for line in re.findall(r"^\.It (Fl .*)$", section, re.MULTILINE):
         found |= {f"-{word}" for word in re.findall(r"Fl ([A-Za-z-]+)", line)}
@@ -62,12 +63,14 @@ def items(section):
 
 
 def bash(script, *words):
+    """Runs a script after the completion file, and returns the words that it prints."""
     run = subprocess.run(["bash", "--norc", "-c", f'source "$0"\n{script}', COMPLETION, *words],
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, universal_newlines=True)  # fmt: skip
     return run.stdout.split()
 
 
 def complete(*words):
+    """Returns what the completion offers for the last of the words."""
     return bash('COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))\n_redlock\nprintf "%s\\n" "${COMPREPLY[@]}"', *words)
 
 
@@ -79,13 +82,13 @@ class Manual(unittest.TestCase):
         cls.common = set.intersection(*(options for name, options in cls.options.items() if name != "sandbox"))
         cls.sections = dict(re.findall(r"^\.Ss (.*?)\n(.*?)(?=^\.S[sh] )", cls.page, re.MULTILINE | re.DOTALL))
 
-    def test_the_table_is_read(self):
+    def test_option_table_can_be_read(self):
         self.assertEqual(len(self.options), 10)
         self.assertIn("--servers", self.common)
         self.assertLess({"-n", "--nodes", "-q", "--help"}, self.options["sandbox"])
         self.assertGreater(len(self.options["run"]), 40)
 
-    def test_options(self):
+    def test_page_has_the_options_of_each_command(self):
         everywhere = items(self.sections["Options of all commands"])
         self.assertEqual(everywhere, self.common)
         for command, options in self.options.items():
@@ -93,27 +96,27 @@ class Manual(unittest.TestCase):
                 self.assertEqual(items(self.sections[f"redlock {command}"]), options - self.common)
                 self.assertRegex(self.page, rf"\.Sh SYNOPSIS\n(.*\n)*\.Cm {command}\n(.*\n)*\.Sh DESCRIPTION")
 
-    def test_the_last_three_are_those_of_the_sandbox(self):
+    def test_page_lists_options_of_the_sandbox_last(self):
         last = re.findall(r"^\.It .*$", self.sections["Options of all commands"], re.MULTILINE)[-3:]
         self.assertEqual(items("\n".join(last)), self.options["sandbox"] & self.common)
 
-    def test_help_has_the_same(self):
-        """All that help names is an option; each option is there under one of its names."""
+    def test_help_has_the_options_of_each_command(self):
+        """Every option in the help exists, and every option is in the help under one of its names."""
         for command, options in self.options.items():
-            told = subprocess.run([REDLOCK, command, "--help"], stdout=subprocess.PIPE, check=True,
+            text = subprocess.run([REDLOCK, command, "--help"], stdout=subprocess.PIPE, check=True,
                                   universal_newlines=True).stdout  # fmt: skip
-            told = re.sub(r"(?m)^(Example:|Exit:).*(\n +.*)*", "", told)
-            named = set(re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", told))
+            text = re.sub(r"(?m)^(Example:|Exit:).*(\n +.*)*", "", text)
+            named = set(re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", text))
             names = {}
-            for who, words, _, what in rows():
-                if command in who:
+            for having, words, _, what in rows():
+                if command in having:
                     names[what] = names.get(what, set()) | words
             with self.subTest(command=command):
                 self.assertLessEqual(named, options)
                 missing = [what for what, words in names.items() if not words & (named | {"--help"})]
                 self.assertEqual(missing, [])
 
-    def test_variables(self):
+    def test_page_has_all_variables(self):
         named = set(re.findall(r"RED(?:IS|LOCK)_[A-Z_]+", self.page))
         set_or_read = set()
         for name in os.listdir(os.path.join(tree.SOURCE, "tools")):
@@ -124,20 +127,20 @@ class Manual(unittest.TestCase):
         self.assertGreater(len(set_or_read), 20)
         self.assertEqual(named, set_or_read)
 
-    def test_exit_codes(self):
+    def test_page_has_all_exit_codes(self):
         codes = re.search(r"enum exit_code \{(.*?)\}", tree.text("tools/exits.h"), re.DOTALL).group(1)
-        told = re.search(r"\.Sh EXIT STATUS\n(.*?)\.El", self.page, re.DOTALL).group(1)
-        self.assertEqual(set(re.findall(r"^\.It (\d+)", told, re.MULTILINE)), set(re.findall(r"= (\d+)", codes)))
+        text = re.search(r"\.Sh EXIT STATUS\n(.*?)\.El", self.page, re.DOTALL).group(1)
+        self.assertEqual(set(re.findall(r"^\.It (\d+)", text, re.MULTILINE)), set(re.findall(r"= (\d+)", codes)))
 
-    def test_the_page_is_sound(self):
+    def test_page_has_valid_markup(self):
         checked = False
         for words in (["mandoc", "-Tlint", "-Wwarning"], ["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8"]):
             if not shutil.which(words[0]):
                 continue
             run = subprocess.run([*words, os.path.join(tree.SOURCE, PAGE)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
                                  universal_newlines=True, env={**os.environ, "LC_ALL": "C.UTF-8"})  # fmt: skip
-            said = run.stdout if words[0] == "mandoc" else run.stderr
-            self.assertEqual((said, run.returncode), ("", 0))
+            output = run.stdout if words[0] == "mandoc" else run.stderr
+            self.assertEqual((output, run.returncode), ("", 0))
             checked = True
         if not checked:
             self.skipTest("neither mandoc nor man")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One lock of several names: all or none, in every command that takes, keeps or gives back."""
+"""One lock of several resources: `acquire`, `run`, `extend` and `release` affect all of them or none."""
 
 import json
 import os
@@ -11,8 +11,9 @@ import tapcase  # noqa: E402
 from world import REDLOCK, Case, until  # noqa: E402
 
 
-class Several(Case):
+class SeveralResources(Case):
     def check_all(self, token):
+        """Waits until all servers have the three keys with that token."""
         for name in "a", "b", "c":
             until(lambda name=name: self.servers.values(name) == [token.encode()] * 5, f"{name} everywhere")
 
@@ -36,7 +37,7 @@ class Several(Case):
         self.check_none()
         self.assertCode(self.redlock("release", "--strict", "a", "b", "c", taken["token"]), 1)
 
-    def test_what_is_left_of_a_lock_is_released(self):
+    def test_release_deletes_remaining_keys(self):
         token = self.redlock("acquire", "a", "b", "c").stdout.strip()
         self.assertCode(self.redlock("release", "b", token), 0)
         result = self.redlock("release", "--strict", "a", "b", "c", token)
@@ -44,21 +45,21 @@ class Several(Case):
         self.assertIn("a, b, c were not all held with this token any more; those that were are released", result.stderr)
         self.check_none()
 
-    def test_run(self):
+    def test_run_exports_names_and_holds_all(self):
         script = f'printf %s "$REDLOCK_NAME:$REDLOCK_NAMES"; "{REDLOCK}" acquire -n a'
         result = self.redlock("run", "c", "-a", "b", "--also", "a", "-c", script)
         self.assertCode(result, 75)
         self.assertEqual(result.stdout, "c:c\nb\na")
         self.check_none()
 
-    def test_who_is_in_the_way_is_named(self):
+    def test_message_names_the_held_resource(self):
         self.hold("b")
         result = self.redlock("run", "-n", "a", "-a", "b", "true")
         self.assertCode(result, 75)
         self.assertIn("a, b: not acquired: held by another client ('b')", result.stderr)
         self.assertEqual(self.servers.values("a"), [])
 
-    def test_inside_itself(self):
+    def test_nested_run_on_a_held_resource_is_refused(self):
         for names in "b", "x\nb", "b\nx":
             inside = self.environment(REDLOCK_HELD="1", REDLOCK_NAME=names.split("\n", maxsplit=1)[0], REDLOCK_NAMES=names)
             result = self.redlock("run", "a", "-a", "b", "true", env=inside)

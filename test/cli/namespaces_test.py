@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the command started ends with the lock in other namespaces: where /proc is missing or shows other processes
-than ours, and where clocks differ."""
+"""Every process of the command ends with the lock in other namespaces, too: where /proc is missing or shows the
+processes of another namespace, and where clocks differ."""
 
 import os
 import resource
@@ -13,12 +13,13 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import tapcase  # noqa: E402
 from family import FAMILY, FAMILY_SIZE, ZOMBIE, FamilyCase, comm, descendants_of  # noqa: E402
-from world import PATIENCE, REDLOCK, SLOW, children_of, runs, until  # noqa: E402
+from world import REDLOCK, SLOW, TIME_LIMIT, children_of, runs, until  # noqa: E402
 
 WORDS = 'exec "$@"'
 AS_CHILD = '"$@"; exit $?'
 AS_CHILD_THAT_MAY_GO = '"$@"; exec sleep 1000'  # the end of PID 1 would end all others
-# Its own PID namespace under the /proc of another one, as PID 1 and as its child; no /proc.
+# How `redlock` is started. FOREIGN: in a new PID namespace with the /proc of the old one, as PID 1 and as its child.
+# NO_PROC: without /proc. WITHOUT_WRAPPER: places in which the other processes run on when `redlock` is killed.
 FOREIGN = {
     "pid_1": ["unshare", "-fp"],
     "child_of_pid_1": ["unshare", "-fp", "sh", "-c", AS_CHILD, "sh"],
@@ -39,7 +40,7 @@ class Namespaces(FamilyCase):
                 self.skipTest("a PID or mount namespace takes root")
 
     def start_inside(self, place, *words):
-        """Runs `redlock` there: (the process that was started, that of `redlock`, its guardian)."""
+        """Runs `redlock` in that place. Returns (process that was started, pid of `redlock`, pid of its guardian)."""
         # Without /proc the dynamic linker does not find the library next to the program.
         library = os.path.join(os.path.dirname(os.path.dirname(REDLOCK)), "lib")
         with open(self.path("stderr"), "wb") as errors:
@@ -65,6 +66,7 @@ class Namespaces(FamilyCase):
         process.wait()
 
     def family_inside(self, place, *flags, script=FAMILY, words=(), size=FAMILY_SIZE):
+        """Starts `redlock run` with a script of `size` processes. Returns what start_inside() does, and their pids."""
         process, wrapper, guardian = self.start_inside(place, "run", *flags, "g", "--", "sh", "-c", script, *words)
         for _ in range(size):
             process.stdout.readline()
@@ -73,34 +75,36 @@ class Namespaces(FamilyCase):
         self.addCleanup(self.kill_all, pids)
         return process, wrapper, guardian, pids
 
-    def each(self, places, test):
+    def in_each_place(self, places, test):
+        """Runs the test in each of the places."""
         for name, place in places.items():
             with self.subTest(place=name):
-                self.servers.ask_all("FLUSHALL")
+                self.servers.command_all("FLUSHALL")
                 test(place)
 
-    def lose(self, place, *flags):
+    def check_loss(self, place, *flags):
+        """Checks that all processes end in time when a majority loses the key, with little processor time."""
         process, _, _, pids = self.family_inside(place, "-t", "3s", *flags)
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         for index in range(3):
-            self.servers.ask(index, "FLUSHALL")
+            self.servers.command(index, "FLUSHALL")
         self.assert_gone_within(pids, time.monotonic(), 3.0)
-        self.assertEqual(process.wait(PATIENCE), 124)
+        self.assertEqual(process.wait(TIME_LIMIT), 124)
         now = resource.getrusage(resource.RUSAGE_CHILDREN)
         self.assertLess(now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime, 1.5)
         self.assertEqual(self.error_text().count("/proc cannot be read"), 1, self.error_text())
 
     def test_loss_ends_all_before_the_deadline_and_costs_little(self):
-        self.each(ALL, self.lose)
+        self.in_each_place(ALL, self.check_loss)
 
-    def test_children_of_the_shell_before_are_not_named(self):
-        """They still run, but are not of the command."""
+    def test_children_of_an_earlier_shell_are_not_reported(self):
+        """Such children run on, but are not processes of the command."""
         place = ["unshare", "-fp", "sh", "-c", 'sleep 1000 >/dev/null & exec "$@"', "sh"]
-        self.lose(place)
+        self.check_loss(place)
         self.assertNotIn("still run", self.error_text())
 
     def test_loss_in_the_foreground(self):
-        self.each(ALL, lambda place: self.lose(place, "--foreground"))
+        self.in_each_place(ALL, lambda place: self.check_loss(place, "--foreground"))
 
     def test_killed_wrapper(self):
         def kill(place):
@@ -108,7 +112,7 @@ class Namespaces(FamilyCase):
             self.kill_all([wrapper])
             self.assert_gone_within(pids, time.monotonic(), 2.0 * SLOW)
 
-        self.each(WITHOUT_WRAPPER, kill)
+        self.in_each_place(WITHOUT_WRAPPER, kill)
 
     def test_killed_guardian(self):
         def kill(place):
@@ -116,11 +120,11 @@ class Namespaces(FamilyCase):
             self.kill_all([guardian])
             until(lambda: self.servers.keys() == set(), "no key on any server")
             self.assertFalse([pid for pid in pids if runs(pid)])
-            self.assertEqual(process.wait(PATIENCE), 70)
+            self.assertEqual(process.wait(TIME_LIMIT), 70)
 
-        self.each(ALL, kill)
+        self.in_each_place(ALL, kill)
 
-    def test_what_a_stopped_command_leaves_ends_before_the_release(self):
+    def test_processes_of_a_stopped_command_end_before_the_release(self):
         script = "setsid sh -c 'trap \"\" TERM; echo; while :; do sleep 1; done' & trap 'exit 0' TERM; wait; wait"
 
         def stop(place):
@@ -129,12 +133,12 @@ class Namespaces(FamilyCase):
             )
             until(lambda: self.servers.keys() == set(), "no key on any server")
             self.assertFalse([pid for pid in pids if runs(pid)])
-            self.assertEqual(process.wait(PATIENCE), 124)
+            self.assertEqual(process.wait(TIME_LIMIT), 124)
 
-        self.each(ALL, stop)
+        self.in_each_place(ALL, stop)
 
     def test_pids_that_have_wrapped(self):
-        """The newest pid is smaller than that of a process that is still there."""
+        """The newest pid is smaller than that of a process of the command."""
         last = "/proc/sys/kernel/ns_last_pid"
         script = f"echo 20000 >{last}; setsid sh -c 'sleep 1000 & echo; wait' & wait"
         place = WITHOUT_WRAPPER["child_of_pid_1"]
@@ -145,7 +149,7 @@ class Namespaces(FamilyCase):
         self.wait_gone(*pids)
 
     def test_group_of_only_zombies(self):
-        """Here they cannot be told from the living, and are waited for only so long."""
+        """Without /proc, zombies cannot be told from running processes: the wait for them has a limit."""
 
         def end(place):
             words = ("sh", sys.executable, "-c", ZOMBIE)
@@ -153,10 +157,10 @@ class Namespaces(FamilyCase):
                 place, "-t", "10s", "-k", "300ms", script='"$@" & wait', words=words, size=1
             )
             os.kill(wrapper, signal.SIGTERM)
-            self.assertEqual(process.wait(PATIENCE), 128 + signal.SIGTERM)
+            self.assertEqual(process.wait(TIME_LIMIT), 128 + signal.SIGTERM)
             self.assertEqual(self.servers.keys(), set())
 
-        self.each(FOREIGN, end)
+        self.in_each_place(FOREIGN, end)
 
     def test_kill_time_in_another_time_namespace(self):
         """CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC there, as after a suspension of the machine."""
@@ -167,7 +171,7 @@ class Namespaces(FamilyCase):
         os.kill(wrapper, signal.SIGSTOP)
         self.assert_gone_within(pids, time.monotonic(), 2.0)
         os.kill(wrapper, signal.SIGCONT)
-        self.assertEqual(process.wait(PATIENCE), 124)
+        self.assertEqual(process.wait(TIME_LIMIT), 124)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`redlock nodes`: each finding on real servers, and the user that --acl prints."""
+"""`redlock nodes`: each finding on real servers, and the ACL user that --acl prints."""
 
 import glob
 import json
@@ -16,11 +16,11 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import proxy  # noqa: E402
 import tapcase  # noqa: E402
-from world import REDLOCK, Resp, SpoiledCase, runs, until  # noqa: E402
+from world import REDLOCK, OwnServersCase, Resp, runs, until  # noqa: E402
 
 
-def speak_something_else(listener):
-    """Answers whoever comes as a web server would, until it is shut down."""
+def serve_http(listener):
+    """Replies to every connection as a web server does, until the listener is shut down."""
     while True:
         try:
             connection = listener.accept()[0]
@@ -31,8 +31,8 @@ def speak_something_else(listener):
             connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
-def hang_up(listener):
-    """Takes each connection and closes it: a proxy without a server behind it."""
+def close_connections(listener):
+    """Accepts and closes each connection, like a proxy without a server behind it."""
     while True:
         try:
             listener.accept()[0].close()
@@ -40,21 +40,22 @@ def hang_up(listener):
             return
 
 
-class Nodes(SpoiledCase):
+class Nodes(OwnServersCase):
     def plain(self):
-        """The servers as an operator lists them, without ?fresh=1."""
+        """Returns the addresses of the servers without ?fresh=1."""
         return [f"127.0.0.1:{port}" for port in self.servers.ports]
 
     def configure(self, index, **values):
         for name, value in values.items():
-            self.assertEqual(self.servers.ask(index, "CONFIG", "SET", name.replace("_", "-"), value), b"OK")
+            self.assertEqual(self.servers.command(index, "CONFIG", "SET", name.replace("_", "-"), value), b"OK")
 
     def findings(self, *flags, code, **options):
+        """Runs `redlock nodes --json` and returns {(severity, code): finding}."""
         result = self.redlock("nodes", "--json", *flags, **options)
         self.assertCode(result, code)
         return {(f["severity"], f["code"]): f for f in json.loads(result.stdout)["findings"]}
 
-    def test_all_is_well(self):
+    def test_no_finding_but_a_note(self):
         result = self.redlock("nodes")
         self.assertCode(result, 0)
         self.assertIn("OK: 3 of 3 servers are eligible, 2 required", result.stdout)
@@ -85,13 +86,13 @@ class Nodes(SpoiledCase):
         self.assertCode(result, 1)
         self.assertIn(str(self.servers.ports[0]), result.stderr)
 
-    def test_who_proves_its_age(self):
+    def test_admission_decides_who_votes(self):
         flags = ("nodes", "-s", ",".join(self.plain()), "--max-ttl", "3s")
         for word in ("strict", "lenient"):
             env = self.environment(REDLOCK_ADMISSION=word)
             until(lambda: self.redlock(*flags, env=env).returncode == 0, "servers old enough to vote")
         result = self.redlock(*flags, env=self.environment(REDLOCK_ADMISSION="proven"))
-        self.assertCode(result, 2)  # that takes three seconds of work, and they had nothing to do
+        self.assertCode(result, 2)  # a proof takes three seconds of work, and these servers were idle
         self.assertIn("votes again in", result.stdout)
 
     def test_evicting(self):
@@ -103,35 +104,36 @@ class Nodes(SpoiledCase):
 
     def test_replicas(self):
         first = self.servers.ports[0]
-        self.assertEqual(self.servers.ask(1, "REPLICAOF", "127.0.0.1", first), b"OK")
-        until(lambda: b"connected_slaves:1" in self.servers.ask(0, "INFO", "replication"), "a replica is there")
+        self.assertEqual(self.servers.command(1, "REPLICAOF", "127.0.0.1", first), b"OK")
+        until(lambda: b"connected_slaves:1" in self.servers.command(0, "INFO", "replication"), "a replica is there")
         found = self.findings(code=1)
         self.assertIn(("warn", "replica"), found)
         self.assertIn("1 replica is attached", found["warn", "replicas"]["text"])
-        self.servers.ask(1, "REPLICAOF", "NO", "ONE")
+        self.servers.command(1, "REPLICAOF", "NO", "ONE")
         self.assertIn(("warn", "promoted"), self.findings(code=1))
 
     def with_third(self, address):
+        """Returns the list of servers with that address in the place of the third."""
         return ",".join(self.servers.list.split(",")[:2] + [address])
 
-    def test_nobody_behind_the_address(self):
-        found = self.findings("-s", self.with_third(proxy.listen(self, hang_up)), code=1)
+    def test_proxy_that_closes_connections(self):
+        found = self.findings("-s", self.with_third(proxy.listen(self, close_connections)), code=1)
         self.assertIn("log", found["warn", "disconnect"]["advice"])
 
-    def test_a_long_line(self):
-        address = proxy.listen(self, proxy.lengthen, self.servers.ports[2], 0.03)
+    def test_slow_server(self):
+        address = proxy.listen(self, proxy.delay_all, self.servers.ports[2], 0.03)
         found = self.findings("-s", self.with_third(address + "?fresh=1"), "--node-timeout", "20s", code=0)
         self.assertRegex(found["note", "slow"]["text"], r"its round trip is \d+ times the median")
         self.assertEqual(found["note", "slow"]["server"], address)
 
-    def test_a_moment_is_no_silence(self):
-        """A majority has answered all questions long before the third server goes on."""
+    def test_short_pause_is_not_reported_as_unresponsive(self):
+        """Two servers are paused for a moment, the second one until long after a majority has replied to all requests."""
         pauses = zip(self.servers.ports, (0.2, 0.8))
-        late = [proxy.listen(self, proxy.hesitate, port, pause) + "?fresh=1" for port, pause in pauses]
+        late = [proxy.listen(self, proxy.delay_first_get, port, pause) + "?fresh=1" for port, pause in pauses]
         found = self.findings("-s", ",".join([*late, self.servers.list.split(",")[2]]), code=0)
         self.assertEqual([code for _, code in found if code == "unresponsive"], [])
 
-    def test_data(self):
+    def test_note_names_servers_without_append_only_file(self):
         self.configure(0, appendonly="yes")
         result = self.redlock("nodes")
         self.assertCode(result, 0)
@@ -139,65 +141,66 @@ class Nodes(SpoiledCase):
         self.assertIn(f"note  127.0.0.1:{ports[1]}, 127.0.0.1:{ports[2]}: keeps no", result.stdout)
 
     def test_append_only_file_on_a_full_disk(self):
-        """The next file of the log is a device that takes nothing."""
+        """The server's next append-only file is /dev/full, so that its writes fail."""
         self.configure(0, appendonly="yes")
-        until(lambda: b"aof_last_bgrewrite_status:ok" in self.persistence() and self.log_files(), "a log")
+        until(lambda: b"aof_last_bgrewrite_status:ok" in self.idle_persistence() and self.log_files(), "a log")
         self.assertNotIn(("warn", "aof_failing"), self.findings(code=0))
         [log] = self.log_files()
         number = int(re.search(r"\.(\d+)\.incr\.aof$", log).group(1))
         os.symlink("/dev/full", log.replace(f".{number}.incr", f".{number + 1}.incr"))
-        self.servers.ask(0, "BGREWRITEAOF")
+        self.servers.command(0, "BGREWRITEAOF")
 
         def fails():
-            self.servers.ask(0, "SET", "key", "value")
-            return b"aof_last_write_status:err" in self.persistence()
+            self.servers.command(0, "SET", "key", "value")
+            return b"aof_last_write_status:err" in self.idle_persistence()
 
         until(fails, "a write that fails")
         found = self.findings(code=1)
         self.assertEqual(found["warn", "aof_failing"]["server"], f"127.0.0.1:{self.servers.ports[0]}")
         self.assertIn("disk", found["warn", "aof_failing"]["advice"])
 
-    def persistence(self):
-        """Of the first server, while nothing is going on there."""
-        info = self.servers.ask(0, "INFO", "persistence")
+    def idle_persistence(self):
+        """Returns INFO persistence of the first server, or b"" during a rewrite of its append-only file."""
+        info = self.servers.command(0, "INFO", "persistence")
         quiet = b"aof_rewrite_in_progress:0" in info and b"aof_rewrite_scheduled:0" in info
         return info if quiet else b""
 
     def log_files(self):
-        folder = self.servers.ask(0, "CONFIG", "GET", "dir")[1].decode()
+        """Returns the paths of the first server's append-only files."""
+        folder = self.servers.command(0, "CONFIG", "GET", "dir")[1].decode()
         return glob.glob(f"{folder}/appendonlydir/*[0-9].incr.aof")
 
     def restart(self, index, *flags, **more):
-        """Another server at that address, in the same directory."""
+        """Kills the server and starts another one at its address, in the same directory."""
         pid = self.servers.pid(index)
         os.kill(pid, signal.SIGKILL)
         until(lambda: not runs(pid), "the end of a server")
         words = ["./redis-server", f"{index + 1}/conf", *flags]
-        # Its log is for the reader of a test that fails.
+        # Its log is shown if the test fails.
         process = subprocess.Popen(words, cwd=self.servers.directory, stdout=sys.stderr, **more)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
 
     def test_loading(self):
-        """A server that reads its data for longer than anybody waits; it answers once in a while."""
+        """A server that loads its data for longer than the test takes, and replies to requests now and then."""
         for number in range(2000):
-            self.servers.ask(0, "SET", f"key:{number}", "x" * 100)
-        self.assertEqual(self.servers.ask(0, "SAVE"), b"OK")
+            self.servers.command(0, "SET", f"key:{number}", "x" * 100)
+        self.assertEqual(self.servers.command(0, "SAVE"), b"OK")
         self.restart(0, "--key-load-delay", "30000", "--loading-process-events-interval-bytes", "1024")
-        until(lambda: self.ping(0).startswith("LOADING"), "a server that reads its data")
+        until(lambda: self.ping(0).startswith("LOADING"), "a server that loads its data")
         found = self.findings("--node-timeout", "10s", "--connect-timeout", "10s", code=1)
         self.assertEqual(found["warn", "loading"]["server"], f"127.0.0.1:{self.servers.ports[0]}")
         self.assertIn("wait", found["warn", "loading"]["advice"])
 
-    def test_fresh(self):
-        """The waiver of the first contact is for servers that have just been started."""
+    def test_fresh_on_an_old_server_is_reported(self):
+        """?fresh=1 is meant for servers that have just been started: here one has run for two hours."""
         self.assertNotIn(("note", "fresh"), self.findings(code=0))
         clock = self.with_clock(0)
         self.restart(0, env={**os.environ, **{name: clock[name] for name in ("LD_PRELOAD", "CLOCKSHIM_FILE")}})
         until(lambda: self.ping(0) == "b'PONG'", "the server")
         with open(clock["CLOCKSHIM_FILE"], "r+b", buffering=0) as file:
             os.pwrite(file.fileno(), struct.pack("<q", 2 * 3600 * 10**9), 8)
-        until(lambda: re.search(rb"uptime_in_seconds:72\d\d", self.servers.ask(0, "INFO", "server")), "two hours")
+        until(lambda: re.search(rb"uptime_in_seconds:72\d\d", self.servers.command(0, "INFO", "server")), "two hours")
         found = self.findings(code=1)
         self.assertRegex(found["note", "fresh"]["text"], r"up for 72\d\d s")
         self.assertIn("remove ?fresh=1", found["note", "fresh"]["advice"])
@@ -207,17 +210,17 @@ class Nodes(SpoiledCase):
         self.assertNotIn(("note", "fresh"), self.findings("-s", plain, code=1))
 
     def ping(self, index):
-        """The answer as text: of a server that reads its data, or is not yet there, too."""
+        """Returns the reply as text, also an error; "" if the server cannot be reached."""
         try:
-            return str(self.servers.ask(index, "PING"))
+            return str(self.servers.command(index, "PING"))
         except OSError:
             return ""
 
-    def test_hung_down_and_listed_twice(self):
+    def test_paused_killed_and_duplicate_servers(self):
         port = self.servers.ports[0]
         self.servers.stop(2)
         self.assertIn("hangs", self.findings(code=1)["warn", "unresponsive"]["advice"])
-        self.servers.go_on()
+        self.servers.continue_all()
         pid = self.servers.pid(2)
         os.kill(pid, signal.SIGKILL)
         until(lambda: not runs(pid), "the end of a server")
@@ -225,20 +228,20 @@ class Nodes(SpoiledCase):
         twice = f"127.0.0.1:{port}?fresh=1,localhost:{port}?fresh=1,127.0.0.1:{self.servers.ports[1]}?fresh=1"
         self.assertIn(("crit", "duplicate"), self.findings("-s", twice, code=2))
 
-    def test_wrong_login_wrong_name_wrong_port(self):
+    def test_wrong_password_wrong_host_wrong_port(self):
         self.configure(0, requirepass="secret")
         self.assertIn("check user", self.findings(code=1)["warn", "auth"]["advice"])
         two = ",".join(self.servers.list.split(",")[1:])
         found = self.findings("-s", f"{two},no-such-host.invalid:1", code=1)
         self.assertIn("name service", found["warn", "resolve"]["advice"])
         with socket.create_server(("127.0.0.1", 0)) as listener:
-            stranger = threading.Thread(target=speak_something_else, args=[listener])
-            stranger.start()
+            http_server = threading.Thread(target=serve_http, args=[listener])
+            http_server.start()
             try:
                 found = self.findings("-s", f"{two},127.0.0.1:{listener.getsockname()[1]}", code=1)
             finally:
                 listener.shutdown(socket.SHUT_RDWR)
-                stranger.join()
+                http_server.join()
         self.assertIn("Redis or Valkey", found["warn", "protocol"]["advice"])
 
     def test_clocks_apart(self):
@@ -246,9 +249,9 @@ class Nodes(SpoiledCase):
         self.assertRegex(found["warn", "clock_apart"]["text"], r"^its clock is 1\d\d s ahead of the clock of this machine$")
         self.assertNotIn(("warn", "clock_apart"), self.findings(code=0, env=self.with_clock(10**9)))
 
-    def test_servers_that_do_not_tell_who_they_are(self):
+    def test_servers_that_refuse_info(self):
         for index in range(3):
-            self.assertEqual(self.servers.ask(index, "ACL", "SETUSER", "mute", "on", ">pw", "~*", "+@all", "-info"), b"OK")
+            self.assertEqual(self.servers.command(index, "ACL", "SETUSER", "mute", "on", ">pw", "~*", "+@all", "-info"), b"OK")
         user = {"REDLOCK_USER": "mute", "REDLOCK_AUTH": "pw"}
         result = self.redlock("run", "-n", "x", "--", "true", env=self.environment(**user))
         self.assertCode(result, 69)
@@ -262,8 +265,8 @@ class Nodes(SpoiledCase):
         self.assertCode(result, 78)
         self.assertIn("REDLOCK_ADMISSION: admission kind: write strict, lenient or proven", result.stderr)
 
-    def test_users_who_lack_a_right(self):
-        """The handshake succeeds with all of them; only the acquired lock shows the missing right."""
+    def test_users_without_a_needed_right(self):
+        """These users can connect; `redlock nodes` acquires a lock and so finds the missing right."""
         cases = {
             "-set": ("does not grant a lock", "noperm"),
             "-eval -evalsha": ("does not extend a lock", "noperm"),
@@ -275,21 +278,21 @@ class Nodes(SpoiledCase):
             with self.subTest(less=less):
                 for index in range(3):
                     user = ["user", "reset", "on", ">pw", "~*", "+@all", *less.split()]
-                    self.assertEqual(self.servers.ask(index, "ACL", "SETUSER", *user), b"OK")
+                    self.assertEqual(self.servers.command(index, "ACL", "SETUSER", *user), b"OK")
                 environment = self.environment(REDLOCK_USER="user", REDLOCK_AUTH="pw")
                 result = self.redlock("nodes", "--json", env=environment)
                 self.assertCode(result, 2)
                 found = json.loads(result.stdout)["findings"]
-                mine = [finding for finding in found if finding["code"] == code]
-                self.assertEqual(len(mine), 3, found)
-                for finding in mine:
+                noperm = [finding for finding in found if finding["code"] == code]
+                self.assertEqual(len(noperm), 3, found)
+                for finding in noperm:
                     self.assertIn(cause, finding["text"])
                     self.assertIn("redlock nodes --acl", finding["advice"])
                 self.assertEqual(found[0]["code"], "no_quorum")
         self.assertCode(self.redlock("nodes", "--prefix", "app:", env=environment), 0)
         self.assertCode(self.redlock("nodes"), 0)
 
-    def test_memory_is_full(self):
+    def test_full_memory(self):
         self.configure(0, maxmemory="1")
         found = self.findings(code=1)
         self.assertIn("does not grant a lock", found["warn", "memory_full"]["text"])
@@ -298,73 +301,73 @@ class Nodes(SpoiledCase):
         self.configure(1, maxmemory="1")
         self.assertIn(("crit", "no_quorum"), self.findings(code=2))
 
-    def test_nothing_is_left(self):
+    def test_nodes_leaves_no_key(self):
         self.assertCode(self.redlock("nodes"), 0)
         self.assertEqual(self.servers.keys(), set())
 
     def make_records(self, *flags, **more):
-        """On all servers, which neither a fenced lock waits for nor --init."""
+        """Runs --init until all servers have a fence record: --init needs only a majority."""
         environment = self.environment(REDLOCK_FENCE_RECORDS="volatile", **more)
 
-        def made():
+        def have_records():
             done = self.redlock("nodes", "--init", *flags, env=environment).returncode == 0
-            return done and None not in self.servers.ask_all("HGET", "redlock:fence", "cfg")
+            return done and None not in self.servers.command_all("HGET", "redlock:fence", "cfg")
 
-        until(made, "records in use on all servers")
+        until(have_records, "records in use on all servers")
 
     def fence_findings(self, *flags, code, **more):
         environment = self.environment(**{"REDLOCK_FENCE_RECORDS": "volatile", **more})
         return self.findings("--fence", *flags, code=code, env=environment)
 
-    def test_fences(self):
-        """Before the first start nothing is made; then all is well; then one, then two are emptied."""
+    def test_findings_about_fence_records(self):
+        """`nodes --fence` creates no record. It finds nothing when all records are in use, and reports lost records."""
         found = self.fence_findings(code=0)
         self.assertIn("not tested", found["note", "fence_new"]["text"])
         self.assertEqual(self.servers.keys(), set())
         self.make_records()
-        before = self.servers.ask_all("HGET", "redlock:fence", "cfg")
+        before = self.servers.command_all("HGET", "redlock:fence", "cfg")
         self.assertEqual(set(self.fence_findings(code=0)), {("note", "no_aof")})
         self.assertEqual(set(self.fence_findings("--prefix", "", code=0)), {("note", "no_aof")})
-        self.assertEqual(self.servers.ask_all("HGET", "redlock:fence", "cfg"), before)
-        self.servers.ask(1, "FLUSHALL")
+        self.assertEqual(self.servers.command_all("HGET", "redlock:fence", "cfg"), before)
+        self.servers.command(1, "FLUSHALL")
         found = self.fence_findings(code=1)["warn", "fence_missing"]
         self.assertEqual(found["server"], f"127.0.0.1:{self.servers.ports[1]}")
-        self.servers.ask(2, "FLUSHALL")
+        self.servers.command(2, "FLUSHALL")
         found = self.fence_findings(code=2)
         self.assertIn("1 of 3 servers take part in fenced locks", found["crit", "no_fences"]["text"])
         self.assertIn("--init", found["warn", "fence_missing"]["advice"])
-        self.assertEqual(self.servers.ask_all("KEYS", "*"), [[b"redlock:fence"], [], []])
+        self.assertEqual(self.servers.command_all("KEYS", "*"), [[b"redlock:fence"], [], []])
         self.make_records()
-        self.servers.ask(1, "DEL", "redlock:fence")
-        self.servers.ask(1, "HSET", "redlock:fence", "mark", "0123456789abcdef")
+        self.servers.command(1, "DEL", "redlock:fence")
+        self.servers.command(1, "HSET", "redlock:fence", "mark", "0123456789abcdef")
         found = self.fence_findings(code=1)["warn", "fence_missing"]
         self.assertIn("counts again in", found["text"])
         self.assertEqual(set(self.findings(code=0)), {("note", "no_aof")})
 
-    def test_fence_records_that_nobody_attests(self):
+    def test_durable_fence_records_without_attestation(self):
         found = self.fence_findings(code=2, REDLOCK_FENCE_RECORDS="durable")
         self.assertIn("?durable=1", found["warn", "fence_unattested"]["advice"])
         self.assertIn(("crit", "no_fences"), found)
 
-    def test_foreign_and_broken_fence_records(self):
+    def test_fence_records_of_another_configuration_and_type(self):
         self.make_records()
         found = self.fence_findings("--max-ttl", "20s", code=2)
         self.assertIn("another configuration", found["warn", "fence_record"]["text"])
         self.assertIn("give all clients the same servers", found["warn", "fence_record"]["advice"])
         self.assertIn(("crit", "no_fences"), found)
-        self.servers.ask(2, "SET", "redlock:fence", "mine")
+        self.servers.command(2, "SET", "redlock:fence", "mine")
         found = self.fence_findings(code=1)["warn", "fence_record"]
         self.assertEqual(found["server"], f"127.0.0.1:{self.servers.ports[2]}")
-        self.assertEqual(self.servers.ask(2, "GET", "redlock:fence"), b"mine")
+        self.assertEqual(self.servers.command(2, "GET", "redlock:fence"), b"mine")
 
-    def test_users_who_lack_a_right_for_fences(self):
+    def test_users_without_a_right_for_fences(self):
         self.make_records()
         for less in "-hget", "-hset", "resetkeys ~redlock-nodes/*":
             with self.subTest(less=less):
                 user = ["user", "reset", "on", ">pw", "~*", "&*", "+@all", *less.split()]
-                self.assertEqual(self.servers.ask(1, "ACL", "SETUSER", *user), b"OK")
+                self.assertEqual(self.servers.command(1, "ACL", "SETUSER", *user), b"OK")
                 for index in 0, 2:
-                    self.assertEqual(self.servers.ask(index, "ACL", "SETUSER", *user[:7]), b"OK")
+                    self.assertEqual(self.servers.command(index, "ACL", "SETUSER", *user[:7]), b"OK")
                 login = {"REDLOCK_USER": "user", "REDLOCK_AUTH": "pw"}
                 found = self.fence_findings(code=1, **login)["warn", "noperm"]
                 self.assertEqual(found["server"], f"127.0.0.1:{self.servers.ports[1]}")
@@ -372,13 +375,13 @@ class Nodes(SpoiledCase):
                 self.assertIn("--acl --fence", found["advice"])
                 self.assertEqual(set(self.findings(code=0, env=self.environment(**login))), {("note", "no_aof")})
 
-    def test_even(self):
+    def test_few_and_even_numbers_of_servers(self):
         self.assertIn(("warn", "even"), self.findings("-s", ",".join(self.servers.list.split(",")[:2]), code=1))
         self.assertIn(("warn", "one_server"), self.findings("-s", self.servers.list.split(",")[0], code=1))
 
-    def check_being_told(self, flags, environment):
-        """Who waits listens on a second connection, and has the lock when it is let go."""
-        self.servers.ask_all("SET", "app:waited", "another", "PX", "60000")
+    def check_notifications(self, flags, environment):
+        """Checks that a waiting client listens on a second connection and gets the lock when it is released."""
+        self.servers.command_all("SET", "app:waited", "another", "PX", "60000")
         process = subprocess.Popen(
             [REDLOCK, "run", *flags, "-w", "60s", "waited", "--", "echo", "mine"],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, text=True, env=environment,
@@ -388,20 +391,20 @@ class Nodes(SpoiledCase):
         self.addCleanup(process.kill)
 
         def listens():
-            clients = b"".join(self.servers.ask(index, "CLIENT", "LIST") for index in range(3))
+            clients = b"".join(self.servers.command(index, "CLIENT", "LIST") for index in range(3))
             return re.search(rb"name=redlock-wake .* sub=1 ", clients)
 
         until(listens, "a connection that listens")
-        self.servers.ask_all("DEL", "app:waited")
+        self.servers.command_all("DEL", "app:waited")
         self.assertEqual(process.stdout.readline(), "mine\n")
         self.assertEqual(process.wait(20), 0)
 
-    def test_the_printed_user_is_enough_and_not_too_much(self):
+    def test_printed_user_can_lock_and_nothing_else(self):
         result = self.redlock("nodes", "--acl", "--fence", "--prefix", "app:")
         self.assertCode(result, 0)
         line = re.search(r"^ACL SETUSER .*$", result.stdout, re.M).group(0)
         words = [word.strip("'") for word in line.replace(">PASSWORD", ">secret").split()]
-        self.assertEqual(self.servers.ask_all(*words), [b"OK"] * 3)
+        self.assertEqual(self.servers.command_all(*words), [b"OK"] * 3)
         flags = ["--user", "redlock", "--prefix", "app:"]
         environment = self.environment(REDLOCK_AUTH="secret", REDLOCK_FENCE_RECORDS="volatile")
         found = self.redlock("nodes", "--json", *flags, env=environment)
@@ -414,15 +417,15 @@ class Nodes(SpoiledCase):
         self.assertCode(self.redlock("nodes", "--fence", *flags, env=environment), 0)
         done = self.redlock("status", *flags, "plain", env=environment)
         self.assertCode(done, 1)
-        self.check_being_told(flags, environment)
+        self.check_notifications(flags, environment)
         for index in range(3):
-            log = self.servers.ask(index, "ACL", "LOG")
+            log = self.servers.command(index, "ACL", "LOG")
             self.assertEqual([entry[entry.index(b"object") + 1] for entry in log], [], "not allowed")
-            self.assertEqual(self.servers.ask(index, "KEYS", "*"), [b"redlock:fence"])
+            self.assertEqual(self.servers.command(index, "KEYS", "*"), [b"redlock:fence"])
             for words in (("FLUSHALL",), ("SET", "other", "1"), ("CONFIG", "GET", "*")):
                 connection = Resp(self.servers.ports[index])
-                self.assertEqual(connection.ask("AUTH", "redlock", "secret"), b"OK")
-                self.assertIsInstance(connection.ask(*words), Exception, words)
+                self.assertEqual(connection.command("AUTH", "redlock", "secret"), b"OK")
+                self.assertIsInstance(connection.command(*words), Exception, words)
                 connection.close()
 
 

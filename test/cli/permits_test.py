@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`--permits L`: a permit of a semaphore for a command, by token, and who holds them."""
+"""`--permits L`: permits of a semaphore, for a command and by token, and the status of all of them."""
 
 import json
 import os
@@ -12,20 +12,20 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import tapcase  # noqa: E402
 from world import REDLOCK, SLOW, Case  # noqa: E402
 
-LONG = "30s"
+LONG = "30s"  # a TTL that outlasts a test
 
 
-class Reluctant:
-    """Stands before a server, and lets nothing that it says pass from the first GET on until so many were
-    asked, or for a while."""
+class HoldingProxy:
+    """A proxy in front of a server that holds back the replies from the first GET on, until it has received
+    `gets_wanted` GETs or for 3 s. `all_arrived` shows whether they came in time."""
 
-    def __init__(self, port, wanted):
+    def __init__(self, port, gets_wanted):
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.server = port
-        self.wanted = wanted
-        self.asked = 0
-        self.seen = False
+        self.gets_wanted = gets_wanted
+        self.get_count = 0
+        self.all_arrived = False
         self.change = threading.Condition()
         self.sockets = []
         threading.Thread(target=self.accept, daemon=True).start()
@@ -43,13 +43,13 @@ class Reluctant:
 
     def count(self, data):
         with self.change:
-            self.asked += data.count(b"$3\r\nGET\r\n")
+            self.get_count += data.count(b"$3\r\nGET\r\n")
             self.change.notify_all()
 
     def wait(self, _):
         with self.change:
-            if self.asked and not self.seen:
-                self.seen = self.change.wait_for(lambda: self.asked >= self.wanted, 3)
+            if self.get_count and not self.all_arrived:
+                self.all_arrived = self.change.wait_for(lambda: self.get_count >= self.gets_wanted, 3)
 
     @staticmethod
     def pass_on(source, target, first):
@@ -76,18 +76,18 @@ class Permits(Case):
     def json_status(self):
         return json.loads(self.status("--json").stdout)
 
-    def test_run_tells_its_slot(self):
+    def test_command_gets_slot_in_environment(self):
         result = self.redlock("run", "--permits", "1", "pool", "--", "sh", "-c",
                               "echo $REDLOCK_SLOT $REDLOCK_NAME $REDLOCK_KEY")
         self.assertEqual((result.returncode, result.stdout), (0, "0 pool pool{#0}\n"))
         self.assertEqual(self.status().returncode, 1)
 
-    def test_a_slot_of_an_outer_run_is_not_passed_on(self):
+    def test_slot_of_an_outer_run_is_not_inherited(self):
         result = self.redlock("run", "--permits", "1", "pool", "--", REDLOCK, "run", "inner", "--",
                               "sh", "-c", "echo ${REDLOCK_SLOT-none}")
         self.assertEqual((result.returncode, result.stdout), (0, "none\n"))
 
-    def test_as_many_as_there_are(self):
+    def test_all_permits_are_granted_and_no_more(self):
         first = self.redlock("acquire", "-t", LONG, "--permits", "2", "pool")
         second = json.loads(self.redlock("acquire", "-t", LONG, "--permits", "2", "--json", "pool").stdout)
         name, token = first.stdout.split()
@@ -102,16 +102,16 @@ class Permits(Case):
         self.assertIn("all 2 permits are taken", refused.stderr)
         self.assertEqual(self.redlock("extend", "-t", LONG, name, token).returncode, 0)
         self.assertEqual(self.redlock("release", "--strict", name, token).returncode, 0)
-        said = self.json_status()
-        self.assertEqual((said["schema"], said["permits"], said["held"], said["free"], said["unknown"]),
+        status = self.json_status()
+        self.assertEqual((status["schema"], status["permits"], status["held"], status["free"], status["unknown"]),
                          ("redlock.permits/1", 2, 1, 1, 0))
-        states = {slot["slot"]: slot["state"] for slot in said["slots"]}
+        states = {slot["slot"]: slot["state"] for slot in status["slots"]}
         self.assertEqual(states[second["slot"]], "held")
         self.assertEqual(states[1 - second["slot"]], "free")
         self.assertEqual(self.redlock("break", "--yes", second["key"]).returncode, 0)
         self.assertEqual(self.status().returncode, 1)
 
-    def test_fences_of_a_slot(self):
+    def test_fencing_tokens_of_a_slot_grow(self):
         numbers = []
         for _ in range(2):
             words = self.redlock("acquire", "--permits", "1", "--fence", "-w", "10s", "pool").stdout.split()
@@ -120,7 +120,7 @@ class Permits(Case):
             self.assertEqual(self.redlock("release", words[0], words[1]).returncode, 0)
         self.assertLess(numbers[0], numbers[1])
 
-    def test_who_waits_gets_what_is_released(self):
+    def test_waiting_run_gets_released_permit(self):
         name, token = self.redlock("acquire", "-t", LONG, "--permits", "1", "pool").stdout.split()
         waiter = self.start("run", "--permits", "1", "pool", "--", "echo", "mine")
         self.wait_error("waiting for pool: held by another client: all 1 permits are taken")
@@ -128,7 +128,7 @@ class Permits(Case):
         self.assertEqual(waiter.stdout.readline(), "mine\n")
         self.assertEqual(waiter.wait(10 * SLOW), 0)
 
-    def test_a_lock_of_that_name_is_another_one(self):
+    def test_nested_run_conflicts_with_same_slot_only(self):
         for outer, inner, code in ((["--permits", "1", "pool"], ["pool"], 0),
                                    (["pool"], ["--permits", "1", "pool"], 0),
                                    (["--permits", "2", "pool"], ["--permits", "2", "pool"], 64),
@@ -142,7 +142,7 @@ class Permits(Case):
                 self.assertEqual("a permit of pool" in result.stderr, permit)
                 self.assertEqual("would wait for itself" in result.stderr, code == 64 and not permit)
 
-    def test_the_longest_name(self):
+    def test_longest_name_depends_on_number_of_slots(self):
         for slots, longest in ((1, 508), (10, 508), (11, 507), (1024, 505)):
             for length in (longest, longest + 1, 512):
                 name = "x" * length
@@ -158,21 +158,21 @@ class Permits(Case):
             self.assertIn(f"NAME{{#{slots - 1}}}; use 1 to {longest} bytes", result.stderr)
             self.assertCode(self.redlock("status", "--permits", str(slots), "y" * longest), 1)
 
-    def test_status_asks_many_at_once(self):
+    def test_status_reads_many_slots_at_once(self):
         held = [self.redlock("acquire", "-n", "-t", LONG, f"pool{{#{slot}}}").returncode for slot in (0, 99)]
         self.assertEqual(held, [0, 0])
-        proxy = Reluctant(self.servers.ports[0], 32)
+        proxy = HoldingProxy(self.servers.ports[0], 32)
         self.addCleanup(proxy.close)
         result = self.redlock("status", "--json", "--permits", "100", "--node-timeout", "20s",
                               "--connect-timeout", "20s", "-s", f"127.0.0.1:{proxy.port}?fresh=1", "pool")
         self.assertCode(result, 1)
-        said = json.loads(result.stdout)
-        self.assertEqual([slot["slot"] for slot in said["slots"]], list(range(100)))
-        self.assertEqual([slot["slot"] for slot in said["slots"] if slot["state"] == "held"], [0, 99])
-        self.assertEqual([slot["name"] for slot in said["slots"]][98:], ["pool{#98}", "pool{#99}"])
-        self.assertTrue(proxy.seen, "32 questions before the first answer")
+        status = json.loads(result.stdout)
+        self.assertEqual([slot["slot"] for slot in status["slots"]], list(range(100)))
+        self.assertEqual([slot["slot"] for slot in status["slots"] if slot["state"] == "held"], [0, 99])
+        self.assertEqual([slot["name"] for slot in status["slots"]][98:], ["pool{#98}", "pool{#99}"])
+        self.assertTrue(proxy.all_arrived, "not 32 GETs before the first reply")
 
-    def test_mistakes(self):
+    def test_invalid_flags_are_refused(self):
         for words, code in ((["run", "--permits", "0", "pool", "--", "true"], 64),
                             (["run", "--permits", "1025", "pool", "--", "true"], 64),
                             (["status", "--permits", "x", "pool"], 64),

@@ -23,15 +23,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define GIVE_UP_MS   30000
+#define GIVE_UP_MS      30000 /* a stall ends after it if the test does not end it */
 
-#define HIDDEN_LOOKS 2
+#define HIDDEN_LISTINGS 2 /* number of listings of /proc from which an entry is hidden */
 
 typedef DIR *(*opendir_fn)(const char *path);
 typedef struct dirent *(*readdir_fn)(DIR *dir);
 
-static unsigned looks; /* number of times that the guardian has listed /proc */
-static char hidden[32];
+static unsigned listings; /* number of times that the guardian has listed /proc */
+static char hidden[32];   /* name of the entry that the present listing does not show; or "" */
 
 static bool is_guardian(void)
 {
@@ -40,6 +40,7 @@ static bool is_guardian(void)
     return prctl(PR_GET_NAME, name) == 0 && strcmp(name, "rl-guardian") == 0;
 }
 
+/* Creates the file `reached` and waits for the file `go`. */
 static void stall(const char *directory)
 {
     char path[512];
@@ -82,19 +83,21 @@ ssize_t read(int fd, void *buffer, size_t len)
     return done;
 }
 
-/* Counts without a lock, because the guardian has one thread. */
-static void begin_look(const char *directory)
+/* Counts a listing of /proc and reads which entry it hides. Counts without a lock, because the
+ * guardian has one thread. */
+static void begin_listing(const char *directory)
 {
     char path[512];
 
     snprintf(path, sizeof path, "%s/hidden", directory);
-    FILE *file = ++looks > HIDDEN_LOOKS ? NULL : fopen(path, "re");
+    FILE *file = ++listings > HIDDEN_LISTINGS ? NULL : fopen(path, "re");
     if (file == NULL || fscanf(file, "%31s", hidden) != 1)
         hidden[0] = '\0';
     if (file != NULL)
         fclose(file);
 }
 
+/* Skips the hidden entry. */
 struct dirent *readdir(DIR *dir)
 {
     readdir_fn next = NULL;
@@ -108,6 +111,7 @@ struct dirent *readdir(DIR *dir)
     return entry;
 }
 
+/* Waits as described above when the guardian lists a directory. */
 DIR *opendir(const char *path)
 {
     const char *directory = getenv("PROCSTALL"), *at = getenv("PROCSTALL_AT");
@@ -118,6 +122,6 @@ DIR *opendir(const char *path)
     if (directory != NULL && at != NULL && strcmp(path, at) == 0 && is_guardian())
         stall(directory);
     if (directory != NULL && strcmp(path, "/proc") == 0 && is_guardian())
-        begin_look(directory);
+        begin_listing(directory);
     return next(path);
 }

@@ -16,57 +16,58 @@ def listen(case, serve, *arguments):
     return f"127.0.0.1:{listener.getsockname()[1]}"
 
 
-def everything(_):
+def pass_all(_):
+    """Passes every piece."""
     return True
 
 
-def pass_on(source, target, look):
-    """Copies bytes from source to target. Each piece is passed on if look(piece) is true."""
+def pass_on(source, target, is_passed):
+    """Copies bytes from source to target, piece by piece. Drops a piece if is_passed(piece) is false."""
     try:
         while chunk := source.recv(65536):
-            if look(chunk):
+            if is_passed(chunk):
                 target.sendall(chunk)
         target.shutdown(socket.SHUT_WR)
     except OSError:
         target.close()
 
 
-def stand_before(listener, port, asked, answered):
-    """Runs a proxy for the server at that port. asked(piece) of requests and answered(piece) of replies decide
-    whether the piece is passed on."""
+def run_proxy(listener, port, passes_request, passes_reply):
+    """Runs a proxy for the server at that port. Drops a piece of requests if passes_request(piece) is false, and a piece
+    of replies if passes_reply(piece) is false."""
     while True:
         try:
             near = listener.accept()[0]
         except OSError:
             return
         far = socket.create_connection(("127.0.0.1", port))
-        for way in ((near, far, asked), (far, near, answered)):
+        for way in ((near, far, passes_request), (far, near, passes_reply)):
             threading.Thread(target=pass_on, args=way, daemon=True).start()
 
 
-def lengthen(listener, port, delay):
-    """Runs a proxy that delays everything, like a long line to the server at that port."""
+def delay_all(listener, port, delay):
+    """Runs a proxy that delays all requests and replies, like a long line to the server at that port."""
 
-    def later(_):
+    def pass_late(_):
         time.sleep(delay)
         return True
 
-    stand_before(listener, port, later, later)
+    run_proxy(listener, port, pass_late, pass_late)
 
 
-def hesitate(listener, port, delay):
-    """Runs a proxy that delays the first request about a key, as if the server had stopped for a moment."""
-    asked = threading.Event()
+def delay_first_get(listener, port, delay):
+    """Runs a proxy that delays the first GET, as if the server had been paused for a moment."""
+    delayed = threading.Event()
 
-    def stop_once(chunk):
-        if b"\r\nGET\r\n" in chunk and not asked.is_set():
-            asked.set()
+    def delay_once(chunk):
+        if b"\r\nGET\r\n" in chunk and not delayed.is_set():
+            delayed.set()
             time.sleep(delay)
         return True
 
-    stand_before(listener, port, stop_once, everything)
+    run_proxy(listener, port, delay_once, pass_all)
 
 
-def keep_pushes(listener, port):
-    """Runs a proxy that passes everything but notifications."""
-    stand_before(listener, port, everything, lambda chunk: b"$7\r\nmessage" not in chunk)
+def drop_notifications(listener, port):
+    """Runs a proxy that drops notifications and passes all else."""
+    run_proxy(listener, port, pass_all, lambda chunk: b"$7\r\nmessage" not in chunk)

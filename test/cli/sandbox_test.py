@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The sandbox starts servers, runs a command and leaves nothing, by whatever way it ends."""
+"""`redlock sandbox` starts servers, runs a command, and removes its servers and files however it ends."""
 
 import os
 import re
@@ -13,11 +13,12 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import tapcase  # noqa: E402
 from world import REDLOCK, SLOW, CommandCase, Resp, clean_environment, runs, until  # noqa: E402
 
-TELL = "echo $REDLOCK_SANDBOX_DIR; cat $REDLOCK_SANDBOX_DIR/*/pid; echo end"
+PRINT_SANDBOX = "echo $REDLOCK_SANDBOX_DIR; cat $REDLOCK_SANDBOX_DIR/*/pid; echo end"
 
 
 class Sandbox(CommandCase):
     def begin(self, *args, **options):
+        """Starts `redlock sandbox`. It is killed after the test."""
         process = subprocess.Popen(
             [REDLOCK, "sandbox", *args],
             stdout=subprocess.PIPE,
@@ -38,8 +39,8 @@ class Sandbox(CommandCase):
         process.wait()
 
     @staticmethod
-    def told(process):
-        """What TELL says: (directory, pids)"""
+    def read_sandbox(process):
+        """Reads the output of PRINT_SANDBOX. Returns (directory of the sandbox, pids of its servers)."""
         lines = []
         for line in process.stdout:
             if line == "end\n":
@@ -48,17 +49,18 @@ class Sandbox(CommandCase):
         return lines[0], [int(line) for line in lines[1:]]
 
     def assert_nothing_left(self, directory, pids):
+        """Waits until the processes have ended and the directory is removed."""
         for pid in pids:
             until(lambda pid=pid: not runs(pid), f"end of server {pid}")
         until(lambda: not os.path.exists(directory), f"{directory} to be removed")
 
-    def test_status_and_arguments_of_the_command(self):
+    def test_command_gets_arguments_and_gives_exit_status(self):
         result = self.redlock("sandbox", "-n", "1", "--", "sh", "-c", 'printf "[%s]" "$@"; exit 7', "sh", "a b", "-n")
         self.assertCode(result, 7)
         self.assertEqual(result.stdout, "[a b][-n]")
         self.assertCode(self.redlock("sandbox", "-n", "1", "sh", "-c", "kill -TERM $$"), 143)
 
-    def test_servers_answer_and_are_described(self):
+    def test_servers_run_and_have_files(self):
         script = f"{REDLOCK} nodes && cat $REDLOCK_SANDBOX_DIR/2/port $REDLOCK_SANDBOX_DIR/2/pid && test -s $REDLOCK_SANDBOX_DIR/2/log && echo \"$REDLOCK_SERVERS\""
         result = self.redlock("sandbox", "-n", "3", "--", "sh", "-c", script)
         self.assertCode(result, 0)
@@ -68,19 +70,19 @@ class Sandbox(CommandCase):
         self.assertFalse(runs(int(pid)))
 
     def test_nothing_is_left_after_the_command(self):
-        process = self.begin("--", "sh", "-c", TELL)
-        directory, pids = self.told(process)
+        process = self.begin("--", "sh", "-c", PRINT_SANDBOX)
+        directory, pids = self.read_sandbox(process)
         self.assertEqual(len(pids), 5)
         self.assertEqual(process.wait(20 * SLOW), 0)
-        # Not "soon after": when the command has returned, all is gone.
+        # Already when the command returns, the servers and the directory are gone.
         self.assertEqual([pid for pid in pids if runs(pid)], [])
         self.assertFalse(os.path.exists(directory))
 
-    def test_every_ending_signal_cleans_up(self):
+    def test_signals_end_the_servers(self):
         for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with self.subTest(signal=sig.name):
-                process = self.begin("-n", "3", "--", "sh", "-c", TELL + "; exec sleep 1000")
-                directory, pids = self.told(process)
+                process = self.begin("-n", "3", "--", "sh", "-c", PRINT_SANDBOX + "; exec sleep 1000")
+                directory, pids = self.read_sandbox(process)
                 process.send_signal(sig)
                 self.assertEqual(process.wait(20 * SLOW), 128 + sig)
                 self.assert_nothing_left(directory, pids)
@@ -98,17 +100,17 @@ class Sandbox(CommandCase):
         self.assert_nothing_left(directory, pids)
 
     def test_killed_sandbox_leaves_nothing(self):
-        script = "setsid sleep 1000 >/dev/null & echo $! > $REDLOCK_SANDBOX_DIR/x; " + TELL + "; exec sleep 1000"
+        script = "setsid sleep 1000 >/dev/null & echo $! > $REDLOCK_SANDBOX_DIR/x; " + PRINT_SANDBOX + "; exec sleep 1000"
         process = self.begin("-n", "3", "--", "sh", "-c", script)
-        directory, pids = self.told(process)
+        directory, pids = self.read_sandbox(process)
         with open(f"{directory}/x", encoding="ascii") as file:
             pids.append(int(file.read()))
         process.kill()
         self.assert_nothing_left(directory, pids)
 
     def test_killed_guardian_leaves_nothing(self):
-        process = self.begin("-n", "3", "--", "sh", "-c", TELL + "; exec sleep 1000")
-        directory, pids = self.told(process)
+        process = self.begin("-n", "3", "--", "sh", "-c", PRINT_SANDBOX + "; exec sleep 1000")
+        directory, pids = self.read_sandbox(process)
         with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as file:
             os.kill(int(file.read().split()[0]), signal.SIGKILL)
         self.assertEqual(process.wait(20 * SLOW), 70)
@@ -125,10 +127,10 @@ class Sandbox(CommandCase):
         self.assertCode(result, 0)
         self.assertFalse(runs(int(result.stdout.split()[-1])))
 
-    def test_the_port_of_a_killed_node_stays_its_own(self):
-        """Nobody else is given it: not another sandbox, and no client for its end of a connection."""
-        process = self.begin("-n", "1", "--", "sh", "-c", TELL + "; exec cat", stdin=subprocess.PIPE)
-        directory, pids = self.told(process)
+    def test_port_of_a_killed_server_stays_reserved(self):
+        """The kernel assigns the port to no other socket until the sandbox ends."""
+        process = self.begin("-n", "1", "--", "sh", "-c", PRINT_SANDBOX + "; exec cat", stdin=subprocess.PIPE)
+        directory, pids = self.read_sandbox(process)
         with open(f"{directory}/1/port", encoding="ascii") as file:
             address = ("127.0.0.1", int(file.read()))
         os.kill(pids[0], signal.SIGKILL)
@@ -143,10 +145,10 @@ class Sandbox(CommandCase):
             other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             other.bind(address)
 
-    def test_two_at_once_do_not_meet(self):
-        first = self.begin("--", "sh", "-c", TELL + "; exec sleep 1000")
-        second = self.begin("--", "sh", "-c", TELL + "; exec sleep 1000")
-        (one, one_pids), (two, two_pids) = self.told(first), self.told(second)
+    def test_two_sandboxes_are_separate(self):
+        first = self.begin("--", "sh", "-c", PRINT_SANDBOX + "; exec sleep 1000")
+        second = self.begin("--", "sh", "-c", PRINT_SANDBOX + "; exec sleep 1000")
+        (one, one_pids), (two, two_pids) = self.read_sandbox(first), self.read_sandbox(second)
         self.assertNotEqual(one, two)
         self.assertEqual(set(one_pids) & set(two_pids), set())
         first.terminate()
@@ -154,7 +156,7 @@ class Sandbox(CommandCase):
         self.assertTrue(all(runs(pid) for pid in two_pids))
         with open(f"{two}/1/port", encoding="ascii") as file:
             connection = Resp(int(file.read()))
-        self.assertEqual(connection.ask("PING"), b"PONG")
+        self.assertEqual(connection.command("PING"), b"PONG")
         connection.close()
 
     def test_no_server_program(self):

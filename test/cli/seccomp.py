@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""System calls that fail as in a container whose seccomp profile does not know or does not allow them."""
+"""Makes system calls fail as in a container whose seccomp profile does not know or does not allow them."""
 
 import ctypes
 import errno
@@ -16,10 +16,13 @@ SECCOMP_RET_ERRNO, SECCOMP_RET_ALLOW = 0x00050000, 0x7FFF0000
 
 
 class Program(ctypes.Structure):
+    """struct sock_fprog: the filter that the kernel is given."""
+
     _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
 
 
 def statement(code, value, if_true=0, if_false=0):
+    """Returns one statement of a filter: struct sock_filter."""
     return struct.pack("=HBBI", code, if_true, if_false, value)
 
 
@@ -38,8 +41,8 @@ def forbid(error, *numbers):
         raise OSError(ctypes.get_errno(), "seccomp")
 
 
-def works():
-    """Returns whether this kernel supports that. Tried in a child process."""
+def is_available():
+    """Returns whether forbid() works here, which a child process tries."""
     pid = os.fork()
     if pid == 0:
         try:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Passwords of the servers stay out of the environment of the command, and what a `redlock` in that command says."""
+"""Passwords of the servers are removed from the environment of the command, and a `redlock` in that command names what
+it lacks."""
 
 import os
 import sys
@@ -7,22 +8,22 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import tapcase  # noqa: E402
-from world import REDLOCK, SpoiledCase, clean_environment  # noqa: E402
+from world import REDLOCK, OwnServersCase, clean_environment  # noqa: E402
 
 PASSWORD = "s3cr3t"
 SHOW = ("--", "sh", "-c", "{ env; tr '\\0' '\\n' </proc/$$/environ; } | grep ^RED")
 
 
-class Secrets(SpoiledCase):
+class Secrets(OwnServersCase):
     """Three servers that want a password."""
 
     def setUp(self):
         super().setUp()
-        self.servers.ask_all("CONFIG", "SET", "requirepass", PASSWORD)
+        self.servers.command_all("CONFIG", "SET", "requirepass", PASSWORD)
         self.in_addresses = ",".join(f"redis://:{PASSWORD}@{part}" for part in self.servers.list.split(","))
 
     def seen(self, *flags, **environment):
-        """The variables RED* of the command, and all of their text."""
+        """Returns the names of the variables RED* that the command sees, and all of their text."""
         result = self.redlock("run", *flags, "s", *SHOW, env=clean_environment(**environment))
         self.assertCode(result, 0)
         return dict(line.split("=", 1) for line in result.stdout.splitlines() if "=" in line), result.stdout
@@ -31,15 +32,15 @@ class Secrets(SpoiledCase):
         return {"REDLOCK_SERVERS": self.servers.list, "REDLOCK_AUTH": PASSWORD}
 
     def nested(self, *flags, inner=("status", "s"), **environment):
-        """`redlock run` around another command of redlock."""
+        """Runs `redlock run` with another redlock command in it."""
         return self.redlock("run", *flags, "s", "--", REDLOCK, *inner, env=clean_environment(**environment))
 
-    def test_the_password_is_removed(self):
+    def test_password_variable_is_removed(self):
         found, text = self.seen(**self.with_login(), REDLOCK_AUTHOR="ada", REDLOCK_AUTH_X="b")
         self.assertNotIn(PASSWORD, text)
         self.assertNotIn("REDLOCK_AUTH", found)
         self.assertEqual(found["REDLOCK_SERVERS"], self.servers.list)
-        # A name that only begins like the one that is removed is another one.
+        # A variable whose name only begins with the removed name stays.
         self.assertEqual((found["REDLOCK_AUTHOR"], found["REDLOCK_AUTH_X"]), ("ada", "b"))
 
     def test_passwords_in_addresses_are_removed(self):
@@ -47,7 +48,7 @@ class Secrets(SpoiledCase):
         self.assertNotIn(PASSWORD, text)
         self.assertEqual(found["REDLOCK_SERVERS"], self.in_addresses.replace(PASSWORD, "***"))
 
-    def test_passwords_of_a_list_that_is_not_used_are_removed(self):
+    def test_passwords_of_an_unused_list_are_removed(self):
         found, text = self.seen("-s", self.servers.list, REDLOCK_SERVERS="redis://u:other@h:1", REDLOCK_AUTH=PASSWORD)
         self.assertNotIn("other", text)
         self.assertEqual(found["REDLOCK_SERVERS"], "redis://u:***@h:1")
@@ -60,14 +61,14 @@ class Secrets(SpoiledCase):
         self.assertEqual(found["REDLOCK_SERVERS"], self.in_addresses)
 
     def test_other_variables_stay(self):
-        self.servers.ask_all_with_password(PASSWORD, "CONFIG", "SET", "requirepass", "")
+        self.servers.command_all_with_password(PASSWORD, "CONFIG", "SET", "requirepass", "")
         url = "redis://:other@h:1"
         found, _ = self.seen(REDLOCK_SERVERS=self.servers.list, REDLOCK_PREFIX="p:", REDIS_URL=url)
         self.assertEqual((found["REDLOCK_SERVERS"], found["REDLOCK_PREFIX"]), (self.servers.list, "p:"))
         self.assertEqual(found["REDIS_URL"], url)
         self.assertNotIn("REDLOCK_LOGIN", found)
 
-    def test_a_redlock_in_the_command_says_what_is_missing(self):
+    def test_nested_redlock_names_the_removed_variable(self):
         around = "by the enclosing `redlock run`; give --keep-env there"
         cases = (self.with_login(), "REDLOCK_AUTH: removed from the environment "), (
             {**self.with_login(), "REDLOCK_USER": "default"},
@@ -81,7 +82,7 @@ class Secrets(SpoiledCase):
                     self.assertIn(words + around, result.stderr)
                     self.assertNotIn(PASSWORD, result.stderr)
 
-    def test_a_redlock_in_the_command_with_a_password_of_its_own(self):
+    def test_nested_redlock_with_its_own_password(self):
         path = self.path("pass", PASSWORD + "\n")
         os.chmod(path, 0o600)
         self.assertCode(self.nested(inner=("status", "--pass-file", path, "s"), **self.with_login()), 0)
@@ -89,7 +90,7 @@ class Secrets(SpoiledCase):
         self.assertCode(self.nested("--keep-env", **self.with_login()), 0)
         self.assertCode(self.nested("--keep-env", REDLOCK_SERVERS=self.in_addresses), 0)
 
-    def test_the_password_is_the_first_line_of_its_file(self):
+    def test_password_is_the_first_line_of_its_file(self):
         for text in PASSWORD, PASSWORD + "\n", PASSWORD + "\r\n", PASSWORD + "\nmore\n":
             with self.subTest(text=text):
                 path = self.path("pass", text)
@@ -97,7 +98,7 @@ class Secrets(SpoiledCase):
                 result = self.redlock("status", "-s", self.servers.list, "--pass-file", path, "s", env=clean_environment())
                 self.assertCode(result, 1)
 
-    def test_a_sandbox_in_the_command_needs_none(self):
+    def test_nested_sandbox_needs_no_password(self):
         words = ("sandbox", "-n", "1", "--", REDLOCK, "acquire", "-q", "-n", "--connect-timeout", "1s", "t")
         self.assertCode(self.nested(inner=words, **self.with_login()), 0)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Several shards: how they are listed, what `nodes` and `status` say of them, and that each is
-looked at by itself."""
+"""Several shards: how their servers are listed, that each name is in one shard, and what `nodes` and `status` print
+for each shard."""
 
 import json
 import os
@@ -11,31 +11,33 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import tapcase  # noqa: E402
 from world import Case, until  # noqa: E402
 
-PATIENT = {"REDLOCK_NODE_TIMEOUT": "2s"}  # a busy machine is no finding
-EAST, WEST = "orders:43", "orders:42"  # where these names are
+LONG_TIMEOUT = {"REDLOCK_NODE_TIMEOUT": "2s"}  # so that a busy machine is not reported
+EAST, WEST = "orders:43", "orders:42"  # names of resources in shard east and in shard west
 
 
 class Shards(Case):
     count = 6
 
     def parts(self):
+        """Returns the addresses of shard east and of shard west, three servers each."""
         servers = self.servers.list.split(",")
         return ",".join(servers[:3]), ",".join(servers[3:])
 
     def environment(self, **more):
         east, west = self.parts()
-        return super().environment(**{"REDLOCK_SERVERS": f"east={east}; west={west}", **PATIENT, **more})
+        return super().environment(**{"REDLOCK_SERVERS": f"east={east}; west={west}", **LONG_TIMEOUT, **more})
 
-    def where(self, name):
-        return [value is not None for value in self.servers.ask_all("GET", name)]
+    def has_key(self, name):
+        """Returns for each server whether it has the key."""
+        return [value is not None for value in self.servers.command_all("GET", name)]
 
-    def test_a_name_is_in_one_set(self):
+    def test_each_name_is_in_one_shard(self):
         for name, there in (EAST, [True] * 3 + [False] * 3), (WEST, [False] * 3 + [True] * 3):
             token = self.hold(name)
-            until(lambda name=name, there=there: self.where(name) == there, f"{name} in its set")
+            until(lambda name=name, there=there: self.has_key(name) == there, f"{name} in its shard")
             self.assertCode(self.redlock("release", "--strict", name, token), 0)
 
-    def test_status_says_which(self):
+    def test_status_names_the_shard(self):
         self.hold(WEST)
         result = self.redlock("status", WEST, EAST)
         self.assertCode(result, 1)
@@ -44,14 +46,14 @@ class Shards(Case):
         result = self.redlock("status", "--json", WEST)
         self.assertEqual(json.loads(result.stdout)["shard"], "west")
 
-    def test_names_of_two_sets_are_refused(self):
+    def test_names_of_two_shards_are_refused(self):
         result = self.redlock("acquire", EAST, "-a", WEST)
         self.assertCode(result, 78)
         self.assertIn("is in shard east, 'orders:42' in west: resources of one lock", result.stderr)
         result = self.redlock("run", "{o}1", "-a", "{o}2", "--", "true")
         self.assertCode(result, 0)
 
-    def test_nodes_looks_at_each_set(self):
+    def test_nodes_reports_each_shard(self):
         result = self.redlock("nodes", "--json")
         self.assertCode(result, 0)
         seen = json.loads(result.stdout)
@@ -63,7 +65,7 @@ class Shards(Case):
             self.assertEqual([node["notifications"] for node in part["servers"]], ["on"] * 3)
             self.assertTrue(all(node["rtt_us"] > 0 for node in part["servers"]))
 
-    def test_a_shard_without_a_majority(self):
+    def «test_a_shard_without_a_majority¦test_shard_without_a_majority»(self):
         self.servers.stop(0, 2)
         result = self.redlock("nodes")
         self.assertCode(result, 2)
@@ -75,7 +77,7 @@ class Shards(Case):
         self.assertCode(self.redlock("run", "-n", WEST, "true"), 0)
         self.assertCode(self.redlock("run", "-n", EAST, "true"), 69)
 
-    def test_a_server_in_two_shards_is_reported(self):
+    def «test_a_server_in_two_shards_is_reported¦test_server_in_two_shards_is_reported»(self):
         east, west = self.parts()
         port = self.servers.ports[0]
         environment = self.environment(REDLOCK_SERVERS=f"east={east};west=localhost:{port}?fresh=1,{west}")
@@ -90,11 +92,11 @@ class Shards(Case):
             found = [one for one in part["findings"] if one["code"] == "shared"]
             self.assertEqual([(one["severity"], one["server"]) for one in found], [("warn", node)], part)
             self.assertEqual(found[0]["text"], f"same server as {other} of shard {name}")
-        # The same address is no matter of opinion.
+        # The same address twice is refused before any server is contacted.
         twice = self.environment(REDLOCK_SERVERS=f"east={east};west=127.0.0.1:{port},{west}")
         self.assertCode(self.redlock("nodes", env=twice), 78)
 
-    def test_fence_records_are_looked_for_in_each(self):
+    def test_fence_records_are_checked_in_each_shard(self):
         missing = "no server has a fence record yet"
         result = self.redlock("nodes", "--fence", env=self.environment(REDLOCK_FENCE_RECORDS="volatile"))
         self.assertEqual(result.stdout.count(missing), 2, result.stdout)
@@ -106,19 +108,19 @@ class Shards(Case):
         self.assertNotIn(missing, west)
 
         def init():
-            """A server that is left out on a busy machine needs another one."""
+            """Runs --init again if it has left out a server on a busy machine."""
             done = self.redlock("nodes", "--init", env=environment).returncode == 0
-            records = self.servers.ask_all("HGET", "redlock:fence", "cfg")
+            records = self.servers.command_all("HGET", "redlock:fence", "cfg")
             return records if done and all(record and record.startswith(b"v1 ") for record in records) else None
 
         records = until(init, "records on all servers")
-        of_sets = [{record.partition(b";")[0] for record in part} for part in (records[:3], records[3:])]
-        self.assertEqual([len(texts) for texts in of_sets], [1, 1], records)
-        self.assertNotEqual(*of_sets)
+        configurations = [{record.partition(b";")[0] for record in part} for part in (records[:3], records[3:])]
+        self.assertEqual([len(texts) for texts in configurations], [1, 1], records)
+        self.assertNotEqual(*configurations)
         result = self.redlock("nodes", "--fence", env=environment)
         self.assertNotIn(missing, result.stdout)
 
-    def test_flags_and_files(self):
+    def test_shards_in_flags_and_files(self):
         east, west = self.parts()
         flags = "status", "-s", f"east={east}", "-s", f"west={west}", EAST
         self.assertIn("(shard east)", self.redlock(*flags, env=self.environment(REDLOCK_SERVERS="")).stdout)
@@ -149,7 +151,7 @@ class Shards(Case):
         self.assertNotIn("secret", result.stdout + result.stderr)
         self.assertIn("east=redis://u:***@h:1,h:2;west=redis://:***@h:3 ; north=h:4", result.stdout)
 
-    def test_a_set_of_two_is_warned_of(self):
+    def test_shard_of_two_servers_gives_a_warning(self):
         east, west = self.parts()
         environment = self.environment(REDLOCK_SERVERS=f"east={east};west={west.rsplit(',', 1)[0]}")
         result = self.redlock("status", EAST, env=environment)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""On a terminal: the command gets it, Ctrl-C and Ctrl-Z reach the command, the shell gets it back."""
+"""On a terminal: the command gets it, Ctrl-C and Ctrl-Z reach the command, and the shell gets it back."""
 
 import os
 import pty
@@ -11,7 +11,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import tapcase  # noqa: E402
-from world import PATIENCE, REDLOCK, Case, state_of, stat_fields, until  # noqa: E402
+from world import REDLOCK, TIME_LIMIT, Case, stat_fields, state_of, until  # noqa: E402
 
 
 class Terminal(Case):
@@ -28,16 +28,16 @@ class Terminal(Case):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.execve(words[0], words, environment)
-        self.addCleanup(self.hang_up)
+        self.addCleanup(self.end_session)
 
-    def hang_up(self):
+    def end_session(self):
         os.close(self.fd)
         if self.pid:
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
 
     def read_until(self, word):
-        give_up = time.monotonic() + PATIENCE
+        give_up = time.monotonic() + TIME_LIMIT
         while word not in self.text:
             if not select.select([self.fd], [], [], max(0, give_up - time.monotonic()))[0]:
                 raise AssertionError(f"{word!r} did not come: {self.text!r}")
@@ -74,7 +74,7 @@ class Terminal(Case):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.execve("/bin/bash", ["bash", "-c", script], self.environment())
-        self.addCleanup(self.hang_up)
+        self.addCleanup(self.end_session)
         os.write(self.fd, b"hello\n")
         self.read_until("back hello")
         self.assertEqual(self.wait(), 0)
@@ -111,7 +111,7 @@ class Terminal(Case):
         self.assertEqual(self.wait(), 130)
 
     def test_ctrl_c_ends_a_suspended_command_without_job_control(self):
-        """The shell around redlock does not take the terminal after Ctrl-Z, so redlock does not stay stopped."""
+        """A shell without job control does not take the terminal after Ctrl-Z, so redlock continues by itself."""
         self.spawn_words("/bin/sh", "-c", "trap : INT; \"$@\"; exit $?", "sh", REDLOCK, "run", "t", "--", "sh", "-c", "echo pid=$$; read line")
         self.child()
         os.write(self.fd, b"\x1a")
@@ -145,7 +145,7 @@ class Terminal(Case):
         self.assertEqual(self.wait(), 129)
         self.wait_gone(child)
 
-    def test_forwarded_stop_and_go_on(self):
+    def test_forwarded_stop_and_continue_signals(self):
         process = self.start("run", "-t", "20s", "t", "--", "sh", "-c", "echo $$; exec sleep 1000")
         child = int(process.stdout.readline())
         process.send_signal(signal.SIGTSTP)

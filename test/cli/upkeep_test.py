@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""R09 to R15 of what users of other tools complained about: upkeep of the lock, tokens, insight."""
+"""R09 to R15 of the problems that users of other tools reported: extensions, tokens, status and events."""
 
 import os
 import signal
@@ -10,22 +10,22 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import tapcase  # noqa: E402
-from world import REDLOCK, SLOW, Case, Resp, gone_after, runs, until  # noqa: E402
+from world import REDLOCK, SLOW, Case, Resp, runs, seconds_until_gone, until  # noqa: E402
 
-SLEEP = "echo $$; exec sleep 1000"
+PRINT_PID_AND_SLEEP = "echo $$; exec sleep 1000"
 
 
 class R09(Case):
-    """Lost connections are made again, for renewals and for the release."""
+    """Lost connections are opened again, for extensions and for the release."""
 
     def kill_connections(self):
         for port in self.servers.ports:
             connection = Resp(port)
-            connection.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            connection.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
             connection.close()
 
     def test_release_after_lost_connections(self):
-        process = self.start("run", "-t", "20s", "r09", "--", "sh", "-c", SLEEP)
+        process = self.start("run", "-t", "20s", "r09", "--", "sh", "-c", PRINT_PID_AND_SLEEP)
         process.stdout.readline()
         self.kill_connections()
         process.send_signal(signal.SIGTERM)
@@ -33,7 +33,7 @@ class R09(Case):
         until(lambda: self.servers.keys() == set(), "no key on any server")
 
     def test_renewal_after_lost_connections(self):
-        process, events = self.start_with_events("-t", "3s", "r09", "--", "sh", "-c", SLEEP)
+        process, events = self.start_with_events("-t", "3s", "r09", "--", "sh", "-c", PRINT_PID_AND_SLEEP)
         pid = int(process.stdout.readline())
         self.kill_connections()
         self.wait_event(events, "extended")
@@ -41,7 +41,7 @@ class R09(Case):
 
 
 class R10(Case):
-    """The help says for how long a lock is held."""
+    """The help texts describe for how long a lock is held."""
 
     def test_help_says_what_ends_the_hold(self):
         run = " ".join(self.redlock("run", "--help").stdout.split())
@@ -51,19 +51,19 @@ class R10(Case):
 
 
 class R11(Case):
-    """What happens on loss can be chosen, and programs can follow it."""
+    """The reaction to a loss can be chosen, and is reported in events."""
 
-    def lose(self):
-        """A majority forgets the key."""
+    def flush_majority(self):
+        """Makes a majority of servers lose the key."""
         for index in range(3):
-            self.servers.ask(index, "FLUSHALL")
+            self.servers.command(index, "FLUSHALL")
 
-    def test_warn_lets_the_command_go_on(self):
+    def test_warn_does_not_stop_the_command(self):
         process, events = self.start_with_events(
-            "-t", "1500ms", "--on-loss", "warn", "r11", "--", "sh", "-c", SLEEP
+            "-t", "1500ms", "--on-loss", "warn", "r11", "--", "sh", "-c", PRINT_PID_AND_SLEEP
         )
         pid = int(process.stdout.readline())
-        self.lose()
+        self.flush_majority()
         self.wait_event(events, "lost")
         self.wait_error("the command runs on without it")
         self.assertTrue(runs(pid))
@@ -71,10 +71,10 @@ class R11(Case):
         self.assertEqual(process.wait(10 * SLOW), 128 + signal.SIGTERM)
         self.assertNotIn("stopping", [event["event"] for event in self.events(events)])
 
-    def test_stop_is_the_default_and_shows_in_events(self):
-        process, events = self.start_with_events("-t", "2s", "r11", "--", "sh", "-c", SLEEP)
+    def test_default_stops_the_command_and_reports_events(self):
+        process, events = self.start_with_events("-t", "2s", "r11", "--", "sh", "-c", PRINT_PID_AND_SLEEP)
         process.stdout.readline()
-        self.lose()
+        self.flush_majority()
         self.assertEqual(process.wait(10 * SLOW), 124)
         names = [event["event"] for event in self.events(events)]
         for name in ("acquired", "child_started", "extend_failed", "stopping", "child_exited"):
@@ -99,9 +99,9 @@ class R12(Case):
         self.assertEqual(self.servers.values("r12"), [token.encode()] * len(self.servers.ports))
         result = self.redlock("extend", "-t", "20s", "r12", token)
         self.assertCode(result, 0)
-        self.assertGreater(min(self.servers.ask_all("PTTL", "r12")[:3]), 0)
+        self.assertGreater(min(self.servers.command_all("PTTL", "r12")[:3]), 0)
         until(
-            lambda: sum(ttl > 10000 for ttl in self.servers.ask_all("PTTL", "r12")) >= 3,
+            lambda: sum(ttl > 10000 for ttl in self.servers.command_all("PTTL", "r12")) >= 3,
             "a longer TTL on a majority",
         )
         self.assertCode(self.redlock("release", "r12", token), 0)
@@ -142,7 +142,7 @@ class R12(Case):
 
 
 class R13(Case):
-    """Who holds it can be asked, and a dead holder's lock taken away, explicitly."""
+    """`redlock status` shows the holder, and `redlock break --yes` deletes the lock of a holder that has crashed."""
 
     def test_status(self):
         self.assertCode(self.redlock("status", "r13"), 1)
@@ -154,13 +154,13 @@ class R13(Case):
         result = self.redlock("status", "r13", "free")
         self.assertCode(result, 1)
 
-    def test_stuck_locks_are_named(self):
-        self.servers.ask_all("SET", "r13", "x", "PX", "3600000")
+    def test_status_warns_of_keys_that_do_not_expire(self):
+        self.servers.command_all("SET", "r13", "x", "PX", "3600000")
         result = self.redlock("status", "r13")
         self.assertCode(result, 0)
         self.assertIn("warning: r13: expires later than max_ttl 30s allows: a server's clock was set back", result.stderr)
         self.assertEqual(self.redlock("status", "--max-ttl", "2h", "r13").stderr, "")
-        self.servers.ask_all("PERSIST", "r13")
+        self.servers.command_all("PERSIST", "r13")
         self.assertIn("warning: r13: never expires on ", self.redlock("status", "r13").stderr)
 
     def test_status_without_a_majority_is_unknown(self):
@@ -183,43 +183,43 @@ class R13(Case):
 
 
 class R14(Case):
-    """A failed renewal is neither swallowed nor the end: it is tried again until it is too late."""
+    """A failed extension is reported and repeated, until the command must be stopped."""
 
-    def test_passing_failure_is_survived(self):
-        process, events = self.start_with_events("-t", "4s", "r14", "--", "sh", "-c", SLEEP)
+    def test_extension_is_retried_after_a_failure(self):
+        process, events = self.start_with_events("-t", "4s", "r14", "--", "sh", "-c", PRINT_PID_AND_SLEEP)
         pid = int(process.stdout.readline())
         self.wait_event(events, "acquired")
         self.servers.stop(0, 1, 2)
         failed = self.wait_event(events, "extend_failed")
         self.assertGreater(failed["remaining_ms"], 0)
         self.assertIn("not extended, trying again", self.error_text())
-        self.servers.go_on()
+        self.servers.continue_all()
         until(
             lambda: any(event["event"] == "extended" for event in self.events(events)),
             "a renewal after the failure",
         )
-        # Each failure is told, also soon after the one before.
-        told = self.error_text().count("not extended")
+        # Each failure is reported, also soon after the one before.
+        warnings = self.error_text().count("not extended")
         self.servers.stop(0, 1, 2)
-        until(lambda: self.error_text().count("not extended") > told, "the second warning")
-        self.servers.go_on()
+        until(lambda: self.error_text().count("not extended") > warnings, "the second warning")
+        self.servers.continue_all()
         self.assertTrue(runs(pid))
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(10 * SLOW), 128 + signal.SIGTERM)
 
     def test_lasting_failure_stops_the_command_in_time(self):
-        process = self.start("run", "-t", "3s", "r14", "--", "sh", "-c", SLEEP)
+        process = self.start("run", "-t", "3s", "r14", "--", "sh", "-c", PRINT_PID_AND_SLEEP)
         pid = int(process.stdout.readline())
         self.servers.stop(0, 1, 2)
         stopped = time.monotonic()
-        self.assertLess(gone_after([pid], stopped), 3.0)
+        self.assertLess(seconds_until_gone([pid], stopped), 3.0)
         self.assertEqual(process.wait(10 * SLOW), 124)
 
 
 class R15(Case):
-    """The danger is announced while the lock is still safe."""
+    """The event `endangered` comes while the lock is still held."""
 
-    def test_endangered_comes_before_stopping(self):
+    def test_endangered_event_comes_before_stopping(self):
         script = "trap 'date +%s%N; exit 0' TERM; echo $$; while :; do sleep 0.01; done"
         process, events = self.start_with_events("-t", "4s", "r15", "--", "sh", "-c", script)
         process.stdout.readline()

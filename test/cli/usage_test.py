@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Help texts, and what is refused before any server is asked. Needs no server."""
+"""Help texts, and arguments that are refused before any server is contacted. Needs no server."""
 
 import os
 import re
@@ -16,7 +16,7 @@ TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "to
 
 
 def option_table():
-    """(name, letter or "", commands) of each row of the table that getopt is given."""
+    """Returns (name, letter or "", commands) of each row of the command's option table."""
     with open(TABLE, encoding="utf-8") as file:
         text = file.read()
     groups = {}
@@ -119,8 +119,8 @@ BAD_INPUT = [
     (["sandbox", "no-such-command-here"], 127, "command not found"),
 ]
 
-# arguments and environment that are just accepted, and just refused with these words. A command that is not
-# there ends an accepted `run` before it asks a server.
+# arguments and environment that are just accepted, and just refused with these words. An accepted `run` ends before it
+# contacts a server, because its command does not exist.
 BOUNDS = [
     # 8787 + 100 (one more try) + 1000 + 112 (drift) ms are less than 10 s.
     ("-t 10s -k 1s --node-timeout 100ms --renew 8787ms", "-t 10s -k 1s --node-timeout 100ms --renew 8788ms", "= 10s must be less"),
@@ -147,7 +147,7 @@ class Bounds(CommandCase):
     def run_with(self, words):
         flags = [word for word in words.split() if "=" not in word]
         environment = dict(word.split("=") for word in words.split() if "=" in word)
-        # So much drift leaves no time to renew by default.
+        # With this drift there is no time for an extension by default.
         flags += ["--no-renew", "-k", "1s"] if environment else []
         return self.redlock("run", *flags, "-s", "a:1", "x", "no-such-command-here", env=clean_environment(**environment))
 
@@ -161,7 +161,7 @@ class Bounds(CommandCase):
                 self.assertIn(words, result.stderr)
 
     def test_lengths(self):
-        """A line of a settings file, the first line of a token file or a pass-file, a name."""
+        """Limits of a line of a settings file, of the first line of a token or password file, and of a name."""
         for length, code in (190, 0), (191, 78):
             with self.subTest(line=length):
                 line = "prefix = "
@@ -180,7 +180,7 @@ class Bounds(CommandCase):
 
 
 class Help(CommandCase):
-    def test_alone_it_shows_three_examples(self):
+    def test_no_arguments_show_three_examples(self):
         result = self.redlock(env=clean_environment())
         self.assertCode(result, 0)
         for word in "redlock sandbox", "redlock run", "redlock status", "REDLOCK_SERVERS":
@@ -209,7 +209,7 @@ class Help(CommandCase):
         self.assertRegex(result.stdout, r"^redlock \d+\.\d+\.\d+ \(hiredis \d\S*, libsodium \d\S*, jansson \d\S*\)\n$")
 
     def test_every_flag_is_in_its_help(self):
-        """Each flag of the table, by its letter if it has one, as a word of its own."""
+        """Every option of the table is in the help, by its letter if it has one."""
         flags = list(option_table())
         self.assertGreater(len(flags), 35)
         for command in COMMANDS:
@@ -221,7 +221,7 @@ class Help(CommandCase):
 
 
 class BadInput(CommandCase):
-    def test_refused_with_what_where_and_what_to_do(self):
+    def test_refusal_names_value_source_and_advice(self):
         for args, code, message in BAD_INPUT:
             with self.subTest(args=" ".join(args)[:60]):
                 result = self.redlock(*args, env=clean_environment(REDLOCK_SERVERS="127.0.0.1:1"))
@@ -229,7 +229,7 @@ class BadInput(CommandCase):
                 self.assertIn(message, result.stderr)
                 self.assertTrue(result.stderr.startswith("redlock: "))
 
-    def test_what_only_looks_like_a_contradiction(self):
+    def test_flags_that_only_look_contradictory_are_accepted(self):
         for args in (["acquire", "-n", "-w", "0s", "x"], ["acquire", "-n", "x"]):
             result = self.redlock(*args, env=clean_environment(REDLOCK_SERVERS="127.0.0.1:1"))
             self.assertCode(result, 69)
@@ -258,8 +258,8 @@ class BadInput(CommandCase):
         self.assertIn("REDLOCK_SERVERS", result.stderr)
         self.assertIn("redlock sandbox", result.stderr)
 
-    def test_good_durations(self):
-        """How long they are is told by a refusal that has to say it."""
+    def test_accepted_durations(self):
+        """A refusal shows how a duration was read."""
         for text, shown in ("31", "31s"), ("30001ms", "30001ms"), ("31.5", "31500ms"), (".52m", "31200ms"), ("1h", "1h"):
             result = self.redlock("acquire", "-t", text, "x", env=clean_environment(REDLOCK_SERVERS="127.0.0.1:1"))
             self.assertCode(result, 78)

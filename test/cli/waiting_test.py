@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Waiting for a lock, what ends it, and the exit codes that say why there is none."""
+"""Waiting for a lock, holding it, the flags of `run`, and the exit codes when there is no lock."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import tapcase  # noqa: E402
-from world import REDLOCK, SLOW, Case, gone_after, until  # noqa: E402
+from world import REDLOCK, SLOW, Case, seconds_until_gone, until  # noqa: E402
 
 
 class Waiting(Case):
@@ -21,19 +21,19 @@ class Waiting(Case):
         self.assertEqual(process.stdout.readline(), "mine\n")
         self.assertEqual(process.wait(10 * SLOW), 0)
 
-    def test_no_quorum_is_waited_for_and_over_when_servers_are_back(self):
+    def test_waiter_gets_the_lock_when_servers_return(self):
         self.servers.stop(0, 1, 2)
         process = self.start("run", "w", "--", "echo", "mine")
         self.wait_error("waiting for w: no quorum: ")
-        self.servers.go_on()
+        self.servers.continue_all()
         self.assertEqual(process.stdout.readline(), "mine\n")
         self.assertEqual(process.wait(10 * SLOW), 0)
 
-    def test_two_of_five_down_cost_nothing(self):
+    def test_two_of_five_servers_down(self):
         self.servers.stop(1, 3)
         self.assertCode(self.redlock("run", "-n", "w", "--", "true"), 0)
 
-    def test_budget_ends_the_wait(self):
+    def test_wait_budget_ends_the_wait(self):
         self.hold("w")
         started = time.monotonic()
         result = self.redlock("run", "-w", "1s", "w", "--", "true")
@@ -42,20 +42,20 @@ class Waiting(Case):
         self.assertGreater(spent, 0.9)
         self.assertLess(spent, 10 * SLOW)  # the lock is held for longer
 
-    def test_line_at_once_and_again_after_ten_seconds(self):
+    def test_waiting_message_at_once_and_after_ten_seconds(self):
         self.hold("w", "30s")
         process = self.start("run", "-w", "11s", "w", "--", "true")
         self.wait_error("waiting for w")
         self.assertEqual(process.wait(30 * SLOW), 75)
         self.assertEqual(self.error_text().count("waiting for w"), 2)
 
-    def test_a_stuck_key_is_named_to_who_waits(self):
-        """Whoever has waited for max_ttl looks: a key that is there for good, or for longer than allowed."""
+    def test_waiter_is_warned_of_a_key_that_does_not_expire(self):
+        """After a wait of max_ttl the key is checked: it never expires, or only later than max_ttl allows."""
         flags = ["--max-ttl", "900ms", "-t", "900ms"]
-        # As many as answered the question in time.
+        # The number of servers in the message is that of the servers that replied in time.
         cases = {"never expires on [345] servers": [], "expires later than max_ttl 900ms allows": ["EX", "3600"]}
         for words, more in cases.items():
-            self.servers.ask_all("SET", "w", "foreign", *more)
+            self.servers.command_all("SET", "w", "foreign", *more)
             process, path = self.start_with_events(*flags, "-k", "50ms", "--renew", "100ms", "w", "--", "true")
             self.wait_error(f"waiting for w: held by another client.*; its key {words}")
             first, second = self.wait_events(path, "waiting", 2)  # the event comes behind the line
@@ -68,7 +68,7 @@ class Waiting(Case):
             self.assertCode(result, 75)
             self.assertRegex(result.stderr, f"w: not acquired: held by another client.*; its key {words}")
 
-    def test_a_long_wait_for_locks_that_end_says_nothing_of_their_keys(self):
+    def test_long_wait_for_extended_lock_gives_no_warning(self):
         holder = self.start("run", "--max-ttl", "1s", "-t", "1s", "-k", "50ms", "w", "--", "sleep", "1000")
         until(lambda: len(self.servers.values("w")) == 5, "the holder's key")
         result = self.redlock("acquire", "-w", "4s", "--max-ttl", "1s", "-t", "1s", "w")
@@ -76,14 +76,14 @@ class Waiting(Case):
         self.assertNotIn("its key", result.stderr)
         holder.terminate()
 
-    def test_ctrl_c_between_many_waiters_leaves_nothing(self):
-        """Contenders that are interrupted in the middle of their attempts."""
+    def test_interrupted_waiters_leave_no_keys(self):
+        """Waiting clients are interrupted during their attempts."""
         token = self.hold("w").encode()
         for turn in range(5):
             waiters = [self.start("run", "w", "--", "true") for _ in range(4)]
             self.wait_error("waiting for w")
-            give = time.monotonic() + 0.013 * turn
-            until(lambda give=give: time.monotonic() >= give, "a moment in the retries")
+            send_at = time.monotonic() + 0.013 * turn
+            until(lambda send_at=send_at: time.monotonic() >= send_at, "a moment in the retries")
             for waiter in waiters:
                 waiter.send_signal(signal.SIGINT)
             for waiter in waiters:
@@ -101,7 +101,7 @@ class Waiting(Case):
         with open(path, encoding="utf-8") as file:
             self.assertEqual(file.read(), "in\nout\n" * 8)
 
-    def test_acquire_waits_and_gives_up_too(self):
+    def test_acquire_waits_as_run_does(self):
         self.hold("w")
         self.assertCode(self.redlock("acquire", "-n", "w"), 75)
         self.assertCode(self.redlock("acquire", "-w", "900ms", "-E", "3", "w"), 3)
@@ -117,18 +117,18 @@ class Holding(Case):
         started = time.monotonic()
         self.assertCode(self.redlock("run", "--min-hold", "3s", "h", "--", "true"), 0)
         self.assertCode(self.redlock("run", "-n", "h", "--", "true"), 75)  # the process has ended before the hold
-        self.assertTrue(all(0 < ttl <= 3000 for ttl in self.servers.ask_all("PTTL", "h") if ttl != -2))
+        self.assertTrue(all(0 < ttl <= 3000 for ttl in self.servers.command_all("PTTL", "h") if ttl != -2))
         self.assertCode(self.redlock("run", "-w", "10s", "h", "--", "true"), 0)
         self.assertGreater(time.monotonic() - started, 2.9)
 
-    def test_min_hold_longer_than_the_ttl_is_held_on(self):
+    def test_min_hold_longer_than_the_ttl(self):
         started = time.monotonic()
         self.assertCode(self.redlock("run", "-t", "1500ms", "--min-hold", "3s", "h", "--", "true"), 0)
         self.assertGreater(time.monotonic() - started, 1.0)
         self.assertCode(self.redlock("run", "-w", "10s", "h", "--", "true"), 0)
         self.assertGreater(time.monotonic() - started, 2.9)
 
-    def test_keep(self):
+    def test_keep_leaves_the_lock_to_its_ttl(self):
         self.assertCode(self.redlock("run", "-t", "2s", "--keep", "h", "--", "true"), 0)
         self.assertCode(self.redlock("run", "-n", "h", "--", "true"), 75)
         self.assertCode(self.redlock("run", "-w", "10s", "h", "--", "true"), 0)
@@ -137,7 +137,7 @@ class Holding(Case):
         process = self.start("run", "-t", "1500ms", "--no-renew", "h", "--", "sh", "-c", "echo $$; exec sleep 1000")
         pid = int(process.stdout.readline())
         started = time.monotonic()
-        self.assertLess(gone_after([pid], started), 1.5)
+        self.assertLess(seconds_until_gone([pid], started), 1.5)
         self.assertEqual(process.wait(10 * SLOW), 124)
 
     def test_child_environment(self):
@@ -168,7 +168,7 @@ class Holding(Case):
 
 
 class Flags(Case):
-    """Flags whose effect no other test looks at."""
+    """Flags whose effect no other test checks."""
 
     def test_signal(self):
         script = "trap 'echo got USR1; exit 5' USR1; echo ready; while :; do sleep 0.01; done"
@@ -180,7 +180,7 @@ class Flags(Case):
         self.assertIn("sent USR1 to the command", self.error_text())
 
     def test_renew(self):
-        """Two renewals before the first one would be due."""
+        """Two extensions come before the first one would be due by default."""
         process, events = self.start_with_events("--renew", "200ms", "f", "--", "sleep", "1000")
 
         def renewed():
@@ -228,7 +228,7 @@ class Flags(Case):
 
 
 class Codes(Case):
-    def test_command_that_cannot_run_never_tries_the_lock(self):
+    def test_command_is_checked_before_the_lock_is_requested(self):
         script = self.path("plain", "x")
         for command, code in ("/no/such/command", 127), ("no-such-command-here", 127), (script, 126), ("/etc", 126):
             with self.subTest(command=command):
@@ -242,7 +242,7 @@ class Codes(Case):
 
     def test_refused_user(self):
         for index in range(3):
-            self.servers.ask(index, "CONFIG", "SET", "requirepass", "secret")
+            self.servers.command(index, "CONFIG", "SET", "requirepass", "secret")
         try:
             started = time.monotonic()
             result = self.redlock("run", "x", "--", "true")
@@ -256,7 +256,7 @@ class Codes(Case):
             self.assertCode(result, 0)
         finally:
             for index in range(3):
-                self.servers.ask_with_password(index, "secret", "CONFIG", "SET", "requirepass", "")
+                self.servers.command_with_password(index, "secret", "CONFIG", "SET", "requirepass", "")
 
     def test_server_listed_twice(self):
         first, second = self.servers.ports[:2]
@@ -278,7 +278,7 @@ class Codes(Case):
         environment = self.environment(REDLOCK_MAX_TTL="10s")
         self.assertCode(self.redlock("acquire", "-n", "-t", "11s", "x", env=environment), 78)
 
-    def test_inconsistent_timings_spell_out_the_sum(self):
+    def test_message_about_inconsistent_timings_shows_the_sum(self):
         for flags in (["-t", "3s", "--renew", "2s"], ["-t", "3s", "-k", "2s"], ["-t", "300ms"]):
             with self.subTest(flags=flags):
                 result = self.redlock("run", *flags, "x", "--", "true")
@@ -298,7 +298,7 @@ class Codes(Case):
         self.assertCode(result, 2)
         self.assertIn("no lock can be acquired", result.stdout)
 
-    def test_one_and_even_counts_work_with_one_warning(self):
+    def test_one_and_even_numbers_of_servers_give_one_warning(self):
         for count, word in (1, "one server"), (2, "odd number"), (4, "odd number"):
             with self.subTest(count=count):
                 servers = ",".join(self.servers.list.split(",")[:count])

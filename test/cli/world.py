@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The helpers of the command's tests: servers from `redlock sandbox`, calls of the command, waiting for
+"""Helpers of the command's tests: servers from `redlock sandbox`, calls of the command, waiting for
 conditions, and a small RESP client."""
 
 import json
@@ -15,7 +15,7 @@ import unittest
 
 REDLOCK = os.environ.get("REDLOCK", "redlock")
 SLOW = float(os.environ.get("REDLOCK_TEST_SLOW", "1"))
-PATIENCE = 15 * SLOW
+TIME_LIMIT = 15 * SLOW  # seconds: deadline of everything that a test waits for
 
 
 def clean_environment(**more):
@@ -24,7 +24,7 @@ def clean_environment(**more):
     return {**kept, "HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent", **more}
 
 
-def until(condition, what, seconds=PATIENCE):
+def until(condition, what, seconds=TIME_LIMIT):
     """Polls until the condition is true and returns its value. Fails after the deadline."""
     give_up = time.monotonic() + seconds
     while True:
@@ -63,21 +63,21 @@ def runs(pid):
 
 
 STEP = 0.005  # seconds between two checks
-STILL = 0.02  # a check that is later than that shows that the machine stood still
+PAUSE = 0.02  # a check that comes so many seconds late shows that the machine was paused
 
 
-def gone_after(pids, since):
-    """Returns the seconds from `since` until none of the processes runs, without those in which the machine stood
-    still, because no process can end in that time. Fails after the deadline."""
-    still, last = 0, time.monotonic()
+def seconds_until_gone(pids, since):
+    """Returns the seconds from `since` until none of the processes runs, without the pauses of the machine, because no
+    process can end in them. Fails after the deadline."""
+    paused, last = 0, time.monotonic()
     while any(runs(pid) for pid in pids):
-        if last - since > PATIENCE:
-            raise AssertionError(f"not within {PATIENCE:.1f} s: end of {pids}")
+        if last - since > TIME_LIMIT:
+            raise AssertionError(f"not within {TIME_LIMIT:.1f} s: end of {pids}")
         time.sleep(STEP)
         now = time.monotonic()
-        still += now - last if now - last > STEP + STILL else 0
+        paused += now - last if now - last > STEP + PAUSE else 0
         last = now
-    return time.monotonic() - since - still
+    return time.monotonic() - since - paused
 
 
 def children_of(pid):
@@ -97,7 +97,7 @@ class Resp:
     """One connection to a server. A reply is bytes, an int, a list, None or an Exception."""
 
     def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=TIME_LIMIT)
         self.file = self.socket.makefile("rb")
 
     def reply(self):
@@ -111,7 +111,7 @@ class Resp:
             return int(rest)
         return Exception(rest.decode()) if kind == b"-" else rest
 
-    def ask(self, *words):
+    def command(self, *words):
         blob = b"*%d\r\n" % len(words)
         for word in words:
             word = word if isinstance(word, bytes) else str(word).encode()
@@ -146,66 +146,69 @@ class Servers:
         self.stopped = set()
 
     def pid(self, index):
+        """Returns the process of a server."""
         with open(f"{self.directory}/{index + 1}/pid", encoding="ascii") as file:
             return int(file.read())
 
     def stop(self, *indexes):
+        """Stops these servers with SIGSTOP, until continue_all()."""
         for index in indexes:
             os.kill(self.pid(index), signal.SIGSTOP)
             self.stopped.add(index)
 
-    def go_on(self):
+    def continue_all(self):
         for index in self.stopped:
             os.kill(self.pid(index), signal.SIGCONT)
         self.stopped.clear()
 
-    def ask(self, index, *words):
+    def command(self, index, *words):
         connection = Resp(self.ports[index])
         try:
-            return connection.ask(*words)
+            return connection.command(*words)
         finally:
             connection.close()
 
-    def ask_with_password(self, index, password, *words):
+    def command_with_password(self, index, password, *words):
         connection = Resp(self.ports[index])
         try:
-            connection.ask("AUTH", password)
-            return connection.ask(*words)
+            connection.command("AUTH", password)
+            return connection.command(*words)
         finally:
             connection.close()
 
-    def ask_all_with_password(self, password, *words):
-        return [self.ask_with_password(index, password, *words) for index in range(len(self.ports))]
+    def command_all_with_password(self, password, *words):
+        return [self.command_with_password(index, password, *words) for index in range(len(self.ports))]
 
-    def ask_all(self, *words):
-        return [self.ask(index, *words) for index in range(len(self.ports))]
+    def command_all(self, *words):
+        return [self.command(index, *words) for index in range(len(self.ports))]
 
     def keys(self):
         """Returns all keys of all servers, as a set."""
-        return {key for keys in self.ask_all("KEYS", "*") for key in keys}
+        return {key for keys in self.command_all("KEYS", "*") for key in keys}
 
     def values(self, name):
-        return [value for value in self.ask_all("GET", name) if value is not None]
+        """Returns the values of that key, without the servers that do not have it."""
+        return [value for value in self.command_all("GET", name) if value is not None]
 
     def end(self):
-        self.go_on()
+        self.continue_all()
         self.process.terminate()
         self.process.stdout.close()
-        self.process.wait(PATIENCE)
+        self.process.wait(TIME_LIMIT)
 
 
 # Timeouts that are longer than a pause of the whole machine, so that no server looks unresponsive in it. `run`
 # subtracts the node timeout from the TTL to stop its command in time, so a short TTL keeps the default.
-PATIENT = ("--connect-timeout", "--node-timeout")
-PATIENT_COMMANDS = ("run", "acquire", "extend", "release", "status", "break")
+TIMEOUT_FLAGS = ("--connect-timeout", "--node-timeout")
+LONG_TIMEOUT_COMMANDS = ("run", "acquire", "extend", "release", "status", "break")
 
 
-def with_patience(args):
+def with_long_timeouts(args):
     """Returns the arguments with long timeouts for the servers, unless they contain timeouts."""
-    if args[0] not in PATIENT_COMMANDS and "--init" not in args:  # these wait for a multiple of the timeouts
+    if args[0] not in LONG_TIMEOUT_COMMANDS and "--init" not in args:  # these wait for a multiple of the timeouts
         return args
     short = args[0] == "run" and any(flag in args for flag in ("-t", "--ttl"))
-    flags = [flag for flag in (PATIENT[:1] if short else PATIENT) if flag not in args]
+    flags = [flag for flag in (TIMEOUT_FLAGS[:1] if short else TIMEOUT_FLAGS) if flag not in args]
     return [args[0], *(word for flag in flags for word in (flag, "1s")), *args[1:]]
 
 
@@ -224,6 +227,7 @@ class CommandCase(unittest.TestCase):
         os.rmdir(self.directory)
 
     def path(self, name, text=None):
+        """Returns the path of that name in the directory. With a text, writes it into the file."""
         path = os.path.join(self.directory, name)
         if text is not None:
             with open(path, "w", encoding="utf-8") as file:
@@ -248,7 +252,7 @@ class CommandCase(unittest.TestCase):
         """Runs the command and waits for its end. Returns subprocess.CompletedProcess."""
         environment = options.pop("env", None) or self.environment()
         return subprocess.run(
-            [REDLOCK, *(with_patience(args) if self.has_servers else args)],
+            [REDLOCK, *(with_long_timeouts(args) if self.has_servers else args)],
             capture_output=True,
             text=True,
             env=environment,
@@ -262,8 +266,8 @@ class CommandCase(unittest.TestCase):
         self.assertEqual(result.returncode, code, f"stdout: {result.stdout}\nstderr: {result.stderr}")
 
 
-class SpoiledCase(CommandCase):
-    """A test case with three servers of its own, which it may damage."""
+class OwnServersCase(CommandCase):
+    """A test case with three servers of its own, so that it may change or damage them."""
 
     has_servers = True
 
@@ -289,8 +293,8 @@ class Case(CommandCase):
 
     def setUp(self):
         super().setUp()
-        self.servers.go_on()
-        self.servers.ask_all("FLUSHALL")
+        self.servers.continue_all()
+        self.servers.command_all("FLUSHALL")
 
     def environment(self, **more):
         return clean_environment(**{"REDLOCK_SERVERS": self.servers.list, **more})
@@ -324,6 +328,7 @@ class Case(CommandCase):
             return file.read()
 
     def wait_error(self, pattern):
+        """Waits until stderr of the command that start() started matches the pattern."""
         return until(lambda: re.search(pattern, self.error_text()), f"{pattern!r} on stderr")
 
     def wait_gone(self, *pids):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""R01 to R08 of what users of other tools complained about: signals, stop on loss, waiting, status."""
+"""R01 to R08 of the problems that users of other tools reported: signals, stop on loss, waiting, exit status."""
 
 import os
 import signal
@@ -9,18 +9,18 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import tapcase  # noqa: E402
-from world import SLOW, Case, gone_after, runs, until  # noqa: E402
+from world import SLOW, Case, runs, seconds_until_gone, until  # noqa: E402
 
-SLEEP = "ulimit -c 0; echo $$; exec sleep 1000"
+PRINT_PID_AND_SLEEP = "ulimit -c 0; echo $$; exec sleep 1000"
 
 
 class R01(Case):
-    """A signal to the wrapper never leaves the command running outside the lock."""
+    """A signal to the wrapper never leaves the command running without the lock."""
 
     def test_every_ending_signal_reaches_the_command(self):
         for sig in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
             with self.subTest(signal=sig.name):
-                process = self.start("run", "-t", "10s", "r01", "--", "sh", "-c", SLEEP)
+                process = self.start("run", "-t", "10s", "r01", "--", "sh", "-c", PRINT_PID_AND_SLEEP)
                 pid = int(process.stdout.readline())
                 process.send_signal(sig)
                 self.assertEqual(process.wait(10 * SLOW), 128 + sig)
@@ -28,7 +28,7 @@ class R01(Case):
                 self.assertEqual(self.servers.keys(), set())
 
     def test_killed_wrapper_takes_the_command_with_it(self):
-        process = self.start("run", "-t", "10s", "r01", "--", "sh", "-c", SLEEP)
+        process = self.start("run", "-t", "10s", "r01", "--", "sh", "-c", PRINT_PID_AND_SLEEP)
         pid = int(process.stdout.readline())
         process.kill()
         self.wait_gone(pid)
@@ -56,23 +56,23 @@ class R01(Case):
 
 
 class R02(Case):
-    """When the lock is lost, the whole process group goes, not only the shell."""
+    """When the lock is lost, the whole process group of the command is killed, not only the shell."""
 
-    def test_grandchild_goes_with_the_shell(self):
+    def test_grandchild_is_killed_with_the_shell(self):
         script = "sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' & echo $$; wait"
         process = self.start("run", "-t", "3s", "r02", "--", "sh", "-c", script)
         pids = [int(process.stdout.readline()) for _ in range(2)]
         for index in range(3):
-            self.servers.ask(index, "FLUSHALL")
+            self.servers.command(index, "FLUSHALL")
         flushed = time.monotonic()
-        # The last renewal was before the flush, so the lock ends 3 s after it at the latest.
-        self.assertLess(gone_after(pids, flushed), 3.0)
+        # The last extension was before the flush, so the lock ends at most 3 s after the flush.
+        self.assertLess(seconds_until_gone(pids, flushed), 3.0)
         self.assertEqual(process.wait(10 * SLOW), 124)
         self.assertRegex(self.error_text(), "cannot be extended|is lost")
 
 
 class R03(Case):
-    """Waiting is interrupted at once, and nothing is left behind."""
+    """A signal ends a wait at once, and no key stays."""
 
     def test_signal_ends_the_wait_at_once(self):
         token = self.hold("r03").encode()
@@ -82,7 +82,7 @@ class R03(Case):
                 self.wait_error("waiting for r03: held by another client")
                 process.send_signal(sig)
                 self.assertEqual(process.wait(10 * SLOW), 128 + sig)
-                self.assertEqual(set(self.servers.values("r03")), {token})  # it is still held: nothing else ended the wait
+                self.assertEqual(set(self.servers.values("r03")), {token})  # the lock is still held: only the signal ended the wait
 
     def test_signal_ends_the_wait_for_a_quorum_too(self):
         self.servers.stop(0, 1, 2)
@@ -90,7 +90,7 @@ class R03(Case):
         self.wait_error("waiting for r03")
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(10 * SLOW), 128 + signal.SIGTERM)
-        self.servers.go_on()
+        self.servers.continue_all()
         until(lambda: self.servers.keys() == set(), "no key on any server")
 
 
@@ -109,22 +109,22 @@ class R04(Case):
         self.assertEqual(self.servers.keys(), set())
 
     def test_signal_in_the_middle_of_starting(self):
-        """Whenever the signal comes: either 128+n and not started, or the command got it."""
+        """Whenever the signal arrives, the wrapper ends by it, and no key stays."""
         marker = self.path("started")
         for delay_ms in range(0, 40, 4):
             process = self.start("run", "r04", "--", "sh", "-c", f"touch {marker}; exec sleep 1000")
             until(lambda: time.monotonic() > 0, "now")
-            give = time.monotonic() + delay_ms / 1000
-            until(lambda give=give: time.monotonic() >= give, "the moment")
+            send_at = time.monotonic() + delay_ms / 1000
+            until(lambda send_at=send_at: time.monotonic() >= send_at, "the moment")
             process.send_signal(signal.SIGTERM)
             status = process.wait(10 * SLOW)
-            # Before the signals are blocked the process simply dies of it.
+            # Before `redlock` handles signals, the signal kills it.
             self.assertIn(status, (128 + signal.SIGTERM, -signal.SIGTERM))
             until(lambda: self.servers.keys() == set(), "no key on any server")
 
 
 class R05(Case):
-    """The command's own exit status comes through."""
+    """The exit status is that of the command."""
 
     def test_status_is_passed_on(self):
         for status in (0, 1, 2, 3, 64, 75, 124, 125, 255):
@@ -142,7 +142,7 @@ class R05(Case):
 
 
 class R06(Case):
-    """Not obtaining the lock is never status 0, unless asked for."""
+    """Without the lock the exit status is never 0, unless -E 0 is given."""
 
     def test_held_by_another(self):
         self.hold("r06")
@@ -173,7 +173,7 @@ class R06(Case):
 
 
 class R07(Case):
-    """No shell unless asked for."""
+    """The command runs without a shell, except with -c."""
 
     def test_arguments_arrive_as_they_are(self):
         words = ["$HOME", "a  b", "*", ";", "", "'\"", "-n", "--help"]
@@ -193,11 +193,11 @@ class R07(Case):
         script = self.path("script", "echo $1 $#\n")
         os.chmod(script, 0o755)
         self.assertEqual(self.redlock("run", "r07", "--", script, "a b", "c").stdout, "a b 2\n")
-        # The shell gets the path at which it was found.
+        # The shell gets the path at which the script was found in PATH.
         found = self.environment(PATH=f"{self.directory}:{os.environ['PATH']}")
         self.assertEqual(self.redlock("run", "r07", "--", "script", "a b", "c", env=found).stdout, "a b 2\n")
 
-    def test_a_file_that_cannot_be_executed_hides_no_later_one(self):
+    def test_path_search_continues_after_a_file_that_is_not_executable(self):
         other = self.path("other")
         os.mkdir(other)
         self.addCleanup(os.rmdir, other)
@@ -211,14 +211,14 @@ class R07(Case):
 
 
 class R08(Case):
-    """A short TTL and renewal are the default."""
+    """A short TTL with automatic extension is the default."""
 
     def test_default_ttl_is_30_s(self):
         result = self.redlock("run", "r08", "-c", "echo $REDLOCK_TTL_MS")
         self.assertEqual(result.stdout, "30000\n")
 
     def test_lock_outlives_its_ttl_while_the_command_runs(self):
-        process = self.start("run", "-t", "1500ms", "r08", "--", "sh", "-c", SLEEP)
+        process = self.start("run", "-t", "1500ms", "r08", "--", "sh", "-c", PRINT_PID_AND_SLEEP)
         process.stdout.readline()
         before = set(self.servers.values("r08"))
         self.assertEqual(len(before), 1)
@@ -229,12 +229,12 @@ class R08(Case):
             return time.monotonic() > end
 
         until(held_so_long, "3.5 s with a TTL of 1.5 s")
-        self.assertTrue(all(ttl <= 1500 for ttl in self.servers.ask_all("PTTL", "r08")))
+        self.assertTrue(all(ttl <= 1500 for ttl in self.servers.command_all("PTTL", "r08")))
         process.send_signal(signal.SIGTERM)
         process.wait(10 * SLOW)
 
     def test_crash_frees_the_lock_within_its_ttl(self):
-        process = self.start("run", "-t", "2s", "r08", "--", "sh", "-c", SLEEP)
+        process = self.start("run", "-t", "2s", "r08", "--", "sh", "-c", PRINT_PID_AND_SLEEP)
         process.stdout.readline()
         process.kill()
         self.assertCode(self.redlock("run", "-w", "10s", "r08", "--", "true"), 0)
