@@ -24,8 +24,8 @@ def run(words, **more):
 
 
 class Consumer(unittest.TestCase):
-    """The copy is installed into a directory of its own and its .pc file told so, as a packager would
-    unpack it; nothing of the source tree or the build directory is used after that."""
+    """The library is installed into a directory, and the prefix in its .pc file is changed to it, as after the unpacking
+    of a package; the tests use nothing of the source tree or the build directory after that."""
 
     @classmethod
     def setUpClass(cls):
@@ -51,6 +51,7 @@ class Consumer(unittest.TestCase):
         return done.stdout.split()
 
     def build_and_run(self, compiler, language, standard, static=()):
+        """Builds the consumer with the flags of pkg-config and checks its output and the libraries that it needs."""
         if shutil.which(compiler) is None:
             self.skipTest(f"{compiler} is not installed")
         program = os.path.join(self.project, "consumer")
@@ -69,7 +70,7 @@ class Consumer(unittest.TestCase):
         needed = run(["objdump", "-p", program]).stdout
         self.assertEqual("libredlock.so" in needed, not static)
 
-    def test_the_command_has_the_version_of_pkg_config(self):
+    def test_command_has_the_version_of_pkg_config(self):
         command = os.path.join(self.prefix, "bin", "redlock")
         if not os.path.exists(command):
             self.skipTest("the command is not built")
@@ -88,7 +89,7 @@ class Consumer(unittest.TestCase):
         self.build_and_run(CXX, "c++", "c++11")
 
     def static_archive_only(self):
-        """Where no libredlock.so lies next to it, -lredlock means the archive."""
+        """Returns flags for libredlock.a in a directory without libredlock.so, where -lredlock means the archive."""
         folder = os.path.join(self.root, "archive")
         if not os.path.isdir(folder):
             os.mkdir(folder)
@@ -111,8 +112,8 @@ class Consumer(unittest.TestCase):
                 self.skipTest(f"lib{library}.a is not installed")
         self.build_and_run(CC, "c", "c11", ["-static"])
 
-    def test_a_plugin_with_the_archive_stays_loaded(self):
-        """As the shared library does: a look-up of a host name may outlive dlclose()."""
+    def test_plugin_with_the_archive_is_never_unloaded(self):
+        """As with the shared library, because the resolution of a host name may outlive dlclose()."""
         plugin = os.path.join(self.project, "plugin.so")
         source = "#include <redlock/redlock.h>\nvoid leave(redlock_t *rl);\nvoid leave(redlock_t *rl) { redlock_free(rl); }\n"
         flags = self.pkg_config("--cflags", "--libs", "--static")

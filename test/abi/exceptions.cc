@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A C++ host whose callback throws. The argument says which. The exit status is 42 if the C++
- * runtime ended the program where the exception was thrown, and 1 if the exception came through the
- * library. */
+ * A C++ program with a callback that throws; the argument selects which. The exit status is 42 if
+ * the C++ runtime ended the program where the exception was thrown, and 1 if the exception passed
+ * through the library. */
 #include <poll.h>
 #include <redlock/redlock.h>
 #include <unistd.h>
@@ -13,8 +13,8 @@
 #include <stdexcept>
 #include <string>
 
-static std::string which;
-static bool finished;
+static std::string which; /* the callback that throws */
+static bool finished;     /* the last operation has ended */
 
 static void throw_if(const char *name)
 {
@@ -91,7 +91,7 @@ static int check(int error)
     return error;
 }
 
-static void turn(redlock_t *rl)
+static void run_loop(redlock_t *rl)
 {
     struct pollfd fd = {redlock_get_fd(rl), POLLIN, 0};
 
@@ -116,10 +116,10 @@ static void run(redlock_t *rl)
         check(redlock_shutdown_start(rl, 0, on_shut_down, nullptr));
     if (which == "event-on-the-thread")
         pause();
-    turn(rl);
+    run_loop(rl);
 }
 
-/* The servers are those of REDLOCK_SERVERS. */
+/* Creates a client of the servers in REDLOCK_SERVERS, uses it and frees it. */
 static void use_client()
 {
     const redlock_allocator_t allocator = {sizeof allocator, allocate, reallocate, deallocate,
@@ -150,7 +150,7 @@ int main(int, char **argv)
     try {
         use_client();
     } catch (const std::exception &caught) {
-        printf("came through: %s\n", caught.what());
+        printf("passed through the library: %s\n", caught.what());
         return 1;
     }
     return 0;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A C++ exception that leaves a function of the host ends the program where it is thrown. It never passes
-through the library, whose state would then be that of a callback that still runs."""
+"""A C++ exception that leaves a callback ends the program where it is thrown. It never passes through the library,
+whose state would then be that of a running callback."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ import tapcase  # found through tree
 
 CC = os.environ.get("CC", "cc")
 CXX = {"clang": "clang++", "gcc": "g++"}.get(os.path.basename(CC), "c++")
-TERMINATED = 42
+TERMINATED = 42  # exit status of exceptions.cc when std::terminate() was called
 SERVERS = ("redis-server", "valkey-server", "redis-check-rdb")
 
 
@@ -39,6 +39,7 @@ class Exceptions(unittest.TestCase):
             raise AssertionError(done.stdout)
 
     def check(self, which, before=(), servers="redis://127.0.0.1:1,redis://127.0.0.1:2"):
+        """Runs exceptions.cc with that callback throwing, and checks that it ended there."""
         environment = {**os.environ, "LD_LIBRARY_PATH": self.folder}
         if servers:
             environment["REDLOCK_SERVERS"] = servers  # nothing listens there

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * A host with a client of one server that does not exist. Prints the error of redlock_new() and its
- * text; the exit status is 0 whatever they are. */
+ * A program that creates a client of one server that does not exist, and prints the error of
+ * redlock_new() and its text. The exit status is 0 also after an error. */
 #include <redlock/redlock.h>
 #include <stdio.h>
 
 #ifdef TAKES_ADDRESS
 #include <hiredis/hiredis.h>
 
-/* As a C++ host with a std::unique_ptr<redisReader, decltype(&redisReaderFree)> does. In a program
- * with fixed addresses, the address of the function is that of a stub in the program then, for all
- * libraries of the process. */
+/* Takes the address of a function of hiredis, like a C++ host with a std::unique_ptr<redisReader,
+ * decltype(&redisReaderFree)>. In a program with fixed addresses, all libraries of the process then
+ * see the address of a stub in the program. */
 static void (*volatile free_reader)(redisReader *);
 #endif
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The public header compiles alone, twice in a row, as C and as C++, without a warning."""
+"""The public header compiles alone and included twice, as C and as C++, without a warning."""
 
 import os
 import re

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""README's lines, as they stand: installed into the prefix of the build, the library is found by compilers,
-pkg-config and the loader without being told where, and the command runs; the source tree is out of sight.
+"""README's lines for installation and use, unchanged: compilers, pkg-config and the loader find the library in the
+prefix of the build without further flags, and the command runs. The source tree and the build directory are hidden.
 
-The prefix (/usr/local) and /etc are not touched: each case sees copies of them, in a mount namespace."""
+The prefix (/usr/local) and /etc are not changed: each case has copies of them, in a mount namespace."""
 
 import os
 import re
@@ -17,8 +17,8 @@ import tapcase  # found through tree
 CC = os.environ.get("CC", "cc")
 SERVERS = ("redis-server", "valkey-server", "redis-check-rdb")
 
-# What is installed lies above what is there; /etc (the loader's cache) may be written, in memory. Trees that
-# were built from are empty. Then the third line of README.
+# PREPARE lays the installed files over those of the prefix, and makes /etc writable in memory, for the cache of the
+# loader. HIDE makes the source tree and the build directory empty. LOADER is the third line of README.
 PREPARE = """
 mount -t tmpfs none "$ROOT/memory"
 mkdir "$ROOT/memory/upper" "$ROOT/memory/work"
@@ -64,7 +64,7 @@ class Install(unittest.TestCase):
 
     @classmethod
     def inside(cls, script, steps=PREPARE + LOADER + HIDE):
-        """Runs the script where all is installed, in a directory of its own."""
+        """Runs the script in a mount namespace with the installed files, in the directory of the project."""
         kept = ("LANG", "LC_ALL", "TMPDIR", "HOME")
         environment = {name: os.environ[name] for name in kept if name in os.environ}
         paths = [os.path.join(cls.prefix, "bin"), "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
@@ -78,65 +78,65 @@ class Install(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout)
         return done.stdout
 
-    def test_the_tree_is_out_of_sight(self):
+    def test_source_tree_is_hidden(self):
         self.assertEqual(self.check('ls -A "$SOURCE"'), "")
         self.assertFalse(self.root.startswith(tree.SOURCE + "/"))
 
-    def test_the_command_runs(self):
+    def test_command_runs(self):
         version = re.search(r"version: '([\d.]+)'", tree.text("meson.build")).group(1)
-        told = self.check("command -v redlock; redlock --version; redlock --help")
-        self.assertIn(f"{self.prefix}/bin/redlock\nredlock {version} (hiredis ", told)
-        self.assertIn("redlock COMMAND --help", told)
+        output = self.check("command -v redlock; redlock --version; redlock --help")
+        self.assertIn(f"{self.prefix}/bin/redlock\nredlock {version} (hiredis ", output)
+        self.assertIn("redlock COMMAND --help", output)
 
-    def test_its_manual_and_its_completion(self):
+    def test_manual_and_completion_are_installed(self):
         self.check('test -s "$PREFIX/share/man/man1/redlock.1"')
-        told = self.check('bash --norc -c \'. "$PREFIX/share/bash-completion/completions/redlock"; complete -p redlock\'')
-        self.assertIn("-F _redlock redlock", told)
+        output = self.check('bash --norc -c \'. "$PREFIX/share/bash-completion/completions/redlock"; complete -p redlock\'')
+        self.assertIn("-F _redlock redlock", output)
 
-    def test_the_command_finds_its_library_by_the_cache_of_the_loader(self):
-        """Why README has a third line."""
+    def test_command_needs_the_cache_of_the_loader(self):
+        """Without README's third line, ldconfig, the command does not start."""
         if os.path.exists(f"{self.prefix}/bin/redlock"):
             self.skipTest("a redlock is installed on this machine")
         done = self.inside("redlock --version", PREPARE + HIDE)
         self.assertEqual(done.returncode, 127, done.stdout)
         self.assertIn("error while loading shared libraries: libredlock.so", done.stdout)
 
-    def test_locks_by_the_command(self):
+    def test_command_locks_in_a_sandbox(self):
         if not any(shutil.which(name) for name in SERVERS):
             self.skipTest("no server program in PATH")
-        told = self.check("redlock sandbox -n 3 -- redlock run -n x -- echo under the lock 2>&1")
-        self.assertIn("under the lock\n", told)
+        output = self.check("redlock sandbox -n 3 -- redlock run -n x -- echo under the lock 2>&1")
+        self.assertIn("under the lock\n", output)
 
     def test_shared(self):
-        told = self.check("$CC -std=c11 -Wall -Wextra -pedantic -Werror main.c -o shared "
+        output = self.check("$CC -std=c11 -Wall -Wextra -pedantic -Werror main.c -o shared "
                           "$(pkg-config --cflags --libs redlock)\n./shared\nldd shared")  # fmt: skip
-        self.assertIn("REDLOCK_ENOQUORUM", told)
-        self.assertRegex(told, rf"libredlock\.so\.\d+ => {self.prefix}/lib")
+        self.assertIn("REDLOCK_ENOQUORUM", output)
+        self.assertRegex(output, rf"libredlock\.so\.\d+ => {self.prefix}/lib")
 
     def test_static(self):
-        told = self.check("$CC -std=c11 -Wall -Wextra -pedantic -Werror main.c -o static -Wl,--as-needed "
+        output = self.check("$CC -std=c11 -Wall -Wextra -pedantic -Werror main.c -o static -Wl,--as-needed "
                           "-Wl,-Bstatic $(pkg-config --cflags --libs redlock) -Wl,-Bdynamic "
                           "$(pkg-config --libs --static redlock)\n./static\nldd static")  # fmt: skip
-        self.assertIn("REDLOCK_ENOQUORUM", told)
-        self.assertNotIn("libredlock", told)
-        self.assertIn("libhiredis", told)
+        self.assertIn("REDLOCK_ENOQUORUM", output)
+        self.assertNotIn("libredlock", output)
+        self.assertIn("libhiredis", output)
 
-    def test_each_header_alone(self):
-        told = self.check('for header in "$PREFIX"/include/redlock/*.h; do\n'
+    def test_each_header_compiles_alone(self):
+        output = self.check('for header in "$PREFIX"/include/redlock/*.h; do\n'
                           'echo "${header##*/}"\n'
                           'printf "#include <redlock/${header##*/}>\\nextern int one;\\n" >one.c\n'
                           "$CC -std=c99 -Wall -Wextra -pedantic -Werror -fsyntax-only one.c\ndone")  # fmt: skip
-        self.assertIn("redlock.h\n", told)
+        self.assertIn("redlock.h\n", output)
 
-    def test_the_program_of_readme(self):
-        """Its lines for the compiler and for the sandbox, too."""
+    def test_program_of_readme(self):
+        """Builds and runs the program of README with README's lines for the compiler and for the sandbox."""
         lines = re.findall(r"^    (cc bill\.c .*|redlock sandbox -- \./bill)$", tree.text("README.md"), re.MULTILINE)
         self.assertEqual(len(lines), 2)
         if not any(shutil.which(name) for name in SERVERS):
             lines.pop()
-        told = self.check("\n".join(lines))
+        output = self.check("\n".join(lines))
         if len(lines) == 2:
-            self.assertIn("billing customer 42\n", told)
+            self.assertIn("billing customer 42\n", output)
 
 
 if __name__ == "__main__":

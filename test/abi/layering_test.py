@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The floors of lib/: an include and a symbol may only point down, and what is not a floor's business
-is not linked by it. Programs know the library by its public header only."""
+"""The layers (floors) of lib/: a file includes headers and uses symbols of its own layer and lower ones only, and calls
+only the system functions that its layer may call. Programs include the public header only."""
 
 import os
 import re
@@ -14,7 +14,7 @@ CORE_HEADERS = {"redlock/redlock.h", "stdint.h", "stddef.h", "stdbool.h", "strin
 HOOKS = re.compile(r"^(__(asan|ubsan|tsan|sanitizer|stack_chk|assert_fail)|_GLOBAL_OFFSET_TABLE_)")
 CORE_SYMBOLS = re.compile(r"^((__)?(mem|str)[a-z]*(_chk)?|bcmp|__[a-z]+[sdt]i[234])$")  # and the compiler's own helpers
 
-# What a guest in someone's process does not do, and functions that invite mistakes.
+# Functions that a library must not call in the process of its host, and functions that are easily misused.
 NEVER = set(
     "printf vprintf puts putchar fputs fputc fprintf vfprintf fwrite perror psignal stdout stderr syslog"
     " exit _exit _Exit quick_exit atexit signal sigaction system popen fork vfork"
@@ -22,22 +22,22 @@ NEVER = set(
     " localtime gmtime ctime time gettimeofday setenv putenv setlocale sleep usleep nanosleep"
     " gethostbyname inet_ntoa pthread_cancel setitimer alarm raise".split()
 )
-# Whose business it is. A floor's name stands for all its files.
+# Functions, and the only files that may call them. The name of a floor stands for all its files.
 ONLY_IN = {
     # A lookup's thread may outlive the client and its allocator, so its memory is libc's.
     "malloc calloc realloc reallocarray strdup strndup asprintf": ["platform/memory.c", "node/resolve.c"],
     "clock_gettime clock_nanosleep": ["platform"],
     "getaddrinfo": ["node/resolve.c"],
     "socket connect send sendmsg recv recvmsg setsockopt writev": ["node"],
-    # The engine can stand on a simulated world: what is real reaches it through engine/io.c alone.
+    # The engine runs in the simulator, too: only engine/io.c connects it to real clocks, sockets and entropy.
     "rl_clock_now rl_clock_wall_us rl_entropy_kernel rl_poller_open rl_poller_arm rl_sockets_init": [
         "platform", "node/socket.c", "engine/io.c", "api",
     ],
     "pthread_create": ["node/resolve.c", "api"],
 }
 
-# The api floor sees the engine, and of the floors below it this much: types and pure functions that
-# all floors share. A node's address is parsed by the api floor and handed down.
+# The api layer uses the engine, and of the layers below it only these types and pure functions. It parses the addresses
+# of nodes and passes them to the engine.
 CORE_OF_API = {"core/cause.h", "core/drift.h", "core/fence.h", "core/hash_tag.h", "core/types.h"}
 NODE_SYMBOLS_OF_API = re.compile(r"^rl_node_spec(_|$)")
 NODE_STRUCTS = re.compile(r"\bstruct rl_(node|claim|admission|info|tracker|pipeline|sockets?)\b")
@@ -80,21 +80,21 @@ def below(floor):
 
 
 def source_of(path):
-    """build/…/core_wire_error.c.o -> core/wire_error.c"""
+    """Returns the source of an object file: build/…/core_wire_error.c.o -> core/wire_error.c."""
     return os.path.basename(path)[: -len(".o")].replace("_", "/", 1)
 
 
 class Includes(unittest.TestCase):
-    def complain(self, found):
+    def fail_with(self, found):
         if found:
             self.fail("\n" + "\n".join(found))
 
-    def test_every_file_of_lib_is_on_a_floor(self):
+    def test_every_file_of_lib_is_in_a_layer(self):
         files = tree.files_below("lib", ".c", ".h")
         self.assertTrue(files)
-        self.complain([name for name in files if floor_of(name) not in tree.FLOORS])
+        self.fail_with([name for name in files if floor_of(name) not in tree.FLOORS])
 
-    def test_includes_point_down(self):
+    def test_includes_are_of_lower_layers(self):
         wrong = []
         for name in tree.files_below("lib", ".c", ".h"):
             for line, _, path in tree.includes(name):
@@ -104,10 +104,10 @@ class Includes(unittest.TestCase):
                 if path.startswith("..") or ("/" not in path and os.path.exists(
                         os.path.join(tree.SOURCE, os.path.dirname(name), path))):  # fmt: skip
                     wrong.append(f"{name}:{line}: includes {path} without its floor's name")
-        self.complain(wrong)
+        self.fail_with(wrong)
 
-    def test_api_sees_the_engine_only(self):
-        """Neither the nodes' headers and structs nor a field of the engine's structs."""
+    def test_api_uses_the_engine_only(self):
+        """The api layer uses no headers and structs of nodes, and no field of the engine's structs."""
         wrong = []
         for name in tree.files_below("lib/api", ".c", ".h"):
             for line, _, path in tree.includes(name):
@@ -117,7 +117,7 @@ class Includes(unittest.TestCase):
             for number, line in enumerate(lines, 1):
                 for match in [*NODE_STRUCTS.finditer(line), *ENGINE_FIELDS.finditer(line)]:
                     wrong.append(f"{name}:{number}: {match.group(0)} is for the engine to read")
-        self.complain(wrong)
+        self.fail_with(wrong)
 
     def test_parts_of_a_node_are_used_by_their_owner_only(self):
         """Neither a field through the node nor one through a pointer to the part."""
@@ -154,18 +154,18 @@ class Includes(unittest.TestCase):
             for line, _, path in tree.includes(name):
                 if path not in CORE_HEADERS and not path.startswith("core/"):
                     wrong.append(f"{name}:{line}: core must not include {path}")
-        self.complain(wrong)
+        self.fail_with(wrong)
 
-    def test_hiredis_is_a_codec_only(self):
+    def test_only_the_codec_includes_hiredis(self):
         wrong = []
         for name in tree.files_below("lib", ".c", ".h"):
             for line, _, path in tree.includes(name):
                 if "hiredis" in path and not re.match(r"lib/node/codec[\w]*\.[ch]$", name):
                     wrong.append(f"{name}:{line}: only lib/node/codec* may include {path}")
-        self.complain(wrong)
+        self.fail_with(wrong)
 
-    def test_functions_of_the_host_are_called_in_one_place(self):
-        """Where an exception cannot leave them."""
+    def test_callbacks_are_called_in_one_file(self):
+        """Only platform/callback.c calls callbacks, where an exception cannot leave them."""
         wrong = []
         for name in tree.files_below("lib", ".c", ".h"):
             lines = tree.without_comments(tree.text(name)).split("\n")
@@ -174,9 +174,9 @@ class Includes(unittest.TestCase):
                 self.assertEqual(len(calls), 8)
             else:
                 wrong += [f"{name}:{number}: {lines[number - 1].strip()}" for number in calls]
-        self.complain(wrong)
+        self.fail_with(wrong)
 
-    def test_programs_know_only_the_public_header(self):
+    def test_programs_include_only_the_public_header(self):
         wrong = []
         for folder in ("tools", "examples", "bench"):
             for name in tree.files_below(folder, ".c", ".h"):
@@ -185,7 +185,7 @@ class Includes(unittest.TestCase):
                     is_own = own.startswith(folder + "/") and os.path.isfile(os.path.join(tree.SOURCE, own))
                     if not is_own and self.is_ours(path) or own.startswith(("lib/", "include/")):
                         wrong.append(f"{name}:{line}: includes {path}, which is not public")
-        self.complain(wrong)
+        self.fail_with(wrong)
 
     @staticmethod
     def is_ours(path):
@@ -208,11 +208,11 @@ class Symbols(unittest.TestCase):
     def setUp(self):
         self.objects = tree.objects()
 
-    def complain(self, found):
+    def fail_with(self, found):
         if found:
             self.fail("\n" + "\n".join(found))
 
-    def test_every_floor_is_built(self):
+    def test_every_layer_is_built(self):
         for floor in tree.FLOORS:
             built = {source_of(path) for path in self.objects[floor]}
             written = {name[len("lib/"):] for name in tree.files_below(f"lib/{floor}", ".c")}
@@ -227,9 +227,9 @@ class Symbols(unittest.TestCase):
             for name in sorted(tree.undefined(path) - own):
                 if not CORE_SYMBOLS.match(name) and not HOOKS.match(name):
                     wrong.append(f"{source_of(path)}: uses {name}")
-        self.complain(wrong)
+        self.fail_with(wrong)
 
-    def test_symbols_point_down(self):
+    def test_symbols_are_of_lower_layers(self):
         defined = {
             floor: set().union(*map(tree.defined_globally, self.objects[floor]))
             for floor in tree.FLOORS
@@ -241,7 +241,7 @@ class Symbols(unittest.TestCase):
             for path in self.objects[floor]:
                 for name in sorted(tree.undefined(path) & (everywhere - reachable)):
                     wrong.append(f"{source_of(path)}: uses {name}, which is above {floor}")
-        self.complain(wrong)
+        self.fail_with(wrong)
 
     def test_api_calls_no_function_of_a_node(self):
         nodes = set().union(*map(tree.defined_globally, self.objects["node"]))
@@ -250,18 +250,18 @@ class Symbols(unittest.TestCase):
             for name in sorted(tree.undefined(path) & nodes):
                 if not NODE_SYMBOLS_OF_API.match(name):
                     wrong.append(f"{source_of(path)}: uses {name}, which is for the engine to call")
-        self.complain(wrong)
+        self.fail_with(wrong)
 
-    def test_a_guest_does_not_print_exit_or_touch_signals(self):
+    def test_library_does_not_print_exit_or_handle_signals(self):
         wrong = []
         for floor in tree.FLOORS:
             for path in self.objects[floor]:
                 plain = {re.sub(r"^__|_chk$", "", name) for name in tree.undefined(path)}
                 for name in sorted(plain & NEVER):
                     wrong.append(f"{source_of(path)}: uses {name}")
-        self.complain(wrong)
+        self.fail_with(wrong)
 
-    def test_system_calls_stay_where_they_belong(self):
+    def test_system_calls_are_in_their_files(self):
         wrong = []
         for names, places in ONLY_IN.items():
             for floor in tree.FLOORS:
@@ -270,7 +270,7 @@ class Symbols(unittest.TestCase):
                         continue
                     for name in sorted(tree.undefined(path) & set(names.split())):
                         wrong.append(f"{source_of(path)}: {name} belongs to {', '.join(places)}")
-        self.complain(wrong)
+        self.fail_with(wrong)
 
     def test_no_writable_globals(self):
         """A pointer table that the loader relocates is not writable afterwards and does not count."""
@@ -283,10 +283,10 @@ class Symbols(unittest.TestCase):
                     match = re.search(r" (\.t?bss|\.t?data)(?!\.rel)\S*\s+\S+\s+(\S+)$", line)
                     if match and not match.group(2).startswith(".") and (source_of(path), match.group(2)) not in GLOBALS:
                         wrong.append(f"{source_of(path)}: writable global {match.group(2)}")
-        self.complain(wrong)
+        self.fail_with(wrong)
 
 
-# Each one with its reason.
+# The allowed ones, each with its reason.
 GLOBALS = {
     ("node/codec.c", "reply_functions"),  # never written; hiredis takes a pointer to non-const
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Checks that links between documents, and paths that documents and comments name, lead to something that is there."""
+"""Links between documents, and files and functions that documents name, exist."""
 
 import os
 import re
@@ -17,13 +17,13 @@ FUNCTION = re.compile(r"`((?:rl|redlock)_\w+)\(\)`")
 
 
 def prose(name):
-    """The text without fenced blocks and code spans: what looks like a link there is none."""
+    """Returns the text without fenced blocks and without brackets in code spans, where nothing is a link."""
     text = re.sub(r"^```.*?^```$", "", tree.text(name), flags=re.M | re.S)
     return re.sub(r"`[^`\n]*`", lambda code: re.sub(r"[\[\]()]", "", code.group(0)), text)
 
 
 def anchors(name):
-    """The names that hosting sites give to the headings of a document."""
+    """Returns the anchors that hosting sites give to the headings of a document."""
     found = set()
     for heading in re.findall(r"^#+ +(.*)$", prose(name), re.M):
         words = re.sub(r"[^\w\- ]", "", re.sub(r"\]\([^)]*\)", "", heading).lower())

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A reader of replies with the functions of hiredis. OTHER says what is different from the hiredis
- * that the library is compiled against: nothing, the reader, the table of functions or the task. Or
- * the file has one of the functions only. */
+ * A library with the reply reader of hiredis. OTHER selects the difference to the hiredis that
+ * libredlock is compiled against: none (SAME), another struct of the reader, another table of
+ * functions, another struct of the task; or the library has only one of the functions (FUNCTION).
+ */
 #include <hiredis/hiredis.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -58,7 +59,8 @@ typedef void *(*integer_fn)(const struct task *, long long);
 typedef void *(*nil_fn)(const struct task *);
 typedef void (*any_fn)(void);
 
-static any_fn place(const struct reader *r, size_t offset)
+/* Returns the function of the reader's table at this offset; with OTHER == TABLE the next one. */
+static any_fn function_at(const struct reader *r, size_t offset)
 {
     const size_t more = OTHER == TABLE ? sizeof(any_fn) : 0;
     any_fn function;
@@ -66,7 +68,7 @@ static any_fn place(const struct reader *r, size_t offset)
     memcpy(&function, (const char *)r->fn + offset + more, sizeof function);
     return function;
 }
-#define FUNCTION_OF(r, type, name) ((type)place(r, offsetof(redisReplyObjectFunctions, name)))
+#define FUNCTION_OF(r, type, name) ((type)function_at(r, offsetof(redisReplyObjectFunctions, name)))
 
 redisReader *redisReaderCreateWithFunctions(redisReplyObjectFunctions *fn)
 {
@@ -103,7 +105,8 @@ int redisReaderFeed(redisReader *opaque, const char *bytes, size_t len)
     return REDIS_OK;
 }
 
-/* Reads one value from *at on. NULL: it is not complete, or was refused, and then r->err is set. */
+/* Reads one value from *at on. Returns NULL if it is not complete, or if a function refused it, and
+ * then sets r->err. */
 static void *read_value(struct reader *r, char **at, struct task *parent)
 {
     struct task task = {.idx = parent != NULL ? 0 : -1, .parent = parent, .privdata = r->privdata};

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""README's lines for installation on a machine where only hiredis and libsodium are installed, and what the
-options for packagers give. pkg-config sees the files of these two only."""
+"""README's lines for installation on a machine with only hiredis and libsodium, and the results of the options for
+packagers. pkg-config finds only these two."""
 
 import os
 import re
@@ -40,8 +40,8 @@ class Packaging(unittest.TestCase):
         cls.environment = {**os.environ, "PKG_CONFIG_LIBDIR": cls.packages, "CC": CC}
         cls.environment.pop("PKG_CONFIG_PATH", None)
         cls.build = os.path.join(cls.root, "build")
-        # Not optimised, which takes less time.
-        cls.told = cls.meson("setup", "-Dprefix=/usr/local", "-Doptimization=0", cls.build, tree.SOURCE)
+        # Without optimisation, so that the build is faster.
+        cls.output = cls.meson("setup", "-Dprefix=/usr/local", "-Doptimization=0", cls.build, tree.SOURCE)
 
     @classmethod
     def meson(cls, *words):
@@ -51,7 +51,7 @@ class Packaging(unittest.TestCase):
         return done.stdout
 
     def install(self, name, hiredis):
-        """Returns the folder of the shared library that was built with this -Dhiredis, and pkg-config's words."""
+        """Builds with this -Dhiredis and installs. Returns the directory of the library, in which pkg-config finds it."""
         root = os.path.join(self.root, name)
         self.meson("configure", f"-Dhiredis={hiredis}", self.build)
         self.meson("install", "-C", self.build, "--destdir", root)
@@ -62,9 +62,11 @@ class Packaging(unittest.TestCase):
         raise AssertionError("redlock.pc is not installed")
 
     def dynamic(self, folder):
+        """Returns the dynamic section and the dynamic symbols of the shared library."""
         return run(["readelf", "-W", "-d", "--dyn-syms", os.path.join(folder, "libredlock.so")]).stdout
 
     def pkg_config(self, *words, without=()):
+        """Runs pkg-config for redlock, with the files `without` removed meanwhile, and returns the words it prints."""
         for name in without:
             os.rename(os.path.join(self.packages, name), os.path.join(self.root, name))
         try:
@@ -75,31 +77,31 @@ class Packaging(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout)
         return done.stdout.split()
 
-    def test_these_are_the_lines_of_readme(self):
+    def test_readme_has_the_tested_lines(self):
         self.assertIn(f"\n    {SETUP}\n    meson install -C build\n    ldconfig\n", tree.text("README.md"))
 
-    def test_the_summary_says_what_is_left_out(self):
+    def test_summary_names_omitted_parts(self):
         for part, why in LEFT_OUT.items():
-            self.assertRegex(self.told, rf"\n\s+{part} *: {why}\n")
+            self.assertRegex(self.output, rf"\n\s+{part} *: {why}\n")
 
-    def test_a_part_that_is_wanted_is_not_left_out(self):
+    def test_enabled_part_is_not_omitted(self):
         for part, why in LEFT_OUT.items():
             again = os.path.join(self.root, f"with-{part}")
             done = run(["meson", "setup", f"-D{part}=enabled", again, tree.SOURCE], env=self.environment)
             self.assertNotEqual(done.returncode, 0, part)
             self.assertIn(f"-D{part}=enabled, but not found by pkg-config: {why.split(': ')[1]}\n", done.stdout)
 
-    def test_readme_asks_for_the_versions_that_meson_asks_for(self):
+    def test_readme_has_the_versions_of_meson(self):
         meson = tree.text("meson.build")
         readme = re.search(r"## Build and install\n(.*?)\n## ", tree.text("README.md"), re.DOTALL).group(1)
-        told = " ".join(readme.split())
+        output = " ".join(readme.split())
         for name in ("hiredis", "libsodium"):
             version = re.search(rf"dependency\('{name}', version: '>=([\d.]+)'", meson).group(1)
-            self.assertIn(f"{name} ({version} or later)", told)
-        self.assertIn("meson ({} or later)".format(re.search(r"meson_version: '>=([\d.]+)'", meson).group(1)), told)
-        self.assertIn(re.search(r"glibc [\d.]+ or later", meson).group(0), told)
+            self.assertIn(f"{name} ({version} or later)", output)
+        self.assertIn("meson ({} or later)".format(re.search(r"meson_version: '>=([\d.]+)'", meson).group(1)), output)
+        self.assertIn(re.search(r"glibc [\d.]+ or later", meson).group(0), output)
 
-    def test_shared(self):
+    def test_shared_hiredis(self):
         folder = self.install("shared", "shared")
         self.assertRegex(self.dynamic(folder), r"NEEDED.*libhiredis\.so")
         self.assertEqual(self.pkg_config("--libs"), [f"-L{self.prefix()}", "-lredlock"])
@@ -108,8 +110,8 @@ class Packaging(unittest.TestCase):
     def prefix(self):
         return run(["pkg-config", "--variable=libdir", "redlock"], env=self.environment).stdout.strip()
 
-    def test_static(self):
-        """hiredis is in the library, and nothing of it is seen from outside; another one does no harm."""
+    def test_static_hiredis(self):
+        """The library contains hiredis, exports none of its symbols, and works beside another hiredis."""
         archive = run([CC, "-print-file-name=libhiredis.a"]).stdout.strip()
         if not os.path.isabs(archive):
             self.skipTest("libhiredis.a is not installed")
@@ -119,9 +121,9 @@ class Packaging(unittest.TestCase):
             if "is not position-independent" in str(refused):
                 self.skipTest(f"{archive} is not position-independent")
             raise
-        told = self.dynamic(folder)
-        self.assertIn(" redlock_new@", told)
-        self.assertNotRegex(told, r"hiredis|\bredis[A-Z]|\bsds[a-z]")
+        output = self.dynamic(folder)
+        self.assertIn(" redlock_new@", output)
+        self.assertNotRegex(output, r"hiredis|\bredis[A-Z]|\bsds[a-z]")
         self.assertEqual(self.pkg_config("--libs", without=["hiredis.pc"]), [f"-L{self.prefix()}", "-lredlock"])
         self.pkg_config("--cflags", without=["hiredis.pc"])
         self.assertIn("-lhiredis", self.pkg_config("--libs", "--static"))

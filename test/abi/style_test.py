@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""How the tree is written: short functions, nothing unfinished, nothing of one machine. ./dev lint runs
-it, too."""
+"""Rules for all files of the tree: short functions, a licence, no notes about unfinished work, no paths of one machine.
+./dev lint runs it, too."""
 
 import ast
 import os
@@ -14,7 +14,7 @@ FUNCTION_LINES_MAX = 70
 C = (".c", ".h")
 CODE = C + (".py", ".sh")
 
-# Written apart, so that this file does not find itself.
+# Each word is in two parts, so that this file is not found.
 UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX|HA" + r"CK|T" + r"BD|W" + r"IP)\b")
 MACHINE_PATH = re.compile(r"(?<![\w.~}$])/(work|root|home/\w+|Users/\w+)/")
 SLEEP = re.compile(r"\b(u?sleep|nanosleep|clock_nanosleep)\s*\(")
@@ -32,7 +32,7 @@ def lines_of(name):
 
 
 def c_functions(name):
-    """(first line, length) of each: from the line of its name to the brace that closes it at the margin."""
+    """Yields (first line, length) of each function, from its name to the closing brace in the first column."""
     start = None
     lines = tree.without_comments(tree.text(name)).split("\n")
     for number, line in enumerate(lines, 1):
@@ -68,11 +68,11 @@ def functions(name):
 
 
 class Style(unittest.TestCase):
-    # A fuzzer writes what it likes into its corpus.
+    # The corpus of a fuzzer contains any bytes.
     files = [name for name in tree.tracked_files() if not name.startswith("test/fuzz/corpus/")]
     code = [name for name in files if is_code(name)]
 
-    def complain(self, found):
+    def fail_with(self, found):
         if found:
             self.fail("\n" + "\n".join(found))
 
@@ -84,9 +84,9 @@ class Style(unittest.TestCase):
             for number, line in enumerate(text(name).split("\n"), 1):
                 if pattern.search(line):
                     found.append(f"{name}:{number}: {line.strip()[:100]}")
-        self.complain(found)
+        self.fail_with(found)
 
-    def test_there_is_something_to_look_at(self):
+    def test_files_are_found(self):
         self.assertGreater(len(self.code), 20)
         self.assertIn("dev", self.code)
 
@@ -99,7 +99,7 @@ class Style(unittest.TestCase):
                 if length > FUNCTION_LINES_MAX:
                     found.append(f"{name}:{line}: {length} lines, at most {FUNCTION_LINES_MAX}")
         self.assertGreater(seen, 100)
-        self.complain(found)
+        self.fail_with(found)
 
     def test_each_source_file_begins_with_its_licence(self):
         missing = []
@@ -108,7 +108,7 @@ class Style(unittest.TestCase):
             first = lines[1] if lines[0].startswith("#!") else lines[0]
             if "SPDX-License-Identifier: MIT" not in first:
                 missing.append(name)
-        self.complain(missing)
+        self.fail_with(missing)
 
     def test_nothing_is_unfinished(self):
         self.find(UNFINISHED, self.files)
@@ -117,7 +117,7 @@ class Style(unittest.TestCase):
         self.find(MACHINE_PATH, self.files)
 
     def test_no_tabs_and_no_blanks_at_the_end(self):
-        # Go's own layout has tabs.
+        # Go's standard layout has tabs.
         self.find(re.compile(r"\t|[ \r]$"), [name for name in self.files if not name.endswith((".svg", ".go", "go.mod"))],
                   text=lambda name: "" if b"\0" in tree.text(name).encode() else tree.text(name))  # fmt: skip
 
@@ -137,7 +137,7 @@ class Style(unittest.TestCase):
                 guard = "RL_" + re.sub(r"\W", "_", name[len("lib/"):]).upper()
                 if f"#ifndef {guard}\n#define {guard}\n" not in tree.text(name):
                     wrong.append(f"{name}: guard should be {guard}")
-        self.complain(wrong)
+        self.fail_with(wrong)
 
 
 if __name__ == "__main__":

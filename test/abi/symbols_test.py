@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the library exports is a promise: the shared library, the version script, the public header and
-the list in symbols.txt must say the same."""
+"""The exported symbols are part of the interface: the shared library, the version script, the public headers and the
+list in symbols.txt must agree."""
 
 import glob
 import os
@@ -36,7 +36,7 @@ def without_runtime(names):
 class Exports(unittest.TestCase):
     maxDiff = None
 
-    def test_the_list_is_sorted_and_plain(self):
+    def test_list_is_sorted_and_valid(self):
         self.assertEqual(listed(), sorted(set(listed())))
         for name in listed():
             self.assertRegex(name, r"^redlock_[a-z0-9_]+$")
@@ -63,7 +63,7 @@ class Exports(unittest.TestCase):
         self.assertEqual(body.group(1).split(), ["redlock_*;"])
         self.assertEqual(body.group(2).split(), ["*;"])
 
-    def test_static_library_keeps_to_its_name_space(self):
+    def test_static_library_has_only_prefixed_symbols(self):
         names = tree.defined_globally(STATIC)
         self.assertEqual(sorted(name for name in names if not re.match(r"redlock_|rl_", name)), [])
 
@@ -72,14 +72,14 @@ class Exports(unittest.TestCase):
                                universal_newlines=True).stdout  # fmt: skip
         self.assertEqual(re.findall(r"SONAME\s+(\S+)", table), ["libredlock.so.0"])
 
-    def test_needs_only_what_was_promised(self):
+    def test_needs_only_the_documented_libraries(self):
         table = subprocess.run(["objdump", "-p", SHARED], stdout=subprocess.PIPE, check=True,
                                universal_newlines=True).stdout  # fmt: skip
         needed = {re.sub(r"\.so.*", "", name) for name in re.findall(r"NEEDED\s+(\S+)", table)}
         self.assertLessEqual(needed, {"libhiredis", "libsodium", "libc", "libpthread", "libdl"})
 
     def test_calls_within_the_library_stay_there(self):
-        """A function of the same name elsewhere in the process takes none of them over."""
+        """No function of the same name elsewhere in the process can replace one of the library's."""
         table = subprocess.run(["readelf", "-r", "-W", SHARED], stdout=subprocess.PIPE, check=True,
                                universal_newlines=True).stdout  # fmt: skip
         self.assertIn(" malloc@", table)
@@ -92,7 +92,7 @@ class Exports(unittest.TestCase):
         stack = re.search(r"STACK off.*\n.*flags (\S+)", table)
         self.assertTrue(stack and "x" not in stack.group(1), stack)
 
-    def test_there_is_one_library(self):
+    def test_one_shared_library_is_built(self):
         real = [path for path in glob.glob(SHARED + "*")
                 if os.path.isfile(path) and not os.path.islink(path) and ".symbols" not in path]  # fmt: skip
         self.assertEqual(len(real), 1, real)

@@ -13,7 +13,10 @@
 
 #define DEADLINE_MS 10000
 
-static atomic_bool asked, let_go;
+static atomic_bool lookup_started; /* set by getaddrinfo() */
+static atomic_bool lookup_may_end; /* set by the test; getaddrinfo() waits for it */
+
+/* Replaces libc's function. */
 
 int getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
                 struct addrinfo **ret)
@@ -21,10 +24,10 @@ int getaddrinfo(const char *host, const char *service, const struct addrinfo *hi
     (void)host;
     (void)service;
     (void)ret;
-    if (hints->ai_flags & AI_NUMERICHOST) /* asked on the caller's thread: is it a number? */
+    if (hints->ai_flags & AI_NUMERICHOST) /* called on the caller's thread for numeric addresses */
         return EAI_NONAME;
-    atomic_store(&asked, true);
-    while (!atomic_load(&let_go))
+    atomic_store(&lookup_started, true);
+    while (!atomic_load(&lookup_may_end))
         wait_pause();
     return EAI_AGAIN;
 }
@@ -41,7 +44,8 @@ static unsigned count_threads(void)
     return count;
 }
 
-/* ISO C has no conversion from an object's address to a function's. */
+/* Stores the address of a function of the library in *function. Copies the bytes, because ISO C has
+ * no conversion from an object's address to a function's. */
 static void find(void *library, const char *name, void *function)
 {
     void *address = dlsym(library, name);
@@ -50,9 +54,9 @@ static void find(void *library, const char *name, void *function)
     memcpy(function, &address, sizeof address);
 }
 
-/* Makes a client of one server with a host name, waits for the look-up to begin, frees the client.
- */
-static void make_and_free(void *library, int mode)
+/* Creates a client of one server with a host name, waits until its resolution begins, and frees the
+ * client. */
+static void create_and_free(void *library, int mode)
 {
     int (*config_new)(redlock_config_t **, const redlock_allocator_t *);
     int (*add_nodes)(redlock_config_t *, const char *);
@@ -78,21 +82,21 @@ static void make_and_free(void *library, int mode)
     config_free(config);
     if (mode == REDLOCK_MODE_EMBEDDED)
         ck_assert_int_eq(process(rl), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(atomic_load(&asked), DEADLINE_MS));
+    ck_assert(WAIT_UNTIL(atomic_load(&lookup_started), DEADLINE_MS));
     ck_assert_int_eq(client_free(rl), REDLOCK_OK);
 }
 
 static const int MODES[] = {REDLOCK_MODE_THREADED, REDLOCK_MODE_EMBEDDED};
 
-START_TEST(look_up_outlives_dlclose)
+START_TEST(resolution_outlives_dlclose)
 {
     void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 
     ck_assert_msg(library != NULL, "%s", dlerror());
-    make_and_free(library, MODES[_i]);
-    ck_assert_uint_eq(count_threads(), 2); /* this one, and that of the look-up */
+    create_and_free(library, MODES[_i]);
+    ck_assert_uint_eq(count_threads(), 2); /* this one and that of the resolution */
     ck_assert_int_eq(dlclose(library), 0);
-    atomic_store(&let_go, true);
+    atomic_store(&lookup_may_end, true);
     ck_assert(WAIT_UNTIL(count_threads() == 1, DEADLINE_MS));
 }
 END_TEST
@@ -103,6 +107,7 @@ int main(void)
     TCase *tcase = tcase_create("unload");
     suite_add_tcase(suite, tcase);
     tcase_set_timeout(tcase, 60);
-    tcase_add_loop_test(tcase, look_up_outlives_dlclose, 0, (int)(sizeof MODES / sizeof MODES[0]));
+    tcase_add_loop_test(tcase, resolution_outlives_dlclose, 0,
+                        (int)(sizeof MODES / sizeof MODES[0]));
     return suite_run(suite);
 }

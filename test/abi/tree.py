@@ -15,7 +15,7 @@ SOURCE = os.environ.get("REDLOCK_SOURCE") or os.path.dirname(
 BUILD = os.environ.get("REDLOCK_BUILD") or os.path.join(SOURCE, "build-gcc")
 sys.path.insert(0, os.path.join(SOURCE, "test", "lib"))
 
-FLOORS = ["core", "platform", "node", "engine", "api"]  # an include may only point to the left
+FLOORS = ["core", "platform", "node", "engine", "api"]  # the layers of lib/, from the lowest to the highest
 COMMENT_OR_STRING = re.compile(
     r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL
 )

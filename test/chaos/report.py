@@ -18,7 +18,7 @@ LOCKS = ["one", "several", "permit"]
 
 @dataclass
 class Totals:
-    """The figures of all runs so far."""
+    """The figures of all runs that were added."""
 
     runs: int = 0
     disturbed_s: float = 0  # time with faults

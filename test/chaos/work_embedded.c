@@ -68,7 +68,8 @@ static void end_turn(struct slot *slot)
     slot->state = IDLE;
 }
 
-/* Checks a held lock: ends its turn when it is over, and extends it once if chosen. */
+/* Checks a held lock: ends its turn when that has ended or the lock is lost, and extends it once if
+ * chosen. */
 static void check_held(struct slot *slot)
 {
     struct turn *turn = &slot->turn;

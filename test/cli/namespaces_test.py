@@ -149,7 +149,7 @@ class Namespaces(FamilyCase):
         self.wait_gone(*pids)
 
     def test_group_of_only_zombies(self):
-        """Without /proc, zombies cannot be told from running processes: the wait for them has a limit."""
+        """Without /proc, zombies cannot be distinguished from running processes: the wait for them has a limit."""
 
         def end(place):
             words = ("sh", sys.executable, "-c", ZOMBIE)

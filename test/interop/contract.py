@@ -8,11 +8,14 @@ import servers
 
 LONG_MS = 20000  # longer than any test, so that no key expires
 SHORT_MS = 1500  # longer than a pause of the machine
-MIDDLE_MS = 6000
-WAIT_MS = 10000
+MIDDLE_MS = 6000  # longer than the part of a test before an extension
+WAIT_MS = 10000  # deadline of everything that a test waits for
 
 
 class Contract:
+    """The tests. A subclass sets NODES, the number of servers, and make_ours and make_theirs, which return the two
+    clients (sides.py) for a list of addresses."""
+
     NODES = 5
 
     @classmethod
@@ -33,20 +36,21 @@ class Contract:
 
     def setUp(self):
         self.name = "interop:" + self._testMethodName
-        self.everywhere("FLUSHALL")
+        self.command_all("FLUSHALL")
 
     def tearDown(self):
-        self.everywhere("FLUSHALL")
+        self.command_all("FLUSHALL")
 
     # ---- the keys on the servers, read without either client ----
 
-    def everywhere(self, *command):
+    def command_all(self, *command):
+        """Sends a command to all servers and returns their replies."""
         return [self.servers.command(number, *command) for number in range(self.NODES)]
 
     def values(self):
-        return self.everywhere("GET", self.name)
+        return self.command_all("GET", self.name)
 
-    def settle(self, taken):
+    def wait_for_all(self, taken):
         """Waits for all servers, because both sides reply after a majority, and returns the values there."""
         deadline = time.monotonic() + WAIT_MS / 1000
         while time.monotonic() < deadline:
@@ -58,39 +62,40 @@ class Contract:
     def assert_ok(self, result):
         self.assertEqual(result, "ok")
 
-    # ---- the tests: `a` acquires the lock, and `b` finds it held ----
+    # ---- the tests: `a` acquires the lock first, then `b` ----
 
-    def exclude(self, a, b):
+    def check_exclusion(self, a, b):
         self.assert_ok(a.acquire(self.name, LONG_MS))
         self.assertEqual(b.acquire(self.name, LONG_MS), "contended")
         self.assert_ok(a.release(self.name))
         self.assert_ok(b.acquire(self.name, LONG_MS))
         self.assertEqual(a.acquire(self.name, LONG_MS), "contended")
         self.assert_ok(b.release(self.name))
-        self.settle(taken=False)
+        self.wait_for_all(taken=False)
 
-    def extend(self, a, b):
+    def check_extension(self, a, b):
         self.assert_ok(a.acquire(self.name, MIDDLE_MS))
-        self.settle(taken=True)
+        self.wait_for_all(taken=True)
         self.assert_ok(a.extend(self.name, LONG_MS))
-        for pttl in self.everywhere("PTTL", self.name):
+        for pttl in self.command_all("PTTL", self.name):
             self.assertGreater(pttl, MIDDLE_MS)
         self.assertEqual(b.acquire(self.name, LONG_MS), "contended")
         self.assert_ok(a.release(self.name))
         self.assert_ok(b.acquire(self.name, LONG_MS))
 
-    def let_in_after_expiry(self, a, b):
+    def check_expiry(self, a, b):
         self.assert_ok(a.acquire(self.name, SHORT_MS))
         self.assert_ok(b.acquire(self.name, LONG_MS, WAIT_MS))
         self.assertEqual(a.acquire(self.name, LONG_MS), "contended")
 
-    def leave_alone(self, a, b, verb):
-        """b holds by now what a still believes to hold: the token decides, not the clock of a."""
+    def check_token_decides(self, a, b, verb):
+        """Checks that `a`, whose key was deleted and whose deadline is far, cannot release or extend the lock of `b`: the
+        token decides."""
         self.assert_ok(a.acquire(self.name, LONG_MS))
-        self.settle(taken=True)
-        self.everywhere("DEL", self.name)
+        self.wait_for_all(taken=True)
+        self.command_all("DEL", self.name)
         self.assert_ok(b.acquire(self.name, LONG_MS))
-        before = self.settle(taken=True)
+        before = self.wait_for_all(taken=True)
         result = a.release(self.name) if verb == "release" else a.extend(self.name, LONG_MS)
         self.assertEqual(result, "lost")
         self.assertEqual(self.values(), before)
@@ -98,34 +103,34 @@ class Contract:
         self.assert_ok(b.release(self.name))
 
     def test_ours_excludes_theirs(self):
-        self.exclude(self.ours, self.theirs)
+        self.check_exclusion(self.ours, self.theirs)
 
     def test_theirs_excludes_ours(self):
-        self.exclude(self.theirs, self.ours)
+        self.check_exclusion(self.theirs, self.ours)
 
     def test_ours_extended_excludes_theirs(self):
-        self.extend(self.ours, self.theirs)
+        self.check_extension(self.ours, self.theirs)
 
     def test_theirs_extended_excludes_ours(self):
-        self.extend(self.theirs, self.ours)
+        self.check_extension(self.theirs, self.ours)
 
     def test_theirs_expired_lets_ours_in(self):
-        self.let_in_after_expiry(self.theirs, self.ours)
+        self.check_expiry(self.theirs, self.ours)
 
     def test_ours_expired_lets_theirs_in(self):
-        self.let_in_after_expiry(self.ours, self.theirs)
+        self.check_expiry(self.ours, self.theirs)
 
     def test_our_release_leaves_theirs_alone(self):
-        self.leave_alone(self.ours, self.theirs, "release")
+        self.check_token_decides(self.ours, self.theirs, "release")
 
     def test_their_release_leaves_ours_alone(self):
-        self.leave_alone(self.theirs, self.ours, "release")
+        self.check_token_decides(self.theirs, self.ours, "release")
 
     def test_our_extension_leaves_theirs_alone(self):
-        self.leave_alone(self.ours, self.theirs, "extend")
+        self.check_token_decides(self.ours, self.theirs, "extend")
 
     def test_their_extension_leaves_ours_alone(self):
-        self.leave_alone(self.theirs, self.ours, "extend")
+        self.check_token_decides(self.theirs, self.ours, "extend")
 
     def test_ours_sees_theirs(self):
         self.assertEqual(self.ours.state(self.name), "free")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""node-redlock, versions 4 and 5, and ours on the same key of five servers. Skipped without node, npm, or a
-registry from which the packages come."""
+"""node-redlock, versions 4 and 5, and this library on the same key of five servers. Skipped without node, npm, or a
+registry with the packages."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ import servers
 import sides
 import tapcase  # found below test/lib
 
-packages = None
+packages = None  # directory of node's packages; set below
 
 
 class FiveServers(contract.Contract):

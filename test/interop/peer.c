@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Our side, driven through the C interface: one command in a line on stdin, one answer in a line on
- * stdout. The arguments of the program are the addresses of the nodes.
+ * A client of this library as a program: reads one command per line from stdin and prints one reply
+ * per line. The arguments of the program are the addresses of the nodes.
  *
  *     acquire NAME TTL_MS WAIT_MS     ok TOKEN
  *     extend NAME TTL_MS              ok
@@ -10,8 +10,8 @@
  *     fence NAME                      ok FENCE
  *     check NAME                      ok REMAINING_MS
  *
- * Whatever fails answers with the name of the error and a text. A lock stays with its name until it
- * is released or acquired again. The end of stdin ends the program. PEER_MAX_TTL_MS,
+ * The reply to a command that fails is the name of the error and a text. A lock stays with its name
+ * until it is released or acquired again. The end of stdin ends the program. PEER_MAX_TTL_MS,
  * PEER_DRIFT_PPM and PEER_HEARTBEAT_MS replace the defaults. */
 #include <inttypes.h>
 #include <redlock/redlock.h>
@@ -22,17 +22,18 @@
 #define LOCKS_MAX  16
 #define NAME_MAX_  64
 #define LINE_MAX_  256
-#define READY_MS   10000
-#define TIMEOUT_MS 2000 /* a busy machine must not look like a dead server */
+#define READY_MS   10000 /* how long the program waits for the nodes at its start */
+#define TIMEOUT_MS 2000  /* node timeout: servers of a busy machine must not look unresponsive */
 
+/* A lock by its name. */
 struct held {
-    char name[NAME_MAX_];
-    redlock_lock_t *lock;
+    char name[NAME_MAX_]; /* empty: the entry is free */
+    redlock_lock_t *lock; /* NULL: not acquired */
 };
 
 static struct held held[LOCKS_MAX];
 
-/* The place of that name, or an empty one. */
+/* Returns the entry with that name, or takes a free one for it. */
 static struct held *find(const char *name)
 {
     struct held *empty = NULL;
@@ -51,7 +52,8 @@ static struct held *find(const char *name)
     return empty;
 }
 
-static void answer(int error, const redlock_report_t *report, const char *more)
+/* Prints a reply: "ok" and `more`, or the name of the error and the text of the report. */
+static void reply(int error, const redlock_report_t *report, const char *more)
 {
     if (error == REDLOCK_OK)
         printf("ok %s\n", more);
@@ -74,7 +76,7 @@ static void acquire(redlock_t *rl, struct held *at, uint64_t ttl_ms, uint64_t wa
         redlock_lock_free(at->lock);
         at->lock = lock;
     }
-    answer(error, report, error == REDLOCK_OK ? redlock_lock_token(lock) : "");
+    reply(error, report, error == REDLOCK_OK ? redlock_lock_token(lock) : "");
     redlock_report_free(report);
 }
 
@@ -83,7 +85,7 @@ static void extend(struct held *at, uint64_t ttl_ms)
     redlock_report_t *report;
     const int error = redlock_extend(at->lock, ttl_ms, &report);
 
-    answer(error, report, "");
+    reply(error, report, "");
     redlock_report_free(report);
 }
 
@@ -92,13 +94,13 @@ static void release(struct held *at)
     redlock_report_t *report;
     const int error = redlock_release(at->lock, &report);
 
-    answer(error, report, "");
+    reply(error, report, "");
     redlock_report_free(report);
     redlock_lock_free(at->lock);
     at->lock = NULL;
 }
 
-static void tell_state(redlock_t *rl, const char *name)
+static void print_state(redlock_t *rl, const char *name)
 {
     static const char *const words[] = {"unknown", "free", "held"};
     redlock_report_t *report;
@@ -107,19 +109,20 @@ static void tell_state(redlock_t *rl, const char *name)
 
     if (error == REDLOCK_OK && redlock_report_get_info(report, &info, sizeof info) != REDLOCK_OK)
         info.state = REDLOCK_STATE_UNKNOWN;
-    answer(error, report, words[info.state]);
+    reply(error, report, words[info.state]);
     redlock_report_free(report);
 }
 
-static void tell_number(int error, uint64_t number)
+static void print_number(int error, uint64_t number)
 {
     char text[24];
 
     snprintf(text, sizeof text, "%" PRIu64, number);
-    answer(error, NULL, text);
+    reply(error, NULL, text);
 }
 
-static bool obey(redlock_t *rl, const char *line)
+/* Executes one command. Returns false if the line is not valid. */
+static bool execute(redlock_t *rl, const char *line)
 {
     char verb[16] = "", name[NAME_MAX_] = "";
     uint64_t ttl_ms = 0, wait_ms = 0;
@@ -134,12 +137,12 @@ static bool obey(redlock_t *rl, const char *line)
     else if (words == 2 && strcmp(verb, "release") == 0)
         release(find(name));
     else if (words == 2 && strcmp(verb, "check") == 0)
-        tell_number(redlock_lock_check(find(name)->lock, 0),
-                    redlock_lock_remaining_ms(find(name)->lock));
+        print_number(redlock_lock_check(find(name)->lock, 0),
+                     redlock_lock_remaining_ms(find(name)->lock));
     else if (words == 2 && strcmp(verb, "fence") == 0)
-        tell_number(REDLOCK_OK, redlock_lock_fence(find(name)->lock));
+        print_number(REDLOCK_OK, redlock_lock_fence(find(name)->lock));
     else if (words == 2 && strcmp(verb, "state") == 0)
-        tell_state(rl, name);
+        print_state(rl, name);
     else
         return false;
     return true;
@@ -191,7 +194,7 @@ int main(int argc, char **argv)
     int status = 0;
 
     while (status == 0 && fgets(line, sizeof line, stdin) != NULL) {
-        if (!obey(rl, line)) {
+        if (!execute(rl, line)) {
             fprintf(stderr, "not understood: %s", line);
             status = 64;
         }

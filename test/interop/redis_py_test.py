@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""redis-py's Lock and ours on the same key of one server. Never skipped for want of redis-py: ./dev test
+"""redis-py's Lock and this library on the same key of one server. Never skipped because of redis-py: ./dev test
 installs it."""
 
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Throw-away redis-server processes for tests that are written in Python."""
+"""Starts redis-server processes for one test in Python, and removes their files at its end."""
 
 import os
 import shutil
@@ -15,6 +15,7 @@ LOWEST_PORT, HIGHEST_PORT = 10000, 30000  # below the source ports that the kern
 
 
 def program():
+    """Returns the path of the server program, or None."""
     for name in [os.environ.get("REDLOCK_TEST_SERVER"), *PROGRAMS]:
         found = name and shutil.which(name)
         if found:
@@ -38,7 +39,8 @@ def take_port():
     raise RuntimeError("no free port")
 
 
-def answers(port):
+def replies(port):
+    """Returns whether a server on this port replies to PING."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
             connection.sendall(b"PING\r\n")
@@ -82,9 +84,9 @@ class Servers:
 
     def _wait(self, port):
         give_up = time.monotonic() + SECONDS_MAX
-        while not answers(port):
+        while not replies(port):
             if time.monotonic() > give_up:
-                raise RuntimeError(f"the server on port {port} does not answer")
+                raise RuntimeError(f"the server on port {port} does not reply")
             time.sleep(0.01)
 
     def __exit__(self, *_):

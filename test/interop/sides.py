@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The clients that share one key, each with the same four methods. A result is "ok", "contended" (held by
-another), "lost" (not held any more), or the error message of the client."""
+"""The clients that share one key, each with the same methods acquire, extend, release and close; this library's have
+state, too. A result is "ok", "contended" (held by another), "lost" (not held any more), or the error message of the
+client."""
 
 import os
 import subprocess
@@ -10,21 +11,21 @@ PEER = os.environ["PEER"]
 SECONDS_MAX = 30
 
 
-class Talker:
-    """A program that replies to each line with a line."""
+class Process:
+    """A running program that replies to each line with a line."""
 
     def __init__(self, words, **more):
         self.process = subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **more
         )
 
-    def ask(self, *words):
+    def request(self, *words):
         self.process.stdin.write(" ".join(str(word) for word in words) + "\n")
         self.process.stdin.flush()
-        answer = self.process.stdout.readline().strip()
-        if not answer:
+        reply = self.process.stdout.readline().strip()
+        if not reply:
             raise AssertionError(f"{self.process.args[0]} has ended after: {words}")
-        return answer
+        return reply
 
     def close(self):
         self.process.stdin.close()
@@ -42,26 +43,26 @@ class Library:
     WORDS = {"ok": "ok", "REDLOCK_ECONTENDED": "contended", "REDLOCK_ELOST": "lost"}
 
     def __init__(self, urls):
-        self.talker = Talker([PEER, *urls])
+        self.process = Process([PEER, *urls])
 
-    def _ask(self, *words):
-        answer = self.talker.ask(*words)
-        return self.WORDS.get(answer.split()[0], answer)
+    def _request(self, *words):
+        reply = self.process.request(*words)
+        return self.WORDS.get(reply.split()[0], reply)
 
     def acquire(self, name, ttl_ms, wait_ms=0):
-        return self._ask("acquire", name, ttl_ms, wait_ms)
+        return self._request("acquire", name, ttl_ms, wait_ms)
 
     def extend(self, name, ttl_ms):
-        return self._ask("extend", name, ttl_ms)
+        return self._request("extend", name, ttl_ms)
 
     def release(self, name):
-        return self._ask("release", name)
+        return self._request("release", name)
 
     def state(self, name):
-        return self.talker.ask("state", name).removeprefix("ok ")
+        return self.process.request("state", name).removeprefix("ok ")
 
     def close(self):
-        self.talker.close()
+        self.process.close()
 
 
 class Command:
@@ -125,12 +126,12 @@ class RedisPy:
     def acquire(self, name, ttl_ms, wait_ms=0):
         lock = self.client.lock(name, timeout=ttl_ms / 1000, sleep=0.01, thread_local=False)
         if wait_ms:
-            taken = lock.acquire(blocking=True, blocking_timeout=wait_ms / 1000)
+            acquired = lock.acquire(blocking=True, blocking_timeout=wait_ms / 1000)
         else:
-            taken = lock.acquire(blocking=False)
-        if taken:
+            acquired = lock.acquire(blocking=False)
+        if acquired:
             self.locks[name] = lock
-        return "ok" if taken else "contended"
+        return "ok" if acquired else "contended"
 
     def _try(self, call):
         try:
@@ -155,16 +156,16 @@ class NodeRedlock:
     def __init__(self, urls, version, directory):
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "node", "peer.cjs")
         environment = {**os.environ, "NODE_PATH": directory, "NODE_DISABLE_COMPILE_CACHE": "1"}
-        self.talker = Talker(["node", script, version, *urls], env=environment)
+        self.process = Process(["node", script, version, *urls], env=environment)
 
     def acquire(self, name, ttl_ms, wait_ms=0):
-        return self.talker.ask("acquire", name, ttl_ms, wait_ms)
+        return self.process.request("acquire", name, ttl_ms, wait_ms)
 
     def extend(self, name, ttl_ms):
-        return self.talker.ask("extend", name, ttl_ms)
+        return self.process.request("extend", name, ttl_ms)
 
     def release(self, name):
-        return self.talker.ask("release", name)
+        return self.process.request("release", name)
 
     def close(self):
-        self.talker.close()
+        self.process.close()

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A program that uses the installed library. Valid C99, C11 and C++. It needs no server: one node
- * that does not answer must give "no quorum" with the reason, on time. */
+ * A program that uses the installed library. Valid C99, C11 and C++. It needs no server: with one
+ * node that does not reply, an acquisition must end with REDLOCK_ENOQUORUM and a report. */
 #include <redlock/redlock.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * node-redlock, driven by lines as peer.c is: `acquire NAME TTL_MS WAIT_MS`, `extend NAME TTL_MS`,
- * `release NAME`. Arguments: redlock4 or redlock5, then the addresses of the nodes. NODE_PATH tells
- * where the packages are. */
+ * `release NAME`. Arguments: redlock4 or redlock5, then the addresses of the nodes. NODE_PATH is the
+ * directory of its packages. */
 "use strict";
 
 const readline = require("readline");
@@ -15,7 +15,7 @@ const RETRY_MS = 10;
 const clients = urls.map((url) => new Redis(url));
 const locks = new Map();
 
-/* Version 4 takes the number of retries per client, version 5 per call. */
+/* Returns a client that retries for that long: version 4 has the number of retries per client only. */
 function clientFor(waitMs) {
   const retryCount = Math.ceil(waitMs / RETRY_MS);
   const redlock = new Redlock(clients, { retryCount, retryDelay: RETRY_MS, retryJitter: 0 });
@@ -42,7 +42,8 @@ const actions = {
   },
 };
 
-async function obey(line) {
+/* Executes one line and returns the reply. */
+async function execute(line) {
   const [verb, ...rest] = line.split(" ");
   try {
     await actions[verb](...rest);
@@ -56,7 +57,7 @@ async function obey(line) {
 
 async function main() {
   for await (const line of readline.createInterface({ input: process.stdin }))
-    process.stdout.write(`${await obey(line)}\n`);
+    process.stdout.write(`${await execute(line)}\n`);
   clients.forEach((client) => client.disconnect());
 }
 
