@@ -60,7 +60,7 @@ class Header(unittest.TestCase):
                 self.assertEqual("unused-result" in done.stdout, warns, f"{compiler} {call}: {done.stdout}")
                 self.assertEqual(done.returncode != 0, warns, done.stdout)
 
-    def test_a_result_to_be_used_is_marked_beside_the_export(self):
+    def test_nodiscard_mark_is_next_to_the_export_mark(self):
         for name in tree.files_below("include", ".h"):
             marked = re.findall(r"^.*\bREDLOCK_NODISCARD\b.*$", tree.without_comments(tree.text(name)), re.MULTILINE)
             alone = [line for line in marked if not line.startswith(("REDLOCK_API REDLOCK_NODISCARD ", "#define "))]

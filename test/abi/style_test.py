@@ -110,7 +110,7 @@ class Style(unittest.TestCase):
                 missing.append(name)
         self.fail_with(missing)
 
-    def test_nothing_is_unfinished(self):
+    def test_no_notes_about_unfinished_work(self):
         self.find(UNFINISHED, self.files)
 
     def test_no_paths_of_one_machine(self):
@@ -121,7 +121,7 @@ class Style(unittest.TestCase):
         self.find(re.compile(r"\t|[ \r]$"), [name for name in self.files if not name.endswith((".svg", ".go", "go.mod"))],
                   text=lambda name: "" if b"\0" in tree.text(name).encode() else tree.text(name))  # fmt: skip
 
-    def test_the_library_counts_in_integers(self):
+    def test_library_uses_no_floating_point(self):
         names = [name for name in self.files if name.startswith("lib/") and name.endswith(C)]
         self.find(FLOAT, names, text=lambda name: tree.without_comments(tree.text(name)))
 

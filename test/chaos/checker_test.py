@@ -132,7 +132,7 @@ class Exclusion(Case):
         self.forged.turn(self.b, "r0", 300, 301, 302)
         self.assert_violation("exclusion", 2)
 
-    def test_a_client_against_itself(self):
+    def test_one_client_twice_at_once(self):
         self.forged.turn(self.a, "r0", 100, 101, 200)
         self.forged.turn(self.a, "r0", 100, 150, 300)
         self.assert_violation("exclusion")

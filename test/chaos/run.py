@@ -70,7 +70,7 @@ def run_part(build, options, seconds, seed, totals):
     directory = tempfile.mkdtemp(prefix="chaos-")
     run_history, verdict = run_once(build, directory, seconds, options.pace, seed, options.fences)
     totals.add(run_history, verdict)
-    title = f"chaos, seed {seed}: who held what, and what was done to servers and clients"
+    title = f"chaos, seed {seed}: locks that clients believed to hold, and faults of servers and clients"
     write(os.path.join(build, "chaos-timeline.svg"), timeline.draw(run_history, verdict, title))
     print(f"seed {seed}: {len(run_history.grants)} grants, {len(run_history.faults)} faults, "
           f"{len(verdict.excused)} excused, {len(verdict.violations)} violations", flush=True)  # fmt: skip

@@ -113,14 +113,14 @@ def draw_faults(picture, history, targets, on_clients):
             and within(fault.start, max(fault.end, fault.start + MOMENT_NS), picture)
         ]  # fmt: skip
         picture.lane(name if not on_clients else target)
-        taken = 0
+        labelled_to = 0
         for fault in faults:
             end = max(fault.end, fault.start + MOMENT_NS)
             down = fault.kind.startswith(("kill", "stop", "cut_", "client"))
             x, _ = picture.box(fault.start, end, "#e57373" if down else "#ffb74d", fault.kind, inset=3)
-            if x > taken:
+            if x > labelled_to:
                 picture.text(x + 2, picture.y + LANE * 0.7, fault.kind, 10)
-                taken = x + 7 * len(fault.kind)
+                labelled_to = x + 7 * len(fault.kind)
         picture.next()
 
 

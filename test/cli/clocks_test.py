@@ -104,7 +104,7 @@ class Clocks(Case):
         values = [settings[name]["value"] for name in ("drift", "heartbeat", "clock-slack")]
         self.assertEqual(values, ["1%", "1s", "100ms"])
 
-    def test_what_cannot_be_is_refused(self):
+    def test_invalid_settings_are_refused(self):
         cases = [
             *(("DRIFT", word, "write 1%, 8.5% or 10000ppm") for word in ("1", "", "51%", "500001ppm", "-1%", "1.5ppm",
                                                                        ".%", "0.00001%", "99999999999%", "1% ", "50.0001%")),

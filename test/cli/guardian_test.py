@@ -210,8 +210,9 @@ class Guardian(FamilyCase):
         result = self.redlock("run", "g", "--", "grep", "-E", "Sig(Blk|Ign)", "/proc/self/status")
         self.assertEqual(result.stdout.split()[1::2], ["0" * 16, "0" * 16])
 
-    def test_one_inside_another_leaves_nothing_behind(self):
-        """The starter of the inner one hardly gets a processor: the outer one does not find it still running."""
+    def test_nested_run_leaves_no_process(self):
+        """The starter of the inner `redlock run` gets hardly any processor time. The outer one must wait for its end and
+        not report it as a leftover process."""
         self.hold("h")
         process = self.start("run", "g", "--", REDLOCK, "run", "h", "--", "true")
         self.wait_error("waiting for h")

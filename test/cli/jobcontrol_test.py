@@ -173,7 +173,7 @@ class JobControl(Case):
         self.type("kill %1\n")
         self.wait_gone(child)
 
-    def test_a_running_job_comes_to_the_foreground(self):
+    def test_running_job_comes_to_the_foreground(self):
         """The shell sends no signal to a running job; the command gets the terminal all the same."""
         fifo = self.path("fifo")
         os.mkfifo(fifo)
@@ -293,7 +293,7 @@ class JobControl(Case):
         self.prompt()
         self.assertEqual(self.servers.keys(), set())
 
-    def test_a_group_outside_of_the_pid_namespace(self):
+    def test_group_of_the_caller_in_another_pid_namespace(self):
         """In a new PID namespace the caller's group has no number, so redlock could not give the terminal back to it."""
         if subprocess.run(["unshare", "-fp", "--mount-proc", "true"], capture_output=True, check=False).returncode != 0:
             self.skipTest("a PID namespace takes root")
@@ -312,7 +312,7 @@ class JobControl(Case):
                 self.prompt()
                 self.assertEqual(self.servers.keys(), set())
 
-    def test_one_inside_another(self):
+    def test_nested_run(self):
         """After Ctrl-Z and fg, the inner redlock gets the terminal from the outer one."""
         self.type('redlock run j -- redlock run k -- sh -c "$ASK"\n')
         child = self.child()
@@ -327,7 +327,7 @@ class JobControl(Case):
         self.prompt()
         self.assertEqual(self.servers.keys(), set())
 
-    def test_one_inside_another_from_the_background(self):
+    def test_nested_run_from_the_background(self):
         self.type('redlock run j -- redlock run k -- sh -c "$ASK" &\n')
         child = self.child()
         self.wait_stopped(child)

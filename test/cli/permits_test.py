@@ -87,7 +87,7 @@ class Permits(Case):
                               "sh", "-c", "echo ${REDLOCK_SLOT-none}")
         self.assertEqual((result.returncode, result.stdout), (0, "none\n"))
 
-    def test_all_permits_are_granted_and_no_more(self):
+    def test_permits_are_granted_up_to_their_number(self):
         first = self.redlock("acquire", "-t", LONG, "--permits", "2", "pool")
         second = json.loads(self.redlock("acquire", "-t", LONG, "--permits", "2", "--json", "pool").stdout)
         name, token = first.stdout.split()

@@ -69,7 +69,7 @@ class Sandbox(CommandCase):
         self.assertEqual(servers.split(",")[1], f"127.0.0.1:{port}?fresh=1")
         self.assertFalse(runs(int(pid)))
 
-    def test_nothing_is_left_after_the_command(self):
+    def test_servers_and_files_are_removed_with_the_command(self):
         process = self.begin("--", "sh", "-c", PRINT_SANDBOX)
         directory, pids = self.read_sandbox(process)
         self.assertEqual(len(pids), 5)

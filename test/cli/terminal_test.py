@@ -15,6 +15,7 @@ from world import REDLOCK, TIME_LIMIT, Case, stat_fields, state_of, until  # noq
 
 
 class Terminal(Case):
+    """A test case with a command as the leader of a session with a terminal of its own."""
     def setUp(self):
         super().setUp()
         self.text = ""
@@ -37,6 +38,7 @@ class Terminal(Case):
             os.waitpid(self.pid, 0)
 
     def read_until(self, word):
+        """Reads from the terminal until that word has come."""
         give_up = time.monotonic() + TIME_LIMIT
         while word not in self.text:
             if not select.select([self.fd], [], [], max(0, give_up - time.monotonic()))[0]:
@@ -47,6 +49,7 @@ class Terminal(Case):
                 raise AssertionError(f"{word!r} did not come: {self.text!r}") from error
 
     def wait(self):
+        """Waits for the end of the session's leader and returns its exit code."""
         def ended():
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             return (status,) if pid else None
@@ -56,11 +59,12 @@ class Terminal(Case):
         return os.waitstatus_to_exitcode(status)
 
     def child(self):
+        """Reads the pid that the command prints."""
         self.read_until("pid=")
         self.read_until("\n")
         return int(self.text.partition("pid=")[2].split()[0])
 
-    def test_command_owns_the_terminal(self):
+    def test_command_is_the_foreground_group(self):
         self.spawn("run", "t", "--", "sh", "-c", "echo pid=$$; read line; echo got $line; exit 3")
         child = self.child()
         _, _, group, session, _, foreground = stat_fields(child)
@@ -69,7 +73,7 @@ class Terminal(Case):
         self.read_until("got hello")
         self.assertEqual(self.wait(), 3)
 
-    def test_terminal_comes_back(self):
+    def test_caller_gets_the_terminal_back(self):
         script = f"{REDLOCK} run t -- true; read line; echo back $line"
         self.pid, self.fd = pty.fork()
         if self.pid == 0:

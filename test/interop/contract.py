@@ -50,14 +50,14 @@ class Contract:
     def values(self):
         return self.command_all("GET", self.name)
 
-    def wait_for_all(self, taken):
+    def wait_for_all(self, held):
         """Waits for all servers, because both sides reply after a majority, and returns the values there."""
         deadline = time.monotonic() + WAIT_MS / 1000
         while time.monotonic() < deadline:
             values = self.values()
-            if all((value is not None) == taken for value in values):
+            if all((value is not None) == held for value in values):
                 return values
-        self.fail(f"still {values} after {WAIT_MS} ms, expected all {'taken' if taken else 'free'}")
+        self.fail(f"still {values} after {WAIT_MS} ms, expected all {'held' if held else 'free'}")
 
     def assert_ok(self, result):
         self.assertEqual(result, "ok")
@@ -71,11 +71,11 @@ class Contract:
         self.assert_ok(b.acquire(self.name, LONG_MS))
         self.assertEqual(a.acquire(self.name, LONG_MS), "contended")
         self.assert_ok(b.release(self.name))
-        self.wait_for_all(taken=False)
+        self.wait_for_all(held=False)
 
     def check_extension(self, a, b):
         self.assert_ok(a.acquire(self.name, MIDDLE_MS))
-        self.wait_for_all(taken=True)
+        self.wait_for_all(held=True)
         self.assert_ok(a.extend(self.name, LONG_MS))
         for pttl in self.command_all("PTTL", self.name):
             self.assertGreater(pttl, MIDDLE_MS)
@@ -92,10 +92,10 @@ class Contract:
         """Checks that `a`, whose key was deleted and whose deadline is far, cannot release or extend the lock of `b`: the
         token decides."""
         self.assert_ok(a.acquire(self.name, LONG_MS))
-        self.wait_for_all(taken=True)
+        self.wait_for_all(held=True)
         self.command_all("DEL", self.name)
         self.assert_ok(b.acquire(self.name, LONG_MS))
-        before = self.wait_for_all(taken=True)
+        before = self.wait_for_all(held=True)
         result = a.release(self.name) if verb == "release" else a.extend(self.name, LONG_MS)
         self.assertEqual(result, "lost")
         self.assertEqual(self.values(), before)

@@ -81,14 +81,14 @@ END_TEST
 /* A process that knows the token can adopt the lock, and release it. */
 START_TEST(the_token_allows_adoption_and_release)
 {
-    redlock_lock_t *lock, *taken = NULL;
+    redlock_lock_t *lock, *adopted = NULL;
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
     live_connect();
     CHECK_STATUS(acquire_with("own-b", "known", PLAIN, &lock), REDLOCK_OK);
     CHECK_STATUS(redlock_lock_detach(lock), REDLOCK_OK);
     redlock_lock_free(lock);
-    CHECK_STATUS(redlock_adopt(live.client, "own-b", "known", &opts, &taken, NULL), REDLOCK_OK);
-    redlock_lock_free(taken);
+    CHECK_STATUS(redlock_adopt(live.client, "own-b", "known", &opts, &adopted, NULL), REDLOCK_OK);
+    redlock_lock_free(adopted);
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     opts.token = "other";
     CHECK_STATUS(redlock_acquire(live.client, "own-b", &opts, &lock, NULL), REDLOCK_OK);

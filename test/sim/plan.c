@@ -212,7 +212,7 @@ bool sim_plan_is_noticed(const struct sim_plan *plan, const struct sim_fault *fr
     return freeze->for_ns > slack_ns + slack_ns / 8 + RL_MS;
 }
 
-/* Chooses when the wall clock of a frozen guest is set right: the host does it at once, a while
+/* Chooses when the wall clock of a paused machine is set right: the host does it at once, a while
  * later, or never. */
 static void choose_correction(struct sim_plan *plan, struct sim_random *random,
                               struct sim_fault *fault)
