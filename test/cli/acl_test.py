@@ -86,7 +86,7 @@ class User(OwnServersCase):
                 self.assertCode(self.redlock("release", *flags, "--strict", "name", token, env=environment), 0)
                 self.check_others(prefix, prefix)
 
-    def «test_nodes_reports_no_missing_right¦test_nodes_finds_no_missing_right»(self):
+    def test_nodes_finds_no_missing_right(self):
         prefix, fence_key = "".join(PREFIXES), "fence" + "".join(reversed(PREFIXES)) + "\\"
         more = {"REDLOCK_FENCE_KEY": fence_key, "REDLOCK_FENCE_RECORDS": "volatile"}
         self.make_user("--prefix", prefix, "--fence", **more)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`redlock nodes` checks whether servers «send notifications to waiters¦notify waiting clients» when a lock is released."""
+"""`redlock nodes` checks whether servers notify waiting clients when a lock is released."""
 
 import json
 import os
@@ -13,8 +13,8 @@ from world import OwnServersCase  # noqa: E402
 
 
 class Notifications(OwnServersCase):
-    def «test_users_without_a_right¦test_users_without_rights_for_notifications»(self):
-        """Locks work «waiters poll¦without these rights, but a waiting client has to repeat its requests»."""
+    def test_users_without_rights_for_notifications(self):
+        """Locks work without these rights, but a waiting client has to repeat its requests."""
         for less in ("-client|tracking", "-client|caching", "-client|id", "-subscribe", "resetchannels"):
             with self.subTest(less=less):
                 user = ["user", "reset", "on", ">pw", "~*", "&*", "+@all", less]
@@ -34,7 +34,7 @@ class Notifications(OwnServersCase):
         self.assertRegex(result.stdout, r"note  127\.0\.0\.1:\d+: sends no notification to waiters .*NOPERM.*\n *-> optional: give the user")
         self.assertEqual(self.servers.keys(), set())
 
-    def «test_a_proxy_that_drops_notifications¦test_proxy_that_drops_notifications»(self):
+    def test_proxy_that_drops_notifications(self):
         address = proxy.listen(self, proxy.drop_notifications, self.servers.ports[2])
         servers = ",".join(self.servers.list.split(",")[:2] + [address + "?fresh=1"])
         result = self.redlock("nodes", "--json", "-s", servers)

@@ -65,7 +65,7 @@ class Shards(Case):
             self.assertEqual([node["notifications"] for node in part["servers"]], ["on"] * 3)
             self.assertTrue(all(node["rtt_us"] > 0 for node in part["servers"]))
 
-    def «test_a_shard_without_a_majority¦test_shard_without_a_majority»(self):
+    def test_shard_without_a_majority(self):
         self.servers.stop(0, 2)
         result = self.redlock("nodes")
         self.assertCode(result, 2)
@@ -77,7 +77,7 @@ class Shards(Case):
         self.assertCode(self.redlock("run", "-n", WEST, "true"), 0)
         self.assertCode(self.redlock("run", "-n", EAST, "true"), 69)
 
-    def «test_a_server_in_two_shards_is_reported¦test_server_in_two_shards_is_reported»(self):
+    def test_server_in_two_shards_is_reported(self):
         east, west = self.parts()
         port = self.servers.ports[0]
         environment = self.environment(REDLOCK_SERVERS=f"east={east};west=localhost:{port}?fresh=1,{west}")
