@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Puts the parts of a node together: sending, receiving, and what is due. */
+ * Puts the parts of a node together: encodes and sends requests, reads replies, and does what is
+ * due. */
 #include "node/node.h"
 
 #include "node/node_parts.h"
@@ -66,20 +67,19 @@ const struct rl_encoded *rl_node_encode(struct rl_node *node, size_t argc,
 }
 
 const struct rl_encoded *rl_node_encode_verb(struct rl_node *node, enum rl_verb verb,
-                                             struct rl_arg word)
+                                             struct rl_arg text)
 {
-    const struct rl_arguments arguments = {.text = word};
+    const struct rl_arguments arguments = {.text = text};
     struct rl_command command;
 
     rl_protocol_format(&command, verb, RL_FORM_PLAIN, &arguments);
     return rl_node_encode(node, command.count, command.args);
 }
 
-/* Apart: most commands of a round are those that the first node was sent. */
-__attribute__((noinline)) static const struct rl_encoded *encode_anew(struct rl_node *node,
-                                                                      const struct rl_claim *claim,
-                                                                      enum rl_verb verb,
-                                                                      enum rl_form form)
+/* Encodes a command and keeps it in the cache. Returns NULL without memory. Not inlined, because
+ * most commands come from the cache. */
+__attribute__((noinline)) static const struct rl_encoded *encode_uncached(
+    struct rl_node *node, const struct rl_claim *claim, enum rl_verb verb, enum rl_form form)
 {
     struct rl_node_common *common = node->common;
     struct rl_command command;
@@ -94,6 +94,7 @@ __attribute__((noinline)) static const struct rl_encoded *encode_anew(struct rl_
     return &common->cache.encoded;
 }
 
+/* Returns the encoded command: that of the cache if it is the same. Returns NULL without memory. */
 static const struct rl_encoded *encode(struct rl_node *node, const struct rl_claim *claim,
                                        enum rl_verb verb, enum rl_form form)
 {
@@ -102,13 +103,13 @@ static const struct rl_encoded *encode(struct rl_node *node, const struct rl_cla
     if (common->cache.claim == claim && common->cache.verb == verb && common->cache.form == form &&
         common->cache.ttl_ms == claim->ttl_ms)
         return &common->cache.encoded;
-    return encode_anew(node, claim, verb, form);
+    return encode_uncached(node, claim, verb, form);
 }
 
-/* A burst, as when thousands of locks are given back in one tick, is written piece by piece: it
- * must not meet the limit of what may wait, and need not be stored. If the transport fails, the
- * flush at the end of the tick closes the connection, because the caller still uses the pipeline.
- */
+/* Hands the output to the transport if it has just grown by another RL_FLUSH_BYTES; `before`: its
+ * length before the last request. A tick that releases thousands of locks then does not fill the
+ * pipeline. Ignores an error of the transport, because the caller still uses the pipeline:
+ * rl_node_flush() meets it again and closes the connection. */
 static void flush_early(struct rl_node *node, size_t before)
 {
     const struct rl_transport *transport = &node->common->transport;
@@ -177,6 +178,7 @@ void rl_node_flush(struct rl_node *node, uint64_t now_ns)
         rl_node_notify_changed(node);
 }
 
+/* Closes the connection after the decoder has failed. */
 static void close_unreadable(struct rl_node *node, uint64_t now_ns)
 {
     bool memory = rl_decoder_lacks_memory(&node->decoder);
@@ -185,6 +187,7 @@ static void close_unreadable(struct rl_node *node, uint64_t now_ns)
                   memory ? "out of memory" : "not the Redis protocol, or too long", true, now_ns);
 }
 
+/* Ends the turn of a node whose bytes have all been read: frees what only a burst needed. */
 static void end_receiving(struct rl_node *node)
 {
     rl_inbox_forget(&node->common->inbox, RL_INBOX_UNREAD, node->index);
@@ -195,7 +198,8 @@ static void end_receiving(struct rl_node *node)
     rl_undos_trim(node, &node->undos);
 }
 
-/* Takes the next reply, and notes whether there may be another one. */
+/* Takes the next reply, if it is complete. Adds the node to RL_INBOX_UNREAD if there may be another
+ * one, and removes it if not. */
 static void take_reply(struct rl_node *node, uint64_t now_ns)
 {
     bool greeting = rl_connection_state(&node->conn) == RL_NODE_GREETING;

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The client's object for one server. Its parts have files of their own (connection.h, pipeline.h,
- * failure_detector.h, heartbeat.h, eligibility.h, features.h, undo.h, tracker.h); this one puts
- * them together. No socket in here: bytes go through a transport and come back through
- * rl_node_received(), time is an argument.
- *
- * A READY node that is silent for the node timeout while it owes an answer, or owes one for too
- * long, is *suspect*: it gets no new requests but undos, one probe, and what cannot do without it
- * (rl_node_request_suspect()), until it has caught up. */
+ * The client's object for one server. Its parts have files of their own (connection.h, handshake.h,
+ * pipeline.h, failure_detector.h, heartbeat.h, eligibility.h, features.h, undo.h, tracker.h); this
+ * one puts them together. It knows no socket and no clock: bytes go to a transport and arrive
+ * through rl_node_received(), and the time is an argument. `now_ns` is the boot clock at the start
+ * of the tick in all functions. */
 #ifndef RL_NODE_NODE_H
 #define RL_NODE_NODE_H
 
@@ -29,38 +26,41 @@
 #include "node/undo.h"
 #include "platform/log.h"
 
-/* Unsent bytes after which a node writes before the tick ends. */
+/* A node hands its output to the transport each time it grows by this many bytes, without waiting
+ * for the end of the tick. */
 #define RL_FLUSH_BYTES ((size_t)60 << 10)
 
 struct rl_node;
 
-/* What all nodes of a client have in common; outlives them. */
+/* What all nodes of an engine share. The engine sets it before the first node is initialized, keeps
+ * it until all are freed, and changes `active`, `random`, wake_ns and wake_known later. node.c owns
+ * `cache`; inbox.h and admission.h say who changes the parts that they declare. */
 struct rl_node_common {
     const struct rl_mem *mem;
     const struct rl_log *log;
     struct rl_transport transport;
     struct rl_clocks clocks;
-    struct rl_inbox inbox; /* what the nodes report */
-    struct rl_reply_text *text;
-    /* Fences: the same words in every vote. */
-    struct rl_arg fence_record, fence_config;
-    bool fence_run_bound;                /* a record is good for one run of its server only */
-    struct rl_admission_rules admission; /* with the drift that all times are lengthened by */
-    uint64_t connect_timeout_ns;
-    uint64_t node_timeout_ns; /* 0: measured */
-    uint64_t heartbeat_ns;
-    bool notifications; /* servers may be asked to tell of changes */
-    bool active;        /* locks are held or wanted: heartbeats are worth their while */
-    uint64_t random;    /* fresh in every tick */
-    /* Nothing is due at any node before `wake_ns`, unless that is no longer known: kept by the
-     * engine, which asks all nodes only then, and when the time has come. */
-    uint64_t wake_ns;
-    bool wake_known;
-    /* The last command formatted: the same bytes go to every node of a round. */
+    struct rl_inbox inbox;      /* what the nodes report to the engine */
+    struct rl_reply_text *text; /* memory for the text of the reply that is read */
+    struct rl_arg fence_record; /* key of the fence record */
+    struct rl_arg fence_config; /* identifies the configuration that a fence record holds for */
+    bool fence_run_bound; /* fence records hold for one run of their server; false: they survive
+                           * restarts, and need a server that is attested as durable */
+    struct rl_admission_rules admission; /* also has the drift that undos use */
+    uint64_t connect_timeout_ns;         /* for a connection to open, and again for its greeting */
+    uint64_t node_timeout_ns;            /* as configured; 0: derived from round trips */
+    uint64_t heartbeat_ns;               /* between two heartbeats */
+    bool notifications;                  /* trackers may be used */
+    bool active;      /* the engine has locks, held or waiting; else heartbeats are not needed */
+    uint64_t random;  /* a new random word in each tick */
+    uint64_t wake_ns; /* boot clock: the earliest rl_node_wake_ns() of all nodes; valid while
+                       * wake_known */
+    bool wake_known;  /* false: rl_node_wake_ns() of a node may have become earlier */
+    /* The command that was encoded last. All nodes of a round are sent the same bytes. */
     struct {
-        const struct rl_claim *claim;
-        uint64_t ttl_ms;
-        uint8_t verb, form;
+        const struct rl_claim *claim; /* what it was encoded for; NULL: it cannot be used again */
+        uint64_t ttl_ms;              /* claim->ttl_ms at that time */
+        uint8_t verb, form;           /* enum rl_verb, enum rl_form */
         struct rl_encoded encoded;
     } cache;
 };
@@ -72,22 +72,23 @@ struct rl_node_counters {
     uint64_t granted;      /* reply.c: replies that are grants */
     uint64_t denied;       /* reply.c: replies that are denials */
     uint64_t errors;       /* reply.c: replies that failed, which are all others */
-    uint64_t replies_late; /* reply.c: of these, replies whose request had timed out before */
+    uint64_t replies_late; /* reply.c: replies whose request had timed out before */
     uint64_t rtt_us_hist[RL_BUCKETS]; /* reply.c: round trips in microseconds; rl_count_us() */
     uint64_t timeouts;                /* failure_detector.c: times that the node became suspect */
     uint64_t reconnects;              /* connection.c: connections opened, without the first */
     uint64_t notifications;           /* tracker.c: notifications that have arrived */
 };
 
-/* One server. node.c keeps what is declared here; each part below belongs to the file that its
- * header names, and other files call its functions. */
+/* The client's object for one server. node.c owns the fields from `common` to `index`; the engine
+ * sets name, login and db once, between rl_node_init() and rl_node_start(). Each part below belongs
+ * to the file that its header names, and other files call its functions. */
 struct rl_node {
     struct rl_node_common *common;
-    const char *name;     /* borrowed */
-    const char *user;     /* borrowed, may be NULL */
-    const char *password; /* borrowed, may be NULL */
-    unsigned db;
-    uint8_t index;
+    const char *name;     /* borrowed; for messages */
+    const char *user;     /* borrowed; NULL: AUTH is sent without a user */
+    const char *password; /* borrowed; NULL: no AUTH is sent */
+    unsigned db;          /* database for SELECT */
+    uint8_t index;        /* position in the configuration; less than RL_NODES_MAX */
     struct rl_connection conn;
     struct rl_greeting greeting;
     struct rl_pipeline pipe;
@@ -96,74 +97,85 @@ struct rl_node {
     struct rl_eligibility eligibility;
     struct rl_features features;
     struct rl_undos undos;
-    struct rl_tracker tracker; /* the connection on which the server tells of changes */
+    struct rl_tracker tracker; /* the second connection, for notifications */
     struct rl_decoder decoder;
     struct rl_node_counters counters;
 };
 
+/* Prepares a node that is down. It must not be moved afterwards. `common` must outlive it. */
 void rl_node_init(struct rl_node *node, struct rl_node_common *common, uint8_t index);
-/* Notes what the operator attests of the server; call it before rl_node_start(). */
+/* Notes what the operator attests of the server: that it loses no key in a restart (`durable`),
+ * that it held no lock at first contact (`fresh`). Called before rl_node_start(). */
 void rl_node_attest(struct rl_node *node, bool durable, bool fresh);
-/* Frees memory; the connection must have been closed. */
+/* Frees all memory. The connection must have been closed. */
 void rl_node_free(struct rl_node *node);
 
-/* Starts the first connection. */
+/* Makes the first connection due: the next rl_node_tick() opens it. */
 void rl_node_start(struct rl_node *node, uint64_t now_ns);
 
-/* May be asked now: connected, or connecting for the first time or right after a loss. */
+/* Returns true if rl_node_request() can send a request now: the node is ready and not suspect, or a
+ * connection is being made for the first time or right after a loss; and the output is not full. */
 bool rl_node_is_up(const struct rl_node *node);
-/* Connected and greeted, not suspect, and not a second address of a server: whether its votes count
- * is decided by its eligibility. */
+/* Returns true if the node is ready, can send a request, and is no duplicate of another node. Its
+ * votes may be excluded all the same. */
 bool rl_node_is_responsive(const struct rl_node *node);
 
-/* Queues a request for `claim`, whose ttl_ms is set. 0, or an enum redlock_cause: it was not sent.
- */
+/* Appends a request for `claim`, whose ttl_ms must be set, to the pipeline. Its vote is reported in
+ * the inbox with `round`; 0: no vote is reported. Returns 0, or the enum redlock_cause for which
+ * nothing was appended; no vote follows then. */
 int rl_node_request(struct rl_node *node, struct rl_claim *claim, uint32_t round, enum rl_verb verb,
                     uint64_t now_ns);
-/* Queues a PTTL, and has the node notify of changes of the key (RL_INBOX_NOTIFIED), if it can. */
+/* As rl_node_request() with PTTL. Also has the server track the key, if notifications are on: a
+ * change is then reported as RL_INBOX_NOTIFIED. */
 int rl_node_probe_and_track(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                             uint64_t now_ns);
-/* As rl_node_request(), and a suspect node is asked, too: for what must not be left out because it
- * is late. */
+/* As rl_node_request(), but sends to a suspect node, too: for requests that must reach all servers.
+ */
 int rl_node_request_suspect(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                             enum rl_verb verb, uint64_t now_ns);
 
-/* Takes the claim back from this node: its unsent requests are removed, and, unless that shows that
- * the node never heard of it, claim->undo_verb is sent; now, or as soon as the node can be
- * reached, and again after a lost connection. With a round other than 0 the answer is a vote.
- * Returns RL_VOTE_NONE if a vote will follow, or the vote itself: DENIED (never sent), FAILED (not
- * reachable now; `*ret_cause` says why). */
+/* Undoes the claim on this node. Removes its unsent requests. Unless that shows that the server has
+ * not seen the claim, sends the undo: now, or as soon as the node is ready, and again after a
+ * disconnect. Returns RL_VOTE_NONE if the undo was appended: its vote is reported as for
+ * rl_node_request(). Else returns the vote: DENIED (the claim was never sent) or FAILED (the undo
+ * is pending; `*ret_cause`, an enum redlock_cause, says why). */
 enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                           uint64_t now_ns, int *ret_cause);
 
-/* Hands waiting bytes to the transport. */
+/* Hands the output to the transport. Closes the connection if that fails. */
 void rl_node_flush(struct rl_node *node, uint64_t now_ns);
 
-/* Events of the transport. `cause` and `text` (may be NULL) say why it failed. */
+/* Takes the end of a connection attempt: `ok`, or an enum redlock_cause and a text (NULL: none)
+ * that say why it failed. Sends the greeting. */
 void rl_node_opened(struct rl_node *node, bool ok, int cause, const char *text, uint64_t now_ns);
-/* Takes the first reply of these bytes. If there may be more, adds the node to RL_INBOX_UNREAD; the
- * bytes stay valid until rl_node_next() has removed it. */
+/* Takes bytes that have arrived, and the first reply in them. If there may be more replies, adds
+ * the node to RL_INBOX_UNREAD: the bytes must stay valid until rl_node_next() has removed it. */
 void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint64_t now_ns);
-/* Takes the next reply of those bytes, begins to use a connection that has become ready, or closes
- * that of a duplicate. Removes the node from RL_INBOX_UNREAD when nothing is left to do. */
+/* Does the next thing for a node in RL_INBOX_UNREAD: takes the next reply of those bytes, begins to
+ * use a connection that has become ready, or closes that of a duplicate. Removes the node from the
+ * set when nothing is left to do. */
 void rl_node_next(struct rl_node *node, uint64_t now_ns);
-/* Notes that the node `first`, or none (NULL), shows the same server. The connection of a duplicate
- * is closed by rl_node_next(). */
+/* Notes that the node `first` shows the same server, or that no node does (NULL). rl_node_next()
+ * closes the connection of a duplicate. */
 void rl_node_set_duplicate(struct rl_node *node, const struct rl_node *first);
+/* Takes the end of the connection, which the server or the network has closed. `cause` is an enum
+ * redlock_cause, `text` may be NULL. */
 void rl_node_closed(struct rl_node *node, int cause, const char *text, uint64_t now_ns);
 
-/* Does what is due; rl_node_wake_ns() says when (boot clock, RL_NEVER: nothing is due). */
+/* Does what is due: connects, gives up, suspects, retries undos, sends heartbeats. */
 void rl_node_tick(struct rl_node *node, uint64_t now_ns);
+/* Returns when rl_node_tick() has something to do on the boot clock; RL_NEVER: it has not. */
 uint64_t rl_node_wake_ns(struct rl_node *node);
 
-/* Closes the connection so that no SET of it is executed behind its undo (connection.c). Requests
- * in flight fail with `cause`; undos among them are owed again. `retry` false: for good. */
+/* Closes the connection, in a way that the server cannot execute a SET after its undo. Requests in
+ * flight fail with `cause` (enum redlock_cause), and undos among them become pending again. `text`
+ * (may be NULL) is kept as the last error. Plans the next connection if `retry`. */
 void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry, uint64_t now_ns);
 
-/* Undos that are owed or in flight. */
+/* Returns the number of undos that are pending or in flight. */
 unsigned rl_node_undos_pending(const struct rl_node *node);
 
-/* A request with this token is under way to the node, or an undo with it is pending. */
+/* Returns true if a request with this token is in flight, or an undo with it is pending. */
 bool rl_node_uses_token(const struct rl_node *node, struct rl_arg token);
 
 #endif

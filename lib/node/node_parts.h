@@ -6,37 +6,44 @@
 
 #include "node/node.h"
 
-/* reply.c */
+/* reply.c: takes the reply to the oldest request in flight: reports its vote, learns from it, and
+ * sends the request again in another form if the server does not know this one. May close
+ * the connection. */
 void rl_node_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
-/* Tells the decoder what the next answer may be. */
+/* Sets the decoder's limits for the reply to the oldest request in flight. */
 void rl_reply_expect(struct rl_node *node);
-/* Puts a vote without a reply in the inbox, if the claim has an owner and it belongs to a round. */
+/* Adds a vote without a reply to the inbox, if the claim of the request has an owner and its round
+ * is not 0. */
 void rl_node_deliver_vote(struct rl_node *node, const struct rl_request *request,
                           const struct rl_result *result);
 
+/* Notes that the node has output: the engine calls rl_node_flush() before the tick ends. */
 static inline void rl_node_note_dirty(const struct rl_node *node)
 {
     node->common->inbox.dirty |= RL_NODE(node->index);
 }
 
-/* Something has changed that rl_node_wake_ns() depends on; all but what rl_detector_note() knows.
- */
+/* Notes that rl_node_wake_ns() may have become earlier. Requests and replies call
+ * rl_detector_note() instead, which has the same effect only when it is needed. */
 static inline void rl_node_replan(struct rl_node *node)
 {
     node->common->wake_known = false;
 }
 
-/* node.c: a command of these words, good until the next one; NULL: no memory. */
+/* node.c: encodes a command of `argc` words. Returns it, valid until the next one is encoded, or
+ * NULL without memory. */
 const struct rl_encoded *rl_node_encode(struct rl_node *node, size_t argc,
                                         const struct rl_arg *args);
-/* The same for a verb without a claim, in its plain form; `text` is rl_arguments.text. */
+/* The same for a verb without a claim, in its plain form. `text` is rl_arguments.text. */
 const struct rl_encoded *rl_node_encode_verb(struct rl_node *node, enum rl_verb verb,
-                                             struct rl_arg word);
+                                             struct rl_arg text);
+/* Appends a request of `claim` in this form to the pipeline. Returns false without memory. */
 bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                           enum rl_verb verb, enum rl_form form, uint64_t now_ns);
+/* Reports to the engine that the state or the eligibility of the node has changed. */
 void rl_node_notify_changed(struct rl_node *node);
 
-/* command.c: fills `command`; it borrows from the node and the claim. */
+/* command.c: fills in the words of `command`, which borrow from the node and the claim. */
 void rl_node_build_command(const struct rl_node *node, struct rl_command *command,
                            const struct rl_claim *claim, enum rl_verb verb, enum rl_form form);
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Answers: each belongs to the request at the head of the pipeline, and to no other. */
+ * Takes replies. A reply always belongs to the oldest request of the pipeline: it becomes a vote,
+ * and the node learns from it. */
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
 #include <string.h>
 
-#define UNDO_RETRY_NS RL_SECOND
-#define REPEATED_MIN  4 /* so much of a token in a text is no chance */
+#define UNDO_RETRY_NS RL_SECOND /* delay of the next try after an undo has failed */
+/* Bytes of the token's beginning that show that an error text repeats the token. */
+#define REPEATED_MIN 4
 
 void rl_reply_expect(struct rl_node *node)
 {
@@ -16,7 +18,9 @@ void rl_reply_expect(struct rl_node *node)
                       row->elements);
 }
 
-static uint64_t measure(struct rl_node *node, const struct rl_request *request, uint64_t now_ns)
+/* Measures the round trip of a request. Returns it in microseconds. */
+static uint64_t note_round_trip(struct rl_node *node, const struct rl_request *request,
+                                uint64_t now_ns)
 {
     uint64_t rtt_ns = rl_sub_sat(now_ns, request->sent_ns);
     uint64_t rtt_us = rtt_ns / RL_US;
@@ -26,11 +30,13 @@ static uint64_t measure(struct rl_node *node, const struct rl_request *request, 
     return rtt_us;
 }
 
-static bool is_counted(const struct rl_request *request)
+/* Returns true if a vote on the request is to be reported. Its claim must not be NULL. */
+static bool reports_vote(const struct rl_request *request)
 {
     return request->round != 0 && request->claim->owner != NULL;
 }
 
+/* Fills in the ballot of a request. `rtt_us`: round trip in microseconds; 0: there was no reply. */
 static inline void fill_ballot(const struct rl_node *node, const struct rl_request *request,
                                const struct rl_result *result, uint64_t rtt_us,
                                struct rl_ballot *ballot)
@@ -57,63 +63,64 @@ void rl_node_deliver_vote(struct rl_node *node, const struct rl_request *request
 {
     struct rl_ballot ballot;
 
-    if (!is_counted(request))
+    if (!reports_vote(request))
         return;
     fill_ballot(node, request, result, 0, &ballot);
     rl_inbox_add_vote(&node->common->inbox, request->claim, &ballot);
 }
 
-/* The same with the reply, unless the vote failed: then the connection may be closed, which frees
- * the reply. */
-static void give_reply(struct rl_node *node, const struct rl_request *request,
-                       const struct rl_result *result, const struct rl_reply *reply,
-                       uint64_t rtt_us)
+/* Adds the vote of a reply to the inbox. Passes no reply on if the vote failed, because the
+ * connection may then be closed before the vote is taken, which frees the reply. */
+static void report_reply(struct rl_node *node, const struct rl_request *request,
+                         const struct rl_result *result, const struct rl_reply *reply,
+                         uint64_t rtt_us)
 {
     if (result->vote == RL_VOTE_FAILED)
         reply = NULL;
-    if (is_counted(request))
+    if (reports_vote(request))
         fill_ballot(node, request, result, rtt_us,
                     rl_inbox_add_replied(&node->common->inbox, request->claim, reply));
 }
 
-static void count(struct rl_node *node, const struct rl_request *request,
-                  const struct rl_result *result)
+/* Counts the vote. A reply that is a vote also shows that the server is reached. */
+static void count_reply(struct rl_node *node, const struct rl_request *request,
+                        const struct rl_result *result)
 {
     node->counters.granted += result->vote == RL_VOTE_GRANTED;
     node->counters.denied += result->vote == RL_VOTE_DENIED;
     node->counters.errors += result->vote == RL_VOTE_FAILED;
     node->counters.replies_late += request->reported;
     if (result->vote != RL_VOTE_FAILED)
-        rl_connection_note_answer(&node->conn); /* a real answer: the server is reached */
+        rl_connection_note_answer(&node->conn);
 }
 
-/* Returns true if no vote is expected of the request any more, or if a later request of the same
- * claim depends on what it does: an undo, sent or pending, or an extension that will find no key.
- */
-static bool is_expired(const struct rl_node *node, const struct rl_request *request)
+/* Returns true if the request must not be executed any more: no vote is expected of it, or a later
+ * request of the same claim was sent or is pending. That may be an undo, or an extension, which
+ * finds no key. */
+static bool is_superseded(const struct rl_node *node, const struct rl_request *request)
 {
     return request->reported || request->claim->owner == NULL ||
            rl_undos_has(request->claim, node->index) ||
            rl_pipeline_has_change(&node->pipe, request->claim);
 }
 
-/* The request was not executed in this form; the same question in another form, in the same round.
- */
+/* Sends a request again in another form, because the server has not executed it in this one. The
+ * claim's vote then comes from the new request. Returns false, with a failed vote in `*result`, if
+ * that is not allowed or there is no memory. */
 static bool resend(struct rl_node *node, struct rl_request *request, struct rl_result *result,
                    uint64_t now_ns)
 {
     const struct rl_claim *claim = request->claim;
 
-    /* A vote is asked for at most once. That it did not run is proven, but behind an undo of its
-     * own it would leave a key that nobody takes back, and behind an extension one that its owner
-     * believes not to be there. */
-    if (rl_protocol[request->verb].creates_key && is_expired(node, request)) {
+    /* After its own undo, the request would leave a key that is never undone. After an extension,
+     * it would set a key that the lease counts as absent. */
+    if (rl_protocol[request->verb].creates_key && is_superseded(node, request)) {
         result->vote = RL_VOTE_FAILED;
         result->cause = REDLOCK_CAUSE_ERROR_REPLY;
         request->unsent = true;
         return false;
     }
-    /* Behind a release_after, an extension would give the key its whole life back. */
+    /* After a delayed release, an extension would reset the TTL that the release has shortened. */
     if (request->verb == RL_VERB_EXTEND && claim->undo_verb == RL_VERB_SHORTEN) {
         result->vote = RL_VOTE_FAILED;
         result->cause = REDLOCK_CAUSE_NONE;
@@ -122,10 +129,9 @@ static bool resend(struct rl_node *node, struct rl_request *request, struct rl_r
     if (rl_node_send_request(node, request->claim, request->round, (enum rl_verb)request->verb,
                              (enum rl_form)result->form, now_ns)) {
         struct rl_request *again = rl_pipeline_newest(&node->pipe);
-        request->claim->requested_ns =
-            now_ns; /* this one may be unsent, too, when it is taken back */
+        request->claim->requested_ns = now_ns; /* the new request may be unsent, too */
         again->reported = request->reported;
-        /* One time limit for the question, not for each form. */
+        /* All forms of a request share one time limit. */
         again->sent_ns = request->reported ? now_ns : request->sent_ns;
         rl_detector_note_resent(&node->detector);
         return true;
@@ -135,11 +141,13 @@ static bool resend(struct rl_node *node, struct rl_request *request, struct rl_r
     return false;
 }
 
-/* A record must survive restarts, which somebody has to attest, or it is bound to a run of its
- * server and says nothing once that was restarted: it may have known more. The connection cannot
- * outlive the run, so the run is that of the greeting. */
-static void check_run(struct rl_node *node, const struct rl_request *request,
-                      struct rl_result *result)
+/* Fails a fenced grant if the node's fence record does not count. It counts if it survives
+ * restarts, as the operator attests, or if it is bound to the current run of its server. After a
+ * restart a bound record may lack tokens that it had before. A connection does not outlive the run,
+ * so the current run is that of the greeting. A proposal also fails before a majority of records
+ * was seen in use. */
+static void check_fence_record(struct rl_node *node, const struct rl_request *request,
+                               struct rl_result *result)
 {
     bool fenced = request->verb == RL_VERB_RAISE ||
                   (request->verb == RL_VERB_ACQUIRE && request->claim->fenced);
@@ -161,10 +169,11 @@ static void check_run(struct rl_node *node, const struct rl_request *request,
         result->record = bound ? RL_RECORD_OLD_RUN : RL_RECORD_UNATTESTED;
 }
 
-/* The server's words, for reports, up to where they begin to repeat the token: an unknown command's
- * arguments are repeated, cut anywhere, and the token is the right to release. */
-static void keep_texts(struct rl_node *node, const struct rl_reply *reply,
-                       const struct rl_claim *claim)
+/* Keeps the text of an error reply for reports, up to where it begins to repeat the token. The
+ * error for an unknown command repeats its arguments, and the token is the right to delete the key.
+ */
+static void keep_error_text(struct rl_node *node, const struct rl_reply *reply,
+                            const struct rl_claim *claim)
 {
     struct rl_arg token = rl_claim_token(claim);
     const char *at =
@@ -176,7 +185,8 @@ static void keep_texts(struct rl_node *node, const struct rl_reply *reply,
     rl_connection_set_text(&node->conn, reply->text, len);
 }
 
-static struct rl_result result_of(const struct rl_request *request, const struct rl_reply *reply)
+/* Returns what the reply to the request means as a vote. */
+static struct rl_result classify(const struct rl_request *request, const struct rl_reply *reply)
 {
     unsigned keys = request->claim != NULL ? rl_claim_key_count(request->claim) : 0;
 
@@ -184,7 +194,7 @@ static struct rl_result result_of(const struct rl_request *request, const struct
                                 reply);
 }
 
-/* Takes a reply that is not a vote. */
+/* Takes a reply that is not a vote: to a heartbeat or a request of the tracker. */
 static void take_information(struct rl_node *node, const struct rl_request *request,
                              const struct rl_reply *reply, uint64_t now_ns)
 {
@@ -214,32 +224,32 @@ void rl_node_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t 
         take_information(node, &request, reply, now_ns);
         return;
     }
-    struct rl_result result = result_of(&request, reply);
+    struct rl_result result = classify(&request, reply);
     rl_features_learn(&node->features, (enum rl_form)request.form, &result);
     if (request.claim != NULL) {
         rl_undos_note_read(node, request.claim);
         if (row->resets_ttl)
-            request.claim->renewed_ns = now_ns; /* at the latest */
-        check_run(node, &request, &result);
+            request.claim->renewed_ns = now_ns; /* the server has executed it by now */
+        check_fence_record(node, &request, &result);
     }
-    uint64_t rtt_us = rl_max_u64(measure(node, &request, now_ns), 1);
+    uint64_t rtt_us = rl_max_u64(note_round_trip(node, &request, now_ns), 1);
     if (rl_pipeline_count(&node->pipe) != 0)
         rl_detector_note(node, now_ns);
     if (request.claim == NULL) {
         rl_detector_note_probe(&node->detector);
     } else if (result.vote != RL_VOTE_RESEND || !resend(node, &request, &result, now_ns)) {
-        count(node, &request, &result);
+        count_reply(node, &request, &result);
         if (result.vote == RL_VOTE_FAILED && reply->kind == RL_REPLY_ERROR)
-            keep_texts(node, reply, request.claim);
+            keep_error_text(node, reply, request.claim);
         if (row->is_undo && result.vote == RL_VOTE_FAILED) {
             rl_undos_retry(node, request.claim, UNDO_RETRY_NS, now_ns);
         } else if (row->is_undo) {
             node->common->inbox.undos[RL_UNDO_DONE]++;
         }
-        /* Whoever still waits for a record takes the late answer. */
+        /* The engine takes late replies about fence records, too. */
         bool in_time = !request.reported || request.claim->is_record;
         if (in_time)
-            give_reply(node, &request, &result, reply, rtt_us);
+            report_reply(node, &request, &result, reply, rtt_us);
     }
     rl_claim_drop(request.claim);
     if (result.vote == RL_VOTE_FAILED && result.cause == REDLOCK_CAUSE_PROTOCOL)

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * What a node is asked, and in which form. */
+ * Sends the requests of a round to a node, in the form that suits the claim. */
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
-static int cause_of(const struct rl_node *node)
+/* Returns the enum redlock_cause for which a node cannot be asked. */
+static int failure_cause(const struct rl_node *node)
 {
     return rl_connection_cause(&node->conn) != REDLOCK_CAUSE_NONE ? rl_connection_cause(&node->conn)
                                                                   : REDLOCK_CAUSE_DISCONNECT;
 }
 
-static int send_read(struct rl_node *node, struct rl_claim *claim, uint32_t round,
-                     enum rl_verb verb, uint64_t now_ns)
+/* Appends the request, after a heartbeat if one is due before a vote. Makes room for the undo
+ * first, so that the undo cannot fail for lack of memory. Returns 0 or REDLOCK_CAUSE_NO_MEMORY. */
+static int append_request(struct rl_node *node, struct rl_claim *claim, uint32_t round,
+                          enum rl_verb verb, uint64_t now_ns)
 {
-    /* An upper bound of the undo: words, lengths, key and token; of several keys, the script. */
+    /* Upper bounds: 192 bytes for words and lengths, the keys and the token; the script that a
+     * claim of several keys needs, and 16 bytes per key for lengths. */
     size_t undo_bytes = 192 + (size_t)claim->token_at + claim->token_len;
     if (claim->more_keys != 0)
         undo_bytes += RL_SCRIPT_MULTI_MAX + claim->more_keys * (size_t)16;
@@ -28,7 +32,7 @@ static int send_read(struct rl_node *node, struct rl_claim *claim, uint32_t roun
     enum rl_form form = rl_protocol_first_form(verb, claim->fenced, claim->more_keys != 0);
     if (!rl_node_send_request(node, claim, round, verb, form, now_ns))
         return REDLOCK_CAUSE_NO_MEMORY;
-    /* Who asks a suspect node knows that the answer may not come. */
+    /* No vote SUSPECT is reported for it: the engine knows that the node is suspect. */
     rl_pipeline_newest(&node->pipe)->suspected = rl_detector_is_suspect(&node->detector);
     return REDLOCK_CAUSE_NONE;
 }
@@ -36,7 +40,8 @@ static int send_read(struct rl_node *node, struct rl_claim *claim, uint32_t roun
 int rl_node_request(struct rl_node *node, struct rl_claim *claim, uint32_t round, enum rl_verb verb,
                     uint64_t now_ns)
 {
-    return rl_node_is_up(node) ? send_read(node, claim, round, verb, now_ns) : cause_of(node);
+    return rl_node_is_up(node) ? append_request(node, claim, round, verb, now_ns)
+                               : failure_cause(node);
 }
 
 int rl_node_probe_and_track(struct rl_node *node, struct rl_claim *claim, uint32_t round,
@@ -50,8 +55,8 @@ int rl_node_probe_and_track(struct rl_node *node, struct rl_claim *claim, uint32
 int rl_node_request_suspect(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                             enum rl_verb verb, uint64_t now_ns)
 {
-    bool late = rl_connection_is_ready(&node->conn) && !rl_pipeline_is_full(&node->pipe);
+    bool sendable = rl_connection_is_ready(&node->conn) && !rl_pipeline_is_full(&node->pipe);
 
-    return late ? send_read(node, claim, round, verb, now_ns)
-                : rl_node_request(node, claim, round, verb, now_ns);
+    return sendable ? append_request(node, claim, round, verb, now_ns)
+                    : rl_node_request(node, claim, round, verb, now_ns);
 }
