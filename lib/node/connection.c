@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Opens and greets the connection of a node; closes it, ends the requests that were in flight, and
- * plans the next one. */
+ * Opens the first connection of a node, and closes it: ends the requests that were in flight, and
+ * plans the next connection. */
 #include "node/connection.h"
 
 #include "core/cause.h"
@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+/* Bounds of the delay before the next connection; each failure doubles it. */
 #define RECONNECT_MIN_NS (50 * RL_MS)
 #define RECONNECT_MAX_NS (2 * RL_SECOND)
 
@@ -80,7 +81,8 @@ void rl_node_opened(struct rl_node *node, bool ok, int cause, const char *text, 
     rl_node_flush(node, now_ns);
 }
 
-/* Takes a complete greeting: the connection is ready, unless the server is of no use. */
+/* Makes the connection ready after a complete greeting, or closes it if the server cannot be used.
+ * Requests that have waited for it count as sent now. */
 static void become_ready(struct rl_node *node, uint64_t now_ns)
 {
     const char *text = NULL;
@@ -99,7 +101,7 @@ static void become_ready(struct rl_node *node, uint64_t now_ns)
         request->sent_ns = now_ns;
         if (request->claim == NULL)
             continue;
-        request->claim->requested_ns = now_ns; /* on this connection */
+        request->claim->requested_ns = now_ns;
         if (rl_protocol[request->verb].resets_ttl)
             request->claim->renewed_ns = now_ns;
     }
@@ -139,8 +141,8 @@ void rl_connection_take_greeting(struct rl_node *node, uint64_t now_ns)
         become_ready(node, now_ns);
 }
 
-/* True if the connection that ends now was a good one: greeted, ready for long enough, and
- * answering to the end. */
+/* Returns true if the connection that ends now was in use for RL_LASTING_NS and the server has
+ * replied in time to its end. */
 static bool has_lasted(const struct rl_node *node, uint64_t now_ns)
 {
     return node->conn.state == RL_NODE_READY && !rl_detector_is_suspect(&node->detector) &&
@@ -148,6 +150,8 @@ static bool has_lasted(const struct rl_node *node, uint64_t now_ns)
            rl_sub_sat(now_ns, node->conn.greeted_ns) >= RL_LASTING_NS;
 }
 
+/* Plans the next connection after a disconnect with this cause (enum redlock_cause). `was_ready`:
+ * the connection was ready, and the cause allows another one at once. */
 static void plan_reconnect(struct rl_node *node, bool was_ready, int cause, uint64_t now_ns)
 {
     bool at_once = was_ready && node->conn.failures == 0 && node->conn.brief <= 1;
@@ -161,7 +165,7 @@ static void plan_reconnect(struct rl_node *node, bool was_ready, int cause, uint
         delay_ns = rl_min_u64(delay_ns, RECONNECT_MAX_NS);
         if (rl_cause_of(cause)->retry_slowly)
             delay_ns = RECONNECT_MAX_NS / 2;
-        /* Clients that lost the same server do not come back together. */
+        /* A random part, so that clients that lost the same server do not connect together. */
         delay_ns -= (node->common->random >> 7) % (delay_ns / 4 + 1);
     }
     node->conn.failures++;
@@ -169,8 +173,8 @@ static void plan_reconnect(struct rl_node *node, bool was_ready, int cause, uint
     node->conn.due_ns = rl_add_sat(now_ns, delay_ns);
 }
 
-/* Ends the requests of a connection that is gone: their votes fail, and their undos are kept for
- * the next connection. */
+/* Ends all requests in flight, because the connection is closed: reports failed votes, and keeps
+ * the undos among them for the next connection. */
 static void end_requests(struct rl_node *node, int cause, uint64_t now_ns)
 {
     struct rl_pipeline *pipe = &node->pipe;
@@ -204,11 +208,13 @@ static void end_requests(struct rl_node *node, int cause, uint64_t now_ns)
     }
 }
 
-/* Who leaves for good lets the kernel deliver what it has, a SET and the undo behind it. Who comes
- * back takes back what was not delivered: his kernel would try for minutes, maybe only after the
- * undo has gone out on the next connection, and a server that answers on a connection that its
- * client has left reads no more of it: the SET would be executed, and the undo behind it would
- * not. */
+/* Returns true if the connection must be closed with a reset, which drops bytes that the kernel has
+ * not delivered. Else it is closed with FIN, and the kernel delivers them.
+ *
+ * On the final close, FIN is right if each SET is followed by its undo: the kernel delivers both.
+ * Before a reconnect, any SET requires a reset. The kernel might deliver it minutes later, after
+ * the undo on the next connection. A server that meets the closed connection when it replies stops
+ * reading from it: it would execute the SET, and not the undo that follows. */
 static bool is_abortive(const struct rl_node *node, bool retry)
 {
     return retry ? rl_pipeline_has_set(&node->pipe) : rl_pipeline_has_bare_set(&node->pipe);
@@ -217,7 +223,7 @@ static bool is_abortive(const struct rl_node *node, bool retry)
 void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry, uint64_t now_ns)
 {
     const struct rl_transport *transport = &node->common->transport;
-    /* Whoever was silent before is known to be down, not worth waiting for once more. */
+    /* A suspect node gets no reconnect at once: requests should not wait for it again. */
     bool was_ready = node->conn.state == RL_NODE_READY && !rl_detector_is_suspect(&node->detector);
 
     if (has_lasted(node, now_ns))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The connection of a node on which it votes: its states, its greeting, how it ends, and when the
+ * The first connection of a node, which carries its requests: its states, its end, and when the
  * next one is tried.
  *
- *   DOWN --due--> CONNECTING --opened--> GREETING --all steps answered--> READY
- *     ^________________|____________________|_______________________________|  closed, time-out */
+ *   DOWN --due--> CONNECTING --opened--> GREETING --all replies--> READY
+ *     ^________________|____________________|________________________|  closed, time limit */
 #ifndef RL_NODE_CONNECTION_H
 #define RL_NODE_CONNECTION_H
 
@@ -13,17 +13,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RL_TEXT_MAX 160
+#define RL_TEXT_MAX 160 /* bytes of the text of an error, with the terminating 0 */
 
-/* A lost connection that was ready for at least this time resets the delay before the next one. An
- * answer on a shorter connection shows that the server is reached, and does not. */
+/* A connection that was ready for at least this time resets the delay before the next one. A
+ * shorter one does not, even if the server has replied on it. */
 #define RL_LASTING_NS RL_SECOND
 
+/* The states of the first connection. */
 enum rl_node_state {
-    RL_NODE_DOWN = 0,
-    RL_NODE_CONNECTING = 1,
-    RL_NODE_GREETING = 2,
-    RL_NODE_READY = 3
+    RL_NODE_DOWN = 0,       /* no connection; the next one may be planned */
+    RL_NODE_CONNECTING = 1, /* waits for rl_node_opened() */
+    RL_NODE_GREETING = 2,   /* open; waits for replies to the greeting (handshake.h) */
+    RL_NODE_READY = 3       /* the greeting is complete; requests are sent */
 };
 
 struct rl_node;
@@ -34,14 +35,18 @@ struct rl_connection {
     uint8_t state;       /* enum rl_node_state */
     uint8_t cause;       /* enum redlock_cause: why the node is down or suspect; NONE: it is not */
     bool connected_once; /* a connection was opened before */
-    bool is_new;         /* READY since the last reply: waiting requests were not sent yet */
-    bool stepped;        /* with `is_new`: the server's clock jumped since the last connection */
-    bool connect_failed; /* the last connection attempt failed, or the last end was final */
-    unsigned failures;   /* connections in a row that ended without an answer to a request */
-    unsigned brief;      /* connections in a row that were ready, and did not last */
-    uint64_t due_ns;     /* DOWN: reconnect; CONNECTING, GREETING: give up; RL_NEVER: neither */
-    uint64_t opened_ns;  /* when the greeting of the current connection was sent */
-    uint64_t greeted_ns; /* when a connection began to be used last */
+    bool is_new;  /* READY since the last reply; rl_connection_begin_use() is still to be called */
+    bool stepped; /* with `is_new`: the server's clock jumped since the last connection */
+    bool connect_failed; /* requests do not wait for the next connection: it is delayed, or none is
+                          * planned */
+    unsigned failures;  /* disconnects and failed attempts since the server has voted last, or since
+                         * a connection has lasted */
+    unsigned brief;     /* connections in a row that were ready for less than RL_LASTING_NS, or
+                         * ended while the node was suspect */
+    uint64_t due_ns;    /* DOWN: when to connect; CONNECTING, GREETING: when to give up; RL_NEVER:
+                         * neither */
+    uint64_t opened_ns; /* when the greeting of the current connection was sent */
+    uint64_t greeted_ns;    /* when a connection began to be used last */
     char text[RL_TEXT_MAX]; /* the last error in words; empty: none */
 };
 
@@ -112,8 +117,7 @@ static inline void rl_connection_set_cause(struct rl_connection *conn, uint8_t c
     conn->cause = cause;
 }
 
-/* Notes that the server has answered a request: the delay before the next connection begins at its
- * least again. */
+/* Notes that the server has voted: earlier failures do not delay the next connection. */
 static inline void rl_connection_note_answer(struct rl_connection *conn)
 {
     conn->failures = 0;
@@ -129,14 +133,16 @@ void rl_connection_init(struct rl_connection *conn);
 /* Forgets an open connection without closing it, because its socket is closed already. */
 void rl_connection_abandon(struct rl_connection *conn);
 
-/* Opens the connection or gives it up, if that is due. */
+/* Opens the connection or gives it up, if that is due: see `due_ns`. */
 void rl_connection_tick(struct rl_node *node, uint64_t now_ns);
 
 /* Takes the reply in the decoder as the next one of the greeting. May close the connection, or make
  * it ready. */
 void rl_connection_take_greeting(struct rl_node *node, uint64_t now_ns);
 
-/* Begins to use a connection that is new: sends what waits for it. */
+/* Begins to use a connection that is new: sends pending undos, and requests that have waited for
+ * it.
+ */
 void rl_connection_begin_use(struct rl_node *node, uint64_t now_ns);
 
 #endif

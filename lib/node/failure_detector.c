@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT
- * A node that owes answers. Silence makes it suspect: it is asked nothing new, and what waits for
- * its votes is told that they may not come. The votes themselves fail later, when the longest limit
- * for one answer is over: on a busy machine an answer that is late is better than none. */
+ * Measures round trips and makes nodes suspect. A node becomes suspect when its server has not
+ * replied for the node timeout. Votes SUSPECT then report that the replies may not come. The votes
+ * fail only later, at the time limit of each reply: on a busy machine a late reply is better than
+ * none. */
 #include "node/failure_detector.h"
 
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
+/* Bounds of the node timeout if it is measured. The upper one is also the time limit of a reply. */
 #define TIMEOUT_MIN_NS (10 * RL_MS)
 #define TIMEOUT_MAX_NS (250 * RL_MS)
-#define SUSPECT_MAX_NS (2 * RL_SECOND) /* then a new connection is tried */
-#define WORST_HALF_NS  RL_SECOND       /* how fast a late answer is forgotten */
+/* The connection of a node that is suspect for this time is closed, and a new one is tried. */
+#define SUSPECT_MAX_NS (2 * RL_SECOND)
+/* The longest recent round trip is halved after each such time. */
+#define WORST_HALF_NS RL_SECOND
 
 uint64_t rl_node_timeout_ns(const struct rl_node *node)
 {
@@ -24,8 +28,8 @@ uint64_t rl_node_timeout_ns(const struct rl_node *node)
     return rl_min_u64(rl_max_u64(limit_ns, TIMEOUT_MIN_NS), TIMEOUT_MAX_NS);
 }
 
-/* On a busy machine some answers are late, now and then, and all others are not: in the mean of the
- * last eight they are forgotten within milliseconds. */
+/* Updates the longest recent round trip. The smoothed one is not enough: on a busy machine single
+ * replies are late, and a mean over eight round trips forgets them within milliseconds. */
 static void note_worst(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns)
 {
     uint64_t halves = rl_sub_sat(now_ns, node->detector.worst_at_ns) / WORST_HALF_NS;
@@ -53,7 +57,8 @@ void rl_detector_note_trip(struct rl_node *node, uint64_t trip_ns, uint64_t now_
             : node->detector.srtt_ns - node->detector.srtt_ns / 8 + trip_ns / 8;
 }
 
-/* When the answer to request `at` is given up. */
+/* Returns the time limit of the reply to the request with index `at` (boot clock): its vote
+ * fails then. */
 static uint64_t reply_limit_ns(const struct rl_node *node, uint64_t at)
 {
     uint64_t fixed = node->common->node_timeout_ns;
@@ -62,8 +67,9 @@ static uint64_t reply_limit_ns(const struct rl_node *node, uint64_t at)
                       fixed != 0 ? fixed : TIMEOUT_MAX_NS);
 }
 
-/* Until when the node may be silent while it owes this answer, the oldest. A limit that was asked
- * for holds for each answer. The measured one is for silence: a queue that moves is only long. */
+/* Returns when the node becomes suspect (boot clock) if no reply comes; `at`: index of the oldest
+ * request that awaits one. A measured node timeout runs from the last reply, because a server that
+ * keeps replying only has much to do. A configured one holds for each reply. */
 static uint64_t suspect_limit_ns(const struct rl_node *node, uint64_t at)
 {
     uint64_t since_ns =
@@ -72,7 +78,8 @@ static uint64_t suspect_limit_ns(const struct rl_node *node, uint64_t at)
     return rl_min_u64(rl_add_sat(since_ns, rl_node_timeout_ns(node)), reply_limit_ns(node, at));
 }
 
-/* Gives up request `at`, which is late, or doubts it. */
+/* Reports a vote on the request with index `at`: FAILED if its time limit has passed (`is_late`),
+ * else SUSPECT. */
 static void suspect_vote(struct rl_node *node, uint64_t at, bool is_late)
 {
     static const struct rl_result late = {.vote = RL_VOTE_FAILED, .cause = REDLOCK_CAUSE_TIMEOUT};
@@ -82,13 +89,13 @@ static void suspect_vote(struct rl_node *node, uint64_t at, bool is_late)
 
     request->reported = is_late;
     request->suspected = true;
-    if (request->claim == NULL) /* a heartbeat: nobody waits for it */
+    if (request->claim == NULL) /* a heartbeat has no vote */
         return;
     rl_node_deliver_vote(node, request, is_late ? &late : &suspect);
 }
 
-/* Votes that are over their limit fail; of the others their owners learn that they may not come.
- * Requests stay as tombstones. */
+/* Reports votes on all requests in flight: FAILED past their time limit, else SUSPECT, once. The
+ * requests stay in the pipeline until their replies come. */
 static void suspect_votes(struct rl_node *node, uint64_t now_ns)
 {
     uint64_t end = rl_pipeline_end(&node->pipe);
@@ -101,6 +108,7 @@ static void suspect_votes(struct rl_node *node, uint64_t now_ns)
     }
 }
 
+/* Sends PING as a probe, if none is in flight and there is room. */
 static void send_probe(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_request request = {.sent_ns = now_ns, .verb = RL_VERB_PING, .reported = true};
@@ -114,6 +122,7 @@ static void send_probe(struct rl_node *node, uint64_t now_ns)
         rl_node_note_dirty(node);
 }
 
+/* Makes the node suspect, and reports it. */
 static void become_suspect(struct rl_node *node, uint64_t now_ns)
 {
     node->detector.suspect = true;
@@ -126,9 +135,9 @@ static void become_suspect(struct rl_node *node, uint64_t now_ns)
     suspect_votes(node, now_ns);
 }
 
-/* No answer can be late sooner than this after the last one, or after it was asked for. If all
- * nodes are looked at before then anyway, when exactly it is can be found out there: a look too
- * early costs little, one time in a node timeout; finding out each time was a part of each turn. */
+/* A reply cannot be late sooner than `least_ns` after now. If the planned wake-up is earlier than
+ * that, it stays: it computes the exact time. A wake-up that comes too early costs less than
+ * computing the time for each request. */
 void rl_detector_note(struct rl_node *node, uint64_t now_ns)
 {
     const struct rl_node_common *common = node->common;
@@ -137,10 +146,10 @@ void rl_detector_note(struct rl_node *node, uint64_t now_ns)
 
     if (!common->wake_known)
         return;
-    bool plain = !node->detector.suspect && !node->detector.resent;
-    if (plain && common->wake_ns <= rl_add_sat(now_ns, least_ns))
+    bool is_usual = !node->detector.suspect && !node->detector.resent;
+    if (is_usual && common->wake_ns <= rl_add_sat(now_ns, least_ns))
         return;
-    if (!plain || common->wake_ns > rl_add_sat(now_ns, rl_node_timeout_ns(node)))
+    if (!is_usual || common->wake_ns > rl_add_sat(now_ns, rl_node_timeout_ns(node)))
         rl_node_replan(node);
 }
 

@@ -13,10 +13,10 @@ struct rl_node;
  * failure_detector.c. All instants are on the boot clock. Only a node whose connection is ready is
  * suspect. The measured times survive connections; the other fields belong to one connection. */
 struct rl_detector {
-    bool suspect;              /* a reply is late, and the node has not caught up */
+    bool suspect;              /* a reply is late */
     bool probing;              /* the one probe of a suspect node is in flight */
-    bool resent;               /* a request in flight is older than one that was sent before it */
-    uint64_t suspect_since_ns; /* valid while `suspect` */
+    bool resent;               /* requests in flight may not be in the order of their start times */
+    uint64_t suspect_since_ns; /* when the node became suspect; valid while `suspect` */
     uint64_t srtt_ns;          /* smoothed round trip; 0: not measured */
     uint64_t worst_ns;         /* longest recent round trip; halved for each second that passes */
     uint64_t worst_at_ns;      /* when worst_ns was set or halved last */
@@ -53,7 +53,7 @@ static inline void rl_detector_note_reply(struct rl_detector *detector, uint64_t
     detector->last_reply_ns = now_ns;
 }
 
-/* Notes that a probe was answered. The next one may be sent. */
+/* Notes that the probe has its reply. The next one may be sent. */
 static inline void rl_detector_note_probe(struct rl_detector *detector)
 {
     detector->probing = false;
@@ -72,22 +72,23 @@ static inline void rl_detector_note_idle(struct rl_detector *detector)
     detector->resent = false;
 }
 
-/* Adds one round trip to what is measured. Counts a longer one as the longest limit of a reply:
- * this process or the server was stopped meanwhile, and delays derived from the whole time would
- * grow to minutes. */
+/* Adds one round trip to the measured ones. Counts it as the longest time limit of a reply at most:
+ * if this process or the server was stopped, delays derived from the whole time would grow to
+ * minutes. */
 void rl_detector_note_trip(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns);
 
 /* Notes that a request was sent, or that a reply arrived while others are in flight: plans a new
  * wake-up unless the planned one is early enough. */
 void rl_detector_note(struct rl_node *node, uint64_t now_ns);
 
-/* Suspects the node, fails late votes or closes the connection, whatever is due. */
+/* Does what is due: makes the node suspect, fails late votes, or closes the connection of a node
+ * that stays suspect. */
 void rl_detector_tick(struct rl_node *node, uint64_t now_ns);
 
 /* Returns when rl_detector_tick() has something to do; RL_NEVER: no reply is awaited. */
 uint64_t rl_detector_wake_ns(struct rl_node *node);
 
-/* Ends suspicion if the node has caught up. Called after each reply on a ready connection. */
+/* Ends suspicion if no reply is late any more. Called after each reply on a ready connection. */
 void rl_detector_review(struct rl_node *node, uint64_t now_ns);
 
 /* Returns how long the node may be silent while a reply is due: the configured node timeout, or

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The greeting: what is said on every new connection, in one pipeline, before the first vote. A
- * TCP connection cannot outlive the server process, so what is learned here holds for every
- * command on this connection. No vote is sent before all answers are in: a SET pipelined behind a
- * SELECT that fails would land in database 0. */
+ * Sends the greeting and judges its replies. A TCP connection cannot outlive the server process, so
+ * what the greeting shows holds for the whole connection, unless there is a proxy (heartbeat.c). No
+ * request is sent before all replies have come: a SET pipelined after a SELECT that fails would
+ * write to database 0. */
 #include "node/handshake.h"
 
 #include "node/node_parts.h"
@@ -11,9 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A server that repeats a long word may repeat only its beginning, but not less than this. */
+/* Bytes of the password that are looked for in an error text: a server that repeats a long word may
+ * repeat only its beginning. */
 #define REPEATED_MIN 16
 
+/* The commands of the greeting, in the order in which they are sent. The five of INFO are adjacent.
+ */
 enum step {
     STEP_AUTH = 1,
     STEP_SELECT,
@@ -24,9 +27,11 @@ enum step {
     STEP_INFO_PERSISTENCE,
     STEP_INFO_CPU,
     STEP_TIME,
-    STEP_SCRIPT
+    STEP_SCRIPT /* SCRIPT LOAD, several times */
 };
 
+/* Appends one command to the greeting. Returns false without memory. So do all append_ functions
+ * below. */
 static bool append(struct rl_node *node, enum step step, size_t argc, const struct rl_arg *args)
 {
     if (!rl_encode_append(node->common->mem, &node->greeting.encoded, argc, args))
@@ -36,6 +41,7 @@ static bool append(struct rl_node *node, enum step step, size_t argc, const stru
     return true;
 }
 
+/* Appends AUTH, if there is a password. */
 static bool append_auth(struct rl_node *node)
 {
     if (node->password == NULL)
@@ -48,6 +54,7 @@ static bool append_auth(struct rl_node *node)
         (struct rl_arg[]){rl_arg_of("AUTH"), rl_arg_of(node->user), rl_arg_of(node->password)});
 }
 
+/* Appends SELECT, unless database 0 is used. */
 static bool append_select(struct rl_node *node)
 {
     char number[16];
@@ -58,6 +65,7 @@ static bool append_select(struct rl_node *node)
     return append(node, STEP_SELECT, 2, (struct rl_arg[]){rl_arg_of("SELECT"), rl_arg_of(number)});
 }
 
+/* Appends SCRIPT LOAD of the script that the verb uses. */
 static bool append_script(struct rl_node *node, enum rl_verb verb)
 {
     return append(node, STEP_SCRIPT, 3,
@@ -65,7 +73,7 @@ static bool append_script(struct rl_node *node, enum rl_verb verb)
                                     rl_arg_of(rl_protocol_script(verb, RL_FORM_SHA)->text)});
 }
 
-/* A section at a time: servers before Redis 7 take no more. */
+/* Appends INFO of one section: servers before Redis 7 accept only one. */
 static bool append_info(struct rl_node *node, enum step step, const char *section)
 {
     return append(node, step, 2, (struct rl_arg[]){rl_arg_of("INFO"), rl_arg_of(section)});
@@ -118,6 +126,7 @@ void rl_greeting_flush(struct rl_node *node, uint64_t now_ns)
     }
 }
 
+/* Returns true if the step is an INFO. */
 static bool is_info(uint8_t step)
 {
     return step >= STEP_INFO_SERVER && step <= STEP_INFO_CPU;
@@ -131,13 +140,15 @@ void rl_greeting_expect(struct rl_node *node)
                       step == STEP_TIME ? 2 : 0);
 }
 
-/* An error reply to a step: some are the end of the connection, some are a loss of comfort. */
+/* Judges an error reply to a step. Returns 0 if the connection can be used without it, or the enum
+ * redlock_cause for which it must be closed. */
 static int judge_error(struct rl_node *node, uint8_t step, const struct rl_reply *reply)
 {
     int cause = rl_wire_error_cause(reply->text, reply->len);
 
     if (step == STEP_AUTH) {
-        /* A server that does not know AUTH repeats its arguments: such words are not for logs. */
+        /* A server that does not know AUTH repeats its arguments, and a password must not be
+         * logged. */
         static const char TEXT[] = "the server does not support this login";
         size_t known_len = strnlen(node->password, REPEATED_MIN);
         bool safe = cause == REDLOCK_CAUSE_AUTH &&
@@ -146,19 +157,21 @@ static int judge_error(struct rl_node *node, uint8_t step, const struct rl_reply
                                safe ? reply->len : sizeof TEXT - 1);
         return REDLOCK_CAUSE_AUTH;
     }
-    /* Loading and busy pass: a server that did not say who it is now may say it soon. */
-    bool passes = cause == REDLOCK_CAUSE_LOADING || cause == REDLOCK_CAUSE_BUSY;
-    if (step == STEP_SELECT || cause == REDLOCK_CAUSE_AUTH || passes) {
+    /* The server is loading or busy: the next connection may succeed. */
+    bool is_temporary = cause == REDLOCK_CAUSE_LOADING || cause == REDLOCK_CAUSE_BUSY;
+    if (step == STEP_SELECT || cause == REDLOCK_CAUSE_AUTH || is_temporary) {
         rl_connection_set_text(&node->conn, reply->text, reply->len);
         return cause != REDLOCK_CAUSE_NONE ? cause : REDLOCK_CAUSE_ERROR_REPLY;
     }
-    /* The user may lack the permission. Without INFO nothing is known of the server, without TIME
-     * its clock is not watched, without SCRIPT LOAD the first script goes out in full. */
+    /* The user may lack the permission. Without INFO the server is not identified, which the
+     * admission judges. Without TIME clock steps are not noticed. Without SCRIPT LOAD the first
+     * EVALSHA is repeated as EVAL. */
     if (is_info(step))
         rl_eligibility_refuse_info(&node->eligibility);
     return 0;
 }
 
+/* Returns the type that the reply to a step must have. */
 static enum rl_reply_kind kind_of(uint8_t step)
 {
     if (step == STEP_TIME)

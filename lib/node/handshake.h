@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The greeting: the commands that are sent on every new connection before the first vote. */
+ * The greeting: the commands that are sent on every new connection before the first request. */
 #ifndef RL_NODE_HANDSHAKE_H
 #define RL_NODE_HANDSHAKE_H
 
@@ -7,42 +7,42 @@
 #include "node/eligibility.h"
 #include "node/encode.h"
 
-/* The greeting of a connection that is in state GREETING; empty in other states, but for `time`.
- * Owner: handshake.c. Invariant: done <= steps. */
+/* The greeting of a connection in state GREETING. Empty in other states, except for `time`. Owner:
+ * handshake.c. Invariant: done <= steps <= 16. A step is one command with its reply. */
 struct rl_greeting {
-    struct rl_encoded encoded;  /* all commands */
+    struct rl_encoded encoded;  /* the commands of all steps, one after the other */
     size_t sent;                /* bytes of `encoded` that the transport has taken */
-    uint8_t steps, done;        /* commands in all, and those that were answered */
+    uint8_t steps, done;        /* number of steps, and of those that have a reply */
     uint8_t kinds[16];          /* for each step: enum step in handshake.c */
-    struct rl_server_time time; /* the reply to TIME */
+    struct rl_server_time time; /* the reply to TIME in the last greeting */
 };
 
-/* Returns true if every command was answered. */
+/* Returns true if every command has a reply. */
 static inline bool rl_greeting_is_complete(const struct rl_greeting *greeting)
 {
     return greeting->done == greeting->steps;
 }
 
-/* Returns the clock of the server in the last greeting. */
+/* Returns what TIME in the last greeting has shown. */
 static inline const struct rl_server_time *rl_greeting_time(const struct rl_greeting *greeting)
 {
     return &greeting->time;
 }
 
-/* Builds the greeting of a new connection. Returns false without memory. */
+/* Encodes the commands of a new greeting. Returns false without memory. */
 bool rl_greeting_prepare(struct rl_node *node);
 
 /* Hands the rest of the greeting to the transport. Closes the connection if that fails. */
 void rl_greeting_flush(struct rl_node *node, uint64_t now_ns);
 
-/* Tells the decoder how long the next reply may be. */
+/* Sets the limits of the decoder for the reply to the next step. */
 void rl_greeting_expect(struct rl_node *node);
 
-/* Takes the reply to the next step. Returns 0, or the enum redlock_cause for which the connection
- * must be closed. */
+/* Takes the reply to the next step, which was read at `now_ns` (boot clock). Returns 0, or the enum
+ * redlock_cause for which the connection must be closed. */
 int rl_greeting_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
 
-/* Frees the greeting, because it was answered or its connection has ended. */
+/* Empties the greeting, because it is complete or the connection has ended. Keeps `time`. */
 void rl_greeting_free(struct rl_node *node);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Heartbeats: is the server still the one that was greeted, are its data still its own, and has its
- * clock stepped? Behind a proxy, or a name that moves, another server may answer on a connection
- * that never broke: then the connection is closed. A connection also stays when its server becomes
- * a replica and a master again, with the data of another server.
+ * Sends heartbeats and judges their replies: whether the server is still the one that was greeted,
+ * whether it was promoted, and whether its clock has stepped. A connection alone does not show
+ * that. Behind a proxy another server may reply on the same connection. A server can also become a
+ * replica and a master again, with the data of another server, while the connection stays.
  *
- * A client that had nothing to do has not asked for a while. What is due then goes out in front of
- * its first vote: the answer is there before the vote is counted, and costs no round trip. */
+ * An idle client sends no heartbeats. A heartbeat that is due is sent in front of its next acquire
+ * request: its reply arrives before the vote, and costs no round trip. */
 #include "node/heartbeat.h"
 
 #include "node/node_parts.h"
@@ -13,10 +13,14 @@
 
 #include <string.h>
 
-#define REPAIR_NS       RL_SECOND /* heartbeat of a node that needs repair */
-#define FULL_HEARTBEAT  8         /* every so many beats all sections are read, not only ... */
-#define SHORT_HEARTBEAT 3         /* ... these: identity, replication, eviction policy */
+/* Longest interval while the node is excluded for a reason that its operator must remove. */
+#define REPAIR_NS RL_SECOND
+/* Each FULL_HEARTBEAT-th heartbeat reads all sections of INFO, the others the first
+ * SHORT_HEARTBEAT: identity, replication, eviction policy. */
+#define FULL_HEARTBEAT  8
+#define SHORT_HEARTBEAT 3
 
+/* The sections of INFO, in the order in which a heartbeat reads them. */
 static const char *const sections[] = {"server", "replication", "memory", "persistence", "cpu"};
 #define SECTIONS (sizeof sections / sizeof sections[0])
 
@@ -33,10 +37,14 @@ uint64_t rl_heartbeat_due_ns(const struct rl_node *node)
     return rl_add_sat(node->heartbeat.last_ns, interval_ns);
 }
 
+/* Appends TIME, or INFO of the section with this index, to the pipeline. The request carries the
+ * index as its form. Returns false without memory. */
 static bool send_request(struct rl_node *node, enum rl_verb verb, uint8_t section, uint64_t now_ns)
 {
     struct rl_request request = {
-        .sent_ns = now_ns, .verb = (uint8_t)verb, .form = section, /* see rl_heartbeat_reply() */
+        .sent_ns = now_ns,
+        .verb = (uint8_t)verb,
+        .form = section,
     };
     const struct rl_encoded *encoded = rl_node_encode_verb(
         node, verb, (struct rl_arg){sections[section], strlen(sections[section])});
@@ -46,7 +54,9 @@ static bool send_request(struct rl_node *node, enum rl_verb verb, uint8_t sectio
     return ok;
 }
 
-/* What is not asked for stays as it was. */
+/* Prepares heartbeat.info for the replies. A short heartbeat (`whole` false) starts from what is
+ * known: sections that it does not read stay as they were. Identity and replication are always read
+ * anew. */
 static void begin_heartbeat(struct rl_node *node, bool whole)
 {
     struct rl_info *info = &node->heartbeat.info;
@@ -56,7 +66,6 @@ static void begin_heartbeat(struct rl_node *node, bool whole)
     info->second_offset = 0;
 }
 
-/* Without memory the beat is skipped: the next one comes. */
 void rl_heartbeat_send(struct rl_node *node, uint64_t now_ns)
 {
     bool whole = rl_eligibility_needs_repair(&node->eligibility) ||
@@ -77,17 +86,20 @@ void rl_heartbeat_send(struct rl_node *node, uint64_t now_ns)
         rl_node_note_dirty(node);
 }
 
+/* Takes the reply to TIME. An error means that the user may not call it: clock steps are not
+ * noticed.
+ */
 static void take_time_reply(struct rl_node *node, const struct rl_request *request,
                             const struct rl_reply *reply, uint64_t now_ns)
 {
     uint64_t time_us = 0;
 
     if (!rl_wire_time_us(reply, &time_us))
-        return; /* not permitted: its clock is not watched */
+        return;
     rl_eligibility_take_time(node, time_us, request->sent_ns, now_ns);
 }
 
-/* All sections are in. */
+/* Judges a heartbeat after its last reply. Closes the connection to a replica. */
 static void take_heartbeat(struct rl_node *node, uint64_t now_ns)
 {
     const struct rl_info *info = &node->heartbeat.info;
@@ -98,10 +110,12 @@ static void take_heartbeat(struct rl_node *node, uint64_t now_ns)
     }
     bool is_identified = !info->refused && info->run_id[0] != '\0';
     if (!is_identified && node->heartbeat.sections != SECTIONS)
-        return; /* busy, perhaps: a whole look will tell */
+        return; /* the server may be busy: only a full heartbeat counts as refused */
     rl_eligibility_take_info(node, info, is_identified, now_ns);
 }
 
+/* Takes the reply to INFO of the section with this index. Closes the connection if another server
+ * has replied. */
 static void take_info_reply(struct rl_node *node, uint8_t section, const struct rl_reply *reply,
                             uint64_t now_ns)
 {

@@ -13,11 +13,12 @@ struct rl_request;
 /* The schedule of a node's heartbeats, and the one that is under way. Owner: heartbeat.c. At most
  * one heartbeat is under way: while `pending` is not 0, none is sent. */
 struct rl_heartbeat {
-    uint64_t last_ns; /* boot clock: when the last heartbeat, or the greeting, was sent or read */
+    uint64_t last_ns; /* boot clock: when the last heartbeat was sent, or the last greeting was
+                       * completed */
     unsigned count;   /* heartbeats sent */
-    uint8_t pending;  /* commands of the current heartbeat that were not answered yet */
+    uint8_t pending;  /* commands of the current heartbeat without a reply; 0: none is under way */
     uint8_t sections; /* number of sections of INFO that the current heartbeat asks for */
-    struct rl_info info; /* from the replies to the current heartbeat */
+    struct rl_info info; /* what the replies to the current heartbeat have shown */
 };
 
 /* Forgets the heartbeat of the connection before, because a new one was opened. */
@@ -26,19 +27,20 @@ static inline void rl_heartbeat_opened(struct rl_heartbeat *heartbeat)
     heartbeat->pending = 0;
 }
 
-/* Notes that the greeting has just asked all that a heartbeat asks. */
+/* Notes that the greeting was completed, which reads all that a heartbeat reads. */
 static inline void rl_heartbeat_greeted(struct rl_heartbeat *heartbeat, uint64_t now_ns)
 {
     heartbeat->last_ns = now_ns;
 }
 
-/* Returns when the next heartbeat is due on the boot clock; RL_NEVER: none is. */
+/* Returns when the next heartbeat is due on the boot clock; RL_NEVER: none is needed, or one is
+ * under way. */
 uint64_t rl_heartbeat_due_ns(const struct rl_node *node);
 
-/* Sends a heartbeat. Skips it without memory or room in the output. */
+/* Sends a heartbeat. Skips it without memory or room in the output; the next one follows. */
 void rl_heartbeat_send(struct rl_node *node, uint64_t now_ns);
 
-/* Takes the reply to one command of a heartbeat. May close the connection. */
+/* Takes the reply to one command of a heartbeat, TIME or INFO. May close the connection. */
 void rl_heartbeat_reply(struct rl_node *node, const struct rl_request *request,
                         const struct rl_reply *reply, uint64_t now_ns);
 
