@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * May this node's votes be counted? */
+ * Judges what INFO, TIME and the TTLs of keys show about a server. */
 #include "node/admission.h"
 
 #include <redlock/redlock.h>
 #include <stdio.h>
 #include <string.h>
 
-/* The widest drift that clocks on the way to the right time have anyhow: ntpd and the kernel slew
- * by up to 500 ppm, each of the two. A smaller bound for validity must not make steps of it. */
+/* Least drift that is tolerated between two replies to TIME. ntpd slews each of the two clocks by
+ * up to 500 ppm; that is no clock step, even if a smaller drift is configured for the validity. */
 #define HEARTBEAT_PPM_MIN 1000u
-/* TIME beyond this is not a time (the year 2255): a hostile number, kept out of the arithmetic. */
+/* Largest time that TIME may show (the year 2255), so that the arithmetic cannot overflow. */
 #define TIME_US_MAX (UINT64_C(1) << 53)
 
-/* Nothing to do costs a server ten to a thousand times more of a processor than this (measured:
- * 150 ppm with hz 1, 1300 ppm with hz 10). A server that has just started has used 5 to 20 ms: a
- * step of a quarter of an hour and more is out of proportion to that. */
+/* Least part of a processor that a server can use over its uptime, in millionths. An idle server
+ * uses at least several times more. A server that shows less has had its clock set forward. */
 #define IDLE_PPM_MIN 20u
-/* What nodes showed within this was there at the same time: one round, one inspection. */
+/* TTLs that nodes show within this time count as shown at the same time: in one round. */
 #define SAME_TIME_NS RL_SECOND
 
 void rl_admission_init(struct rl_admission *admission, const struct rl_admission_rules *rules,
@@ -25,7 +24,7 @@ void rl_admission_init(struct rl_admission *admission, const struct rl_admission
     *admission = (struct rl_admission){.rules = rules, .durable = durable, .fresh = fresh};
 }
 
-/* What so many nodes show at least, at this time. */
+/* Returns the longest TTL that at least a quorum of nodes shows at this time; 0: none. */
 static uint64_t shown_by_quorum_ns(const struct rl_admission_rules *rules, uint64_t now_ns)
 {
     uint64_t most_ns = 0;
@@ -64,14 +63,15 @@ bool rl_admission_reports_ttl(struct rl_admission_rules *rules, unsigned node, i
     return true;
 }
 
-/* How long a guard lasts: max_ttl, or the longest time to live that was seen, with drift. */
-static uint64_t guard_ns(const struct rl_admission_rules *rules)
+/* Returns how long a quarantine lasts: max_ttl, or the longest TTL that was seen, with drift. */
+static uint64_t quarantine_ns(const struct rl_admission_rules *rules)
 {
     uint64_t ttl_ns = rl_max_u64(rules->max_ttl_ns, rules->ttl_seen_ns);
 
     return rl_add_sat(ttl_ns, rl_drift_ns(ttl_ns, &rules->drift));
 }
 
+/* Adds an exclusion that does not end by itself, or removes it (`on` false). */
 static void set_exclusion(struct rl_admission *admission, enum rl_exclusion exclusion, bool on)
 {
     if (on)
@@ -80,14 +80,16 @@ static void set_exclusion(struct rl_admission *admission, enum rl_exclusion excl
         admission->facts &= ~(uint32_t)exclusion;
 }
 
+/* Returns true if INFO shows the run that is known. */
 static bool is_same_server(const struct rl_admission *admission, const struct rl_info *info)
 {
     return admission->known && strcmp(admission->run_id, info->run_id) == 0;
 }
 
-/* A promotion leaves the identity of the former master behind, and gives a new one. (The same
- * master, followed twice, may leave the same traces twice.) That a master drops the former one
- * again (its backlog was not needed for an hour) is no promotion. */
+/* Returns true if the server was never promoted, or not since the last INFO. A promotion moves the
+ * replication id of the former master to replid2 and makes a new one. A server that has followed
+ * the same master twice may show the same ids, so second_offset is compared, too. A server may
+ * clear replid2 later; that is no promotion. */
 static bool is_same_data(const struct rl_admission *admission, const struct rl_info *info)
 {
     return !rl_info_was_promoted(info) || (strcmp(admission->replid, info->replid) == 0 &&
@@ -95,20 +97,23 @@ static bool is_same_data(const struct rl_admission *admission, const struct rl_i
                                            admission->second_offset == info->second_offset);
 }
 
-/* How long the server has been there at least. */
+/* Returns for how long the server has been running at least, as the file header of admission.h
+ * says. */
 static uint64_t credible_age_ns(const struct rl_admission_rules *rules, const struct rl_info *info)
 {
     uint64_t cpu_us = rl_add_sat(info->cpu_user_us, info->cpu_sys_us);
     uint64_t proven_ns = rl_min_u64(cpu_us, RL_NEVER / RL_US) * RL_US;
-    /* Whole seconds, of which the last may have just begun. */
-    uint64_t stated_s = rl_sub_sat(rl_min_u64(info->uptime_s, RL_NEVER / RL_SECOND), 1);
-    bool states_no_cpu = cpu_us == 0; /* an old version, or another kind of server */
-    bool absurd = !states_no_cpu && stated_s > cpu_us / IDLE_PPM_MIN;
+    /* Whole seconds; the last one may have just begun. */
+    uint64_t uptime_s = rl_sub_sat(rl_min_u64(info->uptime_s, RL_NEVER / RL_SECOND), 1);
+    bool has_no_cpu = cpu_us == 0; /* an old version, or another kind of server */
+    bool is_implausible = !has_no_cpu && uptime_s > cpu_us / IDLE_PPM_MIN;
 
     proven_ns = rl_sub_sat(proven_ns, rl_drift_ns(proven_ns, &rules->drift));
-    return rules->proven || absurd ? proven_ns : stated_s * RL_SECOND;
+    return rules->proven || is_implausible ? proven_ns : uptime_s * RL_SECOND;
 }
 
+/* Begins a quarantine after a restart or a promotion, unless an attestation makes it unnecessary.
+ */
 static void begin_quarantine(struct rl_admission *admission, const struct rl_info *info,
                              bool restarted, uint64_t now_ns)
 {
@@ -122,7 +127,7 @@ static void begin_quarantine(struct rl_admission *admission, const struct rl_inf
         return;
     if (promoted) {
         admission->quarantine =
-            RL_EXCLUSION_PROMOTED; /* how old its data are, uptime does not say */
+            RL_EXCLUSION_PROMOTED; /* no credit: the uptime does not show the age of the data */
     } else if (restarted && !(first && admission->fresh)) {
         admission->quarantine = RL_EXCLUSION_RESTARTED;
         if (first)
@@ -132,20 +137,20 @@ static void begin_quarantine(struct rl_admission *admission, const struct rl_inf
 
 bool rl_admission_greet(struct rl_admission *admission, const struct rl_info *info, uint64_t now_ns)
 {
-    bool anonymous = info->refused || info->run_id[0] == '\0';
+    bool is_unknown = info->refused || info->run_id[0] == '\0';
     bool evicts = rl_info_evicts(info);
 
-    set_exclusion(admission, RL_EXCLUSION_NO_INFO, anonymous && !admission->rules->lenient);
+    set_exclusion(admission, RL_EXCLUSION_NO_INFO, is_unknown && !admission->rules->lenient);
     set_exclusion(admission, RL_EXCLUSION_EVICTING, evicts);
     memcpy(admission->policy, info->policy, sizeof admission->policy);
     if (info->run_id[0] == '\0')
-        return false; /* whoever it is: what was known of another one stays */
+        return false; /* not identified: what is known stays */
     bool restarted = !is_same_server(admission, info);
     if (!restarted && is_same_data(admission, info))
         return false;
     begin_quarantine(admission, info, restarted, now_ns);
     if (restarted)
-        admission->has_clock = false; /* it need not run on the same machine */
+        admission->has_clock = false; /* it may run on another machine */
     admission->known = true;
     memcpy(admission->run_id, info->run_id, sizeof admission->run_id);
     memcpy(admission->replid, info->replid, sizeof admission->replid);
@@ -154,6 +159,7 @@ bool rl_admission_greet(struct rl_admission *admission, const struct rl_info *in
     return true;
 }
 
+/* Returns how far the two clocks may drift apart in this time, in microseconds. */
 static int64_t drift_us(const struct rl_admission *admission, uint64_t passed_ns)
 {
     struct rl_drift drift = {.ppm = admission->rules->drift.ppm, .constant_us = 0};
@@ -163,19 +169,22 @@ static int64_t drift_us(const struct rl_admission *admission, uint64_t passed_ns
     return (int64_t)(rl_drift_ns(passed_ns, &drift) / RL_US) + 1;
 }
 
+/* Returns the larger of the two. */
 static int64_t larger(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
 
+/* Returns the smaller of the two. */
 static int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-/* The offset lies in the interval of each sample. An interval that was learned before is widened
- * by what drift may have done since; where both overlap, it lies now. Nowhere: it has moved. So an
- * answer that took long is merely of little use, and cannot raise an alarm. */
+/* Each reply shows an interval that contains the clock offset: the longer the round trip, the
+ * wider. The earlier interval is widened by the drift since then. If the two overlap, the offset is
+ * in the overlap. If they do not, the clock has jumped. A slow reply therefore cannot cause a false
+ * alarm. */
 bool rl_admission_time(struct rl_admission *admission, uint64_t time_us, uint64_t sent_ns,
                        uint64_t received_ns)
 {
@@ -211,20 +220,23 @@ bool rl_admission_time(struct rl_admission *admission, uint64_t time_us, uint64_
     return true;
 }
 
+/* Returns when the last quarantine after a restart or promotion ends; 0: there was none, or it has
+ * no length. */
 static uint64_t quarantine_end_ns(const struct rl_admission *admission)
 {
-    uint64_t wait_ns = rl_sub_sat(guard_ns(admission->rules), admission->credit_ns);
+    uint64_t wait_ns = rl_sub_sat(quarantine_ns(admission->rules), admission->credit_ns);
 
-    /* Whoever asks may be in a tick that is older than the answer: no guard is none for him, too.
+    /* The caller's time may be before quarantine_since_ns: a quarantine of no length must be none.
      */
     return admission->quarantine == 0 || wait_ns == 0
                ? 0
                : rl_add_sat(admission->quarantine_since_ns, wait_ns);
 }
 
+/* Returns when the quarantine after the last clock step ends; 0: there was none. */
 static uint64_t step_end_ns(const struct rl_admission *admission)
 {
-    uint64_t wait_ns = guard_ns(admission->rules);
+    uint64_t wait_ns = quarantine_ns(admission->rules);
 
     return admission->stepped ? rl_add_sat(admission->stepped_ns, wait_ns) : 0;
 }
@@ -275,11 +287,12 @@ uint64_t rl_admission_quarantine_left_ns(const struct rl_admission *admission, u
     return left;
 }
 
+/* A duration in words. */
 struct span {
-    char text[24];
+    char text[24]; /* such as "26 s" */
 };
 
-/* For people: seconds as soon as there is one. */
+/* Writes a duration in whole seconds, or in milliseconds below one second. Rounds up if `up`. */
 static struct span span_text(uint64_t ns, bool up)
 {
     struct span span;
@@ -291,6 +304,7 @@ static struct span span_text(uint64_t ns, bool up)
     return span;
 }
 
+/* Writes what has happened (`what`), when, and when the quarantine ends. */
 static void quarantine_text(const struct rl_admission *admission, const char *what,
                             uint64_t left_ns, uint64_t now_ns, char *text, size_t size)
 {
@@ -302,6 +316,7 @@ static void quarantine_text(const struct rl_admission *admission, const char *wh
     snprintf(text, size, "%s %s ago, votes again in %s", what, ago.text, left.text);
 }
 
+/* Writes by how much the clock has jumped, when, and when the quarantine ends. */
 static void step_text(const struct rl_admission *admission, uint64_t left_ns, uint64_t now_ns,
                       char *text, size_t size)
 {

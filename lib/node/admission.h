@@ -1,133 +1,137 @@
 /* SPDX-License-Identifier: MIT
- * May this node's votes be counted? What is known of one node over all its connections: which
- * server was there when, what speaks against it, and until when. Pure: facts and time are
- * arguments.
+ * The admission of one server: decides whether its votes count, from what the server says about
+ * itself and from what the client has observed over all connections. Pure: what was learned and the
+ * time are arguments. All instants are on the boot clock of the client.
  *
- * A server that was restarted may have lost keys whose holders still rely on them, so its grants
- * do not count until every lock it may have forgotten has expired. All waits are measured on our
- * own boot clock, from the moment at which this client learned of the fact, and are max_ttl
- * lengthened by drift: the server's clock and the time at which it really happened do not matter.
+ * A restarted server may have lost keys whose holders still rely on them. Its grants do not count
+ * until every lock that it may have lost has expired: the quarantine. It lasts max_ttl with drift,
+ * from the moment at which this client has read the reply that shows the restart. It must not begin
+ * at the start of the tick, which may be before the restart. Neither the server's clock nor the
+ * time of the restart matter. The boot clock alone is enough: if it stood still, the quarantine
+ * would only last longer.
  *
- * The boot clock alone is enough for them. A guard must not end before those do who may still rely
- * on what was forgotten, and their time passes while we are stopped or suspended, as the server's
- * does: a clock that stood still then would only make us wait for longer. Somebody whose own clocks
- * all stood still is not helped by any wait of ours. What must not be is a guard that begins before
- * the keys were lost: it begins when the answer that tells of it has been read, not when its tick
- * began.
- *
- * Only at the first contact, when we cannot know how long a server has been there, its own
- * account of its age shortens the wait. Two parts of INFO tell it:
- *
- *   - uptime_in_seconds is the difference of two readings of its wall clock. If that was set ahead
- *     in between, the server looks older than it is.
- *   - the processor time of its main thread is a proof: one thread cannot have used more of it than
- *     time has passed, and no clock that is set changes it. But a server that has nothing to do
- *     uses a thousandth of a processor, or less, so it proves little of a long life.
- *
- * So uptime is believed (unless `proven` is asked for), but not if it is out of all proportion to
- * the processor time: then the clock was set, and only the proof counts. */
+ * At first contact the restart may be long ago. Then alone, the age of the server shortens the
+ * quarantine. INFO shows the age in two ways:
+ *   - uptime_in_seconds is the difference of two readings of the server's wall clock. If that clock
+ *     was set forward in between, the server looks older than it is.
+ *   - The processor time of the main thread is a lower bound of the age that no clock can change.
+ *     But it proves little, because an idle server uses less than a thousandth of a processor.
+ * So the uptime counts, unless `proven` is set. If the processor time is too small for such an
+ * uptime, the clock was set, and only the processor time counts. */
 #ifndef RL_NODE_ADMISSION_H
 #define RL_NODE_ADMISSION_H
 
 #include "core/drift.h"
 #include "node/info.h"
 
-/* What speaks against counting a node; several may at once. Bars that need not be mended come to
- * an end by themselves. */
+/* Why a node is excluded: a set of bits, of which the lowest is reported. The first two last until
+ * the operator removes the reason. The others end by themselves, after a quarantine. */
 enum rl_exclusion {
-    RL_EXCLUSION_NO_INFO = 1 << 0,    /* it may not be asked who it is; strict only */
-    RL_EXCLUSION_EVICTING = 1 << 1,   /* removes keys for want of memory */
-    RL_EXCLUSION_CLOCK_STEP = 1 << 2, /* its clock jumped: keys may have expired early; ends */
-    RL_EXCLUSION_PROMOTED = 1 << 3,   /* has the data of another master, from some time; ends */
-    RL_EXCLUSION_RESTARTED = 1 << 4   /* may have lost keys; ends */
+    RL_EXCLUSION_NO_INFO = 1 << 0,    /* INFO does not identify the server; never if `lenient` */
+    RL_EXCLUSION_EVICTING = 1 << 1,   /* it may remove keys that have not expired */
+    RL_EXCLUSION_CLOCK_STEP = 1 << 2, /* its clock has jumped: keys may have expired early */
+    RL_EXCLUSION_PROMOTED = 1 << 3,   /* it was a replica and has the keys of another server */
+    RL_EXCLUSION_RESTARTED = 1 << 4   /* it was restarted, or is new: it may have lost keys */
 };
+/* Those that end by themselves. */
 #define RL_EXCLUSIONS_TIMED                                                                        \
     (RL_EXCLUSION_CLOCK_STEP | RL_EXCLUSION_PROMOTED | RL_EXCLUSION_RESTARTED)
-/* Grants of a new lock do not count ... */
+/* Those with which the grant of a new lock does not count. */
 #define RL_EXCLUSIONS_ACQUIRE (RL_EXCLUSIONS_EXTEND | RL_EXCLUSIONS_TIMED)
-/* ... but that our key is still there is evidence, whatever was forgotten before it was set. */
+/* Those with which the grant of an extension does not count. The others do not matter then: the
+ * reply shows that the key of the lock is there, whatever the server has lost before it was set. */
 #define RL_EXCLUSIONS_EXTEND (RL_EXCLUSION_NO_INFO | RL_EXCLUSION_EVICTING)
 
-/* The same for all nodes of a client. */
+/* The rules of admission, the same for all nodes of an engine, and the TTLs that the nodes have
+ * shown. Owner: admission.c for the TTLs. The engine sets the rest once, in zeroed memory. */
 struct rl_admission_rules {
     struct rl_drift drift;
-    uint64_t max_ttl_ns;
-    /* The time to live that a key lately showed on each node, and when; the longest that as many as
-     * a lock needs ever showed at the same time: somebody's max_ttl is larger. Clocks that are set
-     * back, one here and another one there, do not come together. */
-    uint64_t ttl_shown_ns[RL_NODES_MAX], ttl_shown_at_ns[RL_NODES_MAX];
-    uint64_t ttl_seen_ns;
-    uint64_t ttl_reported_ms[RL_NODES_MAX]; /* what the user has been told of */
-    unsigned quorum;
-    bool lenient; /* a node that does not tell who it is may vote all the same */
-    bool proven;  /* what a server says of its age counts only as far as it proves it */
+    uint64_t max_ttl_ns;                    /* longest TTL that any client may use, as configured */
+    uint64_t ttl_shown_ns[RL_NODES_MAX];    /* longest remaining TTL of a key that each node has
+                                             * shown lately */
+    uint64_t ttl_shown_at_ns[RL_NODES_MAX]; /* when it did; after one second the next TTL replaces
+                                             * it. 0: never */
+    uint64_t ttl_seen_ns; /* longest TTL that a quorum of nodes has ever shown within one second:
+                           * then another client has a larger max_ttl. Fewer nodes do not count,
+                           * because their clocks may have been set back. 0: none */
+    uint64_t ttl_reported_ms[RL_NODES_MAX]; /* longest TTL that was logged for each node; 0: none */
+    unsigned quorum;                        /* nodes that a lock needs */
+    bool lenient; /* a server that does not identify itself is eligible all the same */
+    bool proven;  /* only the processor time shows the age of a server, not its uptime */
 };
 
+/* What is known of the server behind one node, over all connections. Owner: admission.c. An
+ * exclusion is in `facts`, in `quarantine` or in `stepped`. */
 struct rl_admission {
-    const struct rl_admission_rules *rules;
-    bool durable; /* attested: never loses keys over a restart; no guard */
-    bool fresh;   /* attested: no lock was there before we came; no guard at first contact */
-    bool known;   /* a server was seen: run_id and what follows are its */
+    const struct rl_admission_rules *rules; /* borrowed */
+    bool durable;                           /* attested: loses no key in a restart; no quarantine */
+    bool fresh; /* attested: held no lock at first contact; no quarantine then */
+    bool known; /* a server has identified itself: the next four fields are what it said */
     char run_id[48];
-    char replid[48];
-    char replid2[48];
-    int64_t second_offset;
-    char policy[24];     /* evicting: which */
-    uint32_t facts;      /* enum rl_exclusion: those without an end */
-    uint32_t quarantine; /* RL_EXCLUSION_RESTARTED or PROMOTED, over or not; 0: there was none */
-    uint64_t quarantine_since_ns; /* since when, on our boot clock */
-    uint64_t credit_ns;           /* age that the server had by then, as far as it is believed */
-    bool has_clock;               /* offset_low_us to offset_high_us hold at clock_ns */
-    bool stepped;                 /* it stepped at stepped_ns, over or not */
-    int64_t offset_low_us;        /* its clock minus our boot clock lies between these */
-    int64_t offset_high_us;
-    uint64_t clock_ns;
-    uint64_t stepped_ns;
-    int64_t step_us; /* by how much at least; > 0: forward */
+    char replid[48];       /* as in struct rl_info */
+    char replid2[48];      /* as in struct rl_info */
+    int64_t second_offset; /* as in struct rl_info */
+    char policy[24];       /* maxmemory_policy that it showed last; empty: unknown */
+    uint32_t facts;        /* enum rl_exclusion: those that do not end by themselves */
+    uint32_t quarantine;   /* why the last quarantine began: RL_EXCLUSION_RESTARTED or PROMOTED; it
+                            * may have ended; 0: there was none */
+    uint64_t quarantine_since_ns; /* when the last quarantine began */
+    uint64_t credit_ns;    /* age of the server at that time, by which the quarantine is shorter */
+    bool has_clock;        /* offset_low_us, offset_high_us and clock_ns are valid */
+    bool stepped;          /* stepped_ns and step_us are valid; the quarantine may have ended */
+    int64_t offset_low_us; /* at clock_ns, the server's wall clock minus our boot clock was at least
+                            * this, in microseconds ... */
+    int64_t offset_high_us; /* ... and at most this */
+    uint64_t clock_ns;      /* when the last reply to TIME was read */
+    uint64_t stepped_ns;    /* when the last clock step was noticed */
+    int64_t step_us;        /* by how many microseconds the clock jumped at least; < 0: back */
 };
 
+/* Prepares the admission of a node. `rules` must outlive it. `durable`, `fresh`: see the fields. */
 void rl_admission_init(struct rl_admission *admission, const struct rl_admission_rules *rules,
                        bool durable, bool fresh);
 
-/* INFO of the server behind a new connection, or once more of the same. true: it is not the server
- * that was there before, or its data are not; what is bound to it is to be looked at again. */
+/* Takes INFO of a new connection or of a heartbeat, read at `now_ns`. Begins a quarantine if it
+ * shows another run or a promotion. Returns true then. */
 bool rl_admission_greet(struct rl_admission *admission, const struct rl_info *info,
                         uint64_t now_ns);
 
-/* TIME said `time_us`; it was asked at `sent_ns` and answered at `received_ns` (boot clock; sent
- * may be too early, received too late, not the other way round). true: the clock has stepped. */
+/* Takes a reply to TIME: `time_us` since 1970. `sent_ns` is when the request was sent or earlier,
+ * `received_ns` is when the reply was read or later. Returns true if the server's clock has jumped
+ * since the last reply. */
 bool rl_admission_time(struct rl_admission *admission, uint64_t time_us, uint64_t sent_ns,
                        uint64_t received_ns);
 
-/* A node showed a key that lives for so long: somebody has a larger max_ttl, or its clock was set
- * back. Guards grow to what a majority shows at the same time, up to a day: a key that lives longer
- * is no lock. true: it exceeds max_ttl. */
+/* Takes the remaining TTL of a key that a node has shown. If a quorum of nodes shows more than
+ * max_ttl at the same time, another client has a larger max_ttl: quarantines then grow to that, up
+ * to the largest TTL of a lock. Returns true if this TTL exceeds max_ttl. */
 bool rl_admission_saw_ttl(struct rl_admission_rules *rules, unsigned node, int64_t ttl_ms,
                           uint64_t now_ns);
-/* Is it worth a word? A key is told of once: it gets shorter from then on. */
+/* Returns true if a TTL that exceeds max_ttl is to be logged: it is longer than all that were
+ * logged for this node before. Notes that it was. */
 bool rl_admission_reports_ttl(struct rl_admission_rules *rules, unsigned node, int64_t ttl_ms);
 
-/* enum rl_exclusion: all that hold now. */
+/* Returns the set of all exclusions (enum rl_exclusion) at `now_ns`; 0: the node is eligible. */
 uint32_t rl_admission_exclusions(const struct rl_admission *admission, uint64_t now_ns);
 
-/* When the first of `exclusions` ends by itself; RL_NEVER: none does. */
+/* Returns when the first of `exclusions` ends by itself; RL_NEVER: none does. */
 uint64_t rl_admission_due_ns(const struct rl_admission *admission, uint32_t exclusions);
 
-/* The cause (enum redlock_cause) of the first of `exclusions`; NONE if there is none. */
+/* Returns enum redlock_cause of the lowest of `exclusions`; REDLOCK_CAUSE_NONE if there is none. */
 uint8_t rl_admission_cause(uint32_t exclusions);
 
-/* Time until `exclusions` are over; 0: there are none, or one of them has to be mended. */
+/* Returns the time in nanoseconds until all `exclusions` have ended; 0: there are none, or the
+ * operator must remove one. */
 uint64_t rl_admission_quarantine_left_ns(const struct rl_admission *admission, uint32_t exclusions,
                                          uint64_t now_ns);
 
-/* Why the first of `exclusions` holds: "restarted 4 s ago, votes again in 26 s". Empty if there are
- * none.
- */
+/* Writes why the lowest of `exclusions` holds, such as "restarted 4 s ago, votes again in 26 s".
+ * Writes an empty text if there is none. `size`: bytes of `text`. */
 void rl_admission_text(const struct rl_admission *admission, uint32_t exclusions, uint64_t now_ns,
                        char *text, size_t size);
 
-/* Its clock minus our wall clock, given that this is `wall_offset_us` ahead of our boot clock;
- * false: never asked. */
+/* Computes the server's wall clock minus ours, in microseconds. `wall_offset_us`: our wall clock
+ * minus our boot clock. Returns false if no reply to TIME was taken. */
 bool rl_admission_offset_us(const struct rl_admission *admission, int64_t wall_offset_us,
                             int64_t *ret_us);
 

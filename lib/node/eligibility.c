@@ -47,17 +47,18 @@ void rl_eligibility_refuse_info(struct rl_eligibility *eligibility)
     eligibility->info.refused = true;
 }
 
-/* Returns the time now. A quarantine begins when the answer has been read: the time of the tick may
- * be older, by as long as this process was stopped, and the server may have lost its keys in
- * between. */
-static uint64_t learned_ns(const struct rl_node *node)
+/* Returns the time now (boot clock). A quarantine begins when the reply has been read. The time of
+ * the tick may be older if this process was stopped, and the server may have lost its keys since
+ * then.
+ */
+static uint64_t time_read_ns(const struct rl_node *node)
 {
     const struct rl_clocks *clocks = &node->common->clocks;
 
     return clocks->now(clocks->ctx).boot_ns;
 }
 
-/* Makes the server of `info` the one that is behind the node. */
+/* Makes the server of `info` the one that the node leads to. */
 static void identify(struct rl_eligibility *eligibility)
 {
     memcpy(eligibility->run_id, eligibility->info.run_id, sizeof eligibility->run_id);
@@ -83,7 +84,7 @@ int rl_eligibility_greeted(struct rl_node *node, const struct rl_server_time *ti
         *ret_text = "server runs in cluster mode, where keys can move to another server";
         return REDLOCK_CAUSE_CLUSTER;
     }
-    rl_admission_greet(&eligibility->admission, info, learned_ns(node));
+    rl_admission_greet(&eligibility->admission, info, time_read_ns(node));
     *ret_stepped =
         time->received_ns != 0 &&
         rl_admission_time(&eligibility->admission, time->time_us, sent_ns, time->received_ns);
@@ -100,7 +101,7 @@ void rl_eligibility_note_step(const struct rl_node *node)
 void rl_eligibility_take_time(struct rl_node *node, uint64_t time_us, uint64_t sent_ns,
                               uint64_t now_ns)
 {
-    if (!rl_admission_time(&node->eligibility.admission, time_us, sent_ns, learned_ns(node)))
+    if (!rl_admission_time(&node->eligibility.admission, time_us, sent_ns, time_read_ns(node)))
         return;
     rl_eligibility_review(node, now_ns);
     rl_eligibility_note_step(node);
@@ -112,7 +113,7 @@ void rl_eligibility_take_info(struct rl_node *node, const struct rl_info *info, 
     struct rl_eligibility *eligibility = &node->eligibility;
     bool is_new_run = is_identified && strcmp(info->run_id, eligibility->run_id) != 0;
 
-    rl_admission_greet(&eligibility->admission, info, learned_ns(node));
+    rl_admission_greet(&eligibility->admission, info, time_read_ns(node));
     if (is_identified)
         eligibility->info = *info;
     else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Whether the votes of a node count: which server is behind its connection, what that server has
- * said of itself, and what excludes it. The rules are in admission.h. */
+ * Whether the votes of a node count: which server its connection leads to, what that server has
+ * said about itself, and what excludes it. The rules are in admission.h. */
 #ifndef RL_NODE_ELIGIBILITY_H
 #define RL_NODE_ELIGIBILITY_H
 
@@ -13,12 +13,12 @@ struct rl_node;
  * `info` is emptied when one is opened. `exclusions` is what `admission` said at the last review.
  */
 struct rl_eligibility {
-    struct rl_admission admission;
-    uint32_t exclusions;  /* enum rl_exclusion; 0: none */
-    bool duplicate;       /* another node of the client shows the same server */
-    uint8_t duplicate_of; /* index of that node; valid while `duplicate` */
-    char run_id[48];      /* of the last server that completed a greeting; empty: unknown */
-    struct rl_info info;  /* what the server has said of itself on this connection */
+    struct rl_admission admission; /* what is known of the server, and the rules */
+    uint32_t exclusions;           /* enum rl_exclusion; 0: none */
+    bool duplicate;                /* another node of the client shows the same server */
+    uint8_t duplicate_of;          /* index of that node; valid while `duplicate` */
+    char run_id[48];     /* of the last server that completed a greeting; empty: unknown */
+    struct rl_info info; /* what the server has said about itself on this connection */
 };
 
 /* Clock of the server, as TIME in the greeting has shown it. */
@@ -49,7 +49,7 @@ static inline bool rl_eligibility_needs_repair(const struct rl_eligibility *elig
     return (eligibility->exclusions & ~(uint32_t)RL_EXCLUSIONS_TIMED) != 0;
 }
 
-/* Returns when the first exclusion ends by itself; RL_NEVER: none does. */
+/* Returns when the first exclusion ends by itself (boot clock); RL_NEVER: none does. */
 static inline uint64_t rl_eligibility_due_ns(const struct rl_eligibility *eligibility)
 {
     return eligibility->exclusions == 0
@@ -101,7 +101,7 @@ uint8_t rl_eligibility_cause(const struct rl_eligibility *eligibility);
 uint64_t rl_eligibility_text(const struct rl_eligibility *eligibility, uint64_t now_ns, char *text,
                              size_t size);
 
-/* Computes how far the clock of the server is ahead of ours; see rl_admission_offset_us(). */
+/* Computes the server's wall clock minus ours; see rl_admission_offset_us(). */
 bool rl_eligibility_offset_us(const struct rl_eligibility *eligibility, int64_t wall_offset_us,
                               int64_t *ret_us);
 
@@ -121,15 +121,15 @@ int rl_eligibility_greeted(struct rl_node *node, const struct rl_server_time *ti
                            uint64_t sent_ns, const char **ret_text, bool *ret_stepped,
                            uint64_t now_ns);
 
-/* Reports a clock that has jumped forward to the engine. A jump back only lengthens the life of
- * keys, and no lock is lost by it. */
+/* Reports a clock that has jumped forward to the engine. A jump back is not reported: keys then
+ * only expire later, and no lock is lost. */
 void rl_eligibility_note_step(const struct rl_node *node);
 
-/* Takes the reply to TIME in a heartbeat that was sent at `sent_ns`. */
+/* Takes the reply to TIME (microseconds since 1970) in a heartbeat that was sent at `sent_ns`. */
 void rl_eligibility_take_time(struct rl_node *node, uint64_t time_us, uint64_t sent_ns,
                               uint64_t now_ns);
 
-/* Takes all that a heartbeat has learned. `is_identified`: the server has sent its run id. */
+/* Takes what a heartbeat has learned. `is_identified`: INFO was not refused and shows a run id. */
 void rl_eligibility_take_info(struct rl_node *node, const struct rl_info *info, bool is_identified,
                               uint64_t now_ns);
 

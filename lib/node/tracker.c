@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: MIT
- * The second connection: AUTH, its number, SUBSCRIBE; then the server is asked to send
- * notifications of the keys that the first connection registers there. Anything unexpected ends it:
- * a push that is lost is found out by a timer, one that is misread is not. */
+ * Opens the second connection of a node (AUTH, CLIENT ID, SUBSCRIBE), then requests tracking on the
+ * first one. Any unexpected reply ends the second connection: the timers of waiters make up for a
+ * lost notification, but not for one that is misread. */
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
 #include <stdio.h>
 #include <string.h>
 
+/* The channel of notifications. */
 #define CHANNEL "__redis__:invalidate"
-/* The words of RL_VERB_REGISTER, already encoded: they are sent before each PTTL of a waiter, whose
- * own words stay in the cache. */
-#define REGISTER         "*3\r\n$6\r\nCLIENT\r\n$7\r\nCACHING\r\n$3\r\nYES\r\n"
+/* RL_VERB_REGISTER, already encoded. It is sent before each PTTL of a waiter, and must not replace
+ * the encoded PTTL in the cache of rl_node_common. */
+#define REGISTER "*3\r\n$6\r\nCLIENT\r\n$7\r\nCACHING\r\n$3\r\nYES\r\n"
+/* Bounds of the delay before the next second connection; each failure doubles it. */
 #define RECONNECT_MIN_NS (50 * RL_MS)
 #define RECONNECT_MAX_NS (5 * RL_SECOND)
-/* A server that does not bear the question is not to lose its votes by it again and again. */
+/* Delay after a try that was harmful to the first connection, which carries the votes. */
 #define HARMFUL_NS (30 * RL_SECOND)
 
-/* In the order in which they are said; SUBSCRIBE is the last, nothing may follow it. */
+/* The commands of the greeting, in the order in which they are sent. SUBSCRIBE must be the last: no
+ * other command is allowed after it. */
 enum step { STEP_AUTH = 0, STEP_SETNAME, STEP_ID, STEP_SUBSCRIBE };
 
+/* Returns the number by which the transport knows the second connection of the node. */
 static unsigned connection_number(const struct rl_node *node)
 {
     return node->index | RL_TRACKER_CONNECTION;
@@ -60,6 +64,7 @@ uint64_t rl_tracker_due_ns(const struct rl_node *node)
     return node->tracker.due_ns;
 }
 
+/* Frees the commands of the greeting. */
 static void forget_greeting(struct rl_node *node)
 {
     struct rl_tracker *tracker = &node->tracker;
@@ -68,6 +73,7 @@ static void forget_greeting(struct rl_node *node)
     tracker->sent = 0;
 }
 
+/* Closes the second connection, if it is open, and plans no other. */
 static void close_connection(struct rl_node *node)
 {
     struct rl_tracker *tracker = &node->tracker;
@@ -88,8 +94,8 @@ static void close_connection(struct rl_node *node)
         rl_node_notify_changed(node);
 }
 
-/* Again later: the server may be back by then. */
-static void fail(struct rl_node *node, uint64_t now_ns)
+/* Closes the second connection after a failure, and plans the next one. */
+static void retry_later(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
 
@@ -104,21 +110,23 @@ static void fail(struct rl_node *node, uint64_t now_ns)
         tracker->due_ns = rl_add_sat(now_ns, delay_ns);
 }
 
+/* Returns true if the text of the reply begins with `text`. */
 static bool begins(const struct rl_reply *reply, const char *text)
 {
     return reply->len >= strlen(text) && memcmp(reply->text, text, strlen(text)) == 0;
 }
 
-/* Ends the second connection because of this reply. It is not made again before the next first
- * connection, unless the server is only busy with a script. A server that does not know AUTH
- * repeats its arguments: such words are not for people. */
+/* Closes the second connection because of this reply, and keeps its text. Another one is not opened
+ * before the next first connection, unless the server is only busy with a script. Keeps no reply to
+ * AUTH: a server that does not know AUTH repeats its arguments, and a password must not be logged.
+ */
 static void refuse(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     static const char UNEXPECTED[] = "unexpected reply";
     struct rl_tracker *tracker = &node->tracker;
 
     if (reply->kind == RL_REPLY_ERROR && begins(reply, "BUSY ")) {
-        fail(node, now_ns);
+        retry_later(node, now_ns);
         return;
     }
     bool is_error = reply->kind == RL_REPLY_ERROR && reply->len > 0;
@@ -178,6 +186,7 @@ void rl_tracker_node_lost(struct rl_node *node, bool retry)
     close_connection(node);
 }
 
+/* Encodes the commands of the greeting. Returns false without memory. */
 static bool prepare(struct rl_node *node)
 {
     const struct rl_mem *mem = node->common->mem;
@@ -208,7 +217,7 @@ void rl_tracker_opened(struct rl_node *node, bool ok, uint64_t now_ns)
     if (tracker->state != RL_TRACKER_CONNECTING)
         return;
     if (!ok || !rl_decoder_open(&tracker->decoder, node->common->text) || !prepare(node)) {
-        fail(node, now_ns);
+        retry_later(node, now_ns);
         return;
     }
     rl_decoder_collect(&tracker->decoder, &tracker->texts);
@@ -228,15 +237,15 @@ void rl_tracker_flush(struct rl_node *node, uint64_t now_ns)
                                        tracker->encoded.bytes + tracker->sent,
                                        tracker->encoded.len - tracker->sent);
         if (sent < 0)
-            fail(node, now_ns);
+            retry_later(node, now_ns);
         if (sent <= 0)
             return;
         tracker->sent += (size_t)sent;
     }
 }
 
-/* Asks the server to tell of registered keys, and whether the user may register them. That leaves
- * the next request registered if it reads a key: one entry more for each second connection. */
+/* Sends TRACK on the first connection, and REGISTER to find out whether the user may use it. If the
+ * next request happens to read a key, that key is registered, too, which is harmless. */
 static void track(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
@@ -247,7 +256,7 @@ static void track(struct rl_node *node, uint64_t now_ns)
     snprintf(id, sizeof id, "%llu", (unsigned long long)tracker->id);
     if (!rl_connection_is_ready(&node->conn) || rl_pipeline_is_full(&node->pipe) ||
         (encoded = rl_node_encode_verb(node, RL_VERB_TRACK, rl_arg_of(id))) == NULL) {
-        fail(node, now_ns);
+        retry_later(node, now_ns);
         return;
     }
     bool ok = rl_pipeline_push(&node->pipe, &request, encoded->bytes, encoded->len);
@@ -257,9 +266,10 @@ static void track(struct rl_node *node, uint64_t now_ns)
     if (ok)
         rl_node_note_dirty(node);
     else
-        fail(node, now_ns);
+        retry_later(node, now_ns);
 }
 
+/* Returns true if the reply is +OK. */
 static bool is_ok(const struct rl_reply *reply)
 {
     return reply->kind == RL_REPLY_STATUS && reply->len == 2 && memcmp(reply->text, "OK", 2) == 0;
@@ -271,9 +281,9 @@ void rl_tracker_reply(struct rl_node *node, const struct rl_reply *reply, uint64
 
     RL_ASSERT(tracker->pending > 0);
     if (--tracker->pending > 1 || tracker->state != RL_TRACKER_LISTENING)
-        return; /* that one has ended meanwhile */
+        return; /* a reply for an earlier second connection, or this one is closed */
     if (reply->kind == RL_REPLY_ERROR && begins(reply, "ERR The client ID you want")) {
-        fail(node, now_ns); /* the server has lost it sooner than we */
+        retry_later(node, now_ns); /* the server has closed the second connection already */
         return;
     }
     if (!is_ok(reply)) {
@@ -282,12 +292,12 @@ void rl_tracker_reply(struct rl_node *node, const struct rl_reply *reply, uint64
         return;
     }
     if (tracker->pending > 0)
-        return; /* whether keys may be registered is answered next */
+        return; /* the reply to REGISTER is still to come */
     tracker->on = true;
     tracker->on_ns = now_ns;
     tracker->harmful = false;
     rl_node_notify_changed(node);
-    /* What has changed before now, nobody told. */
+    /* Changes before now were not notified: any key may have changed. */
     rl_inbox_add_key(&node->common->inbox, node->index, (struct rl_arg){NULL, 0});
 }
 
@@ -296,7 +306,7 @@ void rl_tracker_register(struct rl_node *node, struct rl_claim *claim, uint64_t 
     struct rl_request request = {
         .claim = claim, .sent_ns = now_ns, .verb = RL_VERB_REGISTER, .reported = true};
 
-    /* Without memory the server does not notify of this key; the timer of the wait remains. */
+    /* Without memory the server sends no notification of this key; the waiter polls. */
     if (node->tracker.on)
         (void)rl_pipeline_push(&node->pipe, &request, REGISTER, sizeof REGISTER - 1);
 }
@@ -309,11 +319,13 @@ void rl_tracker_registered(struct rl_node *node, const struct rl_reply *reply, u
     refuse(node, reply, now_ns);
 }
 
+/* Returns true if `arg` is this text. */
 static bool is_word(struct rl_arg arg, const char *text)
 {
     return arg.data != NULL && arg.len == strlen(text) && memcmp(arg.data, text, arg.len) == 0;
 }
 
+/* Takes the next reply to the greeting. Requests tracking after the last one. */
 static void take_greeting(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
@@ -347,8 +359,8 @@ static void take_greeting(struct rl_node *node, const struct rl_reply *reply, ui
         refuse(node, reply, now_ns);
 }
 
-/* Reports the next key of the notification at hand. */
-static void notify(struct rl_node *node)
+/* Reports the next key of the notification that was read last. A nil stands for all keys. */
+static void report_key(struct rl_node *node)
 {
     struct rl_tracker *tracker = &node->tracker;
     struct rl_arg key = tracker->texts.list[tracker->next_key++];
@@ -360,18 +372,19 @@ static void notify(struct rl_node *node)
     rl_inbox_add_key(&node->common->inbox, node->index, key);
 }
 
+/* Takes a notification: "message", the channel, and one or more keys. Reports the first key. */
 static void take_notification(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     const struct rl_texts *texts = &node->tracker.texts;
 
     if (reply->kind != RL_REPLY_ARRAY || texts->count < 3 || !is_word(texts->list[0], "message") ||
         !is_word(texts->list[1], CHANNEL)) {
-        fail(node, now_ns);
+        retry_later(node, now_ns);
         return;
     }
     node->counters.notifications++;
     node->tracker.next_key = 2;
-    notify(node);
+    report_key(node);
 }
 
 void rl_tracker_received(struct rl_node *node, const char *bytes, size_t len, uint64_t now_ns)
@@ -381,7 +394,7 @@ void rl_tracker_received(struct rl_node *node, const char *bytes, size_t len, ui
     if (tracker->state != RL_TRACKER_GREETING && tracker->state != RL_TRACKER_LISTENING)
         return;
     if (!rl_decoder_feed(&tracker->decoder, bytes, len)) {
-        fail(node, now_ns);
+        retry_later(node, now_ns);
         return;
     }
     rl_inbox_note(&node->common->inbox, RL_INBOX_PUSH_UNREAD, node->index);
@@ -392,14 +405,14 @@ void rl_tracker_next(struct rl_node *node, uint64_t now_ns)
     struct rl_tracker *tracker = &node->tracker;
 
     if (tracker->next_key != 0) {
-        notify(node);
+        report_key(node);
         return;
     }
     int got = rl_decoder_next(&tracker->decoder);
     if (got == 0)
         rl_inbox_forget(&node->common->inbox, RL_INBOX_PUSH_UNREAD, node->index);
     else if (got < 0)
-        fail(node, now_ns);
+        retry_later(node, now_ns);
     else if (tracker->state == RL_TRACKER_GREETING)
         take_greeting(node, rl_decoder_reply(&tracker->decoder), now_ns);
     else
@@ -408,7 +421,7 @@ void rl_tracker_next(struct rl_node *node, uint64_t now_ns)
 
 void rl_tracker_closed(struct rl_node *node, uint64_t now_ns)
 {
-    fail(node, now_ns);
+    retry_later(node, now_ns);
 }
 
 void rl_tracker_tick(struct rl_node *node, uint64_t now_ns)
@@ -419,7 +432,7 @@ void rl_tracker_tick(struct rl_node *node, uint64_t now_ns)
     if (tracker->due_ns > now_ns)
         return;
     if (tracker->state != RL_TRACKER_OFF) {
-        fail(node, now_ns);
+        retry_later(node, now_ns);
         return;
     }
     tracker->state = RL_TRACKER_CONNECTING;
