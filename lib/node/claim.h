@@ -22,7 +22,7 @@ struct rl_claim {
     uint64_t ttl_ms; /* TTL of the request that is sent next */
     uint64_t ttl_max_ms; /* longest TTL that any node was asked for: bounds how long a key stays */
     uint64_t requested_ns;  /* when the last request was appended to a pipeline, or when the
-                             * connection  that it had to wait for became ready */
+                             * connection that it had to wait for became ready */
     uint64_t renewed_ns;    /* the latest instant at which the key may have been created, or its TTL
                              * reset, as far as known; 0: it was never requested */
     uint64_t keep_until_ns; /* undo_verb is SHORTEN: instant until which the key shall stay */

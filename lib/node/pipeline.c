@@ -102,15 +102,6 @@ uint64_t rl_pipeline_oldest_unreported(struct rl_pipeline *pipe)
     return pipe->first_unreported;
 }
 
-unsigned rl_pipeline_next_verb(const struct rl_pipeline *pipe)
-{
-    uint64_t next = pipe->head;
-
-    while (next != pipe->tail && rl_pipeline_at(pipe, next)->removed)
-        next++;
-    return next != pipe->tail ? rl_pipeline_at(pipe, next)->verb : RL_VERB_NONE;
-}
-
 bool rl_pipeline_has_change(const struct rl_pipeline *pipe, const struct rl_claim *claim)
 {
     for (uint64_t i = pipe->head; i != pipe->tail; i++) {

@@ -13,7 +13,8 @@
  *
  * The caller of rl_pipeline_push() sets claim, sent_ns, round, verb, form and `reported`.
  * pipeline.c sets start, len, unsent and removed. The failure detector sets `reported` and
- * `suspected`. The connection sets sent_ns again when it becomes ready. */
+ * `suspected`; request.c also sets `suspected`. The connection sets sent_ns again when it becomes
+ * ready. reply.c passes sent_ns and `reported` on to a request that it sends again. */
 struct rl_request {
     struct rl_claim *claim; /* what the request is about; the request holds a reference. NULL: a
                              * probe, a heartbeat or TRACK, or the request was removed */
@@ -30,7 +31,8 @@ struct rl_request {
     bool removed;   /* its bytes were removed before any was sent; no reply will come */
 };
 
-/* Unsent bytes from which on a pipeline is full: its users append no further request. */
+/* Unsent bytes from which on a pipeline is full: its users append no new request. One that is sent
+ * again in another form is appended all the same. */
 #define RL_UNSENT_MAX ((size_t)1 << 20)
 
 /* The requests in flight on one connection, and the output. Owner: pipeline.c. Its memory survives
@@ -147,7 +149,14 @@ struct rl_request rl_pipeline_pop(struct rl_pipeline *pipe);
 uint64_t rl_pipeline_oldest_unreported(struct rl_pipeline *pipe);
 
 /* Returns enum rl_verb of the request whose reply comes next; RL_VERB_NONE: no reply is due. */
-unsigned rl_pipeline_next_verb(const struct rl_pipeline *pipe);
+static inline unsigned rl_pipeline_next_verb(const struct rl_pipeline *pipe)
+{
+    uint64_t next = pipe->head;
+
+    while (next != pipe->tail && rl_pipeline_at(pipe, next)->removed)
+        next++;
+    return next != pipe->tail ? rl_pipeline_at(pipe, next)->verb : RL_VERB_NONE;
+}
 
 /* Returns true if a request of `claim` is in flight that does more than read. */
 bool rl_pipeline_has_change(const struct rl_pipeline *pipe, const struct rl_claim *claim);

@@ -106,8 +106,8 @@ void rl_undos_retry(struct rl_node *node, struct rl_claim *claim, uint64_t delay
     node->undos.retry_ns = rl_min_u64(node->undos.retry_ns, rl_add_sat(now_ns, delay_ns));
 }
 
-/* Ends a pending undo that was taken out of the heap: it was sent, or its key has expired. Takes
- * the claim reference. */
+/* Ends a pending undo that was taken out of the heap: it was sent, or its key has expired. Drops
+ * the claim reference of the heap. */
 static void end_pending(const struct rl_node *node, struct rl_claim *claim)
 {
     claim->undo_pending &= ~RL_NODE(node->index);

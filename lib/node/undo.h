@@ -18,7 +18,7 @@ struct rl_undos {
                                 * memory; RL_NEVER: until max_ttl after the next greeting */
 };
 
-/* Prepares an empty set. It may not be moved afterwards. */
+/* Prepares an empty set. It must not be moved afterwards. */
 void rl_undos_init(struct rl_undos *undos, const struct rl_mem *mem);
 
 /* Drops all pending undos, sends none of them, and frees their memory. */
@@ -47,7 +47,7 @@ bool rl_undos_reserve(struct rl_node *node);
  * counts it as dropped. */
 void rl_undos_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns);
 
-/* Does the same, and plans the next try in `delay_ns`. */
+/* As rl_undos_add(). Also makes a retry due in `delay_ns`, unless one is due earlier. */
 void rl_undos_retry(struct rl_node *node, struct rl_claim *claim, uint64_t delay_ns,
                     uint64_t now_ns);
 
