@@ -14,20 +14,21 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STREAK   20 /* blocking calls in a row after which the caller drives the loop itself */
+#define STREAK   20 /* number of blocking calls after which the caller drives the loop itself */
 #define BRIEF_MS 2000
-#define JUMP_S   3 /* longer than BRIEF_MS; timers of the kernel are late by as much afterwards */
+#define JUMP_S   3 /* longer than BRIEF_MS; the kernel's timers are then late by as much */
 
-static atomic_bool told; /* the callback of the operation has run, with: */
-static int told_status;
-static redlock_lock_t *told_lock;
+static atomic_bool reported; /* the callback of the operation has run, with: */
+static int reported_status;
+static redlock_lock_t *reported_lock;
 
-static atomic_int votes_left; /* until the jump; 0: none comes */
-static atomic_uint jumped_s;  /* how far the two clocks of locks are ahead */
+static atomic_int votes_left; /* number of votes until the jump; 0: no jump */
+static atomic_uint jumped_s;  /* number of seconds by which the two clocks of locks are ahead */
 
-static atomic_bool frozen; /* both show `frozen_at` */
+static atomic_bool frozen; /* both clocks show `frozen_at` */
 static struct timespec frozen_at[2];
 
+/* Replaces the function of libc: the clocks of locks can be frozen and can jump. */
 int clock_gettime(clockid_t clock, struct timespec *ret)
 {
     int result = (int)syscall(SYS_clock_gettime, clock, ret);
@@ -40,7 +41,7 @@ int clock_gettime(clockid_t clock, struct timespec *ret)
     return result;
 }
 
-/* Time passes when the last vote that was waited for has been read. */
+/* Replaces the function of libc: the clocks jump when the last expected vote was read. */
 ssize_t recv(int fd, void *bytes, size_t len, int flags)
 {
     ssize_t got = recvfrom(fd, bytes, len, flags, NULL, NULL);
@@ -51,32 +52,34 @@ ssize_t recv(int fd, void *bytes, size_t len, int flags)
     return got;
 }
 
-/* Two of three vote, and nothing else is read in the turn or after it. */
-static void arm(void)
+/* Lets the clocks jump with the second of three votes. The third server does not reply. */
+static void arm_jump(void)
 {
     fake_redis_rule(three_servers.fake[2],
                     (struct fake_rule){.command = "SET", .fault = FAKE_GATE});
     atomic_store(&votes_left, 2);
 }
 
-/* No pause of a busy machine is a server's silence here. */
-static void connect_patiently(void)
+/* Connects with time limits that no pause of a busy machine exceeds. */
+static void connect_with_long_limits(void)
 {
     three_servers.node_time_ms = 10000;
-    atomic_store(&told, false); /* cases may share a process */
+    atomic_store(&reported, false); /* cases may share a process */
     three_servers_connect();
     ck_assert(three_servers_wait_all_vote());
 }
 
-static void connect_and_take(unsigned times)
+/* Connects, acquires and releases so many locks, and arms the jump. */
+static void connect_and_acquire(unsigned times)
 {
-    connect_patiently();
+    connect_with_long_limits();
     for (unsigned i = 0; i < times; i++)
         three_servers_check_all_work();
-    arm();
+    arm_jump();
 }
 
-static void check_missed(int status, const redlock_lock_t *lock)
+/* Checks that the acquisition was too slow, and leaves no key. */
+static void check_too_slow(int status, const redlock_lock_t *lock)
 {
     ck_assert_msg(status == REDLOCK_ETOOSLOW, "%s, %d votes missing", redlock_error_name(status),
                   atomic_load(&votes_left));
@@ -85,39 +88,41 @@ static void check_missed(int status, const redlock_lock_t *lock)
     ck_assert(three_servers_wait_no_keys());
 }
 
-/* The first time the I/O thread turns the loop, the second time the caller. */
-START_TEST(a_blocking_acquire)
+/* The I/O thread drives the loop (0), or the caller does (1). */
+START_TEST(a_blocking_acquisition_is_too_slow)
 {
     redlock_lock_t *lock = NULL;
     redlock_opts_t opts = redlock_opts(BRIEF_MS);
 
-    connect_and_take(_i == 0 ? 1 : STREAK);
+    connect_and_acquire(_i == 0 ? 1 : STREAK);
     int status = redlock_acquire(three_servers.client, "resource", &opts, &lock, NULL);
-    check_missed(status, lock);
+    check_too_slow(status, lock);
 }
 END_TEST
 
+/* Records the end of the operation. */
 static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
                     void *userdata)
 {
     (void)rl, (void)report, (void)userdata;
-    told_status = status;
-    told_lock = lock;
-    atomic_store(&told, true);
+    reported_status = status;
+    reported_lock = lock;
+    atomic_store(&reported, true);
 }
 
-START_TEST(an_acquire_with_a_callback)
+START_TEST(an_acquisition_with_a_callback_is_too_slow)
 {
     redlock_opts_t opts = redlock_opts(BRIEF_MS);
 
-    connect_and_take(1);
+    connect_and_acquire(1);
     int status = redlock_acquire_start(three_servers.client, "resource", &opts, on_done, NULL);
     ck_assert_int_eq(status, REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(atomic_load(&told), TIME_LIMIT_MS));
-    check_missed(told_status, told_lock);
+    ck_assert(WAIT_UNTIL(atomic_load(&reported), TIME_LIMIT_MS));
+    check_too_slow(reported_status, reported_lock);
 }
 END_TEST
 
+/* Lets the clocks jump in the callback of the event ACQUIRED. */
 static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
 {
     (void)rl, (void)userdata;
@@ -125,26 +130,26 @@ static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata
         atomic_fetch_add(&jumped_s, JUMP_S);
 }
 
-/* The callback of an event, which comes before that of the operation, takes longer than the TTL. */
-START_TEST(an_event_that_takes_its_time)
+/* The callback of an event runs before that of the operation and takes longer than the TTL. */
+START_TEST(a_slow_event_callback_makes_the_acquisition_too_slow)
 {
     redlock_opts_t opts = redlock_opts(BRIEF_MS);
 
     opts.event_fn = on_event;
-    connect_patiently();
+    connect_with_long_limits();
     int status = redlock_acquire_start(three_servers.client, "resource", &opts, on_done, NULL);
     ck_assert_int_eq(status, REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(atomic_load(&told), TIME_LIMIT_MS));
-    check_missed(told_status, told_lock);
+    ck_assert(WAIT_UNTIL(atomic_load(&reported), TIME_LIMIT_MS));
+    check_too_slow(reported_status, reported_lock);
 }
 END_TEST
 
-/* Exactly the margin that is asked for is enough; a millisecond less is not. */
-START_TEST(the_margin_of_a_check)
+/* A validity of exactly the margin is enough, and a millisecond less is not. */
+START_TEST(a_check_needs_exactly_its_margin)
 {
     redlock_lock_t *lock = NULL;
 
-    connect_patiently();
+    connect_with_long_limits();
     ck_assert_int_eq(three_servers_acquire(&lock, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);
     clock_gettime(CLOCK_MONOTONIC_RAW, &frozen_at[0]);
     clock_gettime(CLOCK_BOOTTIME, &frozen_at[1]);
@@ -160,7 +165,7 @@ START_TEST(the_margin_of_a_check)
 }
 END_TEST
 
-/* What the engine of the client takes for now. */
+/* Returns the time that the client's engine has read last. */
 static uint64_t clients_now_ns(void)
 {
     pthread_mutex_lock(&three_servers.client->mutex);
@@ -170,6 +175,7 @@ static uint64_t clients_now_ns(void)
     return now_ns;
 }
 
+/* Lets the clocks jump in the callback of an operation. */
 static void jump_in_callback(redlock_t *rl, int status, redlock_lock_t *lock,
                              const redlock_report_t *report, void *userdata)
 {
@@ -177,6 +183,7 @@ static void jump_in_callback(redlock_t *rl, int status, redlock_lock_t *lock,
     on_done(rl, status, lock, report, userdata);
 }
 
+/* Lets the clocks jump and enters the client. */
 static void enter_and_leave(redlock_lock_t *unused)
 {
     (void)unused;
@@ -185,7 +192,8 @@ static void enter_and_leave(redlock_lock_t *unused)
     rl_client_leave(three_servers.client);
 }
 
-static void look(redlock_lock_t *unused)
+/* Lets the clocks jump and enters the client for reading. */
+static void enter_readonly(redlock_lock_t *unused)
 {
     (void)unused;
     atomic_fetch_add(&jumped_s, JUMP_S);
@@ -193,28 +201,30 @@ static void look(redlock_lock_t *unused)
     rl_client_unlock(three_servers.client);
 }
 
+/* Lets the clocks jump and frees the lock. */
 static void free_lock(redlock_lock_t *lock)
 {
     atomic_fetch_add(&jumped_s, JUMP_S);
     redlock_lock_free(lock);
 }
 
+/* Releases the lock with a callback in which the clocks jump. */
 static void release_with_a_callback(redlock_lock_t *lock)
 {
     ck_assert_int_eq(redlock_release_start(lock, jump_in_callback, NULL), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(atomic_load(&told), TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(atomic_load(&reported), TIME_LIMIT_MS));
     ck_assert(WAIT_UNTIL(clients_now_ns() != 0, TIME_LIMIT_MS));
 }
 
-/* A call works with the time at which it was made, and what follows a callback with the time at
- * which that returned. No server answers meanwhile: no turn of the loop reads the clocks either. */
+/* A call reads the clocks when it is made, and again after a callback. No server replies meanwhile,
+ * so no turn of the loop reads the clocks. */
 START_TEST(calls_and_callbacks_read_the_clocks)
 {
-    static void (*const calls[])(redlock_lock_t * lock) = {enter_and_leave, look, free_lock,
-                                                           release_with_a_callback};
+    static void (*const calls[])(redlock_lock_t * lock) = {enter_and_leave, enter_readonly,
+                                                           free_lock, release_with_a_callback};
     redlock_lock_t *lock = NULL;
 
-    connect_patiently();
+    connect_with_long_limits();
     ck_assert_int_eq(three_servers_acquire(&lock, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);
     for (size_t i = 0; i < THREE_SERVERS; i++)
         ck_assert(fake_redis_wait_keys(three_servers.fake[i], 1, TIME_LIMIT_MS));
@@ -235,10 +245,10 @@ int main(void)
 {
     Suite *suite = suite_create("io_late_return");
     TCase *tcase = three_servers_add_case(suite, "late");
-    tcase_add_loop_test(tcase, a_blocking_acquire, 0, 2);
-    tcase_add_test(tcase, an_acquire_with_a_callback);
-    tcase_add_test(tcase, an_event_that_takes_its_time);
-    tcase_add_test(tcase, the_margin_of_a_check);
+    tcase_add_loop_test(tcase, a_blocking_acquisition_is_too_slow, 0, 2);
+    tcase_add_test(tcase, an_acquisition_with_a_callback_is_too_slow);
+    tcase_add_test(tcase, a_slow_event_callback_makes_the_acquisition_too_slow);
+    tcase_add_test(tcase, a_check_needs_exactly_its_margin);
     tcase_add_loop_test(tcase, calls_and_callbacks_read_the_clocks, 0, 4);
     return suite_run(suite);
 }

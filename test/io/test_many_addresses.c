@@ -25,19 +25,20 @@ struct answer {
 };
 
 static struct {
-    unsigned addresses; /* 127.0.1.1, 127.0.1.2, ...: no server listens there */
-    unsigned right;     /* but this one is 127.0.0.1 */
-    bool turns;         /* each list begins where the last one began, and one further */
-    atomic_uint asked;
+    unsigned addresses;   /* 127.0.1.1, 127.0.1.2, ...: no server listens there */
+    unsigned right;       /* index of the address that is 127.0.0.1 instead */
+    bool rotates;         /* each list begins one address after the last one's beginning */
+    atomic_uint requests; /* calls of getaddrinfo() for NAME */
 } server;
 
+/* Returns the next list of addresses for NAME. */
 static struct addrinfo *make_list(uint16_t port)
 {
-    unsigned first = atomic_fetch_add(&server.asked, 1);
+    unsigned first = atomic_fetch_add(&server.requests, 1);
     struct addrinfo *list = NULL;
 
     for (unsigned i = server.addresses; i-- > 0;) {
-        unsigned number = (i + (server.turns ? first : 0)) % server.addresses;
+        unsigned number = (i + (server.rotates ? first : 0)) % server.addresses;
         struct answer *answer = calloc(1, sizeof *answer);
         if (answer == NULL)
             abort();
@@ -46,7 +47,7 @@ static struct addrinfo *make_list(uint16_t port)
         answer->address.sin_addr.s_addr =
             htonl(number == server.right ? INADDR_LOOPBACK : 0x7f000101 + number);
         answer->info.ai_family = AF_INET;
-        answer->info.ai_flags = -1; /* ours */
+        answer->info.ai_flags = -1; /* marks a list of make_list() */
         answer->info.ai_addrlen = sizeof answer->address;
         answer->info.ai_addr = (struct sockaddr *)&answer->address;
         answer->info.ai_next = list;
@@ -55,6 +56,7 @@ static struct addrinfo *make_list(uint16_t port)
     return list;
 }
 
+/* Replaces the function of libc, for NAME only. */
 int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
                 struct addrinfo **ret)
 {
@@ -67,6 +69,7 @@ int getaddrinfo(const char *node, const char *service, const struct addrinfo *hi
     return 0;
 }
 
+/* Replaces the function of libc, for lists of both kinds. */
 void freeaddrinfo(struct addrinfo *list)
 {
     if (list->ai_flags != -1) {
@@ -86,10 +89,11 @@ void freeaddrinfo(struct addrinfo *list)
 
 static const struct {
     unsigned addresses, right;
-    bool turns;
+    bool rotates;
 } CASES[] = {{1, 0, false},   {8, 7, false},  {9, 8, false},  {16, 15, false},
              {17, 16, false}, {20, 11, true}, {20, 19, false}};
 
+/* Returns a client of the server under NAME. */
 static redlock_t *connect_to(const struct fake_redis *fake)
 {
     const char *port = strrchr(fake_redis_url(fake), ':');
@@ -113,10 +117,10 @@ START_TEST(all_addresses_are_tried)
 
     server.addresses = CASES[_i].addresses;
     server.right = CASES[_i].right;
-    server.turns = CASES[_i].turns;
+    server.rotates = CASES[_i].rotates;
     redlock_t *client = connect_to(fake);
     ck_assert_int_eq(redlock_wait_ready(client, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);
-    /* A connection that is lost is made again, although the first addresses still lead nowhere. */
+    /* A lost connection is established again, although the first addresses have no server. */
     fake_redis_drop_connections(fake);
     ck_assert(fake_redis_wait_connections(fake, 1, TIME_LIMIT_MS));
     ck_assert_int_eq(redlock_wait_ready(client, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);

@@ -15,7 +15,7 @@
 #define KEYS         3
 #define WRAPPED      "-ERR Error running script (call to f_2a1b): @user_script:1: @user_script: 1: "
 #define CAUSE(cause) (1u << REDLOCK_CAUSE_##cause)
-#define DENIED       0 /* as causes: a no, not a failure */
+#define DENIED       0 /* as `causes`: the reply is a denial, not a failure */
 
 struct wrong {
     struct hostile_reply hostile;
@@ -32,7 +32,7 @@ struct wrong {
         {name, fault, bytes, 0, causes}, status                                                    \
     }
 
-/* To all of them. */
+/* Replies to all scripts. */
 #define COMMON                                                                                     \
     WRONG("status", "+OK\r\n"), WRONG("nil", "$-1\r\n"), WRONG("text", "$1\r\n1\r\n"),             \
         WRONG("short array", "*1\r\n:1\r\n"), WRONG("array", "*3\r\n:1\r\n:1\r\n:1\r\n"),          \
@@ -76,9 +76,10 @@ static const struct wrong releases[] = {
 };
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
-/* Each table, and behind it what is wrong with any answer. */
+/* Row `i` of a table that continues with the replies that are invalid for any request. */
 #define OF(table, i) ((i) < COUNT(table) ? &table[i] : generic((i)-COUNT(table)))
 
+/* Returns the i-th reply that is invalid for any request. */
 static const struct wrong *generic(int i)
 {
     static struct wrong wrong;
@@ -87,7 +88,8 @@ static const struct wrong *generic(int i)
     return &wrong;
 }
 
-static void misbehave(size_t servers, enum rl_verb verb, const struct hostile_reply *hostile)
+/* Makes the first `servers` servers reply to the script in this way. */
+static void add_fault(size_t servers, enum rl_verb verb, const struct hostile_reply *hostile)
 {
     for (size_t i = 0; i < servers; i++)
         fake_redis_rule(three_servers.fake[i],
@@ -98,6 +100,7 @@ static void misbehave(size_t servers, enum rl_verb verb, const struct hostile_re
                                            .len = hostile->len});
 }
 
+/* Connects a client whose locks cover three resources. */
 static void begin(const struct hostile_reply *hostile)
 {
     static const char *const also[KEYS - 1] = {"second", "third"};
@@ -108,7 +111,8 @@ static void begin(const struct hostile_reply *hostile)
     ck_assert(three_servers_wait_all_vote());
 }
 
-static redlock_lock_t *take(const char *name)
+/* Acquires the lock. */
+static redlock_lock_t *acquire(const char *name)
 {
     redlock_lock_t *lock = NULL;
     int status = three_servers_acquire(&lock, wait_scaled_ms(TIME_LIMIT_MS));
@@ -117,21 +121,24 @@ static redlock_lock_t *take(const char *name)
     return lock;
 }
 
+/* Returns true if each node has granted a lock. */
 static bool all_have_granted(void)
 {
     return three_servers_stats(0).granted > 0 && three_servers_stats(1).granted > 0 &&
            three_servers_stats(2).granted > 0;
 }
 
-/* An answer that comes behind the extension would not count in it. */
-static redlock_lock_t *take_on_all(const char *name)
+/* Acquires the lock and waits for the grants of all nodes, so that all take part in an extension.
+ */
+static redlock_lock_t *acquire_on_all(const char *name)
 {
-    redlock_lock_t *lock = take(name);
+    redlock_lock_t *lock = acquire(name);
     ck_assert_msg(WAIT_UNTIL(all_have_granted(), TIME_LIMIT_MS), "%s", name);
     return lock;
 }
 
-static void give_back(redlock_lock_t *lock, const char *name)
+/* Releases the lock and checks that the client recovers. */
+static void release_and_check(redlock_lock_t *lock, const char *name)
 {
     int status = three_servers_release(lock);
     ck_assert_msg(status == REDLOCK_OK, "%s: release: %s%s", name, redlock_strerror(status),
@@ -139,6 +146,7 @@ static void give_back(redlock_lock_t *lock, const char *name)
     three_servers_check_recovers(name);
 }
 
+/* Checks that the report has the denials or failures of the first two nodes. */
 static void check_two(const struct wrong *wrong)
 {
     for (size_t i = 0; i < 2; i++) {
@@ -149,60 +157,60 @@ static void check_two(const struct wrong *wrong)
     }
 }
 
-START_TEST(one_spoils_acquire)
+START_TEST(one_server_with_invalid_replies_to_acquire_is_tolerated)
 {
     const struct wrong *wrong = OF(acquires, _i);
 
     begin(&wrong->hostile);
-    misbehave(1, RL_VERB_ACQUIRE, &wrong->hostile);
-    redlock_lock_t *lock = take(wrong->hostile.name);
+    add_fault(1, RL_VERB_ACQUIRE, &wrong->hostile);
+    redlock_lock_t *lock = acquire(wrong->hostile.name);
     ck_assert_uint_eq(three_servers_info().granted, 2);
-    give_back(lock, wrong->hostile.name);
+    release_and_check(lock, wrong->hostile.name);
 }
 END_TEST
 
-START_TEST(two_spoil_acquire)
+START_TEST(two_servers_with_invalid_replies_fail_the_acquisition)
 {
     const struct wrong *wrong = OF(acquires, _i);
 
     begin(&wrong->hostile);
-    misbehave(2, RL_VERB_ACQUIRE, &wrong->hostile);
+    add_fault(2, RL_VERB_ACQUIRE, &wrong->hostile);
     three_servers_check_fails(wrong->hostile.name, wrong->status, 0);
     check_two(wrong);
-    /* Asked once: whoever cannot say yes or no is not asked again within the attempt. */
+    /* A node that fails is not asked again in the attempt. */
     ck_assert_uint_eq(fake_redis_count(three_servers.fake[0], "EVAL many-acquire"), 1);
     three_servers_check_recovers(wrong->hostile.name);
 }
 END_TEST
 
-START_TEST(one_spoils_extension)
+START_TEST(one_server_with_invalid_replies_to_extend_is_tolerated)
 {
     const struct wrong *wrong = OF(extensions, _i);
 
     begin(&wrong->hostile);
-    redlock_lock_t *lock = take_on_all(wrong->hostile.name);
-    misbehave(1, RL_VERB_EXTEND, &wrong->hostile);
+    redlock_lock_t *lock = acquire_on_all(wrong->hostile.name);
+    add_fault(1, RL_VERB_EXTEND, &wrong->hostile);
     int status = three_servers_extend(lock, TTL_MS);
     ck_assert_msg(status == REDLOCK_OK, "%s: %s%s", wrong->hostile.name, redlock_strerror(status),
                   three_servers_text());
     three_servers_behave();
-    give_back(lock, wrong->hostile.name);
+    release_and_check(lock, wrong->hostile.name);
 }
 END_TEST
 
-START_TEST(two_spoil_extension)
+START_TEST(two_servers_with_invalid_replies_fail_the_extension)
 {
     const struct wrong *wrong = OF(extensions, _i);
 
     begin(&wrong->hostile);
-    redlock_lock_t *lock = take_on_all(wrong->hostile.name);
-    misbehave(2, RL_VERB_EXTEND, &wrong->hostile);
+    redlock_lock_t *lock = acquire_on_all(wrong->hostile.name);
+    add_fault(2, RL_VERB_EXTEND, &wrong->hostile);
     int status = three_servers_extend(lock, TTL_MS);
     ck_assert_msg(status == wrong->status, "%s: %s%s", wrong->hostile.name,
                   redlock_strerror(status), three_servers_text());
     check_two(wrong);
     three_servers_behave();
-    /* What is still ours is given back; what is lost leaves nothing behind. */
+    /* A lock that is still held is released, and a lost one leaves no key. */
     status = three_servers_release(lock);
     ck_assert_msg(status == (wrong->status == REDLOCK_ELOST ? REDLOCK_ELOST : REDLOCK_OK),
                   "%s: release: %s%s", wrong->hostile.name, redlock_strerror(status),
@@ -211,24 +219,24 @@ START_TEST(two_spoil_extension)
 }
 END_TEST
 
-START_TEST(one_spoils_release)
+START_TEST(one_server_with_invalid_replies_to_release_is_tolerated)
 {
     const struct wrong *wrong = OF(releases, _i);
 
     begin(&wrong->hostile);
-    redlock_lock_t *lock = take(wrong->hostile.name);
-    misbehave(1, RL_VERB_RELEASE, &wrong->hostile);
-    give_back(lock, wrong->hostile.name);
+    redlock_lock_t *lock = acquire(wrong->hostile.name);
+    add_fault(1, RL_VERB_RELEASE, &wrong->hostile);
+    release_and_check(lock, wrong->hostile.name);
 }
 END_TEST
 
-START_TEST(two_spoil_release)
+START_TEST(two_servers_with_invalid_replies_fail_the_release)
 {
     const struct wrong *wrong = OF(releases, _i);
 
     begin(&wrong->hostile);
-    redlock_lock_t *lock = take_on_all(wrong->hostile.name);
-    misbehave(2, RL_VERB_RELEASE, &wrong->hostile);
+    redlock_lock_t *lock = acquire_on_all(wrong->hostile.name);
+    add_fault(2, RL_VERB_RELEASE, &wrong->hostile);
     /* One denial and one grant would decide: the third server's reply comes late. */
     if (wrong->hostile.causes == DENIED)
         fake_redis_rule(three_servers.fake[2],
@@ -242,9 +250,9 @@ START_TEST(two_spoil_release)
 }
 END_TEST
 
-/* ---- what waiting asks: of a plain lock, of a permit about all slots at once ---- */
+/* ---- probes of waiters: for the key of a plain lock, for all slots of a semaphore ---- */
 
-START_TEST(wrong_answers_to_who_waits)
+START_TEST(invalid_replies_to_probes_do_not_stop_a_waiter)
 {
     const struct hostile_reply *hostile = &bad_replies[_i / 2];
 
@@ -260,13 +268,13 @@ START_TEST(wrong_answers_to_who_waits)
     uint64_t before = waiter_attempts();
     ck_assert_msg(WAIT_UNTIL(waiter_attempts() > before, TIME_LIMIT_MS), "%s:%s", hostile->name,
                   waiter_states());
-    waiter_let_go();
-    waiter_check_had(hostile->name);
+    waiter_release_key();
+    waiter_check_acquired(hostile->name);
     three_servers_check_recovers(hostile->name);
 }
 END_TEST
 
-START_TEST(one_spoils_a_permit)
+START_TEST(one_server_with_invalid_replies_for_a_permit_is_tolerated)
 {
     const struct hostile_reply *hostile = &bad_replies[_i];
 
@@ -277,14 +285,14 @@ START_TEST(one_spoils_a_permit)
                                                               .fault = hostile->fault,
                                                               .bytes = hostile->bytes,
                                                               .len = hostile->len});
-    redlock_lock_t *lock = take(hostile->name);
+    redlock_lock_t *lock = acquire(hostile->name);
     ck_assert_uint_eq(three_servers_info().granted, 2);
-    give_back(lock, hostile->name);
+    release_and_check(lock, hostile->name);
 }
 END_TEST
 
-/* The report names the resource that is taken, also if one name begins with the other. */
-START_TEST(the_one_that_is_taken_is_named)
+/* The report names the held resource, even if one name is the beginning of the other. */
+START_TEST(the_report_names_the_resource_that_is_held)
 {
     static const char *const names[] = {"res", "resource", "resources"};
     static const char *const also[] = {"resources", "res"};
@@ -316,14 +324,21 @@ int main(void)
     TCase *several = three_servers_add_case(suite, "several"),
           *permit = three_servers_add_case(suite, "permit");
 
-    tcase_add_loop_test(several, one_spoils_acquire, 0, COUNT(acquires) + BAD_REPLIES);
-    tcase_add_loop_test(several, two_spoil_acquire, 0, COUNT(acquires) + BAD_REPLIES);
-    tcase_add_loop_test(several, one_spoils_extension, 0, COUNT(extensions) + BAD_REPLIES);
-    tcase_add_loop_test(several, two_spoil_extension, 0, COUNT(extensions));
-    tcase_add_loop_test(several, one_spoils_release, 0, COUNT(releases) + BAD_REPLIES);
-    tcase_add_loop_test(several, two_spoil_release, 0, COUNT(releases));
-    tcase_add_loop_test(several, the_one_that_is_taken_is_named, 0, 3);
-    tcase_add_loop_test(permit, wrong_answers_to_who_waits, 0, 2 * BAD_REPLIES);
-    tcase_add_loop_test(permit, one_spoils_a_permit, 0, BAD_REPLIES);
+    tcase_add_loop_test(several, one_server_with_invalid_replies_to_acquire_is_tolerated, 0,
+                        COUNT(acquires) + BAD_REPLIES);
+    tcase_add_loop_test(several, two_servers_with_invalid_replies_fail_the_acquisition, 0,
+                        COUNT(acquires) + BAD_REPLIES);
+    tcase_add_loop_test(several, one_server_with_invalid_replies_to_extend_is_tolerated, 0,
+                        COUNT(extensions) + BAD_REPLIES);
+    tcase_add_loop_test(several, two_servers_with_invalid_replies_fail_the_extension, 0,
+                        COUNT(extensions));
+    tcase_add_loop_test(several, one_server_with_invalid_replies_to_release_is_tolerated, 0,
+                        COUNT(releases) + BAD_REPLIES);
+    tcase_add_loop_test(several, two_servers_with_invalid_replies_fail_the_release, 0,
+                        COUNT(releases));
+    tcase_add_loop_test(several, the_report_names_the_resource_that_is_held, 0, 3);
+    tcase_add_loop_test(permit, invalid_replies_to_probes_do_not_stop_a_waiter, 0, 2 * BAD_REPLIES);
+    tcase_add_loop_test(permit, one_server_with_invalid_replies_for_a_permit_is_tolerated, 0,
+                        BAD_REPLIES);
     return suite_run(suite);
 }

@@ -12,21 +12,24 @@ static const struct fake_profile redis_8_4 = {.version = "8.4.0", .features = RL
 static const struct fake_profile valkey_9 = {
     .software = "valkey", .version = "9.0.0", .features = RL_FEATURE_DELIFEQ};
 static const struct fake_profile valkey_8_1 = {.software = "valkey", .version = "8.1.0"};
-/* Says that it is new, but knows nothing new. */
+/* Reports a new version, but does not support its commands. */
 static const struct fake_profile impostor = {.version = "8.4.0"};
 
+/* Sets the profile of all servers. */
 static void profile_all(const struct fake_profile *profile)
 {
     for (size_t i = 0; i < THREE_SERVERS; i++)
         fake_redis_set_profile(three_servers.fake[i], profile);
 }
 
+/* Adds a rule to all servers. */
 static void rule_all(struct fake_rule rule)
 {
     for (size_t i = 0; i < THREE_SERVERS; i++)
         fake_redis_rule(three_servers.fake[i], rule);
 }
 
+/* Counts the commands that begin with these words, on all servers. */
 static size_t count_all(const char *words)
 {
     size_t count = 0;
@@ -35,15 +38,16 @@ static size_t count_all(const char *words)
     return count;
 }
 
-/* Calls return at the majority: the last server may be told a moment later. */
-static void check_told(const char *words, size_t count)
+/* Checks that the servers get so many commands that begin with these words. The last server may get
+ * its command after the call has returned. */
+static void check_commands(const char *words, size_t count)
 {
     bool told = WAIT_UNTIL(count_all(words) >= count, TIME_LIMIT_MS);
     ck_assert_msg(told && count_all(words) == count, "%s: told %zu times, not %zu", words,
                   count_all(words), count);
 }
 
-/* Every answer comes, if late on a busy machine: then it is the answer that counts. */
+/* Connects with time limits so long that replies count even if they are late. */
 static void connect_all(void)
 {
     three_servers.node_time_ms = TIME_LIMIT_MS;
@@ -51,7 +55,7 @@ static void connect_all(void)
     ck_assert(three_servers_wait_all_vote());
 }
 
-/* Returns when all servers have the key, not only the majority. */
+/* Acquires the lock. Returns when all servers have the key. */
 static redlock_lock_t *acquire(void)
 {
     redlock_lock_t *lock = NULL;
@@ -62,7 +66,7 @@ static redlock_lock_t *acquire(void)
     return lock;
 }
 
-/* In one round, and without a failed vote among those that had come by then. */
+/* Extends the lock in one round, without a failed vote in the report. */
 static void extend(redlock_lock_t *lock)
 {
     int status = three_servers_extend(lock, TTL_MS);
@@ -73,6 +77,7 @@ static void extend(redlock_lock_t *lock)
                       three_servers_text());
 }
 
+/* Releases the lock, without a failed vote in the report. */
 static void release(redlock_lock_t *lock)
 {
     int status = three_servers_release(lock);
@@ -83,14 +88,15 @@ static void release(redlock_lock_t *lock)
     ck_assert(three_servers_wait_no_keys());
 }
 
+/* Waits until the statistics show these features of the server. */
 static bool has_features(size_t index, uint32_t features)
 {
     return WAIT_UNTIL(three_servers_stats(index).features == features, TIME_LIMIT_MS);
 }
 
-/* ---- what servers know ---- */
+/* ---- the commands that servers know ---- */
 
-START_TEST(old_servers_get_scripts_only)
+START_TEST(old_servers_get_scripts)
 {
     connect_all();
     for (int i = 0; i < 3; i++) {
@@ -98,10 +104,10 @@ START_TEST(old_servers_get_scripts_only)
         extend(lock);
         release(lock);
     }
-    check_told("DELEX", 0);
-    check_told("DELIFEQ", 0);
-    check_told("EVALSHA release", 3 * THREE_SERVERS);
-    check_told("EVALSHA extend", 3 * THREE_SERVERS);
+    check_commands("DELEX", 0);
+    check_commands("DELIFEQ", 0);
+    check_commands("EVALSHA release", 3 * THREE_SERVERS);
+    check_commands("EVALSHA extend", 3 * THREE_SERVERS);
     ck_assert(has_features(0, 0));
 }
 END_TEST
@@ -115,9 +121,9 @@ START_TEST(new_redis_gets_delex)
     snprintf(token, sizeof token, "%s", redlock_lock_token(lock));
     extend(lock);
     release(lock);
-    check_told("EVALSHA extend", THREE_SERVERS); /* SET IFEQ could bring the expiry nearer */
-    check_told("EVALSHA release", 0);
-    check_told("DELEX", THREE_SERVERS);
+    check_commands("EVALSHA extend", THREE_SERVERS); /* SET IFEQ could shorten the TTL */
+    check_commands("EVALSHA release", 0);
+    check_commands("DELEX", THREE_SERVERS);
     for (size_t i = 0; i < THREE_SERVERS; i++) {
         char expected[512];
         ck_assert_int_ge(
@@ -136,14 +142,14 @@ START_TEST(valkey_gets_delifeq)
     redlock_lock_t *lock = acquire();
     extend(lock);
     release(lock);
-    check_told("EVALSHA release", 0);
-    check_told("DELEX", 0);
-    check_told("DELIFEQ resource", THREE_SERVERS);
+    check_commands("EVALSHA release", 0);
+    check_commands("DELEX", 0);
+    check_commands("DELIFEQ resource", THREE_SERVERS);
     ck_assert(has_features(0, RL_FEATURE_DELIFEQ));
 }
 END_TEST
 
-START_TEST(each_server_by_itself)
+START_TEST(each_server_gets_its_own_form)
 {
     fake_redis_set_profile(three_servers.fake[0], &redis_8_4);
     fake_redis_set_profile(three_servers.fake[1], &valkey_8_1);
@@ -166,8 +172,8 @@ END_TEST
 
 /* ---- fallbacks within the round ---- */
 
-/* What the servers do not understand once is not said to them again on this connection. */
-START_TEST(unknown_words_are_forgotten)
+/* A native command that a server does not know is not sent again on this connection. */
+START_TEST(refused_native_commands_are_not_tried_again)
 {
     profile_all(&impostor);
     connect_all();
@@ -176,9 +182,9 @@ START_TEST(unknown_words_are_forgotten)
         extend(lock);
         release(lock);
     }
-    check_told("DELEX", THREE_SERVERS);
-    check_told("EVALSHA release", 3 * THREE_SERVERS);
-    check_told("EVALSHA extend", 3 * THREE_SERVERS);
+    check_commands("DELEX", THREE_SERVERS);
+    check_commands("EVALSHA release", 3 * THREE_SERVERS);
+    check_commands("EVALSHA extend", 3 * THREE_SERVERS);
     for (size_t i = 0; i < THREE_SERVERS; i++) {
         ck_assert(has_features(i, 0));
         ck_assert_uint_eq(three_servers_stats(i).errors, 0);
@@ -186,7 +192,8 @@ START_TEST(unknown_words_are_forgotten)
 }
 END_TEST
 
-/* After `first` of the first lock, `second` follows on the same connection with the same token. */
+/* Checks that the command `second` follows the first `first` on the same connection, with the same
+ * token. */
 static void check_follows(struct fake_redis *fake, const char *first, const char *second)
 {
     char set[512], before[512], after[512], wanted[512], token[128] = "";
@@ -204,7 +211,7 @@ static void check_follows(struct fake_redis *fake, const char *first, const char
     ck_assert_uint_eq(connection_before, connection_after);
 }
 
-START_TEST(forbidden_words_fall_back)
+START_TEST(refused_native_commands_fall_back_to_scripts)
 {
     static const char *const refusals[] = {
         "-NOPERM User app has no permissions to run the 'delex' command\r\n",
@@ -216,8 +223,8 @@ START_TEST(forbidden_words_fall_back)
     connect_all();
     for (int i = 0; i < 2; i++)
         release(acquire());
-    check_told("DELEX", THREE_SERVERS);
-    check_told("EVALSHA release", 2 * THREE_SERVERS);
+    check_commands("DELEX", THREE_SERVERS);
+    check_commands("EVALSHA release", 2 * THREE_SERVERS);
     for (size_t i = 0; i < THREE_SERVERS; i++) {
         check_follows(three_servers.fake[i], "DELEX", "EVALSHA release");
         ck_assert_uint_eq(three_servers_stats(i).features & RL_FEATURE_DELEX, 0);
@@ -244,12 +251,12 @@ START_TEST(forgotten_scripts_are_sent_in_full)
     }
     /* EVAL has loaded them again. */
     release(acquire());
-    check_told("EVAL release", THREE_SERVERS);
+    check_commands("EVAL release", THREE_SERVERS);
 }
 END_TEST
 
-/* From the native command over the hash to the whole script: three questions, one round. */
-START_TEST(falls_back_twice)
+/* The native command, the hash of the script and the whole script are sent in one round. */
+START_TEST(a_release_may_fall_back_twice)
 {
     profile_all(&impostor);
     connect_all();
@@ -266,6 +273,7 @@ START_TEST(falls_back_twice)
 }
 END_TEST
 
+/* Returns true if each node has granted a lock. */
 static bool all_have_granted(void)
 {
     for (size_t i = 0; i < THREE_SERVERS; i++)
@@ -274,14 +282,14 @@ static bool all_have_granted(void)
     return true;
 }
 
-/* A server that says NOSCRIPT to EVAL as well is in error, not in a loop. */
-START_TEST(no_endless_fallback)
+/* A server that replies NOSCRIPT to EVAL, too, fails and causes no loop. */
+START_TEST(noscript_for_the_full_script_is_a_failure)
 {
-    three_servers.node_time_ms = TIME_LIMIT_MS; /* what fails is to fail by its answer */
+    three_servers.node_time_ms = TIME_LIMIT_MS; /* failures come from replies, not from timeouts */
     connect_all();
     redlock_lock_t *lock = acquire();
-    /* Who grants after the call has returned does not count for the extension, and then one failure
-     * is enough to end it. */
+    /* A node that grants only after the acquisition has returned does not count for the extension,
+     * and then one failure would end it. */
     ck_assert(WAIT_UNTIL(all_have_granted(), TIME_LIMIT_MS));
     rule_all((struct fake_rule){
         .command = "EVALSHA", .fault = FAKE_REPLY, .bytes = "-NOSCRIPT No matching script.\r\n"});
@@ -290,7 +298,7 @@ START_TEST(no_endless_fallback)
     int status = three_servers_extend(lock, TTL_MS);
     ck_assert_msg(status == REDLOCK_ENOQUORUM, "%s%s", redlock_strerror(status),
                   three_servers_text());
-    check_told("EVAL extend", THREE_SERVERS);
+    check_commands("EVAL extend", THREE_SERVERS);
     unsigned failed = 0;
     for (size_t i = 0; i < THREE_SERVERS; i++)
         failed += three_servers_node(i).cause == REDLOCK_CAUSE_ERROR_REPLY;
@@ -307,14 +315,14 @@ int main(void)
     TCase *known = three_servers_add_case(suite, "known"),
           *fallback = three_servers_add_case(suite, "fallback");
     TCase *scripts = three_servers_add_case(suite, "scripts");
-    tcase_add_test(known, old_servers_get_scripts_only);
+    tcase_add_test(known, old_servers_get_scripts);
     tcase_add_test(known, new_redis_gets_delex);
     tcase_add_test(known, valkey_gets_delifeq);
-    tcase_add_test(known, each_server_by_itself);
-    tcase_add_test(fallback, unknown_words_are_forgotten);
-    tcase_add_loop_test(fallback, forbidden_words_fall_back, 0, 5);
+    tcase_add_test(known, each_server_gets_its_own_form);
+    tcase_add_test(fallback, refused_native_commands_are_not_tried_again);
+    tcase_add_loop_test(fallback, refused_native_commands_fall_back_to_scripts, 0, 5);
     tcase_add_test(scripts, forgotten_scripts_are_sent_in_full);
-    tcase_add_test(scripts, falls_back_twice);
-    tcase_add_test(scripts, no_endless_fallback);
+    tcase_add_test(scripts, a_release_may_fall_back_twice);
+    tcase_add_test(scripts, noscript_for_the_full_script_is_a_failure);
     return suite_run(suite);
 }

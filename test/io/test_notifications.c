@@ -11,22 +11,22 @@
 
 #define PUSH "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n"
 
-/* ---- as it should be ---- */
+/* ---- correct servers ---- */
 
-START_TEST(an_honest_server)
+START_TEST(a_correct_notification_wakes_the_waiter)
 {
     waiter_connect_patient();
     waiter_begin();
     ck_assert(WAIT_UNTIL(waiter_is_tracked(), TIME_LIMIT_MS));
     uint64_t before = waiter_wakeups();
-    waiter_let_go();
-    waiter_check_had("honest");
+    waiter_release_key();
+    waiter_check_acquired("honest");
     ck_assert_uint_gt(waiter_wakeups(), before);
     ck_assert_uint_gt(waiter_notifications_of_all(), 0);
 }
 END_TEST
 
-/* ---- answers to its greeting, and to CLIENT TRACKING on the first connection ---- */
+/* ---- replies to the second greeting, and to CLIENT TRACKING on the first connection ---- */
 
 static const struct {
     const char *command, *argument, *line;
@@ -39,7 +39,8 @@ static const struct {
 };
 #define STEPS ((int)(sizeof steps / sizeof steps[0]))
 
-static bool somebody_was_told(const char *line)
+/* Returns true if a server has got a command that begins with `line`. */
+static bool any_server_got(const char *line)
 {
     for (size_t i = 0; i < THREE_SERVERS; i++) {
         if (fake_redis_count(three_servers.fake[i], line) > 0)
@@ -48,6 +49,7 @@ static bool somebody_was_told(const char *line)
     return false;
 }
 
+/* Checks that only a node that was refused has a printable text about it. */
 static void check_texts(const char *name)
 {
     for (size_t i = 0; i < THREE_SERVERS; i++) {
@@ -60,9 +62,9 @@ static void check_texts(const char *name)
     }
 }
 
-/* By all three servers. Who breaks the protocol on the first connection loses its votes for a
- * moment, and is not asked again soon. */
-START_TEST(wrong_answers)
+/* All three servers send the reply. A protocol error on the first connection costs the votes for a
+ * moment, and tracking is not tried again soon. */
+START_TEST(invalid_replies_to_the_greeting_do_not_stop_the_waiter)
 {
     const struct hostile_reply *hostile = &bad_replies[_i / STEPS];
     int step = _i % STEPS;
@@ -77,7 +79,7 @@ START_TEST(wrong_answers)
                                                                   .bytes = hostile->bytes,
                                                                   .len = hostile->len});
     waiter_begin();
-    ck_assert_msg(WAIT_UNTIL(somebody_was_told(steps[step].line), TIME_LIMIT_MS), "%s", name);
+    ck_assert_msg(WAIT_UNTIL(any_server_got(steps[step].line), TIME_LIMIT_MS), "%s", name);
     uint64_t before = waiter_attempts();
     ck_assert_msg(WAIT_UNTIL(waiter_attempts() > before + 1, TIME_LIMIT_MS), "%s:%s", name,
                   waiter_states());
@@ -88,21 +90,21 @@ START_TEST(wrong_answers)
     check_texts(name);
     if (!steps[step].first_connection)
         ck_assert_msg(waiter_reconnects() == 0, "%s:%s", name, waiter_states());
-    waiter_let_go();
-    waiter_check_had(name);
+    waiter_release_key();
+    waiter_check_acquired(name);
     bool harmful = steps[step].first_connection && hostile->causes != ERROR_REPLY;
     three_servers_check_recovers(name);
-    if (harmful) /* not asked for again that soon */
+    if (harmful) /* tracking is not tried again soon */
         return;
     for (size_t i = 0; i < THREE_SERVERS;
-         i++) /* what is refused is asked for on a new connection */
+         i++) /* a refused command is tried again on a new connection */
         fake_redis_drop_connections(three_servers.fake[i]);
     waiter_check_notified_again(name);
 }
 END_TEST
 
-/* What servers and users say that lack it. */
-START_TEST(refused)
+/* The servers lack a command, or the user lacks a permission. */
+START_TEST(refused_commands_do_not_stop_the_waiter)
 {
     static const struct {
         int step;
@@ -134,11 +136,11 @@ START_TEST(refused)
         ck_assert_msg(stats.notify_state != REDLOCK_NOTIFY_REFUSED ||
                           strstr(stats.notify_text, text) != NULL,
                       "%s:%s", text, waiter_states());
-        /* It is asked for once on a connection. */
+        /* It is tried once on a connection. */
         ck_assert_uint_le(fake_redis_count(three_servers.fake[i], "SUBSCRIBE"), 1);
     }
-    waiter_let_go();
-    waiter_check_had(text);
+    waiter_release_key();
+    waiter_check_acquired(text);
     ck_assert_msg(waiter_reconnects() == 0, "%s:%s", text, waiter_states());
     three_servers_behave();
     for (size_t i = 0; i < THREE_SERVERS; i++)
@@ -147,8 +149,8 @@ START_TEST(refused)
 }
 END_TEST
 
-/* It ended between its greeting and that answer: it is made again, the server can do it. */
-START_TEST(the_redirect_is_gone)
+/* The second connection ends between its greeting and the reply to CLIENT TRACKING. */
+START_TEST(a_second_connection_lost_early_is_opened_anew)
 {
     waiter_connect_patient();
     for (size_t i = 0; i < THREE_SERVERS; i++)
@@ -162,15 +164,15 @@ START_TEST(the_redirect_is_gone)
     waiter_begin();
     ck_assert_msg(WAIT_UNTIL(waiter_is_tracked(), TIME_LIMIT_MS), "%s", waiter_states());
     ck_assert_uint_eq(waiter_reconnects(), 0);
-    waiter_let_go();
-    waiter_check_had("gone");
+    waiter_release_key();
+    waiter_check_acquired("gone");
 }
 END_TEST
 
 /* ---- on the open connection ---- */
 
-/* Waits until a server will tell of the next change. Returns its index. */
-static size_t wait_for_teller(void)
+/* Waits until a server will notify of the next change. Returns its index. */
+static size_t wait_for_notifier(void)
 {
     size_t node = THREE_SERVERS;
     ck_assert_msg(WAIT_UNTIL((node = waiter_notifier()) < THREE_SERVERS, TIME_LIMIT_MS), "%s",
@@ -178,7 +180,8 @@ static size_t wait_for_teller(void)
     return node;
 }
 
-static size_t subscriptions(void)
+/* Counts the subscriptions on all servers. */
+static size_t count_subscriptions(void)
 {
     size_t count = 0;
     for (size_t i = 0; i < THREE_SERVERS; i++)
@@ -204,8 +207,8 @@ static const struct hostile_reply pushes[] = {
 };
 #define PUSHES ((int)(sizeof pushes / sizeof pushes[0]))
 
-/* Says something wrong on it, or ends it. */
-static void spoil(struct fake_redis *fake, const struct hostile_reply *hostile)
+/* Sends invalid bytes on the second connection, or ends it. */
+static void send_or_end(struct fake_redis *fake, const struct hostile_reply *hostile)
 {
     size_t len = hostile->bytes == NULL ? 0
                  : hostile->len != 0    ? hostile->len
@@ -224,54 +227,56 @@ static void spoil(struct fake_redis *fake, const struct hostile_reply *hostile)
     free(bytes);
 }
 
-/* It is left, made anew, and what changed in between is asked for. Votes know nothing of it. */
-static void check_spoilt(const struct hostile_reply *hostile)
+/* Checks that the client opens the second connection anew, notices a change in between, and loses
+ * no vote. */
+static void check_hostile_notification(const struct hostile_reply *hostile)
 {
     if (hostile->fault == FAKE_SILENCE ||
         strcmp(hostile->name, "bulk of a gigabyte that never comes") == 0)
-        return; /* nothing is wrong yet */
+        return; /* nothing invalid was sent yet */
     waiter_connect_patient();
     waiter_begin();
-    size_t node = wait_for_teller(), before = subscriptions();
-    spoil(three_servers.fake[node], hostile);
-    ck_assert_msg(WAIT_UNTIL(subscriptions() > before, TIME_LIMIT_MS), "%s:%s", hostile->name,
+    size_t node = wait_for_notifier(), before = count_subscriptions();
+    send_or_end(three_servers.fake[node], hostile);
+    ck_assert_msg(WAIT_UNTIL(count_subscriptions() > before, TIME_LIMIT_MS), "%s:%s", hostile->name,
                   waiter_states());
     ck_assert_msg(WAIT_UNTIL(waiter_is_tracked(), TIME_LIMIT_MS), "%s:%s", hostile->name,
                   waiter_states());
     ck_assert_msg(waiter_reconnects() == 0, "%s:%s", hostile->name, waiter_states());
     ck_assert_msg(!waiter_is_done(), "%s", hostile->name);
-    waiter_let_go();
-    waiter_check_had(hostile->name);
+    waiter_release_key();
+    waiter_check_acquired(hostile->name);
 }
 
-START_TEST(nonsense)
+START_TEST(invalid_bytes_open_the_second_connection_anew)
 {
-    check_spoilt(&bad_replies[_i]);
+    check_hostile_notification(&bad_replies[_i]);
 }
 END_TEST
 
-START_TEST(wrong_pushes)
+START_TEST(invalid_notifications_open_the_second_connection_anew)
 {
-    check_spoilt(&pushes[_i]);
+    check_hostile_notification(&pushes[_i]);
 }
 END_TEST
 
-/* The key goes while nobody is told: it is asked for when somebody is told again. */
-START_TEST(a_change_in_between)
+/* The key is deleted while no server notifies. The client probes for it when tracking works again.
+ */
+START_TEST(a_change_without_a_notification_is_noticed_later)
 {
     waiter_connect_patient();
     waiter_begin();
-    size_t node = wait_for_teller();
+    size_t node = wait_for_notifier();
     fake_redis_rule(three_servers.fake[node],
                     (struct fake_rule){.command = "SUBSCRIBE", .times = 3, .fault = FAKE_DROP});
     fake_redis_end_notifying(three_servers.fake[node], false);
-    waiter_let_go();
-    waiter_check_had("in between");
+    waiter_release_key();
+    waiter_check_acquired("in between");
 }
 END_TEST
 
-/* A push that comes on the first connection: an answer that nobody asked for. */
-START_TEST(told_on_the_first_connection)
+/* A notification on the first connection is a reply without a request. */
+START_TEST(a_notification_on_the_first_connection_ends_it)
 {
     static const char *const lines[] = {
         ">2\r\n$21\r\ntracking-redir-broken\r\n:77\r\n",
@@ -281,22 +286,22 @@ START_TEST(told_on_the_first_connection)
 
     waiter_connect_usual();
     waiter_begin();
-    size_t node = wait_for_teller();
+    size_t node = wait_for_notifier();
     fake_redis_push(three_servers.fake[node], lines[_i]);
     ck_assert_msg(WAIT_UNTIL(three_servers_stats(node).reconnects > 0, TIME_LIMIT_MS), "%s",
                   waiter_states());
     ck_assert_msg(WAIT_UNTIL(waiter_is_tracked(), TIME_LIMIT_MS), "%s", waiter_states());
-    waiter_let_go();
-    waiter_check_had("first connection");
+    waiter_release_key();
+    waiter_check_acquired("first connection");
 }
 END_TEST
 
-/* Keys that nobody asked about. Nobody is woken, no server is asked. */
-START_TEST(keys_of_others)
+/* Notifications of keys that the client does not track wake no waiter and cause no request. */
+START_TEST(notifications_of_other_keys_are_ignored)
 {
     waiter_connect_patient();
     waiter_begin();
-    size_t node = wait_for_teller();
+    size_t node = wait_for_notifier();
     uint64_t tried = waiter_attempts(), woken = waiter_wakeups(),
              told = three_servers_stats(node).notifications;
     size_t asked = fake_redis_count(three_servers.fake[node], "PTTL");
@@ -310,13 +315,14 @@ START_TEST(keys_of_others)
     ck_assert_uint_eq(waiter_wakeups(), woken);
     ck_assert_uint_eq(fake_redis_count(three_servers.fake[node], "PTTL"), asked);
     ck_assert(!waiter_is_done());
-    waiter_let_go();
-    waiter_check_had("others");
+    waiter_release_key();
+    waiter_check_acquired("others");
 }
 END_TEST
 
-/* Our key, over and over, although it is taken: one question at a time, and other locks go on. */
-START_TEST(a_flood)
+/* Many notifications of a key that is still held cause one request at a time, and other locks work.
+ */
+START_TEST(a_flood_of_notifications_does_not_block_other_locks)
 {
     enum { PUSHES_SENT = 20000 };
     static const char push[] = PUSH "*1\r\n$8\r\nresource\r\n";
@@ -325,7 +331,7 @@ START_TEST(a_flood)
 
     waiter_connect_patient();
     waiter_begin();
-    size_t node = wait_for_teller();
+    size_t node = wait_for_notifier();
     uint64_t told = three_servers_stats(node).notifications;
     char *flood = malloc(PUSHES_SENT * (sizeof push - 1));
     ck_assert_ptr_nonnull(flood);
@@ -340,19 +346,19 @@ START_TEST(a_flood)
     ck_assert_msg(
         WAIT_UNTIL(three_servers_stats(node).notifications >= told + PUSHES_SENT, TIME_LIMIT_MS),
         "%s", waiter_states());
-    /* What comes while one is under way is one more question at most. */
+    /* Notifications during a request cause at most one more request. */
     ck_assert_uint_lt(fake_redis_count(three_servers.fake[node], "SET " WAITER_KEY),
                       PUSHES_SENT / 4);
     ck_assert(!waiter_is_done());
-    (void)wait_for_teller();
+    (void)wait_for_notifier();
     ck_assert_uint_eq(waiter_reconnects(), 0);
-    waiter_let_go();
-    waiter_check_had("flood");
+    waiter_release_key();
+    waiter_check_acquired("flood");
 }
 END_TEST
 
-/* It said that it would tell. The timer asks. */
-START_TEST(a_server_that_never_tells)
+/* The server accepts CLIENT TRACKING and never notifies. */
+START_TEST(the_timer_replaces_missing_notifications)
 {
     waiter_connect_usual();
     for (size_t i = 0; i < THREE_SERVERS; i++)
@@ -360,35 +366,35 @@ START_TEST(a_server_that_never_tells)
                                &(struct fake_profile){.never_notifies = true,
                                                       .run_id = three_servers_stats(i).run_id});
     waiter_begin();
-    (void)wait_for_teller();
+    (void)wait_for_notifier();
     uint64_t before = waiter_attempts();
     ck_assert_msg(WAIT_UNTIL(waiter_attempts() >= before + 2, TIME_LIMIT_MS), "%s",
                   waiter_states());
-    waiter_let_go();
-    waiter_check_had("silent");
+    waiter_release_key();
+    waiter_check_acquired("silent");
     ck_assert_uint_eq(waiter_notifications_of_all(), 0);
 }
 END_TEST
 
-/* All connections are lost, and for a while there are no new ones. */
-START_TEST(servers_that_come_back)
+/* All connections are lost, and the servers refuse new ones for a while. */
+START_TEST(after_a_reconnection_the_waiter_is_notified)
 {
     waiter_connect_usual();
     waiter_begin();
-    size_t node = wait_for_teller();
+    size_t node = wait_for_notifier();
     fake_redis_listen(three_servers.fake[node], false);
     fake_redis_drop_connections(three_servers.fake[node]);
     ck_assert(WAIT_UNTIL(three_servers_stats(node).eligible == 0, TIME_LIMIT_MS));
     ck_assert(
         WAIT_UNTIL(three_servers_stats(node).notify_state == REDLOCK_NOTIFY_IDLE, TIME_LIMIT_MS));
-    ck_assert_uint_ne(wait_for_teller(), node);
+    ck_assert_uint_ne(wait_for_notifier(), node);
     fake_redis_listen(three_servers.fake[node], true);
     ck_assert_msg(WAIT_UNTIL(three_servers_stats(node).notify_state == REDLOCK_NOTIFY_ON &&
                                  fake_redis_notifies(three_servers.fake[node], WAITER_KEY),
                              TIME_LIMIT_MS),
                   "%s", waiter_states());
-    waiter_let_go();
-    waiter_check_had("back");
+    waiter_release_key();
+    waiter_check_acquired("back");
 }
 END_TEST
 
@@ -398,17 +404,18 @@ int main(void)
     TCase *greeting = three_servers_add_case(suite, "greeting"),
           *open = three_servers_add_case(suite, "open");
 
-    tcase_add_test(greeting, an_honest_server);
-    tcase_add_loop_test(greeting, wrong_answers, 0, BAD_REPLIES * STEPS);
-    tcase_add_loop_test(greeting, refused, 0, 7);
-    tcase_add_test(greeting, the_redirect_is_gone);
-    tcase_add_loop_test(open, nonsense, 0, BAD_REPLIES);
-    tcase_add_loop_test(open, wrong_pushes, 0, PUSHES);
-    tcase_add_test(open, a_change_in_between);
-    tcase_add_loop_test(open, told_on_the_first_connection, 0, 3);
-    tcase_add_test(open, keys_of_others);
-    tcase_add_test(open, a_flood);
-    tcase_add_test(open, a_server_that_never_tells);
-    tcase_add_test(open, servers_that_come_back);
+    tcase_add_test(greeting, a_correct_notification_wakes_the_waiter);
+    tcase_add_loop_test(greeting, invalid_replies_to_the_greeting_do_not_stop_the_waiter, 0,
+                        BAD_REPLIES * STEPS);
+    tcase_add_loop_test(greeting, refused_commands_do_not_stop_the_waiter, 0, 7);
+    tcase_add_test(greeting, a_second_connection_lost_early_is_opened_anew);
+    tcase_add_loop_test(open, invalid_bytes_open_the_second_connection_anew, 0, BAD_REPLIES);
+    tcase_add_loop_test(open, invalid_notifications_open_the_second_connection_anew, 0, PUSHES);
+    tcase_add_test(open, a_change_without_a_notification_is_noticed_later);
+    tcase_add_loop_test(open, a_notification_on_the_first_connection_ends_it, 0, 3);
+    tcase_add_test(open, notifications_of_other_keys_are_ignored);
+    tcase_add_test(open, a_flood_of_notifications_does_not_block_other_locks);
+    tcase_add_test(open, the_timer_replaces_missing_notifications);
+    tcase_add_test(open, after_a_reconnection_the_waiter_is_notified);
     return suite_run(suite);
 }

@@ -8,10 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A second answer belongs to no question: that connection is of no use, the first answer was. Who
- * gives a lock back while two connections are being made anew may hear that too few have answered;
- * it is given back all the same. */
-START_TEST(surplus_answers)
+/* The first reply counts, and the second one ends the connection. A release while two connections
+ * are established anew may report too few replies, but the keys are deleted all the same. */
+START_TEST(a_surplus_reply_ends_the_connection)
 {
     static const char *const places[] = {"SET", "EVALSHA", "INFO", "CLIENT"};
     static const char *const surplus[] = {"+OK\r\n", ":1\r\n", "$-1\r\n", "*1000000000\r\n"};
@@ -34,8 +33,8 @@ START_TEST(surplus_answers)
 }
 END_TEST
 
-/* Nobody was asked anything, and yet an answer comes: the connection is closed, not the process. */
-START_TEST(surplus_on_an_idle_connection)
+/* A reply without a request ends the connection and does no other harm. */
+START_TEST(a_reply_on_an_idle_connection_ends_it)
 {
     three_servers_connect();
     ck_assert(three_servers_wait_all_vote());
@@ -49,8 +48,8 @@ START_TEST(surplus_on_an_idle_connection)
 }
 END_TEST
 
-/* The answer to a release that comes late does no harm to what follows. */
-START_TEST(late_answer_to_release)
+/* A late reply to a release is not taken for that to a later request. */
+START_TEST(a_late_reply_to_a_release_does_no_harm)
 {
     redlock_lock_t *lock = NULL;
     fake_redis_rule(three_servers.fake[0],
@@ -66,7 +65,7 @@ START_TEST(late_answer_to_release)
 }
 END_TEST
 
-START_TEST(answers_byte_by_byte)
+START_TEST(replies_may_arrive_byte_by_byte)
 {
     for (size_t i = 0; i < THREE_SERVERS; i++)
         fake_redis_rule(three_servers.fake[i], (struct fake_rule){.fault = FAKE_SPLIT});
@@ -80,9 +79,9 @@ START_TEST(answers_byte_by_byte)
 }
 END_TEST
 
-/* A grant that comes after the time limit is no vote; it is undone, and it is not taken for the
- * answer to a later question. */
-START_TEST(late_answers)
+/* A grant after the time limit is no vote. It is undone, and it is not taken for the reply to a
+ * later request. */
+START_TEST(a_late_grant_is_undone)
 {
     redlock_lock_t *lock = NULL;
     three_servers_connect();
@@ -93,7 +92,7 @@ START_TEST(late_answers)
     three_servers_check_fails("late", REDLOCK_ENOQUORUM, 0);
     three_servers_check_failed(0, "late", TIMEOUT);
     three_servers_check_failed(1, "late", TIMEOUT);
-    /* The third server denies from now on: a stale +OK would be told from a grant of it. */
+    /* The server denies from now on, so that a stale +OK would be noticed. */
     fake_redis_put(three_servers.fake[0], "resource", "other", 0);
     fake_redis_put(three_servers.fake[1], "resource", "other", 0);
     fake_redis_open_gate(three_servers.fake[0]);
@@ -111,7 +110,7 @@ START_TEST(late_answers)
 END_TEST
 
 /* The undo of a SET follows on the connection of the SET. */
-START_TEST(undo_follows_its_set)
+START_TEST(an_undo_follows_its_set)
 {
     char set[256], undo[256], token[128];
     unsigned set_connection = 0, undo_connection = 0;
@@ -138,8 +137,8 @@ END_TEST
 
 /* ---- the connection ends at each byte of the conversation ---- */
 
-/* Bytes that an honest server sends for greeting, acquire and release. */
-static uint64_t conversation(void)
+/* Returns how many bytes a correct server sends for a greeting, an acquisition and a release. */
+static uint64_t measure_conversation(void)
 {
     three_servers_connect();
     ck_assert(three_servers_wait_all_vote());
@@ -150,9 +149,9 @@ static uint64_t conversation(void)
     return sent;
 }
 
-START_TEST(close_at_every_byte)
+START_TEST(one_connection_may_end_at_every_byte)
 {
-    uint64_t total = conversation();
+    uint64_t total = measure_conversation();
     ck_assert_uint_gt(total, 100);
     for (uint64_t at = (uint64_t)_i; at <= total; at += 8) {
         fake_redis_cut_after(three_servers.fake[0], at);
@@ -168,7 +167,8 @@ START_TEST(close_at_every_byte)
 }
 END_TEST
 
-/* The attempt is over as soon as two have failed; the third may not have answered by then. */
+/* Checks that at least two nodes have lost their connections; the third may not have replied when
+ * two have failed. */
 static void check_two_lost(void)
 {
     unsigned lost = 0;
@@ -180,9 +180,9 @@ static void check_two_lost(void)
     ck_assert_uint_ge(lost, 2);
 }
 
-/* All three lose the connection at that byte of the answers to a first acquisition: it may fail,
- * but with an error of its own, and the next one works once the servers behave. */
-START_TEST(all_close_in_acquire)
+/* All three connections end at this byte of the replies to a first acquisition. It may fail, with a
+ * matching error. The next one works when the servers behave. */
+START_TEST(all_connections_may_end_at_every_byte)
 {
     redlock_lock_t *lock = NULL;
     three_servers_connect();
@@ -209,13 +209,13 @@ int main(void)
     Suite *suite = suite_create("io_reply_timing");
     TCase *timing = three_servers_add_case(suite, "timing"),
           *ends = three_servers_add_case(suite, "ends");
-    tcase_add_loop_test(timing, surplus_answers, 0, 16);
-    tcase_add_test(timing, surplus_on_an_idle_connection);
-    tcase_add_test(timing, late_answer_to_release);
-    tcase_add_test(timing, answers_byte_by_byte);
-    tcase_add_test(timing, late_answers);
-    tcase_add_test(timing, undo_follows_its_set);
-    tcase_add_loop_test(ends, close_at_every_byte, 0, 8);
-    tcase_add_loop_test(ends, all_close_in_acquire, 0, 6);
+    tcase_add_loop_test(timing, a_surplus_reply_ends_the_connection, 0, 16);
+    tcase_add_test(timing, a_reply_on_an_idle_connection_ends_it);
+    tcase_add_test(timing, a_late_reply_to_a_release_does_no_harm);
+    tcase_add_test(timing, replies_may_arrive_byte_by_byte);
+    tcase_add_test(timing, a_late_grant_is_undone);
+    tcase_add_test(timing, an_undo_follows_its_set);
+    tcase_add_loop_test(ends, one_connection_may_end_at_every_byte, 0, 8);
+    tcase_add_loop_test(ends, all_connections_may_end_at_every_byte, 0, 6);
     return suite_run(suite);
 }

@@ -12,14 +12,14 @@
 
 #define TOKEN "0123456789012345678901234567890123456789@somebody"
 
-/* What a callback saw of its report, and the references that it took. */
+/* The text of the report in a callback, and the references that the callback took. */
 static struct {
     char words[4096];
     redlock_report_t *kept[2];
-    atomic_bool told;
+    atomic_bool done;
 } seen;
 
-/* Writes all that a report says. */
+/* Writes all fields and texts of a report. */
 static void write_words(char *to, size_t size, const redlock_report_t *report)
 {
     redlock_report_info_t info;
@@ -34,6 +34,7 @@ static void write_words(char *to, size_t size, const redlock_report_t *report)
                        (unsigned long long)node.pttl_ms, node.owner, node.text);
 }
 
+/* Checks that the report reads as it did in the callback. */
 static void check_words(const redlock_report_t *report)
 {
     char words[sizeof seen.words];
@@ -42,6 +43,7 @@ static void check_words(const redlock_report_t *report)
     ck_assert_str_eq(words, seen.words);
 }
 
+/* Records the report of the inspection and takes two references. */
 static void on_inspected(redlock_t *rl, int status, redlock_lock_t *lock,
                          const redlock_report_t *report, void *userdata)
 {
@@ -52,17 +54,18 @@ static void on_inspected(redlock_t *rl, int status, redlock_lock_t *lock,
     write_words(seen.words, sizeof seen.words, report);
     for (size_t i = 0; i < 2; i++)
         seen.kept[i] = redlock_report_ref(report);
-    atomic_store(&seen.told, true);
+    atomic_store(&seen.done, true);
 }
 
+/* Frees a reference, on a thread of its own. */
 static void *free_reference(void *report)
 {
     redlock_report_free(report);
     return NULL;
 }
 
-/* With owners, times and texts; one server has something else than the others. */
-START_TEST(report_of_a_callback_is_kept)
+/* The report has owners, times and texts, and one server has another key than the others. */
+START_TEST(a_report_of_a_callback_can_be_kept)
 {
     pthread_t thread;
 
@@ -70,11 +73,11 @@ START_TEST(report_of_a_callback_is_kept)
         fake_redis_put(three_servers.fake[i], "resource", TOKEN, TTL_MS);
     three_servers_connect();
     ck_assert(three_servers_wait_all_vote());
-    atomic_store(&seen.told, false);
+    atomic_store(&seen.done, false);
     ck_assert_int_eq(
         redlock_inspect_start(three_servers.client, "resource", NULL, on_inspected, NULL),
         REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(atomic_load(&seen.told), TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(atomic_load(&seen.done), TIME_LIMIT_MS));
     three_servers_disconnect();
     ck_assert_ptr_nonnull(strstr(seen.words, "'somebody'"));
     redlock_report_t *again = redlock_report_ref(seen.kept[0]);
@@ -89,7 +92,7 @@ START_TEST(report_of_a_callback_is_kept)
 }
 END_TEST
 
-START_TEST(report_of_a_blocking_call_is_counted)
+START_TEST(a_report_of_a_blocking_call_has_references)
 {
     redlock_report_t *report = NULL;
 
@@ -126,7 +129,7 @@ START_TEST(reports_without_nodes)
 }
 END_TEST
 
-/* What a server may have under the key, and what the report calls it. */
+/* A value of the key, and the state that the report shows. */
 static const struct key_case {
     const char *value;
     uint64_t ttl_ms;
@@ -139,12 +142,12 @@ static const struct key_case {
     {.value = TOKEN, .key = REDLOCK_KEY_FOREIGN, .foreign = true},
 };
 
-START_TEST(state_of_the_key)
+START_TEST(the_report_shows_the_state_of_the_key)
 {
     const struct key_case *row = &keys[_i];
     redlock_report_t *report = NULL;
     redlock_node_report_t node;
-    unsigned told = 0;
+    unsigned done = 0;
 
     for (size_t i = 0; i < THREE_SERVERS; i++) {
         if (row->value != NULL)
@@ -159,23 +162,23 @@ START_TEST(state_of_the_key)
     ck_assert(three_servers_wait_all_vote());
     ck_assert_int_eq(redlock_inspect(three_servers.client, "resource", &report), REDLOCK_OK);
     for (size_t i = 0; redlock_report_get_node(report, i, &node, sizeof node) == REDLOCK_OK; i++) {
-        bool answered = node.vote != REDLOCK_VOTE_NONE; /* two of three are enough */
+        bool answered = node.vote != REDLOCK_VOTE_NONE; /* two replies of three are enough */
         ck_assert_int_eq(node.key, answered ? row->key : REDLOCK_KEY_UNKNOWN);
-        told += answered;
+        done += answered;
     }
-    ck_assert_uint_ge(told, 2);
+    ck_assert_uint_ge(done, 2);
     redlock_report_free(report);
 }
 END_TEST
 
-/* The line of a failure has the nodes that stood in the way, and the report says which ones. */
-START_TEST(nodes_in_the_text)
+/* The text of a failure names the nodes that caused it, and the report marks them. */
+START_TEST(the_text_names_the_nodes_that_failed)
 {
     redlock_opts_t opts = redlock_opts(TTL_MS);
     redlock_report_t *report = NULL;
     redlock_lock_t *lock = NULL;
     redlock_node_report_t node;
-    unsigned told = 0;
+    unsigned done = 0;
 
     for (size_t i = 0; i < THREE_SERVERS - 1; i++)
         fake_redis_rule(
@@ -188,9 +191,9 @@ START_TEST(nodes_in_the_text)
     for (size_t i = 0; redlock_report_get_node(report, i, &node, sizeof node) == REDLOCK_OK; i++) {
         bool named = strstr(redlock_report_text(report), node.node) != NULL;
         ck_assert_int_eq(node.in_text, named);
-        told += named;
+        done += named;
     }
-    ck_assert_uint_ge(told, 2);
+    ck_assert_uint_ge(done, 2);
     redlock_report_free(report);
 }
 END_TEST
@@ -201,11 +204,12 @@ int main(void)
     TCase *tcase = tcase_create("references");
 
     tcase_add_checked_fixture(tcase, three_servers_setup, three_servers_teardown);
-    tcase_add_test(tcase, report_of_a_callback_is_kept);
-    tcase_add_test(tcase, report_of_a_blocking_call_is_counted);
+    tcase_add_test(tcase, a_report_of_a_callback_can_be_kept);
+    tcase_add_test(tcase, a_report_of_a_blocking_call_has_references);
     tcase_add_test(tcase, reports_without_nodes);
-    tcase_add_loop_test(tcase, state_of_the_key, 0, sizeof keys / sizeof keys[0]);
-    tcase_add_test(tcase, nodes_in_the_text);
+    tcase_add_loop_test(tcase, the_report_shows_the_state_of_the_key, 0,
+                        sizeof keys / sizeof keys[0]);
+    tcase_add_test(tcase, the_text_names_the_nodes_that_failed);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

@@ -9,12 +9,12 @@
 #include <string.h>
 
 #define SECRET "tr0ub4dor-and-3"
-/* Longer than what a server repeats of one word: the whole of it never comes back. */
+/* Longer than the part of a word that a server repeats. */
 #define LONG_SECRET                                                                                \
     SECRET "0123456789012345678901234567890123456789012345678901234567890123456789"                \
            "0123456789012345678901234567890123456789012345678901234567890123456789"
 
-/* "%s" is where the repeated words stand. */
+/* Error replies; "%s" stands for the repeated words. */
 static const char *const ANSWERS[] = {
     "-ERR unknown command 'AUTH', with args beginning with: %s\r\n",   /* Redis 7, AUTH renamed */
     "-ERR unknown command `AUTH`, with args beginning with: %s, \r\n", /* Redis 5, 6 */
@@ -37,18 +37,20 @@ static const struct {
 #define LOGINS_COUNT  (sizeof LOGINS / sizeof LOGINS[0])
 #define ANSWERS_COUNT (sizeof ANSWERS / sizeof ANSWERS[0])
 
+/* Checks that the text does not contain the password. */
 static void check_no_secret(const char *where, const char *text)
 {
     ck_assert_msg(strstr(text, "tr0ub4dor") == NULL, "the password is in the %s: %s", where, text);
 }
 
+/* Waits until the client knows that the server has refused the login. */
 static void wait_until_refused(size_t server)
 {
     ck_assert(fake_redis_wait(three_servers.fake[server], "AUTH ", 1, TIME_LIMIT_MS));
     ck_assert(WAIT_UNTIL(three_servers_stats(server).cause == REDLOCK_CAUSE_AUTH, TIME_LIMIT_MS));
 }
 
-START_TEST(a_server_that_repeats_the_login)
+START_TEST(no_text_shows_a_repeated_password)
 {
     char answer[512];
     redlock_lock_t *lock = NULL;
@@ -63,7 +65,7 @@ START_TEST(a_server_that_repeats_the_login)
             (struct fake_rule){.command = "AUTH", .fault = FAKE_REPLY, .bytes = answer});
     three_servers_connect_as(LOGINS[login].login, NULL);
     for (size_t i = 0; i < THREE_SERVERS; i++)
-        wait_until_refused(i); /* who is greeted when the time is up would have said nothing yet */
+        wait_until_refused(i); /* otherwise a server might still be greeted at the end */
     int status = three_servers_acquire(&lock, wait_scaled_ms(50));
     ck_assert_msg(status == REDLOCK_EAUTH, "%s%s", redlock_strerror(status), three_servers_text());
     check_no_secret("report", three_servers_text());
@@ -83,7 +85,7 @@ static Suite *secrets_suite(void)
     Suite *suite = suite_create("secrets");
     TCase *tcase = tcase_create("repeated");
     tcase_add_checked_fixture(tcase, three_servers_setup, three_servers_teardown);
-    tcase_add_loop_test(tcase, a_server_that_repeats_the_login, 0,
+    tcase_add_loop_test(tcase, no_text_shows_a_repeated_password, 0,
                         (int)(LOGINS_COUNT * ANSWERS_COUNT));
     suite_add_tcase(suite, tcase);
     return suite;

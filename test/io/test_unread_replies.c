@@ -24,6 +24,21 @@ static struct rl_mem mem;
 static struct rl_log logger;
 static struct rl_node_spec spec;
 
+static void ignore_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
+{
+    (void)ctx;
+    (void)lock;
+    (void)flags;
+    (void)status;
+}
+
+static void ignore_node(void *ctx, unsigned node)
+{
+    (void)ctx;
+    (void)node;
+}
+
+/* Runs the engine's loop once without waiting. */
 static void turn(void)
 {
     struct rl_ready ready[RL_READY_MAX];
@@ -32,6 +47,7 @@ static void turn(void)
     rl_engine_flush(engine);
 }
 
+/* Runs the loop once. Returns true if the engine is ready. */
 static bool becomes_ready(void)
 {
     turn();
@@ -72,7 +88,8 @@ static void teardown(void)
     fake_redis_stop(fake);
 }
 
-static void ask(void)
+/* Sends a SET to the server. */
+static void send_set(void)
 {
     static const char key[] = "resource", token[] = "token";
     struct rl_claim *claim = rl_claim_new(&mem, (struct rl_arg){key, strlen(key)}, RL_TOKEN_MAX);
@@ -87,29 +104,30 @@ static void ask(void)
     rl_engine_flush(engine);
 }
 
+/* Returns true if the engine's next time limit has passed. */
 static bool time_is_up(void)
 {
     return rl_clock_now().boot_ns >= engine->common.wake_ns;
 }
 
-START_TEST(answer_in_the_socket_counts)
+START_TEST(a_reply_in_the_socket_is_in_time)
 {
     uint64_t sent = fake_redis_sent(fake);
-    ask();
+    send_set();
     ck_assert(WAIT_UNTIL(fake_redis_sent(fake) > sent, TIME_LIMIT_MS));
     ck_assert(WAIT_UNTIL(time_is_up(), TIME_LIMIT_MS));
-    rl_io_tick(&io, NULL, 0); /* nothing was ready when we looked */
+    rl_io_tick(&io, NULL, 0); /* the old list of ready sockets is empty */
     ck_assert_uint_eq(engine->nodes[0].counters.timeouts, 0);
     ck_assert(!engine->nodes[0].detector.suspect);
     ck_assert_uint_eq(engine->nodes[0].counters.granted, 1);
 }
 END_TEST
 
-/* The same without an answer: then the node is late. */
-START_TEST(no_answer_is_late)
+/* The same without a reply. */
+START_TEST(without_a_reply_the_node_is_late)
 {
     fake_redis_rule(fake, (struct fake_rule){.command = "SET", .fault = FAKE_SILENCE});
-    ask();
+    send_set();
     ck_assert(fake_redis_wait(fake, "SET", 1, TIME_LIMIT_MS));
     ck_assert(WAIT_UNTIL(time_is_up(), TIME_LIMIT_MS));
     rl_io_tick(&io, NULL, 0);
@@ -124,8 +142,8 @@ int main(void)
     TCase *tc = tcase_create("stale");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, (double)wait_scaled_ms(60000) / 1000.0);
-    tcase_add_test(tc, answer_in_the_socket_counts);
-    tcase_add_test(tc, no_answer_is_late);
+    tcase_add_test(tc, a_reply_in_the_socket_is_in_time);
+    tcase_add_test(tc, without_a_reply_the_node_is_late);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
 }

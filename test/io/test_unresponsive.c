@@ -9,8 +9,8 @@
 #include <stdatomic.h>
 
 #define WAIT_MS    50
-#define LATE_MS    5000  /* when a call that waits for WAIT_MS is late; scaled */
-#define CONNECT_MS 20000 /* the next timer of the servers: far behind both; not scaled */
+#define LATE_MS    5000  /* the limit for a call that waits for WAIT_MS; scaled */
+#define CONNECT_MS 20000 /* the nodes' next timer, much later than both; not scaled */
 
 /* A chain of operations, each started by the callback of the one before. */
 struct chain {
@@ -25,6 +25,7 @@ struct chain {
 
 static struct chain chain;
 
+/* Records the end of an operation and starts the next one. */
 static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
                     void *userdata)
 {
@@ -40,6 +41,7 @@ static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlo
     atomic_fetch_add(&chain.ended, 1);
 }
 
+/* Starts an acquisition with a budget of WAIT_MS. */
 static int start_acquire(struct chain *unused)
 {
     redlock_opts_t opts = redlock_opts(TTL_MS);
@@ -48,13 +50,15 @@ static int start_acquire(struct chain *unused)
     return redlock_acquire_start(three_servers.client, "resource", &opts, on_done, NULL);
 }
 
+/* Starts to wait for the client's readiness for WAIT_MS. */
 static int start_wait_ready(struct chain *unused)
 {
     (void)unused;
     return redlock_wait_ready_start(three_servers.client, WAIT_MS, NULL, on_done, NULL);
 }
 
-static void connect_in(int mode)
+/* Connects a client in this mode to three servers that never reply. */
+static void connect_in_mode(int mode)
 {
     redlock_config_t *config = NULL;
     ck_assert_int_eq(redlock_config_new(&config, NULL), REDLOCK_OK);
@@ -69,7 +73,7 @@ static void connect_in(int mode)
     redlock_config_free(config);
 }
 
-/* The greeting has left, and no answer will come. */
+/* Runs the client's loop once when its descriptor is readable, except in the threaded mode. */
 static void turn(void)
 {
     const int fd = redlock_get_fd(three_servers.client);
@@ -78,13 +82,14 @@ static void turn(void)
         wait_pause();
         return;
     }
-    poll(&ready, 1, (int)wait_scaled_ms(LATE_MS)); /* nobody looks unless the descriptor says so */
+    poll(&ready, 1, (int)wait_scaled_ms(LATE_MS)); /* only the descriptor wakes the caller */
     ck_assert_int_eq(redlock_process(three_servers.client), REDLOCK_OK);
 }
 
-static void run(int mode, int (*start)(struct chain *chain))
+/* Runs a chain of operations and checks that each of them ends in time. */
+static void run_chain(int mode, int (*start)(struct chain *chain))
 {
-    connect_in(mode);
+    connect_in_mode(mode);
     chain = (struct chain){.wanted = REDLOCK_ENOQUORUM, .start = start};
     chain.begun_ms = wait_now_ms();
     const uint64_t end_ms = chain.begun_ms + wait_scaled_ms(2 * LATE_MS);
@@ -100,15 +105,15 @@ static void run(int mode, int (*start)(struct chain *chain))
 
 static const int MODES[] = {REDLOCK_MODE_THREADED, REDLOCK_MODE_EMBEDDED, REDLOCK_MODE_HYBRID};
 
-START_TEST(acquisitions_from_callbacks)
+START_TEST(acquisitions_started_in_callbacks_end_in_time)
 {
-    run(MODES[_i], start_acquire);
+    run_chain(MODES[_i], start_acquire);
 }
 END_TEST
 
-START_TEST(wait_ready_from_callbacks)
+START_TEST(waits_started_in_callbacks_end_in_time)
 {
-    run(MODES[_i], start_wait_ready);
+    run_chain(MODES[_i], start_wait_ready);
 }
 END_TEST
 
@@ -116,8 +121,8 @@ static Suite *unresponsive_suite(void)
 {
     Suite *suite = suite_create("io_unresponsive");
     TCase *tcase = three_servers_add_case(suite, "callbacks");
-    tcase_add_loop_test(tcase, acquisitions_from_callbacks, 0, 3);
-    tcase_add_loop_test(tcase, wait_ready_from_callbacks, 0, 3);
+    tcase_add_loop_test(tcase, acquisitions_started_in_callbacks_end_in_time, 0, 3);
+    tcase_add_loop_test(tcase, waits_started_in_callbacks_end_in_time, 0, 3);
     return suite;
 }
 

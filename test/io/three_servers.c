@@ -19,6 +19,7 @@ static struct {
     size_t len;
 } logged = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
+/* Appends a line to the client's log. */
 static void log_line(int level, const char *message, void *userdata)
 {
     (void)level;
@@ -72,7 +73,7 @@ void three_servers_connect(void)
 
 void three_servers_connect_for(unsigned causes)
 {
-    const uint32_t ms = (uint32_t)(SILENT_MS / wait_scaled_ms(1)); /* stretched where it is used */
+    const uint32_t ms = (uint32_t)(SILENT_MS / wait_scaled_ms(1)); /* scaled where it is used */
     const uint32_t silent_ms = ms > SILENT_MS_MIN ? ms : SILENT_MS_MIN;
     three_servers.node_time_ms = (causes & TIMEOUT) != 0 ? silent_ms : NODE_TIME_MS;
     three_servers_connect();
@@ -118,7 +119,8 @@ void three_servers_disconnect(void)
     three_servers.client = NULL;
 }
 
-static void forget_report(void)
+/* Frees the last report. */
+static void free_report(void)
 {
     redlock_report_free(report);
     report = NULL;
@@ -140,7 +142,7 @@ int three_servers_acquire(redlock_lock_t **ret_lock, uint64_t wait_ms)
     opts.wait_ms = wait_ms;
     opts.flags |= three_servers.fences ? REDLOCK_FLAG_FENCE : 0;
     three_servers_refine(&opts);
-    forget_report();
+    free_report();
     int status = redlock_acquire(three_servers.client, "resource", &opts, ret_lock, &report);
     ck_assert_ptr_nonnull(report);
     three_servers.fence = status == REDLOCK_OK ? redlock_lock_fence(*ret_lock) : 0;
@@ -149,7 +151,7 @@ int three_servers_acquire(redlock_lock_t **ret_lock, uint64_t wait_ms)
 
 int three_servers_extend(redlock_lock_t *lock, uint64_t ttl_ms)
 {
-    forget_report();
+    free_report();
     int status = redlock_extend(lock, ttl_ms, &report);
     ck_assert_ptr_nonnull(report);
     return status;
@@ -157,7 +159,7 @@ int three_servers_extend(redlock_lock_t *lock, uint64_t ttl_ms)
 
 int three_servers_release(redlock_lock_t *lock)
 {
-    forget_report();
+    free_report();
     int status = redlock_release(lock, &report);
     redlock_lock_free(lock);
     ck_assert_ptr_nonnull(report);
@@ -223,6 +225,7 @@ redlock_node_stats_t three_servers_stats(size_t index)
     return stats;
 }
 
+/* Returns true if all nodes are eligible. */
 static bool all_vote(void)
 {
     for (size_t i = 0; i < THREE_SERVERS; i++) {
@@ -237,6 +240,7 @@ bool three_servers_wait_all_vote(void)
     return WAIT_UNTIL(all_vote(), TIME_LIMIT_MS);
 }
 
+/* Returns true if no server has a key. */
 static bool no_keys(void)
 {
     for (size_t i = 0; i < THREE_SERVERS; i++) {

@@ -18,6 +18,7 @@ static struct {
     redlock_lock_t *lock;
 } waiter = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
+/* Records the end of the acquisition. */
 static void note_done(redlock_t *rl, int status, redlock_lock_t *lock,
                       const redlock_report_t *report, void *userdata)
 {
@@ -53,7 +54,8 @@ uint64_t waiter_wakeups(void)
     return stats.wakeups;
 }
 
-static void take_by_another(void)
+/* Sets the key, or the keys of all slots, as another holder. */
+static void set_keys_of_another(void)
 {
     char key[64];
 
@@ -72,7 +74,7 @@ void waiter_begin(void)
 
     opts.wait_ms = REDLOCK_WAIT_FOREVER;
     three_servers_refine(&opts);
-    take_by_another();
+    set_keys_of_another();
     uint64_t before = waiter_attempts();
     waiter.done = false;
     waiter.lock = NULL;
@@ -122,7 +124,7 @@ bool waiter_is_refused(void)
     return false;
 }
 
-void waiter_let_go(void)
+void waiter_release_key(void)
 {
     size_t last = waiter_notifier();
 
@@ -151,7 +153,7 @@ const char *waiter_states(void)
     return text;
 }
 
-void waiter_check_had(const char *name)
+void waiter_check_acquired(const char *name)
 {
     ck_assert_msg(WAIT_UNTIL(waiter_is_done(), TIME_LIMIT_MS), "%s: still waiting%s", name,
                   waiter_states());
@@ -180,10 +182,10 @@ void waiter_check_notified_again(const char *name)
 {
     ck_assert_msg(three_servers_wait_all_vote(), "%s:%s", name, waiter_states());
     waiter_begin();
-    ck_assert_msg(WAIT_UNTIL(waiter_is_tracked(), TIME_LIMIT_MS), "%s: not told%s", name,
+    ck_assert_msg(WAIT_UNTIL(waiter_is_tracked(), TIME_LIMIT_MS), "%s: not tracked%s", name,
                   waiter_states());
-    waiter_let_go();
-    waiter_check_had(name);
+    waiter_release_key();
+    waiter_check_acquired(name);
 }
 
 uint64_t waiter_reconnects(void)

@@ -18,9 +18,9 @@ void waiter_begin(void);
 bool waiter_is_done(void);
 /* Deletes the other holder's key on all servers, last on the one whose notification the client
  * expects. */
-void waiter_let_go(void);
+void waiter_release_key(void);
 /* Checks that the acquisition succeeds, and releases the lock. */
-void waiter_check_had(const char *name);
+void waiter_check_acquired(const char *name);
 /* Checks that the client recovers: all nodes are eligible, and an acquisition is notified. */
 void waiter_check_notified_again(const char *name);
 
