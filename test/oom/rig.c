@@ -13,12 +13,14 @@
 
 struct rig rig;
 
+/* Starts the servers for all cases. */
 static void open_cluster(void)
 {
     const struct cluster_opts opts = {.nodes = RIG_NODES, .password = "sesame", .lasting = true};
     rig.cluster = cluster_start_with(&opts);
 }
 
+/* Stops the servers. */
 static void close_cluster(void)
 {
     cluster_stop(rig.cluster);
@@ -75,7 +77,7 @@ void rig_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_rep
     call->lock = call->borrows ? NULL : lock;
     if (report != NULL)
         read_report(report, call);
-    call->told++; /* last, because another thread may be waiting for it */
+    call->callbacks++; /* last, because another thread may be waiting for it */
 }
 
 /* Returns whether a call may be started after that error; also while the client is being freed,
@@ -85,6 +87,7 @@ static bool may_ask(int error)
     return error == REDLOCK_OK || error == REDLOCK_ECLOSED;
 }
 
+/* Counts the event and reads all that it refers to. */
 static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
 {
     redlock_node_stats_t node;
@@ -102,6 +105,7 @@ static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata
         abort();
 }
 
+/* Checks that each log line has a text. */
 static void on_log(int level, const char *message, void *userdata)
 {
     (void)level;
@@ -110,6 +114,7 @@ static void on_log(int level, const char *message, void *userdata)
         abort();
 }
 
+/* Checks the result of a setter of the configuration. */
 static void configure(int error)
 {
     ck_assert_msg(error == REDLOCK_OK, "%s", redlock_config_error(rig.config));
@@ -141,6 +146,7 @@ void rig_started(unsigned i, int result)
     rig.call[i].started = result;
 }
 
+/* Counts an acquisition that can have no more events. */
 static void on_end(void *ended)
 {
     ++*(atomic_uint *)ended;
@@ -228,7 +234,7 @@ bool rig_drive(rig_condition_fn until, uint64_t deadline_ms)
 bool rig_all_notified(void)
 {
     for (unsigned i = 0; i < RIG_CALLS; i++)
-        if (rig.call[i].used && rig.call[i].started == REDLOCK_OK && rig.call[i].told == 0)
+        if (rig.call[i].used && rig.call[i].started == REDLOCK_OK && rig.call[i].callbacks == 0)
             return false;
     return true;
 }
@@ -253,6 +259,7 @@ void rig_command_all(const char *command)
     rig_exempt(false);
 }
 
+/* Returns true if the value under the key is that of rig.lock. */
 static bool is_ours(const char *key, const char *value)
 {
     return rig.lock != NULL && strcmp(key, redlock_lock_resource(rig.lock, 0)) == 0 &&
@@ -302,7 +309,7 @@ void rig_expect(unsigned i, const int *allowed)
     const int status = call->started != REDLOCK_OK ? call->started : call->status;
 
     ck_assert_msg(call->used, "call %u was not made", i);
-    ck_assert_uint_eq(call->told, call->started == REDLOCK_OK ? 1 : 0);
+    ck_assert_uint_eq(call->callbacks, call->started == REDLOCK_OK ? 1 : 0);
     if (!rig.hit && !rig.hasty) {
         ck_assert_msg(status == allowed[0], "nothing failed, but %s: %s",
                       redlock_error_name(status), call->text);
@@ -314,9 +321,10 @@ void rig_expect(unsigned i, const int *allowed)
                   redlock_error_name(status), call->text);
 }
 
-static bool call_0_told(void)
+/* Returns true if call 0 has had its callback. */
+static bool call_0_has_ended(void)
 {
-    return rig.call[0].told > 0;
+    return rig.call[0].callbacks > 0;
 }
 
 /* Waits for a call of the harness itself and removes its results. */
@@ -324,7 +332,7 @@ static void settle_call(int expected, const char *what)
 {
     ck_assert_msg(rig.call[0].started == REDLOCK_OK, "%s: %s", what,
                   redlock_error_name(rig.call[0].started));
-    ck_assert_msg(rig_drive(call_0_told, FINISH_MS), "%s does not end", what);
+    ck_assert_msg(rig_drive(call_0_has_ended, FINISH_MS), "%s does not end", what);
     ck_assert_msg(rig.call[0].status == expected, "%s: %s: %s", what,
                   redlock_error_name(rig.call[0].status), rig.call[0].text);
 }
@@ -338,6 +346,7 @@ void rig_hold(const char *resource, const redlock_opts_t *opts)
     memset(rig.call, 0, sizeof rig.call);
 }
 
+/* Returns true if each node has granted a lock. */
 static bool all_granted(void)
 {
     redlock_node_stats_t node;
@@ -355,6 +364,7 @@ void rig_hold_on_all(const char *resource, const redlock_opts_t *opts)
     ck_assert_msg(rig_drive(all_granted, FINISH_MS), "not all nodes have granted the lock");
 }
 
+/* Returns true if each node is eligible and its server known. */
 static bool all_up(void)
 {
     redlock_node_stats_t node;
@@ -378,7 +388,7 @@ void rig_connect(void)
 bool rig_take(const redlock_opts_t *opts)
 {
     rig_started(0, redlock_new(&rig.client, rig.config));
-    rig.call[0].told = 1; /* it has no callback */
+    rig.call[0].callbacks = 1; /* it has no callback */
     if (rig.call[0].started != REDLOCK_OK)
         return false;
     rig_acquire(1, "resource", opts);

@@ -24,11 +24,11 @@
 
 /* One asynchronous operation and its callback. */
 struct rig_call {
-    bool used, borrows; /* borrows: the lock that the callback gets belongs to another call */
-    int started;        /* result of the starting call */
-    atomic_uint told;
-    int status;
-    redlock_lock_t *lock; /* acquire, adopt: this call owns it now */
+    bool used, borrows;    /* borrows: the lock that the callback gets belongs to another call */
+    int started;           /* result of the starting call */
+    atomic_uint callbacks; /* how often the callback has run */
+    int status;            /* of the callback, as are the fields below */
+    redlock_lock_t *lock;  /* acquire, adopt: this call owns it now */
     redlock_report_info_t info;
     unsigned granted, denied, failed;
     char text[512];
@@ -86,7 +86,7 @@ unsigned rig_step(void);
 /* Records the present run, whose name is printed on stderr if the program dies. */
 void rig_note(const char *name, bool starve, uint64_t k);
 void rig_note_text(const char *name, const char *text);
-void rig_stop_server(void);
+void rig_end_note(void);
 /* Checked teardown: prints where an assertion failed and cleans up for the next case. */
 void rig_after(void);
 

@@ -19,6 +19,7 @@
 static struct cluster *cluster;
 static atomic_uint events;
 
+/* Prints the failed condition and ends the program unless `holds`. */
 static void require_at(bool holds, int line, const char *what)
 {
     if (holds)
@@ -30,6 +31,7 @@ static void require_at(bool holds, int line, const char *what)
 #define REQUIRE(condition) require_at((condition), __LINE__, #condition)
 #define REQUIRE_OK(call)   require_at((call) == REDLOCK_OK, __LINE__, #call)
 
+/* Counts events. */
 static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
 {
     (void)rl;
@@ -42,6 +44,7 @@ static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata
 
 static atomic_uint ended;
 
+/* Counts locks that can have no more events. */
 static void on_event_end(void *userdata)
 {
     REQUIRE(userdata == &ended);
@@ -82,6 +85,7 @@ static const redlock_allocator_t allocator = {
     .userdata = &blocks,
 };
 
+/* Creates a client of all servers in this mode, with every setter of the configuration. */
 static redlock_t *new_client(int mode, const char *password)
 {
     redlock_config_t *config;
@@ -118,6 +122,7 @@ static redlock_t *new_client(int mode, const char *password)
     return rl;
 }
 
+/* Reads all parts of a report and frees it. */
 static void read_report(redlock_report_t *report, int status)
 {
     redlock_report_info_t info;
@@ -140,7 +145,8 @@ static int body(redlock_lock_t *lock, void *userdata)
     return redlock_lock_check(lock, 1) == REDLOCK_OK ? 42 : 0;
 }
 
-static void *trigger_late(void *cancel)
+/* Triggers the cancel object after the first event. */
+static void *cancel_after_an_event(void *cancel)
 {
     REQUIRE(WAIT_UNTIL(atomic_load(&events) > 0, WAIT_MS));
     redlock_cancel_trigger(cancel);
@@ -158,7 +164,7 @@ static void cancel_a_wait(redlock_t *rl)
     events = 0;
     opts.wait_ms = REDLOCK_WAIT_FOREVER;
     REQUIRE_OK(redlock_cancel_new(&opts.cancel, rl));
-    REQUIRE(pthread_create(&thread, NULL, trigger_late, opts.cancel) == 0);
+    REQUIRE(pthread_create(&thread, NULL, cancel_after_an_event, opts.cancel) == 0);
     REQUIRE(redlock_acquire(rl, "name", &opts, &none, &report) == REDLOCK_ECANCELED);
     read_report(report, REDLOCK_ECANCELED);
     REQUIRE(pthread_join(thread, NULL) == 0);
@@ -169,7 +175,7 @@ static void cancel_a_wait(redlock_t *rl)
 static void hold_and_hand_over(redlock_t *rl)
 {
     redlock_opts_t opts = redlock_opts(TTL_MS);
-    redlock_lock_t *lock, *heir;
+    redlock_lock_t *lock, *adopted;
     redlock_report_t *report;
 
     opts.flags = REDLOCK_FLAG_AUTO_EXTEND | REDLOCK_FLAG_FENCE;
@@ -194,15 +200,16 @@ static void hold_and_hand_over(redlock_t *rl)
     cancel_a_wait(rl);
     REQUIRE_OK(redlock_lock_detach(lock));
     opts.fence = redlock_lock_fence(lock);
-    REQUIRE_OK(redlock_adopt(rl, "name", redlock_lock_token(lock), &opts, &heir, &report));
+    REQUIRE_OK(redlock_adopt(rl, "name", redlock_lock_token(lock), &opts, &adopted, &report));
     read_report(report, REDLOCK_OK);
     redlock_lock_free(lock);
-    REQUIRE_OK(redlock_release_after(heir, 1, &report));
+    REQUIRE_OK(redlock_release_after(adopted, 1, &report));
     read_report(report, REDLOCK_OK);
-    redlock_lock_free(heir);
+    redlock_lock_free(adopted);
 }
 
-static void take_away(redlock_t *rl)
+/* Acquires a lock, is denied it a second time, and runs a function under it. */
+static void acquire_and_release_contended(redlock_t *rl)
 {
     redlock_opts_t opts = redlock_opts(TTL_MS);
     redlock_lock_t *lock, *unused;
@@ -234,7 +241,8 @@ static void take_away(redlock_t *rl)
     read_report(report, REDLOCK_EINVAL);
 }
 
-static void take_a_permit(redlock_t *rl)
+/* Acquires and releases a permit. */
+static void acquire_permit(redlock_t *rl)
 {
     redlock_opts_t opts = redlock_opts(TTL_MS);
     redlock_lock_t *lock;
@@ -250,6 +258,7 @@ static void take_a_permit(redlock_t *rl)
     redlock_lock_free(lock);
 }
 
+/* Reads the statistics of the client and of its nodes. */
 static void read_statistics(redlock_t *rl)
 {
     redlock_stats_t stats;
@@ -261,7 +270,8 @@ static void read_statistics(redlock_t *rl)
         REQUIRE_OK(redlock_get_node_stats(rl, i, &node, sizeof node));
 }
 
-static void block(const char *password)
+/* Uses all blocking calls on a threaded client. */
+static void use_blocking_calls(const char *password)
 {
     redlock_t *rl = new_client(REDLOCK_MODE_THREADED, password);
     redlock_opts_t opts = redlock_opts(TTL_MS);
@@ -271,8 +281,8 @@ static void block(const char *password)
     REQUIRE(redlock_get_fd(rl) == REDLOCK_EMODE);
     REQUIRE_OK(redlock_init_fence_records(rl, WAIT_MS));
     hold_and_hand_over(rl);
-    take_away(rl);
-    take_a_permit(rl);
+    acquire_and_release_contended(rl);
+    acquire_permit(rl);
     read_statistics(rl);
     REQUIRE_OK(redlock_acquire(rl, "kept", &opts, &lock, NULL));
     REQUIRE_OK(redlock_acquire(rl, "forgotten", &opts, &forgotten, NULL));
@@ -286,19 +296,20 @@ static void block(const char *password)
 
 /* ---- asynchronous calls ---- */
 
-struct answer {
-    bool told;
+struct result {
+    bool done;
     int status;
     redlock_lock_t *lock;
 };
 
+/* Records the end of an operation and reads its report. */
 static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
                     void *userdata)
 {
-    struct answer *answer = userdata;
+    struct result *result = userdata;
 
     (void)rl;
-    REQUIRE(!answer->told);
+    REQUIRE(!result->done);
     if (report != NULL) {
         REQUIRE(redlock_report_text(report)[0] != '\0');
         redlock_report_t *kept = redlock_report_ref(report);
@@ -306,87 +317,89 @@ static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlo
                 strcmp(redlock_report_text(kept), redlock_report_text(report)) == 0);
         redlock_report_free(kept);
     }
-    *answer = (struct answer){true, status, lock};
+    *result = (struct result){true, status, lock};
 }
 
-static redlock_lock_t *await(redlock_t *rl, struct answer *answer, int status)
+/* Drives the client until the operation has ended with `status`. Returns its lock. */
+static redlock_lock_t *finish(redlock_t *rl, struct result *result, int status)
 {
     const uint64_t end = wait_now_ms() + WAIT_MS;
     redlock_lock_t *lock;
 
-    while (!answer->told) {
+    while (!result->done) {
         struct pollfd ready = {.fd = redlock_get_fd(rl), .events = POLLIN};
         REQUIRE(wait_now_ms() < end);
         REQUIRE(poll(&ready, 1, 1000) >= 0);
         REQUIRE_OK(redlock_process(rl));
     }
-    REQUIRE(answer->status == status);
-    lock = answer->lock;
-    *answer = (struct answer){false, 0, NULL};
+    REQUIRE(result->status == status);
+    lock = result->lock;
+    *result = (struct result){false, 0, NULL};
     return lock;
 }
 
-static void start(int mode, const char *password)
+/* Uses all asynchronous calls on a client in this mode. */
+static void use_asynchronous_calls(int mode, const char *password)
 {
     redlock_t *rl = new_client(mode, password);
     redlock_opts_t opts = redlock_opts(TTL_MS);
-    struct answer one = {false, 0, NULL};
-    redlock_lock_t *lock, *heir;
+    struct result one = {false, 0, NULL};
+    redlock_lock_t *lock, *adopted;
 
     REQUIRE_OK(redlock_wait_ready_start(rl, WAIT_MS, NULL, on_done, &one));
-    await(rl, &one, REDLOCK_OK);
+    finish(rl, &one, REDLOCK_OK);
     opts.wait_ms = WAIT_MS;
     REQUIRE_OK(redlock_init_fence_records_start(rl, WAIT_MS, NULL, on_done, &one));
-    await(rl, &one, REDLOCK_OK);
+    finish(rl, &one, REDLOCK_OK);
     REQUIRE_OK(redlock_acquire_start(rl, "name", &opts, on_done, &one));
-    lock = await(rl, &one, REDLOCK_OK);
+    lock = finish(rl, &one, REDLOCK_OK);
     REQUIRE_OK(redlock_extend_start(lock, TTL_MS, on_done, &one));
-    await(rl, &one, REDLOCK_OK);
+    finish(rl, &one, REDLOCK_OK);
     REQUIRE_OK(redlock_inspect_start(rl, "name", NULL, on_done, &one));
-    await(rl, &one, REDLOCK_OK);
+    finish(rl, &one, REDLOCK_OK);
     REQUIRE_OK(redlock_verify_start(lock, NULL, on_done, &one));
-    REQUIRE(await(rl, &one, REDLOCK_OK) == lock);
+    REQUIRE(finish(rl, &one, REDLOCK_OK) == lock);
     REQUIRE_OK(redlock_lock_detach(lock));
     REQUIRE_OK(redlock_adopt_start(rl, "name", redlock_lock_token(lock), &opts, on_done, &one));
-    heir = await(rl, &one, REDLOCK_OK);
+    adopted = finish(rl, &one, REDLOCK_OK);
     redlock_lock_free(lock);
-    REQUIRE_OK(redlock_release_start(heir, on_done, &one));
-    await(rl, &one, REDLOCK_OK);
-    redlock_lock_free(heir);
+    REQUIRE_OK(redlock_release_start(adopted, on_done, &one));
+    finish(rl, &one, REDLOCK_OK);
+    redlock_lock_free(adopted);
     REQUIRE_OK(redlock_acquire_start(rl, "other", &opts, on_done, &one));
-    lock = await(rl, &one, REDLOCK_OK);
+    lock = finish(rl, &one, REDLOCK_OK);
     REQUIRE_OK(
         redlock_release_token_start(rl, "other", redlock_lock_token(lock), NULL, on_done, &one));
-    await(rl, &one, REDLOCK_OK);
+    finish(rl, &one, REDLOCK_OK);
     redlock_lock_free(lock);
     opts.also = (const char *const[]){"another", "third"};
     opts.also_count = 2;
     REQUIRE_OK(redlock_acquire_start(rl, "other", &opts, on_done, &one));
-    lock = await(rl, &one, REDLOCK_OK);
+    lock = finish(rl, &one, REDLOCK_OK);
     REQUIRE_OK(redlock_release_token_all_start(rl,
                                                (const char *const[]){"other", "another", "third"},
                                                3, redlock_lock_token(lock), NULL, on_done, &one));
-    await(rl, &one, REDLOCK_OK);
+    finish(rl, &one, REDLOCK_OK);
     redlock_lock_free(lock);
     opts.also_count = 0;
     REQUIRE_OK(redlock_break_start(rl, "other", NULL, on_done, &one));
-    await(rl, &one, REDLOCK_OK);
+    finish(rl, &one, REDLOCK_OK);
     REQUIRE_OK(redlock_acquire_start(rl, "kept", &opts, on_done, &one));
-    lock = await(rl, &one, REDLOCK_OK);
+    lock = finish(rl, &one, REDLOCK_OK);
     REQUIRE_OK(redlock_release_after_start(lock, 1, on_done, &one));
-    await(rl, &one, REDLOCK_OK);
+    finish(rl, &one, REDLOCK_OK);
     redlock_lock_free(lock);
     REQUIRE_OK(redlock_shutdown_start(rl, WAIT_MS, on_done, &one));
-    await(rl, &one, REDLOCK_OK);
+    finish(rl, &one, REDLOCK_OK);
     REQUIRE_OK(redlock_free(rl));
 }
 
 /* Frees a client with all kinds of operations in flight: each callback runs all the same. */
-static void leave_in_the_middle(const char *password)
+static void free_with_calls_in_flight(const char *password)
 {
     redlock_t *rl = new_client(REDLOCK_MODE_EMBEDDED, password);
     redlock_opts_t opts = redlock_opts(TTL_MS);
-    struct answer answers[3] = {{false, 0, NULL}};
+    struct result answers[3] = {{false, 0, NULL}};
 
     REQUIRE_OK(redlock_acquire_start(rl, "name", &opts, on_done, &answers[0]));
     REQUIRE_OK(redlock_process(rl));
@@ -394,11 +407,11 @@ static void leave_in_the_middle(const char *password)
     REQUIRE_OK(redlock_wait_ready_start(rl, WAIT_MS, NULL, on_done, &answers[2]));
     REQUIRE_OK(redlock_free(rl));
     for (unsigned i = 0; i < 3; i++)
-        REQUIRE(answers[i].told && answers[i].lock == NULL);
+        REQUIRE(answers[i].done && answers[i].lock == NULL);
 }
 
 /* Acquires a lock with a client of two shards. */
-static void use_sets(const char *password)
+static void use_shards(const char *password)
 {
     redlock_config_t *config;
     redlock_t *rl;
@@ -449,11 +462,11 @@ int main(void)
     REQUIRE(redlock_config_validity_ms(NULL, TTL_MS) == 0);
     REQUIRE_OK(redlock_opts_init(&options, sizeof options, TTL_MS));
     REQUIRE(options.ttl_ms == TTL_MS);
-    block(password);
-    start(REDLOCK_MODE_EMBEDDED, password);
-    start(REDLOCK_MODE_HYBRID, password);
-    leave_in_the_middle(password);
-    use_sets(password);
+    use_blocking_calls(password);
+    use_asynchronous_calls(REDLOCK_MODE_EMBEDDED, password);
+    use_asynchronous_calls(REDLOCK_MODE_HYBRID, password);
+    free_with_calls_in_flight(password);
+    use_shards(password);
     REQUIRE(blocks == 0);
     cluster_stop(cluster);
     return 0;

@@ -30,15 +30,17 @@ static const struct call_fault *fault;
 /* Sanitizers end the process without a signal that could be caught. */
 void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
 
-static void tell_note(void)
+/* Writes the name of the run, also from a signal handler. */
+static void print_note(void)
 {
     const ssize_t written = write(STDERR_FILENO, note, (size_t)note_len);
     (void)written;
 }
 
+/* Writes the name of the run and ends the process; SIGALRM means that the run hangs. */
 static void on_signal(int number)
 {
-    tell_note();
+    print_note();
     if (number == SIGALRM) {
         static const char hang[] = "it hangs\n";
         const ssize_t written = write(STDERR_FILENO, hang, sizeof hang - 1);
@@ -49,7 +51,8 @@ static void on_signal(int number)
     raise(number);
 }
 
-static void watch(void)
+/* Installs the signal handlers, once. */
+static void catch_signals(void)
 {
     static bool done;
     const struct sigaction action = {.sa_handler = on_signal};
@@ -61,7 +64,7 @@ static void watch(void)
     sigaction(SIGABRT, &action, &before_abort);
     sigaction(SIGALRM, &action, NULL);
     if (__sanitizer_set_death_callback != NULL)
-        __sanitizer_set_death_callback(tell_note);
+        __sanitizer_set_death_callback(print_note);
 }
 
 void rig_note(const char *name, bool starve, uint64_t k)
@@ -75,18 +78,19 @@ void rig_note(const char *name, bool starve, uint64_t k)
 
 void rig_note_text(const char *name, const char *text)
 {
-    watch();
+    catch_signals();
     note_len = 0;
     note_len = snprintf(note, sizeof note, "in \"%.60s\", %s\n", name, text);
     alarm((unsigned)wait_scaled_ms(RUN_SECONDS));
 }
 
-void rig_stop_server(void)
+void rig_end_note(void)
 {
     alarm(0);
     note_len = 0;
 }
 
+/* Lets allocation or call number `k` fail, and with `starve` all later ones. */
 static void start_failing(bool starve, uint64_t k)
 {
     if (fault != NULL)
@@ -97,6 +101,7 @@ static void start_failing(bool starve, uint64_t k)
         alloc_fail_once(k, ALLOC_FAIL_ALL_THREADS);
 }
 
+/* Ends the failures. Returns true if there was one. */
 static bool stop_failing(void)
 {
     return fault != NULL ? call_fail_stop() : alloc_fail_stop();
@@ -120,7 +125,7 @@ void rig_after(void)
         return;
     printf("# that was %s", note);
     fflush(stdout);
-    rig_stop_server();
+    rig_end_note();
     redlock_free(rig.client);
     if (rig.cluster != NULL)
         cluster_command_all(rig.cluster, "FLUSHALL");
@@ -133,18 +138,20 @@ unsigned rig_step(void)
     return slow <= 1 ? 1 : slow <= 3 ? 3 : 13;
 }
 
+/* Returns true if each key on the servers has a holder. */
 static bool no_strays(void)
 {
     return rig_strays() == 0;
 }
 
-static bool call_0_told(void)
+/* Returns true if call 0 has had its callback. */
+static bool call_0_has_ended(void)
 {
-    return rig.call[0].told > 0;
+    return rig.call[0].callbacks > 0;
 }
 
 /* Releases and frees everything that act() was given. */
-static void let_go(void)
+static void release_all(void)
 {
     for (unsigned i = 0; i < RIG_CALLS; i++) {
         if (rig.call[i].lock != NULL && rig.call[i].lock != rig.lock)
@@ -155,7 +162,8 @@ static void let_go(void)
     rig.lock = NULL;
 }
 
-static void prove_that_it_works(void)
+/* Checks that the client can acquire and release a lock. */
+static void check_client_works(void)
 {
     redlock_opts_t opts = redlock_opts(RIG_TTL_MS);
 
@@ -163,9 +171,9 @@ static void prove_that_it_works(void)
     rig_hold("works again", &opts);
     rig_release(0, rig.lock);
     ck_assert_int_eq(rig.call[0].started, REDLOCK_OK);
-    ck_assert_msg(rig_drive(call_0_told, RECOVER_MS), "a release does not end");
+    ck_assert_msg(rig_drive(call_0_has_ended, RECOVER_MS), "a release does not end");
     ck_assert_msg(rig.call[0].status == REDLOCK_OK, "release: %s", rig.call[0].text);
-    let_go();
+    release_all();
     ck_assert_msg(rig_drive(rig_no_keys, RECOVER_MS), "keys stay after a release");
 }
 
@@ -176,13 +184,13 @@ static void recover(const struct scenario *scenario)
     if (!scenario->last && rig.client != NULL) {
         const bool clean = rig_drive(no_strays, RECOVER_MS);
         ck_assert_msg(clean, "%zu keys stay that nobody holds", rig_strays());
-        let_go();
+        release_all();
         rig_command_all("DEL foreign other");
         ck_assert_msg(rig_drive(rig_no_keys, RECOVER_MS), "%zu keys stay after the release",
                       cluster_count_all_keys(rig.cluster));
-        prove_that_it_works();
+        check_client_works();
     }
-    let_go();
+    release_all();
     redlock_cancel_free(rig.cancel);
     ck_assert_int_eq(redlock_free(rig.client), REDLOCK_OK);
     redlock_config_free(rig.config);
@@ -192,7 +200,8 @@ static void recover(const struct scenario *scenario)
                   cluster_count_all_keys(rig.cluster));
 }
 
-static void forget(void)
+/* Resets the rig, apart from its servers. */
+static void reset_rig(void)
 {
     struct cluster *cluster = rig.cluster;
 
@@ -209,9 +218,10 @@ static bool is_freed(const struct scenario *scenario, int64_t live)
     return scenario->kept == 0 ? now == live : now <= live_first + scenario->kept;
 }
 
+/* Runs the scenario once and checks that everything recovers. Returns true if something failed. */
 static bool run(const struct scenario *scenario, bool starve, uint64_t k)
 {
-    forget();
+    reset_rig();
     rig.starve = starve;
     rig.k = k;
     rig.frugal = scenario->frugal;
@@ -231,13 +241,13 @@ static bool run(const struct scenario *scenario, bool starve, uint64_t k)
     if (scenario->judge != NULL)
         scenario->judge();
     recover(scenario);
-    forget();
+    reset_rig();
     const char *open = fdcheck_leaked(&descriptors, 1000);
     ck_assert_msg(open == NULL, "descriptors stay open: %s", open);
     /* A thread that resolves a name frees its memory when it ends. */
     ck_assert_msg(k == NEVER || WAIT_UNTIL(is_freed(scenario, live), RECOVER_MS),
                   "%lld blocks are not freed", (long long)(alloc_fail_live() - live));
-    rig_stop_server();
+    rig_end_note();
     return hit;
 }
 

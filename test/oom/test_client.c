@@ -14,6 +14,7 @@ static redlock_opts_t opts;
 
 /* ---- the configuration ---- */
 
+/* Builds a configuration with every setter that allocates. Returns 0 or the first error. */
 static int build(redlock_config_t **ret_config)
 {
     int error = redlock_config_new(ret_config, NULL);
@@ -33,6 +34,7 @@ static int build(redlock_config_t **ret_config)
     return error;
 }
 
+/* Builds the configuration with each allocation failing. */
 static void sweep_config(bool starve)
 {
     redlock_config_t *config;
@@ -54,11 +56,11 @@ static void sweep_config(bool starve)
         redlock_config_free(config);
         ck_assert_int_eq(alloc_fail_live(), live);
         ck_assert_msg(hit || k > 5, "only %u allocations", (unsigned)k);
-        rig_stop_server();
+        rig_end_note();
     }
 }
 
-START_TEST(configuration)
+START_TEST(configurations_without_memory)
 {
     sweep_config(false);
     sweep_config(true);
@@ -67,11 +69,13 @@ END_TEST
 
 /* ---- a client that connects ---- */
 
+/* Prepares a configuration. */
 static void configure(void)
 {
     rig_new_config(REDLOCK_MODE_EMBEDDED);
 }
 
+/* Creates the client and waits until it is ready. */
 static void connect_and_wait(void)
 {
     rig_started(0, redlock_new(&rig.client, rig.config));
@@ -86,6 +90,7 @@ static void connect_and_wait(void)
     } while (rig.call[1].status == REDLOCK_ENOQUORUM && !rig_has_failed());
 }
 
+/* Checks that only a lack of memory leaves no client. */
 static void judge_connecting(void)
 {
     if (rig.client == NULL) {
@@ -97,7 +102,7 @@ static void judge_connecting(void)
     RIG_EXPECT(1, REDLOCK_OK, REDLOCK_ENOQUORUM, REDLOCK_ENOMEM);
 }
 
-START_TEST(connecting)
+START_TEST(connecting_without_memory)
 {
     rig_sweep(&(struct scenario){.name = "connect and greet",
                                  .prepare = configure,
@@ -109,6 +114,7 @@ END_TEST
 
 /* ---- shutting down with a lock held, one waited for, and a pending undo ---- */
 
+/* Holds one lock and waits for another. */
 static void be_busy(void)
 {
     opts = redlock_opts(RIG_TTL_MS);
@@ -118,6 +124,7 @@ static void be_busy(void)
     rig_acquire(1, "foreign", &opts);
 }
 
+/* Shuts the client down. */
 static void shut_down(void)
 {
     rig_started(
@@ -126,6 +133,7 @@ static void shut_down(void)
         rig_finish();
 }
 
+/* Checks that all operations have ended and the lock is gone. */
 static void judge_shutdown(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
@@ -142,7 +150,7 @@ static void judge_shutdown(void)
     ck_assert_msg(rig_drive(rig_no_keys, 5000), "shut down, and keys stay");
 }
 
-START_TEST(shutting_down)
+START_TEST(shutting_down_without_memory)
 {
     rig_sweep(&(struct scenario){.name = "shutdown",
                                  .prepare = be_busy,
@@ -154,6 +162,7 @@ END_TEST
 
 /* ---- freed with operations in flight: keys that it cannot undo any more expire ---- */
 
+/* Starts operations that are in flight when the client is freed. */
 static void be_busy_shortly(void)
 {
     opts = redlock_opts(wait_scaled_ms(EXPIRE_MS));
@@ -163,6 +172,7 @@ static void be_busy_shortly(void)
     rig_started(3, redlock_wait_ready_start(rig.client, 1000, NULL, rig_done, &rig.call[3]));
 }
 
+/* Frees the client. */
 static void free_client(void)
 {
     if (redlock_free(rig.client) != REDLOCK_OK)
@@ -170,6 +180,7 @@ static void free_client(void)
     rig.client = NULL;
 }
 
+/* Checks that each operation has ended with the client. */
 static void judge_freeing(void)
 {
     RIG_EXPECT(1, REDLOCK_ECLOSED, REDLOCK_ENOMEM);
@@ -177,7 +188,7 @@ static void judge_freeing(void)
     RIG_EXPECT(3, REDLOCK_ECLOSED, REDLOCK_ENOMEM);
 }
 
-START_TEST(freed)
+START_TEST(freeing_a_client_without_memory)
 {
     rig_sweep(&(struct scenario){.name = "free",
                                  .prepare = be_busy_shortly,
@@ -192,10 +203,10 @@ static Suite *client_suite(void)
     Suite *suite = suite_create("oom_client");
     TCase *tcase = tcase_create("client");
     rig_add_fixtures(tcase);
-    tcase_add_test(tcase, configuration);
-    tcase_add_test(tcase, connecting);
-    tcase_add_test(tcase, shutting_down);
-    tcase_add_test(tcase, freed);
+    tcase_add_test(tcase, configurations_without_memory);
+    tcase_add_test(tcase, connecting_without_memory);
+    tcase_add_test(tcase, shutting_down_without_memory);
+    tcase_add_test(tcase, freeing_a_client_without_memory);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -20,7 +20,7 @@ static bool says_why;
 static char many[REPLIES * (sizeof REPLY - 1)];
 
 /* Feeds bytes and takes all replies. Returns false if the decoder failed. */
-static bool take(struct rl_decoder *decoder, const char *bytes, size_t len, unsigned *ret_taken)
+static bool decode(struct rl_decoder *decoder, const char *bytes, size_t len, unsigned *ret_taken)
 {
     int got;
 
@@ -34,7 +34,7 @@ static bool take(struct rl_decoder *decoder, const char *bytes, size_t len, unsi
 }
 
 /* Alternates long and short runs: the buffer grows and shrinks again. */
-static unsigned converse(void)
+static unsigned decode_runs(void)
 {
     struct rl_decoder decoder;
     unsigned taken = 0;
@@ -43,12 +43,13 @@ static unsigned converse(void)
         return 0;
     bool alive = true;
     for (int i = 0; i < 3 && alive; i++)
-        alive = take(&decoder, many, sizeof many, &taken) && take(&decoder, "+O", 2, &taken) &&
-                take(&decoder, "K\r\n", 3, &taken);
+        alive = decode(&decoder, many, sizeof many, &taken) && decode(&decoder, "+O", 2, &taken) &&
+                decode(&decoder, "K\r\n", 3, &taken);
     rl_decoder_close(&decoder);
     return taken;
 }
 
+/* Decodes all replies with each allocation failing. */
 static void sweep_decoder(bool starve)
 {
     bool hit = true;
@@ -61,14 +62,14 @@ static void sweep_decoder(bool starve)
         else
             alloc_fail_once(k, ALLOC_FAIL_ALL_THREADS);
         says_why = true;
-        const unsigned taken = converse();
+        const unsigned taken = decode_runs();
         hit = alloc_fail_stop();
         ck_assert_int_eq(alloc_fail_live(), live);
         ck_assert(says_why);
         ck_assert_uint_le(taken, 3 * (REPLIES + 1));
         ck_assert_msg(hit || (k > 4 && taken == 3 * (REPLIES + 1)), "%u replies, %u allocations",
                       taken, (unsigned)k);
-        rig_stop_server();
+        rig_end_note();
     }
 }
 

@@ -8,19 +8,22 @@
 
 static redlock_opts_t opts;
 
-static void fenced(void)
+/* Sets options for a lock with a fence. */
+static void want_fence(void)
 {
     opts = redlock_opts(RIG_TTL_MS);
     opts.flags = REDLOCK_FLAG_FENCE;
 }
 
+/* Acquires the lock. */
 static void acquire(void)
 {
     rig_acquire(0, RESOURCE, &opts);
     rig_finish();
 }
 
-static void judge(void)
+/* Checks that a granted lock is held and has a fencing token. */
+static void judge_fenced_lock(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM, REDLOCK_EFENCE);
     if (!rig.hit)
@@ -34,41 +37,45 @@ static void judge(void)
     ck_assert_uint_ge(rig_count_held(), RIG_NODES / 2 + 1);
 }
 
-/* No node has a record: all are read, then all are taken into use. */
+/* Removes all records: an acquisition reads all of them and then seeds all of them. */
 static void first_start(void)
 {
-    fenced();
+    want_fence();
     rig_command_all("DEL " CLUSTER_RECORD);
 }
 
-START_TEST(the_first_fence_of_all)
+START_TEST(a_first_start_without_memory)
 {
     rig_sweep(&(struct scenario){
-        .name = "first start", .prepare = first_start, .act = acquire, .judge = judge});
+        .name = "first start", .prepare = first_start, .act = acquire, .judge = judge_fenced_lock});
 }
 END_TEST
 
-/* The registers are ahead of every clock, so that a second round is needed. */
-static void ahead(void)
+/* Sets the registers above any clock, so that a second round is needed. */
+static void raise_registers(void)
 {
-    fenced();
+    want_fence();
     rig_command_all("HSET " CLUSTER_RECORD " " STRIPE " 9000000000000000");
 }
 
-static void judge_ahead(void)
+/* Checks that the fencing token is above the registers. */
+static void judge_large_fence(void)
 {
-    judge();
+    judge_fenced_lock();
     if (rig.lock != NULL)
         ck_assert_uint_eq(redlock_lock_fence(rig.lock), 9000000000000001);
 }
 
-START_TEST(two_rounds)
+START_TEST(two_rounds_without_memory)
 {
-    rig_sweep(&(struct scenario){
-        .name = "two rounds", .prepare = ahead, .act = acquire, .judge = judge_ahead});
+    rig_sweep(&(struct scenario){.name = "two rounds",
+                                 .prepare = raise_registers,
+                                 .act = acquire,
+                                 .judge = judge_large_fence});
 }
 END_TEST
 
+/* Initializes the fence records as an operator. */
 static void init(void)
 {
     rig_started(0,
@@ -76,6 +83,7 @@ static void init(void)
     rig_finish();
 }
 
+/* Checks the result of the initialization. */
 static void judge_init(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM, REDLOCK_EFENCE);
@@ -83,7 +91,7 @@ static void judge_init(void)
         RIG_EXPECT(0, REDLOCK_OK);
 }
 
-START_TEST(records_by_order)
+START_TEST(initializing_records_without_memory)
 {
     rig_sweep(&(struct scenario){
         .name = "init", .prepare = first_start, .act = init, .judge = judge_init});
@@ -95,9 +103,9 @@ static Suite *fence_suite(void)
     Suite *suite = suite_create("oom_fence");
     TCase *tcase = tcase_create("fence");
     rig_add_fixtures(tcase);
-    tcase_add_test(tcase, the_first_fence_of_all);
-    tcase_add_test(tcase, two_rounds);
-    tcase_add_test(tcase, records_by_order);
+    tcase_add_test(tcase, a_first_start_without_memory);
+    tcase_add_test(tcase, two_rounds_without_memory);
+    tcase_add_test(tcase, initializing_records_without_memory);
     suite_add_tcase(suite, tcase);
     return suite;
 }

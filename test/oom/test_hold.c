@@ -12,12 +12,14 @@
 static redlock_opts_t opts;
 static int lost_fd;
 
+/* Acquires the lock on all nodes. */
 static void hold(void)
 {
     opts = redlock_opts(RIG_TTL_MS);
     rig_hold_on_all("resource", &opts);
 }
 
+/* Extends the lock. */
 static void extend(void)
 {
     rig_extend(0, rig.lock, RIG_TTL_MS);
@@ -32,20 +34,21 @@ static void judge_extension(void)
     ck_assert_uint_ge(rig_count_held(), RIG_NODES / 2 + 1);
 }
 
-START_TEST(extension)
+START_TEST(extending_without_memory)
 {
     rig_sweep(&(struct scenario){
         .name = "extend", .prepare = hold, .act = extend, .judge = judge_extension});
 }
 END_TEST
 
+/* Acquires the lock and removes the scripts from the servers. */
 static void hold_without_scripts(void)
 {
     hold();
     rig_command_all("SCRIPT FLUSH");
 }
 
-START_TEST(extension_without_scripts)
+START_TEST(extending_without_memory_and_scripts)
 {
     rig_sweep(&(struct scenario){.name = "extend after SCRIPT FLUSH",
                                  .prepare = hold_without_scripts,
@@ -54,13 +57,15 @@ START_TEST(extension_without_scripts)
 }
 END_TEST
 
-static void hold_with_a_gap(void)
+/* Acquires the lock and removes its key from one server. */
+static void hold_with_a_missing_key(void)
 {
     hold();
     rig_command(0, "FLUSHALL");
 }
 
-static bool healed(void)
+/* Returns true if the key is back on the first server. */
+static bool is_healed(void)
 {
     rig_exempt(true);
     const bool there = cluster_integer(rig.cluster, 0, "EXISTS resource") == 1;
@@ -68,47 +73,55 @@ static bool healed(void)
     return there;
 }
 
+/* Extends the lock and waits for the heal. */
 static void extend_and_heal(void)
 {
     extend();
-    rig_drive(healed, HEAL_MS);
+    rig_drive(is_healed, HEAL_MS);
 }
 
+/* Checks that the key is back unless something has failed. */
 static void judge_heal(void)
 {
     judge_extension();
     ck_assert_msg(rig.hit || rig_count_held() == RIG_NODES, "the gap is not healed");
 }
 
-START_TEST(heal)
+START_TEST(healing_without_memory)
 {
-    rig_sweep(&(struct scenario){
-        .name = "heal", .prepare = hold_with_a_gap, .act = extend_and_heal, .judge = judge_heal});
+    rig_sweep(&(struct scenario){.name = "heal",
+                                 .prepare = hold_with_a_missing_key,
+                                 .act = extend_and_heal,
+                                 .judge = judge_heal});
 }
 END_TEST
 
 /* ---- extended automatically, without memory for longer than the lock is valid ---- */
 
-static void hold_for_long(void)
+/* Acquires a lock with a short TTL that is extended automatically. */
+static void hold_with_auto_extension(void)
 {
     opts = redlock_opts(SHORT_TTL_MS);
     opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
     rig_hold_on_all("resource", &opts);
 }
 
-static bool kept_or_lost(void)
+/* Returns true after two extensions or the loss. */
+static bool is_extended_or_lost(void)
 {
     return rig.events[REDLOCK_EVENT_EXTENDED] >= 2 || rig.events[REDLOCK_EVENT_LOST] > 0;
 }
 
-static void keep(void)
+/* Waits for two extensions or the loss. */
+static void wait_for_extensions(void)
 {
     lost_fd = redlock_lock_fd(rig.lock);
-    if (!rig_drive(kept_or_lost, 5000))
+    if (!rig_drive(is_extended_or_lost, 5000))
         rig_die("neither extended nor lost");
 }
 
-static void judge_keeping(void)
+/* Checks that a loss is reported everywhere, and that one failure does not cause it. */
+static void judge_auto_extension(void)
 {
     struct pollfd ready = {.fd = lost_fd, .events = POLLIN};
 
@@ -126,24 +139,25 @@ static void judge_keeping(void)
     rig.lock = NULL;
 }
 
-START_TEST(auto_extension)
+START_TEST(extending_automatically_without_memory)
 {
     rig_sweep(&(struct scenario){.name = "extended by itself",
-                                 .prepare = hold_for_long,
-                                 .act = keep,
-                                 .judge = judge_keeping});
+                                 .prepare = hold_with_auto_extension,
+                                 .act = wait_for_extensions,
+                                 .judge = judge_auto_extension});
 }
 END_TEST
 
 /* ---- released ---- */
 
+/* Releases the lock. */
 static void release(void)
 {
     rig_release(0, rig.lock);
     rig_finish();
 }
 
-/* Checks, whatever status the caller got, that the lock is being released. */
+/* Checks that the lock is being released, with any status of the call. */
 static void judge_release(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
@@ -152,7 +166,7 @@ static void judge_release(void)
     rig.lock = NULL;
 }
 
-START_TEST(released)
+START_TEST(releasing_without_memory)
 {
     rig_sweep(&(struct scenario){.name = "release",
                                  .prepare = hold,
@@ -162,7 +176,7 @@ START_TEST(released)
 }
 END_TEST
 
-START_TEST(released_without_scripts)
+START_TEST(releasing_without_memory_and_scripts)
 {
     rig_sweep(&(struct scenario){.name = "release after SCRIPT FLUSH",
                                  .prepare = hold_without_scripts,
@@ -171,20 +185,22 @@ START_TEST(released_without_scripts)
 }
 END_TEST
 
-static bool are_back(void)
+/* Returns true if two nodes were connected again. */
+static bool are_connected_again(void)
 {
     return rig.events[REDLOCK_EVENT_NODE_UP] >= 2;
 }
 
+/* Ends two connections and releases the lock. */
 static void release_after_reconnect(void)
 {
     rig_command(3, "CLIENT KILL TYPE normal");
     rig_command(4, "CLIENT KILL TYPE normal");
     release();
-    rig_drive(are_back, BACK_MS);
+    rig_drive(are_connected_again, BACK_MS);
 }
 
-START_TEST(released_over_a_lost_connection)
+START_TEST(releasing_without_memory_after_a_disconnect)
 {
     rig_sweep(&(struct scenario){.name = "release over a lost connection",
                                  .prepare = hold,
@@ -193,31 +209,35 @@ START_TEST(released_over_a_lost_connection)
 }
 END_TEST
 
-static void keep_for_a_while(void)
+/* Releases the lock with a delay. */
+static void release_with_a_delay(void)
 {
     rig.call[0].borrows = true;
     rig_started(0, redlock_release_after_start(rig.lock, KEEP_MS, rig_done, &rig.call[0]));
     rig_finish();
 }
 
-START_TEST(released_later)
+START_TEST(releasing_with_a_delay_without_memory)
 {
-    rig_sweep(&(struct scenario){
-        .name = "release_after", .prepare = hold, .act = keep_for_a_while, .judge = judge_release});
+    rig_sweep(&(struct scenario){.name = "release_after",
+                                 .prepare = hold,
+                                 .act = release_with_a_delay,
+                                 .judge = judge_release});
 }
 END_TEST
 
-static void forget_handle(void)
+/* Frees the handle of the held lock. */
+static void free_handle(void)
 {
     redlock_lock_free(rig.lock);
     rig.lock = NULL;
     rig_drive(rig_never, 3);
 }
 
-START_TEST(freed)
+START_TEST(freeing_a_handle_without_memory)
 {
     rig_sweep(&(struct scenario){
-        .name = "lock freed", .prepare = hold, .act = forget_handle, .frugal = true});
+        .name = "lock freed", .prepare = hold, .act = free_handle, .frugal = true});
 }
 END_TEST
 
@@ -226,15 +246,15 @@ static Suite *hold_suite(void)
     Suite *suite = suite_create("oom_hold");
     TCase *tcase = tcase_create("hold");
     rig_add_fixtures(tcase);
-    tcase_add_test(tcase, extension);
-    tcase_add_test(tcase, extension_without_scripts);
-    tcase_add_test(tcase, heal);
-    tcase_add_test(tcase, auto_extension);
-    tcase_add_test(tcase, released);
-    tcase_add_test(tcase, released_without_scripts);
-    tcase_add_test(tcase, released_over_a_lost_connection);
-    tcase_add_test(tcase, released_later);
-    tcase_add_test(tcase, freed);
+    tcase_add_test(tcase, extending_without_memory);
+    tcase_add_test(tcase, extending_without_memory_and_scripts);
+    tcase_add_test(tcase, healing_without_memory);
+    tcase_add_test(tcase, extending_automatically_without_memory);
+    tcase_add_test(tcase, releasing_without_memory);
+    tcase_add_test(tcase, releasing_without_memory_and_scripts);
+    tcase_add_test(tcase, releasing_without_memory_after_a_disconnect);
+    tcase_add_test(tcase, releasing_with_a_delay_without_memory);
+    tcase_add_test(tcase, freeing_a_handle_without_memory);
     suite_add_tcase(suite, tcase);
     return suite;
 }

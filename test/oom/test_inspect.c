@@ -7,18 +7,21 @@
 static redlock_opts_t opts;
 static char token[128];
 
+/* Acquires the lock on all nodes. */
 static void hold(void)
 {
     opts = redlock_opts(RIG_TTL_MS);
     rig_hold_on_all("resource", &opts);
 }
 
+/* Inspects the resource. */
 static void inspect(void)
 {
     rig_started(0, redlock_inspect_start(rig.client, "resource", NULL, rig_done, &rig.call[0]));
     rig_finish();
 }
 
+/* Checks that an inspection that succeeds does not report a held lock as free. */
 static void judge_inspection(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
@@ -29,13 +32,14 @@ static void judge_inspection(void)
     ck_assert_uint_eq(rig_count_held(), RIG_NODES);
 }
 
-START_TEST(inspected)
+START_TEST(inspecting_without_memory)
 {
     rig_sweep(&(struct scenario){
         .name = "inspect", .prepare = hold, .act = inspect, .judge = judge_inspection});
 }
 END_TEST
 
+/* Verifies the lock. */
 static void verify(void)
 {
     rig.call[0].borrows = true;
@@ -43,7 +47,7 @@ static void verify(void)
     rig_finish();
 }
 
-/* Lack of memory proves nothing: the lock stays. */
+/* Checks that a verification without memory does not end the lock. */
 static void judge_verification(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
@@ -51,13 +55,14 @@ static void judge_verification(void)
     ck_assert_uint_eq(rig_count_held(), RIG_NODES);
 }
 
-START_TEST(verified)
+START_TEST(verifying_without_memory)
 {
     rig_sweep(&(struct scenario){
         .name = "verify", .prepare = hold, .act = verify, .judge = judge_verification});
 }
 END_TEST
 
+/* Checks that an inspection that succeeds does not report a free resource as held. */
 static void judge_free(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
@@ -65,16 +70,17 @@ static void judge_free(void)
         ck_assert_int_ne(rig.call[0].info.state, REDLOCK_STATE_HELD);
 }
 
-START_TEST(free_one_inspected)
+START_TEST(inspecting_a_free_resource_without_memory)
 {
     rig_sweep(
         &(struct scenario){.name = "inspect, nothing there", .act = inspect, .judge = judge_free});
 }
 END_TEST
 
-/* ---- broken: values of several owners, and one that is no lock's ---- */
+/* ---- breaking a key that has different values ---- */
 
-static void mix(void)
+/* Sets different values on the servers, and none on the last one. */
+static void set_different_values(void)
 {
     rig_command(0, "SET resource foreign-a");
     rig_command(1, "SET resource foreign-a");
@@ -82,12 +88,14 @@ static void mix(void)
     rig_command(3, "SET resource foreign-c");
 }
 
+/* Breaks the lock. */
 static void break_it(void)
 {
     rig_started(0, redlock_break_start(rig.client, "resource", NULL, rig_done, &rig.call[0]));
     rig_finish();
 }
 
+/* Counts the servers that still have the key. */
 static unsigned keys_left(void)
 {
     unsigned left = 0;
@@ -107,22 +115,24 @@ static void judge_break(void)
     rig_command_all("DEL resource");
 }
 
-START_TEST(broken)
+START_TEST(breaking_without_memory)
 {
-    rig_sweep(
-        &(struct scenario){.name = "break", .prepare = mix, .act = break_it, .judge = judge_break});
+    rig_sweep(&(struct scenario){
+        .name = "break", .prepare = set_different_values, .act = break_it, .judge = judge_break});
 }
 END_TEST
 
 /* ---- released by token ---- */
 
-static void give_token(void)
+/* Acquires the lock, remembers its token and detaches it. */
+static void detach_and_keep_token(void)
 {
     hold();
     strncpy(token, redlock_lock_token(rig.lock), sizeof token - 1);
     ck_assert_int_eq(redlock_lock_detach(rig.lock), REDLOCK_OK);
 }
 
+/* Releases the lock by its token. */
 static void release_token(void)
 {
     rig_started(0, redlock_release_token_start(rig.client, "resource", token, NULL, rig_done,
@@ -140,30 +150,30 @@ static void judge_release_token(void)
     rig.lock = NULL;
 }
 
-START_TEST(released_by_token)
+START_TEST(releasing_by_token_without_memory)
 {
     rig_sweep(&(struct scenario){.name = "release_token",
-                                 .prepare = give_token,
+                                 .prepare = detach_and_keep_token,
                                  .act = release_token,
                                  .judge = judge_release_token});
 }
 END_TEST
 
-static Suite *questions_suite(void)
+static Suite *inspect_suite(void)
 {
     Suite *suite = suite_create("oom_inspect");
-    TCase *tcase = tcase_create("questions");
+    TCase *tcase = tcase_create("inspect");
     rig_add_fixtures(tcase);
-    tcase_add_test(tcase, inspected);
-    tcase_add_test(tcase, verified);
-    tcase_add_test(tcase, free_one_inspected);
-    tcase_add_test(tcase, broken);
-    tcase_add_test(tcase, released_by_token);
+    tcase_add_test(tcase, inspecting_without_memory);
+    tcase_add_test(tcase, verifying_without_memory);
+    tcase_add_test(tcase, inspecting_a_free_resource_without_memory);
+    tcase_add_test(tcase, breaking_without_memory);
+    tcase_add_test(tcase, releasing_by_token_without_memory);
     suite_add_tcase(suite, tcase);
     return suite;
 }
 
 int main(void)
 {
-    return rig_main(questions_suite());
+    return rig_main(inspect_suite());
 }

@@ -9,11 +9,13 @@
 static redlock_opts_t opts;
 static char token[128];
 
-static void plain(void)
+/* Sets the options of a plain lock. */
+static void set_options(void)
 {
     opts = redlock_opts(RIG_TTL_MS);
 }
 
+/* Acquires the lock. */
 static void acquire(void)
 {
     rig_acquire(0, "resource", &opts);
@@ -31,6 +33,7 @@ static void judge_grant(unsigned i)
     ck_assert_uint_ge(rig_count_held(), RIG_NODES / 2 + 1);
 }
 
+/* Checks the status, the event and the lock. */
 static void judge_acquire(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
@@ -38,15 +41,16 @@ static void judge_acquire(void)
     judge_grant(0);
 }
 
-START_TEST(uncontended)
+START_TEST(acquiring_without_memory)
 {
     rig_sweep(&(struct scenario){
-        .name = "acquire", .prepare = plain, .act = acquire, .judge = judge_acquire});
+        .name = "acquire", .prepare = set_options, .act = acquire, .judge = judge_acquire});
 }
 END_TEST
 
 /* ---- one token on many nodes, several locks in one tick ---- */
 
+/* Starts three acquisitions, two of them of the same resource. */
 static void acquire_three(void)
 {
     rig_acquire(0, "one", &opts);
@@ -55,6 +59,7 @@ static void acquire_three(void)
     rig_finish();
 }
 
+/* Checks that two locks of one resource are not held at a time. */
 static void judge_three(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
@@ -67,27 +72,32 @@ static void judge_three(void)
     }
 }
 
-START_TEST(three_at_once)
+START_TEST(acquiring_three_locks_without_memory)
 {
-    rig_sweep(&(struct scenario){
-        .name = "three at once", .prepare = plain, .act = acquire_three, .judge = judge_three});
+    rig_sweep(&(struct scenario){.name = "three at once",
+                                 .prepare = set_options,
+                                 .act = acquire_three,
+                                 .judge = judge_three});
 }
 END_TEST
 
 /* ---- held by another client ---- */
 
-static void take_away(void)
+/* Sets the key "foreign" as another client. */
+static void set_foreign_key(void)
 {
-    plain();
+    set_options();
     rig_command_all("SET foreign foreign-token");
 }
 
+/* Tries to acquire the other client's lock. */
 static void acquire_foreign(void)
 {
     rig_acquire(0, "foreign", &opts);
     rig_finish();
 }
 
+/* Checks that the acquisition has failed and the other client's key is unchanged. */
 static void judge_denied(void)
 {
     RIG_EXPECT(0, REDLOCK_ECONTENDED, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
@@ -96,73 +106,82 @@ static void judge_denied(void)
                       "the other client's key is gone");
 }
 
-START_TEST(held_by_another)
+START_TEST(acquiring_a_held_lock_without_memory)
 {
     rig_sweep(&(struct scenario){.name = "held by another",
-                                 .prepare = take_away,
+                                 .prepare = set_foreign_key,
                                  .act = acquire_foreign,
                                  .judge = judge_denied});
 }
 END_TEST
 
-static bool waits_or_told(void)
+/* Returns true if the acquisition waits or has ended. */
+static bool is_waiting_or_ended(void)
 {
     return rig.events[REDLOCK_EVENT_WAITING] > 0 || rig_all_notified();
 }
 
+/* Waits for the other client's lock, which is released. */
 static void wait_for_foreign(void)
 {
     opts.wait_ms = rig_wait_ms(WAIT_MS);
     rig_acquire(0, "foreign", &opts);
-    rig_drive(waits_or_told, 10000);
+    rig_drive(is_waiting_or_ended, 10000);
     rig_command_all("DEL foreign");
     rig_finish();
 }
 
+/* Checks the status and the lock. */
 static void judge_retry(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM, REDLOCK_ECONTENDED);
     judge_grant(0);
 }
 
-START_TEST(waited_for)
+START_TEST(waiting_without_memory)
 {
-    rig_sweep(&(struct scenario){
-        .name = "waited for", .prepare = take_away, .act = wait_for_foreign, .judge = judge_retry});
+    rig_sweep(&(struct scenario){.name = "waited for",
+                                 .prepare = set_foreign_key,
+                                 .act = wait_for_foreign,
+                                 .judge = judge_retry});
 }
 END_TEST
 
 /* ---- connections are lost ---- */
 
-static unsigned ups(void)
+/* Returns how many connections were established again. */
+static unsigned count_reconnections(void)
 {
     return rig.events[REDLOCK_EVENT_NODE_UP];
 }
 
-static bool told_and_back(void)
+/* Returns true if all calls have ended and both connections are established again. */
+static bool has_ended_and_reconnected(void)
 {
-    return rig_all_notified() && ups() >= 2;
+    return rig_all_notified() && count_reconnections() >= 2;
 }
 
+/* Acquires the lock while two connections are established again. */
 static void acquire_while_reconnecting(void)
 {
     rig_command(0, "CLIENT KILL TYPE normal");
     rig_command(1, "CLIENT KILL TYPE normal");
     rig_acquire(0, "resource", &opts);
-    rig_drive(told_and_back, WAIT_MS);
+    rig_drive(has_ended_and_reconnected, WAIT_MS);
     rig_finish();
 }
 
+/* Checks the status and the lock. */
 static void judge_reconnect(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
     judge_grant(0);
 }
 
-START_TEST(reconnect)
+START_TEST(reconnecting_without_memory)
 {
     rig_sweep(&(struct scenario){.name = "reconnect",
-                                 .prepare = plain,
+                                 .prepare = set_options,
                                  .act = acquire_while_reconnecting,
                                  .judge = judge_reconnect});
 }
@@ -170,6 +189,7 @@ END_TEST
 
 /* ---- canceled ---- */
 
+/* Waits for the other client's lock and cancels the wait. */
 static void acquire_and_cancel(void)
 {
     opts.wait_ms = REDLOCK_WAIT_FOREVER;
@@ -177,12 +197,13 @@ static void acquire_and_cancel(void)
         rig.cancel = NULL;
     opts.cancel = rig.cancel;
     rig_acquire(0, "foreign", &opts);
-    rig_drive(waits_or_told, 10000);
+    rig_drive(is_waiting_or_ended, 10000);
     redlock_cancel_trigger(rig.cancel);
     if (rig.cancel != NULL)
         rig_finish();
 }
 
+/* Checks that the wait was canceled, or has gone on without a cancel object. */
 static void judge_cancel(void)
 {
     if (rig.cancel == NULL) { /* no cancel object: it waits until the lock is released */
@@ -195,10 +216,10 @@ static void judge_cancel(void)
     RIG_EXPECT(0, REDLOCK_ECANCELED, REDLOCK_ENOMEM);
 }
 
-START_TEST(canceled)
+START_TEST(canceling_without_memory)
 {
     rig_sweep(&(struct scenario){.name = "canceled",
-                                 .prepare = take_away,
+                                 .prepare = set_foreign_key,
                                  .act = acquire_and_cancel,
                                  .judge = judge_cancel});
 }
@@ -206,14 +227,16 @@ END_TEST
 
 /* ---- adopted ---- */
 
-static void give_token(void)
+/* Acquires the lock, remembers its token and detaches it. */
+static void detach_and_keep_token(void)
 {
-    plain();
+    set_options();
     rig_hold_on_all("resource", &opts);
     snprintf(token, sizeof token, "%s", redlock_lock_token(rig.lock));
     ck_assert_int_eq(redlock_lock_detach(rig.lock), REDLOCK_OK);
 }
 
+/* Adopts the lock by its token. */
 static void adopt(void)
 {
     rig_started(0,
@@ -221,6 +244,7 @@ static void adopt(void)
     rig_finish();
 }
 
+/* Checks that the lock is adopted, or still has all its keys. */
 static void judge_adoption(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
@@ -235,15 +259,18 @@ static void judge_adoption(void)
     rig_command_all("DEL resource");
 }
 
-START_TEST(adopted)
+START_TEST(adopting_without_memory)
 {
-    rig_sweep(&(struct scenario){
-        .name = "adopted", .prepare = give_token, .act = adopt, .judge = judge_adoption});
+    rig_sweep(&(struct scenario){.name = "adopted",
+                                 .prepare = detach_and_keep_token,
+                                 .act = adopt,
+                                 .judge = judge_adoption});
 }
 END_TEST
 
 /* ---- another call from inside the callback ---- */
 
+/* Inspects and releases the lock from inside the callback of its acquisition. */
 static void release_in_callback(redlock_t *rl, int status, redlock_lock_t *lock,
                                 const redlock_report_t *report, void *userdata)
 {
@@ -254,13 +281,15 @@ static void release_in_callback(redlock_t *rl, int status, redlock_lock_t *lock,
     rig_release(2, lock);
 }
 
-static void chain(void)
+/* Acquires the lock with release_in_callback(). */
+static void acquire_with_chain(void)
 {
     rig_started(
         0, redlock_acquire_start(rig.client, "resource", &opts, release_in_callback, &rig.call[0]));
     rig_finish();
 }
 
+/* Checks the status of each call of the chain. */
 static void judge_chain(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
@@ -270,10 +299,12 @@ static void judge_chain(void)
     RIG_EXPECT(2, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
 }
 
-START_TEST(calls_in_a_callback)
+START_TEST(calls_in_a_callback_without_memory)
 {
-    rig_sweep(&(struct scenario){
-        .name = "calls in a callback", .prepare = plain, .act = chain, .judge = judge_chain});
+    rig_sweep(&(struct scenario){.name = "calls in a callback",
+                                 .prepare = set_options,
+                                 .act = acquire_with_chain,
+                                 .judge = judge_chain});
 }
 END_TEST
 
@@ -282,14 +313,14 @@ static Suite *lock_suite(void)
     Suite *suite = suite_create("oom_lock");
     TCase *tcase = tcase_create("lock");
     rig_add_fixtures(tcase);
-    tcase_add_test(tcase, uncontended);
-    tcase_add_test(tcase, three_at_once);
-    tcase_add_test(tcase, held_by_another);
-    tcase_add_test(tcase, waited_for);
-    tcase_add_test(tcase, reconnect);
-    tcase_add_test(tcase, canceled);
-    tcase_add_test(tcase, adopted);
-    tcase_add_test(tcase, calls_in_a_callback);
+    tcase_add_test(tcase, acquiring_without_memory);
+    tcase_add_test(tcase, acquiring_three_locks_without_memory);
+    tcase_add_test(tcase, acquiring_a_held_lock_without_memory);
+    tcase_add_test(tcase, waiting_without_memory);
+    tcase_add_test(tcase, reconnecting_without_memory);
+    tcase_add_test(tcase, canceling_without_memory);
+    tcase_add_test(tcase, adopting_without_memory);
+    tcase_add_test(tcase, calls_in_a_callback_without_memory);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -11,14 +11,16 @@ static const char *const also[] = {"other", "resource", "third"};
 static redlock_opts_t opts;
 static char token[128];
 
-static void plain(void)
+/* Sets the options of a lock on four resources. */
+static void set_options(void)
 {
     opts = redlock_opts(RIG_TTL_MS);
     opts.also = also;
     opts.also_count = 3;
 }
 
-static unsigned count_with(const char *key)
+/* Returns how many servers have the key. */
+static unsigned count_servers_with(const char *key)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < RIG_NODES; i++)
@@ -33,18 +35,20 @@ static void judge_grant(unsigned i)
         return;
     ck_assert_int_eq(redlock_lock_check(rig.call[i].lock, 0), REDLOCK_OK);
     for (unsigned at = 0; redlock_lock_resource(rig.call[i].lock, at) != NULL; at++)
-        ck_assert_uint_ge(count_with(redlock_lock_resource(rig.call[i].lock, at)),
+        ck_assert_uint_ge(count_servers_with(redlock_lock_resource(rig.call[i].lock, at)),
                           RIG_NODES / 2 + 1);
     redlock_lock_free(rig.call[i].lock);
     rig.call[i].lock = NULL;
 }
 
+/* Acquires the lock. */
 static void acquire(void)
 {
     rig_acquire(0, "name", &opts);
     rig_finish();
 }
 
+/* Checks the status, the event and the lock. */
 static void judge_acquire(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
@@ -52,10 +56,10 @@ static void judge_acquire(void)
     judge_grant(0);
 }
 
-START_TEST(taken)
+START_TEST(acquiring_several_resources_without_memory)
 {
     rig_sweep(&(struct scenario){
-        .name = "several", .prepare = plain, .act = acquire, .judge = judge_acquire});
+        .name = "several", .prepare = set_options, .act = acquire, .judge = judge_acquire});
 }
 END_TEST
 
@@ -73,6 +77,7 @@ static void acquire_three(void)
     rig_finish();
 }
 
+/* Checks that at most one of the three locks is granted. */
 static void judge_three(void)
 {
     unsigned granted = 0;
@@ -86,19 +91,23 @@ static void judge_three(void)
         judge_grant(i);
 }
 
-START_TEST(three_at_once)
+START_TEST(queued_acquisitions_without_memory)
 {
-    rig_sweep(&(struct scenario){
-        .name = "several at once", .prepare = plain, .act = acquire_three, .judge = judge_three});
+    rig_sweep(&(struct scenario){.name = "several at once",
+                                 .prepare = set_options,
+                                 .act = acquire_three,
+                                 .judge = judge_three});
 }
 END_TEST
 
-static void take_away(void)
+/* Sets one of the keys as another client. */
+static void set_foreign_key(void)
 {
-    plain();
+    set_options();
     rig_command_all("SET other foreign-token");
 }
 
+/* Checks that the acquisition has failed and the other client's key is unchanged. */
 static void judge_denied(void)
 {
     RIG_EXPECT(0, REDLOCK_ECONTENDED, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
@@ -106,16 +115,17 @@ static void judge_denied(void)
         ck_assert(cluster_replies(rig.cluster, i, "foreign-token", "GET other"));
 }
 
-START_TEST(held_by_another)
+START_TEST(acquiring_a_partly_held_set_without_memory)
 {
     rig_sweep(&(struct scenario){
-        .name = "one is taken", .prepare = take_away, .act = acquire, .judge = judge_denied});
+        .name = "one is taken", .prepare = set_foreign_key, .act = acquire, .judge = judge_denied});
 }
 END_TEST
 
-static void give_token(void)
+/* Sets all keys with a known token. */
+static void set_keys_with_token(void)
 {
-    plain();
+    set_options();
     strcpy(token, "1234567890123456789012345678901234567890");
     rig_command_all("MSET name 1234567890123456789012345678901234567890 "
                     "other 1234567890123456789012345678901234567890 "
@@ -123,29 +133,34 @@ static void give_token(void)
                     "third 1234567890123456789012345678901234567890");
 }
 
+/* Adopts the lock by its token. */
 static void adopt(void)
 {
     rig_started(0, redlock_adopt_start(rig.client, "name", token, &opts, rig_done, &rig.call[0]));
     rig_finish();
 }
 
+/* Checks that the lock is adopted, or still has all its keys. */
 static void judge_adoption(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
     if (rig.call[0].lock == NULL) {
-        ck_assert_uint_eq(count_with("third"), RIG_NODES); /* its holder still has it */
+        ck_assert_uint_eq(count_servers_with("third"), RIG_NODES); /* its holder still has it */
         rig_command_all("DEL name other resource third");
     }
     judge_grant(0);
 }
 
-START_TEST(adopted)
+START_TEST(adopting_several_resources_without_memory)
 {
-    rig_sweep(&(struct scenario){
-        .name = "several, adopted", .prepare = give_token, .act = adopt, .judge = judge_adoption});
+    rig_sweep(&(struct scenario){.name = "several, adopted",
+                                 .prepare = set_keys_with_token,
+                                 .act = adopt,
+                                 .judge = judge_adoption});
 }
 END_TEST
 
+/* Releases all resources by the token. */
 static void release_by_token(void)
 {
     static const char *const all[] = {"name", "other", "resource", "third"};
@@ -155,6 +170,7 @@ static void release_by_token(void)
     rig_finish();
 }
 
+/* Checks the status; removes the keys if the release has failed. */
 static void judge_release(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
@@ -162,10 +178,10 @@ static void judge_release(void)
         rig_command_all("DEL name other resource third");
 }
 
-START_TEST(released_by_token)
+START_TEST(releasing_several_resources_without_memory)
 {
     rig_sweep(&(struct scenario){.name = "several, by token",
-                                 .prepare = give_token,
+                                 .prepare = set_keys_with_token,
                                  .act = release_by_token,
                                  .judge = judge_release});
 }
@@ -176,11 +192,11 @@ static Suite *multi_suite(void)
     Suite *suite = suite_create("oom_many");
     TCase *tcase = tcase_create("multi");
     rig_add_fixtures(tcase);
-    tcase_add_test(tcase, taken);
-    tcase_add_test(tcase, three_at_once);
-    tcase_add_test(tcase, held_by_another);
-    tcase_add_test(tcase, adopted);
-    tcase_add_test(tcase, released_by_token);
+    tcase_add_test(tcase, acquiring_several_resources_without_memory);
+    tcase_add_test(tcase, queued_acquisitions_without_memory);
+    tcase_add_test(tcase, acquiring_a_partly_held_set_without_memory);
+    tcase_add_test(tcase, adopting_several_resources_without_memory);
+    tcase_add_test(tcase, releasing_several_resources_without_memory);
     suite_add_tcase(suite, tcase);
     return suite;
 }

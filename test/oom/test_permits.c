@@ -11,7 +11,7 @@
 static redlock_opts_t opts;
 
 /* Acquires all slots but one with other tokens. */
-static void take_some(void)
+static void take_all_but_one(void)
 {
     opts = redlock_opts(RIG_TTL_MS);
     opts.kind = REDLOCK_KIND_PERMIT;
@@ -20,32 +20,37 @@ static void take_some(void)
     rig_command_all("SET pool{#2} foreign-2");
 }
 
+/* Acquires all slots with other tokens. */
 static void take_all(void)
 {
-    take_some();
+    take_all_but_one();
     rig_command_all("SET pool{#1} foreign-1");
     opts.wait_ms = rig_wait_ms(WAIT_MS);
 }
 
+/* Acquires a permit. */
 static void acquire(void)
 {
     rig_acquire(0, "pool", &opts);
     rig_finish();
 }
 
-static bool waits_or_told(void)
+/* Returns true if the acquisition waits or has ended. */
+static bool is_waiting_or_ended(void)
 {
     return rig.events[REDLOCK_EVENT_WAITING] > 0 || rig_all_notified();
 }
 
+/* Waits for a permit, and lets a slot become free. */
 static void wait_for_one(void)
 {
     rig_acquire(0, "pool", &opts);
-    rig_drive(waits_or_told, 10000);
+    rig_drive(is_waiting_or_ended, 10000);
     rig_command_all("DEL pool{#1}");
     rig_finish();
 }
 
+/* Checks that the other holders' slots are unchanged, and deletes them. */
 static void check_foreign(void)
 {
     for (unsigned i = 0; i < RIG_NODES; i++) {
@@ -55,7 +60,8 @@ static void check_foreign(void)
     rig_command_all("DEL pool{#0} pool{#2}");
 }
 
-static void give_back(void)
+/* Checks and frees the permit, if there is one. */
+static void free_permit(void)
 {
     if (rig.call[0].lock == NULL)
         return;
@@ -65,30 +71,32 @@ static void give_back(void)
     rig.call[0].lock = NULL;
 }
 
+/* Checks the permit of an acquisition that did not wait. */
 static void judge_found(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM, REDLOCK_ECONTENDED);
     if (!rig.hit)
         ck_assert_ptr_nonnull(rig.call[0].lock);
     check_foreign();
-    give_back();
+    free_permit();
 }
 
+/* Checks the permit of an acquisition that waited. */
 static void judge_waited(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM, REDLOCK_ECONTENDED);
     check_foreign();
-    give_back();
+    free_permit();
 }
 
-START_TEST(one_is_free)
+START_TEST(acquiring_a_free_permit_without_memory)
 {
     rig_sweep(&(struct scenario){
-        .name = "one is free", .prepare = take_some, .act = acquire, .judge = judge_found});
+        .name = "one is free", .prepare = take_all_but_one, .act = acquire, .judge = judge_found});
 }
 END_TEST
 
-START_TEST(one_becomes_free)
+START_TEST(waiting_for_a_permit_without_memory)
 {
     rig_sweep(&(struct scenario){.name = "one becomes free",
                                  .prepare = take_all,
@@ -102,8 +110,8 @@ static Suite *permits_suite(void)
     Suite *suite = suite_create("oom_permits");
     TCase *tcase = tcase_create("permits");
     rig_add_fixtures(tcase);
-    tcase_add_test(tcase, one_is_free);
-    tcase_add_test(tcase, one_becomes_free);
+    tcase_add_test(tcase, acquiring_a_free_permit_without_memory);
+    tcase_add_test(tcase, waiting_for_a_permit_without_memory);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -8,9 +8,10 @@
 
 #define SPLIT 3 /* number of servers in the first shard */
 
-/* One name per shard, as redlock_shard_of() says, which judge_taking() checks. */
+/* One name per shard, as redlock_shard_of() says, which judge_acquiring() checks. */
 static const char *const NAMES[] = {"orders:43", "orders:42"};
 
+/* Prepares a configuration with two shards. */
 static void configure(void)
 {
     char text[RIG_NODES * 256] = "";
@@ -25,24 +26,27 @@ static void configure(void)
     rig_new_config_for(REDLOCK_MODE_EMBEDDED, text);
 }
 
-static bool make(void)
+/* Creates the client. Returns false if that fails. */
+static bool create_client(void)
 {
     rig_started(0, redlock_new(&rig.client, rig.config));
-    rig.call[0].told = 1; /* it has no callback */
+    rig.call[0].callbacks = 1; /* it has no callback */
     return rig.call[0].started == REDLOCK_OK;
 }
 
-static void take_in_both(void)
+/* Acquires a lock in each shard. */
+static void acquire_in_both(void)
 {
     const redlock_opts_t opts = redlock_opts(RIG_TTL_MS);
-    if (!make())
+    if (!create_client())
         return;
     rig_acquire(1, NAMES[0], &opts);
     rig_acquire(2, NAMES[1], &opts);
     rig_finish();
 }
 
-static void judge_taking(void)
+/* Checks that both locks are granted unless something has failed. */
+static void judge_acquiring(void)
 {
     if (rig.client == NULL) {
         ck_assert(rig.hit);
@@ -59,25 +63,27 @@ static void judge_taking(void)
     }
 }
 
-START_TEST(taken_in_both)
+START_TEST(acquiring_in_two_shards_without_memory)
 {
     rig_sweep(&(struct scenario){.name = "two sets",
                                  .prepare = configure,
-                                 .act = take_in_both,
-                                 .judge = judge_taking,
+                                 .act = acquire_in_both,
+                                 .judge = judge_acquiring,
                                  .bare = true});
 }
 END_TEST
 
+/* Initializes the fence records of both shards. */
 static void init(void)
 {
-    if (!make())
+    if (!create_client())
         return;
     rig_started(1,
                 redlock_init_fence_records_start(rig.client, 5000, NULL, rig_done, &rig.call[1]));
     rig_finish();
 }
 
+/* Checks the result of the initialization. */
 static void judge_init(void)
 {
     if (rig.client == NULL)
@@ -87,7 +93,7 @@ static void judge_init(void)
         RIG_EXPECT(1, REDLOCK_OK);
 }
 
-START_TEST(records_of_both)
+START_TEST(initializing_the_records_of_two_shards_without_memory)
 {
     rig_sweep(&(struct scenario){.name = "init of two sets",
                                  .prepare = configure,
@@ -102,8 +108,8 @@ static Suite *shards_suite(void)
     Suite *suite = suite_create("oom_sets");
     TCase *tcase = tcase_create("shards");
     rig_add_fixtures(tcase);
-    tcase_add_test(tcase, taken_in_both);
-    tcase_add_test(tcase, records_of_both);
+    tcase_add_test(tcase, acquiring_in_two_shards_without_memory);
+    tcase_add_test(tcase, initializing_the_records_of_two_shards_without_memory);
     suite_add_tcase(suite, tcase);
     return suite;
 }

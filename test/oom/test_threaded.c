@@ -17,6 +17,7 @@ static int results[STEPS_MAX];
 static unsigned steps;
 static int fd;
 
+/* Prepares the configuration of a threaded client. */
 static void configure(void)
 {
     opts = redlock_opts(RIG_TTL_MS);
@@ -52,7 +53,8 @@ static int body(redlock_lock_t *lock, void *userdata)
     return redlock_lock_check(lock, 1);
 }
 
-static void ask_about_lock(void)
+/* Makes all calls on the held lock. */
+static void use_lock(void)
 {
     redlock_report_t *report;
 
@@ -63,6 +65,7 @@ static void ask_about_lock(void)
     note(redlock_release(rig.lock, &report), &report);
 }
 
+/* Makes all blocking calls. */
 static void call_everything(void)
 {
     redlock_report_t *report;
@@ -79,7 +82,7 @@ static void call_everything(void)
         return;
     error = redlock_acquire(rig.client, "resource", &opts, &rig.lock, &report);
     if (note(error, &report) == REDLOCK_OK)
-        ask_about_lock();
+        use_lock();
     note(redlock_with(rig.client, "other", &opts, &result, &report, body, NULL), &report);
     note(redlock_break(rig.client, "third", &report), &report);
     note(redlock_release_token(rig.client, "third", "token", &report), &report);
@@ -106,7 +109,7 @@ static void judge_everything(void)
         ck_assert_int_ge(fd, 0);
 }
 
-START_TEST(blocking_calls)
+START_TEST(blocking_calls_without_memory)
 {
     rig_sweep(&(struct scenario){.name = "threaded",
                                  .prepare = configure,
@@ -118,6 +121,7 @@ END_TEST
 
 /* ---- freed with a lock that cannot be released any more: its key expires ---- */
 
+/* Creates a client that holds a lock with a short TTL. */
 static void hold(void)
 {
     configure();
@@ -127,7 +131,8 @@ static void hold(void)
     ck_assert_int_eq(redlock_acquire(rig.client, "resource", &opts, &rig.lock, NULL), REDLOCK_OK);
 }
 
-static void leave(void)
+/* Shuts the client down and frees it. */
+static void shut_down_and_free(void)
 {
     steps = 0;
     note(redlock_shutdown(rig.client, wait_scaled_ms(LEAVE_MS)), NULL);
@@ -136,6 +141,7 @@ static void leave(void)
     rig.client = NULL;
 }
 
+/* Checks that the lock is lost, and that the shutdown succeeds without failures. */
 static void judge_leaving(void)
 {
     ck_assert_int_eq(redlock_lock_check(rig.lock, 0), REDLOCK_ELOST);
@@ -143,11 +149,11 @@ static void judge_leaving(void)
                   redlock_error_name(results[0]));
 }
 
-START_TEST(leaving)
+START_TEST(shutting_down_without_memory)
 {
     rig_sweep(&(struct scenario){.name = "threaded, leaving",
                                  .prepare = hold,
-                                 .act = leave,
+                                 .act = shut_down_and_free,
                                  .judge = judge_leaving,
                                  .bare = true,
                                  .last = true});
@@ -159,8 +165,8 @@ static Suite *threaded_suite(void)
     Suite *suite = suite_create("oom_threaded");
     TCase *tcase = tcase_create("threaded");
     rig_add_fixtures(tcase);
-    tcase_add_test(tcase, blocking_calls);
-    tcase_add_test(tcase, leaving);
+    tcase_add_test(tcase, blocking_calls_without_memory);
+    tcase_add_test(tcase, shutting_down_without_memory);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -8,27 +8,29 @@
 static redlock_opts_t opts;
 static redlock_lock_t *first;
 
-static void take_away(void)
+/* Sets the key "foreign" as another client. */
+static void set_foreign_key(void)
 {
     opts = redlock_opts(RIG_TTL_MS);
     opts.wait_ms = rig_wait_ms(WAIT_MS);
     rig_command_all("SET foreign foreign-token");
 }
 
-static bool first_is_told(void)
+/* Returns true if the first acquisition has ended. */
+static bool first_has_ended(void)
 {
     return !rig.call[0].used || rig.call[0].started != REDLOCK_OK ||
-           atomic_load(&rig.call[0].told) != 0;
+           atomic_load(&rig.call[0].callbacks) != 0;
 }
 
 /* Two acquisitions of one client, of which the second waits in the queue. */
-static void wait_and_be_told(void)
+static void wait_and_be_notified(void)
 {
     rig_acquire(0, "foreign", &opts);
     rig_acquire(1, "foreign", &opts);
     rig_drive(rig_notifies_or_failed, 10000);
     rig_command_all("DEL foreign");
-    rig_drive(first_is_told, 10000);
+    rig_drive(first_has_ended, 10000);
     first = rig.call[0].lock;
     rig.call[0].lock = NULL;
     if (first != NULL)
@@ -36,6 +38,7 @@ static void wait_and_be_told(void)
     rig_finish();
 }
 
+/* Checks the status of both acquisitions and frees their locks. */
 static void judge_both(void)
 {
     redlock_lock_free(first);
@@ -47,11 +50,11 @@ static void judge_both(void)
     }
 }
 
-START_TEST(told_of_a_release)
+START_TEST(waiting_in_the_queue_without_memory)
 {
     rig_sweep(&(struct scenario){.name = "told of a release",
-                                 .prepare = take_away,
-                                 .act = wait_and_be_told,
+                                 .prepare = set_foreign_key,
+                                 .act = wait_and_be_notified,
                                  .judge = judge_both});
 }
 END_TEST
@@ -63,7 +66,7 @@ int main(void)
 
     rig_add_fixtures(tcase);
     tcase_set_timeout(tcase, 280);
-    tcase_add_test(tcase, told_of_a_release);
+    tcase_add_test(tcase, waiting_in_the_queue_without_memory);
     suite_add_tcase(suite, tcase);
     return rig_main(suite);
 }

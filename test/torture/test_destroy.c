@@ -34,183 +34,199 @@ static struct {
         bool used;
         unsigned ends, late; /* late: events after the end */
     } listener[CALLS];       /* of the acquisitions */
-} story;
+} scene_state;
 
+/* Counts events of a lock that come after its end. */
 static void on_event(redlock_t *rl, const redlock_event_t *event, void *listener)
 {
     (void)rl, (void)event;
     ((struct listener *)listener)->late += ((struct listener *)listener)->ends;
 }
 
+/* Counts the ends of a lock's events. */
 static void on_end(void *listener)
 {
     ((struct listener *)listener)->ends++;
 }
 
-static void started(int result)
+/* Records the result of the next starting call. */
+static void note_started(int result)
 {
-    struct rig_call *call = &story.call[story.calls++];
+    struct rig_call *call = &scene_state.call[scene_state.calls++];
 
     call->used = true;
     call->started = result;
 }
 
+/* Returns the record for the next call. */
 static void *next_call(void)
 {
-    ck_assert_uint_lt(story.calls, CALLS);
-    return &story.call[story.calls];
+    ck_assert_uint_lt(scene_state.calls, CALLS);
+    return &scene_state.call[scene_state.calls];
 }
 
+/* Starts an acquisition with events. */
 static void acquire(const char *resource, bool waits)
 {
-    redlock_opts_t opts = story.opts;
+    redlock_opts_t opts = scene_state.opts;
 
     opts.wait_ms = waits ? wait_scaled_ms(WAIT_MS) : 0;
     opts.event_fn = on_event;
     opts.event_end_fn = on_end;
-    opts.event_userdata = &story.listener[story.calls];
-    story.listener[story.calls].used = true;
-    started(redlock_acquire_start(rig.client, resource, &opts, rig_done, next_call()));
+    opts.event_userdata = &scene_state.listener[scene_state.calls];
+    scene_state.listener[scene_state.calls].used = true;
+    note_started(redlock_acquire_start(rig.client, resource, &opts, rig_done, next_call()));
 }
 
 /* Makes a call on a lock that may have ended by now. */
 static void on_lock(unsigned of_call, bool release)
 {
-    redlock_lock_t *lock = story.call[of_call].lock;
+    redlock_lock_t *lock = scene_state.call[of_call].lock;
     struct rig_call *call = next_call();
 
     if (lock == NULL)
         return;
     call->borrows = true;
-    started(release ? redlock_release_start(lock, rig_done, call)
-                    : redlock_extend_start(lock, story.opts.ttl_ms, rig_done, call));
+    note_started(release ? redlock_release_start(lock, rig_done, call)
+                         : redlock_extend_start(lock, scene_state.opts.ttl_ms, rig_done, call));
 }
 
+/* Starts to verify the lock of an earlier call. */
 static void verify(unsigned of_call)
 {
-    redlock_lock_t *lock = story.call[of_call].lock;
+    redlock_lock_t *lock = scene_state.call[of_call].lock;
     struct rig_call *call = next_call();
 
     if (lock == NULL)
         return;
     call->borrows = true;
-    started(redlock_verify_start(lock, rig.cancel, rig_done, call));
+    note_started(redlock_verify_start(lock, rig.cancel, rig_done, call));
 }
 
-static bool is_told(unsigned i)
+/* Returns true if call `i` has ended or was refused. */
+static bool has_ended(unsigned i)
 {
-    const struct rig_call *call = &story.call[i];
+    const struct rig_call *call = &scene_state.call[i];
 
-    return call->started != REDLOCK_OK || call->told > 0;
+    return call->started != REDLOCK_OK || call->callbacks > 0;
 }
 
 /* Starts the next scene when the present one has ended. Returns false after the last one. */
-static bool tell(void)
+static bool start_next_scene(void)
 {
-    switch (story.at) {
+    switch (scene_state.at) {
     case 0: /* while the connections are made */
         acquire("one", true);
         acquire("foreign", true);
-        started(redlock_inspect_start(rig.client, "one", rig.cancel, rig_done, next_call()));
-        started(redlock_wait_ready_start(rig.client, WAIT_MS, rig.cancel, rig_done, next_call()));
+        note_started(redlock_inspect_start(rig.client, "one", rig.cancel, rig_done, next_call()));
+        note_started(
+            redlock_wait_ready_start(rig.client, WAIT_MS, rig.cancel, rig_done, next_call()));
         break;
     case 1:
-        if (!is_told(0) || !is_told(3))
+        if (!has_ended(0) || !has_ended(3))
             return true;
         on_lock(0, false);
         acquire("two", false);
         acquire("one", true); /* held by this client */
-        started(redlock_break_start(rig.client, "three", rig.cancel, rig_done, next_call()));
+        note_started(redlock_break_start(rig.client, "three", rig.cancel, rig_done, next_call()));
         break;
     case 2:
-        if (!is_told(4) || !is_told(5))
+        if (!has_ended(4) || !has_ended(5))
             return true;
         verify(0);
         on_lock(0, true);
         break;
     default:
-        return !is_told(6) || !is_told(7) || !is_told(8) || !is_told(9);
+        return !has_ended(6) || !has_ended(7) || !has_ended(8) || !has_ended(9);
     }
-    story.at++;
+    scene_state.at++;
     return true;
 }
 
-static bool turn(void)
+/* Starts the next scene if possible and runs the loop once. Returns false after the last scene. */
+static bool run_turn(void)
 {
     struct pollfd ready = {.fd = redlock_get_fd(rig.client), .events = POLLIN};
 
-    if (!tell())
+    if (!start_next_scene())
         return false;
     (void)poll(&ready, 1, 5);
     ck_assert_int_eq(redlock_process(rig.client), REDLOCK_OK);
     return true;
 }
 
-static bool all_told(void)
+/* Returns true if all calls have ended. */
+static bool all_have_ended(void)
 {
-    for (unsigned i = 0; i < story.calls; i++)
-        if (!is_told(i))
+    for (unsigned i = 0; i < scene_state.calls; i++)
+        if (!has_ended(i))
             return false;
     return true;
 }
 
+/* Returns true if each key on the servers has a holder. */
 static bool keys_explained(void)
 {
     return rig_strays() == 0;
 }
 
+/* Returns true if the servers have only the key of the other client. */
 static bool only_foreign_keys(void)
 {
     return cluster_count_all_keys(rig.cluster) == RIG_NODES;
 }
 
+/* Frees all locks. */
 static void free_locks(void)
 {
-    for (unsigned i = 0; i < story.calls; i++) {
-        redlock_lock_free(story.call[i].lock);
-        story.call[i].lock = NULL;
+    for (unsigned i = 0; i < scene_state.calls; i++) {
+        redlock_lock_free(scene_state.call[i].lock);
+        scene_state.call[i].lock = NULL;
     }
 }
 
 /* ---- the ways to end ---- */
 
-static void check_told_once(void)
+/* Checks that each call had one callback, and each listener one end and no event after it. */
+static void check_ended_once(void)
 {
-    for (unsigned i = 0; i < story.calls; i++) {
-        const struct rig_call *call = &story.call[i];
-        const struct listener *listener = &story.listener[i];
-        ck_assert_msg(call->told == (call->started == REDLOCK_OK), "call %u was told of %u times",
-                      i, call->told);
+    for (unsigned i = 0; i < scene_state.calls; i++) {
+        const struct rig_call *call = &scene_state.call[i];
+        const struct listener *listener = &scene_state.listener[i];
+        ck_assert_msg(call->callbacks == (call->started == REDLOCK_OK),
+                      "call %u was called back %u times", i, call->callbacks);
         ck_assert_msg(listener->ends == (listener->used ? 1 : 0), "events of %u ended %u times", i,
                       listener->ends);
         ck_assert_uint_eq(listener->late, 0);
     }
 }
 
-static void shut_down(void)
+/* Shuts the client down and checks that no key is left. */
+static void shut_down_and_check(void)
 {
     struct rig_call *call = next_call();
 
-    started(redlock_shutdown_start(rig.client, wait_scaled_ms(WAIT_MS), rig_done, call));
-    ck_assert_msg(rig_drive(all_told, WAIT_MS), "a shutdown does not end");
+    note_started(redlock_shutdown_start(rig.client, wait_scaled_ms(WAIT_MS), rig_done, call));
+    ck_assert_msg(rig_drive(all_have_ended, WAIT_MS), "a shutdown does not end");
     ck_assert_msg(call->status == REDLOCK_OK, "shutdown: %s", redlock_error_name(call->status));
     ck_assert_msg(rig_drive(only_foreign_keys, WAIT_MS), "shut down, and keys stay");
 }
 
-static void cancel_all(void)
+/* Cancels all operations, frees the locks, and checks that no key is left. */
+static void cancel_and_free(void)
 {
     redlock_cancel_trigger(rig.cancel);
-    ck_assert_msg(rig_drive(all_told, WAIT_MS), "a cancelled operation does not end");
+    ck_assert_msg(rig_drive(all_have_ended, WAIT_MS), "a cancelled operation does not end");
     free_locks();
     ck_assert_msg(rig_drive(only_foreign_keys, WAIT_MS), "cancelled and freed, and keys stay");
 }
 
-/* Frees only the handles that were received; the waiting calls go on. */
-static void let_locks_go(void)
+/* Frees only the handles that were received, while other calls continue. */
+static void free_locks_and_wait(void)
 {
     free_locks();
     redlock_cancel_trigger(rig.cancel);
-    ck_assert_msg(rig_drive(all_told, WAIT_MS), "an operation does not end");
+    ck_assert_msg(rig_drive(all_have_ended, WAIT_MS), "an operation does not end");
     free_locks();
     ck_assert_msg(rig_drive(only_foreign_keys, WAIT_MS), "locks are freed, and keys stay");
 }
@@ -231,14 +247,16 @@ static uint64_t bytes_read(void)
     return sum;
 }
 
-static uint64_t question; /* number of bytes that bytes_read() itself sends */
+static uint64_t status_request_size; /* number of bytes that bytes_read() itself sends */
 
-static bool is_still(void)
+/* Returns true if the servers have read nothing but the requests of bytes_read(). */
+
+static bool is_quiet(void)
 {
     const uint64_t before = bytes_read(), cost = bytes_read() - before;
-    const bool still = cost == question;
+    const bool still = cost == status_request_size;
 
-    question = cost;
+    status_request_size = cost;
     return still;
 }
 
@@ -253,14 +271,15 @@ static bool is_still(void)
 /* Writes the counters of ./dev coverage, which _exit() does not. */
 void __gcov_dump(void) __attribute__((weak));
 
-static void live_as_child(void)
+/* Checks in a forked child that each call is refused, and ends the child. */
+static void use_client_in_child(void)
 {
     struct rig_call call = {.used = false};
-    redlock_lock_t *lock = story.call[0].lock;
+    redlock_lock_t *lock = scene_state.call[0].lock;
     redlock_stats_t stats;
 
     CHILD_CHECK(redlock_process(rig.client) == REDLOCK_EFORKED);
-    CHILD_CHECK(redlock_acquire_start(rig.client, "x", &story.opts, rig_done, &call) ==
+    CHILD_CHECK(redlock_acquire_start(rig.client, "x", &scene_state.opts, rig_done, &call) ==
                 REDLOCK_EFORKED);
     CHILD_CHECK(redlock_inspect_start(rig.client, "x", NULL, rig_done, &call) == REDLOCK_EFORKED);
     CHILD_CHECK(redlock_get_stats(rig.client, &stats, sizeof stats) == REDLOCK_EFORKED);
@@ -269,58 +288,60 @@ static void live_as_child(void)
         CHILD_CHECK(redlock_release_start(lock, rig_done, &call) == REDLOCK_EFORKED);
         CHILD_CHECK(redlock_verify_start(lock, NULL, rig_done, &call) == REDLOCK_EFORKED);
     }
-    for (unsigned i = 0; i < story.calls; i++)
-        story.call[i].told = story.listener[i].ends = 0;
+    for (unsigned i = 0; i < scene_state.calls; i++)
+        scene_state.call[i].callbacks = scene_state.listener[i].ends = 0;
     free_locks();
     redlock_cancel_free(rig.cancel);
     CHILD_CHECK(redlock_free(rig.client) == REDLOCK_OK);
-    for (unsigned i = 0; i < story.calls; i++)
-        CHILD_CHECK(story.call[i].told == 0 && story.listener[i].ends == 0);
+    for (unsigned i = 0; i < scene_state.calls; i++)
+        CHILD_CHECK(scene_state.call[i].callbacks == 0 && scene_state.listener[i].ends == 0);
     if (__gcov_dump != NULL)
         __gcov_dump();
     _exit(0);
 }
 
-static void fork_and_go_on(void)
+/* Forks while the servers are quiet, and checks that they receive nothing from the child. */
+static void fork_and_check(void)
 {
     int status = -1;
 
-    question = 0;
-    ck_assert_msg(WAIT_UNTIL(is_still(), WAIT_MS), "the servers are never quiet");
+    status_request_size = 0;
+    ck_assert_msg(WAIT_UNTIL(is_quiet(), WAIT_MS), "the servers are never quiet");
     const uint64_t before = bytes_read();
     const pid_t child = fork();
     ck_assert_int_ge(child, 0);
     if (child == 0)
-        live_as_child();
+        use_client_in_child();
     ck_assert_msg(WAIT_UNTIL(waitpid(child, &status, WNOHANG) == child, WAIT_MS),
                   "the child hangs");
     ck_assert_msg(status == 0, "the child ended with status %x", (unsigned)status);
-    ck_assert_uint_eq(bytes_read() - before, question);
-    for (unsigned i = 0; i < TURNS_MAX && turn(); i++)
+    ck_assert_uint_eq(bytes_read() - before, status_request_size);
+    for (unsigned i = 0; i < TURNS_MAX && run_turn(); i++)
         ;
-    cancel_all();
+    cancel_and_free();
 }
 
-static void end(enum way way)
+/* Ends the client in this way. */
+static void end_client(enum way way)
 {
     switch (way) {
     case FREE_LOCKS:
-        let_locks_go();
+        free_locks_and_wait();
         break;
     case CANCEL:
-        cancel_all();
+        cancel_and_free();
         break;
     case FORK:
-        fork_and_go_on();
+        fork_and_check();
         break;
     case SHUT_DOWN:
-        shut_down();
+        shut_down_and_check();
         break;
     default:
         break;
     }
     ck_assert_int_eq(redlock_free(rig.client), REDLOCK_OK);
-    check_told_once();
+    check_ended_once();
     redlock_cancel_free(rig.cancel);
     free_locks();
     /* After redlock_free() alone some keys disappear by expiry only. */
@@ -339,7 +360,7 @@ static bool run(enum way way, unsigned turns)
     bool going = true;
 
     memset(&rig, 0, sizeof rig);
-    memset(&story, 0, sizeof story);
+    memset(&scene_state, 0, sizeof scene_state);
     rig.cluster = cluster;
     snprintf(text, sizeof text, "ended after %u turns", turns);
     rig_note_text(names[way], text);
@@ -349,22 +370,23 @@ static bool run(enum way way, unsigned turns)
     ck_assert_int_eq(redlock_new(&rig.client, rig.config), REDLOCK_OK);
     redlock_config_free(rig.config);
     ck_assert_int_eq(redlock_cancel_new(&rig.cancel, rig.client), REDLOCK_OK);
-    story.opts = redlock_opts(wait_scaled_ms(TTL_MS));
-    story.opts.flags |= REDLOCK_FLAG_AUTO_EXTEND;
-    story.opts.cancel = rig.cancel;
+    scene_state.opts = redlock_opts(wait_scaled_ms(TTL_MS));
+    scene_state.opts.flags |= REDLOCK_FLAG_AUTO_EXTEND;
+    scene_state.opts.cancel = rig.cancel;
     call_fail_start(&one_event, 0, true);
     for (; i < turns && going; i++)
-        going = turn();
+        going = run_turn();
     call_fail_stop();
-    end(way);
+    end_client(way);
     const char *open = fdcheck_leaked(&descriptors, 1000);
     ck_assert_msg(open == NULL, "descriptors stay open: %s", open);
     ck_assert_msg(alloc_fail_live() == live, "%lld blocks are not freed",
                   (long long)(alloc_fail_live() - live));
-    rig_stop_server();
+    rig_end_note();
     return going;
 }
 
+/* Ends the client after 0, 1, 2 and more turns, until nothing is in flight any more. */
 static void sweep(enum way way)
 {
     const unsigned step = rig_step();
@@ -380,31 +402,31 @@ static void sweep(enum way way)
     rig_command_all("DEL foreign");
 }
 
-START_TEST(freed)
+START_TEST(a_client_can_be_freed_after_each_turn)
 {
     sweep(FREE_CLIENT);
 }
 END_TEST
 
-START_TEST(locks_freed)
+START_TEST(locks_can_be_freed_after_each_turn)
 {
     sweep(FREE_LOCKS);
 }
 END_TEST
 
-START_TEST(canceled)
+START_TEST(operations_can_be_canceled_after_each_turn)
 {
     sweep(CANCEL);
 }
 END_TEST
 
-START_TEST(shut)
+START_TEST(a_client_can_be_shut_down_after_each_turn)
 {
     sweep(SHUT_DOWN);
 }
 END_TEST
 
-START_TEST(forked)
+START_TEST(a_process_can_fork_after_each_turn)
 {
     sweep(FORK);
 }
@@ -415,11 +437,11 @@ int main(void)
     Suite *suite = suite_create("torture_destroy");
     TCase *tcase = tcase_create("destroy");
     rig_add_fixtures(tcase);
-    tcase_add_test(tcase, freed);
-    tcase_add_test(tcase, locks_freed);
-    tcase_add_test(tcase, canceled);
-    tcase_add_test(tcase, shut);
-    tcase_add_test(tcase, forked);
+    tcase_add_test(tcase, a_client_can_be_freed_after_each_turn);
+    tcase_add_test(tcase, locks_can_be_freed_after_each_turn);
+    tcase_add_test(tcase, operations_can_be_canceled_after_each_turn);
+    tcase_add_test(tcase, a_client_can_be_shut_down_after_each_turn);
+    tcase_add_test(tcase, a_process_can_fork_after_each_turn);
     suite_add_tcase(suite, tcase);
     return rig_main(suite);
 }

@@ -18,7 +18,8 @@
 static redlock_opts_t opts;
 static int blocked_status;
 
-static unsigned long requests(void)
+/* Returns how many requests the client has sent. */
+static unsigned long count_requests(void)
 {
     redlock_node_stats_t node;
     unsigned long sum = 0;
@@ -29,8 +30,8 @@ static unsigned long requests(void)
     return sum;
 }
 
-/* A user's thread, in a call that does not end by itself. */
-static void *block(void *userdata)
+/* Waits in a blocking call that does not end by itself, on a thread of its own. */
+static void *wait_in_a_call(void *userdata)
 {
     redlock_opts_t waiting = opts;
     redlock_lock_t *lock = NULL;
@@ -42,6 +43,7 @@ static void *block(void *userdata)
     return NULL;
 }
 
+/* Starts operations of all kinds. */
 static void start_all(void)
 {
     redlock_opts_t waiting = opts;
@@ -53,14 +55,15 @@ static void start_all(void)
     rig_started(3, redlock_wait_ready_start(rig.client, WAIT_MS, NULL, rig_done, &rig.call[3]));
 }
 
-static void check_ends(bool hybrid)
+static void check_ended_once(bool hybrid)
 {
     /* Callbacks that did not run before redlock_free() run inside of it, on this thread. */
     for (unsigned i = 0; i < RIG_CALLS; i++)
-        ck_assert_msg(rig.call[i].told == 1, "call %u was told of %u times (%s)", i,
-                      rig.call[i].told, hybrid ? "hybrid" : "threaded");
+        ck_assert_msg(rig.call[i].callbacks == 1, "call %u was called back %u times (%s)", i,
+                      rig.call[i].callbacks, hybrid ? "hybrid" : "threaded");
 }
 
+/* Returns true if the servers have only the key of the other client. */
 static bool only_foreign_keys(void)
 {
     return cluster_count_all_keys(rig.cluster) == RIG_NODES;
@@ -88,9 +91,9 @@ static bool run(int mode, unsigned long wanted)
     opts = redlock_opts(wait_scaled_ms(TTL_MS));
     start_all();
     if (blocks)
-        ck_assert_int_eq(pthread_create(&thread, NULL, block, NULL), 0);
+        ck_assert_int_eq(pthread_create(&thread, NULL, wait_in_a_call, NULL), 0);
     bool reached;
-    while (!(reached = requests() >= wanted) && wait_now_ms() < end) {
+    while (!(reached = count_requests() >= wanted) && wait_now_ms() < end) {
         if (mode == REDLOCK_MODE_HYBRID)
             ck_assert_int_eq(redlock_process(rig.client), REDLOCK_OK);
         sched_yield();
@@ -102,16 +105,17 @@ static bool run(int mode, unsigned long wanted)
         ck_assert_int_eq(blocked_status, REDLOCK_ECLOSED);
     }
     ck_assert_int_eq(redlock_free(rig.client), REDLOCK_OK);
-    check_ends(mode == REDLOCK_MODE_HYBRID);
+    check_ended_once(mode == REDLOCK_MODE_HYBRID);
     redlock_lock_free(rig.call[0].lock);
     redlock_lock_free(rig.call[1].lock);
     ck_assert_msg(WAIT_UNTIL(only_foreign_keys(), 4 * TTL_MS + 2000), "keys outlive the client");
     const char *open = fdcheck_leaked(&descriptors, 1000);
     ck_assert_msg(open == NULL, "descriptors stay open: %s", open);
-    rig_stop_server();
+    rig_end_note();
     return reached;
 }
 
+/* Frees the client after 0, 1, 2 and more requests, until nothing is in flight any more. */
 static void sweep(int mode)
 {
     const unsigned step = rig_step();
@@ -133,13 +137,13 @@ static void sweep(int mode)
     rig_command_all("DEL foreign");
 }
 
-START_TEST(threaded)
+START_TEST(a_threaded_client_can_be_freed_at_any_time)
 {
     sweep(REDLOCK_MODE_THREADED);
 }
 END_TEST
 
-START_TEST(hybrid)
+START_TEST(a_hybrid_client_can_be_freed_at_any_time)
 {
     sweep(REDLOCK_MODE_HYBRID);
 }
@@ -150,8 +154,8 @@ int main(void)
     Suite *suite = suite_create("torture_destroy_threaded");
     TCase *tcase = tcase_create("destroy");
     rig_add_fixtures(tcase);
-    tcase_add_test(tcase, threaded);
-    tcase_add_test(tcase, hybrid);
+    tcase_add_test(tcase, a_threaded_client_can_be_freed_at_any_time);
+    tcase_add_test(tcase, a_hybrid_client_can_be_freed_at_any_time);
     suite_add_tcase(suite, tcase);
     return rig_main(suite);
 }

@@ -18,9 +18,10 @@
 #define DELAY_US    3000
 #define SECONDS_MAX 60
 
-static atomic_bool unkind;
+static atomic_bool delays; /* each wake-up is delayed at random */
 static atomic_uint seed = 1;
 
+/* Returns the time of CLOCK_MONOTONIC in µs. */
 static uint64_t now_us(void)
 {
     struct timespec now;
@@ -29,7 +30,8 @@ static uint64_t now_us(void)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-static unsigned draw(unsigned limit)
+/* Returns a random number below `limit`. */
+static unsigned random_below(unsigned limit)
 {
     unsigned word = atomic_fetch_add(&seed, 2654435769u);
 
@@ -37,17 +39,19 @@ static unsigned draw(unsigned limit)
     return (word >> 9) % limit;
 }
 
-/* Loses time, as if the processor were busy elsewhere. */
+/* Delays the thread, as a busy processor would. */
 static void lose_time(void)
 {
-    const uint64_t end = now_us() + (draw(2) == 0 ? 0 : draw(DELAY_US));
+    const uint64_t end = now_us() + (random_below(2) == 0 ? 0 : random_below(DELAY_US));
 
     while (now_us() < end)
         sched_yield();
 }
 
-static int wait_unkindly(epoll_wait_fn next, int epoll_fd, struct epoll_event *events, int max,
-                         int timeout)
+/* Replaces epoll_wait(): with `delays`, time passes between the wake-up and the reading of events.
+ */
+static int wait_with_delays(epoll_wait_fn next, int epoll_fd, struct epoll_event *events, int max,
+                            int timeout)
 {
     struct pollfd ready = {.fd = epoll_fd, .events = POLLIN};
     int count;
@@ -58,11 +62,12 @@ static int wait_unkindly(epoll_wait_fn next, int epoll_fd, struct epoll_event *e
             lose_time();
         }
         count = next(epoll_fd, events, max, 0);
-    } while (count == 0 && timeout < 0 && atomic_load(&unkind));
+    } while (count == 0 && timeout < 0 && atomic_load(&delays));
     return count;
 }
 
-static void take_and_give_back(void)
+/* Acquires and releases a lock in blocking calls. */
+static void acquire_and_release(void)
 {
     redlock_opts_t opts = redlock_opts(RIG_TTL_MS);
     redlock_lock_t *lock = NULL;
@@ -74,41 +79,43 @@ static void take_and_give_back(void)
     redlock_lock_free(lock);
 }
 
-static void run(int mode)
+/* Acquires and releases locks with delayed wake-ups, for ROUNDS rounds or a quarter of SECONDS_MAX.
+ */
+static void acquire_many_times(int mode)
 {
     const uint64_t end = wait_now_ms() + SECONDS_MAX * 1000 / 4;
 
     rig_new_config(mode);
-    /* Replies are late all the time: each tick must read once more before it calls a node late. */
+    /* Replies are often late: each tick must read once more before a node becomes suspect. */
     ck_assert_int_eq(redlock_config_set_node_timeout_ms(rig.config, 2), REDLOCK_OK);
     ck_assert_int_eq(redlock_new(&rig.client, rig.config), REDLOCK_OK);
     redlock_config_free(rig.config);
     ck_assert_int_eq(redlock_wait_ready(rig.client, wait_scaled_ms(5000)), REDLOCK_OK);
-    atomic_store(&unkind, true);
-    call_fail_hook_epoll_wait(wait_unkindly);
+    atomic_store(&delays, true);
+    call_fail_hook_epoll_wait(wait_with_delays);
     unsigned i = 0;
     for (; i < ROUNDS && wait_now_ms() < end; i++) {
         rig_note_text("driving", "a call does not end");
-        take_and_give_back();
+        acquire_and_release();
     }
-    atomic_store(&unkind, false);
+    atomic_store(&delays, false);
     call_fail_hook_epoll_wait(NULL);
-    rig_stop_server();
+    rig_end_note();
     ck_assert_int_eq(redlock_free(rig.client), REDLOCK_OK);
     printf("# %u locks\n", i);
     ck_assert_uint_gt(i, 10);
     memset(&rig.call, 0, sizeof rig.call);
 }
 
-START_TEST(threaded)
+START_TEST(no_wake_up_is_lost_in_a_threaded_client)
 {
-    run(REDLOCK_MODE_THREADED);
+    acquire_many_times(REDLOCK_MODE_THREADED);
 }
 END_TEST
 
-START_TEST(hybrid)
+START_TEST(no_wake_up_is_lost_in_a_hybrid_client)
 {
-    run(REDLOCK_MODE_HYBRID);
+    acquire_many_times(REDLOCK_MODE_HYBRID);
 }
 END_TEST
 
@@ -117,8 +124,8 @@ int main(void)
     Suite *suite = suite_create("torture_loop_turns");
     TCase *tcase = tcase_create("turns");
     rig_add_fixtures(tcase);
-    tcase_add_test(tcase, threaded);
-    tcase_add_test(tcase, hybrid);
+    tcase_add_test(tcase, no_wake_up_is_lost_in_a_threaded_client);
+    tcase_add_test(tcase, no_wake_up_is_lost_in_a_hybrid_client);
     suite_add_tcase(suite, tcase);
     return rig_main(suite);
 }

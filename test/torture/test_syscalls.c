@@ -31,11 +31,13 @@ static bool is_of_one_node(void)
     }
 }
 
+/* Returns true if this run must not cost the caller anything. */
 static bool must_succeed(void)
 {
     return !rig.hit || rig.fault->harmless || (!rig.starve && is_of_one_node());
 }
 
+/* Checks the status of call `i`. */
 static void expect(unsigned i, const int *allowed)
 {
     const int status = rig.call[i].started != REDLOCK_OK ? rig.call[i].started : rig.call[i].status;
@@ -47,6 +49,7 @@ static void expect(unsigned i, const int *allowed)
 
 /* ---- from connecting to releasing ---- */
 
+/* Prepares the configuration of an embedded client. */
 static void configure(void)
 {
     opts = redlock_opts(RIG_TTL_MS);
@@ -66,7 +69,8 @@ static bool is_widely_held(void)
     return granted >= RIG_NODES - 1;
 }
 
-static void live(void)
+/* Connects, acquires, extends and releases a lock, and frees the client. */
+static void acquire_extend_release(void)
 {
     /* Connected or not: a quorum is enough, and it is enough that the greeting was sent. */
     opts.wait_ms = rig.starve ? 0 : wait_scaled_ms(READY_MS);
@@ -91,7 +95,8 @@ static void check_connections(void)
     }
 }
 
-static void judge_life(void)
+/* Checks the status of each call. */
+static void judge_calls(void)
 {
     const int created[] = {REDLOCK_OK, REDLOCK_ESYS, RIG_END};
     const int acquired[] = {REDLOCK_OK, REDLOCK_ENOQUORUM, REDLOCK_ETOOSLOW, RIG_END};
@@ -112,24 +117,29 @@ static void judge_life(void)
     expect(3, extended);
 }
 
-START_TEST(life)
+START_TEST(failing_calls_while_a_lock_is_used)
 {
-    rig_sweep_calls(&(struct scenario){
-        .name = "a life", .prepare = configure, .act = live, .judge = judge_life, .bare = true});
+    rig_sweep_calls(&(struct scenario){.name = "a life",
+                                       .prepare = configure,
+                                       .act = acquire_extend_release,
+                                       .judge = judge_calls,
+                                       .bare = true});
 }
 END_TEST
 
 /* ---- shut down with a lock held, one waited for and a pending undo: keys that it cannot delete
  * any more expire ---- */
 
-static void be_busy(void)
+/* Holds a lock on all nodes and waits for another one. */
+static void hold_and_wait(void)
 {
     opts = redlock_opts(wait_scaled_ms(EXPIRE_MS));
     rig_hold_on_all("resource", &opts);
     rig_acquire(1, "other", &opts);
 }
 
-static void leave(void)
+/* Shuts the client down and frees it. */
+static void shut_down_and_free(void)
 {
     rig_started(
         0, redlock_shutdown_start(rig.client, wait_scaled_ms(SHUTDOWN_MS), rig_done, &rig.call[0]));
@@ -140,6 +150,7 @@ static void leave(void)
     rig.client = NULL;
 }
 
+/* Checks the status of the calls, and that a shutdown that must succeed leaves no key. */
 static void judge_leaving(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOQUORUM);
@@ -148,10 +159,13 @@ static void judge_leaving(void)
         ck_assert_msg(rig_no_keys(), "shut down, and keys stay: %s", rig.call[0].text);
 }
 
-START_TEST(leaving)
+START_TEST(failing_calls_during_a_shutdown)
 {
-    rig_sweep_calls(&(struct scenario){
-        .name = "leaving", .prepare = be_busy, .act = leave, .judge = judge_leaving, .last = true});
+    rig_sweep_calls(&(struct scenario){.name = "leaving",
+                                       .prepare = hold_and_wait,
+                                       .act = shut_down_and_free,
+                                       .judge = judge_leaving,
+                                       .last = true});
 }
 END_TEST
 
@@ -160,8 +174,8 @@ static Suite *calls_suite(void)
     Suite *suite = suite_create("torture_syscalls");
     TCase *tcase = tcase_create("calls");
     rig_add_fixtures(tcase);
-    tcase_add_test(tcase, life);
-    tcase_add_test(tcase, leaving);
+    tcase_add_test(tcase, failing_calls_while_a_lock_is_used);
+    tcase_add_test(tcase, failing_calls_during_a_shutdown);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -24,6 +24,7 @@ static char *with_names(const char *urls)
     return copy;
 }
 
+/* Prepares the configuration of a client of named servers. */
 static void configure(void)
 {
     opts = redlock_opts(RIG_TTL_MS);
@@ -32,7 +33,8 @@ static void configure(void)
     free(urls);
 }
 
-static void take_and_give_back(void)
+/* Connects, acquires and releases a lock. */
+static void acquire_and_release(void)
 {
     opts.wait_ms = rig.starve ? 0 : wait_scaled_ms(WAIT_MS);
     if (!rig_take(&opts))
@@ -41,6 +43,7 @@ static void take_and_give_back(void)
     rig_finish();
 }
 
+/* Checks that only a failure for the whole client leaves no client, and one failure no harm. */
 static void judge(void)
 {
     const bool whole_client = rig.fault != NULL && rig.fault->call == CALL_FCNTL && rig.k == 0;
@@ -57,11 +60,11 @@ static void judge(void)
         RIG_EXPECT(2, REDLOCK_OK, REDLOCK_ENOQUORUM);
 }
 
-START_TEST(names)
+START_TEST(failing_calls_with_host_names)
 {
     rig_sweep_calls(&(struct scenario){.name = "named nodes",
                                        .prepare = configure,
-                                       .act = take_and_give_back,
+                                       .act = acquire_and_release,
                                        .judge = judge,
                                        .bare = true,
                                        .kept = 2 * RIG_NODES,
@@ -76,7 +79,7 @@ int main(void)
     Suite *suite = suite_create("torture_syscalls_resolver");
     TCase *tcase = tcase_create("names");
     rig_add_fixtures(tcase);
-    tcase_add_test(tcase, names);
+    tcase_add_test(tcase, failing_calls_with_host_names);
     suite_add_tcase(suite, tcase);
     return rig_main(suite);
 }

@@ -14,6 +14,7 @@ static redlock_opts_t opts;
 static int results[STEPS];
 static unsigned steps;
 
+/* Prepares the configuration of a threaded client. */
 static void configure(void)
 {
     opts = redlock_opts(RIG_TTL_MS);
@@ -21,6 +22,7 @@ static void configure(void)
     rig_new_config(REDLOCK_MODE_THREADED);
 }
 
+/* Records the result of a call and returns it. */
 static int note(int result)
 {
     if (steps < STEPS)
@@ -34,6 +36,7 @@ static int body(redlock_lock_t *lock, void *userdata)
     return redlock_lock_check(lock, 1);
 }
 
+/* Makes all blocking calls. */
 static void call_and_wait(void)
 {
     int result = -1;
@@ -67,7 +70,7 @@ static void judge_blocking(void)
     }
 }
 
-START_TEST(blocking)
+START_TEST(failing_calls_in_a_threaded_client)
 {
     rig_sweep_calls(&(struct scenario){.name = "threaded",
                                        .prepare = configure,
@@ -79,12 +82,14 @@ END_TEST
 
 /* ---- hybrid: its own thread for the network, callbacks here ---- */
 
+/* Prepares the configuration of a hybrid client. */
 static void configure_hybrid(void)
 {
     opts = redlock_opts(RIG_TTL_MS);
     rig_new_config(REDLOCK_MODE_HYBRID);
 }
 
+/* Connects, acquires and releases a lock, with callbacks on this thread. */
 static void start_and_process(void)
 {
     opts.wait_ms = rig.starve ? 0 : wait_scaled_ms(WAIT_MS);
@@ -94,6 +99,7 @@ static void start_and_process(void)
     rig_finish();
 }
 
+/* Checks the client, the lock and the status of each call. */
 static void judge_hybrid(void)
 {
     if (rig.client == NULL) {
@@ -108,7 +114,7 @@ static void judge_hybrid(void)
         RIG_EXPECT(2, REDLOCK_OK, REDLOCK_ENOQUORUM);
 }
 
-START_TEST(hybrid)
+START_TEST(failing_calls_in_a_hybrid_client)
 {
     rig_sweep_calls(&(struct scenario){.name = "hybrid",
                                        .prepare = configure_hybrid,
@@ -123,6 +129,7 @@ END_TEST
 
 /* ---- freed with a lock that cannot be released any more: its key expires ---- */
 
+/* Creates a client that holds a lock with a short TTL. */
 static void hold(void)
 {
     configure();
@@ -132,7 +139,8 @@ static void hold(void)
     ck_assert_int_eq(redlock_acquire(rig.client, "resource", &opts, &rig.lock, NULL), REDLOCK_OK);
 }
 
-static void leave(void)
+/* Shuts the client down and frees it. */
+static void shut_down_and_free(void)
 {
     steps = 0;
     note(redlock_shutdown(rig.client, wait_scaled_ms(LEAVE_MS)));
@@ -141,6 +149,7 @@ static void leave(void)
     rig.client = NULL;
 }
 
+/* Checks that the lock is lost, and that the shutdown succeeds without failures. */
 static void judge_leaving(void)
 {
     ck_assert_int_eq(redlock_lock_check(rig.lock, 0), REDLOCK_ELOST);
@@ -148,11 +157,11 @@ static void judge_leaving(void)
                   redlock_error_name(results[0]));
 }
 
-START_TEST(leaving)
+START_TEST(failing_calls_during_a_shutdown)
 {
     rig_sweep_calls(&(struct scenario){.name = "threaded, leaving",
                                        .prepare = hold,
-                                       .act = leave,
+                                       .act = shut_down_and_free,
                                        .judge = judge_leaving,
                                        .bare = true,
                                        .last = true});
@@ -164,9 +173,9 @@ int main(void)
     Suite *suite = suite_create("torture_syscalls_threaded");
     TCase *tcase = tcase_create("threaded");
     rig_add_fixtures(tcase);
-    tcase_add_test(tcase, blocking);
-    tcase_add_test(tcase, hybrid);
-    tcase_add_test(tcase, leaving);
+    tcase_add_test(tcase, failing_calls_in_a_threaded_client);
+    tcase_add_test(tcase, failing_calls_in_a_hybrid_client);
+    tcase_add_test(tcase, failing_calls_during_a_shutdown);
     suite_add_tcase(suite, tcase);
     return rig_main(suite);
 }

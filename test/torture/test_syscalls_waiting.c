@@ -11,7 +11,7 @@
 static redlock_opts_t opts;
 
 /* Acquires the lock with another token; `opts` are for waiting for it. */
-static void take_away(void)
+static void set_foreign_key(void)
 {
     opts = redlock_opts(RIG_TTL_MS);
     const bool harms = rig.fault != NULL && !rig.fault->harmless;
@@ -19,12 +19,14 @@ static void take_away(void)
     rig_command_all("SET foreign foreign-token");
 }
 
-static bool tells_or_ended(void)
+/* Returns true if a server sends notifications, or the acquisition has ended. */
+static bool notifies_or_ended(void)
 {
     return rig_any_notifies() || rig_all_notified();
 }
 
-static void let_go_and_end(void)
+/* Deletes the other holder's key, finishes the acquisition and releases its lock. */
+static void release_foreign_and_finish(void)
 {
     rig_command_all("DEL foreign");
     rig_finish();
@@ -41,24 +43,26 @@ static void wait_from_the_beginning(void)
 {
     rig_acquire(0, "foreign", &opts);
     rig_drive(rig_notifies_or_failed, WAIT_MS);
-    let_go_and_end();
+    release_foreign_and_finish();
 }
 
-static void be_told(void)
+/* Starts an acquisition that waits, with notifications. */
+static void wait_until_notified(void)
 {
-    take_away();
+    set_foreign_key();
     rig_acquire(0, "foreign", &opts);
-    if (!rig_drive(tells_or_ended, WAIT_MS))
-        rig_die("nobody tells");
+    if (!rig_drive(notifies_or_ended, WAIT_MS))
+        rig_die("no server sends notifications");
 }
 
 /* The second connection exists: the failure meets the notification and the attempt that follows. */
-static void go_on_waiting(void)
+static void wait_for_the_notification(void)
 {
     rig_command_all("SET foreign foreign-token-2");
-    let_go_and_end();
+    release_foreign_and_finish();
 }
 
+/* Checks that a failure costs nothing unless the waits are short. */
 static void judge(void)
 {
     const bool costs_nothing = !rig.hasty;
@@ -73,19 +77,21 @@ static void judge(void)
                   rig.call[1].text);
 }
 
-START_TEST(listening_begins)
+START_TEST(failing_calls_while_notifications_begin)
 {
     rig_sweep_calls(&(struct scenario){.name = "listening begins",
-                                       .prepare = take_away,
+                                       .prepare = set_foreign_key,
                                        .act = wait_from_the_beginning,
                                        .judge = judge});
 }
 END_TEST
 
-START_TEST(listening)
+START_TEST(failing_calls_with_notifications)
 {
-    rig_sweep_calls(&(struct scenario){
-        .name = "listening", .prepare = be_told, .act = go_on_waiting, .judge = judge});
+    rig_sweep_calls(&(struct scenario){.name = "listening",
+                                       .prepare = wait_until_notified,
+                                       .act = wait_for_the_notification,
+                                       .judge = judge});
 }
 END_TEST
 
@@ -96,8 +102,8 @@ int main(void)
 
     rig_add_fixtures(tcase);
     tcase_set_timeout(tcase, 560);
-    tcase_add_test(tcase, listening_begins);
-    tcase_add_test(tcase, listening);
+    tcase_add_test(tcase, failing_calls_while_notifications_begin);
+    tcase_add_test(tcase, failing_calls_with_notifications);
     suite_add_tcase(suite, tcase);
     return rig_main(suite);
 }
