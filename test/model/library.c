@@ -5,6 +5,7 @@
 #include "core/fence.h"
 #include "model.h"
 
+/* Returns the nodes whose cell has all of `flags` and, unless it is 0, one of `at_least_one`. */
 static rl_nodes nodes_with(const struct model *model, const struct model_attempt *attempt,
                            unsigned flags, unsigned at_least_one)
 {
@@ -18,7 +19,7 @@ static rl_nodes nodes_with(const struct model *model, const struct model_attempt
 }
 
 /* Restores the library's record of an attempt, which contains nothing that the model's does not. */
-static struct rl_fence load(const struct model *model, const struct model_attempt *attempt)
+static struct rl_fence load_fence(const struct model *model, const struct model_attempt *attempt)
 {
     struct rl_fence fence;
 
@@ -32,8 +33,9 @@ static struct rl_fence load(const struct model *model, const struct model_attemp
     return fence;
 }
 
-static void store(const struct model *model, struct model_attempt *attempt,
-                  const struct rl_fence *fence)
+/* Stores the library's record in the attempt. */
+static void store_fence(const struct model *model, struct model_attempt *attempt,
+                        const struct rl_fence *fence)
 {
     attempt->value = (uint8_t)(fence->chosen != 0 ? fence->chosen : fence->top);
     if (fence->raising)
@@ -49,6 +51,7 @@ static void store(const struct model *model, struct model_attempt *attempt,
     }
 }
 
+/* Lets the library judge the attempt. Returns false if the order of fencing tokens is broken. */
 static bool judge(const struct model *model, struct model_state *state, unsigned a,
                   const struct rl_fence *fence)
 {
@@ -71,7 +74,7 @@ bool library_grant(const struct model *model, struct model_state *state, unsigne
                    uint8_t prev, bool accepted)
 {
     struct model_attempt *attempt = &state->attempt[a];
-    struct rl_fence fence = load(model, attempt);
+    struct rl_fence fence = load_fence(model, attempt);
     unsigned q = model_quorum(model);
     rl_nodes raise = 0;
 
@@ -79,7 +82,7 @@ bool library_grant(const struct model *model, struct model_state *state, unsigne
         raise = RL_NODE(n);
     if (fence.chosen == 0 && rl_nodes_count(fence.used) >= q)
         raise = rl_fence_choose(&fence, rl_nodes_all(model->nodes), q);
-    store(model, attempt, &fence);
+    store_fence(model, attempt, &fence);
     for (unsigned i = 0; i < model->nodes; i++)
         if ((raise & RL_NODE(i)) != 0)
             attempt->cell[i].flags |= CELL_RAISE;
@@ -88,9 +91,9 @@ bool library_grant(const struct model *model, struct model_state *state, unsigne
 
 bool library_ack(const struct model *model, struct model_state *state, unsigned a, unsigned n)
 {
-    struct rl_fence fence = load(model, &state->attempt[a]);
+    struct rl_fence fence = load_fence(model, &state->attempt[a]);
 
     rl_fence_raised(&fence, n, true);
-    store(model, &state->attempt[a], &fence);
+    store_fence(model, &state->attempt[a], &fence);
     return judge(model, state, a, &fence);
 }

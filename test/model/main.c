@@ -9,6 +9,7 @@
 #include "search.h"
 #include "walk.h"
 
+/* Prints the usage. Returns `status`. */
 static int usage(int status)
 {
     fputs("usage: fence-model                  all rows of the table, also the long ones\n"
@@ -23,6 +24,7 @@ static int usage(int status)
     return status;
 }
 
+/* Returns the time that has passed. */
 static double seconds_since(const struct timespec *start)
 {
     struct timespec now;
@@ -48,6 +50,7 @@ static bool search_row(const struct row *row, FILE *trace)
     return fine;
 }
 
+/* Searches all rows, or the short ones. Returns true if all results are the expected ones. */
 static bool search_table(bool also_long)
 {
     bool fine = true;
@@ -58,6 +61,8 @@ static bool search_table(bool also_long)
     return fine;
 }
 
+/* Walks through random models, with the broken rules of `row` unless it is NULL. Returns true if
+ * the result is the expected one. */
 static bool walk_row(const struct row *row, uint64_t count, uint64_t seed)
 {
     struct timespec start;
@@ -76,6 +81,7 @@ static bool walk_row(const struct row *row, uint64_t count, uint64_t seed)
     return walks.violated == (row != NULL && row->expected == EXPECT_FOUND);
 }
 
+/* Runs the command --walks. Returns the exit status. */
 static int walk_command(int argc, char **argv)
 {
     uint64_t count = strtoull(argv[2], NULL, 10), seed = 1;

@@ -39,17 +39,20 @@ void model_init(const struct model *model, struct model_state *state)
     state->forgets = (uint8_t)model->forgets;
 }
 
+/* Returns the larger number. */
 static uint8_t larger(uint8_t a, uint8_t b)
 {
     return a > b ? a : b;
 }
 
+/* Sets a flag in all cells of the attempt. */
 static void set_all(const struct model *model, struct model_attempt *attempt, unsigned flag)
 {
     for (unsigned n = 0; n < model->nodes; n++)
         attempt->cell[n].flags |= (uint16_t)flag;
 }
 
+/* Clears flags in all cells of the attempt. */
 static void clear_all(const struct model *model, struct model_attempt *attempt, unsigned flags)
 {
     for (unsigned n = 0; n < model->nodes; n++)
@@ -58,6 +61,7 @@ static void clear_all(const struct model *model, struct model_attempt *attempt, 
 
 /* ---- possible actions ---- */
 
+/* Lists what the client of the attempt may do. */
 static unsigned client_actions(const struct model *model, const struct model_state *state,
                                unsigned a, struct model_action *out)
 {
@@ -95,6 +99,7 @@ static unsigned client_actions(const struct model *model, const struct model_sta
     return count;
 }
 
+/* Lists the ways in which a node may execute the VOTE of the attempt. */
 static unsigned vote_actions(const struct model *model, const struct model_state *state, unsigned a,
                              unsigned n, struct model_action *out)
 {
@@ -139,6 +144,7 @@ static unsigned message_actions(const struct model *model, const struct model_st
     return count;
 }
 
+/* Lists the events of a node: a lost record, keys that vanish or are restored. */
 static unsigned node_actions(const struct model *model, const struct model_state *state, unsigned n,
                              struct model_action *out)
 {
@@ -158,11 +164,11 @@ unsigned model_actions(const struct model *model, const struct model_state *stat
                        struct model_action actions[MODEL_ACTIONS_MAX])
 {
     unsigned count = 0;
-    bool over = true;
+    bool all_ended = true;
 
     for (unsigned a = 0; a < model->attempts; a++)
-        over = over && model_ended(&state->attempt[a]);
-    if (over)
+        all_ended = all_ended && model_ended(&state->attempt[a]);
+    if (all_ended)
         return 0;
     for (unsigned a = 0; a < model->attempts; a++) {
         count += client_actions(model, state, a, actions + count);
@@ -175,8 +181,9 @@ unsigned model_actions(const struct model *model, const struct model_state *stat
     return count + start_actions(model, state, actions + count);
 }
 
-/* ---- their effects ---- */
+/* ---- effects of actions ---- */
 
+/* Begins an attempt with the proposal `p`. */
 static void start(const struct model *model, struct model_state *state, unsigned a, uint8_t p)
 {
     struct model_attempt *attempt = &state->attempt[a];
@@ -212,6 +219,7 @@ static void use_grant(const struct model *model, struct model_attempt *attempt, 
         attempt->value = larger(attempt->value, attempt->p);
 }
 
+/* Receives GRANTED. Returns false if that breaks the order of the fencing tokens. */
 static bool read_grant(const struct model *model, struct model_state *state,
                        struct model_action action)
 {
@@ -227,6 +235,7 @@ static bool read_grant(const struct model *model, struct model_state *state,
     return true;
 }
 
+/* Records that the key of the node is this attempt's now. */
 static void note_residency(const struct model *model, struct model_state *state, unsigned a,
                            unsigned n)
 {
@@ -275,6 +284,7 @@ static void vote(const struct model *model, struct model_state *state, struct mo
     }
 }
 
+/* Receives ACK. Returns false if that breaks the order of the fencing tokens. */
 static bool read_ack(const struct model *model, struct model_state *state,
                      struct model_action action)
 {
@@ -332,7 +342,7 @@ static bool in_order(const struct model *model, const struct model_state *state,
     return true;
 }
 
-/* The holder may release at any time from now on. */
+/* Ends the attempt with a fencing token. The holder may release at any time from now on. */
 bool model_finish(const struct model *model, struct model_state *state, unsigned a, uint8_t fence,
                   unsigned flags)
 {
@@ -354,6 +364,7 @@ bool model_finish(const struct model *model, struct model_state *state, unsigned
     return fine;
 }
 
+/* Begins the second round. Returns false if that breaks the order of the fencing tokens. */
 static bool second_round(const struct model *model, struct model_state *state, unsigned a)
 {
     struct model_attempt *attempt = &state->attempt[a];
@@ -376,6 +387,7 @@ void model_give_up(const struct model *model, struct model_attempt *attempt)
         set_all(model, attempt, CELL_DEL);
 }
 
+/* Removes the record and the keys of the node. */
 static void forget(const struct model *model, struct model_state *state, struct model_node *node)
 {
     state->forgets--;
@@ -387,6 +399,7 @@ static void forget(const struct model *model, struct model_state *state, struct 
     node->marks = 0;
 }
 
+/* Executes DEL. */
 static void delete_key(const struct model *model, struct model_state *state, unsigned a, unsigned n)
 {
     uint8_t *owner = &state->node[n].owner[model_key(model, a)];

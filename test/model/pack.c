@@ -13,6 +13,7 @@ struct widths {
     unsigned starters, before;
 };
 
+/* Returns the number of flags in a cell of this model. */
 static unsigned flags_of(const struct model *model)
 {
     if (!model->reduced)
@@ -22,6 +23,7 @@ static unsigned flags_of(const struct model *model)
     return 5 + model_broken(model, BROKEN_VOTE_REPEATED);
 }
 
+/* Returns the widths for a model. */
 static struct widths widths_of(const struct model *model)
 {
     bool small = model->attempts <= 2 && !model->p_is_time;
@@ -55,13 +57,14 @@ bool pack_fits(const struct model *model)
 }
 
 /* Adds bits below the present ones, so that the first ones are the highest. */
-static void put(uint64_t *bits, uint64_t value, unsigned width)
+static void put_bits(uint64_t *bits, uint64_t value, unsigned width)
 {
     assert(value >> width == 0);
     *bits = *bits << width | value;
 }
 
-static uint64_t take(uint64_t *bits, unsigned width)
+/* Removes and returns the lowest bits. */
+static uint64_t take_bits(uint64_t *bits, unsigned width)
 {
     uint64_t value = *bits & ((1ULL << width) - 1);
 
@@ -75,6 +78,7 @@ struct names {
     uint8_t name[MODEL_ATTEMPTS_MAX];
 };
 
+/* Returns the set of attempts in their new names. */
 static uint64_t rename_set(const struct model *model, const struct names *names, uint8_t set)
 {
     uint64_t renamed = 0;
@@ -85,42 +89,45 @@ static uint64_t rename_set(const struct model *model, const struct names *names,
     return renamed;
 }
 
+/* Returns the bits of a node. */
 static uint64_t column(const struct model *model, const struct widths *w,
                        const struct model_state *state, const struct names *names, unsigned n)
 {
     const struct model_node *node = &state->node[n];
     uint64_t bits = 0;
 
-    put(&bits, node->fence, w->value);
+    put_bits(&bits, node->fence, w->value);
     for (unsigned key = 0; key < model->keys; key++)
-        put(&bits, node->owner[key] == 0 ? 0 : names->name[node->owner[key] - 1] + 1U, w->owner);
-    put(&bits, w->admitted != 0 && node->admitted, w->admitted);
+        put_bits(&bits, node->owner[key] == 0 ? 0 : names->name[node->owner[key] - 1] + 1U,
+                 w->owner);
+    put_bits(&bits, w->admitted != 0 && node->admitted, w->admitted);
     for (unsigned r = 0; r < w->clients; r++) {
         const struct model_readmitter *client = &state->readmitter[r];
-        put(&bits, (node->marks & MODEL_BIT(r)) != 0, 1);
-        put(&bits, client->phase != READMIT_IDLE && client->node == n, 1);
-        put(&bits, (client->read & MODEL_BIT(n)) != 0, 1);
+        put_bits(&bits, (node->marks & MODEL_BIT(r)) != 0, 1);
+        put_bits(&bits, client->phase != READMIT_IDLE && client->node == n, 1);
+        put_bits(&bits, (client->read & MODEL_BIT(n)) != 0, 1);
     }
-    put(&bits, (state->used & MODEL_BIT(n)) != 0, w->starters > 0);
+    put_bits(&bits, (state->used & MODEL_BIT(n)) != 0, w->starters > 0);
     for (unsigned s = 0; s < w->starters; s++) {
-        put(&bits, (node->marks & model_start_mark(s)) != 0, 1);
-        put(&bits, (node->marks_before & model_start_mark(s)) != 0, w->before);
-        put(&bits, (state->starter[s].read & MODEL_BIT(n)) != 0, 1);
+        put_bits(&bits, (node->marks & model_start_mark(s)) != 0, 1);
+        put_bits(&bits, (node->marks_before & model_start_mark(s)) != 0, w->before);
+        put_bits(&bits, (state->starter[s].read & MODEL_BIT(n)) != 0, 1);
     }
     for (unsigned i = 0; i < model->attempts; i++) {
         const struct model_attempt *attempt = &state->attempt[names->order[i]];
         const struct model_cell *cell = &attempt->cell[n];
-        put(&bits, cell->flags & ((1U << w->flags) - 1), w->flags);
-        put(&bits, cell->prev, w->prev);
+        put_bits(&bits, cell->flags & ((1U << w->flags) - 1), w->flags);
+        put_bits(&bits, cell->prev, w->prev);
         if (w->residency == 0)
             continue;
-        put(&bits, (cell->flags & CELL_RESIDED) != 0, 1);
-        put(&bits, rename_set(model, names, cell->after), w->attempts);
-        put(&bits, (attempt->counts & MODEL_BIT(n)) != 0, 1);
+        put_bits(&bits, (cell->flags & CELL_RESIDED) != 0, 1);
+        put_bits(&bits, rename_set(model, names, cell->after), w->attempts);
+        put_bits(&bits, (attempt->counts & MODEL_BIT(n)) != 0, 1);
     }
     return bits;
 }
 
+/* Returns the bits that belong to no node. */
 static uint64_t rest(const struct model *model, const struct widths *w,
                      const struct model_state *state, const struct names *names)
 {
@@ -128,22 +135,23 @@ static uint64_t rest(const struct model *model, const struct widths *w,
 
     for (unsigned i = 0; i < model->attempts; i++) {
         const struct model_attempt *attempt = &state->attempt[names->order[i]];
-        put(&bits, attempt->phase, 3);
-        put(&bits, attempt->p, w->p);
-        put(&bits, attempt->value, w->value);
-        put(&bits, rename_set(model, names, attempt->seen), w->attempts);
+        put_bits(&bits, attempt->phase, 3);
+        put_bits(&bits, attempt->p, w->p);
+        put_bits(&bits, attempt->value, w->value);
+        put_bits(&bits, rename_set(model, names, attempt->seen), w->attempts);
     }
     for (unsigned r = 0; r < w->clients; r++) {
-        put(&bits, state->readmitter[r].phase, 2);
-        put(&bits, state->readmitter[r].value, w->value);
-        put(&bits, rename_set(model, names, state->readmitter[r].waits), w->attempts);
+        put_bits(&bits, state->readmitter[r].phase, 2);
+        put_bits(&bits, state->readmitter[r].value, w->value);
+        put_bits(&bits, rename_set(model, names, state->readmitter[r].waits), w->attempts);
     }
     for (unsigned s = 0; s < w->starters; s++)
-        put(&bits, state->starter[s].phase, 2);
-    put(&bits, state->forgets, 2 * w->admitted);
+        put_bits(&bits, state->starter[s].phase, 2);
+    put_bits(&bits, state->forgets, 2 * w->admitted);
     return bits;
 }
 
+/* Sorts the columns in ascending order. */
 static void sort_columns(uint64_t *columns, unsigned count)
 {
     for (unsigned i = 1; i < count; i++) {
@@ -155,6 +163,7 @@ static void sort_columns(uint64_t *columns, unsigned count)
     }
 }
 
+/* Packs the state with these names. */
 static struct packed pack_named(const struct model *model, const struct widths *w,
                                 const struct model_state *state, const struct names *names,
                                 bool sorted)
@@ -171,7 +180,8 @@ static struct packed pack_named(const struct model *model, const struct widths *
     return (struct packed){{(uint64_t)(bits >> 64), (uint64_t)bits}};
 }
 
-static void name_back(const struct model *model, struct names *names)
+/* Sets the names that follow from the order. */
+static void set_names(const struct model *model, struct names *names)
 {
     for (unsigned i = 0; i < model->attempts; i++)
         names->name[names->order[i]] = (uint8_t)i;
@@ -201,7 +211,8 @@ static bool next_order(uint8_t *order, unsigned count)
 
 /* Returns a number that does not depend on names. Attempts are sorted by it, and only for equal
  * numbers both orders are tried. */
-static uint64_t nameless(const struct model *model, const struct model_state *state, unsigned a)
+static uint64_t number_without_names(const struct model *model, const struct model_state *state,
+                                     unsigned a)
 {
     const struct model_attempt *attempt = &state->attempt[a];
     uint64_t sum = 0;
@@ -217,6 +228,7 @@ static uint64_t nameless(const struct model *model, const struct model_state *st
            (uint64_t)attempt->p << 48 | sum;
 }
 
+/* Returns true if the order of the attempts is that of their numbers. */
 static bool is_ordered(const struct model *model, const struct names *names, const uint64_t *number)
 {
     for (unsigned i = 1; i < model->attempts; i++)
@@ -236,11 +248,11 @@ struct packed pack_state(const struct model *model, const struct model_state *st
     if (!symmetric || model->keys > 1)
         return pack_named(model, &w, state, &names, symmetric);
     for (unsigned a = 0; a < model->attempts; a++)
-        number[a] = nameless(model, state, a);
+        number[a] = number_without_names(model, state, a);
     do {
         if (!is_ordered(model, &names, number))
             continue;
-        name_back(model, &names);
+        set_names(model, &names);
         struct packed packed = pack_named(model, &w, state, &names, true);
         if (packed.word[0] < least.word[0] ||
             (packed.word[0] == least.word[0] && packed.word[1] < least.word[1]))
@@ -249,6 +261,7 @@ struct packed pack_state(const struct model *model, const struct model_state *st
     return least;
 }
 
+/* Unpacks the bits of a node. */
 static void unpack_column(const struct model *model, const struct widths *w, uint64_t bits,
                           unsigned n, struct model_state *state)
 {
@@ -257,30 +270,30 @@ static void unpack_column(const struct model *model, const struct widths *w, uin
     for (unsigned i = model->attempts; i-- > 0;) {
         struct model_cell *cell = &state->attempt[i].cell[n];
         if (w->residency != 0) {
-            state->attempt[i].counts |= (uint8_t)(take(&bits, 1) << n);
-            cell->after = (uint8_t)take(&bits, w->attempts);
-            cell->flags = take(&bits, 1) != 0 ? CELL_RESIDED : 0;
+            state->attempt[i].counts |= (uint8_t)(take_bits(&bits, 1) << n);
+            cell->after = (uint8_t)take_bits(&bits, w->attempts);
+            cell->flags = take_bits(&bits, 1) != 0 ? CELL_RESIDED : 0;
         }
-        cell->prev = (uint8_t)take(&bits, w->prev);
-        cell->flags |= (uint16_t)take(&bits, w->flags);
+        cell->prev = (uint8_t)take_bits(&bits, w->prev);
+        cell->flags |= (uint16_t)take_bits(&bits, w->flags);
     }
     for (unsigned s = w->starters; s-- > 0;) {
-        state->starter[s].read |= (uint8_t)(take(&bits, 1) << n);
-        node->marks_before |= take(&bits, w->before) != 0 ? model_start_mark(s) : 0;
-        node->marks |= take(&bits, 1) != 0 ? model_start_mark(s) : 0;
+        state->starter[s].read |= (uint8_t)(take_bits(&bits, 1) << n);
+        node->marks_before |= take_bits(&bits, w->before) != 0 ? model_start_mark(s) : 0;
+        node->marks |= take_bits(&bits, 1) != 0 ? model_start_mark(s) : 0;
     }
-    state->used |= (uint8_t)(take(&bits, w->starters > 0) << n);
+    state->used |= (uint8_t)(take_bits(&bits, w->starters > 0) << n);
     for (unsigned r = w->clients; r-- > 0;) {
         struct model_readmitter *client = &state->readmitter[r];
-        client->read |= (uint8_t)(take(&bits, 1) << n);
-        if (take(&bits, 1) != 0)
+        client->read |= (uint8_t)(take_bits(&bits, 1) << n);
+        if (take_bits(&bits, 1) != 0)
             client->node = (uint8_t)n;
-        node->marks |= (uint8_t)(take(&bits, 1) << r);
+        node->marks |= (uint8_t)(take_bits(&bits, 1) << r);
     }
-    node->admitted = w->admitted == 0 || take(&bits, w->admitted) != 0;
+    node->admitted = w->admitted == 0 || take_bits(&bits, w->admitted) != 0;
     for (unsigned key = model->keys; key-- > 0;)
-        node->owner[key] = (uint8_t)take(&bits, w->owner);
-    node->fence = (uint8_t)take(&bits, w->value);
+        node->owner[key] = (uint8_t)take_bits(&bits, w->owner);
+    node->fence = (uint8_t)take_bits(&bits, w->value);
 }
 
 void unpack_state(const struct model *model, struct packed packed, struct model_state *state)
@@ -295,18 +308,18 @@ void unpack_state(const struct model *model, struct packed packed, struct model_
         unpack_column(model, &w, (uint64_t)bits & mask, n, state);
     }
     uint64_t left = (uint64_t)bits;
-    state->forgets = (uint8_t)take(&left, 2 * w.admitted);
+    state->forgets = (uint8_t)take_bits(&left, 2 * w.admitted);
     for (unsigned s = w.starters; s-- > 0;)
-        state->starter[s].phase = (uint8_t)take(&left, 2);
+        state->starter[s].phase = (uint8_t)take_bits(&left, 2);
     for (unsigned r = w.clients; r-- > 0;) {
-        state->readmitter[r].waits = (uint8_t)take(&left, w.attempts);
-        state->readmitter[r].value = (uint8_t)take(&left, w.value);
-        state->readmitter[r].phase = (uint8_t)take(&left, 2);
+        state->readmitter[r].waits = (uint8_t)take_bits(&left, w.attempts);
+        state->readmitter[r].value = (uint8_t)take_bits(&left, w.value);
+        state->readmitter[r].phase = (uint8_t)take_bits(&left, 2);
     }
     for (unsigned i = model->attempts; i-- > 0;) {
-        state->attempt[i].seen = (uint8_t)take(&left, w.attempts);
-        state->attempt[i].value = (uint8_t)take(&left, w.value);
-        state->attempt[i].p = (uint8_t)take(&left, w.p);
-        state->attempt[i].phase = (uint8_t)take(&left, 3);
+        state->attempt[i].seen = (uint8_t)take_bits(&left, w.attempts);
+        state->attempt[i].value = (uint8_t)take_bits(&left, w.value);
+        state->attempt[i].p = (uint8_t)take_bits(&left, w.p);
+        state->attempt[i].phase = (uint8_t)take_bits(&left, 3);
     }
 }

@@ -16,6 +16,7 @@ static bool has_waited(const struct model *model, const struct model_state *stat
     return true;
 }
 
+/* Returns whether client `r` may readmit its node now. */
 static bool may_admit(const struct model *model, const struct model_state *state, unsigned r)
 {
     const struct model_readmitter *client = &state->readmitter[r];
@@ -32,6 +33,7 @@ static bool may_admit(const struct model *model, const struct model_state *state
            (has_waited(model, state, client) || model_broken(model, BROKEN_READMIT_EARLY));
 }
 
+/* Lists what client `r` may do. */
 static unsigned one_readmitter(const struct model *model, const struct model_state *state,
                                unsigned r, struct model_action *out)
 {
@@ -75,6 +77,7 @@ unsigned readmit_actions(const struct model *model, const struct model_state *st
     return count;
 }
 
+/* Lets client `r` notice the loss on node `n` and leave its mark. */
 static void begin(const struct model *model, struct model_state *state, unsigned r, uint8_t n)
 {
     struct model_readmitter *client = &state->readmitter[r];
@@ -86,6 +89,7 @@ static void begin(const struct model *model, struct model_state *state, unsigned
             client->waits |= MODEL_BIT(a);
 }
 
+/* Writes the maximum that the client has read to its node. */
 static void merge(struct model_state *state, const struct model_readmitter *client)
 {
     struct model_node *node = &state->node[client->node];
@@ -94,6 +98,7 @@ static void merge(struct model_state *state, const struct model_readmitter *clie
         node->fence = client->value;
 }
 
+/* Writes the fingerprint to the client's node. */
 static void admit(struct model_state *state, struct model_readmitter *client)
 {
     state->node[client->node].admitted = true;

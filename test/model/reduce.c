@@ -29,6 +29,7 @@ static unsigned possible(const struct model *model, const struct model_attempt *
     return count;
 }
 
+/* Returns whether the attempt can still return a fencing token. */
 static bool can_succeed(const struct model *model, const struct model_attempt *attempt)
 {
     unsigned q = model_quorum(model);
@@ -41,6 +42,7 @@ static bool can_succeed(const struct model *model, const struct model_attempt *a
     return possible(model, attempt, CELL_ACKED, CELL_RAISE | late) >= q;
 }
 
+/* Removes what cannot matter any more from the cell of attempt `a` and node `n`. */
 static void reduce_cell(const struct model *model, const struct model_state *state, unsigned a,
                         unsigned n, struct model_cell *cell)
 {

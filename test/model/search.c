@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Breadth-first search. States stand in one array in the order of their discovery, which is the
+ * Breadth-first search. States are in one array in the order of their discovery, which is the
  * queue as well; a hash table of their numbers finds them again. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "search.h"
 
-#define NOBODY UINT32_MAX
+#define NO_PARENT UINT32_MAX
 
 struct space {
     const struct model *model;
@@ -18,7 +18,8 @@ struct space {
     struct search result;
 };
 
-static void *more(void *memory, uint64_t count, size_t size)
+/* Reallocates an array, or ends the program without memory. */
+static void *grow_array(void *memory, uint64_t count, size_t size)
 {
     memory = realloc(memory, count * size);
     if (memory == NULL) {
@@ -28,6 +29,7 @@ static void *more(void *memory, uint64_t count, size_t size)
     return memory;
 }
 
+/* Returns a hash of a packed state. */
 static uint64_t hash(struct packed key)
 {
     uint64_t h = key.word[0] * 0x9e3779b97f4a7c15ULL ^ key.word[1];
@@ -37,6 +39,7 @@ static uint64_t hash(struct packed key)
     return h ^ h >> 32;
 }
 
+/* Returns the slot of the state in the table, or the free slot for it. */
 static uint64_t slot_of(const struct space *space, struct packed key)
 {
     uint64_t slot = hash(key) & (space->slots - 1);
@@ -50,17 +53,18 @@ static uint64_t slot_of(const struct space *space, struct packed key)
     return slot;
 }
 
+/* Makes room for one more state. */
 static void grow(struct space *space)
 {
     if (space->count == space->room) {
         space->room = space->room == 0 ? 1U << 16 : space->room * 2;
-        space->state = more(space->state, space->room, sizeof *space->state);
-        space->parent = more(space->parent, space->room, sizeof *space->parent);
+        space->state = grow_array(space->state, space->room, sizeof *space->state);
+        space->parent = grow_array(space->parent, space->room, sizeof *space->parent);
     }
     if (space->count * 2 < space->slots)
         return;
     space->slots = space->slots == 0 ? 1U << 18 : space->slots * 2;
-    space->table = more(space->table, space->slots, sizeof *space->table);
+    space->table = grow_array(space->table, space->slots, sizeof *space->table);
     memset(space->table, 0, space->slots * sizeof *space->table);
     for (uint64_t i = 0; i < space->count; i++)
         space->table[slot_of(space, space->state[i])] = (uint32_t)(i + 1);
@@ -81,6 +85,7 @@ static bool discover(struct space *space, struct packed key, uint32_t parent)
     return true;
 }
 
+/* Applies an action. Returns false if it breaks the order of the fencing tokens. */
 static bool step(const struct space *space, struct model_state *state, struct model_action action)
 {
     bool fine = model_apply(space->model, state, action);
@@ -90,12 +95,15 @@ static bool step(const struct space *space, struct model_state *state, struct mo
     return fine;
 }
 
-static bool returns(const struct model_state *before, const struct model_state *after, unsigned a)
+/* Returns true if attempt `a` has returned a fencing token in this step. */
+static bool has_returned(const struct model_state *before, const struct model_state *after,
+                         unsigned a)
 {
     return a < MODEL_ATTEMPTS_MAX && before->attempt[a].phase != PHASE_DONE &&
            after->attempt[a].phase == PHASE_DONE;
 }
 
+/* Adds the outcome of attempt `a` to the result. */
 static void note_outcome(struct search *result, const struct model *model,
                          const struct model_state *state, unsigned a)
 {
@@ -111,17 +119,16 @@ static void note_outcome(struct search *result, const struct model *model,
     }
 }
 
-/* Writes the path to a state. Names change from state to state, because states are packed without
- * them. So the path is followed from the first state: each time an event is taken that leads to the
- * next packed state. */
-static void tell(struct space *space, uint32_t last, struct model_action final, FILE *out)
+/* Writes the path to a state. States are packed without names, so the path is followed from the
+ * first state: each step takes an event that leads to the next packed state. */
+static void write_path(struct space *space, uint32_t last, struct model_action final, FILE *out)
 {
     struct model_action actions[MODEL_ACTIONS_MAX];
-    uint32_t *path = more(NULL, space->result.length + 1, sizeof *path);
+    uint32_t *path = grow_array(NULL, space->result.length + 1, sizeof *path);
     unsigned at = space->result.length - 1;
     struct model_state state;
 
-    for (uint32_t i = last; i != NOBODY; i = space->parent[i])
+    for (uint32_t i = last; i != NO_PARENT; i = space->parent[i])
         path[at--] = i;
     model_init(space->model, &state);
     for (unsigned i = 1; i < space->result.length; i++) {
@@ -148,15 +155,17 @@ static void tell(struct space *space, uint32_t last, struct model_action final, 
     free(path);
 }
 
-static void violation(struct space *space, uint32_t from, struct model_action action, FILE *trace)
+/* Records a violation and its length, and writes the path to it. */
+static void note_violation(struct space *space, uint32_t from, struct model_action action,
+                           FILE *trace)
 {
     space->result.violated = true;
     space->result.length = 1;
-    for (uint32_t i = from; space->parent[i] != NOBODY; i = space->parent[i])
+    for (uint32_t i = from; space->parent[i] != NO_PARENT; i = space->parent[i])
         space->result.length++;
     space->result.length++; /* a path has one more state than events */
     if (trace != NULL)
-        tell(space, from, action, trace);
+        write_path(space, from, action, trace);
     space->result.length--;
 }
 
@@ -172,10 +181,10 @@ static bool expand(struct space *space, uint32_t number, FILE *trace)
         struct model_state next = state;
         bool fine = step(space, &next, actions[i]);
         space->result.steps++;
-        if (returns(&state, &next, actions[i].attempt))
+        if (has_returned(&state, &next, actions[i].attempt))
             note_outcome(&space->result, space->model, &next, actions[i].attempt);
         if (!fine) {
-            violation(space, number, actions[i], trace);
+            note_violation(space, number, actions[i], trace);
             return false;
         }
         struct packed key = pack_state(space->model, &next, space->symmetric);
@@ -197,7 +206,7 @@ struct search search_all(const struct model *model, bool symmetric, uint64_t sta
         exit(2);
     }
     model_init(model, &first);
-    discover(&space, pack_state(model, &first, symmetric), NOBODY);
+    discover(&space, pack_state(model, &first, symmetric), NO_PARENT);
     while (next < space.count && expand(&space, (uint32_t)next, trace))
         next++;
     space.result.states = space.count;

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * The first start, when no node is in use. A client reads all nodes and leaves its mark on each;
- * then it reads them again. If all are still empty and have their marks, they were all empty at one
- * time between the two reads, so that nothing was granted that could count. From then on it may
- * take into use every node that still has its mark: such a node has not voted since. Some of that
- * happens at once, some later, some never. Other clients do the same meanwhile. Nodes are used, and
- * lose their record and with it their marks. */
+ * The first start, when no node is in use. A client reads all nodes and leaves its mark on each.
+ * Then it reads them again. If all are still empty and have their marks, they were all empty at one
+ * time between the two readings, so no grant can count. From then on the client may seed each node
+ * that still has its mark, because such a node has not voted since: at once, later or never. Other
+ * clients do the same meanwhile. Nodes are used, and lose their record together with their marks.
+ */
 #include "model.h"
 
+/* Returns true if node `n` has the mark of client `s`. */
 static bool has_mark(const struct model_state *state, unsigned s, unsigned n)
 {
     return (state->node[n].marks & model_start_mark(s)) != 0;
 }
 
+/* Lists what client `s` may do. */
 static unsigned one_starter(const struct model *model, const struct model_state *state, unsigned s,
                             struct model_action *out)
 {
@@ -53,26 +55,28 @@ bool start_is_seen(const struct model *model, const struct model_state *state)
     return model->starters == 0 || (unsigned)__builtin_popcount(state->used) >= model_quorum(model);
 }
 
-static void begin_anew(const struct model *model, struct model_state *state, unsigned s)
+/* Removes the marks of client `s`, which begins again. */
+static void restart(const struct model *model, struct model_state *state, unsigned s)
 {
     state->starter[s] = (struct model_starter){.phase = START_FIRST_LOOK};
     for (unsigned n = 0; n < model->nodes; n++)
         state->node[n].marks &= (uint8_t)~model_start_mark(s);
 }
 
-static void look(const struct model *model, struct model_state *state, unsigned s, unsigned n)
+/* Lets client `s` read node `n` and leave or check its mark. */
+static void read_node(const struct model *model, struct model_state *state, unsigned s, unsigned n)
 {
     struct model_starter *starter = &state->starter[s];
     unsigned needed = model->nodes - model_broken(model, BROKEN_START_FEWER);
     unsigned last = model_broken(model, BROKEN_START_ONCE) ? START_FIRST_LOOK : START_SECOND_LOOK;
 
     if (state->node[n].admitted) {
-        begin_anew(model, state, s);
+        restart(model, state, s);
         starter->phase = START_OVER;
         return;
     }
     if (starter->phase == START_SECOND_LOOK && !has_mark(state, s, n)) {
-        begin_anew(model, state, s);
+        restart(model, state, s);
         return;
     }
     state->node[n].marks |= model_start_mark(s);
@@ -91,6 +95,7 @@ static void note_used(const struct model *model, struct model_state *state, unsi
         state->used = (uint8_t)(MODEL_BIT(model->nodes) - 1);
 }
 
+/* Returns the marks of all clients. */
 static uint8_t start_marks(const struct model *model)
 {
     uint8_t marks = 0;
@@ -106,7 +111,7 @@ void start_apply(const struct model *model, struct model_state *state, struct mo
 
     switch (action.kind) {
     case ACTION_LOOK:
-        look(model, state, action.attempt, action.node);
+        read_node(model, state, action.attempt, action.node);
         break;
     case ACTION_SEED:
         node->admitted = true;

@@ -8,6 +8,7 @@
 #include "suite.h"
 #include "walk.h"
 
+/* Prints the size of a search. */
 static void note(const struct row *row, const struct search *found)
 {
     fprintf(stderr, "# %s: %llu states, %llu events, %s\n", row->name,
@@ -15,7 +16,7 @@ static void note(const struct row *row, const struct search *found)
             found->violated ? "violated" : (found->complete ? "complete" : "not complete"));
 }
 
-/* The rows that are short enough. */
+/* Returns the short row with this number, or NULL. */
 static const struct row *short_row(int number)
 {
     for (unsigned i = 0; i < ROWS_COUNT; i++)
@@ -24,7 +25,7 @@ static const struct row *short_row(int number)
     return NULL;
 }
 
-START_TEST(rows)
+START_TEST(every_short_row_has_its_expected_result)
 {
     const struct row *row = short_row(_i);
     struct model model = row_model(row);
@@ -37,7 +38,7 @@ START_TEST(rows)
 }
 END_TEST
 
-/* The long rows too, which only ./dev model runs. */
+/* The models of all rows fit, also those of the long rows, which only ./dev model searches. */
 START_TEST(all_rows_can_be_searched)
 {
     for (unsigned i = 0; i < ROWS_COUNT; i++) {
@@ -50,9 +51,8 @@ START_TEST(all_rows_can_be_searched)
 }
 END_TEST
 
-/* A search that finds nothing must have been able to: the events are told in order, and the last
- * one gives a fence. */
-START_TEST(a_violation_is_told)
+/* The events of a violation are printed in order, and the last one returns a fencing token. */
+START_TEST(a_violation_is_printed)
 {
     const struct row *row = row_find("fewer-grants");
     struct model model = row_model(row);
@@ -74,8 +74,8 @@ START_TEST(a_violation_is_told)
 }
 END_TEST
 
-/* The reduced model, with and without names, and the one in which every message is a state, reach
- * the same fences; whoever decides. */
+/* The reduced model, with and without names, reaches the same fencing tokens as the one in which
+ * each message is a state, with decisions of the model and of the library. */
 START_TEST(reductions_change_no_outcome)
 {
     struct model model = {.nodes = 3, .attempts = 2, .keys = 1, .proposals = 1, .library = _i != 0};
@@ -93,11 +93,11 @@ START_TEST(reductions_change_no_outcome)
     ck_assert_mem_eq(&named.outcomes, &least.outcomes, sizeof every.outcomes);
     ck_assert_uint_lt(least.states, named.states);
     ck_assert_uint_lt(named.states, every.states);
-    ck_assert(every.outcomes.word[4] != 0); /* one that began after the other had returned */
+    ck_assert(every.outcomes.word[4] != 0); /* an attempt that began after another had returned */
 }
 END_TEST
 
-START_TEST(random_walks)
+START_TEST(random_walks_find_no_violation)
 {
     struct walks walks = walk_all(0, 1, 60000, NULL);
 
@@ -115,8 +115,8 @@ START_TEST(random_walks)
 }
 END_TEST
 
-/* The walks see it too, when a rule is broken that a few thousand of them suffice for. */
-START_TEST(random_walks_find)
+/* Random walks find the broken rules for which a few thousand of them are enough. */
+START_TEST(random_walks_find_broken_rules)
 {
     static const char *const NAMES[] = {"increment-one-round", "equal-accepted",  "vote-lowers",
                                         "forgetful",           "raise-unguarded", "lost-counts",
@@ -144,12 +144,12 @@ int main(void)
         short_rows++;
     tcase_set_timeout(search, 600);
     tcase_set_timeout(walks, 600);
-    tcase_add_loop_test(search, rows, 0, short_rows);
+    tcase_add_loop_test(search, every_short_row_has_its_expected_result, 0, short_rows);
     tcase_add_test(search, all_rows_can_be_searched);
-    tcase_add_test(search, a_violation_is_told);
+    tcase_add_test(search, a_violation_is_printed);
     tcase_add_loop_test(search, reductions_change_no_outcome, 0, 2);
-    tcase_add_test(walks, random_walks);
-    tcase_add_test(walks, random_walks_find);
+    tcase_add_test(walks, random_walks_find_no_violation);
+    tcase_add_test(walks, random_walks_find_broken_rules);
     suite_add_tcase(suite, search);
     suite_add_tcase(suite, walks);
     return suite_run(suite);

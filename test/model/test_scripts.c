@@ -24,8 +24,9 @@
 static const char *const KEYS[MODEL_KEYS_MAX] = {"lock:one", "lock:two"};
 static const char *const TOKENS[MODEL_ATTEMPTS_MAX] = {"token-a", "token-b", "token-c", "token-d"};
 
-/* Small numbers of the model are large ones on the server, in the same order: of different lengths,
- * neighbours that a double can just tell apart, and the last that is allowed. */
+/* The numbers on the server that stand for the small ones of the model, in the same order. They
+ * have different lengths; some are neighbours that a double can just distinguish, and the last one
+ * is the largest allowed. */
 static const uint64_t LARGE[NUMBERS] = {
     0,
     1,
@@ -52,24 +53,27 @@ struct world {
     struct model model;
     struct model_state state;
     uint64_t random;
-    unsigned offset; /* which of LARGE are used */
-    unsigned marks;  /* that were left so far */
+    unsigned offset; /* index in LARGE of the model's number 0 */
+    unsigned marks;  /* number of marks that were left */
     char mark[MODEL_READMITTERS][RL_RECORD_MARK_LEN + 1];
     unsigned long long granted, denied, refused, raised, lost, stale;
 };
 
+/* Returns a random number below `below`. */
 static unsigned draw(struct world *world, unsigned below)
 {
     world->random = world->random * 6364136223846793005ULL + 1442695040888963407ULL;
     return (unsigned)((world->random >> 33) % below);
 }
 
+/* Returns the number on the server for one of the model. */
 static uint64_t large(const struct world *world, unsigned small)
 {
     ck_assert_uint_lt(small + world->offset, NUMBERS);
     return small == 0 ? 0 : LARGE[small + world->offset];
 }
 
+/* Runs a command. The caller frees the reply. */
 static redisReply *run(const struct rl_command *command)
 {
     const char *words[RL_ARGS_MAX];
@@ -85,7 +89,8 @@ static redisReply *run(const struct rl_command *command)
     return reply;
 }
 
-static struct rl_result answer_to(enum rl_verb verb, const redisReply *reply)
+/* Returns what the reply to the script of `verb` means. */
+static struct rl_result classify(enum rl_verb verb, const redisReply *reply)
 {
     struct rl_reply text = {.kind = RL_REPLY_BULK, .text = reply->str, .len = (size_t)reply->len};
 
@@ -93,7 +98,9 @@ static struct rl_result answer_to(enum rl_verb verb, const redisReply *reply)
     return rl_protocol_classify(verb, RL_FORM_EVAL, 1, &text);
 }
 
-static struct rl_result ask(enum rl_verb verb, const char *key, const char *token, uint64_t number)
+/* Runs the script of `verb` for a key. */
+static struct rl_result run_script(enum rl_verb verb, const char *key, const char *token,
+                                   uint64_t number)
 {
     const struct rl_arguments arguments = {
         .key = TEXT(key),
@@ -108,11 +115,12 @@ static struct rl_result ask(enum rl_verb verb, const char *key, const char *toke
 
     rl_protocol_format(&command, verb, RL_FORM_EVAL, &arguments);
     redisReply *reply = run(&command);
-    struct rl_result result = answer_to(verb, reply);
+    struct rl_result result = classify(verb, reply);
     freeReplyObject(reply);
     return result;
 }
 
+/* Runs SEED with this mark and number. */
 static struct rl_result seed(const struct world *world, const char *mark, unsigned small)
 {
     struct rl_command command;
@@ -128,12 +136,12 @@ static struct rl_result seed(const struct world *world, const char *mark, unsign
     };
     rl_protocol_format(&command, RL_VERB_SEED, RL_FORM_EVAL, &arguments);
     redisReply *reply = run(&command);
-    struct rl_result result = answer_to(RL_VERB_SEED, reply);
+    struct rl_result result = classify(RL_VERB_SEED, reply);
     freeReplyObject(reply);
     return result;
 }
 
-/* A client that wants to bring the node back looks at its record, and takes the mark it finds. */
+/* Lets client `r` read the record before the readmission and remember the mark in it. */
 static void read_record(struct world *world, unsigned r)
 {
     struct rl_command command;
@@ -154,19 +162,21 @@ static void read_record(struct world *world, unsigned r)
     freeReplyObject(reply);
 }
 
-static void forget(void)
+/* Removes all keys and the record. */
+static void flush_server(void)
 {
     freeReplyObject(redisCommand(connection, "FLUSHALL"));
 }
 
-/* ---- One event in the model and on the server ---- */
+/* ---- one event in the model and on the server ---- */
 
+/* Runs the vote of attempt `a` and compares the reply with the model. */
 static void vote(struct world *world, const struct model_state *before, unsigned a)
 {
     const struct model_node *node = &before->node[0];
     unsigned key = model_key(&world->model, a);
     uint8_t p = before->attempt[a].p;
-    struct rl_result result = ask(RL_VERB_ACQUIRE, KEYS[key], TOKENS[a], large(world, p));
+    struct rl_result result = run_script(RL_VERB_ACQUIRE, KEYS[key], TOKENS[a], large(world, p));
 
     if (!node->admitted) {
         world->refused++;
@@ -185,17 +195,19 @@ static void vote(struct world *world, const struct model_state *before, unsigned
     ck_assert_int_eq(result.accepted, world->state.node[0].fence == p && node->fence != p);
 }
 
+/* Runs the RAISE of attempt `a` and compares the reply with the model. */
 static void raise_fence(struct world *world, const struct model_state *before, unsigned a)
 {
     unsigned key = model_key(&world->model, a);
     bool ours = before->node[0].owner[key] == a + 1;
     uint64_t number = large(world, before->attempt[a].value);
-    struct rl_result result = ask(RL_VERB_RAISE, KEYS[key], TOKENS[a], number);
+    struct rl_result result = run_script(RL_VERB_RAISE, KEYS[key], TOKENS[a], number);
 
     *(ours ? &world->raised : &world->lost) += 1;
     ck_assert_int_eq(result.vote, ours ? RL_VOTE_GRANTED : RL_VOTE_DENIED);
 }
 
+/* Deletes the key of attempt `a`. */
 static void delete_key(const struct world *world, unsigned a)
 {
     struct rl_command command;
@@ -208,6 +220,7 @@ static void delete_key(const struct world *world, unsigned a)
     freeReplyObject(run(&command));
 }
 
+/* Executes an event of the model on the server. */
 static void do_on_server(struct world *world, const struct model_state *before,
                          struct model_action action)
 {
@@ -225,7 +238,7 @@ static void do_on_server(struct world *world, const struct model_state *before,
         freeReplyObject(redisCommand(connection, "DEL %s", KEYS[action.detail]));
         break;
     case ACTION_FORGET:
-        forget();
+        flush_server();
         break;
     case ACTION_READMIT:
         read_record(world, action.attempt);
@@ -241,6 +254,7 @@ static void do_on_server(struct world *world, const struct model_state *before,
     }
 }
 
+/* Checks a reply; `expected` NULL: nil. */
 static void check_text(const char *what, const redisReply *reply, const char *expected)
 {
     if (expected == NULL)
@@ -250,6 +264,7 @@ static void check_text(const char *what, const redisReply *reply, const char *ex
                       "%s is %s, not %s", what, reply->str, expected);
 }
 
+/* Compares the register, the keys and the fingerprint on the server with the model. */
 static void compare(const struct world *world)
 {
     const struct model_node *node = &world->state.node[0];
@@ -270,7 +285,7 @@ static void compare(const struct world *world)
     }
 }
 
-/* A client whose mark is gone, because the node came back or forgot once more, changes nothing. */
+/* Checks that a SEED with a mark that is gone changes nothing. */
 static void try_stale_mark(struct world *world, unsigned r)
 {
     const struct model_node *node = &world->state.node[0];
@@ -283,6 +298,7 @@ static void try_stale_mark(struct world *world, unsigned r)
     compare(world);
 }
 
+/* Draws a model and brings the server into its first state. */
 static void begin(struct world *world)
 {
     world->offset = draw(world, 8);
@@ -294,9 +310,9 @@ static void begin(struct world *world)
                                   .forgets = 2,
                                   .readmitters = MODEL_READMITTERS,
                                   .dels = true,
-                                  .broken = BROKEN_READMIT_UNMERGED}; /* there is nobody to ask */
+                                  .broken = BROKEN_READMIT_UNMERGED}; /* there are no other nodes */
     model_init(&world->model, &world->state);
-    forget();
+    flush_server();
     struct rl_result result = seed(world, "*", world->model.initial[0]);
     ck_assert_int_eq(result.vote, RL_VOTE_GRANTED);
     if (world->model.initial[0] == 0) /* the model's 0 is a missing field */
@@ -304,13 +320,14 @@ static void begin(struct world *world)
     compare(world);
 }
 
-/* Else there would be little of anything but interruptions. */
+/* Returns whether the event is chosen rarely. Otherwise most events would be interruptions. */
 static bool is_rare(struct model_action action)
 {
     return action.kind == ACTION_FORGET || action.kind == ACTION_VANISH ||
            action.kind == ACTION_GIVE_UP || action.kind == ACTION_FAST || action.kind == ACTION_DEL;
 }
 
+/* Walks at random through a model and compares the server after each event. */
 static void walk(struct world *world)
 {
     struct model_action actions[MODEL_ACTIONS_MAX];
@@ -323,7 +340,7 @@ static void walk(struct world *world)
         struct model_action action = actions[draw(world, count)];
         if (is_rare(action) && draw(world, 5) != 0)
             continue;
-        if (action.kind == ACTION_ADMIT) /* as if it had asked others */
+        if (action.kind == ACTION_ADMIT) /* as if the client had read other nodes */
             world->state.readmitter[action.attempt].value = (uint8_t)(1 + draw(world, 3));
         struct model_state before = world->state;
         model_apply(&world->model, &world->state, action);

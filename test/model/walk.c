@@ -27,12 +27,13 @@ static uint32_t draw(uint64_t *random, uint32_t below)
     return (uint32_t)(((z ^ z >> 31) >> 32) * below >> 32);
 }
 
-/* How rare some events are, which would otherwise happen as often as all others. */
-struct mood {
+/* How rarely some events are chosen, which would otherwise happen as often as all others. */
+struct rarities {
     uint32_t interruptions, starts, stragglers;
 };
 
-static struct model draw_model(uint32_t broken, uint64_t *random, struct mood *mood)
+/* Draws the size and the options of a model. */
+static struct model draw_model(uint32_t broken, uint64_t *random, struct rarities *rarities)
 {
     struct model model = {
         .nodes = 3 + draw(random, MODEL_NODES_MAX - 2),
@@ -59,14 +60,15 @@ static struct model draw_model(uint32_t broken, uint64_t *random, struct mood *m
         model.starters = 1 + draw(random, 2);
         memset(model.initial, 0, sizeof model.initial);
     }
-    mood->interruptions = 1U << (1 + draw(random, 7));
-    mood->starts = 1U << draw(random, 7);
-    mood->stragglers = 1U << draw(random, 5);
+    rarities->interruptions = 1U << (1 + draw(random, 7));
+    rarities->starts = 1U << draw(random, 7);
+    rarities->stragglers = 1U << draw(random, 5);
     return model;
 }
 
+/* Returns the rarity of an event: it is chosen in one of so many cases. */
 static uint32_t rarity(const struct model_state *state, struct model_action action,
-                       const struct mood *mood)
+                       const struct rarities *rarities)
 {
     switch (action.kind) {
     case ACTION_VANISH:
@@ -75,28 +77,30 @@ static uint32_t rarity(const struct model_state *state, struct model_action acti
     case ACTION_ROLL_BACK:
     case ACTION_DEL:
     case ACTION_HEAL:
-        return mood->interruptions;
+        return rarities->interruptions;
     case ACTION_START:
-        return mood->starts;
+        return rarities->starts;
     case ACTION_VOTE:
     case ACTION_RAISE:
-        return model_ended(&state->attempt[action.attempt]) ? mood->stragglers : 1;
+        return model_ended(&state->attempt[action.attempt]) ? rarities->stragglers : 1;
     default:
         return 1;
     }
 }
 
+/* Chooses one of the possible events. */
 static struct model_action choose(const struct model_state *state,
                                   const struct model_action *actions, unsigned count,
-                                  const struct mood *mood, uint64_t *random)
+                                  const struct rarities *rarities, uint64_t *random)
 {
     struct model_action action = actions[draw(random, count)];
 
-    for (unsigned i = 0; i < 16 && draw(random, rarity(state, action, mood)) != 0; i++)
+    for (unsigned i = 0; i < 16 && draw(random, rarity(state, action, rarities)) != 0; i++)
         action = actions[draw(random, count)];
     return action;
 }
 
+/* Adds an event to the sums. */
 static void count_event(struct walks *walks, struct model_action action,
                         const struct model_state *before, const struct model_state *after)
 {
@@ -120,8 +124,8 @@ static bool walk(uint32_t broken, uint64_t seed, struct walks *walks, FILE *trac
 {
     struct model_action actions[MODEL_ACTIONS_MAX];
     uint64_t random = seed * 0xda942042e4dd58b5ULL;
-    struct mood mood;
-    struct model model = draw_model(broken, &random, &mood);
+    struct rarities rarities;
+    struct model model = draw_model(broken, &random, &rarities);
     struct model_state state;
 
     model_init(&model, &state);
@@ -129,7 +133,7 @@ static bool walk(uint32_t broken, uint64_t seed, struct walks *walks, FILE *trac
         unsigned count = model_actions(&model, &state, actions);
         if (count == 0)
             break;
-        struct model_action action = choose(&state, actions, count, &mood, &random);
+        struct model_action action = choose(&state, actions, count, &rarities, &random);
         struct model_state before = state;
         bool fine = model_apply(&model, &state, action);
         if (trace != NULL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Random walks through models with too many states for a search. Every message under way is part of
- * the state. What may happen (number of nodes, attempts and resources, lost records, healing, how
- * often keys vanish) is drawn from the seed for each walk. */
+ * the state. The seed of each walk decides the number of nodes, attempts and resources, and how
+ * often records are lost, keys are healed, and keys vanish. */
 #ifndef TEST_MODEL_WALK_H
 #define TEST_MODEL_WALK_H
 

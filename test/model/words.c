@@ -2,6 +2,7 @@
  * Writes events in words, for the reader of a counterexample. */
 #include "search.h"
 
+/* Writes the registers of all nodes; '?' marks a node that is not in use. */
 static void registers(FILE *out, const struct model *model, const struct model_state *state)
 {
     fprintf(out, "   F = (");
@@ -11,6 +12,7 @@ static void registers(FILE *out, const struct model *model, const struct model_s
     fprintf(out, ")");
 }
 
+/* Writes a VOTE and its effect. */
 static void vote(FILE *out, const struct model *model, const struct model_state *before,
                  const struct model_state *after, struct model_action action)
 {
@@ -31,6 +33,7 @@ static void vote(FILE *out, const struct model *model, const struct model_state 
         fprintf(out, " (a key that was there had vanished)");
 }
 
+/* Writes an event of a readmission. */
 static void readmission(FILE *out, const struct model_state *before, struct model_action action)
 {
     unsigned r = action.attempt, target = before->readmitter[r].node + 1U;
@@ -52,6 +55,7 @@ static void readmission(FILE *out, const struct model_state *before, struct mode
     }
 }
 
+/* Writes an event of a first start. */
 static void first_start(FILE *out, const struct model_state *before,
                         const struct model_state *after, struct model_action action)
 {
