@@ -25,6 +25,7 @@ void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *block, size_t size);
 void __wrap_free(void *block);
 
+/* Begins to count allocations for a failure at number `k`. */
 static void start(enum mode next, uint64_t k)
 {
     mode = next;
@@ -73,6 +74,7 @@ int64_t alloc_fail_live(void)
     return live;
 }
 
+/* Counts an allocation. Returns true if it must fail. */
 static bool must_fail(void)
 {
     if (mode == OFF || exempt_depth > 0)
@@ -85,6 +87,7 @@ static bool must_fail(void)
     return true;
 }
 
+/* Counts a block unless it is NULL, and returns it. */
 static void *counted(void *block)
 {
     live += block != NULL;

@@ -20,6 +20,7 @@ static struct rl_node_spec specs[NODES];
 static struct rl_mem mem;
 static struct rl_log no_log;
 
+/* Returns the index of a client. */
 static unsigned index_of(const struct world_client *client)
 {
     return (unsigned)(client - world.clients);
@@ -27,6 +28,7 @@ static unsigned index_of(const struct world_client *client)
 
 /* ---- commands ---- */
 
+/* Reads the number of a line such as "*3" or "$5". Returns false if it is not complete. */
 static bool read_header(const char **at, const char *end, char kind, size_t *ret)
 {
     const char *line_end = memchr(*at, '\n', (size_t)(end - *at));
@@ -57,6 +59,7 @@ static size_t read_command(const struct world_conn *conn, struct fake_arg *words
     return (size_t)(at - conn->in);
 }
 
+/* Executes the first command of the connection. Returns false if there is none. */
 static bool execute(struct world_conn *conn, unsigned node)
 {
     struct fake_arg words[WORDS_MAX];
@@ -95,6 +98,7 @@ void world_serve_all(void)
 
 /* ---- connections ---- */
 
+/* Resets a connection to its closed state. */
 static void end_connection(struct world_conn *conn)
 {
     memset(&conn->session, 0, sizeof conn->session);
@@ -176,6 +180,7 @@ void world_lose_connection(unsigned client, unsigned node, bool executed)
 
 /* ---- servers ---- */
 
+/* Gives the server a new run id. */
 static void describe(unsigned node)
 {
     struct world_node *server = &world.nodes[node];
@@ -185,6 +190,7 @@ static void describe(unsigned node)
     fake_store_describe(&server->store, &profile);
 }
 
+/* Returns true if the node's record is in use by the current run of its server. */
 static bool is_in_use(unsigned node)
 {
     const char *config = world.nodes[node].store.record.config;
@@ -302,6 +308,7 @@ static void wake_at(void *ctx, uint64_t boot_ns)
     ((struct world_client *)ctx)->wake_ns = boot_ns;
 }
 
+/* Creates the engine of a client. */
 static void open_engine(unsigned index)
 {
     struct world_client *client = &world.clients[index];

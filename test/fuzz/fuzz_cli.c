@@ -35,6 +35,7 @@ struct line {
     bool confusing; /* contains something else that looks like its password */
 };
 
+/* Appends a byte of the input, or the login that it stands for. */
 static void put(struct line *line, char byte)
 {
     const char *login = byte == 1 ? "redis://u:QQQQ@" : byte == 2 ? "u:QQQQ@" : "";
@@ -51,6 +52,7 @@ static void put(struct line *line, char byte)
         line->text[line->len++] = byte;
 }
 
+/* Reads the arguments of a command line. */
 static void read_line(struct fuzz_input *input, struct line *line, const char *command)
 {
     unsigned count = fuzz_byte(input) % ARGS_MAX;
@@ -87,11 +89,13 @@ static int make_file(struct fuzz_input *input, struct line *line)
     return -1;
 }
 
+/* Returns true if the exit code means a mistake of the user. */
 static bool is_user_error(int code)
 {
     return code == EXIT_USAGE || code == EXIT_CONFIG;
 }
 
+/* Checks that the options are in their ranges. */
 static void check_options(const struct options *options, const struct line *line)
 {
     MUST(options->conflict_code >= 0 && options->conflict_code <= 255);
@@ -103,6 +107,7 @@ static void check_options(const struct options *options, const struct line *line
         MUST(options->operands[i] != NULL);
 }
 
+/* Loads the settings and checks that they are in their ranges. */
 static void check_settings(const struct options *options, bool secret)
 {
     struct settings settings;
@@ -138,7 +143,7 @@ static void check_duration(const char *text)
 
 /* Resets getopt_long() to the state of a new process, because it remembers its position inside of
  * "-abc". */
-static void forget_getopt(void)
+static void reset_getopt(void)
 {
     static char name[] = "redlock";
     static char *const nothing[] = {name, NULL};
@@ -164,7 +169,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int i = 1; i < line.argc; i++)
         check_duration(line.argv[i]);
     (void)command_nearest(line.argc > 1 ? line.argv[1] : "");
-    forget_getopt();
+    reset_getopt();
     say_setup(SAY_NOTE, false);
     int result = options_parse(1u << index, command_names[index], line.argc, line.argv, &options);
     MUST(result == -1 || result == EXIT_OK || is_user_error(result));

@@ -25,13 +25,14 @@ struct slot {
     struct rl_lock lock;
     uint64_t room[64];
     uint64_t floor; /* the largest fencing token that was reported before its attempt began */
-    bool used, ended, told, held;
+    bool used, ended, confirmed, held;
 };
 
 static struct slot slots[ENGINES][SLOTS];
 static uint64_t fences[FENCES_MAX];
 static unsigned fence_count;
 
+/* Returns the largest fencing token that was reported. */
 static uint64_t largest_fence(void)
 {
     uint64_t largest = 0;
@@ -41,6 +42,7 @@ static uint64_t largest_fence(void)
     return largest;
 }
 
+/* Returns the slot of a lock. */
 static struct slot *slot_of(const struct rl_lock *lock)
 {
     for (unsigned i = 0; i < ENGINES * SLOTS; i++)
@@ -49,6 +51,7 @@ static struct slot *slot_of(const struct rl_lock *lock)
     fuzz_wrong(__FILE__, __LINE__, "a lock of ours");
 }
 
+/* Records and checks what the engine reports about a lock. */
 static void take_lock(const struct rl_lock *lock, const struct rl_announcement *announcement)
 {
     struct slot *slot = slot_of(lock);
@@ -57,7 +60,7 @@ static void take_lock(const struct rl_lock *lock, const struct rl_announcement *
     MUST(slot->used && !slot->ended);
     MUST((flags & RL_FX_HELD) == 0 || announcement->status == REDLOCK_OK);
     if (flags & RL_FX_HELD)
-        slot->told = false;
+        slot->confirmed = false;
     slot->held = (slot->held || (flags & RL_FX_HELD) != 0) && (flags & RL_FX_ENDED) == 0;
     slot->ended = (flags & RL_FX_ENDED) != 0;
     if (flags & RL_FX_WAITING) {
@@ -86,11 +89,11 @@ static void flush(unsigned index)
 }
 
 /* Confirms the lock right before its user learns of it, as the API does. */
-static void tell(unsigned index)
+static void confirm_locks(unsigned index)
 {
     for (unsigned i = 0; i < SLOTS; i++) {
         struct slot *slot = &slots[index][i];
-        if (!slot->used || slot->ended || !slot->held || slot->told)
+        if (!slot->used || slot->ended || !slot->held || slot->confirmed)
             continue;
         rl_engine_refresh(&world.clients[index].engine);
         rl_lock_event(&world.clients[index].engine, &slot->lock, RL_EVENT_CONFIRM, 0, 0);
@@ -98,7 +101,7 @@ static void tell(unsigned index)
         if (!slot->held)
             continue;
         uint64_t fence = rl_lease_fence_chosen(&slot->lock.lease);
-        slot->told = true;
+        slot->confirmed = true;
         MUST(fence > slot->floor && fence <= RL_FENCE_CORRUPT);
         for (unsigned k = 0; k < fence_count; k++)
             MUST(fences[k] != fence);
@@ -115,11 +118,11 @@ static void turn(unsigned index)
     rl_engine_refresh(engine);
     world_deliver(index, SIZE_MAX);
     rl_engine_tick(engine);
-    take(index);
-    tell(index);
+    confirm_locks(index);
     flush(index);
 }
 
+/* Advances time and runs the client's loops when their timers expire. */
 static void pass(uint64_t ns)
 {
     uint64_t end_ns = world.now_ns + ns;
@@ -137,6 +140,7 @@ static void pass(uint64_t ns)
     world.now_ns = end_ns;
 }
 
+/* Starts a lock in the slot. */
 static void start(unsigned index, unsigned at, uint64_t wait_ns, bool auto_extend)
 {
     struct slot *slot = &slots[index][at];
@@ -173,7 +177,8 @@ static void start(unsigned index, unsigned at, uint64_t wait_ns, bool auto_exten
     flush(index);
 }
 
-static void call(unsigned index, unsigned at, unsigned what)
+/* Makes a call on the lock of the slot: release, extend, shorten, detach or cancel. */
+static void call_lock(unsigned index, unsigned at, unsigned what)
 {
     static const uint8_t kinds[] = {RL_EVENT_RELEASE, RL_EVENT_EXTEND, RL_EVENT_SHORTEN,
                                     RL_EVENT_DETACH};
@@ -183,7 +188,7 @@ static void call(unsigned index, unsigned at, unsigned what)
     if (!slot->used || slot->ended)
         return;
     rl_engine_refresh(engine);
-    if (slot->told && slot->held) {
+    if (slot->confirmed && slot->held) {
         slot->held = slot->held && kinds[what % 4] == RL_EVENT_EXTEND;
         rl_lock_event(engine, &slot->lock, kinds[what % 4], TTL_NS / 2, 0);
     } else if (!slot->held) {
@@ -193,7 +198,7 @@ static void call(unsigned index, unsigned at, unsigned what)
 }
 
 /* Lets all servers and clients do what is due, and advances time by a round trip. */
-static void go_on(uint64_t ns)
+static void run_servers_and_clients(uint64_t ns)
 {
     world_serve_all();
     turn(0);
@@ -201,7 +206,8 @@ static void go_on(uint64_t ns)
     pass(ns);
 }
 
-static void play(struct fuzz_input *input)
+/* Plays one event of the script. */
+static void play_event(struct fuzz_input *input)
 {
     static const uint64_t waits[] = {0, 50 * RL_MS, RL_SECOND, RL_NEVER};
     unsigned what = fuzz_byte(input), detail = fuzz_byte(input);
@@ -217,13 +223,13 @@ static void play(struct fuzz_input *input)
     case 2:
     case 3:
         for (unsigned i = 0; i <= detail % 8; i++)
-            go_on(what % 12 == 2 ? RL_MS / 2 : 5 * RL_MS);
+            run_servers_and_clients(what % 12 == 2 ? RL_MS / 2 : 5 * RL_MS);
         break;
     case 4:
         start(index, detail >> 1 & 1, waits[detail >> 2 & 3], (detail & 16) != 0);
         break;
     case 5:
-        call(index, detail >> 1 & 1, detail >> 2);
+        call_lock(index, detail >> 1 & 1, detail >> 2);
         break;
     case 6:
         pass((uint64_t)detail * detail * 100 * RL_US);
@@ -257,13 +263,13 @@ static void heal(void)
     for (unsigned i = 0; i < NODES; i++)
         world.nodes[i].reachable = true;
     for (unsigned i = 0; i < ENGINES * SLOTS; i++)
-        call(i / SLOTS, i % SLOTS, 0);
+        call_lock(i / SLOTS, i % SLOTS, 0);
     for (unsigned steps = 0; steps < HEAL_STEPS; steps++) {
         const struct slot *slot = &slots[0][0];
-        if (slot->used && slot->told && slot->held)
+        if (slot->used && slot->confirmed && slot->held)
             return;
         start(0, 0, RL_NEVER, false);
-        go_on(RL_MS);
+        run_servers_and_clients(RL_MS);
         if (steps % 10 == 9)
             pass(200 * RL_MS);
         if (steps == HEAL_STEPS / 4 && world_is_half_started())
@@ -283,7 +289,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     world_begin();
     fuzz_alloc_choose(choice);
     while (input.left > 0)
-        play(&input);
+        play_event(&input);
     (void)fuzz_alloc_end();
     heal();
     world_end();

@@ -10,6 +10,7 @@
 
 #define TEXT_MAX ((size_t)64 * 1024)
 
+/* Checks that the field ends within its size and is printable. */
 static void check_text(const char *field, size_t size)
 {
     size_t len = strnlen(field, size);
@@ -19,6 +20,7 @@ static void check_text(const char *field, size_t size)
         MUST((unsigned char)field[i] >= 0x20 && (unsigned char)field[i] < 0x7f);
 }
 
+/* Checks the fields of one result. */
 static void check(const struct rl_info *info)
 {
     check_text(info->run_id, sizeof info->run_id);
@@ -28,6 +30,7 @@ static void check(const struct rl_info *info)
     (void)rl_info_features(info);
 }
 
+/* Checks that two results are equal. */
 static void check_same(const struct rl_info *a, const struct rl_info *b)
 {
     MUST(strcmp(a->run_id, b->run_id) == 0 && strcmp(a->role, b->role) == 0);

@@ -22,10 +22,10 @@ static struct {
     rl_nodes asked;    /* by the running round */
     rl_nodes answered; /* of those */
     rl_nodes granted;
-    rl_nodes excluded; /* excluded nodes, as far as was known with the last answer */
+    rl_nodes excluded_nodes; /* excluded nodes, as far as was known with the last answer */
     uint32_t round;
-    bool pending; /* a caller waits for DONE */
-    bool told;    /* the user has the lock */
+    bool pending;   /* a caller waits for DONE */
+    bool confirmed; /* the user has the lock */
     bool held;
     struct rl_now latest; /* no deadline may be later than this */
     uint64_t ttl_ns;
@@ -33,6 +33,7 @@ static struct {
     int64_t wall_held_us; /* the same when the round began that the held lock rests on */
 } ledger;
 
+/* Returns true if the lease is a fenced acquisition. */
 static bool is_fenced(void)
 {
     return rig.params.terms.fence && rig.params.terms.kind == RL_LEASE_ACQUIRE;
@@ -45,11 +46,13 @@ static rl_nodes excluded_now(void)
     return rig.lease.round.verb == RL_VERB_ACQUIRE ? ~rig.view.eligible : rig.view.excluded;
 }
 
+/* Returns true if the lease is held. */
 static bool is_held(void)
 {
     return rig.lease.state == RL_STATE_HELD || rig.lease.state == RL_STATE_EXTENDING;
 }
 
+/* Draws the parameters of the lease. */
 static void draw_params(struct fuzz_input *input)
 {
     static const uint64_t waits[] = {0, 5 * RL_MS, RL_SECOND, RL_NEVER};
@@ -85,7 +88,8 @@ static uint64_t latest_ns(uint64_t t1, uint64_t ttl)
     return less < ttl ? t1 + ttl - less : t1;
 }
 
-static void note_ask(const struct rl_effects *fx)
+/* Records the requests of a new round in the ledger. */
+static void note_request(const struct rl_effects *fx)
 {
     const struct rl_round *round = &rig.lease.round;
 
@@ -97,7 +101,7 @@ static void note_ask(const struct rl_effects *fx)
     ledger.asked = fx->request;
     ledger.answered = ledger.granted = 0;
     ledger.wall_t1_us = rig.view.wall_us;
-    ledger.excluded = excluded_now();
+    ledger.excluded_nodes = excluded_now();
     if (round->verb == RL_VERB_EXTEND && rig.lease.terms->kind == RL_LEASE_ADOPT && !ledger.held)
         ledger.keys = rl_nodes_all(rig.params.terms.nodes); /* the key of an adopted lock may be
                                                              * anywhere */
@@ -117,7 +121,8 @@ static void check_grant(void)
 {
     struct rl_now t1 = rig.lease.round.t1;
 
-    MUST(rl_nodes_count(ledger.granted & ~ledger.excluded) >= rig.params.terms.nodes / 2u + 1);
+    MUST(rl_nodes_count(ledger.granted & ~ledger.excluded_nodes) >=
+         rig.params.terms.nodes / 2u + 1);
     MUST(!was_set_ahead(ledger.held ? ledger.wall_held_us : ledger.wall_t1_us));
     ledger.wall_held_us = ledger.wall_t1_us;
     ledger.latest.boot_ns = rl_max_u64(ledger.latest.boot_ns, latest_ns(t1.boot_ns, ledger.ttl_ns));
@@ -128,7 +133,7 @@ static void check_grant(void)
 
 /* Checks that each key that may be set is undone, and that no request goes to a node that certainly
  * has no key. */
-static void check_taken_back(const struct rl_effects *fx)
+static void check_undone(const struct rl_effects *fx)
 {
     rl_nodes back = fx->undo | (rig.lease.round.verb == RL_VERB_RELEASE ||
                                         rig.lease.round.verb == RL_VERB_SHORTEN
@@ -140,6 +145,7 @@ static void check_taken_back(const struct rl_effects *fx)
     ledger.keys = 0;
 }
 
+/* Checks that each report fits the ledger and the state before. */
 static void check_announcements(const struct rl_effects *fx, uint8_t before, bool was_held)
 {
     uint32_t flags = fx->flags;
@@ -153,7 +159,7 @@ static void check_announcements(const struct rl_effects *fx, uint8_t before, boo
         check_grant();
         MUST(rig_remaining_ns(&rig) >= rig.params.terms.validity_min_ns);
         if (is_fenced())
-            ledger_fence_won(&fence, &rig.lease, ledger.granted & ~ledger.excluded);
+            ledger_fence_won(&fence, &rig.lease, ledger.granted & ~ledger.excluded_nodes);
         ledger.held = true;
     }
     if (flags & RL_FX_EXTENDED) {
@@ -171,11 +177,13 @@ static void check_announcements(const struct rl_effects *fx, uint8_t before, boo
     ledger.held = is_held();
 }
 
+/* Returns true if a lease in this state may have requests in flight. */
 static bool is_asking(uint8_t state)
 {
     return state == RL_STATE_ACQUIRING || state == RL_STATE_HELD || state == RL_STATE_EXTENDING;
 }
 
+/* Checks the effects of the last step. */
 static void check(uint8_t kind, uint8_t before)
 {
     const struct rl_effects *fx = &rig.fx;
@@ -192,13 +200,13 @@ static void check(uint8_t kind, uint8_t before)
     MUST(is_fenced() || (fx->raise == 0 && rl_lease_fence_chosen(&rig.lease) == rig.params.fence));
     if (rig.params.terms.kind == RL_LEASE_ACQUIRE && is_asking(before) &&
         (after == RL_STATE_WAITING || after == RL_STATE_ENDED) && kind != RL_EVENT_DETACH)
-        check_taken_back(fx);
+        check_undone(fx);
     else if (after == RL_STATE_RELEASING && before != RL_STATE_RELEASING)
-        check_taken_back(fx);
-    note_ask(fx);
+        check_undone(fx);
+    note_request(fx);
     ledger.keys |= fx->heal;
     if (is_fenced())
-        ledger_fence_step(&fence, &rig.lease, fx, ledger.granted & ~ledger.excluded);
+        ledger_fence_step(&fence, &rig.lease, fx, ledger.granted & ~ledger.excluded_nodes);
     check_announcements(fx, before, was_held);
     if (kind == RL_EVENT_TICK && is_held())
         MUST(!was_set_ahead(ledger.wall_held_us));
@@ -209,7 +217,8 @@ static void check(uint8_t kind, uint8_t before)
                    : rig.lease.wake_ns == RL_NEVER);
 }
 
-static void event(const struct rl_event *what)
+/* Passes an event to the lease and checks its effects. */
+static void pass_event(const struct rl_event *what)
 {
     uint8_t before = rig.lease.state;
 
@@ -242,7 +251,7 @@ static void note_answer(const struct rl_ballot *ballot)
     if ((ledger.asked & ~ledger.answered & bit) == 0)
         return;
     ledger.answered |= bit;
-    ledger.excluded |= excluded_now();
+    ledger.excluded_nodes |= excluded_now();
     if (ballot->vote == RL_VOTE_GRANTED) {
         ledger.granted |= bit;
         if (is_fenced() && verb == RL_VERB_ACQUIRE)
@@ -253,7 +262,8 @@ static void note_answer(const struct rl_ballot *ballot)
         ledger.keys &= ~bit;
 }
 
-static void vote(struct fuzz_input *input, bool in_turn)
+/* Passes a vote of the input, with `in_turn` one that the round waits for. */
+static void pass_vote(struct fuzz_input *input, bool in_turn)
 {
     static const uint8_t votes[] = {RL_VOTE_GRANTED, RL_VOTE_DENIED, RL_VOTE_FAILED,
                                     RL_VOTE_SUSPECT};
@@ -279,9 +289,10 @@ static void vote(struct fuzz_input *input, bool in_turn)
         ballot.round += (what >> 4) - 8u;
     if (rig.lease.state != RL_STATE_ENDED && rig.lease.state != RL_STATE_WAITING)
         note_answer(&ballot);
-    event(&(struct rl_event){.kind = RL_EVENT_VOTE, .ballot = ballot});
+    pass_event(&(struct rl_event){.kind = RL_EVENT_VOTE, .ballot = ballot});
 }
 
+/* Advances the clocks, together or differently. */
 static void pass(struct fuzz_input *input)
 {
     uint64_t boot = fuzz_byte(input), raw = fuzz_byte(input);
@@ -305,9 +316,10 @@ static void wake(struct fuzz_input *input)
         return;
     uint64_t ns = rl_sub_sat(wake_ns, rig.view.now.boot_ns);
     rig.view.now = rl_later(rig.view.now, ns);
-    event(&(struct rl_event){.kind = RL_EVENT_TICK});
+    pass_event(&(struct rl_event){.kind = RL_EVENT_TICK});
 }
 
+/* Changes which nodes are connected, suspect, excluded or eligible. */
 static void change_nodes(struct fuzz_input *input)
 {
     rl_nodes all = rl_nodes_all(rig.params.terms.nodes);
@@ -325,20 +337,20 @@ static void change_nodes(struct fuzz_input *input)
 }
 
 /* Reports clock steps of these nodes: their earlier answers count no more. */
-static void doubt(struct fuzz_input *input)
+static void invalidate(struct fuzz_input *input)
 {
     rl_nodes nodes = fuzz_byte(input) & rl_nodes_all(rig.params.terms.nodes);
 
     (void)fuzz_byte(input);
     if (rig.lease.state == RL_STATE_ACQUIRING && rig.params.terms.kind != RL_LEASE_INSPECT)
-        ledger.excluded |= nodes;
+        ledger.excluded_nodes |= nodes;
     else if (is_held())
-        ledger.excluded |= nodes & ledger.keys;
-    event(&(struct rl_event){.kind = RL_EVENT_INVALIDATE, .nodes = nodes});
+        ledger.excluded_nodes |= nodes & ledger.keys;
+    pass_event(&(struct rl_event){.kind = RL_EVENT_INVALIDATE, .nodes = nodes});
 }
 
 /* Makes one of the calls that a user may make in this state. */
-static void call(struct fuzz_input *input)
+static void call_lease(struct fuzz_input *input)
 {
     static const uint8_t kinds[] = {RL_EVENT_EXTEND, RL_EVENT_RELEASE, RL_EVENT_SHORTEN,
                                     RL_EVENT_DETACH, RL_EVENT_CONFIRM, RL_EVENT_CANCEL,
@@ -347,7 +359,7 @@ static void call(struct fuzz_input *input)
     unsigned detail = fuzz_byte(input);
 
     if (what.kind == RL_EVENT_CANCEL) {
-        event(&what);
+        pass_event(&what);
         return;
     }
     if (!is_held())
@@ -355,11 +367,11 @@ static void call(struct fuzz_input *input)
     what.ttl_ns = (uint64_t)detail * 50 * RL_MS;
     /* A grant is confirmed right before the user learns of it. Before that, the user has no lock to
      * call with. */
-    if (what.kind == RL_EVENT_CONFIRM && ledger.told)
+    if (what.kind == RL_EVENT_CONFIRM && ledger.confirmed)
         return;
-    ledger.told = what.kind != RL_EVENT_CONFIRM;
+    ledger.confirmed = what.kind != RL_EVENT_CONFIRM;
     ledger.pending = ledger.pending || what.kind != RL_EVENT_DETACH;
-    event(&what);
+    pass_event(&what);
     if (what.kind == RL_EVENT_CONFIRM && is_held())
         ledger.pending = false;
 }
@@ -377,11 +389,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         rig.params.terms.kind == RL_LEASE_RELEASE ? rl_nodes_all(rig.params.terms.nodes) : 0;
     if (fuzz_byte(&input) & 1)
         change_nodes(&input);
-    event(&(struct rl_event){.kind = RL_EVENT_START});
+    pass_event(&(struct rl_event){.kind = RL_EVENT_START});
     while (input.left > 0) {
         unsigned what = fuzz_byte(&input);
         if (what == 255) {
-            doubt(&input);
+            invalidate(&input);
             continue;
         }
         switch (what % 8) {
@@ -395,24 +407,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             change_nodes(&input);
             break;
         case 3:
-            call(&input);
+            call_lease(&input);
             break;
         case 4:
-            vote(&input, false);
+            pass_vote(&input, false);
             break;
         case 5:
-            event(&(struct rl_event){.kind = RL_EVENT_TICK});
+            pass_event(&(struct rl_event){.kind = RL_EVENT_TICK});
             break;
         default:
-            vote(&input, true);
+            pass_vote(&input, true);
             break;
         }
     }
     /* Every pending call must get its answer. */
     if (rig.lease.state != RL_STATE_ENDED && is_held())
-        event(&(struct rl_event){.kind = RL_EVENT_DETACH});
+        pass_event(&(struct rl_event){.kind = RL_EVENT_DETACH});
     else if (rig.lease.state != RL_STATE_ENDED)
-        event(&(struct rl_event){.kind = RL_EVENT_CANCEL, .status = REDLOCK_ECLOSED});
+        pass_event(&(struct rl_event){.kind = RL_EVENT_CANCEL, .status = REDLOCK_ECLOSED});
     MUST(rig.lease.state == RL_STATE_ENDED && !ledger.pending);
     return 0;
 }

@@ -76,7 +76,7 @@ static void transport_close(void *ctx, unsigned node, bool abortive)
 }
 
 /* Reads what the node has reported since the last call. */
-static void hear(void)
+static void take_reports(void)
 {
     for (unsigned i = 0; i < rig->vote_count; i++)
         ledger_node_vote(&ledger, &rig->votes[i]);
@@ -85,7 +85,8 @@ static void hear(void)
 
 /* ---- what an engine does ---- */
 
-static unsigned note_ask(unsigned slot, enum rl_verb verb)
+/* Records a request in the ledger. Returns its round. */
+static unsigned note_request(unsigned slot, enum rl_verb verb)
 {
     const struct rl_claim *claim = claims[slot];
     bool fenced = claim->fenced && (verb == RL_VERB_ACQUIRE || verb == RL_VERB_RAISE);
@@ -93,6 +94,7 @@ static unsigned note_ask(unsigned slot, enum rl_verb verb)
     return ledger_node_request(&ledger, verb, tokens[slot], fenced, claim->fence);
 }
 
+/* Creates a claim with the next token. */
 static void make_claim(unsigned slot)
 {
     char text[16];
@@ -107,18 +109,20 @@ static void make_claim(unsigned slot)
     claims[slot]->ttl_ms = claims[slot]->ttl_max_ms = CLAIM_TTL_S * UINT64_C(1000);
 }
 
+/* Drops the claim of the slot; its rounds end. */
 static void drop_claim(unsigned slot)
 {
     if (claims[slot] == NULL)
         return;
-    hear();
+    take_reports();
     ledger_node_forget(&ledger, tokens[slot], LEDGER_CLOSED);
     claims[slot]->owner = NULL;
     rl_claim_drop(claims[slot]);
     claims[slot] = NULL;
 }
 
-static void ask_node(unsigned slot, enum rl_verb verb)
+/* Makes a request for the claim of the slot. */
+static void request_of_node(unsigned slot, enum rl_verb verb)
 {
     if (claims[slot] == NULL)
         make_claim(slot);
@@ -129,7 +133,7 @@ static void ask_node(unsigned slot, enum rl_verb verb)
     if (verb == RL_VERB_ACQUIRE && attempted[tokens[slot]])
         verb = RL_VERB_HEAL;
     attempted[tokens[slot]] |= verb == RL_VERB_ACQUIRE || verb == RL_VERB_HEAL;
-    unsigned round = note_ask(slot, verb);
+    unsigned round = note_request(slot, verb);
     bool was_up = rl_node_is_up(&rig->node);
     int cause = rl_node_request(&rig->node, claims[slot], round, verb, rig->now_ns);
     MUST(was_up || cause != REDLOCK_CAUSE_NONE);
@@ -157,11 +161,11 @@ static void fence_claim(unsigned slot, unsigned detail)
 static void raise_claim(unsigned slot)
 {
     if (claims[slot] != NULL && claims[slot]->fenced && attempted[tokens[slot]])
-        ask_node(slot, RL_VERB_RAISE);
+        request_of_node(slot, RL_VERB_RAISE);
 }
 
 /* Requests to read or seed the record, with a claim of its own for each request. */
-static void ask_record(enum rl_verb verb, bool forced)
+static void request_record(enum rl_verb verb, bool forced)
 {
     if (ledger_node_is_full(&ledger) || rl_pipeline_count(&rig->node.pipe) > IN_FLIGHT)
         return;
@@ -176,13 +180,14 @@ static void ask_record(enum rl_verb verb, bool forced)
     rl_claim_drop(claim);
 }
 
+/* Undoes the claim of the slot. */
 static void undo_claim(unsigned slot, unsigned manner)
 {
     int cause = REDLOCK_CAUSE_NONE;
 
     if (claims[slot] == NULL || undone[tokens[slot]] || ledger_node_is_full(&ledger))
         return;
-    hear();
+    take_reports();
     ledger_node_forget(&ledger, tokens[slot],
                        LEDGER_MAYBE); /* the round they belong to has ended */
     undone[tokens[slot]] = true;
@@ -190,7 +195,7 @@ static void undo_claim(unsigned slot, unsigned manner)
         claims[slot]->undo_verb = RL_VERB_SHORTEN;
         claims[slot]->keep_until_ns = rig->now_ns + (manner >> 2) * 50 * RL_MS;
     }
-    unsigned round = (manner & 1) != 0 ? note_ask(slot, RL_VERB_RELEASE) : 0;
+    unsigned round = (manner & 1) != 0 ? note_request(slot, RL_VERB_RELEASE) : 0;
     server_ban(&server, tokens[slot]);
     enum rl_vote vote = rl_node_undo(&rig->node, claims[slot], round, rig->now_ns, &cause);
     MUST((vote == RL_VOTE_FAILED) == (cause != REDLOCK_CAUSE_NONE));
@@ -200,6 +205,7 @@ static void undo_claim(unsigned slot, unsigned manner)
 
 /* ---- events of the surroundings ---- */
 
+/* Delivers up to `len` bytes of the server's replies. */
 static void deliver(size_t len)
 {
     static char bytes[SERVER_BYTES];
@@ -214,6 +220,7 @@ static void deliver(size_t len)
     rig_drain(rig);
 }
 
+/* Completes the connection, or lets it fail. */
 static void opened(unsigned how)
 {
     if (!rig->is_open || rig->node.conn.state != RL_NODE_CONNECTING)
@@ -225,6 +232,7 @@ static void opened(unsigned how)
     rig_drain(rig);
 }
 
+/* Ends the connection; the server executes `more` commands before. */
 static void lose_connection(unsigned more)
 {
     if (!rig->is_open)
@@ -237,7 +245,8 @@ static void lose_connection(unsigned more)
     rig_drain(rig);
 }
 
-static void forge(struct fuzz_input *input)
+/* Delivers bytes of the input as replies. */
+static void deliver_forged(struct fuzz_input *input)
 {
     size_t len;
     const char *bytes = fuzz_bytes(input, fuzz_byte(input), &len);
@@ -247,6 +256,7 @@ static void forge(struct fuzz_input *input)
     rig_drain(rig);
 }
 
+/* Advances time; with `asleep` the process is stopped meanwhile. */
 static void pass(uint64_t ns, bool asleep)
 {
     if (asleep)
@@ -280,21 +290,22 @@ static void change_record(unsigned detail)
         strcpy(record->numbers[i], numbers[((detail >> 3) + i * (detail >> 6)) & 7]);
 }
 
+/* Plays an event about fences. */
 static void play_fences(unsigned what, unsigned detail)
 {
     switch (what % 8) {
     case 0:
         fence_claim(detail % CLAIMS, detail / CLAIMS);
-        ask_node(detail % CLAIMS, RL_VERB_ACQUIRE);
+        request_of_node(detail % CLAIMS, RL_VERB_ACQUIRE);
         break;
     case 1:
         raise_claim(detail % CLAIMS);
         break;
     case 2:
-        ask_record(RL_VERB_READ, false);
+        request_record(RL_VERB_READ, false);
         break;
     case 3:
-        ask_record(RL_VERB_SEED, (detail & 1) != 0);
+        request_record(RL_VERB_SEED, (detail & 1) != 0);
         break;
     case 4:
         change_record(detail);
@@ -312,7 +323,8 @@ static void play_fences(unsigned what, unsigned detail)
     }
 }
 
-static void play(struct fuzz_input *input)
+/* Plays one event of the script. */
+static void play_event(struct fuzz_input *input)
 {
     static const enum rl_verb verbs[] = {RL_VERB_ACQUIRE, RL_VERB_ACQUIRE, RL_VERB_EXTEND,
                                          RL_VERB_EXTEND,  RL_VERB_HEAL,    RL_VERB_GET,
@@ -326,7 +338,7 @@ static void play(struct fuzz_input *input)
     switch (what % 16) {
     case 0:
     case 1:
-        ask_node(detail % CLAIMS, verbs[detail / CLAIMS % 8]);
+        request_of_node(detail % CLAIMS, verbs[detail / CLAIMS % 8]);
         break;
     case 2:
         undo_claim(detail % CLAIMS, detail / CLAIMS);
@@ -370,11 +382,12 @@ static void play(struct fuzz_input *input)
         server.has_scripts = (detail & 8) == 0;
         break;
     default:
-        forge(input);
+        deliver_forged(input);
         break;
     }
 }
 
+/* Returns true if the node is READY and has neither requests nor pending undos. */
 static bool is_quiet(void)
 {
     const struct rl_pipeline *pipe = &rig->node.pipe;
@@ -400,7 +413,7 @@ static void heal(void)
             rig_flush(rig);
         }
         server.now_ns = rig->now_ns;
-        hear();
+        take_reports();
         if (is_quiet())
             return;
         uint64_t wake_ns = rl_node_wake_ns(&rig->node);
@@ -410,7 +423,8 @@ static void heal(void)
     fuzz_wrong(__FILE__, __LINE__, "the node settles");
 }
 
-static void prepare(unsigned manners)
+/* Sets the node and its server up. */
+static void set_up(unsigned manners)
 {
     static const char *const infos[] = {
         "redis_version:7.0.15\r\nrun_id:" SERVER_RUN
@@ -443,6 +457,7 @@ static void prepare(unsigned manners)
     rl_node_start(&rig->node, rig->now_ns);
 }
 
+/* Checks that no key is left that was undone. */
 static void check_nothing_is_left(void)
 {
     for (unsigned i = 0; i < next_token; i++) {
@@ -460,19 +475,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     unsigned choice = fuzz_short(&input);
     const int64_t live = alloc_fail_live();
-    prepare(fuzz_byte(&input));
+    set_up(fuzz_byte(&input));
     fuzz_alloc_choose(choice);
     while (input.left > 0) {
-        play(&input);
+        play_event(&input);
         server.now_ns = rig->now_ns;
         rig_flush(rig);
-        hear();
+        take_reports();
     }
     (void)fuzz_alloc_end();
     heal();
     check_nothing_is_left();
     rig_done(rig);
-    hear();
+    take_reports();
     ledger_node_end(&ledger);
     for (unsigned i = 0; i < CLAIMS; i++) {
         MUST(claims[i] == NULL || claims[i]->refs == 1);

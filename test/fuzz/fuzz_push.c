@@ -18,31 +18,34 @@
 
 static struct rig *rig;
 static struct rl_claim *claim;
-static unsigned asked, answered; /* GETs on the first connection */
+static unsigned requests, votes; /* GETs on the first connection */
 /* The bytes received on the open second connection. */
-static char said[LOG_MAX];
-static size_t said_len;
+static char received[LOG_MAX];
+static size_t received_len;
 
+/* Checks that a notified key was in the received bytes. */
 static void on_pushed(struct rl_arg key)
 {
     MUST(rig->node.conn.state == RL_NODE_READY);
     MUST(rig->node.tracker.state == RL_TRACKER_LISTENING);
     MUST(key.len <= RL_TEXTS_BYTES_MAX);
     if (key.len != 0)
-        MUST(memmem(said, said_len, key.data, key.len) != NULL);
+        MUST(memmem(received, received_len, key.data, key.len) != NULL);
 }
 
+/* Counts the votes, which must be of GETs. */
 static void take_votes(void)
 {
     rig_drain(rig);
     for (unsigned i = 0; i < rig->vote_count; i++) {
         const struct rig_vote *vote = &rig->votes[i];
-        MUST(vote->claim == claim && vote->ballot.verb == RL_VERB_GET && answered < asked);
-        answered++;
+        MUST(vote->claim == claim && vote->ballot.verb == RL_VERB_GET && votes < requests);
+        votes++;
     }
     rig->vote_count = 0;
 }
 
+/* Checks the state of both connections. */
 static void check(void)
 {
     take_votes();
@@ -61,30 +64,31 @@ static void check(void)
 
 /* Delivers bytes on the second connection, and checks that the first one and its requests are
  * unaffected. */
-static void hear(const char *bytes, size_t len)
+static void receive(const char *bytes, size_t len)
 {
     take_votes();
     unsigned state = rig->node.conn.state, closes = rig->closes;
 
-    if (!rig->push_open || said_len + len > LOG_MAX)
+    if (!rig->push_open || received_len + len > LOG_MAX)
         return;
-    memcpy(said + said_len, bytes, len);
-    said_len += len;
+    memcpy(received + received_len, bytes, len);
+    received_len += len;
     rl_tracker_received(&rig->node, bytes, len, rig->now_ns);
     rig_drain(rig);
     MUST(rig->node.conn.state == state && rig->closes == closes && rig->vote_count == 0);
     if (!rig->push_open)
-        said_len = 0;
+        received_len = 0;
     rig_flush(rig);
 }
 
-static void say(const char *text)
+/* Delivers text on the second connection. */
+static void receive_text(const char *text)
 {
-    hear(text, strlen(text));
+    receive(text, strlen(text));
 }
 
 /* Clears what the rig has recorded, which is not needed here. */
-static void forget_wires(void)
+static void clear_recorded(void)
 {
     rig->wire_len = 0;
     if (rig->push_open)
@@ -92,7 +96,8 @@ static void forget_wires(void)
     rig->push_room = sizeof rig->push_wire / 2;
 }
 
-static void first_comes_back(void)
+/* Connects the first connection again. */
+static void reconnect_first(void)
 {
     if (rig->node.conn.state == RL_NODE_READY)
         return;
@@ -109,24 +114,27 @@ static void first_comes_back(void)
                      "role:master\r\n");
 }
 
-static void ask(void)
+/* Sends a GET on the first connection. */
+static void send_get(void)
 {
     take_votes();
-    if (rig->node.conn.state == RL_NODE_READY && asked - answered < 100 &&
+    if (rig->node.conn.state == RL_NODE_READY && requests - votes < 100 &&
         rl_node_request(&rig->node, claim, 1, RL_VERB_GET, rig->now_ns) == REDLOCK_CAUSE_NONE)
-        asked++;
+        requests++;
     rig_flush(rig);
 }
 
-static void piece(struct fuzz_input *input)
+/* Delivers bytes of the input on the second connection. */
+static void receive_piece(struct fuzz_input *input)
 {
     size_t len;
     const char *bytes = fuzz_bytes(input, (size_t)fuzz_byte(input) + 1, &len);
 
-    hear(bytes, len);
+    receive(bytes, len);
 }
 
-static void answer_of_first(struct fuzz_input *input)
+/* Delivers a reply on the first connection. */
+static void reply_on_first(struct fuzz_input *input)
 {
     static const char *const answers[] = {"+OK\r\n",      "$-1\r\n",
                                           "-ERR no\r\n",  ":1\r\n",
@@ -136,6 +144,7 @@ static void answer_of_first(struct fuzz_input *input)
         rig_reply(rig, answers[fuzz_below(input, 6)]);
 }
 
+/* Plays one event of the script. */
 static void step(struct fuzz_input *input)
 {
     static const char *const lines[] = {
@@ -146,14 +155,14 @@ static void step(struct fuzz_input *input)
     switch (fuzz_byte(input) % 12) {
     case 0:
     case 1:
-        piece(input);
+        receive_piece(input);
         return;
     case 2:
     case 3:
-        say(lines[fuzz_below(input, sizeof lines / sizeof lines[0])]);
+        receive_text(lines[fuzz_below(input, sizeof lines / sizeof lines[0])]);
         return;
     case 4:
-        answer_of_first(input);
+        reply_on_first(input);
         return;
     case 5:
         rl_tracker_request(&rig->node, rig->now_ns);
@@ -177,12 +186,12 @@ static void step(struct fuzz_input *input)
         rig_pass(rig, fuzz_short(input) * RL_MS);
         return;
     case 10:
-        ask();
+        send_get();
         return;
     default:
         if (rig->is_open && fuzz_byte(input) % 4 == 0)
             rig_lose(rig);
-        first_comes_back();
+        reconnect_first();
         return;
     }
 }
@@ -193,21 +202,21 @@ static void heal(void)
     rig->push_broken = false;
     if (rig->is_open)
         rig_lose(rig);
-    first_comes_back();
+    reconnect_first();
     MUST(rig->node.conn.state == RL_NODE_READY);
     rl_tracker_request(&rig->node, rig->now_ns);
     for (unsigned i = 0; i < 2000 && !rig->push_open; i++)
         rig_pass(rig, 50 * RL_MS);
     MUST(rig->push_open);
-    said_len = 0;
-    forget_wires();
+    received_len = 0;
+    clear_recorded();
     rl_tracker_opened(&rig->node, true, rig->now_ns);
-    say("+OK\r\n:77\r\n" SUBSCRIBED);
+    receive_text("+OK\r\n:77\r\n" SUBSCRIBED);
     rig_flush(rig);
     rig_reply(rig, "+OK\r\n+OK\r\n"); /* TRACKING, CACHING */
     MUST(rl_tracker_is_on(&rig->node));
     unsigned pushes = rig->pushes;
-    say(PUSH "*1\r\n$3\r\nkey\r\n");
+    receive_text(PUSH "*1\r\n$3\r\nkey\r\n");
     MUST(rig->pushes == pushes + 1);
 }
 
@@ -219,8 +228,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     rig = rig_new();
     rig->common.notifications = true;
     rig->pushed_fn = on_pushed;
-    asked = answered = 0;
-    said_len = 0;
+    requests = votes = 0;
+    received_len = 0;
     claim = rig_claim(rig, "token");
     rig_ready(rig);
     rl_tracker_request(&rig->node, rig->now_ns);
@@ -230,9 +239,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         unsigned opens = rig->push_opens;
         step(&input);
         if (rig->push_opens != opens)
-            said_len = 0;
+            received_len = 0;
         check();
-        forget_wires();
+        clear_recorded();
     }
     (void)fuzz_alloc_end();
     heal();

@@ -36,6 +36,7 @@ struct result {
 static struct rl_reply_text text;
 static struct result whole, pieces;
 
+/* Returns a hash of the bytes. */
 static uint64_t hash(const char *bytes, size_t len)
 {
     uint64_t sum = UINT64_C(0xcbf29ce484222325);
@@ -51,6 +52,7 @@ static size_t bulk_max(unsigned lengths, unsigned number)
     return (lengths >> (number % 8) & 1) != 0 ? RL_INFO_MAX : RL_BULK_MAX;
 }
 
+/* Returns true if replies of this kind have a text. */
 static bool is_text(enum rl_reply_kind kind)
 {
     return kind == RL_REPLY_STATUS || kind == RL_REPLY_ERROR || kind == RL_REPLY_BULK;
@@ -58,12 +60,14 @@ static bool is_text(enum rl_reply_kind kind)
 
 /* ---- every reply as the reply to every request ---- */
 
+/* Returns true if the reply is of this kind and has exactly this text. */
 static bool is_exactly(const struct rl_reply *reply, enum rl_reply_kind kind, const char *word)
 {
     return reply->kind == kind && reply->len == strlen(word) &&
            memcmp(reply->text, word, reply->len) == 0;
 }
 
+/* Returns true if the reply may be a grant of the request. */
 static bool may_grant(enum rl_verb verb, const struct rl_reply *reply)
 {
     switch (verb) {
@@ -108,6 +112,7 @@ static void judge_many(const struct rl_reply *reply)
     }
 }
 
+/* Classifies the reply as that of each request and checks the results. */
 static void judge(const struct rl_reply *reply)
 {
     static const struct {
@@ -165,6 +170,7 @@ static bool drain(struct rl_decoder *decoder, struct result *result, unsigned le
     return true;
 }
 
+/* Decodes the stream in pieces of these lengths; `count` 0: in large ones. */
 static void decode(struct result *result, const char *stream, size_t len, const uint8_t *lens,
                    unsigned count, unsigned lengths)
 {
@@ -214,6 +220,7 @@ static bool strict_integer(const char *at, size_t len, int64_t *ret)
     return true;
 }
 
+/* Parses the body of a bulk string. */
 static enum verdict strict_bulk(const char *body, size_t left, int64_t len, size_t most,
                                 struct found *ret, size_t *ret_used)
 {
@@ -237,6 +244,7 @@ static enum verdict strict_bulk(const char *body, size_t left, int64_t len, size
     return REPLY;
 }
 
+/* Parses the next reply. */
 static enum verdict strict_next(const char *at, size_t left, size_t most, struct found *ret,
                                 size_t *ret_used)
 {
@@ -274,6 +282,7 @@ static enum verdict strict_next(const char *at, size_t left, size_t most, struct
     }
 }
 
+/* Compares the decoder's result with that of the strict parser. */
 static void compare_strictly(const struct result *result, const char *stream, size_t len,
                              unsigned lengths)
 {
@@ -296,6 +305,7 @@ static void compare_strictly(const struct result *result, const char *stream, si
     }
 }
 
+/* Returns true if both replies are equal. */
 static bool same(const struct found *a, const struct found *b)
 {
     return a->kind == b->kind && a->integer == b->integer && a->len == b->len && a->hash == b->hash;

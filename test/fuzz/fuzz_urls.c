@@ -24,6 +24,7 @@ struct list {
     char error[512];
 };
 
+/* Parses the list into a new one. Returns 0 or an error. */
 static int parse(struct list *list, const char *text)
 {
     memset(list, 0, sizeof *list);
@@ -32,6 +33,7 @@ static int parse(struct list *list, const char *text)
                              sizeof list->error);
 }
 
+/* Frees the list. */
 static void done(struct list *list)
 {
     while (list->count > 0)
@@ -67,6 +69,7 @@ static bool spell(struct fuzz_input *input, char *out, size_t size)
     return secret && !confusing;
 }
 
+/* Returns true if the text has no control characters. */
 static bool is_plain(const char *text)
 {
     for (; *text != '\0'; text++)
@@ -90,6 +93,7 @@ static void check_name(const struct rl_node_spec *spec)
     done(&again);
 }
 
+/* Checks that a masked entry is short, printable and without the password. */
 static void check_mask(const char *list, const char *entry, size_t len, bool secret)
 {
     char shown[RL_URL_SHOWN_MAX];

@@ -33,6 +33,7 @@ static char letter_of(const struct rl_reply *reply, const char **ret_rest, size_
     return text[0];
 }
 
+/* Returns the vote that the reply to the script of `verb` must mean. */
 static enum rl_vote expected_vote(enum rl_verb verb, const struct rl_reply *reply,
                                   uint64_t *ret_number)
 {
@@ -75,6 +76,7 @@ static void judge_failure(const struct rl_reply *reply, const struct rl_result *
                                             : RL_RECORD_UNKNOWN));
 }
 
+/* Checks the library's classification of one reply. */
 static void judge_one(enum rl_verb verb, enum rl_form form, const struct rl_reply *reply)
 {
     struct rl_result result = rl_protocol_classify(verb, form, 1, reply);

@@ -87,6 +87,7 @@ bool ledger_fence_raised(struct ledger_fence *fence, const struct rl_ballot *bal
     return true;
 }
 
+/* Returns those of the nodes whose register held less than `number`. */
 static rl_nodes holding_less(const struct ledger_fence *fence, rl_nodes nodes, uint64_t number)
 {
     rl_nodes less = 0;

@@ -21,6 +21,7 @@
 static int results; /* the target may close its stdout */
 static unsigned cases, failures;
 
+/* Reads a file into a block of exactly its size, which the caller frees. */
 static uint8_t *read_file(const char *path, size_t *ret_len)
 {
     FILE *file = fopen(path, "rb");
@@ -42,6 +43,7 @@ static uint8_t *read_file(const char *path, size_t *ret_len)
     return exact;
 }
 
+/* Runs the target twice with a file and prints the result of the case. */
 static void replay(const char *path)
 {
     const char *name = strrchr(path, '/');
@@ -59,11 +61,13 @@ static void replay(const char *path)
             name != NULL ? name + 1 : path, clean ? "" : " leaves memory behind");
 }
 
+/* Compares two directory entries by name. */
 static int by_name(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
+/* Replays each file of the folder. */
 static void replay_folder(const char *folder)
 {
     struct dirent **list = NULL;

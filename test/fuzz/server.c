@@ -112,11 +112,13 @@ struct server_token *server_word_token(struct server *server, const struct serve
     return &server->tokens[index];
 }
 
+/* Returns true if the key with this token exists. */
 static bool is_there(const struct server *server, const struct server_token *token)
 {
     return token->expires_ns > server->now_ns;
 }
 
+/* Checks a SET and, with `execute`, executes it. */
 static void set(struct server *server, const struct server_command *command, bool execute)
 {
     struct server_token *token = server_word_token(server, command, 2);
@@ -147,6 +149,7 @@ static void delete (struct server *server, const struct server_command *command,
     server_reply(server, ":%d\r\n", there);
 }
 
+/* Executes EXTEND or SHORTEN. */
 static void expire(struct server *server, const struct server_command *command, bool shorten)
 {
     struct server_token *token = server_word_token(server, command, 4);
@@ -159,6 +162,7 @@ static void expire(struct server *server, const struct server_command *command, 
     server_reply(server, ":%d\r\n", there);
 }
 
+/* Executes the script of a lock. */
 static void run_script(struct server *server, const struct server_command *command)
 {
     static const enum rl_verb verbs[] = {RL_VERB_RELEASE, RL_VERB_EXTEND, RL_VERB_SHORTEN};
@@ -183,7 +187,8 @@ static void run_script(struct server *server, const struct server_command *comma
     fuzz_wrong(__FILE__, __LINE__, "a script of ours");
 }
 
-static void answer_honestly(struct server *server, const struct server_command *command)
+/* Executes a command and replies correctly. */
+static void reply_correctly(struct server *server, const struct server_command *command)
 {
     bool script = server_word_is(command, 0, "EVALSHA") || server_word_is(command, 0, "EVAL");
     bool native = server_word_is(command, 0, "DELEX") || server_word_is(command, 0, "DELIFEQ");
@@ -210,6 +215,7 @@ static void answer_honestly(struct server *server, const struct server_command *
         server_reply(server, "+OK\r\n");
 }
 
+/* Replies with the error that `manner` means. */
 static void refuse(struct server *server, const struct server_command *command,
                    enum server_manner manner)
 {
@@ -251,7 +257,7 @@ bool server_execute(struct server *server, enum server_manner manner)
     if (server_word_is(&command, 0, "SET"))
         set(server, &command, honest);
     else if (honest && fenced == SERVER_NOT_FENCED)
-        answer_honestly(server, &command);
+        reply_correctly(server, &command);
     if (!honest)
         refuse(server, &command, manner);
     return true;

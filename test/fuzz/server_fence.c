@@ -34,6 +34,7 @@ static bool read_number(const struct server *server, unsigned stripe, uint64_t *
     return len <= 16 && strspn(text, "0123456789") == len && *ret < RL_FENCE_CORRUPT;
 }
 
+/* Stores the fencing token of a stripe. */
 static void write_number(struct server *server, unsigned stripe, uint64_t number)
 {
     snprintf(server->record.numbers[stripe], sizeof server->record.numbers[stripe], "%llu",
@@ -54,6 +55,7 @@ static void bulk(struct server *server, const char *format, ...)
     server_reply(server, "$%d\r\n%s\r\n", len, text);
 }
 
+/* Replies with the letter of a refusal. */
 static void refuse(struct server *server, char letter)
 {
     if (letter == 'R')
@@ -162,6 +164,7 @@ static void seed(struct server *server, const struct server_command *command)
     bulk(server, "A %.*s", (int)run->len, run->at);
 }
 
+/* Returns true if the command runs the script of `verb`. */
 static bool is_script(const struct server_command *command, enum rl_verb verb)
 {
     bool whole = server_word_is(command, 0, "EVAL");
