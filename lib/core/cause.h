@@ -14,7 +14,7 @@ struct rl_cause {
                         * cause; 0: the cause alone does not decide the error. EAUTH and EEXCLUDED:
                         * the server is reachable, but its votes cannot count until its operator or
                         * its state changes */
-    bool excludes;       /* the server replies, but its votes do not count: the node is excluded by
+    bool excludes;     /* the server replies, but its votes do not count: the node is excluded by
                         * admission, or by its fence record */
     bool unanswered;   /* the request was sent and no reply came: the server may have executed it */
     bool retry_slowly; /* the node reconnects after about a second, not at once */

@@ -141,7 +141,8 @@ void rl_permit_begin(struct rl_lease *lease, const struct rl_view *view, struct 
     bool recent =
         lease->contention != NULL && rl_contention_is_recent(lease->contention, view->now.boot_ns);
 
-    begin_attempt(lease, lease->permit->slot, recent ? rl_wait_preferred(lease, view) : 0, view, fx);
+    begin_attempt(lease, lease->permit->slot, recent ? rl_wait_preferred(lease, view) : 0, view,
+                  fx);
 }
 
 /* Returns the number of a random open slot; at least one slot must be open. */

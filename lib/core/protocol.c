@@ -300,15 +300,15 @@ const struct rl_protocol_row rl_protocol[RL_VERB_COUNT] = {
     FORM(HEAL, PLAIN) = COMMAND(classify_set, FAILS, W("SET"), KEY, TOKEN, W("NX"), W("PX"), TTL),
     FORM(HEAL, MANY) = SCRIPT(heal_many, classify_compare, TYPE_DENIES, KEYS, TOKEN, TTL),
 
-    IS(GET, has_seen),
+    IS(GET, only_reads),
     IS(GET, has_long_reply), /* another client may have stored anything under the key */
     FORM(GET, PLAIN) = COMMAND(classify_get, TYPE_GRANTS, W("GET"), KEY),
     FORM(GET, MANY) = SCRIPT(get_many, classify_compare, TYPE_DENIES, KEYS, TOKEN),
 
-    IS(PTTL, has_seen),
+    IS(PTTL, only_reads),
     FORM(PTTL, PLAIN) = COMMAND(classify_pttl, FAILS, W("PTTL"), KEY),
 
-    IS(PING, has_seen),
+    IS(PING, only_reads),
     FORM(PING, PLAIN) = COMMAND(classify_ping, GRANTS, W("PING")),
 
     FORM(RAISE, SHA) = SCRIPT(raise, classify_raise, TYPE_CORRUPTS, W("2"), KEY, RECORD, TOKEN,
@@ -322,22 +322,22 @@ const struct rl_protocol_row rl_protocol[RL_VERB_COUNT] = {
         SCRIPT(seed, classify_seed, TYPE_CORRUPTS, W("1"), RECORD, CONFIG, RUN, MARK, FENCES),
 
     IS(TIME, informs),
-    IS(TIME, has_seen),
+    IS(TIME, only_reads),
     [RL_VERB_TIME].elements = 2,
     FORM(TIME, PLAIN) = COMMAND(NULL, FAILS, W("TIME")),
 
     IS(INFO, informs),
-    IS(INFO, has_seen),
+    IS(INFO, only_reads),
     IS(INFO, has_long_reply),
     FORM(INFO, PLAIN) = COMMAND(NULL, FAILS, W("INFO"), TEXT(text)),
 
     IS(TRACK, informs),
-    IS(TRACK, has_seen),
+    IS(TRACK, only_reads),
     FORM(TRACK, PLAIN) = COMMAND(NULL, FAILS, W("CLIENT"), W("TRACKING"), W("ON"), W("REDIRECT"),
                                  TEXT(text), W("OPTIN"), W("NOLOOP")),
 
     IS(REGISTER, informs),
-    IS(REGISTER, has_seen),
+    IS(REGISTER, only_reads),
     FORM(REGISTER, PLAIN) = COMMAND(NULL, FAILS, W("CLIENT"), W("CACHING"), W("YES")),
 };
 

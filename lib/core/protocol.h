@@ -102,7 +102,7 @@ struct rl_protocol_row {
     bool resets_ttl;     /* creates a key or sets its TTL to the full length again */
     bool is_undo;        /* removes keys by token. Only undos are repeated on a later connection
                           * until the server replies; the comparison with the token makes that safe */
-    bool has_seen;       /* changes no key, so its order among other requests does not matter */
+    bool only_reads;     /* changes no key, so its order among other requests does not matter */
     bool has_long_reply; /* the reply may be as long as the text of INFO */
     uint8_t elements;    /* elements of the array in the reply; 0: the reply is not an array */
     struct rl_verb_form forms[RL_FORM_ROWS]; /* indexed by enum rl_form */

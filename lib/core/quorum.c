@@ -58,7 +58,8 @@ void rl_round_copy(struct rl_round *round, const struct rl_round *from)
 /* Returns all nodes that may be asked in this round. These are the nodes that are up. Suspect nodes
  * may be asked as well, in two cases: the request is RELEASE or SHORTEN, which should reach every
  * key; or without them, fewer of the `targets` nodes than the quorum could be asked and count. */
-static rl_nodes reachable(const struct rl_round *round, rl_nodes targets, const struct rl_view *view)
+static rl_nodes reachable(const struct rl_round *round, rl_nodes targets,
+                          const struct rl_view *view)
 {
     bool removes_keys = round->verb == RL_VERB_RELEASE || round->verb == RL_VERB_SHORTEN;
     unsigned without = rl_nodes_count(targets & view->up & ~round->excluded);
@@ -66,10 +67,10 @@ static rl_nodes reachable(const struct rl_round *round, rl_nodes targets, const 
     return view->up | (removes_keys || without < round->quorum ? view->suspect : 0);
 }
 
-/* Opens the next round of a lease, for a request `verb` to the nodes of `targets`: empties the votes,
- * sets T1 and the number, and sets `requested` to the nodes of `targets` that can be asked. The others
- * of `targets` fail at once. Nodes that are not in `targets` become `absent`. Grants of `excluded` do not
- * count. */
+/* Opens the next round of a lease, for a request `verb` to the nodes of `targets`: empties the
+ * votes, sets T1 and the number, and sets `requested` to the nodes of `targets` that can be asked.
+ * The others of `targets` fail at once. Nodes that are not in `targets` become `absent`. Grants of
+ * `excluded` do not count. */
 void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes targets, rl_nodes excluded,
                    const struct rl_view *view)
 {

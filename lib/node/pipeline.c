@@ -106,7 +106,7 @@ bool rl_pipeline_has_change(const struct rl_pipeline *pipe, const struct rl_clai
 {
     for (uint64_t i = pipe->head; i != pipe->tail; i++) {
         const struct rl_request *request = rl_pipeline_at(pipe, i);
-        if (request->claim == claim && !request->removed && !rl_protocol[request->verb].has_seen)
+        if (request->claim == claim && !request->removed && !rl_protocol[request->verb].only_reads)
             return true;
     }
     return false;

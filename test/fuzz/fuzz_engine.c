@@ -118,6 +118,7 @@ static void turn(unsigned index)
     rl_engine_refresh(engine);
     world_deliver(index, SIZE_MAX);
     rl_engine_tick(engine);
+    take(index);
     confirm_locks(index);
     flush(index);
 }

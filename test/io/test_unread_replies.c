@@ -24,20 +24,6 @@ static struct rl_mem mem;
 static struct rl_log logger;
 static struct rl_node_spec spec;
 
-static void ignore_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
-{
-    (void)ctx;
-    (void)lock;
-    (void)flags;
-    (void)status;
-}
-
-static void ignore_node(void *ctx, unsigned node)
-{
-    (void)ctx;
-    (void)node;
-}
-
 /* Runs the engine's loop once without waiting. */
 static void turn(void)
 {

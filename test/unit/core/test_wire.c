@@ -135,7 +135,7 @@ START_TEST(protocol_rows_are_complete)
     }
     ck_assert((forms > 0) == (_i != RL_VERB_NONE));
     ck_assert(!row->creates_key || row->resets_ttl);
-    ck_assert(!row->has_seen || (!row->resets_ttl && !row->is_undo));
+    ck_assert(!row->only_reads || (!row->resets_ttl && !row->is_undo));
 }
 END_TEST
 
