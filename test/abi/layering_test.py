@@ -134,7 +134,7 @@ class Includes(unittest.TestCase):
                 for number, line in enumerate(lines, 1):
                     for match in [*field.finditer(line), *through.finditer(line)]:
                         wrong.append(f"{name}:{number}: {match.group(0)} belongs to {', '.join(sorted(owners))}")
-        self.complain(wrong)
+        self.fail_with(wrong)
 
     def test_each_counter_of_a_node_is_counted_in_one_file(self):
         wrong, counted = [], set()
@@ -146,7 +146,7 @@ class Includes(unittest.TestCase):
                     if name != "lib/" + COUNTED_IN[match.group(1)]:
                         wrong.append(f"{name}:{number}: {match.group(1)} is counted in {COUNTED_IN[match.group(1)]}")
         self.assertEqual(counted, set(COUNTED_IN))
-        self.complain(wrong)
+        self.fail_with(wrong)
 
     def test_core_includes_only_itself_and_five_headers(self):
         wrong = []

@@ -31,7 +31,7 @@ class Json(Case):
         acquired_report = self.json("acquire", "--json", "-t", "20s", "--prefix", "p:", "j")[0]
         self.assertEqual((acquired_report["schema"], acquired_report["name"], acquired_report["key"]), ("redlock.acquire/1", "j", "p:j"))
         self.assertEqual(set(self.servers.values("p:j")), {acquired_report["token"].encode()})
-        self.assertEqual((taken["configured"], taken["quorum"]), (5, 3))
+        self.assertEqual((acquired_report["configured"], acquired_report["quorum"]), (5, 3))
         self.assertGreaterEqual(acquired_report["granted"], acquired_report["quorum"])
         self.assertLessEqual(acquired_report["validity_ms"], 20000)
         held, free = self.json("status", "--json", "--prefix", "p:", "j", "k", code=1)
