@@ -58,45 +58,51 @@ struct rl_lease_terms {
     uint32_t extends_max;      /* automatic extensions of one lock; 0: no limit */
     struct rl_drift drift;     /* tolerated difference of the clocks */
     struct rl_backoff backoff; /* bounds of the pauses after failures */
-    uint64_t ttl_ns;           /* TTL of the keys */
+    uint64_t ttl_ns;           /* TTL of the keys that attempts and automatic extensions ask for */
     uint64_t validity_min_ns;  /* least validity of a lock that is granted; > 0 */
-    uint64_t extend_at_ns;     /* extends when this validity is left; 0: two thirds of it */
-    uint64_t hold_max_ns;      /* longest time that the lock may be held; 0: no limit */
-    uint64_t margin_ns;        /* reports ENDANGERED this long before the deadline */
-    uint64_t wall_slack_us;    /* if the wall clock jumps ahead by more than this, the lock is lost;
-                                * 0: the wall clock is not compared */
+    uint64_t extend_at_ns;  /* extends when only this much validity is left; 0: when two thirds of
+                             * it are left */
+    uint64_t hold_max_ns;   /* longest time that the lock may be held; 0: no limit */
+    uint64_t margin_ns;     /* reports ENDANGERED this long before the deadline */
+    uint64_t wall_slack_us; /* if the wall clock jumps ahead by more than this, the lock is lost;
+                             * 0: the wall clock is not compared */
 };
 
 /* The parameters of a new lease. */
 struct rl_lease_params {
     struct rl_lease_terms terms;
     uint8_t keys;      /* resources that are locked together; 0 or 1: one */
-    uint64_t wait_ns;  /* wait budget from START on; 0: one attempt, RL_NEVER: no limit */
+    uint64_t wait_ns;  /* wait budget: how long an acquisition may take, from START or QUEUE on.
+                        * 0: one attempt (of a permit: one search); RL_NEVER: no limit */
     uint64_t fence;    /* ADOPT: the fence of the adopted lock; 0: none */
     rl_nodes unproven; /* VERIFY: nodes whose grant does not count, from rl_lease_unproven() */
     uint64_t salt;     /* differs between leases, so that their random pauses differ */
     bool confirms;     /* the engine sends CONFIRM before it reports a grant to the caller */
 };
 
-/* What a lease knows about the key between two attempts. Owner: lease_wait.c; lease_attempt.c and
- * lease_permit.c set some fields. The sets have at most one node each. */
+/* What a lease knows between two attempts about the key that it waits for. Owner: lease_wait.c;
+ * lease_attempt.c and lease_permit.c set some fields. The sets have at most one node each. */
 struct rl_wait {
-    rl_nodes tracked;   /* was sent a probe for the key, and tracks it: it sends a notification when
-                         * the key changes */
-    rl_nodes preferred; /* was asked before the other nodes in the last attempt; 0: none was */
-    rl_nodes probed;    /* of `preferred`: was sent a probe together with the request */
-    bool notified;      /* `probed` sent a notification before the attempt ended */
-    uint8_t key;        /* lock of several keys: index of the key that is probed */
-    bool free;          /* a node said that the key does not exist or has changed: the next attempt
-                         * begins at `start_ns` */
-    bool request_all;   /* the next attempt asks all nodes at once */
-    bool is_guess;      /* `free` was said by a node that may never have had the holder's key */
-    bool tried;         /* the last attempt was made because of such a guess */
-    uint64_t start_ns;  /* boot clock: earliest time of an attempt because of `free`; 0: now */
+    rl_nodes tracked;   /* the node that was last sent a probe for the key; 0: none. If the call may
+                         * wait, its server also tracks the key. WAKEs of other nodes are ignored */
+    rl_nodes preferred; /* the node that was asked before the others in the last attempt; 0: all
+                         * were asked at once */
+    rl_nodes probed; /* the node of `preferred`, if it was sent a probe together with the request of
+                      * the last attempt; else 0 */
+    bool notified;   /* the node of `probed` sent a notification before the attempt ended */
+    uint8_t key;     /* lock of several keys: index of the key that is probed, from 0 */
+    bool free;       /* a node reported that the key does not exist or has changed, so an attempt
+                      * is due at `start_ns` */
+    bool request_all;  /* the attempt that is due asks all nodes at once, or the last one did so for
+                        * this reason; see rl_contention_requests_all() */
+    bool is_guess;     /* `free` was reported by a node that may never have had the holder's key */
+    bool tried;        /* the last attempt was made because of such a report */
+    uint64_t start_ns; /* boot clock: an attempt that is due because of `free`, or for an open slot
+                        * of a semaphore, does not begin earlier; 0: no bound */
 };
 
 /* In place of a slot number: no particular slot. In a WAKE: the key of any slot may have changed.
- * In a claim (lib/node): no slot was chosen yet. */
+ * In a claim (lib/node/claim.h): no slot was chosen yet. */
 #define RL_SLOT_ANY UINT16_MAX
 
 /* The search for a permit of a semaphore. Owner: lease_permit.c, whose header comment describes the
@@ -131,19 +137,19 @@ struct rl_permit {
 /* The last attempt that was decided. If the wait budget ends during a later attempt, the call
  * reports this one, because it has more votes. */
 struct rl_decided {
-    struct rl_round round;
-    int32_t status; /* error of that attempt; 0: no attempt was decided yet */
-    bool reported;  /* the call has ended with this attempt */
+    struct rl_round round; /* a copy of the round of that attempt */
+    int32_t status;        /* error of that attempt; 0: no attempt was decided yet */
+    bool reported;         /* the call has ended with this attempt */
 };
 
 /* The memory that a lease needs beside its struct. The engine owns it (engine/storage.c) and keeps
  * it in place as long as the lease exists. Only the terms are filled in, the rest is zero. */
 struct rl_lease_storage {
-    const struct rl_lease_terms *terms;
-    uint32_t *rtt_us;           /* `nodes` elements, for rl_round.rtt_us */
-    uint8_t *cause;             /* `nodes` elements, for rl_round.cause */
-    struct rl_permit *permit;   /* NULL unless the lease is for a permit */
-    struct rl_fence *fence;     /* NULL unless rl_lease_needs_fence() */
+    const struct rl_lease_terms *terms; /* the settings, which the lease keeps using */
+    uint32_t *rtt_us;                   /* `nodes` elements, for rl_round.rtt_us */
+    uint8_t *cause;                     /* `nodes` elements, for rl_round.cause */
+    struct rl_permit *permit;           /* NULL unless the lease is for a permit */
+    struct rl_fence *fence;             /* NULL unless rl_lease_needs_fence() */
     struct rl_decided *decided; /* NULL unless rl_lease_may_be_cut(); its round has its arrays */
 };
 

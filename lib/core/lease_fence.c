@@ -50,10 +50,12 @@ void rl_lease_fence_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         raise_on(lease, RL_NODE(ballot->node), view, fx);
 }
 
-/* Processes a vote on RAISE. DENIED: the server does not have our key any more. During the attempt,
- * the result also counts for the fence, and a node that did not grant loses its vote in the round:
- * FAILED makes it failed, DENIED makes it denied. Does nothing for a lease without a fence, for a
- * vote of another round, and for SUSPECT, because the reply may still come. */
+/* Processes a vote on RAISE. DENIED: the server does not have our key any more, so its grant in the
+ * round becomes a denial, also if the lock is held already. During the attempt the result also
+ * counts for the fence: only GRANTED means that the register holds it, and FAILED turns the node's
+ * grant in the round into a failure. Does nothing for a lease without a fence, for a vote of
+ * another round, for a node whose grant is not used, and for SUSPECT, because the reply may still
+ * come. */
 void rl_lease_fence_raised(struct rl_lease *lease, const struct rl_ballot *ballot)
 {
     rl_nodes bit = RL_NODE(ballot->node);
@@ -62,7 +64,7 @@ void rl_lease_fence_raised(struct rl_lease *lease, const struct rl_ballot *ballo
     if (lease->fence == NULL || ballot->round != round->number || (lease->fence->used & bit) == 0)
         return;
     if (ballot->vote == RL_VOTE_SUSPECT)
-        return; /* the reply may still come */
+        return;
     if (ballot->vote == RL_VOTE_DENIED) {
         /* The server does not have our key any more: its grant does not back the deadline. */
         rl_lease_note_missing(lease, ballot->node);

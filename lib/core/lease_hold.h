@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Functions that lease.c and lease_*.c share; no other file uses them. All of them change the
- * lease, and add to `fx` what the engine must do. */
+ * Functions that lease.c and lease_*.c share; no other file uses them. They are the parts of one
+ * step of a lease, see rl_lease_step(). `view` is what the engine knows in this tick: the time, the
+ * nodes and a random word. `fx` takes the effects: what the engine must do after the step.
+ * Functions without `fx` and with a const lease change nothing.
+ *
+ * The wait budget is the time that a call to acquire may take: lease->wait_ns from lease->begun on.
+ * The functions *_wake_ns() return the boot time of the next RL_EVENT_TICK; they are not about
+ * RL_EVENT_WAKE, which the functions *_wake() process. */
 #ifndef RL_CORE_LEASE_HOLD_H
 #define RL_CORE_LEASE_HOLD_H
 
@@ -15,7 +21,7 @@
 uint64_t rl_lease_left_ns(const struct rl_lease *lease, struct rl_now deadline, int64_t wall_us,
                           const struct rl_view *view);
 
-/* Returns the end of the wait budget; the budget must have one. */
+/* Returns the instant at which the wait budget ends; wait_ns is neither 0 nor RL_NEVER. */
 static inline struct rl_now rl_lease_wait_until(const struct rl_lease *lease)
 {
     return rl_later(lease->begun, lease->wait_ns);
@@ -24,43 +30,44 @@ static inline struct rl_now rl_lease_wait_until(const struct rl_lease *lease)
 /* Changes the state; aborts if the state machine does not have this transition. */
 void rl_lease_move(struct rl_lease *lease, enum rl_lease_state state);
 
-/* Ends the lease and the caller's operation with `status`. Undoes nothing: the caller of this
- * function has seen to that. */
+/* Ends the lease, and with it the call, with the result `status`. Undoes nothing: the function that
+ * calls this one has done so, if it was necessary. */
 void rl_lease_end(struct rl_lease *lease, int status, struct rl_effects *fx);
 
 /* ---- lease_attempt.c: one attempt ---- */
 
-/* Begins an attempt: asks the node of `first`, and the other nodes after its grant. 0: asks all
- * nodes at once. */
+/* Begins an attempt: asks the node of `first` and defers the other nodes until it has granted or is
+ * late. If `first` is 0, asks all nodes at once. */
 void rl_attempt_begin(struct rl_lease *lease, rl_nodes first, const struct rl_view *view,
                       struct rl_effects *fx);
-/* Processes a vote of the running attempt. */
+/* Processes a vote of the running attempt, and judges the attempt. */
 void rl_attempt_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                      const struct rl_view *view, struct rl_effects *fx);
-/* Judges the votes that have come: goes on waiting for more, starts to hold the lock, or ends the
- * attempt as failed. */
+/* Judges the votes that have come: starts to hold the lock, or fails the attempt, or does nothing
+ * if the votes do not decide it yet. */
 void rl_attempt_judge(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
-/* Processes a TICK during an attempt: ends it if the budget is used up or the validity would be too
- * short, and asks the deferred nodes if the preferred one is late. */
+/* Processes a TICK during an attempt: fails it if the wait budget is used up or the validity would
+ * be too short, and asks the deferred nodes if the preferred node is late. */
 void rl_attempt_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
 /* Returns the boot time of the next TICK that the attempt needs. */
 uint64_t rl_attempt_wake_ns(const struct rl_lease *lease, const struct rl_view *view);
-/* Fails the attempt: undoes what it may have set on any node, then schedules the next attempt or
- * ends the operation with `status`. */
+/* Fails the attempt, for the reason `status`: undoes what it may have set on any node. Then a
+ * search for a permit goes on, or a pause begins, or the call ends with `status`. */
 void rl_attempt_fail(struct rl_lease *lease, int status, const struct rl_view *view,
                      struct rl_effects *fx);
 
-/* Begins the pause after a failed attempt. Ends the operation with `status` if no attempt can mend
- * that error, or if the budget does not allow another attempt. */
+/* Begins the pause after an attempt that failed with `status`. Ends the call with `status` instead,
+ * if no other attempt can succeed, or if the wait budget does not allow another one. */
 void rl_attempt_pause(struct rl_lease *lease, int status, const struct rl_view *view,
                       struct rl_effects *fx);
-/* Returns how long the lease may pause and still make an attempt within its budget, in nanoseconds.
- * RL_NEVER: the budget has no end; 0: no other attempt follows. */
+/* Returns the spare time in nanoseconds: how long the lease may pause and still make an attempt
+ * within its wait budget. RL_NEVER: the budget has no end. 0: the call is about to end, without
+ * another pause and attempt. */
 uint64_t rl_attempt_spare_ns(const struct rl_lease *lease, const struct rl_view *view);
-/* Returns whether the wait budget is used up. */
+/* Returns whether the wait budget is used up; never true if wait_ns is 0 or RL_NEVER. */
 bool rl_attempt_is_expired(const struct rl_lease *lease, const struct rl_view *view);
-/* Returns how long an attempt waits for the preferred node before it asks the others, in
- * nanoseconds. */
+/* Returns the hedge delay in nanoseconds: how long an attempt waits for the preferred node before
+ * it asks the others without its grant. */
 uint64_t rl_attempt_hedge_ns(const struct rl_view *view);
 
 /* ---- lease_permit.c: the search for a permit ---- */
@@ -68,22 +75,24 @@ uint64_t rl_attempt_hedge_ns(const struct rl_view *view);
 /* Returns whether the lease is for a permit. The other functions require that, unless they say
  * otherwise. */
 bool rl_permit_is(const struct rl_lease *lease);
-/* Initializes the search and chooses the first slot. */
+/* Prepares the search of a new call and chooses the slot of its first attempt. */
 void rl_permit_start(struct rl_lease *lease, const struct rl_view *view);
-/* Begins the first attempt. */
+/* Begins the first attempt of the call. */
 void rl_permit_begin(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
-/* Continues the search after a failed attempt. Returns false if the search does not go on: the
- * lease is not for a permit, the slot was not denied, or the budget is used up. */
+/* Begins or continues the search after an attempt that failed with `status`. Returns false if there
+ * is nothing to search: the lease is not for a permit, the attempt was not denied, or the wait
+ * budget is used up. */
 bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *view,
                       struct rl_effects *fx);
 /* Returns whether a denial shows that other clients try to acquire the resource. It always does for
  * an ordinary lock. The denial of a slot may only mean that its permit is held. */
 bool rl_permit_is_contended(const struct rl_lease *lease);
-/* Ends the search before the pause after an attempt that failed with `status`. */
+/* Ends the search when a pause begins, after an attempt that failed with `status`. */
 void rl_permit_pause(struct rl_lease *lease, int status);
-/* Processes a TICK while waiting: begins the attempt that is due, or continues the search. */
+/* Processes a TICK in state WAITING: begins the attempt that is due, or continues the search. */
 void rl_permit_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
-/* Processes the reply to a probe of a slot. */
+/* Processes the vote on a probe: GRANTED means that the key of the slot exists, DENIED that it does
+ * not. */
 void rl_permit_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                     const struct rl_view *view, struct rl_effects *fx);
 /* Processes a WAKE for `slot`; see RL_EVENT_WAKE. */
