@@ -228,7 +228,7 @@ enum rl_event_kind {
     RL_EVENT_START = 1,  /* begins what the lease is for, see enum rl_lease_kind */
     RL_EVENT_VOTE,       /* a vote has come; in `ballot` */
     RL_EVENT_TICK,       /* lease.wake_ns has come */
-    RL_EVENT_CANCEL,     /* ends an operation that waits, with `status`: ECANCELED or ECLOSED */
+    RL_EVENT_CANCEL,     /* ends a call that waits, with `status`: ECANCELED or ECLOSED */
     RL_EVENT_CONFIRM,    /* sent right before a grant is reported to the caller: checks the validity
                           * once more, because time has passed since the deciding vote */
     RL_EVENT_EXTEND,     /* the caller extends the lock, by `ttl_ns` */
@@ -255,32 +255,32 @@ struct rl_event {
 };
 
 /* Bits of rl_effects.flags. */
-#define RL_FX_ATTEMPT  (1u << 0) /* before `request`: make a token, call rl_fence_begin() */
-#define RL_FX_DONE     (1u << 1) /* the caller's operation has ended, with `status` */
-#define RL_FX_HELD     (1u << 2) /* with DONE: the lock is now held */
-#define RL_FX_WAITING  (1u << 3) /* an attempt failed with `status`, or the lock was queued */
-#define RL_FX_EXTENDED (1u << 4) /* an extension has won */
-#define RL_FX_EXTEND_FAILED                                                                        \
-    (1u << 5)                      /* an extension failed with `status`; the lock may be valid     \
-                                    */
-#define RL_FX_ENDANGERED (1u << 6) /* report that the deadline is near */
-#define RL_FX_LOST       (1u << 7) /* report that the lock is lost */
-#define RL_FX_DEADLINE   (1u << 8) /* lease.deadline has changed */
-#define RL_FX_ENDED      (1u << 9) /* the lease has ended: send it no further event */
-#define RL_FX_SKIPPED                                                                              \
-    (1u << 10) /* an attempt failed with `status`, and the search for a permit goes on */
+#define RL_FX_ATTEMPT       (1u << 0) /* an attempt begins: make its token, and propose its fence */
+#define RL_FX_DONE          (1u << 1) /* the call has ended, with `status` */
+#define RL_FX_HELD          (1u << 2) /* with DONE: the lock is now held */
+#define RL_FX_WAITING       (1u << 3) /* an attempt failed with `status`, or the lock was queued */
+#define RL_FX_EXTENDED      (1u << 4) /* an extension has won */
+#define RL_FX_EXTEND_FAILED (1u << 5) /* an extension failed; the lock is still held unless LOST   \
+                                       */
+#define RL_FX_ENDANGERED (1u << 6)    /* the margin before the deadline has begun: report it */
+#define RL_FX_LOST       (1u << 7)    /* the lock is lost: report it */
+#define RL_FX_DEADLINE   (1u << 8)    /* lease.deadline has changed */
+#define RL_FX_ENDED      (1u << 9)    /* the lease has ended: send it no further event */
+/* In place of WAITING: an attempt failed with `status`, and the search for a permit goes on. */
+#define RL_FX_SKIPPED (1u << 10)
 
 /* What the engine must do after a step. */
 struct rl_effects {
     uint32_t flags;   /* RL_FX_* */
     int32_t status;   /* enum redlock_error, for the flags that name it */
     rl_nodes request; /* send round.verb to these nodes; the token is that of the attempt */
-    rl_nodes undo;    /* undo what the token may have set on these nodes, now or on reconnect */
+    rl_nodes undo;    /* undo what the token may have set on these nodes; on those that are not
+                       * connected, once they are */
     rl_nodes heal;    /* send HEAL to these nodes */
     rl_nodes raise;   /* send RAISE, with fence.chosen, to these nodes */
-    rl_nodes track;   /* have these nodes send notifications, as soon as they can */
-    rl_nodes probe;   /* send PTTL for the key to these nodes, after `request` */
-    uint64_t slots;   /* with `probe`, for a permit: the slots to probe, see struct rl_permit */
+    rl_nodes track; /* prepare these nodes for notifications; a WAKE follows when a node is ready */
+    rl_nodes probe; /* send a probe (PTTL) for the key to these nodes, after `request` */
+    uint64_t slots; /* with `probe`, for a permit: the slots to probe, see struct rl_permit */
 };
 
 /* Makes a lease in state NEW. The terms are those of `storage`; params->terms is not read. */
@@ -300,15 +300,16 @@ static inline bool rl_lease_may_be_cut(const struct rl_lease_params *params)
 }
 
 /* Processes one event and overwrites `effects` with what the engine must do. The engine executes
- * effects in this order: undo, ATTEMPT, request, heal, then the reports to the caller. `view` is
- * the engine's view of this tick. */
+ * effects in this order: undo, ATTEMPT, request, heal, raise, track, probe, then the reports to the
+ * caller. `view` is the engine's view of this tick. */
 void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const struct rl_view *view,
                    struct rl_effects *effects);
 
 /* Returns the slot that bit `bit` of a slot set stands for; see struct rl_permit. */
 uint16_t rl_permit_slot(const struct rl_lease *lease, unsigned bit);
 
-/* Returns the round that explains the result of the last operation, for the report. */
+/* Returns the round that explains the result of the last call, for the report: that of
+ * lease->decided, if the call has ended with it, else the last round. */
 static inline const struct rl_round *rl_lease_evidence(const struct rl_lease *lease)
 {
     bool before = lease->decided != NULL && lease->decided->reported;

@@ -185,9 +185,10 @@ static struct rl_now probe_time_limit(const struct rl_lease *lease, const struct
 }
 
 /* Sends probes for the slots of the window that are neither known nor open. The probed node is
- * permit->other_node, or, if that is 0, the preferred node, which also tracks the keys. If there is
- * no preferred node at present, opens all untried slots instead. If the other node is not up, does
- * nothing. */
+ * permit->other_node, or, if that is 0, the preferred node. The preferred node's server also tracks
+ * the keys, if the call may wait. A slot is known only from one node: if another node was probed
+ * before, all slots are probed. If there is no preferred node at present, opens all untried slots
+ * instead of probing. If the other node is not up, sends nothing. */
 static void probe_window(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_permit *permit = lease->permit;

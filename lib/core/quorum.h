@@ -58,7 +58,7 @@ struct rl_view {
     rl_nodes up;                 /* can be asked now: connected or connecting, and not suspect */
     rl_nodes suspect;            /* connected, but suspect: asked only if there is no quorum without
                                   * them, and for undos */
-    rl_nodes slow;               /* reply much later than the quorum-th fastest node */
+    rl_nodes slow;               /* usually reply much later than the quorum-th fastest node */
     rl_nodes notifying;          /* can send a notification when a key changes */
     rl_nodes eligible;           /* their grant of a new lock counts */
     rl_nodes excluded;           /* not even their grant of an extension counts */
