@@ -70,8 +70,8 @@ struct rl_lease_terms {
 
 /* The parameters of a new lease. */
 struct rl_lease_params {
-    struct rl_lease_terms terms;
-    uint8_t keys;      /* resources that are locked together; 0 or 1: one */
+    struct rl_lease_terms terms; /* the settings; see rl_lease_init() */
+    uint8_t keys;                /* resources that are locked together; 0 or 1: one */
     uint64_t wait_ns;  /* wait budget: how long an acquisition may take, from START or QUEUE on.
                         * 0: one attempt (of a permit: one search); RL_NEVER: no limit */
     uint64_t fence;    /* ADOPT: the fence of the adopted lock; 0: none */
@@ -163,16 +163,17 @@ struct rl_lease_storage {
  *   - the lock is lost as soon as `ours` is known to be smaller than the quorum, or as soon as an
  *     INVALIDATE makes `backing` smaller than the quorum. */
 struct rl_lease {
-    const struct rl_lease_terms *terms;
+    const struct rl_lease_terms
+        *terms;                       /* the settings; owned by the engine, see rl_lease_storage */
     struct rl_contention *contention; /* what the client remembers of the resource, shared by all
                                        * its locks on it; NULL: nothing */
     struct rl_permit *permit;         /* NULL: not for a permit */
     struct rl_fence *fence;           /* NULL: without a fence */
     struct rl_decided *decided;       /* NULL: the wait budget cannot end during an attempt */
-    struct rl_wait wait;
-    struct rl_round round; /* the last round; a late vote may still belong to it */
-    uint8_t state;         /* enum rl_lease_state */
-    uint8_t keys;          /* resources that are locked together; 0 or 1: one */
+    struct rl_wait wait;              /* what is known of the key between two attempts */
+    struct rl_round round;            /* the last round; a late vote may still belong to it */
+    uint8_t state;                    /* enum rl_lease_state */
+    uint8_t keys;                     /* resources that are locked together; 0 or 1: one */
     uint8_t taken;     /* lock of several keys: the one that existed in the last attempt, counted
                         * from 1; 0: unknown */
     bool manual;       /* the extension in flight was requested by the caller, who waits for it;
@@ -255,17 +256,18 @@ struct rl_event {
 };
 
 /* Bits of rl_effects.flags. */
-#define RL_FX_ATTEMPT       (1u << 0) /* an attempt begins: make its token, and propose its fence */
-#define RL_FX_DONE          (1u << 1) /* the call has ended, with `status` */
-#define RL_FX_HELD          (1u << 2) /* with DONE: the lock is now held */
-#define RL_FX_WAITING       (1u << 3) /* an attempt failed with `status`, or the lock was queued */
-#define RL_FX_EXTENDED      (1u << 4) /* an extension has won */
-#define RL_FX_EXTEND_FAILED (1u << 5) /* an extension failed; the lock is still held unless LOST   \
-                                       */
-#define RL_FX_ENDANGERED (1u << 6)    /* the margin before the deadline has begun: report it */
-#define RL_FX_LOST       (1u << 7)    /* the lock is lost: report it */
-#define RL_FX_DEADLINE   (1u << 8)    /* lease.deadline has changed */
-#define RL_FX_ENDED      (1u << 9)    /* the lease has ended: send it no further event */
+#define RL_FX_ATTEMPT  (1u << 0) /* an attempt begins: make its token, and propose its fence */
+#define RL_FX_DONE     (1u << 1) /* the call has ended, with `status` */
+#define RL_FX_HELD     (1u << 2) /* with DONE: the lock is now held */
+#define RL_FX_WAITING  (1u << 3) /* an attempt failed with `status`, or the lock was queued */
+#define RL_FX_EXTENDED (1u << 4) /* an extension has won */
+#define RL_FX_EXTEND_FAILED                                                                        \
+    (1u << 5)                      /* an extension failed; the lock is still held unless LOST      \
+                                    */
+#define RL_FX_ENDANGERED (1u << 6) /* the margin before the deadline has begun: report it */
+#define RL_FX_LOST       (1u << 7) /* the lock is lost: report it */
+#define RL_FX_DEADLINE   (1u << 8) /* lease.deadline has changed */
+#define RL_FX_ENDED      (1u << 9) /* the lease has ended: send it no further event */
 /* In place of WAITING: an attempt failed with `status`, and the search for a permit goes on. */
 #define RL_FX_SKIPPED (1u << 10)
 
@@ -293,7 +295,8 @@ static inline bool rl_lease_needs_fence(const struct rl_lease_params *params)
     return params->terms.fence || params->fence != 0;
 }
 
-/* Returns whether the wait budget of a lease with these parameters can end during an attempt. */
+/* Returns whether the wait budget of a lease with these parameters is a time limit, so that it can
+ * end during an attempt. */
 static inline bool rl_lease_may_be_cut(const struct rl_lease_params *params)
 {
     return params->wait_ns != 0 && params->wait_ns != RL_NEVER;

@@ -9,8 +9,8 @@
 
 /* A byte string that belongs to another object; not terminated, and it may contain any byte. */
 struct rl_arg {
-    const char *data;
-    size_t len; /* bytes */
+    const char *data; /* the first byte */
+    size_t len;       /* bytes */
 };
 #define RL_ARGS_MAX                                                                                \
     (RL_KEYS_MAX + 10)   /* EVAL, the script, and 8 words, one of which stands for all keys        \
@@ -33,37 +33,38 @@ enum rl_reply_kind {
     RL_REPLY_INTEGER = 3, /* ":number" */
     RL_REPLY_BULK = 4,    /* a byte string of a given length */
     RL_REPLY_NIL = 5,     /* no value */
-    RL_REPLY_ARRAY = 6    /* several elements, here all of them texts */
+    RL_REPLY_ARRAY = 6    /* several elements, see rl_reply.text */
 };
 /* One parsed reply. Its text is borrowed from the parser and valid until the next reply is read. */
 struct rl_reply {
-    enum rl_reply_kind kind;
-    int64_t integer;  /* INTEGER: the value; ARRAY: the number of elements */
+    enum rl_reply_kind kind; /* selects the fields below that are set */
+    int64_t integer;         /* INTEGER: the value; ARRAY: the number of elements */
     const char *text; /* STATUS, ERROR, BULK: the text; ARRAY: the texts of its elements, joined by
                        * blanks. Not terminated */
     size_t len;       /* bytes of `text` */
 };
 
-/* What one reply means for the round that its request belongs to. */
+/* What one reply means for the round that its request belongs to. A grant says that the server did
+ * what was requested; for GET and PTTL, that the key exists (for GET of several keys: that all of
+ * them have our token). A denial says that the server did not do it: because the key exists
+ * (ACQUIRE, HEAL), because the key does not have our token (requests that compare the token), or
+ * because it does not exist (GET, PTTL). */
 enum rl_vote {
     RL_VOTE_NONE = 0,    /* no vote yet */
-    RL_VOTE_GRANTED = 1, /* the server did what was requested. GET, PTTL: the key exists
-                          * (GET of several keys: all of them have our token) */
-    RL_VOTE_DENIED =
-        2, /* the server did not do it. ACQUIRE, HEAL: the key exists. Requests that need
-            * our token: the key does not have it. GET, PTTL: the key does not exist */
-    RL_VOTE_FAILED = 4, /* no vote, with a cause; the request may have been executed */
-    RL_VOTE_RESEND = 5, /* the server does not know this form of the request and has not executed
-                         * it: send it again in the form of rl_result.form */
-    RL_VOTE_SUSPECT = 6 /* no reply so far, and the node is suspect: another vote may follow */
+    RL_VOTE_GRANTED = 1, /* see above */
+    RL_VOTE_DENIED = 2,  /* see above */
+    RL_VOTE_FAILED = 4,  /* no vote, with a cause; the request may have been executed */
+    RL_VOTE_RESEND = 5,  /* the server does not know this form of the request and has not executed
+                          * it: send it again in the form of rl_result.form */
+    RL_VOTE_SUSPECT = 6  /* no reply so far, and the node is suspect: another vote may follow */
 };
 
 /* A classified reply: the vote, and what else the reply says. Fields that do not apply are 0. */
 struct rl_result {
-    enum rl_vote vote;
-    int cause;       /* enum redlock_cause; NONE unless FAILED */
-    uint8_t form;    /* RESEND: enum rl_form of the next request */
-    unsigned forget; /* RESEND: RL_FEATURE_* bits that this server has shown not to support */
+    enum rl_vote vote; /* what the reply, or its absence (FAILED, SUSPECT), means */
+    int cause;         /* enum redlock_cause; NONE unless FAILED or SUSPECT */
+    uint8_t form;      /* RESEND: enum rl_form of the next request */
+    unsigned forget;   /* RESEND: RL_FEATURE_* bits that this server has shown not to support */
     uint8_t key; /* ACQUIRE of several keys, denied: the first key that exists, counted from 1 */
     /* Replies to fenced requests: */
     uint8_t record;          /* enum rl_record_state of the node's fence record */
