@@ -66,7 +66,7 @@ struct rl_result {
     uint8_t form;      /* RESEND: enum rl_form of the next request */
     unsigned forget;   /* RESEND: RL_FEATURE_* bits that this server has shown not to support */
     uint8_t key; /* ACQUIRE of several keys, denied: the first key that exists, counted from 1 */
-    /* Replies to fenced requests: */
+    /* Replies to fenced requests; `pttl_ms` also to PTTL: */
     uint8_t record;          /* enum rl_record_state of the node's fence record */
     bool accepted;           /* ACQUIRE granted: the register now holds the proposal */
     uint64_t register_value; /* ACQUIRE granted or denied: what the register held before */
