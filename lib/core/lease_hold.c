@@ -46,9 +46,9 @@ uint64_t rl_due_ns(struct rl_now now, uint64_t ns)
     return rl_add_sat(now.boot_ns, rl_max_u64(ns, 1));
 }
 
-/* Returns the time in nanoseconds until `deadline`, which belongs to a round with `wall_us` as its
- * rl_round.t1_wall_us. Returns 0 if the wall clock has been set ahead by more than wall_slack_us
- * since that round began; a wall_slack_us of 0 turns that comparison off. */
+/* Returns the time in nanoseconds until `deadline`. `wall_us` is the difference between wall clock
+ * and boot clock, in microseconds, when the round that set the deadline began. Returns 0 if that
+ * difference has grown by more than wall_slack_us since: the wall clock was then set ahead. */
 uint64_t rl_lease_left_ns(const struct rl_lease *lease, struct rl_now deadline, int64_t wall_us,
                           const struct rl_view *view)
 {
@@ -110,7 +110,7 @@ static uint64_t spread_ns(const struct rl_lease *lease, uint64_t wait_ns,
 }
 
 /* Sets lease->next to the time of the next automatic extension: when only extend_at_ns of the
- * validity is left, or, if that is 0, when a third of it or a little less is used. Sets it to
+ * validity is left, or, if that is 0, when between 7/30 and 1/3 of it is used. Sets it to
  * RL_NEVER if no automatic extension may follow. */
 static void plan_extension(struct rl_lease *lease, const struct rl_view *view)
 {
@@ -169,8 +169,7 @@ void rl_hold_fail_unconfirmed(struct rl_lease *lease, const struct rl_view *view
 
 /* Loses the lock: reports the loss, undoes the keys that may be left, and ends the lease. An
  * extension that the caller waits for ends with ELOST. If the lock was not reported to the caller
- * yet
- * (`unconfirmed`), only its attempt fails: the call makes another attempt or ends. */
+ * yet (`unconfirmed`), only its attempt fails: the call makes another attempt or ends. */
 static void lose(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     int status = REDLOCK_ELOST;
@@ -280,10 +279,9 @@ static void judge_extension(struct rl_lease *lease, const struct rl_view *view,
 }
 
 /* Returns the TTL that an extension asks for, in nanoseconds: `ttl_ns`, or the TTL that the
- * remaining validity needs, if that is longer. The lock may have an older, longer TTL, but its keys
- * may be shorter by now: a client with the token may have shortened them or set them again. So the
- * request covers all the validity that the holder relies on. The result is never longer than the
- * longest TTL asked for before. */
+ * remaining validity needs, if that is longer. An earlier request may have had a longer TTL, but
+ * the keys may expire sooner than that by now: another client with the token may have shortened
+ * them or set them again. So the request covers all the validity that the holder relies on. */
 static uint64_t extension_ttl_ns(const struct rl_lease *lease, uint64_t ttl_ns,
                                  const struct rl_view *view)
 {
@@ -295,9 +293,9 @@ static uint64_t extension_ttl_ns(const struct rl_lease *lease, uint64_t ttl_ns,
 }
 
 /* Begins an extension: opens a round and sends EXTEND to all nodes. `ttl_ns` is the TTL wanted; see
- * extension_ttl_ns(). Grants do not count from excluded nodes, nor from nodes without a key that
- * has proven its history (see the top of this file). Moves confirmed fresh keys to probation. If
- * too few nodes are left to win, the extension fails at once. */
+ * extension_ttl_ns(). Only grants of nodes that are not excluded and whose key has proven its
+ * history (see the top of this file) count. Moves confirmed fresh keys to probation. If too few
+ * nodes are left to win, the extension fails at once. */
 static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struct rl_view *view,
                             struct rl_effects *fx)
 {
@@ -306,7 +304,8 @@ static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struc
      * belongs to an earlier round and is ignored. */
     if (lease->round.verb == RL_VERB_ACQUIRE)
         lease->fresh |= rl_round_pending(&lease->round);
-    /* After an adoption, the same is true of a SET of the client that handed over the token. */
+    /* An adopted lock was set by another client, whose SET may also be executed late. Keys that no
+     * node has confirmed to this client yet therefore count as fresh. */
     if (lease->adopted)
         lease->fresh |= lease->ours & ~lease->round.granted;
     lease->adopted = false;
