@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Adds nodes and shards to a configuration. A list that begins with "name=" is a list of shards.
- * Each entry of it that begins with "name=" starts a new shard, and ';' separates entries as ','
- * does. */
+ * Adds nodes and shards to a configuration. A node of a configuration is the parsed address of one
+ * server (struct rl_node_spec). The user names servers in one of two forms:
+ * - A plain list, "redis://h1,redis://h2": commas, blanks, tabs or line ends separate its entries,
+ *   and each entry is an address. All nodes belong to one shard, whose name is "".
+ * - A list of shards, "east=redis://h1,redis://h2;west=redis://h3": it begins with "name=". Each
+ *   entry that begins with "name=" starts a new shard, and ';' is one more separator.
+ * A configuration has either the one shard without a name or only shards with names. To add a list
+ * of shards, add_list() makes a copy, cut() cuts the copy into one name and one plain list for each
+ * shard, add_pieces() adds these, and add_shard() adds one of them.
+ *
+ * A function that refuses its input writes a text for redlock_config_error() to config->error and
+ * adds nothing. The configuration stays usable. */
 #include "api/config.h"
 
 #include "api/url.h"
@@ -16,7 +25,8 @@ static bool is_name_byte(char byte)
            (byte >= '0' && byte <= '9') || byte == '.' || byte == '_' || byte == '-';
 }
 
-/* Returns the length of the shard's name at the start of `text`. 0: there is none. */
+/* Returns the number of bytes at the start of `text` that may be part of a shard's name. The result
+ * may be larger than RL_SHARD_NAME_MAX; 0: the first byte is none of them. */
 static size_t name_len(const char *text)
 {
     size_t len = 0;
@@ -26,7 +36,8 @@ static size_t name_len(const char *text)
     return len;
 }
 
-/* Returns whether the entry begins with "name=". */
+/* Returns whether the entry of a list that begins at `entry` begins with "name=". The rest of the
+ * list may follow the entry. */
 static bool begins_shard(const char *entry)
 {
     size_t len = name_len(entry);
@@ -34,13 +45,14 @@ static bool begins_shard(const char *entry)
     return len > 0 && entry[len] == '=';
 }
 
-/* Returns whether the byte separates entries in a list of shards. */
+/* Returns whether the byte separates entries in a list of shards: ',', ' ', '\t', '\n', '\r' or
+ * ';'. */
 static bool is_separator(char byte)
 {
     return rl_url_is_separator(byte) || byte == ';';
 }
 
-/* Returns whether the first entry begins with "name=". */
+/* Returns whether `text` is a list of shards: its first entry begins with "name=". */
 static bool is_list_of_shards(const char *text)
 {
     while (is_separator(*text))
@@ -48,20 +60,24 @@ static bool is_list_of_shards(const char *text)
     return begins_shard(text);
 }
 
-/* Refuses a shard. Returns REDLOCK_EINVAL. */
+/* Writes "shard '<name>': <why>" to config->error. Returns REDLOCK_EINVAL. */
 static int refuse(struct redlock_config *config, const char *name, const char *why)
 {
     rl_config_refuse(config, "shard '%.*s': %s", RL_SHARD_NAME_MAX, name, why);
     return REDLOCK_EINVAL;
 }
 
-/* Appends the nodes of `urls`, all or none. On failure writes the reason to `error`. */
+/* Appends one node for each address of the plain list `urls` to config->nodes, or nothing on
+ * failure. Returns REDLOCK_OK, REDLOCK_EINVAL (a wrong address, or none at all) or REDLOCK_ENOMEM.
+ * On failure writes the reason to `error`, a buffer of `size` bytes. */
 static int parse(struct redlock_config *config, const char *urls, char *error, size_t size)
 {
     return rl_url_parse_list(&config->mem, urls, &config->nodes, &config->node_count, error, size);
 }
 
-/* Checks that a shard with this name may be added. */
+/* Checks that a shard called `name` may be added. Returns REDLOCK_OK; or REDLOCK_EINVAL, with a
+ * reason in config->error, if the name is not allowed or in use, if there is a shard without a
+ * name, or if there are RL_SHARDS_MAX shards. */
 static int check_shard(struct redlock_config *config, const char *name)
 {
     size_t len = name_len(name);
@@ -86,9 +102,12 @@ static int check_shard(struct redlock_config *config, const char *name)
     return REDLOCK_OK;
 }
 
-/* Adds a shard with the nodes of `urls`. */
+/* Adds one shard called `name` with the nodes of the plain list `urls`. Returns REDLOCK_OK,
+ * REDLOCK_EINVAL or REDLOCK_ENOMEM; on failure adds nothing and writes a reason to config->error.
+ */
 static int add_shard(struct redlock_config *config, const char *name, const char *urls)
 {
+    /* Leaves room in config->error for "shard '<name>': ", which has 10 bytes beside the name. */
     char why[sizeof config->error - RL_SHARD_NAME_MAX - 16];
     size_t before = config->node_count;
 
@@ -107,6 +126,8 @@ static int add_shard(struct redlock_config *config, const char *name, const char
     return REDLOCK_OK;
 }
 
+/* Public function: adds one shard called `name` with the servers in the plain list `urls`. Returns
+ * REDLOCK_OK; REDLOCK_EINVAL if an argument is NULL or wrong; or REDLOCK_ENOMEM. */
 REDLOCK_API int redlock_config_add_shard(redlock_config_t *config, const char *name,
                                          const char *urls)
 {
@@ -119,17 +140,23 @@ REDLOCK_API int redlock_config_add_shard(redlock_config_t *config, const char *n
     return add_shard(config, name, urls);
 }
 
-/* A list of shards that was cut into strings. On the stack of add_list(); the strings are in its
- * copy of the list. */
+/* The names and addresses of a list of shards, as cut() finds them. The struct is a local variable
+ * of add_list(). Its pointers point into the copy of the list that add_list() makes, and are valid
+ * as long as this copy. */
 struct pieces {
-    unsigned count;
-    const char *names[RL_SHARDS_MAX], *urls[RL_SHARDS_MAX]; /* of each shard, `count` */
+    unsigned count; /* shards in the list, 0 to RL_SHARDS_MAX */
+    const char
+        *names[RL_SHARDS_MAX];       /* names[i]: the name of shard i < count; length not checked */
+    const char *urls[RL_SHARDS_MAX]; /* urls[i]: the plain list of its addresses; may be "" */
 };
 
-/* Cuts a list of shards into strings, by writing NULs into it. False: more than RL_SHARDS_MAX. */
+/* Cuts `text`, a list of shards, into strings and stores their positions in `ret`. Changes `text`:
+ * writes a NUL over the '=' after each name and over the separator before each name, and ',' over
+ * each other ';'. Returns false, with `text` half cut, if the list has more than RL_SHARDS_MAX
+ * shards; else true. */
 static bool cut(char *text, struct pieces *ret)
 {
-    bool between = true;
+    bool between = true; /* an entry may begin at `at`: the byte before is a separator or none */
 
     ret->count = 0;
     for (char *at = text; *at != '\0'; at++) {
@@ -150,9 +177,9 @@ static bool cut(char *text, struct pieces *ret)
     return true;
 }
 
-/* Returns the addresses of the first shard in which a password seems to contain a separator; NULL:
- * there is none. They must be refused first, because an error in another part would show pieces of
- * the password. */
+/* Returns the addresses of the first shard whose list is torn; NULL if no list is. A list is torn
+ * if one of its entries has an '@' but no known scheme, such as "cret@h" in "redis://u:se,cret@h".
+ * Then the entry is probably the end of a password that contains a separator (rl_url_is_torn()). */
 static const char *find_torn(const struct pieces *pieces)
 {
     for (unsigned i = 0; i < pieces->count; i++) {
@@ -162,7 +189,9 @@ static const char *find_torn(const struct pieces *pieces)
     return NULL;
 }
 
-/* Adds all shards of a list, or none of them. */
+/* Adds all shards of `pieces`, or none. Returns REDLOCK_OK, REDLOCK_EINVAL or REDLOCK_ENOMEM, on
+ * failure with a reason in config->error. A torn list is refused before any shard is added, because
+ * the message about another shard could show a part of the torn password as a shard's name. */
 static int add_pieces(struct redlock_config *config, const struct pieces *pieces)
 {
     size_t nodes = config->node_count;
@@ -172,18 +201,20 @@ static int add_pieces(struct redlock_config *config, const struct pieces *pieces
     const char *torn = find_torn(pieces);
     if (torn != NULL)
         return parse(config, torn, config->error,
-                     sizeof config->error); /* refuses it with a text that shows nothing of it */
+                     sizeof config->error); /* always fails, with a text that shows no address */
     for (unsigned i = 0; error == REDLOCK_OK && i < pieces->count; i++)
         error = add_shard(config, pieces->names[i], pieces->urls[i]);
     if (error == REDLOCK_OK)
         return error;
-    config->shard_count = shards;
+    config->shard_count = shards; /* removes the shards and nodes that the loop has added */
     while (config->node_count > nodes)
         rl_node_spec_done(&config->mem, &config->nodes[--config->node_count]);
     return error;
 }
 
-/* Adds the shards of a list. The copy is wiped because it may contain passwords. */
+/* Adds all shards of `text`, a list of shards, or none. Returns REDLOCK_OK, REDLOCK_EINVAL or
+ * REDLOCK_ENOMEM, on failure with a reason in config->error. Works on a copy of `text` that cut()
+ * may change, and overwrites the copy before it is freed, because it may contain passwords. */
 static int add_list(struct redlock_config *config, const char *text)
 {
     struct pieces pieces;
@@ -203,6 +234,10 @@ static int add_list(struct redlock_config *config, const char *text)
     return error;
 }
 
+/* Public function: adds the servers of `urls`, which is a list of shards or a plain list. The
+ * servers of a plain list join the shard without a name, which is created if it is missing. Returns
+ * REDLOCK_OK; REDLOCK_EINVAL if an argument is NULL or wrong, or if a plain list is added to a
+ * configuration with named shards; or REDLOCK_ENOMEM. On failure adds nothing. */
 REDLOCK_API int redlock_config_add_nodes(redlock_config_t *config, const char *urls)
 {
     if (config == NULL)
@@ -222,7 +257,8 @@ REDLOCK_API int redlock_config_add_nodes(redlock_config_t *config, const char *u
     int error = parse(config, urls, config->error, sizeof config->error);
     if (error != REDLOCK_OK)
         return error;
-    config->shard_count = 1;
-    config->shards[0].count = (unsigned)config->node_count;
+    config->shard_count = 1; /* a list that was refused may have left a name in shards[0] */
+    config->shards[0] =
+        (struct rl_config_shard){.name = "", .first = 0, .count = (unsigned)config->node_count};
     return REDLOCK_OK;
 }

@@ -271,6 +271,17 @@ START_TEST(an_invalid_list_adds_nothing)
 }
 END_TEST
 
+/* The second shard of the list is refused after the first was added. */
+START_TEST(a_refused_list_of_shards_leaves_no_name)
+{
+    ck_assert_int_eq(redlock_config_add_nodes(config, "a=h:1;b=h:x"), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_config_add_nodes(config, "h:1"), REDLOCK_OK);
+    ck_assert_str_eq(config->shards[0].name, "");
+    ck_assert_int_eq(redlock_config_add_nodes(config, "h:2"), REDLOCK_OK);
+    expect_shards(1, 2);
+}
+END_TEST
+
 START_TEST(the_number_of_shards_is_limited)
 {
     char list[1024] = "", part[32];
@@ -462,6 +473,7 @@ static Suite *shards_suite(void)
     tcase_add_test(tcase, shards_can_be_added_one_by_one);
     tcase_add_test(tcase, shards_and_servers_without_a_shard_do_not_mix);
     tcase_add_test(tcase, an_invalid_list_adds_nothing);
+    tcase_add_test(tcase, a_refused_list_of_shards_leaves_no_name);
     tcase_add_test(tcase, the_number_of_shards_is_limited);
     tcase_add_test(tcase, passwords_are_not_shown);
     tcase_add_test(tcase, passwords_are_wiped);
