@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Breaks a lock: inspects its key, then releases each value that was seen, by compare-and-delete on
- * all nodes. A key that another client sets in between has another value and is not deleted. */
+ * all nodes. A key that another client sets in between has another value and is not deleted.
+ *
+ * The nodes may have different values, for example after a split vote. For each different value the
+ * break starts one part, a handle of its own that releases this value on all nodes. The votes of
+ * the parts are merged into one round, which the report of the break shows. In this round a grant
+ * means that the key was deleted, and a denial that there was no key. The client's mutex is held in
+ * all functions. */
 #include "api/break.h"
 
 #include "api/dispatch.h"
@@ -8,8 +14,9 @@
 
 #include <string.h>
 
-/* Allocates what the break and its parts share. Its round is a release that starts with the
- * failures of the inspection, and with a denial where no key was seen. False: no memory. */
+/* Allocates what the break `handle` and its parts share, and stores it in handle->breaking. Its
+ * `merged` round starts as a release with the failures of the inspection, and with a denial for
+ * each node without the key. Returns false without memory. */
 static bool begin_merge(struct redlock *rl, struct redlock_lock *handle)
 {
     const struct rl_round *seen = rl_lock_round(&handle->lock);
@@ -26,7 +33,7 @@ static bool begin_merge(struct redlock *rl, struct redlock_lock *handle)
     merged->t1 = seen->t1;
     merged->requested = seen->requested;
     merged->failed = seen->failed;
-    merged->denied = seen->denied; /* no key was there */
+    merged->denied = seen->denied; /* nodes that have replied and do not have the key */
     memcpy(merged->rtt_us, seen->rtt_us, nodes * sizeof *merged->rtt_us);
     memcpy(merged->cause, seen->cause, nodes * sizeof *merged->cause);
     breaking->whole = handle;
@@ -34,7 +41,8 @@ static bool begin_merge(struct redlock *rl, struct redlock_lock *handle)
     return true;
 }
 
-/* Ends the break. It succeeds if a quorum of nodes is known to be without the key. */
+/* Ends the break `handle`: with REDLOCK_OK if a quorum of nodes is known to be without the key,
+ * else with REDLOCK_ENOQUORUM. */
 static void end(struct redlock *rl, struct redlock_lock *handle)
 {
     const struct rl_round *merged = &handle->breaking->merged;
@@ -43,6 +51,7 @@ static void end(struct redlock *rl, struct redlock_lock *handle)
     rl_dispatch_done(rl, handle, clean >= merged->quorum ? REDLOCK_OK : REDLOCK_ENOQUORUM);
 }
 
+/* Removes the ended part from its break. Returns whether no other part is running. */
 bool rl_break_leave(struct redlock_lock *part)
 {
     struct rl_break *breaking = part->breaking;
@@ -90,6 +99,9 @@ static void start_part(struct redlock_lock *parent, unsigned index)
     }
 }
 
+/* Continues the break `handle` after its inspection has ended: starts a part for each value that
+ * was seen. Ends the break if the inspection has failed, if there is no memory, or if no part was
+ * started. */
 void rl_break_inspected(struct redlock *rl, struct redlock_lock *handle)
 {
     const struct rl_round *round = rl_lock_round(&handle->lock);
@@ -116,6 +128,9 @@ void rl_break_inspected(struct redlock *rl, struct redlock_lock *handle)
         end(rl, handle);
 }
 
+/* Adds the votes of a part that has ended to those of its break: a grant means that the node has
+ * deleted the value. Ends the break with its last part. Drops the part's reference to the handle of
+ * the break. */
 void rl_break_part_done(struct redlock *rl, struct redlock_lock *part)
 {
     struct redlock_lock *whole = rl_break_whole(part);
@@ -128,7 +143,7 @@ void rl_break_part_done(struct redlock *rl, struct redlock_lock *part)
     for (rl_nodes rest = round->denied; rest != 0; rest &= rest - 1) {
         unsigned node = (unsigned)__builtin_ctz(rest);
         if (rl_seen_same(&seen[node], &seen[part->part]))
-            merged->denied |= RL_NODE(node); /* it has expired or was released meanwhile */
+            merged->denied |= RL_NODE(node); /* the key has expired or was released meanwhile */
     }
     for (rl_nodes rest = round->failed & ~merged->granted; rest != 0; rest &= rest - 1) {
         unsigned node = (unsigned)__builtin_ctz(rest);

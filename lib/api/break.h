@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Breaks a lock: the operation, and its parts. Each part releases one value that the inspection
- * saw. The client's mutex is held in all functions. */
+ * Breaks a lock: deletes the key that an inspection has found, whatever its value is. A break has
+ * one part for each different value that the inspection saw; a part releases this value on all
+ * nodes. The break and each of its parts have a handle. The client's mutex is held in all
+ * functions. */
 #ifndef RL_API_BREAK_H
 #define RL_API_BREAK_H
 
 #include "api/handle.h"
 
-/* What a break and its parts share. Owned by break.c. `whole` frees it. */
+/* What a break and its parts share. Owned by break.c. Freed together with the handle `whole`. */
 struct rl_break {
     struct redlock_lock *whole; /* the handle of the break; every part holds a reference to it */
-    unsigned running;       /* parts that have not ended, plus 1 while parts are being started */
-    struct rl_round merged; /* the votes of all parts together; its arrays follow the struct */
+    unsigned running;           /* parts that were started and have not ended */
+    struct rl_round merged;     /* the votes of all parts together; its arrays follow the struct */
 };
 
 /* Returns the break that this handle is a part of; NULL: it is not a part of one. */

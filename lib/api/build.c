@@ -4,6 +4,8 @@
 
 #include "engine/status.h"
 
+/* Public function: returns the names and versions of the libraries that this library was compiled
+ * with. The text is static. */
 REDLOCK_API const char *redlock_build_text(void)
 {
     return rl_engine_libraries();

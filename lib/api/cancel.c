@@ -8,12 +8,15 @@
 #include <errno.h>
 #include <unistd.h>
 
+/* Adds a reference to the cancel object and returns `cancel`. Needs no mutex. */
 redlock_cancel_t *rl_cancel_ref(redlock_cancel_t *cancel)
 {
     atomic_fetch_add_explicit(&cancel->refs, 1, memory_order_relaxed);
     return cancel;
 }
 
+/* Drops a reference to the cancel object. The last one frees the object and drops the object's
+ * reference to the client. */
 void rl_cancel_drop(redlock_cancel_t *cancel)
 {
     struct redlock *rl = cancel->rl;
@@ -24,11 +27,14 @@ void rl_cancel_drop(redlock_cancel_t *cancel)
     rl_client_drop(rl);
 }
 
+/* Returns whether redlock_cancel_trigger() was called for the object; false for NULL. */
 bool rl_cancel_is_triggered(const redlock_cancel_t *cancel)
 {
     return cancel != NULL && atomic_load(&cancel->triggered);
 }
 
+/* Public function: creates a cancel object for operations of `rl` in `ret_cancel`. Returns
+ * REDLOCK_OK, EINVAL, EFORKED or ENOMEM. redlock_cancel_free() frees the object. */
 REDLOCK_API int redlock_cancel_new(redlock_cancel_t **ret_cancel, redlock_t *rl)
 {
     if (ret_cancel == NULL || rl == NULL)
@@ -45,6 +51,8 @@ REDLOCK_API int redlock_cancel_new(redlock_cancel_t **ret_cancel, redlock_t *rl)
     return REDLOCK_OK;
 }
 
+/* Public function: ends all operations that were or will be started with the object. May be called
+ * in a signal handler and on any thread; errno is kept. Ignores NULL. */
 REDLOCK_API void redlock_cancel_trigger(redlock_cancel_t *cancel)
 {
     const uint64_t one = 1;
@@ -61,6 +69,8 @@ REDLOCK_API void redlock_cancel_trigger(redlock_cancel_t *cancel)
     errno = saved;
 }
 
+/* Public function: drops the user's reference to the object. Operations that use the object keep
+ * it. Ignores NULL. */
 REDLOCK_API void redlock_cancel_free(redlock_cancel_t *cancel)
 {
     if (cancel != NULL)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The client: creates and frees it, lets calls enter and leave it, and lets the program's own loop
- * drive it. */
+ * Creates and frees clients, lets calls enter and leave a client, and lets the program's own loop
+ * drive it. To enter a client means to lock its mutex for one call of the user, to check that the
+ * client may be used, and to read the clocks. To leave it means to send what the call has queued
+ * and to release the mutex. The poller (struct rl_io) is what waits for the client's sockets and
+ * timer. */
 #include "api/client.h"
 
 #include "api/fence.h"
@@ -10,8 +13,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define OWN_DESCRIPTORS 5 /* descriptors of a client beside one for each node */
+#define OWN_DESCRIPTORS 5 /* file descriptors that a client needs beside one for each node */
 
+/* Adds a reference to the client and returns `rl`. Needs no mutex. */
 struct redlock *rl_client_ref(struct redlock *rl)
 {
     atomic_fetch_add_explicit(&rl->refs, 1, memory_order_relaxed);
@@ -37,13 +41,14 @@ static void mark_process(struct redlock *rl)
     rl->fork_mark = page;
 }
 
-/* Unmaps the page of mark_process(). */
+/* Unmaps the page that mark_process() has mapped, if there is one. */
 static void unmark_process(struct redlock *rl)
 {
     if (rl->fork_mark != NULL)
         munmap((void *)(uintptr_t)rl->fork_mark, (size_t)sysconf(_SC_PAGESIZE));
 }
 
+/* Returns whether this process is a forked child of the process that created the client. */
 bool rl_client_is_forked(const struct redlock *rl)
 {
     if (rl->fork_mark != NULL)
@@ -51,6 +56,8 @@ bool rl_client_is_forked(const struct redlock *rl)
     return (int)getpid() != rl->pid;
 }
 
+/* Drops a reference to the client. The last one frees the client and everything that it owns. The
+ * mutex is not held, because it is destroyed here. */
 void rl_client_drop(struct redlock *rl)
 {
     if (atomic_fetch_sub_explicit(&rl->refs, 1, memory_order_acq_rel) != 1)
@@ -67,8 +74,10 @@ void rl_client_drop(struct redlock *rl)
     rl_free(&mem, rl);
 }
 
-/* Locks the mutex for a call. `blocks`: the call may block; `timed`: reads the clocks. Returns the
- * errors of rl_client_enter_blocking(), and then the mutex is not held. */
+/* Locks the mutex for a call of the user. `blocks`: the call may block. `timed`: reads the clocks
+ * for the engines. Returns REDLOCK_OK with the mutex held; or, without it, EFORKED in a forked
+ * child, ECLOSED after redlock_free(), and for a call that blocks also EMODE in embedded mode and
+ * EDEADLK in a callback of this client. */
 static int enter(struct redlock *rl, bool blocks, bool timed)
 {
     if (rl_client_is_forked(rl))
@@ -87,6 +96,9 @@ static int enter(struct redlock *rl, bool blocks, bool timed)
     return REDLOCK_OK;
 }
 
+/* Locks the mutex and reads the clocks for a call that queues nothing to be sent. Returns
+ * REDLOCK_OK with the mutex held; or REDLOCK_EFORKED or REDLOCK_ECLOSED without it.
+ * rl_client_unlock() ends the call. */
 int rl_client_enter_readonly(struct redlock *rl)
 {
     if (rl_client_is_forked(rl))
@@ -100,21 +112,27 @@ int rl_client_enter_readonly(struct redlock *rl)
     return REDLOCK_OK;
 }
 
+/* Locks the mutex and reads the clocks for a call that does not block. Results as enter(). */
 int rl_client_enter(struct redlock *rl)
 {
     return enter(rl, false, true);
 }
 
+/* Locks the mutex for a call that does not block, without reading the clocks. Results as
+ * enter(). */
 int rl_client_enter_untimed(struct redlock *rl)
 {
     return enter(rl, false, false);
 }
 
+/* Locks the mutex and reads the clocks for a call that blocks. Results as enter(). */
 int rl_client_enter_blocking(struct redlock *rl)
 {
     return enter(rl, true, true);
 }
 
+/* Sends the requests that a call has queued, or has another thread send them. Keeps the mutex,
+ * which is held. In embedded mode the next redlock_process() sends them. */
 void rl_client_send(struct redlock *rl)
 {
     if (rl->closed)
@@ -128,13 +146,17 @@ void rl_client_send(struct redlock *rl)
     rl_leader_send(rl, rl->mode == REDLOCK_MODE_THREADED && rl_dispatch_is_own_callback(rl));
 }
 
+/* Ends a call: sends what was queued, releases the mutex and wakes the threads whose operations
+ * have ended. */
 void rl_client_leave(struct redlock *rl)
 {
     rl_client_send(rl);
     rl_client_unlock(rl);
 }
 
-/* Opens the engine and the sockets of the next shard with the nodes of `from`. */
+/* Opens the next element of rl->shards: its engine and its sockets, for the shard `from` of the
+ * configuration. On success counts it in rl->shard_count. Returns REDLOCK_OK or the error of
+ * rl_io_add(). */
 static int open_shard(struct redlock *rl, const struct rl_config_shard *from)
 {
     struct redlock_config *config = rl->config;
@@ -173,7 +195,9 @@ static int open_shard(struct redlock *rl, const struct rl_config_shard *from)
     return error;
 }
 
-/* Opens the poller and all shards, and starts the I/O thread. On failure all is closed again. */
+/* Opens the poller, all shards and the descriptors for wake-ups. Starts the I/O thread, except in
+ * embedded mode. Returns REDLOCK_OK or an error; then the poller and the shards are closed
+ * again. */
 static int open_shards(struct redlock *rl)
 {
     const struct redlock_config *config = rl->config;
@@ -210,7 +234,9 @@ static void warn_about_count(const struct redlock *rl, const struct rl_config_sh
                 shard->count, shard->count - 1);
 }
 
-/* Checks what no setter can check alone. Returns REDLOCK_OK or an error with a text in `config`. */
+/* Checks what no setter can check alone: that there is a server, and that max_ttl_ms is longer than
+ * the drift. Also prepares the source of random numbers. Returns REDLOCK_OK; REDLOCK_EINVAL with a
+ * reason in `config`; or the error of rl_random_init(). */
 static int check_config(struct redlock_config *config)
 {
     if (config->node_count == 0) {
@@ -227,7 +253,8 @@ static int check_config(struct redlock_config *config)
     return rl_random_init();
 }
 
-/* Writes into `config` why the client cannot start. Returns `error`. */
+/* Writes into `config`, for redlock_config_error(), why the client cannot start. Returns
+ * `error`. */
 static int refuse_start(struct redlock_config *config, int error)
 {
     if (error == REDLOCK_ESYS)
@@ -240,7 +267,8 @@ static int refuse_start(struct redlock_config *config, int error)
     return error;
 }
 
-/* Checks that the libraries at run time fit those of the build. Returns REDLOCK_OK or an error. */
+/* Checks that the versions of the libraries loaded at run time fit those of the build. Returns
+ * REDLOCK_OK, or REDLOCK_ELIBRARY or another error with a reason in `config`. */
 static int check_libraries(struct redlock_config *config)
 {
     char text[sizeof config->error];
@@ -253,6 +281,8 @@ static int check_libraries(struct redlock_config *config)
     return error;
 }
 
+/* Public function: creates a client from a copy of `config`, which stays the caller's. Returns
+ * REDLOCK_OK and the client in `ret_rl`; or an error, with a reason in `config`. */
 REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
 {
     if (ret_rl == NULL || config == NULL)
@@ -293,8 +323,9 @@ REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
     return REDLOCK_OK;
 }
 
-/* Frees a client in a forked child. If a thread of the parent held the mutex during the fork, the
- * state may be inconsistent: then only descriptors are closed and the memory is leaked. */
+/* Frees a client in a forked child, where the descriptors and the connections belong to the parent.
+ * If a thread of the parent held the mutex during the fork, the memory may be inconsistent: then
+ * only the descriptors are closed, and the memory is leaked. */
 static void free_in_child(struct redlock *rl)
 {
     rl_dispatch_close(rl); /* first, because a write to it would reach the parent */
@@ -311,6 +342,10 @@ static void free_in_child(struct redlock *rl)
     close(rl->wake_fd);
 }
 
+/* Public function: stops the I/O thread, ends all operations with ECLOSED, releases held locks
+ * without waiting for replies, closes the connections, runs the pending callbacks and drops the
+ * user's reference. Returns REDLOCK_OK (also for NULL), or REDLOCK_EDEADLK in a callback of this
+ * client, where it does nothing. */
 REDLOCK_API int redlock_free(redlock_t *rl)
 {
     if (rl == NULL)
@@ -352,6 +387,8 @@ static int check_driven(const struct redlock *rl)
     return rl->mode == REDLOCK_MODE_THREADED ? REDLOCK_EMODE : REDLOCK_OK;
 }
 
+/* Public function: returns the descriptor on which the program's loop waits before it calls
+ * redlock_process(), or a negative REDLOCK_EINVAL, EFORKED or EMODE (threaded mode). */
 REDLOCK_API int redlock_get_fd(redlock_t *rl)
 {
     int error = check_driven(rl);
@@ -361,6 +398,9 @@ REDLOCK_API int redlock_get_fd(redlock_t *rl)
     return rl->mode == REDLOCK_MODE_HYBRID ? rl_dispatch_fd(rl) : rl_io_fd(&rl->io);
 }
 
+/* Public function: makes one turn of the loop without waiting (embedded mode), or runs the pending
+ * callbacks (hybrid mode). Returns REDLOCK_OK, EINVAL, EFORKED, EMODE (threaded mode), or EDEADLK
+ * in a callback of this client. */
 REDLOCK_API int redlock_process(redlock_t *rl)
 {
     int error = check_driven(rl);
@@ -386,6 +426,7 @@ REDLOCK_API int redlock_process(redlock_t *rl)
     return REDLOCK_OK;
 }
 
+/* Public function: returns the number of nodes of all shards; 0 for NULL. */
 REDLOCK_API size_t redlock_node_count(const redlock_t *rl)
 {
     return rl != NULL ? rl->config->node_count : 0;

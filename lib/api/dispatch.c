@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Takes the announcements of the engines with the mutex held, and runs the callbacks without it.
- * The result of a blocking call is passed to its thread at once. */
+ * Takes the announcements of the engines with the mutex held, and runs the callbacks without it. An
+ * announcement is a note that an engine leaves in a list: a lock has changed (with a set of RL_FX_*
+ * bits that say how), a node has changed, or a key lives longer than max_ttl. For each of them this
+ * file ends operations and queues callbacks; rl_dispatch() runs the queued callbacks later. The
+ * result of a blocking call is passed to its thread at once. A grant is confirmed before it is
+ * reported: the engine checks that the lock is still held. The client's mutex is held in all
+ * functions, unless the comment of a function says otherwise. */
 #include "api/dispatch.h"
 
 #include "api/break.h"
@@ -17,11 +22,15 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+/* Prepares the pending callbacks of a new client, whose fields are 0: there is no descriptor yet.
+ * No mutex. */
 void rl_dispatch_init(struct redlock *rl)
 {
     rl->pending.fd = -1;
 }
 
+/* Creates the descriptor that is readable while callbacks are pending in hybrid mode; other modes
+ * have none. Returns REDLOCK_OK, or REDLOCK_ESYS without a descriptor. No mutex. */
 int rl_dispatch_open(struct redlock *rl)
 {
     if (rl->mode != REDLOCK_MODE_HYBRID)
@@ -30,6 +39,7 @@ int rl_dispatch_open(struct redlock *rl)
     return rl->pending.fd >= 0 ? REDLOCK_OK : REDLOCK_ESYS;
 }
 
+/* Closes the descriptor, if there is one. No mutex. */
 void rl_dispatch_close(struct redlock *rl)
 {
     if (rl->pending.fd >= 0)
@@ -37,11 +47,13 @@ void rl_dispatch_close(struct redlock *rl)
     rl->pending.fd = -1;
 }
 
+/* Returns the descriptor of hybrid mode, -1 in other modes. No mutex. */
 int rl_dispatch_fd(const struct redlock *rl)
 {
     return rl->pending.fd;
 }
 
+/* Makes the descriptor of hybrid mode unreadable again. No mutex. */
 void rl_dispatch_clear(struct redlock *rl)
 {
     uint64_t count;
@@ -59,7 +71,8 @@ static void signal_pending(struct redlock *rl)
         RL_ASSERT(errno == EAGAIN); /* readable already */
 }
 
-/* Adds bits to handle->pending and queues the handle, which gets a reference. */
+/* Adds the bits `pending` (RL_FX_* and RL_PENDING_*) to handle->pending. Appends the handle to the
+ * queue of pending callbacks, which takes a reference, unless it is in the queue already. */
 static void queue_pending(struct redlock *rl, struct redlock_lock *handle, uint32_t pending)
 {
     handle->pending |= pending;
@@ -76,12 +89,14 @@ static void queue_pending(struct redlock *rl, struct redlock_lock *handle, uint3
     signal_pending(rl);
 }
 
+/* Returns whether callbacks are pending: of a lock, of a node or of a client operation. */
 bool rl_dispatch_has_pending(const struct redlock *rl)
 {
     return rl->pending.first != NULL || rl->pending.has_node_events ||
            rl->pending.client_done != NULL;
 }
 
+/* Returns whether the calling thread runs a callback of this client. */
 bool rl_dispatch_is_own_callback(const struct redlock *rl)
 {
     return rl->pending.in_callback && pthread_equal(rl->pending.callback_thread, pthread_self());
@@ -105,6 +120,9 @@ static uint32_t event_of_done(const struct redlock_lock *handle, int status)
     return acquired && status == REDLOCK_OK ? RL_PENDING_ACQUIRED : 0;
 }
 
+/* Ends the operation of the handle with `status`: wakes the thread that waits for it, or queues its
+ * callback. Also queues the event that goes with it (event_of_done()). Does nothing if there is no
+ * operation, or if it has ended. */
 void rl_dispatch_done(struct redlock *rl, struct redlock_lock *handle, int status)
 {
     struct rl_op *op = &handle->op;
@@ -124,6 +142,7 @@ void rl_dispatch_done(struct redlock *rl, struct redlock_lock *handle, int statu
     queue_pending(rl, handle, RL_FX_DONE | pending);
 }
 
+/* Queues the end callback of the lock, if it has one that has not run. */
 void rl_dispatch_end(struct redlock *rl, struct redlock_lock *handle)
 {
     if (handle->event_end_fn != NULL)
@@ -214,8 +233,8 @@ static void take_lock(struct redlock *rl, struct redlock_lock *handle,
     }
 }
 
-/* Returns whether the cause is that the server, which is reachable, cannot be used until its
- * operator changes it. */
+/* Returns whether the cause (enum redlock_cause) says that the server can be reached but cannot be
+ * used until its operator changes it. */
 static bool is_refusal(uint8_t cause)
 {
     int status = rl_cause_of(cause)->status;
@@ -223,7 +242,7 @@ static bool is_refusal(uint8_t cause)
     return status == REDLOCK_EAUTH || status == REDLOCK_EEXCLUDED;
 }
 
-/* Logs the event `kind` of a node. */
+/* Logs the event `kind` (enum redlock_event_kind) of node `index`, whose state is `node`. */
 static void log_node(const struct rl_shard *shard, unsigned index,
                      const struct rl_node_status *node, uint8_t kind)
 {
@@ -246,8 +265,8 @@ static void log_node(const struct rl_shard *shard, unsigned index,
         rl_logf(&rl->log, REDLOCK_LOG_INFO, "%s: connected, eligible", node->name);
 }
 
-/* Compares a node that has changed with what was reported last. Logs and queues the event that
- * follows, if there is one. */
+/* Compares the state of node `index` with the state that was reported last. If a NODE_UP, NODE_DOWN
+ * or NODE_EXCLUDED event follows, logs it and queues it for the client's event callback. */
 static void take_node(struct rl_shard *shard, unsigned index)
 {
     struct redlock *rl = shard->rl;
@@ -279,7 +298,8 @@ static void take_node(struct rl_shard *shard, unsigned index)
     signal_pending(rl);
 }
 
-/* Takes all announcements of one shard's engine. */
+/* Takes all announcements of the engine of one shard: of nodes that have changed, of keys that live
+ * longer than max_ttl, and of locks. */
 static void take_shard(struct redlock *rl, struct rl_shard *shard)
 {
     struct rl_announcements *list = rl_engine_announcements(&shard->engine);
@@ -298,6 +318,8 @@ static void take_shard(struct redlock *rl, struct rl_shard *shard)
     }
 }
 
+/* Takes the announcements of all engines until none is left: publishes deadlines, ends operations
+ * and queues callbacks, but runs none. Returns whether there was an announcement. */
 bool rl_dispatch_take(struct redlock *rl)
 {
     bool any = false;
@@ -311,6 +333,8 @@ bool rl_dispatch_take(struct redlock *rl)
     return any;
 }
 
+/* Does one turn of the engines: reads from the `count` sockets in `ready`, does what is due, sends,
+ * and takes the announcements. */
 void rl_dispatch_tick(struct redlock *rl, const struct rl_ready *ready, int count)
 {
     rl_io_tick(&rl->io, ready, count);
@@ -319,6 +343,8 @@ void rl_dispatch_tick(struct redlock *rl, const struct rl_ready *ready, int coun
     (void)rl_dispatch_take(rl);
 }
 
+/* Sends queued requests and takes announcements, until there are none of either. Arms the timer of
+ * the poller. */
 void rl_dispatch_flush(struct redlock *rl)
 {
     do {
@@ -326,12 +352,17 @@ void rl_dispatch_flush(struct redlock *rl)
     } while (rl_dispatch_take(rl));
 }
 
+/* Passes a lease event to the engine for the lock of the handle, and takes the announcements.
+ * `kind`: RL_EVENT_*. `ttl_ns`: the TTL of an extension or of RL_EVENT_SHORTEN; else 0. `status`:
+ * the result of a cancelled operation; else 0. */
 void rl_dispatch_event(struct redlock_lock *handle, uint8_t kind, uint64_t ttl_ns, int status)
 {
     rl_lock_event(&handle->shard->engine, &handle->lock, kind, ttl_ns, status);
     (void)rl_dispatch_take(handle->shard->rl);
 }
 
+/* Notes in the engine that the servers of `nodes` do not have the lock, and takes the announcement
+ * of this lock only, so that it can be called within rl_dispatch_take(). */
 void rl_dispatch_note_absent(struct redlock_lock *handle, rl_nodes nodes)
 {
     struct rl_engine *engine = &handle->shard->engine;
@@ -359,7 +390,8 @@ static void end_callback(struct redlock *rl)
         rl_io_refresh(&rl->io);
 }
 
-/* Runs the event callbacks of the lock and of the client for an event of the lock. */
+/* Runs the event callbacks of the lock and of the client, if they exist, for one event of the lock.
+ * `kind`: enum redlock_event_kind. `status`: enum redlock_error that the event reports. */
 static void report_event(struct redlock *rl, struct redlock_lock *handle, int kind, int status)
 {
     struct redlock_report report;
@@ -434,6 +466,8 @@ static void report_event_end(struct redlock *rl, struct redlock_lock *handle)
     end_callback(rl);
 }
 
+/* Turns the result of the handle's operation into an error if it is a grant that was not reported
+ * yet and whose lock is not held any more: REDLOCK_ECLOSED in a shutdown, else REDLOCK_ETOOSLOW. */
 void rl_dispatch_disown(const struct redlock *rl, struct redlock_lock *handle)
 {
     struct rl_op *op = &handle->op;
@@ -446,6 +480,9 @@ void rl_dispatch_disown(const struct redlock *rl, struct redlock_lock *handle)
         op->waiter->status = op->status;
 }
 
+/* Confirms in the engine that a grant, whose operation has ended, is about to be reported. Returns
+ * true if the operation has a final result: a grant whose lock is still held, or an error. Returns
+ * false if the lock is not held any more and the engine goes on with the next attempt. */
 bool rl_dispatch_confirm(struct redlock *rl, struct redlock_lock *handle)
 {
     bool gave_up;
@@ -508,8 +545,8 @@ static bool was_acquired(const struct redlock_lock *handle)
 static void report_handle(struct redlock *rl, struct redlock_lock *handle)
 {
     static const struct {
-        uint32_t flag;
-        int kind;
+        uint32_t flag; /* bit of redlock_lock.pending */
+        int kind;      /* enum redlock_event_kind that is reported for the bit */
     } table[] = {
         {RL_FX_WAITING, REDLOCK_EVENT_WAITING},
         {RL_FX_EXTEND_FAILED, REDLOCK_EVENT_EXTEND_FAILED},
@@ -564,6 +601,7 @@ static void report_nodes(struct redlock *rl, struct rl_shard *shard)
     }
 }
 
+/* Queues the callback of a client operation that has ended. Takes ownership of `item`. */
 void rl_dispatch_client_op(struct redlock *rl, struct rl_client_op *item)
 {
     item->next = rl->pending.client_done;
@@ -589,12 +627,15 @@ static void report_client_ops(struct redlock *rl)
     }
 }
 
+/* Queues the ACQUIRED event of an acquisition by a blocking call, if there is an event callback. */
 void rl_dispatch_acquired(struct redlock *rl, struct redlock_lock *handle)
 {
     if (has_listener(rl, handle))
         queue_pending(rl, handle, RL_PENDING_ACQUIRED);
 }
 
+/* Runs all pending callbacks: those of the queued handles, of the nodes, and of the client
+ * operations that have ended. Releases the mutex while each callback runs. */
 void rl_dispatch(struct redlock *rl)
 {
     while (rl->pending.first != NULL) {
@@ -629,6 +670,8 @@ static void abandon_locks(struct redlock *rl)
     }
 }
 
+/* In a forked child, drops all pending callbacks and the references of the engines, of the queue
+ * and of all operations to their handles. Runs no callback. */
 void rl_dispatch_abandon(struct redlock *rl)
 {
     abandon_locks(rl);

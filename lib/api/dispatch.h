@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Delivers what the engines announce: to the threads that wait in blocking calls, and to the user's
+ * Delivers what the engines announce (a lock or a node has changed, an operation has ended): to the
+ * threads that wait in blocking calls, and to the user's
  * callbacks. The client's mutex is held in all functions, unless they say otherwise. Callbacks run
  * without it. */
 #ifndef RL_API_DISPATCH_H

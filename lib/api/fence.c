@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-/* Hashes several texts. Sorts `texts` first, so that their order does not matter. */
+/* Writes one hash of `count` texts (at most RL_NODES_MAX) to `ret`. Sorts `texts` first, so that
+ * their order does not matter. */
 static void hash_texts(const char **texts, size_t count, char ret[RL_HASH_TEXT_LEN + 1])
 {
     char all[RL_NODES_MAX * RL_HASH_TEXT_LEN + 1];
@@ -24,7 +25,7 @@ static void hash_texts(const char **texts, size_t count, char ret[RL_HASH_TEXT_L
     rl_hash_text(all, count * RL_HASH_TEXT_LEN, ret);
 }
 
-/* Hashes the identities of the shard's nodes. */
+/* Writes the hash of the identities (id or address) of the shard's nodes to `ret`. */
 static void hash_nodes(const struct redlock_config *config, const struct rl_config_shard *shard,
                        char ret[RL_HASH_TEXT_LEN + 1])
 {
@@ -35,8 +36,9 @@ static void hash_nodes(const struct redlock_config *config, const struct rl_conf
     hash_texts(names, shard->count, ret);
 }
 
-/* Hashes the nodes of the shard and, if there are several shards, its name and the names of all.
- * The nodes of other shards are left out, because they do not decide where a resource belongs. */
+/* Writes to `ret` the hash of the shard's nodes and, if there are several shards, of its name and
+ * of the names of all shards. The nodes of other shards are left out, because they do not decide
+ * where a resource belongs. */
 static void hash_shard(const struct redlock_config *config, const struct rl_config_shard *shard,
                        char ret[RL_HASH_TEXT_LEN + 1])
 {
@@ -54,6 +56,9 @@ static void hash_shard(const struct redlock_config *config, const struct rl_conf
     rl_hash_text(parts, sizeof parts - 1, ret);
 }
 
+/* Writes the fingerprint of the configuration for one shard to `ret`, and returns its length. It
+ * covers the nodes of the shard, the names of all shards, the key prefix, max_ttl and the kind of
+ * fence records. */
 size_t rl_fence_config_text(const struct redlock_config *config,
                             const struct rl_config_shard *shard, char ret[RL_FENCE_TEXT_MAX + 1])
 {
@@ -71,6 +76,7 @@ size_t rl_fence_config_text(const struct redlock_config *config,
              });
 }
 
+/* Public function: returns the fencing token of the lock; 0 if it has none, or for NULL. */
 REDLOCK_API uint64_t redlock_lock_fence(const redlock_lock_t *handle)
 {
     return handle != NULL ? rl_lock_fence(&handle->lock) : 0;

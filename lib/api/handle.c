@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Creates, references and frees the handles of locks, and implements the calls that need no I/O. */
+ * Creates, references and frees the handles of locks, and implements the public functions that do
+ * not wait for a server. The client's mutex is held in every function that works on a handle,
+ * unless its comment says otherwise; the public functions lock it themselves. */
 #include "api/handle.h"
 
 #include "api/break.h"
@@ -12,6 +14,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+/* Creates a handle with one reference, for a lock on `names` in `shard`, and references the client.
+ * Sets storage->at to memory behind the names, for the engine. Returns NULL without memory. The
+ * names are copied. The handle's other fields are 0. */
 struct redlock_lock *rl_handle_new(struct rl_shard *shard, const struct rl_names *names,
                                    struct rl_storage *storage)
 {
@@ -39,11 +44,14 @@ struct redlock_lock *rl_handle_new(struct rl_shard *shard, const struct rl_names
     return handle;
 }
 
+/* Adds a reference to the handle. Needs no mutex. */
 void rl_handle_ref(struct redlock_lock *handle)
 {
     atomic_fetch_add_explicit(&handle->refs, 1, memory_order_relaxed);
 }
 
+/* Drops a reference to the handle. The last one closes its descriptor, frees the handle and drops
+ * the handle's references to the client, to a cancel object and to the lock that it verifies. */
 void rl_handle_drop(struct redlock_lock *handle)
 {
     struct redlock *rl = handle->shard->rl;
@@ -64,6 +72,9 @@ void rl_handle_drop(struct redlock_lock *handle)
     rl_client_drop(rl);
 }
 
+/* In a forked child, drops the references that an operation holds, because no thread of the child
+ * ends it: those to its handle, to the break that it is a part of, and that of a thread that waited
+ * for it to the client. */
 void rl_handle_forget_op(struct redlock_lock *handle)
 {
     struct redlock *rl = handle->shard->rl;
@@ -82,6 +93,8 @@ void rl_handle_forget_op(struct redlock_lock *handle)
     rl_handle_drop(handle);
 }
 
+/* Copies the validity of the lock (its deadline on both clocks, the wall clock, whether it is held)
+ * to the atomic fields, which remaining_ns() reads without the mutex. `held` is written last. */
 void rl_handle_publish(struct redlock_lock *handle)
 {
     const struct rl_validity now = rl_lock_validity(&handle->lock);
@@ -92,6 +105,7 @@ void rl_handle_publish(struct redlock_lock *handle)
     atomic_store_explicit(&handle->held, now.held, memory_order_release);
 }
 
+/* Makes the descriptor of redlock_lock_fd() readable, if the user has asked for one. */
 void rl_handle_signal_lost(struct redlock_lock *handle)
 {
     const uint64_t one = 1;
@@ -101,10 +115,11 @@ void rl_handle_signal_lost(struct redlock_lock *handle)
         RL_ASSERT(errno == EAGAIN); /* readable already */
 }
 
-/* Returns the time until the deadline; 0 if the lock is not held. It takes no mutex, so that a
- * program can call it before each side effect, on any thread. If an extension changes the deadlines
- * between the two reads, one of them is still the old one. The earlier one decides, which is safe.
- * 0 also if the wall clock has run ahead of the boot clock by more than clock_slack_ms. */
+/* Returns the nanoseconds until the lock's deadline. Returns 0 if the lock is not held, in a forked
+ * child, or if the wall clock has run ahead of the boot clock by more than clock_slack_ms. Takes no
+ * mutex, so that a program can call it before each side effect, on any thread. If an extension
+ * changes the two deadlines between the two reads, one of the values is still the old one; the
+ * earlier deadline decides, which is safe. */
 static uint64_t remaining_ns(const redlock_lock_t *handle)
 {
     if (rl_client_is_forked(handle->shard->rl))
@@ -122,6 +137,8 @@ static uint64_t remaining_ns(const redlock_lock_t *handle)
     return slack_us != 0 && ahead_us > slack_us ? 0 : rl_remaining_ns(deadline, now);
 }
 
+/* Public function: returns REDLOCK_OK if the lock is valid for at least `margin_ms` more,
+ * REDLOCK_ELOST if not, REDLOCK_EINVAL for NULL, REDLOCK_EFORKED in a forked child. */
 REDLOCK_API int redlock_lock_check(const redlock_lock_t *handle, uint64_t margin_ms)
 {
     if (handle == NULL)
@@ -132,11 +149,16 @@ REDLOCK_API int redlock_lock_check(const redlock_lock_t *handle, uint64_t margin
     return left_ns > 0 && left_ns / RL_MS >= margin_ms ? REDLOCK_OK : REDLOCK_ELOST;
 }
 
+/* Public function: returns the milliseconds until the deadline, rounded down; 0 if the lock cannot
+ * be relied on, or for NULL. */
 REDLOCK_API uint64_t redlock_lock_remaining_ms(const redlock_lock_t *handle)
 {
     return handle != NULL ? remaining_ns(handle) / RL_MS : 0;
 }
 
+/* Public function: returns a descriptor that becomes readable when the lock is lost, and creates it
+ * at the first call. The handle owns the descriptor. Returns a negative error: EINVAL, EFORKED or
+ * ESYS. */
 REDLOCK_API int redlock_lock_fd(redlock_lock_t *handle)
 {
     if (handle == NULL)
@@ -158,11 +180,16 @@ REDLOCK_API int redlock_lock_fd(redlock_lock_t *handle)
     return fd >= 0 ? fd : REDLOCK_ESYS;
 }
 
+/* Public function: returns the token of the lock, which is valid as long as the handle; NULL for
+ * NULL. */
 REDLOCK_API const char *redlock_lock_token(const redlock_lock_t *handle)
 {
     return handle != NULL ? rl_lock_token(&handle->lock) : NULL;
 }
 
+/* Public function: detaches the lock. Its keys stay on the servers until they expire. Returns
+ * REDLOCK_OK; EBUSY while an operation runs on the handle; ELOST if the lock is not held; EINVAL,
+ * EFORKED or ECLOSED. */
 REDLOCK_API int redlock_lock_detach(redlock_lock_t *handle)
 {
     if (handle == NULL)
@@ -181,6 +208,9 @@ REDLOCK_API int redlock_lock_detach(redlock_lock_t *handle)
     return error;
 }
 
+/* Public function: declares one more user of the held lock, who must release it as well. Returns
+ * REDLOCK_OK; ELOST if the lock is not held; EINVAL for NULL or after UINT32_MAX calls; EFORKED or
+ * ECLOSED. */
 REDLOCK_API int redlock_lock_retain(redlock_lock_t *handle)
 {
     if (handle == NULL)
@@ -199,6 +229,8 @@ REDLOCK_API int redlock_lock_retain(redlock_lock_t *handle)
     return error;
 }
 
+/* Public function: frees the user's handle. Releases the lock in the background if it is still held
+ * and active; no further event of the lock is reported, apart from its end callback. */
 REDLOCK_API void redlock_lock_free(redlock_lock_t *handle)
 {
     if (handle == NULL)

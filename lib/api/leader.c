@@ -56,6 +56,8 @@
 /* Sleeping callers from which on a call leaves its requests to the I/O thread. */
 #define SLEEPERS_MIN 2
 
+/* Prepares the leader of a new client, whose fields are 0: creates the condition variable
+ * `park`. */
 void rl_leader_init(struct redlock *rl)
 {
     pthread_condattr_t attr;
@@ -66,7 +68,9 @@ void rl_leader_init(struct redlock *rl)
     pthread_condattr_destroy(&attr);
 }
 
-/* Parks the I/O thread for at most `ns`, until rl_leader_recall(). Releases the mutex meanwhile. */
+/* Lets the I/O thread wait on `park` for at most `ns` nanoseconds, until rl_leader_recall() ends
+ * the wait. Wakes the noted threads first. The mutex is held on entry and on return, and released
+ * during the wait. */
 static void park(struct redlock *rl, uint64_t ns)
 {
     struct rl_leader *leader = &rl->leader;
@@ -80,16 +84,20 @@ static void park(struct redlock *rl, uint64_t ns)
     leader->is_parked = false;
 }
 
+/* Destroys the condition variable `park`. */
 void rl_leader_free(struct redlock *rl)
 {
     pthread_cond_destroy(&rl->leader.park);
 }
 
+/* Notes that the I/O thread is about to enter the poller for the first time. Called before the
+ * thread starts, without the mutex. */
 void rl_leader_begin(struct redlock *rl)
 {
     rl->leader.polls = true;
 }
 
+/* Notes that the I/O thread has left the poller. Has the candidate woken, which may lead now. */
 void rl_leader_returned(struct redlock *rl)
 {
     struct rl_leader *leader = &rl->leader;
@@ -99,6 +107,10 @@ void rl_leader_returned(struct redlock *rl)
         rl_wake_note(&rl->wakes, leader->candidate);
 }
 
+/* Keeps the I/O thread parked as long as a caller leads or has led lately (`yielding`), and runs
+ * callbacks of threaded mode meanwhile. Then sends what callers have left to this thread, and notes
+ * that the thread enters the poller. Called by the I/O thread without the mutex. Returns at once if
+ * the thread must end. */
 void rl_leader_yield(struct redlock *rl)
 {
     struct rl_leader *leader = &rl->leader;
@@ -125,6 +137,7 @@ void rl_leader_yield(struct redlock *rl)
     rl_client_unlock(rl);
 }
 
+/* Ends the wait of the I/O thread on `park`, if it is parked, so that it looks for work. */
 void rl_leader_recall(struct redlock *rl)
 {
     struct rl_leader *leader = &rl->leader;
@@ -133,6 +146,8 @@ void rl_leader_recall(struct redlock *rl)
         pthread_cond_signal(&leader->park);
 }
 
+/* Locks the mutex for a caller that may send something when it leaves. Counts the caller in
+ * `entering` until it has the mutex. */
 void rl_leader_enter(struct redlock *rl)
 {
     atomic_fetch_add(&rl->leader.entering, 1);
@@ -140,6 +155,7 @@ void rl_leader_enter(struct redlock *rl)
     atomic_fetch_sub(&rl->leader.entering, 1);
 }
 
+/* Sends all queued requests, also those that callers have left to the I/O thread. */
 void rl_leader_flush(struct redlock *rl)
 {
     rl->leader.flush_pending = false;
@@ -165,6 +181,10 @@ static bool hand_to_thread(struct redlock *rl)
     return true;
 }
 
+/* Sends what a caller has queued; or leaves it to the next caller, which is about to enter; or
+ * leaves it to the I/O thread (hand_to_thread()). `in_callback`: the caller runs in a callback of
+ * the I/O thread, which sends when the callback returns. In threaded mode has the I/O thread run
+ * pending callbacks. */
 void rl_leader_send(struct redlock *rl, bool in_callback)
 {
     struct rl_leader *leader = &rl->leader;
@@ -186,6 +206,8 @@ void rl_leader_send(struct redlock *rl, bool in_callback)
     }
 }
 
+/* Ends the operation of a waiter with `status`, an enum redlock_error, and has its thread woken,
+ * whether it sleeps on a futex or is in the poller. */
 void rl_leader_complete(struct redlock *rl, struct rl_waiter *waiter, int status)
 {
     waiter->done = true;
@@ -195,7 +217,9 @@ void rl_leader_complete(struct redlock *rl, struct rl_waiter *waiter, int status
         rl_io_wake(&rl->io);
 }
 
-/* Returns whether the caller that is about to wait may drive the loop. Counts the streak. */
+/* Returns whether the caller that is about to wait may lead: no other call is blocked, and the I/O
+ * thread is parked or the streak is long enough. Counts this call in `streak`, or sets `streak` to
+ * 0 if another call is blocked. */
 static bool may_lead(struct redlock *rl)
 {
     struct rl_leader *leader = &rl->leader;
@@ -209,7 +233,8 @@ static bool may_lead(struct redlock *rl)
     return ++leader->streak >= STREAK;
 }
 
-/* Returns whether a timer of the client is due within PARK_NS. */
+/* Returns whether a timer of an engine, or the time limit of a client operation, is due within
+ * PARK_NS. */
 static bool is_due_soon(struct redlock *rl)
 {
     uint64_t soon_ns = rl_add_sat(rl_client_now(rl).boot_ns, PARK_NS);
@@ -265,6 +290,8 @@ static void drive_until_done(struct redlock *rl, struct rl_waiter *waiter)
         rl_leader_recall(rl);
 }
 
+/* Waits until no caller leads. Called when the client closes, after all operations have ended and
+ * the I/O thread has stopped. The mutex is released during the wait. */
 void rl_leader_end(struct redlock *rl)
 {
     struct rl_leader *leader = &rl->leader;
@@ -276,6 +303,8 @@ void rl_leader_end(struct redlock *rl)
     }
 }
 
+/* Blocks the calling thread until the waiter's operation is done: drives the loop if it may lead,
+ * else sleeps on a futex. The mutex is held on entry and on return, and released meanwhile. */
 void rl_leader_wait(struct redlock *rl, struct rl_waiter *waiter)
 {
     struct rl_leader *leader = &rl->leader;

@@ -15,6 +15,9 @@
 
 #include <signal.h>
 
+/* Finishes a turn: ends operations that were cancelled or are out of time, runs callbacks and sends
+ * requests, until no callback is pending; then sets the timer. In hybrid mode redlock_process()
+ * runs the callbacks instead. Mutex held, but released while a callback runs. */
 void rl_loop_settle(struct redlock *rl)
 {
     do {
@@ -26,7 +29,8 @@ void rl_loop_settle(struct redlock *rl)
     rl_review_arm(rl);
 }
 
-/* Makes one turn with the `count` events in `ready`. Mutex held; callbacks run without it. */
+/* Makes one turn with the `count` events in `ready`, which the poller has returned. Mutex held, but
+ * released while a callback runs. */
 static void turn(struct redlock *rl, const struct rl_ready *ready, int count)
 {
     rl->loop.turning = true;
@@ -35,6 +39,8 @@ static void turn(struct redlock *rl, const struct rl_ready *ready, int count)
     rl->loop.turning = false;
 }
 
+/* Makes one turn with the events that the poller has at this moment, without waiting for one. Mutex
+ * held, but released while a callback runs. */
 void rl_loop_poll(struct redlock *rl)
 {
     struct rl_ready ready[RL_READY_MAX];
@@ -42,7 +48,8 @@ void rl_loop_poll(struct redlock *rl)
     turn(rl, ready, rl_io_wait(&rl->io, ready, 0));
 }
 
-/* Waits in the poller and makes one turn. The mutex is not held. */
+/* Waits in the poller, without a time limit other than the timer of the poller, and makes one turn.
+ * The mutex is not held on entry or on return. */
 static void wait_and_turn(struct redlock *rl)
 {
     struct rl_ready ready[RL_READY_MAX];
@@ -54,7 +61,8 @@ static void wait_and_turn(struct redlock *rl)
     rl_client_unlock(rl);
 }
 
-/* Runs the I/O thread. */
+/* The I/O thread: waits and makes turns until rl_loop_stop() is called. `arg` is the client.
+ * Returns NULL. */
 static void *run(void *arg)
 {
     struct redlock *rl = arg;
@@ -66,6 +74,7 @@ static void *run(void *arg)
     return NULL;
 }
 
+/* Starts the I/O thread. Returns REDLOCK_OK, or REDLOCK_ESYS if no thread can be created. */
 int rl_loop_start(struct redlock *rl)
 {
     sigset_t all, before;
@@ -81,16 +90,20 @@ int rl_loop_start(struct redlock *rl)
     return error == 0 ? REDLOCK_OK : REDLOCK_ESYS;
 }
 
+/* Returns whether the I/O thread was started and not joined yet; false in embedded mode. */
 bool rl_loop_has_thread(const struct redlock *rl)
 {
     return rl->loop.runs;
 }
 
+/* Returns whether rl_loop_stop() was called, so that the I/O thread must end. */
 bool rl_loop_is_stopping(const struct redlock *rl)
 {
     return atomic_load(&rl->loop.stop);
 }
 
+/* Has the I/O thread end, whether it is in the poller or parked, and joins it. Does nothing if
+ * there is none. The mutex is not held. */
 void rl_loop_stop(struct redlock *rl)
 {
     if (!rl->loop.runs)

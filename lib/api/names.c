@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Checks a name and adds it. `what` says in a refusal which argument it is. */
+/* Checks that `name` has 1 to RL_RESOURCE_MAX bytes and appends it to `names`. `what` says in a
+ * refusal which argument it is. Returns REDLOCK_OK; or REDLOCK_EINVAL with a report in `refusal`
+ * (may be NULL). */
 static int add_name(struct redlock *rl, struct rl_names *names, const char *what, const char *name,
                     redlock_report_t **refusal)
 {
@@ -28,7 +30,7 @@ static int add_name(struct redlock *rl, struct rl_names *names, const char *what
     return REDLOCK_OK;
 }
 
-/* Compares two strings, for qsort(). */
+/* Compares the strings that `a` and `b` point to, for qsort(). */
 static int by_bytes(const void *a, const void *b)
 {
     const char *const *left = a, *const *right = b;
@@ -36,7 +38,8 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*left, *right);
 }
 
-/* Refuses names of which two are equal. */
+/* Checks that all `names` are different. Returns REDLOCK_OK; or REDLOCK_EINVAL with a report in
+ * `refusal` (may be NULL). */
 static int check_duplicates(struct redlock *rl, const struct rl_names *names,
                             redlock_report_t **refusal)
 {
@@ -52,6 +55,9 @@ static int check_duplicates(struct redlock *rl, const struct rl_names *names,
     return REDLOCK_OK;
 }
 
+/* Checks `resource` and the `also_count` further names in `also`, and collects them in `ret`, in
+ * this order. Returns REDLOCK_OK; or REDLOCK_EINVAL, with a report in `refusal` (may be NULL), if
+ * there are too many, one is empty or too long, or two are equal. */
 int rl_names_collect(struct redlock *rl, const char *resource, const char *const *also,
                      size_t also_count, struct rl_names *ret, redlock_report_t **refusal)
 {
@@ -76,7 +82,8 @@ int rl_names_collect(struct redlock *rl, const char *resource, const char *const
     return check_duplicates(rl, ret, refusal);
 }
 
-/* Returns whether the prefix and the name together are `key`. */
+/* Returns whether `key` is the key of the resource `name` of `len` bytes: the configured prefix and
+ * the name. */
 static bool is_key_of(const struct redlock *rl, const char *name, size_t len, struct rl_arg key)
 {
     size_t prefix_len = rl->config->prefix_len;
@@ -85,6 +92,9 @@ static bool is_key_of(const struct redlock *rl, const char *name, size_t len, st
            memcmp(key.data + prefix_len, name, len) == 0;
 }
 
+/* Checks that no name has the key of the fence record as its key, and if `permits` is not 0, that
+ * none of that many slots of the single name has. Returns REDLOCK_OK; or REDLOCK_EINVAL with a
+ * report in `refusal` (may be NULL). */
 int rl_names_check_record(struct redlock *rl, const struct rl_names *names, uint32_t permits,
                           redlock_report_t **refusal)
 {
@@ -106,7 +116,8 @@ int rl_names_check_record(struct redlock *rl, const struct rl_names *names, uint
     return REDLOCK_OK;
 }
 
-/* Compares two keys, for qsort(). They are never equal. */
+/* Compares the keys that `a` and `b` point to byte by byte, for qsort(). Two keys of one lock are
+ * never equal. */
 static int by_key(const void *a, const void *b)
 {
     const struct rl_arg *left = a, *right = b;
@@ -115,6 +126,8 @@ static int by_key(const void *a, const void *b)
     return order != 0 ? order : left->len < right->len ? -1 : 1;
 }
 
+/* Makes the keys of the handle's names, prefix and name, in ascending order. Returns false without
+ * memory, which only several names need. rl_names_keys_done() frees the keys. */
 bool rl_names_keys(const struct redlock_lock *handle, struct rl_keys *ret)
 {
     const struct redlock *rl = handle->shard->rl;
@@ -141,11 +154,15 @@ bool rl_names_keys(const struct redlock_lock *handle, struct rl_keys *ret)
     return true;
 }
 
+/* Frees the memory of keys that rl_names_keys() has made. */
 void rl_names_keys_done(const struct redlock_lock *handle, struct rl_keys *keys)
 {
     rl_free(&handle->shard->rl->mem, keys->allocated);
 }
 
+/* Returns the name that another client held when an attempt on several names failed; NULL if it is
+ * not known which. The engine knows the place of its key, from 1 on, in the ascending order of the
+ * keys; keys and names have the same order, because all keys begin with the same prefix. */
 const char *rl_names_taken(const struct redlock_lock *handle)
 {
     unsigned taken = rl_lock_taken(&handle->lock);
@@ -161,6 +178,8 @@ const char *rl_names_taken(const struct redlock_lock *handle)
     return NULL;
 }
 
+/* Public function: returns the name number `index` (from 0 on) of the lock's resources; NULL if
+ * `handle` is NULL or there are fewer names. The handle owns the text. */
 REDLOCK_API const char *redlock_lock_resource(const redlock_lock_t *handle, size_t index)
 {
     if (handle == NULL || index >= handle->names)

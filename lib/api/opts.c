@@ -7,6 +7,9 @@
 /* The smallest size of the struct that has a TTL. */
 #define OPTS_SIZE_MIN (offsetof(redlock_opts_t, ttl_ms) + sizeof(uint64_t))
 
+/* Public function: writes the default options with this TTL into *ret_opts, of which the caller has
+ * `size` bytes. Returns REDLOCK_OK; or REDLOCK_EINVAL if ret_opts is NULL or `size` is too small
+ * for the TTL. */
 REDLOCK_API int redlock_opts_init(redlock_opts_t *ret_opts, size_t size, uint64_t ttl_ms)
 {
     if (ret_opts == NULL || size < OPTS_SIZE_MIN)
@@ -17,6 +20,8 @@ REDLOCK_API int redlock_opts_init(redlock_opts_t *ret_opts, size_t size, uint64_
     return REDLOCK_OK;
 }
 
+/* Runs the event_end_fn of options whose call was refused, if they have one: no event follows.
+ * Ignores NULL, and options too small to contain the field. The mutex is not held. */
 void rl_opts_refused(const redlock_opts_t *opts)
 {
     size_t size = offsetof(redlock_opts_t, event_end_fn) + sizeof opts->event_end_fn;

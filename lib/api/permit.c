@@ -8,9 +8,11 @@
 
 #include <string.h>
 
-static_assert(REDLOCK_PERMITS_MAX == RL_PERMITS_MAX, "one limit");
+static_assert(REDLOCK_PERMITS_MAX == RL_PERMITS_MAX, "one limit"); /* public and internal */
 
-/* Checks the number of permits, and that the name of the last slot is not too long. */
+/* Checks that `permits` is 1 to RL_PERMITS_MAX, and that the name of the last slot,
+ * `resource{#permits-1}`, is not too long. Returns REDLOCK_OK; or REDLOCK_EINVAL with a report in
+ * `refusal` (may be NULL). */
 static int check_permits(struct redlock *rl, const char *resource, uint32_t permits,
                          redlock_report_t **refusal)
 {
@@ -34,6 +36,9 @@ static int check_permits(struct redlock *rl, const char *resource, uint32_t perm
     return REDLOCK_OK;
 }
 
+/* Checks opts->kind; and for a permit of a semaphore its number of permits, and that the call
+ * neither names further resources nor adopts a lock (`adopt`). Returns REDLOCK_OK; or
+ * REDLOCK_EINVAL with a report in `refusal` (may be NULL). Mutex held. */
 int rl_permit_check(struct redlock *rl, const char *resource, const redlock_opts_t *opts,
                     bool adopt, redlock_report_t **refusal)
 {
@@ -58,6 +63,8 @@ int rl_permit_check(struct redlock *rl, const char *resource, const redlock_opts
     return check_permits(rl, resource, opts->permits, refusal);
 }
 
+/* Public function: returns the slot of a permit, from 0 on; REDLOCK_EINVAL if `handle` is NULL or
+ * no permit. */
 REDLOCK_API int redlock_lock_slot(const redlock_lock_t *handle)
 {
     if (handle == NULL || rl_lock_terms(&handle->lock)->permits == 0)
@@ -65,6 +72,9 @@ REDLOCK_API int redlock_lock_slot(const redlock_lock_t *handle)
     return rl_lock_slot(&handle->lock);
 }
 
+/* Public function: writes the name of a slot, `resource{#slot}`, into ret_name, which has `size`
+ * bytes. Returns REDLOCK_OK; or REDLOCK_EINVAL if an argument is NULL or out of range, or the name
+ * is too long. */
 REDLOCK_API int redlock_slot_name(char *ret_name, size_t size, const char *resource, uint32_t slot)
 {
     char bytes[RL_SLOT_KEY_MAX];

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Reviews client operations and cancels after each tick, and ends those that are complete, canceled
- * or out of time. */
+ * Reviews operations after each tick. A client operation (struct rl_client_op) works on the whole
+ * client: wait until it is ready, shut it down, or initialize fence records. A review ends those
+ * that are complete, cancelled or out of time. It also cancels the operations on locks whose cancel
+ * object was triggered. The client's mutex is held in all functions. */
 #include "api/review.h"
 
 #include "api/client.h"
 #include "api/handle.h"
 
-/* Ends a client operation that is not in the list any more: wakes its waiter, or queues its
- * callback. */
+/* Ends the client operation `item`, which is not in rl->client_ops any more, with `status`: wakes
+ * the thread that waits for it and frees `item`, or queues its callback. */
 static void finish(struct redlock *rl, struct rl_client_op *item, int status)
 {
     struct rl_waiter *waiter = item->op.waiter;
@@ -23,7 +25,9 @@ static void finish(struct redlock *rl, struct rl_client_op *item, int status)
     rl_leader_complete(rl, waiter, status);
 }
 
-/* Returns the result of a shutdown, or 1 if it continues. `late`: its time limit is reached. */
+/* Returns the result of a shutdown: REDLOCK_OK if all locks are released and all undos done, ENOMEM
+ * if an undo was dropped for lack of memory, ENOQUORUM if the time limit is reached (`late`); or 1
+ * if the shutdown goes on. */
 static int judge_shutdown(const struct redlock *rl, bool late)
 {
     bool settled = true, dropped = false;
@@ -37,8 +41,9 @@ static int judge_shutdown(const struct redlock *rl, bool late)
     return late ? REDLOCK_ENOQUORUM : 1;
 }
 
-/* Returns the result of a client operation of this kind on one shard, or 1 if it continues. `late`:
- * its time limit is reached. */
+/* Returns the result of a client operation of this `kind` (RL_OP_READY or RL_OP_FENCE_INIT) on the
+ * shard of `engine`, an enum redlock_error; or 1 if the operation goes on. `late`: its time limit
+ * is reached. */
 static int judge_shard(const struct rl_engine *engine, uint8_t kind, bool late)
 {
     int status;
@@ -54,7 +59,8 @@ static int judge_shard(const struct rl_engine *engine, uint8_t kind, bool late)
     return late ? rl_engine_unready_status(engine) : 1;
 }
 
-/* Returns the result of a client operation, or 1 if it continues. */
+/* Returns the result of the client operation `item`, an enum redlock_error; or 1 if the operation
+ * goes on. */
 static int judge(const struct redlock *rl, const struct rl_client_op *item)
 {
     bool late = rl_remaining_ns(item->until, rl_client_now(rl)) == 0;
@@ -79,6 +85,8 @@ static int judge(const struct redlock *rl, const struct rl_client_op *item)
     return ended ? failed : 1;
 }
 
+/* Adds a client operation, which the next turn of the loop reviews. Takes ownership of `item`. A
+ * shutdown begins at once. */
 void rl_review_add(struct redlock *rl, struct rl_client_op *item)
 {
     item->next = rl->client_ops;
@@ -88,7 +96,7 @@ void rl_review_add(struct redlock *rl, struct rl_client_op *item)
     rl_io_wake(&rl->io); /* reviewed by the next turn of the loop */
 }
 
-/* Ends the client operations that have a result. */
+/* Ends the client operations that have a result (judge()). */
 static void review_client_ops(struct redlock *rl)
 {
     struct rl_client_op **at = &rl->client_ops;
@@ -105,7 +113,7 @@ static void review_client_ops(struct redlock *rl)
     }
 }
 
-/* Cancels the operations on locks of one shard whose cancel was triggered. */
+/* Ends the operations on locks of one shard whose cancel object was triggered. */
 static void review_cancels(struct rl_engine *engine)
 {
     struct rl_lock *next;
@@ -120,6 +128,8 @@ static void review_cancels(struct rl_engine *engine)
     }
 }
 
+/* Ends the operations whose cancel object was triggered, and the client operations that have a
+ * result. Called after each tick. */
 void rl_review(struct redlock *rl)
 {
     bool canceled = atomic_exchange(&rl->cancels, false);
@@ -131,6 +141,7 @@ void rl_review(struct redlock *rl)
         review_client_ops(rl);
 }
 
+/* Ends all client operations with `status`; a shutdown ends with REDLOCK_ENOQUORUM instead. */
 void rl_review_end_all(struct redlock *rl, int status)
 {
     while (rl->client_ops != NULL) {
@@ -140,6 +151,8 @@ void rl_review_end_all(struct redlock *rl, int status)
     }
 }
 
+/* Frees a list of client operations in a forked child, from `item` (NULL: none) on. Drops the
+ * references to their cancel objects, and those of their waiting threads to the client. */
 void rl_review_abandon(struct redlock *rl, struct rl_client_op *item)
 {
     while (item != NULL) {
@@ -153,6 +166,8 @@ void rl_review_abandon(struct redlock *rl, struct rl_client_op *item)
     }
 }
 
+/* Returns the earliest time limit of the client operations, in ns on the boot clock; RL_NEVER if
+ * there is none. */
 uint64_t rl_review_wake_ns(const struct redlock *rl)
 {
     uint64_t wake_ns = RL_NEVER;
@@ -162,13 +177,16 @@ uint64_t rl_review_wake_ns(const struct redlock *rl)
     return wake_ns;
 }
 
+/* Makes the poller return at rl_review_wake_ns() at the latest. */
 void rl_review_arm(struct redlock *rl)
 {
     if (rl->client_ops != NULL)
         rl_io_wake_at(&rl->io, rl_review_wake_ns(rl));
 }
 
-/* The extension ends first, so that it does not receive the result of the release. */
+/* Releases a held lock for which the user did not call redlock_release(). First ends a running
+ * extension with `status`, so that it does not receive the result of the release. If `status` is
+ * ECLOSED, also makes the descriptor of redlock_lock_fd() readable. */
 void rl_review_release(struct redlock *rl, struct redlock_lock *handle, int status)
 {
     if (handle->op.kind == RL_OP_EXTEND)
@@ -178,7 +196,7 @@ void rl_review_release(struct redlock *rl, struct redlock_lock *handle, int stat
     rl_lock_event(&handle->shard->engine, &handle->lock, RL_EVENT_RELEASE, 0, 0);
 }
 
-/* Ends the acquisitions and releases the held locks of one shard. */
+/* Ends the acquisitions of one shard with ECLOSED, and releases its held locks. */
 static void end_locks(struct redlock *rl, struct rl_engine *engine)
 {
     struct rl_lock *next;
@@ -192,6 +210,8 @@ static void end_locks(struct redlock *rl, struct rl_engine *engine)
     }
 }
 
+/* Begins the shutdown: sets rl->draining, so that no new operation starts, and ends the locks of
+ * all shards. Does nothing if the shutdown has begun. */
 void rl_review_begin_shutdown(struct redlock *rl)
 {
     if (rl->draining)

@@ -10,17 +10,19 @@
 
 #include <string.h>
 
-_Static_assert(RL_SHARD_NAME_MAX == RL_HASH_NAME_MAX, "one limit");
+_Static_assert(RL_SHARD_NAME_MAX == RL_HASH_NAME_MAX, "rl_hash_score() takes every name");
 
-/* Returns whether `shard` is preferred to `best`. Of two equal scores the shard with the smaller
- * name wins, so that the result does not depend on the order of the shards. */
+/* Returns whether `shard`, whose score for a name is `score`, owns the name rather than `best` with
+ * `best_score`. Of two equal scores the shard with the smaller name wins, so that the result does
+ * not depend on the order of the shards. */
 static bool wins(const struct rl_config_shard *shard, uint64_t score,
                  const struct rl_config_shard *best, uint64_t best_score)
 {
     return score != best_score ? score > best_score : strcmp(shard->name, best->name) < 0;
 }
 
-/* Returns the index of the shard to which the name belongs. Only its hash tag is hashed. */
+/* Returns the index of the shard to which the resource `name` of `len` bytes belongs. Only the hash
+ * tag of the name is hashed. */
 static unsigned find(const struct redlock_config *config, const char *name, size_t len)
 {
     struct rl_arg hash_tag = rl_hash_tag((struct rl_arg){name, len});
@@ -39,6 +41,9 @@ static unsigned find(const struct redlock_config *config, const char *name, size
     return best;
 }
 
+/* Finds the shard that all `names` belong to and stores it in *ret. Returns REDLOCK_OK; or
+ * REDLOCK_EINVAL if the names belong to several shards, with a report in `refusal` (may be NULL).
+ * Mutex held. */
 int rl_shards_find(struct redlock *rl, const struct rl_names *names, struct rl_shard **ret,
                    redlock_report_t **refusal)
 {
@@ -62,6 +67,8 @@ int rl_shards_find(struct redlock *rl, const struct rl_names *names, struct rl_s
     return REDLOCK_OK;
 }
 
+/* Returns the shard of a node. `index` counts the nodes of all shards; it must be below
+ * redlock_node_count(). */
 struct rl_shard *rl_shards_of_node(struct redlock *rl, size_t index)
 {
     unsigned at = 0;
@@ -71,11 +78,16 @@ struct rl_shard *rl_shards_of_node(struct redlock *rl, size_t index)
     return &rl->shards[at];
 }
 
+/* Returns the name of a node, without secrets, by its number in the shard. The client owns the
+ * text. */
 const char *rl_shard_node_name(const struct rl_shard *shard, unsigned node)
 {
     return shard->rl->config->nodes[shard->config->first + node].name;
 }
 
+/* Logs a warning for each node of another shard that has the same server as `node`, a node of
+ * `shard`: the server reports the same run id. Does nothing if the run id is not known. Mutex
+ * held. */
 void rl_shards_warn_shared(const struct rl_shard *shard, const struct rl_node_status *node)
 {
     const struct redlock *rl = shard->rl;
@@ -94,16 +106,21 @@ void rl_shards_warn_shared(const struct rl_shard *shard, const struct rl_node_st
     }
 }
 
+/* Public function: returns the number of shards; 0 for NULL. */
 REDLOCK_API size_t redlock_shard_count(const redlock_t *rl)
 {
     return rl != NULL ? rl->shard_count : 0;
 }
 
+/* Public function: returns the name of shard `index`, "" for the only one; NULL if `rl` is NULL or
+ * `index` is too large. */
 REDLOCK_API const char *redlock_shard_name(const redlock_t *rl, size_t index)
 {
     return rl != NULL && index < rl->shard_count ? rl->config->shards[index].name : NULL;
 }
 
+/* Public function: returns the index of the shard that a resource belongs to; REDLOCK_EINVAL if an
+ * argument is NULL, or the name is empty or too long. */
 REDLOCK_API int redlock_shard_of(const redlock_t *rl, const char *resource)
 {
     size_t len = resource != NULL ? strnlen(resource, RL_RESOURCE_MAX + 1) : 0;

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Statistics: adds up those of the shards under the mutex and copies them to the user. */
+ * Statistics: adds up the counters of the shards' engines with the client's mutex held, and copies
+ * the sum to the user. The user's struct may be smaller or larger than the library's, because the
+ * program may be compiled with another version of the header. */
 #include "api/stats.h"
 
 #include "api/client.h"
 
 #include <string.h>
 
+/* Copies the first bytes of `from`, a struct of `known` bytes, to the user's struct `to` of `size`
+ * bytes. If `size` is larger, zeroes the rest of `to`. Returns REDLOCK_OK; or REDLOCK_EINVAL if
+ * `to` is NULL or `size` is 0. */
 int rl_copy_out(void *to, size_t size, const void *from, size_t known)
 {
     if (to == NULL || size == 0)
@@ -16,7 +21,7 @@ int rl_copy_out(void *to, size_t size, const void *from, size_t known)
     return REDLOCK_OK;
 }
 
-/* Adds the statistics of one engine to `to`. */
+/* Adds each counter and gauge of one engine to `to`. */
 static void add_stats(redlock_stats_t *to, const struct rl_engine_stats *from)
 {
     to->acquired += from->acquired;
@@ -46,7 +51,8 @@ static void add_stats(redlock_stats_t *to, const struct rl_engine_stats *from)
         to->wait_us_hist[i] += from->wait_us_hist[i];
 }
 
-/* Copies the sum of the statistics of `count` shards, from the one with index `first` on. */
+/* Copies the sum of the statistics of `count` shards, from the shard with index `first` on, to
+ * *ret_stats of `size` bytes. Returns REDLOCK_OK, EFORKED or ECLOSED. */
 static int get_stats(redlock_t *rl, size_t first, size_t count, redlock_stats_t *ret_stats,
                      size_t size)
 {
@@ -61,6 +67,8 @@ static int get_stats(redlock_t *rl, size_t first, size_t count, redlock_stats_t 
     return rl_copy_out(ret_stats, size, &stats, sizeof stats);
 }
 
+/* Public function: copies the statistics of all shards together to *ret_stats of `size` bytes.
+ * Returns REDLOCK_OK, EINVAL, EFORKED or ECLOSED. */
 REDLOCK_API int redlock_get_stats(redlock_t *rl, redlock_stats_t *ret_stats, size_t size)
 {
     if (rl == NULL || ret_stats == NULL || size == 0)
@@ -68,6 +76,8 @@ REDLOCK_API int redlock_get_stats(redlock_t *rl, redlock_stats_t *ret_stats, siz
     return get_stats(rl, 0, rl->shard_count, ret_stats, size);
 }
 
+/* Public function: copies the statistics of shard `index` to *ret_stats of `size` bytes. Returns
+ * REDLOCK_OK, EINVAL (also for an index past the last shard), EFORKED or ECLOSED. */
 REDLOCK_API int redlock_get_shard_stats(redlock_t *rl, size_t index, redlock_stats_t *ret_stats,
                                         size_t size)
 {
@@ -76,6 +86,9 @@ REDLOCK_API int redlock_get_shard_stats(redlock_t *rl, size_t index, redlock_sta
     return get_stats(rl, index, 1, ret_stats, size);
 }
 
+/* Public function: copies the statistics of one node to *ret_stats of `size` bytes. `index` counts
+ * the nodes of all shards. Returns REDLOCK_OK, EINVAL (also for an index past the last node),
+ * EFORKED or ECLOSED. */
 REDLOCK_API int redlock_get_node_stats(redlock_t *rl, size_t index, redlock_node_stats_t *ret_stats,
                                        size_t size)
 {

@@ -19,7 +19,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Calls futex(2). It is not a cancellation point, and it keeps errno. */
+/* Calls futex(2) with the operation `op` (FUTEX_WAIT or FUTEX_WAKE) on `word`. `value`: for a wait
+ * the value that the word must still have, for a wake-up the number of threads. Ignores the result
+ * and keeps errno. It is not a cancellation point. */
 static void futex_call(atomic_uint *word, int op, unsigned value)
 {
     int saved_errno = errno;
@@ -60,12 +62,15 @@ static void free_futex(struct rl_wakes *wakes, struct rl_futex *futex)
     wakes->futexes_free = futex;
 }
 
+/* Prepares the futexes of a new client, which has zeroed `wakes`. `mem` and `mutex` are the
+ * client's, and are not copied. */
 void rl_wake_init(struct rl_wakes *wakes, const struct rl_mem *mem, pthread_mutex_t *mutex)
 {
     wakes->mem = mem;
     wakes->mutex = mutex;
 }
 
+/* Frees all futexes. No thread may sleep on one any more. */
 void rl_wake_free(struct rl_wakes *wakes)
 {
     while (wakes->futexes_all != NULL) {
@@ -76,6 +81,9 @@ void rl_wake_free(struct rl_wakes *wakes)
     wakes->futexes_free = NULL;
 }
 
+/* Notes that the waiter's thread must be woken when the mutex is released. Does nothing if the
+ * thread does not sleep. If RL_WAKES_MAX notes are waiting, wakes one of the noted threads at once
+ * to make room. */
 void rl_wake_note(struct rl_wakes *wakes, struct rl_waiter *waiter)
 {
     if (waiter->futex == NULL)
@@ -86,12 +94,15 @@ void rl_wake_note(struct rl_wakes *wakes, struct rl_waiter *waiter)
     wakes->noted[wakes->count++] = waiter->futex;
 }
 
+/* Wakes all noted threads at once, while the mutex is held. */
 void rl_wake_noted(struct rl_wakes *wakes)
 {
     while (wakes->count > 0)
         wake(wakes->noted[--wakes->count]);
 }
 
+/* Releases the mutex, then wakes the threads that were noted before. Copies the notes first,
+ * because another thread may add notes as soon as the mutex is free. */
 void rl_wake_unlock(struct rl_wakes *wakes)
 {
     struct rl_futex *words[RL_WAKES_MAX];
@@ -105,6 +116,8 @@ void rl_wake_unlock(struct rl_wakes *wakes)
         wake(words[i]);
 }
 
+/* Releases the mutex, sleeps on a futex until the waiter is woken, and locks the mutex again. May
+ * return without a wake-up, so the caller checks its condition in a loop. */
 void rl_wake_sleep(struct rl_wakes *wakes, struct rl_waiter *waiter)
 {
     struct rl_futex *futex = take_futex(wakes);
