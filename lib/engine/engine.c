@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * The engine: opening and closing, the tick, the inbox of the nodes, and the view of the nodes that
- * all leases of a tick read. The clocks are read at the start of a tick. A tick decides; what it
- * has decided is sent afterwards. */
+ * The engine of one shard: opening and closing, the tick, the inbox of the nodes, and the view of
+ * the nodes that all leases of a tick read.
+ *
+ * The clocks are read at the start of a tick, into the view. Nodes report to the inbox
+ * (common.inbox): votes, changes of their state, notifications, bytes that they have not decoded
+ * yet. rl_engine_drain_all() takes these entries and passes them to the locks, the fence records
+ * and the view. A tick also sends events to the nodes and locks whose timer has ended. What must be
+ * sent is only queued at first: rl_engine_send() hands it to the transport after the tick, and
+ * rl_engine_flush() also sets the timer for the next tick. What the api floor must know is added to
+ * the announcements, which the api floor takes. */
 #include "engine/engine.h"
 
 #include "engine/slot.h"
@@ -19,19 +26,20 @@
 #define TIMES_NS (100 * RL_MS)
 /* Most additional readings of the wall clock when it seems to have been set. */
 #define WALL_TRIES 3
-/* If two readings of the wall clock differ by less than this in microseconds, they count as
- * simultaneous with the other clocks, which were read in between. */
+/* If two readings of the wall clock differ by less than this in microseconds, the wall clock counts
+ * as read at the same instant as the other clocks, which were read between the two. */
 #define WALL_NEAR_US 1000
-/* A difference to the last reading below this in microseconds is no jump of the wall clock. */
+/* If wall clock minus boot clock has changed by less than this in microseconds since the last
+ * reading, the wall clock was not set. */
 #define WALL_SAME_US 100
-/* Jumps of the wall clock that add up to no more than this in microseconds are not checked: no lock
- * has a smaller wall_slack_us. */
+/* The locks are not informed while the wall clock was set ahead by no more than this in
+ * microseconds altogether, because no lock has a smaller limit (rl_lease_terms.wall_slack_us). */
 #define WALL_CHECK_US 1000
-/* A server reads up to this number of bytes at once. It executes them all, even if the connection
- * has ended. */
+/* Bytes that a server reads from a connection at once. It executes all requests that it has read,
+ * even if the connection has ended meanwhile. */
 #define READ_AT_ONCE ((uint64_t)16 << 10)
 
-/* Compares two uint64_t for qsort(). */
+/* Compares two uint64_t for qsort(), in ascending order. */
 static int compare_u64(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -39,8 +47,10 @@ static int compare_u64(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Computes the view's round trip, which is that of the quorum-th fastest node because an attempt
- * needs at least that long, and the set of slow nodes. */
+/* Computes the view's round trip and the set of slow nodes, from the smoothed round trip of each
+ * node. The view's round trip is that of the quorum-th fastest node, because an attempt needs at
+ * least that long. If fewer nodes have one, it is that of the slowest of these. If none has one, it
+ * is 0, and the set of slow nodes stays as it is. */
 static void update_times(struct rl_engine *engine)
 {
     uint64_t list[RL_NODES_MAX];
@@ -66,7 +76,9 @@ static void update_times(struct rl_engine *engine)
     engine->view.slow = slow;
 }
 
-/* Marks duplicates: of two nodes with one run_id, which are one server, only the first counts. */
+/* Finds duplicates, which are nodes that lead to the same server: of several nodes with the same
+ * run id, only the first may vote. Informs each node whether it is a duplicate, and sets
+ * view.duplicate. */
 static void find_duplicates(struct rl_engine *engine)
 {
     engine->view.duplicate = false;
@@ -84,13 +96,14 @@ static void find_duplicates(struct rl_engine *engine)
     }
 }
 
-/* Returns `set` with the bits of `bit` set or cleared. */
+/* Returns `set` with the nodes of `bit` added (`on`) or removed. */
 static rl_nodes set_bit(rl_nodes set, rl_nodes bit, bool on)
 {
     return on ? set | bit : set & ~bit;
 }
 
-/* Updates what the view says about one node. */
+/* Updates the bits and the cause that the view has for one node. A duplicate counts neither as up
+ * nor as suspect. */
 static void update_node(struct rl_engine *engine, struct rl_node *node)
 {
     rl_nodes bit = RL_NODE(node->index);
@@ -114,7 +127,9 @@ static void update_node(struct rl_engine *engine, struct rl_node *node)
                                                                 : REDLOCK_CAUSE_CONNECT));
 }
 
-/* Updates the view and the fence records after a change of this node, and announces the change. */
+/* Processes an entry CHANGED of the inbox, which says that the connection or the eligibility of
+ * `node` has changed. Updates the view of all nodes and the fence records, and announces the
+ * change. */
 static void take_change(struct rl_engine *engine, struct rl_node *node)
 {
     if (rl_connection_is_ready(&node->conn))
@@ -127,7 +142,9 @@ static void take_change(struct rl_engine *engine, struct rl_node *node)
 }
 
 /* Passes a vote to the owner of its claim, a lock or the fence records, and drops the inbox's
- * reference to the claim. A claim without an owner gets no votes. */
+ * reference to the claim. A vote is ignored if its claim has no owner any more. A fenced vote (one
+ * that carries a proposal) also shows the largest fencing token of its stripe, and the state of the
+ * node's fence record. `reply`: the reply that the vote follows from; NULL: there is none. */
 static inline void take_vote(struct rl_engine *engine, const struct rl_inbox_vote *vote,
                              const struct rl_reply *reply)
 {
@@ -148,7 +165,8 @@ static inline void take_vote(struct rl_engine *engine, const struct rl_inbox_vot
 }
 
 /* Processes the first entry of the inbox, if it is neither a reply nor unread bytes. A function of
- * its own, so that the compiler keeps the variables of the frequent cases in registers. */
+ * its own, so that the compiler keeps the variables of the frequent cases in registers. `now_ns`:
+ * boot clock. */
 __attribute__((noinline)) static void take_other(struct rl_engine *engine, uint64_t now_ns)
 {
     struct rl_inbox *inbox = &engine->common.inbox;
@@ -179,6 +197,9 @@ __attribute__((noinline)) static void take_other(struct rl_engine *engine, uint6
     }
 }
 
+/* Processes entries of the inbox until it is empty, in the order of their kinds. Nodes with unread
+ * bytes decode one reply at a time, and the vote of each reply is processed before the next one is
+ * decoded. */
 void rl_engine_drain_all(struct rl_engine *engine)
 {
     struct rl_inbox *inbox = &engine->common.inbox;
@@ -194,7 +215,8 @@ void rl_engine_drain_all(struct rl_engine *engine)
     }
 }
 
-/* Moves the inbox's counters of ended undos to the statistics. */
+/* Adds the counts of ended undos, which the nodes keep in the inbox, to the statistics, and sets
+ * them to 0 there. */
 static void count_undos(struct rl_engine *engine)
 {
     uint64_t *undos = engine->common.inbox.undos;
@@ -205,7 +227,9 @@ static void count_undos(struct rl_engine *engine)
     undos[RL_UNDO_DONE] = undos[RL_UNDO_EXPIRED] = undos[RL_UNDO_DROPPED] = 0;
 }
 
-/* Allocates the nodes and starts their connections. Returns REDLOCK_OK or ENOMEM. */
+/* Allocates the nodes and prepares them, so that the first tick opens their connections. A server
+ * whose address has a user or a password gets these, any other one gets the login of the
+ * parameters. Returns REDLOCK_OK or ENOMEM. */
 static int open_nodes(struct rl_engine *engine)
 {
     const struct rl_engine_params *params = &engine->params;
@@ -232,6 +256,9 @@ static int open_nodes(struct rl_engine *engine)
     return REDLOCK_OK;
 }
 
+/* Opens an engine: copies `params` and `env`, reads the clocks and prepares the nodes, which
+ * connect with the first tick. Returns REDLOCK_OK or ENOMEM; on failure nothing is left to close.
+ */
 int rl_engine_open(struct rl_engine *engine, const struct rl_engine_params *params,
                    const struct rl_env *env)
 {
@@ -266,8 +293,9 @@ int rl_engine_open(struct rl_engine *engine, const struct rl_engine_params *para
     return open_nodes(engine);
 }
 
-/* Frees all memory but the announcements of locks. The sockets are closed already, or are closed by
- * the caller. */
+/* Frees all memory of the engine. The announcements of nodes are dropped. Those of locks stay,
+ * because they are stored in the locks. The sockets are closed already, or the caller closes them
+ * afterwards. */
 static void free_all(struct rl_engine *engine)
 {
     for (unsigned i = 0; i < engine->count; i++) {
@@ -286,6 +314,8 @@ static void free_all(struct rl_engine *engine)
     rl_encoded_free(engine->mem, &engine->common.cache.encoded);
 }
 
+/* Ends all active locks: a held lock is released, and any other operation ends with ECLOSED. Sends
+ * the releases and undos, without a wait for the replies. */
 void rl_engine_end_locks(struct rl_engine *engine)
 {
     rl_engine_refresh(engine);
@@ -299,6 +329,8 @@ void rl_engine_end_locks(struct rl_engine *engine)
     rl_engine_flush(engine);
 }
 
+/* Ends all locks, closes the connections so that releases and undos are still delivered, and frees
+ * all memory. */
 void rl_engine_close(struct rl_engine *engine)
 {
     rl_engine_end_locks(engine);
@@ -308,6 +340,8 @@ void rl_engine_close(struct rl_engine *engine)
     free_all(engine);
 }
 
+/* Frees all memory in a forked child and sends nothing. Adds an announcement with RL_FX_ENDED for
+ * each active lock. */
 void rl_engine_abandon(struct rl_engine *engine)
 {
     while (engine->locks != NULL) {
@@ -324,15 +358,20 @@ void rl_engine_abandon(struct rl_engine *engine)
     free_all(engine);
 }
 
-/* Returns the wall clock minus the boot clock, in microseconds. */
+/* Returns the wall clock (`wall_us`, microseconds since 1970) minus the boot clock of `now`, in
+ * microseconds. */
 static int64_t wall_ahead_us(uint64_t wall_us, struct rl_now now)
 {
     return (int64_t)wall_us - (int64_t)(now.boot_ns / RL_US);
 }
 
-/* Reads all clocks into the view. If the wall clock seems to have been set, reads it again before
- * and after the other clocks. Otherwise a process that was stopped between two readings would take
- * that for a jump. Keeps the old wall clock if no two readings are close to each other. */
+/* Reads all clocks into the view.
+ *
+ * If the wall clock seems to have been set, reads the wall clock again after the other clocks. If
+ * these two readings are not close to each other, reads the other clocks and then the wall clock
+ * once more, up to WALL_TRIES times. Otherwise a process that was stopped between two readings
+ * would take the stop for a jump of the wall clock. If all tries fail, view.wall_us keeps its old
+ * value. */
 static void read_clocks(struct rl_engine *engine)
 {
     const struct rl_env *env = &engine->env;
@@ -353,19 +392,21 @@ static void read_clocks(struct rl_engine *engine)
     }
 }
 
-/* Draws the random word of a tick. */
+/* Draws a new random word, for the leases and for the nodes. */
 static void draw(struct rl_engine *engine)
 {
     engine->view.random = rl_random_u64(&engine->random);
     engine->common.random = engine->view.random;
 }
 
+/* Reads the clocks into the view and draws a new random word. */
 void rl_engine_refresh(struct rl_engine *engine)
 {
     read_clocks(engine);
     draw(engine);
 }
 
+/* Does the same without a reading: copies the clocks that `other` has just read. */
 void rl_engine_refresh_from(struct rl_engine *engine, const struct rl_engine *other)
 {
     engine->view.now = other->view.now;
@@ -373,8 +414,8 @@ void rl_engine_refresh_from(struct rl_engine *engine, const struct rl_engine *ot
     draw(engine);
 }
 
-/* Sends a TICK to all locks if the wall clock was set ahead, because each lock has its own limit
- * for such a jump. */
+/* Sends a TICK to all locks if the wall clock was set ahead, by more than WALL_CHECK_US since the
+ * last time. In that step each lock compares the jump with its own limit. */
 static void review_wall(struct rl_engine *engine)
 {
     int64_t ahead_us = engine->view.wall_us - engine->wall_seen_us;
@@ -389,7 +430,7 @@ static void review_wall(struct rl_engine *engine)
     }
 }
 
-/* Sends a TICK to each lock whose time has come. */
+/* Sends a TICK to each lock whose timer has ended. */
 static void tick_locks(struct rl_engine *engine)
 {
     struct rl_lock *lock;
@@ -399,6 +440,8 @@ static void tick_locks(struct rl_engine *engine)
         rl_lock_tick(engine, lock);
 }
 
+/* Lets the next locks of the queues begin. Then hands the output of all nodes to the transport,
+ * until no node has any: an entry of the inbox may cause more requests. */
 void rl_engine_send(struct rl_engine *engine)
 {
     uint64_t now_ns = engine->view.now.boot_ns;
@@ -413,6 +456,9 @@ void rl_engine_send(struct rl_engine *engine)
     }
 }
 
+/* Does what is due at the time of the view: processes the inbox, lets the nodes and locks handle
+ * their timers, and goes on with the fence records. If a node's timer has ended, first receives the
+ * bytes that have arrived (env.catch_up()), because the reply that seems late may be among them. */
 void rl_engine_tick(struct rl_engine *engine)
 {
     uint64_t now_ns = engine->view.now.boot_ns;
@@ -433,7 +479,7 @@ void rl_engine_tick(struct rl_engine *engine)
     rl_records_tick(engine);
 }
 
-/* Returns the earliest boot time at which a node has something to do; RL_NEVER: none has. */
+/* Returns the boot time of the earliest timer of a node; RL_NEVER: no node has a timer. */
 static uint64_t nodes_due_ns(const struct rl_engine *engine)
 {
     uint64_t due_ns = RL_NEVER;
@@ -443,14 +489,17 @@ static uint64_t nodes_due_ns(const struct rl_engine *engine)
     return due_ns;
 }
 
-/* Returns whether common.wake_ns still holds. It does not if it was computed without active locks
- * and there are some now: heartbeats are needed only while there are. */
+/* Returns whether common.wake_ns, the earliest timer of a node, is still right. After it was
+ * computed, a node may have got an earlier timer. It is also wrong if there were no active locks
+ * then and there are some now, because the nodes send heartbeats only while there are active locks.
+ */
 static bool is_wake_known(const struct rl_engine *engine)
 {
     return engine->common.wake_known && engine->wake_active >= engine->common.active;
 }
 
-/* Computes common.wake_ns. */
+/* Computes common.wake_ns, the earliest timer of a node, and notes for is_wake_known() when it
+ * holds. */
 static void find_wake(struct rl_engine *engine)
 {
     engine->common.wake_ns = nodes_due_ns(engine);
@@ -458,6 +507,8 @@ static void find_wake(struct rl_engine *engine)
     engine->wake_active = engine->common.active;
 }
 
+/* Returns whether a node or a lock has a timer that ends at the boot time `by_ns` or earlier. The
+ * reading of fence records does not count. */
 bool rl_engine_is_due(struct rl_engine *engine, uint64_t by_ns)
 {
     const struct rl_lock *first = rl_heap_first(&engine->timers);
@@ -467,6 +518,8 @@ bool rl_engine_is_due(struct rl_engine *engine, uint64_t by_ns)
     return engine->common.wake_ns <= by_ns || (first != NULL && first->due_ns <= by_ns);
 }
 
+/* Processes the inbox, sends what is queued, updates the statistics of undos, and has the next tick
+ * called when the first timer of a node, of a lock or of the fence records ends. */
 void rl_engine_flush(struct rl_engine *engine)
 {
     rl_engine_drain(engine);
@@ -480,6 +533,7 @@ void rl_engine_flush(struct rl_engine *engine)
     engine->env.wake_at(engine->env.ctx, rl_min_u64(engine->common.wake_ns, due_ns));
 }
 
+/* Sets those terms of a lease that are the same for all locks of the engine. */
 void rl_engine_set_terms(const struct rl_engine *engine, struct rl_lease_terms *terms)
 {
     terms->nodes = (uint8_t)engine->count;
@@ -487,6 +541,7 @@ void rl_engine_set_terms(const struct rl_engine *engine, struct rl_lease_terms *
     terms->backoff = engine->params.backoff;
 }
 
+/* Returns whether a quorum of nodes is connected and greeted, can be asked now, and is eligible. */
 bool rl_engine_is_ready(const struct rl_engine *engine)
 {
     unsigned ready = 0;
@@ -499,8 +554,9 @@ bool rl_engine_is_ready(const struct rl_engine *engine)
     return ready >= engine->quorum;
 }
 
-/* Returns whether the node's undos need no more time: none is pending, or its server has stopped
- * replying but has received them, or its server cannot be reached. */
+/* Returns whether a longer wait does not help the undos of this node. So it is if no undo is
+ * pending; if the server has stopped replying but has received all that was sent; or if the server
+ * cannot be reached. */
 static bool node_is_settled(const struct rl_node *node)
 {
     if (rl_node_undos_pending(node) == 0)
@@ -509,11 +565,12 @@ static bool node_is_settled(const struct rl_node *node)
         return rl_detector_is_suspect(&node->detector) &&
                rl_pipeline_output(&node->pipe).len == 0 &&
                rl_pipeline_unread(&node->pipe) <= READ_AT_ONCE;
-    /* The pipeline of a connection that is being made may contain undos, too. A server that was
-     * only too busy to reply is known to be down when a second attempt to connect has failed. */
+    /* The undos may also be in the pipeline of a connection that is being made. One failed attempt
+     * to connect may mean that the server is only busy, two mean that it cannot be reached. */
     return rl_connection_has_failed_twice(&node->conn);
 }
 
+/* Returns whether a key may be left on some node because there was no memory to keep its undo. */
 bool rl_engine_has_dropped(const struct rl_engine *engine)
 {
     bool dropped = false;
@@ -524,6 +581,7 @@ bool rl_engine_has_dropped(const struct rl_engine *engine)
     return dropped;
 }
 
+/* Returns whether no lock is active and no undo waits for a server that can be reached. */
 bool rl_engine_is_settled(const struct rl_engine *engine)
 {
     bool settled = engine->locks == NULL;

@@ -3,6 +3,12 @@
  * and reads no clock: all it needs from outside comes through struct rl_env, so that a simulation
  * can drive it as well as engine/io.h.
  *
+ * One pass of the engine, a tick, goes like this: rl_engine_refresh() reads the clocks, the bytes
+ * that have arrived are passed to the nodes, rl_engine_tick() handles the timers that have ended,
+ * the api floor takes the announcements, and rl_engine_send() or rl_engine_flush() sends the
+ * requests that were queued meanwhile. Whenever a function of a node was called, rl_engine_drain()
+ * processes what the node has reported.
+ *
  * All functions require the client's mutex. None calls the api floor: what happened is in the
  * announcements, which the caller takes after each call that works on locks or nodes. */
 #ifndef RL_ENGINE_ENGINE_H
@@ -17,13 +23,14 @@
 #include "node/node.h"
 #include "platform/token.h"
 
-/* Longest token in bytes that a caller may bring along. */
+/* Longest token in bytes that a caller may choose for a lock: the longest value of a key that the
+ * decoder accepts in a reply. */
 #define RL_CALLER_TOKEN_MAX RL_BULK_MAX
 
 /* The environment of an engine: network, randomness and clocks, real (engine/io.h) or simulated.
  * Filled by the caller of rl_engine_open(), constant afterwards. */
 struct rl_env {
-    struct rl_transport transport; /* the network, for the nodes */
+    struct rl_transport transport; /* the network: connects, sends and closes for the nodes */
     struct rl_entropy entropy;     /* randomness for tokens and pauses */
     /* Returns both clocks that deadlines are kept on, as they are now. */
     struct rl_now (*now)(void *ctx);
@@ -32,9 +39,9 @@ struct rl_env {
     /* Passes all bytes that have arrived to the nodes. The engine calls it before it decides that
      * a node's reply is late. */
     void (*catch_up)(void *ctx);
-    /* Has rl_engine_tick() called at this boot time at the latest; RL_NEVER: nothing is due. */
+    /* Has rl_engine_tick() called at this boot time at the latest. RL_NEVER: no timer is set. */
     void (*wake_at)(void *ctx, uint64_t boot_ns);
-    void *ctx; /* first argument of these four functions */
+    void *ctx; /* first argument of the four functions above */
 };
 
 /* Statistics of the locks of one engine: counters since it was opened, and gauges, which are values
@@ -57,7 +64,7 @@ struct rl_engine_stats {
     uint64_t refused;        /* acquisitions that failed with EEXCLUDED, EAUTH or EDUPLICATE */
     uint64_t canceled;       /* acquisitions that failed with ECANCELED or ECLOSED */
     uint64_t queue_full;     /* acquisitions that a full queue has refused; they count only here */
-    uint64_t wakeups;        /* waits that a notification has ended or shortened */
+    uint64_t wakeups;        /* pauses of waiters that a notification has ended or shortened */
     uint64_t held;           /* gauge: locks that are held */
     uint64_t waiting; /* gauge: acquisitions in progress, also inspections and verifications */
     uint64_t queued;  /* gauge: of `waiting`, those in the queue of this client */
@@ -76,26 +83,28 @@ struct rl_engine_stats {
  *   - `timers` has exactly the active locks whose lease.wake_ns is not RL_NEVER, and room for all;
  *   - only rl_engine_drain_all() takes what the nodes have reported out of common.inbox. */
 struct rl_engine {
-    const struct rl_mem *mem; /* borrowed from the parameters */
-    const struct rl_log *log; /* borrowed from the parameters */
-    struct rl_engine_params params;
-    struct rl_announcements announcements; /* announcements.c */
-    struct rl_env env;
-    struct rl_reply_text text;    /* text of the one reply that is being processed */
-    struct rl_node_common common; /* what all nodes share, with the inbox */
-    struct rl_node *nodes;        /* `count` elements; NULL: the engine is closed */
-    unsigned count;               /* nodes of the shard, 1 to RL_NODES_MAX; 0: closed */
-    unsigned quorum;              /* votes that a decision needs: more than half of the nodes */
-    struct rl_view view;          /* clocks as they were read last, and the state of the nodes */
-    int64_t wall_seen_us;         /* view.wall_us when all locks were last checked for a jump of the
-                                   * wall clock, or a lower value that was read since */
-    struct rl_random random;
-    struct rl_heap timers;              /* heap.c */
-    struct rl_resources resources;      /* resource.c */
+    const struct rl_mem *mem;              /* borrowed from the parameters */
+    const struct rl_log *log;              /* borrowed from the parameters */
+    struct rl_engine_params params;        /* copy of the parameter of rl_engine_open() */
+    struct rl_announcements announcements; /* announcements.c: what the api floor has not taken */
+    struct rl_env env;                     /* copy of the parameter of rl_engine_open() */
+    struct rl_reply_text text;             /* text of the one reply that is being processed */
+    struct rl_node_common common;          /* what all nodes share, with the inbox in which they
+                                            * report to the engine */
+    struct rl_node *nodes;                 /* `count` elements; NULL: the engine is closed */
+    unsigned count;                        /* nodes of the shard, 1 to RL_NODES_MAX; 0: closed */
+    unsigned quorum;         /* votes that a decision needs: more than half of the nodes */
+    struct rl_view view;     /* clocks as they were read last, and the state of the nodes */
+    int64_t wall_seen_us;    /* view.wall_us when all locks were last checked for a jump of the
+                              * wall clock, or a lower value that was read since */
+    struct rl_random random; /* for tokens and random choices */
+    struct rl_heap timers;   /* heap.c: timers of the active locks */
+    struct rl_resources resources;      /* resource.c: queues and contention */
     uint64_t node_hashes[RL_NODES_MAX]; /* hash of each node's id, to rank nodes per resource */
-    struct rl_records *records;         /* record.c; NULL until a lock uses fences */
+    struct rl_records *records;         /* record.c; NULL until a lock uses fences or
+                                         * an operator initializes the records */
     struct rl_lock *locks;              /* lock.c: list of the active locks, the newest first */
-    uint32_t lock_count;                /* lock.c */
+    uint32_t lock_count;                /* lock.c: number of active locks */
     bool wake_active;                   /* common.active when common.wake_ns was computed */
     uint64_t times_ns;                  /* boot clock: when the view's round trips were computed */
     struct rl_engine_stats stats;
@@ -124,14 +133,15 @@ void rl_engine_abandon(struct rl_engine *engine);
 /* Reads the clocks and draws a random word for the view. Call it before anything that depends on
  * the time. */
 void rl_engine_refresh(struct rl_engine *engine);
-/* As rl_engine_refresh(), but copies the clocks that another engine has just read. */
+/* Does the same as rl_engine_refresh(), but copies the clocks that the engine `other` has just
+ * read, so that all shards of a client have the same time. */
 void rl_engine_refresh_from(struct rl_engine *engine, const struct rl_engine *other);
 
 /* Processes all that the nodes have reported, one entry of the inbox after the other, and has them
  * decode the bytes that they have received. Call it after each event of the transport that was
  * passed to a node: opened, received, closed, writable. */
 void rl_engine_drain_all(struct rl_engine *engine);
-/* Does the same; cheap if nothing was reported. */
+/* Does the same as rl_engine_drain_all(); cheap if nothing was reported. */
 static inline void rl_engine_drain(struct rl_engine *engine)
 {
     if (engine->common.inbox.waiting != 0)
@@ -145,13 +155,14 @@ void rl_engine_tick(struct rl_engine *engine);
 /* Lets the next locks of the queues begin, and sends what is queued. Does not set the timer: call
  * rl_engine_flush() before the caller waits. */
 void rl_engine_send(struct rl_engine *engine);
-/* Does the same, and sets the timer by env.wake_at(). */
+/* Processes the inbox, does the same as rl_engine_send(), and sets the timer by env.wake_at(). */
 void rl_engine_flush(struct rl_engine *engine);
 
-/* Returns whether a node or a lock has a timer that ends at this boot time or earlier. */
+/* Returns whether a node or a lock has a timer that ends at the boot time `by_ns` or earlier. The
+ * planned reading of fence records does not count. */
 bool rl_engine_is_due(struct rl_engine *engine, uint64_t by_ns);
 
-/* Returns the clocks as they were read last. */
+/* Returns boot clock and raw clock as they were read last. */
 static inline struct rl_now rl_engine_now(const struct rl_engine *engine)
 {
     return engine->view.now;
@@ -184,7 +195,7 @@ static inline struct rl_lock *rl_engine_next_lock(const struct rl_lock *lock)
 /* Sets the terms of a lease that the engine decides: number of nodes, quorum, bounds of pauses. */
 void rl_engine_set_terms(const struct rl_engine *engine, struct rl_lease_terms *terms);
 
-/* Returns whether a quorum of nodes is connected, greeted and eligible. */
+/* Returns whether a quorum of nodes is connected and greeted, can be asked now, and is eligible. */
 bool rl_engine_is_ready(const struct rl_engine *engine);
 
 /* Returns whether nothing is left to do that can be done now: no lock is active, and no undo waits

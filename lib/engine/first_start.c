@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * The first start of the fence records; first_start.h has the rules. */
+ * The first start of the fence records; first_start.h has the rules. A record's state is MISSING if
+ * its server has no record in use, ADMITTED if the record is in use, and UNKNOWN if it was not
+ * read. rl_records.used has the nodes whose record this client has ever seen in use, and
+ * rl_records.answered those that have replied in the last reading. */
 #include "engine/first_start.h"
 
 #include "engine/engine.h"
 
-/* Returns whether the record is missing and had no number at the last reading. */
+/* Returns whether the node has no record in use, and its server had no number when it was read
+ * last. */
 static bool is_new(const struct rl_record *record)
 {
     return record->state == RL_RECORD_MISSING && record->empty;
 }
 
+/* Returns whether the records may never have been used: this client has never seen one in use, and
+ * each node that was read has no record and no number. */
 bool rl_first_start_seems_new(const struct rl_engine *engine)
 {
     if (engine->records->used != 0)
@@ -22,6 +28,8 @@ bool rl_first_start_seems_new(const struct rl_engine *engine)
     return true;
 }
 
+/* Returns whether all nodes have replied in this reading and are empty, and this client has never
+ * seen a record in use. Then a second reading can begin the first start. */
 bool rl_first_start_is_near(const struct rl_engine *engine)
 {
     for (unsigned i = 0; i < engine->count; i++)
@@ -30,6 +38,8 @@ bool rl_first_start_is_near(const struct rl_engine *engine)
     return engine->records->used == 0 && engine->records->answered == rl_nodes_all(engine->count);
 }
 
+/* Begins the first start, if all nodes are empty and each has the same gap as in the reading
+ * before: sets rl_record.first of all nodes. Returns whether it has begun. */
 bool rl_first_start_begin(struct rl_engine *engine)
 {
     struct rl_record *nodes = engine->records->nodes;
@@ -44,6 +54,8 @@ bool rl_first_start_begin(struct rl_engine *engine)
     return true;
 }
 
+/* Returns the nodes that have replied in this reading and whose empty gap is still that of the
+ * first start which this client has begun. */
 rl_nodes rl_first_start_unchanged(const struct rl_engine *engine)
 {
     const struct rl_records *records = engine->records;
@@ -54,6 +66,9 @@ rl_nodes rl_first_start_unchanged(const struct rl_engine *engine)
     return rest & records->answered;
 }
 
+/* Returns whether another client may be in the middle of the first start: this client has seen some
+ * records in use, but fewer than a quorum; at least one node is empty; and no node that was read is
+ * in another state. */
 bool rl_first_start_is_elsewhere(const struct rl_engine *engine)
 {
     bool any = false;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The first start of the fence records: no node has a record in use, and this client has never seen
  * one in use. Then the gaps of all nodes are filled without a wait. (A gap is a record that is not
- * in use and may be filled; record.h.)
+ * in use and may be filled; record.h. A record is empty if it has no fencing token in it.) The
+ * functions here only decide; record.c reads and fills the records.
  *
  * It requires that all nodes are read twice, and that both readings find the same empty gap on
  * each: the mark from before the second reading, on the same run of the server. So there was an
@@ -21,8 +22,8 @@
 
 struct rl_engine;
 
-/* Returns whether no node that has replied has a record with numbers, and this client has never
- * seen a record in use. */
+/* Returns whether each node whose record was read has an empty gap, and this client has never seen
+ * a record in use. */
 bool rl_first_start_seems_new(const struct rl_engine *engine);
 /* Returns whether all nodes have replied in this reading and are empty, and this client has never
  * seen a record in use. Then a second reading can begin the first start. */

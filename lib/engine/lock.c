@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Passes events to the lease of a lock, and carries out its effects inside the client: timers,
- * statistics, queues and announcements. lock_send.c carries out those that send requests. */
+ * statistics, queues and announcements. lock_send.c carries out those that send requests.
+ *
+ * All events of a lock go through rl_lock_step(), with an event (struct rl_event) as input. The
+ * functions that follow it make the events: a start, a call of the api floor, a vote, a
+ * notification, a timer. A lock is active from its start until the step whose effects have
+ * RL_FX_ENDED. RL_FX_* are the bits of the effects' flags, and RL_STATE_* the states of a lease. */
 #include "engine/lock.h"
 
 #include "engine/engine.h"
@@ -10,7 +15,7 @@
 
 #include <string.h>
 
-/* Adds a lock to the list of active locks. */
+/* Adds a lock to the front of the list of active locks, and marks the lock as active. */
 static void link_lock(struct rl_engine *engine, struct rl_lock *lock)
 {
     lock->prev = NULL;
@@ -22,7 +27,7 @@ static void link_lock(struct rl_engine *engine, struct rl_lock *lock)
     lock->active = true;
 }
 
-/* Removes a lock from the list of active locks. */
+/* Removes a lock from the list of active locks. The lock is not active any more. */
 static void unlink_lock(struct rl_engine *engine, struct rl_lock *lock)
 {
     if (lock->prev != NULL)
@@ -35,13 +40,15 @@ static void unlink_lock(struct rl_engine *engine, struct rl_lock *lock)
     lock->active = false;
 }
 
-/* Returns whether a lease in this state is acquiring: asks nodes, pauses, or is queued. */
+/* Returns whether a lease in this state (RL_STATE_*) has begun its operation and has no result yet:
+ * it asks nodes, pauses between attempts, or is queued. */
 static bool is_waiting(uint8_t state)
 {
     return state == RL_STATE_ACQUIRING || state == RL_STATE_WAITING || state == RL_STATE_QUEUED;
 }
 
-/* Counts the outcome of a step in the statistics. `before`: the state before the step. */
+/* Counts in the statistics what the effects `fx` of a step report: an extension, a loss, a split
+ * vote, the end of a release or of an acquisition. `before`: the state before the step. */
 static void count_outcome(struct rl_engine *engine, const struct rl_lock *lock,
                           const struct rl_effects *fx, uint8_t before)
 {
@@ -79,8 +86,10 @@ static void count_outcome(struct rl_engine *engine, const struct rl_lock *lock,
     stats->canceled += fx->status == REDLOCK_ECANCELED || fx->status == REDLOCK_ECLOSED;
 }
 
-/* Updates the queue of a semaphore and the contention memory of its slots after a change of state.
- * A held permit does not block the queue: the next lock of this client may get another slot. */
+/* Updates the resource state of a semaphore after a lock for a permit of it has changed its state.
+ * Notes in the contention memory whether this client holds the slot. A held permit does not block
+ * the queue: the next lock of this client may get another slot. `before`: the state before the
+ * step. */
 static void note_permit(struct rl_engine *engine, struct rl_lock *lock, uint8_t before)
 {
     struct rl_resource *resource = lock->queue_entry.resource;
@@ -95,7 +104,9 @@ static void note_permit(struct rl_engine *engine, struct rl_lock *lock, uint8_t 
         rl_queue_move_to_front(engine, lock); /* the grant was not confirmed: acquires again */
 }
 
-/* Notes why a lock that ends in the queue had to wait. `rival`: the lock in front; NULL: none. */
+/* Notes why a lock that has ended in the client's queue had to wait there. `rival`: the lock in
+ * front; NULL: none, then there is nothing to note. If the rival was acquiring, copies its round as
+ * the evidence for the report. */
 static void note_queue_end(struct rl_lock *lock, const struct rl_lock *rival)
 {
     if (rival == NULL)
@@ -105,8 +116,9 @@ static void note_queue_end(struct rl_lock *lock, const struct rl_lock *rival)
         rl_round_copy(&lock->lease.round, &rival->lease.round); /* for the report */
 }
 
-/* Updates the queues of the lock's resources after a change of state. `before`: the state before
- * the step. */
+/* Updates the queues of the lock's resources after a change of its state: a held lock comes to the
+ * front, a lock that is being released makes room for the next one, and a lock that has ended
+ * leaves the queues. `before`: the state before the step. */
 static void note_resource(struct rl_engine *engine, struct rl_lock *lock, uint8_t before)
 {
     uint8_t state = lock->lease.state;
@@ -173,10 +185,13 @@ static void step(struct rl_engine *engine, struct rl_lock *lock, const struct rl
         rl_lock_send_probe(engine, lock, &fx);
 }
 
+/* Passes an event to the lease and carries out the effects. A request that could not be sent counts
+ * as a vote, which is passed to the lease in a step of its own, until none is left or the lease has
+ * ended. */
 void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct rl_event *event)
 {
     struct rl_unsent unsent;
-    struct rl_event vote;
+    struct rl_event vote; /* the next element of `unsent`, as an event */
 
     unsent.round = 0;
     unsent.taken = unsent.count = 0;
@@ -189,11 +204,14 @@ void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct r
     }
 }
 
+/* Returns whether the lock may make its first attempt: it has no fence, or the fence records were
+ * read. */
 bool rl_lock_may_start(const struct rl_engine *engine, const struct rl_lock *lock)
 {
     return !lock->lease.terms->fence || engine->records->known;
 }
 
+/* Starts to work on a lock of one key; see rl_lock_start_multi(). */
 int rl_lock_start(struct rl_engine *engine, struct rl_lock *lock,
                   const struct rl_lease_params *params, const struct rl_storage *storage,
                   struct rl_arg key, struct rl_arg token)
@@ -201,8 +219,9 @@ int rl_lock_start(struct rl_engine *engine, struct rl_lock *lock,
     return rl_lock_start_multi(engine, lock, params, storage, &key, 1, token);
 }
 
-/* Returns the longest time to live in milliseconds of keys that the lease sets or finds. The keys
- * of an adopted lock may have any TTL that the client that set them was allowed to use. */
+/* Returns the longest time to live in milliseconds of keys that a lease with these terms sets or
+ * finds. The keys of an adopted lock may have any TTL up to max_ttl, because another client has set
+ * them. */
 static uint64_t ttl_max_ms(const struct rl_engine *engine, const struct rl_lease_terms *terms)
 {
     uint64_t found_ns = terms->kind == RL_LEASE_ADOPT ? engine->common.admission.max_ttl_ns : 0;
@@ -210,6 +229,10 @@ static uint64_t ttl_max_ms(const struct rl_engine *engine, const struct rl_lease
     return rl_max_u64(terms->ttl_ns, found_ns) / RL_MS;
 }
 
+/* Starts to work on a lock of `count` keys, with a claim and a lease of its own. `token`: chosen by
+ * the caller; empty: the engine makes a new one for each attempt. An acquisition enters the queues
+ * of its resources, and begins at once unless it must wait there or for the fence records. Returns
+ * REDLOCK_OK, ENOMEM or EQUEUEFULL; on failure the lock is not active. */
 int rl_lock_start_multi(struct rl_engine *engine, struct rl_lock *lock,
                         const struct rl_lease_params *params, const struct rl_storage *storage,
                         const struct rl_arg *keys, unsigned count, struct rl_arg token)
@@ -270,6 +293,9 @@ int rl_lock_start_multi(struct rl_engine *engine, struct rl_lock *lock,
     return REDLOCK_OK;
 }
 
+/* Starts a verification of the lock `held`: `lock` asks the servers for the keys of `held`,
+ * compares their values with the token of `held`, and changes nothing there. Returns as
+ * rl_lock_start(). */
 int rl_lock_start_verify(struct rl_engine *engine, struct rl_lock *lock,
                          const struct rl_lease_params *params, const struct rl_storage *storage,
                          const struct rl_lock *held)
@@ -283,6 +309,10 @@ int rl_lock_start_verify(struct rl_engine *engine, struct rl_lock *lock,
                                rl_claim_token(held->claim));
 }
 
+/* Starts the locks with fences that have waited for the fence records to be read: those that have
+ * not begun (state NEW), and those that are queued but already in front of all their resources. The
+ * time since their start is subtracted from the wait budget of the former, of which at least 1 ns
+ * stays, because 0 would mean a single attempt. */
 void rl_lock_start_deferred(struct rl_engine *engine)
 {
     const struct rl_event turn = {.kind = RL_EVENT_TURN};
@@ -303,6 +333,10 @@ void rl_lock_start_deferred(struct rl_engine *engine)
     }
 }
 
+/* Passes an event of the api floor to an active lock. `kind`: enum rl_event_kind. `ttl_ns`: EXTEND:
+ * the TTL to ask for; SHORTEN: the delay after which the keys expire. `status`: CANCEL: the result
+ * of the operation. With SHORTEN, the claim's undo also shortens the TTL from now on, instead of
+ * deleting the keys at once. */
 void rl_lock_event(struct rl_engine *engine, struct rl_lock *lock, uint8_t kind, uint64_t ttl_ns,
                    int status)
 {
@@ -318,6 +352,8 @@ void rl_lock_event(struct rl_engine *engine, struct rl_lock *lock, uint8_t kind,
     rl_lock_step(engine, lock, &event);
 }
 
+/* Passes INVALIDATE for these nodes to one lock, because a verification has found no key of the
+ * lock there. */
 void rl_lock_note_absent(struct rl_engine *engine, struct rl_lock *lock, rl_nodes nodes)
 {
     const struct rl_event event = {.kind = RL_EVENT_INVALIDATE, .nodes = nodes};
@@ -326,6 +362,8 @@ void rl_lock_note_absent(struct rl_engine *engine, struct rl_lock *lock, rl_node
     rl_lock_step(engine, lock, &event);
 }
 
+/* Passes INVALIDATE for these nodes to all active locks: keys that were set there before now may be
+ * gone before their TTL ends. */
 void rl_lock_invalidate(struct rl_engine *engine, rl_nodes nodes)
 {
     const struct rl_event event = {.kind = RL_EVENT_INVALIDATE, .nodes = nodes};
@@ -337,6 +375,8 @@ void rl_lock_invalidate(struct rl_engine *engine, rl_nodes nodes)
     }
 }
 
+/* Passes a TICK to an active lock. If the lock is queued, also looks whether other locks may now
+ * begin before it. */
 void rl_lock_tick(struct rl_engine *engine, struct rl_lock *lock)
 {
     struct rl_event event = {.kind = RL_EVENT_TICK};
@@ -346,7 +386,8 @@ void rl_lock_tick(struct rl_engine *engine, struct rl_lock *lock)
         rl_queue_review(engine, lock);
 }
 
-/* Frees what was seen on one node, and wipes the value. Keeps pttl_ms. */
+/* Frees the value that was seen on one node and wipes it, because it may be a token. Resets the
+ * other fields of `seen`, except pttl_ms. */
 static void free_seen(struct rl_engine *engine, struct rl_seen *seen)
 {
     rl_free_wiped(engine->mem, seen->value, seen->len);
@@ -355,7 +396,8 @@ static void free_seen(struct rl_engine *engine, struct rl_seen *seen)
     seen->present = seen->foreign_kind = seen->ours = false;
 }
 
-/* Compares the value that a verification sees with the token; the value is not stored. */
+/* Notes in seen->ours whether the value in the reply to a verification's GET is the token of the
+ * lock. The value is not stored. */
 static void compare_value(const struct rl_lock *lock, struct rl_seen *seen,
                           const struct rl_reply *reply)
 {
@@ -365,7 +407,9 @@ static void compare_value(const struct rl_lock *lock, struct rl_seen *seen,
                  memcmp(reply->text, token.data, token.len) == 0;
 }
 
-/* Stores a copy of the value that an inspection sees. Returns false without memory. */
+/* Stores a copy of the value in the reply to an inspection's GET. A value that is not a string, or
+ * longer than a token can be, is not stored; seen->foreign_kind notes that. Returns false without
+ * memory. */
 static bool save_value(struct rl_engine *engine, struct rl_seen *seen, const struct rl_reply *reply)
 {
     bool is_token = reply->kind == RL_REPLY_BULK && reply->len <= RL_BULK_MAX;
@@ -378,10 +422,12 @@ static bool save_value(struct rl_engine *engine, struct rl_seen *seen, const str
     return seen->value != NULL;
 }
 
-/* Notes the reply to one of the two requests that an inspection or a verification sends to a node:
- * GET for the value, then PTTL for the time to live. Returns true if the node's vote is complete,
- * and then puts it into `ballot`. With several keys there is one request, whose reply is the whole
- * vote. */
+/* Notes in lock->seen what a node has replied to an inspection or a verification, which sends two
+ * requests to each node: GET for the value, then PTTL for the time to live. Returns false after the
+ * reply to GET, because the node's vote is not complete. Returns true when it is complete, and then
+ * changes `ballot` to the vote of both replies. A failure completes the vote. With several keys GET
+ * is the only request. The ballot then has the verb GET in any case, because that is the verb of
+ * the round. */
 static bool note_seen(struct rl_engine *engine, struct rl_lock *lock, struct rl_ballot *ballot,
                       const struct rl_reply *reply)
 {
@@ -415,8 +461,9 @@ static bool note_seen(struct rl_engine *engine, struct rl_lock *lock, struct rl_
     return true;
 }
 
-/* Notes the time to live that a denial reports, and announces it if it exceeds max_ttl: then the
- * clients disagree about max_ttl, or a clock was set back. */
+/* Notes the time to live of another client's key, which a denial reports. Announces a time that
+ * exceeds max_ttl and all that were announced for the node before. It means that the clients disagree
+ * about max_ttl, or that a clock was set back. */
 static void note_pttl(struct rl_engine *engine, const struct rl_ballot *ballot)
 {
     struct rl_admission_rules *rules = &engine->common.admission;
@@ -429,6 +476,9 @@ static void note_pttl(struct rl_engine *engine, const struct rl_ballot *ballot)
         rl_announcements_add_long_ttl(&engine->announcements, ballot->node, ballot->pttl_ms);
 }
 
+/* Passes a vote to the lease, unless the lock has ended or the vote belongs to an earlier round.
+ * The two replies of a node to an inspection or a verification become one vote. `reply`: what the
+ * vote follows from; NULL: there is none. */
 void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct rl_ballot *ballot,
                   const struct rl_reply *reply)
 {
@@ -447,8 +497,10 @@ void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct r
     rl_lock_step(engine, lock, &event);
 }
 
-/* Wakes the lock in front of a resource, if it is acquiring and probes this resource, because the
- * node has sent a notification. `slot`: the slot that has changed; RL_SLOT_ANY: unknown. */
+/* Wakes the lock in front of a resource, because `node` has sent a notification for its key. Only a
+ * lock that is acquiring and that probes this resource is woken. `slot`: the slot of a semaphore
+ * that has changed; RL_SLOT_ANY: unknown, or no semaphore. Counts a wake-up if it has ended or
+ * shortened the pause of the lock. */
 static void wake_front(struct rl_engine *engine, struct rl_resource *resource, unsigned node,
                        uint16_t slot)
 {
@@ -466,6 +518,8 @@ static void wake_front(struct rl_engine *engine, struct rl_resource *resource, u
                              (lock->lease.state != state || (lock->lease.wait.free && !was_free));
 }
 
+/* Wakes a waiter because another lock of this client has released the resource. `slot`: the slot of
+ * the semaphore that was released; RL_SLOT_ANY: any. */
 void rl_lock_wake_local(struct rl_engine *engine, struct rl_lock *lock, uint16_t slot)
 {
     const struct rl_event event = {.kind = RL_EVENT_WAKE, .slot = slot};
@@ -473,7 +527,8 @@ void rl_lock_wake_local(struct rl_engine *engine, struct rl_lock *lock, uint16_t
     rl_lock_step(engine, lock, &event);
 }
 
-/* Wakes the lock in front of the resource with this key, if there is such a resource. */
+/* Wakes the lock in front of the resource with this key, if this client has a state of that
+ * resource. `node`, `slot`: as in wake_front(). */
 static void wake_key(struct rl_engine *engine, struct rl_arg key, unsigned node, uint16_t slot)
 {
     struct rl_resource *resource = rl_resource_find(engine, key);
@@ -482,6 +537,10 @@ static void wake_key(struct rl_engine *engine, struct rl_arg key, unsigned node,
         wake_front(engine, resource, node, slot);
 }
 
+/* Processes the notification of a node that `key` has changed there. Wakes the lock in front of the
+ * resource with this key. If the key is that of a slot, also wakes the lock in front of the
+ * semaphore. An empty key means that any key may have changed: wakes all waiters that are in front.
+ */
 void rl_lock_wake(struct rl_engine *engine, unsigned node, struct rl_arg key)
 {
     struct rl_lock *next;
@@ -502,12 +561,14 @@ void rl_lock_wake(struct rl_engine *engine, unsigned node, struct rl_arg key)
     }
 }
 
+/* Returns whether two nodes showed the same value; false if one of them showed none. */
 bool rl_seen_same(const struct rl_seen *a, const struct rl_seen *b)
 {
     return a->value != NULL && b->value != NULL && a->len == b->len &&
            memcmp(a->value, b->value, a->len) == 0;
 }
 
+/* Frees what an inspection or a verification has seen, and wipes the values. */
 void rl_lock_free_seen(struct rl_engine *engine, struct rl_lock *lock)
 {
     if (lock->seen == NULL)
@@ -518,6 +579,8 @@ void rl_lock_free_seen(struct rl_engine *engine, struct rl_lock *lock)
     lock->seen = NULL;
 }
 
+/* Frees what a lock has allocated, apart from the memory of struct rl_lock itself. The announcement
+ * of the lock's end must have been taken. */
 void rl_lock_dispose(struct rl_engine *engine, struct rl_lock *lock)
 {
     RL_ASSERT(lock->pending.announcement.flags == 0);

@@ -3,8 +3,14 @@
  * the effects of the lease into requests and announcements, and the votes of the nodes into events
  * of the lease.
  *
+ * The api floor starts a lock with one of the rl_lock_start functions, passes its calls on with
+ * rl_lock_event(), and takes the results from the announcements. Inspections and verifications are
+ * locks, too, which are never held. The end of this header has what the api floor may read of a
+ * lock.
+ *
  * All functions require the client's mutex. Those that change a lock may announce something about
- * it (engine/announcements.h). */
+ * it (engine/announcements.h). Keys and tokens are passed as struct rl_arg: bytes and their length.
+ * A key has the configured prefix. */
 #ifndef RL_ENGINE_LOCK_H
 #define RL_ENGINE_LOCK_H
 
@@ -29,9 +35,10 @@ struct rl_seen {
     int64_t pttl_ms;   /* time to live; -1: no expiry, or not asked; -2: there was no key */
 };
 
-/* What was in front of a lock that ended in the client's queue before any node was asked for it. */
+/* Why a lock that ended in the client's queue, before any node was asked for it, had to wait: the
+ * kind of the lock that was in front of its resource. */
 enum rl_queue_end {
-    RL_QUEUE_END_NONE = 0,   /* the lock did not end in the queue, or nothing was in front */
+    RL_QUEUE_END_NONE = 0,   /* the lock did not end in the queue, or no lock was in front */
     RL_QUEUE_END_HOLDER = 1, /* a lock of this client that was held */
     RL_QUEUE_END_WAITER = 2  /* a lock of this client that was acquiring; lease.round is a copy of
                               * that lock's round */
@@ -77,14 +84,14 @@ struct rl_lock {
 int rl_lock_start(struct rl_engine *engine, struct rl_lock *lock,
                   const struct rl_lease_params *params, const struct rl_storage *storage,
                   struct rl_arg key, struct rl_arg token);
-/* Does the same for 1 to RL_KEYS_MAX keys in ascending order. The first key decides which nodes are
- * preferred. */
+/* Starts to work on a lock of `count` keys, 1 to RL_KEYS_MAX, in ascending order; otherwise as
+ * rl_lock_start(). The first key decides which nodes are preferred. */
 int rl_lock_start_multi(struct rl_engine *engine, struct rl_lock *lock,
                         const struct rl_lease_params *params, const struct rl_storage *storage,
                         const struct rl_arg *keys, unsigned count, struct rl_arg token);
 
-/* Starts a verification of the held lock `held`, with its keys and its token. Otherwise as
- * rl_lock_start(). */
+/* Starts a verification of the held lock `held`: the new lock `lock` reads the keys of `held` and
+ * compares them with its token. Otherwise as rl_lock_start(). */
 int rl_lock_start_verify(struct rl_engine *engine, struct rl_lock *lock,
                          const struct rl_lease_params *params, const struct rl_storage *storage,
                          const struct rl_lock *held);
@@ -93,12 +100,12 @@ int rl_lock_start_verify(struct rl_engine *engine, struct rl_lock *lock,
  * records of the nodes were read. */
 bool rl_lock_may_start(const struct rl_engine *engine, const struct rl_lock *lock);
 
-/* Processes the notification of a node that `key` has changed there: wakes the waiter that probes
- * that key. An empty key: any key may have changed. */
+/* Processes the notification that `key` has changed on the node with this index: wakes the waiter
+ * that probes that key. An empty key: any key may have changed, and all waiters are woken. */
 void rl_lock_wake(struct rl_engine *engine, unsigned node, struct rl_arg key);
 
-/* Wakes a waiter because another lock of this client has released the resource; for a permit, that
- * slot of it, or RL_SLOT_ANY. */
+/* Wakes a waiter because another lock of this client has released the resource. `slot`: semaphore:
+ * the slot that was released, RL_SLOT_ANY: several; 0 for other locks. */
 void rl_lock_wake_local(struct rl_engine *engine, struct rl_lock *lock, uint16_t slot);
 
 /* Starts the locks with fences that wait for the fence records to be read. The time that they have
@@ -129,7 +136,7 @@ void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct r
 
 /* ---- What the api floor reads of a lock ---- */
 
-/* Until when a lock is valid: a copy, which nothing updates. */
+/* Until when a lock is valid: a copy, which is not updated when the lock changes. */
 struct rl_validity {
     bool held;              /* granted, and not released, lost or detached since */
     struct rl_now deadline; /* with `held`: when the lock must not be relied on any more */
@@ -198,7 +205,7 @@ static inline const struct rl_lease_terms *rl_lock_terms(const struct rl_lock *l
     return lock->lease.terms;
 }
 
-/* Returns the last round, which may still run. */
+/* Returns the last round of the lock, which may still be in progress. */
 static inline const struct rl_round *rl_lock_round(const struct rl_lock *lock)
 {
     return &lock->lease.round;

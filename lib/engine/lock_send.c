@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Turns the effects of a lease into requests. */
+ * Turns the effects of a lease into requests: undos, the requests of a round, and probes. Also
+ * makes the claims of locks, and the tokens and proposals of attempts.
+ *
+ * A request is handed to the node, which appends it to its pipeline. A request that the node cannot
+ * take, because it is not connected or for lack of memory, is put into struct rl_unsent: it counts
+ * as a vote, which lock.c passes to the lease after the step. common.cache holds the command that
+ * was encoded last, together with the address of its claim; its `claim` is set to NULL whenever a
+ * claim is made or changed, because the cached bytes do not hold for it. */
 #include "engine/lock_send.h"
 
 #include "engine/engine.h"
@@ -9,6 +16,8 @@
 
 #include <string.h>
 
+/* Takes the claim from the lock, if it has one, and drops the lock's reference to it. Votes of the
+ * claim are dropped from now on. */
 void rl_lock_abandon_claim(struct rl_lock *lock)
 {
     if (lock->claim == NULL)
@@ -18,6 +27,9 @@ void rl_lock_abandon_claim(struct rl_lock *lock)
     lock->claim = NULL;
 }
 
+/* Returns the bytes that a claim needs for the longest token that it may get, with a NUL: either
+ * the caller's, of `token_len` bytes, or one that the engine makes (hex digits, then "@owner" if an
+ * owner is configured). */
 size_t rl_lock_token_room(const struct rl_engine *engine, size_t token_len)
 {
     size_t owner_len = engine->params.owner_len;
@@ -26,12 +38,15 @@ size_t rl_lock_token_room(const struct rl_engine *engine, size_t token_len)
     return (token_len > own_len ? token_len : own_len) + 1;
 }
 
+/* Returns the token of the lock's last attempt as a terminated text; "" if there is none. */
 const char *rl_lock_token(const struct rl_lock *lock)
 {
     /* The NUL is there: a new claim is zero, and all tokens of the engine have the same length. */
     return lock->claim != NULL ? rl_claim_token(lock->claim).data : "";
 }
 
+/* Returns whether an active lock has this token, or a request or a pending undo of a node has it.
+ */
 bool rl_lock_token_is_used(const struct rl_engine *engine, struct rl_arg token)
 {
     for (const struct rl_lock *lock = engine->locks; lock != NULL; lock = lock->next) {
@@ -45,6 +60,8 @@ bool rl_lock_token_is_used(const struct rl_engine *engine, struct rl_arg token)
     return false;
 }
 
+/* Returns a new claim on `count` keys, with room for a token of `token_max` bytes; NULL: no memory.
+ */
 struct rl_claim *rl_lock_new_claim(struct rl_engine *engine, const struct rl_arg *keys,
                                    unsigned count, size_t token_max)
 {
@@ -53,7 +70,9 @@ struct rl_claim *rl_lock_new_claim(struct rl_engine *engine, const struct rl_arg
     return rl_claim_new_multi(engine->mem, keys, count, token_max);
 }
 
-/* Gives the attempt a proposal for its fence. */
+/* Gives the attempt a proposal for its fencing token, larger than all that this client has seen of
+ * the stripe, and starts the choice of the fence. Notes in the claim whether the fence records of a
+ * quorum are in use, without which no vote counts. */
 static void propose(struct rl_engine *engine, struct rl_lock *lock)
 {
     struct rl_claim *claim = lock->claim;
@@ -69,6 +88,8 @@ static void propose(struct rl_engine *engine, struct rl_lock *lock)
     rl_fence_begin(lock->lease.fence, claim->proposal);
 }
 
+/* Notes the fence that the lock has got as the largest one that this client has seen of the stripe,
+ * so that the next proposal is larger. */
 void rl_lock_note_fence(struct rl_engine *engine, const struct rl_lock *lock)
 {
     uint64_t *hint = &engine->records->hints[lock->claim->stripe];
@@ -76,10 +97,10 @@ void rl_lock_note_fence(struct rl_engine *engine, const struct rl_lock *lock)
     *hint = rl_max_u64(*hint, rl_lease_fence_chosen(&lock->lease));
 }
 
-/* Gives a new attempt a new token, because a SET with the old one may still be on its way. Makes a
- * new claim if requests or undos refer to the old one, or if the attempt is for another slot. A
- * token of the caller is kept, because there is only one attempt with it. Returns false without
- * memory. */
+/* Prepares the claim for a new attempt and gives it a new token, because a SET with the old token
+ * may still be on its way. Makes a new claim if requests or undos refer to the old one, or if the
+ * attempt is for another slot of the semaphore. A token of the caller is kept, because there is
+ * only one attempt with it. Returns false without memory; then the lock keeps its old claim. */
 static bool renew_claim(struct rl_engine *engine, struct rl_lock *lock)
 {
     char token[RL_TOKEN_MAX + 1], key[RL_SLOT_KEY_MAX];
@@ -117,6 +138,8 @@ static bool renew_claim(struct rl_engine *engine, struct rl_lock *lock)
     return true;
 }
 
+/* Undoes the present attempt on these nodes. A node that cannot send the undo now keeps it as a
+ * pending undo. */
 void rl_lock_send_undo(struct rl_engine *engine, struct rl_lock *lock, rl_nodes nodes)
 {
     int cause = 0;
@@ -130,7 +153,8 @@ void rl_lock_send_undo(struct rl_engine *engine, struct rl_lock *lock, rl_nodes 
     }
 }
 
-/* Adds one request to those that could not be sent, with the vote that this means. */
+/* Adds one request to those that could not be sent, with the vote that counts instead: DENIED or
+ * FAILED. `cause`: enum redlock_cause of a failure. */
 static void add_unsent(struct rl_unsent *unsent, unsigned node, enum rl_verb verb,
                        enum rl_vote vote, int cause)
 {
@@ -143,7 +167,9 @@ static void add_unsent(struct rl_unsent *unsent, unsigned node, enum rl_verb ver
     unsent->list[at].cause = (uint8_t)cause;
 }
 
-/* Sends one node the requests of the round that belong to `verb`, or adds them to `unsent`. */
+/* Sends the round's request `verb` to the node `index`, and for an inspection or verification both
+ * GET and PTTL. A release goes to the node as the undo of the claim. A request that cannot be sent
+ * is added to `unsent`. */
 static void send_requests(struct rl_engine *engine, struct rl_lock *lock, unsigned index,
                           enum rl_verb verb, struct rl_unsent *unsent)
 {
@@ -156,6 +182,7 @@ static void send_requests(struct rl_engine *engine, struct rl_lock *lock, unsign
     if (verb == RL_VERB_RELEASE || verb == RL_VERB_SHORTEN) {
         vote = rl_node_undo(node, lock->claim, round, now_ns, &cause);
     } else {
+        /* `late`: the lease asks this node although it is suspect. */
         bool late = (lock->lease.round.suspect & RL_NODE(index)) != 0;
         cause = (late ? rl_node_request_suspect : rl_node_request)(node, lock->claim, round, verb,
                                                                    now_ns);
@@ -168,6 +195,8 @@ static void send_requests(struct rl_engine *engine, struct rl_lock *lock, unsign
         add_unsent(unsent, index, verb, vote, cause);
 }
 
+/* Takes the oldest request out of `unsent`, which must not be empty, and sets `*ret` to the event
+ * that passes its vote to the lease. */
 void rl_lock_next_unsent_vote(struct rl_unsent *unsent, struct rl_event *ret)
 {
     unsigned at = unsent->taken++;
@@ -185,7 +214,8 @@ void rl_lock_next_unsent_vote(struct rl_unsent *unsent, struct rl_event *ret)
     };
 }
 
-/* Sets what the requests and undos of the new round need to know of the claim. */
+/* Sets in the claim what the requests of the new round need: the TTL of an extension, or how a
+ * release removes the key. */
 static void prepare_claim(struct rl_lock *lock)
 {
     const struct rl_lease *lease = &lock->lease;
@@ -205,6 +235,10 @@ static void prepare_claim(struct rl_lock *lock)
     }
 }
 
+/* Sends the requests of a step to the nodes that `fx` names: those of the round, HEAL and RAISE.
+ * For a new attempt, first gives the claim a new token; without memory for that, each request
+ * counts as failed. Adds the requests that could not be sent to `unsent`, after removing those of
+ * an earlier round. */
 void rl_lock_send_round(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx,
                         struct rl_unsent *unsent)
 {
@@ -235,6 +269,8 @@ void rl_lock_send_round(struct rl_engine *engine, struct rl_lock *lock, const st
         send_requests(engine, lock, (unsigned)__builtin_ctz(rest), RL_VERB_RAISE, unsent);
 }
 
+/* Sends a probe to the nodes of fx->probe, and has them track the probed key: the key that
+ * lease.wait.key selects, or the slots of a semaphore. */
 void rl_lock_send_probe(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx)
 {
     uint64_t now_ns = engine->view.now.boot_ns;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Turns the effects of a lease into requests: claims, tokens, and which node is sent what. For
+ * Makes the claims of locks, and turns the effects of a lease into requests, undos and probes. For
  * lock.c, lock_send.c and slot.c only. */
 #ifndef RL_ENGINE_LOCK_SEND_H
 #define RL_ENGINE_LOCK_SEND_H
 
 #include "engine/lock.h"
 
-/* The requests of one round that could not be sent. Each of them counts as a vote, which is handled
- * after the step that tried to send it. Exists during one call of rl_lock_step(). Owner:
- * lock_send.c. */
+/* The requests of one round that could not be sent. Each request counts as a vote, which is passed
+ * to the lease after the step that tried to send it. Exists during one call of rl_lock_step().
+ * Owner: lock_send.c. */
 struct rl_unsent {
     uint32_t round; /* rl_round.number of the requests; 0: none yet */
     uint8_t taken;  /* list[0] to list[taken - 1] were passed to the lease */

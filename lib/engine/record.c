@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Reads the fence records and fills their gaps: READ to all nodes, then SEED to those whose record
- * is taken into use. */
+ * Reads the fence records and fills their gaps. A fence record is the hash in which one server
+ * keeps its largest fencing tokens; a gap is a record that is not in use and may be taken into use.
+ * record.h has the rules by which gaps are filled.
+ *
+ * The work goes in phases (rl_records.phase). READING: the request READ is sent to all nodes, and
+ * each reply returns a node's whole record. SEEDING: the request SEED is sent to the nodes whose
+ * gaps are filled; it writes the numbers of the other records and takes the record into use. IDLE:
+ * no request is in flight, and the next reading is planned for due_ns. finish_phase() leads from
+ * one phase to the next when no reply is awaited any more.
+ *
+ * `index` is the index of a node. The states RL_RECORD_* of a record: ADMITTED is in use for our
+ * configuration; MISSING and OLD_RUN are gaps; UNKNOWN was not read; FOREIGN, CORRUPT and
+ * UNATTESTED need the operator. */
 #include "engine/record.h"
 
 #include "core/cause.h"
@@ -12,20 +23,24 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Interval of readings while less than a quorum of records is in use. It is doubled each time, up
- * to READ_AGAIN_DOUBLED times. */
+/* Time between two readings, in nanoseconds, while less than a quorum of records is in use. It is
+ * doubled after each such reading, READ_AGAIN_DOUBLED times at most. */
 #define READ_AGAIN_NS      RL_SECOND
 #define READ_AGAIN_DOUBLED 5
-/* The same while another client's first start may be in progress: doubled each time, for
- * READ_SOON_TIMES readings. They take 300 ms together, for which attempts with fences wait. */
+/* Time between two readings, in nanoseconds, while another client may be in the middle of a first
+ * start. It is doubled before each of the READ_SOON_TIMES readings, to 20, 40, 80 and 160 ms.
+ * Attempts with fences wait for these 300 ms. */
 #define READ_SOON_NS    (10 * RL_MS)
 #define READ_SOON_TIMES 4
 
+/* Returns the state of a node's record. `node`: its index. */
 enum rl_record_state rl_records_state(const struct rl_engine *engine, unsigned node)
 {
     return engine->records->nodes[node].state;
 }
 
+/* Returns the nodes whose record is in one of these states. Bit i of `states` stands for state i.
+ */
 rl_nodes rl_records_in_states(const struct rl_engine *engine, unsigned states)
 {
     rl_nodes set = 0;
@@ -47,7 +62,8 @@ static rl_nodes gaps(const struct rl_engine *engine)
     return rl_records_in_states(engine, 1u << RL_RECORD_MISSING | 1u << RL_RECORD_OLD_RUN);
 }
 
-/* Sets the state of a node's record. */
+/* Sets the state of a node's record. A record that is in use now is remembered in `used`, and does
+ * not belong to a first start any more. */
 static void set_state(struct rl_engine *engine, unsigned index, uint8_t state)
 {
     engine->records->nodes[index].state = state;
@@ -70,18 +86,21 @@ static bool has_majority(const struct rl_engine *engine)
     return rl_nodes_count(admitted(engine)) >= engine->quorum;
 }
 
+/* Returns whether this client has seen a quorum of records in use, at any time. Before that, the
+ * grants of attempts with fences do not count. */
 bool rl_records_may_vote(const struct rl_engine *engine)
 {
     return rl_nodes_count(engine->records->used) >= engine->quorum;
 }
 
+/* Returns whether a quorum of records may be in use, if those that were not read are. */
 bool rl_records_are_unread(const struct rl_engine *engine)
 {
     return rl_nodes_count(engine->records->used |
                           rl_records_in_states(engine, 1u << RL_RECORD_UNKNOWN)) >= engine->quorum;
 }
 
-/* Starts the attempts with fences that wait for the first reading. */
+/* Starts the attempts with fences that wait for the first reading. Later calls do nothing. */
 static void start_deferred(struct rl_engine *engine)
 {
     struct rl_records *records = engine->records;
@@ -92,9 +111,10 @@ static void start_deferred(struct rl_engine *engine)
     rl_lock_start_deferred(engine);
 }
 
-/* Sends READ or SEED to one node, with a claim of its own because the mark differs. `numbers`: what
- * SEED writes, as text; READ: "". READ sends a new mark, which the server stores if its record is a
- * gap without a mark. If the request cannot be sent, the node is not in `requested` afterwards. */
+/* Sends READ or SEED to one node, with a claim of its own. The token of the claim is a mark,
+ * followed by `numbers`: what SEED writes, as text; "" for READ. READ sends a new random mark,
+ * which the server stores if its record is a gap without a mark. SEED sends the mark of the gap as
+ * it was read. If the request cannot be sent, the node is not added to `requested`. */
 static void send_record_request(struct rl_engine *engine, unsigned index, enum rl_verb verb,
                                 const char *numbers)
 {
@@ -125,6 +145,8 @@ static void send_record_request(struct rl_engine *engine, unsigned index, enum r
         records->requested |= RL_NODE(index);
 }
 
+/* Returns the time in nanoseconds until the node's gap has been known to this client for
+ * fence_wait_ns, and may be filled from the other records; 0: it may be filled now. */
 uint64_t rl_records_wait_left_ns(const struct rl_engine *engine, unsigned node)
 {
     struct rl_now end = rl_later(engine->records->nodes[node].since, engine->params.fence_wait_ns);
@@ -144,9 +166,11 @@ static rl_nodes ready_gaps(const struct rl_engine *engine)
     return ready;
 }
 
+/* Leads to the next phase; defined below, because it calls functions that call it. */
 static void finish_phase(struct rl_engine *engine);
 
-/* Sends READ to these nodes, now or as soon as they are connected. */
+/* Sends READ to these nodes, or has it sent as soon as they are connected (`waiting`). The record
+ * of a node that cannot be reached becomes UNKNOWN. */
 static void request_read(struct rl_engine *engine, rl_nodes nodes)
 {
     struct rl_records *records = engine->records;
@@ -163,7 +187,8 @@ static void request_read(struct rl_engine *engine, rl_nodes nodes)
     }
 }
 
-/* Begins a reading of all records. */
+/* Begins the phase READING: asks all nodes for their records, and forgets the numbers of the last
+ * reading. Notes in `ready` which gaps have waited long enough before. */
 static void begin_reading(struct rl_engine *engine)
 {
     struct rl_records *records = engine->records;
@@ -178,8 +203,8 @@ static void begin_reading(struct rl_engine *engine)
     finish_phase(engine);
 }
 
-/* Returns `fences` as the text that SEED sends, "stripe:number ...", without zeros. The caller
- * frees it. NULL: no memory. */
+/* Returns the numbers of `fences` that are not 0 as the text that SEED sends: "stripe:number",
+ * separated by blanks. The caller frees the text. NULL: no memory. */
 static char *fences_text(const struct rl_engine *engine)
 {
     char *text = rl_alloc(engine->mem, RL_RECORD_TEXT_MAX);
@@ -196,7 +221,9 @@ static char *fences_text(const struct rl_engine *engine)
     return text;
 }
 
-/* Sends SEED to those of these nodes that are connected. */
+/* Sends SEED with the numbers of the last reading to those of these nodes that are connected and
+ * whose server was not restarted since that reading. For an operator's initialization, sends it
+ * after a restart, too. Without memory for the text, sends nothing. */
 static void send_seed_requests(struct rl_engine *engine, rl_nodes nodes)
 {
     struct rl_records *records = engine->records;
@@ -214,7 +241,7 @@ static void send_seed_requests(struct rl_engine *engine, rl_nodes nodes)
     rl_free(engine->mem, text);
 }
 
-/* Begins to fill the gaps of these nodes. */
+/* Begins the phase SEEDING: fills the gaps of these nodes. */
 static void begin_seeding(struct rl_engine *engine, rl_nodes nodes)
 {
     engine->records->phase = RL_RECORDS_SEEDING;
@@ -223,7 +250,10 @@ static void begin_seeding(struct rl_engine *engine, rl_nodes nodes)
     finish_phase(engine);
 }
 
-/* Returns the nodes whose gaps may be filled after a complete reading. */
+/* Returns the nodes whose gaps are to be filled after a reading: those that an operator's
+ * initialization or a first start chooses. Otherwise, if a quorum of records that were read is in
+ * use, the gaps that have waited long enough. The rest of an interrupted first start may be filled
+ * in any case. */
 static rl_nodes choose_nodes_to_seed(struct rl_engine *engine)
 {
     struct rl_records *records = engine->records;
@@ -238,16 +268,16 @@ static rl_nodes choose_nodes_to_seed(struct rl_engine *engine)
     return (rl_nodes_count(read) >= engine->quorum ? ready : 0) | rl_first_start_unchanged(engine);
 }
 
-/* Returns whether the next reading follows soon, because another client's first start may be in
- * progress. After READ_SOON_TIMES readings it does not. */
+/* Returns whether the next reading follows within milliseconds, because another client may be in
+ * the middle of a first start. It does not after READ_SOON_TIMES readings in a row. */
 static bool reads_again_soon(const struct rl_engine *engine)
 {
     return rl_first_start_is_elsewhere(engine) &&
            engine->records->reads_without_majority <= READ_SOON_TIMES;
 }
 
-/* Sets the time of the next reading: soon while less than a quorum of records is in use, and when
- * the wait of a gap ends. */
+/* Sets the boot time of the next reading: after an interval while less than a quorum of records is
+ * in use, and when the wait of a gap ends. Without either, no reading is planned (RL_NEVER). */
 static void plan_next_read(struct rl_engine *engine)
 {
     struct rl_records *records = engine->records;
@@ -265,16 +295,16 @@ static void plan_next_read(struct rl_engine *engine)
         uint64_t wait_ns = records->nodes[i].first ? 0 : rl_records_wait_left_ns(engine, i);
         left_ns = rl_min_u64(left_ns, wait_ns != 0 ? wait_ns : READ_AGAIN_NS);
     }
-    /* Spread at random, because a server needs a while to list all numbers. Later clients find the
-     * gap filled, most of them by a vote. */
+    /* Adds up to an eighth at random, so that not all clients read at once: a server needs a while
+     * to list all its numbers. The clients that come later see in a vote that the gap is filled. */
     if (left_ns != RL_NEVER)
         left_ns += engine->view.random % (left_ns / 8 + 1);
     records->due_ns =
         left_ns == RL_NEVER ? RL_NEVER : rl_add_sat(engine->view.now.boot_ns, left_ns);
 }
 
-/* Asks those nodes again that have not replied in time to a request of rl_records_init(). Returns
- * whether replies are awaited now. */
+/* For an operator's initialization: sends the request of the phase again to those nodes that have
+ * not replied in time. Returns whether replies are awaited now. */
 static bool request_again(struct rl_engine *engine)
 {
     struct rl_records *records = engine->records;
@@ -289,15 +319,17 @@ static bool request_again(struct rl_engine *engine)
     return (records->requested | records->waiting) != 0;
 }
 
-/* Ends the phase if no reply is awaited any more: goes on with SEED, with the second reading of a
- * first start, or becomes idle. */
+/* Ends the phase if no reply is awaited any more. After a reading, goes on with SEED, or with the
+ * second reading of a first start. Otherwise becomes IDLE and plans the next reading. Also starts
+ * the locks that wait for the records to be read: once a quorum is in use, or when this work is
+ * done. */
 static void finish_phase(struct rl_engine *engine)
 {
     struct rl_records *records = engine->records;
     rl_nodes seed = 0;
 
     if (records->phase == RL_RECORDS_READING && has_majority(engine))
-        start_deferred(engine); /* without the missing replies: a quorum suffices */
+        start_deferred(engine); /* a quorum of records suffices: the other replies may come later */
     if (records->phase == RL_RECORDS_IDLE || (records->requested | records->waiting) != 0)
         return;
     if (records->init && request_again(engine))
@@ -323,6 +355,8 @@ static void finish_phase(struct rl_engine *engine)
         start_deferred(engine);
 }
 
+/* Allocates the records and begins the first reading, unless the engine has them already. Returns
+ * false without memory. */
 bool rl_records_start(struct rl_engine *engine)
 {
     if (engine->records != NULL)
@@ -334,6 +368,8 @@ bool rl_records_start(struct rl_engine *engine)
     return true;
 }
 
+/* Begins an operator's initialization of the records, which may take `wait_ns` nanoseconds: a
+ * reading, then SEED to all nodes that have replied. Returns false without memory. */
 bool rl_records_init(struct rl_engine *engine, uint64_t wait_ns)
 {
     if (engine->records == NULL)
@@ -345,7 +381,8 @@ bool rl_records_init(struct rl_engine *engine, uint64_t wait_ns)
     return true;
 }
 
-/* Takes the reply to READ. */
+/* Takes the record in the reply to READ: sets the state of the node's record, adds its numbers to
+ * `fences`, where the largest of each stripe counts, and notes which gap it is. */
 static void take_record(struct rl_engine *engine, unsigned index, const struct rl_reply *reply)
 {
     struct rl_records *records = engine->records;
@@ -355,7 +392,7 @@ static void take_record(struct rl_engine *engine, unsigned index, const struct r
     uint64_t number;
     size_t at = 0;
 
-    (void)rl_wire_record_parse(reply, &text); /* was checked with the vote */
+    (void)rl_wire_record_parse(reply, &text); /* succeeds: a READ is granted only if it does */
     set_state(engine, index, (uint8_t)rl_record_classify(engine, index, text.config));
     record->empty = text.fences.len == 0;
     while (rl_wire_record_next(text.fences, &at, &stripe, &number))
@@ -370,13 +407,16 @@ static void take_record(struct rl_engine *engine, unsigned index, const struct r
     records->answered |= RL_NODE(index);
 }
 
-/* Takes the grant of a SEED. */
+/* Notes that a node has granted SEED: its record is in use from now on. */
 static void note_seeded(struct rl_engine *engine, unsigned index)
 {
     set_state(engine, index, RL_RECORD_ADMITTED);
     engine->records->seeded |= RL_NODE(index);
 }
 
+/* Takes the vote on a READ or SEED of the present phase. A READ that was not granted sets the state
+ * that the vote shows. A node that was late stays in `requested` while an initialization still
+ * waits for it. `reply`: what the vote follows from; NULL: there is none. */
 void rl_records_vote(struct rl_engine *engine, const struct rl_ballot *ballot,
                      const struct rl_reply *reply)
 {
@@ -386,7 +426,7 @@ void rl_records_vote(struct rl_engine *engine, const struct rl_ballot *ballot,
 
     if (ballot->round != records->round || (records->requested & bit) == 0 ||
         ballot->vote == RL_VOTE_SUSPECT)
-        return; /* a suspect node is waited for: no ordinary attempt depends on its reply */
+        return; /* SUSPECT is no reply: the node stays in `requested`, and its reply is awaited */
     records->timed_out &= ~bit;
     if (ballot->vote == RL_VOTE_FAILED && rl_cause_of(ballot->cause)->unanswered)
         records->timed_out |= bit;
@@ -402,6 +442,9 @@ void rl_records_vote(struct rl_engine *engine, const struct rl_ballot *ballot,
     finish_phase(engine);
 }
 
+/* Notes the state of a node's record that the reply to a lock's fenced request shows. If that is a
+ * change, plans a reading at once when the record is not in use any more, or drops the planned one
+ * when no gap is left. */
 void rl_records_note(struct rl_engine *engine, const struct rl_ballot *ballot)
 {
     struct rl_records *records = engine->records;
@@ -421,6 +464,9 @@ void rl_records_note(struct rl_engine *engine, const struct rl_ballot *ballot)
         records->due_ns = RL_NEVER; /* another client has filled the last gap */
 }
 
+/* Notes that the connection of a node has changed. Sends READ to a node that has waited for its
+ * connection, gives up on a node that cannot be reached, and plans a reading at once if the node
+ * belongs to a first start that was interrupted. */
 void rl_records_changed(struct rl_engine *engine, struct rl_node *node)
 {
     struct rl_records *records = engine->records;
@@ -449,6 +495,8 @@ void rl_records_changed(struct rl_engine *engine, struct rl_node *node)
     finish_phase(engine);
 }
 
+/* Does what is due: begins the planned reading, or ends the wait for nodes that are late in an
+ * initialization. */
 void rl_records_tick(struct rl_engine *engine)
 {
     struct rl_records *records = engine->records;
@@ -463,6 +511,8 @@ void rl_records_tick(struct rl_engine *engine)
     finish_phase(engine);
 }
 
+/* Returns the boot time at which rl_records_tick() has something to do; RL_NEVER: nothing is
+ * planned, or there are no records. */
 uint64_t rl_records_wake_ns(const struct rl_engine *engine)
 {
     const struct rl_records *records = engine->records;

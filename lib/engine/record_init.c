@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * The initialization of the fence records by an operator. */
+ * The initialization of the fence records by an operator; record_init.h has the rules. record.c
+ * sends the requests and takes the replies, and calls these functions for what differs from its
+ * ordinary work. rl_records.init is true while the initialization is in progress. */
 #include "engine/record_init.h"
 
 #include "engine/engine.h"
 #include "redlock/redlock.h"
 
+/* Begins the initialization. `wait_ns`: time limit in nanoseconds; the reading has the first half
+ * of it. */
 void rl_record_init_begin(struct rl_engine *engine, uint64_t wait_ns)
 {
     struct rl_records *records = engine->records;
@@ -17,6 +21,8 @@ void rl_record_init_begin(struct rl_engine *engine, uint64_t wait_ns)
     records->init_until_ns = rl_add_sat(now_ns, wait_ns);
 }
 
+/* Returns the boot time until which late replies of the present phase, reading or seeding, are
+ * awaited. */
 uint64_t rl_record_init_limit_ns(const struct rl_engine *engine)
 {
     const struct rl_records *records = engine->records;
@@ -24,6 +30,8 @@ uint64_t rl_record_init_limit_ns(const struct rl_engine *engine)
     return records->phase == RL_RECORDS_READING ? records->read_until_ns : records->init_until_ns;
 }
 
+/* Returns whether the late reply of this node is still awaited: an initialization is in progress,
+ * its limit has not passed, and the request has timed out on a connection that is still open. */
 bool rl_record_init_waits(const struct rl_engine *engine, unsigned node)
 {
     const struct rl_records *records = engine->records;
@@ -33,6 +41,8 @@ bool rl_record_init_waits(const struct rl_engine *engine, unsigned node)
            engine->view.now.boot_ns < rl_record_init_limit_ns(engine);
 }
 
+/* Returns the nodes whose request has timed out and that can be asked again; none after the limit.
+ */
 rl_nodes rl_record_init_timed_out(const struct rl_engine *engine)
 {
     const struct rl_records *records = engine->records;
@@ -41,13 +51,17 @@ rl_nodes rl_record_init_timed_out(const struct rl_engine *engine)
     return over ? 0 : records->timed_out & (engine->view.up | engine->view.suspect);
 }
 
+/* Returns the nodes that get SEED after the reading: all that have replied. Returns 0, and forgets
+ * the replies, if fewer than a quorum have replied or the time limit has passed. Raises each number
+ * to be written at least to the wall clock in microseconds. */
 rl_nodes rl_record_init_choose(struct rl_engine *engine)
 {
     struct rl_records *records = engine->records;
     uint64_t wall_us = engine->env.wall_us(engine->env.ctx);
     bool enough = rl_nodes_count(records->answered) >= engine->quorum;
 
-    /* After the limit, the operator was already informed that nothing was changed. */
+    /* After the limit the operator was already informed that nothing was changed, so nothing may be
+     * changed any more. */
     if (engine->view.now.boot_ns >= records->init_until_ns || !enough)
         records->answered = 0;
     for (unsigned i = 0; i < RL_FENCE_STRIPES; i++)
@@ -55,6 +69,9 @@ rl_nodes rl_record_init_choose(struct rl_engine *engine)
     return records->answered;
 }
 
+/* Returns whether the initialization has ended. Sets `*ret_status`: ENOQUORUM if fewer than a
+ * quorum have replied to the reading, or it has not ended; EFENCE if fewer than a quorum have taken
+ * their records into use; else REDLOCK_OK. */
 bool rl_records_init_is_done(const struct rl_engine *engine, int *ret_status)
 {
     const struct rl_records *records = engine->records;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Writes why a fence record is not in use, for people. */
+ * Writes why the fenced votes of a node do not count because of the fence records, in English, for
+ * messages and reports. A fenced vote is one on a request that proposes a fencing token. */
 #include "engine/engine.h"
 #include "engine/first_start.h"
 #include "engine/record.h"
@@ -7,19 +8,22 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns the number of nodes whose record is in one of these states; see rl_records_in_states().
- */
+/* Returns the number of nodes whose record is in one of these states. Bit i of `states` stands for
+ * state i of enum rl_record_state. */
 static unsigned count_in(const struct rl_engine *engine, unsigned states)
 {
     return rl_nodes_count(rl_records_in_states(engine, states));
 }
 
-/* Returns whether so many records are known to be unusable that no quorum can be in use. */
+/* Returns whether no quorum of records can be in use, even if all records that were not read are.
+ */
 static bool is_majority_lost(const struct rl_engine *engine)
 {
     return count_in(engine, 1u << RL_RECORD_ADMITTED | 1u << RL_RECORD_UNKNOWN) < engine->quorum;
 }
 
+/* Writes to `text`, of `size` bytes, why the fenced votes of the node do not count, and what ends
+ * that. `node`: its index. The text follows the name of the node in a message. */
 void rl_records_text(const struct rl_engine *engine, unsigned node, char *text, size_t size)
 {
     const struct rl_record *record = &engine->records->nodes[node];
@@ -65,6 +69,8 @@ void rl_records_text(const struct rl_engine *engine, unsigned node, char *text, 
     }
 }
 
+/* Stores the fingerprint `config` of another configuration in record->other, for the message:
+ * without the run id after the first ';', and with '?' for each byte that is not printable. */
 void rl_record_note_other(struct rl_record *record, struct rl_arg config)
 {
     const char *end = memchr(config.data, ';', config.len);
