@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What an engine announces to the api floor, as data: the engine adds, and calls nothing above
- * itself. The api floor takes everything after each call into the engine, before it releases the
- * client's mutex. Announcements of one lock, or of one node, are merged until they are taken. */
+ * What an engine announces to the api floor, as data: the engine adds announcements, and calls no
+ * function of the api floor. The api floor takes everything after each call into the engine, before
+ * it releases the client's mutex. Announcements of one lock, or of one node, are merged until they
+ * are taken. */
 #ifndef RL_ENGINE_ANNOUNCEMENTS_H
 #define RL_ENGINE_ANNOUNCEMENTS_H
 
@@ -11,8 +12,9 @@ struct rl_lock;
 
 /* What happened to one lock since its last announcement was taken. All zero: nothing. */
 struct rl_announcement {
-    uint32_t flags;   /* RL_FX_* of all steps since then; not RL_FX_ATTEMPT and RL_FX_SKIPPED */
-    int status;       /* with RL_FX_DONE: enum redlock_error, the result of the operation */
+    uint32_t flags; /* RL_FX_* bits (core/lease.h) of all steps since then, such as RL_FX_DONE: the
+                     * operation has ended. Not RL_FX_ATTEMPT and RL_FX_SKIPPED; 0: nothing */
+    int status;     /* with RL_FX_DONE: enum redlock_error, the result of the operation */
     int event_status; /* with RL_FX_WAITING or RL_FX_EXTEND_FAILED: enum redlock_error, why the
                        * attempt or the extension failed; of several, the last one's */
 };
@@ -23,17 +25,19 @@ struct rl_announcement {
  */
 struct rl_pending_announcement {
     struct rl_announcement announcement;
-    struct rl_lock *next; /* the next lock in the list; NULL: it is the last one */
+    struct rl_lock *next; /* the next lock in the list; NULL: this lock is the last one */
 };
 
 /* All announcements of one engine that were not taken yet. Owner: announcements.c. */
 struct rl_announcements {
-    struct rl_lock *first, *last;   /* list of locks, in the order of their first announcement;
-                                     * NULL: it is empty */
+    struct rl_lock *first, *last;   /* list of locks, in the order of their first announcement; both
+                                     * NULL: the list is empty */
     rl_nodes changed;               /* nodes whose eligibility or connection has changed, or the
                                      * cause for which their votes do not count */
-    rl_nodes long_ttls;             /* nodes that have shown a key with more than max_ttl to live */
-    uint64_t pttl_ms[RL_NODES_MAX]; /* time to live of that key, for each node in `long_ttls` */
+    rl_nodes long_ttls;             /* nodes that have shown a key whose time to live exceeds
+                                     * max_ttl */
+    uint64_t pttl_ms[RL_NODES_MAX]; /* time to live of that key in milliseconds, for each node in
+                                     * `long_ttls` */
 };
 
 /* Adds what happened to a lock in one step: `flags`, RL_FX_*, not 0, and `status` for those flags
@@ -44,12 +48,13 @@ struct rl_announcements {
  * because an operation ends only once. */
 void rl_announcements_add(struct rl_announcements *list, struct rl_lock *lock, uint32_t flags,
                           int status);
-/* Adds a node to those that have changed. */
+/* Adds the node with this index to those that have changed. */
 void rl_announcements_add_node(struct rl_announcements *list, unsigned node);
-/* Adds a node that has shown a key with `pttl_ms` to live. Replaces an earlier time of the node. */
+/* Adds a node that has shown a key with `pttl_ms` milliseconds to live, more than max_ttl. Replaces
+ * an earlier time of the node. */
 void rl_announcements_add_long_ttl(struct rl_announcements *list, unsigned node, uint64_t pttl_ms);
 
-/* Returns whether there is anything to take. */
+/* Returns whether any announcement, of a lock or of a node, waits to be taken. */
 static inline bool rl_announcements_wait(const struct rl_announcements *list)
 {
     return list->first != NULL || (list->changed | list->long_ttls) != 0;
@@ -62,9 +67,11 @@ struct rl_lock *rl_announcements_take(struct rl_announcements *list,
 /* Takes the announcement of this lock, wherever it is in the list. Returns false if it has none. */
 bool rl_announcements_take_lock(struct rl_announcements *list, struct rl_lock *lock,
                                 struct rl_announcement *ret_announcement);
-/* Takes the first node that has changed. Returns false if there is none. */
+/* Takes the first node that has changed, and sets `*ret_node` to its index. Returns false if there
+ * is none. */
 bool rl_announcements_take_node(struct rl_announcements *list, unsigned *ret_node);
-/* Takes the first node that has shown a long TTL. Returns false if there is none. */
+/* Takes the first node that has shown a key with more than max_ttl to live, and the key's time to
+ * live in milliseconds. Returns false if there is none. */
 bool rl_announcements_take_long_ttl(struct rl_announcements *list, unsigned *ret_node,
                                     uint64_t *ret_pttl_ms);
 /* Drops the announcements of nodes, because the nodes are about to be freed. */

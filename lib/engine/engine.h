@@ -55,8 +55,8 @@ struct rl_engine_stats {
     uint64_t released;       /* releases that a quorum has confirmed */
     uint64_t release_failed; /* releases that ended with an error */
     uint64_t undone;         /* undos that a server has executed */
-    uint64_t undo_expired;   /* undos dropped because their key expired before they were sent */
-    uint64_t undo_dropped;   /* undos dropped for lack of memory: the key stays until it expires */
+    uint64_t undo_expired;   /* undos whose key expired before the server confirmed the undo */
+    uint64_t undo_dropped;   /* undos that found no memory: the key stays until it expires */
     uint64_t acquired;       /* acquisitions that have succeeded; adopted locks do not count */
     uint64_t contended;      /* acquisitions that failed with ECONTENDED */
     uint64_t no_quorum;      /* acquisitions that failed with ENOQUORUM */
@@ -66,7 +66,8 @@ struct rl_engine_stats {
     uint64_t queue_full;     /* acquisitions that a full queue has refused; they count only here */
     uint64_t wakeups;        /* pauses of waiters that a notification has ended or shortened */
     uint64_t held;           /* gauge: locks that are held */
-    uint64_t waiting; /* gauge: acquisitions in progress, also inspections and verifications */
+    uint64_t waiting; /* gauge: acquisitions, adoptions, inspections and verifications without a
+                         result */
     uint64_t queued;  /* gauge: of `waiting`, those in the queue of this client */
     uint64_t wait_us_hist[RL_BUCKETS]; /* durations of acquisitions, also of failed ones; see
                                         * rl_count_us() */

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The real environment of engines: sockets, the poller, and the clocks of this machine. */
+ * The real environment of engines: sockets, the poller, and the clocks of this machine.
+ *
+ * A tick (rl_io_tick()) reads the clocks, receives from the sockets that the poller has reported as
+ * ready, and has each engine do what is due. The poller reports a socket by a tag: the number of
+ * its shard times RL_SOCKET_TAGS, plus the number of the connection. Functions whose comment begins
+ * with "Implements" are passed to the engine in struct rl_env; their `ctx` is a struct rl_io_shard.
+ */
 #include "engine/io.h"
 
 #include "platform/clock.h"
@@ -11,7 +17,7 @@
  * the others. */
 #define RECEIVES_PER_TICK 8
 
-/* Implements rl_env.now. The sockets get the time, too. */
+/* Implements rl_env.now: reads boot clock and raw clock. Also sets the time of the sockets. */
 static struct rl_now now(void *ctx)
 {
     struct rl_io_shard *shard = ctx;
@@ -21,14 +27,15 @@ static struct rl_now now(void *ctx)
     return read;
 }
 
-/* Implements rl_env.wall_us. */
+/* Implements rl_env.wall_us: reads the wall clock, in microseconds since 1970. */
 static uint64_t wall_us(void *ctx)
 {
     (void)ctx;
     return rl_clock_wall_us();
 }
 
-/* Receives from one socket until nothing is left, and lets the engine process each buffer. */
+/* Handles one socket that is ready: receives until nothing is left, or RECEIVES_PER_TICK times, and
+ * lets the engine process the bytes after each time. */
 static void receive(struct rl_io_shard *shard, const struct rl_ready *ready)
 {
     bool more = true;
@@ -39,15 +46,15 @@ static void receive(struct rl_io_shard *shard, const struct rl_ready *ready)
     }
 }
 
-/* Receives from `count` ready sockets. The tag of a socket selects its engine. */
+/* Handles `count` sockets that are ready. The tag of a socket selects its shard. */
 static void handle_ready(struct rl_io *io, const struct rl_ready *ready, int count)
 {
     for (int i = 0; i < count; i++)
         receive(io->shards[ready[i].tag / RL_SOCKET_TAGS], &ready[i]);
 }
 
-/* Implements rl_env.catch_up: receives replies that have arrived since the wait ended. The thread
- * may have waited for the mutex since then. */
+/* Implements rl_env.catch_up: receives replies that have arrived since the wait for sockets ended.
+ * The thread may have waited for the mutex since then. */
 static void catch_up(void *ctx)
 {
     struct rl_io *io = ((struct rl_io_shard *)ctx)->io;
@@ -56,7 +63,8 @@ static void catch_up(void *ctx)
     handle_ready(io, ready, rl_poller_poll(&io->poller, ready, RL_READY_MAX));
 }
 
-/* Implements rl_env.wake_at. */
+/* Implements rl_env.wake_at: sets the timer that the wait for sockets ends at. All engines share
+ * it; the earliest time counts. */
 static void wake_at(void *ctx, uint64_t boot_ns)
 {
     struct rl_io *io = ((struct rl_io_shard *)ctx)->io;
@@ -64,12 +72,15 @@ static void wake_at(void *ctx, uint64_t boot_ns)
     rl_poller_arm(&io->poller, boot_ns);
 }
 
+/* Opens the poller, without engines. Returns REDLOCK_OK or ESYS. */
 int rl_io_open(struct rl_io *io)
 {
     io->count = 0;
     return rl_poller_open(&io->poller);
 }
 
+/* Opens one more engine on real sockets, and ends the running wait so that a tick connects its
+ * nodes. Returns REDLOCK_OK or ENOMEM; on failure nothing has changed. */
 int rl_io_add(struct rl_io *io, struct rl_io_shard *shard, struct rl_engine *engine,
               const struct rl_engine_params *params)
 {
@@ -96,6 +107,7 @@ int rl_io_add(struct rl_io *io, struct rl_io_shard *shard, struct rl_engine *eng
     return REDLOCK_OK;
 }
 
+/* Closes the descriptors of the sockets and of the poller, and leaves the engines as they are. */
 void rl_io_close_descriptors(struct rl_io *io)
 {
     for (unsigned i = 0; i < io->count; i++)
@@ -103,6 +115,7 @@ void rl_io_close_descriptors(struct rl_io *io)
     rl_poller_close(&io->poller);
 }
 
+/* Closes the engines, which sends their releases and undos, then the sockets and the poller. */
 void rl_io_close(struct rl_io *io)
 {
     for (unsigned i = 0; i < io->count; i++)
@@ -110,6 +123,7 @@ void rl_io_close(struct rl_io *io)
     rl_io_close_descriptors(io);
 }
 
+/* Frees the memory of the engines in a forked child, sends nothing, and closes the descriptors. */
 void rl_io_abandon(struct rl_io *io)
 {
     for (unsigned i = 0; i < io->count; i++)
@@ -117,6 +131,7 @@ void rl_io_abandon(struct rl_io *io)
     rl_io_close_descriptors(io);
 }
 
+/* Reads the clocks once for all engines. At least one engine must have been added. */
 void rl_io_refresh(struct rl_io *io)
 {
     const struct rl_engine *first = io->shards[0]->engine;
@@ -128,6 +143,7 @@ void rl_io_refresh(struct rl_io *io)
     }
 }
 
+/* Returns whether a node of any engine has bytes to send. */
 bool rl_io_is_dirty(const struct rl_io *io)
 {
     bool dirty = false;
@@ -137,28 +153,34 @@ bool rl_io_is_dirty(const struct rl_io *io)
     return dirty;
 }
 
+/* Has all engines send what is queued; does not set the timer. */
 void rl_io_send(struct rl_io *io)
 {
     for (unsigned i = 0; i < io->count; i++)
         rl_engine_send(io->shards[i]->engine);
 }
 
+/* Has all engines send what is queued and set the timer. */
 void rl_io_flush(struct rl_io *io)
 {
     for (unsigned i = 0; i < io->count; i++)
         rl_engine_flush(io->shards[i]->engine);
 }
 
+/* Waits until a descriptor is ready, the timer ends or rl_io_wake() is called, up to `timeout_ms`.
+ * Writes up to RL_READY_MAX ready sockets to `ret_ready` and returns their number. */
 int rl_io_wait(struct rl_io *io, struct rl_ready *ret_ready, int timeout_ms)
 {
     return rl_poller_wait(&io->poller, ret_ready, RL_READY_MAX, timeout_ms);
 }
 
+/* Ends the wait that is in progress, or the next one. Needs no mutex. */
 void rl_io_wake(struct rl_io *io)
 {
     rl_poller_wake(&io->poller);
 }
 
+/* Makes one tick of all engines, after a wait that has reported `count` sockets in `ready`. */
 void rl_io_tick(struct rl_io *io, const struct rl_ready *ready, int count)
 {
     rl_io_refresh(io);
@@ -169,16 +191,20 @@ void rl_io_tick(struct rl_io *io, const struct rl_ready *ready, int count)
     }
 }
 
+/* Returns the poller's descriptor, which is readable when rl_io_wait() would return at once. */
 int rl_io_fd(const struct rl_io *io)
 {
     return rl_poller_fd(&io->poller);
 }
 
+/* Returns a duplicate of the eventfd that ends a wait when it is written to; the caller closes it.
+ * -1: no more descriptors, with errno. */
 int rl_io_copy_wake_fd(const struct rl_io *io)
 {
     return fcntl(io->poller.wake_fd, F_DUPFD_CLOEXEC, 0);
 }
 
+/* Has the wait that is in progress, or the next one, end at this boot time at the latest. */
 void rl_io_wake_at(struct rl_io *io, uint64_t boot_ns)
 {
     rl_poller_arm(&io->poller, boot_ns);

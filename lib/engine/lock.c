@@ -462,8 +462,8 @@ static bool note_seen(struct rl_engine *engine, struct rl_lock *lock, struct rl_
 }
 
 /* Notes the time to live of another client's key, which a denial reports. Announces a time that
- * exceeds max_ttl and all that were announced for the node before. It means that the clients disagree
- * about max_ttl, or that a clock was set back. */
+ * exceeds max_ttl and all that were announced for the node before. It means that the clients
+ * disagree about max_ttl, or that a clock was set back. */
 static void note_pttl(struct rl_engine *engine, const struct rl_ballot *ballot)
 {
     struct rl_admission_rules *rules = &engine->common.admission;

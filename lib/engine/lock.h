@@ -59,13 +59,14 @@ struct rl_lock {
     struct rl_claim *claim;      /* claim of the present attempt, or of the lock that is or was
                                   * held; referenced. NULL: the lock was never started */
     struct rl_lock *next, *prev; /* while active: neighbours in the engine's list; NULL: none */
-    uint64_t due_ns;             /* heap.c: boot time of the timer; RL_NEVER: never set */
-    uint32_t heap_at;            /* heap.c: index in the timer heap; RL_HEAP_NONE: no timer */
-    bool active;                 /* the engine works on the lock */
-    bool queued;                 /* queue.c: waits in the queues of its resources */
-    bool own_token;              /* the caller chose the token; there is only one attempt */
-    uint8_t queue_end;           /* enum rl_queue_end */
-    uint8_t more;                /* queue.c: elements of more_entries */
+    uint64_t due_ns;   /* heap.c: boot time of the timer, or of the last one; RL_NEVER: there
+                        * was none yet */
+    uint32_t heap_at;  /* heap.c: index in the timer heap; RL_HEAP_NONE: no timer */
+    bool active;       /* the engine works on the lock */
+    bool queued;       /* queue.c: waits in the queues of its resources */
+    bool own_token;    /* the caller chose the token; there is only one attempt */
+    uint8_t queue_end; /* enum rl_queue_end */
+    uint8_t more;      /* queue.c: elements of more_entries */
     struct rl_queue_entry queue_entry;   /* queue.c: at the first resource; its `resource` is NULL
                                           * if the lock has no entries */
     struct rl_queue_entry *more_entries; /* queue.c: at the other resources; NULL: one resource */

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * Decides which lock of a client may begin at a resource, and which waits in the queue. */
+ * Decides which lock of a client may begin at a resource, and which waits in the queue. queue.h
+ * explains the queue and its terms: a lock in front acquires or holds the resource, the resource is
+ * free without a lock in front, and idle if no lock waits either. A lock has lock->more + 1
+ * resources, with an entry at each. */
 #include "engine/queue.h"
 
 #include "core/reservation.h"
 #include "engine/engine.h"
 #include "redlock/redlock.h"
 
-/* Returns the lock's entry at its resource number `at`, 0 to lock->more. */
+/* Returns the lock's entry at its resource number `at`, from 0 to lock->more. */
 static struct rl_queue_entry *entry_at(const struct rl_lock *lock, unsigned at)
 {
     return at == 0 ? (struct rl_queue_entry *)&lock->queue_entry : &lock->more_entries[at - 1];
 }
 
-/* Returns the lock's resource number `at`; NULL if it has no entries. */
+/* Returns the state of the lock's resource number `at`, from 0 to lock->more; NULL: the lock has no
+ * entries. */
 static struct rl_resource *resource_at(const struct rl_lock *lock, unsigned at)
 {
     return entry_at(lock, at)->resource;
@@ -28,7 +32,8 @@ static void release_entries(struct rl_engine *engine, struct rl_lock *lock)
     lock->lease.contention = NULL;
 }
 
-/* Makes an entry at each of the resources. Returns false without memory; then there is none. */
+/* Makes an entry of the lock at the resource of each of the `count` keys. Returns false without
+ * memory; then the lock has no entry. */
 static bool find_resources(struct rl_engine *engine, struct rl_lock *lock,
                            const struct rl_arg *keys, unsigned count)
 {
@@ -70,13 +75,16 @@ static bool is_idle(const struct rl_resource *resource)
     return resource->front == NULL && resource->queue_first == NULL;
 }
 
+/* Enters a new lock at its resources: in front if all are idle, otherwise in their queues
+ * (lock->queued). A lock without a wait budget is not queued; it comes in front of the idle ones.
+ * Returns REDLOCK_OK or EQUEUEFULL; without memory REDLOCK_OK, and the lock has no entries. */
 int rl_queue_enter(struct rl_engine *engine, struct rl_lock *lock, const struct rl_arg *keys,
                    unsigned count)
 {
     bool never_waits = lock->lease.wait_ns == 0, idle = true;
 
     if (!find_resources(engine, lock, keys, count))
-        return REDLOCK_OK; /* without memory: skip the queue */
+        return REDLOCK_OK; /* no memory: the lock begins without the queue */
     lock->lease.contention = &lock->queue_entry.resource->contention;
     for (unsigned i = 0; i <= lock->more; i++)
         idle = idle && is_idle(resource_at(lock, i));
@@ -97,6 +105,7 @@ int rl_queue_enter(struct rl_engine *engine, struct rl_lock *lock, const struct 
     return REDLOCK_OK;
 }
 
+/* Returns whether the lock is in front of all its resources; false if it has no entries. */
 bool rl_queue_is_in_front(const struct rl_lock *lock)
 {
     for (unsigned i = 0; i <= lock->more; i++) {
@@ -106,8 +115,9 @@ bool rl_queue_is_in_front(const struct rl_lock *lock)
     return true;
 }
 
-/* Reviews the other resources of those locks of several resources that are in this queue: they
- * cannot begin now, so later locks may pass them there. */
+/* Has the next rl_resources_turn() look at all resources of those locks of several resources that
+ * are in the queue of this `resource`. These locks cannot begin now, so later locks may pass them
+ * at their other resources. */
 static void review_locks_of_several(struct rl_engine *engine, const struct rl_resource *resource)
 {
     unsigned left = resource->queued_many;
@@ -121,6 +131,7 @@ static void review_locks_of_several(struct rl_engine *engine, const struct rl_re
     }
 }
 
+/* Puts the lock in front of those of its resources that have no lock in front. */
 void rl_queue_move_to_front(struct rl_engine *engine, struct rl_lock *lock)
 {
     for (unsigned i = 0; i <= lock->more; i++) {
@@ -132,6 +143,8 @@ void rl_queue_move_to_front(struct rl_engine *engine, struct rl_lock *lock)
     }
 }
 
+/* Takes the lock away from the front of its resources, so that the next lock can begin there. The
+ * lock keeps its entries. */
 void rl_queue_pass(struct rl_engine *engine, struct rl_lock *lock)
 {
     for (unsigned i = 0; i <= lock->more; i++) {
@@ -140,6 +153,8 @@ void rl_queue_pass(struct rl_engine *engine, struct rl_lock *lock)
     }
 }
 
+/* Has the locks in front of the lock's resources woken, because this lock is released. Does nothing
+ * at a resource where this lock is in front itself: rl_queue_pass() is for that. */
 void rl_queue_note_release(struct rl_engine *engine, const struct rl_lock *lock)
 {
     for (unsigned i = 0; i <= lock->more; i++) {
@@ -157,6 +172,8 @@ static void leave_queues(struct rl_engine *engine, struct rl_lock *lock)
     lock->queued = false;
 }
 
+/* Ends all entries of the lock, because the lock ends: takes it out of the queues and away from the
+ * front. */
 void rl_queue_leave(struct rl_engine *engine, struct rl_lock *lock)
 {
     if (lock->queue_entry.resource == NULL)
@@ -168,17 +185,21 @@ void rl_queue_leave(struct rl_engine *engine, struct rl_lock *lock)
     release_entries(engine, lock);
 }
 
+/* Has the next rl_resources_turn() look at the resources of a queued lock, because this lock may
+ * let others pass from now on. Does nothing for a lock that is not queued. */
 void rl_queue_review(struct rl_engine *engine, struct rl_lock *lock)
 {
     for (unsigned i = 0; lock->queued && i <= lock->more; i++)
         rl_resource_review(engine, resource_at(lock, i));
 }
 
+/* Frees the entries of the lock without a change to its resources. */
 void rl_queue_abandon(struct rl_engine *engine, struct rl_lock *lock)
 {
     release_entries(engine, lock);
 }
 
+/* Returns the lock in front of the first of this lock's resources that has one; NULL: none has. */
 struct rl_lock *rl_queue_lock_ahead(const struct rl_lock *lock)
 {
     for (unsigned i = 0; i <= lock->more; i++) {
@@ -188,12 +209,14 @@ struct rl_lock *rl_queue_lock_ahead(const struct rl_lock *lock)
     return NULL;
 }
 
+/* Returns the state of the resource whose key the lock probes while it waits; NULL if it has no
+ * entries. */
 struct rl_resource *rl_queue_probed(const struct rl_lock *lock)
 {
     return resource_at(lock, lock->lease.wait.key);
 }
 
-/* Returns whether none of the lock's resources has a lock in front. */
+/* Returns whether all of the lock's resources are free, that is, without a lock in front. */
 static bool are_free(const struct rl_lock *lock)
 {
     bool are = true;
@@ -203,8 +226,9 @@ static bool are_free(const struct rl_lock *lock)
     return are;
 }
 
-/* Returns whether later locks may begin before this one: it is of several resources, cannot begin,
- * and does not reserve the free ones at present. */
+/* Returns whether later locks of the queue may begin before this lock. They may if it needs several
+ * resources, cannot begin because one of them is not free, and does not reserve the free ones at
+ * present. */
 static bool lets_others_pass(const struct rl_engine *engine, const struct rl_lock *lock)
 {
     return lock->more != 0 && !are_free(lock) &&
@@ -212,7 +236,7 @@ static bool lets_others_pass(const struct rl_engine *engine, const struct rl_loc
 }
 
 /* Returns whether a queued lock may begin: all its resources are free, and all locks before it in
- * their queues let it pass. */
+ * the queues of its resources let others pass. */
 static bool is_next(const struct rl_engine *engine, const struct rl_lock *lock)
 {
     if (!are_free(lock))
@@ -227,6 +251,9 @@ static bool is_next(const struct rl_engine *engine, const struct rl_lock *lock)
     return true;
 }
 
+/* Returns the first lock in the queue of this resource that may begin, and puts it in front of all
+ * its resources; NULL: none may. The search ends at the first lock that neither may begin nor lets
+ * others pass. */
 struct rl_lock *rl_queue_next(struct rl_engine *engine, struct rl_resource *resource)
 {
     struct rl_queue_entry *entry = resource->queue_first;

@@ -93,7 +93,8 @@ bool rl_records_may_vote(const struct rl_engine *engine)
     return rl_nodes_count(engine->records->used) >= engine->quorum;
 }
 
-/* Returns whether a quorum of records may be in use, if those that were not read are. */
+/* Returns whether the records that this client has seen in use and those that it could not read are
+ * a quorum together. */
 bool rl_records_are_unread(const struct rl_engine *engine)
 {
     return rl_nodes_count(engine->records->used |

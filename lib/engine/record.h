@@ -56,8 +56,8 @@ enum rl_records_phase {
 };
 
 /* The fence records of all nodes of one engine, and the reading or filling that is in progress.
- * Made when a lock uses fences for the first time. Owner: record.c; `init` and its times belong to
- * record_init.c, and lock_send.c and engine.c raise `hints`.
+ * Made when a lock uses fences for the first time, or by rl_records_init(). Owner: record.c; `init`
+ * and its times belong to record_init.c, and lock_send.c and engine.c raise `hints`.
  *
  * Invariants: `waiting` and `requested` are empty in phase IDLE, and no node is in both. */
 struct rl_records {
@@ -67,8 +67,8 @@ struct rl_records {
                                         * reading; 0: none */
     struct rl_record nodes[RL_NODES_MAX]; /* by index of the node */
     uint8_t phase;                        /* enum rl_records_phase */
-    bool known;          /* the first reading has ended, or has found a quorum in use: attempts with
-                          * fences may start. Stays true from then on */
+    bool known;          /* a reading has found a quorum in use, or the first readings have ended:
+                          * attempts with fences may start. Stays true from then on */
     bool is_second_read; /* this reading is the second one of a first start */
     bool init;       /* an operator has asked to initialize the records, and that is in progress */
     bool init_done;  /* the last such request has ended */
@@ -98,17 +98,17 @@ bool rl_records_start(struct rl_engine *engine);
  * `wait_ns` has passed. For an operator. Returns false without memory. */
 bool rl_records_init(struct rl_engine *engine, uint64_t wait_ns);
 /* Returns whether the work of rl_records_init() has ended. Sets `*ret_status` in any case, to the
- * result if the work ended now:
- * REDLOCK_OK; ENOQUORUM: fewer than a quorum of nodes have replied, and nothing was changed;
- * EFENCE: fewer than a quorum have taken their records into use. */
+ * result that the work has if it ends now: REDLOCK_OK; ENOQUORUM: fewer than a quorum of nodes have
+ * replied, and nothing was changed; EFENCE: fewer than a quorum have taken their records into use.
+ */
 bool rl_records_init_is_done(const struct rl_engine *engine, int *ret_status);
 
 /* Returns whether this client has seen a quorum of records in use. Grants of an attempt that began
  * before do not count: a node that grants during a first start may lose its record, and the same
  * first start would take it into use as if it had never granted. */
 bool rl_records_may_vote(const struct rl_engine *engine);
-/* Returns whether a quorum of records may be in use, if the records of those nodes are that this
- * client could not read. Then an attempt whose votes may not count fails for lack of replies
+/* Returns whether the records that this client has seen in use and those that it could not read
+ * are a quorum together. Then an attempt whose votes may not count fails for lack of replies
  * (ENOQUORUM), not because of the records (EFENCE). */
 bool rl_records_are_unread(const struct rl_engine *engine);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A hash table of resource states, each with a queue. Of the idle ones, the IDLE_MAX newest are
- * kept.
- */
+ * A hash table of resource states, each with a queue. A state without locks is idle: it is kept for
+ * its contention memory only. Of the idle states, about the IDLE_MAX newest are kept. */
 #include "engine/resource.h"
 
 #include "engine/engine.h"
@@ -9,16 +8,17 @@
 
 #include <string.h>
 
-#define BUCKETS_MIN 64u  /* buckets of the first table */
+#define BUCKETS_MIN 64u  /* buckets of the first table; a power of two */
 #define IDLE_MAX    256u /* idle states that are kept */
 
-/* Returns the bucket of a key with this hash. */
+/* Returns the start of the list of states in the bucket of a key with this hash. The table must
+ * have been allocated. */
 static struct rl_resource **bucket_of(const struct rl_resources *resources, uint64_t hash)
 {
     return &resources->buckets[rl_mix(hash ^ resources->secret) & (resources->bucket_count - 1)];
 }
 
-/* Puts a state into its bucket. */
+/* Puts a state at the start of the list of its bucket. */
 static void put(struct rl_resources *resources, struct rl_resource *resource)
 {
     struct rl_resource **bucket = bucket_of(resources, resource->hash);
@@ -27,7 +27,8 @@ static void put(struct rl_resources *resources, struct rl_resource *resource)
     *bucket = resource;
 }
 
-/* Doubles the table if it has as many states as buckets. Without memory the old table stays. */
+/* Doubles the table if it has as many states as buckets; the first call makes it. Without memory
+ * the old table stays. */
 static void grow(struct rl_engine *engine)
 {
     struct rl_resources *resources = &engine->resources;
@@ -68,6 +69,7 @@ static struct rl_resource *find(const struct rl_resources *resources, struct rl_
     return resource;
 }
 
+/* Returns the state of the resource with this key; NULL: there is none. */
 struct rl_resource *rl_resource_find(const struct rl_engine *engine, struct rl_arg key)
 {
     return find(&engine->resources, key, rl_hash_bytes(key.data, key.len));
@@ -88,7 +90,7 @@ static void unlink_idle(struct rl_resources *resources, struct rl_resource *reso
     resources->idle_count--;
 }
 
-/* Frees an idle state. */
+/* Takes an idle state out of the table and frees it. */
 static void forget(struct rl_engine *engine, struct rl_resource *resource)
 {
     struct rl_resources *resources = &engine->resources;
@@ -102,7 +104,8 @@ static void forget(struct rl_engine *engine, struct rl_resource *resource)
     rl_free(engine->mem, resource);
 }
 
-/* Adds a state to the list of idle ones, and frees the oldest if there are too many. */
+/* Adds a state to the end of the list of idle states. If that list has more than IDLE_MAX, frees
+ * the oldest one, unless the list of turns still refers to it. */
 static void become_idle(struct rl_engine *engine, struct rl_resource *resource)
 {
     struct rl_resources *resources = &engine->resources;
@@ -118,7 +121,9 @@ static void become_idle(struct rl_engine *engine, struct rl_resource *resource)
         forget(engine, resources->idle_oldest);
 }
 
-/* Makes the state of a resource, and ranks the nodes for it. NULL: no memory. */
+/* Makes the state of the resource with this key and hash, and ranks the nodes for it: all clients
+ * compute the same scores from the key and the nodes' ids, so they prefer the same node. Returns
+ * NULL without memory. */
 static struct rl_resource *make(struct rl_engine *engine, struct rl_arg key, uint64_t hash)
 {
     struct rl_resources *resources = &engine->resources;
@@ -144,6 +149,8 @@ static struct rl_resource *make(struct rl_engine *engine, struct rl_arg key, uin
     return resource;
 }
 
+/* Returns the state of the resource with this key, for one more lock that has an entry there; makes
+ * it if there is none. NULL: no memory. */
 struct rl_resource *rl_resource_enter(struct rl_engine *engine, struct rl_arg key)
 {
     uint64_t hash = rl_hash_bytes(key.data, key.len);
@@ -158,7 +165,7 @@ struct rl_resource *rl_resource_enter(struct rl_engine *engine, struct rl_arg ke
     return resource;
 }
 
-/* Has the next rl_resources_turn() handle this state. */
+/* Puts a state into the list that the next rl_resources_turn() handles, unless it is there. */
 static void plan_turn(struct rl_engine *engine, struct rl_resource *resource)
 {
     if (resource->has_turn)
@@ -168,12 +175,15 @@ static void plan_turn(struct rl_engine *engine, struct rl_resource *resource)
     engine->resources.turns = resource;
 }
 
+/* Has the next rl_resources_turn() look for a lock that may begin here, if no lock is in front and
+ * the queue is not empty. */
 void rl_resource_review(struct rl_engine *engine, struct rl_resource *resource)
 {
     if (resource->front == NULL && resource->queue_first != NULL)
         plan_turn(engine, resource);
 }
 
+/* Puts an entry at the end of its resource's queue. */
 void rl_resource_queue(struct rl_engine *engine, struct rl_queue_entry *entry)
 {
     struct rl_resource *resource = entry->resource;
@@ -190,6 +200,7 @@ void rl_resource_queue(struct rl_engine *engine, struct rl_queue_entry *entry)
     rl_resource_review(engine, resource);
 }
 
+/* Takes an entry out of its resource's queue. */
 void rl_resource_unqueue(struct rl_engine *engine, struct rl_queue_entry *entry)
 {
     struct rl_resource *resource = entry->resource;
@@ -207,6 +218,7 @@ void rl_resource_unqueue(struct rl_engine *engine, struct rl_queue_entry *entry)
     rl_resource_review(engine, resource);
 }
 
+/* Takes `lock` away from the front of the resource, if it is in front. */
 void rl_resource_pass(struct rl_engine *engine, struct rl_resource *resource,
                       const struct rl_lock *lock)
 {
@@ -216,6 +228,9 @@ void rl_resource_pass(struct rl_engine *engine, struct rl_resource *resource,
     rl_resource_review(engine, resource);
 }
 
+/* Notes that a lock which is not in front is released. If there is a lock in front, the next
+ * rl_resources_turn() wakes it. `slot`: the slot of a permit, 0 for other locks. After the releases
+ * of different slots, released_slot is RL_SLOT_ANY. */
 void rl_resource_note_release(struct rl_engine *engine, struct rl_resource *resource, uint16_t slot)
 {
     bool several = resource->released && resource->released_slot != slot;
@@ -226,12 +241,16 @@ void rl_resource_note_release(struct rl_engine *engine, struct rl_resource *reso
         plan_turn(engine, resource);
 }
 
+/* Counts one lock less that has an entry here. Without any, the state becomes idle. */
 void rl_resource_leave(struct rl_engine *engine, struct rl_resource *resource)
 {
     if (--resource->locks == 0)
         become_idle(engine, resource);
 }
 
+/* Handles all states in the list of turns. Wakes the lock in front if another lock of this client
+ * was released. If no lock is in front, sends TURN to the lock of the queue that may begin; a lock
+ * that needs the fence records gets its TURN later, from rl_lock_start_deferred(). */
 void rl_resources_turn(struct rl_engine *engine)
 {
     struct rl_resources *resources = &engine->resources;
@@ -249,6 +268,7 @@ void rl_resources_turn(struct rl_engine *engine)
     }
 }
 
+/* Frees all states and the table. */
 void rl_resources_free(struct rl_engine *engine)
 {
     struct rl_resources *resources = &engine->resources;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Writes and reads the keys of slots, and probes several slots at once. */
+ * Writes and reads the keys of slots, and probes several slots at once. A probe is a PTTL for the
+ * key of a slot, with a claim of its own (lock->probes), because the claim of a lock has the key of
+ * one slot only. */
 #include "engine/slot.h"
 
 #include "engine/engine.h"
@@ -7,8 +9,10 @@
 
 #include <string.h>
 
-#define PROBES_MAX 64u /* bits of rl_effects.slots */
+#define PROBES_MAX 64u /* slots that can be probed at once: the bits of rl_effects.slots */
 
+/* Returns the name of the semaphore that a lock for a permit is about: the key of its claim without
+ * the suffix {#N}. */
 struct rl_arg rl_slot_name(const struct rl_lock *lock)
 {
     struct rl_arg key = rl_claim_key(lock->claim), name;
@@ -19,6 +23,7 @@ struct rl_arg rl_slot_name(const struct rl_lock *lock)
     return lock->claim->slot != RL_SLOT_ANY && rl_slot_of(key, &name, &slot) ? name : key;
 }
 
+/* Writes the key `name{#slot}` to `bytes` and returns it; it has no NUL. */
 struct rl_arg rl_slot_key(char bytes[RL_SLOT_KEY_MAX], struct rl_arg name, unsigned slot)
 {
     char digits[4];
@@ -39,6 +44,8 @@ struct rl_arg rl_slot_key(char bytes[RL_SLOT_KEY_MAX], struct rl_arg name, unsig
     return (struct rl_arg){bytes, at};
 }
 
+/* Divides a key `name{#N}` into name and number. Returns false if it has another form, or N is
+ * larger than RL_PERMITS_MAX. Reads from the end, because the name may contain braces. */
 bool rl_slot_of(struct rl_arg key, struct rl_arg *ret_name, uint16_t *ret_slot)
 {
     unsigned slot = 0, unit = 1;
@@ -60,16 +67,18 @@ bool rl_slot_of(struct rl_arg key, struct rl_arg *ret_name, uint16_t *ret_slot)
     return true;
 }
 
+/* Writes the key of the semaphore's resource state, the name and a zero byte, and returns it. */
 struct rl_arg rl_slot_resource_key(char bytes[RL_SLOT_KEY_MAX], struct rl_arg name)
 {
     RL_ASSERT(name.len < RL_SLOT_KEY_MAX);
     memcpy(bytes, name.data, name.len);
-    bytes[name.len] = '\0'; /* which no name has in it */
+    bytes[name.len] = '\0'; /* no name has a zero byte in it */
     return (struct rl_arg){bytes, name.len + 1};
 }
 
-/* Returns the claim for the probe of a slot, `bit` of rl_effects.slots; makes it if there is none
- * for that slot. NULL: no memory. */
+/* Returns the claim for the probe of the slot that `bit` of rl_effects.slots stands for. Makes it
+ * if lock->probes has none, or one for another slot, because the window has moved. NULL: no memory.
+ */
 static struct rl_claim *claim_of(struct rl_engine *engine, struct rl_lock *lock, unsigned bit)
 {
     struct rl_claim **claim = &lock->probes[bit];
@@ -92,12 +101,15 @@ static struct rl_claim *claim_of(struct rl_engine *engine, struct rl_lock *lock,
 }
 
 /* Returns whether a notification of the probed slots is of use: the call may wait, and the probed
- * node is the preferred one. A search on other nodes is the last one of a call. */
+ * node is the preferred one. A search on other nodes is the last one of a call, so it waits for no
+ * change. */
 static bool wants_notification(const struct rl_lease *lease)
 {
     return lease->wait_ns != 0 && lease->permit->other_node == 0;
 }
 
+/* Sends PTTL for the key of each slot of fx->slots to the node of fx->probe, and has that node
+ * track the keys if a notification is of use. A probe for which there is no memory is left out. */
 void rl_slot_probe(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx)
 {
     struct rl_node *node = &engine->nodes[__builtin_ctz(fx->probe)];
@@ -119,6 +131,7 @@ void rl_slot_probe(struct rl_engine *engine, struct rl_lock *lock, const struct 
     }
 }
 
+/* Frees the claims of the lock's probes; replies to these probes are dropped from now on. */
 void rl_slot_forget(struct rl_engine *engine, struct rl_lock *lock)
 {
     for (unsigned i = 0; lock->probes != NULL && i < PROBES_MAX; i++) {

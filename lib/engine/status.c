@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reads the state of nodes and locks for the api floor. */
+ * Reads the state of nodes and locks for the api floor. `index` is the index of a node. Functions
+ * that write to `text` write at most `size` bytes, with a NUL. */
 #include "engine/status.h"
 
 #include "core/cause.h"
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Returns the state of one node as it is now. */
 struct rl_node_status rl_engine_node_status(const struct rl_engine *engine, unsigned index)
 {
     const struct rl_node *node = &engine->nodes[index];
@@ -30,6 +32,9 @@ struct rl_node_status rl_engine_node_status(const struct rl_engine *engine, unsi
     };
 }
 
+/* Writes why the node is excluded, and sets the time in milliseconds after which its votes count
+ * again; 0: the operator must act. Returns false and writes nothing if `cause` is not that of the
+ * node's first exclusion. */
 bool rl_engine_exclusion_text(const struct rl_engine *engine, unsigned index, uint8_t cause,
                               char *text, size_t size, uint64_t *ret_votes_again_ms)
 {
@@ -43,6 +48,9 @@ bool rl_engine_exclusion_text(const struct rl_engine *engine, unsigned index, ui
     return true;
 }
 
+/* Writes why a request to the node failed with `cause`: which node a duplicate is the same server
+ * as, the state of its fence record, the last error of the connection if it fits the cause, or else
+ * the general text of the cause. */
 void rl_engine_failure_text(const struct rl_engine *engine, unsigned index, uint8_t cause,
                             char *text, size_t size)
 {
@@ -60,7 +68,8 @@ void rl_engine_failure_text(const struct rl_engine *engine, unsigned index, uint
                  has_text ? rl_connection_text(&node->conn) : rl_cause_of(cause)->text);
 }
 
-/* Returns enum redlock_node_fact bits: what the server reports of itself, and what is attested. */
+/* Returns REDLOCK_FACT_* bits: what the server reports of itself in INFO, and what the operator
+ * attests. */
 static uint32_t facts_of(const struct rl_node *node)
 {
     const struct rl_info *info = rl_eligibility_info(&node->eligibility);
@@ -72,7 +81,7 @@ static uint32_t facts_of(const struct rl_node *node)
            (rl_eligibility_is_fresh(&node->eligibility) ? REDLOCK_FACT_FRESH : 0u);
 }
 
-/* Returns enum redlock_notify_state: whether the server sends notifications. */
+/* Returns enum redlock_notify_state: whether the server sends notifications, or why it does not. */
 static int notify_state_of(const struct rl_engine *engine, const struct rl_node *node)
 {
     if (!engine->params.notifications)
@@ -84,7 +93,8 @@ static int notify_state_of(const struct rl_engine *engine, const struct rl_node 
     return rl_tracker_is_on(node) ? REDLOCK_NOTIFY_ON : REDLOCK_NOTIFY_PENDING;
 }
 
-/* Writes why the node does not vote. */
+/* Writes to stats->text why the votes of the node do not count, and sets stats->quarantine_ms if it
+ * is excluded. `answers`: as in struct rl_node_status. */
 static void fill_reason(const struct rl_engine *engine, unsigned index, bool answers,
                         redlock_node_stats_t *stats)
 {
@@ -102,6 +112,7 @@ static void fill_reason(const struct rl_engine *engine, unsigned index, bool ans
                                                             : "not connected yet");
 }
 
+/* Fills the statistics of one node. */
 void rl_engine_node_stats(const struct rl_engine *engine, unsigned index,
                           redlock_node_stats_t *ret_stats)
 {
@@ -148,6 +159,8 @@ void rl_engine_node_stats(const struct rl_engine *engine, unsigned index,
         fill_reason(engine, index, status.answers, ret_stats);
 }
 
+/* Returns why the client is not ready: EAUTH if so many servers refuse the login that the others
+ * are no quorum, EEXCLUDED if so many are excluded, else ENOQUORUM. */
 int rl_engine_unready_status(const struct rl_engine *engine)
 {
     unsigned auth = 0, refused = 0;
@@ -160,15 +173,18 @@ int rl_engine_unready_status(const struct rl_engine *engine)
         auth += status == REDLOCK_EAUTH;
         refused += is_excluded || status == REDLOCK_EEXCLUDED;
     }
-    unsigned spare = engine->count - engine->quorum;
+    unsigned spare = engine->count - engine->quorum; /* nodes that may be missing */
     return auth > spare ? REDLOCK_EAUTH : refused > spare ? REDLOCK_EEXCLUDED : REDLOCK_ENOQUORUM;
 }
 
+/* Returns whether two configured addresses lead to one server. */
 bool rl_engine_has_duplicate(const struct rl_engine *engine)
 {
     return engine->view.duplicate;
 }
 
+/* Notes the times to live that an inspection has seen, for the length of quarantines. Returns the
+ * nodes on which the key lives longer than max_ttl. */
 rl_nodes rl_engine_note_ttls(struct rl_engine *engine, const struct rl_lock *lock)
 {
     const struct rl_seen *seen = lock->seen;
@@ -182,6 +198,7 @@ rl_nodes rl_engine_note_ttls(struct rl_engine *engine, const struct rl_lock *loc
     return longer;
 }
 
+/* Returns how far the last operation on a lock has come at the time `now`. */
 struct rl_progress rl_lock_progress(const struct rl_lock *lock, struct rl_now now)
 {
     const struct rl_lease *lease = &lock->lease;
@@ -197,11 +214,14 @@ struct rl_progress rl_lock_progress(const struct rl_lock *lock, struct rl_now no
     };
 }
 
+/* Returns the names and versions of the libraries that the engine was built with. */
 const char *rl_engine_libraries(void)
 {
     return rl_codec_libraries();
 }
 
+/* Checks that the libraries that the process uses are compatible with those that the engine was
+ * compiled against. Returns REDLOCK_OK, ELIBRARY with the reason in `text`, ENOMEM or ESYS. */
 int rl_engine_check_libraries(char *text, size_t size)
 {
     return rl_codec_check(text, size);

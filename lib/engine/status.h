@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * What the engine knows of its nodes and locks, as plain data for the api floor, which does not use
- * nodes itself. All functions require the client's mutex. `node` is the index of a node. */
+ * nodes itself. All functions require the client's mutex. `node` is the index of a node, and
+ * `cause` an enum redlock_cause. Functions that write to `text` write at most `size` bytes, with a
+ * NUL. */
 #ifndef RL_ENGINE_STATUS_H
 #define RL_ENGINE_STATUS_H
 
@@ -15,8 +17,10 @@ struct rl_node_status {
     const char *run_id;  /* run id of the last server that was greeted; "": unknown */
     const char *error;   /* last error of the connection, in words; "": none */
     uint8_t error_cause; /* enum redlock_cause: why the node is down or suspect; NONE: it is not */
-    uint8_t cause;       /* enum redlock_cause: why its votes do not count; NONE if they do */
-    bool answers;        /* connected and greeted, not suspect, not a duplicate */
+    uint8_t cause;       /* enum redlock_cause: why its grants of new locks do not count; NONE if
+                          * they do */
+    bool answers;        /* connected and greeted, not suspect, can be sent a request, not a
+                          * duplicate */
     bool votes;          /* `answers`, and its grants of new locks count */
     bool down;           /* not connected, and not connecting at present */
     bool closed;         /* `down`, and it will not be connected again */
@@ -26,26 +30,28 @@ struct rl_node_status {
 /* Returns the state of one node. */
 struct rl_node_status rl_engine_node_status(const struct rl_engine *engine, unsigned node);
 
-/* Writes why the node is excluded, if `cause` is the cause of its first exclusion. Sets the time in
- * milliseconds after which its votes count again; 0: only its operator can change that. Returns
- * false and writes nothing if the first exclusion has another cause. */
+/* Writes why the node is excluded, if `cause` is the cause of its first exclusion; a node may have
+ * several. Sets the time in milliseconds after which its votes count again; 0: the operator must
+ * act first. Returns false and writes nothing if the first exclusion has another cause. */
 bool rl_engine_exclusion_text(const struct rl_engine *engine, unsigned node, uint8_t cause,
                               char *text, size_t size, uint64_t *ret_votes_again_ms);
-/* Writes why a request to the node failed with `cause`; in the words of the node's last error, if
- * that has the same cause. */
+/* Writes why a request to the node failed with `cause`. If the last error of its connection has
+ * that cause, or the cause stands for an error reply, writes the text of that error. */
 void rl_engine_failure_text(const struct rl_engine *engine, unsigned node, uint8_t cause,
                             char *text, size_t size);
-/* Fills the statistics of one node, except for the fields about its shard. */
+/* Fills the statistics of one node, except for the fields about its shard, which are 0. */
 void rl_engine_node_stats(const struct rl_engine *engine, unsigned node,
                           redlock_node_stats_t *ret_stats);
 
-/* Returns why fewer than a quorum of nodes may vote: EAUTH, EEXCLUDED or ENOQUORUM. */
+/* Returns why the client is not ready, that is, why the votes of fewer than a quorum of nodes
+ * count: EAUTH or EEXCLUDED if that alone makes a quorum impossible, else ENOQUORUM. */
 int rl_engine_unready_status(const struct rl_engine *engine);
 /* Returns whether two configured addresses lead to one server. */
 bool rl_engine_has_duplicate(const struct rl_engine *engine);
 
-/* Notes the times to live that an inspection has seen, for the quarantines. Returns the nodes on
- * which the key lives longer than max_ttl. */
+/* Notes the times to live that an inspection (`lock`) has seen on the nodes, because a TTL longer
+ * than max_ttl makes quarantines longer. Returns the nodes on which the key lives longer than
+ * max_ttl. */
 rl_nodes rl_engine_note_ttls(struct rl_engine *engine, const struct rl_lock *lock);
 
 /* How far the last operation on a lock has come: a copy. */

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Divides the additional memory of a lock. The parts are in descending order of alignment, so that
- * there are no gaps between them. */
+ * Divides the additional memory of a lock into its parts: the terms, then what only some locks need
+ * (a permit, a fence, a copy of the last decided attempt), then arrays with an element for each
+ * node. The parts are in descending order of alignment, so that there are no gaps between them. */
 #include "engine/storage.h"
 
+/* Returns the bytes that a lock with these parameters needs; `at` of the result is NULL. */
 struct rl_storage rl_storage_for(const struct rl_lease_params *params)
 {
+    /* One round's arrays: the round trip and the cause of each node. */
     size_t each_node = params->terms.nodes * (sizeof(uint32_t) + sizeof(uint8_t));
     struct rl_storage storage = {.size = sizeof(struct rl_lease_terms) + each_node};
 
@@ -17,7 +20,8 @@ struct rl_storage rl_storage_for(const struct rl_lease_params *params)
     return storage;
 }
 
-/* Returns the next `size` bytes and moves `*at` after them. */
+/* Returns `*at`, where a part of `size` bytes begins, and moves `*at` to the byte after the part.
+ */
 static void *take(char **at, size_t size)
 {
     void *part = *at;
@@ -26,6 +30,9 @@ static void *take(char **at, size_t size)
     return part;
 }
 
+/* Copies the terms of `params` into the memory, and returns where each part of the memory begins; a
+ * part that the lock does not need is NULL. Also prepares the round in the part `decided`, which
+ * has arrays of its own. */
 struct rl_lease_storage rl_storage_parts(const struct rl_storage *storage,
                                          const struct rl_lease_params *params)
 {

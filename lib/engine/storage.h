@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * The memory that a lock needs in addition to its struct. Its size depends on the kind of the lock
- * and on the number of nodes. The caller allocates it, usually together with the lock. */
+ * The memory that a lock needs in addition to its struct: a copy of its terms, and those parts of
+ * the lease (struct rl_lease_storage) whose size depends on the kind of the lock and on the number
+ * of nodes. The caller asks for the size with rl_storage_for(), allocates that memory, usually
+ * together with the lock, and starts the lock with it. */
 #ifndef RL_ENGINE_STORAGE_H
 #define RL_ENGINE_STORAGE_H
 
 #include "core/lease.h"
 
-/* Alignment of that memory. */
+/* Alignment of that memory, in bytes. */
 #define RL_STORAGE_ALIGN _Alignof(uint64_t)
 
 /* The memory for one lock. It stays in place as long as the lock. */
@@ -16,7 +18,7 @@ struct rl_storage {
                   * allocated it */
 };
 
-/* Returns the size for a lock with these parameters; `at` is NULL. */
+/* Returns the size for a lock with these parameters; `at` of the result is NULL. */
 struct rl_storage rl_storage_for(const struct rl_lease_params *params);
 
 /* Copies the terms into the memory and divides the rest of it into the parts that rl_lease_init()

@@ -13,17 +13,25 @@
 
 #include <redlock/redlock.h>
 
-/* Each function calls `fn`, which must not be NULL, or the function of `log` or `mem`, with the
- * other arguments, and returns its result. */
+/* Calls `fn`, not NULL, the caller's callback for events, with the other arguments. */
 void rl_call_event(redlock_event_fn fn, redlock_t *rl, const redlock_event_t *event,
                    void *userdata);
+/* Calls `fn`, not NULL, the caller's function that runs when an event callback is not used any more
+ * and its `userdata` may be freed. */
 void rl_call_event_end(redlock_event_end_fn fn, void *userdata);
+/* Calls `fn`, not NULL, the caller's callback for the end of an operation, with the other
+ * arguments. */
 void rl_call_done(redlock_done_fn fn, redlock_t *rl, int status, redlock_lock_t *lock,
                   const redlock_report_t *report, void *userdata);
+/* Calls `fn`, not NULL, the function that the caller runs under a lock. Returns its result. */
 int rl_call_body(redlock_body_fn fn, redlock_lock_t *lock, void *userdata);
+/* Calls the log function of `log`, which must not be NULL, with one message. */
 void rl_call_log(const struct rl_log *log, int level, const char *message);
+/* Allocates `size` bytes with the allocator `mem`. Returns NULL without memory. */
 void *rl_call_malloc(const struct rl_mem *mem, size_t size);
+/* Resizes `ptr` with the allocator `mem`. Returns NULL without memory; then `ptr` is unchanged. */
 void *rl_call_realloc(const struct rl_mem *mem, void *ptr, size_t size);
+/* Frees `ptr` with the allocator `mem`. */
 void rl_call_free(const struct rl_mem *mem, void *ptr);
 
 #endif

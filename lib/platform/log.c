@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Formats a message and passes it to the caller's log function, unless its level is too high or
+ * there is no such function. Cuts a long message, which then ends in "...", and writes '?' for
+ * control bytes. */
 void rl_logf(const struct rl_log *log, int level, const char *fmt, ...)
 {
     char message[RL_LOG_MAX];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Writes messages to the log function of the caller of the library. Without one, the library prints
- * nothing. */
+ * Writes messages to the log function of the caller of the library. If there is none, the library
+ * prints nothing. */
 #ifndef RL_PLATFORM_LOG_H
 #define RL_PLATFORM_LOG_H
 
-#define RL_LOG_MAX 512 /* bytes of a message, with its NUL */
+#define RL_LOG_MAX 512 /* most bytes of a message, with its NUL */
 
 /* The log function of a client, from its configuration; never changed afterwards. */
 struct rl_log {
@@ -13,7 +13,8 @@ struct rl_log {
     void *userdata;                                             /* last argument of `fn` */
 };
 
-/* Formats one line and passes it to the log function. A line has at most RL_LOG_MAX - 1 bytes; a
+/* Formats one line (printf) and passes it to the log function, unless `level` (REDLOCK_LOG_*) is
+ * higher than level_max or there is no log function. A line has at most RL_LOG_MAX - 1 bytes; a
  * longer one is cut and ends in "...". Control bytes become '?', because parts of a message may
  * come from a server. */
 void rl_logf(const struct rl_log *log, int level, const char *fmt, ...)

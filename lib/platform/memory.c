@@ -8,24 +8,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Implements rl_mem.malloc_fn with malloc(). `userdata` is not used. */
 static void *libc_malloc(size_t size, void *userdata)
 {
     (void)userdata;
     return malloc(size);
 }
 
+/* Implements rl_mem.realloc_fn with realloc(). `userdata` is not used. */
 static void *libc_realloc(void *ptr, size_t size, void *userdata)
 {
     (void)userdata;
     return realloc(ptr, size);
 }
 
+/* Implements rl_mem.free_fn with free(). `userdata` is not used. */
 static void libc_free(void *ptr, void *userdata)
 {
     (void)userdata;
     free(ptr);
 }
 
+/* Returns the allocator that uses malloc, realloc and free of libc. */
 struct rl_mem rl_mem_libc(void)
 {
     struct rl_mem mem = {
@@ -33,6 +37,7 @@ struct rl_mem rl_mem_libc(void)
     return mem;
 }
 
+/* Allocates `size` bytes, at least one, and sets them to zero. NULL: no memory. */
 void *rl_alloc(const struct rl_mem *mem, size_t size)
 {
     size_t bytes = size == 0 ? 1 : size;
@@ -42,6 +47,8 @@ void *rl_alloc(const struct rl_mem *mem, size_t size)
     return ptr;
 }
 
+/* Resizes `old`, which may be NULL, to `count` elements of `size` bytes; at least one byte. NULL:
+ * no memory, or the product overflows; then `old` is unchanged. */
 void *rl_realloc_array(const struct rl_mem *mem, void *old, size_t count, size_t size)
 {
     size_t bytes;
@@ -55,6 +62,7 @@ void *rl_realloc_array(const struct rl_mem *mem, void *old, size_t count, size_t
     return rl_call_realloc(mem, old, bytes);
 }
 
+/* Returns a copy of `len` bytes of `text` with a NUL after them. NULL: no memory. */
 char *rl_strdup_len(const struct rl_mem *mem, const char *text, size_t len)
 {
     size_t size;
@@ -69,12 +77,14 @@ char *rl_strdup_len(const struct rl_mem *mem, const char *text, size_t len)
     return copy;
 }
 
+/* Frees memory of this allocator. NULL is ignored. */
 void rl_free(const struct rl_mem *mem, void *ptr)
 {
     if (ptr != NULL)
         rl_call_free(mem, ptr);
 }
 
+/* Overwrites `size` bytes at `ptr` with zeros and frees the memory. NULL is ignored. */
 void rl_free_wiped(const struct rl_mem *mem, void *ptr, size_t size)
 {
     if (ptr == NULL)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Memory from the allocator that the caller of the library has configured. NULL always means that
- * there is no memory. */
+ * Memory from the allocator that the caller of the library has configured. A result of NULL always
+ * means that there is no memory. */
 #ifndef RL_PLATFORM_MEMORY_H
 #define RL_PLATFORM_MEMORY_H
 
 #include "core/types.h"
 
-/* An allocator: the three functions behave like those of libc, with `userdata` as last argument.
- * Never changed while memory of it is in use. */
+/* An allocator: the three functions behave like malloc, realloc and free of libc, with `userdata`
+ * as last argument. The struct is never changed while memory of this allocator is in use. */
 struct rl_mem {
     void *(*malloc_fn)(size_t size, void *userdata);
     void *(*realloc_fn)(void *ptr, size_t size, void *userdata);
     void (*free_fn)(void *ptr, void *userdata);
-    void *userdata;
+    void *userdata; /* last argument of the three functions */
 };
 
 /* Returns the allocator that uses malloc, realloc and free of libc. */
@@ -33,7 +33,8 @@ char *rl_strdup_len(const struct rl_mem *mem, const char *text, size_t len);
 /* Frees memory of this allocator. NULL is ignored. */
 void rl_free(const struct rl_mem *mem, void *ptr);
 
-/* Overwrites `size` bytes at `ptr` with zeros, then frees it: for secrets. NULL is ignored. */
+/* Overwrites the `size` bytes of the memory at `ptr` with zeros, then frees it: for secrets. NULL
+ * is ignored. */
 void rl_free_wiped(const struct rl_mem *mem, void *ptr, size_t size);
 
 #endif

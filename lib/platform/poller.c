@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Combines sockets, timer and wake-ups of a client in one epoll descriptor. */
+ * Combines sockets, timer and wake-ups of a client in one epoll descriptor. The timer is a timerfd,
+ * and a wake-up is a write to an eventfd, so that the one epoll set covers all of them. A wake-up
+ * is consumed when the waiting thread has read the eventfd. */
 #include "platform/poller.h"
 
 #include <errno.h>
@@ -11,13 +13,15 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* epoll's data: the lower 32 bits are the tag of the caller; larger values are our own events. */
+/* The 64 bits of data that epoll keeps for each descriptor: up to UINT32_MAX, the tag of a socket;
+ * these two values for the poller's own timer and eventfd. */
 #define DATA_TIMER (UINT64_C(1) << 32)
 #define DATA_WAKE  (UINT64_C(2) << 32)
-#define OWN_EVENTS 2
-#define BATCH      (RL_NODES_MAX + OWN_EVENTS)
+#define OWN_EVENTS 2                           /* timer and wake-up */
+#define BATCH      (RL_NODES_MAX + OWN_EVENTS) /* most events that one epoll_wait() takes */
 
-/* Calls epoll_ctl(). Returns 0 or REDLOCK_ESYS. */
+/* Adds, changes or removes a descriptor of the epoll set; `op` is EPOLL_CTL_*. `data`: what epoll
+ * returns with its events. `events`: EPOLL* bits to wait for. Returns 0 or REDLOCK_ESYS. */
 static int watch(int epoll_fd, int op, int fd, uint64_t data, uint32_t events)
 {
     struct epoll_event event;
@@ -27,6 +31,8 @@ static int watch(int epoll_fd, int op, int fd, uint64_t data, uint32_t events)
     return epoll_ctl(epoll_fd, op, fd, &event) == 0 ? 0 : REDLOCK_ESYS;
 }
 
+/* Opens the poller's own three descriptors. Returns 0 or REDLOCK_ESYS; on failure none is left
+ * open. */
 int rl_poller_open(struct rl_poller *poller)
 {
     atomic_init(&poller->woken, false);
@@ -52,6 +58,7 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
+/* Closes the poller's own three descriptors, but not the sockets that were added. */
 void rl_poller_close(struct rl_poller *poller)
 {
     close_fd(&poller->epoll_fd);
@@ -59,27 +66,32 @@ void rl_poller_close(struct rl_poller *poller)
     close_fd(&poller->wake_fd);
 }
 
+/* Returns the epoll descriptor, for a poll(POLLIN) of the caller's own loop. */
 int rl_poller_fd(const struct rl_poller *poller)
 {
     return poller->epoll_fd;
 }
 
-/* Returns the epoll events to watch for. */
+/* Returns the EPOLL* bits to wait for: reading, and writing if `want_write`. */
 static uint32_t interest(bool want_write)
 {
     return want_write ? EPOLLIN | EPOLLOUT : EPOLLIN;
 }
 
+/* Begins to watch a socket, which `tag` identifies in struct rl_ready. Returns 0 or REDLOCK_ESYS.
+ */
 int rl_poller_add(struct rl_poller *poller, int fd, uint32_t tag, bool want_write)
 {
     return watch(poller->epoll_fd, EPOLL_CTL_ADD, fd, tag, interest(want_write));
 }
 
+/* Changes tag and `want_write` of a socket that is watched. Returns 0 or REDLOCK_ESYS. */
 int rl_poller_change(struct rl_poller *poller, int fd, uint32_t tag, bool want_write)
 {
     return watch(poller->epoll_fd, EPOLL_CTL_MOD, fd, tag, interest(want_write));
 }
 
+/* Stops watching a socket. */
 void rl_poller_remove(struct rl_poller *poller, int fd)
 {
     (void)watch(poller->epoll_fd, EPOLL_CTL_DEL, fd, 0, 0);
@@ -94,7 +106,9 @@ static void consume(int fd)
     (void)got;
 }
 
-/* Waits for rl_poller_wait(), or, if `consumes` is false, for rl_poller_poll(). */
+/* Waits up to `timeout_ms` (-1: without limit) and writes up to `max` ready sockets to `ret_ready`.
+ * Returns their number. If `consumes`, a timer that has fired and a wake-up are consumed; else they
+ * end the next wait. Does the work of rl_poller_wait() and rl_poller_poll(). */
 static int wait_for(struct rl_poller *poller, struct rl_ready *ret_ready, size_t max,
                     int timeout_ms, bool consumes)
 {
@@ -132,22 +146,27 @@ static int wait_for(struct rl_poller *poller, struct rl_ready *ret_ready, size_t
     return (int)count;
 }
 
+/* Waits for ready sockets, the timer or a wake-up. Returns the number of ready sockets. */
 int rl_poller_wait(struct rl_poller *poller, struct rl_ready *ret_ready, size_t max, int timeout_ms)
 {
     return wait_for(poller, ret_ready, max, timeout_ms, true);
 }
 
+/* Returns the sockets that are ready now, without a wait; does not consume the timer and wake-ups.
+ */
 int rl_poller_poll(struct rl_poller *poller, struct rl_ready *ret_ready, size_t max)
 {
     return wait_for(poller, ret_ready, max, 0, false);
 }
 
+/* Sets the timer to a boot time in nanoseconds. Does nothing if the timer is armed for that time or
+ * an earlier one, or if the time is RL_NEVER. */
 void rl_poller_arm(struct rl_poller *poller, uint64_t deadline_boot_ns)
 {
     if (deadline_boot_ns >= atomic_load(&poller->armed_boot_ns))
-        return; /* covers RL_NEVER */
+        return; /* always, if the deadline is RL_NEVER */
 
-    uint64_t at = deadline_boot_ns == 0 ? 1 : deadline_boot_ns; /* 0 would disarm */
+    uint64_t at = deadline_boot_ns == 0 ? 1 : deadline_boot_ns; /* 0 would disarm the timer */
     struct itimerspec when;
     memset(&when, 0, sizeof when);
     when.it_value.tv_sec = (time_t)(at / RL_SECOND);
@@ -160,6 +179,8 @@ void rl_poller_arm(struct rl_poller *poller, uint64_t deadline_boot_ns)
         atomic_store(&poller->armed_boot_ns, RL_NEVER);
 }
 
+/* Ends the running wait, or the next one, by a write to the eventfd, unless an earlier wake-up was
+ * not consumed yet. Any thread and any signal handler may call it. */
 void rl_poller_wake(struct rl_poller *poller)
 {
     if (atomic_exchange(&poller->woken, true))

@@ -1,32 +1,37 @@
 /* SPDX-License-Identifier: MIT
- * Makes tokens and random words for jitter, by means of libsodium. */
+ * Makes tokens and random words for jitter, by means of libsodium. Tokens are secrets, so their
+ * bytes come from a pool that is filled from the kernel (or, in a simulation, from the run's seed).
+ * Random words are cheap: a counter whose values are mixed. */
 #include "platform/token.h"
 
 #include <redlock/redlock.h>
 #include <sodium.h>
 #include <string.h>
 
-#define TOKEN_BYTES (RL_TOKEN_HEX / 2)
+#define TOKEN_BYTES (RL_TOKEN_HEX / 2) /* random bytes of one token, two hex digits each */
 
 _Static_assert(RL_RANDOM_POOL % TOKEN_BYTES == 0, "the pool holds whole tokens");
 
+/* Initializes libsodium. Returns 0 or REDLOCK_ESYS. */
 int rl_random_init(void)
 {
-    return sodium_init() < 0 ? REDLOCK_ESYS : 0; /* 1: it was initialized before */
+    return sodium_init() < 0 ? REDLOCK_ESYS : 0; /* its result 1: was initialized before */
 }
 
-/* Writes random bytes of the kernel; see struct rl_entropy. */
+/* Implements rl_entropy.fill: writes `size` random bytes of the kernel to `bytes`. */
 static void fill_from_kernel(void *ctx, void *bytes, size_t size)
 {
     (void)ctx;
     randombytes_buf(bytes, size);
 }
 
+/* Returns the kernel as a source of random bytes. */
 struct rl_entropy rl_entropy_kernel(void)
 {
     return (struct rl_entropy){fill_from_kernel, NULL};
 }
 
+/* Initializes `random` with an empty pool and a random first word, both to come from `entropy`. */
 void rl_random_seed(struct rl_random *random, struct rl_entropy entropy)
 {
     random->entropy = entropy;
@@ -34,6 +39,8 @@ void rl_random_seed(struct rl_random *random, struct rl_entropy entropy)
     entropy.fill(entropy.ctx, &random->word, sizeof random->word);
 }
 
+/* Returns a uniformly distributed word for jitter. Not for secrets: it can be predicted from
+ * others. */
 uint64_t rl_random_u64(struct rl_random *random)
 {
     return rl_mix(random->word += RL_MIX_STEP);
@@ -58,6 +65,8 @@ static char hex_digit(unsigned nibble)
     return (char)(nibble + '0' + ((9u - nibble) >> 8 & (unsigned)('a' - '0' - 10)));
 }
 
+/* Writes a fresh token to `out`: hex digits of TOKEN_BYTES bytes of the pool, then "@owner" if
+ * owner_len > 0, and a NUL. Wipes these bytes of the pool. Returns the token's length in bytes. */
 size_t rl_token_make(struct rl_random *random, const char *owner, size_t owner_len,
                      char out[RL_TOKEN_MAX + 1])
 {
