@@ -4,11 +4,11 @@
  *
  * The clocks are read at the start of a tick, into the view. Nodes report to the inbox
  * (common.inbox): votes, changes of their state, notifications, bytes that they have not decoded
- * yet. rl_engine_drain_all() takes these entries and passes them to the locks, the fence records
- * and the view. A tick also sends events to the nodes and locks whose timer has ended. What must be
- * sent is only queued at first: rl_engine_send() hands it to the transport after the tick, and
- * rl_engine_flush() also sets the timer for the next tick. What the api floor must know is added to
- * the announcements, which the api floor takes. */
+ * yet. The function rl_engine_drain_all() takes these entries and passes them to the locks, the
+ * fence records and the view. A tick also sends events to the nodes and locks whose timer has
+ * ended. Requests are only queued at first: rl_engine_send() hands them to the transport after the
+ * tick, and rl_engine_flush() also sets the timer for the next tick. News for the api floor is
+ * added to the announcements, which the api floor takes. */
 #include "engine/engine.h"
 
 #include "engine/slot.h"
@@ -35,8 +35,8 @@
 /* The locks are not informed while the wall clock was set ahead by no more than this in
  * microseconds altogether, because no lock has a smaller limit (rl_lease_terms.wall_slack_us). */
 #define WALL_CHECK_US 1000
-/* Bytes that a server reads from a connection at once. It executes all requests that it has read,
- * even if the connection has ended meanwhile. */
+/* Bytes that a server reads from a connection at once. The server executes all requests that it has
+ * read, even if the connection has ended meanwhile. */
 #define READ_AT_ONCE ((uint64_t)16 << 10)
 
 /* Compares two uint64_t for qsort(), in ascending order. */
@@ -96,7 +96,7 @@ static void find_duplicates(struct rl_engine *engine)
     }
 }
 
-/* Returns `set` with the nodes of `bit` added (`on`) or removed. */
+/* Returns `set` with the one node of `bit` added (`on`) or removed. */
 static rl_nodes set_bit(rl_nodes set, rl_nodes bit, bool on)
 {
     return on ? set | bit : set & ~bit;
@@ -128,7 +128,8 @@ static void update_node(struct rl_engine *engine, struct rl_node *node)
 }
 
 /* Processes an entry CHANGED of the inbox, which says that the connection or the eligibility of
- * `node` has changed. Updates the view of all nodes and the fence records, and announces the
+ * `node` has changed. Looks for duplicates if the node is connected, because its server may be
+ * another one than before. Updates the view of all nodes and the fence records, and announces the
  * change. */
 static void take_change(struct rl_engine *engine, struct rl_node *node)
 {
@@ -187,10 +188,11 @@ __attribute__((noinline)) static void take_other(struct rl_engine *engine, uint6
     case RL_INBOX_CHANGED:
         take_change(engine, &engine->nodes[rl_inbox_take_node(inbox, kind)]);
         break;
-    case RL_INBOX_STEPPED:
+    case RL_INBOX_STEPPED: /* the server's clock has jumped: keys set before may expire early */
         rl_lock_invalidate(engine, RL_NODE(rl_inbox_take_node(inbox, kind)));
         break;
     default:
+        /* The node's second connection, for notifications, has unread bytes. */
         RL_ASSERT(kind == RL_INBOX_PUSH_UNREAD);
         rl_tracker_next(&engine->nodes[rl_inbox_first(inbox, kind)], now_ns);
         break;

@@ -3,9 +3,9 @@
  * and reads no clock: all it needs from outside comes through struct rl_env, so that a simulation
  * can drive it as well as engine/io.h.
  *
- * One pass of the engine, a tick, goes like this: rl_engine_refresh() reads the clocks, the bytes
- * that have arrived are passed to the nodes, rl_engine_tick() handles the timers that have ended,
- * the api floor takes the announcements, and rl_engine_send() or rl_engine_flush() sends the
+ * One pass of the engine is a tick. First rl_engine_refresh() reads the clocks, and the bytes that
+ * have arrived are passed to the nodes. Then rl_engine_tick() handles the timers that have ended.
+ * Then the api floor takes the announcements, and rl_engine_send() or rl_engine_flush() sends the
  * requests that were queued meanwhile. Whenever a function of a node was called, rl_engine_drain()
  * processes what the node has reported.
  *

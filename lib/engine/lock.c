@@ -65,12 +65,14 @@ static void count_outcome(struct rl_engine *engine, const struct rl_lock *lock,
         stats->split_votes++;
     if ((fx->flags & RL_FX_DONE) == 0)
         return;
+    /* The end of a release: of a held lock, or of a lock that is only known by its token. */
     if (before == RL_STATE_RELEASING || lease->round.verb == RL_VERB_RELEASE ||
         lease->round.verb == RL_VERB_SHORTEN) {
         stats->released += fx->status == REDLOCK_OK;
         stats->release_failed += fx->status != REDLOCK_OK;
         return;
     }
+    /* All that follows counts the end of an acquisition only. */
     if (lease->terms->kind != RL_LEASE_ACQUIRE || !(before == RL_STATE_NEW || is_waiting(before)))
         return;
     uint64_t wait_us = rl_elapsed_ns(lease->begun, engine->view.now) / RL_US;
@@ -100,8 +102,9 @@ static void note_permit(struct rl_engine *engine, struct rl_lock *lock, uint8_t 
                                 rl_state_is_held(state));
     if (rl_state_is_held(state))
         rl_queue_pass(engine, lock);
+    /* A lock whose grant was not confirmed was held before, and acquires again now. */
     if (state == RL_STATE_WAITING && resource->queue_first == NULL)
-        rl_queue_move_to_front(engine, lock); /* the grant was not confirmed: acquires again */
+        rl_queue_move_to_front(engine, lock);
 }
 
 /* Notes why a lock that has ended in the client's queue had to wait there. `rival`: the lock in
@@ -486,7 +489,7 @@ void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct r
 
     if (!lock->active || lock->lease.round.number != ballot->round)
         return;
-    if (lock->seen == NULL) /* after an inspection, rl_engine_note_ttls() does this for all nodes */
+    if (lock->seen == NULL) /* the times of an inspection are noted by rl_engine_note_ttls() */
         note_pttl(engine, ballot);
     if (lock->seen != NULL && !note_seen(engine, lock, &event.ballot, reply))
         return;

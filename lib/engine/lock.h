@@ -20,7 +20,7 @@
 #include "engine/storage.h"
 #include "node/claim.h"
 
-#define RL_HEAP_NONE UINT32_MAX /* as an index of the timer heap: not in the heap */
+#define RL_HEAP_NONE UINT32_MAX /* as rl_lock.heap_at: the lock has no timer */
 
 struct rl_engine;
 
@@ -32,7 +32,8 @@ struct rl_seen {
     bool ours;         /* verification: the key had the token; with several keys: all of them */
     char *value;       /* inspection: the key's value, allocated; NULL: none */
     size_t len;        /* bytes of `value` */
-    int64_t pttl_ms;   /* time to live; -1: no expiry, or not asked; -2: there was no key */
+    int64_t pttl_ms;   /* time to live in milliseconds; -1: no expiry, or not asked; -2: there was
+                        * no key */
 };
 
 /* Why a lock that ended in the client's queue, before any node was asked for it, had to wait: the
@@ -55,7 +56,7 @@ enum rl_queue_end {
  *     the lock gets no votes;
  *   - a lock with queue entries has one at each of its resources; they end with the lock. */
 struct rl_lock {
-    struct rl_lease lease;       /* the state; changed by rl_lease_step() */
+    struct rl_lease lease;       /* state, deadline and votes; changed by rl_lease_step() */
     struct rl_claim *claim;      /* claim of the present attempt, or of the lock that is or was
                                   * held; referenced. NULL: the lock was never started */
     struct rl_lock *next, *prev; /* while active: neighbours in the engine's list; NULL: none */
@@ -64,15 +65,15 @@ struct rl_lock {
     uint32_t heap_at;  /* heap.c: index in the timer heap; RL_HEAP_NONE: no timer */
     bool active;       /* the engine works on the lock */
     bool queued;       /* queue.c: waits in the queues of its resources */
-    bool own_token;    /* the caller chose the token; there is only one attempt */
+    bool own_token;    /* acquisition: the caller chose the token; there is only one attempt */
     uint8_t queue_end; /* enum rl_queue_end */
-    uint8_t more;      /* queue.c: elements of more_entries */
+    uint8_t more;      /* queue.c: elements of more_entries; 0: one resource */
     struct rl_queue_entry queue_entry;   /* queue.c: at the first resource; its `resource` is NULL
                                           * if the lock has no entries */
     struct rl_queue_entry *more_entries; /* queue.c: at the other resources; NULL: one resource */
     struct rl_seen *seen;     /* inspection, verification: one element for each node; else NULL */
     struct rl_claim **probes; /* slot.c: claims for probes of slots; NULL: none was needed yet */
-    struct rl_pending_announcement pending; /* announcements.c */
+    struct rl_pending_announcement pending; /* announcements.c: not taken by the api floor yet */
 };
 
 /* Starts to work on a lock. All bytes of the lock are zero before. `storage` has the size that
@@ -113,9 +114,10 @@ void rl_lock_wake_local(struct rl_engine *engine, struct rl_lock *lock, uint16_t
  * waited counts against their wait budgets. */
 void rl_lock_start_deferred(struct rl_engine *engine);
 
-/* Passes an event to an active lock: RL_EVENT_EXTEND, RELEASE, SHORTEN, DETACH, CANCEL, CONFIRM or
- * TURN. `ttl_ns`: EXTEND: the TTL to ask for, 0: that of the terms; SHORTEN: the delay until the
- * keys expire. `status`: CANCEL: enum redlock_error, the result of the operation. */
+/* Passes an event to an active lock: RL_EVENT_EXTEND, RELEASE, SHORTEN, DETACH, CANCEL, CONFIRM (a
+ * grant is about to be reported) or TURN (a queued lock may begin). `ttl_ns`: EXTEND: the TTL to
+ * ask for, 0: that of the terms; SHORTEN: the delay until the keys expire. `status`: CANCEL: enum
+ * redlock_error, the result of the operation. */
 void rl_lock_event(struct rl_engine *engine, struct rl_lock *lock, uint8_t kind, uint64_t ttl_ns,
                    int status);
 
@@ -254,8 +256,8 @@ static inline uint16_t rl_lock_slot(const struct rl_lock *lock)
 bool rl_seen_same(const struct rl_seen *a, const struct rl_seen *b);
 /* Frees lock->seen and wipes the values, because a value is a token. */
 void rl_lock_free_seen(struct rl_engine *engine, struct rl_lock *lock);
-/* Returns the token of the last attempt, with a NUL after it; "" if there is none. It does not
- * change any more once the lock was granted, and belongs to the lock. */
+/* Returns the token of the last attempt, with a NUL after it; "" if there is none. The
+ * token does not change any more once the lock was granted. The text belongs to the lock. */
 const char *rl_lock_token(const struct rl_lock *lock);
 /* Returns whether an active lock has this token, or a request or pending undo with it exists. */
 bool rl_lock_token_is_used(const struct rl_engine *engine, struct rl_arg token);

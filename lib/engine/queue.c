@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Decides which lock of a client may begin at a resource, and which waits in the queue. queue.h
- * explains the queue and its terms: a lock in front acquires or holds the resource, the resource is
- * free without a lock in front, and idle if no lock waits either. A lock has lock->more + 1
- * resources, with an entry at each. */
+ * explains the queue and its terms: a lock in front acquires or holds the resource; a free resource
+ * has no lock in front; a vacant one has an empty queue, too. A lock has lock->more + 1 resources,
+ * with an entry at each. */
 #include "engine/queue.h"
 
 #include "core/reservation.h"
@@ -22,8 +22,8 @@ static struct rl_resource *resource_at(const struct rl_lock *lock, unsigned at)
     return entry_at(lock, at)->resource;
 }
 
-/* Frees the lock's entries, which are not in any queue any more. */
-static void release_entries(struct rl_engine *engine, struct rl_lock *lock)
+/* Frees the lock's entries, which are not in any queue any more. The lock has no resources then. */
+static void free_entries(struct rl_engine *engine, struct rl_lock *lock)
 {
     rl_free(engine->mem, lock->more_entries);
     lock->more_entries = NULL;
@@ -32,10 +32,10 @@ static void release_entries(struct rl_engine *engine, struct rl_lock *lock)
     lock->lease.contention = NULL;
 }
 
-/* Makes an entry of the lock at the resource of each of the `count` keys. Returns false without
- * memory; then the lock has no entry. */
-static bool find_resources(struct rl_engine *engine, struct rl_lock *lock,
-                           const struct rl_arg *keys, unsigned count)
+/* Makes an entry of the lock at the resource of each of the `count` keys. The entries are not in
+ * the queues yet. Returns false without memory; then the lock has no entry. */
+static bool make_entries(struct rl_engine *engine, struct rl_lock *lock, const struct rl_arg *keys,
+                         unsigned count)
 {
     lock->more = (uint8_t)(count - 1);
     if (lock->more != 0)
@@ -54,7 +54,7 @@ static bool find_resources(struct rl_engine *engine, struct rl_lock *lock,
         if (resource_at(lock, at) != NULL)
             rl_resource_leave(engine, resource_at(lock, at));
     }
-    release_entries(engine, lock);
+    free_entries(engine, lock);
     return false;
 }
 
@@ -69,30 +69,31 @@ static bool is_full(const struct rl_engine *engine, const struct rl_lock *lock)
     return full;
 }
 
-/* Returns whether no lock is in front of the resource or in its queue. */
-static bool is_idle(const struct rl_resource *resource)
+/* Returns whether the resource is vacant: no lock is in front of it or in its queue. */
+static bool is_vacant(const struct rl_resource *resource)
 {
     return resource->front == NULL && resource->queue_first == NULL;
 }
 
-/* Enters a new lock at its resources: in front if all are idle, otherwise in their queues
- * (lock->queued). A lock without a wait budget is not queued; it comes in front of the idle ones.
- * Returns REDLOCK_OK or EQUEUEFULL; without memory REDLOCK_OK, and the lock has no entries. */
+/* Enters a new lock at its resources: in front if all are vacant, otherwise in their queues
+ * (lock->queued). A lock without a wait budget is not queued; it comes in front of those resources
+ * that are vacant. Returns REDLOCK_OK or EQUEUEFULL; without memory REDLOCK_OK, and the lock has no
+ * entries. */
 int rl_queue_enter(struct rl_engine *engine, struct rl_lock *lock, const struct rl_arg *keys,
                    unsigned count)
 {
-    bool never_waits = lock->lease.wait_ns == 0, idle = true;
+    bool never_waits = lock->lease.wait_ns == 0, vacant = true;
 
-    if (!find_resources(engine, lock, keys, count))
+    if (!make_entries(engine, lock, keys, count))
         return REDLOCK_OK; /* no memory: the lock begins without the queue */
     lock->lease.contention = &lock->queue_entry.resource->contention;
     for (unsigned i = 0; i <= lock->more; i++)
-        idle = idle && is_idle(resource_at(lock, i));
-    for (unsigned i = 0; i <= lock->more && (idle || never_waits); i++) {
-        if (is_idle(resource_at(lock, i)))
+        vacant = vacant && is_vacant(resource_at(lock, i));
+    for (unsigned i = 0; i <= lock->more && (vacant || never_waits); i++) {
+        if (is_vacant(resource_at(lock, i)))
             resource_at(lock, i)->front = lock;
     }
-    if (idle || never_waits)
+    if (vacant || never_waits)
         return REDLOCK_OK;
     if (is_full(engine, lock)) {
         rl_queue_leave(engine, lock);
@@ -116,8 +117,8 @@ bool rl_queue_is_in_front(const struct rl_lock *lock)
 }
 
 /* Has the next rl_resources_turn() look at all resources of those locks of several resources that
- * are in the queue of this `resource`. These locks cannot begin now, so later locks may pass them
- * at their other resources. */
+ * are in the queue of this `resource`. These locks cannot begin now, so later locks may overtake
+ * them at their other resources. */
 static void review_locks_of_several(struct rl_engine *engine, const struct rl_resource *resource)
 {
     unsigned left = resource->queued_many;
@@ -154,7 +155,7 @@ void rl_queue_pass(struct rl_engine *engine, struct rl_lock *lock)
 }
 
 /* Has the locks in front of the lock's resources woken, because this lock is released. Does nothing
- * at a resource where this lock is in front itself: rl_queue_pass() is for that. */
+ * at a resource where this lock is in front: there, rl_queue_pass() lets the next lock begin. */
 void rl_queue_note_release(struct rl_engine *engine, const struct rl_lock *lock)
 {
     for (unsigned i = 0; i <= lock->more; i++) {
@@ -182,11 +183,11 @@ void rl_queue_leave(struct rl_engine *engine, struct rl_lock *lock)
     rl_queue_pass(engine, lock);
     for (unsigned i = 0; i <= lock->more; i++)
         rl_resource_leave(engine, resource_at(lock, i));
-    release_entries(engine, lock);
+    free_entries(engine, lock);
 }
 
-/* Has the next rl_resources_turn() look at the resources of a queued lock, because this lock may
- * let others pass from now on. Does nothing for a lock that is not queued. */
+/* Has the next rl_resources_turn() look at the resources of a queued lock, because others may
+ * overtake this lock from now on. Does nothing for a lock that is not queued. */
 void rl_queue_review(struct rl_engine *engine, struct rl_lock *lock)
 {
     for (unsigned i = 0; lock->queued && i <= lock->more; i++)
@@ -196,7 +197,7 @@ void rl_queue_review(struct rl_engine *engine, struct rl_lock *lock)
 /* Frees the entries of the lock without a change to its resources. */
 void rl_queue_abandon(struct rl_engine *engine, struct rl_lock *lock)
 {
-    release_entries(engine, lock);
+    free_entries(engine, lock);
 }
 
 /* Returns the lock in front of the first of this lock's resources that has one; NULL: none has. */
@@ -226,17 +227,17 @@ static bool are_free(const struct rl_lock *lock)
     return are;
 }
 
-/* Returns whether later locks of the queue may begin before this lock. They may if it needs several
- * resources, cannot begin because one of them is not free, and does not reserve the free ones at
- * present. */
-static bool lets_others_pass(const struct rl_engine *engine, const struct rl_lock *lock)
+/* Returns whether later locks of the queue may begin before this lock. They may if this lock needs
+ * several resources, cannot begin because one of them is not free, and does not reserve the free
+ * ones at present. */
+static bool may_be_overtaken(const struct rl_engine *engine, const struct rl_lock *lock)
 {
     return lock->more != 0 && !are_free(lock) &&
            !rl_reservation_is_on(rl_elapsed_ns(lock->lease.begun, engine->view.now));
 }
 
 /* Returns whether a queued lock may begin: all its resources are free, and all locks before it in
- * the queues of its resources let others pass. */
+ * the queues of its resources may be overtaken. */
 static bool is_next(const struct rl_engine *engine, const struct rl_lock *lock)
 {
     if (!are_free(lock))
@@ -244,22 +245,22 @@ static bool is_next(const struct rl_engine *engine, const struct rl_lock *lock)
     for (unsigned i = 0; i <= lock->more; i++) {
         const struct rl_queue_entry *before = entry_at(lock, i)->prev;
         for (; before != NULL; before = before->prev) {
-            if (!lets_others_pass(engine, before->lock))
+            if (!may_be_overtaken(engine, before->lock))
                 return false;
         }
     }
     return true;
 }
 
-/* Returns the first lock in the queue of this resource that may begin, and puts it in front of all
- * its resources; NULL: none may. The search ends at the first lock that neither may begin nor lets
- * others pass. */
+/* Returns the first lock in the queue of this resource that may begin, takes it out of all queues,
+ * and puts it in front of all its resources; NULL: none may begin. The search ends at the first
+ * lock that may not begin and may not be overtaken either. */
 struct rl_lock *rl_queue_next(struct rl_engine *engine, struct rl_resource *resource)
 {
     struct rl_queue_entry *entry = resource->queue_first;
 
     while (entry != NULL && !is_next(engine, entry->lock)) {
-        if (!lets_others_pass(engine, entry->lock))
+        if (!may_be_overtaken(engine, entry->lock))
             return NULL;
         entry = entry->next;
     }

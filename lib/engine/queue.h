@@ -5,11 +5,11 @@
  * One lock of a client acquires or holds a resource: the lock in front. The others wait in the
  * queue of that resource. Two kinds of locks are exceptions: a lock without a wait budget acquires
  * at once, even if another lock is in front, and a lock that holds a permit is not in front any
- * more. A resource is free if no lock is in front. It is idle if its queue is empty, too.
+ * more. A resource is free if no lock is in front. It is vacant if its queue is empty, too.
  *
  * A lock of several resources enters all queues in one step, so that any two locks are in the same
  * order everywhere. It begins when all its resources are free at once. At times it reserves those
- * that are free, and later locks must wait; at other times later locks may pass it and begin first
+ * that are free, and later locks must wait; at other times later locks may overtake it
  * (core/reservation.h).
  *
  * resource.h keeps the lists of one resource; the functions here do the same for all resources of a
@@ -33,12 +33,12 @@ struct rl_queue_entry {
     struct rl_queue_entry *prev; /* with lock->queued: the entry before this one; NULL: none */
 };
 
-/* Enters a new lock at the resources with these `count` keys. If all of them are idle, the lock
+/* Enters a new lock at the resources with these `count` keys. If all of them are vacant, the lock
  * comes in front of all. Otherwise it is put into all their queues, and lock->queued is set. A lock
- * without a wait budget is never queued: it comes in front of those resources that are idle, and
+ * without a wait budget is never queued: it comes in front of those resources that are vacant, and
  * begins in any case. Returns REDLOCK_OK, or EQUEUEFULL if a queue has queue_max entries; then the
  * lock has no entry. Without memory the lock has no entry either, and REDLOCK_OK is returned: it
- * begins as if its resources were idle. */
+ * begins as if its resources were vacant. */
 int rl_queue_enter(struct rl_engine *engine, struct rl_lock *lock, const struct rl_arg *keys,
                    unsigned count);
 /* Returns whether the lock is in front of all its resources. False if it has no entries. */
@@ -53,8 +53,8 @@ void rl_queue_pass(struct rl_engine *engine, struct rl_lock *lock);
 void rl_queue_note_release(struct rl_engine *engine, const struct rl_lock *lock);
 /* Ends all entries of the lock, because the lock ends. */
 void rl_queue_leave(struct rl_engine *engine, struct rl_lock *lock);
-/* Looks at each resource of a queued lock whether another lock may begin there, because this lock
- * may let others pass from now on. Called with each TICK of the lock. */
+/* Looks at each resource of a queued lock whether another lock may begin there, because
+ * others may overtake this lock from now on. Called with each TICK of the lock. */
 void rl_queue_review(struct rl_engine *engine, struct rl_lock *lock);
 /* Frees the entries of the lock without a change to its resources, which are freed next. For
  * rl_engine_abandon() only. */

@@ -466,7 +466,7 @@ void rl_records_note(struct rl_engine *engine, const struct rl_ballot *ballot)
 }
 
 /* Notes that the connection of a node has changed. Sends READ to a node that has waited for its
- * connection, gives up on a node that cannot be reached, and plans a reading at once if the node
+ * connection. Gives up on a node that cannot be reached. Plans a reading at once if the node
  * belongs to a first start that was interrupted. */
 void rl_records_changed(struct rl_engine *engine, struct rl_node *node)
 {

@@ -159,8 +159,8 @@ void rl_engine_node_stats(const struct rl_engine *engine, unsigned index,
         fill_reason(engine, index, status.answers, ret_stats);
 }
 
-/* Returns why the client is not ready: EAUTH if so many servers refuse the login that the others
- * are no quorum, EEXCLUDED if so many are excluded, else ENOQUORUM. */
+/* Returns why the client is not ready. EAUTH: without the servers that refuse the login there is no
+ * quorum; EEXCLUDED: without the excluded ones there is none; else ENOQUORUM. */
 int rl_engine_unready_status(const struct rl_engine *engine)
 {
     unsigned auth = 0, refused = 0;
