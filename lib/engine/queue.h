@@ -28,9 +28,8 @@ struct rl_resource;
 struct rl_queue_entry {
     struct rl_lock *lock;         /* the lock that the entry belongs to */
     struct rl_resource *resource; /* state of the resource that the entry is for; NULL: no entry */
-    struct rl_queue_entry
-        *next; /* with lock->queued: the next entry of the same resource; NULL: none */
-    struct rl_queue_entry *prev; /* with lock->queued: the entry before this one; NULL: none */
+    struct rl_queue_entry *next;  /* with lock->queued: the entry after this one; NULL: none */
+    struct rl_queue_entry *prev;  /* with lock->queued: the entry before this one; NULL: none */
 };
 
 /* Enters a new lock at the resources with these `count` keys. If all of them are vacant, the lock
@@ -48,13 +47,14 @@ void rl_queue_move_to_front(struct rl_engine *engine, struct rl_lock *lock);
 /* Takes the lock away from the front of its resources, so that the next lock can begin there. The
  * lock keeps its entries. */
 void rl_queue_pass(struct rl_engine *engine, struct rl_lock *lock);
-/* Notes that the lock is released: wakes other locks that are in front of its resources. The
+/* Notes that the lock is released: has other locks that are in front of its resources woken. The
  * servers do not notify a client of its own changes. */
 void rl_queue_note_release(struct rl_engine *engine, const struct rl_lock *lock);
-/* Ends all entries of the lock, because the lock ends. */
+/* Ends all entries of the lock, because the lock ends: takes it out of the queues and away from the
+ * front, and lets the next locks begin. */
 void rl_queue_leave(struct rl_engine *engine, struct rl_lock *lock);
-/* Looks at each resource of a queued lock whether another lock may begin there, because
- * others may overtake this lock from now on. Called with each TICK of the lock. */
+/* Has the next rl_resources_turn() look for a lock that may begin at the resources of this queued
+ * lock, because others may overtake this lock from now on. Called with each TICK of the lock. */
 void rl_queue_review(struct rl_engine *engine, struct rl_lock *lock);
 /* Frees the entries of the lock without a change to its resources, which are freed next. For
  * rl_engine_abandon() only. */

@@ -167,7 +167,8 @@ static rl_nodes ready_gaps(const struct rl_engine *engine)
     return ready;
 }
 
-/* Leads to the next phase; defined below, because it calls functions that call it. */
+/* Leads to the next phase. Defined below, because finish_phase() and some functions here call each
+ * other. */
 static void finish_phase(struct rl_engine *engine);
 
 /* Sends READ to these nodes, or has it sent as soon as they are connected (`waiting`). The record
