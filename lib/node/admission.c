@@ -18,13 +18,15 @@
 /* TTLs that nodes show within this time count as shown at the same time: in one round. */
 #define SAME_TIME_NS RL_SECOND
 
+/* Prepares the admission of a node whose server is not known yet. */
 void rl_admission_init(struct rl_admission *admission, const struct rl_admission_rules *rules,
                        bool durable, bool fresh)
 {
     *admission = (struct rl_admission){.rules = rules, .durable = durable, .fresh = fresh};
 }
 
-/* Returns the longest TTL that at least a quorum of nodes shows at this time; 0: none. */
+/* Returns the longest TTL in nanoseconds that at least a quorum of nodes reaches or exceeds with
+ * what they have shown within SAME_TIME_NS; 0: none. */
 static uint64_t shown_by_quorum_ns(const struct rl_admission_rules *rules, uint64_t now_ns)
 {
     uint64_t most_ns = 0;
@@ -40,6 +42,8 @@ static uint64_t shown_by_quorum_ns(const struct rl_admission_rules *rules, uint6
     return most_ns;
 }
 
+/* Notes that a node has shown a key with this TTL left. Returns true if the TTL exceeds max_ttl.
+ * Lengthens later quarantines if a quorum of nodes shows such a TTL. */
 bool rl_admission_saw_ttl(struct rl_admission_rules *rules, unsigned node, int64_t ttl_ms,
                           uint64_t now_ns)
 {
@@ -55,6 +59,7 @@ bool rl_admission_saw_ttl(struct rl_admission_rules *rules, unsigned node, int64
     return ttl_ns > rules->max_ttl_ns;
 }
 
+/* Returns true, and notes the TTL as logged, if no TTL as long was logged for this node before. */
 bool rl_admission_reports_ttl(struct rl_admission_rules *rules, unsigned node, int64_t ttl_ms)
 {
     if (ttl_ms <= 0 || (uint64_t)ttl_ms <= rules->ttl_reported_ms[node])
@@ -63,7 +68,8 @@ bool rl_admission_reports_ttl(struct rl_admission_rules *rules, unsigned node, i
     return true;
 }
 
-/* Returns how long a quarantine lasts: max_ttl, or the longest TTL that was seen, with drift. */
+/* Returns how long a quarantine lasts, in nanoseconds: max_ttl, or the longest TTL that a quorum
+ * has shown, whichever is longer, with drift. */
 static uint64_t quarantine_ns(const struct rl_admission_rules *rules)
 {
     uint64_t ttl_ns = rl_max_u64(rules->max_ttl_ns, rules->ttl_seen_ns);
@@ -71,7 +77,7 @@ static uint64_t quarantine_ns(const struct rl_admission_rules *rules)
     return rl_add_sat(ttl_ns, rl_drift_ns(ttl_ns, &rules->drift));
 }
 
-/* Adds an exclusion that does not end by itself, or removes it (`on` false). */
+/* Adds an exclusion that does not end by itself to `facts` (`on` true), or removes it. */
 static void set_exclusion(struct rl_admission *admission, enum rl_exclusion exclusion, bool on)
 {
     if (on)
@@ -80,13 +86,14 @@ static void set_exclusion(struct rl_admission *admission, enum rl_exclusion excl
         admission->facts &= ~(uint32_t)exclusion;
 }
 
-/* Returns true if INFO shows the run that is known. */
+/* Returns true if `info` shows the run id that is known already. */
 static bool is_same_server(const struct rl_admission *admission, const struct rl_info *info)
 {
     return admission->known && strcmp(admission->run_id, info->run_id) == 0;
 }
 
-/* Returns true if the server was never promoted, or not since the last INFO. A promotion moves the
+/* Returns true if the server has the same data as before: it was never promoted, or not since the
+ * INFO that was judged last. A promotion moves the
  * replication id of the former master to replid2 and makes a new one. A server that has followed
  * the same master twice may show the same ids, so second_offset is compared, too. A server may
  * clear replid2 later; that is no promotion. */
@@ -97,8 +104,9 @@ static bool is_same_data(const struct rl_admission *admission, const struct rl_i
                                            admission->second_offset == info->second_offset);
 }
 
-/* Returns for how long the server has been running at least, as the file header of admission.h
- * says. */
+/* Returns for how long the server has been running at least, in nanoseconds. That is the uptime;
+ * but with `proven`, or if the server has used too little processor time for its uptime, it is the
+ * processor time. admission.h gives the reasons. */
 static uint64_t credible_age_ns(const struct rl_admission_rules *rules, const struct rl_info *info)
 {
     uint64_t cpu_us = rl_add_sat(info->cpu_user_us, info->cpu_sys_us);
@@ -112,8 +120,9 @@ static uint64_t credible_age_ns(const struct rl_admission_rules *rules, const st
     return rules->proven || is_implausible ? proven_ns : uptime_s * RL_SECOND;
 }
 
-/* Begins a quarantine after a restart or a promotion, unless an attestation makes it unnecessary.
- */
+/* Begins a quarantine after a restart (`restarted`) or a promotion, unless an attestation makes it
+ * unnecessary; the last quarantine is then forgotten. Only a quarantine of a restart at first
+ * contact is shortened by the age of the server. */
 static void begin_quarantine(struct rl_admission *admission, const struct rl_info *info,
                              bool restarted, uint64_t now_ns)
 {
@@ -135,6 +144,8 @@ static void begin_quarantine(struct rl_admission *admission, const struct rl_inf
     }
 }
 
+/* Judges INFO that was read at `now_ns`. Returns true if it shows another run or a promotion; a
+ * quarantine then begins, unless an attestation makes it unnecessary. */
 bool rl_admission_greet(struct rl_admission *admission, const struct rl_info *info, uint64_t now_ns)
 {
     bool is_unknown = info->refused || info->run_id[0] == '\0';
@@ -159,7 +170,7 @@ bool rl_admission_greet(struct rl_admission *admission, const struct rl_info *in
     return true;
 }
 
-/* Returns how far the two clocks may drift apart in this time, in microseconds. */
+/* Returns by how many microseconds the server's clock and ours may drift apart in `passed_ns`. */
 static int64_t drift_us(const struct rl_admission *admission, uint64_t passed_ns)
 {
     struct rl_drift drift = {.ppm = admission->rules->drift.ppm, .constant_us = 0};
@@ -169,19 +180,21 @@ static int64_t drift_us(const struct rl_admission *admission, uint64_t passed_ns
     return (int64_t)(rl_drift_ns(passed_ns, &drift) / RL_US) + 1;
 }
 
-/* Returns the larger of the two. */
+/* Returns the larger number. */
 static int64_t larger(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
 
-/* Returns the smaller of the two. */
+/* Returns the smaller number. */
 static int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-/* Each reply shows an interval that contains the clock offset: the longer the round trip, the
+/* Judges a reply to TIME. Returns true if the server's clock has jumped since the last one.
+ *
+ * Each reply shows an interval that contains the clock offset: the longer the round trip, the
  * wider. The earlier interval is widened by the drift since then. If the two overlap, the offset is
  * in the overlap. If they do not, the clock has jumped. A slow reply therefore cannot cause a false
  * alarm. */
@@ -220,8 +233,8 @@ bool rl_admission_time(struct rl_admission *admission, uint64_t time_us, uint64_
     return true;
 }
 
-/* Returns when the last quarantine after a restart or promotion ends; 0: there was none, or it has
- * no length. */
+/* Returns when the last quarantine of a restart or promotion ends or has ended (boot clock); 0:
+ * there was none, or it has no length. */
 static uint64_t quarantine_end_ns(const struct rl_admission *admission)
 {
     uint64_t wait_ns = rl_sub_sat(quarantine_ns(admission->rules), admission->credit_ns);
@@ -233,7 +246,8 @@ static uint64_t quarantine_end_ns(const struct rl_admission *admission)
                : rl_add_sat(admission->quarantine_since_ns, wait_ns);
 }
 
-/* Returns when the quarantine after the last clock step ends; 0: there was none. */
+/* Returns when the quarantine of the last clock step ends or has ended (boot clock); 0: there was
+ * no clock step. */
 static uint64_t step_end_ns(const struct rl_admission *admission)
 {
     uint64_t wait_ns = quarantine_ns(admission->rules);
@@ -241,6 +255,8 @@ static uint64_t step_end_ns(const struct rl_admission *admission)
     return admission->stepped ? rl_add_sat(admission->stepped_ns, wait_ns) : 0;
 }
 
+/* Returns the set of exclusions at `now_ns`: the lasting ones, and those whose quarantine has not
+ * ended. 0: the node is eligible. */
 uint32_t rl_admission_exclusions(const struct rl_admission *admission, uint64_t now_ns)
 {
     uint32_t exclusions = admission->facts;
@@ -252,6 +268,7 @@ uint32_t rl_admission_exclusions(const struct rl_admission *admission, uint64_t 
     return exclusions;
 }
 
+/* Returns when the first of `exclusions` ends by itself (boot clock); RL_NEVER: none does. */
 uint64_t rl_admission_due_ns(const struct rl_admission *admission, uint32_t exclusions)
 {
     uint64_t due_ns = RL_NEVER;
@@ -263,6 +280,8 @@ uint64_t rl_admission_due_ns(const struct rl_admission *admission, uint32_t excl
     return due_ns;
 }
 
+/* Returns the enum redlock_cause of the lowest exclusion. The table has one cause for each bit of
+ * enum rl_exclusion, in its order. */
 uint8_t rl_admission_cause(uint32_t exclusions)
 {
     static const uint8_t causes[] = {
@@ -273,6 +292,8 @@ uint8_t rl_admission_cause(uint32_t exclusions)
     return exclusions == 0 ? REDLOCK_CAUSE_NONE : causes[__builtin_ctz(exclusions)];
 }
 
+/* Returns the nanoseconds until all `exclusions` have ended; 0: there are none, or the operator
+ * must remove one. */
 uint64_t rl_admission_quarantine_left_ns(const struct rl_admission *admission, uint32_t exclusions,
                                          uint64_t now_ns)
 {
@@ -287,12 +308,13 @@ uint64_t rl_admission_quarantine_left_ns(const struct rl_admission *admission, u
     return left;
 }
 
-/* A duration in words. */
+/* A duration in words, returned by value. */
 struct span {
     char text[24]; /* such as "26 s" */
 };
 
-/* Writes a duration in whole seconds, or in milliseconds below one second. Rounds up if `up`. */
+/* Returns the duration `ns` in words: in whole seconds, or in milliseconds below one second. Rounds
+ * up if `up`, else down. */
 static struct span span_text(uint64_t ns, bool up)
 {
     struct span span;
@@ -304,7 +326,8 @@ static struct span span_text(uint64_t ns, bool up)
     return span;
 }
 
-/* Writes what has happened (`what`), when, and when the quarantine ends. */
+/* Writes why the quarantine of a restart or promotion holds into `text` of `size` bytes: what has
+ * happened (`what`), how long ago, and that it ends in `left_ns`. */
 static void quarantine_text(const struct rl_admission *admission, const char *what,
                             uint64_t left_ns, uint64_t now_ns, char *text, size_t size)
 {
@@ -316,7 +339,8 @@ static void quarantine_text(const struct rl_admission *admission, const char *wh
     snprintf(text, size, "%s %s ago, votes again in %s", what, ago.text, left.text);
 }
 
-/* Writes by how much the clock has jumped, when, and when the quarantine ends. */
+/* Writes why the quarantine of a clock step holds into `text` of `size` bytes: by how much the
+ * clock has jumped, how long ago, and that the quarantine ends in `left_ns`. */
 static void step_text(const struct rl_admission *admission, uint64_t left_ns, uint64_t now_ns,
                       char *text, size_t size)
 {
@@ -330,6 +354,7 @@ static void step_text(const struct rl_admission *admission, uint64_t left_ns, ui
              by_us < 0 ? "back" : "ahead", ago.text, left.text);
 }
 
+/* Writes why the lowest of `exclusions` holds into `text` of `size` bytes; "": there is none. */
 void rl_admission_text(const struct rl_admission *admission, uint32_t exclusions, uint64_t now_ns,
                        char *text, size_t size)
 {
@@ -361,6 +386,8 @@ void rl_admission_text(const struct rl_admission *admission, uint32_t exclusions
     }
 }
 
+/* Stores the server's wall clock minus ours in `*ret_us`, from the middle of the offset's interval.
+ * Returns false if no reply to TIME was judged. */
 bool rl_admission_offset_us(const struct rl_admission *admission, int64_t wall_offset_us,
                             int64_t *ret_us)
 {

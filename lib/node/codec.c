@@ -2,15 +2,21 @@
  * Reads replies with the reader of hiredis and with reply functions of this file. The default reply
  * functions of hiredis reserve the memory that a header names, so a header of 13 bytes could
  * reserve gigabytes. The functions here enforce limits and allocate nothing. The most frequent
- * replies are parsed here without the reader. */
+ * replies are parsed here without the reader.
+ *
+ * Received bytes stay at `ahead` while the reader is between two replies. rl_decoder_next() first
+ * tries to parse a frequent reply there (read_plain()). If that fails, it passes all bytes at
+ * `ahead` to the reader, which copies them and calls create_string() and its like for each value.
+ */
 #include "node/codec.h"
 
 #include <hiredis/hiredis.h>
 #include <sodium.h>
 #include <string.h>
 
-#define DIGITS_MAX 18                  /* any number of 18 digits fits into an int64_t */
-#define KEPT_MAX   ((size_t)16 * 1024) /* bytes; a reader that has buffered more is replaced */
+#define DIGITS_MAX                                                                                 \
+    18 /* most digits that read_integer() parses: all such numbers fit into int64_t */
+#define KEPT_MAX ((size_t)16 * 1024) /* bytes; a reader that has buffered more is replaced */
 
 /* The type of the number of elements that the reader passes to createArray. */
 #if HIREDIS_MAJOR >= 1
@@ -19,24 +25,27 @@ typedef size_t element_count;
 typedef int element_count;
 #endif
 
+/* The string literal of a macro's value, and of a version number from three such macros. */
 #define TEXT_OF(number)                 #number
 #define VERSION_OF(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
 
+/* Returns the names and versions of the libraries that this build was compiled against. */
 const char *rl_codec_libraries(void)
 {
     return "hiredis " VERSION_OF(HIREDIS_MAJOR, HIREDIS_MINOR,
                                  HIREDIS_PATCH) ", libsodium " SODIUM_VERSION_STRING;
 }
 
-/* Marks the reply as refused. Returns NULL, which makes the reader fail. */
+/* Marks the reply that is being read as refused. Returns NULL; a reply function that returns NULL
+ * makes the reader fail. */
 static void *refuse(struct rl_decoder *decoder)
 {
     decoder->refused = true;
     return NULL;
 }
 
-/* Appends an element of an array to `joined`, with a blank before it unless it is the first.
- * Refuses anything but a bulk string, and elements that do not fit. */
+/* Appends an element of an array to decoder->joined, with a blank in front unless nothing is there
+ * yet. Returns the reply; NULL if the element is no bulk string or does not fit (refused). */
 static void *join(struct rl_decoder *decoder, const redisReadTask *task, const char *text,
                   size_t len)
 {
@@ -51,8 +60,8 @@ static void *join(struct rl_decoder *decoder, const redisReadTask *task, const c
     return reply;
 }
 
-/* Appends an element to decoder->texts; `text` NULL: nil or an integer, whose value is not needed.
- * Refuses elements that do not fit. */
+/* Appends an element of an array to decoder->texts. `text` NULL: the element is nil or an integer,
+ * whose value is not needed. Returns the reply; NULL if the element does not fit (refused). */
 static void *add_text(struct rl_decoder *decoder, const char *text, size_t len)
 {
     struct rl_texts *texts = decoder->texts;
@@ -70,7 +79,8 @@ static void *add_text(struct rl_decoder *decoder, const char *text, size_t len)
 /* The next four functions are called by the reader for each value of a reply. They return a pointer
  * to the decoder's reply, or NULL if the value is refused. */
 
-/* Takes a status, an error or a bulk string: the whole reply, or an element of an array. */
+/* Stores a status, an error or a bulk string, which is the whole reply or an element of an array.
+ * The text of a whole reply is copied to decoder->text. */
 static void *create_string(const redisReadTask *task, char *text, size_t len)
 {
     struct rl_decoder *decoder = task->privdata;
@@ -92,7 +102,8 @@ static void *create_string(const redisReadTask *task, char *text, size_t len)
     return &decoder->reply;
 }
 
-/* Takes the header of an array; its elements follow as calls of the other functions. */
+/* Begins an array of `elements` elements; the reader calls the other functions for each of them.
+ * Refuses too many elements, and nested arrays unless decoder->texts is set. */
 static void *create_array(const redisReadTask *task, element_count elements)
 {
     struct rl_decoder *decoder = task->privdata;
@@ -113,7 +124,8 @@ static void *create_array(const redisReadTask *task, element_count elements)
     return &decoder->reply;
 }
 
-/* Takes an integer. As an element it is refused, unless `texts` takes arrays. */
+/* Stores an integer that is the whole reply. As an element of an array it is refused, unless
+ * decoder->texts is set. */
 static void *create_integer(const redisReadTask *task, long long value)
 {
     struct rl_decoder *decoder = task->privdata;
@@ -126,7 +138,8 @@ static void *create_integer(const redisReadTask *task, long long value)
     return &decoder->reply;
 }
 
-/* Takes the nil of a bulk string, or any nil inside of an array that `texts` takes. */
+/* Stores a nil bulk string that is the whole reply. As an element of an array it is refused, unless
+ * decoder->texts is set. */
 static void *create_nil(const redisReadTask *task)
 {
     struct rl_decoder *decoder = task->privdata;
@@ -139,13 +152,14 @@ static void *create_nil(const redisReadTask *task)
     return &decoder->reply;
 }
 
-/* Does nothing: the reply object is a part of the decoder. */
+/* Does nothing: the object of a reply is a part of the decoder. */
 static void free_object(void *object)
 {
     (void)object;
 }
 
-/* For kinds of RESP3, which have no function here, the reader reports a protocol error. */
+/* The reply functions that the reader calls. For kinds of RESP3, which have no function here, the
+ * reader reports a protocol error. */
 static redisReplyObjectFunctions reply_functions = {
     .createString = create_string,
     .createArray = create_array,
@@ -154,7 +168,7 @@ static redisReplyObjectFunctions reply_functions = {
     .freeObject = free_object,
 };
 
-/* Returns a new reader for the decoder. NULL: no memory. */
+/* Returns a new reader that calls reply_functions for this decoder. NULL: no memory. */
 static redisReader *create_reader(struct rl_decoder *decoder)
 {
     redisReader *reader = redisReaderCreateWithFunctions(&reply_functions);
@@ -166,6 +180,8 @@ static redisReader *create_reader(struct rl_decoder *decoder)
     return reader;
 }
 
+/* Opens the decoder with a new reader. Returns false without memory; the decoder is unchanged then.
+ */
 bool rl_decoder_open(struct rl_decoder *decoder, struct rl_reply_text *text)
 {
     redisReader *reader = create_reader(decoder);
@@ -176,6 +192,7 @@ bool rl_decoder_open(struct rl_decoder *decoder, struct rl_reply_text *text)
     return true;
 }
 
+/* Frees the reader, if the decoder is open. */
 void rl_decoder_close(struct rl_decoder *decoder)
 {
     if (decoder->reader != NULL)
@@ -183,8 +200,9 @@ void rl_decoder_close(struct rl_decoder *decoder)
     decoder->reader = NULL;
 }
 
-/* Replaces an empty reader whose buffer has grown beyond KEPT_MAX. hiredis 0.14 can shrink the
- * buffer itself, but aborts the process if there is no memory for the smaller one. */
+/* Replaces a reader that is between two replies and whose buffer has grown beyond KEPT_MAX. hiredis
+ * 0.14 can shrink the buffer itself, but aborts the process if there is no memory for the smaller
+ * one. */
 static void shrink(struct rl_decoder *decoder)
 {
     const redisReader *old = decoder->reader;
@@ -207,7 +225,8 @@ static bool is_at_rest(const struct rl_decoder *decoder)
     return reader->ridx == -1 && reader->pos == reader->len && reader->err == 0;
 }
 
-/* Passes bytes to the reader, which copies them. Returns as rl_decoder_feed(). */
+/* Passes bytes to the reader, which copies them. Returns false without memory, or if more than
+ * RL_UNPARSED_MAX bytes hold no complete reply. */
 static bool feed_reader(struct rl_decoder *decoder, const char *bytes, size_t len)
 {
     shrink(decoder);
@@ -219,7 +238,7 @@ static bool feed_reader(struct rl_decoder *decoder, const char *bytes, size_t le
     return reader->len - reader->pos <= RL_UNPARSED_MAX;
 }
 
-/* Passes the bytes at `ahead` to the reader. Returns as rl_decoder_feed(). */
+/* Passes the bytes at `ahead`, if there are any, to the reader. Returns as feed_reader(). */
 static bool feed_ahead(struct rl_decoder *decoder)
 {
     size_t len = decoder->ahead_len;
@@ -228,6 +247,9 @@ static bool feed_ahead(struct rl_decoder *decoder)
     return len == 0 || feed_reader(decoder, decoder->ahead, len);
 }
 
+/* Hands received bytes to the decoder. Keeps them at `ahead` if the reader is between two replies,
+ * else passes them on to the reader. Returns false without memory, or if too many bytes hold no
+ * complete reply. */
 bool rl_decoder_feed(struct rl_decoder *decoder, const char *bytes, size_t len)
 {
     if (!feed_ahead(decoder))
@@ -239,6 +261,7 @@ bool rl_decoder_feed(struct rl_decoder *decoder, const char *bytes, size_t len)
     return true;
 }
 
+/* Returns true if the last failure of the decoder was a lack of memory. */
 bool rl_decoder_lacks_memory(const struct rl_decoder *decoder)
 {
     const redisReader *reader = decoder->reader;
@@ -247,7 +270,8 @@ bool rl_decoder_lacks_memory(const struct rl_decoder *decoder)
     return reader->err == REDIS_ERR_OOM && !decoder->refused;
 }
 
-/* Removes `bytes` from the start of `ahead`. Returns false if `ahead` begins otherwise. */
+/* Removes the `len` bytes from the start of `ahead`. Returns false, and removes nothing, if `ahead`
+ * begins otherwise. */
 static bool skip(struct rl_decoder *decoder, const char *bytes, size_t len)
 {
     if (decoder->ahead_len < len || memcmp(decoder->ahead, bytes, len) != 0)
@@ -257,8 +281,8 @@ static bool skip(struct rl_decoder *decoder, const char *bytes, size_t len)
     return true;
 }
 
-/* Reads a complete integer reply of up to DIGITS_MAX digits, such as ":1\r\n", from `ahead`.
- * Returns false, and removes nothing, if there is none. */
+/* Reads a complete integer reply of up to DIGITS_MAX digits, such as ":1\r\n", from the start of
+ * `ahead` into decoder->reply. Returns false, and removes nothing, if `ahead` begins otherwise. */
 static bool read_integer(struct rl_decoder *decoder)
 {
     const char *at = decoder->ahead;
@@ -281,8 +305,8 @@ static bool read_integer(struct rl_decoder *decoder)
     return true;
 }
 
-/* Reads OK, nil or an integer from `ahead`: nearly all replies to votes. Returns false, and removes
- * nothing, if the reader must parse the next reply. */
+/* Reads OK, nil or an integer from the start of `ahead` into decoder->reply: nearly all replies
+ * that are votes. Returns false, and removes nothing, if the reader must parse the next reply. */
 static bool read_plain(struct rl_decoder *decoder)
 {
     if (skip(decoder, "+OK\r\n", 5)) {
@@ -296,11 +320,14 @@ static bool read_plain(struct rl_decoder *decoder)
     return read_integer(decoder);
 }
 
+/* Returns true if all received bytes were read as replies. */
 bool rl_decoder_is_done(const struct rl_decoder *decoder)
 {
     return decoder->ahead_len == 0 && is_at_rest(decoder);
 }
 
+/* Reads the next reply into decoder->reply. Returns 1; 0 if more bytes are needed; -1 if the bytes
+ * violate the protocol, the reply is beyond a limit, or there is no memory. */
 int rl_decoder_next(struct rl_decoder *decoder)
 {
     void *object = NULL;

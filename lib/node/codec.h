@@ -8,9 +8,9 @@
 #include "core/wire.h"
 
 /* Limits in bytes. */
-#define RL_BULK_MAX     1024                      /* text of a reply to an ordinary command */
+#define RL_BULK_MAX     1024                      /* text of a reply to any command but INFO */
 #define RL_INFO_MAX     (64 * 1024)               /* text of a reply to INFO */
-#define RL_JOINED_MAX   96                        /* elements of an array, joined by blanks */
+#define RL_JOINED_MAX   96                        /* all elements of an array, joined by blanks */
 #define RL_UNPARSED_MAX (RL_INFO_MAX + 64 * 1024) /* received bytes without a complete reply */
 
 /* Returns the libraries that this build was compiled against, as "hiredis 0.14.1, libsodium
@@ -19,18 +19,22 @@ const char *rl_codec_libraries(void);
 
 /* Checks that the hiredis which this process has bound reads replies as the one that the library
  * was compiled against. Returns 0, REDLOCK_ENOMEM, REDLOCK_ESYS (no descriptor for the check), or
- * REDLOCK_ELIBRARY if it does not, or if its functions come from several files. With
- * REDLOCK_ELIBRARY, `text` names the files and the remedy; else it is "". `size` > 0 is the size of
- * `text` in bytes. */
+ * REDLOCK_ELIBRARY if the bound hiredis reads otherwise, or if its functions come from several
+ * files. With REDLOCK_ELIBRARY, `text` names the files and the remedy; else `text` is "". `size` >
+ * 0 is the size of `text` in bytes. */
 int rl_codec_check(char *text, size_t size);
 
-/* The elements of one array reply, nested arrays flattened: a message on the connection for
- * notifications. Only codec.c changes it, while rl_decoder_next() reads the reply. */
-#define RL_TEXTS_MAX       8
-#define RL_TEXTS_BYTES_MAX (RL_KEY_MAX + 128)
+/* The elements of one array reply, nested arrays flattened: what a server sends on the second
+ * connection, such as a notification. Only codec.c changes it, while rl_decoder_next() reads the
+ * reply. */
+#define RL_TEXTS_MAX 8 /* most elements of such an array */
+#define RL_TEXTS_BYTES_MAX                                                                         \
+    (RL_KEY_MAX + 128) /* bytes of all elements: one key, and other words                          \
+                        */
 struct rl_texts {
     unsigned count;                   /* elements read until now; 0 to RL_TEXTS_MAX */
-    struct rl_arg list[RL_TEXTS_MAX]; /* point into `bytes`; data NULL: nil or an integer */
+    struct rl_arg list[RL_TEXTS_MAX]; /* the elements; they point into `bytes`. `data` NULL: the
+                                       * element is nil or an integer */
     size_t used;                      /* used bytes of `bytes` */
     char bytes[RL_TEXTS_BYTES_MAX];   /* all texts, one after the other, not terminated */
 };
@@ -38,7 +42,7 @@ struct rl_texts {
 /* Room for the text of one reply. All nodes of a client share one: each reply is handled before the
  * next one is read. */
 struct rl_reply_text {
-    char bytes[RL_INFO_MAX + 1];
+    char bytes[RL_INFO_MAX + 1]; /* the text, terminated */
 };
 
 /* The parser of one connection. All zero: closed. Only codec.c changes it, except for the three
@@ -52,34 +56,39 @@ struct rl_decoder {
     size_t ahead_len;           /* bytes at `ahead` */
     struct rl_reply_text *text; /* where the text of a reply is copied to; borrowed */
     struct rl_reply reply;      /* the reply that is being read, or was read last */
-    size_t len_max;             /* largest number of bytes that the reader has buffered */
+    size_t len_max;             /* most bytes that the reader has buffered since it was
+                                 * created */
     size_t bulk_max;        /* set by the owner: longest text of the next reply in bytes, at most
                              * RL_INFO_MAX; RL_BULK_MAX at first */
     unsigned elements_max;  /* set by the owner: most elements of an array in the next reply; 0:
                              * arrays are refused */
-    struct rl_texts *texts; /* set by the owner: takes the elements of arrays of any depth; NULL:
-                             * only flat arrays of texts, which go to `joined` */
-    bool refused;           /* the reply was longer than its limit, or of an unexpected kind */
+    struct rl_texts *texts; /* set by the owner: where the elements of arrays of any depth are
+                             * stored. NULL: only arrays of bulk strings are allowed; their elements
+                             * are stored in `joined` */
+    bool refused;           /* the reply that was read last was beyond a limit, or of a kind that no
+                             * request has */
     /* Elements of an array, joined by blanks. Not in `text`, which is shared: another node's reply
      * may be read before the rest of this array arrives. */
     char joined[RL_JOINED_MAX];
 };
 
-/* Opens the decoder. It borrows `text` until rl_decoder_close(). Returns false if there is no
+/* Opens the decoder, which borrows `text` until rl_decoder_close(). Returns false if there is no
  * memory; then the decoder is unchanged. */
 bool rl_decoder_open(struct rl_decoder *decoder, struct rl_reply_text *text);
-/* Frees the reader. A closed decoder is allowed. */
+/* Frees the reader of the decoder, which is closed then. Does nothing if it is closed already. */
 void rl_decoder_close(struct rl_decoder *decoder);
 
-/* Adds `len` received bytes. They are borrowed until rl_decoder_next() returns 0 or -1. Returns
- * false if there is no memory, or if more than RL_UNPARSED_MAX bytes hold no complete reply; then
- * the connection must be closed. */
+/* Hands `len` received bytes to the decoder, which borrows them until rl_decoder_next() returns 0
+ * or -1. Returns false if there is no memory, or if more than RL_UNPARSED_MAX bytes hold no
+ * complete reply; then the connection must be closed. */
 bool rl_decoder_feed(struct rl_decoder *decoder, const char *bytes, size_t len);
 
-/* Returns, after rl_decoder_feed() or rl_decoder_next() has failed, whether memory was missing. */
+/* Returns true if rl_decoder_feed() or rl_decoder_next() has failed for lack of memory. Called only
+ * after a failure. */
 bool rl_decoder_lacks_memory(const struct rl_decoder *decoder);
 
-/* Returns whether all received bytes were read as replies: rl_decoder_next() would return 0. */
+/* Returns true if all received bytes were read as replies, so that rl_decoder_next() would return
+ * 0. */
 bool rl_decoder_is_done(const struct rl_decoder *decoder);
 
 /* Reads the next reply. Returns 1 if `decoder->reply` is that reply, which is valid until the next
@@ -93,14 +102,15 @@ static inline bool rl_decoder_is_open(const struct rl_decoder *decoder)
     return decoder->reader != NULL;
 }
 
-/* Returns the reply for which rl_decoder_next() has returned 1; valid until its next call. */
+/* Returns the reply for which rl_decoder_next() has returned 1. It is valid until the next call of
+ * rl_decoder_next(). */
 static inline const struct rl_reply *rl_decoder_reply(const struct rl_decoder *decoder)
 {
     return &decoder->reply;
 }
 
-/* Sets the limits of the next reply: the bytes of a text, and the elements of an array (0: an array
- * is refused). */
+/* Sets the limits of the next reply: `bulk_max` bytes of a text, and `elements_max` elements of an
+ * array (0: an array is refused). */
 static inline void rl_decoder_expect(struct rl_decoder *decoder, size_t bulk_max,
                                      unsigned elements_max)
 {
@@ -108,8 +118,8 @@ static inline void rl_decoder_expect(struct rl_decoder *decoder, size_t bulk_max
     decoder->elements_max = elements_max;
 }
 
-/* Collects the texts of arrays in `texts` (borrowed), whatever their depth and the limit of their
- * elements. */
+/* Has the elements of all further arrays stored in `texts` (borrowed). Nested arrays are then
+ * allowed, and RL_TEXTS_MAX replaces the limit `elements_max`. */
 static inline void rl_decoder_collect(struct rl_decoder *decoder, struct rl_texts *texts)
 {
     decoder->texts = texts;

@@ -18,9 +18,10 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The string literal of a name, and of a macro's value. */
 #define TEXT_OF(name)  #name
 #define VALUE_OF(name) TEXT_OF(name)
-#define WANTED         "libhiredis.so." VALUE_OF(HIREDIS_SONAME) /* the file of that version */
+#define WANTED         "libhiredis.so." VALUE_OF(HIREDIS_SONAME) /* file of the compiled version */
 
 #define TABLE_MAX      16 /* functions; the longest table of a known version has 7 */
 
@@ -38,27 +39,31 @@ typedef Elf64_Sym elf_symbol;
 typedef Elf32_Sym elf_symbol;
 #endif
 
+/* A function of any type; converted back before it is called. */
 typedef void (*any_fn)(void);
 
 /* The table of reply functions that is passed to the reader. Owned by check_reader(). */
 union table {
-    redisReplyObjectFunctions functions;
-    any_fn places[TABLE_MAX]; /* the same memory, and room for a longer table */
+    redisReplyObjectFunctions functions; /* as the compiled version lays the table out */
+    any_fn places[TABLE_MAX];            /* the same memory, and room for a longer table */
 };
 
-/* Which reply function was called, and for which type. WRONG: its arguments were not those of the
- * reply that was fed. */
+/* What a reply function tells its caller: the type of the value that it was called for, or WRONG if
+ * its arguments were not those of the reply that was fed. MARKS is the number of marks. */
 enum mark { STRING, ARRAY, INTEGER, NIL, STATUS, ERROR, WRONG, MARKS };
-static const char marks[MARKS]; /* only the addresses count: one for each mark */
+/* One byte for each mark. A reply function returns the address of a byte; the values do not matter.
+ * The address of the first byte is also the `privdata` of the reader. */
+static const char marks[MARKS];
 
-/* Returns what a reply function returns to the reader for this mark. */
+/* Returns the address that stands for this mark: what a reply function returns to the reader. */
 static void *mark(enum mark which)
 {
     return (void *)(uintptr_t)&marks[which];
 }
 
-/* Returns whether the members of the task are at the offsets that the library expects, by their
- * values for one of the replies of read_all(). */
+/* Returns true if the members of the task have the values that they must have for a value of this
+ * type (REDIS_REPLY_*) in one of the replies of read_all(). Then they are at the offsets that the
+ * library expects. */
 static bool fits(const redisReadTask *task, int type)
 {
     return task->privdata == marks && task->type == type &&
@@ -100,7 +105,8 @@ static void *on_nil(const redisReadTask *task)
     return mark(fits(task, REDIS_REPLY_STRING) ? NIL : WRONG);
 }
 
-/* Stands for functions of other versions, which none of the replies needs. */
+/* Fills the places of reply functions that only other versions have. None of the replies that are
+ * fed needs them, so a call returns WRONG. */
 static void *on_other(const redisReadTask *task)
 {
     (void)task;
@@ -113,7 +119,8 @@ static void free_object(void *object)
     (void)object;
 }
 
-/* Puts the reply functions at the offsets that the library expects, and on_other() elsewhere. */
+/* Fills the table: the reply functions at the offsets that the library expects, and on_other()
+ * elsewhere. */
 static void fill(union table *table)
 {
     for (size_t i = 0; i < TABLE_MAX; i++)
@@ -140,22 +147,23 @@ static int is_readable(const void *bytes, size_t size)
     return written == (ssize_t)size;
 }
 
-/* Returns whether the reader is between two replies, without an error and without unread bytes. */
+/* Returns true if the reader is between two replies, without an error and without unread bytes. */
 static bool is_at_rest(const redisReader *reader)
 {
     return reader->err == 0 && reader->ridx == -1 && reader->pos == reader->len;
 }
 
-/* Returns whether the members of a reader that was just created have their initial values at the
- * offsets that the library expects. */
+/* Returns true if the members of a reader that was just created have their initial values at the
+ * offsets that the library expects. `table` is the one that the reader was created with. */
 static bool is_new(const redisReader *reader, const union table *table)
 {
     return is_at_rest(reader) && reader->len == 0 && reader->buf != NULL && reader->reply == NULL &&
            reader->maxbuf == REDIS_READER_MAX_BUF && reader->fn == &table->functions;
 }
 
-/* Feeds one reply, the last byte separately. Returns REDLOCK_OK if the reader returns `wanted`
- * after the last byte and no reply before it, else REDLOCK_ENOMEM or REDLOCK_ELIBRARY. */
+/* Feeds one reply, a terminated string, with its last byte separately. Returns REDLOCK_OK if the
+ * reader returns the mark `wanted` after the last byte and no reply before the last byte. Else
+ * returns REDLOCK_ENOMEM or REDLOCK_ELIBRARY. */
 static int read_one(redisReader *reader, const char *bytes, enum mark wanted)
 {
     size_t len = strlen(bytes);
@@ -173,12 +181,13 @@ static int read_one(redisReader *reader, const char *bytes, enum mark wanted)
     return REDLOCK_OK;
 }
 
-/* Feeds replies of all kinds, and one that the reply function refuses. Returns as read_one(). */
+/* Feeds replies of all kinds, and one that the reply function refuses with NULL. Returns REDLOCK_OK
+ * if the reader reads all of them as the compiled one, else REDLOCK_ENOMEM or REDLOCK_ELIBRARY. */
 static int read_all(redisReader *reader)
 {
     static const struct {
-        const char *bytes;
-        enum mark wanted;
+        const char *bytes; /* the reply */
+        enum mark wanted;  /* what the reader must return for it */
     } replies[] = {
         {"$3\r\nabc\r\n", STRING},      {":7\r\n", INTEGER}, {"$-1\r\n", NIL},
         {"+abc\r\n", STATUS},           {"-abc\r\n", ERROR}, {"*1\r\n:7\r\n", ARRAY},
@@ -199,7 +208,8 @@ static int read_all(redisReader *reader)
                : REDLOCK_ELIBRARY;
 }
 
-/* Returns 0 if the bound hiredis reads replies as the compiled one, else as rl_codec_check(). */
+/* Creates a reader of the bound hiredis and feeds it replies. Returns REDLOCK_OK if it reads them
+ * as the compiled one, else REDLOCK_ENOMEM, REDLOCK_ESYS (no descriptor) or REDLOCK_ELIBRARY. */
 static int check_reader(void)
 {
     union table table;
@@ -219,9 +229,10 @@ static int check_reader(void)
     return error;
 }
 
-/* Looks up the file and the symbol of a function's address. Returns false if they are unknown, or
- * if the address is that of a stub in the program: in a program that is linked at fixed addresses,
- * a function's address may be the address of such a stub, for all files of the process. */
+/* Looks up the file that contains the address of a function, and stores its name in `*info`.
+ * Returns false if the file is unknown, or if the address is that of a stub in the program: in a
+ * program that is linked at fixed addresses, a function's address may be the address of such a
+ * stub, for all files of the process. */
 static bool find(void *address, Dl_info *info)
 {
 #ifdef __GLIBC__
@@ -236,8 +247,8 @@ static bool find(void *address, Dl_info *info)
 #endif
 }
 
-/* Returns the path of the file that contains a function, "" if that is not known. The string
- * belongs to the loader. */
+/* Returns the path of the file that contains a function; "": unknown. The string belongs to the
+ * dynamic loader. */
 static const char *file_of(any_fn function)
 {
     Dl_info info;
@@ -247,8 +258,9 @@ static const char *file_of(any_fn function)
     return find(address, &info) && info.dli_fname != NULL ? info.dli_fname : "";
 }
 
-/* Writes the error message to `text`. `first` and `second` are the files of the bound hiredis,
- * equal if there is only one; "" is unknown. */
+/* Writes the message of REDLOCK_ELIBRARY to `text` of `size` bytes. `first` and `second` are paths
+ * of files from which the functions of hiredis were bound: equal if there is only one, "" if
+ * unknown. */
 static void report_mismatch(const char *first, const char *second, char *text, size_t size)
 {
     bool two = strcmp(first, second) != 0;
@@ -262,6 +274,9 @@ static void report_mismatch(const char *first, const char *second, char *text, s
              two ? second : "");
 }
 
+/* Checks that all functions of hiredis come from one file, and that they read replies as the
+ * compiled version does. Returns REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ESYS or REDLOCK_ELIBRARY; only
+ * the last one comes with a message in `text`. */
 int rl_codec_check(char *text, size_t size)
 {
     static const any_fn functions[] = {

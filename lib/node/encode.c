@@ -5,10 +5,10 @@
 #include <string.h>
 
 #define CAP_MIN    256 /* bytes; size of the first buffer */
-#define HEADER_MAX 23  /* bytes: a sign, twenty digits, CR LF */
+#define HEADER_MAX 23  /* bytes of "*3\r\n" or "$3\r\n" at most: a sign, twenty digits, CR LF */
 
-/* Makes room for the first `kept` bytes of the buffer and for one more command. Returns false if
- * there is no memory; then the buffer is unchanged. */
+/* Makes room for one command of the `argc` words `args` after the first `kept` bytes of the buffer.
+ * Returns false without memory; the buffer is unchanged then. */
 static bool reserve(const struct rl_mem *mem, struct rl_encoded *to, size_t kept, size_t argc,
                     const struct rl_arg *args)
 {
@@ -33,8 +33,8 @@ static bool reserve(const struct rl_mem *mem, struct rl_encoded *to, size_t kept
     return true;
 }
 
-/* Writes the header of an array ('*') or of a bulk string ('$') with its number. Returns the end.
- */
+/* Writes the header of an array (sign '*') or of a bulk string (sign '$') to `at`: the sign,
+ * `number` in decimal digits, CR LF. Returns the end of what was written. */
 static char *put_header(char *at, char sign, size_t number)
 {
     char digits[20];
@@ -52,7 +52,8 @@ static char *put_header(char *at, char sign, size_t number)
     return at;
 }
 
-/* Encodes one command after the first `kept` bytes of the buffer. */
+/* Encodes one command after the first `kept` bytes of the buffer, and drops what followed them.
+ * Returns false without memory; the buffer is unchanged then. */
 static bool encode(const struct rl_mem *mem, struct rl_encoded *to, size_t kept, size_t argc,
                    const struct rl_arg *args)
 {
@@ -71,18 +72,21 @@ static bool encode(const struct rl_mem *mem, struct rl_encoded *to, size_t kept,
     return true;
 }
 
+/* Encodes one command in place of what the buffer holds. Returns false without memory. */
 bool rl_encode(const struct rl_mem *mem, struct rl_encoded *to, size_t argc,
                const struct rl_arg *args)
 {
     return encode(mem, to, 0, argc, args);
 }
 
+/* Encodes one command after what the buffer holds. Returns false without memory. */
 bool rl_encode_append(const struct rl_mem *mem, struct rl_encoded *to, size_t argc,
                       const struct rl_arg *args)
 {
     return encode(mem, to, to->len, argc, args);
 }
 
+/* Wipes and frees the buffer, and leaves it empty. */
 void rl_encoded_free(const struct rl_mem *mem, struct rl_encoded *encoded)
 {
     rl_free_wiped(mem, encoded->bytes, encoded->cap);

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Returns an argument that borrows the terminated string. */
+/* Returns the terminated string as one word of a command. The string is borrowed. */
 static inline struct rl_arg rl_arg_of(const char *text)
 {
     return (struct rl_arg){text, strlen(text)};
@@ -23,11 +23,12 @@ struct rl_encoded {
     size_t cap;  /* size of `bytes` */
 };
 
-/* Encodes one command of `argc` words. rl_encode() replaces the contents of the buffer,
- * rl_encode_append() adds to them. Both return false if there is no memory; then the buffer is
- * unchanged. */
+/* Encodes one command of the `argc` words `args`, in place of what the buffer holds. Returns false
+ * without memory; the buffer is unchanged then. */
 bool rl_encode(const struct rl_mem *mem, struct rl_encoded *to, size_t argc,
                const struct rl_arg *args);
+/* Encodes one command of the `argc` words `args` after what the buffer holds. Returns false without
+ * memory; the buffer is unchanged then. */
 bool rl_encode_append(const struct rl_mem *mem, struct rl_encoded *to, size_t argc,
                       const struct rl_arg *args);
 

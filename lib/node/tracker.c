@@ -8,63 +8,72 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The channel of notifications. */
+/* The Pub/Sub channel on which a server sends notifications of tracked keys. */
 #define CHANNEL "__redis__:invalidate"
-/* RL_VERB_REGISTER, already encoded. It is sent before each PTTL of a waiter, and must not replace
- * the encoded PTTL in the cache of rl_node_common. */
+/* The encoded command of RL_VERB_REGISTER. It is a constant, because rl_node_encode_verb() would
+ * replace the encoded PTTL in the cache of rl_node_common, which all nodes of a round use. */
 #define REGISTER "*3\r\n$6\r\nCLIENT\r\n$7\r\nCACHING\r\n$3\r\nYES\r\n"
-/* Bounds of the delay before the next second connection; each failure doubles it. */
+/* Bounds of the delay before the next second connection: each failure in a row doubles the delay.
+ */
 #define RECONNECT_MIN_NS (50 * RL_MS)
 #define RECONNECT_MAX_NS (5 * RL_SECOND)
-/* Delay after a try that was harmful to the first connection, which carries the votes. */
+/* Delay of the next second connection if `harmful` is set: a try may cost the first connection, and
+ * with it the votes. */
 #define HARMFUL_NS (30 * RL_SECOND)
 
-/* The commands of the greeting, in the order in which they are sent. SUBSCRIBE must be the last: no
- * other command is allowed after it. */
+/* The commands of the greeting, in the order in which they are sent. AUTH is left out if there is
+ * no password. SUBSCRIBE must be the last: no other command is allowed after it. */
 enum step { STEP_AUTH = 0, STEP_SETNAME, STEP_ID, STEP_SUBSCRIBE };
 
-/* Returns the number by which the transport knows the second connection of the node. */
+/* Returns the number of the second connection, as the functions of rl_transport expect it. */
 static unsigned connection_number(const struct rl_node *node)
 {
     return node->index | RL_TRACKER_CONNECTION;
 }
 
+/* Prepares a tracker in state OFF, for which no connection is planned. */
 void rl_tracker_init(struct rl_node *node)
 {
     node->tracker = (struct rl_tracker){.due_ns = RL_NEVER};
 }
 
+/* Returns true if the server sends notifications of tracked keys. */
 bool rl_tracker_is_on(const struct rl_node *node)
 {
     return node->tracker.on;
 }
 
+/* Returns true if a lock has waited for a key on this node. */
 bool rl_tracker_is_wanted(const struct rl_node *node)
 {
     return node->tracker.wanted;
 }
 
+/* Returns the state of the second connection. */
 enum rl_tracker_state rl_tracker_state(const struct rl_node *node)
 {
     return (enum rl_tracker_state)node->tracker.state;
 }
 
+/* Returns enum redlock_cause: why the server refused the second connection last. */
 uint8_t rl_tracker_cause(const struct rl_node *node)
 {
     return node->tracker.cause;
 }
 
+/* Returns in words why the server refused the second connection last; "": it never did. */
 const char *rl_tracker_text(const struct rl_node *node)
 {
     return node->tracker.text;
 }
 
+/* Returns when rl_tracker_tick() has something to do (boot clock), or RL_NEVER. */
 uint64_t rl_tracker_due_ns(const struct rl_node *node)
 {
     return node->tracker.due_ns;
 }
 
-/* Frees the commands of the greeting. */
+/* Frees the encoded commands of the greeting, and counts none of their bytes as sent. */
 static void forget_greeting(struct rl_node *node)
 {
     struct rl_tracker *tracker = &node->tracker;
@@ -73,7 +82,8 @@ static void forget_greeting(struct rl_node *node)
     tracker->sent = 0;
 }
 
-/* Closes the second connection, if it is open, and plans no other. */
+/* Closes the second connection, if it is open or being opened, and plans no other one. Turns
+ * notifications off, and reports that to the engine as a change of the node. */
 static void close_connection(struct rl_node *node)
 {
     struct rl_tracker *tracker = &node->tracker;
@@ -94,7 +104,9 @@ static void close_connection(struct rl_node *node)
         rl_node_notify_changed(node);
 }
 
-/* Closes the second connection after a failure, and plans the next one. */
+/* Closes the second connection after a failure. Plans the next one if the first connection is
+ * ready, with a delay that doubles with each failure and is shortened by a random part of up to a
+ * quarter. */
 static void retry_later(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
@@ -116,10 +128,10 @@ static bool begins(const struct rl_reply *reply, const char *text)
     return reply->len >= strlen(text) && memcmp(reply->text, text, strlen(text)) == 0;
 }
 
-/* Closes the second connection because of this reply, and keeps its text. Another one is not opened
- * before the next first connection, unless the server is only busy with a script. Keeps no reply to
- * AUTH: a server that does not know AUTH repeats its arguments, and a password must not be logged.
- */
+/* Closes the second connection because of this reply, enters state REFUSED, and keeps the cause and
+ * the text of the reply. A reply BUSY only plans the next try, because the server is busy with a
+ * script. Keeps a text of its own instead of a reply to AUTH: a server that does not know AUTH
+ * repeats its arguments, and a password must not be logged. */
 static void refuse(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     static const char UNEXPECTED[] = "unexpected reply";
@@ -147,6 +159,8 @@ static void refuse(struct rl_node *node, const struct rl_reply *reply, uint64_t 
     tracker->state = RL_TRACKER_REFUSED;
 }
 
+/* Notes that a lock waits for a key on this node. The first call makes the second connection due
+ * now, or when the first connection is ready. Does nothing if notifications are not configured. */
 void rl_tracker_request(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
@@ -159,6 +173,8 @@ void rl_tracker_request(struct rl_node *node, uint64_t now_ns)
         tracker->due_ns = now_ns;
 }
 
+/* Notes that the first connection has become ready. Makes the second connection due, if a lock has
+ * waited for a key; after HARMFUL_NS, if the last try was harmful. */
 void rl_tracker_node_ready(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
@@ -170,12 +186,16 @@ void rl_tracker_node_ready(struct rl_node *node, uint64_t now_ns)
         tracker->due_ns = rl_add_sat(now_ns, tracker->harmful ? HARMFUL_NS : 0);
 }
 
+/* Frees all memory of the tracker. Does not close the second connection. */
 void rl_tracker_free(struct rl_node *node)
 {
     rl_decoder_close(&node->tracker.decoder);
     forget_greeting(node);
 }
 
+/* Closes the second connection, because the first one is closed. If a reply to TRACK was still to
+ * come, tracking may have broken the first connection: the next try is delayed. `retry` false: no
+ * first connection follows, so no second one is wanted any more. */
 void rl_tracker_node_lost(struct rl_node *node, bool retry)
 {
     struct rl_tracker *tracker = &node->tracker;
@@ -186,7 +206,8 @@ void rl_tracker_node_lost(struct rl_node *node, bool retry)
     close_connection(node);
 }
 
-/* Encodes the commands of the greeting. Returns false without memory. */
+/* Encodes the commands of the greeting, and sets `step` to the first of them. Returns false without
+ * memory. */
 static bool prepare(struct rl_node *node)
 {
     const struct rl_mem *mem = node->common->mem;
@@ -210,6 +231,8 @@ static bool prepare(struct rl_node *node)
                             (struct rl_arg[]){rl_arg_of("SUBSCRIBE"), rl_arg_of(CHANNEL)});
 }
 
+/* Handles the end of an attempt to open the second connection: sends the greeting if the attempt
+ * has succeeded (`ok`) and there is memory, else plans the next try. */
 void rl_tracker_opened(struct rl_node *node, bool ok, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
@@ -227,6 +250,8 @@ void rl_tracker_opened(struct rl_node *node, bool ok, uint64_t now_ns)
     rl_tracker_flush(node, now_ns);
 }
 
+/* Hands to the transport what it has not accepted yet of the greeting. If the connection is broken,
+ * plans the next one. */
 void rl_tracker_flush(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
@@ -244,8 +269,9 @@ void rl_tracker_flush(struct rl_node *node, uint64_t now_ns)
     }
 }
 
-/* Sends TRACK on the first connection, and REGISTER to find out whether the user may use it. If the
- * next request happens to read a key, that key is registered, too, which is harmless. */
+/* Appends TRACK to the pipeline of the first connection, and one REGISTER as a test of whether the
+ * user may send it. If the next request happens to read a key, the server tracks that key, too,
+ * which is harmless. Without memory or room, plans the next second connection. */
 static void track(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
@@ -269,19 +295,21 @@ static void track(struct rl_node *node, uint64_t now_ns)
         retry_later(node, now_ns);
 }
 
-/* Returns true if the reply is +OK. */
+/* Returns true if the reply is the status OK. */
 static bool is_ok(const struct rl_reply *reply)
 {
     return reply->kind == RL_REPLY_STATUS && reply->len == 2 && memcmp(reply->text, "OK", 2) == 0;
 }
 
+/* Handles the reply on the first connection to TRACK, or to the REGISTER that was sent with TRACK.
+ * After both replies are OK, turns notifications on and reports that any key may have changed. */
 void rl_tracker_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
 
     RL_ASSERT(tracker->pending > 0);
     if (--tracker->pending > 1 || tracker->state != RL_TRACKER_LISTENING)
-        return; /* a reply for an earlier second connection, or this one is closed */
+        return; /* belongs to an earlier second connection, or the present one is closed */
     if (reply->kind == RL_REPLY_ERROR && begins(reply, "ERR The client ID you want")) {
         retry_later(node, now_ns); /* the server has closed the second connection already */
         return;
@@ -297,10 +325,12 @@ void rl_tracker_reply(struct rl_node *node, const struct rl_reply *reply, uint64
     tracker->on_ns = now_ns;
     tracker->harmful = false;
     rl_node_notify_changed(node);
-    /* Changes before now were not notified: any key may have changed. */
+    /* Changes before now were not notified. The empty key means: any key may have changed. */
     rl_inbox_add_key(&node->common->inbox, node->index, (struct rl_arg){NULL, 0});
 }
 
+/* Appends REGISTER to the pipeline of the first connection, if notifications are on: the server
+ * then tracks the key of `claim`, which the caller's next request reads. */
 void rl_tracker_register(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns)
 {
     struct rl_request request = {
@@ -311,6 +341,8 @@ void rl_tracker_register(struct rl_node *node, struct rl_claim *claim, uint64_t 
         (void)rl_pipeline_push(&node->pipe, &request, REGISTER, sizeof REGISTER - 1);
 }
 
+/* Handles the reply to the REGISTER of rl_tracker_register(). Any reply but OK closes the second
+ * connection. */
 void rl_tracker_registered(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     if (is_ok(reply) || !node->tracker.on)
@@ -319,13 +351,15 @@ void rl_tracker_registered(struct rl_node *node, const struct rl_reply *reply, u
     refuse(node, reply, now_ns);
 }
 
-/* Returns true if `arg` is this text. */
+/* Returns true if `arg` equals the terminated string `text`. */
 static bool is_word(struct rl_arg arg, const char *text)
 {
     return arg.data != NULL && arg.len == strlen(text) && memcmp(arg.data, text, arg.len) == 0;
 }
 
-/* Takes the next reply to the greeting. Requests tracking after the last one. */
+/* Handles the reply to the next command of the greeting. An error is refused, except that of CLIENT
+ * SETNAME, whose name nothing depends on. After the last reply enters state LISTENING and requests
+ * tracking. */
 static void take_greeting(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
@@ -359,7 +393,8 @@ static void take_greeting(struct rl_node *node, const struct rl_reply *reply, ui
         refuse(node, reply, now_ns);
 }
 
-/* Reports the next key of the notification that was read last. A nil stands for all keys. */
+/* Adds the next key of the notification that was read last to the inbox. A nil in place of the keys
+ * means that any key may have changed; it is reported as the empty key. */
 static void report_key(struct rl_node *node)
 {
     struct rl_tracker *tracker = &node->tracker;
@@ -372,7 +407,9 @@ static void report_key(struct rl_node *node)
     rl_inbox_add_key(&node->common->inbox, node->index, key);
 }
 
-/* Takes a notification: "message", the channel, and one or more keys. Reports the first key. */
+/* Handles a notification, an array of "message", the channel, and one or more keys: counts it and
+ * reports its first key. Anything else closes the second connection, and the next one is planned.
+ */
 static void take_notification(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     const struct rl_texts *texts = &node->tracker.texts;
@@ -387,6 +424,8 @@ static void take_notification(struct rl_node *node, const struct rl_reply *reply
     report_key(node);
 }
 
+/* Gives the received bytes to the decoder, and notes that rl_tracker_next() must be called. Plans
+ * the next connection if the decoder cannot take them. */
 void rl_tracker_received(struct rl_node *node, const char *bytes, size_t len, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
@@ -400,6 +439,9 @@ void rl_tracker_received(struct rl_node *node, const char *bytes, size_t len, ui
     rl_inbox_note(&node->common->inbox, RL_INBOX_PUSH_UNREAD, node->index);
 }
 
+/* Reports the next key of a notification, or reads and handles the next reply or notification. If
+ * no complete one is left, removes the node from the set RL_INBOX_PUSH_UNREAD. If the bytes cannot
+ * be parsed, plans the next connection. */
 void rl_tracker_next(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
@@ -419,11 +461,14 @@ void rl_tracker_next(struct rl_node *node, uint64_t now_ns)
         take_notification(node, rl_decoder_reply(&tracker->decoder), now_ns);
 }
 
+/* Handles the end of the second connection: plans the next one. */
 void rl_tracker_closed(struct rl_node *node, uint64_t now_ns)
 {
     retry_later(node, now_ns);
 }
 
+/* Does what is due: opens the second connection, or gives up one that was not made or greeted in
+ * time. */
 void rl_tracker_tick(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;

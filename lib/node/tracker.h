@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * The tracker of a node: a second connection, on which the server sends notifications of keys.
  *
- * Uses CLIENT TRACKING with REDIRECT and OPTIN. The first connection, which carries the requests,
- * sends CLIENT CACHING YES in front of the PTTL of a key that a waiter waits for: that registers
- * the key. Other keys leave no entry in the server's tracking table. The second connection is
- * opened when a lock waits for the first time. If the server or the user's permissions do not allow
- * it, waiters poll by their timers. */
+ * The second connection is opened when a lock waits for a key of the node for the first time. Its
+ * greeting is AUTH, CLIENT SETNAME, CLIENT ID and SUBSCRIBE. Then the first connection, which
+ * carries the requests, sends the request TRACK (CLIENT TRACKING ON with REDIRECT to the second
+ * connection, and OPTIN). From then on notifications are "on". OPTIN means that the server tracks
+ * no key by itself. The request REGISTER (CLIENT CACHING YES) in front of the PTTL of a key makes
+ * the server track that one key. If the server or the user's permissions do not allow a second
+ * connection, waiters poll by their timers. */
 #ifndef RL_NODE_TRACKER_H
 #define RL_NODE_TRACKER_H
 
@@ -14,37 +16,40 @@
 
 /* The states of the second connection. */
 enum rl_tracker_state {
-    RL_TRACKER_OFF = 0,        /* closed: not requested yet, or the next one is planned */
-    RL_TRACKER_CONNECTING = 1, /* waits for rl_tracker_opened() */
-    RL_TRACKER_GREETING = 2,   /* open; waits for replies to AUTH, CLIENT and SUBSCRIBE */
-    RL_TRACKER_LISTENING = 3,  /* subscribed */
-    RL_TRACKER_REFUSED = 4 /* closed: the server refuses it. Not opened again before the next first
-                            * connection */
+    RL_TRACKER_OFF = 0,        /* closed: no lock has waited yet, or the next try is planned */
+    RL_TRACKER_CONNECTING = 1, /* opened; the transport calls rl_tracker_opened() at the end */
+    RL_TRACKER_GREETING = 2,   /* open; replies to the greeting are missing */
+    RL_TRACKER_LISTENING = 3,  /* the greeting is complete; the server can send notifications */
+    RL_TRACKER_REFUSED = 4     /* closed: the server has refused the greeting or tracking. The next
+                                * try follows when the first connection was made anew */
 };
 
-/* The second connection of a node. Owner: tracker.c. All instants are on the boot clock. `on` is
- * set in state LISTENING only. */
+/* The second connection of a node. Owner: tracker.c. All instants are on the boot clock. Invariant:
+ * `on` is set in state LISTENING only. */
 struct rl_tracker {
     uint8_t state;     /* enum rl_tracker_state */
     uint8_t step;      /* GREETING: enum step in tracker.c, of the command whose reply comes next */
     bool wanted;       /* a lock has waited for a key on this node */
-    bool on;           /* the server sends notifications of registered keys */
-    bool harmful;      /* the server broke the first connection, or replied with nonsense, when
-                        * tracking was requested: the next try is delayed */
-    unsigned pending;  /* replies to TRACK and its REGISTER that the first connection awaits; the
-                        * last two belong to this second connection, others to earlier ones */
-    unsigned failures; /* second connections in a row that failed or did not last */
+    bool on;           /* the server sends notifications of tracked keys */
+    bool harmful;      /* when tracking was requested last, the first connection broke, or the reply
+                        * was neither OK nor an error: the next try is delayed by HARMFUL_NS */
+    unsigned pending;  /* replies still to come on the first connection to TRACK, and to the one
+                        * REGISTER that is sent after each TRACK as a test. The last two belong to
+                        * this second connection, any others to earlier ones */
+    unsigned failures; /* second connections in a row that failed, or ended before they had been on
+                        * for RL_LASTING_NS (connection.h: one second) */
     uint64_t due_ns;   /* OFF: when to connect; CONNECTING, GREETING: when to give up; RL_NEVER:
-                        * neither */
-    uint64_t on_ns;    /* when `on` was set last */
+                        * nothing is planned */
+    uint64_t on_ns;    /* when `on` was set last; 0: never */
     uint64_t id;       /* CLIENT ID of the second connection; 0: unknown */
     struct rl_encoded encoded; /* the commands of the greeting */
     size_t sent;               /* bytes of `encoded` that the transport has taken */
-    uint8_t cause;             /* enum redlock_cause: why the server refused it last */
-    char text[96];             /* the same in words */
-    struct rl_decoder decoder;
-    struct rl_texts texts; /* elements of the notification that was read last; from the third on
-                            * they are keys */
+    uint8_t cause;             /* enum redlock_cause: why the server refused the second connection
+                                * last; REDLOCK_CAUSE_NONE: it never did */
+    char text[96];             /* the reason in words; empty: never refused */
+    struct rl_decoder decoder; /* parses what arrives on the second connection */
+    struct rl_texts texts; /* elements of the array that was read last. In a notification they are
+                            * "message", the channel, and the keys that have changed */
     unsigned next_key;     /* index in `texts` of the key that is reported next; 0: none is left */
 };
 
@@ -53,52 +58,66 @@ struct rl_node;
 
 /* Prepares a tracker that is off. */
 void rl_tracker_init(struct rl_node *node);
-/* Notes that a lock waits for a key on this node. The first call opens the second connection, if
- * notifications are configured. */
+/* Notes that a lock waits for a key on this node. If notifications are configured, the first call
+ * makes the second connection due: at once, or when the first connection is ready. */
 void rl_tracker_request(struct rl_node *node, uint64_t now_ns);
-/* Returns true if the server sends notifications of registered keys. */
+/* Returns true if the server sends notifications of tracked keys. */
 bool rl_tracker_is_on(const struct rl_node *node);
 /* Returns true if a lock has waited for a key on this node. */
 bool rl_tracker_is_wanted(const struct rl_node *node);
 /* Returns the state of the second connection. */
 enum rl_tracker_state rl_tracker_state(const struct rl_node *node);
-/* Returns enum redlock_cause: why the server refused the second connection last. */
+/* Returns enum redlock_cause: why the server refused the second connection last;
+ * REDLOCK_CAUSE_NONE: it never did. */
 uint8_t rl_tracker_cause(const struct rl_node *node);
-/* Returns the same in words, as an array of 96 bytes. */
+/* Returns in words why the server refused the second connection last, as a terminated string in an
+ * array of 96 bytes; "": it never did. */
 const char *rl_tracker_text(const struct rl_node *node);
-/* Returns when rl_tracker_tick() has something to do; RL_NEVER: it has not. */
+/* Returns when rl_tracker_tick() has something to do (boot clock); RL_NEVER: nothing is planned. */
 uint64_t rl_tracker_due_ns(const struct rl_node *node);
 
-/* Notes that the first connection is in use: a second one is due, if it is wanted. */
+/* Notes that the first connection has become ready. Makes the second connection due if a lock has
+ * waited for a key: now, or after HARMFUL_NS if the last try was harmful. */
 void rl_tracker_node_ready(struct rl_node *node, uint64_t now_ns);
-/* Closes the second connection, because the first one is closed. `retry` false: none follows. */
+/* Closes the second connection, because the first one is closed. `retry` false: no first connection
+ * follows, and so no second one. */
 void rl_tracker_node_lost(struct rl_node *node, bool retry);
 /* Frees all memory. Does not close the connection, which was closed or belongs to another process.
  */
 void rl_tracker_free(struct rl_node *node);
-/* Takes a reply on the first connection to TRACK, or to the REGISTER that follows it as a test. */
+/* Handles a reply on the first connection to TRACK, or to the REGISTER that follows TRACK as a
+ * test. Turns notifications on after both replies are OK. Otherwise closes the second connection.
+ */
 void rl_tracker_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
 
-/* Sends REGISTER on the first connection, if notifications are on: the server then tracks the key
- * that the next request reads, which must be that of the claim. */
+/* Appends REGISTER for `claim` to the pipeline of the first connection, if notifications are on:
+ * the server then tracks the key that the next request reads. The caller appends that request, a
+ * PTTL of the claim's key, right afterwards. Without memory no REGISTER is sent. */
 void rl_tracker_register(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns);
-/* Takes the reply to rl_tracker_register(). Closes the second connection if the server refuses. */
+/* Handles the reply to the REGISTER of rl_tracker_register(). Closes the second connection if the
+ * reply is not OK. */
 void rl_tracker_registered(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
 
-/* Takes the end of a connection attempt of the second connection. Sends the greeting if `ok`. */
+/* Handles the end of an attempt to open the second connection. If it has succeeded (`ok`), sends
+ * the greeting; else plans the next try. */
 void rl_tracker_opened(struct rl_node *node, bool ok, uint64_t now_ns);
-/* Takes bytes that have arrived on the second connection, and adds the node to
- * RL_INBOX_PUSH_UNREAD: they must stay valid until rl_tracker_next() has removed it. */
+/* Gives the decoder `len` bytes that have arrived on the second connection, and adds the node to
+ * the set RL_INBOX_PUSH_UNREAD. The bytes must stay valid until rl_tracker_next() has removed the
+ * node from that set. */
 void rl_tracker_received(struct rl_node *node, const char *bytes, size_t len, uint64_t now_ns);
-/* Takes the next reply of those bytes, or reports the next key of a notification. Removes the node
- * from RL_INBOX_PUSH_UNREAD when nothing is left. */
+/* Does one step for a node in the set RL_INBOX_PUSH_UNREAD: adds the next key of the notification
+ * that was read last to the inbox, or reads the next reply or notification from the received bytes.
+ * Removes the node from the set when nothing is left. */
 void rl_tracker_next(struct rl_node *node, uint64_t now_ns);
-/* Takes the end of the second connection, and plans the next one. */
+/* Handles the end of the second connection, which the server or the network has closed: plans the
+ * next one. */
 void rl_tracker_closed(struct rl_node *node, uint64_t now_ns);
-/* Hands the rest of the greeting to the transport. */
+/* Hands to the transport what it has not accepted yet of the greeting. On an error, closes the
+ * second connection and plans the next one. */
 void rl_tracker_flush(struct rl_node *node, uint64_t now_ns);
 
-/* Opens the second connection or gives it up, if that is due. */
+/* If `due_ns` has come: opens the second connection, or gives up an attempt whose time limit has
+ * passed. */
 void rl_tracker_tick(struct rl_node *node, uint64_t now_ns);
 
 #endif
