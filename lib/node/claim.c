@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The length of a key in rl_claim.bytes. */
+/* The length in front of each key but the first in rl_claim.bytes, not aligned. */
 typedef uint16_t key_length;
 
 /* Allocates a claim with one reference, for keys that take `keys_len` bytes in rl_claim.bytes. The
@@ -22,6 +22,7 @@ static struct rl_claim *new_claim(const struct rl_mem *mem, size_t keys_len, siz
     return claim;
 }
 
+/* Makes a claim on one key, which is copied, with room for a token. Returns NULL without memory. */
 struct rl_claim *rl_claim_new(const struct rl_mem *mem, struct rl_arg key, size_t token_max)
 {
     struct rl_claim *claim = new_claim(mem, key.len, token_max);
@@ -33,6 +34,8 @@ struct rl_claim *rl_claim_new(const struct rl_mem *mem, struct rl_arg key, size_
     return claim;
 }
 
+/* Makes a claim on `count` keys, which are copied, with room for a token. Returns NULL without
+ * memory. */
 struct rl_claim *rl_claim_new_multi(const struct rl_mem *mem, const struct rl_arg *keys,
                                     unsigned count, size_t token_max)
 {
@@ -58,6 +61,7 @@ struct rl_claim *rl_claim_new_multi(const struct rl_mem *mem, const struct rl_ar
     return claim;
 }
 
+/* Makes a new claim on the keys of `claim`, with room for a token. Returns NULL without memory. */
 struct rl_claim *rl_claim_new_like(const struct rl_claim *claim, size_t token_max)
 {
     struct rl_claim *like = new_claim(claim->mem, claim->token_at, token_max);
@@ -70,6 +74,7 @@ struct rl_claim *rl_claim_new_like(const struct rl_claim *claim, size_t token_ma
     return like;
 }
 
+/* Stores all keys of the claim in their order, and returns their number. */
 unsigned rl_claim_keys(const struct rl_claim *claim, struct rl_arg ret_keys[RL_KEYS_MAX])
 {
     const char *at = claim->bytes + claim->key_len;
@@ -84,12 +89,14 @@ unsigned rl_claim_keys(const struct rl_claim *claim, struct rl_arg ret_keys[RL_K
     return rl_claim_key_count(claim);
 }
 
+/* Copies the token behind the keys. There must be room: see `token_max` of rl_claim_new(). */
 void rl_claim_set_token(struct rl_claim *claim, struct rl_arg token)
 {
     memcpy(claim->bytes + claim->token_at, token.data, token.len);
     claim->token_len = (uint32_t)token.len;
 }
 
+/* Returns true if `token` is the token of the claim. */
 bool rl_claim_has_token(const struct rl_claim *claim, struct rl_arg token)
 {
     struct rl_arg own = rl_claim_token(claim);
@@ -97,6 +104,7 @@ bool rl_claim_has_token(const struct rl_claim *claim, struct rl_arg token)
     return own.len == token.len && memcmp(own.data, token.data, token.len) == 0;
 }
 
+/* Wipes and frees a claim without references. */
 void rl_claim_free(struct rl_claim *claim)
 {
     rl_free_wiped(claim->mem, claim, sizeof *claim + claim->token_at + claim->token_len);

@@ -17,20 +17,23 @@
  * a request. The nodes keep requested_ns, renewed_ns, undo_pending and maybe_executed. All instants
  * are on the boot clock. */
 struct rl_claim {
-    const struct rl_mem *mem;
-    void *owner;     /* what the votes are for, an object of the engine; NULL: votes are dropped */
-    uint64_t ttl_ms; /* TTL of the request that is sent next */
-    uint64_t ttl_max_ms; /* longest TTL that any node was asked for: bounds how long a key stays */
+    const struct rl_mem *mem; /* borrowed: allocated the claim */
+    void *owner; /* object of the engine that the votes are reported to (a lock or a fence record);
+                  * NULL: no vote is reported */
+    uint64_t ttl_ms;        /* TTL of the request that is sent next, in milliseconds */
+    uint64_t ttl_max_ms;    /* longest TTL of all requests, in milliseconds: bounds how long a key
+                             * stays */
     uint64_t requested_ns;  /* when the last request was appended to a pipeline, or when the
                              * connection that it had to wait for became ready */
     uint64_t renewed_ns;    /* the latest instant at which the key may have been created, or its TTL
                              * reset, as far as known; 0: it was never requested */
-    uint64_t keep_until_ns; /* undo_verb is SHORTEN: instant until which the key shall stay */
+    uint64_t keep_until_ns; /* instant until which the key shall stay; valid while undo_verb is
+                             * RL_VERB_SHORTEN */
     uint64_t proposal;      /* with `fenced`: the fencing token that the vote proposes */
     uint64_t fence;         /* with `fenced`: the fencing token that RAISE writes */
     uint32_t refs;      /* references: the owner, each request in a pipeline, each pending undo, and
                          * each vote in the inbox hold one */
-    bool undo_found;    /* used inside rl_pipeline_has_bare_set() only */
+    bool undo_found;    /* set and read by rl_pipeline_has_bare_set() alone, during one call */
     uint32_t key_len;   /* bytes of the first key */
     uint32_t token_at;  /* offset of the token in `bytes` */
     uint32_t token_len; /* bytes of the token; 0: not set yet */
@@ -46,20 +49,23 @@ struct rl_claim {
     bool is_record; /* the key is that of a fence record; the token is the record's mark, followed
                      * by the numbers of its registers */
     bool forced;    /* with `is_record`: SEED ignores which mark the record has */
-    bool fenced;    /* votes carry `proposal` */
+    bool fenced;    /* ACQUIRE also proposes the fencing token `proposal` */
     bool too_early; /* with `fenced`: votes do not count, because a majority of the fence records
                      * was not seen in use yet */
-    bool unread;    /* with `too_early`: the records that were not read could complete a majority */
-    char bytes[];   /* first key; for each other key its length (uint16_t) and the key; token */
+    bool unread;    /* with `too_early`: if all records that were not read are in use, they complete
+                     * a majority */
+    char bytes[]; /* the first key; then for each other key its length (uint16_t) and the key; then
+                   * the token, at `token_at` */
 };
 
 /* Makes a claim on `key`, with one reference and room for a token of `token_max` bytes. Copies the
  * key. Returns NULL without memory. */
 struct rl_claim *rl_claim_new(const struct rl_mem *mem, struct rl_arg key, size_t token_max);
-/* As rl_claim_new(), on `count` keys: 1 to RL_KEYS_MAX. */
+/* Makes a claim on the `count` keys `keys` (1 to RL_KEYS_MAX); else as rl_claim_new(). */
 struct rl_claim *rl_claim_new_multi(const struct rl_mem *mem, const struct rl_arg *keys,
                                     unsigned count, size_t token_max);
-/* As rl_claim_new(), on the keys of `claim`. All else is as in a new claim. */
+/* Makes a claim on the keys of `claim`; all other values are those of a new claim. Else as
+ * rl_claim_new(). */
 struct rl_claim *rl_claim_new_like(const struct rl_claim *claim, size_t token_max);
 /* Frees a claim without references. Wipes it, because the token is the right to delete the key. */
 void rl_claim_free(struct rl_claim *claim);
@@ -73,7 +79,7 @@ static inline void rl_claim_drop(struct rl_claim *claim)
         rl_claim_free(claim);
 }
 
-/* Sets the token, of at most `token_max` bytes; see rl_claim_new(). */
+/* Copies the token into the claim. It has at most the `token_max` bytes that rl_claim_new() got. */
 void rl_claim_set_token(struct rl_claim *claim, struct rl_arg token);
 
 /* Adds a reference. Returns `claim`. */
@@ -94,7 +100,8 @@ static inline unsigned rl_claim_key_count(const struct rl_claim *claim)
 {
     return claim->more_keys + 1u;
 }
-/* Stores all keys in their order. They point into the claim. Returns how many they are. */
+/* Stores all keys of the claim in `ret_keys`, in their order; they point into the claim. Returns
+ * the number of keys. */
 unsigned rl_claim_keys(const struct rl_claim *claim, struct rl_arg ret_keys[RL_KEYS_MAX]);
 
 /* Returns the token. Valid as long as the claim. */
@@ -102,7 +109,7 @@ static inline struct rl_arg rl_claim_token(const struct rl_claim *claim)
 {
     return (struct rl_arg){claim->bytes + claim->token_at, claim->token_len};
 }
-/* Returns true if this is the token of the claim. */
+/* Returns true if `token` is the token of the claim. */
 bool rl_claim_has_token(const struct rl_claim *claim, struct rl_arg token);
 
 #endif

@@ -21,6 +21,7 @@ static bool resize(struct rl_inbox *inbox, uint32_t cap)
     return true;
 }
 
+/* Reserves room for `count` more votes without a reply. Returns false without memory. */
 bool rl_inbox_reserve(struct rl_inbox *inbox, uint32_t count)
 {
     uint32_t room = inbox->room + count;
@@ -31,6 +32,8 @@ bool rl_inbox_reserve(struct rl_inbox *inbox, uint32_t count)
     return true;
 }
 
+/* Ends the reservation of room for `count` votes. Shrinks the list if no vote is in it; keeps the
+ * larger list without memory. */
 void rl_inbox_release(struct rl_inbox *inbox, uint32_t count)
 {
     RL_ASSERT(count <= inbox->room);
@@ -39,6 +42,7 @@ void rl_inbox_release(struct rl_inbox *inbox, uint32_t count)
         (void)resize(inbox, inbox->room);
 }
 
+/* Adds a vote without a reply to the list, with a reference to its claim. */
 void rl_inbox_add_vote(struct rl_inbox *inbox, struct rl_claim *claim,
                        const struct rl_ballot *ballot)
 {
@@ -56,6 +60,7 @@ void rl_inbox_add_vote(struct rl_inbox *inbox, struct rl_claim *claim,
     inbox->waiting |= 1u << RL_INBOX_VOTES;
 }
 
+/* Removes and returns the oldest vote of the list. Its claim reference passes to the caller. */
 struct rl_inbox_vote rl_inbox_take_vote(struct rl_inbox *inbox)
 {
     RL_ASSERT(inbox->taken < inbox->count);
@@ -80,6 +85,7 @@ struct rl_inbox_vote rl_inbox_take_vote(struct rl_inbox *inbox)
     return vote;
 }
 
+/* Adds the notification of a change of `key`, which is borrowed. */
 void rl_inbox_add_key(struct rl_inbox *inbox, unsigned node, struct rl_arg key)
 {
     RL_ASSERT((inbox->waiting & 1u << RL_INBOX_NOTIFIED) == 0);
@@ -87,12 +93,14 @@ void rl_inbox_add_key(struct rl_inbox *inbox, unsigned node, struct rl_arg key)
     inbox->key = key;
 }
 
+/* Removes the notification. Stores its key, and returns the index of its node. */
 unsigned rl_inbox_take_key(struct rl_inbox *inbox, struct rl_arg *ret_key)
 {
     *ret_key = inbox->key;
     return rl_inbox_take_node(inbox, RL_INBOX_NOTIFIED);
 }
 
+/* Drops all entries with their claim references, and frees the memory. */
 void rl_inbox_free(struct rl_inbox *inbox)
 {
     if ((inbox->waiting & 1u << RL_INBOX_REPLIED) != 0)

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Stores the requests in a ring and the output in a buffer. Both grow by doubling. An idle pipeline
- * frees what only a burst needed. */
+ * Stores the requests in a ring and the output in a buffer. Both grow by doubling. A pipeline
+ * without requests in flight frees what only a burst of requests needed.
+ *
+ * The bytes of a connection are numbered from 0. rl_pipeline.sent is the number of the first byte
+ * of the output, rl_request.start that of the first byte of a request. So a request with start >=
+ * sent is still in the output as a whole. */
 #include "node/pipeline.h"
 
 #include <string.h>
@@ -51,7 +55,8 @@ static bool grow_out(struct rl_pipeline *pipe, size_t needed)
     return true;
 }
 
-/* Makes room for that many more requests and bytes. Returns false without memory. */
+/* Makes room for `requests` more requests and `bytes` more bytes of output. Returns false without
+ * memory. */
 static bool has_room(struct rl_pipeline *pipe, uint64_t requests, size_t bytes)
 {
     uint64_t slots = rl_pipeline_count(pipe) + requests;
@@ -60,11 +65,14 @@ static bool has_room(struct rl_pipeline *pipe, uint64_t requests, size_t bytes)
            (pipe->out_len + bytes <= pipe->out_cap || grow_out(pipe, pipe->out_len + bytes));
 }
 
+/* Makes room for a request and its undo. Returns false without memory. */
 bool rl_pipeline_reserve(struct rl_pipeline *pipe, size_t bytes, size_t undo_bytes)
 {
-    return has_room(pipe, 2, bytes + undo_bytes);
+    return has_room(pipe, 2, bytes + undo_bytes); /* the request and its undo */
 }
 
+/* Appends a copy of `request`, with a reference to its claim, and its encoded bytes. Returns false
+ * without memory; nothing is appended then. */
 bool rl_pipeline_push(struct rl_pipeline *pipe, const struct rl_request *request, const char *bytes,
                       size_t len)
 {
@@ -84,12 +92,15 @@ bool rl_pipeline_push(struct rl_pipeline *pipe, const struct rl_request *request
     return true;
 }
 
+/* Removes and returns the oldest request, whose claim reference passes to the caller. */
 struct rl_request rl_pipeline_pop(struct rl_pipeline *pipe)
 {
     RL_ASSERT(pipe->head != pipe->tail);
     return *rl_pipeline_at(pipe, pipe->head++);
 }
 
+/* Returns the index of the oldest request that is neither `reported` nor `removed`;
+ * rl_pipeline_end(): there is none. */
 uint64_t rl_pipeline_oldest_unreported(struct rl_pipeline *pipe)
 {
     /* `reported` and `removed` are never reset, so earlier requests need no second look. */
@@ -102,6 +113,7 @@ uint64_t rl_pipeline_oldest_unreported(struct rl_pipeline *pipe)
     return pipe->first_unreported;
 }
 
+/* Returns true if a request of `claim` is in flight that can change a key. */
 bool rl_pipeline_has_change(const struct rl_pipeline *pipe, const struct rl_claim *claim)
 {
     for (uint64_t i = pipe->head; i != pipe->tail; i++) {
@@ -112,6 +124,7 @@ bool rl_pipeline_has_change(const struct rl_pipeline *pipe, const struct rl_clai
     return false;
 }
 
+/* Returns true if a request whose claim has this token is in flight. */
 bool rl_pipeline_uses_token(const struct rl_pipeline *pipe, struct rl_arg token)
 {
     for (uint64_t i = pipe->head; i != pipe->tail; i++) {
@@ -123,6 +136,7 @@ bool rl_pipeline_uses_token(const struct rl_pipeline *pipe, struct rl_arg token)
     return false;
 }
 
+/* Returns the number of undos in flight. */
 unsigned rl_pipeline_count_undos(const struct rl_pipeline *pipe)
 {
     unsigned count = 0;
@@ -132,6 +146,7 @@ unsigned rl_pipeline_count_undos(const struct rl_pipeline *pipe)
     return count;
 }
 
+/* Drops the first `len` bytes of the output, because the transport has accepted them. */
 void rl_pipeline_sent(struct rl_pipeline *pipe, size_t len)
 {
     RL_ASSERT(len <= pipe->out_len);
@@ -141,6 +156,8 @@ void rl_pipeline_sent(struct rl_pipeline *pipe, size_t len)
         memmove(pipe->out, pipe->out + len, pipe->out_len);
 }
 
+/* Ends the stream of bytes of a closed connection: sets `unsent` of each request and drops the
+ * output. The requests stay. */
 void rl_pipeline_disconnect(struct rl_pipeline *pipe)
 {
     for (uint64_t i = pipe->head; i != pipe->tail; i++) {
@@ -151,6 +168,8 @@ void rl_pipeline_disconnect(struct rl_pipeline *pipe)
     pipe->sent = 0;
 }
 
+/* Removes all requests of `claim` of which no byte was sent. Returns true if an ACQUIRE was among
+ * the removed requests. */
 bool rl_pipeline_cut(struct rl_pipeline *pipe, const struct rl_claim *claim)
 {
     bool cut_acquire = false;
@@ -178,6 +197,8 @@ bool rl_pipeline_cut(struct rl_pipeline *pipe, const struct rl_claim *claim)
     return cut_acquire;
 }
 
+/* Returns true if at least one byte of a request that creates a key was sent, and its reply has not
+ * come. */
 bool rl_pipeline_has_set(const struct rl_pipeline *pipe)
 {
     for (uint64_t i = pipe->head; i != pipe->tail; i++) {
@@ -189,6 +210,8 @@ bool rl_pipeline_has_set(const struct rl_pipeline *pipe)
     return false;
 }
 
+/* Returns how many bytes were sent that the server may not have read yet: all from the first byte
+ * of the oldest request without a reply. */
 uint64_t rl_pipeline_unread(const struct rl_pipeline *pipe)
 {
     for (uint64_t i = pipe->head; i != pipe->tail; i++) {
@@ -199,6 +222,8 @@ uint64_t rl_pipeline_unread(const struct rl_pipeline *pipe)
     return 0;
 }
 
+/* Returns true if at least one byte of a request that creates a key was sent, but not a complete
+ * undo of the same claim after it. */
 bool rl_pipeline_has_bare_set(const struct rl_pipeline *pipe)
 {
     bool bare = false;
@@ -221,7 +246,7 @@ bool rl_pipeline_has_bare_set(const struct rl_pipeline *pipe)
     return bare;
 }
 
-/* Frees the ring, which must be empty, and its room in the inbox. */
+/* Frees the ring, in which no request may be, and ends the reservation of its room in the inbox. */
 static void free_ring(struct rl_pipeline *pipe)
 {
     rl_inbox_release(pipe->inbox, pipe->ring_cap);
@@ -230,6 +255,8 @@ static void free_ring(struct rl_pipeline *pipe)
     pipe->ring_cap = 0;
 }
 
+/* If no request is in flight, frees a ring and an output buffer that are larger than the kept
+ * capacities. */
 void rl_pipeline_free_burst(struct rl_pipeline *pipe)
 {
     if (pipe->head != pipe->tail)
@@ -243,6 +270,7 @@ void rl_pipeline_free_burst(struct rl_pipeline *pipe)
     }
 }
 
+/* Drops all requests with their claim references, and frees all memory. */
 void rl_pipeline_free(struct rl_pipeline *pipe)
 {
     while (pipe->head != pipe->tail)

@@ -13,48 +13,53 @@
  *
  * The caller of rl_pipeline_push() sets claim, sent_ns, round, verb, form and `reported`.
  * pipeline.c sets start, len, unsent and removed. The failure detector sets `reported` and
- * `suspected`; request.c also sets `suspected`. The connection sets sent_ns again when it becomes
- * ready. reply.c passes sent_ns and `reported` on to a request that it sends again. */
+ * `suspected`; request.c also sets `suspected`. connection.c sets sent_ns again when the connection
+ * becomes ready. reply.c copies sent_ns and `reported` to the new request of a resend. */
 struct rl_request {
-    struct rl_claim *claim; /* what the request is about; the request holds a reference. NULL: a
-                             * probe, a heartbeat or TRACK, or the request was removed */
-    uint64_t start;         /* place of its first byte, counted from the start of the connection */
+    struct rl_claim *claim; /* the claim that the request sets, reads or removes; the request holds
+                             * a reference. NULL: PING, a heartbeat or TRACK, or `removed` */
+    uint64_t start;         /* number of its first byte among all bytes of the connection, from 0 */
     uint64_t sent_ns;       /* boot clock: when the time limit of its reply begins */
-    uint32_t len;           /* its bytes; 0: it was removed */
-    uint32_t round;         /* rl_round.number that its vote belongs to; 0: it has no vote */
+    uint32_t len;           /* number of its bytes; 0: `removed` */
+    uint32_t round;         /* rl_round.number that its vote belongs to; 0: no vote is reported */
     uint8_t verb;           /* enum rl_verb */
     uint8_t form;           /* enum rl_form; INFO: index of the section (heartbeat.c) */
-    bool suspected; /* a vote SUSPECT was reported, or the node was suspect from the start */
-    bool reported;  /* no vote is reported when the reply comes: the time limit has passed
-                     * and a vote FAILED was reported, or nothing ever awaits a vote */
-    bool unsent;    /* valid after rl_pipeline_disconnect(): no byte of it was sent */
-    bool removed;   /* its bytes were removed before any was sent; no reply will come */
+    bool suspected; /* no vote SUSPECT is reported any more: it was reported, or the node was
+                     * suspect when the request was appended */
+    bool reported;  /* no vote is reported when the reply comes: the time limit has passed and a
+                     * vote FAILED was reported, or the request never has a vote (PING, TRACK) */
+    bool unsent;  /* no byte of the request was sent; set by rl_pipeline_disconnect(). reply.c sets
+                   * it for a request that the server has not executed and that is not resent */
+    bool removed; /* the bytes of the request were removed before any was sent; no reply comes */
 };
 
-/* Unsent bytes from which on a pipeline is full: its users append no new request. One that is sent
- * again in another form is appended all the same. */
+/* Bytes of output with which a pipeline is full: its users append no new request then, except a
+ * resend. */
 #define RL_UNSENT_MAX ((size_t)1 << 20)
 
-/* The requests in flight on one connection, and the output. Owner: pipeline.c. Its memory survives
- * connections. Invariants: head <= tail <= head + ring_cap; the requests are in the order of their
- * bytes; the inbox has room for one vote per element of `ring`. */
+/* The requests in flight on one connection, and the output. Owner: pipeline.c. The struct and its
+ * memory are used for one connection after another. Invariants: head <= tail <= head + ring_cap;
+ * the requests are in the order of their bytes; the inbox has room for one vote per element of
+ * `ring`. */
 struct rl_pipeline {
-    const struct rl_mem *mem;
-    struct rl_inbox *inbox;
-    char *out;      /* bytes that the transport has not taken yet; it holds tokens */
+    const struct rl_mem *mem; /* borrowed: allocates `out` and `ring` */
+    struct rl_inbox *inbox;   /* borrowed: has room for the votes of the requests */
+    char *out;      /* the output: bytes that the transport has not accepted yet. They contain
+                     * tokens, so the memory is wiped before it is freed */
     size_t out_len; /* bytes in `out` */
     size_t out_cap; /* bytes allocated for `out` */
-    uint64_t sent;  /* bytes that the transport has taken on this connection: the place of out[0] */
+    uint64_t sent;  /* bytes that the transport has accepted on this connection; also the number of
+                     * the byte out[0], counted as rl_request.start */
     uint64_t unsent_since_ns; /* boot clock: when `out` stopped being empty; valid while
                                * out_len > 0 */
-    struct rl_request *ring;
-    uint32_t ring_cap;   /* elements of `ring`: a power of two, or 0 */
+    struct rl_request *ring;  /* the requests in flight; NULL: ring_cap is 0 */
+    uint32_t ring_cap;        /* elements of `ring`: a power of two, or 0 */
     uint64_t head, tail; /* indices of the oldest request and of the next one to be appended; they
                           * only grow. Request i is ring[i % ring_cap] */
     uint64_t first_unreported; /* every request before this index is `reported` or `removed` */
 };
 
-/* Prepares an empty pipeline. Both pointers are borrowed. */
+/* Prepares an empty pipeline. Borrows `mem` and `inbox` as long as the pipeline is used. */
 static inline void rl_pipeline_init(struct rl_pipeline *pipe, const struct rl_mem *mem,
                                     struct rl_inbox *inbox)
 {
@@ -98,20 +103,21 @@ static inline struct rl_request *rl_pipeline_newest(const struct rl_pipeline *pi
     return rl_pipeline_at(pipe, pipe->tail - 1);
 }
 
-/* Returns the bytes that the transport has not taken yet. Valid until the next change of the
- * pipeline. */
+/* Returns the output: the bytes that the transport has not accepted yet. Valid until the next
+ * change of the pipeline. */
 static inline struct rl_arg rl_pipeline_output(const struct rl_pipeline *pipe)
 {
     return (struct rl_arg){pipe->out, pipe->out_len};
 }
 
-/* Returns true if at least RL_UNSENT_MAX bytes wait to be sent. */
+/* Returns true if the output has at least RL_UNSENT_MAX bytes. */
 static inline bool rl_pipeline_is_full(const struct rl_pipeline *pipe)
 {
     return pipe->out_len >= RL_UNSENT_MAX;
 }
 
-/* Returns true if a request that was appended at `appended_ns` (boot clock) may be unsent. */
+/* Returns true if a request that was appended at `appended_ns` (boot clock) may still be in the
+ * output. */
 static inline bool rl_pipeline_may_hold(const struct rl_pipeline *pipe, uint64_t appended_ns)
 {
     return pipe->out_len > 0 && appended_ns >= pipe->unsent_since_ns;
@@ -158,52 +164,57 @@ static inline unsigned rl_pipeline_next_verb(const struct rl_pipeline *pipe)
     return next != pipe->tail ? rl_pipeline_at(pipe, next)->verb : RL_VERB_NONE;
 }
 
-/* Returns true if a request of `claim` is in flight that does more than read. */
+/* Returns true if a request of `claim` is in flight that can change a key (its verb is not one that
+ * only reads). */
 bool rl_pipeline_has_change(const struct rl_pipeline *pipe, const struct rl_claim *claim);
 
-/* Returns true if a request with this token is in flight. */
+/* Returns true if a request whose claim has this token is in flight. */
 bool rl_pipeline_uses_token(const struct rl_pipeline *pipe, struct rl_arg token);
 
 /* Returns the number of undos in flight. */
 unsigned rl_pipeline_count_undos(const struct rl_pipeline *pipe);
 
-/* Drops removed requests from the front: the oldest request is then one that has a reply. */
+/* Drops removed requests from the front, so that the oldest request is one that gets a reply. */
 static inline void rl_pipeline_drop_removed(struct rl_pipeline *pipe)
 {
     while (pipe->head != pipe->tail && rl_pipeline_at(pipe, pipe->head)->removed)
         pipe->head++;
 }
 
-/* Drops the first `len` bytes of the output, because the transport has taken them. */
+/* Drops the first `len` bytes of the output, because the transport has accepted them. */
 void rl_pipeline_sent(struct rl_pipeline *pipe, size_t len);
 
 /* Ends the stream of bytes, because the connection is closed. Sets `unsent` of each request, drops
- * the output, and counts places from 0 again. The requests stay until they are popped. */
+ * the output, and counts the bytes of the next connection from 0. The requests stay until the
+ * caller pops them. */
 void rl_pipeline_disconnect(struct rl_pipeline *pipe);
 
 /* Removes all requests of `claim` of which no byte was sent: drops their bytes and their claim
- * references, and sets `removed`. Returns true if an ACQUIRE was among them: the server has not
- * seen the claim then. */
+ * references, and sets `removed`. Returns true if an ACQUIRE was among the removed requests: the
+ * server has not seen the claim then. */
 bool rl_pipeline_cut(struct rl_pipeline *pipe, const struct rl_claim *claim);
 
-/* Returns true if at least a part of a request that creates a key was sent, but not its complete
- * undo. Such a connection must be closed abruptly, or the kernel may still deliver the request. */
+/* Returns true if at least one byte of a request that creates a key was sent, but not a complete
+ * undo of the same claim after it. Such a connection must be closed abruptly, or the kernel may
+ * still deliver the request. */
 bool rl_pipeline_has_bare_set(const struct rl_pipeline *pipe);
 
-/* Returns true if at least a part of a request that creates a key was sent and has no reply. */
+/* Returns true if at least one byte of a request that creates a key was sent, and its reply has not
+ * come. */
 bool rl_pipeline_has_set(const struct rl_pipeline *pipe);
 
-/* Returns how many bytes were sent that the server may not have read yet: those from the oldest
- * request without a reply on. */
+/* Returns how many bytes were sent that the server may not have read yet: all from the first byte
+ * of the oldest request without a reply. */
 uint64_t rl_pipeline_unread(const struct rl_pipeline *pipe);
 
 /* Capacities that an idle pipeline keeps, so that some hundred requests need no allocation. */
 #define RL_RING_KEPT 512                /* requests */
 #define RL_OUT_KEPT  ((size_t)64 << 10) /* bytes */
 
-/* Frees memory above the kept capacities if no request is in flight. */
+/* If no request is in flight, frees a ring and an output buffer that are larger than the kept
+ * capacities. */
 void rl_pipeline_free_burst(struct rl_pipeline *pipe);
-/* As rl_pipeline_free_burst(), without a call in the usual case. */
+/* Does what rl_pipeline_free_burst() does; costs no call if the capacities are not larger. */
 static inline void rl_pipeline_trim(struct rl_pipeline *pipe)
 {
     if (pipe->ring_cap > RL_RING_KEPT || pipe->out_cap > RL_OUT_KEPT)
