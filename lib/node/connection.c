@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Opens the first connection of a node, and closes it: ends the requests that were in flight, and
- * plans the next connection. */
+ * plans the next connection.
+ *
+ * rl_connection_tick() opens, rl_node_opened() sends the greeting, rl_connection_take_greeting()
+ * reads the replies to it, and become_ready() makes the connection ready. In the same tick
+ * rl_connection_begin_use() starts to use it. Whatever ends the connection calls rl_node_close().
+ */
 #include "node/connection.h"
 
 #include "core/cause.h"
@@ -10,10 +15,12 @@
 
 #include <string.h>
 
-/* Bounds of the delay before the next connection; each failure doubles it. */
+/* Bounds of the delay before the next connection: each failure doubles the delay. */
 #define RECONNECT_MIN_NS (50 * RL_MS)
 #define RECONNECT_MAX_NS (2 * RL_SECOND)
 
+/* Keeps the text as the last error: cut to the size of conn->text, with '?' for each byte that is
+ * not printable ASCII. */
 void rl_connection_set_text(struct rl_connection *conn, const char *text, size_t len)
 {
     size_t at = 0;
@@ -23,22 +30,28 @@ void rl_connection_set_text(struct rl_connection *conn, const char *text, size_t
     conn->text[at] = '\0';
 }
 
+/* Prepares a connection that is down and for which nothing is planned. */
 void rl_connection_init(struct rl_connection *conn)
 {
     *conn = (struct rl_connection){.due_ns = RL_NEVER};
 }
 
+/* Makes an open connection count as down without closing it, because its socket is closed already.
+ */
 void rl_connection_abandon(struct rl_connection *conn)
 {
     conn->state = RL_NODE_DOWN;
 }
 
+/* Makes the first connection due now: the next rl_node_tick() opens it. */
 void rl_node_start(struct rl_node *node, uint64_t now_ns)
 {
     node->conn.due_ns = now_ns;
     rl_node_replan(node);
 }
 
+/* Opens the connection if that is due. Closes one that was not made, or not greeted, within its
+ * time limit; the next attempt is then planned. */
 void rl_connection_tick(struct rl_node *node, uint64_t now_ns)
 {
     const struct rl_transport *transport = &node->common->transport;
@@ -56,6 +69,8 @@ void rl_connection_tick(struct rl_node *node, uint64_t now_ns)
     }
 }
 
+/* Handles the end of an attempt to connect. Sends the greeting if the attempt has succeeded (`ok`).
+ * Else closes the connection with `cause` (enum redlock_cause) and `text` (NULL: none). */
 void rl_node_opened(struct rl_node *node, bool ok, int cause, const char *text, uint64_t now_ns)
 {
     if (node->conn.state != RL_NODE_CONNECTING)
@@ -81,8 +96,10 @@ void rl_node_opened(struct rl_node *node, bool ok, int cause, const char *text, 
     rl_node_flush(node, now_ns);
 }
 
-/* Makes the connection ready after a complete greeting, or closes it if the server cannot be used.
- * Requests that have waited for it count as sent now. */
+/* Makes the connection ready after a complete greeting. Requests that have waited for the
+ * connection count as sent now. Closes the connection again if the greeting shows that the server
+ * cannot be used.
+ */
 static void become_ready(struct rl_node *node, uint64_t now_ns)
 {
     const char *text = NULL;
@@ -115,6 +132,8 @@ static void become_ready(struct rl_node *node, uint64_t now_ns)
     node->conn.stepped = stepped;
 }
 
+/* Begins to use a connection that is new: reports a clock step of its server, sends pending undos,
+ * makes the tracker's connection due, and has the output flushed. */
 void rl_connection_begin_use(struct rl_node *node, uint64_t now_ns)
 {
     node->conn.is_new = false;
@@ -126,6 +145,8 @@ void rl_connection_begin_use(struct rl_node *node, uint64_t now_ns)
     rl_node_note_dirty(node);
 }
 
+/* Handles the reply that the decoder has just read as the next one of the greeting. May close the
+ * connection, or make it ready. */
 void rl_connection_take_greeting(struct rl_node *node, uint64_t now_ns)
 {
     const struct rl_clocks *clocks = &node->common->clocks;
@@ -141,8 +162,8 @@ void rl_connection_take_greeting(struct rl_node *node, uint64_t now_ns)
         become_ready(node, now_ns);
 }
 
-/* Returns true if the connection that ends now was in use for RL_LASTING_NS and the server has
- * replied in time to its end. */
+/* Returns true if the connection that ends now was in use for at least RL_LASTING_NS, and the node
+ * is not suspect. */
 static bool has_lasted(const struct rl_node *node, uint64_t now_ns)
 {
     return node->conn.state == RL_NODE_READY && !rl_detector_is_suspect(&node->detector) &&
@@ -151,7 +172,8 @@ static bool has_lasted(const struct rl_node *node, uint64_t now_ns)
 }
 
 /* Plans the next connection after a disconnect with this cause (enum redlock_cause). `was_ready`:
- * the connection was ready, and the cause allows another one at once. */
+ * the connection was ready, and the cause allows another one at once. The first loss of a ready
+ * connection has no delay. */
 static void plan_reconnect(struct rl_node *node, bool was_ready, int cause, uint64_t now_ns)
 {
     bool at_once = was_ready && node->conn.failures == 0 && node->conn.brief <= 1;
@@ -165,7 +187,8 @@ static void plan_reconnect(struct rl_node *node, bool was_ready, int cause, uint
         delay_ns = rl_min_u64(delay_ns, RECONNECT_MAX_NS);
         if (rl_cause_of(cause)->retry_slowly)
             delay_ns = RECONNECT_MAX_NS / 2;
-        /* A random part, so that clients that lost the same server do not connect together. */
+        /* Minus a random part of up to a quarter, so that clients that lost the same server do not
+         * connect together. */
         delay_ns -= (node->common->random >> 7) % (delay_ns / 4 + 1);
     }
     node->conn.failures++;
@@ -173,8 +196,8 @@ static void plan_reconnect(struct rl_node *node, bool was_ready, int cause, uint
     node->conn.due_ns = rl_add_sat(now_ns, delay_ns);
 }
 
-/* Ends all requests in flight, because the connection is closed: reports failed votes, and keeps
- * the undos among them for the next connection. */
+/* Ends all requests in flight, because the connection is closed. Reports votes FAILED with this
+ * cause (enum redlock_cause), and keeps the undos among the requests for the next connection. */
 static void end_requests(struct rl_node *node, int cause, uint64_t now_ns)
 {
     struct rl_pipeline *pipe = &node->pipe;
@@ -209,7 +232,8 @@ static void end_requests(struct rl_node *node, int cause, uint64_t now_ns)
 }
 
 /* Returns true if the connection must be closed with a reset, which drops bytes that the kernel has
- * not delivered. Else it is closed with FIN, and the kernel delivers them.
+ * not delivered. Else the connection is closed with FIN, and the kernel delivers those bytes.
+ * `retry`: another connection follows; false: this is the final close.
  *
  * On the final close, FIN is right if each SET is followed by its undo: the kernel delivers both.
  * Before a reconnect, any SET requires a reset. The kernel might deliver it minutes later, after
@@ -220,6 +244,9 @@ static bool is_abortive(const struct rl_node *node, bool retry)
     return retry ? rl_pipeline_has_set(&node->pipe) : rl_pipeline_has_bare_set(&node->pipe);
 }
 
+/* Closes the first connection, and with it the second one. Votes of requests in flight fail with
+ * `cause` (enum redlock_cause), and undos become pending. Keeps `text` (NULL: none) as the last
+ * error. Plans the next connection if `retry`. */
 void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry, uint64_t now_ns)
 {
     const struct rl_transport *transport = &node->common->transport;
@@ -252,6 +279,7 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
     end_requests(node, cause, now_ns);
 }
 
+/* Handles the end of a connection that the server or the network has closed: plans the next one. */
 void rl_node_closed(struct rl_node *node, int cause, const char *text, uint64_t now_ns)
 {
     rl_node_close(node, cause, text, true, now_ns);

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RL_TEXT_MAX 160 /* bytes of the text of an error, with the terminating 0 */
+#define RL_TEXT_MAX 160 /* bytes of the text of an error, with the terminating NUL */
 
 /* A connection that was ready for at least this time resets the delay before the next one. A
  * shorter one does not, even if the server has replied on it. */
@@ -21,9 +21,9 @@
 
 /* The states of the first connection. */
 enum rl_node_state {
-    RL_NODE_DOWN = 0,       /* no connection; the next one may be planned */
-    RL_NODE_CONNECTING = 1, /* waits for rl_node_opened() */
-    RL_NODE_GREETING = 2,   /* open; waits for replies to the greeting (handshake.h) */
+    RL_NODE_DOWN = 0,       /* no connection; the next one is planned, unless due_ns is RL_NEVER */
+    RL_NODE_CONNECTING = 1, /* opened; the transport calls rl_node_opened() at the end */
+    RL_NODE_GREETING = 2,   /* open; replies to the greeting (handshake.h) are missing */
     RL_NODE_READY = 3       /* the greeting is complete; requests are sent */
 };
 
@@ -32,25 +32,28 @@ struct rl_node;
 /* The state of a node's connection, and the history that decides when the next one is tried. Owner:
  * connection.c. All instants are on the boot clock. */
 struct rl_connection {
-    uint8_t state;       /* enum rl_node_state */
-    uint8_t cause;       /* enum redlock_cause: why the node is down or suspect; NONE: it is not */
+    uint8_t state; /* enum rl_node_state */
+    uint8_t cause; /* enum redlock_cause: why the node is down or suspect; REDLOCK_CAUSE_NONE: it
+                    * is neither, or was never connected */
     bool connected_once; /* a connection was opened before */
-    bool is_new;  /* READY since the last reply; rl_connection_begin_use() is still to be called */
-    bool stepped; /* with `is_new`: the server's clock jumped since the last connection */
+    bool is_new; /* ready since the reply that was read last: rl_connection_begin_use() must still
+                  * be called */
+    bool
+        stepped; /* the server's clock has jumped since the last connection; valid while `is_new` */
     bool connect_failed; /* requests do not wait for the next connection: it is delayed, or none is
                           * planned */
-    unsigned failures;  /* disconnects and failed attempts since the server has voted last, or since
-                         * a connection has lasted */
-    unsigned brief;     /* connections in a row that were ready for less than RL_LASTING_NS, or
-                         * ended while the node was suspect */
-    uint64_t due_ns;    /* DOWN: when to connect; CONNECTING, GREETING: when to give up; RL_NEVER:
-                         * neither */
-    uint64_t opened_ns; /* when the greeting of the current connection was sent */
-    uint64_t greeted_ns;    /* when a connection began to be used last */
+    unsigned failures; /* disconnects and failed attempts to connect, since the server voted last or
+                        * a connection ended that had been ready for RL_LASTING_NS */
+    unsigned brief;    /* connections in a row that were ready for less than RL_LASTING_NS, or
+                        * ended while the node was suspect */
+    uint64_t due_ns;   /* DOWN: when to connect; CONNECTING, GREETING: when to give up; RL_NEVER:
+                        * nothing is planned */
+    uint64_t opened_ns;     /* when the greeting of the last connection was sent; 0: never */
+    uint64_t greeted_ns;    /* when a connection began to be used last; 0: never */
     char text[RL_TEXT_MAX]; /* the last error in words; empty: none */
 };
 
-/* Returns enum rl_node_state. */
+/* Returns the state of the first connection, an enum rl_node_state. */
 static inline unsigned rl_connection_state(const struct rl_connection *conn)
 {
     return conn->state;
@@ -62,20 +65,22 @@ static inline bool rl_connection_is_ready(const struct rl_connection *conn)
     return conn->state == RL_NODE_READY;
 }
 
-/* Returns true if the connection has become ready with the last reply, and is not used yet. */
+/* Returns true if the connection has become ready with the reply that was read last, and
+ * rl_connection_begin_use() must still be called. */
 static inline bool rl_connection_is_new(const struct rl_connection *conn)
 {
     return conn->is_new;
 }
 
-/* Returns true if a connection that is not ready is being made for the first time or right after a
- * loss, so that requests may wait for it. */
+/* Returns true if a connection is planned or being made for the first time, or at once after the
+ * loss of a ready one, so that requests may wait for the new connection. */
 static inline bool rl_connection_is_expected(const struct rl_connection *conn)
 {
     return !conn->connect_failed && conn->due_ns != RL_NEVER;
 }
 
-/* Returns true if the last connection attempt failed, and another one before it. */
+/* Returns true if at least two disconnects or failed attempts have followed each other, and
+ * requests do not wait for the next connection. */
 static inline bool rl_connection_has_failed_twice(const struct rl_connection *conn)
 {
     return conn->connect_failed && conn->failures > 1;
@@ -87,7 +92,8 @@ static inline bool rl_connection_is_closed(const struct rl_connection *conn)
     return conn->state == RL_NODE_DOWN && conn->due_ns == RL_NEVER;
 }
 
-/* Returns enum redlock_cause: why the node is down or suspect; REDLOCK_CAUSE_NONE: it is not. */
+/* Returns enum redlock_cause: why the node is down or suspect; REDLOCK_CAUSE_NONE: it is neither.
+ */
 static inline uint8_t rl_connection_cause(const struct rl_connection *conn)
 {
     return conn->cause;
@@ -99,50 +105,51 @@ static inline const char *rl_connection_text(const struct rl_connection *conn)
     return conn->text;
 }
 
-/* Returns when the connection is opened or given up; RL_NEVER: neither. */
+/* Returns when the connection is to be opened or given up (boot clock); RL_NEVER: nothing is
+ * planned. */
 static inline uint64_t rl_connection_due_ns(const struct rl_connection *conn)
 {
     return conn->due_ns;
 }
 
-/* Returns when a connection began to be used last; 0: never. */
+/* Returns when a connection began to be used last (boot clock); 0: never. */
 static inline uint64_t rl_connection_greeted_ns(const struct rl_connection *conn)
 {
     return conn->greeted_ns;
 }
 
-/* Sets why the node is suspect; REDLOCK_CAUSE_NONE: it is not any more. */
+/* Sets why the node is suspect; REDLOCK_CAUSE_NONE: the node is not suspect any more. */
 static inline void rl_connection_set_cause(struct rl_connection *conn, uint8_t cause)
 {
     conn->cause = cause;
 }
 
-/* Notes that the server has voted: earlier failures do not delay the next connection. */
+/* Notes that the server has voted: failures before now do not delay the next connection. */
 static inline void rl_connection_note_answer(struct rl_connection *conn)
 {
     conn->failures = 0;
 }
 
-/* Keeps the first RL_TEXT_MAX - 1 bytes as the last error. Replaces bytes that are not printable
- * ASCII by '?'. */
+/* Keeps the first RL_TEXT_MAX - 1 of the `len` bytes at `text` as the last error, terminated.
+ * Replaces bytes that are not printable ASCII by '?'. */
 void rl_connection_set_text(struct rl_connection *conn, const char *text, size_t len);
 
-/* Prepares a connection that is down. rl_node_start() opens it. */
+/* Prepares a connection that is down. rl_node_start() plans the first attempt. */
 void rl_connection_init(struct rl_connection *conn);
 
 /* Forgets an open connection without closing it, because its socket is closed already. */
 void rl_connection_abandon(struct rl_connection *conn);
 
-/* Opens the connection or gives it up, if that is due: see `due_ns`. */
+/* If `due_ns` has come: opens the connection, or gives up one that was not made or greeted in time.
+ */
 void rl_connection_tick(struct rl_node *node, uint64_t now_ns);
 
-/* Takes the reply in the decoder as the next one of the greeting. May close the connection, or make
- * it ready. */
+/* Handles the reply that the decoder has just read as the next one of the greeting. May close the
+ * connection, or make it ready. */
 void rl_connection_take_greeting(struct rl_node *node, uint64_t now_ns);
 
-/* Begins to use a connection that is new: sends pending undos, and requests that have waited for
- * it.
- */
+/* Begins to use a connection that is new: sends pending undos, and has the requests sent that
+ * waited for the connection. */
 void rl_connection_begin_use(struct rl_node *node, uint64_t now_ns);
 
 #endif

@@ -11,12 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bytes of the password that are looked for in an error text: a server that repeats a long word may
- * repeat only its beginning. */
+/* Bytes of the password's beginning that are looked for in an error text: a server that repeats a
+ * long word may repeat only its beginning. */
 #define REPEATED_MIN 16
 
-/* The commands of the greeting, in the order in which they are sent. The five of INFO are adjacent.
- */
+/* The commands of the greeting, in the order in which they are sent. AUTH and SELECT are left out
+ * where they are not needed. The five steps of INFO are adjacent: see is_info(). */
 enum step {
     STEP_AUTH = 1,
     STEP_SELECT,
@@ -30,8 +30,8 @@ enum step {
     STEP_SCRIPT /* SCRIPT LOAD, several times */
 };
 
-/* Appends one command to the greeting. Returns false without memory. So do all append_ functions
- * below. */
+/* Appends one command of `argc` words to the greeting, as a step of this kind. Returns false
+ * without memory, as do all append_ functions below. */
 static bool append(struct rl_node *node, enum step step, size_t argc, const struct rl_arg *args)
 {
     if (!rl_encode_append(node->common->mem, &node->greeting.encoded, argc, args))
@@ -65,7 +65,7 @@ static bool append_select(struct rl_node *node)
     return append(node, STEP_SELECT, 2, (struct rl_arg[]){rl_arg_of("SELECT"), rl_arg_of(number)});
 }
 
-/* Appends SCRIPT LOAD of the script that the verb uses. */
+/* Appends SCRIPT LOAD of the script that requests of this verb run. */
 static bool append_script(struct rl_node *node, enum rl_verb verb)
 {
     return append(node, STEP_SCRIPT, 3,
@@ -73,12 +73,14 @@ static bool append_script(struct rl_node *node, enum rl_verb verb)
                                     rl_arg_of(rl_protocol_script(verb, RL_FORM_SHA)->text)});
 }
 
-/* Appends INFO of one section: servers before Redis 7 accept only one. */
+/* Appends INFO of one section. Servers before Redis 7 accept only one section in a command. */
 static bool append_info(struct rl_node *node, enum step step, const char *section)
 {
     return append(node, step, 2, (struct rl_arg[]){rl_arg_of("INFO"), rl_arg_of(section)});
 }
 
+/* Encodes the commands of a new greeting. Returns false without memory; the greeting is empty then.
+ */
 bool rl_greeting_prepare(struct rl_node *node)
 {
     rl_greeting_free(node);
@@ -100,6 +102,7 @@ bool rl_greeting_prepare(struct rl_node *node)
     return ok;
 }
 
+/* Frees the commands of the greeting, and leaves it without steps. Keeps `time`. */
 void rl_greeting_free(struct rl_node *node)
 {
     rl_encoded_free(node->common->mem, &node->greeting.encoded);
@@ -107,6 +110,8 @@ void rl_greeting_free(struct rl_node *node)
     node->greeting.steps = node->greeting.done = 0;
 }
 
+/* Hands to the transport what it has not accepted yet of the greeting. Closes the connection on an
+ * error. */
 void rl_greeting_flush(struct rl_node *node, uint64_t now_ns)
 {
     const struct rl_transport *transport = &node->common->transport;
@@ -126,12 +131,14 @@ void rl_greeting_flush(struct rl_node *node, uint64_t now_ns)
     }
 }
 
-/* Returns true if the step is an INFO. */
+/* Returns true if the kind of step (enum step) is INFO of any section. */
 static bool is_info(uint8_t step)
 {
     return step >= STEP_INFO_SERVER && step <= STEP_INFO_CPU;
 }
 
+/* Sets the limits of the decoder for the reply to the next step: INFO has a long text, TIME an
+ * array of two elements. */
 void rl_greeting_expect(struct rl_node *node)
 {
     uint8_t step = node->greeting.kinds[node->greeting.done];
@@ -140,8 +147,9 @@ void rl_greeting_expect(struct rl_node *node)
                       step == STEP_TIME ? 2 : 0);
 }
 
-/* Judges an error reply to a step. Returns 0 if the connection can be used without it, or the enum
- * redlock_cause for which it must be closed. */
+/* Judges an error reply to a step (enum step). Returns 0 if the connection can be used although the
+ * step has failed. Else keeps the text of the error, and returns the enum redlock_cause for which
+ * the connection must be closed. */
 static int judge_error(struct rl_node *node, uint8_t step, const struct rl_reply *reply)
 {
     int cause = rl_wire_error_cause(reply->text, reply->len);
@@ -171,7 +179,7 @@ static int judge_error(struct rl_node *node, uint8_t step, const struct rl_reply
     return 0;
 }
 
-/* Returns the type that the reply to a step must have. */
+/* Returns the kind of reply that a step (enum step) must have. */
 static enum rl_reply_kind kind_of(uint8_t step)
 {
     if (step == STEP_TIME)
@@ -179,6 +187,8 @@ static enum rl_reply_kind kind_of(uint8_t step)
     return is_info(step) || step == STEP_SCRIPT ? RL_REPLY_BULK : RL_REPLY_STATUS;
 }
 
+/* Judges the reply to the next step, and keeps what INFO and TIME show. Returns 0 if the greeting
+ * goes on, or the enum redlock_cause for which the connection must be closed. */
 int rl_greeting_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     uint8_t step = node->greeting.kinds[node->greeting.done++];

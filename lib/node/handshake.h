@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The greeting: the commands that are sent on every new connection before the first request. */
+ * The greeting: the commands that are sent on every new first connection before the first request,
+ * and their replies. Messages call it the handshake. The greeting logs in (AUTH), selects the
+ * database, sets the name of the connection, reads INFO and TIME, and loads the scripts. */
 #ifndef RL_NODE_HANDSHAKE_H
 #define RL_NODE_HANDSHAKE_H
 
@@ -12,12 +14,13 @@
 struct rl_greeting {
     struct rl_encoded encoded;  /* the commands of all steps, one after the other */
     size_t sent;                /* bytes of `encoded` that the transport has taken */
-    uint8_t steps, done;        /* number of steps, and of those that have a reply */
+    uint8_t steps, done;        /* number of steps, and of steps that have a reply */
     uint8_t kinds[16];          /* for each step: enum step in handshake.c */
-    struct rl_server_time time; /* the reply to TIME in the last greeting */
+    struct rl_server_time time; /* the reply to TIME in the last greeting; received_ns is 0 if
+                                 * there was none */
 };
 
-/* Returns true if every command has a reply. */
+/* Returns true if every command of the greeting has a reply. */
 static inline bool rl_greeting_is_complete(const struct rl_greeting *greeting)
 {
     return greeting->done == greeting->steps;
@@ -32,17 +35,19 @@ static inline const struct rl_server_time *rl_greeting_time(const struct rl_gree
 /* Encodes the commands of a new greeting. Returns false without memory. */
 bool rl_greeting_prepare(struct rl_node *node);
 
-/* Hands the rest of the greeting to the transport. Closes the connection if that fails. */
+/* Hands to the transport what it has not accepted yet of the greeting. Closes the connection on an
+ * error. */
 void rl_greeting_flush(struct rl_node *node, uint64_t now_ns);
 
 /* Sets the limits of the decoder for the reply to the next step. */
 void rl_greeting_expect(struct rl_node *node);
 
-/* Takes the reply to the next step, which was read at `now_ns` (boot clock). Returns 0, or the enum
- * redlock_cause for which the connection must be closed. */
+/* Judges the reply to the next step, which was read at `now_ns` (boot clock). Returns 0 if the
+ * greeting goes on, or the enum redlock_cause for which the connection must be closed. */
 int rl_greeting_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
 
-/* Empties the greeting, because it is complete or the connection has ended. Keeps `time`. */
+/* Frees the commands of the greeting, because it is complete or the connection has ended. Keeps
+ * `time`. */
 void rl_greeting_free(struct rl_node *node);
 
 #endif

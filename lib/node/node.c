@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+/* Prepares a node that is down; `index` is its position in the configuration. */
 void rl_node_init(struct rl_node *node, struct rl_node_common *common, uint8_t index)
 {
     memset(node, 0, sizeof *node);
@@ -20,11 +21,14 @@ void rl_node_init(struct rl_node *node, struct rl_node_common *common, uint8_t i
     rl_eligibility_init(&node->eligibility, &common->admission, false, false);
 }
 
+/* Notes what the operator attests of the server: `durable`, that it loses no key in a restart;
+ * `fresh`, that it held no lock at first contact. */
 void rl_node_attest(struct rl_node *node, bool durable, bool fresh)
 {
     rl_eligibility_init(&node->eligibility, &node->common->admission, durable, fresh);
 }
 
+/* Frees all memory of a node whose connection is closed. */
 void rl_node_free(struct rl_node *node)
 {
     RL_ASSERT(rl_connection_state(&node->conn) == RL_NODE_DOWN);
@@ -35,6 +39,8 @@ void rl_node_free(struct rl_node *node)
     rl_pipeline_free(&node->pipe);
 }
 
+/* Returns true if rl_node_request() can append a request now: the node is ready and not suspect, or
+ * a connection is expected; and the pipeline is not full. */
 bool rl_node_is_up(const struct rl_node *node)
 {
     if (rl_pipeline_is_full(&node->pipe))
@@ -44,18 +50,22 @@ bool rl_node_is_up(const struct rl_node *node)
     return rl_connection_is_expected(&node->conn);
 }
 
+/* Returns true if the node is ready, can send a request, and is no duplicate of another node. */
 bool rl_node_is_responsive(const struct rl_node *node)
 {
     return rl_connection_is_ready(&node->conn) && rl_node_is_up(node) &&
            !rl_eligibility_is_duplicate(&node->eligibility);
 }
 
+/* Reports to the engine that the state or the eligibility of the node has changed. */
 void rl_node_notify_changed(struct rl_node *node)
 {
     rl_node_replan(node);
     rl_inbox_note(&node->common->inbox, RL_INBOX_CHANGED, node->index);
 }
 
+/* Encodes a command of `argc` words in the cache, which is then of no claim. Returns it, valid
+ * until the next command is encoded, or NULL without memory. */
 const struct rl_encoded *rl_node_encode(struct rl_node *node, size_t argc,
                                         const struct rl_arg *args)
 {
@@ -66,6 +76,8 @@ const struct rl_encoded *rl_node_encode(struct rl_node *node, size_t argc,
                                                                       : NULL;
 }
 
+/* Encodes a command that has no claim: `verb` in its plain form, with rl_arguments.text. Returns
+ * it, or NULL without memory. */
 const struct rl_encoded *rl_node_encode_verb(struct rl_node *node, enum rl_verb verb,
                                              struct rl_arg text)
 {
@@ -76,8 +88,8 @@ const struct rl_encoded *rl_node_encode_verb(struct rl_node *node, enum rl_verb 
     return rl_node_encode(node, command.count, command.args);
 }
 
-/* Encodes a command and keeps it in the cache. Returns NULL without memory. Not inlined, because
- * most commands come from the cache. */
+/* Encodes the command of a request and notes in the cache what it is for. Returns NULL without
+ * memory. Not inlined, because most commands come from the cache: see encode(). */
 __attribute__((noinline)) static const struct rl_encoded *encode_uncached(
     struct rl_node *node, const struct rl_claim *claim, enum rl_verb verb, enum rl_form form)
 {
@@ -94,7 +106,8 @@ __attribute__((noinline)) static const struct rl_encoded *encode_uncached(
     return &common->cache.encoded;
 }
 
-/* Returns the encoded command: that of the cache if it is the same. Returns NULL without memory. */
+/* Returns the encoded command of a request. Uses the bytes in the cache if they are of the same
+ * request, which another node was sent. Returns NULL without memory. */
 static const struct rl_encoded *encode(struct rl_node *node, const struct rl_claim *claim,
                                        enum rl_verb verb, enum rl_form form)
 {
@@ -106,10 +119,10 @@ static const struct rl_encoded *encode(struct rl_node *node, const struct rl_cla
     return encode_uncached(node, claim, verb, form);
 }
 
-/* Hands the output to the transport if it has just grown by another RL_FLUSH_BYTES; `before`: its
- * length before the last request. A tick that releases thousands of locks then does not fill the
- * pipeline. Ignores an error of the transport, because the caller still uses the pipeline:
- * rl_node_flush() meets it again and closes the connection. */
+/* Hands the output to the transport if the last request has made it reach another multiple of
+ * RL_FLUSH_BYTES; `before`: bytes of output before that request. A tick that releases thousands of
+ * locks then does not fill the pipeline. Ignores an error of the transport, because the caller
+ * still uses the pipeline: rl_node_flush() meets it again and closes the connection. */
 static void flush_early(struct rl_node *node, size_t before)
 {
     const struct rl_transport *transport = &node->common->transport;
@@ -123,6 +136,7 @@ static void flush_early(struct rl_node *node, size_t before)
         rl_pipeline_sent(&node->pipe, (size_t)sent);
 }
 
+/* Appends a request of `claim` in this form to the pipeline. Returns false without memory. */
 bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                           enum rl_verb verb, enum rl_form form, uint64_t now_ns)
 {
@@ -150,6 +164,8 @@ bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t
     return true;
 }
 
+/* Hands the greeting or the output to the transport, as much as it accepts. Closes the connection
+ * on an error. Reports a change of the node if the pipeline is no longer full. */
 void rl_node_flush(struct rl_node *node, uint64_t now_ns)
 {
     const struct rl_transport *transport = &node->common->transport;
@@ -178,7 +194,8 @@ void rl_node_flush(struct rl_node *node, uint64_t now_ns)
         rl_node_notify_changed(node);
 }
 
-/* Closes the connection after the decoder has failed. */
+/* Closes the connection because the decoder has failed: without memory, or because of bytes that it
+ * cannot parse. */
 static void close_unreadable(struct rl_node *node, uint64_t now_ns)
 {
     bool memory = rl_decoder_lacks_memory(&node->decoder);
@@ -187,7 +204,8 @@ static void close_unreadable(struct rl_node *node, uint64_t now_ns)
                   memory ? "out of memory" : "not the Redis protocol, or too long", true, now_ns);
 }
 
-/* Ends the turn of a node whose bytes have all been read: frees what only a burst needed. */
+/* Removes a node whose received bytes have all been read from the set RL_INBOX_UNREAD. If no
+ * request is in flight any more, frees memory that only a burst of requests needed. */
 static void end_receiving(struct rl_node *node)
 {
     rl_inbox_forget(&node->common->inbox, RL_INBOX_UNREAD, node->index);
@@ -198,8 +216,8 @@ static void end_receiving(struct rl_node *node)
     rl_undos_trim(node, &node->undos);
 }
 
-/* Takes the next reply, if it is complete. Adds the node to RL_INBOX_UNREAD if there may be another
- * one, and removes it if not. */
+/* Reads the next reply and handles it, if it is complete. Adds the node to the set RL_INBOX_UNREAD
+ * if there may be another reply, and removes the node from the set if not. */
 static void take_reply(struct rl_node *node, uint64_t now_ns)
 {
     bool greeting = rl_connection_state(&node->conn) == RL_NODE_GREETING;
@@ -223,6 +241,8 @@ static void take_reply(struct rl_node *node, uint64_t now_ns)
         rl_inbox_note(&node->common->inbox, RL_INBOX_UNREAD, node->index);
 }
 
+/* Hands received bytes to the decoder, and reads the first reply. Closes the connection if the
+ * decoder fails. */
 void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint64_t now_ns)
 {
     if (rl_connection_state(&node->conn) != RL_NODE_GREETING &&
@@ -234,6 +254,8 @@ void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint6
         close_unreadable(node, now_ns);
 }
 
+/* Makes the node a duplicate of `first`, or no duplicate (NULL). Has rl_node_next() called, which
+ * closes the connection of a duplicate. */
 void rl_node_set_duplicate(struct rl_node *node, const struct rl_node *first)
 {
     if (first == NULL) {
@@ -245,6 +267,8 @@ void rl_node_set_duplicate(struct rl_node *node, const struct rl_node *first)
         rl_inbox_note(&node->common->inbox, RL_INBOX_UNREAD, node->index);
 }
 
+/* Does one step for a node in the set RL_INBOX_UNREAD: closes the connection of a duplicate, begins
+ * to use a new connection, or reads the next reply. */
 void rl_node_next(struct rl_node *node, uint64_t now_ns)
 {
     if (rl_eligibility_is_duplicate(&node->eligibility) && rl_connection_is_ready(&node->conn))
@@ -256,6 +280,7 @@ void rl_node_next(struct rl_node *node, uint64_t now_ns)
         take_reply(node, now_ns);
 }
 
+/* Does all that is due. Undos expire in any state of the connection. */
 void rl_node_tick(struct rl_node *node, uint64_t now_ns)
 {
     rl_undos_expire(node, now_ns);
@@ -269,6 +294,8 @@ void rl_node_tick(struct rl_node *node, uint64_t now_ns)
     rl_tracker_tick(node, now_ns);
 }
 
+/* Returns when rl_node_tick() has something to do (boot clock): the earliest instant of all parts;
+ * RL_NEVER: none of them has. */
 uint64_t rl_node_wake_ns(struct rl_node *node)
 {
     uint64_t wake = rl_min_u64(rl_connection_due_ns(&node->conn), rl_detector_wake_ns(node));
@@ -280,6 +307,7 @@ uint64_t rl_node_wake_ns(struct rl_node *node)
     return rl_min_u64(wake, rl_undos_wake_ns(node, &node->undos));
 }
 
+/* Returns true if an undo with this token is pending, or a request with it is in flight. */
 bool rl_node_uses_token(const struct rl_node *node, struct rl_arg token)
 {
     return rl_undos_use_token(&node->undos, token) || rl_pipeline_uses_token(&node->pipe, token);

@@ -36,76 +36,82 @@ struct rl_node;
  * it until all are freed, and changes `active`, `random`, wake_ns and wake_known later. node.c owns
  * `cache`; inbox.h and admission.h say who changes the parts that they declare. */
 struct rl_node_common {
-    const struct rl_mem *mem;
-    const struct rl_log *log;
-    struct rl_transport transport;
-    struct rl_clocks clocks;
-    struct rl_inbox inbox;      /* what the nodes report to the engine */
-    struct rl_reply_text *text; /* memory for the text of the reply that is read */
-    struct rl_arg fence_record; /* key of the fence record */
+    const struct rl_mem *mem;      /* borrowed: the allocator of the client */
+    const struct rl_log *log;      /* borrowed: takes messages for the log of the caller */
+    struct rl_transport transport; /* opens and closes connections, and sends bytes */
+    struct rl_clocks clocks;       /* read where the start of the tick is too old an instant */
+    struct rl_inbox inbox;         /* what the nodes report to the engine */
+    struct rl_reply_text *text; /* borrowed: where the decoders of all nodes store the text of the
+                                 * reply that is read */
+    struct rl_arg fence_record; /* key of the fence record; empty: no fences are used */
     struct rl_arg fence_config; /* identifies the configuration that a fence record holds for */
     bool fence_run_bound; /* fence records hold for one run of their server; false: they survive
                            * restarts, and need a server that is attested as durable */
     struct rl_admission_rules admission; /* also has the drift that undos use */
-    uint64_t connect_timeout_ns;         /* for a connection to open, and again for its greeting */
-    uint64_t node_timeout_ns;            /* as configured; 0: derived from round trips */
-    uint64_t heartbeat_ns;               /* between two heartbeats */
-    bool notifications;                  /* trackers may be used */
-    bool active;      /* the engine has locks, held or waiting; else heartbeats are not needed */
+    uint64_t connect_timeout_ns; /* time limit of an attempt to connect, and again of the greeting
+                                  */
+    uint64_t node_timeout_ns;    /* node timeout as configured; 0: derived from round trips */
+    uint64_t heartbeat_ns;       /* time between two heartbeats */
+    bool notifications;          /* as configured: trackers may open second connections */
+    bool active; /* the engine has locks that are held or wait; false: heartbeats are not needed */
     uint64_t random;  /* a new random word in each tick */
     uint64_t wake_ns; /* boot clock: the earliest rl_node_wake_ns() of all nodes; valid while
                        * wake_known */
-    bool wake_known;  /* false: rl_node_wake_ns() of a node may have become earlier */
-    /* The command that was encoded last. All nodes of a round are sent the same bytes. */
+    bool wake_known;  /* false: rl_node_wake_ns() of a node may have become earlier than wake_ns */
+    /* The command that was encoded last. It is kept because all nodes of a round are sent the same
+     * bytes. */
     struct {
         const struct rl_claim *claim; /* what it was encoded for; NULL: it cannot be used again */
         uint64_t ttl_ms;              /* claim->ttl_ms at that time */
         uint8_t verb, form;           /* enum rl_verb, enum rl_form */
-        struct rl_encoded encoded;
+        struct rl_encoded encoded;    /* the bytes of that command */
     } cache;
 };
 
 /* What has happened at a node since it was initialized, for statistics. Each counter is counted in
  * the file that its comment names; the engine reads them. */
 struct rl_node_counters {
-    uint64_t requests;     /* node.c: requests with a claim that were queued, undos included */
+    uint64_t requests;     /* node.c: requests with a claim that were appended, undos included */
     uint64_t granted;      /* reply.c: replies that are grants */
     uint64_t denied;       /* reply.c: replies that are denials */
-    uint64_t errors;       /* reply.c: replies that failed, which are all others */
-    uint64_t replies_late; /* reply.c: replies whose request had timed out before */
-    uint64_t rtt_us_hist[RL_BUCKETS]; /* reply.c: round trips in microseconds; rl_count_us() */
-    uint64_t timeouts;                /* failure_detector.c: times that the node became suspect */
-    uint64_t reconnects;              /* connection.c: connections opened, without the first */
-    uint64_t notifications;           /* tracker.c: notifications that have arrived */
+    uint64_t errors;       /* reply.c: replies that are votes FAILED */
+    uint64_t replies_late; /* reply.c: replies that came after the time limit of their request */
+    uint64_t rtt_us_hist[RL_BUCKETS]; /* reply.c: histogram of round trips in microseconds, as
+                                       * rl_count_us() fills it */
+    uint64_t timeouts;      /* failure_detector.c: how often the node has become suspect */
+    uint64_t reconnects;    /* connection.c: connections opened after the first one */
+    uint64_t notifications; /* tracker.c: notifications that have arrived */
 };
 
 /* The client's object for one server. node.c owns the fields from `common` to `index`; the engine
  * sets name, login and db once, between rl_node_init() and rl_node_start(). Each part below belongs
  * to the file that its header names, and other files call its functions. */
 struct rl_node {
-    struct rl_node_common *common;
-    const char *name;     /* borrowed; for messages */
+    struct rl_node_common *common; /* borrowed */
+    const char *name;     /* borrowed: the address of the server without secrets, for messages */
     const char *user;     /* borrowed; NULL: AUTH is sent without a user */
     const char *password; /* borrowed; NULL: no AUTH is sent */
     unsigned db;          /* database for SELECT */
     uint8_t index;        /* position in the configuration; less than RL_NODES_MAX */
-    struct rl_connection conn;
-    struct rl_greeting greeting;
-    struct rl_pipeline pipe;
-    struct rl_detector detector;
-    struct rl_heartbeat heartbeat;
-    struct rl_eligibility eligibility;
-    struct rl_features features;
-    struct rl_undos undos;
-    struct rl_tracker tracker; /* the second connection, for notifications */
-    struct rl_decoder decoder;
-    struct rl_node_counters counters;
+    struct rl_connection conn;         /* state of the first connection, and its history */
+    struct rl_greeting greeting;       /* the greeting of the first connection */
+    struct rl_pipeline pipe;           /* its requests in flight and its output */
+    struct rl_detector detector;       /* round trips; whether the node is suspect */
+    struct rl_heartbeat heartbeat;     /* when TIME and INFO are requested next */
+    struct rl_eligibility eligibility; /* which server this is; whether its votes count */
+    struct rl_features features;       /* which optional commands the server supports */
+    struct rl_undos undos;             /* the pending undos */
+    struct rl_tracker tracker;         /* the second connection, for notifications */
+    struct rl_decoder decoder;         /* parses what arrives on the first connection */
+    struct rl_node_counters counters;  /* for statistics */
 };
 
-/* Prepares a node that is down. It must not be moved afterwards. `common` must outlive it. */
+/* Prepares a node that is down, with this position in the configuration. The node must not be moved
+ * afterwards, and `common` must outlive the node. */
 void rl_node_init(struct rl_node *node, struct rl_node_common *common, uint8_t index);
-/* Notes what the operator attests of the server: that it loses no key in a restart (`durable`),
- * that it held no lock at first contact (`fresh`). Called before rl_node_start(). */
+/* Notes what the operator attests of the server: that the server loses no key in a restart
+ * (`durable`), and that it held no lock at first contact (`fresh`). Called before rl_node_start().
+ */
 void rl_node_attest(struct rl_node *node, bool durable, bool fresh);
 /* Frees all memory. The connection must have been closed. */
 void rl_node_free(struct rl_node *node);
@@ -125,46 +131,49 @@ bool rl_node_is_responsive(const struct rl_node *node);
  * nothing was appended; no vote follows then. */
 int rl_node_request(struct rl_node *node, struct rl_claim *claim, uint32_t round, enum rl_verb verb,
                     uint64_t now_ns);
-/* As rl_node_request() with PTTL. Also has the server track the key, if notifications are on: a
- * change is then reported as RL_INBOX_NOTIFIED. */
+/* Requests the remaining TTL of the claim's key (PTTL); else as rl_node_request(). Also has the
+ * server track the key, if notifications are on: a change is then reported as RL_INBOX_NOTIFIED. */
 int rl_node_probe_and_track(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                             uint64_t now_ns);
-/* As rl_node_request(), but sends to a suspect node, too: for requests that must reach all servers.
+/* As rl_node_request(), but sends to a suspect node, too. For requests that must reach all servers.
  */
 int rl_node_request_suspect(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                             enum rl_verb verb, uint64_t now_ns);
 
-/* Undoes the claim on this node. Removes its unsent requests. Unless that shows that the server has
- * not seen the claim, sends the undo: now, or as soon as the node is ready, and again after a
- * disconnect. Returns RL_VOTE_NONE if the undo was appended: its vote is reported as for
- * rl_node_request(). Else returns the vote: DENIED (the claim was never sent) or FAILED (the undo
- * is pending; `*ret_cause`, an enum redlock_cause, says why). */
+/* Undoes the claim on this node. Removes requests of the claim of which no byte was sent. Unless
+ * that shows that the server has not seen the claim, sends the undo: now, or as soon as the node is
+ * ready, and again after a disconnect. Returns RL_VOTE_NONE if the undo was appended: its vote is
+ * reported as for rl_node_request(). Else returns the vote: DENIED (the claim was never sent) or
+ * FAILED (the undo is pending; `*ret_cause`, an enum redlock_cause, says why). */
 enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                           uint64_t now_ns, int *ret_cause);
 
-/* Hands the output to the transport. Closes the connection if that fails. */
+/* Hands the greeting or the output to the transport, as much as it accepts. Closes the connection
+ * on an error. */
 void rl_node_flush(struct rl_node *node, uint64_t now_ns);
 
-/* Takes the end of a connection attempt: `ok`, or an enum redlock_cause and a text (NULL: none)
- * that say why it failed. Sends the greeting. */
+/* Handles the end of an attempt to connect. If the attempt has succeeded (`ok`), sends the
+ * greeting. Else `cause` (enum redlock_cause) and `text` (NULL: none) say why it has failed. */
 void rl_node_opened(struct rl_node *node, bool ok, int cause, const char *text, uint64_t now_ns);
-/* Takes bytes that have arrived, and the first reply in them. If there may be more replies, adds
- * the node to RL_INBOX_UNREAD: the bytes must stay valid until rl_node_next() has removed it. */
+/* Handles `len` bytes that have arrived: reads the first reply in them. If there may be more
+ * replies, adds the node to the set RL_INBOX_UNREAD. The bytes must then stay valid until
+ * rl_node_next() has removed the node from that set. */
 void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint64_t now_ns);
-/* Does the next thing for a node in RL_INBOX_UNREAD: takes the next reply of those bytes, begins to
- * use a connection that has become ready, or closes that of a duplicate. Removes the node from the
- * set when nothing is left to do. */
+/* Does one step for a node in the set RL_INBOX_UNREAD: reads the next reply from the received
+ * bytes, begins to use a connection that has become ready, or closes the connection of a duplicate.
+ * Removes the node from the set when nothing is left to do. */
 void rl_node_next(struct rl_node *node, uint64_t now_ns);
-/* Notes that the node `first` shows the same server, or that no node does (NULL). rl_node_next()
- * closes the connection of a duplicate. */
+/* Makes the node a duplicate of the node `first`, which has the same server. NULL: the node is no
+ * duplicate. rl_node_next() closes the connection of a duplicate. */
 void rl_node_set_duplicate(struct rl_node *node, const struct rl_node *first);
-/* Takes the end of the connection, which the server or the network has closed. `cause` is an enum
- * redlock_cause, `text` may be NULL. */
+/* Handles the end of the connection, which the server or the network has closed. `cause` is an enum
+ * redlock_cause; `text` says why and may be NULL. */
 void rl_node_closed(struct rl_node *node, int cause, const char *text, uint64_t now_ns);
 
-/* Does what is due: connects, gives up, suspects, retries undos, sends heartbeats. */
+/* Does all that is due: opens connections or gives them up, makes the node suspect, ends and sends
+ * pending undos, sends heartbeats. */
 void rl_node_tick(struct rl_node *node, uint64_t now_ns);
-/* Returns when rl_node_tick() has something to do on the boot clock; RL_NEVER: it has not. */
+/* Returns when rl_node_tick() has something to do (boot clock); RL_NEVER: nothing is planned. */
 uint64_t rl_node_wake_ns(struct rl_node *node);
 
 /* Closes the connection, in a way that the server cannot execute a SET after its undo. Requests in

@@ -6,14 +6,14 @@
 
 #include "node/node.h"
 
-/* reply.c: takes the reply to the oldest request in flight: reports its vote, learns from it, and
+/* reply.c: handles the reply to the oldest request in flight: reports its vote, learns from it, and
  * sends the request again in another form if the server does not know this one. May close
  * the connection. */
 void rl_node_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
-/* Sets the decoder's limits for the reply to the oldest request in flight. */
+/* reply.c: sets the decoder's limits for the reply to the oldest request in flight. */
 void rl_reply_expect(struct rl_node *node);
-/* Adds a vote without a reply to the inbox, if the claim of the request has an owner and its round
- * is not 0. */
+/* reply.c: adds a vote without a reply to the inbox: what `result` says about the request. Adds
+ * none if the claim of the request has no owner, or its round is 0. */
 void rl_node_deliver_vote(struct rl_node *node, const struct rl_request *request,
                           const struct rl_result *result);
 
@@ -23,8 +23,9 @@ static inline void rl_node_note_dirty(const struct rl_node *node)
     node->common->inbox.dirty |= RL_NODE(node->index);
 }
 
-/* Notes that rl_node_wake_ns() may have become earlier. Requests and replies call
- * rl_detector_note() instead, which has the same effect only when it is needed. */
+/* Notes that rl_node_wake_ns() may have become earlier, so that the engine computes it again.
+ * Requests and replies call rl_detector_note() instead, which does the same only when it is needed.
+ */
 static inline void rl_node_replan(struct rl_node *node)
 {
     node->common->wake_known = false;
@@ -34,16 +35,19 @@ static inline void rl_node_replan(struct rl_node *node)
  * NULL without memory. */
 const struct rl_encoded *rl_node_encode(struct rl_node *node, size_t argc,
                                         const struct rl_arg *args);
-/* The same for a verb without a claim, in its plain form. `text` is rl_arguments.text. */
+/* node.c: encodes a command without a claim: `verb` in its plain form. `text` is rl_arguments.text.
+ * Returns as rl_node_encode(). */
 const struct rl_encoded *rl_node_encode_verb(struct rl_node *node, enum rl_verb verb,
                                              struct rl_arg text);
-/* Appends a request of `claim` in this form to the pipeline. Returns false without memory. */
+/* node.c: appends a request of `claim` in this form to the pipeline. Its vote belongs to the round
+ * with number `round`; 0: no vote is reported. Returns false without memory. */
 bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                           enum rl_verb verb, enum rl_form form, uint64_t now_ns);
-/* Reports to the engine that the state or the eligibility of the node has changed. */
+/* node.c: reports to the engine that the state or the eligibility of the node has changed. */
 void rl_node_notify_changed(struct rl_node *node);
 
-/* command.c: fills in the words of `command`, which borrow from the node and the claim. */
+/* command.c: fills in the words of `command` for a request of `claim`. The words borrow from the
+ * node and the claim. */
 void rl_node_build_command(const struct rl_node *node, struct rl_command *command,
                            const struct rl_claim *claim, enum rl_verb verb, enum rl_form form);
 
