@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Whether the votes of a node count: which server its connection leads to, what that server has
- * said about itself, and what excludes it. The rules are in admission.h. */
+ * Decides whether the votes of a node count, which depends on the server that its connection leads
+ * to and on what that server has said about itself. Keeps the result; the rules are in admission.h.
+ */
 #ifndef RL_NODE_ELIGIBILITY_H
 #define RL_NODE_ELIGIBILITY_H
 
@@ -9,35 +10,36 @@
 
 struct rl_node;
 
-/* What is known of the server behind a node. Owner: eligibility.c. All of it survives connections;
- * `info` is emptied when one is opened. `exclusions` is what `admission` said at the last review.
- */
+/* What is known of the server behind a node. Owner: eligibility.c. It is kept from one
+ * connection to the next, except that `info` is emptied when a connection is opened. */
 struct rl_eligibility {
-    struct rl_admission admission; /* what is known of the server, and the rules */
-    uint32_t exclusions;           /* enum rl_exclusion; 0: none */
-    bool duplicate;                /* another node of the client shows the same server */
-    uint8_t duplicate_of;          /* index of that node; valid while `duplicate` */
-    char run_id[48];     /* of the last server that completed a greeting; empty: unknown */
-    struct rl_info info; /* what the server has said about itself on this connection */
+    struct rl_admission
+        admission;        /* what is known of the server, and the rules by which its votes count */
+    uint32_t exclusions;  /* set of enum rl_exclusion, as of the last review; 0: none */
+    bool duplicate;       /* another node of the client shows the same server */
+    uint8_t duplicate_of; /* index of that node; valid while `duplicate` */
+    char run_id[48];      /* run id that the last greeting or heartbeat has shown; empty: unknown */
+    struct rl_info info;  /* what the server has said about itself on this connection */
 };
 
-/* Clock of the server, as TIME in the greeting has shown it. */
+/* What TIME in a greeting has shown. */
 struct rl_server_time {
-    uint64_t time_us;     /* since 1970 */
-    uint64_t received_ns; /* boot clock: when the reply was read; 0: there was no reply */
+    uint64_t time_us;     /* the server's wall clock, in microseconds since 1970 */
+    uint64_t received_ns; /* boot clock: when the reply was read; 0: there was no valid reply */
 };
 
-/* Prepares the eligibility of a node. `durable` and `fresh` are what the operator attests. */
+/* Prepares the eligibility of a node whose server is not known yet. Borrows `rules`. `durable` and
+ * `fresh` are what the operator attests: see struct rl_admission. */
 void rl_eligibility_init(struct rl_eligibility *eligibility, const struct rl_admission_rules *rules,
                          bool durable, bool fresh);
 
-/* Returns true if the votes for a new lock count. */
+/* Returns true if the votes of the node for a new lock count. */
 static inline bool rl_eligibility_may_grant(const struct rl_eligibility *eligibility)
 {
     return (eligibility->exclusions & RL_EXCLUSIONS_ACQUIRE) == 0;
 }
 
-/* Returns true if the votes for an extension count. */
+/* Returns true if the votes of the node for an extension count. */
 static inline bool rl_eligibility_may_extend(const struct rl_eligibility *eligibility)
 {
     return (eligibility->exclusions & RL_EXCLUSIONS_EXTEND) == 0;
@@ -69,7 +71,7 @@ static inline unsigned rl_eligibility_duplicate_of(const struct rl_eligibility *
     return eligibility->duplicate_of;
 }
 
-/* Returns the run id of the last server that completed a greeting; empty: unknown. */
+/* Returns the run id that the last greeting or heartbeat has shown; empty: unknown. */
 static inline const char *rl_eligibility_run_id(const struct rl_eligibility *eligibility)
 {
     return eligibility->run_id;
@@ -93,30 +95,34 @@ static inline bool rl_eligibility_is_fresh(const struct rl_eligibility *eligibil
     return eligibility->admission.fresh;
 }
 
-/* Returns enum redlock_cause: that of the first exclusion, or REDLOCK_CAUSE_NONE. */
+/* Returns the enum redlock_cause of the lowest exclusion; REDLOCK_CAUSE_NONE: there is none. */
 uint8_t rl_eligibility_cause(const struct rl_eligibility *eligibility);
 
-/* Writes why the first exclusion holds. Returns how long exclusions last in nanoseconds; 0: there
- * is none, or its operator must remove it. */
+/* Writes why the lowest exclusion holds into `text` of `size` bytes; "": there is none. Returns the
+ * nanoseconds until all exclusions have ended; 0: there is none, or the operator must remove one.
+ */
 uint64_t rl_eligibility_text(const struct rl_eligibility *eligibility, uint64_t now_ns, char *text,
                              size_t size);
 
-/* Computes the server's wall clock minus ours; see rl_admission_offset_us(). */
+/* Stores the server's wall clock minus ours in `*ret_us`, in microseconds. `wall_offset_us`: our
+ * wall clock minus our boot clock. Returns false if no reply to TIME was judged. */
 bool rl_eligibility_offset_us(const struct rl_eligibility *eligibility, int64_t wall_offset_us,
                               int64_t *ret_us);
 
 /* Forgets what the server has said of itself, because a new connection was opened. */
 void rl_eligibility_opened(struct rl_eligibility *eligibility);
 
-/* Adds one section of INFO from the greeting. */
+/* Adds what one section of INFO shows, a text of `len` bytes from the greeting. */
 void rl_eligibility_add_info(struct rl_eligibility *eligibility, const char *text, size_t len);
 
-/* Notes that the server refuses to answer INFO. */
+/* Notes that the server has refused INFO, or one section of it. */
 void rl_eligibility_refuse_info(struct rl_eligibility *eligibility);
 
 /* Judges the server after a complete greeting that was sent at `sent_ns`. Returns 0, or the enum
- * redlock_cause for which the connection must be closed, with `*ret_text`. Sets `*ret_stepped` if
- * its clock has jumped since the last connection; then rl_eligibility_note_step() reports it. */
+ * redlock_cause for which the connection must be closed, with `*ret_text`. Sets `*ret_stepped` to
+ * whether its clock has jumped since the last connection; the caller then reports that with
+ * rl_eligibility_note_step(). The two results are set only where they are needed: `*ret_text` with
+ * a cause, `*ret_stepped` with 0. */
 int rl_eligibility_greeted(struct rl_node *node, const struct rl_server_time *time,
                            uint64_t sent_ns, const char **ret_text, bool *ret_stepped,
                            uint64_t now_ns);
@@ -125,15 +131,18 @@ int rl_eligibility_greeted(struct rl_node *node, const struct rl_server_time *ti
  * only expire later, and no lock is lost. */
 void rl_eligibility_note_step(const struct rl_node *node);
 
-/* Takes the reply to TIME (microseconds since 1970) in a heartbeat that was sent at `sent_ns`. */
+/* Judges the reply to TIME (`time_us` since 1970) in a heartbeat that was sent at `sent_ns`.
+ * Reports a clock step. */
 void rl_eligibility_take_time(struct rl_node *node, uint64_t time_us, uint64_t sent_ns,
                               uint64_t now_ns);
 
-/* Takes what a heartbeat has learned. `is_identified`: INFO was not refused and shows a run id. */
+/* Judges what INFO has shown in a complete heartbeat. `is_identified`: INFO was not refused and
+ * shows a run id. */
 void rl_eligibility_take_info(struct rl_node *node, const struct rl_info *info, bool is_identified,
                               uint64_t now_ns);
 
-/* Returns true if `run_id` shows another server than the one that was greeted. */
+/* Returns true if both `run_id` and the run id of the node are known, and differ: another server
+ * replies. */
 bool rl_eligibility_run_differs(const struct rl_eligibility *eligibility, const char *run_id);
 
 /* Marks the node as a duplicate of the node with index `first`. */
@@ -142,8 +151,8 @@ void rl_eligibility_set_duplicate(struct rl_eligibility *eligibility, uint8_t fi
 /* Notes that no other node shows the same server. */
 void rl_eligibility_clear_duplicate(struct rl_eligibility *eligibility);
 
-/* Computes the exclusions again, because time has passed or something was learned, and reports a
- * change to the engine. */
+/* Computes the exclusions at `now_ns` again, because time has passed or something was learned.
+ * Reports to the engine if they have changed. */
 void rl_eligibility_review(struct rl_node *node, uint64_t now_ns);
 
 #endif

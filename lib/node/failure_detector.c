@@ -8,14 +8,18 @@
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
-/* Bounds of the node timeout if it is measured. The upper one is also the time limit of a reply. */
+/* Bounds of a node timeout that is derived from round trips. Without a configured node timeout, the
+ * upper one is also the time limit of a reply. */
 #define TIMEOUT_MIN_NS (10 * RL_MS)
 #define TIMEOUT_MAX_NS (250 * RL_MS)
 /* The connection of a node that is suspect for this time is closed, and a new one is tried. */
 #define SUSPECT_MAX_NS (2 * RL_SECOND)
-/* The longest recent round trip is halved after each such time. */
+/* After each such time the longest recent round trip is halved. */
 #define WORST_HALF_NS RL_SECOND
 
+/* Returns the node timeout in nanoseconds: the configured one, or the larger of 8 smoothed round
+ * trips and 2 longest recent ones, within the bounds. Without a measurement, returns the upper
+ * bound. */
 uint64_t rl_node_timeout_ns(const struct rl_node *node)
 {
     uint64_t fixed = node->common->node_timeout_ns;
@@ -28,8 +32,9 @@ uint64_t rl_node_timeout_ns(const struct rl_node *node)
     return rl_min_u64(rl_max_u64(limit_ns, TIMEOUT_MIN_NS), TIMEOUT_MAX_NS);
 }
 
-/* Updates the longest recent round trip. The smoothed one is not enough: on a busy machine single
- * replies are late, and a mean over eight round trips forgets them within milliseconds. */
+/* Takes a round trip into account for the longest recent one. The smoothed one is not enough: on a
+ * busy machine single replies are late, and a mean over eight round trips forgets them within
+ * milliseconds. */
 static void note_worst(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns)
 {
     uint64_t halves = rl_sub_sat(now_ns, node->detector.worst_at_ns) / WORST_HALF_NS;
@@ -44,6 +49,8 @@ static void note_worst(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns)
     }
 }
 
+/* Takes a round trip, cut to the time limit of a reply, into account for the smoothed and for the
+ * longest recent one. The smoothed one moves by an eighth of the difference. */
 void rl_detector_note_trip(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns)
 {
     uint64_t fixed = node->common->node_timeout_ns;
@@ -57,8 +64,8 @@ void rl_detector_note_trip(struct rl_node *node, uint64_t trip_ns, uint64_t now_
             : node->detector.srtt_ns - node->detector.srtt_ns / 8 + trip_ns / 8;
 }
 
-/* Returns the time limit of the reply to the request with index `at` (boot clock): its vote
- * fails then. */
+/* Returns the time limit of the reply to the request with index `at` in the pipeline: the instant
+ * (boot clock) at which the vote of the request fails. */
 static uint64_t reply_limit_ns(const struct rl_node *node, uint64_t at)
 {
     uint64_t fixed = node->common->node_timeout_ns;
@@ -68,8 +75,8 @@ static uint64_t reply_limit_ns(const struct rl_node *node, uint64_t at)
 }
 
 /* Returns when the node becomes suspect (boot clock) if no reply comes; `at`: index of the oldest
- * request that awaits one. A measured node timeout runs from the last reply, because a server that
- * keeps replying only has much to do. A configured one holds for each reply. */
+ * request that awaits one. A derived node timeout runs from the last reply, because a server that
+ * keeps replying only has much to do. A configured node timeout holds for each reply. */
 static uint64_t suspect_limit_ns(const struct rl_node *node, uint64_t at)
 {
     uint64_t since_ns =
@@ -78,8 +85,8 @@ static uint64_t suspect_limit_ns(const struct rl_node *node, uint64_t at)
     return rl_min_u64(rl_add_sat(since_ns, rl_node_timeout_ns(node)), reply_limit_ns(node, at));
 }
 
-/* Reports a vote on the request with index `at`: FAILED if its time limit has passed (`is_late`),
- * else SUSPECT. */
+/* Reports a vote on the request with index `at`: FAILED if the time limit of its reply has passed
+ * (`is_late`), else SUSPECT. A request without a claim is only marked. */
 static void suspect_vote(struct rl_node *node, uint64_t at, bool is_late)
 {
     static const struct rl_result late = {.vote = RL_VOTE_FAILED, .cause = REDLOCK_CAUSE_TIMEOUT};
@@ -89,13 +96,14 @@ static void suspect_vote(struct rl_node *node, uint64_t at, bool is_late)
 
     request->reported = is_late;
     request->suspected = true;
-    if (request->claim == NULL) /* a heartbeat has no vote */
+    if (request->claim == NULL) /* heartbeats, PING and TRACK have no vote */
         return;
     rl_node_deliver_vote(node, request, is_late ? &late : &suspect);
 }
 
-/* Reports votes on all requests in flight: FAILED past their time limit, else SUSPECT, once. The
- * requests stay in the pipeline until their replies come. */
+/* Reports votes on all requests in flight: FAILED once the time limit of the reply has passed,
+ * before that SUSPECT. Reports each of the two once. The requests stay in the pipeline until their
+ * replies come. */
 static void suspect_votes(struct rl_node *node, uint64_t now_ns)
 {
     uint64_t end = rl_pipeline_end(&node->pipe);
@@ -108,7 +116,7 @@ static void suspect_votes(struct rl_node *node, uint64_t now_ns)
     }
 }
 
-/* Sends PING as a probe, if none is in flight and there is room. */
+/* Appends PING as a probe, unless a probe is in flight or the pipeline is full. */
 static void send_probe(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_request request = {.sent_ns = now_ns, .verb = RL_VERB_PING, .reported = true};
@@ -122,7 +130,8 @@ static void send_probe(struct rl_node *node, uint64_t now_ns)
         rl_node_note_dirty(node);
 }
 
-/* Makes the node suspect, and reports it. */
+/* Makes the node suspect, reports that as a change of the node, sends a probe, and reports votes on
+ * all requests in flight. */
 static void become_suspect(struct rl_node *node, uint64_t now_ns)
 {
     node->detector.suspect = true;
@@ -135,9 +144,11 @@ static void become_suspect(struct rl_node *node, uint64_t now_ns)
     suspect_votes(node, now_ns);
 }
 
-/* A reply cannot be late sooner than `least_ns` after now. If the planned wake-up is earlier than
- * that, it stays: it computes the exact time. A wake-up that comes too early costs less than
- * computing the time for each request. */
+/* Has the engine plan the next tick again if a request or reply makes it due earlier than planned.
+ *
+ * A reply cannot be late sooner than `least_ns` after now. If the planned tick is earlier than
+ * that, the plan stays, and that tick computes the exact time. A tick that comes too early costs
+ * less than computing the time for each request. */
 void rl_detector_note(struct rl_node *node, uint64_t now_ns)
 {
     const struct rl_node_common *common = node->common;
@@ -153,6 +164,8 @@ void rl_detector_note(struct rl_node *node, uint64_t now_ns)
         rl_node_replan(node);
 }
 
+/* Returns when rl_detector_tick() has something to do (boot clock): when the node becomes suspect,
+ * when a vote fails, or when the connection is closed. RL_NEVER: no reply is due. */
 uint64_t rl_detector_wake_ns(struct rl_node *node)
 {
     if (!rl_connection_is_ready(&node->conn))
@@ -166,6 +179,8 @@ uint64_t rl_detector_wake_ns(struct rl_node *node)
     return waits ? suspect_limit_ns(node, oldest) : RL_NEVER;
 }
 
+/* Does what is due: makes the node suspect, closes the connection of a node that has been suspect
+ * for SUSPECT_MAX_NS, or reports votes that are late. */
 void rl_detector_tick(struct rl_node *node, uint64_t now_ns)
 {
     if (rl_detector_wake_ns(node) > now_ns)
@@ -178,6 +193,8 @@ void rl_detector_tick(struct rl_node *node, uint64_t now_ns)
         suspect_votes(node, now_ns);
 }
 
+/* Makes a suspect node not suspect, and reports that, unless the oldest request in flight is still
+ * late. */
 void rl_detector_review(struct rl_node *node, uint64_t now_ns)
 {
     rl_pipeline_drop_removed(&node->pipe);

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * The failure detector of one node: measures round trips, and decides when the node is suspect
- * because its replies are late. */
+ * because its replies are late.
+ *
+ * Two limits apply to a request. After the node timeout the node becomes suspect: a vote SUSPECT is
+ * reported for each request in flight, and a probe (PING) is sent. At the time limit of its reply
+ * the vote of a request fails. With a configured node timeout both limits are that time. Otherwise
+ * the time limit of a reply is 250 ms, and the node timeout is derived from round trips. */
 #ifndef RL_NODE_FAILURE_DETECTOR_H
 #define RL_NODE_FAILURE_DETECTOR_H
 
@@ -15,15 +20,16 @@ struct rl_node;
 struct rl_detector {
     bool suspect;              /* a reply is late */
     bool probing;              /* the one probe of a suspect node is in flight */
-    bool resent;               /* requests in flight may not be in the order of their start times */
+    bool resent;               /* the requests in flight may not be in the order of their sent_ns */
     uint64_t suspect_since_ns; /* when the node became suspect; valid while `suspect` */
-    uint64_t srtt_ns;          /* smoothed round trip; 0: not measured */
+    uint64_t srtt_ns;          /* smoothed round trip, a mean of about eight; 0: not measured */
     uint64_t worst_ns;         /* longest recent round trip; halved for each second that passes */
     uint64_t worst_at_ns;      /* when worst_ns was set or halved last */
     uint64_t last_reply_ns;    /* when the last reply arrived */
 };
 
-/* Returns true while the node is suspect: it gets no new requests but undos and one probe. */
+/* Returns true while the node is suspect: no requests are sent to it, except undos, one probe, and
+ * those of rl_node_request_suspect(). */
 static inline bool rl_detector_is_suspect(const struct rl_detector *detector)
 {
     return detector->suspect;
@@ -35,13 +41,13 @@ static inline uint64_t rl_detector_srtt_ns(const struct rl_detector *detector)
     return detector->srtt_ns;
 }
 
-/* Resets what belongs to one connection, because a new one was opened. */
+/* Forgets the probe and the order of the requests, because a new connection was opened. */
 static inline void rl_detector_opened(struct rl_detector *detector)
 {
     detector->probing = detector->resent = false;
 }
 
-/* Ends suspicion, because the connection is closed. */
+/* Makes the node not suspect, because its connection is closed. */
 static inline void rl_detector_closed(struct rl_detector *detector)
 {
     detector->suspect = false;
@@ -53,7 +59,7 @@ static inline void rl_detector_note_reply(struct rl_detector *detector, uint64_t
     detector->last_reply_ns = now_ns;
 }
 
-/* Notes that the probe has its reply. The next one may be sent. */
+/* Notes that the reply to the probe has come, so that another probe may be sent. */
 static inline void rl_detector_note_probe(struct rl_detector *detector)
 {
     detector->probing = false;
@@ -72,27 +78,28 @@ static inline void rl_detector_note_idle(struct rl_detector *detector)
     detector->resent = false;
 }
 
-/* Adds one round trip to the measured ones. Counts it as the longest time limit of a reply at most:
- * if this process or the server was stopped, delays derived from the whole time would grow to
- * minutes. */
+/* Takes a round trip of `trip_ns` into account. A longer one than the time limit of a reply counts
+ * as that limit: if this process or the server was stopped, delays derived from the whole time
+ * would grow to minutes. */
 void rl_detector_note_trip(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns);
 
-/* Notes that a request was sent, or that a reply arrived while others are in flight: plans a new
- * wake-up unless the planned one is early enough. */
+/* Notes that a request was appended, or that a reply arrived while other requests are in flight.
+ * Has the next tick planned again, unless the planned one is early enough to find a late reply. */
 void rl_detector_note(struct rl_node *node, uint64_t now_ns);
 
 /* Does what is due: makes the node suspect, fails late votes, or closes the connection of a node
  * that stays suspect. */
 void rl_detector_tick(struct rl_node *node, uint64_t now_ns);
 
-/* Returns when rl_detector_tick() has something to do; RL_NEVER: no reply is awaited. */
+/* Returns when rl_detector_tick() has something to do (boot clock); RL_NEVER: no reply is due. */
 uint64_t rl_detector_wake_ns(struct rl_node *node);
 
-/* Ends suspicion if no reply is late any more. Called after each reply on a ready connection. */
+/* Makes a suspect node not suspect if no reply is late any more, and reports that. Called after
+ * each reply on a ready connection. */
 void rl_detector_review(struct rl_node *node, uint64_t now_ns);
 
-/* Returns how long the node may be silent while a reply is due: the configured node timeout, or
- * one derived from the measured round trips. */
+/* Returns the node timeout in nanoseconds: how long no reply may come while one is due. It is the
+ * configured one, or one that is derived from the measured round trips. */
 uint64_t rl_node_timeout_ns(const struct rl_node *node);
 
 #endif

@@ -2,6 +2,8 @@
  * Learns from replies which optional commands a server supports, and chooses among them. */
 #include "node/features.h"
 
+/* Learns from the reply to a request of this form whether the server supports the form's command.
+ */
 void rl_features_learn(struct rl_features *features, enum rl_form form,
                        const struct rl_result *result)
 {
@@ -18,6 +20,8 @@ void rl_features_learn(struct rl_features *features, enum rl_form form,
     }
 }
 
+/* Returns the form in which RELEASE of one key is sent. A command that is likely but not proven is
+ * tried once, and only if the caller awaits the reply (`is_awaited`). */
 enum rl_form rl_features_release_form(struct rl_features *features, const struct rl_info *info,
                                       bool is_awaited)
 {

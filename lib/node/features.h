@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Which of the commands that only some servers support (RL_FEATURE_*) a node's server supports. The
- * version in INFO makes a command likely; only its reply proves it. */
+ * Keeps which of the optional commands (RL_FEATURE_*) the server of a node supports. An optional
+ * command, such as DELEX or DELIFEQ, exists on some servers only. The version in INFO makes a
+ * command likely; only the reply to the command proves it. */
 #ifndef RL_NODE_FEATURES_H
 #define RL_NODE_FEATURES_H
 
@@ -10,9 +11,9 @@
 /* What one connection has shown of its server. Each field is a set of RL_FEATURE_*. Owner:
  * features.c. */
 struct rl_features {
-    unsigned supported; /* the server has executed such a command */
-    unsigned missing;   /* the server has refused such a command */
-    unsigned trying;    /* such a command was sent for the first time and has no reply yet */
+    unsigned supported; /* the server has executed a request with this command */
+    unsigned missing;   /* the server has refused a request with this command */
+    unsigned trying;    /* the command was sent for the first time and has no reply yet */
 };
 
 /* Forgets everything, because a new connection was opened. */
@@ -27,13 +28,14 @@ static inline void rl_features_retry(struct rl_features *features)
     features->trying = 0;
 }
 
-/* Returns the set of RL_FEATURE_* that the server has shown to support. */
+/* Returns the set of RL_FEATURE_* that the server has proven to support. */
 static inline unsigned rl_features_supported(const struct rl_features *features)
 {
     return features->supported;
 }
 
-/* Takes what the reply to a request of this form shows. */
+/* Learns from the reply to a request of this form, which `result` describes: a grant or a denial
+ * proves the command; RESEND shows that it is missing. */
 void rl_features_learn(struct rl_features *features, enum rl_form form,
                        const struct rl_result *result);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Sends heartbeats and judges their replies: whether the server is still the one that was greeted,
- * whether it was promoted, and whether its clock has stepped. A connection alone does not show
- * that. Behind a proxy another server may reply on the same connection. A server can also become a
- * replica and a master again, with the data of another server, while the connection stays.
+ * whether it was promoted, and whether its clock has stepped. That a connection stays open does not
+ * prove these. Behind a proxy another server may reply on the same connection. A server can also
+ * become a replica and a master again, with the data of another server, while the connection stays.
  *
- * An idle client sends no heartbeats. A heartbeat that is due is sent in front of its next acquire
- * request: its reply arrives before the vote, and costs no round trip. */
+ * An idle client sends no heartbeats. A heartbeat that is due is sent in front of the next ACQUIRE:
+ * its replies arrive before the vote, and cost no round trip. */
 #include "node/heartbeat.h"
 
 #include "node/node_parts.h"
@@ -13,17 +13,20 @@
 
 #include <string.h>
 
-/* Longest interval while the node is excluded for a reason that its operator must remove. */
+/* Longest interval between two heartbeats while the node is excluded for a reason that its operator
+ * must remove. */
 #define REPAIR_NS RL_SECOND
-/* Each FULL_HEARTBEAT-th heartbeat reads all sections of INFO, the others the first
- * SHORT_HEARTBEAT: identity, replication, eviction policy. */
+/* Each FULL_HEARTBEAT-th heartbeat reads all sections of INFO. The others read only the first
+ * SHORT_HEARTBEAT sections: identity, replication, eviction policy. */
 #define FULL_HEARTBEAT  8
 #define SHORT_HEARTBEAT 3
 
 /* The sections of INFO, in the order in which a heartbeat reads them. */
 static const char *const sections[] = {"server", "replication", "memory", "persistence", "cpu"};
-#define SECTIONS (sizeof sections / sizeof sections[0])
+#define SECTIONS (sizeof sections / sizeof sections[0]) /* number of all sections */
 
+/* Returns when the next heartbeat is due (boot clock). RL_NEVER: the node is not ready or is
+ * suspect, a heartbeat is under way, or none is needed. */
 uint64_t rl_heartbeat_due_ns(const struct rl_node *node)
 {
     uint64_t interval_ns = node->common->heartbeat_ns;
@@ -37,8 +40,8 @@ uint64_t rl_heartbeat_due_ns(const struct rl_node *node)
     return rl_add_sat(node->heartbeat.last_ns, interval_ns);
 }
 
-/* Appends TIME, or INFO of the section with this index, to the pipeline. The request carries the
- * index as its form. Returns false without memory. */
+/* Appends TIME, or INFO of the section with index `section` (TIME: 0), to the pipeline. The request
+ * carries that index in its field `form`. Returns false without memory. */
 static bool send_request(struct rl_node *node, enum rl_verb verb, uint8_t section, uint64_t now_ns)
 {
     struct rl_request request = {
@@ -66,6 +69,8 @@ static void begin_heartbeat(struct rl_node *node, bool whole)
     info->second_offset = 0;
 }
 
+/* Appends TIME and the INFO of each section to the pipeline. Skips the heartbeat if the pipeline is
+ * full. Without memory the heartbeat stays incomplete, and is then never judged. */
 void rl_heartbeat_send(struct rl_node *node, uint64_t now_ns)
 {
     bool whole = rl_eligibility_needs_repair(&node->eligibility) ||
@@ -86,9 +91,8 @@ void rl_heartbeat_send(struct rl_node *node, uint64_t now_ns)
         rl_node_note_dirty(node);
 }
 
-/* Takes the reply to TIME. An error means that the user may not call it: clock steps are not
- * noticed.
- */
+/* Passes the time in the reply to TIME on to the admission. Ignores an error, which means that the
+ * user may not call TIME: clock steps are then not noticed. */
 static void take_time_reply(struct rl_node *node, const struct rl_request *request,
                             const struct rl_reply *reply, uint64_t now_ns)
 {
@@ -99,7 +103,8 @@ static void take_time_reply(struct rl_node *node, const struct rl_request *reque
     rl_eligibility_take_time(node, time_us, request->sent_ns, now_ns);
 }
 
-/* Judges a heartbeat after its last reply. Closes the connection to a replica. */
+/* Handles the end of a heartbeat, after its last reply: passes what INFO has shown on to the
+ * admission. Closes the connection to a replica. */
 static void take_heartbeat(struct rl_node *node, uint64_t now_ns)
 {
     const struct rl_info *info = &node->heartbeat.info;
@@ -114,8 +119,8 @@ static void take_heartbeat(struct rl_node *node, uint64_t now_ns)
     rl_eligibility_take_info(node, info, is_identified, now_ns);
 }
 
-/* Takes the reply to INFO of the section with this index. Closes the connection if another server
- * has replied. */
+/* Handles the reply to INFO of the section with this index: keeps what it shows. Closes the
+ * connection if another server has replied. The reply of the last section ends the heartbeat. */
 static void take_info_reply(struct rl_node *node, uint8_t section, const struct rl_reply *reply,
                             uint64_t now_ns)
 {
@@ -132,6 +137,8 @@ static void take_info_reply(struct rl_node *node, uint8_t section, const struct 
         take_heartbeat(node, now_ns);
 }
 
+/* Handles the reply to one request of a heartbeat. Closes the connection if the reply is of the
+ * wrong kind. */
 void rl_heartbeat_reply(struct rl_node *node, const struct rl_request *request,
                         const struct rl_reply *reply, uint64_t now_ns)
 {
