@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * `redlock nodes`: checks whether the servers are fit to hold locks, and prints the findings.
+ * `redlock nodes`: checks whether the servers are fit to hold locks, and prints the findings. It
+ * makes one struct examination for each shard and fills it in steps: waits until the state of all
+ * nodes is known, measures round trips, probes each server with a lock of its own (nodes_probe()),
+ * and with --fence examines the fence records (nodes_fence()). Then examination_judge() makes the
+ * findings, and they are printed as text or JSON. `nodes --acl` and `nodes --init` are in files of
+ * their own.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -18,13 +23,14 @@
 #include "say.h"
 #include "shown.h"
 
+/* Time limit for closing the client, which sends pending undos first. */
 #define CLOSE_BUDGET_MS 200
-/* Number of requests whose round trips are measured. */
+/* Number of inspections whose round trips are measured. */
 #define MEASURE_ROUNDS 5
 /* Pause between two looks at the nodes while `--wait` waits. */
 #define WAIT_STEP_MS 50
 
-/* Reads the present state of the nodes of one shard. */
+/* Reads the present state of the nodes of one shard into exam->nodes. */
 static void read_nodes(redlock_t *rl, struct examination *exam)
 {
     for (size_t i = 0; i < exam->count; i++)
@@ -46,6 +52,8 @@ static void wait_for_replies(redlock_t *rl, const struct settings *settings,
         read_nodes(rl, &exams[i]);
 }
 
+/* Returns `stem`, or `stem` followed by "/1", "/2" and so on: the first of these names that belongs
+ * to the shard of `exam`. To be freed. */
 char *nodes_name_in(redlock_t *rl, const struct examination *exam, const char *stem)
 {
     char *name = text_copy(stem);
@@ -57,7 +65,8 @@ char *nodes_name_in(redlock_t *rl, const struct examination *exam, const char *s
     return name;
 }
 
-/* Returns true if the node is excluded because its server did not reply in time. */
+/* Returns true if the node is excluded because its server did not reply in time. `number` is its
+ * index among the nodes of all shards. */
 static bool is_suspect(redlock_t *rl, size_t number)
 {
     redlock_node_stats_t node;
@@ -66,8 +75,9 @@ static bool is_suspect(redlock_t *rl, size_t number)
            node.cause == REDLOCK_CAUSE_TIMEOUT;
 }
 
-/* Waits for servers that were eligible and are suspect now. A server that does not reply for a few
- * milliseconds is excluded for the moment, which is no finding, because others reply. */
+/* Waits until no server of the shard that was eligible before is suspect, at most until
+ * `give_up_ns` of CLOCK_BOOTTIME. A server that does not reply for a few milliseconds is excluded
+ * for the moment. That must not become a finding. */
 static void wait_for_suspects(redlock_t *rl, const struct examination *exam, uint64_t give_up_ns)
 {
     for (size_t i = 0; i < exam->count; i++)
@@ -76,9 +86,9 @@ static void wait_for_suspects(redlock_t *rl, const struct examination *exam, uin
             poll(NULL, 0, 1);
 }
 
-/* Measures the round trip of each server by several inspections, and takes the median. A single
- * value, and the first connection that the library has measured, depend more on this process
- * than on the server. */
+/* Measures the round trip of each server of the shard by several inspections, and stores the median
+ * in exam->rtt_us. Reads the state of the nodes again at the end. A single value, and the first
+ * connection that the library has measured, depend more on this process than on the server. */
 static void measure(redlock_t *rl, const struct settings *settings, struct examination *exam)
 {
     uint64_t give_up_ns = boottime_ns() + client_timeout_ms(settings) * NS_PER_MS;
@@ -104,8 +114,9 @@ static void measure(redlock_t *rl, const struct settings *settings, struct exami
     }
 }
 
-/* Prints one line for each server whose reason for not voting has changed. `reported` holds what
- * was printed last for each: 0 if the node is eligible, else its cause plus 1. */
+/* Prints one line for each server of the shard whose node has become eligible or is excluded for
+ * another cause than before. `reported` holds what was printed last for each: 0 if the node was
+ * eligible, else its cause plus 1. */
 static void report_waiting(const struct examination *exam, int reported[REDLOCK_NODES_MAX])
 {
     for (size_t i = 0; i < exam->count; i++) {
@@ -127,7 +138,8 @@ static bool all_vote(const struct examination *exam)
     return true;
 }
 
-/* Reads the state of all nodes, prints changes, and returns true if all are eligible. */
+/* Reads the state of the nodes of all shards and prints changes. Returns true if all nodes are
+ * eligible. `reported` has one entry for each node, as in report_waiting(). */
 static bool shards_vote(redlock_t *rl, struct examination *exams, size_t shards,
                         int reported[REDLOCK_NODES_MAX])
 {
@@ -141,7 +153,8 @@ static bool shards_vote(redlock_t *rl, struct examination *exams, size_t shards,
     return all;
 }
 
-/* Waits until all nodes are eligible, at most for `wait_ms`. */
+/* Waits until all nodes are eligible, at most for `wait_ms`; REDLOCK_WAIT_FOREVER: without a
+ * limit. */
 static void wait_for_votes(redlock_t *rl, uint64_t wait_ms, struct examination *exams,
                            size_t shards)
 {
@@ -155,7 +168,7 @@ static void wait_for_votes(redlock_t *rl, uint64_t wait_ms, struct examination *
     }
 }
 
-/* Returns the word of the verdict, such as "WARN". */
+/* Returns the word for a health: "OK", "WARN", "CRIT" or "UNKNOWN". */
 static const char *health_name(enum health_exit health)
 {
     static const char *const names[] = {"OK", "WARN", "CRIT", "UNKNOWN"};
@@ -163,15 +176,15 @@ static const char *health_name(enum health_exit health)
     return names[health];
 }
 
-/* Returns true if two findings differ at most in the server. */
+/* Returns true if two findings say the same, about the same or about different servers. */
 static bool is_same(const struct finding *a, const struct finding *b)
 {
     return a->severity == b->severity && !strcmp(a->code, b->code) && !strcmp(a->text, b->text) &&
            (a->node < 0) == (b->node < 0);
 }
 
-/* Prints which servers the finding is about. The same finding about several servers is printed
- * once. */
+/* Prints the servers that the finding with the index `first` is about: all that have the same
+ * finding at a later index, too. Prints nothing if the finding is about the whole shard. */
 static void print_subject(const struct examination *exam, size_t first)
 {
     const struct finding *finding = &exam->findings[first];
@@ -191,7 +204,8 @@ static void print_subject(const struct examination *exam, size_t first)
     show(": ");
 }
 
-/* Prints the findings of one shard, each with its advice. */
+/* Prints the findings of one shard, each with its advice. The same finding about several servers is
+ * printed once, with the names of these servers. */
 static void print_findings(const struct examination *exam)
 {
     for (size_t i = 0; i < exam->finding_count; i++) {
@@ -276,7 +290,7 @@ static json_t *json_of_shard(const struct examination *exam)
                           findings));
 }
 
-/* Returns the worst health of all shards. */
+/* Returns the worst health among all shards. */
 static enum health_exit worst_of(const struct examination *exams, size_t shards)
 {
     enum health_exit worst = HEALTH_OK;
@@ -286,7 +300,8 @@ static enum health_exit worst_of(const struct examination *exams, size_t shards)
     return worst;
 }
 
-/* Prints all shards as one JSON object. A single shard is printed without the level of shards. */
+/* Prints all shards as one JSON object, with an array "shards". If there is a single shard, its
+ * members are those of the object itself, without that array. */
 static void print_json(const struct examination *exams, size_t shards)
 {
     json_t *object = must(json_pack("{s:s}", "schema", "redlock.nodes/1"));
@@ -317,7 +332,8 @@ static void print_all(const struct options *options, const struct examination *e
         print_text(&exams[i]);
 }
 
-/* Returns one examination for each shard, with its servers assigned. To be freed. */
+/* Returns an array of one examination for each shard, in which only shard_name, shard, first and
+ * count are set. To be freed by the caller. */
 static struct examination *new_examinations(redlock_t *rl)
 {
     size_t shards = redlock_shard_count(rl), count = redlock_node_count(rl);
@@ -335,6 +351,9 @@ static struct examination *new_examinations(redlock_t *rl)
     return exams;
 }
 
+/* Runs `redlock nodes`: examines all servers and prints the findings. Returns the worst health as
+ * exit code, HEALTH_UNKNOWN if the client could not be started, or the exit code of a usage or
+ * configuration error. */
 int cmd_nodes(const struct options *options)
 {
     struct settings settings;

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * `redlock status` and `redlock break`: show who holds a lock, and delete its key.
+ * `redlock status` and `redlock break`: show who holds a lock, and delete its key. Both inspect the
+ * lock and print the report of the inspection, as text or (--json) as a JSON object. In such a
+ * report, a grant of a node means that its server has a key under the name, and a denial that it
+ * has none. The holder is the client whose label most servers name. With --permits, `status`
+ * inspects the lock of each slot of a semaphore instead.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,17 +20,18 @@
 #include "shown.h"
 #include "stuck.h"
 
+/* Time limit for closing the client, which sends pending undos first. */
 #define CLOSE_BUDGET_MS 1000
 
 /* What a report says about the holder of one lock. Borrows from the report. */
 struct holding {
-    const char *owner; /* label of the holder that most servers name; "" if there is none */
-    struct votes votes;
+    const char *owner;  /* label of the holder that most servers name; "" if there is none */
+    struct votes votes; /* granted: servers with a key; denied: servers without; failed: no reply */
     /* shortest and longest TTL on a server; UINT64_MAX: not known */
     uint64_t pttl_min_ms, pttl_max_ms;
 };
 
-/* Reads the holder out of a report. */
+/* Reads the holder out of the report of an inspection. `report` may be NULL. */
 static struct holding holding_of(const redlock_report_t *report)
 {
     struct holding holding = {.owner = report_owner(report),
@@ -46,7 +51,7 @@ static struct holding holding_of(const redlock_report_t *report)
     return holding;
 }
 
-/* Returns the name of an enum redlock_state. */
+/* Returns the name of an enum redlock_state: "held", "free" or "unknown". */
 static const char *state_name(int state)
 {
     if (state == REDLOCK_STATE_HELD)
@@ -54,7 +59,8 @@ static const char *state_name(int state)
     return state == REDLOCK_STATE_FREE ? "free" : "unknown";
 }
 
-/* The key on one server, compared with the holder that most servers name. */
+/* The key on one server, compared with the holder that most servers name: no key, a key of that
+ * holder, a key of another holder, no reply. */
 enum value { VALUE_NONE = 0, VALUE_MATCH, VALUE_OTHER, VALUE_ERROR };
 
 /* Compares the key on one server with the label `owner`. */
@@ -65,7 +71,8 @@ static enum value value_of(const redlock_node_report_t *node, const char *owner)
     return node->vote == REDLOCK_VOTE_DENIED ? VALUE_NONE : VALUE_ERROR;
 }
 
-/* Returns the array of what each server has under the name. */
+/* Returns the JSON array of what each server has under the name, compared with the holder
+ * `owner`. */
 static json_t *nodes_json(const redlock_report_t *report, const char *owner)
 {
     static const char *const names[] = {"none", "match", "other", "error"};
@@ -87,7 +94,8 @@ static json_t *nodes_json(const redlock_report_t *report, const char *owner)
     return array;
 }
 
-/* Returns the JSON object for one lock. */
+/* Returns the JSON object for one lock: its holder, votes and servers. `schema` names the format of
+ * the object. */
 static json_t *holding_json(const char *schema, const char *name, const redlock_report_t *report)
 {
     struct holding holding = holding_of(report);
@@ -110,6 +118,7 @@ static json_t *holding_json(const char *schema, const char *name, const redlock_
 /* Prints the holder, and what each server has under the name. */
 static void print_holding(const char *name, const redlock_report_t *report)
 {
+    /* the words for enum value */
     static const char *const values[] = {"free", "held", "other", "error"};
     struct holding holding = holding_of(report);
     redlock_report_info_t info = report_info(report);
@@ -135,7 +144,8 @@ static void print_holding(const char *name, const redlock_report_t *report)
         show("  (only %zu of %zu servers replied)\n", answered, count);
 }
 
-/* Inspects one lock. Returns the report, to be freed, or NULL; *ret_error is its error code. */
+/* Inspects one lock. Returns the report, to be freed by the caller; NULL if there is none. Sets
+ * *ret_error to the error code of the inspection. */
 static redlock_report_t *inspect(redlock_t *rl, const char *name, int *ret_error)
 {
     struct inspection inspection = {.name = text_copy(name)};
@@ -146,7 +156,8 @@ static redlock_report_t *inspect(redlock_t *rl, const char *name, int *ret_error
     return inspection.report;
 }
 
-/* Returns the exit code for one inspected lock. */
+/* Returns the exit code for one inspected lock: STATUS_HELD, STATUS_FREE or STATUS_UNKNOWN; another
+ * one, from EXIT_USAGE on, if the servers refused the user or the request was not valid. */
 static int status_exit(int error, const redlock_report_t *report)
 {
     if (error == REDLOCK_EAUTH || error == REDLOCK_EINVAL)
@@ -167,7 +178,7 @@ static void warn_if_stuck(const struct settings *settings, const char *name,
         say(SAY_WARNING, "%s: %s", name, text);
 }
 
-/* Inspects and prints one lock. Returns its exit code. */
+/* Inspects and prints one lock. Returns the exit code of status_exit(). */
 static int show_one(const struct options *options, const struct settings *settings, redlock_t *rl,
                     const char *name)
 {
@@ -190,8 +201,8 @@ static int show_one(const struct options *options, const struct settings *settin
 
 /* How many permits of a semaphore are held, free and unknown. */
 struct permits {
-    unsigned held, free, unknown;
-    int error; /* of the last slot whose inspection failed; REDLOCK_OK: none */
+    unsigned held, free, unknown; /* numbers of slots in each state */
+    int error; /* error code of the last slot whose inspection failed; REDLOCK_OK: none */
 };
 
 /* Returns the JSON object for one slot of a semaphore. */
@@ -218,7 +229,9 @@ static void print_slot(unsigned slot, const redlock_report_t *report)
     show("\n");
 }
 
-/* Returns the exit code for a semaphore. */
+/* Returns the exit code for a semaphore: STATUS_FREE if a permit is free; else STATUS_UNKNOWN if
+ * the state of a slot is not known; else STATUS_HELD. Another one if the servers refused the user.
+ */
 static int permits_exit(const struct permits *permits)
 {
     if (permits->error == REDLOCK_EAUTH || permits->error == REDLOCK_EINVAL)
@@ -228,7 +241,8 @@ static int permits_exit(const struct permits *permits)
     return permits->unknown > 0 ? STATUS_UNKNOWN : STATUS_HELD;
 }
 
-/* Inspects all slots of a semaphore. The array, its names and its reports are to be freed. */
+/* Inspects all slots of a semaphore. Returns an array of `slots` elements, in the order of the
+ * slots. The array, its names and its reports are to be freed by the caller. */
 static struct inspection *inspect_slots(redlock_t *rl, const char *name, unsigned slots)
 {
     struct inspection *seen = must(calloc(slots, sizeof *seen));
@@ -254,7 +268,8 @@ static struct permits count_permits(const struct inspection *seen, unsigned slot
     return permits;
 }
 
-/* Prints the semaphore as JSON. */
+/* Prints the semaphore as one JSON object with an array of its slots. `seen` are the inspections of
+ * the slots. */
 static void permits_json(const char *name, const struct permits *permits,
                          const struct inspection *seen, unsigned slots)
 {
@@ -268,7 +283,8 @@ static void permits_json(const char *name, const struct permits *permits,
                        (int)permits->free, "unknown", (int)permits->unknown, "slots", list)));
 }
 
-/* Inspects and prints one semaphore. Returns its exit code. */
+/* Inspects and prints the semaphore `name` with options->permits permits. Returns the exit code of
+ * permits_exit(). */
 static int show_permits(const struct options *options, const struct settings *settings,
                         redlock_t *rl, const char *name)
 {
@@ -296,6 +312,8 @@ static int show_permits(const struct options *options, const struct settings *se
     return result;
 }
 
+/* Runs `redlock status`: checks the names, and inspects and prints each lock or semaphore. Returns
+ * the highest of their exit codes, or the exit code of the first error. */
 int cmd_status(const struct options *options)
 {
     struct settings settings;
@@ -326,17 +344,18 @@ int cmd_status(const struct options *options)
     return worst;
 }
 
-/* Prints who holds the lock, and then deletes its key on all servers. Returns the exit code. */
+/* Prints who holds the lock, and then deletes its key on all servers. Returns STATUS_FREE if there
+ * was no key, EXIT_OK if the key was deleted, else the exit code of the error. */
 static int break_it(const struct options *options, redlock_t *rl, const char *name)
 {
     int error;
     redlock_report_t *before = inspect(rl, name, &error);
-    bool there = report_votes(before).granted > 0;
+    bool has_key = report_votes(before).granted > 0;
     redlock_report_t *after = NULL;
 
     if (!options->json)
         print_holding(name, before);
-    if (error == REDLOCK_OK && !there) {
+    if (error == REDLOCK_OK && !has_key) {
         if (options->json)
             json_print(holding_json("redlock.break/1", name, before));
         redlock_report_free(before);
@@ -361,6 +380,8 @@ static int break_it(const struct options *options, redlock_t *rl, const char *na
     return result;
 }
 
+/* Runs `redlock break`: does nothing without --yes, else prints the holder of one lock and deletes
+ * the key. Returns the exit code. */
 int cmd_break(const struct options *options)
 {
     struct settings settings;

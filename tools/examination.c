@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The rules by which findings are made, and the verdict.
+ * Makes the findings of `redlock nodes` about one shard, and the verdict. examination_judge() is
+ * called once all servers have been probed. It calls one check_...() function for each subject.
+ * Each of them adds findings to exam->findings. Then the findings are sorted, worst first, and the
+ * health follows from the worst one. Where a function has a parameter `i`, that is the index of one
+ * server in the arrays of struct examination. exam->troubles[i] is set if that server failed to
+ * grant, extend or release the probe's lock; exam->fence_troubles[i] if it took no part in a fenced
+ * lock.
  */
 #include "examination.h"
 
@@ -9,16 +15,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A clock that differs by more than this is a finding. */
+/* A server whose clock differs by more than this from the clock of this machine is a finding. */
 #define CLOCK_APART_US INT64_C(60000000)
-/* A server is slow if its round trip exceeds SLOW_FROM_US and SLOW_FACTOR times the median. */
+/* A server is slow if its round trip exceeds both SLOW_FROM_US and SLOW_FACTOR times the median of
+ * the shard. */
 #define SLOW_FACTOR  10
 #define SLOW_FROM_US 5000
 
-/* Adds a finding. `node` is the index of the server, or -1; `format` makes its text. */
+/* Adds a finding to exam->findings; drops it if the array is full. `node` is the index of the
+ * server, or -1 for the whole shard. `code` and `advice` are constants that live for ever. `format`
+ * and what follows make the text of the finding, as with printf(). */
 static void __attribute__((format(printf, 6, 7)))
-find(struct examination *exam, enum severity severity, int node, const char *code,
-     const char *advice, const char *format, ...)
+add_finding(struct examination *exam, enum severity severity, int node, const char *code,
+            const char *advice, const char *format, ...)
 {
     va_list values;
 
@@ -31,13 +40,14 @@ find(struct examination *exam, enum severity severity, int node, const char *cod
     va_end(values);
 }
 
-/* What to do about one cause why a server does not vote. */
+/* What to do about one cause why the votes of a server do not count. */
 struct remedy {
     int cause;                 /* enum redlock_cause */
-    const char *code, *advice; /* as in struct finding */
+    const char *code, *advice; /* code and advice of the finding, as in struct finding */
 };
 
-/* Returns the remedy for a cause. The text of the library explains the cause itself. */
+/* Returns the remedy for a cause; for a cause without one of its own, the remedy "no_vote". Never
+ * NULL. The text of the finding, which explains the cause, comes from the library. */
 static const struct remedy *remedy_of(int cause)
 {
     static const struct remedy remedies[] = {
@@ -78,7 +88,8 @@ static const struct remedy *remedy_of(int cause)
     return &other;
 }
 
-/* Finds servers that are listed twice in the shard, by their run id. */
+/* Sets exam->duplicate_of[] for all servers: the index of the first earlier server with the same
+ * run id, or -1. Two addresses with the same run id lead to one server. */
 static void find_duplicates(struct examination *exam)
 {
     for (size_t i = 0; i < exam->count; i++) {
@@ -89,7 +100,9 @@ static void find_duplicates(struct examination *exam)
     }
 }
 
-/* Searches one shard for the server with this run id. Leaves *ret unchanged if it is not there. */
+/* Searches the shard `other` for the server with this run id, and stores its address and shard in
+ * *ret. Leaves *ret unchanged if it is not found, if `run_id` is empty, or if *ret is set already.
+ */
 static void find_elsewhere(const struct examination *other, const char *run_id,
                            struct elsewhere *ret)
 {
@@ -98,6 +111,7 @@ static void find_elsewhere(const struct examination *other, const char *run_id,
             *ret = (struct elsewhere){other->nodes[i].node, other->shard_name};
 }
 
+/* Sets `elsewhere` of each server: the first server of another shard that has the same run id. */
 void examination_compare(struct examination *exams, size_t shards)
 {
     for (size_t shard = 0; shard < shards; shard++)
@@ -108,7 +122,8 @@ void examination_compare(struct examination *exams, size_t shards)
                                    &exams[shard].elsewhere[i]);
 }
 
-/* Adds a finding if the server does not vote, is listed twice, or failed in the probe. */
+/* Adds one finding about server `i` if it is listed twice, is excluded, or failed in the probe (in
+ * this order; only the first that applies). */
 static void check_vote(struct examination *exam, size_t i)
 {
     const redlock_node_stats_t *node = &exam->nodes[i];
@@ -116,17 +131,20 @@ static void check_vote(struct examination *exam, size_t i)
     const struct remedy *remedy = remedy_of(node->cause);
 
     if (exam->duplicate_of[i] >= 0)
-        find(exam, FINDING_CRIT, (int)i, "duplicate", "remove one of the two", "same server as %s",
-             exam->nodes[exam->duplicate_of[i]].node);
+        add_finding(exam, FINDING_CRIT, (int)i, "duplicate", "remove one of the two",
+                    "same server as %s", exam->nodes[exam->duplicate_of[i]].node);
     else if (!node->eligible)
-        find(exam, node->cause == REDLOCK_CAUSE_DUPLICATE ? FINDING_CRIT : FINDING_WARN, (int)i,
-             remedy->code, remedy->advice, "%s", *node->text ? node->text : "no reply yet");
+        add_finding(exam, node->cause == REDLOCK_CAUSE_DUPLICATE ? FINDING_CRIT : FINDING_WARN,
+                    (int)i, remedy->code, remedy->advice, "%s",
+                    *node->text ? node->text : "no reply yet");
     else if (trouble->cause)
-        find(exam, FINDING_WARN, (int)i, remedy_of(trouble->cause)->code,
-             remedy_of(trouble->cause)->advice, "%s", trouble->text);
+        add_finding(exam, FINDING_WARN, (int)i, remedy_of(trouble->cause)->code,
+                    remedy_of(trouble->cause)->advice, "%s", trouble->text);
 }
 
-/* Adds findings about data of the server that a restart or a fail-over would lose. */
+/* Adds findings about server `i` whose data a restart or a fail-over would lose: append-only file,
+ * replicas, and the attributes ?durable=1 and ?fresh=1 of its address. If the server gave no reply
+ * to INFO, only that is a finding, because nothing else is known. */
 static void check_data(struct examination *exam, size_t i)
 {
     const redlock_node_stats_t *node = &exam->nodes[i];
@@ -134,65 +152,69 @@ static void check_data(struct examination *exam, size_t i)
 
     if (!(node->facts & REDLOCK_FACT_INFO)) {
         if (node->eligible)
-            find(exam, FINDING_WARN, (int)i, "no_info",
-                 "allow the user +info (redlock nodes --acl)",
-                 "does not report its identity: restarts, evictions and replicas are not detected");
+            add_finding(
+                exam, FINDING_WARN, (int)i, "no_info", "allow the user +info (redlock nodes --acl)",
+                "does not report its identity: restarts, evictions and replicas are not detected");
         return;
     }
     if (node->facts & REDLOCK_FACT_AOF_FAILING)
-        find(exam, FINDING_WARN, (int)i, "aof_failing", "check its disk and its log",
-             "fails to write its append-only file: a restart loses keys");
+        add_finding(exam, FINDING_WARN, (int)i, "aof_failing", "check its disk and its log",
+                    "fails to write its append-only file: a restart loses keys");
     if (durable && !aof)
-        find(exam, FINDING_CRIT, (int)i, "not_durable",
-             "remove ?durable=1, or set appendonly yes and appendfsync always",
-             "listed as durable, but keeps no append-only file");
+        add_finding(exam, FINDING_CRIT, (int)i, "not_durable",
+                    "remove ?durable=1, or set appendonly yes and appendfsync always",
+                    "listed as durable, but keeps no append-only file");
     else if (!durable && !aof)
-        find(exam, FINDING_NOTE, (int)i, "no_aof",
-             "optional: appendonly yes with appendfsync always, and ?durable=1",
-             "keeps no append-only file: after a restart it is in quarantine for max_ttl");
+        add_finding(exam, FINDING_NOTE, (int)i, "no_aof",
+                    "optional: appendonly yes with appendfsync always, and ?durable=1",
+                    "keeps no append-only file: after a restart it is in quarantine for max_ttl");
     if (node->replicas > 0)
-        find(exam, FINDING_WARN, (int)i, "replicas",
-             "do not fail over to a replica behind this address: it may lack the newest keys",
-             "%" PRIu32 " replica%s attached", node->replicas,
-             node->replicas == 1 ? " is" : "s are");
+        add_finding(
+            exam, FINDING_WARN, (int)i, "replicas",
+            "do not fail over to a replica behind this address: it may lack the newest keys",
+            "%" PRIu32 " replica%s attached", node->replicas,
+            node->replicas == 1 ? " is" : "s are");
     if (node->facts & REDLOCK_FACT_FRESH && node->uptime_s > 3600)
-        find(exam, FINDING_NOTE, (int)i, "fresh", "remove ?fresh=1 from its address",
-             "listed as fresh, but up for %" PRIu64 " s", node->uptime_s);
+        add_finding(exam, FINDING_NOTE, (int)i, "fresh", "remove ?fresh=1 from its address",
+                    "listed as fresh, but up for %" PRIu64 " s", node->uptime_s);
 }
 
-/* Adds a finding if another shard uses the same server. Exclusion is not at risk, because a name
+/* Adds a finding if another shard lists server `i`, too. Exclusion is not at risk, because a name
  * belongs to one shard only; but both shards lose a vote together. */
 static void check_elsewhere(struct examination *exam, size_t i)
 {
     const struct elsewhere *elsewhere = &exam->elsewhere[i];
 
     if (elsewhere->node)
-        find(exam, FINDING_WARN, (int)i, "shared",
-             "give each shard its own servers: if this one fails, both shards lose a vote, and it "
-             "keeps the fence record of one of them only",
-             "same server as %s of shard %s", elsewhere->node, elsewhere->shard);
+        add_finding(
+            exam, FINDING_WARN, (int)i, "shared",
+            "give each shard its own servers: if this one fails, both shards lose a vote, and it "
+            "keeps the fence record of one of them only",
+            "same server as %s of shard %s", elsewhere->node, elsewhere->shard);
 }
 
-/* Adds a finding if the server sends no notifications. Locks work without them: waiters poll. */
+/* Adds a finding if server `i` sends no notifications. It is only a note, because locks work
+ * without notifications: waiters poll. */
 static void check_notifications(struct examination *exam, size_t i)
 {
-    const struct notify_check *wake = &exam->notify[i];
-    bool right = wake->cause == REDLOCK_CAUSE_NOPERM;
+    const struct notify_check *check = &exam->notify[i];
+    bool lacks_right = check->cause == REDLOCK_CAUSE_NOPERM;
 
-    if (wake->state == NOTIFY_REFUSED)
-        find(exam, FINDING_NOTE, (int)i, "no_notifications",
-             right ? "optional: give the user the rights that redlock nodes --acl prints"
-                   : "optional: use a server with CLIENT TRACKING (Redis 6, Valkey)",
-             "sends no notification to waiters when a lock is released: %s", wake->text);
-    else if (wake->state == NOTIFY_NOT_RECEIVED)
-        find(
+    if (check->state == NOTIFY_REFUSED)
+        add_finding(exam, FINDING_NOTE, (int)i, "no_notifications",
+                    lacks_right
+                        ? "optional: give the user the rights that redlock nodes --acl prints"
+                        : "optional: use a server with CLIENT TRACKING (Redis 6, Valkey)",
+                    "sends no notification to waiters when a lock is released: %s", check->text);
+    else if (check->state == NOTIFY_NOT_RECEIVED)
+        add_finding(
             exam, FINDING_NOTE, (int)i, "no_notifications",
             "check whether a proxy drops the push messages of CLIENT TRACKING",
             "sends no notification to waiters when a lock is released, although it accepted CLIENT "
             "TRACKING");
 }
 
-/* Compares two uint64_t, for qsort(). */
+/* Compares two uint64_t, for qsort(), so that the smaller one comes first. */
 static int by_size(const void *a, const void *b)
 {
     uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
@@ -200,13 +222,15 @@ static int by_size(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
+/* Sorts the values and returns the middle one, of an even number the upper of the two in the
+ * middle; 0 if there are none. */
 uint64_t median_of(uint64_t *values, size_t count)
 {
     qsort(values, count, sizeof values[0], by_size);
     return count ? values[count / 2] : 0;
 }
 
-/* Returns the median of the servers' round trips, in us. */
+/* Returns the median of the round trips of the servers that replied, in us; 0 if none did. */
 static uint64_t median_rtt_us(const struct examination *exam)
 {
     uint64_t times[REDLOCK_NODES_MAX];
@@ -218,25 +242,27 @@ static uint64_t median_rtt_us(const struct examination *exam)
     return median_of(times, count);
 }
 
-/* Adds findings about the clock of the server and its round trip. */
+/* Adds findings about server `i`: its clock differs much from ours, or its round trip is long.
+ * `median_us` is the median of the shard's round trips. */
 static void check_time(struct examination *exam, size_t i, uint64_t median_us)
 {
     const redlock_node_stats_t *node = &exam->nodes[i];
     int64_t offset_us = node->clock_offset_us;
 
     if (offset_us > CLOCK_APART_US || offset_us < -CLOCK_APART_US)
-        find(exam, FINDING_WARN, (int)i, "clock_apart",
-             "synchronise the clocks; slew them while locks are held",
-             "its clock is %" PRId64 " s %s the clock of this machine",
-             (offset_us < 0 ? -offset_us : offset_us) / 1000000,
-             offset_us < 0 ? "behind" : "ahead of");
+        add_finding(exam, FINDING_WARN, (int)i, "clock_apart",
+                    "synchronise the clocks; slew them while locks are held",
+                    "its clock is %" PRId64 " s %s the clock of this machine",
+                    (offset_us < 0 ? -offset_us : offset_us) / 1000000,
+                    offset_us < 0 ? "behind" : "ahead of");
     if (exam->rtt_us[i] > SLOW_FROM_US && exam->rtt_us[i] > SLOW_FACTOR * median_us)
-        find(exam, FINDING_NOTE, (int)i, "slow",
-             "nothing: a quorum does not wait for the slowest server",
-             "its round trip is %" PRIu64 " times the median", exam->rtt_us[i] / median_us);
+        add_finding(exam, FINDING_NOTE, (int)i, "slow",
+                    "nothing: a quorum does not wait for the slowest server",
+                    "its round trip is %" PRIu64 " times the median", exam->rtt_us[i] / median_us);
 }
 
-/* Adds the findings about the whole shard. */
+/* Adds the findings about the whole shard: a server is listed twice, too few servers are eligible
+ * or grant locks, no server is in reserve, or the number of servers is unwise. */
 static void check_shard(struct examination *exam)
 {
     bool duplicates = false;
@@ -245,29 +271,30 @@ static void check_shard(struct examination *exam)
         duplicates = duplicates || exam->duplicate_of[i] >= 0 ||
                      exam->nodes[i].cause == REDLOCK_CAUSE_DUPLICATE;
     if (duplicates)
-        find(exam, FINDING_CRIT, -1, "duplicate", "remove one of its addresses",
-             "a server is listed twice: no lock can be acquired until that is repaired");
+        add_finding(exam, FINDING_CRIT, -1, "duplicate", "remove one of its addresses",
+                    "a server is listed twice: no lock can be acquired until that is repaired");
     if (exam->eligible < exam->quorum)
-        find(exam, FINDING_CRIT, -1, "no_quorum", "see the findings about the servers",
-             "%zu of %zu servers are eligible, %zu required: no lock can be acquired",
-             exam->eligible, exam->count, exam->quorum);
+        add_finding(exam, FINDING_CRIT, -1, "no_quorum", "see the findings about the servers",
+                    "%zu of %zu servers are eligible, %zu required: no lock can be acquired",
+                    exam->eligible, exam->count, exam->quorum);
     else if (exam->useful < exam->quorum)
-        find(exam, FINDING_CRIT, -1, "no_quorum", "see the findings about the servers",
-             "%zu of %zu servers grant, extend and release locks, %zu required", exam->useful,
-             exam->count, exam->quorum);
+        add_finding(exam, FINDING_CRIT, -1, "no_quorum", "see the findings about the servers",
+                    "%zu of %zu servers grant, extend and release locks, %zu required",
+                    exam->useful, exam->count, exam->quorum);
     else if (exam->useful == exam->quorum && exam->useful < exam->count)
-        find(exam, FINDING_WARN, -1, "no_reserve", "repair another server before you stop one",
-             "only a bare majority is eligible: if one more fails, no lock can be acquired");
+        add_finding(exam, FINDING_WARN, -1, "no_reserve",
+                    "repair another server before you stop one",
+                    "only a bare majority is eligible: if one more fails, no lock can be acquired");
     if (exam->count == 1)
-        find(exam, FINDING_WARN, -1, "one_server", "use three or five",
-             "one server: if it fails, all locks are lost");
+        add_finding(exam, FINDING_WARN, -1, "one_server", "use three or five",
+                    "one server: if it fails, all locks are lost");
     else if (exam->count % 2 == 0)
-        find(exam, FINDING_WARN, -1, "even", "use an odd number",
-             "an even number of servers tolerates no more failures than one server less");
+        add_finding(exam, FINDING_WARN, -1, "even", "use an odd number",
+                    "an even number of servers tolerates no more failures than one server less");
 }
 
-/* Returns true if durable fence records are configured but the server is not listed with
- * ?durable=1. */
+/* Returns true if durable fence records are configured but server `i` is not listed with
+ * ?durable=1. Its fence record then does not count. */
 static bool is_unattested(const struct examination *exam, size_t i)
 {
     uint32_t facts = exam->nodes[i].facts;
@@ -275,7 +302,7 @@ static bool is_unattested(const struct examination *exam, size_t i)
     return exam->durable_records && !(facts & REDLOCK_FACT_DURABLE);
 }
 
-/* Returns how many servers have, or lack, a fence record. */
+/* Returns the number of servers for which the inspection gave the result `seen`. */
 static size_t count_records(const struct examination *exam, enum record_seen seen)
 {
     size_t count = 0;
@@ -285,8 +312,9 @@ static size_t count_records(const struct examination *exam, enum record_seen see
     return count;
 }
 
-/* Returns true if the fence record is missing or belongs to an earlier run of the server. A
- * client may fill such a record. */
+/* Returns true if the fence record of server `i` is a gap. If a fenced lock was tried on it, its
+ * reply decides. Else a missing record is a gap only if another server has one: if no server has
+ * one, the first fenced lock creates them all. */
 static bool is_gap(const struct examination *exam, size_t i)
 {
     const struct trouble *trouble = &exam->fence_troubles[i];
@@ -297,7 +325,7 @@ static bool is_gap(const struct examination *exam, size_t i)
            count_records(exam, RECORD_THERE) > 0;
 }
 
-/* Adds a finding if the server takes no part in fenced locks. */
+/* Adds a finding if server `i` is eligible, but takes no part in fenced locks. */
 static void check_fence(struct examination *exam, size_t i)
 {
     const struct trouble *trouble = &exam->fence_troubles[i];
@@ -305,26 +333,29 @@ static void check_fence(struct examination *exam, size_t i)
     if (!exam->nodes[i].eligible)
         return;
     if (is_unattested(exam, i))
-        find(exam, FINDING_WARN, (int)i, "fence_unattested",
-             "list it with ?durable=1, or set fence-records = volatile for all clients",
-             "its fence record is not attested as durable");
+        add_finding(exam, FINDING_WARN, (int)i, "fence_unattested",
+                    "list it with ?durable=1, or set fence-records = volatile for all clients",
+                    "its fence record is not attested as durable");
     else if (trouble->cause == REDLOCK_CAUSE_NOPERM)
-        find(exam, FINDING_WARN, (int)i, "noperm",
-             "give the user the rights that redlock nodes --acl --fence prints", "%s",
-             trouble->text);
+        add_finding(exam, FINDING_WARN, (int)i, "noperm",
+                    "give the user the rights that redlock nodes --acl --fence prints", "%s",
+                    trouble->text);
     else if (is_gap(exam, i))
-        find(exam, FINDING_WARN, (int)i, "fence_missing",
-             "wait: a client that continues to acquire fenced locks writes it after max-ttl; if a "
-             "majority has none, or no client runs that long: redlock nodes --init",
-             "%s", trouble->cause ? trouble->text : "has no fence record, or has lost it");
+        add_finding(
+            exam, FINDING_WARN, (int)i, "fence_missing",
+            "wait: a client that continues to acquire fenced locks writes it after max-ttl; if a "
+            "majority has none, or no client runs that long: redlock nodes --init",
+            "%s", trouble->cause ? trouble->text : "has no fence record, or has lost it");
     else if (trouble->cause)
-        find(exam, FINDING_WARN, (int)i, "fence_record",
-             "give all clients the same servers, prefix, max-ttl, fence-key and fence-records; if "
-             "they have them: redlock nodes --init",
-             "%s", trouble->text);
+        add_finding(
+            exam, FINDING_WARN, (int)i, "fence_record",
+            "give all clients the same servers, prefix, max-ttl, fence-key and fence-records; if "
+            "they have them: redlock nodes --init",
+            "%s", trouble->text);
 }
 
-/* Adds the findings about fences. No record was written to find out whether that is allowed. */
+/* Adds the findings about fences: for each server, and for the shard if fewer servers than a quorum
+ * take part in fenced locks (`fit` of them do) or if no server has a fence record yet. */
 static void check_fences(struct examination *exam)
 {
     bool any = count_records(exam, RECORD_THERE) > 0;
@@ -336,16 +367,17 @@ static void check_fences(struct examination *exam)
                !exam->fence_troubles[i].cause && !is_unattested(exam, i) && !is_gap(exam, i);
     }
     if (fit < exam->quorum)
-        find(exam, FINDING_CRIT, -1, "no_fences", "see the findings about the servers",
-             "%zu of %zu servers take part in fenced locks, %zu required", fit, exam->count,
-             exam->quorum);
+        add_finding(exam, FINDING_CRIT, -1, "no_fences", "see the findings about the servers",
+                    "%zu of %zu servers take part in fenced locks, %zu required", fit, exam->count,
+                    exam->quorum);
     else if (!any && count_records(exam, RECORD_MISSING) > 0)
-        find(exam, FINDING_NOTE, -1, "fence_new",
-             "nothing: the first fenced lock creates them, if all servers reply",
-             "no server has a fence record yet, so the right to write one was not tested");
+        add_finding(exam, FINDING_NOTE, -1, "fence_new",
+                    "nothing: the first fenced lock creates them, if all servers reply",
+                    "no server has a fence record yet, so the right to write one was not tested");
 }
 
-/* Orders findings by severity, and then by server. */
+/* Compares two findings, for qsort(): the worse one comes first; of two equally bad ones, the one
+ * about the whole shard (node -1), and then the one about the earlier server. */
 static int worst_first(const void *a, const void *b)
 {
     const struct finding *left = a, *right = b;
@@ -355,6 +387,8 @@ static int worst_first(const void *a, const void *b)
     return (left->node > right->node) - (left->node < right->node);
 }
 
+/* Computes quorum, duplicates and the numbers of eligible and useful servers, makes all findings,
+ * sorts them, worst first, and sets the health: OK if there are only notes, else WARN or CRIT. */
 void examination_judge(struct examination *exam)
 {
     exam->quorum = exam->count / 2 + 1;
@@ -380,6 +414,8 @@ void examination_judge(struct examination *exam)
         exam->health = exam->findings[0].severity == FINDING_CRIT ? HEALTH_CRIT : HEALTH_WARN;
 }
 
+/* Writes the text of the first critical finding about the whole shard; if there is none, how many
+ * servers are eligible. */
 void examination_verdict(const struct examination *exam, char *text, size_t size)
 {
     for (size_t i = 0; i < exam->finding_count; i++) {
@@ -392,6 +428,7 @@ void examination_verdict(const struct examination *exam, char *text, size_t size
              exam->count, exam->quorum);
 }
 
+/* Returns the word for a severity: "note", "warn" or "crit". */
 const char *severity_name(enum severity severity)
 {
     static const char *const names[] = {"note", "warn", "crit"};

@@ -10,6 +10,8 @@
 #include "exits.h"
 #include "redlock/redlock.h"
 
+/* Upper bounds of the number of findings: about one server, and of one shard (8 more are about the
+ * shard as a whole). FINDING_TEXT_MAX: size of a text in bytes, with its NUL. */
 #define FINDINGS_PER_NODE 10
 #define FINDINGS_MAX      (REDLOCK_NODES_MAX * FINDINGS_PER_NODE + 8)
 #define FINDING_TEXT_MAX  200
@@ -27,15 +29,17 @@ struct finding {
     const char *advice;          /* what to do, for people */
 };
 
-/* The first failure of a server in a probe. */
+/* The first failure of a server in a probe: in acquiring, extending or releasing a lock that only
+ * serves to test the server. */
 struct trouble {
     int cause;                   /* enum redlock_cause; 0: none */
     int record;                  /* enum redlock_record, if cause is REDLOCK_CAUSE_FENCE_RECORD */
-    char text[FINDING_TEXT_MAX]; /* for people */
+    char text[FINDING_TEXT_MAX]; /* what failed, for people; valid if cause is not 0 */
 };
 
-/* Whether a server sends notifications when a key changes. NOTIFY_NOT_RECEIVED: it accepted
- * CLIENT TRACKING, but no notification arrived. */
+/* Whether a server sends notifications when a key changes. NOTIFY_UNKNOWN: not tested, or without a
+ * result. NOTIFY_ON: a notification arrived. NOTIFY_REFUSED: the server refused CLIENT TRACKING.
+ * NOTIFY_NOT_RECEIVED: it accepted CLIENT TRACKING, but no notification arrived. */
 enum notify_result { NOTIFY_UNKNOWN = 0, NOTIFY_ON, NOTIFY_REFUSED, NOTIFY_NOT_RECEIVED };
 
 /* The result of the probe for notifications. */
@@ -50,7 +54,7 @@ struct elsewhere {
     const char *node, *shard; /* address and name of the shard, borrowed; NULL: in no other shard */
 };
 
-/* Whether a server has a fence record. */
+/* Whether a server has a fence record. RECORD_UNKNOWN: it was not inspected, or did not reply. */
 enum record_seen { RECORD_UNKNOWN = 0, RECORD_MISSING, RECORD_THERE };
 
 /* All that is known about the servers of one shard. cmd_nodes.c owns it and fills in the
@@ -61,15 +65,17 @@ struct examination {
     const char *shard_name; /* "" if it is the only one; borrowed from the client */
     /* index of the shard; index of its first server among those of all shards */
     size_t shard, first;
-    size_t count, quorum, eligible; /* numbers of servers: in the shard, for a quorum, eligible */
+    size_t count;    /* number of servers in the shard */
+    size_t quorum;   /* number of servers that a quorum needs */
+    size_t eligible; /* number of eligible servers */
     /* number of eligible servers that granted, extended and released the probe's lock */
     size_t useful;
-    redlock_node_stats_t nodes[REDLOCK_NODES_MAX];
-    struct trouble troubles[REDLOCK_NODES_MAX]; /* failures of the probe of nodes_probe() */
-    struct notify_check notify[REDLOCK_NODES_MAX];
-    bool fences;          /* the servers are examined for fences as well */
-    bool durable_records; /* fence-records = durable is configured */
-    enum record_seen records[REDLOCK_NODES_MAX];
+    redlock_node_stats_t nodes[REDLOCK_NODES_MAX]; /* what the library knows of each server */
+    struct trouble troubles[REDLOCK_NODES_MAX];    /* failures of the probe of nodes_probe() */
+    struct notify_check notify[REDLOCK_NODES_MAX]; /* results of the probe for notifications */
+    bool fences;                                   /* the servers are examined for fences as well */
+    bool durable_records;                          /* fence-records = durable is configured */
+    enum record_seen records[REDLOCK_NODES_MAX];   /* results of nodes_fence() */
     struct trouble fence_troubles[REDLOCK_NODES_MAX]; /* failures of the probe of nodes_fence() */
     uint64_t rtt_us[REDLOCK_NODES_MAX];               /* median round trip; 0: no reply */
     int duplicate_of[REDLOCK_NODES_MAX]; /* index of an earlier address of the same server; -1: none
@@ -77,16 +83,18 @@ struct examination {
     struct elsewhere elsewhere[REDLOCK_NODES_MAX]; /* the same server in another shard */
     struct finding findings[FINDINGS_MAX];         /* worst first */
     size_t finding_count;
-    enum health_exit health;
+    enum health_exit health; /* the worst finding as exit code */
 };
 
-/* Fills in `elsewhere` of all shards of a client. The field `nodes` is filled in before. */
+/* Fills in `elsewhere` of all servers in an array of one examination for each shard. The caller has
+ * filled in the field `nodes` of all of them. */
 void examination_compare(struct examination *exams, size_t shards);
 
-/* Fills in quorum, duplicates, findings and health. All other fields are filled in before. */
+/* Fills in quorum, eligible, useful, duplicate_of, findings, finding_count and health. The caller
+ * has filled in all other fields. */
 void examination_judge(struct examination *exam);
 
-/* Sorts the values and returns the middle one; 0 if there are none. */
+/* Sorts the `count` values in place and returns the middle one; 0 if there are none. */
 uint64_t median_of(uint64_t *values, size_t count);
 
 /* Writes one line about the whole shard, such as "4 of 5 servers are eligible, 3 required". */

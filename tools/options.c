@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Parses a command line with getopt_long(). Error messages say what to write instead.
+ * Parses a command line with getopt_long(). Error messages say what to write instead. parse_loop()
+ * calls getopt_long() until the command line ends. set_option() stores each flag in struct options
+ * by one of four functions: flags without a value (set_switch), values that settings.c parses later
+ * (set_text), values that are parsed here (set_value), and -s, which may be repeated. Functions
+ * that return an int return -1 to continue, or the exit code of the program.
  */
 #include "options.h"
 
@@ -21,7 +25,7 @@
 #include "say.h"
 #include "signals.h"
 
-/* Reports wrong usage. Returns EXIT_USAGE. */
+/* Prints `what` is wrong with the command line, and how to get help. Returns EXIT_USAGE. */
 static int usage(const struct options *options, const char *what)
 {
     say(SAY_ERROR, "%s: %s; see: redlock %s --help", options->command_name, what,
@@ -38,7 +42,8 @@ static int bad_value(const struct options *options, const char *flag, const char
     return EXIT_USAGE;
 }
 
-/* Parses a decimal number from 0 to `max`. Returns false if `text` is none. */
+/* Parses a decimal number from 0 to `max` into *ret. Returns false if `text` is no such number;
+ * *ret is then unchanged. */
 static bool parse_number(const char *text, long max, long *ret)
 {
     char *end;
@@ -51,7 +56,7 @@ static bool parse_number(const char *text, long max, long *ret)
     return true;
 }
 
-/* Appends the value of another -s. */
+/* Appends the value of one -s to options->servers, separated by a blank. */
 static void add_servers(struct options *options, const char *value)
 {
     char *joined =
@@ -61,15 +66,18 @@ static void add_servers(struct options *options, const char *value)
     options->servers = joined;
 }
 
-/* Stores a duration. Returns -1, or EXIT_USAGE after a message. */
-static int set_hold(struct options *options, const char *flag, const char *value, uint64_t *ret_ms)
+/* Parses the value of `flag` as a duration into *ret_ms. Returns -1 on success, or EXIT_USAGE after
+ * a message. */
+static int set_duration(struct options *options, const char *flag, const char *value,
+                        uint64_t *ret_ms)
 {
     if (!duration_parse(value, ret_ms))
         return bad_value(options, flag, value, "not a duration; " DURATION_HELP);
     return -1;
 }
 
-/* Stores a number from `least` to `most`. Returns -1, or EXIT_USAGE after a message. */
+/* Parses the value of `flag` as a number from `least` to `most` into *ret. Returns -1 on success,
+ * or EXIT_USAGE after a message. */
 static int set_number(struct options *options, const char *flag, const char *value, long least,
                       long most, int *ret)
 {
@@ -84,7 +92,8 @@ static int set_number(struct options *options, const char *flag, const char *val
     return bad_value(options, flag, value, want);
 }
 
-/* Stores --status-fd, which must be open for writing. Returns -1, or EXIT_USAGE after a message. */
+/* Stores --status-fd, which must be open for writing. Returns -1 on success, or EXIT_USAGE after a
+ * message. */
 static int set_status_fd(struct options *options, const char *value)
 {
     int fd;
@@ -101,7 +110,8 @@ static int set_status_fd(struct options *options, const char *value)
     return -1;
 }
 
-/* Stores the value of a flag that is parsed here. Returns -1, or EXIT_USAGE after a message. */
+/* Parses and stores the value of the flag `id` (enum option_id), if it is one of those whose value
+ * is parsed here. Returns -1 on success, or EXIT_USAGE after a message. */
 static int set_value(struct options *options, int id, const char *value)
 {
     int number = 0, result;
@@ -110,16 +120,16 @@ static int set_value(struct options *options, int id, const char *value)
     case OPT_CONFLICT_CODE:
         return set_number(options, "-E", value, 0, 255, &options->conflict_code);
     case OPT_MIN_HOLD:
-        return set_hold(options, "--min-hold", value, &options->min_hold_ms);
+        return set_duration(options, "--min-hold", value, &options->min_hold_ms);
     case OPT_MAX_HOLD:
-        result = set_hold(options, "--max-hold", value, &options->max_hold_ms);
+        result = set_duration(options, "--max-hold", value, &options->max_hold_ms);
         if (result < 0 && options->max_hold_ms == 0)
             return bad_value(
                 options, "--max-hold", value,
                 "the command would be stopped at once; leave --max-hold out for no limit");
         return result;
     case OPT_INTERVAL:
-        return set_hold(options, "--interval", value, &options->interval_ms);
+        return set_duration(options, "--interval", value, &options->interval_ms);
     case OPT_STATUS_FD:
         return set_status_fd(options, value);
     case OPT_NODES:
@@ -148,7 +158,8 @@ static int set_value(struct options *options, int id, const char *value)
     }
 }
 
-/* Stores the value of a flag that stays text. Returns false if `id` is another flag. */
+/* Stores the value of the flag `id` if the value stays text: settings.c parses it. Returns false if
+ * `id` is no such flag. */
 static bool set_text(struct options *options, int id, const char *value)
 {
     const struct {
@@ -177,7 +188,8 @@ static bool set_text(struct options *options, int id, const char *value)
     return false;
 }
 
-/* Stores a flag without a value. Returns false if `id` is another flag. */
+/* Sets the field of the flag `id` to true if that flag takes no value. Returns false if `id` is no
+ * such flag. */
 static bool set_switch(struct options *options, int id)
 {
     const struct {
@@ -209,7 +221,8 @@ static bool set_switch(struct options *options, int id)
     return false;
 }
 
-/* Stores one flag. Returns -1, or EXIT_USAGE after a message. */
+/* Stores the flag `id` (enum option_id) with its value, which is NULL if the flag takes none.
+ * Returns -1 on success, or EXIT_USAGE after a message. */
 static int set_option(struct options *options, int id, const char *value)
 {
     if (id == OPT_SERVERS) {
@@ -225,7 +238,7 @@ static int set_option(struct options *options, int id, const char *value)
     return set_value(options, id, value);
 }
 
-/* Returns how many bytes of "--flag=value" to show: the flag, at most 60 bytes. */
+/* Returns how many bytes of "--flag=value" a message may show: those before the '=', at most 60. */
 static int flag_len(const char *argument)
 {
     size_t len = strcspn(argument, "=");
@@ -233,7 +246,8 @@ static int flag_len(const char *argument)
     return len < 60 ? (int)len : 60;
 }
 
-/* Reports an unknown flag, with the nearest known one or the subcommands that know it. */
+/* Reports an unknown flag, with the subcommands that accept it or else the most similar flag of
+ * this subcommand. Returns EXIT_USAGE. */
 static int unknown_flag(const struct options *options, const char *flag)
 {
     char known[128], elsewhere[128], word[64];
@@ -255,7 +269,8 @@ static int unknown_flag(const struct options *options, const char *flag)
     return EXIT_USAGE;
 }
 
-/* Reports what getopt_long() has refused with `code`. Returns EXIT_USAGE. */
+/* Reports the argument that getopt_long() has refused. `code` is its result: ':' if a value is
+ * missing, '?' for an unknown flag or a flag with a value that takes none. Returns EXIT_USAGE. */
 static int refuse_flag(const struct options *options, int code, char **argv)
 {
     char text[128];
@@ -264,7 +279,7 @@ static int refuse_flag(const struct options *options, int code, char **argv)
         snprintf(text, sizeof text, "%.60s needs a value", argv[optind - 1]);
         return usage(options, text);
     }
-    if (optopt >= 256) {
+    if (optopt >= 256) { /* the id of a long flag: it was given a value but takes none */
         snprintf(text, sizeof text, "%.*s takes no value", flag_len(argv[optind - 1]),
                  argv[optind - 1]);
         return usage(options, text);
@@ -276,7 +291,9 @@ static int refuse_flag(const struct options *options, int code, char **argv)
     return unknown_flag(options, argv[optind - 1]);
 }
 
-/* Returns after how many operands everything belongs to the command that is run. */
+/* Returns the number of operands before the words of a command that redlock runs: 1 for `run NAME
+ * CMD`, 0 for `sandbox CMD`. After that many operands, all words belong to that command and are no
+ * flags of redlock. SIZE_MAX if the subcommand runs no command. */
 static size_t operands_before_command(unsigned command)
 {
     if (command == CMD_RUN)
@@ -284,7 +301,8 @@ static size_t operands_before_command(unsigned command)
     return command == CMD_SANDBOX ? 0 : SIZE_MAX;
 }
 
-/* Reads all flags and operands. Returns -1 or an exit code. */
+/* Reads all flags and operands into `options`. Returns -1 on success, or an exit code: help was
+ * printed, or the usage was wrong and a message was printed. */
 static int parse_loop(struct options *options, int argc, char **argv)
 {
     struct option long_options[OPTION_SPECS_MAX];
@@ -321,7 +339,7 @@ static int parse_loop(struct options *options, int argc, char **argv)
     return -1;
 }
 
-/* Reports two flags that contradict each other. Returns EXIT_USAGE. */
+/* Reports that the flags `one` and `other` contradict each other. Returns EXIT_USAGE. */
 static int refuse_pair(const struct options *options, const char *one, const char *other)
 {
     char text[160];
@@ -334,7 +352,7 @@ static int refuse_pair(const struct options *options, const char *one, const cha
 static int check_pairs(const struct options *options)
 {
     const struct {
-        bool both;
+        bool both; /* both flags were given */
         const char *one, *other;
     } pairs[] = {{options->quiet && options->verbose > 0, "-q", "-v"},
                  {options->no_renew && options->renew, "--no-renew", "--renew"},
@@ -357,6 +375,9 @@ static int check_pairs(const struct options *options)
     return refuse_pair(options, "-n", wait);
 }
 
+/* Fills *ret_options with the defaults and then with the flags and operands, checks flags that
+ * contradict each other, and sets the level of messages. Returns -1 on success, or an exit code
+ * after help or a message. */
 int options_parse(unsigned command, const char *command_name, int argc, char **argv,
                   struct options *ret_options)
 {

@@ -8,14 +8,20 @@
 
 #include "options.h"
 
+/* Sets of subcommands, for the last column of the table: those that connect to servers or read
+ * settings; those that hand out or take a token; those that acquire; and `config`, which prints
+ * what would be in effect with the flag. */
 #define ALL     (CMD_RUN | TOKENS | CMD_STATUS | CMD_NODES | CMD_BREAK | CMD_CONFIG | CMD_WATCH)
 #define TOKENS  (CMD_ACQUIRE | CMD_EXTEND | CMD_RELEASE)
 #define TAKING  (CMD_RUN | CMD_ACQUIRE)
-#define SETTING (CMD_CONFIG) /* prints what would be in effect with the flag */
+#define SETTING (CMD_CONFIG)
 
+/* The subcommands in the order of enum command_bit. */
 const char *const command_names[] = {"run",   "acquire", "extend",  "release", "status", "nodes",
                                      "break", "config",  "sandbox", "watch",   NULL};
 
+/* Columns: long name, letter (0: none), whether it takes a value, id, subcommands that accept it.
+ * Rows with the same id are two spellings of one flag. */
 const struct option_spec option_specs[] = {
     {"servers", 's', true, OPT_SERVERS, ALL},
     {"config", 'f', true, OPT_CONFIG, ALL},
@@ -64,6 +70,7 @@ const struct option_spec option_specs[] = {
 };
 const size_t option_specs_count = sizeof option_specs / sizeof option_specs[0];
 
+/* Writes the tables for getopt_long() with those flags that the subcommand accepts. */
 void option_table(unsigned command, struct option long_options[OPTION_SPECS_MAX],
                   char short_options[2 * OPTION_SPECS_MAX + 3])
 {
@@ -91,6 +98,7 @@ void option_table(unsigned command, struct option long_options[OPTION_SPECS_MAX]
     *at = '\0';
 }
 
+/* Returns the id of the flag with this letter in the subcommand, or 0. */
 int option_by_letter(unsigned command, int letter)
 {
     for (size_t i = 0; i < option_specs_count; i++)
@@ -99,6 +107,7 @@ int option_by_letter(unsigned command, int letter)
     return 0;
 }
 
+/* Longest word, in bytes, that is compared; also the distance of words that are not similar. */
 #define WORD_MAX 32
 
 /* Returns the smaller number. */
@@ -107,9 +116,11 @@ static unsigned least(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-/* Returns the edit distance; two swapped neighbours count once. */
+/* Returns how many bytes must be inserted, removed or replaced to make `b` of `a`; two swapped
+ * neighbours count once. Returns WORD_MAX if a word is longer than that. */
 static unsigned distance(const char *a, const char *b)
 {
+    /* rows[i][j] is the distance of the first i bytes of `a` and the first j bytes of `b` */
     unsigned rows[WORD_MAX + 1][WORD_MAX + 1];
     size_t a_len = strlen(a), b_len = strlen(b);
 
@@ -121,9 +132,9 @@ static unsigned distance(const char *a, const char *b)
                 rows[i][j] = (unsigned)(i + j);
                 continue;
             }
-            unsigned swap = a[i - 1] != b[j - 1];
+            unsigned differs = a[i - 1] != b[j - 1];
             unsigned best =
-                least(rows[i - 1][j - 1] + swap, least(rows[i - 1][j], rows[i][j - 1]) + 1);
+                least(rows[i - 1][j - 1] + differs, least(rows[i - 1][j], rows[i][j - 1]) + 1);
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
                 best = least(best, rows[i - 2][j - 2] + 1);
             rows[i][j] = best;
@@ -131,8 +142,9 @@ static unsigned distance(const char *a, const char *b)
     return rows[a_len][b_len];
 }
 
-/* Returns how far `name` is from `word`; WORD_MAX if it is not similar. A prefix counts as near,
- * else at most a third of the letters may differ. */
+/* Returns how little `name` is similar to `word`: 1 if `word` has two bytes or more and `name`
+ * begins with it; else their distance; WORD_MAX if that exceeds a third of the length of `name`,
+ * plus one. */
 static unsigned rank(const char *word, const char *name)
 {
     size_t len = strlen(word);
@@ -143,6 +155,7 @@ static unsigned rank(const char *word, const char *name)
     return found <= 1 + strlen(name) / 3 && found < strlen(name) ? found : WORD_MAX;
 }
 
+/* Returns the flag of the subcommand with the smallest rank(), or NULL if none is similar. */
 const char *option_nearest(unsigned command, const char *word)
 {
     const char *best = NULL;
@@ -160,6 +173,8 @@ const char *option_nearest(unsigned command, const char *word)
     return best;
 }
 
+/* Collects the subcommands of all rows with this name or letter, and writes their names to
+ * `buffer`. Returns `buffer`, or NULL if there is no such row. */
 const char *option_elsewhere(const char *word, char *buffer, size_t size)
 {
     unsigned commands = 0;
@@ -181,6 +196,7 @@ const char *option_elsewhere(const char *word, char *buffer, size_t size)
     return buffer;
 }
 
+/* Returns the subcommand with the smallest rank(), or NULL if none is similar. */
 const char *command_nearest(const char *word)
 {
     const char *best = NULL;

@@ -54,11 +54,12 @@ enum option_id {
     OPT_PERMITS
 };
 
-/* One flag of some subcommands. The same name may be another flag in other subcommands. */
+/* One row of the table: a flag of some subcommands. The same name or letter may have another row,
+ * with another id, for other subcommands. */
 struct option_spec {
-    const char *name;
-    char letter; /* 0: none */
-    bool takes_value;
+    const char *name;  /* long name without "--" */
+    char letter;       /* letter of the short form; 0: none */
+    bool takes_value;  /* the flag is followed by a value */
     int id;            /* enum option_id */
     unsigned commands; /* the subcommands that accept it, bits of enum command_bit */
 };
@@ -66,24 +67,27 @@ struct option_spec {
 /* Upper bound of option_specs_count. */
 #define OPTION_SPECS_MAX 64
 
+/* The table of all flags, and its number of rows. */
 extern const struct option_spec option_specs[];
 extern const size_t option_specs_count;
 
-/* Writes the tables that getopt_long() needs for one subcommand. */
+/* Writes the two tables that getopt_long() needs for the subcommand `command` (enum command_bit).
+ * The short one has at most two bytes for each flag, two at its start and a NUL. */
 void option_table(unsigned command, struct option long_options[OPTION_SPECS_MAX],
                   char short_options[2 * OPTION_SPECS_MAX + 3]);
 
-/* Returns the enum option_id of a letter in a subcommand, 0 if it has none. */
+/* Returns the enum option_id of the flag with this letter in the subcommand; 0 if there is none. */
 int option_by_letter(unsigned command, int letter);
 
-/* Returns the name of the subcommand's flag that is most similar to `word`, or NULL. */
+/* Returns the long name of the subcommand's flag that is most similar to `word`; NULL if no flag is
+ * similar. */
 const char *option_nearest(unsigned command, const char *word);
 
-/* Writes the subcommands that accept the flag `word` to `buffer`, as "run, acquire", and returns
- * it. Returns NULL if there is none. */
+/* Writes the names of the subcommands that accept the flag `word` (a long name or a letter) to
+ * `buffer`, such as "run, acquire". Returns `buffer`, or NULL if no subcommand accepts it. */
 const char *option_elsewhere(const char *word, char *buffer, size_t size);
 
-/* Returns the subcommand that is most similar to `word`, or NULL. */
+/* Returns the name of the subcommand that is most similar to `word`; NULL if none is similar. */
 const char *command_nearest(const char *word);
 
 /* Entry i is the subcommand of bit i of enum command_bit; ends with NULL. */

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * `redlock sandbox`: starts throw-away servers for trying and testing. However the sandbox ends,
- * the guardian kills the rest of them and removes their directory.
+ * `redlock sandbox`: starts throw-away servers for trying and testing, and with CMD a command
+ * beside them. This process forks a guardian, which forks a starter (guardian.h). The starter
+ * executes what this process requests, the servers one after the other and then the command, and
+ * reports when each has started or ended. The loop waits for these reports and for signals; each
+ * pass of it is one call of turn(). However the sandbox ends, the guardian kills all processes that
+ * are left and removes the directory of the servers.
  */
 #include <errno.h>
 #include <poll.h>
@@ -22,29 +26,33 @@
 #include "shown.h"
 #include "signals.h"
 
+/* Time limit for the start of all servers; time from a second signal to the KILL of the command;
+ * and how many ports are tried for one server. */
 #define START_TIMEOUT_NS (20 * UINT64_C(1000000000))
 #define STOP_TIMEOUT_NS  (5 * UINT64_C(1000000000))
 #define PORT_TRIES       20
 
 /* The state of one sandbox. */
 struct sandbox {
-    const struct options *options;
-    /* program: the link `redis-server` inside the directory; both owned */
+    const struct options *options; /* options->operands: the command and its arguments */
+    /* directory: of the sandbox; NULL: not made. the link `redis-server` in it, which is executed
+     * for each server. Both owned. */
     char *directory, *program;
     struct environment environment; /* of the servers and of the command */
     struct sandbox_node *nodes;     /* options->nodes of them; owned */
     /* index of the node whose start was requested last; starts are requested one after the other */
     unsigned starting;
-    struct job job;
-    char *command_path; /* program of the command; NULL: there is no command */
-    int signal_fd;
+    struct job job;      /* the guardian, and the command if there is one */
+    char *command_path;  /* program of the command; NULL: there is no command */
+    int signal_fd;       /* from signals_open() */
     int signal_code;     /* 128+n once signal n has ended the sandbox; 0: none has */
     unsigned signals;    /* while the command runs: number of signals that end a command */
     uint64_t kill_at_ns; /* when the command is killed, after a second signal; NEVER_NS: not */
     bool failed;         /* the sandbox ends with an error, which was reported */
 };
 
-/* Searches PATH for a server program. Returns 0, or an exit code after a message. */
+/* Searches PATH for a server program and stores its path in *ret_server, to be freed. Returns 0, or
+ * EXIT_NO_QUORUM after a message if there is none. */
 static int find_server(char **ret_server)
 {
     /* Debian's redis-tools contains the server program as redis-check-rdb. It acts as a server if
@@ -60,7 +68,8 @@ static int find_server(char **ret_server)
     return EXIT_NO_QUORUM;
 }
 
-/* Makes the directory with all its files. Returns 0, or EXIT_SYSTEM after a message. */
+/* Makes the directory of the sandbox with the link to the program `server` and a directory,
+ * configuration and port for each server. Returns 0, or EXIT_SYSTEM after a message. */
 static int make_directory(struct sandbox *sandbox, const char *server)
 {
     const char *base = getenv("TMPDIR");
@@ -85,7 +94,8 @@ static int make_directory(struct sandbox *sandbox, const char *server)
     return EXIT_SYSTEM;
 }
 
-/* Requests the start of one server. Returns false if the starter has ended. */
+/* Requests the start of the server with this index from the starter; a report follows. Returns
+ * false if the starter has ended. */
 static bool start_node(struct sandbox *sandbox, unsigned index)
 {
     const struct sandbox_node *node = &sandbox->nodes[index];
@@ -118,7 +128,9 @@ static bool retry_node(struct sandbox_node *node)
     return true;
 }
 
-/* Handles a report of the starter about a server. Returns false if the sandbox cannot go on. */
+/* Handles a report of the starter about a server: stores the pid of a started one, starts one that
+ * has ended too early again, forgets the pid of one that has ended. Returns false if the sandbox
+ * cannot continue. */
 static bool node_report(struct sandbox *sandbox, const struct start_report *report)
 {
     unsigned count = sandbox->options->nodes;
@@ -143,7 +155,9 @@ static bool node_report(struct sandbox *sandbox, const struct start_report *repo
     return true;
 }
 
-/* Handles one signal: ends the sandbox, or passes the signal on to the command. */
+/* Handles one signal. While a command runs, passes the signal on to the command, and sets the time
+ * of the KILL after the second signal that ends a command. Without a command, such a signal ends
+ * the sandbox. */
 static void take_signal(struct sandbox *sandbox, const struct signalfd_siginfo *info)
 {
     int sig = (int)info->ssi_signo;
@@ -165,8 +179,8 @@ static void take_signal(struct sandbox *sandbox, const struct signalfd_siginfo *
         sandbox->kill_at_ns = boottime_ns() + STOP_TIMEOUT_NS;
 }
 
-/* Waits for the next signal or report, until `at_ns` at the latest, and handles what has
- * arrived. */
+/* Waits for the next signal or report of the starter, until `at_ns` of CLOCK_BOOTTIME at the
+ * latest, and handles what has arrived. */
 static void turn(struct sandbox *sandbox, uint64_t at_ns)
 {
     struct pollfd fds[2] = {{.fd = sandbox->signal_fd, .events = POLLIN},
@@ -196,11 +210,12 @@ static bool has_to_stop(const struct sandbox *sandbox)
     return sandbox->failed || sandbox->signal_code;
 }
 
-/* Starts all servers and waits until they reply. Returns -1, also after a signal, or an exit
- * code. */
+/* Starts all servers and waits until they reply. Returns -1 if they do, or if a signal has ended
+ * the sandbox (signal_code is set then). Returns EXIT_NO_QUORUM after a message if a server cannot
+ * be started. */
 static int start_nodes(struct sandbox *sandbox)
 {
-    unsigned count = sandbox->options->nodes, ready = 0;
+    unsigned count = sandbox->options->nodes, ready = 0; /* ready: servers that have replied */
     uint64_t give_up_ns = boottime_ns() + START_TIMEOUT_NS;
 
     while (ready < count && !has_to_stop(sandbox)) {
@@ -255,7 +270,8 @@ static void show_use(const struct sandbox *sandbox, const char *servers)
     fflush(stdout);
 }
 
-/* Runs the command in the sandbox. Returns the exit code. */
+/* Runs the command and waits for its end. Returns its exit code, or EXIT_INTERNAL if the guardian
+ * was killed. */
 static int run_command(struct sandbox *sandbox)
 {
     struct job *job = &sandbox->job;
@@ -275,7 +291,8 @@ static int run_command(struct sandbox *sandbox)
     return sandbox->failed ? EXIT_INTERNAL : job_exit_code(job);
 }
 
-/* Starts the servers, then runs the command or waits for a signal. Returns the exit code. */
+/* Starts the servers, sets the variables that tell a `redlock` in the sandbox about them, and then
+ * runs the command or, without one, waits for a signal. Returns the exit code. */
 static int run_inside(struct sandbox *sandbox)
 {
     int result = start_nodes(sandbox);
@@ -300,7 +317,8 @@ static int run_inside(struct sandbox *sandbox)
     return result;
 }
 
-/* Starts the guardian, runs the sandbox and removes it. Returns the exit code. */
+/* Makes the directory, starts the guardian, runs the sandbox and removes it. `server` is the path
+ * of the server program. Returns the exit code. */
 static int run_guarded(struct sandbox *sandbox, const char *server)
 {
     signals_block();
@@ -325,6 +343,8 @@ static int run_guarded(struct sandbox *sandbox, const char *server)
     return result;
 }
 
+/* Runs `redlock sandbox`: finds the command and the server program, and runs the sandbox. Returns
+ * the exit code: that of the command, 128+n if signal n ended the sandbox, or that of an error. */
 int cmd_sandbox(const struct options *options)
 {
     struct sandbox sandbox = {.options = options, .kill_at_ns = NEVER_NS};

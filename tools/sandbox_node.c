@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Directory, port, configuration and first reply of one throw-away server.
+ * Directory, port, configuration and first reply of one throw-away server of `redlock sandbox`. The
+ * directory has the files conf (configuration), port (its number), and, once the server runs, pid
+ * and log. A socket that is bound to the port but does not listen reserves the port until the
+ * sandbox ends.
  */
 #include "sandbox_node.h"
 
@@ -17,11 +20,12 @@
 
 #include "say.h"
 
-/* The range of ports is below the one that the kernel uses for outgoing connections. */
+/* Ports are chosen at random from PORT_COUNT ports beginning with PORT_FIRST. They are below those
+ * that the kernel uses for outgoing connections. */
 #define PORT_FIRST 20000
 #define PORT_COUNT 12000
 
-/* Returns the address of the port on 127.0.0.1. */
+/* Returns the socket address of 127.0.0.1 with this port. */
 static struct sockaddr_in loopback(int port)
 {
     return (struct sockaddr_in){.sin_family = AF_INET,
@@ -55,7 +59,7 @@ static void free_port(struct sandbox_node *node)
     node->port = 0;
 }
 
-/* Writes a file. Returns 0, or -1 with errno. */
+/* Writes `text` to the file `name` in the directory. Returns 0, or -1 with errno. */
 static int write_text(const char *directory, const char *name, const char *text)
 {
     char *path = text_format("%s/%s", directory, name);
@@ -69,6 +73,8 @@ static int write_text(const char *directory, const char *name, const char *text)
     return failed ? -1 : 0;
 }
 
+/* Reserves another random port and writes the files conf and port. Returns 0, or -1 with errno;
+ * EADDRINUSE if 200 random ports are in use. */
 int sandbox_node_choose_port(struct sandbox_node *node)
 {
     uint32_t random;
@@ -97,6 +103,8 @@ int sandbox_node_choose_port(struct sandbox_node *node)
     return result == 0 ? write_text(node->directory, "port", text) : result;
 }
 
+/* Initialises the node, makes its directory and chooses its port. `number` counts from 1. Returns
+ * 0, or -1 with errno. */
 int sandbox_node_prepare(struct sandbox_node *node, const char *sandbox_directory, unsigned number)
 {
     *node = (struct sandbox_node){.number = number};
@@ -106,6 +114,7 @@ int sandbox_node_prepare(struct sandbox_node *node, const char *sandbox_director
     return sandbox_node_choose_port(node);
 }
 
+/* Ends the reservation of the port and frees the name of the directory. Removes no file. */
 void sandbox_node_clear(struct sandbox_node *node)
 {
     free_port(node);
@@ -113,6 +122,8 @@ void sandbox_node_clear(struct sandbox_node *node)
     node->directory = NULL;
 }
 
+/* Sends INFO to the port and waits up to 200 ms for each part of the reply. Returns true if the
+ * reply names the pid of this server; false if another or no server replies. */
 bool sandbox_node_answers(const struct sandbox_node *node)
 {
     static const char ask[] = "*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n";
@@ -142,6 +153,8 @@ bool sandbox_node_answers(const struct sandbox_node *node)
     return pid > 0 && pid == node->pid;
 }
 
+/* Prints the lines in the last 1024 bytes of the server's log as messages. Does nothing if there is
+ * no log. */
 void sandbox_node_show_log(const struct sandbox_node *node)
 {
     char *path = text_format("%s/log", node->directory);

@@ -7,22 +7,24 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Owned by the sandbox. sandbox_node.c fills it in; sandbox.c changes `pid` and `ready`. */
+/* One server of the sandbox. The sandbox owns it. sandbox_node.c fills it in; sandbox.c changes
+ * `pid` and `ready`. */
 struct sandbox_node {
-    unsigned number; /* from 1 */
-    char *directory; /* owned */
-    /* port: 0: none; port_fd: reserves the port, whether the server runs or not */
-    int port, port_fd;
-    unsigned tries; /* how many ports were chosen so far */
-    pid_t pid;      /* 0: not started */
-    bool ready;     /* the server has replied */
+    unsigned number; /* number of the server, from 1; the name of its directory */
+    char *directory; /* path of the server's directory; owned; NULL: none */
+    int port;        /* port on 127.0.0.1; 0: none chosen yet */
+    int port_fd;     /* socket that reserves the port, whether the server runs or not */
+    unsigned tries;  /* number of ports that were chosen */
+    pid_t pid;       /* process of the server; 0: not started, or ended */
+    bool ready;      /* the server has replied once */
 };
 
-/* Makes the directory and the configuration, with a free port. Returns 0, or -1 with errno. */
+/* Makes the directory `number` inside `sandbox_directory`, with a configuration and an unused port.
+ * Returns 0, or -1 with errno. */
 int sandbox_node_prepare(struct sandbox_node *node, const char *sandbox_directory, unsigned number);
-/* Chooses another free port and writes the configuration. Returns 0, or -1 with errno. */
+/* Chooses another unused port and writes the configuration. Returns 0, or -1 with errno. */
 int sandbox_node_choose_port(struct sandbox_node *node);
-/* Frees what the node owns. All fields may be zero. */
+/* Frees what the node owns and closes the socket of its port. All fields may be zero. */
 void sandbox_node_clear(struct sandbox_node *node);
 
 /* Returns true if exactly this process replies on the port. Another server may have taken the
