@@ -10,7 +10,8 @@
 
 #define PID_LAST 4194304 /* the largest pid_max that Linux knows */
 
-/* Returns true if waitid() finds a matching child that has not ended. The child is not reaped. */
+/* Returns true if this process has a child that matches `which` and `pid`, as in waitid(), and if
+ * no matching child has ended and waits to be reaped. No child is reaped here. */
 static bool runs(idtype_t which, pid_t pid)
 {
     siginfo_t info = {0};
@@ -18,12 +19,14 @@ static bool runs(idtype_t which, pid_t pid)
     return waitid(which, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
 }
 
+/* Returns true if `pid` is a child of this process that has not ended. */
 bool child_runs(pid_t pid)
 {
     return runs(P_PID, pid);
 }
 
-/* Sends `sig` to the children with pids from `first` to `last`. Returns how many there are. */
+/* Sends `sig` to the children with pids from `first` to `last`, except `spare`. Returns the number
+ * of those that run, without those that may not be signalled (EPERM). */
 static unsigned signal_between(pid_t first, pid_t last, pid_t spare, int sig)
 {
     unsigned found = 0;
@@ -50,6 +53,9 @@ static pid_t newest_pid(void)
     return pid;
 }
 
+/* Tries all pids from that of `since` (0: from our own) to the newest one, because a child of this
+ * process has a later pid than its parent or than `since`. Returns how many running children were
+ * found. */
 unsigned children_signal(pid_t spare, pid_t since, int sig)
 {
     pid_t first = since ? since : getpid(), newest = newest_pid();

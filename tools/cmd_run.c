@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * `redlock run`: checks everything that can be checked without the servers, starts the guardian
- * before the library starts a thread, acquires the lock, and runs the command.
+ * `redlock run`: the steps before the command runs. cmd_run() checks everything that can be checked
+ * without the servers. run_guarded() starts the guardian, before the library starts a thread, and
+ * the client. acquire_lock() waits for the lock, and run_locked() starts the command. See run.h for
+ * the processes and for the other two files. Functions that return an int return -1 to continue, or
+ * the exit code of the program.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,11 +25,13 @@
 #include "signals.h"
 #include "wait.h"
 
+/* Time limit for closing the client, which sends pending undos first. */
 #define CLOSE_BUDGET_MS 1000
-/* Time for one more try to extend, if no node timeout is configured. */
+/* Time, in ms, that is reserved for a second try to extend, if no node timeout is configured. */
 #define TRY_MS 250
 
-/* Checks NAME and CMD, and collects the names. Returns -1, or an exit code after a message. */
+/* Checks that a name and a command were given, and collects the names of the lock in run->names.
+ * Returns -1 on success, or an exit code after a message. */
 static int check_operands(struct run *run)
 {
     const struct options *options = run->options;
@@ -52,8 +57,8 @@ static int check_operands(struct run *run)
     return result;
 }
 
-/* Returns true if one of our names is held by an enclosing `redlock run`, whose first name is
- * `name`. REDLOCK_NAMES has one name in each line if there are several. */
+/* Returns true if run->names has one of the names that an enclosing `redlock run` holds. These are
+ * `name` and, if it holds several, the lines of the variable REDLOCK_NAMES. */
 static bool is_held(const struct run *run, const char *name)
 {
     const char *at = getenv("REDLOCK_NAMES");
@@ -67,8 +72,10 @@ static bool is_held(const struct run *run, const char *name)
     return found;
 }
 
-/* Returns true if an enclosing `redlock run` holds the resource that this one would wait for.
- * The name of a lock differs from that of a semaphore; a permit holds the lock of its slot. */
+/* Returns true if an enclosing `redlock run`, whose variables are in our environment, holds what
+ * this one would wait for: the same lock, or a permit of the same semaphore. REDLOCK_SLOT is set if
+ * the enclosing one holds a permit. A permit holds the lock `name{#slot}`, so a lock of that name
+ * would wait for it, too. A lock and a semaphore of the same name do not wait for each other. */
 static bool is_inside(const struct run *run)
 {
     const char *held = getenv("REDLOCK_HELD"), *name = getenv("REDLOCK_NAME");
@@ -85,7 +92,8 @@ static bool is_inside(const struct run *run)
     return found;
 }
 
-/* Refuses to wait for a lock that an enclosing `redlock run` holds. Returns -1 or an exit code. */
+/* Refuses to wait for a lock that an enclosing `redlock run` holds. Returns -1 on success, or
+ * EXIT_USAGE after a message. */
 static int check_nested(const struct run *run)
 {
     bool permit = run->options->permits != 0;
@@ -102,7 +110,8 @@ static int check_nested(const struct run *run)
     return EXIT_USAGE;
 }
 
-/* Fills in run->timing and checks that the durations fit together. Returns -1 or an exit code. */
+/* Fills in run->timing and checks that the durations fit together. Returns -1 on success, or
+ * EXIT_CONFIG after a message. */
 static int check_timing(struct run *run)
 {
     const struct settings *settings = &run->settings;
@@ -126,7 +135,8 @@ static int check_timing(struct run *run)
     return EXIT_CONFIG;
 }
 
-/* Sets run->argv and run->path. Returns -1, or an exit code after a message. */
+/* Sets run->argv to the command and run->path to the file of its program. Returns -1 on success, or
+ * an exit code after a message. */
 static int find_command(struct run *run)
 {
     static const char *shell[] = {"/bin/sh", "-c", NULL, NULL};
@@ -141,6 +151,7 @@ static int find_command(struct run *run)
     int result = command_resolve(run->argv[0], &run->path);
     if (result == 0)
         return -1;
+    /* A later "--" suggests that the word was meant as a second name, not as the command. */
     for (size_t i = 2; result == EXIT_NOT_FOUND && i < run->options->operand_count; i++)
         if (!strcmp(run->options->operands[i], "--") && !run->options->shell_command) {
             say(SAY_ERROR,
@@ -178,8 +189,8 @@ static void set_names(struct environment *environment, const struct names *names
     free(text);
 }
 
-/* Makes the environment of the command: a copy of ours, without passwords and with the variables
- * that describe the lock. */
+/* Makes the environment of the command: a copy of ours, with the variables that describe the lock
+ * and, without --keep-env, without passwords. */
 static void fill_environment(struct run *run)
 {
     struct environment *environment = &run->environment;
@@ -210,6 +221,7 @@ static void fill_environment(struct run *run)
 static redlock_opts_t lock_options(const struct run *run)
 {
     const struct timing *timing = &run->timing;
+    /* time before the deadline at which the command gets its stop signal, or is killed */
     uint64_t end_ms = timing->grace_ms > KILL_RESERVE_MS ? timing->grace_ms : KILL_RESERVE_MS;
     redlock_opts_t opts = redlock_opts(timing->ttl_ms);
 
@@ -227,7 +239,8 @@ static redlock_opts_t lock_options(const struct run *run)
     return opts;
 }
 
-/* Acquires the lock and reports it. Returns -1 with run->lock, or an exit code after a message. */
+/* Acquires the lock and reports it as message and event. Returns -1, with run->lock set, or an exit
+ * code after a message. */
 static int acquire_lock(struct run *run)
 {
     struct wait wait = {.session = &run->session,
@@ -263,7 +276,8 @@ static int acquire_lock(struct run *run)
     return result;
 }
 
-/* Starts the command under the lock, runs the loop and does what follows. Returns the exit code. */
+/* Starts the command under the lock, runs the loop until the command has ended, and does what
+ * follows. Returns the exit code. */
 static int run_locked(struct run *run)
 {
     run->acquired_ns = boottime_ns();
@@ -280,8 +294,8 @@ static int run_locked(struct run *run)
     return run_end(run);
 }
 
-/* Starts guardian and client, runs the command under the lock, and ends both. Returns the exit
- * code. */
+/* Starts guardian and client, acquires the lock, runs the command, and ends client and guardian.
+ * `config` is the configuration of the client and stays the caller's. Returns the exit code. */
 static int run_guarded(struct run *run, redlock_config_t *config)
 {
     redlock_t *rl = NULL;
@@ -322,6 +336,8 @@ static int run_guarded(struct run *run, redlock_config_t *config)
     return result;
 }
 
+/* Runs `redlock run`. Returns the exit code: that of the command, or that of the reason why it was
+ * not started or was stopped. */
 int cmd_run(const struct options *options)
 {
     struct run run = {.options = options, .session = {.note_read = -1, .note_write = -1}};

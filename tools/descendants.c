@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Reads /proc and signals the descendants of a process. Before a process is signalled, a pidfd
- * pins it where the kernel allows that, and its start time is read again. So a pid that the
- * kernel has given to another process in the meantime gets no signal.
+ * Reads /proc and signals the descendants of a process. One search reads all processes into a list
+ * (list_read()), marks those that belong to the scope (mark()), and counts and signals each of
+ * them. "Visible" means that /proc can be read and shows the PID namespace of this process. Before
+ * a process is signalled, a pidfd pins it where the kernel allows that, and its start time is read
+ * again. So a pid that the kernel has given to another process in the meantime gets no signal.
  */
 #include "descendants.h"
 
@@ -21,17 +23,18 @@
 #include "children.h"
 #include "clock.h"
 
+/* Time after which descendants_end() gives up on processes that survive KILL. */
 #define KILL_TIMEOUT_NS (30 * UINT64_C(1000000000))
-/* Pause between two searches; it doubles while processes survive. */
+/* Pause between two searches of descendants_end(); the pause doubles while processes survive. */
 #define PAUSE_NS_MIN ((long)NS_PER_MS)
 #define PAUSE_NS_MAX (64 * (long)NS_PER_MS)
 
 /* One process as /proc shows it. */
 struct process {
-    pid_t pid, parent, group;
-    bool runs;     /* any thread of it does; the state in /proc is only that of the first thread */
+    pid_t pid, parent, group; /* its id, that of its parent, and its process group */
+    bool runs;     /* any thread of it runs; the state in /proc is only that of the first thread */
     bool descends; /* it belongs to the scope; set by mark() */
-    uint64_t started; /* clock ticks since boot */
+    uint64_t started; /* start time in clock ticks since boot */
 };
 
 /* All processes, sorted by pid after list_read(). The list is local to one search. */
@@ -40,7 +43,8 @@ struct process_list {
     size_t count, room; /* used and allocated items */
 };
 
-/* Reads /proc/PID/stat. Returns false if the process does not exist or cannot be read. */
+/* Reads /proc/PID/stat of the process `pid` into *ret. `proc_fd` is a descriptor of /proc. Returns
+ * false if the process does not exist or cannot be read. */
 static bool read_process(int proc_fd, pid_t pid, struct process *ret)
 {
     char path[32], text[1024];
@@ -95,7 +99,8 @@ static int by_pid(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Reads all processes and sorts them by pid. Returns false if there is no memory. */
+/* Reads all processes of the opened /proc into the list and sorts them by pid. Returns false if
+ * there is no memory. The items are to be freed in both cases. */
 static bool list_read(struct process_list *list, DIR *proc)
 {
     const struct dirent *entry;
@@ -114,7 +119,7 @@ static bool list_read(struct process_list *list, DIR *proc)
     return true;
 }
 
-/* Returns true if the process is a child of the ancestor and not older than scope->since. */
+/* Returns true if the process is a child of scope->ancestor and not older than scope->since. */
 static bool is_child(const struct process *item, const struct descendants_scope *scope)
 {
     if (item->parent != scope->ancestor)
@@ -164,6 +169,8 @@ static void signal_pinned(int proc_fd, const struct process *item, int sig)
         close(pidfd);
 }
 
+/* Returns true if /proc/self leads to the pid of this process, so that /proc shows its PID
+ * namespace. */
 bool descendants_visible(void)
 {
     char text[24] = "";
@@ -177,7 +184,7 @@ static DIR *open_proc(void)
     return descendants_visible() ? opendir("/proc") : NULL;
 }
 
-/* Counts the process as alive or, if it may not be signalled, as foreign. */
+/* Adds one process to pass->alive or, if this process may not signal it, to pass->foreign. */
 static void count(struct descendants_pass *pass, const struct process *item)
 {
     if (kill(item->pid, 0) != 0 && errno == EPERM)
@@ -186,6 +193,8 @@ static void count(struct descendants_pass *pass, const struct process *item)
         pass->alive++;
 }
 
+/* Searches once and sends `sig` (0: nothing) to each running process of the scope but scope->spare.
+ * Returns how many there are. Without /proc, uses children_signal(). */
 struct descendants_pass descendants_signal(const struct descendants_scope *scope, int sig)
 {
     struct descendants_pass pass = {0};
@@ -212,6 +221,8 @@ struct descendants_pass descendants_signal(const struct descendants_scope *scope
     return pass;
 }
 
+/* Repeats descendants_signal() with KILL until two searches in a row find none alive, or for 30
+ * s. */
 void descendants_end(const struct descendants_scope *scope)
 {
     uint64_t give_up_ns = boottime_ns() + KILL_TIMEOUT_NS;
@@ -229,7 +240,8 @@ void descendants_end(const struct descendants_scope *scope)
     }
 }
 
-/* Reads one process of our own PID namespace. Returns false if that is not possible. */
+/* Reads the process `pid` of our own PID namespace into *ret. Returns false if /proc does not show
+ * that namespace or the process does not exist. */
 static bool read_visible(pid_t pid, struct process *ret)
 {
     int proc_fd = descendants_visible() ? open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -241,6 +253,7 @@ static bool read_visible(pid_t pid, struct process *ret)
     return found;
 }
 
+/* Returns the start time of the process in clock ticks since boot; 0 if it cannot be read. */
 uint64_t descendants_started(pid_t pid)
 {
     struct process item;
@@ -248,6 +261,7 @@ uint64_t descendants_started(pid_t pid)
     return read_visible(pid, &item) ? item.started : 0;
 }
 
+/* Counts the running processes of the process group. All zero if /proc cannot be used. */
 struct descendants_pass descendants_in_group(pid_t group)
 {
     struct descendants_pass pass = {0};
@@ -265,6 +279,7 @@ struct descendants_pass descendants_in_group(pid_t group)
     return pass;
 }
 
+/* Returns true if /proc shows `pid` as a child of `parent`. */
 bool descendants_is_child(pid_t pid, pid_t parent)
 {
     struct process item;

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The result of one search. */
+/* What one search for processes has found. */
 struct descendants_pass {
     bool seen;        /* true if /proc was read; false if only children were searched for */
     unsigned alive;   /* processes that are not zombies, without spared ones and `foreign` */
@@ -24,12 +24,12 @@ bool descendants_visible(void);
 
 /* Selects processes: all that descend from `ancestor`, except `spare`. Filled by the caller. */
 struct descendants_scope {
-    pid_t ancestor;
-    pid_t spare; /* gets no signal and is not counted, but its descendants are; 0: none */
+    pid_t ancestor; /* the process whose descendants are meant; not itself part of the scope */
+    pid_t spare;    /* gets no signal and is not counted, but its descendants are; 0: none */
     /* Excludes children of the ancestor that are older than this process, with all their
      * descendants. 0: no child is excluded. */
     pid_t since;
-    uint64_t since_ticks; /* start time of `since`, from descendants_started() */
+    uint64_t since_ticks; /* start time of `since`, from descendants_started(); 0 if `since` is 0 */
 };
 
 /* Searches once and sends `sig` to each living process of the scope; 0 sends nothing and only

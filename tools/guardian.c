@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The wrapper's side of the guardian: starts it, sends it orders and ends it.
+ * The wrapper's side of the guardian: starts it, sends it orders and ends it. The wrapper is the
+ * `redlock` process that the user started; guardian.h describes the three processes. Three pipes
+ * connect them: feed (orders, wrapper to guardian), request (what to execute, wrapper to starter)
+ * and report (starter to wrapper). fds[0] of a pipe is its end for reading. A subreaper is a
+ * process that becomes the parent of orphans among its descendants.
  */
 #include "guardian.h"
 
@@ -21,9 +25,10 @@ static void close_pipe(int fds[2])
     close(fds[1]);
 }
 
-/* Turns the forked child into the guardian and forks the starter. The starter is forked before
- * setsid(), so that it stays in the session of the wrapper. The subreaper flag is set before the
- * fork, so that no orphan can become a child of another process. */
+/* Turns the forked child into the guardian and forks the starter. The parameters are the three
+ * pipes and the directory to remove at the end (NULL: none). The starter is forked before setsid(),
+ * so that it stays in the session of the wrapper. The subreaper flag is set before the fork, so
+ * that no orphan can become a child of another process. */
 static _Noreturn void become_guardian(int feed[2], int request[2], int report[2],
                                       const char *remove_dir)
 {
@@ -53,6 +58,8 @@ static _Noreturn void become_guardian(int feed[2], int request[2], int report[2]
     guardian_main(feed[0], gate[1], starter, remove_dir);
 }
 
+/* Makes the three pipes and forks the guardian. Returns 0, or -1 with errno and nothing left
+ * open. */
 int guardian_start(struct guardian *ret_guardian, const char *remove_dir)
 {
     int feed[2], request[2], report[2];
@@ -91,25 +98,28 @@ int guardian_start(struct guardian *ret_guardian, const char *remove_dir)
     return 0;
 }
 
-/* Sends one order. An error is ignored, because it means that the guardian has ended or is
- * stopped. */
+/* Sends one order to the guardian. An error is ignored, because it means that the guardian has
+ * ended or is stopped. */
 static void feed(struct guardian *guardian, struct guardian_message message)
 {
     if (write(guardian->feed_fd, &message, sizeof message) < 0)
         return;
 }
 
+/* Sends the kill time `at_ns` (ns of CLOCK_BOOTTIME; UINT64_MAX: never) to the guardian. */
 void guardian_set_kill_time(struct guardian *guardian, uint64_t at_ns)
 {
     feed(guardian, (struct guardian_message){.order = ORDER_KILL_TIME, .value = at_ns});
 }
 
+/* Sends the pid of the command to the guardian, and whether that pid is also a process group. */
 void guardian_set_command(struct guardian *guardian, pid_t command, bool own_group)
 {
     feed(guardian, (struct guardian_message){
                        .order = ORDER_COMMAND, .value = (uint64_t)command, .own_group = own_group});
 }
 
+/* Closes the pipe of requests, if it is open: the starter then ends with its last command. */
 void guardian_close_requests(struct guardian *guardian)
 {
     if (guardian->request_fd >= 0)
@@ -117,6 +127,8 @@ void guardian_close_requests(struct guardian *guardian)
     guardian->request_fd = -1;
 }
 
+/* Waits, without blocking, for all children that have ended, and records the end of the
+ * guardian. */
 void guardian_reap(struct guardian *guardian)
 {
     int status;
@@ -141,6 +153,8 @@ static struct descendants_scope orphans(const struct guardian *guardian, pid_t s
                                       .since_ticks = guardian->started_ticks};
 }
 
+/* Sends `sig` to all that the command started: descendants of the guardian, or orphans of the
+ * wrapper if the guardian has ended. Returns the numbers that one search found. */
 struct descendants_pass guardian_signal_rest(struct guardian *guardian, pid_t starter, int sig)
 {
     const struct descendants_scope left = orphans(guardian, starter);
@@ -156,12 +170,15 @@ struct descendants_pass guardian_signal_rest(struct guardian *guardian, pid_t st
     return descendants_signal(&left, sig);
 }
 
+/* Sends SIGCONT to the guardian if it has not ended. */
 void guardian_continue(const struct guardian *guardian)
 {
     if (guardian->pid > 0 && !guardian->ended)
         kill(guardian->pid, SIGCONT);
 }
 
+/* Orders the guardian to end, with KILL for the rest if `kill_rest`, closes the pipes, and waits
+ * for its end. Returns true if the guardian had killed at the kill time; false at a second call. */
 bool guardian_end(struct guardian *guardian, bool kill_rest)
 {
     if (guardian->pid <= 0 || guardian->end_requested)

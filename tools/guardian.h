@@ -43,17 +43,18 @@
 
 #include "descendants.h"
 
+/* Names of the two processes, as ps and pkill show them. */
 #define GUARDIAN_TITLE "rl-guardian"
 #define STARTER_TITLE  "rl-starter"
 
 /* The wrapper's view of the guardian and of the pipes to it and to the starter. Filled by
  * guardian_start(); only guardian.c changes the fields. Descriptors are -1 once they are closed. */
 struct guardian {
-    pid_t pid;
-    /* its start time in clock ticks since boot, see descendants_started() */
+    pid_t pid; /* process id of the guardian; 0: not started */
+    /* start time of the guardian in clock ticks since boot, see descendants_started() */
     uint64_t started_ticks;
     bool ended;         /* true once the process has ended and was waited for */
-    int status;         /* its wait status; valid if `ended` */
+    int status;         /* wait status of the process; valid if `ended` */
     bool end_requested; /* guardian_end() was called */
     int feed_fd; /* wrapper to guardian: struct guardian_message; its end of file means: kill now */
     int request_fd; /* wrapper to starter: see starter_request() */
@@ -100,8 +101,9 @@ bool guardian_end(struct guardian *guardian, bool kill_rest);
  * wrapper, the pid of the starter, and the directory to remove at the end (NULL: none). */
 _Noreturn void guardian_main(int feed_fd, int gate_fd, pid_t starter, const char *remove_dir);
 
-/* What the wrapper may order. ORDER_LEAVE: end without killing. ORDER_KILL: kill the rest, then
- * end. */
+/* What the wrapper may order. ORDER_KILL_TIME: replace the kill time. ORDER_COMMAND: remember the
+ * pid of the command. ORDER_LEAVE: end without killing. ORDER_KILL: kill all descendants, then end.
+ */
 enum guardian_order { ORDER_KILL_TIME = 1, ORDER_COMMAND, ORDER_LEAVE, ORDER_KILL };
 
 /* One order on the pipe from the wrapper to the guardian. */

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The guardian's own process: waits for the kill time or the end of the pipe, then kills all of
- * its descendants. It keeps two descriptors, prints nothing and leaves no files behind.
+ * The guardian's own process, a child of the wrapper (the `redlock` process that the user started).
+ * guardian_main() waits for orders on the pipe from the wrapper and for a timer that expires at the
+ * kill time. When the timer expires, when the pipe ends or when the wrapper orders it, the guardian
+ * kills all of its descendants and ends. Its only child at the start is the starter, which is the
+ * parent of the command; orphans below it become children of the guardian. It keeps two
+ * descriptors, prints nothing and leaves no files behind.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -22,14 +26,17 @@
 #include "files.h"
 #include "guardian.h"
 
+/* Time limits for the starter: to report the end of the command after a kill, and to end itself. */
 #define REPORT_TIMEOUT_NS (500 * NS_PER_MS)
 #define END_TIMEOUT_NS    (3 * UINT64_C(1000000000))
 
 /* The state of the guardian's process. guardian_main() fills it; handle_order() changes
  * `command` and `own_group`. */
 struct watch {
-    int feed_fd, timer_fd;  /* orders from the wrapper; the timer that expires at the kill time */
-    pid_t starter, command; /* command: 0 until the wrapper has sent its pid */
+    int feed_fd;            /* pipe of orders from the wrapper */
+    int timer_fd;           /* timer that expires at the kill time */
+    pid_t starter;          /* pid of the starter */
+    pid_t command;          /* pid of the command; 0 until the wrapper has sent it */
     bool own_group;         /* the pid of the command is also its process group */
     const char *remove_dir; /* removed at the end; NULL: none */
 };
@@ -42,9 +49,10 @@ static void pause_ms(long ms)
     nanosleep(&delay, NULL);
 }
 
-/* Kills the command and its group before anything else. These are nearly always all processes
- * there are, and reading all of /proc takes hundreds of milliseconds on a busy machine. As long
- * as the command is a child of the starter, its pid cannot belong to another process. */
+/* Kills the command, with its group if it has one of its own, before any search. These are nearly
+ * always all processes there are, and reading all of /proc takes hundreds of milliseconds on a busy
+ * machine. As long as the command is a child of the starter, its pid cannot belong to another
+ * process. */
 static void kill_command(const struct watch *watch)
 {
     if (watch->command > 1 &&
@@ -155,8 +163,8 @@ static void raise_priority(void)
         errno = 0;
 }
 
-/* Closes all descriptors except these three. An inherited one would keep another process's pipe
- * open. */
+/* Closes all descriptors of this process except these three. An inherited descriptor would keep a
+ * pipe of another process open. */
 static void drop_descriptors(int keep_a, int keep_b, int keep_c)
 {
     DIR *dir = opendir("/proc/self/fd");
@@ -177,6 +185,8 @@ static void drop_descriptors(int keep_a, int keep_b, int keep_c)
     closedir(dir);
 }
 
+/* Runs the guardian: opens the gate for the starter by one byte, then waits for orders and for the
+ * kill time until one of them ends it. Never returns. */
 _Noreturn void guardian_main(int feed_fd, int gate_fd, pid_t starter, const char *remove_dir)
 {
     struct watch watch = {.feed_fd = feed_fd, .starter = starter, .remove_dir = remove_dir};

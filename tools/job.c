@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Starts one command, passes signals on to it, and moves the terminal between command and shell.
+ * See job.h for the terms. A command with a process group of its own becomes the foreground group
+ * of the terminal. When it is suspended (Ctrl-Z), this process takes the terminal and offers it to
+ * the shell: it stops for a moment, because a shell shows its prompt only when its job has stopped.
+ * When the shell continues the job (fg), the command gets the terminal and a SIGCONT. "Away" means
+ * that the shell has the terminal, and our group is in the background.
  */
 #include "job.h"
 
@@ -13,10 +18,13 @@
 #include "signals.h"
 #include "terminal.h"
 
+/* Time between two calls of job_watch() while the terminal has to be polled. */
 #define WATCH_NS (100 * NS_PER_MS)
 /* How many times to offer the terminal to a shell that gets no processor time. */
 #define YIELDS_MAX 5
 
+/* Opens the terminal, decides on the process group of the command and whether it gets the terminal,
+ * and sends the request to the starter. Returns 0, or -1 if the starter has ended. */
 int job_start(struct job *job, const char *path, char *const *argv, char *const *envp,
               bool share_group)
 {
@@ -49,13 +57,16 @@ int job_start(struct job *job, const char *path, char *const *argv, char *const 
     return 0;
 }
 
-/* Makes the group of the command the foreground group of the terminal. */
+/* Makes the group of the command the foreground group of the terminal. Does nothing if it is that
+ * already, or if the command shares our group. */
 static void give_terminal(struct job *job)
 {
     if (!job->has_terminal && !job->shares_group)
         job->has_terminal = tcsetpgrp(job->terminal_fd, job->pid) == 0;
 }
 
+/* Makes our group the foreground group of the terminal again, if the command's group was made
+ * that. */
 void job_take_terminal(struct job *job)
 {
     /* SIGTTOU is blocked, so this works from the background too. */
@@ -64,6 +75,8 @@ void job_take_terminal(struct job *job)
     job->has_terminal = false;
 }
 
+/* Sends a signal to the command's group, or to the command alone if it shares our group; keeps the
+ * signal for later if the command is being started. SIGCONT also gives the command the terminal. */
 void job_signal(struct job *job, int sig)
 {
     if (job->state == JOB_STARTING)
@@ -97,6 +110,8 @@ static void suspended(struct job *job, int sig)
         job->yields_left = YIELDS_MAX;
 }
 
+/* Handles SIGTSTP of a suspended job and SIGTTIN and SIGTTOU of this process. Returns false if the
+ * signal has to be passed on to the command. */
 bool job_control_signal(struct job *job, int sig)
 {
     if (sig == SIGTSTP && job->state == JOB_SUSPENDED && terminal_is_ours(job->terminal_fd)) {
@@ -125,6 +140,7 @@ static bool is_watched(const struct job *job)
            (job->state == JOB_RUNNING && (job->away || job->yields_left > 0));
 }
 
+/* Returns `at_ns`, or the time of the next call of job_watch() if that is earlier. */
 uint64_t job_wake_ns(const struct job *job, uint64_t at_ns)
 {
     uint64_t look_ns = boottime_ns() + WATCH_NS;
@@ -132,6 +148,8 @@ uint64_t job_wake_ns(const struct job *job, uint64_t at_ns)
     return is_watched(job) && look_ns < at_ns ? look_ns : at_ns;
 }
 
+/* Offers the terminal to the shell while yields are left, and continues our group and the command
+ * when the shell has given the terminal back. Does nothing unless is_watched(). */
 void job_watch(struct job *job)
 {
     if (!is_watched(job))
@@ -158,6 +176,8 @@ static void send_pending(struct job *job)
     job->pending = 0;
 }
 
+/* Applies a report of the starter: start, failure, suspension, continuation or end of the command.
+ * Returns false if the report is about another process. */
 bool job_report(struct job *job, const struct start_report *report)
 {
     if (job->state == JOB_STARTING && report->kind == REPORT_STARTED) {
@@ -189,6 +209,8 @@ bool job_report(struct job *job, const struct start_report *report)
     return true;
 }
 
+/* Returns true if a process of the command's group runs; false if there is no such group or it is
+ * our own. */
 bool job_group_alive(const struct job *job)
 {
     if (!job->pid || job->shares_group || (kill(-job->pid, 0) != 0 && errno != EPERM))
@@ -198,6 +220,8 @@ bool job_group_alive(const struct job *job)
     return !pass.seen || pass.alive + pass.foreign > 0;
 }
 
+/* Returns the exit code for the end of the command, as a shell would. Valid in the states JOB_ENDED
+ * and JOB_FAILED. */
 int job_exit_code(const struct job *job)
 {
     if (job->state == JOB_FAILED && job->no_process)

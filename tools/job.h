@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * A job: one command under a guardian, with its process group, its terminal and its end. The
- * caller is the wrapper (guardian.h), which passes reports and signals to these functions.
+ * caller is the wrapper, the `redlock` process that the user started. The starter, a helper
+ * process, executes the command and sends reports (starter.h); the wrapper passes these reports,
+ * and the signals that it receives itself, to the functions of this file. "Our group" is the
+ * process group of the wrapper. The shell is the one that started the wrapper, if it has job
+ * control. A terminal serves one process group at a time, its foreground group.
  */
 #ifndef TOOLS_JOB_H
 #define TOOLS_JOB_H
@@ -12,8 +16,9 @@
 #include "guardian.h"
 #include "starter.h"
 
-/* JOB_STARTING: requested, not reported yet. JOB_FAILED: the exec failed. JOB_SUSPENDED: stopped
- * by a signal. */
+/* JOB_NONE: no command was requested. JOB_STARTING: the start was requested, but not reported yet.
+ * JOB_SUSPENDED: the command is stopped by a signal, such as Ctrl-Z. JOB_ENDED: the command has
+ * ended. JOB_FAILED: the command could not be executed. */
 enum job_state { JOB_NONE = 0, JOB_STARTING, JOB_RUNNING, JOB_SUSPENDED, JOB_ENDED, JOB_FAILED };
 
 /* The state of the command. job_start() begins it; only job.c changes it after that, except that
@@ -23,10 +28,11 @@ struct job {
     struct guardian guardian; /* started by the caller before job_start() */
     enum job_state state;
     pid_t pid; /* 0 until the start is reported; also the process group, unless `shares_group` */
-    pid_t starter; /* its parent; 0 until the start is reported */
+    pid_t
+        starter; /* pid of the starter, the parent of the command; 0 until the start is reported */
     /* the command is in our own process group: --foreground, or decided by job_start() */
     bool shares_group;
-    int terminal_fd;   /* from job_start() on; -1: no terminal to share */
+    int terminal_fd;   /* controlling terminal, valid after job_start(); -1: no terminal to share */
     bool has_terminal; /* the group of the command was made the foreground group of the terminal */
     /* how many more times to offer the terminal to the shell after a suspension */
     unsigned yields_left;
@@ -51,13 +57,14 @@ bool job_report(struct job *job, const struct start_report *report);
  * foreground. */
 void job_signal(struct job *job, int sig);
 
-/* Handles a job-control signal that this process received. Returns false if `sig` is another
- * signal. */
+/* Handles a signal of job control that this process received: TTIN, TTOU, or TSTP while the command
+ * is suspended and our group is in the foreground. Returns false, and does nothing, if `sig` is
+ * another signal or is to be passed on to the command. */
 bool job_control_signal(struct job *job, int sig);
 
-/* Gives the terminal to the shell after a suspension of the command. Gives it back to the
- * command, and continues the command, when the shell has made our group the foreground group
- * again. Polling is necessary, because a shell that believes us to be running sends no signal
+/* Gives the terminal to the shell after a suspension of the command. When the shell has made our
+ * group the foreground group again, gives the terminal back to the command and continues the
+ * command. Polling is necessary, because a shell that believes us to be running sends no signal
  * then. Call it after each wait. */
 void job_watch(struct job *job);
 
@@ -69,7 +76,8 @@ uint64_t job_wake_ns(const struct job *job, uint64_t at_ns);
  * be read. Always false with `shares_group`, because that group is our own. */
 bool job_group_alive(const struct job *job);
 
-/* Makes our own group the foreground group of the terminal, if the command's group is. */
+/* Makes our own group the foreground group of the terminal, if the command's group was made
+ * that. */
 void job_take_terminal(struct job *job);
 
 /* Returns the exit code, 0 to 255, as a shell would: the command's own, 128+n for death by

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * `redlock run` after the end of the command: ends processes that would outlive a lost lock,
- * holds the lock for --min-hold, and releases it.
+ * `redlock run` after the end of the command. run_end() reports how the command has ended, ends
+ * processes that the command left behind and that would outlive a lost lock, holds the lock for
+ * --min-hold, and releases it. The functions that wait call run_turn(), so that events of the lock,
+ * signals and the kill time are still handled. "Signal" means a signal to this process, and "stop"
+ * the stop signal that the command got because of the lock or of --max-hold. Times are ns of
+ * CLOCK_BOOTTIME.
  */
 #include <signal.h>
 #include <string.h>
@@ -13,11 +17,12 @@
 #include "say.h"
 #include "signals.h"
 
-/* How long to wait for the release, and for processes that survive their KILL. */
+/* Time limit for the release, and for processes that survive their KILL. */
 #define RELEASE_WAIT_NS (3 * UINT64_C(1000000000))
 
-/* Returns true if the command was stopped because of the lock or of --max-hold. */
-static bool is_lost(const struct run *run)
+/* Returns true if the command was stopped because the lock was about to be lost or because
+ * --max-hold had passed. */
+static bool was_stopped(const struct run *run)
 {
     return run->stop == STOP_LOSS || run->stop == STOP_MAX_HOLD;
 }
@@ -32,7 +37,7 @@ static void wait_for_descendants(struct run *run)
     while (boottime_ns() < give_up_ns) {
         struct descendants_pass pass =
             guardian_signal_rest(&run->job.guardian, run->job.starter, 0);
-        /* Without /proc only the guardian can find what is left. It kills that at once. */
+        /* Without /proc only the guardian can find the processes that are left. It kills them. */
         if (!pass.seen)
             guardian_end(&run->job.guardian, true);
         bool grace_is_over = boottime_ns() >= run->sent_kill_ns;
@@ -42,8 +47,9 @@ static void wait_for_descendants(struct run *run)
     }
 }
 
-/* Waits after a signal that ended the command until its process group has ended. The group has
- * the grace, and then gets KILL. */
+/* Waits, after a signal to this process has ended the command, until the process group of the
+ * command has ended. The group gets KILL after the grace. Ends early if a stop becomes necessary.
+ */
 static void wait_for_group(struct run *run)
 {
     uint64_t kill_ns = boottime_ns() + run->timing.grace_ms * NS_PER_MS;
@@ -71,8 +77,9 @@ static void warn_about_leftovers(struct run *run)
             run->name, pass.alive + pass.foreign);
 }
 
-/* Ends what the command left behind, as the reason of its end demands: after an internal error
- * at once, after a stop or a signal with a grace, after a normal end not at all. */
+/* Ends processes that the command left behind, as the reason of its end demands. After an internal
+ * error they are killed at once. After a stop or a signal they have the grace. After a normal end
+ * they may go on, and a warning names their number. Does nothing if the command was not started. */
 static void settle_leftovers(struct run *run)
 {
     if (run->stop == STOP_INTERNAL) {
@@ -91,7 +98,8 @@ static void settle_leftovers(struct run *run)
     warn_about_leftovers(run);
 }
 
-/* Reports the exit status of the command, or why it could not be executed. */
+/* Emits the exit status of the command as event, or prints why the command could not be
+ * executed. */
 static void report_ended(struct run *run)
 {
     int code = job_exit_code(&run->job);
@@ -108,7 +116,8 @@ static void report_ended(struct run *run)
     event_emit(&run->events, "child_exited", fields);
 }
 
-/* Returns what is left of --min-hold, in ms. */
+/* Returns how long the lock must still be held because of --min-hold, in ms, rounded up; 0: not any
+ * more. */
 static uint64_t hold_left_ms(const struct run *run)
 {
     uint64_t until_ns = run->acquired_ns + run->timing.min_hold_ms * NS_PER_MS;
@@ -117,9 +126,10 @@ static uint64_t hold_left_ms(const struct run *run)
     return now_ns < until_ns ? (until_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
 }
 
-/* Waits until the rest of --min-hold fits into the validity of the lock, and returns that rest
- * in ms. The release then leaves the key on the servers for the rest, so the process need not
- * wait for it. A signal ends the wait early. Returns 0 if nothing is left or the lock is lost. */
+/* Waits until the rest of --min-hold fits into the validity of the lock, and returns that rest in
+ * ms. The caller passes it to the release, which leaves the key on the servers for that time, so
+ * this process need not wait for it. After a signal, returns the validity instead, at once. Returns
+ * 0 if nothing of --min-hold is left or the lock is lost. */
 static uint64_t wait_for_min_hold(struct run *run)
 {
     unsigned signals = run->end_signals;
@@ -136,7 +146,7 @@ static uint64_t wait_for_min_hold(struct run *run)
     return 0;
 }
 
-/* Warns that the release found the lock not held. */
+/* Warns that the lock was not held any more when it was released. */
 static void report_not_held(const struct run *run)
 {
     say(SAY_WARNING,
@@ -177,8 +187,10 @@ static void release(struct run *run)
     run->released = true;
 }
 
-/* A release without a quorum of confirmations is repeated by the library until the client is
- * closed. It has failed only if undos are still pending then. */
+/* Emits the event "released" or "release_failed", and warns if the release failed. The library
+ * repeats a release that no quorum has confirmed until the client is closed. So the release has
+ * failed only if `undo_pending`, or if the lock was not held (REDLOCK_ELOST). Does nothing if there
+ * was no release. */
 void run_report_release(struct run *run, bool undo_pending)
 {
     int status = run->release_status;
@@ -199,6 +211,8 @@ void run_report_release(struct run *run, bool undo_pending)
             run->name, report_reason(run->release_report, status));
 }
 
+/* Reports why the starter has ended without starting the command. Returns EXIT_INTERNAL if the
+ * guardian was killed, EXIT_STOPPED if the kill time came first. */
 int run_not_started(const struct run *run)
 {
     if (run->sent_kill_ns == NEVER_NS || boottime_ns() < run->sent_kill_ns) {
@@ -214,6 +228,8 @@ int run_not_started(const struct run *run)
     return EXIT_STOPPED;
 }
 
+/* Reports the end of the command, ends its leftover processes and releases the lock. Returns the
+ * exit code: that of the command, EXIT_STOPPED if it was stopped, or EXIT_INTERNAL. */
 int run_end(struct run *run)
 {
     if (run->reports_end && run->job.state == JOB_STARTING) {
@@ -239,5 +255,5 @@ int run_end(struct run *run)
     if (run->stop == STOP_INTERNAL)
         return EXIT_INTERNAL;
     int code = job_exit_code(&run->job);
-    return is_lost(run) && !run->options->preserve_status ? EXIT_STOPPED : code;
+    return was_stopped(run) && !run->options->preserve_status ? EXIT_STOPPED : code;
 }

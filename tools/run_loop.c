@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * `redlock run` while the command runs. Extensions move the deadline, signals are passed on, and
- * the command gets the stop signal before the lock can be lost. Killing is the guardian's job.
+ * `redlock run` while the command runs. run_job() calls run_turn() until the command has ended.
+ * Each call waits for one of three things. A report of the starter says what happened to the
+ * command. A note of the session says what happened to the lock. A signal to this process, the
+ * wrapper, is passed on to the command. Then run_turn() compares the clock with two times. At the
+ * stop time (term_ns(), the deadline minus the grace) the command gets the stop signal. The
+ * guardian has the kill time in advance and kills all that is left then; the wrapper does so only
+ * if the guardian is late. Times are ns of CLOCK_BOOTTIME.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -17,8 +22,8 @@
 
 /* Shortest time between two warnings about failed extensions. */
 #define REPEAT_NS (10 * UINT64_C(1000000000))
-/* How long after the kill time the wrapper acts in place of the guardian. Part of
- * KILL_RESERVE_MS. */
+/* The wrapper kills in place of the guardian if the guardian has not killed this long after the
+ * kill time. KILL_RESERVE_MS, the time from the kill time to the deadline, includes this delay. */
 #define GUARDIAN_LATE_NS (50 * NS_PER_MS)
 
 /* Returns true if the command has ended or failed, or if its end cannot be learnt any more. */
@@ -27,6 +32,8 @@ static bool has_job_ended(const struct run *run)
     return run->job.state == JOB_ENDED || run->job.state == JOB_FAILED || run->reports_end;
 }
 
+/* Sets run->deadline_ns to the deadline of the lock, but at most to the end of --max-hold. Sets
+ * run->lost if the lock has no validity left. */
 void run_refresh_deadline(struct run *run)
 {
     /* The clock is read first: time that passes in between makes the deadline too early, never too
@@ -44,6 +51,8 @@ void run_refresh_deadline(struct run *run)
     }
 }
 
+/* Computes the kill time from the deadline, the time of the stop and the grace, and sends it to the
+ * guardian if it has changed. There is none (NEVER_NS) once run->settled is set. */
 void run_feed_guardian(struct run *run)
 {
     uint64_t grace_ms = run->timing.grace_ms;
@@ -61,7 +70,8 @@ void run_feed_guardian(struct run *run)
     guardian_set_kill_time(&run->job.guardian, kill_ns);
 }
 
-/* Returns the time at which the command gets the stop signal: the deadline minus the grace. */
+/* Returns the time at which the command gets the stop signal: the deadline minus the grace; 0 if
+ * that is negative. */
 static uint64_t term_ns(const struct run *run)
 {
     uint64_t grace_ns = run->timing.grace_ms * NS_PER_MS;
@@ -93,7 +103,7 @@ static void report_stop(struct run *run)
                          "remaining_ms", (json_int_t)left_ms));
 }
 
-/* Reports the loss of the lock, once. */
+/* Reports, once, that the lock is lost. Does nothing while the lock is held. */
 static void report_lost(struct run *run)
 {
     if (!run->lost || run->lost_reported)
@@ -105,8 +115,9 @@ static void report_lost(struct run *run)
             run->name);
 }
 
-/* Sends the stop signal to the command if its time has come. With --on-loss warn that happens
- * only for --max-hold. */
+/* Sends the stop signal to the command, and sets run->stop, once the time of term_ns() has come.
+ * With
+ * --on-loss warn, does so only if the reason is --max-hold. */
 static void check_deadline(struct run *run)
 {
     if (run->stop || has_job_ended(run) || boottime_ns() < term_ns(run))
@@ -131,7 +142,7 @@ static void check_deadline(struct run *run)
     run_feed_guardian(run);
 }
 
-/* Emits the event, and prints a warning at most every ten seconds. */
+/* Reports a failed extension: emits the event, and prints a warning at most every ten seconds. */
 static void extension_failed(struct run *run, const struct note *note)
 {
     struct votes votes = report_votes(note->report);
@@ -152,7 +163,8 @@ static void extension_failed(struct run *run, const struct note *note)
         duration_text(note->remaining_ms, left), report_reason(note->report, note->status));
 }
 
-/* Handles an event of the lock. */
+/* Handles an event of the lock: extended, not extended, endangered or lost. Ignores other
+ * events. */
 static void lock_event(struct run *run, const struct note *note)
 {
     struct votes votes = report_votes(note->report);
@@ -182,7 +194,7 @@ static void lock_event(struct run *run, const struct note *note)
     }
 }
 
-/* Handles one note of the session, and frees it. */
+/* Handles one note of the session, an event or the result of the release, and frees it. */
 static void take_note(struct run *run, struct note *note)
 {
     if (note->kind == NOTE_EVENT)
@@ -196,8 +208,9 @@ static void take_note(struct run *run, struct note *note)
     note_free(note);
 }
 
-/* Handles one signal of this process: passes it on to the command. The second signal that ends a
- * command starts the grace, after which the guardian kills. */
+/* Handles one signal that this process received: passes it on to the command, except SIGCHLD and
+ * signals of job control. The second signal that ends a command (signal_ends()) sets the kill time
+ * to the end of the grace. */
 static void take_signal(struct run *run, const struct signalfd_siginfo *info)
 {
     int sig = (int)info->ssi_signo;
@@ -221,14 +234,15 @@ static void take_signal(struct run *run, const struct signalfd_siginfo *info)
     }
 }
 
-/* Returns the time at which the wrapper kills in place of the guardian. */
+/* Returns the time at which the wrapper kills in place of the guardian; NEVER_NS if there is no
+ * kill time. */
 static uint64_t enforce_at_ns(const struct run *run)
 {
     return run->sent_kill_ns == NEVER_NS ? NEVER_NS : run->sent_kill_ns + GUARDIAN_LATE_NS;
 }
 
-/* Kills what the guardian should have killed by now. The guardian may have been stopped or
- * killed. */
+/* Kills the command and all that it started, if the guardian should have done so by now. The
+ * guardian may have been stopped or killed. Does nothing before enforce_at_ns(). */
 static void enforce_kill_time(struct run *run)
 {
     if (boottime_ns() < enforce_at_ns(run))
@@ -242,7 +256,7 @@ static void enforce_kill_time(struct run *run)
         guardian_continue(&run->job.guardian);
 }
 
-/* Reads and handles one report of the starter. */
+/* Reads and handles one report of the starter. Sets run->reports_end if the starter has ended. */
 static void take_report(struct run *run)
 {
     struct start_report report;
@@ -263,6 +277,8 @@ static void take_report(struct run *run)
     }
 }
 
+/* Waits until `at_ns` at the latest, and handles reports, notes and signals. Then sends the stop
+ * signal if it is due, updates the kill time, and kills if the guardian is late. */
 void run_turn(struct run *run, uint64_t at_ns)
 {
     struct pollfd fds[3] = {
@@ -285,7 +301,8 @@ void run_turn(struct run *run, uint64_t at_ns)
     enforce_kill_time(run);
 }
 
-/* Returns the next time at which check_deadline() has something to do. */
+/* Returns the next time at which check_deadline() has something to do; NEVER_NS once the command
+ * was stopped or the lock is lost. */
 static uint64_t stop_at_ns(const struct run *run)
 {
     if (run->stop || run->lost)
@@ -308,6 +325,8 @@ static uint64_t next_wake_ns(const struct run *run)
     return stop_ns < kill_ns ? stop_ns : kill_ns;
 }
 
+/* Calls run_turn() until the command has ended or could not be executed, or the starter has
+ * ended. */
 void run_job(struct run *run)
 {
     while (!has_job_ended(run))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Forks and executes one command with clean state: its process group, no blocked signals,
- * default dispositions, and death with its parent.
+ * Forks and executes one command with clean state: in its process group, with no blocked signals
+ * and with default dispositions. The kernel kills the command when its parent dies. Runs in the
+ * starter (starter.h), the process that is the parent of every command.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +63,8 @@ static void execute(const struct start_request *request)
     free(argv);
 }
 
-/* Turns the forked child into the command. If that fails, writes errno to `error_fd` and ends. */
+/* Turns the forked child into the command. `parent` is the pid of the starter; if the starter has
+ * ended meanwhile, the child ends. If the exec fails, writes errno to `error_fd` and ends. */
 static _Noreturn void become_command(const struct start_request *request, pid_t parent,
                                      int error_fd)
 {
@@ -86,6 +88,8 @@ static _Noreturn void become_command(const struct start_request *request, pid_t 
     _exit(1);
 }
 
+/* Forks a child that becomes the command, and waits until its exec has succeeded or failed. Returns
+ * 0 or an errno. Stores the pid in *ret_pid unless no process could be made. */
 int spawn_command(const struct start_request *request, pid_t *ret_pid)
 {
     int fds[2], error = 0;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The starter: both sides of its pipes, and the loop of its process. A request travels as one
- * block: a header, and then the strings, each with its terminating NUL byte.
+ * The starter, the process that is the parent of every command (starter.h): both sides of its
+ * pipes, and the loop of its process. The wrapper (the `redlock` process that the user started)
+ * calls starter_request() and starter_read(). All other functions run in the starter. A request
+ * travels as one block: a header, and then the strings, each with its terminating NUL byte.
  */
 #include "starter.h"
 
@@ -78,6 +80,8 @@ static char *append(char *at, const char *text)
     return stpcpy(at, text ? text : "") + 1;
 }
 
+/* Packs the request into one block and writes it to the pipe. Returns 0, or -1 if the starter has
+ * ended. */
 int starter_request(int request_fd, const struct start_request *request)
 {
     struct request_header header = {.flags = request->flags,
@@ -106,12 +110,14 @@ int starter_request(int request_fd, const struct start_request *request)
     return sent ? 0 : -1;
 }
 
+/* Reads the next report, and blocks until there is one. Returns false if the starter has ended. */
 bool starter_read(int report_fd, struct start_report *ret_report)
 {
     return read_all(report_fd, ret_report, sizeof *ret_report);
 }
 
-/* Sends one report to the wrapper. */
+/* Sends one report to the wrapper. The parameters are the fields of struct start_report. An error
+ * is ignored: a wrapper that has ended needs no report. */
 static void report(int report_fd, enum report_kind kind, pid_t pid, int value)
 {
     struct start_report message = {
@@ -129,7 +135,7 @@ static const char *next_string(char **at)
     return text;
 }
 
-/* Returns the next string, or NULL if it is empty. */
+/* Returns the string at *at, or NULL if it is empty, and moves *at to the next one. */
 static const char *next_optional(char **at)
 {
     const char *text = next_string(at);
@@ -137,7 +143,8 @@ static const char *next_optional(char **at)
     return *text ? text : NULL;
 }
 
-/* Returns the next `count` strings as a vector that ends with NULL. The vector is to be freed. */
+/* Returns the next `count` strings at *at as a vector that ends with NULL, and moves *at behind
+ * them. The vector is to be freed; its strings are borrowed. */
 static char **next_vector(char **at, uint32_t count)
 {
     char **vector = must(calloc(count + 1, sizeof *vector));
@@ -149,8 +156,8 @@ static char **next_vector(char **at, uint32_t count)
     return vector;
 }
 
-/* Reads one request, starts the command and reports the result. Returns false if the pipe of
- * requests was closed. */
+/* Reads one request, starts the command and reports the result. Increments *children, the number of
+ * commands that run, after a success. Returns false if the pipe of requests was closed. */
 static bool serve(int request_fd, int report_fd, unsigned *children)
 {
     struct request_header header;
@@ -204,6 +211,8 @@ static void reap(int report_fd, unsigned *children)
     }
 }
 
+/* Runs the starter: waits for a byte through `gate_fd`, then executes requests and reports about
+ * its children until the pipe of requests is closed and no child is left. Never returns. */
 _Noreturn void starter_main(pid_t guardian, int gate_fd, int request_fd, int report_fd)
 {
     unsigned children = 0;

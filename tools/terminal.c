@@ -16,9 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
+/* How long the terminal is offered to the shell, and how often it is looked at meanwhile. */
 #define YIELD_MS 500
 #define STEP_MS  5
 
+/* Opens the controlling terminal; if that fails, duplicates stdin if it is a terminal. Returns the
+ * descriptor, or -1. */
 int terminal_open(void)
 {
     int fd = open(ctermid(NULL), O_RDWR | O_CLOEXEC);
@@ -28,6 +31,7 @@ int terminal_open(void)
     return fd;
 }
 
+/* Returns true if the process group of this process is the foreground group of the terminal. */
 bool terminal_is_ours(int fd)
 {
     return fd >= 0 && tcgetpgrp(fd) == getpgrp();
@@ -54,7 +58,8 @@ static _Noreturn void wake_parent(int fd, pid_t parent, pid_t group)
     _exit(0);
 }
 
-/* Removes a pending signal. Returns false if there is none. */
+/* Removes the blocked signal `sig` from those that are pending for this process, and stores who
+ * sent it in *ret_info. Returns false if it was not pending. */
 static bool take_pending(int sig, siginfo_t *ret_info)
 {
     const struct timespec now = {0};
@@ -65,6 +70,9 @@ static bool take_pending(int sig, siginfo_t *ret_info)
     return sigtimedwait(&set, ret_info, &now) == sig;
 }
 
+/* Stops this process group with SIGTSTP and SIGSTOP until the child forked here, or another
+ * process, continues it. Returns true if the shell has taken the terminal, or if another process
+ * sent SIGCONT; that SIGCONT is then made pending again. */
 bool terminal_yield(int fd)
 {
     pid_t parent = getpid(), group = getpgrp();

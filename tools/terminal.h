@@ -10,7 +10,8 @@
  * is none. */
 int terminal_open(void);
 
-/* Returns true if our process group is the foreground group of the terminal. False if fd is -1. */
+/* Returns true if the process group of the calling process is the foreground group of the terminal
+ * `fd`; false if `fd` is -1. */
 bool terminal_is_ours(int fd);
 
 /* Offers the terminal to the shell. Stops our process group, so that a shell with job control
