@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Makes the client. This is the only file that passes settings to the library.
+ * Makes the client. This is the only file that passes settings to the library. A subcommand calls
+ * client_open(), which loads the settings and calls client_configure() and client_start(), or these
+ * functions one by one. Functions that return an int return -1 to continue, or the exit code of the
+ * program.
  */
 #include "client.h"
 
@@ -14,9 +17,11 @@
 #include "exits.h"
 #include "say.h"
 
-/* The part of the drift that does not grow with the TTL: 2 ms. */
+/* The part of the drift that does not grow with the TTL, in microseconds. */
 #define DRIFT_CONSTANT_US 2000
 
+/* Returns the label "host/pid/start" of this process, with the time of the first call in seconds
+ * since 1970 as start. Bytes of the host name that do not print, and '@', become '-'. */
 const char *client_owner(void)
 {
     static char label[128];
@@ -35,7 +40,8 @@ const char *client_owner(void)
     return label;
 }
 
-/* Prints a message of the library. */
+/* Prints a message of the library; warnings only with -v, because the command reports their causes
+ * itself. */
 static void on_log(int level, const char *message, void *userdata)
 {
     (void)userdata;
@@ -45,8 +51,8 @@ static void on_log(int level, const char *message, void *userdata)
         say(level == REDLOCK_LOG_WARN ? SAY_INFO : SAY_DEBUG, "%s", message);
 }
 
-/* Reports the setting that the library has refused, and frees the configuration. Returns
- * EXIT_CONFIG. */
+/* Reports why the library has refused the setting that comes from `origin`, and frees the
+ * configuration. Returns EXIT_CONFIG. */
 static int refuse(redlock_config_t *config, const char *origin)
 {
     say(SAY_ERROR, "%s: %s", origin, redlock_config_error(config));
@@ -54,8 +60,8 @@ static int refuse(redlock_config_t *config, const char *origin)
     return EXIT_CONFIG;
 }
 
-/* Passes all settings to the library. Returns -1, or an exit code after a message; then the
- * configuration is freed. */
+/* Passes all settings to the library. Returns -1 on success, or an exit code after a message; then
+ * the configuration is freed. */
 static int set_all(const struct settings *settings, redlock_config_t *config)
 {
     const struct setting *values = settings->values;
@@ -97,6 +103,8 @@ static int set_all(const struct settings *settings, redlock_config_t *config)
     return -1;
 }
 
+/* Asks the library for the validity, in ms, of a lock with the configured TTL and drift that is
+ * granted at once. Returns 0 if the library refuses the drift. */
 uint64_t client_validity_ms(const struct settings *settings)
 {
     redlock_config_t *config = NULL;
@@ -111,7 +119,7 @@ uint64_t client_validity_ms(const struct settings *settings)
 }
 
 /* Refuses to connect without the password that an enclosing `redlock run` removed from the
- * environment. Returns -1, or an exit code after a message. */
+ * environment. Returns -1 on success, or an exit code after a message. */
 static int check_removed(const struct settings *settings)
 {
     const struct setting *servers = &settings->values[SET_SERVERS];
@@ -133,6 +141,8 @@ static int check_removed(const struct settings *settings)
     return EXIT_CONFIG;
 }
 
+/* Checks that there are servers and a password where one is needed, and makes the configuration.
+ * Returns -1, with *ret_config to be freed, or an exit code after a message. */
 int client_configure(const struct settings *settings, redlock_config_t **ret_config)
 {
     redlock_config_t *config;
@@ -161,7 +171,7 @@ int client_configure(const struct settings *settings, redlock_config_t **ret_con
     return -1;
 }
 
-/* Returns the number of servers of one shard. */
+/* Returns the number of servers of the shard with the index `shard`. */
 static size_t count_of_shard(redlock_t *rl, size_t shard)
 {
     redlock_node_stats_t node;
@@ -173,6 +183,7 @@ static size_t count_of_shard(redlock_t *rl, size_t shard)
     return count;
 }
 
+/* Warns if the only shard, or one of several, has one server or an even number of servers. */
 void client_warn_count(const struct settings *settings, redlock_t *rl)
 {
     bool fallback = settings->values[SET_SERVERS].rank == RANK_FALLBACK;
@@ -197,6 +208,8 @@ void client_warn_count(const struct settings *settings, redlock_t *rl)
             count - 1);
 }
 
+/* Starts a client with this configuration, which the caller frees. Returns -1, with the client in
+ * *ret_rl, or an exit code after a message. */
 int client_start(redlock_config_t *config, redlock_t **ret_rl)
 {
     int error = redlock_new(ret_rl, config);
@@ -221,6 +234,7 @@ static bool all_answered(redlock_t *rl)
     return true;
 }
 
+/* Polls every millisecond until all_answered() is true, at most for `patience_ms`. */
 void client_settle(redlock_t *rl, uint64_t patience_ms)
 {
     uint64_t give_up_ns = boottime_ns() + patience_ms * NS_PER_MS;
@@ -229,11 +243,15 @@ void client_settle(redlock_t *rl, uint64_t patience_ms)
         poll(NULL, 0, 1);
 }
 
+/* Returns a time limit, in ms, for a reply of every server: twice the connect timeout and one
+ * second. */
 uint64_t client_timeout_ms(const struct settings *settings)
 {
     return (uint64_t)settings->connect_timeout_ms * 2 + 1000;
 }
 
+/* Loads the settings and starts a client, and warns about the number of servers. Returns -1; the
+ * caller then frees both. Else returns an exit code after a message, with nothing left to free. */
 int client_open(const struct options *options, struct settings *ret_settings, redlock_t **ret_rl)
 {
     redlock_config_t *config = NULL;
@@ -254,6 +272,8 @@ int client_open(const struct options *options, struct settings *ret_settings, re
     return result;
 }
 
+/* Shuts the client down within `budget_ms` and frees it. Returns the result of redlock_shutdown():
+ * REDLOCK_OK if no undo is left pending. Accepts NULL. */
 int client_close(redlock_t *rl, uint64_t budget_ms)
 {
     if (!rl)
@@ -263,6 +283,8 @@ int client_close(redlock_t *rl, uint64_t budget_ms)
     return result;
 }
 
+/* Checks that the name of a lock has 1 to 512 bytes. `command` is the subcommand, for the message.
+ * Returns -1 on success, or EXIT_USAGE after a message. */
 int client_check_name(const char *command, const char *name)
 {
     if (*name && strlen(name) <= REDLOCK_RESOURCE_LEN_MAX)
@@ -272,6 +294,8 @@ int client_check_name(const char *command, const char *name)
     return EXIT_USAGE;
 }
 
+/* Checks that NAME{#N} is short enough for the last slot of a semaphore with `permits` permits (0:
+ * a lock, which has none). Returns -1 on success, or EXIT_USAGE after a message. */
 int client_check_slots(const char *command, const char *name, unsigned permits)
 {
     char suffix[16];
@@ -286,6 +310,8 @@ int client_check_slots(const char *command, const char *name, unsigned permits)
     return EXIT_USAGE;
 }
 
+/* Returns the name of the slot that the permit `lock` holds, or a copy of `name` if the lock is no
+ * permit. To be freed. */
 char *client_slot_name(const char *name, const redlock_lock_t *lock)
 {
     char slot[REDLOCK_RESOURCE_LEN_MAX + 1];
@@ -296,6 +322,8 @@ char *client_slot_name(const char *name, const redlock_lock_t *lock)
     return text_format("%s", slot);
 }
 
+/* Returns the key on the servers: the configured prefix and the name of the lock or slot. To be
+ * freed. */
 char *client_key(const struct settings *settings, const char *name, const redlock_lock_t *lock)
 {
     char *slot = client_slot_name(name, lock);
@@ -305,6 +333,8 @@ char *client_key(const struct settings *settings, const char *name, const redloc
     return key;
 }
 
+/* Returns the exit code for an error code of the library; `conflict_code` for
+ * REDLOCK_ECONTENDED. */
 int exit_of_error(int error, int conflict_code)
 {
     switch (error) {

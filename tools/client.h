@@ -7,44 +7,46 @@
 #include "redlock/redlock.h"
 #include "settings.h"
 
-/* Checks the settings and makes a configuration of them, to be freed by the caller. Returns -1,
- * or an exit code after a message. */
+/* Checks the settings and makes a configuration of them, to be freed by the caller. Returns -1 on
+ * success, or an exit code after a message. */
 int client_configure(const struct settings *settings, redlock_config_t **ret_config);
 
 /* Returns the validity, in ms, of a lock with the configured TTL that is granted at once. */
 uint64_t client_validity_ms(const struct settings *settings);
 
-/* Starts the client. Returns -1, or an exit code after a message. The configuration stays the
- * caller's. */
+/* Starts the client. Returns -1 on success, or an exit code after a message. The configuration
+ * stays the caller's. */
 int client_start(redlock_config_t *config, redlock_t **ret_rl);
 
 /* Warns if a shard has one server or an even number of servers. */
 void client_warn_count(const struct settings *settings, redlock_t *rl);
 
-/* How long a command that acquires a lock waits in client_settle(). The lock does not need it,
- * but a server that is listed twice is found before the first lock this way. */
+/* How long, in ms, a command that acquires a lock waits in client_settle(). The lock does not need
+ * the wait, but a server that is listed twice is found before the first lock this way. */
 #define CLIENT_SETTLE_MS 150
 /* Waits until each node is eligible or has a cause why it is not, at most for `patience_ms`. */
 void client_settle(redlock_t *rl, uint64_t patience_ms);
-/* Returns how long a command waits that needs a reply of every server: time to resolve a name,
- * to connect, and to try that once more. */
+/* Returns how long, in ms, a command waits that needs a reply of every server: time to resolve a
+ * name, to connect, and to try to connect once more. */
 uint64_t client_timeout_ms(const struct settings *settings);
 
-/* Loads the settings and starts a client. Returns -1, or an exit code after a message; then
- * nothing is left to free. */
+/* Loads the settings and starts a client. Returns -1 on success, or an exit code after a message;
+ * then nothing is left to free. */
 int client_open(const struct options *options, struct settings *ret_settings, redlock_t **ret_rl);
 
 /* Releases what is held, sends pending undos within `budget_ms`, and frees the client. Returns
  * REDLOCK_OK if no undo is left pending. `rl` may be NULL. */
 int client_close(redlock_t *rl, uint64_t budget_ms);
 
-/* Returns the label of this process in tokens: "host/pid/start". Static storage. */
+/* Returns the label of this process in its tokens: "host/pid/start", where start is in seconds
+ * since 1970. Static storage. */
 const char *client_owner(void);
 
-/* Checks the length of a name. Returns -1, or EXIT_USAGE after a message. */
+/* Checks the length of the name of a lock. `command` is the subcommand, for the message. Returns -1
+ * on success, or EXIT_USAGE after a message. */
 int client_check_name(const char *command, const char *name);
 /* Checks that the names of all slots of a semaphore are short enough. `permits` is the number of
- * permits; 0: `name` is a lock. Returns -1, or EXIT_USAGE after a message. */
+ * permits; 0: `name` is a lock. Returns -1 on success, or EXIT_USAGE after a message. */
 int client_check_slots(const char *command, const char *name, unsigned permits);
 
 /* Returns the name of the slot that a permit holds, or `name` if the lock is no permit. To be

@@ -16,9 +16,11 @@
 #include "timing.h"
 #include "wait.h"
 
+/* Time limit for closing the client, which sends pending undos first. */
 #define CLOSE_BUDGET_MS 1000
 
-/* Returns the JSON object that describes the acquired lock. */
+/* Returns the JSON object that describes the acquired lock. `wait` holds the lock and its
+ * report. */
 static json_t *acquired_json(const struct settings *settings, const struct wait *wait,
                              const char *token)
 {
@@ -117,7 +119,7 @@ static int acquire_with(const struct options *options, const struct settings *se
     return result;
 }
 
-/* Checks the TTL. Returns -1, or an exit code after a message. */
+/* Checks the TTL. Returns -1 on success, or an exit code after a message. */
 static int check(const struct options *options, const struct settings *settings)
 {
     struct timing timing = {.ttl_ms = settings->ttl_ms, .max_ttl_ms = settings->max_ttl_ms};
@@ -129,6 +131,8 @@ static int check(const struct options *options, const struct settings *settings)
     return EXIT_CONFIG;
 }
 
+/* Runs `redlock acquire`: checks names and settings, starts a client, and acquires the lock.
+ * Returns the exit code. */
 int cmd_acquire(const struct options *options)
 {
     struct settings settings;

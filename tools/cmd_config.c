@@ -13,7 +13,7 @@
 #include "shown.h"
 #include "timing.h"
 
-/* Returns where the value comes from, as the user knows it. */
+/* Returns where the value comes from, such as "flag -t"; "default" if the setting is not set. */
 static const char *origin_of(const struct setting *setting)
 {
     return setting->origin ? setting->origin : "default";
@@ -69,6 +69,8 @@ static int check_timing(const struct settings *settings)
     return EXIT_CONFIG;
 }
 
+/* Runs `redlock config`: prints the settings in effect, and checks them. Returns EXIT_OK, or an
+ * exit code after a message. */
 int cmd_config(const struct options *options)
 {
     struct settings settings;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * `redlock extend` and `redlock release`: extend or release a lock by means of its token.
+ * `redlock extend` and `redlock release`: extend or release a lock by means of its token. Both go
+ * through with_token(), which reads names and token, opens a client, and calls extend() or
+ * release().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +25,9 @@
 #include "shown.h"
 #include "timing.h"
 
+/* Time limit for closing the client, which sends pending undos first. */
 #define CLOSE_BUDGET_MS 1000
-/* How long to repeat a request to slow servers. */
+/* How long, in ms, to repeat a request to slow servers. */
 #define TIME_LIMIT_MS 1000
 
 /* Removes the fence after the token from a line that `acquire --fence` has printed. */
@@ -36,8 +39,8 @@ static void cut_fence(char *line)
         *blank = '\0';
 }
 
-/* Reads the token from the first line of the file; the path "-" means stdin. Returns -1, or an
- * exit code after a message. The token is to be freed. */
+/* Reads the token from the first line of the file; the path "-" means stdin. Returns -1 on success,
+ * or an exit code after a message. The token is to be freed. */
 static int read_token_file(const char *command, const char *path, char **ret_token)
 {
     bool standard = !strcmp(path, "-");
@@ -54,11 +57,11 @@ static int read_token_file(const char *command, const char *path, char **ret_tok
     return *ret_token ? -1 : EXIT_USAGE;
 }
 
-/* Reads the token, from the last operand or from a file, and collects the names. Returns -1, or
- * an exit code after a message. */
+/* Reads the token, from the last operand or from a file, and collects the names. Returns -1 on
+ * success, or an exit code after a message. */
 static int get_token(const struct options *options, struct names *ret_names, char **ret_token)
 {
-    size_t words = options->token_file ? 0 : 1;
+    size_t words = options->token_file ? 0 : 1; /* operands that are no names: the token */
     int result = -1;
 
     if (options->operand_count < 1 + words) {
@@ -93,7 +96,8 @@ static int explain(const struct options *options, const struct names *names, int
     return code;
 }
 
-/* Prints the result as JSON. Returns false if stdout could not be written. */
+/* Prints the result as JSON object. `validity_ms` is printed for `extend` only. Returns false if
+ * stdout could not be written. */
 static bool print_result(const struct options *options, const struct names *names, int error,
                          uint64_t validity_ms, const redlock_report_t *report)
 {
@@ -140,8 +144,9 @@ static int extend(const struct options *options, const struct settings *settings
     return result;
 }
 
-/* Releases the keys. Repeats the request for TIME_LIMIT_MS if too few servers reply. A lock that
- * a repetition does not find was released by the first request, so that counts as success. */
+/* Releases the keys. Repeats the request for TIME_LIMIT_MS if too few servers reply. A repetition
+ * that does not find the lock counts as success, because the first request has released it. Returns
+ * the error code of the last request; *ret_report is its report, to be freed. */
 static int release_patiently(redlock_t *rl, const struct names *names, const char *token,
                              redlock_report_t **ret_report)
 {
@@ -184,7 +189,7 @@ static int release(const struct options *options, const struct names *names, red
     return result;
 }
 
-/* Checks the TTL of `extend`. Returns -1, or an exit code after a message. */
+/* Checks the TTL of `extend`. Returns -1 on success, or an exit code after a message. */
 static int check_ttl(const struct options *options, const struct settings *settings)
 {
     struct timing timing = {.ttl_ms = settings->ttl_ms, .max_ttl_ms = settings->max_ttl_ms};
@@ -196,7 +201,7 @@ static int check_ttl(const struct options *options, const struct settings *setti
     return EXIT_CONFIG;
 }
 
-/* Runs `extend` or `release`. Returns the exit code. */
+/* Runs `extend` or `release`, as options->command says. Returns the exit code. */
 static int with_token(const struct options *options)
 {
     struct settings settings = {0};
@@ -220,11 +225,13 @@ static int with_token(const struct options *options)
     return result;
 }
 
+/* Runs `redlock extend`. Returns the exit code. */
 int cmd_extend(const struct options *options)
 {
     return with_token(options);
 }
 
+/* Runs `redlock release`. Returns the exit code. */
 int cmd_release(const struct options *options)
 {
     return with_token(options);

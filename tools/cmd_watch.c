@@ -16,25 +16,27 @@
 #include "say.h"
 #include "signals.h"
 
-#define CLOSE_BUDGET_MS 1000
-#define INTERVAL_MIN_MS 10
-#define AGAIN_MS        50 /* pause after an inspection without a clear result */
-#define DOUBTS_MAX      3  /* unclear inspections in a row until the state counts as unknown */
+#define CLOSE_BUDGET_MS 1000 /* time limit for closing the client */
+#define INTERVAL_MIN_MS 10   /* shortest --interval */
+#define AGAIN_MS        50   /* pause after an inspection without a clear result */
+#define DOUBTS_MAX      3    /* unclear inspections in a row until the state counts as unknown */
 
 /* One lock that is watched, and what was printed about it last. */
 struct watched {
-    const char *name;
+    const char *name;       /* of the lock, borrowed */
     int state;              /* enum redlock_state, as printed last */
     char owner[132];        /* label of the holder as printed last, at most 128 bytes */
     bool reported;          /* false until the first line was printed */
-    unsigned failed_probes; /* inspections in a row that found no clear holder */
+    unsigned failed_probes; /* inspections in a row without a clear state */
 };
 
+/* The words for enum redlock_state in the output. */
 static const char *const state_names[] = {[REDLOCK_STATE_UNKNOWN] = "unknown",
                                           [REDLOCK_STATE_FREE] = "free",
                                           [REDLOCK_STATE_HELD] = "held"};
 
-/* Returns the JSON object for one line. */
+/* Returns the JSON object for one line about the lock: time, state, votes, holder and the longest
+ * TTL that is left on a server. */
 static json_t *line_of(const struct watched *watched, const redlock_report_t *report)
 {
     char time[32];
@@ -60,9 +62,9 @@ static json_t *line_of(const struct watched *watched, const redlock_report_t *re
     return object;
 }
 
-/* Prints a line if the inspection shows a change. A single unclear inspection is ignored,
- * because it may have met the servers in the middle of a change. Returns false if stdout could
- * not be written. */
+/* Takes the report of one inspection, and prints a line if it shows another state or holder than
+ * the line before. A single unclear inspection is ignored, because it may have met the servers in
+ * the middle of a change. Returns false if stdout could not be written. */
 static bool note(struct watched *watched, const redlock_report_t *report)
 {
     int state = report_info(report).state;
@@ -86,7 +88,8 @@ static int reader_is_gone(void)
     return EXIT_OUTPUT;
 }
 
-/* Inspects all locks. Returns -1, or an exit code after a message. */
+/* Inspects all `count` locks once, one after the other, and prints changes. Returns -1 on success,
+ * or an exit code after a message. */
 static int probe(redlock_t *rl, struct watched *watched, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -107,7 +110,8 @@ static int probe(redlock_t *rl, struct watched *watched, size_t count)
     return -1;
 }
 
-/* Returns the pause before the next inspection, which is shorter after an unclear one. */
+/* Returns the pause, in ms, before the next inspection; a shorter one if the last inspection of a
+ * lock had no clear result. */
 static int next_probe_ms(const struct watched *watched, size_t count, uint64_t interval_ms)
 {
     for (size_t i = 0; i < count; i++)
@@ -117,8 +121,8 @@ static int next_probe_ms(const struct watched *watched, size_t count, uint64_t i
     return interval_ms < INT32_MAX ? (int)interval_ms : INT32_MAX;
 }
 
-/* Waits for `ms` milliseconds. Returns -1, or the exit code if a signal ends the program or the
- * reader of stdout has closed it. */
+/* Waits for `ms` milliseconds. Returns -1 on success, or the exit code if a signal ends the program
+ * or the reader of stdout has closed it. */
 static int sleep_or_end(int signal_fd, int ms)
 {
     uint64_t until_ns = boottime_ns() + (uint64_t)ms * NS_PER_MS;
@@ -139,7 +143,8 @@ static int sleep_or_end(int signal_fd, int ms)
     }
 }
 
-/* Inspects the locks until a signal or an error ends the program. Returns the exit code. */
+/* Inspects the locks again and again until a signal or an error ends the program. `watched` has one
+ * element for each operand. Returns the exit code. */
 static int watch(const struct options *options, redlock_t *rl, struct watched *watched)
 {
     size_t count = options->operand_count;
@@ -155,6 +160,8 @@ static int watch(const struct options *options, redlock_t *rl, struct watched *w
     }
 }
 
+/* Runs `redlock watch`: checks the operands, starts a client and watches the locks. Returns the
+ * exit code: 128+n after signal n. */
 int cmd_watch(const struct options *options)
 {
     struct settings settings;

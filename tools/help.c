@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Prints examples to stdout, for `redlock` without arguments. */
 void help_examples(void)
 {
     fputs("redlock holds a lock on a majority of independent Redis servers.\n"
@@ -20,6 +21,7 @@ void help_examples(void)
           stdout);
 }
 
+/* Prints the list of subcommands to stdout, for `redlock --help`. */
 void help_overview(void)
 {
     fputs("Usage: redlock COMMAND [flags] ...\n"
@@ -45,6 +47,7 @@ void help_overview(void)
           stdout);
 }
 
+/* The lines about flags that most subcommands have in common. */
 #define SERVERS                                                                                    \
     "  -s LIST -f FILE --prefix P --user U --pass-file F --max-ttl D --node-timeout D\n"           \
     "  --connect-timeout D   servers and client      --json -q -v   output\n"
@@ -181,6 +184,7 @@ static const char sandbox_text[] =
     "Exit: CMD's, 128+n, 69 no server program or no start, 126/127 no such CMD, 64\n"
     "Example: redlock sandbox -- sh -c 'redlock run hello -- date; redlock nodes'\n";
 
+/* Prints the help text of the subcommand `name` to stdout. Prints nothing if there is none. */
 void help_command(const char *name)
 {
     static const struct {

@@ -8,7 +8,7 @@
 void help_examples(void);
 /* Prints the list of subcommands, for `redlock --help`. */
 void help_overview(void);
-/* Prints the help of one subcommand. */
+/* Prints the help of the subcommand `name`, such as "run". */
 void help_command(const char *name);
 
 #endif

@@ -19,7 +19,7 @@ bool names_have(const struct names *names, const char *name, size_t len)
     return false;
 }
 
-/* Adds a name. Returns -1, or EXIT_USAGE after a message. */
+/* Adds a name. Returns -1 on success, or EXIT_USAGE after a message. */
 static int add(struct names *names, const char *command, const char *name)
 {
     int result = client_check_name(command, name);

@@ -16,8 +16,8 @@ struct names {
     char *text;   /* all of them, separated by commas, for messages; owned */
 };
 
-/* Collects the first `operands` operands and the names of --also, and checks them. Returns -1,
- * or EXIT_USAGE after a message. */
+/* Collects the first `operands` operands and the names of --also, and checks them. Returns -1 on
+ * success, or EXIT_USAGE after a message. */
 int names_collect(struct names *ret_names, const struct options *options, size_t operands);
 /* Frees the text. */
 void names_free(struct names *names);

@@ -16,8 +16,8 @@ static const char *text_of(const struct settings *settings, enum setting_id id)
     return settings->values[id].text ? settings->values[id].text : "";
 }
 
-/* Reports a setting with a blank in it, and returns false. Redis refuses key patterns with
- * blanks, and a pattern that avoids them would match other keys. */
+/* Returns true if the value of the setting contains no blank. Else reports it and returns false.
+ * Redis refuses key patterns with blanks, and a pattern that avoids them would match other keys. */
 static bool has_no_blank(const struct settings *settings, enum setting_id id)
 {
     const char *text = text_of(settings, id);
@@ -77,7 +77,8 @@ static void print_pattern(const char *text, const char *rest)
     free(pattern);
 }
 
-/* Prints the rules, with comments for older and newer servers. */
+/* Prints the command that makes the user, and comments for older and newer servers. With --fence,
+ * the user gets the rights that fences need, too. */
 static void print_user(const struct options *options, const struct settings *settings)
 {
     printf("# For redis-cli on each server. redlock also sends AUTH and SELECT, which need no "
@@ -97,6 +98,7 @@ static void print_user(const struct options *options, const struct settings *set
         printf("# With fences: redlock nodes --acl --fence\n");
 }
 
+/* Runs `nodes --acl`. Needs no server. Returns EXIT_OK, or an exit code after a message. */
 int nodes_acl(const struct options *options)
 {
     struct settings settings;

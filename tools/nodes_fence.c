@@ -16,14 +16,16 @@
 #include "say.h"
 #include "shards.h"
 
+/* Time limit for closing a client; time limit for each of the two checks; pause between two
+ * requests. */
 #define CLOSE_BUDGET_MS 200
 #define TIME_LIMIT_MS   2000
 #define PAUSE_MS        10
 /* So many error replies prove that a server refuses the scripts of fenced locks. */
 #define ERRORS_ENOUGH 5
-#define TTL_MS        1000
+#define TTL_MS        1000 /* TTL of the fenced locks, unless max_ttl is shorter */
 
-/* Records why a server takes no part in fenced locks. */
+/* Records why a server takes no part in fenced locks. `node` is what the report says about it. */
 static void note_trouble(struct trouble *trouble, const redlock_node_report_t *node)
 {
     trouble->cause = node->cause;
@@ -31,7 +33,8 @@ static void note_trouble(struct trouble *trouble, const redlock_node_report_t *n
     snprintf(trouble->text, sizeof trouble->text, "takes no part in fenced locks: %s", node->text);
 }
 
-/* Records whether server `i` has a fence record, from the inspection of the record's key. */
+/* Records whether server `i` has a fence record. `node` is what the inspection of the record's key
+ * says about that server. */
 static void see_record(struct examination *exam, size_t i, const redlock_node_report_t *node)
 {
     bool failed = node->vote == REDLOCK_VOTE_FAILED;
@@ -46,7 +49,8 @@ static void see_record(struct examination *exam, size_t i, const redlock_node_re
         note_trouble(&exam->fence_troubles[i], node);
 }
 
-/* Records the vote of server `i` for a fenced lock. Sets *answered once its reply is clear. */
+/* Records the vote of server `i` for a fenced lock, in exam->fence_troubles if the server refuses.
+ * Sets *answered once the reply shows whether the server takes part. */
 static void see_fenced_vote(struct examination *exam, bool *answered, size_t i,
                             const redlock_node_report_t *node)
 {
@@ -65,7 +69,8 @@ static void see_fenced_vote(struct examination *exam, bool *answered, size_t i,
     note_trouble(&exam->fence_troubles[i], node);
 }
 
-/* Returns true if it is known of all eligible servers whether they have a record. */
+/* Returns true if, for all eligible servers, it is known whether they have a fence record or why
+ * that cannot be known. */
 static bool all_seen(const struct examination *exam)
 {
     for (size_t i = 0; i < exam->count; i++)
@@ -75,8 +80,9 @@ static bool all_seen(const struct examination *exam)
     return true;
 }
 
-/* Inspects the fence records of one shard. The key of a record, under an empty prefix, is
- * inspected like any other resource. */
+/* Inspects the fence records of one shard until all_seen(), at most for TIME_LIMIT_MS, and records
+ * the results in `exam`. The key of a record, under an empty prefix, is inspected like any other
+ * resource. */
 static void read_records(const struct settings *settings, struct examination *exam)
 {
     struct settings bare = *settings; /* borrows: nothing of it is freed */
@@ -122,7 +128,7 @@ static bool refuses_unreported(redlock_t *rl, size_t node, uint64_t errors_befor
            stats.errors >= errors_before + ERRORS_ENOUGH;
 }
 
-/* Records a server that refuses fenced locks, but whose vote was in no report. */
+/* Records that server `i` refuses fenced locks, although its vote was in no report. */
 static void note_unreported(struct examination *exam, size_t i)
 {
     struct trouble *trouble = &exam->fence_troubles[i];
@@ -132,7 +138,7 @@ static void note_unreported(struct examination *exam, size_t i)
              "takes no part in fenced locks: replies to their scripts with errors");
 }
 
-/* Reads how many error replies each server has sent so far. */
+/* Stores the number of error replies that each server has sent until now in ret_errors. */
 static void count_errors(redlock_t *rl, const struct examination *exam,
                          uint64_t ret_errors[REDLOCK_NODES_MAX])
 {
@@ -145,8 +151,8 @@ static void count_errors(redlock_t *rl, const struct examination *exam,
                 : 0;
 }
 
-/* Acquires and releases fenced locks until the reply of every eligible server is clear, at most
- * for TIME_LIMIT_MS. */
+/* Acquires and releases fenced locks until it is clear for every eligible server whether it takes
+ * part, at most for TIME_LIMIT_MS. Records the results in exam->fence_troubles. */
 static void acquire_fenced_locks(redlock_t *rl, uint64_t max_ttl_ms, struct examination *exam)
 {
     char *stem = text_format("redlock-nodes/%s", client_owner());
@@ -185,6 +191,8 @@ static void acquire_fenced_locks(redlock_t *rl, uint64_t max_ttl_ms, struct exam
     free(stem);
 }
 
+/* Inspects the fence records of one shard, and acquires fenced locks if a record was found and none
+ * is missing. Records the results in `exam`. */
 void nodes_fence(redlock_t *rl, const struct settings *settings, struct examination *exam)
 {
     bool there = false, missing = false;

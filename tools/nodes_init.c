@@ -13,7 +13,8 @@
 #include "reports.h"
 #include "say.h"
 
-/* Time limit for taking the records into use. */
+/* Time limit for taking the records into use; time limit for closing the client; pause between two
+ * looks at the nodes. */
 #define INIT_MS         5000
 #define CLOSE_BUDGET_MS 200
 #define PAUSE_MS        5
@@ -52,6 +53,9 @@ static void wait_for_all(redlock_t *rl, uint64_t patience_ms)
         poll(NULL, 0, PAUSE_MS);
 }
 
+/* Runs `nodes --init`: waits for the servers, warns about those that are left out, and has the
+ * library take the fence records of the others into use. Returns EXIT_OK, or an exit code after a
+ * message. */
 int nodes_init(const struct options *options)
 {
     struct settings settings;

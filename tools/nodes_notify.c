@@ -16,10 +16,11 @@
 
 /* Time limit for the notification. */
 #define TIME_LIMIT_MS 1000
-#define STEP_MS       5
+#define STEP_MS       5 /* pause between two looks at the state */
 
-/* The acquisition of the waiter. The library's thread sets both fields, `ended` last. */
-struct wait {
+/* How the acquisition of the second client, the waiter, has ended. The library's thread sets both
+ * fields, `ended` last. */
+struct waiter_end {
     atomic_bool ended;
     redlock_lock_t *lock; /* NULL if it was not acquired */
 };
@@ -28,7 +29,7 @@ struct wait {
 static void on_end(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
                    void *userdata)
 {
-    struct wait *wait = userdata;
+    struct waiter_end *wait = userdata;
 
     (void)rl;
     (void)report;
@@ -37,7 +38,8 @@ static void on_end(redlock_t *rl, int status, redlock_lock_t *lock, const redloc
     atomic_store(&wait->ended, true);
 }
 
-/* Returns the state of the client's only node. */
+/* Returns the state of the client's only node; if it cannot be read, a state without
+ * notifications. */
 static redlock_node_stats_t stats_of(redlock_t *rl)
 {
     redlock_node_stats_t stats = {.notify_state = REDLOCK_NOTIFY_IDLE};
@@ -47,6 +49,7 @@ static redlock_node_stats_t stats_of(redlock_t *rl)
     return stats;
 }
 
+/* Returns the word for a result in JSON: "unknown", "on", "refused" or "not_received". */
 const char *notify_result_name(enum notify_result state)
 {
     static const char *const names[] = {"unknown", "on", "refused", "not_received"};
@@ -54,7 +57,7 @@ const char *notify_result_name(enum notify_result state)
     return names[state];
 }
 
-/* Records what the state of the waiter's node says about notifications. */
+/* Records in `check` what the state of the waiter's node says about notifications. */
 static void note(struct notify_check *check, const redlock_node_stats_t *stats)
 {
     if (stats->notify_state == REDLOCK_NOTIFY_REFUSED) {
@@ -66,10 +69,11 @@ static void note(struct notify_check *check, const redlock_node_stats_t *stats)
     }
 }
 
-/* Waits until the waiter's node has received a notification or was refused. Extends the held
- * lock meanwhile, because that changes the key, too. */
-static void wait_for_notification(redlock_t *waiter, redlock_lock_t *held, const struct wait *wait,
-                                  struct notify_check *check)
+/* Waits until the waiter's node has received a notification or was refused, at most for
+ * TIME_LIMIT_MS. Extends the held lock meanwhile, because that changes the key and so causes a
+ * notification. Ends early if the waiter's acquisition ends. */
+static void wait_for_notification(redlock_t *waiter, redlock_lock_t *held,
+                                  const struct waiter_end *wait, struct notify_check *check)
 {
     uint64_t end_ns = boottime_ns() + TIME_LIMIT_MS * NS_PER_MS;
 
@@ -84,11 +88,13 @@ static void wait_for_notification(redlock_t *waiter, redlock_lock_t *held, const
     }
 }
 
+/* Acquires a lock with `holder`, starts an acquisition with `waiter`, and records in `check`
+ * whether a notification arrives. Then releases both. */
 void nodes_probe_notifications(redlock_t *holder, redlock_t *waiter, const char *name,
                                uint64_t ttl_ms, struct notify_check *check)
 {
     redlock_opts_t opts = redlock_opts(ttl_ms);
-    struct wait wait = {.ended = false};
+    struct waiter_end wait = {.ended = false};
     redlock_lock_t *held = NULL;
 
     if (redlock_acquire(holder, name, &opts, &held, NULL) != REDLOCK_OK)

@@ -15,13 +15,15 @@
 #include "say.h"
 #include "shards.h"
 
-/* TTLs of the probe's locks: of the first part, and of the part for notifications. */
+/* TTLs of the probe's locks: of the first part, and of the part for notifications. CLOSE_BUDGET_MS:
+ * time limit for closing a client. */
 #define TTL_MS          1000
 #define WAIT_TTL_MS     5000
 #define CLOSE_BUDGET_MS 200
 
-/* Records what the only server of a report refused. A server that was not reached is no failure
- * here. */
+/* Records in `trouble` that the only server of the report has failed in `step` ("grant", "extend"
+ * or "release"), unless a failure was recorded before. A server that was not reached counts as no
+ * failure here. `report` may be NULL. */
 static void note_failure(struct trouble *trouble, const char *step, redlock_report_t *report)
 {
     redlock_node_report_t node;
@@ -36,7 +38,8 @@ static void note_failure(struct trouble *trouble, const char *step, redlock_repo
     snprintf(trouble->text, sizeof trouble->text, "does not %s a lock: %s", step, node.text);
 }
 
-/* Acquires, extends and releases a lock, and records the first failure. */
+/* Acquires, extends and releases a lock with a client of one server, and records the first
+ * failure. */
 static void probe(redlock_t *rl, uint64_t max_ttl_ms, struct trouble *trouble)
 {
     char *name = text_format("redlock-nodes/%s", client_owner());
@@ -60,7 +63,8 @@ static void probe(redlock_t *rl, uint64_t max_ttl_ms, struct trouble *trouble)
     free(name);
 }
 
-/* Starts a second client and checks the notifications. */
+/* Starts a second client with the same configuration, and checks whether the server sends it a
+ * notification when `rl` releases a lock. */
 static void probe_notifications(redlock_t *rl, redlock_config_t *config, uint64_t max_ttl_ms,
                                 struct notify_check *check)
 {
@@ -75,7 +79,8 @@ static void probe_notifications(redlock_t *rl, redlock_config_t *config, uint64_
     free(name);
 }
 
-/* Runs both checks with a client of one server. */
+/* Runs both checks with a client of the server at `address` alone: locks, and if they work,
+ * notifications. */
 static void probe_alone(const struct settings *settings, const char *address,
                         struct trouble *trouble, struct notify_check *check)
 {
@@ -97,6 +102,8 @@ static void probe_alone(const struct settings *settings, const char *address,
     free(text);
 }
 
+/* Runs probe_alone() for each eligible server of the shard. The results are in exam->troubles and
+ * exam->notify. */
 void nodes_probe(const struct settings *settings, struct examination *exam)
 {
     char *list = shards_addresses(settings->values[SET_SERVERS].text, exam->shard);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Passes callbacks from the library's thread to the main thread, through a pipe of pointers.
+ * Passes callbacks from the library's thread to the main thread, through a pipe of pointers. The
+ * on_...() functions run on the library's thread; each makes a note and posts it. The session_...()
+ * functions run on the main thread, which reads the notes with session_next().
  */
 #include "session.h"
 
@@ -13,7 +15,8 @@
 #include "exits.h"
 #include "say.h"
 
-/* Copies the note and writes its address to the pipe. The write is atomic, because a pointer is
+/* Copies the note, with a reference to `report` (may be NULL), and writes the address of the copy
+ * to the pipe. Drops the note if the pipe is full. The write is atomic, because a pointer is
  * smaller than PIPE_BUF. */
 static void post(const struct session *session, struct note note, const redlock_report_t *report)
 {
@@ -25,7 +28,7 @@ static void post(const struct session *session, struct note note, const redlock_
         note_free(copy);
 }
 
-/* Passes an event on as a note. Runs on the library's thread, like the functions below. */
+/* Passes an event of the lock on as a note. */
 static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
 {
     (void)rl;
@@ -63,6 +66,8 @@ static void on_inspected(redlock_t *rl, int status, redlock_lock_t *lock,
     post(userdata, (struct note){.kind = NOTE_INSPECTED, .status = status}, report);
 }
 
+/* Makes the pipe and the cancel object. Takes ownership of `rl`. Returns -1 on success, or an exit
+ * code after a message; session_close() is needed in both cases. */
 int session_open(struct session *session, redlock_t *rl)
 {
     int fds[2];
@@ -82,6 +87,8 @@ int session_open(struct session *session, redlock_t *rl)
     return -1;
 }
 
+/* Starts an acquisition whose events and end become notes. Returns REDLOCK_OK or the error code
+ * with which it was refused. */
 int session_acquire(struct session *session, const char *name, redlock_opts_t opts)
 {
     opts.cancel = session->cancel;
@@ -90,6 +97,8 @@ int session_acquire(struct session *session, const char *name, redlock_opts_t op
     return redlock_acquire_start(session->rl, name, &opts, on_acquired, session);
 }
 
+/* Starts a release whose end becomes a note. If `after_ms` is not 0, the keys stay on the servers
+ * for that time. Returns REDLOCK_OK or an error code; then no note follows. */
 int session_release(struct session *session, redlock_lock_t *lock, uint64_t after_ms)
 {
     if (after_ms)
@@ -97,11 +106,14 @@ int session_release(struct session *session, redlock_lock_t *lock, uint64_t afte
     return redlock_release_start(lock, on_released, session);
 }
 
+/* Starts an inspection whose end becomes a note. Returns REDLOCK_OK or an error code; then no note
+ * follows. */
 int session_inspect(struct session *session, const char *name)
 {
     return redlock_inspect_start(session->rl, name, session->cancel, on_inspected, session);
 }
 
+/* Returns the next note, to be freed, or NULL if there is none. Does not block. */
 struct note *session_next(const struct session *session)
 {
     struct note *note = NULL;
@@ -109,6 +121,7 @@ struct note *session_next(const struct session *session)
     return read(session->note_read, &note, sizeof note) == (ssize_t)sizeof note ? note : NULL;
 }
 
+/* Frees a note with its report, but not its lock. Accepts NULL. */
 void note_free(struct note *note)
 {
     if (!note)
@@ -117,6 +130,8 @@ void note_free(struct note *note)
     free(note);
 }
 
+/* Closes the client within `budget_ms`, frees the notes that are left with their locks, and closes
+ * the pipe. Returns the result of client_close(). */
 int session_close(struct session *session, uint64_t budget_ms)
 {
     struct note *note;

@@ -8,27 +8,29 @@
 #include "redlock/redlock.h"
 #include "reports.h"
 
-/* Which callback a note carries. */
+/* Which callback a note carries: an event of a lock, or the end of an acquisition, of a release or
+ * of an inspection. */
 enum note_kind { NOTE_EVENT = 1, NOTE_ACQUIRED, NOTE_RELEASED, NOTE_INSPECTED };
 
 /* One callback of the library, copied. The receiver frees it with note_free(). */
 struct note {
     enum note_kind kind;
     int event;                /* NOTE_EVENT: enum redlock_event_kind */
-    int status;               /* error code */
-    redlock_lock_t *lock;     /* NOTE_ACQUIRED: the receiver's if status is REDLOCK_OK */
+    int status;               /* error code of the operation or event */
+    redlock_lock_t *lock;     /* NOTE_ACQUIRED: the lock, owned by the receiver, if status is OK */
     uint64_t remaining_ms;    /* NOTE_EVENT: validity */
     redlock_report_t *report; /* owned by the note; may be NULL */
 };
 
 /* A client and the pipe of its notes. Only session.c changes the fields. */
 struct session {
-    redlock_t *rl;
+    redlock_t *rl;             /* the client; owned */
     redlock_cancel_t *cancel;  /* cancels acquisitions and inspections */
-    int note_read, note_write; /* note_read becomes readable when there is a note; -1: closed */
+    int note_read, note_write; /* ends of the pipe; note_read becomes readable when there is a note;
+                                  -1: closed */
 };
 
-/* Takes ownership of a started client. Returns -1, or an exit code after a message.
+/* Takes ownership of a started client. Returns -1 on success, or an exit code after a message.
  * session_close() is needed in both cases. */
 int session_open(struct session *session, redlock_t *rl);
 
@@ -48,7 +50,8 @@ struct note *session_next(const struct session *session);
 /* Frees a note and its report, but not its lock. `note` may be NULL. */
 void note_free(struct note *note);
 
-/* Closes the client and frees notes that were not read. Returns the result of client_close(). */
+/* Closes the client, with at most `budget_ms` for pending undos, and frees notes that were not
+ * read. Returns the result of client_close(). */
 int session_close(struct session *session, uint64_t budget_ms);
 
 #endif

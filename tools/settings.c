@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Merges flags, environment, file and defaults, and turns the texts into numbers.
+ * Merges flags, environment, file and defaults, and turns the texts into numbers. merge() first
+ * offers the values of each source to setting_offer(), which keeps the text of the source with the
+ * highest rank. Then the read_...() functions parse the texts that were kept into the numbers of
+ * struct settings. Functions that return an int return -1 to continue, or the exit code of the
+ * program.
  */
 #include "settings.h"
 
@@ -19,9 +23,13 @@
 #include "redlock/redlock.h"
 #include "say.h"
 
+/* Upper bounds of two defaults: the default grace is a quarter of the TTL, and the default TTL is
+ * max_ttl, but not more than these. */
 #define GRACE_MS_MAX   5000
 #define TTL_MS_DEFAULT 30000
 
+/* What is known about each setting: its name in the file; its environment variable and its flag
+ * (NULL: none); and its default as text (NULL: none, or one that depends on other settings). */
 static const struct {
     const char *name, *environment, *flag, *standard;
 } about[SET_COUNT] = {
@@ -45,11 +53,14 @@ static const struct {
     [SET_CLOCK_SLACK] = {"clock-slack", "REDLOCK_CLOCK_SLACK", NULL, "100ms"},
 };
 
+/* Returns the name of a setting in the file, such as "max-ttl". */
 const char *setting_name(enum setting_id id)
 {
     return about[id].name;
 }
 
+/* Looks up a setting by its name in the file. Returns false if there is none; *ret_id is then
+ * unchanged. */
 bool setting_by_name(const char *name, enum setting_id *ret_id)
 {
     for (int id = 0; id < SET_COUNT; id++) {
@@ -61,6 +72,8 @@ bool setting_by_name(const char *name, enum setting_id *ret_id)
     return false;
 }
 
+/* Stores copies of `text` and `origin` as the value of the setting, unless `text` is NULL or a
+ * value of a higher rank is stored. A value of the same rank is replaced. */
 void setting_offer(struct settings *settings, enum setting_id id, enum setting_rank rank,
                    const char *text, const char *origin)
 {
@@ -73,7 +86,7 @@ void setting_offer(struct settings *settings, enum setting_id id, enum setting_r
     *value = (struct setting){.text = text_copy(text), .origin = text_copy(origin), .rank = rank};
 }
 
-/* Stores the values of the flags. */
+/* Offers the values of the flags that were given. */
 static void offer_flags(const struct options *options, struct settings *settings)
 {
     const char *given[SET_COUNT] = {
@@ -99,7 +112,8 @@ static void offer_flags(const struct options *options, struct settings *settings
     }
 }
 
-/* Stores the values of environment variables. */
+/* Offers the values of environment variables that are set and not empty; of these, REDIS_URL has a
+ * lower rank than a file. */
 static void offer_environment(struct settings *settings)
 {
     for (int id = 0; id < SET_COUNT; id++) {
@@ -113,14 +127,15 @@ static void offer_environment(struct settings *settings)
         setting_offer(settings, SET_SERVERS, RANK_FALLBACK, url, "REDIS_URL");
 }
 
-/* Stores the defaults of settings that have a text as default. */
+/* Offers the defaults of the settings that have a fixed one. */
 static void offer_defaults(struct settings *settings)
 {
     for (int id = 0; id < SET_COUNT; id++)
         setting_offer(settings, (enum setting_id)id, RANK_DEFAULT, about[id].standard, "default");
 }
 
-/* Reports an invalid value. Returns EXIT_USAGE for a flag, else EXIT_CONFIG. */
+/* Reports that the value of the setting is invalid; `why` says why. Returns EXIT_USAGE if the value
+ * comes from a flag, else EXIT_CONFIG. */
 static int refuse(const struct settings *settings, enum setting_id id, const char *why)
 {
     const struct setting *value = &settings->values[id];
@@ -130,8 +145,8 @@ static int refuse(const struct settings *settings, enum setting_id id, const cha
     return value->rank == RANK_FLAG ? EXIT_USAGE : EXIT_CONFIG;
 }
 
-/* Parses a duration; leaves *ret_ms unchanged if the setting is not set. Returns -1, or an exit
- * code after a message. */
+/* Parses the value of the setting as a duration in ms; leaves *ret_ms unchanged if the setting is
+ * not set. Returns -1 on success, or an exit code after a message. */
 static int read_duration(const struct settings *settings, enum setting_id id, uint64_t *ret_ms)
 {
     const char *text = settings->values[id].text;
@@ -141,7 +156,8 @@ static int read_duration(const struct settings *settings, enum setting_id id, ui
     return -1;
 }
 
-/* Parses a duration from `least_ms` to one minute. Returns -1, or an exit code after a message. */
+/* Parses the value of the setting as a duration from `least_ms` to one minute. Stores 0 if the
+ * setting is not set. Returns -1 on success, or an exit code after a message. */
 static int read_up_to_a_minute(const struct settings *settings, enum setting_id id,
                                uint32_t least_ms, uint32_t *ret_ms)
 {
@@ -158,7 +174,8 @@ static int read_up_to_a_minute(const struct settings *settings, enum setting_id 
     return -1;
 }
 
-/* Parses drift, heartbeat and clock-slack. Returns -1, or an exit code after a message. */
+/* Parses drift, heartbeat and clock-slack. Returns -1 on success, or an exit code after a
+ * message. */
 static int read_clocks(struct settings *settings)
 {
     if (!rate_parse(settings->values[SET_DRIFT].text, &settings->drift_ppm))
@@ -170,12 +187,12 @@ static int read_clocks(struct settings *settings)
 }
 
 /* Parses all durations and fills in defaults that depend on others. Whether they fit together is
- * checked later, by timing_check(). Returns -1, or an exit code after a message. */
+ * checked later, by timing_check(). Returns -1 on success, or an exit code after a message. */
 static int read_numbers(struct settings *settings)
 {
     static const struct {
         enum setting_id id;
-        size_t offset;
+        size_t offset; /* of the number in struct settings, a uint64_t in ms */
     } durations[] = {{SET_MAX_TTL, offsetof(struct settings, max_ttl_ms)},
                      {SET_TTL, offsetof(struct settings, ttl_ms)},
                      {SET_WAIT, offsetof(struct settings, wait_ms)},
@@ -204,7 +221,7 @@ static int read_numbers(struct settings *settings)
     return result >= 0 ? result : read_clocks(settings);
 }
 
-/* Parses fence-records and admission. Returns -1, or an exit code after a message. */
+/* Parses fence-records and admission. Returns -1 on success, or an exit code after a message. */
 static int read_words(struct settings *settings)
 {
     const char *records = settings->values[SET_FENCE_RECORDS].text;
@@ -227,6 +244,8 @@ static int read_words(struct settings *settings)
     return -1;
 }
 
+/* Warns if `fd` is a regular file whose mode lets its group or all users read it. `path` is for the
+ * message. */
 void settings_warn_readable(int fd, const char *path)
 {
     struct stat info;
@@ -237,8 +256,8 @@ void settings_warn_readable(int fd, const char *path)
         info.st_mode & S_IROTH ? "all users" : "its group");
 }
 
-/* Reads the password from the first line of the pass file. Returns -1, or an exit code after a
- * message. */
+/* Reads the password from the first line of the pass file. Returns -1 on success, or an exit code
+ * after a message. */
 static int read_pass_file(struct settings *settings)
 {
     const char *path = settings->values[SET_PASS_FILE].text;
@@ -258,8 +277,9 @@ static int read_pass_file(struct settings *settings)
     return settings->password && *settings->password ? -1 : EXIT_CONFIG;
 }
 
-/* Decides between password and pass file, and reads it. Returns -1, or an exit code after a
- * message. */
+/* Sets settings->password from the setting `password` or from the file that `pass-file` names,
+ * whichever has the higher rank. Both with the same rank are an error. Returns -1 on success, or an
+ * exit code after a message. */
 static int read_password(struct settings *settings)
 {
     const struct setting *password = &settings->values[SET_PASSWORD];
@@ -276,7 +296,8 @@ static int read_password(struct settings *settings)
     return -1;
 }
 
-/* Collects the values from all sources and parses them. Returns -1 or an exit code. */
+/* Collects the values from all sources and parses them into `settings`, which is zero before.
+ * Returns -1 on success, or an exit code. */
 static int merge(const struct options *options, struct settings *settings)
 {
     offer_flags(options, settings);
@@ -291,6 +312,8 @@ static int merge(const struct options *options, struct settings *settings)
     return result >= 0 ? result : read_password(settings);
 }
 
+/* Fills *ret_settings from all sources. Returns -1 on success, or an exit code after a message;
+ * then nothing is left to free. */
 int settings_load(const struct options *options, struct settings *ret_settings)
 {
     *ret_settings = (struct settings){0};
@@ -300,6 +323,7 @@ int settings_load(const struct options *options, struct settings *ret_settings)
     return result;
 }
 
+/* Frees all texts, overwrites the password, and sets all fields to zero. */
 void settings_free(struct settings *settings)
 {
     for (int id = 0; id < SET_COUNT; id++) {
@@ -312,6 +336,7 @@ void settings_free(struct settings *settings)
     *settings = (struct settings){0};
 }
 
+/* Returns false, after a message, if the setting `renew` is 0; true otherwise. */
 bool settings_renews(const struct settings *settings)
 {
     const struct setting *renew = &settings->values[SET_RENEW];
@@ -323,6 +348,8 @@ bool settings_renews(const struct settings *settings)
     return false;
 }
 
+/* Returns the value in effect as text for people: the text itself, or the computed default.
+ * Passwords are masked. NULL if the setting is not set. To be freed. */
 char *setting_shown(const struct settings *settings, enum setting_id id)
 {
     const char *text = settings->values[id].text;

@@ -34,7 +34,8 @@ enum setting_id {
     SET_COUNT
 };
 
-/* Where a value comes from; a higher rank has precedence. RANK_FALLBACK is REDIS_URL. */
+/* Where a value comes from; a higher rank has precedence. RANK_FALLBACK is the variable
+ * REDIS_URL. */
 enum setting_rank { RANK_DEFAULT, RANK_FALLBACK, RANK_FILE, RANK_ENVIRONMENT, RANK_FLAG };
 
 /* One value as text, owned by struct settings. */
@@ -47,9 +48,11 @@ struct setting {
 /* All settings: the texts, and the numbers made of them. settings_load() fills it;
  * settings_free() frees it. Defaults are filled in. */
 struct settings {
-    struct setting values[SET_COUNT];
-    uint64_t max_ttl_ms, ttl_ms, wait_ms; /* wait_ms may be REDLOCK_WAIT_FOREVER */
-    uint64_t grace_ms, renew_ms;
+    struct setting values[SET_COUNT]; /* the texts, by enum setting_id */
+    uint64_t max_ttl_ms, ttl_ms;
+    uint64_t wait_ms;  /* how long to wait for a lock; may be REDLOCK_WAIT_FOREVER */
+    uint64_t grace_ms; /* time between the stop signal and KILL */
+    uint64_t renew_ms; /* time between two extensions */
     uint32_t connect_timeout_ms, node_timeout_ms; /* node_timeout_ms 0: measured by the library */
     uint32_t drift_ppm, heartbeat_ms, clock_slack_ms; /* drift_ppm: parts per million */
     int fence_records;                                /* enum redlock_fence_records */
@@ -57,7 +60,7 @@ struct settings {
     char *password; /* from REDLOCK_AUTH, the file or the pass file; NULL: none */
 };
 
-/* Merges and parses all sources. Returns -1, or an exit code after a message. */
+/* Merges and parses all sources. Returns -1 on success, or an exit code after a message. */
 int settings_load(const struct options *options, struct settings *ret_settings);
 /* Frees all texts. Overwrites the password. */
 void settings_free(struct settings *settings);
@@ -67,15 +70,16 @@ const char *setting_name(enum setting_id id);
 /* Finds a setting by its name in the file. Returns false if it is unknown. */
 bool setting_by_name(const char *name, enum setting_id *ret_id);
 
-/* Stores a value, unless one of a higher rank is there. `text` may be NULL, which stores
- * nothing. */
+/* Stores copies of a value and its origin, unless a value of a higher rank is there. `text` may be
+ * NULL, which stores nothing. */
 void setting_offer(struct settings *settings, enum setting_id id, enum setting_rank rank,
                    const char *text, const char *origin);
 
-/* Finds and reads the configuration file. Returns -1, or an exit code after a message. */
+/* Finds and reads the configuration file. Returns -1 on success, or an exit code after a
+ * message. */
 int settings_read_file(const struct options *options, struct settings *settings);
 
-/* Returns true unless --renew is 0, which is reported. */
+/* Returns true unless the setting `renew` is 0. Reports a 0 as an error. */
 bool settings_renews(const struct settings *settings);
 
 /* Warns if the group or all users may read the regular file `fd`, which contains a password. */

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The configuration file: where it is searched for, and its grammar on top of inih.
+ * The configuration file: where it is searched for, and its grammar on top of the parser inih.
+ * settings_read_file() finds the file and read_path() reads it into memory. inih then calls
+ * next_line() for each line, and handle() for each "name = value". handle() stores most values as
+ * they are. Servers may be in several lines and sections; they are joined to one text with blanks,
+ * in which "NAME=" precedes the first server of each shard.
  */
 #include <errno.h>
 #include <ini.h>
@@ -22,16 +26,16 @@
 /* A file with as many servers as possible, each in a commented section, takes a tenth of this. */
 #define FILE_MAX_BYTES ((size_t)64 * 1024)
 
-/* The state while one file is read. */
+/* The state while one file is read. Local to read_path(). */
 struct reading {
-    struct settings *settings;
-    const char *path;
-    FILE *stream;
+    struct settings *settings;      /* where the values are stored */
+    const char *path;               /* of the file, for messages and origins */
+    FILE *stream;                   /* the text of the file in memory */
     unsigned line;                  /* number of the current line, from 1 */
     bool refused;                   /* an error was reported */
     bool secret;                    /* the file holds a password */
     bool seen[SET_COUNT];           /* which settings the file has set so far */
-    char shard[SHARD_NAME_MAX + 1]; /* its name for the last servers; "": none */
+    char shard[SHARD_NAME_MAX + 1]; /* shard of the servers that were added last; "": none */
 };
 
 /* Returns `word`, or "***" if it is not spelled like a key or a section: it may be a password in
@@ -41,8 +45,9 @@ static const char *shown_word(const char *word)
     return word[strspn(word, "abcdefghijklmnopqrstuvwxyz-.()")] ? "***" : word;
 }
 
-/* Reports an error in the current line, unless one was reported. Returns 0, which ends the
- * parsing. */
+/* Reports an error in the current line, unless an error was reported before. The message is `what`,
+ * `word` (masked if it might be a secret) and `advice`. Returns 0, which ends the parsing by inih.
+ */
 static int refuse(struct reading *reading, const char *what, const char *word, const char *advice)
 {
     if (!reading->refused)
@@ -52,7 +57,8 @@ static int refuse(struct reading *reading, const char *what, const char *word, c
     return 0;
 }
 
-/* Reads one line for inih. Returns NULL at the end or after an error. */
+/* Reads one line into the buffer, for inih. Returns the line, or NULL at the end of the file or
+ * after an error. */
 static char *next_line(char *buffer, int size, void *stream)
 {
     struct reading *reading = stream;
@@ -78,7 +84,8 @@ static void offer(struct reading *reading, enum setting_id id, const char *value
     free(origin);
 }
 
-/* Appends servers to those of earlier lines and sections. */
+/* Appends the text `value` to the servers of earlier lines and sections of the file. Does nothing
+ * if the servers of a source with a higher rank are set. */
 static void add_servers(struct reading *reading, const char *value)
 {
     const struct setting *now = &reading->settings->values[SET_SERVERS];
@@ -95,8 +102,9 @@ static void add_servers(struct reading *reading, const char *value)
     reading->seen[SET_SERVERS] = true;
 }
 
-/* Appends servers of the shard `shard`, "" for none. The name of the shard precedes its first
- * server, so servers with and without a shard cannot be mixed. Returns 1, or 0 after a message. */
+/* Checks servers of the shard `shard` ("": of none) and appends them. The name of the shard
+ * precedes its first server, so servers with and without a shard cannot be mixed. Returns 1, or 0
+ * after a message. */
 static int add_servers_of(struct reading *reading, const char *shard, const char *value)
 {
     bool first = !reading->seen[SET_SERVERS];
@@ -127,7 +135,7 @@ static int add_servers_of(struct reading *reading, const char *shard, const char
     return 1;
 }
 
-/* Handles one "name = value" for inih. Returns 1, or 0 after a message. */
+/* Handles one line "name = value" in `section`, for inih. Returns 1, or 0 after a message. */
 static int handle(void *user, const char *section, const char *name, const char *value)
 {
     struct reading *reading = user;
@@ -163,7 +171,7 @@ static int handle(void *user, const char *section, const char *name, const char 
     return 1;
 }
 
-/* Parses the file. Returns -1, or EXIT_CONFIG after a message. */
+/* Parses the text in reading->stream. Returns -1 on success, or EXIT_CONFIG after a message. */
 static int read_stream(struct reading *reading)
 {
     int line = ini_parse_stream(next_line, reading, handle, reading);
@@ -179,8 +187,8 @@ static int read_stream(struct reading *reading)
     return -1;
 }
 
-/* Checks that the text can be a configuration file, and parses it. Returns -1, or EXIT_CONFIG
- * after a message. */
+/* Checks that the `len` bytes at `text` can be a configuration file, and parses them. Returns -1 on
+ * success, or EXIT_CONFIG after a message. */
 static int read_text(struct reading *reading, char *text, size_t len)
 {
     if (len > FILE_MAX_BYTES) {
@@ -200,8 +208,8 @@ static int read_text(struct reading *reading, char *text, size_t len)
     return result;
 }
 
-/* Reads one file. `named_by` says who named it; NULL: a missing file is no error. Returns -1, or
- * EXIT_CONFIG after a message. */
+/* Reads the file `path`. `named_by` is the flag or variable that named the file; NULL: none did,
+ * and a missing file is no error. Returns -1 on success, or EXIT_CONFIG after a message. */
 static int read_path(struct settings *settings, const char *path, const char *named_by)
 {
     struct reading reading = {.settings = settings, .path = path};
@@ -229,8 +237,8 @@ static int read_path(struct settings *settings, const char *path, const char *na
     return result;
 }
 
-/* Returns true if the file exists. Warns if its directory may not be searched: HOME may still be
- * that of another user (sudo, cron). */
+/* Returns true if the file exists. If a directory on its path may not be searched, warns and
+ * returns false: HOME may be that of another user (sudo, cron). */
 static bool is_there(const char *path)
 {
     if (access(path, F_OK) == 0)
@@ -243,6 +251,9 @@ static bool is_there(const char *path)
     return false;
 }
 
+/* Reads one configuration file: that of -f, else that of REDLOCK_CONFIG, else the user's if it
+ * exists, else /etc/redlock.conf if it exists. Returns -1 on success, or EXIT_CONFIG after a
+ * message. */
 int settings_read_file(const struct options *options, struct settings *settings)
 {
     const char *named = getenv("REDLOCK_CONFIG");

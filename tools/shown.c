@@ -14,8 +14,8 @@
 
 #define REPLACEMENT 0xfffdu
 
-/* Decodes the character at `at`, up to the NUL, and returns its length. 0: the bytes are not UTF-8.
- */
+/* Decodes the character at `at`, up to the NUL, and returns its length. 0: the bytes are not
+ * UTF-8. */
 static size_t decode(const char *at, uint32_t *ret_code)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};

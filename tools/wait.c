@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The loop of a wait for a lock.
+ * The loop of a wait for a lock. wait_for_lock() starts an acquisition in the session and calls
+ * turn() until the acquisition has ended. Each turn() waits for a signal, for a note of the
+ * session, or for the end of the guardian. Notes are: the acquisition waits (a line about that is
+ * printed from time to time), the acquisition has ended, or an inspection has ended. After a long
+ * wait, the key is inspected, because a stuck key, one that never expires or too late, would block
+ * all waiters.
  */
 #include "wait.h"
 
@@ -23,31 +28,35 @@
 #define LONG_WAIT_NS (60 * UINT64_C(1000000000))
 /* Time that a canceled acquisition has to end. */
 #define END_WAIT_NS (UINT64_C(1000000000))
-/* How long, and with what pause, an attempt without a wait is repeated on slow servers. */
+/* How long, and with what pause, an acquisition without a wait is repeated if servers are slow. */
 #define SLOW_TIMEOUT_NS (500 * NS_PER_MS)
 #define SLOW_PAUSE_MS   20
 
 /* The state of one call of wait_for_lock(). */
 struct waiting {
-    struct wait *wait;
-    int signal_code;       /* 128+n once signal n has ended the wait; 0: none has */
-    uint64_t give_up_ns;   /* end of the wait for a canceled acquisition; NEVER_NS until then */
-    uint64_t report_at_ns; /* when the next line about waiting is due */
-    uint64_t probe_at_ns;  /* when the next inspection of the key is due */
-    bool probing;          /* an inspection is under way */
-    size_t probes;         /* number of inspections that were started */
-    bool finished, gone;   /* the acquisition has ended; the guardian has ended */
-    char stuck[STUCK_TEXT_MAX]; /* what the inspection found, "" if nothing */
+    struct wait *wait; /* parameters and results of the call */
+    int signal_code;   /* 128+n once signal n has ended the wait; 0: none has */
+    /* Times are ns of CLOCK_BOOTTIME. */
+    uint64_t give_up_ns; /* when a canceled acquisition is given up; NEVER_NS: it is not canceled */
+    uint64_t report_at_ns;      /* when the next line about waiting is due */
+    uint64_t probe_at_ns;       /* when the next inspection of the key is due */
+    bool probing;               /* an inspection is under way */
+    size_t probes;              /* number of inspections that were started */
+    bool finished;              /* the acquisition has ended, or is given up */
+    bool gone;                  /* the guardian has ended */
+    char stuck[STUCK_TEXT_MAX]; /* text about a stuck key that was found, "" if none */
     int status;                 /* error code of the acquisition, once `finished` */
 };
 
-/* Returns the text about a stuck key, or "" if the lock is not held by one. */
+/* Returns the text about a stuck key if `status`, the error code of an attempt, is that another
+ * client holds the lock; else "". */
 static const char *stuck_of(const struct waiting *waiting, int status)
 {
     return status == REDLOCK_ECONTENDED ? waiting->stuck : "";
 }
 
-/* Returns the fields of an event: error, votes and stuck key. */
+/* Returns the fields of an event as JSON object: the error code `status`, what the report says, and
+ * the text about a stuck key. `report` may be NULL. */
 static json_t *cause_json(const struct waiting *waiting, const redlock_report_t *report, int status)
 {
     json_t *fields = must(json_pack("{s:s, s:s}", "error", redlock_error_name(status), "reason",
@@ -76,16 +85,16 @@ static void report_cause(const struct waiting *waiting, enum say_level level, bo
         stuck);
 }
 
-/* Returns how long to wait before the key is inspected. Within max_ttl every key expires or is
- * extended, so a longer wait may mean that the key is stuck. */
+/* Returns how long to wait, in ns, before the key is inspected. Within max_ttl every key expires or
+ * is extended, so a longer wait may mean that the key is stuck. */
 static uint64_t long_wait_ns(const struct wait *wait)
 {
     return wait->max_ttl_ms < LONG_WAIT_NS / NS_PER_MS ? wait->max_ttl_ms * NS_PER_MS
                                                        : LONG_WAIT_NS;
 }
 
-/* Starts an inspection of the key if one is due. The keys of several names are inspected in
- * turn. */
+/* Starts an inspection of the key if one is due and `status` says that another client holds the
+ * lock. The keys of several names are inspected in turn. */
 static void probe_key(struct waiting *waiting, int status)
 {
     uint64_t now_ns = boottime_ns();
@@ -99,8 +108,8 @@ static void probe_key(struct waiting *waiting, int status)
     waiting->probing = session_inspect(waiting->wait->session, name) == REDLOCK_OK;
 }
 
-/* Handles the result of an inspection. A newly found stuck key is reported with the next
- * attempt. */
+/* Handles the result of an inspection. If a stuck key is found for the first time, makes the next
+ * line about waiting due at once. */
 static void take_probe(struct waiting *waiting, const struct note *note)
 {
     bool known = *waiting->stuck != '\0';
@@ -126,7 +135,7 @@ static void report_waiting(struct waiting *waiting, const struct note *note)
     event_emit(waiting->wait->events, "waiting", cause_json(waiting, note->report, note->status));
 }
 
-/* Handles one note of the session, and frees it. */
+/* Handles one note of the session (waiting, inspected or acquired), and frees it. */
 static void take_note(struct waiting *waiting, struct note *note)
 {
     struct wait *wait = waiting->wait;
@@ -160,8 +169,8 @@ static void take_signals(struct waiting *waiting)
             waiting->give_up_ns = boottime_ns() + END_WAIT_NS;
             redlock_cancel_trigger(waiting->wait->session->cancel);
         }
-        /* No lock is held yet, so stopping is harmless. The validity is checked again afterwards.
-         */
+        /* No lock is held yet, so stopping is harmless. The validity is checked again
+         * afterwards. */
         if (sig == SIGTSTP)
             raise(SIGSTOP);
     }
@@ -187,7 +196,7 @@ static void turn(struct waiting *waiting)
         waiting->finished = true;
 }
 
-/* Reports why the lock was not acquired. Returns the exit code. */
+/* Reports, as message and as event, why the lock was not acquired. Returns the exit code. */
 static int explain(const struct waiting *waiting)
 {
     const struct wait *wait = waiting->wait;
@@ -203,9 +212,9 @@ static int explain(const struct waiting *waiting)
     return code;
 }
 
-/* Returns true, after a short pause, if an attempt without a wait should be repeated: within
- * half a second, when the servers were too slow. A lock that another client holds is not waited
- * for. */
+/* Returns true, after a short pause, if an acquisition without a wait has to be repeated: the
+ * servers were too slow, and less than half a second has passed since `start_ns`. Returns false if
+ * another client holds the lock. */
 static bool request_again(struct waiting *waiting, uint64_t start_ns)
 {
     struct pollfd signals = {.fd = waiting->wait->signal_fd, .events = POLLIN};
@@ -219,6 +228,8 @@ static bool request_again(struct waiting *waiting, uint64_t start_ns)
     return !waiting->signal_code;
 }
 
+/* Starts the acquisition and waits until it ends, a signal ends the wait, or the guardian ends.
+ * Returns -1 with wait->lock, or an exit code after a message. */
 int wait_for_lock(struct wait *wait, redlock_opts_t opts)
 {
     struct waiting waiting = {.wait = wait, .give_up_ns = NEVER_NS};
