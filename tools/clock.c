@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <time.h>
 
-/* Returns the time of the clock in ns. */
+/* Returns the time of the given clock in ns. */
 static uint64_t read_ns(clockid_t clock)
 {
     struct timespec now;
@@ -16,16 +16,20 @@ static uint64_t read_ns(clockid_t clock)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
+/* Returns the time of CLOCK_BOOTTIME in ns. */
 uint64_t boottime_ns(void)
 {
     return read_ns(CLOCK_BOOTTIME);
 }
 
+/* Returns the wall clock in ms since 1970. */
 uint64_t unix_ms(void)
 {
     return read_ns(CLOCK_REALTIME) / NS_PER_MS;
 }
 
+/* Writes the wall-clock time `ms` (ms since 1970) in UTC, such as "2026-01-31T12:00:00.123Z".
+ * Returns `buffer`. */
 const char *rfc3339(uint64_t ms, char buffer[32])
 {
     time_t seconds = (time_t)(ms / 1000);
@@ -38,6 +42,8 @@ const char *rfc3339(uint64_t ms, char buffer[32])
     return buffer;
 }
 
+/* Returns the time from `now_ns` to `at_ns` in ms, rounded up, as timeout for poll(): 0 if `at_ns`
+ * has passed, -1 for NEVER_NS. */
 int poll_timeout(uint64_t now_ns, uint64_t at_ns)
 {
     if (at_ns == NEVER_NS)

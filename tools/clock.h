@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Nanoseconds in a millisecond. */
 #define NS_PER_MS UINT64_C(1000000)
 /* A time that never comes. */
 #define NEVER_NS UINT64_MAX
@@ -20,8 +21,8 @@ uint64_t unix_ms(void);
 /* Writes the wall clock time `ms` (ms since 1970) as RFC 3339 in UTC. Returns `buffer`. */
 const char *rfc3339(uint64_t ms, char buffer[32]);
 
-/* Returns the timeout for poll() until `at_ns`, in ms, rounded up so that poll() does not return
- * too early; -1 for NEVER_NS. */
+/* Returns the timeout for poll() from `now_ns` until `at_ns` (both ns of the same clock), in ms,
+ * rounded up so that poll() does not return too early; -1 for NEVER_NS. */
 int poll_timeout(uint64_t now_ns, uint64_t at_ns);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Searches PATH as execvp() does, without executing anything.
+ * Finds the file of a program as execvp() does, by searching PATH, without executing anything.
  */
 #include "command_path.h"
 
@@ -25,6 +25,9 @@ static int try_path(const char *path)
     return 0;
 }
 
+/* Searches the directories of PATH for the program; a name with a '/' is taken as path. Returns 0
+ * with *ret_path to be freed; EXIT_CANNOT_RUN if a file was found that cannot be executed; else
+ * EXIT_NOT_FOUND. */
 int command_resolve(const char *name, char **ret_path)
 {
     const char *search = getenv("PATH");

@@ -4,8 +4,9 @@
 #ifndef TOOLS_COMMAND_PATH_H
 #define TOOLS_COMMAND_PATH_H
 
-/* Searches PATH for the program `name`, as execvp() does. Returns 0 and a path to be freed, or
- * EXIT_CANNOT_RUN or EXIT_NOT_FOUND. */
+/* Searches PATH for the program `name`, as execvp() does. Returns 0 and the path of its file in
+ * *ret_path, to be freed. Else returns EXIT_CANNOT_RUN, if a file was found that cannot be
+ * executed, or EXIT_NOT_FOUND. */
 int command_resolve(const char *name, char **ret_path);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* 1000 days */
 #define DURATION_MS_MAX (UINT64_C(1000) * 24 * 3600 * 1000)
 
 /* Looks up a unit: *ret_ms is its length in ms. Returns false if it is unknown. */
@@ -33,6 +34,8 @@ static bool digit(char c)
     return c >= '0' && c <= '9';
 }
 
+/* Parses a duration such as "250ms", "1.5s" or "30" into *ret_ms. Returns false, with *ret_ms
+ * unchanged, if `text` is none, is finer than a millisecond or exceeds 1000 days. */
 bool duration_parse(const char *text, uint64_t *ret_ms)
 {
     uint64_t whole = 0, fraction = 0, scale = 1, unit;
@@ -48,6 +51,7 @@ bool duration_parse(const char *text, uint64_t *ret_ms)
     if (*p == '.') {
         if (!digit(p[1]))
             return false;
+        /* value = whole + fraction / scale; digits after the ninth must be 0 */
         for (p++; digit(*p); p++) {
             if (scale >= 1000000000) {
                 if (*p != '0')
@@ -69,6 +73,8 @@ bool duration_parse(const char *text, uint64_t *ret_ms)
     return true;
 }
 
+/* Writes the duration with the largest unit of which it is a whole number, such as "1500ms" or
+ * "2h". Returns `buffer`. */
 const char *duration_text(uint64_t ms, char buffer[DURATION_TEXT])
 {
     if (ms == 0 || ms % 1000 != 0)

@@ -8,16 +8,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What a message says about the form of a duration. */
 #define DURATION_HELP                                                                              \
     "write 250ms, 30s, 5m or 2h (whole milliseconds, at most 1000 days); a bare number is seconds"
 /* Size of the buffer that duration_text() needs. */
 #define DURATION_TEXT 32
 
-/* Parses a duration. Returns false if `text` is none, is finer than a millisecond or exceeds
- * 1000 days. */
+/* Parses a duration into *ret_ms. Returns false if `text` is none, is finer than a millisecond or
+ * exceeds 1000 days. */
 bool duration_parse(const char *text, uint64_t *ret_ms);
 
-/* Writes the shortest exact form, such as "1500ms" or "30s". Returns `buffer`. */
+/* Writes `ms` milliseconds with the largest unit of which they are a whole number, such as "1500ms"
+ * or "30s". Returns `buffer`. */
 const char *duration_text(uint64_t ms, char buffer[DURATION_TEXT]);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Changes a copy of the environment.
+ * Makes and changes a copy of the environment of this process, for a command.
  */
 #include "environment.h"
 
@@ -10,6 +10,8 @@
 #include "mask.h"
 #include "say.h"
 
+/* Fills *environment with a copy of the environment of this process. To be freed with
+ * environment_free(). */
 void environment_copy(struct environment *environment)
 {
     size_t count = 0;
@@ -22,6 +24,7 @@ void environment_copy(struct environment *environment)
         environment->list[i] = text_copy(environ[i]);
 }
 
+/* Removes the variable `name`, if it is there. */
 void environment_unset(struct environment *environment, const char *name)
 {
     size_t len = strlen(name), kept = 0;
@@ -37,6 +40,7 @@ void environment_unset(struct environment *environment, const char *name)
     environment->list[kept] = NULL;
 }
 
+/* Sets the variable `name` to a copy of `value`, and replaces an old value. */
 void environment_set(struct environment *environment, const char *name, const char *value)
 {
     environment_unset(environment, name);
@@ -46,6 +50,8 @@ void environment_set(struct environment *environment, const char *name, const ch
     environment->list[environment->count] = NULL;
 }
 
+/* Removes REDLOCK_AUTH, sets REDLOCK_LOGIN if it had a value, and masks the passwords in
+ * REDLOCK_SERVERS. Looks at the environment of this process for both. */
 void environment_remove_passwords(struct environment *environment)
 {
     const char *servers = getenv("REDLOCK_SERVERS");
@@ -61,6 +67,7 @@ void environment_remove_passwords(struct environment *environment)
     free(masked);
 }
 
+/* Frees all entries and the list, and sets the fields to zero. */
 void environment_free(struct environment *environment)
 {
     for (size_t i = 0; i < environment->count; i++)

@@ -6,7 +6,8 @@
 
 #include <stddef.h>
 
-/* The value of REDLOCK_LOGIN in the environment of a command that had REDLOCK_AUTH removed. */
+/* The value of the variable REDLOCK_LOGIN in the environment of a command from which REDLOCK_AUTH,
+ * the password, was removed. */
 #define LOGIN_REMOVED "removed"
 
 /* A copy of an environment, which the caller owns. Only environment.c changes it. The last entry
@@ -27,7 +28,7 @@ void environment_set(struct environment *environment, const char *name, const ch
  * REDLOCK_AUTH was removed, so that a `redlock` inside the command can report what it lacks. */
 void environment_remove_passwords(struct environment *environment);
 
-/* Frees the entries and the list. */
+/* Frees the entries and the list. All fields may be zero. */
 void environment_free(struct environment *environment);
 
 #endif

@@ -14,6 +14,8 @@
 #include "json.h"
 #include "say.h"
 
+/* Prepares *events for events of the lock `name`. `status_fd` (-1: none) becomes close-on-exec.
+ * `on_stderr`: write to stderr as well. */
 void events_open(struct events *events, const char *name, int status_fd, bool on_stderr)
 {
     *events = (struct events){.name = name, .fds = {status_fd, on_stderr ? STDERR_FILENO : -1}};
@@ -22,6 +24,8 @@ void events_open(struct events *events, const char *name, int status_fd, bool on
         fcntl(status_fd, F_SETFD, FD_CLOEXEC);
 }
 
+/* Writes one line of JSON: schema, time, the name of the event, the name of the lock, `fields`, and
+ * how many lines were dropped before. Takes ownership of `fields` (may be NULL). */
 void event_emit(struct events *events, const char *event, json_t *fields)
 {
     char time[32];

@@ -18,7 +18,8 @@ struct events {
  * close-on-exec. `on_stderr`: write to stderr as well. Nothing has to be closed. */
 void events_open(struct events *events, const char *name, int status_fd, bool on_stderr);
 
-/* Writes one event. Takes ownership of `fields`, which may be NULL. */
+/* Writes the event named `event`, such as "extended", with these fields. Drops the line for a
+ * reader that is too slow. Takes ownership of `fields`, which may be NULL. */
 void event_emit(struct events *events, const char *event, json_t *fields);
 
 #endif

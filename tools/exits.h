@@ -5,7 +5,7 @@
 #ifndef TOOLS_EXITS_H
 #define TOOLS_EXITS_H
 
-/* Exit codes of all subcommands except as below. */
+/* Exit codes of all subcommands, except the results of `status` and `nodes`, which are below. */
 enum exit_code {
     EXIT_OK = 0,
     EXIT_LOST = 1,         /* not held with this token any more; a repetition would not help */
@@ -23,8 +23,11 @@ enum exit_code {
     EXIT_SIGNAL_BASE = 128 /* plus n: ended by signal n */
 };
 
-/* Exit codes of `status`, and of `nodes`. */
+/* Exit codes of `status`: the lock is held by a client, is free, or too few servers replied to
+ * know. */
 enum status_exit { STATUS_HELD = 0, STATUS_FREE = 1, STATUS_UNKNOWN = 3 };
+/* Exit codes of `nodes`: no finding that matters; something needs repair; no lock can be acquired
+ * or exclusion is at risk; the check could not be made. */
 enum health_exit { HEALTH_OK = 0, HEALTH_WARN = 1, HEALTH_CRIT = 2, HEALTH_UNKNOWN = 3 };
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Helpers for files.
+ * Helpers for files: removes directories, reads files of one line, and opens missing standard
+ * descriptors.
  */
 #include "files.h"
 
@@ -22,11 +23,15 @@ static int remove_entry(const char *path, const struct stat *info, int kind, str
     return 0;
 }
 
+/* Removes the directory with all its contents, without following symbolic links. Errors are
+ * ignored. */
 void remove_tree(const char *directory)
 {
     nftw(directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
+/* Reads the first line from `fd`. Returns a copy without its line end, to be freed, or NULL with
+ * errno; EFBIG if the line has more than 1024 bytes. */
 char *read_first_line(int fd)
 {
     char text[1024 + 2]; /* 1024 bytes, one more byte to see the end of the line, and NUL */
@@ -48,6 +53,7 @@ char *read_first_line(int fd)
     return copy;
 }
 
+/* Opens /dev/null for each closed one of stdin, stdout and stderr. Returns false if that fails. */
 bool fill_standard_descriptors(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {

@@ -10,9 +10,9 @@
 /* Removes a directory with all its contents. Does not follow symbolic links. Errors are ignored. */
 void remove_tree(const char *directory);
 
-/* Returns the first line without its end, to be freed. Returns NULL with errno on an error;
- * EFBIG means that the line has more than 1024 bytes. Leaves no other copy in memory, because
- * the line may be secret. */
+/* Reads from `fd`. Returns the first line without its line end, to be freed. Returns NULL with
+ * errno on an error; EFBIG means that the line has more than 1024 bytes. Leaves no other copy in
+ * memory, because the line may be secret. */
 char *read_first_line(int fd);
 
 /* Opens /dev/null for each closed one of stdin, stdout and stderr, so that no socket or pipe

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Inspects several locks at once.
+ * Inspects several locks at once. inspect_all() starts an inspection for each lock, at most AT_ONCE
+ * at a time, and waits until all have ended. on_inspected() runs on the library's thread, records
+ * each result, and posts a semaphore on which the calling thread waits.
  */
 #include "inspect.h"
 
@@ -13,14 +15,14 @@
 
 /* Largest number of inspections that are under way at once. */
 #define AT_ONCE 64
-/* How long, and with what pause, inspections without a quorum are repeated. */
+/* How long, and with what pause, inspections that failed without a quorum are repeated. */
 #define TIME_LIMIT_MS 500
 #define PAUSE_MS      20
 
 /* An inspection that is under way. */
 struct request {
-    struct inspection *inspection;
-    sem_t *ended; /* counts inspections that have ended; shared by all */
+    struct inspection *inspection; /* where the result goes */
+    sem_t *ended;                  /* counts inspections that have ended; shared by all */
 };
 
 /* Records the result of one inspection. Runs on the library's thread. */
@@ -36,15 +38,16 @@ static void on_inspected(redlock_t *rl, int status, redlock_lock_t *lock,
     sem_post(request->ended);
 }
 
-/* Waits until one inspection has ended. */
+/* Waits until one more inspection has ended. */
 static void wait_for_one(sem_t *ended)
 {
     while (sem_wait(ended) != 0 && errno == EINTR)
         continue;
 }
 
-/* Inspects the locks whose present error is `error`, and waits until all these inspections have
- * ended. */
+/* Inspects those locks whose recorded error code is `error`, and waits until all these inspections
+ * have ended. So REDLOCK_OK selects all locks at first, and REDLOCK_ENOQUORUM those to be repeated.
+ */
 static void inspect_matching(redlock_t *rl, struct request *requests, size_t count, int error)
 {
     size_t under_way = 0;
@@ -69,7 +72,7 @@ static void inspect_matching(redlock_t *rl, struct request *requests, size_t cou
         wait_for_one(requests[0].ended);
 }
 
-/* Returns true if too few servers replied to one of the inspections. */
+/* Returns true if at least one inspection failed because too few servers replied. */
 static bool lacks_quorum(const struct inspection *inspections, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -78,6 +81,8 @@ static bool lacks_quorum(const struct inspection *inspections, size_t count)
     return false;
 }
 
+/* Inspects all locks, and repeats for TIME_LIMIT_MS those to which too few servers replied. Fills
+ * in `error` and `report` of each. Blocks. */
 void inspect_all(redlock_t *rl, struct inspection *inspections, size_t count)
 {
     struct request *requests = must(calloc(count, sizeof *requests));

@@ -13,8 +13,8 @@ struct inspection {
     int error;                /* REDLOCK_OK, or why nothing is known */
 };
 
-/* Inspects all `count` locks and fills in their results. Repeats for half a second what too few
- * servers replied to. Blocks. */
+/* Inspects all `count` locks and fills in their results. Repeats, for half a second, inspections to
+ * which too few servers replied. Blocks. */
 void inspect_all(redlock_t *rl, struct inspection *inspections, size_t count);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Makes and prints JSON.
+ * Makes and prints JSON, on top of Jansson. Running out of memory ends the process.
  */
 #include "json.h"
 
@@ -9,6 +9,8 @@
 #include "say.h"
 #include "shown.h"
 
+/* Returns a JSON string of text_utf8(text): bytes that are not UTF-8 are replaced. To be freed by
+ * json_decref(), or by the object that takes it. */
 json_t *json_text(const char *text)
 {
     char *utf8 = text_utf8(text);
@@ -18,6 +20,8 @@ json_t *json_text(const char *text)
     return value;
 }
 
+/* Returns the object as one line, with '\n' and with unprintable characters escaped. Frees the
+ * object. To be freed. */
 char *json_line(json_t *object)
 {
     char *text = must(json_dumps(must(object), JSON_COMPACT));
@@ -30,6 +34,7 @@ char *json_line(json_t *object)
     return line;
 }
 
+/* Prints the object as one line to stdout, and frees it. Returns false if that failed. */
 bool json_print(json_t *object)
 {
     char *line = json_line(object);

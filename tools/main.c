@@ -21,6 +21,7 @@
  * exit code. */
 static int run_subcommand(unsigned index, int argc, char **argv)
 {
+    /* in the order of command_names */
     static int (*const commands[])(const struct options *) = {
         cmd_run,   cmd_acquire, cmd_extend, cmd_release, cmd_status,
         cmd_nodes, cmd_break,   cmd_config, cmd_sandbox, cmd_watch};
@@ -48,7 +49,7 @@ static int close_output(int result)
     return EXIT_OUTPUT;
 }
 
-/* Prints the version. */
+/* Prints the versions of the command and of its libraries. Returns EXIT_OK. */
 static int show_version(void)
 {
     printf("redlock %s (%s, jansson %s)\n", redlock_version_string(), redlock_build_text(),
@@ -56,7 +57,7 @@ static int show_version(void)
     return EXIT_OK;
 }
 
-/* Reports an unknown subcommand. Returns EXIT_USAGE. */
+/* Reports that `word` is no subcommand, with the most similar one. Returns EXIT_USAGE. */
 static int refuse_word(const char *word)
 {
     const char *near = command_nearest(word + strspn(word, "-"));
@@ -98,6 +99,7 @@ static int dispatch(int argc, char **argv)
     return refuse_word(word);
 }
 
+/* Runs the command `redlock` and returns its exit code. */
 int main(int argc, char **argv)
 {
     title_remember(argc, argv);

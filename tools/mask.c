@@ -24,8 +24,9 @@ static bool is_understood(const char *list)
     return understood;
 }
 
-/* Writes one entry of a valid list with its password masked. The login is between the scheme and
- * an '@'. A later '@' can only belong to the query, which is then masked as well. */
+/* Writes the `len` bytes of one entry of a valid list to `out`, with the password masked. The login
+ * is between the scheme and an '@'. A later '@' can only belong to the query, which is then masked
+ * as well. */
 static void write_entry(FILE *out, const char *entry, size_t len)
 {
     const char *login_end = memrchr(entry, '@', len);
@@ -42,11 +43,14 @@ static void write_entry(FILE *out, const char *entry, size_t len)
     fprintf(out, "%.*s", (int)len, entry);
 }
 
+/* Returns "***" if the word contains '@' or "://", as an address does; else the word. */
 const char *mask_word(const char *word)
 {
     return strchr(word, '@') || strstr(word, "://") ? "***" : word;
 }
 
+/* Returns a copy of the list with "***" for each password; "***" alone if the library refuses the
+ * list. To be freed. */
 char *mask_addresses(const char *list)
 {
     const char *separators = shards_separators(list);

@@ -9,7 +9,8 @@
  * freed. */
 char *mask_addresses(const char *list);
 
-/* Returns `word`, or "***" if it looks like an address in a wrong place. */
+/* Returns `word`, or "***" if it contains '@' or "://": it may be an address, with a password, in a
+ * wrong place. Borrows `word`. */
 const char *mask_word(const char *word);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Collects and checks names.
+ * Collects and checks the names of locks that a command line gives.
  */
 #include "names.h"
 
@@ -11,6 +11,7 @@
 #include "json.h"
 #include "say.h"
 
+/* Returns true if one of the names equals the `len` bytes at `name`. */
 bool names_have(const struct names *names, const char *name, size_t len)
 {
     for (size_t i = 0; i < names->count; i++)
@@ -19,7 +20,8 @@ bool names_have(const struct names *names, const char *name, size_t len)
     return false;
 }
 
-/* Adds a name. Returns -1 on success, or EXIT_USAGE after a message. */
+/* Checks a name and adds it to the list. `command` is the subcommand, for messages. Returns -1 on
+ * success, or EXIT_USAGE after a message. */
 static int add(struct names *names, const char *command, const char *name)
 {
     int result = client_check_name(command, name);
@@ -42,6 +44,9 @@ static int add(struct names *names, const char *command, const char *name)
     return -1;
 }
 
+/* Collects the first `operands` operands and the names of --also. Checks their length and number,
+ * that no name is given twice, and that --fence and --permits have a single name. Returns -1 on
+ * success, or EXIT_USAGE after a message. */
 int names_collect(struct names *ret_names, const struct options *options, size_t operands)
 {
     int result = -1;
@@ -65,18 +70,21 @@ int names_collect(struct names *ret_names, const struct options *options, size_t
     return result;
 }
 
+/* Frees the text of the names. The names themselves are borrowed. */
 void names_free(struct names *names)
 {
     free(names->text);
     names->text = NULL;
 }
 
+/* Sets opts->also to all names but the first; `names` must outlive `opts`. */
 void names_to_opts(const struct names *names, redlock_opts_t *opts)
 {
     opts->also = names->list + 1;
     opts->also_count = names->count - 1;
 }
 
+/* Adds an array "names" with all names to `object` if there are two or more. */
 void names_to_json(const struct names *names, json_t *object)
 {
     if (names->count < 2)

@@ -9,7 +9,8 @@
 #include "options.h"
 #include "redlock/redlock.h"
 
-/* Filled by names_collect(). The strings of `list` are those of the command line. */
+/* The names of one lock. names_collect() fills it. The strings of `list` are those of the command
+ * line. */
 struct names {
     const char *list[REDLOCK_RESOURCES_MAX];
     size_t count; /* at least 1 */
@@ -19,7 +20,7 @@ struct names {
 /* Collects the first `operands` operands and the names of --also, and checks them. Returns -1 on
  * success, or EXIT_USAGE after a message. */
 int names_collect(struct names *ret_names, const struct options *options, size_t operands);
-/* Frees the text. */
+/* Frees names->text. */
 void names_free(struct names *names);
 
 /* Sets opts->also to all names but the first. `names` must outlive `opts`. */

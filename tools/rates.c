@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+/* The largest rate, 50 %, and one percent, in parts per million. */
 #define PPM_MAX         500000u
 #define PPM_PER_PERCENT 10000u
 
@@ -14,6 +15,8 @@ static bool digit(char c)
     return c >= '0' && c <= '9';
 }
 
+/* Parses "1%", "0.5%" or "10000ppm" into parts per million. Returns false if `text` has another
+ * form, exceeds 50 % or is finer than one part per million. */
 bool rate_parse(const char *text, uint32_t *ret_ppm)
 {
     uint32_t whole = 0, fraction = 0, digits = 0;

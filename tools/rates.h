@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What a message says about the form of a rate. */
 #define RATE_HELP "write 1%, 8.5% or 10000ppm, at most 50%"
 
 /* Parses a rate into parts per million, at most 500000. Returns false if `text` is none or is

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reads reports of the library.
+ * Reads reports of the library: counts votes, prints nodes, names causes. A report may be NULL; it
+ * then has no nodes and no text.
  */
 #include "reports.h"
 
@@ -9,6 +10,7 @@
 #include "json.h"
 #include "say.h"
 
+/* Returns the summary of the report; all zero, with an unknown state, if there is none. */
 redlock_report_info_t report_info(const redlock_report_t *report)
 {
     redlock_report_info_t info = {.state = REDLOCK_STATE_UNKNOWN};
@@ -18,11 +20,13 @@ redlock_report_info_t report_info(const redlock_report_t *report)
     return info;
 }
 
+/* Reads node `index` of the report into *ret_node. Returns false if there is none. */
 bool report_node(const redlock_report_t *report, size_t index, redlock_node_report_t *ret_node)
 {
     return redlock_report_get_node(report, index, ret_node, sizeof *ret_node) == REDLOCK_OK;
 }
 
+/* Returns the text of the report; the text of the error code `error` if the report has none. */
 const char *report_reason(const redlock_report_t *report, int error)
 {
     const char *text = redlock_report_text(report);
@@ -30,6 +34,7 @@ const char *report_reason(const redlock_report_t *report, int error)
     return *text ? text : redlock_strerror(error);
 }
 
+/* Counts the nodes that granted, denied, and did neither. */
 struct votes report_votes(const redlock_report_t *report)
 {
     struct votes votes = {0};
@@ -46,6 +51,8 @@ struct votes report_votes(const redlock_report_t *report)
     return votes;
 }
 
+/* Prints a line at this level for each node with a text that has not granted and that the text of
+ * the report does not name. */
 void report_say_nodes(const redlock_report_t *report, int level)
 {
     redlock_node_report_t node;
@@ -72,6 +79,7 @@ static const char *vote_name(int vote)
     }
 }
 
+/* Writes the name of the cause, in lower case and without its prefix, to `text`. Returns `text`. */
 const char *cause_name(int cause, char text[CAUSE_NAME])
 {
     const char *name = redlock_cause_name(cause) + strlen("REDLOCK_CAUSE_");
@@ -83,6 +91,8 @@ const char *cause_name(int cause, char text[CAUSE_NAME])
     return text;
 }
 
+/* Returns true if the cause is that the server was not reached: no name, no connection, no reply or
+ * no socket. */
 bool cause_is_unreachable(int cause)
 {
     return cause == REDLOCK_CAUSE_TIMEOUT || cause == REDLOCK_CAUSE_RESOLVE ||
@@ -90,6 +100,8 @@ bool cause_is_unreachable(int cause)
            cause == REDLOCK_CAUSE_NO_SOCKET;
 }
 
+/* Returns a JSON array of the nodes with their vote, cause, round trip and text. To be freed by
+ * json_decref(), or by the object that takes it. */
 json_t *report_nodes_json(const redlock_report_t *report)
 {
     json_t *array = must(json_array());
@@ -107,6 +119,8 @@ json_t *report_nodes_json(const redlock_report_t *report)
     return array;
 }
 
+/* Returns the label of the holder that most nodes name; "" if no node names one. Borrowed from the
+ * report. */
 const char *report_owner(const redlock_report_t *report)
 {
     redlock_node_report_t node, other;

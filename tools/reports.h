@@ -13,29 +13,30 @@
 /* Size of the buffer that cause_name() needs. */
 #define CAUSE_NAME 40
 
-/* The number of nodes by their vote. */
+/* Numbers of nodes by their vote. */
 struct votes {
-    /* failed: includes nodes that were not asked or replied too late */
+    /* failed: all others, also nodes that were not asked or replied too late */
     unsigned granted, denied, failed;
 };
 
 /* Returns the summary of the report; all zero without a report. */
 redlock_report_info_t report_info(const redlock_report_t *report);
 
-/* Reads one node of the report. Returns false if there is none with this index. */
+/* Reads node `index` of the report into *ret_node. Returns false if there is none with this
+ * index. */
 bool report_node(const redlock_report_t *report, size_t index, redlock_node_report_t *ret_node);
 
 /* Returns the text of the report, or of `error` if the report has none. */
 const char *report_reason(const redlock_report_t *report, int error);
 
-/* Counts the votes. */
+/* Counts the votes of the nodes in the report. */
 struct votes report_votes(const redlock_report_t *report);
 
-/* Prints a line for each node that denied or failed and that the text of the report does not
- * name. */
+/* Prints a line, at the given level (enum say_level), for each node that denied or failed and that
+ * the text of the report does not name. */
 void report_say_nodes(const redlock_report_t *report, int level);
 
-/* Returns a JSON array of the nodes. */
+/* Returns a JSON array of the nodes of the report, with vote, cause, round trip in us and text. */
 json_t *report_nodes_json(const redlock_report_t *report);
 
 /* Returns the label of the holder that most nodes name, or ""; borrowed from the report. */

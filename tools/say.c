@@ -13,21 +13,26 @@
 #include "json.h"
 #include "shown.h"
 
-/* As in say_setup(). */
+/* Set by say_setup(): the highest level that is printed, and whether messages are JSON lines. */
 static int shown_max = SAY_NOTE;
 static bool as_json = false;
 
+/* Sets the highest level that is printed (-q and -v change it), and whether messages are JSON
+ * lines. */
 void say_setup(int level_max, bool json)
 {
     shown_max = level_max;
     as_json = json;
 }
 
+/* Returns true if messages of this level are printed. */
 bool say_shows(int level)
 {
     return level <= shown_max;
 }
 
+/* Writes `len` bytes to `fd` as far as that does not block. Returns false if some bytes were not
+ * written. */
 bool write_line(int fd, const char *line, size_t len)
 {
     struct pollfd writable = {.fd = fd, .events = POLLOUT};
@@ -45,7 +50,7 @@ bool write_line(int fd, const char *line, size_t len)
     return true;
 }
 
-/* Prints a message as a JSON line. */
+/* Prints a message as a JSON line to stderr. */
 static void say_json(enum say_level level, const char *text)
 {
     static const char *const names[] = {"error", "warning", "note", "info", "debug"};
@@ -56,6 +61,8 @@ static void say_json(enum say_level level, const char *text)
     free(line);
 }
 
+/* Prints one message to stderr, "redlock: " and the text, if its level is printed. A text of more
+ * than 2047 bytes is cut. */
 void say(enum say_level level, const char *format, ...)
 {
     char text[2048];
@@ -77,6 +84,7 @@ void say(enum say_level level, const char *format, ...)
     free(shown);
 }
 
+/* Returns `memory`; if it is NULL, reports that memory is exhausted and ends the process. */
 void *must(void *memory)
 {
     if (!memory) {
@@ -87,6 +95,8 @@ void *must(void *memory)
     return memory;
 }
 
+/* Returns the text that printf() would print. Ends the process if memory is exhausted. To be
+ * freed. */
 char *text_format(const char *format, ...)
 {
     va_list args;
@@ -99,6 +109,7 @@ char *text_format(const char *format, ...)
     return must(text);
 }
 
+/* Returns a copy of the text. Ends the process if memory is exhausted. To be freed. */
 char *text_copy(const char *text)
 {
     return must(strdup(text));

@@ -35,7 +35,7 @@ bool write_line(int fd, const char *line, size_t len);
 void *must(void *memory);
 /* Returns the text that printf() would print. To be freed. */
 char *text_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Returns a copy. To be freed. */
+/* Returns a copy of the text. To be freed. */
 char *text_copy(const char *text);
 
 #endif

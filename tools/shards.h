@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns true if the list names shards. */
+/* Returns true if the list names shards, that is, if it begins with "name=". */
 bool shards_are_named(const char *list);
 
 /* Returns the characters that separate the entries of this list. */

@@ -12,12 +12,14 @@
 
 #include "say.h"
 
+/* U+FFFD, the replacement character. */
 #define REPLACEMENT 0xfffdu
 
 /* Decodes the character at `at`, up to the NUL, and returns its length. 0: the bytes are not
  * UTF-8. */
 static size_t decode(const char *at, uint32_t *ret_code)
 {
+    /* the smallest code that needs this many bytes */
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char *byte = (const unsigned char *)at;
     size_t len = byte[0] < 0x80             ? 1
@@ -38,8 +40,8 @@ static size_t decode(const char *at, uint32_t *ret_code)
     return valid ? len : 0;
 }
 
-/* False for control characters, for those that change the direction of the text, and for those that
- * have no width or break the line. */
+/* Returns false for control characters, for characters that change the direction of the text, and
+ * for those that have no width or break the line. */
 static bool is_printable(uint32_t code)
 {
     static const struct {
@@ -54,6 +56,8 @@ static bool is_printable(uint32_t code)
     return true;
 }
 
+/* Returns a copy in which each byte of an unprintable character, and each byte that is not UTF-8,
+ * is "\xHH". To be freed. */
 char *text_shown(const char *text)
 {
     char *shown = must(malloc(4 * strlen(text) + 1)), *to = shown;
@@ -69,6 +73,8 @@ char *text_shown(const char *text)
     return shown;
 }
 
+/* Prints to stdout as printf() does, with unprintable characters escaped. Only a '\n' at the end of
+ * `format` stays. */
 void show(const char *format, ...)
 {
     size_t len = strlen(format);
@@ -90,6 +96,8 @@ void show(const char *format, ...)
     free(text);
 }
 
+/* Returns a copy in which each byte that is not UTF-8, and each byte of a U+FFFD, is U+FFFD and two
+ * hex digits. To be freed. */
 char *text_utf8(const char *text)
 {
     char *mended = must(malloc(5 * strlen(text) + 1)), *to = mended;
@@ -105,6 +113,8 @@ char *text_utf8(const char *text)
     return mended;
 }
 
+/* Returns a copy of the JSON text in which each unprintable character is "\uHHHH", two of them (a
+ * surrogate pair) above U+FFFF. To be freed. */
 char *json_shown(const char *json)
 {
     char *shown = must(malloc(6 * strlen(json) + 1)), *to = shown;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Blocks, reads and names signals.
+ * Blocks, reads and names signals. All signals that this program handles are blocked in all threads
+ * and read from one descriptor (signalfd), so no handler runs.
  */
 #include "signals.h"
 
@@ -25,6 +26,8 @@ static void handled_set(sigset_t *set)
         sigdelset(set, others[i]);
 }
 
+/* Blocks the signals of handled_set(), ignores SIGPIPE and SIGXFSZ, and resets SIGCHLD to its
+ * default. Call it before any thread or fork. */
 void signals_block(void)
 {
     sigset_t set;
@@ -38,6 +41,8 @@ void signals_block(void)
     signal(SIGCHLD, SIG_DFL);
 }
 
+/* Returns a non-blocking, close-on-exec descriptor for the blocked signals. Ends the process with
+ * EXIT_SYSTEM if there is none. */
 int signals_open(void)
 {
     sigset_t set;
@@ -51,11 +56,13 @@ int signals_open(void)
     return fd;
 }
 
+/* Reads one pending signal into *ret_info. Returns false if none is pending. */
 bool signals_next(int signal_fd, struct signalfd_siginfo *ret_info)
 {
     return read(signal_fd, ret_info, sizeof *ret_info) == (ssize_t)sizeof *ret_info;
 }
 
+/* Returns true if the signal ends a wait for a lock, and ends a command if it comes twice. */
 bool signal_ends(int sig)
 {
     switch (sig) {
@@ -80,6 +87,8 @@ bool signal_ends(int sig)
     }
 }
 
+/* Returns true if SIGINT is ignored, as in a program that was started with `cmd &` by a shell
+ * without job control. */
 bool signals_of_background(void)
 {
     struct sigaction now;
@@ -87,6 +96,8 @@ bool signals_of_background(void)
     return sigaction(SIGINT, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
+/* Returns true if the kernel sent the signal because of the terminal (Ctrl-C, hang-up, resize and
+ * so on), so that the whole foreground group got it. */
 bool signal_from_terminal(const struct signalfd_siginfo *info)
 {
     int sig = (int)info->ssi_signo;
@@ -95,6 +106,7 @@ bool signal_from_terminal(const struct signalfd_siginfo *info)
                                            sig == SIGTSTP || sig == SIGCONT || sig == SIGWINCH);
 }
 
+/* Numbers and names of the signals that a user may name. */
 static const struct {
     int number;
     const char *name;
@@ -103,6 +115,8 @@ static const struct {
              {SIGTERM, "TERM"}, {SIGCONT, "CONT"}, {SIGSTOP, "STOP"},  {SIGTSTP, "TSTP"},
              {SIGPIPE, "PIPE"}, {SIGSEGV, "SEGV"}, {SIGWINCH, "WINCH"}};
 
+/* Returns the number of the signal that `text` names or is the number of; 0 if there is none.
+ * Ignores case and a "SIG" in front. */
 int signal_parse(const char *text)
 {
     char *end;
@@ -118,6 +132,8 @@ int signal_parse(const char *text)
     return 0;
 }
 
+/* Returns the name of the signal, or its number as text if it has no name here. Valid until the
+ * next call. */
 const char *signal_text(int sig)
 {
     static char number[16];

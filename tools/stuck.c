@@ -8,6 +8,9 @@
 #include "durations.h"
 #include "redlock/redlock.h"
 
+/* Writes to `text` whether the report of an inspection shows keys that never expire, or expire
+ * later than `max_ttl_ms` allows, and what to do. Returns false, and writes "", if there are none.
+ */
 bool stuck_text(const redlock_report_t *report, uint64_t max_ttl_ms, char *text, size_t size)
 {
     char max[DURATION_TEXT];

@@ -14,8 +14,9 @@
 /* Size of the buffer that stuck_text() needs. */
 #define STUCK_TEXT_MAX 256
 
-/* Writes what an inspection found, and what to do. Returns false, and writes "", if all keys
- * expire within `max_ttl_ms`. */
+/* Writes to `text` (of `size` bytes) whether the report of an inspection shows a stuck key, and
+ * what to do about it. `report` may be NULL. Returns false, and writes "", if all keys expire
+ * within `max_ttl_ms`. */
 bool stuck_text(const redlock_report_t *report, uint64_t max_ttl_ms, char *text, size_t size);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The arithmetic of stopping a command in time.
+ * The arithmetic of stopping a command in time. The validity of a lock is its TTL minus the drift.
+ * The library extends the lock `renew_ms` after each success. If that fails, there is time for one
+ * more try, then for the grace between stop signal and KILL, all before the deadline.
  */
 #include "timing.h"
 
@@ -11,12 +13,14 @@
 #include "durations.h"
 #include "redlock/redlock.h"
 
+/* Returns the difference of TTL and validity, in ms. */
 uint64_t timing_drift_ms(const struct timing *timing)
 {
     return timing->ttl_ms - timing->validity_ms;
 }
 
-/* Writes the reason to `why`. Returns false. */
+/* Writes the reason, made with printf() formats, to `why` of `size` bytes. Returns false, so that a
+ * check can return the result. */
 static bool refuse(char *why, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -30,6 +34,8 @@ static bool refuse(char *why, size_t size, const char *format, ...)
     return false;
 }
 
+/* Returns true if the TTL is at least the shortest one of the library and at most max_ttl. Else
+ * writes the reason to `why`. */
 bool timing_check_ttl(const struct timing *timing, char *why, size_t size)
 {
     char ttl[DURATION_TEXT], max[DURATION_TEXT];
@@ -49,7 +55,7 @@ bool timing_check_ttl(const struct timing *timing, char *why, size_t size)
 }
 
 /* Checks that one extension, one more try, the grace and the drift fit into the TTL. A grace below
- * KILL_RESERVE_MS counts as that. */
+ * KILL_RESERVE_MS counts as that. Returns false after writing the reason to `why`. */
 static bool check_sum(const struct timing *timing, char *why, size_t size)
 {
     char ttl[DURATION_TEXT], renew[DURATION_TEXT], once[DURATION_TEXT], end[DURATION_TEXT];
@@ -78,7 +84,8 @@ static bool check_sum(const struct timing *timing, char *why, size_t size)
                   drift, sum);
 }
 
-/* Checks --min-hold and --max-hold against the other durations. */
+/* Checks --min-hold and --max-hold against the other durations. Returns false after writing the
+ * reason to `why`. */
 static bool check_holds(const struct timing *timing, char *why, size_t size)
 {
     char hold[DURATION_TEXT], other[DURATION_TEXT];
@@ -106,12 +113,16 @@ static bool check_holds(const struct timing *timing, char *why, size_t size)
     return true;
 }
 
+/* Checks the TTL, the sum of the durations, and --min-hold and --max-hold. Returns false after
+ * writing the reason to `why`. */
 bool timing_check(const struct timing *timing, char *why, size_t size)
 {
     return timing_check_ttl(timing, why, size) && check_sum(timing, why, size) &&
            check_holds(timing, why, size);
 }
 
+/* Returns the remaining validity, in ms, at which the library starts to extend, so that `renew_ms`
+ * have passed since the last success; at least 1. */
 uint64_t timing_extend_at_ms(const struct timing *timing)
 {
     /* The validity begins as ttl - drift. This much is left of it when `renew` has passed. */
@@ -120,6 +131,8 @@ uint64_t timing_extend_at_ms(const struct timing *timing)
     return spent_ms < timing->ttl_ms ? timing->ttl_ms - spent_ms : 1;
 }
 
+/* Returns the kill time: KILL_RESERVE_MS before the deadline, or the grace after the stop signal
+ * (`stopped_ns`; 0: none was sent) if that is earlier. All times are ns of CLOCK_BOOTTIME. */
 uint64_t timing_kill_ns(uint64_t deadline_ns, uint64_t stopped_ns, uint64_t grace_ms)
 {
     uint64_t reserve_ns = KILL_RESERVE_MS * NS_PER_MS;

@@ -9,18 +9,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Time before the deadline at which everything is killed, so that killing and reaping have ended
- * before another client can get the lock. */
+/* Time, in ms, before the deadline at which the command and all that it started are killed, so that
+ * killing and reaping have ended before another client can get the lock. */
 #define KILL_RESERVE_MS 250
 
 /* The durations of one `redlock run`, filled in by the caller. */
 struct timing {
-    uint64_t ttl_ms, max_ttl_ms;
-    uint64_t validity_ms; /* validity of a lock with this TTL that is granted at once */
-    uint64_t renew_ms;    /* time from one success to the next extension; 0: none */
-    uint64_t grace_ms;    /* time between the stop signal and KILL */
-    uint64_t min_hold_ms, max_hold_ms; /* 0: none */
-    uint64_t try_ms;                   /* time for one more extension if the first one fails */
+    uint64_t ttl_ms, max_ttl_ms; /* TTL of the lock, and the longest that is allowed */
+    uint64_t validity_ms;        /* validity of a lock with this TTL that is granted at once */
+    uint64_t renew_ms;           /* time from one success to the next extension; 0: none */
+    uint64_t grace_ms;           /* time between the stop signal and KILL */
+    /* how long the lock is held at least, and how long the command may run; 0: no limit */
+    uint64_t min_hold_ms, max_hold_ms;
+    uint64_t try_ms; /* time for one more extension if the first one fails */
 };
 
 /* Returns the part of the TTL that drift takes from the validity, in ms. */

@@ -12,6 +12,7 @@
 static char *arguments;
 static size_t arguments_size;
 
+/* Stores where the strings of argv begin and how many bytes they take, for title_set(). */
 void title_remember(int argc, char **argv)
 {
     if (argc < 1)
@@ -24,6 +25,8 @@ void title_remember(int argc, char **argv)
     arguments_size = (size_t)(end - arguments);
 }
 
+/* Sets the comm of this process, and overwrites the strings of argv with `title`, cut to their
+ * length. Without title_remember(), only the comm changes. */
 void title_set(const char *title)
 {
     prctl(PR_SET_NAME, title);
