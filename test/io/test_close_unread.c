@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * How a connection ends when its client closes while replies are still unread. If a TCP socket with
  * unread bytes is closed, the connection is reset, and a server that is about to write drops it
- * without reading the rest: the undo. */
+ * without reading the rest: the undo.
+ *
+ * Uses fake_redis.h: a fake Redis server on a thread of this process. The server executes
+ * commands, logs them, and misbehaves where a rule (fake_redis_rule()) says so. */
 #include "fake_redis.h"
 #include "suite.h"
 #include "wait.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The fake server itself: correct where no rule applies, and each fault as it is described. A plain
- * blocking socket plays the client; every read has a deadline. */
+ * blocking socket plays the client; every read has a deadline.
+ *
+ * Uses fake_redis.h: a fake Redis server on a thread of this process. The server executes
+ * commands, logs them, and misbehaves where a rule (fake_redis_rule()) says so. */
 #include "core/protocol.h"
 #include "fake_redis.h"
 #include "suite.h"

@@ -3,7 +3,12 @@
  * invalid numbers, errors in the wording of old and new servers, silence, lost connections. If one
  * of three servers is broken, the lock is acquired with a fence all the same. If two are, the
  * caller gets the causes. Afterwards the servers behave, and the same client works with all of them
- * and has left no key. */
+ * and has left no key.
+ *
+ * Uses three_servers.h: three fake servers on threads of this process (three_servers.fake[]) and
+ * one threaded client. fake_redis_rule() makes a server misbehave, fake_redis_count() counts
+ * commands in its log. three_servers_acquire() and the like make one call and keep its report for
+ * the checks. */
 #include "core/protocol.h"
 #include "suite.h"
 #include "three_servers.h"

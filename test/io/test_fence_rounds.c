@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Events between the two rounds of a fenced attempt: replies that are late or arrive byte by byte,
- * connections that end, keys and records that vanish, the largest fencing token. */
+ * connections that end, keys and records that vanish, the largest fencing token.
+ *
+ * Uses three_servers.h: three fake servers on threads of this process (three_servers.fake[]) and
+ * one threaded client. fake_redis_rule() makes a server misbehave, fake_redis_count() counts
+ * commands in its log. three_servers_acquire() and the like make one call and keep its report for
+ * the checks. */
 #include "core/fence.h"
 #include "core/protocol.h"
 #include "suite.h"

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * The commands on a new connection, which of them a server may refuse and stay eligible, and which
- * refusals exclude it. */
+ * refusals exclude it.
+ *
+ * Uses three_servers.h: three fake servers on threads of this process (three_servers.fake[]) and
+ * one threaded client. fake_redis_rule() makes a server misbehave, fake_redis_count() counts
+ * commands in its log. three_servers_acquire() and the like make one call and keep its report for
+ * the checks. */
 #include "node/codec.h"
 #include "suite.h"
 #include "three_servers.h"

@@ -3,7 +3,12 @@
  * nothing else. Each case is simulated by one of three servers (the lock must be acquired all the
  * same) and by two of three (the caller must learn within its budget which node failed and why).
  * Afterwards the servers behave, and the same client must work with all of them and have left no
- * key. */
+ * key.
+ *
+ * Uses three_servers.h: three fake servers on threads of this process (three_servers.fake[]) and
+ * one threaded client. fake_redis_rule() makes a server misbehave, fake_redis_count() counts
+ * commands in its log. three_servers_acquire() and the like make one call and keep its report for
+ * the checks. */
 #include "hostile_replies.h"
 #include "suite.h"
 #include "three_servers.h"

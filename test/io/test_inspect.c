@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * An inspection of a key that expires between the reply with its value and the reply with its TTL.
- * The resource is reported as free and without an owner, and there is nothing to break. */
+ * The resource is reported as free and without an owner, and there is nothing to break.
+ *
+ * Uses three_servers.h: three fake servers on threads of this process (three_servers.fake[]) and
+ * one threaded client. fake_redis_rule() makes a server misbehave, fake_redis_count() counts
+ * commands in its log. three_servers_acquire() and the like make one call and keep its report for
+ * the checks. */
 #include "suite.h"
 #include "three_servers.h"
 #include "wait.h"

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * The clocks jump between the turn that reads the deciding vote and the return of the call that
  * waits for it, as if the process had been stopped. The result must be true when the call returns.
- */
+ *
+ * Uses three_servers.h: three fake servers on threads of this process (three_servers.fake[]) and
+ * one threaded client. fake_redis_rule() makes a server misbehave, fake_redis_count() counts
+ * commands in its log. three_servers_acquire() and the like make one call and keep its report for
+ * the checks. */
 #include "api/client.h"
 #include "suite.h"
 #include "three_servers.h"

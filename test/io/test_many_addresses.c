@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * A host name with many addresses, of which only one leads to a server: the client tries all of
- * them, however many there are. The test replaces getaddrinfo() for that name. */
+ * them, however many there are. The test replaces getaddrinfo() for that name.
+ *
+ * Uses fake_redis.h: a fake Redis server on a thread of this process. The server executes
+ * commands, logs them, and misbehaves where a rule (fake_redis_rule()) says so. */
 #include "fake_redis.h"
 #include "suite.h"
 #include "wait.h"

@@ -3,7 +3,12 @@
  * wrong types, errors in the wording of servers, silence, lost connections. If one of three servers
  * sends them, the lock is acquired, extended and released all the same. If two do, the caller gets
  * the causes. Afterwards the servers behave, and the same client works with all of them and has
- * left no key. */
+ * left no key.
+ *
+ * Uses waiter.h: three fake servers (three_servers.h) on threads of this process and one threaded
+ * client. fake_redis_rule() makes a server misbehave. waiter_begin() starts an acquisition that
+ * waits for a key of another holder; waiter_release_key() deletes that key.
+ * three_servers_acquire() and the like make one call and keep its report for the checks. */
 #include "core/protocol.h"
 #include "hostile_replies.h"
 #include "suite.h"

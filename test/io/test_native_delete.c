@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Native compare-and-delete (DELEX, DELIFEQ), which the client detects for each node. Where a
- * server does not support or forbids it, the script replaces it within the same round. */
+ * server does not support or forbids it, the script replaces it within the same round.
+ *
+ * Uses three_servers.h: three fake servers on threads of this process (three_servers.fake[]) and
+ * one threaded client. fake_redis_rule() makes a server misbehave, fake_redis_count() counts
+ * commands in its log. three_servers_acquire() and the like make one call and keep its report for
+ * the checks. */
 #include "core/protocol.h"
 #include "suite.h"
 #include "three_servers.h"

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Notifications from servers that send wrong ones, stop, refuse or send none. A waiter gets the
- * lock all the same, by its timer. No vote is lost, and the statistics show the state. */
+ * lock all the same, by its timer. No vote is lost, and the statistics show the state.
+ *
+ * Uses waiter.h: three fake servers (three_servers.h) on threads of this process and one threaded
+ * client. fake_redis_rule() makes a server misbehave. waiter_begin() starts an acquisition that
+ * waits for a key of another holder; waiter_release_key() deletes that key.
+ * three_servers_acquire() and the like make one call and keep its report for the checks. */
 #include "hostile_replies.h"
 #include "suite.h"
 #include "wait.h"

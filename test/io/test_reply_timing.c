@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Correct replies that come late, once too often, in unusual pieces, or cut off at any byte. At
- * most the connection is lost, no reply is taken for that of another request, and no key stays. */
+ * most the connection is lost, no reply is taken for that of another request, and no key stays.
+ *
+ * Uses three_servers.h: three fake servers on threads of this process (three_servers.fake[]) and
+ * one threaded client. fake_redis_rule() makes a server misbehave, fake_redis_count() counts
+ * commands in its log. three_servers_acquire() and the like make one call and keep its report for
+ * the checks. */
 #include "suite.h"
 #include "three_servers.h"
 #include "wait.h"

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * References to reports: a report that a callback received can be kept, and reads the same later,
- * on another thread and after the client was freed. Its fields agree with its texts. */
+ * on another thread and after the client was freed. Its fields agree with its texts.
+ *
+ * Uses three_servers.h: three fake servers on threads of this process (three_servers.fake[]) and
+ * one threaded client. fake_redis_rule() makes a server misbehave, fake_redis_count() counts
+ * commands in its log. three_servers_acquire() and the like make one call and keep its report for
+ * the checks. */
 #include "suite.h"
 #include "three_servers.h"
 #include "wait.h"

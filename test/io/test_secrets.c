@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Servers that repeat the login in their error reply: neither the password nor a part of such a
- * reply gets into the log, a report or the text of a node. */
+ * reply gets into the log, a report or the text of a node.
+ *
+ * Uses three_servers.h: three fake servers on threads of this process (three_servers.fake[]) and
+ * one threaded client. fake_redis_rule() makes a server misbehave, fake_redis_count() counts
+ * commands in its log. three_servers_acquire() and the like make one call and keep its report for
+ * the checks. */
 #include "suite.h"
 #include "three_servers.h"
 #include "wait.h"

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * A reply that is already in the client's own socket is not late. A thread that waits for the
  * client's mutex after polling has an old list of ready sockets. A node may be called late only
- * after its socket was read again. The test drives the engine itself to make that list old. */
+ * after its socket was read again. The test drives the engine itself to make that list old.
+ *
+ * Uses fake_redis.h: a fake Redis server on a thread of this process. The server executes
+ * commands, logs them, and misbehaves where a rule (fake_redis_rule()) says so. */
 #include "engine/io.h"
 #include "fake_redis.h"
 #include "platform/clock.h"

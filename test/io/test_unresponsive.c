@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Servers that accept a connection and never reply: only its own timers can wake the client.
- * Operations that a callback starts still end in time. */
+ * Operations that a callback starts still end in time.
+ *
+ * Uses three_servers.h: three fake servers on threads of this process (three_servers.fake[]) and
+ * one threaded client. fake_redis_rule() makes a server misbehave, fake_redis_count() counts
+ * commands in its log. three_servers_acquire() and the like make one call and keep its report for
+ * the checks. */
 #include "suite.h"
 #include "three_servers.h"
 #include "wait.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The configuration: defaults, the bounds of every setter, and that a refused call changes nothing
- * but the text that says why. */
+ * but the text that says why.
+ *
+ * Uses failing_allocator.h: an allocator that fails after heap.left calls, counts its live blocks,
+ * and notices freed blocks that begin with a Q, as every password in these tests does. */
 #include "api/config.h"
 
 #include <string.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Shards: the shard of each name, and how shards are configured. The hash function is a published
- * one; another program computed the vectors. */
+ * one; another program computed the vectors.
+ *
+ * Uses failing_allocator.h: an allocator that fails after heap.left calls, counts its live blocks,
+ * and notices freed blocks that begin with a Q, as every password in these tests does. */
 #define SUITE_MANY_ASSERTIONS
 #include "api/client.h"
 #include "api/fence.h"

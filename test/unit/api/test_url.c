@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Addresses: every accepted spelling and what it becomes, every refusal and what it says, and that
- * no spelling, however wrong, gets a password into a text. */
+ * no spelling, however wrong, gets a password into a text.
+ *
+ * Uses failing_allocator.h: an allocator that fails after heap.left calls, counts its live blocks,
+ * and notices freed blocks that begin with a Q, as every password in these tests does.
+ *
+ * Uses url_list.h: parse() adds the addresses of a text to a list of parsed addresses and returns
+ * 0 or an error. */
 #include "api/url.h"
 
 #include <redlock/redlock.h>

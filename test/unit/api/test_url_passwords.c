@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * No spelling of an address, however wrong, gets a password into a text. */
+ * No spelling of an address, however wrong, gets a password into a text.
+ *
+ * Uses url_list.h: parse() adds the addresses of a text to a list of parsed addresses and returns
+ * 0 or an error. */
 #define SUITE_MANY_ASSERTIONS
 #include "api/url.h"
 #include "api/url_mask.h"

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Acquiring a lock: attempts, retries within the wait budget, errors that end it at once, and the
- * last check before the caller gets the lock. Virtual time. */
+ * last check before the caller gets the lock. Virtual time.
+ *
+ * Uses lease_rig.h: one lease in virtual time. The test passes events to it: rig_grant(),
+ * rig_deny() and rig_fail() are votes in the running round, rig_tick() is a timer that is due.
+ * rig_pass() only advances the clocks. rig.fx holds the effects of the last step. */
 #include "core/lease.h"
 
 #include "lease_rig.h"

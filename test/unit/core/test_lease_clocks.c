@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * A lease and its two clocks: they run at different rates, one jumps over a suspend, readings are
- * huge. Its timer must neither miss a deadline nor expire without end. */
+ * huge. Its timer must neither miss a deadline nor expire without end.
+ *
+ * Uses lease_rig.h: one lease in virtual time. The test passes events to it: rig_grant(),
+ * rig_deny() and rig_fail() are votes in the running round, rig_tick() is a timer that is due.
+ * rig_pass() only advances the clocks. rig.fx holds the effects of the last step. */
 #define SUITE_MANY_ASSERTIONS
 #include "core/lease.h"
 

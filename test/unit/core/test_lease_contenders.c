@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * A lease that is woken together with many contenders, and its notifications; see also
- * test_lease_contention.c. */
+ * test_lease_contention.c.
+ *
+ * Uses contention_rig.h: one lease in virtual time on five nodes, in the order of preference 2, 4,
+ * 0, 3, 1, with the contention state of its resource. begin() passes the first event to a new
+ * lease, wake() a notification, rig_grant() and rig_deny() a vote. rig.fx holds the effects of the
+ * last step. */
 #include "contention_rig.h"
 
 /* Lets the preferred node deny while the probe that was sent with the SET is still in flight. */

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * A lease among contenders: it asks the preferred node first, waits for a notification, and falls
- * back to a timer. Each test shows one rule; the simulator measures their combined effect. */
+ * back to a timer. Each test shows one rule; the simulator measures their combined effect.
+ *
+ * Uses contention_rig.h: one lease in virtual time on five nodes, in the order of preference 2, 4,
+ * 0, 3, 1, with the contention state of its resource. begin() passes the first event to a new
+ * lease, wake() a notification, rig_grant() and rig_deny() a vote. rig.fx holds the effects of the
+ * last step. */
 #include "contention_rig.h"
 
 START_TEST(without_contention_all_nodes_are_asked_at_once)

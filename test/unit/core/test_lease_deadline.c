@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * After an extension, a deadline is never later than the keys on its servers last: the deadline,
- * the nodes it rests on and the reference of the wall clock change together. Virtual time. */
+ * the nodes it rests on and the reference of the wall clock change together. Virtual time.
+ *
+ * Uses lease_rig.h: one lease in virtual time. The test passes events to it: rig_grant(),
+ * rig_deny() and rig_fail() are votes in the running round, rig_tick() is a timer that is due.
+ * rig_pass() only advances the clocks. rig.fx holds the effects of the last step. */
 #include "core/lease.h"
 
 #include "lease_rig.h"

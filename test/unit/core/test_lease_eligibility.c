@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Votes that do not count, or count no more: nodes in quarantine, clocks that step ahead during a
- * lock, and the client's own wall clock being set ahead. */
+ * lock, and the client's own wall clock being set ahead.
+ *
+ * Uses lease_rig.h: one lease in virtual time. The test passes events to it: rig_grant(),
+ * rig_deny() and rig_fail() are votes in the running round, rig_tick() is a timer that is due.
+ * rig_pass() only advances the clocks. rig.fx holds the effects of the last step. */
 #include "lease_rig.h"
 
 #include "suite.h"

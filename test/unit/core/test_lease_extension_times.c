@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * When locks are extended that share a client with thousands of others: spread over time, and
- * several together. Virtual time. */
+ * several together. Virtual time.
+ *
+ * Uses lease_rig.h: one lease in virtual time. The test passes events to it: rig_grant(),
+ * rig_deny() and rig_fail() are votes in the running round, rig_tick() is a timer that is due.
+ * rig_pass() only advances the clocks. rig.fx holds the effects of the last step. */
 #include "core/lease.h"
 
 #include "lease_rig.h"

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Acquiring a lock with a fence: one round or two with the same start time, late votes,
  * cancellation and timeouts in both rounds, undos, and that an extension keeps the fencing token.
- */
+ *
+ * Uses lease_rig.h: one lease in virtual time. The test passes events to it: rig_grant(),
+ * rig_deny() and rig_fail() are votes in the running round, rig_tick() is a timer that is due.
+ * rig_pass() only advances the clocks. rig.fx holds the effects of the last step. */
 #include "lease_rig.h"
 #include "suite.h"
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * A lease on several keys: what remains when some of the keys are lost, which key is tracked, and
- * how it waits in the queues of its client. */
+ * how it waits in the queues of its client.
+ *
+ * Uses lease_rig.h: one lease in virtual time. The test passes events to it: rig_grant(),
+ * rig_deny() and rig_fail() are votes in the running round, rig_tick() is a timer that is due.
+ * rig_pass() only advances the clocks. rig.fx holds the effects of the last step. */
 #include "core/lease.h"
 #include "core/reservation.h"
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * A lease on one of several slots: which slot it tries, its probes of the others, and what starts
- * the next attempt. */
+ * the next attempt.
+ *
+ * Uses lease_rig.h: one lease in virtual time. The test passes events to it: rig_grant(),
+ * rig_deny() and rig_fail() are votes in the running round, rig_tick() is a timer that is due.
+ * rig_pass() only advances the clocks. rig.fx holds the effects of the last step. */
 #include "core/lease.h"
 
 #include "lease_rig.h"

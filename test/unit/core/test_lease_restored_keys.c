@@ -2,7 +2,11 @@
  * The rule on restored keys: a key that was restored, or whose SET ran at an unknown time, counts
  * in an extension only after it was seen and a later round has succeeded without it. In each test
  * the lock of another client fits into the gap, so that a successful extension would hide it.
- * test/exhaustive searches all sequences of events. */
+ * test/exhaustive searches all sequences of events.
+ *
+ * Uses lease_rig.h: one lease in virtual time. The test passes events to it: rig_grant(),
+ * rig_deny() and rig_fail() are votes in the running round, rig_tick() is a timer that is due.
+ * rig_pass() only advances the clocks. rig.fx holds the effects of the last step. */
 #include "core/lease.h"
 
 #include "lease_rig.h"

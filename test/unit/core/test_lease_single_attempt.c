@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Attempts of a call that has no time for another attempt: the preferred node's denial does not
- * decide them, and the result of the call rests on a majority. */
+ * decide them, and the result of the call rests on a majority.
+ *
+ * Uses contention_rig.h: one lease in virtual time on five nodes, in the order of preference 2, 4,
+ * 0, 3, 1, with the contention state of its resource. begin() passes the first event to a new
+ * lease, wake() a notification, rig_grant() and rig_deny() a vote. rig.fx holds the effects of the
+ * last step. */
 #include "contention_rig.h"
 
 #define OTHERS (ALL & ~RL_NODE(FIRST)) /* all nodes but the preferred one */

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Locks that expire between the deciding vote and the confirmation: the caller never gets them. */
+ * Locks that expire between the deciding vote and the confirmation: the caller never gets them.
+ *
+ * Uses lease_rig.h: one lease in virtual time. The test passes events to it: rig_grant(),
+ * rig_deny() and rig_fail() are votes in the running round, rig_tick() is a timer that is due.
+ * rig_pass() only advances the clocks. rig.fx holds the effects of the last step. */
 #include "lease_rig.h"
 #include "suite.h"
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Verifying a lock: it changes nothing on the servers, counts only replies that prove something,
- * and ends a lease whose lock is proven lost. */
+ * and ends a lease whose lock is proven lost.
+ *
+ * Uses lease_rig.h: one lease in virtual time. The test passes events to it: rig_grant(),
+ * rig_deny() and rig_fail() are votes in the running round, rig_tick() is a timer that is due.
+ * rig_pass() only advances the clocks. rig.fx holds the effects of the last step. */
 #include "lease_rig.h"
 
 #include "suite.h"

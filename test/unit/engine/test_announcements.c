@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * What an engine announces: in which order, how two announcements of one lock are merged, and how
- * long a lock that has ended stays in the list. */
+ * long a lock that has ended stays in the list.
+ *
+ * Uses engine_rig.h: two engines, called clients 0 and 1, on three correct servers, in virtual
+ * time. rig_hold() acquires a lock, rig_call() passes a call of the user to it, and rig_pass()
+ * advances time and runs the servers and both engines. */
 #include "engine/announcements.h"
 
 #include <signal.h>

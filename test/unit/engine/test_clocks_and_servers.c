@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Decisions of the engine itself: servers with two names, clocks that are set, and how long an undo
- * is kept. */
+ * is kept.
+ *
+ * Uses engine_rig.h: two engines, called clients 0 and 1, on three correct servers, in virtual
+ * time. rig_hold() acquires a lock, rig_call() passes a call of the user to it, and rig_pass()
+ * advances time and runs the servers and both engines. */
 #include "engine_rig.h"
 
 #include "platform/hash.h"

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * When fence records count as those of a first start: an engine with three servers that the test
- * simulates. */
+ * simulates.
+ *
+ * Uses record_rig.h: an engine with three durable servers that the test plays, in virtual time.
+ * read_records() makes the engine send READ, reply_to_all() replies with three records,
+ * check_seeded() checks which nodes got a SEED, and pass() and tick() advance time. */
 #include "record_rig.h"
 
 /* Replies with this record for all nodes. Returns true if all then get a SEED. */

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Locks of one engine: queues and their memory, wait budgets of locks that start late, and the
- * commands for fenced locks, for locks on several keys and for permits. */
+ * commands for fenced locks, for locks on several keys and for permits.
+ *
+ * Uses engine_rig.h: two engines, called clients 0 and 1, on three correct servers, in virtual
+ * time. rig_hold() acquires a lock, rig_call() passes a call of the user to it, and rig_pass()
+ * advances time and runs the servers and both engines. */
 #include "engine/lock_send.h"
 #include "engine/slot.h"
 #include "engine_rig.h"

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Fence records of servers that reply late: how a first start and an operator's decision treat
- * them. */
+ * them.
+ *
+ * Uses record_rig.h: an engine with three durable servers that the test plays, in virtual time.
+ * read_records() makes the engine send READ, reply_to_all() replies with three records,
+ * check_seeded() checks which nodes got a SEED, and pass() and tick() advance time. */
 #include "record_rig.h"
 
 /* Sets measured round trips of 1 ms, from which the time limits follow, as by default. */

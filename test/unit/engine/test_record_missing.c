@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Fence records that are missing while others are in use: when they are read again, when they are
- * seeded, with which fencing tokens, and which texts describe them. */
+ * seeded, with which fencing tokens, and which texts describe them.
+ *
+ * Uses record_rig.h: an engine with three durable servers that the test plays, in virtual time.
+ * read_records() makes the engine send READ, reply_to_all() replies with three records,
+ * check_seeded() checks which nodes got a SEED, and pass() and tick() advance time. */
 #include "record_rig.h"
 
 #define GAP EMPTY /* a missing record */

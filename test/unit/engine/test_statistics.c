@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * The statistics of an engine, and its reading of the clocks when the process is stopped in
- * between. */
+ * between.
+ *
+ * Uses engine_rig.h: two engines, called clients 0 and 1, on three correct servers, in virtual
+ * time. rig_hold() acquires a lock, rig_call() passes a call of the user to it, and rig_pass()
+ * advances time and runs the servers and both engines. */
 #include "engine_rig.h"
 
 #define HOUR_US INT64_C(3600000000)

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * A node and its connection: the greeting, the replies that are tolerated, those that are not, and
- * when the next connection is tried. */
+ * when the next connection is tried.
+ *
+ * Uses node_rig.h: one node without a network, in virtual time. The test plays the server with
+ * rig_reply() and rig_receive(). rig_take_sent() returns the commands that the node has sent, as
+ * text; rig_check_vote() checks the vote that it has reported. */
 #include "node_rig.h"
 
 #include "node/node_parts.h"

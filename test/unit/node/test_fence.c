@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Fenced votes on one connection: requested once, and again in another form only if the first
  * request was certainly not executed and is not undone; replies of an earlier run of the server;
- * invalid replies. */
+ * invalid replies.
+ *
+ * Uses node_rig.h: one node without a network, in virtual time. The test plays the server with
+ * rig_reply() and rig_receive(). rig_take_sent() returns the commands that the node has sent, as
+ * text; rig_check_vote() checks the vote that it has reported. */
 #include "node_rig.h"
 
 #include "core/protocol.h"

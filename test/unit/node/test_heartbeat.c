@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Heartbeats of a node: when they are sent, and what their replies change. */
+ * Heartbeats of a node: when they are sent, and what their replies change.
+ *
+ * Uses node_rig.h: one node without a network, in virtual time. The test plays the server with
+ * rig_reply() and rig_receive(). rig_take_sent() returns the commands that the node has sent, as
+ * text; rig_check_vote() checks the vote that it has reported. */
 #include "node_rig.h"
 
 #include <stdio.h>

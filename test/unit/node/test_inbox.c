@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * What a node puts into the inbox: its order, how long a reply is valid, and that no vote is lost
- * without memory or when the node is closed. */
+ * without memory or when the node is closed.
+ *
+ * Uses node_rig.h: one node without a network, in virtual time. The test plays the server with
+ * rig_reply() and rig_receive(). rig_take_sent() returns the commands that the node has sent, as
+ * text; rig_check_vote() checks the vote that it has reported. */
 #include "node_rig.h"
 
 #include <stdlib.h>

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * The pending undos of a node: as many as there is memory for, each kept until its key must have
- * expired, and longer if that time is unknown. */
+ * expired, and longer if that time is unknown.
+ *
+ * Uses node_rig.h: one node without a network, in virtual time. The test plays the server with
+ * rig_reply() and rig_receive(). rig_take_sent() returns the commands that the node has sent, as
+ * text; rig_check_vote() checks the vote that it has reported. */
 #define SUITE_MANY_ASSERTIONS
 #include "node_rig.h"
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * A request that a server did not understand and that is repeated in another form: not after a
- * release in between, and again if the first repetition was never sent. */
+ * release in between, and again if the first repetition was never sent.
+ *
+ * Uses node_rig.h: one node without a network, in virtual time. The test plays the server with
+ * rig_reply() and rig_receive(). rig_take_sent() returns the commands that the node has sent, as
+ * text; rig_check_vote() checks the vote that it has reported. */
 #include "node_rig.h"
 
 #include "suite.h"

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * The tokens that a node has in use: from the first request to the last reply, and as long as an
- * undo is pending. */
+ * undo is pending.
+ *
+ * Uses node_rig.h: one node without a network, in virtual time. The test plays the server with
+ * rig_reply() and rig_receive(). rig_take_sent() returns the commands that the node has sent, as
+ * text; rig_check_vote() checks the vote that it has reported. */
 #include "node_rig.h"
 
 #include <string.h>

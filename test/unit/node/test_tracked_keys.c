@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The keys that a server tracks for a node: those that a lock waits for, and no others. */
+ * The keys that a server tracks for a node: those that a lock waits for, and no others.
+ *
+ * Uses node_rig.h: one node without a network, in virtual time. The test plays the server with
+ * rig_reply() and rig_receive(). rig_take_sent() returns the commands that the node has sent, as
+ * text; rig_check_vote() checks the vote that it has reported. */
 #include "node_rig.h"
 
 #include <string.h>

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Undos: an undo is sent after its SET, an unsent SET is never sent late, an unconfirmed undo is
- * repeated on the next connection, and a connection is closed in a way that loses neither. */
+ * repeated on the next connection, and a connection is closed in a way that loses neither.
+ *
+ * Uses node_rig.h: one node without a network, in virtual time. The test plays the server with
+ * rig_reply() and rig_receive(). rig_take_sent() returns the commands that the node has sent, as
+ * text; rig_check_vote() checks the vote that it has reported. */
 #define SUITE_MANY_ASSERTIONS
 #include "node_rig.h"
 

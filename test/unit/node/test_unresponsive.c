@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * A node with overdue replies: how long it may be silent, the effect of suspicion, and that a late
- * reply is never taken for another request's. */
+ * reply is never taken for another request's.
+ *
+ * Uses node_rig.h: one node without a network, in virtual time. The test plays the server with
+ * rig_reply() and rig_receive(). rig_take_sent() returns the commands that the node has sent, as
+ * text; rig_check_vote() checks the vote that it has reported. */
 #include "node_rig.h"
 
 #include <string.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The poller inside another poll(): readable when, and only when, something is due. Covers its
- * sockets and its timer; test_poller_wakeups.c covers the wake-ups. */
+ * sockets and its timer; test_poller_wakeups.c covers the wake-ups.
+ *
+ * Uses poller_fixture.h: `poller`, an open poller; pair[0] to pair[2], connected pairs of sockets;
+ * is_readable() waits until the poller's descriptor is readable. */
 #include "platform/poller.h"
 
 #include <redlock/redlock.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Wake-ups of the poller: from threads, signal handlers and cancelled threads; none is lost, and
- * many cost as much as one. */
+ * many cost as much as one.
+ *
+ * Uses poller_fixture.h: `poller`, an open poller; pair[0] to pair[2], connected pairs of sockets;
+ * is_readable() waits until the poller's descriptor is readable. */
 #include "platform/poller.h"
 
 #include "platform/clock.h"
