@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Prepares a case: removes the fence records of all servers, and sets max_ttl and the node
+ * timeout of the clients. */
 void fences_begin(void)
 {
     cluster_command_all(live.cluster, "FLUSHALL");
@@ -14,6 +16,7 @@ void fences_begin(void)
     live.node_time_ms = wait_scaled_ms(1) > 1 ? FENCE_TIME_MS / 2 : FENCE_TIME_MS;
 }
 
+/* Returns a configuration of all nodes whose fence records are volatile. The caller frees it. */
 redlock_config_t *fences_config(void)
 {
     redlock_config_t *config = live_config();
@@ -22,11 +25,14 @@ redlock_config_t *fences_config(void)
     return config;
 }
 
+/* Creates a client with that configuration and waits until all nodes are eligible. */
 redlock_t *fences_open(void)
 {
     return live_open(fences_config());
 }
 
+/* Acquires a lock with a fencing token and max_ttl as its TTL. Stores the handle (NULL after a
+ * failure), keeps the report and returns the status. */
 int fences_acquire(redlock_t *client, const char *resource, uint64_t wait_ms,
                    redlock_lock_t **ret_lock)
 {
@@ -41,6 +47,8 @@ int fences_acquire(redlock_t *client, const char *resource, uint64_t wait_ms,
     return status;
 }
 
+/* Acquires a lock within wait_ms and releases it. Returns its fencing token. Fails the case if
+ * it is not granted. */
 uint64_t fences_pass(redlock_t *client, const char *resource, uint64_t wait_ms)
 {
     redlock_lock_t *lock;
@@ -54,11 +62,14 @@ uint64_t fences_pass(redlock_t *client, const char *resource, uint64_t wait_ms)
     return fence;
 }
 
+/* Returns whether, in the kept report, the node's vote did not count because of its fence
+ * record. */
 bool fences_is_refused(unsigned node)
 {
     return live_node(node).cause == REDLOCK_CAUSE_FENCE_RECORD;
 }
 
+/* Returns whether the server has a fence record that is in use: one with a configuration. */
 bool fences_has_record(unsigned node)
 {
     char *text = cluster_command(live.cluster, node, "HGET " CLUSTER_RECORD " cfg");
@@ -67,6 +78,8 @@ bool fences_has_record(unsigned node)
     return has;
 }
 
+/* Returns the fencing token in the register of FENCES_RESOURCE on this server. 0 if there is
+ * none. */
 uint64_t fences_number(unsigned node)
 {
     char *text = cluster_command(live.cluster, node, "HGET " CLUSTER_RECORD " " FENCES_STRIPE);

@@ -6,11 +6,14 @@
 
 struct leftovers *leftovers;
 
+/* Counts one occurrence. */
 void count_one(enum occurrence what)
 {
     atomic_fetch_add(&leftovers->occurred[what], 1);
 }
 
+/* Counts an acquisition by its status. A budget of 1 ms (`waited_ms`) that was too short counts
+ * as well. */
 void count_acquire(int status, uint64_t waited_ms)
 {
     atomic_fetch_add(&leftovers->operations, 1);
@@ -26,23 +29,29 @@ void count_acquire(int status, uint64_t waited_ms)
         count_one(TINY_BUDGET);
 }
 
+/* Notes that an actor holds the resource. Counts an overlap if another actor holds it. */
 void enter(unsigned resource)
 {
     if (atomic_fetch_add(&leftovers->holders[resource], 1) != 0)
         atomic_fetch_add(&leftovers->overlaps, 1);
 }
 
+/* Notes that an actor does not hold the resource any more. Called before the release begins. */
 void leave(unsigned resource)
 {
     atomic_fetch_sub(&leftovers->holders[resource], 1);
 }
 
+/* Returns the name of a resource. The second half of the numbers has the same names, in database
+ * 1. */
 const char *resource_name(unsigned resource)
 {
     static const char *const names[RESOURCES] = {"r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7"};
     return names[resource % RESOURCES];
 }
 
+/* Returns the initial state of an actor's random numbers, which depends on the seed. The
+ * constant spreads the actors' numbers, and two draws mix them. */
 uint64_t random_of(unsigned actor)
 {
     uint64_t random = leftovers->seed + (actor + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -51,6 +60,7 @@ uint64_t random_of(unsigned actor)
     return random;
 }
 
+/* Returns a random number from 0 to below - 1 (xorshift64) and advances the state. */
 unsigned draw(uint64_t *random, unsigned below)
 {
     *random ^= *random << 13;
@@ -59,6 +69,8 @@ unsigned draw(uint64_t *random, unsigned below)
     return (unsigned)((*random >> 11) % below);
 }
 
+/* Creates a client with a node timeout of 25 ms (scaled), so that stopped servers cause many
+ * timeouts. Does not wait for connections. */
 redlock_t *leftovers_client(const char *urls, int mode)
 {
     redlock_config_t *config = NULL;
@@ -82,6 +94,7 @@ redlock_t *leftovers_client(const char *urls, int mode)
     return client;
 }
 
+/* Adds the client's undos, timeouts and reconnects to the counts. */
 void count_client(redlock_t *client)
 {
     redlock_stats_t stats;

@@ -97,6 +97,8 @@ static void *run_thread(void *userdata)
     return NULL;
 }
 
+/* Starts `threads` threads with the numbers first_actor and up, which share the client. Returns
+ * their list. */
 struct blockers *blockers_start(redlock_t *client, unsigned threads, unsigned first_actor)
 {
     struct blockers *all = calloc(1, sizeof *all);
@@ -116,6 +118,7 @@ struct blockers *blockers_start(redlock_t *client, unsigned threads, unsigned fi
     return all;
 }
 
+/* Cancels the call that this thread waits for at the moment, if there is one. */
 void blockers_cancel(struct blockers *blockers, unsigned which)
 {
     struct blocker *victim = &blockers->list[which % blockers->count];
@@ -124,6 +127,7 @@ void blockers_cancel(struct blockers *blockers, unsigned which)
     pthread_mutex_unlock(&victim->mutex);
 }
 
+/* Waits until all threads have ended, and frees the list. */
 void blockers_join(struct blockers *blockers)
 {
     for (unsigned i = 0; i < blockers->count; i++) {

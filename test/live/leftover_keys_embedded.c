@@ -31,6 +31,7 @@ struct embedded {
 
 static void start_next(struct slot *slot);
 
+/* Counts one operation of the embedded client. */
 static void count_operation(void)
 {
     atomic_fetch_add(&leftovers->operations, 1);
@@ -47,6 +48,7 @@ static void become_idle(struct slot *slot)
     slot->state = IDLE;
 }
 
+/* Callback of a release: makes the slot idle. */
 static void on_released(redlock_t *rl, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata)
 {
@@ -59,6 +61,7 @@ static void on_released(redlock_t *rl, int status, redlock_lock_t *lock,
     become_idle(slot);
 }
 
+/* Callback of an extension: the slot holds its lock again, also after a failed extension. */
 static void on_extended(redlock_t *rl, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata)
 {
@@ -72,6 +75,8 @@ static void on_extended(redlock_t *rl, int status, redlock_lock_t *lock,
     slot->state = HOLDING;
 }
 
+/* Callback of an acquisition: the slot becomes idle after a failure. Otherwise it holds the
+ * lock, and in one of three cases starts its next operation from within the callback. */
 static void on_acquired(redlock_t *rl, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata)
 {
@@ -165,6 +170,7 @@ static void advance(struct embedded *all, struct slot *slot)
     }
 }
 
+/* Callback of the shutdown, the last operation in flight. */
 static void on_shut_down(redlock_t *rl, int status, redlock_lock_t *lock,
                          const redlock_report_t *report, void *userdata)
 {
@@ -197,6 +203,8 @@ static void finish(struct embedded *all)
     redlock_free(all->client);
 }
 
+/* Thread function: runs one embedded client with many operations in flight until `stop`, then
+ * ends it. `userdata` are the addresses of the nodes. */
 void *run_embedded(void *userdata)
 {
     const char *urls = userdata;

@@ -24,6 +24,8 @@ struct operation {
     unsigned index;
 };
 
+/* Callback of an acquisition: counts how it ended, and keeps the lock of a grant. The resource
+ * counts as held, unless leave_all() has run: then its number becomes UINT32_MAX. */
 static void on_acquired(redlock_t *rl, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata)
 {
@@ -99,6 +101,8 @@ static void use_and_free(const char *urls, uint64_t *random)
     count_one(CLIENT_FREED);
 }
 
+/* Thread function: creates a client, starts operations, frees the client while they are in
+ * flight, and begins again, until `stop`. `userdata` are the addresses of the nodes. */
 void *run_freed(void *userdata)
 {
     uint64_t random = random_of(200);

@@ -14,22 +14,27 @@ struct live live;
 
 static redlock_report_t *report; /* the last report; NULL: none */
 
+/* Starts the servers of all cases of the program as `opts` says. */
 void live_start_servers_with(const struct cluster_opts *opts)
 {
     live.cluster = cluster_start_with(opts);
 }
 
+/* Starts NODES plain servers for all cases of the program. */
 void live_start_servers(void)
 {
     live.cluster = cluster_start(NODES);
 }
 
+/* Ends the servers, after the last case. */
 void live_stop_servers(void)
 {
     cluster_stop(live.cluster);
     live.cluster = NULL;
 }
 
+/* Begins a case: resets all settings in `live` except the servers, and notes which descriptors
+ * are open. */
 void live_setup(void)
 {
     struct cluster *cluster = live.cluster;
@@ -38,6 +43,8 @@ void live_setup(void)
     fdcheck_begin(&live.before);
 }
 
+/* Shuts live.client down, within half a second (scaled), and frees it. Undos for stopped servers
+ * may be left. */
 void live_leave(void)
 {
     if (live.client != NULL && live.mode != REDLOCK_MODE_EMBEDDED)
@@ -46,6 +53,8 @@ void live_leave(void)
     live_disconnect();
 }
 
+/* Ends a case: frees the client, makes all servers healthy, and fails the case if a key or a
+ * descriptor is left. */
 void live_teardown(void)
 {
     live_leave();
@@ -62,6 +71,8 @@ void live_teardown(void)
     ck_assert_msg(leaked == NULL, "descriptors are left open: %s", leaked);
 }
 
+/* Adds a case with the fixture above that runs `times` times, with _i = 0 to times - 1. Returns
+ * its group, so that the caller can add fixtures or a time limit. */
 TCase *live_add_each(Suite *suite, const char *name, const TTest *test, unsigned times)
 {
     TCase *group = tcase_create(name);
@@ -71,11 +82,13 @@ TCase *live_add_each(Suite *suite, const char *name, const TTest *test, unsigned
     return group;
 }
 
+/* Adds a case that has servers of its own: `start` starts them, and they end with the case. */
 void live_add_with(Suite *suite, const char *name, const TTest *test, void (*start)(void))
 {
     tcase_add_unchecked_fixture(live_add_each(suite, name, test, 1), start, live_stop_servers);
 }
 
+/* Adds a case that runs once on the servers of the program. */
 void live_add(Suite *suite, const char *name, const TTest *test)
 {
     live_add_each(suite, name, test, 1);
@@ -88,18 +101,24 @@ static uint32_t scaled_or(uint32_t chosen_ms, uint32_t usual_ms)
     return (uint32_t)(ms < TIMEOUT_MS_MAX ? ms : TIMEOUT_MS_MAX);
 }
 
+/* Returns `ms`, or three tenths of the scaled time where that is longer. For TTLs that a case
+ * waits for. */
 uint64_t live_brief_ms(uint64_t ms)
 {
     const uint64_t slow_ms = wait_scaled_ms(ms) * 3 / 10;
     return slow_ms > ms ? slow_ms : ms;
 }
 
+/* Returns the node timeout of cases in which servers stop replying: SILENCE_MS, or a quarter of
+ * its scaled time where that is longer. */
 uint32_t live_unresponsive_ms(void)
 {
     const uint32_t slow_ms = (uint32_t)wait_scaled_ms(SILENCE_MS / 4);
     return slow_ms > SILENCE_MS ? slow_ms : SILENCE_MS;
 }
 
+/* Returns a configuration for the nodes in `urls` with the settings in `live`. The caller frees
+ * it. Retries begin after 2 to 20 ms. */
 redlock_config_t *live_config_of(const char *urls)
 {
     redlock_config_t *config = NULL;
@@ -125,6 +144,8 @@ redlock_config_t *live_config_of(const char *urls)
     return config;
 }
 
+/* Returns a configuration for all servers with the settings in `live`. With live.durable, each
+ * address says durable=1 (no quarantine after a restart) instead of fresh=1. */
 redlock_config_t *live_config(void)
 {
     char urls[CLUSTER_NODES_MAX * 256];
@@ -137,6 +158,8 @@ redlock_config_t *live_config(void)
     return live_config_of(urls);
 }
 
+/* Creates a client, frees the configuration, and waits until all nodes are eligible. Fails the
+ * case if they do not become eligible. */
 redlock_t *live_open(redlock_config_t *config)
 {
     redlock_t *client = NULL;
@@ -150,11 +173,13 @@ redlock_t *live_open(redlock_config_t *config)
     return client;
 }
 
+/* Creates live.client for all servers and waits until all nodes are eligible. */
 void live_connect(void)
 {
     live.client = live_open(live_config());
 }
 
+/* Frees live.client, if there is one, without shutting it down first, and frees the kept report. */
 void live_disconnect(void)
 {
     live_keep_report(NULL);
@@ -163,12 +188,16 @@ void live_disconnect(void)
     live.client = NULL;
 }
 
+/* Keeps this report (NULL: none) for live_info(), live_node() and live_text(), and frees the one
+ * before it. */
 void live_keep_report(redlock_report_t *new_report)
 {
     redlock_report_free(report);
     report = new_report;
 }
 
+/* Acquires a lock with live.client, within wait_ms (0: one attempt). Keeps the report and
+ * returns the status. */
 int live_acquire(const char *resource, uint64_t ttl_ms, uint64_t wait_ms, redlock_lock_t **ret)
 {
     redlock_report_t *new_report = NULL;
@@ -179,6 +208,7 @@ int live_acquire(const char *resource, uint64_t ttl_ms, uint64_t wait_ms, redloc
     return status;
 }
 
+/* Extends the lock to ttl_ms (0: its present TTL). Keeps the report and returns the status. */
 int live_extend(redlock_lock_t *lock, uint64_t ttl_ms)
 {
     redlock_report_t *new_report = NULL;
@@ -187,6 +217,7 @@ int live_extend(redlock_lock_t *lock, uint64_t ttl_ms)
     return status;
 }
 
+/* Releases the lock and frees its handle. Keeps the report and returns the status. */
 int live_release(redlock_lock_t *lock)
 {
     redlock_report_t *new_report = NULL;
@@ -196,6 +227,8 @@ int live_release(redlock_lock_t *lock)
     return status;
 }
 
+/* Inspects the resource with live.client. Keeps the report, which names the holder, and returns
+ * the status. */
 int live_inspect(const char *resource)
 {
     redlock_report_t *new_report = NULL;
@@ -204,6 +237,8 @@ int live_inspect(const char *resource)
     return status;
 }
 
+/* Acquires a lock with live.client within TIME_LIMIT_MS and returns it. Fails the case if it is
+ * not granted. */
 redlock_lock_t *live_lock(const char *resource, uint64_t ttl_ms)
 {
     redlock_lock_t *lock = NULL;
@@ -212,6 +247,8 @@ redlock_lock_t *live_lock(const char *resource, uint64_t ttl_ms)
     return lock;
 }
 
+/* Acquires, extends and releases a lock with live.client. Fails the case unless all three
+ * succeed. */
 void live_check_works(void)
 {
     redlock_lock_t *lock = live_lock("works", LONG_TTL_MS);
@@ -219,6 +256,7 @@ void live_check_works(void)
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
 }
 
+/* Returns the summary of the kept report. Fails the case if there is no report. */
 redlock_report_info_t live_info(void)
 {
     redlock_report_info_t info;
@@ -227,6 +265,8 @@ redlock_report_info_t live_info(void)
     return info;
 }
 
+/* Returns what the kept report says about one node: vote, cause, text. Fails the case if there
+ * is none. */
 redlock_node_report_t live_node(unsigned node)
 {
     redlock_node_report_t node_report;
@@ -236,6 +276,8 @@ redlock_node_report_t live_node(unsigned node)
     return node_report;
 }
 
+/* Returns the kept report as text, with one part per node, for messages. The text is valid until
+ * the next call. */
 const char *live_text(void)
 {
     static char text[4096];
@@ -252,6 +294,7 @@ const char *live_text(void)
     return text;
 }
 
+/* Returns the statistics of the client. */
 redlock_stats_t live_stats(redlock_t *client)
 {
     redlock_stats_t stats;
@@ -259,6 +302,7 @@ redlock_stats_t live_stats(redlock_t *client)
     return stats;
 }
 
+/* Returns the client's statistics and present state of one node. */
 redlock_node_stats_t live_node_stats(redlock_t *client, unsigned node)
 {
     redlock_node_stats_t stats;
@@ -266,6 +310,7 @@ redlock_node_stats_t live_node_stats(redlock_t *client, unsigned node)
     return stats;
 }
 
+/* Returns how many nodes of the client are eligible. */
 unsigned live_voters(redlock_t *client)
 {
     unsigned voters = 0;
@@ -274,12 +319,15 @@ unsigned live_voters(redlock_t *client)
     return voters;
 }
 
+/* Returns whether the node's server replies: the node is eligible, or only excluded because its
+ * server was restarted. */
 bool live_is_responsive(redlock_t *client, unsigned node)
 {
     const redlock_node_stats_t stats = live_node_stats(client, node);
     return stats.eligible == 1 || stats.cause == REDLOCK_CAUSE_RESTARTED;
 }
 
+/* Returns how many nodes of the client have a server that replies. */
 unsigned live_responsive(redlock_t *client)
 {
     unsigned responsive = 0;
@@ -288,6 +336,8 @@ unsigned live_responsive(redlock_t *client)
     return responsive;
 }
 
+/* Polls the client's descriptor for at most timeout_ms and calls redlock_process() once. In
+ * threaded mode, which has no descriptor, only pauses for a moment. */
 void live_turn(redlock_t *client, int timeout_ms)
 {
     const int fd = redlock_get_fd(client);

@@ -8,6 +8,7 @@
 struct events client_events = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 struct events lock_events = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
+/* Empties one list. */
 static void reset(struct events *events)
 {
     pthread_mutex_lock(&events->mutex);
@@ -15,12 +16,14 @@ static void reset(struct events *events)
     pthread_mutex_unlock(&events->mutex);
 }
 
+/* Empties both lists. */
 void events_reset(void)
 {
     reset(&client_events);
     reset(&lock_events);
 }
 
+/* Appends a copy of the event to the list `userdata`. Drops it if the list is full. */
 void note_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
 {
     struct events *events = userdata;
@@ -43,6 +46,7 @@ void note_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
     pthread_mutex_unlock(&events->mutex);
 }
 
+/* Returns the number of events of this kind about the resource or node `name` (NULL: about any). */
 unsigned count_events_of(struct events *events, int kind, const char *name)
 {
     unsigned count = 0;
@@ -54,11 +58,13 @@ unsigned count_events_of(struct events *events, int kind, const char *name)
     return count;
 }
 
+/* Returns the number of events of this kind. */
 unsigned count_events(struct events *events, int kind)
 {
     return count_events_of(events, kind, NULL);
 }
 
+/* Returns the index-th event of this kind, counted from 0. Fails the case if there is none. */
 struct noted_event find_event(struct events *events, int kind, unsigned index)
 {
     struct noted_event found = {.kind = 0};
@@ -72,6 +78,8 @@ struct noted_event find_event(struct events *events, int kind, unsigned index)
     return found;
 }
 
+/* Returns one letter per event, in their order. Index i of `letters` is the letter of the event
+ * kind with number i. */
 const char *event_letters(struct events *events)
 {
     static const char letters[] = "?AEFRDLWUNX";
@@ -84,6 +92,7 @@ const char *event_letters(struct events *events)
     return text;
 }
 
+/* Stores the result of a call in the outcome `userdata`, and counts the call of this callback. */
 void note_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
                void *userdata)
 {
@@ -101,6 +110,7 @@ void note_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_re
     pthread_mutex_unlock(&outcome->mutex);
 }
 
+/* Returns how often note_done() has run for this outcome. */
 unsigned outcome_calls(struct outcome *outcome)
 {
     pthread_mutex_lock(&outcome->mutex);
@@ -109,6 +119,8 @@ unsigned outcome_calls(struct outcome *outcome)
     return calls;
 }
 
+/* Waits until the callback has run, and returns the status that it got. Fails the case if it
+ * does not run in time, or runs twice. */
 int outcome_wait(redlock_t *client, struct outcome *outcome)
 {
     ck_assert_msg(LOOP_UNTIL(client, outcome_calls(outcome) > 0, TIME_LIMIT_MS), "no callback");

@@ -6,18 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Stops (SIGSTOP) `count` servers from number `first` on. */
 void live_pause(unsigned first, unsigned count)
 {
     for (unsigned i = first; i < first + count; i++)
         cluster_pause(live.cluster, i);
 }
 
+/* Lets all stopped servers continue. */
 void live_resume_all(void)
 {
     for (unsigned i = 0; i < cluster_nodes(live.cluster); i++)
         cluster_resume(live.cluster, i);
 }
 
+/* Restarts all servers that do not run, without their data. */
 void live_restart_dead(void)
 {
     for (unsigned i = 0; i < cluster_nodes(live.cluster); i++)
@@ -25,11 +28,13 @@ void live_restart_dead(void)
             cluster_restart(live.cluster, i, false);
 }
 
+/* Returns whether the server has the key. */
 bool live_has_key(unsigned node, const char *key)
 {
     return cluster_integer(live.cluster, node, "EXISTS %s", key) == 1;
 }
 
+/* Returns the number of servers that have the key. All servers must run. */
 unsigned live_nodes_with(const char *key)
 {
     unsigned count = 0;
@@ -52,6 +57,8 @@ static void print_keys(void)
     fflush(stdout);
 }
 
+/* Waits until no running server has a key. Prints the keys that are left and returns false after
+ * the deadline. */
 bool live_wait_no_keys(uint64_t deadline_ms)
 {
     if (WAIT_UNTIL(cluster_count_all_keys(live.cluster) == 0, deadline_ms))
@@ -60,6 +67,7 @@ bool live_wait_no_keys(uint64_t deadline_ms)
     return false;
 }
 
+/* Returns how often the server has executed this command, by its INFO commandstats. 0 if never. */
 uint64_t live_calls(unsigned node, const char *command)
 {
     char field[64];

@@ -8,12 +8,15 @@
 
 const char *const SHARD_NAMES[2] = {"east", "west"};
 
+/* Starts SERVERS servers for both shards. */
 void start_servers(void)
 {
     const struct cluster_opts opts = {.nodes = SERVERS};
     live_start_servers_with(&opts);
 }
 
+/* Appends "name=url,url,...;" with the addresses of EACH servers from number `first` on to the
+ * text. `size` is that of the whole buffer. */
 void add_shard(char *text, size_t size, const char *name, unsigned first)
 {
     size_t at = strlen(text);
@@ -23,6 +26,8 @@ void add_shard(char *text, size_t size, const char *name, unsigned first)
     snprintf(text + at, size - at, ";");
 }
 
+/* Returns a configuration with two shards of these names: `east` on the first EACH servers,
+ * `west` on the others. The caller frees it. */
 redlock_config_t *config_of_shards(const char *east, const char *west)
 {
     char text[SERVERS * 256] = "";
@@ -31,11 +36,14 @@ redlock_config_t *config_of_shards(const char *east, const char *west)
     return live_config_of(text);
 }
 
+/* Creates live.client with both shards and waits until all nodes are eligible. */
 void connect_both(void)
 {
     live.client = live_open(config_of_shards(SHARD_NAMES[0], SHARD_NAMES[1]));
 }
 
+/* Writes the i-th (from 0) of the names stem-0, stem-1, ... that belong to the shard to `ret`,
+ * and returns `ret`. */
 const char *resource_in(unsigned shard, const char *stem, unsigned i, char ret[64])
 {
     for (unsigned at = 0;; at++) {
@@ -45,6 +53,7 @@ const char *resource_in(unsigned shard, const char *stem, unsigned i, char ret[6
     }
 }
 
+/* Returns how many running servers of the shard have the key. */
 unsigned count_in(unsigned shard, const char *key)
 {
     unsigned count = 0;
@@ -53,6 +62,7 @@ unsigned count_in(unsigned shard, const char *key)
     return count;
 }
 
+/* Returns the statistics that live.client keeps for the shard. */
 redlock_stats_t shard_stats(unsigned shard)
 {
     redlock_stats_t stats;

@@ -50,6 +50,8 @@ static void acquire_other_lock(void)
     ck_assert(WAIT_UNTIL(live_nodes_with("other_lock") == NODES, TIME_LIMIT_MS));
 }
 
+/* Opens the holder (live.client) and the other client, and acquires the lock NAME on nodes 0 to
+ * 2 alone: the other servers have no memory for the key meanwhile. */
 void bare_majority_hold(void)
 {
     if (bare_majority.max_ttl_ms == 0)
@@ -67,6 +69,8 @@ void bare_majority_hold(void)
     set_memory("0");
 }
 
+/* Checks that only a minority of servers has the key, and that the holder still believes that it
+ * holds the lock. */
 void bare_majority_check_free(void)
 {
     ck_assert_uint_lt(live_nodes_with(NAME), QUORUM);
@@ -96,11 +100,15 @@ static void check_refused(redlock_t *client, int cause)
     redlock_lock_free(lock);
 }
 
+/* Checks that the other client does not get the lock before the holder has lost it, because of
+ * this cause (REDLOCK_CAUSE_*) for the victim. */
 void bare_majority_check_refused(int cause)
 {
     check_refused(bare_majority.other, cause);
 }
 
+/* Checks the same for a client that starts now and whose address of the victim does not say
+ * fresh=1. */
 void bare_majority_check_refused_anew(int cause)
 {
     char urls[2048] = "";
@@ -118,6 +126,7 @@ void bare_majority_check_refused_anew(int cause)
     ck_assert_int_eq(redlock_free(client), REDLOCK_OK);
 }
 
+/* Checks that the other client gets the lock while the holder still believes that it holds it. */
 void bare_majority_check_two_at_once(void)
 {
     redlock_lock_t *lock = NULL;
@@ -127,6 +136,7 @@ void bare_majority_check_two_at_once(void)
     redlock_lock_free(lock);
 }
 
+/* Releases the locks, frees the other client and resets all fields of bare_majority. */
 void bare_majority_end(void)
 {
     redlock_release(bare_majority.held, NULL);

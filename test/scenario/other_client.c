@@ -37,6 +37,8 @@ static _Noreturn void exec_peer(int in, int out, const char *clock_path, unsigne
     _exit(127);
 }
 
+/* Starts a client of all nodes in another process: with clocks of its own, or those of the
+ * machine; with this drift in millionths, or the default (0). */
 struct other *other_start(bool with_clocks, unsigned drift_ppm)
 {
     static unsigned count;
@@ -65,6 +67,8 @@ struct other *other_start(bool with_clocks, unsigned drift_ppm)
     return other;
 }
 
+/* Ends the process, also a stopped one. Fails the case unless it exits with status 0. Frees
+ * `other`. */
 void other_end(struct other *other)
 {
     int status = 0;
@@ -86,6 +90,7 @@ send_line(struct other *other, const char *format, va_list arguments)
     ck_assert_int_eq(fflush(other->input), 0);
 }
 
+/* Sends a command to the client, without waiting for its reply. */
 void other_send(struct other *other, const char *format, ...)
 {
     va_list arguments;
@@ -94,6 +99,7 @@ void other_send(struct other *other, const char *format, ...)
     va_end(arguments);
 }
 
+/* Waits for the next reply line and returns it. Fails the case if the client has ended. */
 const char *other_reply(struct other *other)
 {
     other->reply[0] = '\0';
@@ -103,6 +109,8 @@ const char *other_reply(struct other *other)
     return other->reply;
 }
 
+/* Sends a command, waits for the reply, and returns whether its first word is `word`. The whole
+ * reply is in other->reply. */
 bool other_replies(struct other *other, const char *word, const char *format, ...)
 {
     va_list arguments;
@@ -113,6 +121,7 @@ bool other_replies(struct other *other, const char *word, const char *format, ..
     return strncmp(reply, word, strlen(word)) == 0 && reply[strlen(word)] == ' ';
 }
 
+/* Stops the process with SIGSTOP, and waits until it is stopped. */
 void other_stop(struct other *other)
 {
     siginfo_t info;
@@ -120,11 +129,13 @@ void other_stop(struct other *other)
     ck_assert_int_eq(waitid(P_PID, (id_t)other->pid, &info, WSTOPPED | WEXITED | WNOWAIT), 0);
 }
 
+/* Lets a stopped process continue. */
 void other_continue(struct other *other)
 {
     kill(other->pid, SIGCONT);
 }
 
+/* Makes all clocks of the process run rate_ppm millionths too fast. -1000000 stops them. */
 void other_set_rate(struct other *other, int64_t rate_ppm)
 {
     for (int clock = 0; clock < CLOCKSHIM_CLOCKS; clock++)
@@ -159,11 +170,13 @@ static unsigned count_sockets(bool unsent, unsigned bytes)
     return count;
 }
 
+/* Returns the number of sockets in which the kernel still holds written bytes. */
 unsigned sockets_unsent(void)
 {
     return count_sockets(true, 1);
 }
 
+/* Returns the number of nodes that have at least `bytes` unread bytes on one connection. */
 unsigned nodes_with_unread(unsigned bytes)
 {
     return count_sockets(false, bytes);

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+/* Removes all keys and fence records, after the case. */
 static void heal(void)
 {
     cluster_command_all(live.cluster, "FLUSHALL"); /* removes the fence records */

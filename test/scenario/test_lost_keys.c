@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Undoes what a case may have changed on the servers: replication, memory settings, keys and
+ * fence records. */
 static void heal(void)
 {
     char *ignored = cluster_command(live.cluster, VICTIM, "REPLICAOF NO ONE");
@@ -21,18 +23,21 @@ static void heal(void)
     cluster_command_all(live.cluster, "FLUSHALL");
 }
 
+/* Starts servers that keep their data over a restart. */
 static void start_with_data(void)
 {
     const struct cluster_opts opts = {.keep_data = true};
     live_start_servers_with(&opts);
 }
 
+/* Starts servers whose clocks a case can step. */
 static void start_with_clocks(void)
 {
     const struct cluster_opts opts = {.clocks = true};
     live_start_servers_with(&opts);
 }
 
+/* Starts servers that send a new replica their data at once. */
 static void start_for_replicas(void)
 {
     static const char *const args[] = {"--repl-diskless-sync-delay", "0", NULL};

@@ -8,6 +8,7 @@
 
 #define CUT 3 /* number of nodes whose links are cut, from node 0 on: no majority without them */
 
+/* Starts servers behind links that can lose packets (network namespaces, needs root). */
 static void start_with_links(void)
 {
     const struct cluster_opts opts = {.network = true};
@@ -21,6 +22,7 @@ static void set_links(unsigned first, unsigned end, enum network_cut cut)
         cluster_cut(live.cluster, i, cut);
 }
 
+/* Makes all links whole again, after the case. */
 static void heal(void)
 {
     set_links(0, NODES, NETWORK_WHOLE);

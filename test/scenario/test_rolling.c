@@ -67,6 +67,8 @@ static int wait_for_all(void)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+/* Restarts each server without its data, one after the other, while one lock is held (extended
+ * automatically) and a thread acquires another one again and again. */
 START_TEST(rolling_restart_disturbs_no_lock)
 {
     redlock_lock_t *held = NULL;

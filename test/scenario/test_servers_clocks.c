@@ -6,6 +6,7 @@
 
 #define TTL_MS 5000
 
+/* Starts servers whose clocks a case can step or make faster. */
 static void start_with_clocks(void)
 {
     const struct cluster_opts opts = {.clocks = true};

@@ -12,6 +12,7 @@
 #define SHOWN_MAX    10  /* violations that are printed */
 #define REPEAT_EVERY 100 /* runs */
 
+/* Returns CLOCK_MONOTONIC in whole seconds. */
 static uint64_t seconds_now(void)
 {
     struct timespec now;
@@ -57,6 +58,8 @@ static void count(struct sim_totals *totals, const struct sim_world *world, bool
 
 volatile sig_atomic_t sim_campaign_enough;
 
+/* Runs seeds first, first + step, ... until `runs` are done or `seconds` have passed (0: no
+ * limit), and adds their results to the totals. Repeats every hundredth seed and compares. */
 void sim_campaign(struct sim_totals *totals, uint64_t first, uint64_t step, uint64_t runs,
                   uint64_t seconds)
 {
@@ -86,6 +89,7 @@ void sim_campaign(struct sim_totals *totals, uint64_t first, uint64_t step, uint
     free(world);
 }
 
+/* Adds the sums of `from` to `to`. `to` keeps its first bad seed, if it has one. */
 void sim_totals_add(struct sim_totals *to, const struct sim_totals *from)
 {
     if (to->violations == 0)
@@ -121,6 +125,7 @@ uint64_t sim_totals_percentile(const struct sim_totals *totals, uint64_t share)
     return 0;
 }
 
+/* Prints the totals as a table for people. */
 void sim_totals_print_to(const struct sim_totals *totals, FILE *to)
 {
     uint64_t tenths = totals->virtual_ns / UINT64_C(360000000000);

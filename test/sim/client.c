@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Returns what the client's boot clock and raw clock show at that true time. */
 struct rl_now sim_client_clocks(const struct sim_client *client, uint64_t true_ns)
 {
     return (struct rl_now){
@@ -20,6 +21,7 @@ struct rl_now sim_client_clocks(const struct sim_client *client, uint64_t true_n
     };
 }
 
+/* Returns whether the client has a process that is not paused. */
 bool sim_client_runs(const struct sim_client *client)
 {
     return client->alive && client->paused_until_ns <= client->world->now_ns;
@@ -33,6 +35,7 @@ static bool fails(struct sim_client *client)
     return client->fail_of_1000 != 0 && sim_chance(&client->world->random, client->fail_of_1000);
 }
 
+/* Allocator of the engine: fails in fail_of_1000 of 1000 calls, and counts the blocks. */
 static void *client_malloc(size_t size, void *userdata)
 {
     struct sim_client *client = userdata;
@@ -43,6 +46,7 @@ static void *client_malloc(size_t size, void *userdata)
     return malloc(size);
 }
 
+/* The same for realloc(). Only a call with NULL adds a block. */
 static void *client_realloc(void *ptr, size_t size, void *userdata)
 {
     struct sim_client *client = userdata;
@@ -53,6 +57,7 @@ static void *client_realloc(void *ptr, size_t size, void *userdata)
     return realloc(ptr, size);
 }
 
+/* The same for free(), which never fails. */
 static void client_free(void *ptr, void *userdata)
 {
     struct sim_client *client = userdata;
@@ -63,6 +68,7 @@ static void client_free(void *ptr, void *userdata)
 
 /* ---- the environment of the engine: `ctx` is the client ---- */
 
+/* Environment of the engine: fills the bytes from the random numbers of the run. */
 static void fill_random(void *ctx, void *bytes, size_t size)
 {
     struct sim_client *client = ctx;
@@ -72,6 +78,7 @@ static void fill_random(void *ctx, void *bytes, size_t size)
         to[i] = (unsigned char)sim_word(&client->world->random);
 }
 
+/* Environment of the engine: returns the client's clocks now, ahead_ns later within a turn. */
 static struct rl_now read_clocks(void *ctx)
 {
     struct sim_client *client = ctx;
@@ -80,6 +87,7 @@ static struct rl_now read_clocks(void *ctx)
     return sim_client_clocks(client, world->now_ns + client->ahead_ns);
 }
 
+/* Environment of the engine: returns the client's wall clock in microseconds. */
 static uint64_t read_wall(void *ctx)
 {
     struct sim_client *client = ctx;
@@ -109,6 +117,8 @@ static void check_wake(struct rl_engine *engine)
         RL_ASSERT(engine->common.wake_ns <= rl_node_wake_ns(&engine->nodes[i]));
 }
 
+/* Environment of the engine: plans the turn of the loop at which the boot clock shows boot_ns
+ * (RL_NEVER: none). */
 static void wake_at(void *ctx, uint64_t boot_ns)
 {
     struct sim_client *client = ctx;
@@ -120,6 +130,8 @@ static void wake_at(void *ctx, uint64_t boot_ns)
 
 /* ---- the inbox: segments and events that the sockets of the process hold ---- */
 
+/* Appends a segment to the client's inbox, which owns it from then on, and plans a turn. NULL
+ * stands for the event that `conn` has room again. */
 void sim_client_inbox(struct sim_world *world, struct sim_conn *conn, struct sim_segment *segment)
 {
     struct sim_client *client = &world->clients[conn->client];
@@ -271,12 +283,15 @@ static void after_turn(struct sim_client *client)
     sim_oracle_turned(client);
 }
 
+/* Makes the engine read its clocks, and notes the reading for the oracle. */
 void sim_client_refresh(struct sim_client *client)
 {
     rl_engine_refresh(&client->engine);
     client->decided_from = client->engine.view.now;
 }
 
+/* Handles SIM_TURN, unless `stamp` is that of an older plan: takes segments from the inbox,
+ * ticks the engine and sends what it has to send. A paused process turns when it runs again. */
 void sim_client_turn(struct sim_world *world, unsigned index, uint32_t stamp)
 {
     struct sim_client *client = &world->clients[index];
@@ -301,6 +316,7 @@ void sim_client_turn(struct sim_world *world, unsigned index, uint32_t stamp)
     after_turn(client);
 }
 
+/* Stops the process until that true time, or until the end of a longer pause that it is in. */
 void sim_client_pause(struct sim_client *client, uint64_t until_ns)
 {
     uint64_t from_ns = client->world->now_ns;
@@ -326,6 +342,7 @@ static struct sim_clock new_clock(struct sim_world *world, uint64_t shown_ns)
     };
 }
 
+/* Sets up the clocks, the allocator and the node settings of client `index`, once per run. */
 void sim_client_init(struct sim_world *world, unsigned index)
 {
     struct sim_client *client = &world->clients[index];
@@ -352,6 +369,8 @@ void sim_client_init(struct sim_world *world, unsigned index)
     }
 }
 
+/* Starts a new process of client `index`: opens its engine, without failing allocations, and
+ * starts its users. */
 void sim_client_start(struct sim_world *world, unsigned index)
 {
     struct sim_client *client = &world->clients[index];
@@ -396,6 +415,8 @@ void sim_client_start(struct sim_world *world, unsigned index)
     sim_user_begin(world, index);
 }
 
+/* Ends the process. If it `dies`, its connections break and the engine is abandoned; otherwise
+ * the engine is closed in order. Memory that is left is a violation. */
 void sim_client_end(struct sim_world *world, unsigned index, bool dies)
 {
     struct sim_client *client = &world->clients[index];
@@ -420,6 +441,7 @@ void sim_client_end(struct sim_world *world, unsigned index, bool dies)
                     (unsigned long long)client->allocated);
 }
 
+/* Frees the locks that have ended and whose user is idle, or whose process has ended. */
 void sim_user_sweep(struct sim_client *client)
 {
     for (unsigned i = 0; i < client->world->plan.users; i++) {
@@ -434,6 +456,7 @@ void sim_user_sweep(struct sim_client *client)
     }
 }
 
+/* Returns whether all users of the client are idle. */
 bool sim_user_is_idle(const struct sim_client *client)
 {
     for (unsigned i = 0; i < client->world->plan.users; i++) {

@@ -30,11 +30,13 @@ static const struct {
                         "return redis.call('PEXPIRE',KEYS[1],ARGV[2]) end return 0"},
 };
 
+/* Returns whether the word is exactly this text. */
 bool sim_is(struct sim_word word, const char *text)
 {
     return word.len == strlen(text) && memcmp(word.text, text, word.len) == 0;
 }
 
+/* Appends these bytes to the reply as they are. */
 void sim_reply_add_bytes(struct sim_call *call, const char *bytes, size_t len)
 {
     struct sim_reply *reply = call->reply;
@@ -45,12 +47,14 @@ void sim_reply_add_bytes(struct sim_call *call, const char *bytes, size_t len)
     reply->len += len;
 }
 
+/* Appends a line and its line end to the reply. */
 void sim_reply_add(struct sim_call *call, const char *line)
 {
     sim_reply_add_bytes(call, line, strlen(line));
     sim_reply_add_bytes(call, "\r\n", 2);
 }
 
+/* Appends an integer reply (":5"). */
 void sim_reply_add_number(struct sim_call *call, int64_t number)
 {
     char line[32];
@@ -59,6 +63,7 @@ void sim_reply_add_number(struct sim_call *call, int64_t number)
     sim_reply_add(call, line);
 }
 
+/* Appends a bulk string ("$3", then the bytes). */
 void sim_reply_add_text(struct sim_call *call, const char *text, size_t len)
 {
     char line[32];
@@ -69,6 +74,8 @@ void sim_reply_add_text(struct sim_call *call, const char *text, size_t len)
     sim_reply_add_bytes(call, "\r\n", 2);
 }
 
+/* Returns the number in the word. Ends the program if it has another character than digits or is
+ * too large. */
 int64_t sim_integer_of(struct sim_word word)
 {
     int64_t value = 0;
@@ -81,11 +88,13 @@ int64_t sim_integer_of(struct sim_word word)
     return value;
 }
 
+/* Returns the number of the key with this name. Ends the program if there is none. */
 unsigned sim_resource_of(struct sim_word word)
 {
     return sim_key_of_name(word.text, word.len);
 }
 
+/* Returns the server's key of this name. A key that has expired becomes absent first. */
 struct sim_key *sim_key_of(struct sim_call *call, struct sim_word word)
 {
     struct sim_key *key = &call->server->keys[sim_resource_of(word)];
@@ -96,12 +105,15 @@ struct sim_key *sim_key_of(struct sim_call *call, struct sim_word word)
     return key;
 }
 
+/* Returns whether the key is present with this token as its value. */
 bool sim_key_holds(const struct sim_key *key, struct sim_word token)
 {
     return key->present && key->token_len == token.len &&
            memcmp(key->token, token.text, token.len) == 0;
 }
 
+/* Adds to the reply that the server has set (or `extended`) the key of the token with this
+ * number, now. Ignores number 0. */
 void sim_reply_outcome(struct sim_call *call, uint32_t token, bool extended)
 {
     struct sim_reply *reply = call->reply;
@@ -116,24 +128,29 @@ void sim_reply_outcome(struct sim_call *call, uint32_t token, bool extended)
     };
 }
 
+/* Notifies the connections that track the key, because it was changed by this call. */
 void sim_key_changed(struct sim_call *call, const struct sim_key *key)
 {
     sim_server_changed(call->world, call->conn->node, (unsigned)(key - call->server->keys),
                        call->conn);
 }
 
+/* Notifies likewise, and forgets the earlier states of the key, which its owner has set or
+ * extended. */
 void sim_key_renewed(struct sim_call *call, const struct sim_key *key)
 {
     sim_server_forget_former(call->world, call->conn->node, (unsigned)(key - call->server->keys));
     sim_key_changed(call, key);
 }
 
+/* Makes the connection track the key, if CLIENT CACHING has requested that for this command. */
 void sim_key_requested(struct sim_call *call, const struct sim_key *key)
 {
     if (call->conn->redirect != 0 && call->conn->registers)
         call->conn->tracked |= 1u << (key - call->server->keys);
 }
 
+/* Sets the key to the token with this TTL, and notes which client did so and when. */
 void sim_put(struct sim_call *call, struct sim_key *key, struct sim_word token, int64_t ttl_ms)
 {
     if (token.len > RL_TOKEN_MAX)
@@ -150,6 +167,8 @@ void sim_put(struct sim_call *call, struct sim_key *key, struct sim_word token, 
     sim_key_renewed(call, key);
 }
 
+/* Executes SET NX PX. Returns true if the key was set, false if it was present. The token enters
+ * the table of tokens. */
 bool sim_set(struct sim_call *call, struct sim_word name, struct sim_word token, int64_t ttl_ms)
 {
     struct sim_key *key = sim_key_of(call, name);
@@ -281,6 +300,7 @@ static void do_delete(struct sim_call *call)
     sim_reply_add_number(call, ours);
 }
 
+/* GET: replies the token of the key, or nil. */
 static void do_get(struct sim_call *call)
 {
     const struct sim_key *key = sim_key_of(call, call->words[1]);
@@ -291,6 +311,8 @@ static void do_get(struct sim_call *call)
         sim_reply_add(call, "$-1");
 }
 
+/* PTTL: replies the time to live in ms, or -2 if the key is absent. The connection tracks the
+ * key if it has requested that. */
 static void do_pttl(struct sim_call *call)
 {
     const struct sim_key *key = sim_key_of(call, call->words[1]);
@@ -333,6 +355,7 @@ static int info_cpu(const struct sim_call *call, char *text, size_t size)
                     us / 1000000, us % 1000000);
 }
 
+/* INFO with a section: replies the fields of the section that the library reads. */
 static void do_info(struct sim_call *call)
 {
     const struct sim_server *server = call->server;
@@ -360,6 +383,7 @@ static void do_info(struct sim_call *call)
     sim_reply_add_text(call, text, (size_t)len);
 }
 
+/* TIME: replies the seconds and microseconds of the server's clock. */
 static void do_time(struct sim_call *call)
 {
     uint64_t us = sim_clock_read(&call->server->clock, call->world->now_ns) / RL_US;
@@ -392,6 +416,7 @@ static void do_client(struct sim_call *call)
     }
 }
 
+/* SUBSCRIBE: marks the connection as one that receives notifications. */
 static void do_subscribe(struct sim_call *call)
 {
     call->conn->subscribed = true;
@@ -400,23 +425,27 @@ static void do_subscribe(struct sim_call *call)
     sim_reply_add_number(call, 1);
 }
 
+/* PING: replies PONG. */
 static void do_ping(struct sim_call *call)
 {
     sim_reply_add(call, "+PONG");
 }
 
+/* AUTH: marks the connection as logged in. */
 static void do_auth(struct sim_call *call)
 {
     call->conn->logged_in = true;
     sim_reply_add(call, "+OK");
 }
 
+/* SELECT: marks the connection as having chosen its database. */
 static void do_select(struct sim_call *call)
 {
     call->conn->db_chosen = true;
     sim_reply_add(call, "+OK");
 }
 
+/* The commands that the model knows, with the function that executes each. */
 static const struct {
     const char *name;
     void (*fn)(struct sim_call *call);
@@ -429,6 +458,8 @@ static const struct {
     {"SCRIPT", do_script, false}, {"SELECT", do_select, false},       {"AUTH", do_auth, false},
 };
 
+/* Executes one command of `count` words and appends its reply. Ends the program if the command
+ * is unknown. */
 void sim_command(struct sim_world *world, struct sim_conn *conn, unsigned count,
                  const struct sim_word *words, struct sim_reply *reply)
 {

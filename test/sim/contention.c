@@ -8,17 +8,23 @@
 
 #define ORDER_SEED 7 /* of the run in which sim_contention_order() learns the order */
 
+/* Returns the longest round trip: both ways with all jitter, and the latency of the client's
+ * loop. */
 uint64_t sim_contention_trip_ns(const struct sim_plan *plan)
 {
     return 2 * (plan->delay_ns + plan->jitter_ns) + plan->latency_ns;
 }
 
+/* Adds a letter for the client's group to the node's name, if the case has several groups.
+ * Different names lead to different preferred nodes. */
 void sim_contention_name(const struct sim_plan *plan, unsigned client, struct rl_node_spec *spec)
 {
     if (plan->contention->name_groups > 1)
         spec->name[1] = (char)('a' + client % plan->contention->name_groups);
 }
 
+/* Applies the settings of the case to a new world: users, the slow node, delays, foreign clients
+ * and orphaned keys. */
 void sim_contention_begin(struct sim_world *world)
 {
     const struct sim_plan *plan = &world->plan;
@@ -42,11 +48,14 @@ void sim_contention_begin(struct sim_world *world)
     }
 }
 
+/* Returns a random pause from 0 to think_ns. */
 uint64_t sim_contention_think_ns(struct sim_client *client)
 {
     return sim_below(&client->world->random, client->world->plan.contention->think_ns + 1);
 }
 
+/* Sets the parameters of a lock: the plan's TTL, waiting without a limit, no automatic
+ * extension. */
 void sim_contention_lock_choice(const struct sim_plan *plan, struct rl_lease_params *params)
 {
     params->terms.ttl_ns = plan->ttl_ns;
@@ -63,6 +72,8 @@ static void note_wait(struct sim_contention *contention, uint64_t wait_ns)
     contention->longest_ns = rl_max_u64(contention->longest_ns, wait_ns);
 }
 
+/* Counts a grant to the user, with its wait and its hand-over time. A foreign holder at this
+ * moment is a violation. */
 void sim_contention_granted(struct sim_client *client, unsigned user)
 {
     struct sim_world *world = client->world;
@@ -85,6 +96,7 @@ void sim_contention_granted(struct sim_client *client, unsigned user)
     contention->released_ns = 0;
 }
 
+/* Notes that the client begins to release the lock now. */
 void sim_contention_released(struct sim_client *client)
 {
     struct sim_contention *contention = client->world->plan.contention;
@@ -107,6 +119,8 @@ static uint64_t listed(const struct sim_contention *contention)
     return rl_min_u64(contention->handovers, SIM_WAITS_MAX);
 }
 
+/* Returns the percentile of the hand-over times, which sim_contention_end() has sorted. 0 if
+ * there are none. */
 uint64_t sim_contention_percentile_ns(const struct sim_contention *contention, unsigned of_100)
 {
     uint64_t count = listed(contention);
@@ -114,6 +128,7 @@ uint64_t sim_contention_percentile_ns(const struct sim_contention *contention, u
     return count == 0 ? 0 : contention->handover_ns[(count - 1) * of_100 / 100];
 }
 
+/* Returns Jain's index of the clients' grants, of 1000: (sum)^2 / (n * sum of squares). */
 uint64_t sim_contention_jain(const struct sim_world *world)
 {
     const struct sim_contention *contention = world->plan.contention;
@@ -124,6 +139,8 @@ uint64_t sim_contention_jain(const struct sim_world *world)
     return contention->all * contention->all * 1000 / rl_max_u64(squares * world->plan.clients, 1);
 }
 
+/* Ends the measurement: reads the counters of all clients, counts the waits that have not ended,
+ * and sorts the hand-over times. */
 void sim_contention_end(struct sim_world *world)
 {
     struct sim_contention *contention = world->plan.contention;
@@ -219,6 +236,7 @@ static void prepare(struct sim_plan *plan, struct sim_contention *contention, ui
     contention->first_users = 1;
 }
 
+/* Runs a case with a seed. Returns false after a violation, or if a result is out of its bounds. */
 bool sim_case_run(const struct sim_case *scenario, uint64_t seed, bool trace,
                   struct sim_world *world, struct sim_contention *contention)
 {
@@ -232,6 +250,7 @@ bool sim_case_run(const struct sim_case *scenario, uint64_t seed, bool trace,
     return good && world->violation[0] == '\0';
 }
 
+/* Returns the case of this name, or NULL. */
 const struct sim_case *sim_case_find(const char *name)
 {
     for (unsigned i = 0; i < sim_case_count; i++) {

@@ -43,6 +43,7 @@ static void plan_at_all_nodes(struct sim_world *world, unsigned client, unsigned
         plan_step(world, client, step, i, one_way_ns(world));
 }
 
+/* Plans the first attempt of each foreign client, at a random time within one polling interval. */
 void sim_foreign_begin(struct sim_world *world)
 {
     for (unsigned i = 0; i < world->plan.contention->foreign; i++)
@@ -75,6 +76,8 @@ static void count_votes(struct sim_world *world, unsigned client)
     plan_step(world, client, STEP_RELEASE, 0, contention->hold_ns);
 }
 
+/* Executes one step of a foreign client. The high bits of step_and_node are the step (STEP_*),
+ * the low 8 bits the node. */
 void sim_foreign_act(struct sim_world *world, unsigned client, unsigned step_and_node)
 {
     struct sim_foreigner *foreigner = &world->plan.contention->foreigners[client];
@@ -107,6 +110,7 @@ void sim_foreign_act(struct sim_world *world, unsigned client, unsigned step_and
     }
 }
 
+/* Returns whether a foreign client holds the lock. */
 bool sim_foreign_holds(const struct sim_world *world)
 {
     const struct sim_contention *contention = world->plan.contention;

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* Prints one line with the results of a case. */
 void sim_case_print(const struct sim_case *scenario, const struct sim_world *world,
                     const struct sim_contention *contention)
 {

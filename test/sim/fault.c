@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-/* Notes on a link, on all links of a node or on all links of a client that a fault begins (`by` 1)
- * or ends (-1) there, or happens at one moment (0). */
+/* Counts on a link that a fault begins (`by` 1) or ends (-1) there, or happens at one moment (0),
+ * and notes the time. */
 static void trouble_link(struct sim_world *world, unsigned client, unsigned node, int by)
 {
     struct sim_link *link = &world->links[client][node];
@@ -20,12 +20,14 @@ static void trouble_link(struct sim_world *world, unsigned client, unsigned node
     link->troubled_ns = world->now_ns;
 }
 
+/* Does the same for the links of all clients to the node. */
 static void trouble_node(struct sim_world *world, unsigned node, int by)
 {
     for (unsigned i = 0; i < world->plan.clients; i++)
         trouble_link(world, i, node, by);
 }
 
+/* Does the same for all links of the client. */
 static void trouble_client(struct sim_world *world, unsigned client, int by)
 {
     for (unsigned i = 0; i < world->plan.nodes; i++)
@@ -271,6 +273,8 @@ static void replicate(struct sim_world *world)
     }
 }
 
+/* Handles SIM_FAULT: begins the fault with index `at` and plans its end. A fault that would
+ * change nothing now is skipped. */
 void sim_fault_begin(struct sim_world *world, unsigned at)
 {
     struct sim_fault *fault = &world->plan.faults[at];
@@ -324,6 +328,8 @@ static void mend_server(struct sim_world *world, const struct sim_fault *fault)
     sim_server_serve(world, fault->node);
 }
 
+/* Handles SIM_CORRECT: sets the wall clock ahead by the length of the freeze, and notes since
+ * when the client must have noticed. */
 void sim_fault_correct(struct sim_world *world, unsigned at)
 {
     const struct sim_fault *fault = &world->plan.faults[at];
@@ -367,6 +373,7 @@ static void mend_client(struct sim_world *world, unsigned at)
     trouble_client(world, fault->client, -1);
 }
 
+/* Handles SIM_MEND: ends the fault with index `at`, unless it has ended or has no end. */
 void sim_fault_mend(struct sim_world *world, unsigned at)
 {
     struct sim_fault *fault = &world->plan.faults[at];
@@ -389,6 +396,7 @@ void sim_fault_mend(struct sim_world *world, unsigned at)
     }
 }
 
+/* Appends an event SIM_FAULT for each fault of the plan. */
 void sim_fault_plan(struct sim_world *world)
 {
     for (unsigned i = 0; i < world->plan.fault_count; i++)

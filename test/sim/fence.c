@@ -41,6 +41,8 @@ static void check_stored(struct sim_client *client, const struct sim_user *user)
                     client->index, number, user->resource, stored);
 }
 
+/* Checks the fencing token of a lock that the engine has just acquired: larger than all that
+ * were granted before the attempt began, and stored by a majority of nodes. */
 void sim_fence_granted(struct sim_client *client, const struct sim_user *user,
                        const struct sim_token *token)
 {
@@ -128,6 +130,7 @@ void sim_fence_operate(struct sim_world *world)
         rl_engine_flush(&client->engine);
 }
 
+/* Returns how long after the end of all faults fenced locks must be granted again at the latest. */
 uint64_t sim_fence_timeout_ns(const struct sim_world *world)
 {
     return world->plan.fence != 0 ? 4 * world->plan.ttl_ns + 6 * OPERATOR_PAUSE_NS : 0;

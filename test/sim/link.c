@@ -32,6 +32,7 @@ static struct sim_segment *new_segment(struct sim_conn *conn, enum sim_segment_k
     return segment;
 }
 
+/* Removes one reference to the connection, and frees it with the last one. */
 void sim_conn_drop(struct sim_world *world, struct sim_conn *conn)
 {
     if (--conn->refs > 0)
@@ -44,6 +45,7 @@ void sim_conn_drop(struct sim_world *world, struct sim_conn *conn)
     free(conn);
 }
 
+/* Frees a segment and its reference to the connection. */
 static void drop_segment(struct sim_world *world, struct sim_segment *segment)
 {
     struct sim_conn *conn = segment->conn;
@@ -52,6 +54,7 @@ static void drop_segment(struct sim_world *world, struct sim_segment *segment)
     sim_conn_drop(world, conn);
 }
 
+/* Returns the link between the two ends of the connection. */
 static struct sim_link *link_of(struct sim_world *world, const struct sim_conn *conn)
 {
     return &world->links[conn->client][conn->node];
@@ -72,6 +75,7 @@ static struct sim_conn **present(struct sim_client *client, unsigned number)
     return (number & RL_TRACKER_CONNECTION) != 0 ? &link->push : &link->conn;
 }
 
+/* Returns whether the connection is the client's present one to its node, of either kind. */
 bool sim_conn_is_present(const struct sim_world *world, const struct sim_conn *conn)
 {
     const struct sim_link *link = &world->links[conn->client][conn->node];
@@ -215,6 +219,7 @@ static void link_close(void *ctx, unsigned number, bool abortive)
     sim_conn_drop(world, conn);
 }
 
+/* Returns the functions with which the client's engine connects, sends and closes. */
 struct rl_transport sim_link_transport(struct sim_client *client)
 {
     return (struct rl_transport){
@@ -235,6 +240,7 @@ static void reply_part(struct sim_world *world, struct sim_conn *conn,
     dispatch(world, segment, 0);
 }
 
+/* Sends a server's replies to the client, with their outcomes. Sometimes in two segments. */
 void sim_link_reply(struct sim_world *world, struct sim_conn *conn, const struct sim_reply *reply)
 {
     size_t first = 0;
@@ -246,6 +252,7 @@ void sim_link_reply(struct sim_world *world, struct sim_conn *conn, const struct
     reply_part(world, conn, reply, first, reply->len);
 }
 
+/* Closes the connection on the side of the server. */
 void sim_link_hang_up(struct sim_world *world, struct sim_conn *conn)
 {
     if (!conn->server_open)
@@ -313,6 +320,8 @@ static bool arrive_at_client(struct sim_world *world, struct sim_segment *segmen
     return true;
 }
 
+/* Handles SIM_ARRIVE: delivers the segment to the server or to the client's inbox, or holds it
+ * back if its direction is blocked. */
 void sim_link_arrive(struct sim_world *world, struct sim_segment *segment)
 {
     struct sim_conn *conn = segment->conn;
@@ -335,6 +344,7 @@ void sim_link_arrive(struct sim_world *world, struct sim_segment *segment)
     drop_segment(world, segment);
 }
 
+/* Handles SIM_THAW: delivers the segments that a block has held back in this direction. */
 void sim_link_thaw(struct sim_world *world, struct sim_conn *conn, enum sim_way way)
 {
     struct sim_path *path = &conn->path[way];
@@ -358,6 +368,8 @@ void sim_link_thaw(struct sim_world *world, struct sim_conn *conn, enum sim_way 
     sim_conn_drop(world, conn);
 }
 
+/* Counts one fault more (`by` 1) or less (-1) that blocks this direction of a link. The last
+ * one's end lets the segments continue. */
 void sim_link_block(struct sim_world *world, unsigned client, unsigned node, enum sim_way way,
                     int by)
 {
@@ -381,6 +393,7 @@ void sim_link_block(struct sim_world *world, unsigned client, unsigned node, enu
     }
 }
 
+/* Returns whether a segment is held back by a block on any connection. */
 bool sim_link_holds(const struct sim_world *world)
 {
     for (const struct sim_conn *conn = world->conns; conn != NULL; conn = conn->next) {
@@ -390,6 +403,8 @@ bool sim_link_holds(const struct sim_world *world)
     return false;
 }
 
+/* Breaks a present connection of the link. Each side notices at its own time, after a prefix of
+ * the segments under way. */
 void sim_link_break(struct sim_world *world, unsigned client, unsigned node)
 {
     const struct sim_link *link = &world->links[client][node];
@@ -406,6 +421,7 @@ void sim_link_break(struct sim_world *world, unsigned client, unsigned node)
         send_control(world, conn, SIM_RST, SIM_TO_SERVER);
 }
 
+/* Ends all connections of a client whose process has died. */
 void sim_link_client_died(struct sim_world *world, unsigned client)
 {
     for (unsigned node = 0; node < world->plan.nodes; node++) {
@@ -422,6 +438,7 @@ void sim_link_client_died(struct sim_world *world, unsigned client)
     }
 }
 
+/* Ends all connections of a server that has died. The clients of a `silent` one get no reset. */
 void sim_link_server_died(struct sim_world *world, unsigned node, bool silent)
 {
     for (struct sim_conn *conn = world->conns; conn != NULL; conn = conn->next) {
@@ -434,6 +451,7 @@ void sim_link_server_died(struct sim_world *world, unsigned node, bool silent)
     }
 }
 
+/* Frees all connections and segments, and empties the queue of events. */
 void sim_link_free(struct sim_world *world)
 {
     struct sim_event event;

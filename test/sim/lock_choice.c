@@ -4,6 +4,8 @@
 
 #include "contention.h"
 
+/* Returns random parameters for an operation of that kind (RL_LEASE_*), with the frequencies of
+ * the plan. */
 struct rl_lease_params sim_choose_params(struct sim_client *client, uint8_t kind)
 {
     struct sim_world *world = client->world;
@@ -53,6 +55,7 @@ struct rl_lease_params sim_choose_params(struct sim_client *client, uint8_t kind
     return params;
 }
 
+/* Sets the keys of the user's next operation: a set, bit i for key i. */
 void sim_user_set_resources(struct sim_user *user, unsigned resources)
 {
     user->resources = (uint8_t)resources;
@@ -60,6 +63,7 @@ void sim_user_set_resources(struct sim_user *user, unsigned resources)
     user->part = false;
 }
 
+/* Returns a random set of one or, as often as the plan says, several resources. */
 unsigned sim_choose_resources(struct sim_world *world)
 {
     unsigned one = 1u << sim_below(&world->random, world->plan.resources);

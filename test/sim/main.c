@@ -28,6 +28,7 @@ struct options {
     const char *case_name; /* NULL: no case of contention; "all": all of them */
 };
 
+/* Prints how the program is called. */
 static void usage(FILE *to)
 {
     fprintf(to, "usage: redlock-sim [--seed N] [--trace]        one run, the same every time\n"
@@ -233,6 +234,8 @@ static int run_campaign(struct options *options)
     return whole && totals.violations == 0 ? 0 : 1;
 }
 
+/* Runs one seed, contention cases or a campaign, as the options say. Returns 0 if nothing was
+ * violated. */
 int main(int argc, char **argv)
 {
     struct options options;

@@ -176,6 +176,8 @@ static void run(struct sim_call *call, enum script script)
         delete_or_shorten(call, &keys, script == RELEASE);
 }
 
+/* Executes EVAL if its script is one of the library's scripts over several keys. Returns false
+ * if it is not. */
 bool sim_many_script(struct sim_call *call)
 {
     for (unsigned i = 0; i < SCRIPTS && sim_is(call->words[0], "EVAL"); i++) {

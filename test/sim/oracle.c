@@ -129,6 +129,7 @@ static void check_lock_check(const struct sim_client *client, unsigned at)
                     client->index, at, user->resource);
 }
 
+/* Checks that the client holds no lock from before the correction of its wall clock. */
 void sim_oracle_turned(struct sim_client *client)
 {
     for (unsigned i = 0; i < client->world->plan.users; i++) {
@@ -141,6 +142,7 @@ void sim_oracle_turned(struct sim_client *client)
     }
 }
 
+/* Checks exclusion and validity of all locks; after every event. */
 void sim_oracle_step(struct sim_world *world)
 {
     int holder[SIM_KEYS_MAX];
@@ -216,6 +218,7 @@ static void check_judgement(struct sim_client *client, const struct rl_lease *le
                     client->index);
 }
 
+/* Notes which tokens of the client have ended, and plans the checks that their keys are gone. */
 void sim_oracle_client(struct sim_client *client)
 {
     struct sim_world *world = client->world;
@@ -236,6 +239,7 @@ void sim_oracle_client(struct sim_client *client)
     }
 }
 
+/* Excuses the keys of a client whose process ends: they may stay until they expire. */
 void sim_oracle_client_ends(struct sim_client *client)
 {
     struct sim_world *world = client->world;
@@ -285,6 +289,8 @@ static bool is_given(const struct sim_client *client, const struct rl_round *rou
     return token->granted_boot_ns[node] != 0;
 }
 
+/* Checks the votes that the engine counted when it acquired (`held`) or extended the user's
+ * lock: each was sent by its server and still counts. */
 void sim_oracle_votes(struct sim_client *client, struct sim_user *user, bool held)
 {
     struct sim_world *world = client->world;
@@ -329,6 +335,7 @@ void sim_oracle_votes(struct sim_client *client, struct sim_user *user, bool hel
     user->began_boot_ns = round->t1.boot_ns;
 }
 
+/* Plans checks right before and after the deadline of the user's lock. */
 void sim_oracle_deadline(struct sim_client *client, unsigned at)
 {
     struct sim_world *world = client->world;
@@ -343,6 +350,7 @@ void sim_oracle_deadline(struct sim_client *client, unsigned at)
     sim_plan_event(world, end_ns + LATE_NS + RL_MS / 2, SIM_CHECK, client->index, at, 0, NULL);
 }
 
+/* Checks a lock at the moment when its grant is reported to its user. */
 void sim_oracle_granted(struct sim_client *client, unsigned at)
 {
     const struct sim_user *user = &client->users[at];
@@ -398,6 +406,8 @@ static uint64_t undo_due_ns(const struct sim_world *world, const struct sim_toke
     return rl_max_u64(token->ended_ns, since_ns) + undo_limit_ns(world);
 }
 
+/* Handles SIM_LEFT: no key may be left of the token with this number. Plans the next check if an
+ * undo may be under way. */
 void sim_oracle_left(struct sim_world *world, uint32_t number)
 {
     const struct sim_token *token = sim_token_at(world, number);
@@ -442,6 +452,7 @@ static bool is_excused(const struct sim_world *world, unsigned node, const struc
             world->now_ns > token->ended_ns + world->plan.ttl_ns);
 }
 
+/* Checks at the end of a run that no key is left on any server. */
 void sim_oracle_end(struct sim_world *world)
 {
     for (uint32_t i = 1; i <= world->token_count; i++) {

@@ -12,6 +12,8 @@
 
 #define FOREIGN "foreign" /* the token of foreign clients */
 
+/* Writes the name of key number `key`: r0, r1, ... for resources, then s{#0}, s{#1}, ... for
+ * slots. */
 struct rl_arg sim_key_name(unsigned key, char name[SIM_NAME_MAX])
 {
     int len = key < SIM_RESOURCES_MAX ? snprintf(name, SIM_NAME_MAX, "r%u", key % 10)
@@ -21,6 +23,7 @@ struct rl_arg sim_key_name(unsigned key, char name[SIM_NAME_MAX])
     return (struct rl_arg){name, (size_t)len};
 }
 
+/* Returns the number of the key with this name. Ends the program if there is none. */
 unsigned sim_key_of_name(const char *name, size_t len)
 {
     char known[SIM_NAME_MAX];
@@ -33,6 +36,8 @@ unsigned sim_key_of_name(const char *name, size_t len)
     abort();
 }
 
+/* Returns the number of permits if the user's next lock is a permit, 0 otherwise. With
+ * plan.fewer, every second client counts one permit less. */
 unsigned sim_choose_permits(struct sim_client *client)
 {
     const struct sim_plan *plan = &client->world->plan;
@@ -43,6 +48,7 @@ unsigned sim_choose_permits(struct sim_client *client)
     return plan->permits - fewer;
 }
 
+/* Makes the slot that the lock tries now the resource of the user. Does nothing for other locks. */
 void sim_permit_follow(struct sim_user *user)
 {
     if (user->lock == NULL || user->ended || user->lock->lease.terms->permits == 0)
@@ -108,6 +114,8 @@ static void check_wait(struct sim_client *client, unsigned at)
     }
 }
 
+/* Checks that there are not more holders than permits and, after the faults, that no free permit
+ * stays unfound. holder[i] is the client that holds key i; negative: none. */
 void sim_permit_check(struct sim_world *world, const int holder[SIM_KEYS_MAX])
 {
     unsigned held = 0;
@@ -163,6 +171,8 @@ static unsigned preferred_node(struct sim_world *world)
     return 0;
 }
 
+/* Sets keys of foreign clients when the faults end: one slot is held on all nodes, and on each
+ * other slot the preferred node alone has a key. */
 void sim_permit_leave_foreign(struct sim_world *world)
 {
     const struct sim_plan *plan = &world->plan;

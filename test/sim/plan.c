@@ -204,6 +204,8 @@ static void choose_faults(struct sim_plan *plan, struct sim_random *random)
         choose_fault(plan, random, kinds[sim_below(random, count)]);
 }
 
+/* Returns whether the correction of the wall clock after this freeze is so large that the client
+ * must count its locks as lost. */
 bool sim_plan_is_noticed(const struct sim_plan *plan, const struct sim_fault *freeze)
 {
     uint64_t slack_ns = plan->wall_slack_us * RL_US;
@@ -331,6 +333,7 @@ static void choose_permits(struct sim_plan *plan)
         plan->users = (unsigned)sim_between(&own, 2, 3);
 }
 
+/* Makes the plan that follows from the seed. */
 void sim_plan_make(struct sim_plan *plan, uint64_t seed)
 {
     struct sim_random random = {seed * 2 + 1};

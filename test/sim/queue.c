@@ -4,11 +4,13 @@
 
 #include <stdlib.h>
 
+/* Returns whether event a comes before event b: earlier, or appended earlier for the same time. */
 static bool is_before(const struct sim_event *a, const struct sim_event *b)
 {
     return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
 }
 
+/* Appends a copy of the event, and moves it up to its place in the heap. */
 void sim_queue_push(struct sim_queue *queue, const struct sim_event *event)
 {
     if (queue->count == queue->cap) {
@@ -27,6 +29,7 @@ void sim_queue_push(struct sim_queue *queue, const struct sim_event *event)
     queue->list[at] = placed;
 }
 
+/* Removes the earliest event and stores it in *ret. Returns false if the queue is empty. */
 bool sim_queue_pop(struct sim_queue *queue, struct sim_event *ret)
 {
     if (queue->count == 0)
@@ -50,6 +53,7 @@ bool sim_queue_pop(struct sim_queue *queue, struct sim_event *ret)
     return true;
 }
 
+/* Frees the list of events. The data of the events is not freed. */
 void sim_queue_free(struct sim_queue *queue)
 {
     free(queue->list);

@@ -16,6 +16,7 @@
 
 #define SCRIPT_BIT 8 /* of the first script of fences, in sim_server.scripts */
 
+/* Returns the fencing token in the register of this stripe. 0: none. */
 uint64_t sim_record_number(const struct sim_record *record, unsigned stripe)
 {
     for (unsigned i = 0; i < record->count; i++) {
@@ -250,6 +251,8 @@ static const struct {
     {RL_VERB_SEED, seed_record},
 };
 
+/* Executes EVAL or EVALSHA (`by_sha`) if its script is one for fencing tokens. Returns false if
+ * it is not. */
 bool sim_record_script(struct sim_call *call, bool by_sha)
 {
     for (unsigned i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
@@ -274,6 +277,8 @@ bool sim_record_script(struct sim_call *call, bool by_sha)
     return false;
 }
 
+/* Executes SCRIPT LOAD. Returns the SHA1 hash of a script for fencing tokens, NULL for other
+ * scripts. */
 const char *sim_record_load(struct sim_call *call, struct sim_word text)
 {
     for (unsigned i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {

@@ -27,6 +27,7 @@ static void choose_version(struct sim_world *world, struct sim_server *server)
     server->is_valkey = versions[at].is_valkey;
 }
 
+/* Sets up the server's version and clock as the plan says, and starts it. */
 void sim_server_init(struct sim_world *world, unsigned node)
 {
     struct sim_server *server = &world->servers[node];
@@ -45,6 +46,7 @@ void sim_server_init(struct sim_world *world, unsigned node)
     server->no_tracking = (world->plan.no_tracking >> node & 1) != 0;
 }
 
+/* Starts the server as a new process, with the keys that it has. */
 void sim_server_start(struct sim_world *world, unsigned node)
 {
     struct sim_server *server = &world->servers[node];
@@ -58,6 +60,7 @@ void sim_server_start(struct sim_world *world, unsigned node)
     server->idled_ns = 0;
 }
 
+/* Returns what the server's clock shows, in ms. */
 int64_t sim_server_now_ms(const struct sim_world *world, unsigned node)
 {
     return (int64_t)(sim_clock_read(&world->servers[node].clock, world->now_ns) / RL_MS);
@@ -79,11 +82,13 @@ static bool is_token(const struct sim_key *key, const struct sim_token *token)
     return key->token_len >= SIM_TOKEN_HEX && memcmp(key->token, token->text, SIM_TOKEN_HEX) == 0;
 }
 
+/* Returns whether the key is present and has not expired, with any token. */
 bool sim_server_holds(const struct sim_world *world, unsigned node, unsigned key)
 {
     return is_good(world, node, &world->servers[node].keys[key]);
 }
 
+/* Returns the same for a key with this token. */
 bool sim_server_has(const struct sim_world *world, unsigned node, unsigned resource,
                     const struct sim_token *token)
 {
@@ -92,6 +97,7 @@ bool sim_server_has(const struct sim_world *world, unsigned node, unsigned resou
     return is_good(world, node, key) && is_token(key, token);
 }
 
+/* Returns whether an earlier state of the key with this token would not have expired yet. */
 bool sim_server_had(const struct sim_world *world, unsigned node, unsigned resource,
                     const struct sim_token *token)
 {
@@ -112,6 +118,8 @@ static uint64_t expiry_ns(const struct sim_world *world, unsigned node, const st
     return sim_clock_when(&world->servers[node].clock, (uint64_t)gone_ms * RL_MS);
 }
 
+/* Returns the true time at which the key with this token expires, or would have expired had it
+ * not been lost or shortened. 0: there is no such key. */
 uint64_t sim_server_expires_ns(const struct sim_world *world, unsigned node, unsigned resource,
                                const struct sim_token *token)
 {
@@ -128,6 +136,7 @@ uint64_t sim_server_expires_ns(const struct sim_world *world, unsigned node, uns
     return expires_ns;
 }
 
+/* Forgets the earlier states of the key, because its owner has set or extended it. */
 void sim_server_forget_former(struct sim_world *world, unsigned node, unsigned resource)
 {
     const struct sim_key *key = &world->servers[node].keys[resource];
@@ -188,6 +197,7 @@ void sim_server_changed(struct sim_world *world, unsigned node, unsigned resourc
     }
 }
 
+/* Executes SET NX PX for a foreign client. Returns whether the key was set. */
 bool sim_server_set(struct sim_world *world, unsigned node, unsigned resource,
                     struct sim_word token, int64_t ttl_ms)
 {
@@ -207,6 +217,7 @@ bool sim_server_set(struct sim_world *world, unsigned node, unsigned resource,
     return true;
 }
 
+/* Executes compare-and-delete for a foreign client. */
 void sim_server_delete(struct sim_world *world, unsigned node, unsigned resource,
                        struct sim_word token)
 {
@@ -219,6 +230,7 @@ void sim_server_delete(struct sim_world *world, unsigned node, unsigned resource
     sim_server_changed(world, node, resource, NULL);
 }
 
+/* Removes the key, other than by its owner, and remembers its state. */
 void sim_server_lose_key(struct sim_world *world, unsigned node, unsigned resource)
 {
     struct sim_server *server = &world->servers[node];
@@ -230,6 +242,7 @@ void sim_server_lose_key(struct sim_world *world, unsigned node, unsigned resour
         sim_server_changed(world, node, resource, NULL);
 }
 
+/* Makes the key expire after ttl_ms, if that is earlier than before, and remembers its state. */
 void sim_server_shorten_key(struct sim_world *world, unsigned node, unsigned resource,
                             int64_t ttl_ms)
 {
@@ -244,12 +257,14 @@ void sim_server_shorten_key(struct sim_world *world, unsigned node, unsigned res
     sim_server_changed(world, node, resource, NULL);
 }
 
+/* Removes all keys likewise. */
 void sim_server_lose_keys(struct sim_world *world, unsigned node)
 {
     for (unsigned i = 0; i < SIM_KEYS_MAX; i++)
         sim_server_lose_key(world, node, i);
 }
 
+/* Removes the fence record. */
 void sim_server_lose_record(struct sim_world *world, unsigned node)
 {
     memset(&world->servers[node].record, 0, sizeof world->servers[node].record);
@@ -299,6 +314,7 @@ static size_t parse(const char *in, size_t len, struct sim_word *words, size_t *
     return at;
 }
 
+/* Returns whether the server executes nothing now: it is down, stopped, or busy with a script. */
 bool sim_server_stands_still(const struct sim_world *world, unsigned node)
 {
     const struct sim_server *server = &world->servers[node];
@@ -357,6 +373,7 @@ static void execute(struct sim_world *world, struct sim_conn *conn)
         end(world, conn, used > 0);
 }
 
+/* Appends bytes that have arrived on the connection, and executes the complete commands. */
 void sim_server_input(struct sim_world *world, struct sim_conn *conn, const char *bytes, size_t len)
 {
     if (conn->in_len + len > conn->in_cap) {
@@ -371,6 +388,7 @@ void sim_server_input(struct sim_world *world, struct sim_conn *conn, const char
         execute(world, conn);
 }
 
+/* Handles SIM_SERVE: executes the commands that have waited. */
 void sim_server_serve(struct sim_world *world, unsigned node)
 {
     if (sim_server_stands_still(world, node))

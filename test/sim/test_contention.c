@@ -9,6 +9,8 @@
 
 #define SEEDS 2
 
+/* Runs contention case number _i with several seeds: no violation, and all results within bounds.
+ */
 START_TEST(stays_within_bounds)
 {
     static struct sim_world world;

@@ -9,8 +9,8 @@
 #include <inttypes.h>
 #include <sodium.h>
 
-#define FIXED_RUNS    3000
-#define FRESH_SECONDS 120
+#define FIXED_RUNS    3000 /* number of fixed seeds: 1 to 3000 */
+#define FRESH_SECONDS 120  /* how long random seeds run */
 
 /* Checks that a campaign had no violation. */
 static void check(const struct sim_totals *totals)
@@ -20,7 +20,8 @@ static void check(const struct sim_totals *totals)
                   totals->first_bad);
 }
 
-/* Reduces a number of runs for instrumented builds, which are slow. */
+/* Returns the number of runs, or seconds, for this build: all, or a small part in an instrumented
+ * build, which is slow. */
 static uint64_t scaled(uint64_t count)
 {
     uint64_t factor = wait_scaled_ms(1);
@@ -28,6 +29,7 @@ static uint64_t scaled(uint64_t count)
     return count / (factor * factor);
 }
 
+/* Seeds 1 to FIXED_RUNS run without a violation; every hundredth runs twice with equal results. */
 START_TEST(fixed_seeds)
 {
     struct sim_totals totals = {0};
@@ -39,7 +41,7 @@ START_TEST(fixed_seeds)
 }
 END_TEST
 
-/* Runs single schedules that have found a fault of the library, or of the oracle. */
+/* Runs one seed (number _i) that once found a fault of the library, or of the oracle. */
 START_TEST(seeds_of_former_faults)
 {
     static const uint64_t SEEDS[] = {
@@ -54,6 +56,8 @@ START_TEST(seeds_of_former_faults)
 }
 END_TEST
 
+/* Random seeds run without a violation. The first seed is printed; those after it follow one by
+ * one. */
 START_TEST(fresh_seeds)
 {
     struct sim_totals totals = {0};
@@ -69,7 +73,8 @@ START_TEST(fresh_seeds)
 }
 END_TEST
 
-/* Runs have enough events and grants, nearly all have a fault, and each kind of fault occurs. */
+/* The runs are worth their time: half of them have 300 events or more, 98 % have a fault, there is
+ * at least one grant per run, there are at least three clients, and each kind of fault occurs. */
 START_TEST(runs_have_grants_and_faults)
 {
     struct sim_totals totals = {0};

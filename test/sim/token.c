@@ -19,6 +19,7 @@ static uint32_t *place_of(const struct sim_world *world, const char *text)
     return &world->token_index[at];
 }
 
+/* Returns the number of the token with this text. 0: it is not in the table. */
 uint32_t sim_token_find(const struct sim_world *world, const char *text, size_t len)
 {
     return len < SIM_TOKEN_HEX || world->token_cap == 0 ? 0 : *place_of(world, text);
@@ -37,6 +38,8 @@ static void grow(struct sim_world *world)
         *place_of(world, world->tokens[i - 1].text) = i;
 }
 
+/* Returns the number of the token with this text, 1 or larger. A new one is added for this
+ * client and this set of resources. 0: it does not look like a token of a simulated client. */
 uint32_t sim_token_number(struct sim_world *world, const char *text, size_t len, unsigned client,
                           unsigned resources)
 {
@@ -56,11 +59,14 @@ uint32_t sim_token_number(struct sim_world *world, const char *text, size_t len,
     return world->token_count;
 }
 
+/* Returns the token with this number, which must not be 0. The pointer is valid until a token is
+ * added. */
 struct sim_token *sim_token_at(const struct sim_world *world, uint32_t number)
 {
     return &world->tokens[number - 1];
 }
 
+/* Notes that the reply with this outcome has reached the client: a grant of `node`. */
 void sim_token_outcome(struct sim_world *world, const struct sim_outcome *outcome, unsigned client,
                        unsigned node)
 {

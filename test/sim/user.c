@@ -305,6 +305,8 @@ static void after_call(struct sim_client *client)
     sim_oracle_client(client);
 }
 
+/* Handles SIM_USER: an idle user begins its next operation, and a holder chooses what to do with
+ * its lock. */
 void sim_user_act(struct sim_world *world, unsigned index, unsigned at, uint32_t stamp)
 {
     struct sim_client *client = &world->clients[index];
@@ -320,6 +322,7 @@ void sim_user_act(struct sim_world *world, unsigned index, unsigned at, uint32_t
     after_call(client);
 }
 
+/* Handles SIM_CANCEL: cancels the acquisition, if it still runs. */
 void sim_user_cancel(struct sim_world *world, unsigned index, unsigned at, uint32_t stamp)
 {
     struct sim_client *client = &world->clients[index];
@@ -336,6 +339,8 @@ void sim_user_cancel(struct sim_world *world, unsigned index, unsigned at, uint3
     after_call(client);
 }
 
+/* Handles SIM_LIMIT: an operation without a result is a violation. If the process was paused
+ * meanwhile, the limit begins anew. */
 void sim_user_limit(struct sim_world *world, unsigned index, unsigned at, uint32_t stamp)
 {
     struct sim_client *client = &world->clients[index];
@@ -393,6 +398,7 @@ static void report_grant(struct sim_client *client, unsigned at)
     hold_on(client, at);
 }
 
+/* Handles SIM_REPORT: the user learns the result of its operation and goes on. */
 void sim_user_report(struct sim_world *world, unsigned index, unsigned at, uint32_t stamp)
 {
     struct sim_client *client = &world->clients[index];
@@ -484,6 +490,7 @@ static void take_lock(struct sim_client *client, const struct rl_lock *lock,
     }
 }
 
+/* Notes an announcement that the state of a node has changed. */
 static void take_node(struct sim_client *client, unsigned node)
 {
     const struct rl_node *state = &client->engine.nodes[node];
@@ -492,6 +499,7 @@ static void take_node(struct sim_client *client, unsigned node)
              state->conn.state, state->detector.suspect);
 }
 
+/* Takes all announcements of the engine, and gives those about locks to their users. */
 void sim_user_take(struct sim_client *client)
 {
     struct rl_announcements *list = rl_engine_announcements(&client->engine);
@@ -509,6 +517,7 @@ void sim_user_take(struct sim_client *client)
     client->decided_from = client->engine.view.now;
 }
 
+/* Starts all users of the client: each pauses before its first operation. */
 void sim_user_begin(struct sim_world *world, unsigned index)
 {
     struct sim_client *client = &world->clients[index];
@@ -517,6 +526,7 @@ void sim_user_begin(struct sim_world *world, unsigned index)
         think(client, i);
 }
 
+/* Makes the holders release soon, because all faults have ended. */
 void sim_user_finish(struct sim_world *world, unsigned index)
 {
     struct sim_client *client = &world->clients[index];

@@ -22,6 +22,7 @@
 #define EVENTS_MAX            2000000 /* of an ordinary run */
 #define EVENTS_MAX_CONTENTION 20000000
 
+/* Appends an event to the queue, at now_ns if at_ns has passed. */
 void sim_plan_event(struct sim_world *world, uint64_t at_ns, enum sim_event_kind kind,
                     unsigned target, unsigned item, uint32_t stamp, void *data)
 {
@@ -37,6 +38,7 @@ void sim_plan_event(struct sim_world *world, uint64_t at_ns, enum sim_event_kind
     sim_queue_push(&world->queue, &event);
 }
 
+/* Records a violation, unless there is one already. */
 void sim_violate(struct sim_world *world, const char *fmt, ...)
 {
     va_list args;
@@ -55,6 +57,8 @@ static void mix(struct sim_world *world, uint64_t word)
     world->hash ^= world->hash >> 29;
 }
 
+/* Adds a note to the hash of the run, and prints it if the run is traced. Each single % in `fmt`
+ * stands for the next of the four numbers. */
 void sim_note(struct sim_world *world, const char *fmt, uint64_t a, uint64_t b, uint64_t c,
               uint64_t d)
 {
@@ -192,6 +196,7 @@ static void handle(struct sim_world *world, const struct sim_event *event)
     }
 }
 
+/* Returns the number of pending undos of all nodes of the engine. */
 static unsigned undos_pending(const struct rl_engine *engine)
 {
     unsigned pending = 0;
@@ -255,6 +260,7 @@ static void run(struct sim_world *world)
     }
 }
 
+/* Runs the plan of a seed to its end. Returns false if an invariant was violated. */
 bool sim_world_run(struct sim_world *world, uint64_t seed, bool trace)
 {
     struct sim_plan plan;
@@ -263,6 +269,7 @@ bool sim_world_run(struct sim_world *world, uint64_t seed, bool trace)
     return sim_world_run_plan(world, &plan, trace);
 }
 
+/* Runs this plan to its end. Returns false if an invariant was violated. */
 bool sim_world_run_plan(struct sim_world *world, const struct sim_plan *plan, bool trace)
 {
     begin(world, plan, trace);
@@ -278,6 +285,7 @@ bool sim_world_run_plan(struct sim_world *world, const struct sim_plan *plan, bo
     return world->violation[0] == '\0';
 }
 
+/* Frees what the run has left in the world, but not the world itself. */
 void sim_world_free(struct sim_world *world)
 {
     sim_link_free(world);
