@@ -1,6 +1,19 @@
 /* SPDX-License-Identifier: MIT
  * All forms of a server's address, and servers that must be excluded: one with two addresses,
- * replicas, databases that do not exist. */
+ * replicas, databases that do not exist.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the group of cases, and
+ * `live`, the settings and the client of the running case. After each case all servers are made
+ * healthy, and a key or descriptor that is left fails the case. live_connect() creates live.client
+ * and waits until all nodes are eligible. live_open(live_config()) returns such a client.
+ * live_lock() acquires a lock, which must be granted. live_acquire(), live_extend(),
+ * live_release() and live_inspect() return the status of one call and keep its report, which
+ * live_info(), live_node() and live_text() read. live_check_works() acquires, extends and releases
+ * a lock, which must succeed. live_voters() counts the eligible nodes, live_responsive() the nodes
+ * that reply. WAIT_UNTIL(condition, ms) polls and returns false after the deadline.
+ * wait_scaled_ms() stretches a time for slow builds. CHECK_STATUS() compares two REDLOCK_* codes.
+ * LONG_TTL_MS is a TTL that no case reaches. From live_events.h: note_event() copies each event
+ * into its userdata: client_events or lock_events. */
 #include "live_events.h"
 #include "server.h"
 #include "suite.h"
@@ -8,12 +21,14 @@
 #include <stdio.h>
 #include <unistd.h>
 
+/* Starts servers that listen on Unix sockets. */
 static void start_unix(void)
 {
     const struct cluster_opts opts = {.unix_sockets = true};
     live_start_servers_with(&opts);
 }
 
+/* Starts servers that listen on ::1. */
 static void start_v6(void)
 {
     const struct cluster_opts opts = {.host = "::1"};
@@ -42,6 +57,7 @@ static void check_all_nodes_vote(void)
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 
+/* All nodes grant over Unix sockets, and two dead servers have no effect. */
 START_TEST(locks_work_over_unix_sockets)
 {
     live_connect();
@@ -54,6 +70,7 @@ START_TEST(locks_work_over_unix_sockets)
 }
 END_TEST
 
+/* All nodes grant over IPv6. */
 START_TEST(locks_work_over_ipv6)
 {
     ck_assert_ptr_nonnull(strstr(cluster_url(live.cluster, 0), "[::1]"));
@@ -75,6 +92,7 @@ START_TEST(names_are_looked_up)
 }
 END_TEST
 
+/* A host name that does not resolve gives the cause RESOLVE. */
 START_TEST(an_unknown_host_is_a_cause)
 {
     redlock_lock_t *lock = NULL;
@@ -89,6 +107,7 @@ START_TEST(an_unknown_host_is_a_cause)
 }
 END_TEST
 
+/* With "/3" in the addresses, the keys are in database 3. */
 START_TEST(keys_are_in_the_database_of_the_url)
 {
     live.client = live_open(live_config_of(urls_like("redis://127.0.0.1:", "/3")));
@@ -103,6 +122,8 @@ START_TEST(keys_are_in_the_database_of_the_url)
 }
 END_TEST
 
+/* With a database that the servers do not have, no node is eligible, and the report has the
+ * servers' message. */
 START_TEST(an_unknown_database_is_a_cause)
 {
     redlock_lock_t *lock = NULL;
@@ -118,6 +139,8 @@ START_TEST(an_unknown_database_is_a_cause)
 }
 END_TEST
 
+/* With the prefix "lock:", the key of "name" is "lock:name" for every operation, and the name
+ * stays "name" for the caller. */
 START_TEST(a_prefix_is_put_before_each_key)
 {
     redlock_config_t *config = live_config();
@@ -225,6 +248,7 @@ static void set_master(unsigned count, const char *master)
     }
 }
 
+/* live.heal of the cases with replicas. */
 static void make_all_masters(void)
 {
     set_master(0, NULL);

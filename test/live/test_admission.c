@@ -1,7 +1,19 @@
 /* SPDX-License-Identifier: MIT
  * Admission on real servers: restarted, promoted, demoted and evicting ones. In each of these
  * cases, a client without admission breaks exclusion. test/scenario/test_rolling.c has a rolling
- * restart under load. */
+ * restart under load.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_open(live_config()) returns such a client. live_lock()
+ * acquires a lock, which must be granted. live_acquire(), live_release() and live_inspect() return
+ * the status of one call and keep its report, which live_node() and live_text() read.
+ * live_check_works() acquires, extends and releases a lock, which must succeed. live_voters()
+ * counts the eligible nodes, live_responsive() the nodes that reply. WAIT_UNTIL(condition, ms)
+ * polls and returns false after the deadline. wait_scaled_ms() stretches a time for slow builds.
+ * CHECK_STATUS() compares two REDLOCK_* codes. LONG_TTL_MS is a TTL that no case reaches. From
+ * live_events.h: note_event() copies each event into its userdata: client_events or lock_events. */
 #include "live_events.h"
 #include "suite.h"
 
@@ -12,6 +24,7 @@
 
 #define TTL_MS 1500 /* also max_ttl, and so nearly the length of a quarantine */
 
+/* Creates live.client with TTL_MS as max_ttl, so that a quarantine is short. */
 static void connect_short(void)
 {
     live.max_ttl_ms = TTL_MS;
@@ -111,6 +124,7 @@ START_TEST(first_contact_excludes_young_servers_unless_attested)
 }
 END_TEST
 
+/* live.heal of the cases with replicas. */
 static void make_all_masters(void)
 {
     for (unsigned i = 0; i < NODES; i++)
@@ -177,6 +191,7 @@ START_TEST(servers_demoted_before_an_attempt_are_excluded)
 }
 END_TEST
 
+/* live.heal of the cases with eviction. */
 static void disable_eviction(void)
 {
     for (unsigned i = 0; i < NODES; i++)
@@ -208,6 +223,7 @@ END_TEST
 
 static atomic_uint long_ttls;
 
+/* Event function that counts the events TTL_EXCEEDS_MAX that name a node. */
 static void count_long_ttls(redlock_t *client, const redlock_event_t *event, void *unused)
 {
     (void)client;

@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Passwords, and users with the few rights that locks need, or with fewer. No secret appears in a
- * report, in the statistics or in the log. */
+ * report, in the statistics or in the log.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the group of cases, and
+ * `live`, the settings and the client of the running case. After each case all servers are made
+ * healthy, and a key or descriptor that is left fails the case. live_lock() acquires a lock, which
+ * must be granted. live_acquire(), live_extend(), live_release() and live_inspect() return the
+ * status of one call and keep its report, which live_info(), live_node() and live_text() read.
+ * live_voters() counts the eligible nodes, live_responsive() the nodes that reply.
+ * WAIT_UNTIL(condition, ms) polls and returns false after the deadline. wait_scaled_ms() stretches
+ * a time for slow builds. CHECK_STATUS() compares two REDLOCK_* codes. LONG_TTL_MS is a TTL that
+ * no case reaches. */
 #include "live.h"
 #include "suite.h"
 
@@ -18,6 +28,7 @@ static char logged[65536]; /* all log lines of the client */
 static size_t logged_len;
 static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
 
+/* Log function that appends the line to `logged`. */
 static void log_line(int level, const char *message, void *userdata)
 {
     (void)level;
@@ -108,12 +119,14 @@ static void check_refused(int cause)
 
 /* ---- a password of the server ---- */
 
+/* Starts servers that require PASSWORD. */
 static void start_with_password(void)
 {
     const struct cluster_opts opts = {.password = PASSWORD};
     live_start_servers_with(&opts);
 }
 
+/* All operations work with the password in each address, percent-encoded. */
 START_TEST(a_password_in_the_address)
 {
     connect_as(":" ENCODED "@", NULL, NULL);
@@ -121,6 +134,8 @@ START_TEST(a_password_in_the_address)
 }
 END_TEST
 
+/* All operations work with a password in the configuration, without a user name or with
+ * "default". */
 START_TEST(a_password_for_all_nodes)
 {
     connect_as("", NULL, PASSWORD);
@@ -131,6 +146,8 @@ START_TEST(a_password_for_all_nodes)
 }
 END_TEST
 
+/* A wrong user and password in the configuration do not matter if each address has the right
+ * password. */
 START_TEST(the_password_in_the_address_comes_first)
 {
     connect_as(":" ENCODED "@", "nobody", "wrong");
@@ -138,6 +155,7 @@ START_TEST(the_password_in_the_address_comes_first)
 }
 END_TEST
 
+/* A wrong password, in the address or in the configuration, is the cause AUTH. */
 START_TEST(wrong_passwords_are_refused)
 {
     connect_as(":s3cret-but-wrong@", NULL, NULL);
@@ -148,6 +166,7 @@ START_TEST(wrong_passwords_are_refused)
 }
 END_TEST
 
+/* Without a password, the cause is AUTH, too. */
 START_TEST(no_password_is_refused)
 {
     connect_as("", NULL, NULL);
@@ -178,6 +197,8 @@ static void set_user(const char *rights)
         ck_assert(cluster_replies(live.cluster, i, "OK", command));
 }
 
+/* All operations work for a user with the rights in RIGHTS, with more, and, with lenient
+ * admission, without INFO. */
 START_TEST(few_rights_are_enough)
 {
     set_user(RIGHTS " -info"); /* also without TIME, SCRIPT LOAD, CLIENT SETNAME, PING */
@@ -235,6 +256,7 @@ START_TEST(a_server_without_info_is_excluded_unless_lenient)
 }
 END_TEST
 
+/* A user without SET, or without the right to the key, gets EAUTH and the cause NOPERM. */
 START_TEST(a_right_that_is_missing_is_named)
 {
     redlock_lock_t *lock = NULL;

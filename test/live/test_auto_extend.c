@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * Holding a lock: automatic extension and its limits, healing, and the events before and at its
- * loss. */
+ * loss.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_lock() acquires a lock, which must be granted. live_extend()
+ * and live_release() return the status of one call and keep its report, which live_info() and
+ * live_text() read. live_pause(first, count) stops servers with SIGSTOP. WAIT_UNTIL(condition, ms)
+ * polls and returns false after the deadline. wait_scaled_ms() stretches a time for slow builds.
+ * CHECK_STATUS() compares two REDLOCK_* codes. LONG_TTL_MS is a TTL that no case reaches. From
+ * live_events.h: note_event() copies each event into its userdata: client_events or lock_events.
+ * event_letters() returns them as text, such as "AER" for acquired, extended, released. */
 #include "live_events.h"
 #include "suite.h"
 
@@ -46,6 +57,7 @@ static redlock_opts_t extending(uint64_t ttl_ms)
     return opts;
 }
 
+/* Creates live.client, whose events go to client_events. */
 static void connect_for_events(void)
 {
     events_reset();
@@ -54,11 +66,14 @@ static void connect_for_events(void)
     live_connect();
 }
 
+/* Returns the number of events of this kind about locks. */
 static unsigned count_seen(int kind)
 {
     return count_events(&lock_events, kind);
 }
 
+/* For three TTLs, an automatically extended lock is held at every check, with keys on a
+ * majority. */
 START_TEST(automatic_extension_keeps_the_lock)
 {
     const uint64_t ttl_ms = short_ms(900);
@@ -80,6 +95,8 @@ START_TEST(automatic_extension_keeps_the_lock)
 }
 END_TEST
 
+/* Without extensions the lock has the events acquired, endangered (at the margin) and lost, near
+ * the end of its TTL. Its descriptor becomes readable, and extension and release return ELOST. */
 START_TEST(a_lock_that_is_not_extended_is_lost_in_time)
 {
     const uint64_t ttl_ms = short_ms(1000);
@@ -114,6 +131,7 @@ START_TEST(a_lock_that_is_not_extended_is_lost_in_time)
 }
 END_TEST
 
+/* redlock_lock_fd() of a lock that is lost already returns a readable descriptor. */
 START_TEST(a_descriptor_made_after_the_loss_is_readable)
 {
     connect_for_events();
@@ -159,6 +177,7 @@ START_TEST(a_loss_is_never_announced_after_a_release_began)
 }
 END_TEST
 
+/* With extends_max 2, the lock is extended twice and then lost. */
 START_TEST(the_number_of_extensions_is_limited)
 {
     connect_for_events();
@@ -181,6 +200,7 @@ static bool is_lost_in_time(const redlock_lock_t *lock, uint64_t end_ms)
     return count_seen(REDLOCK_EVENT_LOST) == 1;
 }
 
+/* With hold_ms_max, the lock is lost after this time, not earlier and not later. */
 START_TEST(the_time_of_holding_is_limited)
 {
     const uint64_t hold_ms = short_ms(1700);
@@ -216,6 +236,8 @@ START_TEST(extend_at_decides_when)
 }
 END_TEST
 
+/* Two servers lose all keys: the lock is healed there. After further extensions two other
+ * servers may lose theirs. */
 START_TEST(two_emptied_nodes_are_healed)
 {
     connect_for_events();
@@ -238,6 +260,8 @@ START_TEST(two_emptied_nodes_are_healed)
 }
 END_TEST
 
+/* Three servers lose all keys: the next extension fails and the lock is lost at once, before its
+ * margin. */
 START_TEST(three_emptied_nodes_are_a_loss_by_the_next_extension)
 {
     const uint64_t ttl_ms = short_ms(3000);
@@ -280,6 +304,8 @@ START_TEST(failed_extensions_are_survived)
 }
 END_TEST
 
+/* Three servers stop for good: extensions fail, the lock is endangered, then lost by its
+ * deadline. */
 START_TEST(a_lasting_failure_is_a_loss_before_the_keys_expire)
 {
     live.node_time_ms = 40;

@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Invalid arguments: EINVAL at once, a message that names the error and the remedy, and no request
- * to any server. */
+ * to any server.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_open(live_config()) returns such a client. live_lock()
+ * acquires a lock, which must be granted. live_acquire(), live_extend() and live_release() return
+ * the status of one call and keep its report, which live_info() and live_text() read.
+ * CHECK_STATUS() compares two REDLOCK_* codes. From live_events.h: note_done() stores the result
+ * of an asynchronous call in a struct outcome, and outcome_wait() waits for it and returns its
+ * status. */
 #include "live_events.h"
 #include "suite.h"
 
@@ -9,6 +19,7 @@
 
 #define MAX_TTL_MS 1000
 
+/* Creates live.client with MAX_TTL_MS, and resets the servers' counts of commands. */
 static void connect_counted(void)
 {
     live.max_ttl_ms = MAX_TTL_MS;
@@ -17,6 +28,7 @@ static void connect_counted(void)
         ck_assert(cluster_replies(live.cluster, i, "OK", "CONFIG RESETSTAT"));
 }
 
+/* Checks by the servers' counts that no command about a key was sent since connect_counted(). */
 static void check_nothing_was_sent(void)
 {
     static const char *const commands[] = {"set", "get", "pttl", "evalsha", "eval", "del"};
@@ -83,6 +95,8 @@ static const struct bad_opts bad_opts[] = {
     {"too small", {.size = 8, .ttl_ms = 500}, {"opts", "size", "redlock_opts(ttl_ms)"}},
 };
 
+/* Each row of bad_opts is refused by acquiring, adopting and starting, with all words of the row
+ * in the message. No callback runs and no request is sent. */
 START_TEST(invalid_options_are_refused)
 {
     connect_counted();
@@ -106,6 +120,8 @@ START_TEST(invalid_options_are_refused)
 }
 END_TEST
 
+/* Log function that copies the line to `userdata`, a buffer of 256 bytes. Only errors may be
+ * logged. */
 static void keep_line(int level, const char *message, void *userdata)
 {
     ck_assert_int_eq(level, REDLOCK_LOG_ERROR);
@@ -174,6 +190,8 @@ static char *resource_of(size_t len)
     return name;
 }
 
+/* Names that are missing, empty or longer than 512 bytes are refused by each function that takes
+ * a name. A name of 512 bytes works. */
 START_TEST(invalid_names_are_refused)
 {
     static const struct {
@@ -214,6 +232,7 @@ START_TEST(invalid_names_are_refused)
 }
 END_TEST
 
+/* Tokens that are missing, empty or longer than 1024 bytes are refused. */
 START_TEST(invalid_tokens_are_refused)
 {
     const redlock_opts_t opts = redlock_opts(500);
@@ -238,6 +257,7 @@ START_TEST(invalid_tokens_are_refused)
 }
 END_TEST
 
+/* Body for redlock_with() in calls that are refused, so that it never runs. */
 static int unused_body(redlock_lock_t *lock, void *userdata)
 {
     (void)lock;
@@ -245,6 +265,8 @@ static int unused_body(redlock_lock_t *lock, void *userdata)
     return 0;
 }
 
+/* NULL for an argument that is needed: EINVAL, 0, NULL or "". The report is then NULL or says
+ * what is missing, and never left as it was. */
 START_TEST(missing_arguments_are_refused)
 {
     const redlock_opts_t opts = redlock_opts(500);
@@ -299,6 +321,8 @@ START_TEST(missing_arguments_are_refused)
 }
 END_TEST
 
+/* An extension or a delay above max_ttl, or an extension below 10 ms, is refused; the lock stays
+ * held. */
 START_TEST(invalid_times_are_refused)
 {
     redlock_report_t *report = NULL;
@@ -318,6 +342,7 @@ START_TEST(invalid_times_are_refused)
 }
 END_TEST
 
+/* A cancel object works only with the client for which it was made. */
 START_TEST(a_cancel_of_another_client_is_refused)
 {
     redlock_cancel_t *cancel = NULL;
@@ -362,6 +387,8 @@ START_TEST(a_ttl_below_the_drift_is_refused)
 }
 END_TEST
 
+/* Each function of the configuration refuses values out of range, and redlock_config_error()
+ * says why. A configuration without nodes makes no client. */
 START_TEST(invalid_configurations_are_refused)
 {
     redlock_config_t *config = NULL;

@@ -1,6 +1,19 @@
 /* SPDX-License-Identifier: MIT
  * Locks with a token that the caller has chosen: one attempt uses it, the servers store exactly
- * this token, and no other acquisition may use it while an operation with it is in flight. */
+ * this token, and no other acquisition may use it while an operation with it is in flight.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_open(live_config()) returns such a client. live_extend() and
+ * live_release() return the status of one call and keep its report, which live_info() and
+ * live_text() read. live_pause(first, count) stops servers with SIGSTOP. WAIT_UNTIL(condition, ms)
+ * polls and returns false after the deadline. CHECK_STATUS() compares two REDLOCK_* codes.
+ * LONG_TTL_MS is a TTL that no case reaches. From live_events.h: note_done() stores the result of
+ * an asynchronous call in a struct outcome, and outcome_wait() waits for it and returns its
+ * status. From fences.h: fences_begin() removes all fence records, fences_open() creates a client
+ * with volatile records, fences_acquire() acquires a fenced lock, and fences_pass() also releases
+ * it and returns its fencing token. */
 #include "fences.h"
 #include "live_events.h"
 #include "suite.h"
@@ -14,6 +27,7 @@ enum kind { PLAIN, SEVERAL, FENCED, KINDS };
 
 static const char *const ALSO[] = {"own-a", "own-c"};
 
+/* Returns options for a lock of this kind with this token. */
 static redlock_opts_t opts_with(const char *token, enum kind kind)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
@@ -47,12 +61,15 @@ static void check_in_use(const char *resource, const char *token)
     ck_assert_ptr_null(lock);
 }
 
+/* Removes the fence records and creates live.client with volatile ones. */
 static void connect_with_fences(void)
 {
     cluster_command_all(live.cluster, "DEL " CLUSTER_RECORD);
     live.client = live_open(fences_config());
 }
 
+/* All servers store exactly the caller's token, for each kind of lock (_i), also after the
+ * caller has overwritten its copy. The lock can be extended, verified and released. */
 START_TEST(the_servers_store_the_token)
 {
     char copy[] = TOKEN;
@@ -125,6 +142,8 @@ START_TEST(a_token_is_used_for_one_attempt)
 }
 END_TEST
 
+/* A token that a held lock uses, or a released one whose undos are not confirmed, is refused for
+ * any name; afterwards it can be used again. */
 START_TEST(a_token_in_use_is_refused)
 {
     redlock_lock_t *lock, *made = NULL;

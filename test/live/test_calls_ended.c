@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * Blocking calls of a client that ends: redlock_free() and redlock_shutdown() end them with
  * ECLOSED, and no operation is reported as successful. Also calls that end with their wait budget,
- * which report the cause of the wait. */
+ * which report the cause of the wait.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_open(live_config()) returns such a client. live_lock()
+ * acquires a lock, which must be granted. live_release() returns the status of one call and keeps
+ * its report. live_pause(first, count) stops servers with SIGSTOP. live_voters() counts the
+ * eligible nodes, live_responsive() the nodes that reply. WAIT_UNTIL(condition, ms) polls and
+ * returns false after the deadline. wait_scaled_ms() stretches a time for slow builds.
+ * CHECK_STATUS() compares two REDLOCK_* codes. LONG_TTL_MS is a TTL that no case reaches. */
 #include "live.h"
 #include "suite.h"
 
@@ -24,6 +34,7 @@ struct caller {
     atomic_bool done;
 };
 
+/* Thread function: makes the call of the struct caller and stores its status. */
 static void *run(void *userdata)
 {
     struct caller *caller = userdata;
@@ -54,6 +65,7 @@ static void check_ended(struct caller *caller, int status)
     live_keep_report(NULL);
 }
 
+/* Call of a thread: acquires "ending" without a time limit. */
 static int acquire(struct caller *caller)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
@@ -61,11 +73,13 @@ static int acquire(struct caller *caller)
     return redlock_acquire(caller->client, "ending", &opts, &caller->lock, &caller->report);
 }
 
+/* Call of a thread: extends its lock. */
 static int extend(struct caller *caller)
 {
     return redlock_extend(caller->lock, 0, &caller->report);
 }
 
+/* Call of a thread: waits without a time limit until the client is ready. */
 static int wait_ready(struct caller *caller)
 {
     return redlock_wait_ready(caller->client, REDLOCK_WAIT_FOREVER);
@@ -81,6 +95,7 @@ static void connect_and_prepare(bool leads)
         CHECK_STATUS(redlock_inspect(live.client, "streak", NULL), REDLOCK_OK);
 }
 
+/* Ends live.client: by redlock_shutdown() with 20 ms, or by redlock_free(). */
 static void end_client(bool shut_down)
 {
     if (shut_down)
@@ -91,6 +106,8 @@ static void end_client(bool shut_down)
 
 /* ---- the client ends. Bit 0 of _i: the caller drives the loop; bit 1: by a shutdown ---- */
 
+/* A call that waits for another holder returns ECLOSED and no lock. _i: bit 0 makes the
+ * caller drive the loop (see connect_and_prepare()), bit 1 chooses a shutdown instead of a free. */
 START_TEST(a_waiting_acquire_ends_with_the_client)
 {
     struct caller caller = {.lock = NULL};
@@ -108,6 +125,7 @@ START_TEST(a_waiting_acquire_ends_with_the_client)
 }
 END_TEST
 
+/* The same for a call whose servers do not reply. _i as above. */
 START_TEST(an_acquire_without_replies_ends_with_the_client)
 {
     struct caller caller = {.lock = NULL};
@@ -121,6 +139,8 @@ START_TEST(an_acquire_without_replies_ends_with_the_client)
 }
 END_TEST
 
+/* An extension whose servers do not reply returns ECLOSED, and the lock is lost. _i: bit 0 makes the
+ * caller drive the loop (see connect_and_prepare()), bit 1 chooses a shutdown instead of a free. */
 START_TEST(an_extension_ends_with_the_client)
 {
     struct caller caller = {.lock = NULL};
@@ -140,6 +160,7 @@ END_TEST
 /* Number of allocations. They show that wait_ready has begun to wait, which no counter does. */
 static atomic_uint allocated;
 
+/* Allocator that counts its calls, so that a case sees that a call has begun. */
 static void *count_malloc(size_t size, void *userdata)
 {
     (void)userdata;
@@ -147,6 +168,7 @@ static void *count_malloc(size_t size, void *userdata)
     return malloc(size);
 }
 
+/* The same for realloc(). */
 static void *count_realloc(void *ptr, size_t size, void *userdata)
 {
     (void)userdata;
@@ -154,6 +176,7 @@ static void *count_realloc(void *ptr, size_t size, void *userdata)
     return realloc(ptr, size);
 }
 
+/* free() for this allocator; not counted. */
 static void count_free(void *ptr, void *userdata)
 {
     (void)userdata;
@@ -178,6 +201,8 @@ static void connect_unready(void)
     ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES - QUORUM, TIME_LIMIT_MS));
 }
 
+/* A call of redlock_wait_ready() returns ECLOSED. _i: bit 0 adds STREAK short calls before it,
+ * bit 1 chooses a shutdown instead of a free. */
 START_TEST(wait_ready_ends_with_the_client)
 {
     struct caller caller = {.lock = NULL};
@@ -245,6 +270,7 @@ END_TEST
 
 static atomic_bool denied; /* an attempt was denied */
 
+/* Event function that notes the first WAITING event after a denial. */
 static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
 {
     (void)rl, (void)userdata;
@@ -252,6 +278,7 @@ static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata
         atomic_store(&denied, true);
 }
 
+/* Call of a thread: acquires "ending" with a wait budget of 400 ms (scaled). */
 static int acquire_for_a_while(struct caller *caller)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);

@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * Cancellation: before a call, during it, from a signal handler, of many calls at once, and after
- * the client was freed. The keys that a canceled operation has set are undone. */
+ * the client was freed. The keys that a canceled operation has set are undone.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_lock() acquires a lock, which must be granted. live_release()
+ * returns the status of one call and keeps its report, which live_text() reads. live_pause(first,
+ * count) stops servers with SIGSTOP. LOOP_UNTIL() turns the loop of a client until a condition
+ * holds or the deadline has passed. live_turn() turns a client's loop once. WAIT_UNTIL(condition,
+ * ms) polls and returns false after the deadline. CHECK_STATUS() compares two REDLOCK_* codes.
+ * LONG_TTL_MS is a TTL that no case reaches. From live_events.h: note_done() stores the result of
+ * an asynchronous call in a struct outcome, and outcome_wait() waits for it and returns its
+ * status. */
 #include "live_events.h"
 #include "suite.h"
 
@@ -9,6 +21,7 @@
 
 #define SHARED 6
 
+/* Returns a new cancel object of live.client. */
 static redlock_cancel_t *new_cancel(void)
 {
     redlock_cancel_t *cancel = NULL;
@@ -34,6 +47,8 @@ static void connect_in_mode(int index)
     live_connect();
 }
 
+/* Calls with a cancel object that was triggered before return ECANCELED without a request and
+ * without a callback. */
 START_TEST(a_triggered_cancel_refuses_calls)
 {
     connect_in_mode(_i);
@@ -64,6 +79,8 @@ START_TEST(a_triggered_cancel_refuses_calls)
 }
 END_TEST
 
+/* An acquisition that waits for another holder ends with ECANCELED and no key, also if the
+ * cancel object is freed right after the trigger. */
 START_TEST(a_waiting_acquire_is_canceled)
 {
     struct outcome outcome = OUTCOME;
@@ -113,6 +130,8 @@ START_TEST(a_queued_acquire_is_canceled)
 }
 END_TEST
 
+/* One trigger ends SHARED waiting acquisitions, and no other one. Afterwards the client works as
+ * before. */
 START_TEST(one_object_cancels_every_call_that_has_it)
 {
     struct outcome held = OUTCOME, outcome[SHARED], other = OUTCOME, ready = OUTCOME;
@@ -155,6 +174,7 @@ struct sleeper {
     int status;
 };
 
+/* Thread function: waits for the lock "sleep" in a blocking call and stores the status. */
 static void *sleep_in_acquire(void *userdata)
 {
     struct sleeper *sleeper = userdata;
@@ -164,6 +184,7 @@ static void *sleep_in_acquire(void *userdata)
     return NULL;
 }
 
+/* One trigger ends the blocking calls of SHARED threads. _i selects threaded or hybrid mode. */
 START_TEST(a_blocking_call_is_cancelled_from_another_thread)
 {
     connect_in_mode(_i == 0 ? 0 : 2);
@@ -188,12 +209,14 @@ END_TEST
 
 static redlock_cancel_t *signalled;
 
+/* Signal handler that triggers the cancel object `signalled`. */
 static void on_signal(int number)
 {
     (void)number;
     redlock_cancel_trigger(signalled);
 }
 
+/* redlock_cancel_trigger() in a signal handler ends the acquisition and leaves errno as it was. */
 START_TEST(a_signal_handler_may_trigger)
 {
     struct sigaction action = {.sa_handler = on_signal}, before;
@@ -271,6 +294,7 @@ START_TEST(other_calls_are_cancelled_too)
 }
 END_TEST
 
+/* Triggering and freeing a cancel object after its client is allowed, and so is NULL. */
 START_TEST(a_cancel_outlives_its_client)
 {
     connect_in_mode(_i);

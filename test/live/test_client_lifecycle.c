@@ -1,6 +1,21 @@
 /* SPDX-License-Identifier: MIT
  * Start and end of a client: readiness, shutdown, free with operations in flight, objects that
- * outlive it, and that all memory is freed. */
+ * outlive it, and that all memory is freed.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_open(live_config()) returns such a client. live_lock()
+ * acquires a lock, which must be granted. live_acquire(), live_extend(), live_release() and
+ * live_inspect() return the status of one call and keep its report, which live_info() and
+ * live_node() read. live_check_works() acquires, extends and releases a lock, which must succeed.
+ * live_pause(first, count) stops servers with SIGSTOP. live_voters() counts the eligible nodes,
+ * live_responsive() the nodes that reply. LOOP_UNTIL() turns the loop of a client until a
+ * condition holds or the deadline has passed. live_turn() turns a client's loop once.
+ * WAIT_UNTIL(condition, ms) polls and returns false after the deadline. wait_scaled_ms() stretches
+ * a time for slow builds. CHECK_STATUS() compares two REDLOCK_* codes. LONG_TTL_MS is a TTL that
+ * no case reaches. From live_events.h: note_done() stores the result of an asynchronous call in a
+ * struct outcome, and outcome_wait() waits for it and returns its status. */
 #include "live_events.h"
 #include "suite.h"
 
@@ -39,6 +54,7 @@ static redlock_t *new_client(void)
     return client;
 }
 
+/* redlock_wait_ready() succeeds with all servers, and with two of five stopped. */
 START_TEST(ready_when_a_majority_is)
 {
     live.client = new_client();
@@ -52,6 +68,8 @@ START_TEST(ready_when_a_majority_is)
 }
 END_TEST
 
+/* With three of five servers stopped, redlock_wait_ready() returns ENOQUORUM when its budget has
+ * passed, neither much earlier nor later, and succeeds when the servers continue. */
 START_TEST(not_ready_without_a_majority)
 {
     live.connect_time_ms = 20000; /* so long that it does not end the wait */
@@ -221,6 +239,8 @@ struct sleeper {
     atomic_uint *sleeping;
 };
 
+/* Thread function: makes one blocking call that does not end by itself, chosen by sleeper->kind,
+ * and stores its status. */
 static void *sleep_in_call(void *userdata)
 {
     struct sleeper *sleeper = userdata;
@@ -306,6 +326,7 @@ struct account {
     atomic_ulong calls;
 };
 
+/* Allocator that counts calls and blocks in the account `userdata`. */
 static void *count_malloc(size_t size, void *userdata)
 {
     struct account *account = userdata;
@@ -315,6 +336,7 @@ static void *count_malloc(size_t size, void *userdata)
     return block;
 }
 
+/* The same for realloc(); only a call with NULL adds a block. */
 static void *count_realloc(void *old, size_t size, void *userdata)
 {
     struct account *account = userdata;
@@ -324,6 +346,7 @@ static void *count_realloc(void *old, size_t size, void *userdata)
     return block;
 }
 
+/* The same for free(). */
 static void count_free(void *block, void *userdata)
 {
     struct account *account = userdata;
@@ -364,6 +387,8 @@ START_TEST(memory_does_not_grow_with_names)
 }
 END_TEST
 
+/* A client with a counting allocator is used in many ways and freed. No block is left once the
+ * lock, the cancel object and the report, which outlive the client, are freed. */
 START_TEST(all_memory_is_freed)
 {
     struct account account = {.blocks = 0};
@@ -414,6 +439,8 @@ START_TEST(a_freed_handle_releases)
 }
 END_TEST
 
+/* Ten clients are created from one configuration. None of their descriptors is inherited over
+ * exec(). */
 START_TEST(many_clients_of_one_configuration)
 {
     redlock_t *clients[10];

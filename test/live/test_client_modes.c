@@ -1,6 +1,19 @@
 /* SPDX-License-Identifier: MIT
  * Threaded, embedded and hybrid mode: the thread that runs the callbacks, the calls that may block,
- * the calls that are refused, and that a stalled loop loses no lock in hybrid mode. */
+ * the calls that are refused, and that a stalled loop loses no lock in hybrid mode.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_lock() acquires a lock, which must be granted. live_extend()
+ * and live_release() return the status of one call and keep its report, which live_text() reads.
+ * live_check_works() acquires, extends and releases a lock, which must succeed. live_pause(first,
+ * count) stops servers with SIGSTOP. LOOP_UNTIL() turns the loop of a client until a condition
+ * holds or the deadline has passed. live_turn() turns a client's loop once. WAIT_UNTIL(condition,
+ * ms) polls and returns false after the deadline. CHECK_STATUS() compares two REDLOCK_* codes.
+ * LONG_TTL_MS is a TTL that no case reaches. From live_events.h: note_event() copies each event
+ * into its userdata: client_events or lock_events. note_done() stores the result of an
+ * asynchronous call in a struct outcome, and outcome_wait() waits for it and returns its status. */
 #include "live_events.h"
 #include "suite.h"
 
@@ -18,6 +31,8 @@ struct worker {
     unsigned failed;      /* calls that failed */
 };
 
+/* Thread function: acquires, extends and releases the worker's resource ROUNDS times. Adds 1 to
+ * the counter while it holds the lock, in two steps, so that two holders at once lose counts. */
 static void *work(void *userdata)
 {
     struct worker *worker = userdata;
@@ -66,6 +81,7 @@ static void connect_blocking(int index)
     live_connect();
 }
 
+/* Threads that share one client and one resource: no count is lost. _i selects the mode. */
 START_TEST(threads_on_one_resource_exclude_each_other)
 {
     connect_blocking(_i);
@@ -73,6 +89,8 @@ START_TEST(threads_on_one_resource_exclude_each_other)
 }
 END_TEST
 
+/* Threads with a resource each: all acquisitions succeed at once, and none meets contention. _i
+ * selects the mode. */
 START_TEST(threads_on_different_resources_do_not_contend)
 {
     connect_blocking(_i);
@@ -101,6 +119,7 @@ static void chain_check(struct chain *chain, int status)
         chain->broken = true;
 }
 
+/* Callback of a release in the chain: starts the next acquisition from within this callback. */
 static void chain_released(redlock_t *rl, int status, redlock_lock_t *lock,
                            const redlock_report_t *report, void *userdata)
 {
@@ -114,6 +133,7 @@ static void chain_released(redlock_t *rl, int status, redlock_lock_t *lock,
     chain->depth--;
 }
 
+/* Callback of an acquisition in the chain: starts the release from within this callback. */
 static void chain_acquired(redlock_t *rl, int status, redlock_lock_t *lock,
                            const redlock_report_t *report, void *userdata)
 {
@@ -129,6 +149,8 @@ static void chain_acquired(redlock_t *rl, int status, redlock_lock_t *lock,
     chain->depth--;
 }
 
+/* Starts the next acquisition of the chain, unless none is left. Sets inside_start meanwhile,
+ * because no callback may run before the starting call has returned. */
 static void start_next(redlock_t *rl, struct chain *chain)
 {
     const redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
@@ -200,6 +222,8 @@ START_TEST(reading_statistics_does_not_wake_the_loop)
 }
 END_TEST
 
+/* redlock_process() returns at once while three servers are stopped; the acquisition ends when
+ * they continue. */
 START_TEST(process_does_not_wait_for_servers)
 {
     struct outcome outcome = OUTCOME;
@@ -261,6 +285,7 @@ struct loop {
     atomic_bool *stop;
 };
 
+/* Thread function: turns the loop of live.client until `stop`. */
 static void *run_loop(void *userdata)
 {
     struct loop *loop = userdata;
@@ -305,6 +330,7 @@ START_TEST(several_threads_may_process)
 }
 END_TEST
 
+/* Body for redlock_with() in calls that are refused, so that it never runs. */
 static int unused_body(redlock_lock_t *lock, void *userdata)
 {
     (void)lock;
@@ -337,6 +363,7 @@ static void check_blocking_calls(int expected, redlock_lock_t *lock)
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_OK);
 }
 
+/* In embedded mode every blocking call returns EMODE. */
 START_TEST(embedded_mode_refuses_to_block)
 {
     struct outcome outcome = OUTCOME;
@@ -352,6 +379,7 @@ START_TEST(embedded_mode_refuses_to_block)
 }
 END_TEST
 
+/* In threaded mode, redlock_get_fd() and redlock_process() return EMODE. */
 START_TEST(threaded_mode_has_no_descriptor_to_poll)
 {
     live_connect();
@@ -366,6 +394,8 @@ struct inner {
     int free_status, process_status;
 };
 
+/* Callback that makes blocking calls, which must return EDEADLK, and stores what redlock_free()
+ * and redlock_process() return. */
 static void block_inside(redlock_t *rl, int status, redlock_lock_t *lock,
                          const redlock_report_t *report, void *userdata)
 {
@@ -393,6 +423,8 @@ START_TEST(callbacks_refuse_to_block)
 }
 END_TEST
 
+/* While an extension waits for stopped servers, every other operation on the lock returns EBUSY,
+ * and the lock stays held. */
 START_TEST(one_operation_on_a_lock_at_a_time)
 {
     struct outcome outcome = OUTCOME;

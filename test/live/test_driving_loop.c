@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * Callers that drive the loop (leaders): they return when another thread ends their operation, and
  * they hand the loop over in time when other callers only wait for the clock. Node timeouts are
- * long here, so that a caller that is not woken is late by seconds. */
+ * long here, so that a caller that is not woken is late by seconds.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_open(live_config()) returns such a client. live_acquire() and
+ * live_release() return the status of one call and keep its report. live_pause(first, count) stops
+ * servers with SIGSTOP. live_voters() counts the eligible nodes, live_responsive() the nodes that
+ * reply. WAIT_UNTIL(condition, ms) polls and returns false after the deadline. wait_scaled_ms()
+ * stretches a time for slow builds. CHECK_STATUS() compares two REDLOCK_* codes. LONG_TTL_MS is a
+ * TTL that no case reaches. */
 #include "live.h"
 #include "suite.h"
 
@@ -17,6 +27,8 @@
 #define BURSTS_MS       1500 /* duration of the case */
 #define PAUSE_US        2600 /* just longer than the I/O thread waits to take the loop back */
 
+/* Creates live.client with a node timeout so long that a missed wake-up makes a call late by
+ * seconds. */
 static void connect_patient(void)
 {
     live.node_time_ms = NODE_TIMEOUT_MS;
@@ -85,6 +97,8 @@ struct caller {
     atomic_bool done;
 };
 
+/* Thread function: waits for the lock "driven" without a time limit, so that the caller drives
+ * the loop, and stores the status. */
 static void *acquire(void *userdata)
 {
     struct caller *caller = userdata;
@@ -121,6 +135,7 @@ static void check_ended(struct caller *caller, int status, uint64_t begun_ms)
     CHECK_STATUS(caller->status, status);
 }
 
+/* The leader's call returns ECLOSED at once when another thread shuts the client down. */
 START_TEST(shutdown_ends_the_call_of_the_leader)
 {
     struct caller caller;
@@ -132,6 +147,7 @@ START_TEST(shutdown_ends_the_call_of_the_leader)
 }
 END_TEST
 
+/* The leader's call returns ECANCELED at once when another thread cancels it. */
 START_TEST(cancel_ends_the_call_of_the_leader)
 {
     struct caller caller;
@@ -142,6 +158,7 @@ START_TEST(cancel_ends_the_call_of_the_leader)
 }
 END_TEST
 
+/* The leader's call returns ECLOSED at once when another thread frees the client. */
 START_TEST(free_ends_the_call_of_the_leader)
 {
     struct caller caller;
@@ -186,6 +203,8 @@ END_TEST
 
 /* ---- calls that end by the clock ---- */
 
+/* redlock_shutdown() that drives the loop itself returns when its 20 ms have passed, although
+ * undos are pending. */
 START_TEST(shutdown_keeps_its_budget_as_leader)
 {
     redlock_lock_t *lock = NULL;
@@ -218,6 +237,8 @@ static void wait_ready_briefly(void)
     check_quick("wait_ready", begun_ms);
 }
 
+/* redlock_wait_ready() that drives the loop itself returns when its budget has passed, STREAK
+ * times. */
 START_TEST(wait_ready_keeps_its_budget_as_leader)
 {
     connect_unready();
@@ -226,6 +247,7 @@ START_TEST(wait_ready_keeps_its_budget_as_leader)
 }
 END_TEST
 
+/* Thread function: waits without a time limit until the client is ready, and stores the status. */
 static void *wait_ready(void *userdata)
 {
     struct caller *caller = userdata;

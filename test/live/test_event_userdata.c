@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * event_end_fn, which reports that an event function and its userdata are not used any more. It
  * runs once for each call that got them, after the last event, on the thread of the callbacks, for
- * each way in which a lock can end. */
+ * each way in which a lock can end.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_pause(first, count) stops servers with SIGSTOP. LOOP_UNTIL()
+ * turns the loop of a client until a condition holds or the deadline has passed. wait_scaled_ms()
+ * stretches a time for slow builds. CHECK_STATUS() compares two REDLOCK_* codes. LONG_TTL_MS is a
+ * TTL that no case reaches. From live_events.h: note_done() stores the result of an asynchronous
+ * call in a struct outcome, and outcome_wait() waits for it and returns its status. */
 #include "live_events.h"
 #include "suite.h"
 
@@ -28,6 +37,8 @@ static struct holder one, two;
 static const int MODES[] = {REDLOCK_MODE_THREADED, REDLOCK_MODE_EMBEDDED, REDLOCK_MODE_HYBRID};
 #define MODE_COUNT 3
 
+/* Event function: counts the event in the holder `userdata`, as late if the end was reported
+ * before. Frees the lock if the event is of the kind holder->frees_at. */
 static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
 {
     struct holder *holder = userdata;
@@ -62,6 +73,7 @@ static redlock_opts_t opts_of(struct holder *holder)
     return opts;
 }
 
+/* Clears both holders and creates live.client in this mode. */
 static void connect_in(int mode)
 {
     memset(&one, 0, sizeof one);
@@ -70,6 +82,7 @@ static void connect_in(int mode)
     live_connect();
 }
 
+/* Waits until event_end_fn has run for the holder. Returns false after the deadline. */
 static bool has_ended(struct holder *holder)
 {
     return LOOP_UNTIL(live.client, atomic_load(&holder->ends) > 0, TIME_LIMIT_MS);
@@ -92,6 +105,7 @@ static void check_end(struct holder *holder)
     ck_assert_int_eq(pthread_equal(holder->thread, pthread_self()) != 0, !own_thread);
 }
 
+/* Returns whether the holder got an event of this kind. */
 static bool has_seen(const struct holder *holder, int kind)
 {
     return (atomic_load(&holder->kinds) & 1u << kind) != 0;
@@ -128,6 +142,7 @@ static void leave(struct holder *holder)
     check_once(holder);
 }
 
+/* The end is reported once, after the event RELEASED. */
 START_TEST(ends_after_a_release)
 {
     struct outcome released = OUTCOME;
@@ -142,6 +157,8 @@ START_TEST(ends_after_a_release)
 }
 END_TEST
 
+/* The end is reported once, after the event LOST. The lock is lost because its keys were deleted
+ * and it was verified. */
 START_TEST(ends_after_a_loss)
 {
     struct outcome verified = OUTCOME;
@@ -158,6 +175,7 @@ START_TEST(ends_after_a_loss)
 }
 END_TEST
 
+/* The end is reported once, after a detach. */
 START_TEST(ends_after_a_detach)
 {
     connect_in(MODES[_i]);
@@ -186,6 +204,8 @@ START_TEST(ends_when_a_held_handle_is_freed)
 }
 END_TEST
 
+/* The end is reported once when the handle is freed while the release waits for stopped servers,
+ * and before it ends. */
 START_TEST(ends_when_the_handle_is_freed_during_the_release)
 {
     struct outcome released = OUTCOME;
@@ -219,6 +239,7 @@ START_TEST(ends_when_the_handle_is_freed_in_an_event)
 }
 END_TEST
 
+/* The end is reported once, after the event WAITING, when the wait budget ends without a grant. */
 START_TEST(ends_when_an_acquisition_fails)
 {
     redlock_opts_t opts;
@@ -261,6 +282,8 @@ START_TEST(ends_when_an_acquisition_is_canceled)
 }
 END_TEST
 
+/* Each adoption has an end of its own: a refused one at once, a successful one when its lock is
+ * freed. */
 START_TEST(ends_for_each_adoption)
 {
     struct outcome adopted = OUTCOME, refused = OUTCOME;
@@ -289,6 +312,8 @@ START_TEST(ends_for_each_adoption)
 }
 END_TEST
 
+/* A shutdown reports the end of a held lock once. An acquisition that is refused afterwards
+ * reports its end once, too. */
 START_TEST(ends_with_a_shutdown)
 {
     struct outcome outcome = OUTCOME;
@@ -332,6 +357,7 @@ START_TEST(ends_with_the_client)
 }
 END_TEST
 
+/* Body for redlock_with() in calls that are refused, so that it never runs. */
 static int unused_body(redlock_lock_t *lock, void *userdata)
 {
     (void)lock;
@@ -349,6 +375,8 @@ static void check_refused(int status, int expected)
     memset(&one, 0, sizeof one);
 }
 
+/* Refused starting calls (…_start) report the end although they return an error. Options of an
+ * earlier version, which lack the function, report none. */
 START_TEST(ends_when_a_start_is_refused)
 {
     struct outcome outcome = OUTCOME;
@@ -367,6 +395,7 @@ START_TEST(ends_when_a_start_is_refused)
 }
 END_TEST
 
+/* The same for blocking calls; in embedded mode they are refused with EMODE. */
 START_TEST(ends_when_a_blocking_call_is_refused)
 {
     redlock_opts_t opts;

@@ -1,11 +1,25 @@
 /* SPDX-License-Identifier: MIT
  * Events of a client and of a lock, and the statistics: each occurrence has one event and is
- * counted once. */
+ * counted once.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_lock() acquires a lock, which must be granted.
+ * live_acquire(), live_extend() and live_release() return the status of one call and keep its
+ * report, which live_info() reads. live_pause(first, count) stops servers with SIGSTOP.
+ * WAIT_UNTIL(condition, ms) polls and returns false after the deadline. wait_scaled_ms() stretches
+ * a time for slow builds. CHECK_STATUS() compares two REDLOCK_* codes. LONG_TTL_MS is a TTL that
+ * no case reaches. From live_events.h: note_event() copies each event into its userdata:
+ * client_events or lock_events. event_letters() returns them as text, such as "AER" for acquired,
+ * extended, released. note_done() stores the result of an asynchronous call in a struct outcome,
+ * and outcome_wait() waits for it and returns its status. */
 #include "live_events.h"
 #include "suite.h"
 
 #define MANY 50
 
+/* Creates live.client, whose events go to client_events. */
 static void connect_for_events(void)
 {
     events_reset();
@@ -21,6 +35,8 @@ static bool has_events(int kind, unsigned count)
            count_events(&client_events, kind) == count;
 }
 
+/* MANY acquisitions and releases have one event each, with the name, the status, the validity
+ * and a report. */
 START_TEST(each_acquisition_and_release_has_an_event)
 {
     connect_for_events();
@@ -44,6 +60,7 @@ START_TEST(each_acquisition_and_release_has_an_event)
 }
 END_TEST
 
+/* A release that finds no keys has the event RELEASED with ELOST, and no event LOST. */
 START_TEST(the_event_of_a_failed_release_has_its_status)
 {
     connect_for_events();
@@ -57,6 +74,7 @@ START_TEST(the_event_of_a_failed_release_has_its_status)
 }
 END_TEST
 
+/* An acquisition that waits has one event WAITING for each pause between two attempts. */
 START_TEST(each_wait_between_attempts_has_an_event)
 {
     connect_for_events();
@@ -85,6 +103,7 @@ START_TEST(waiting_in_the_queue_has_one_event)
 }
 END_TEST
 
+/* Each node has one event UP, a killed one DOWN, and UP again after its restart. */
 START_TEST(nodes_have_events_up_and_down)
 {
     live.durable = true;
@@ -105,6 +124,7 @@ START_TEST(nodes_have_events_up_and_down)
 }
 END_TEST
 
+/* A server that stops replying has an event DOWN, and UP when it continues. */
 START_TEST(a_stopped_node_has_events_down_and_up)
 {
     live.silence = true;
@@ -165,6 +185,8 @@ START_TEST(statistics_add_up)
 }
 END_TEST
 
+/* In the statistics of each node, grants, denials and errors add up to the requests, and the
+ * histogram of round trips covers all of them. */
 START_TEST(node_statistics_add_up)
 {
     redlock_lock_t *lock = NULL;

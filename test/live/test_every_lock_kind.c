@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * The guarantees about locks, for each kind of lock. Each case runs once for each kind; _i is 0 for
- * a lock of one resource, 1 for one of several, 2 for a permit. */
+ * a lock of one resource, 1 for one of several, 2 for a permit.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_open(live_config()) returns such a client. live_extend()
+ * returns the status of one call and keeps its report. live_pause(first, count) stops servers with
+ * SIGSTOP. WAIT_UNTIL(condition, ms) polls and returns false after the deadline. wait_scaled_ms()
+ * stretches a time for slow builds. CHECK_STATUS() compares two REDLOCK_* codes. LONG_TTL_MS is a
+ * TTL that no case reaches. From live_events.h: note_event() copies each event into its userdata:
+ * client_events or lock_events. event_letters() returns them as text, such as "AER" for acquired,
+ * extended, released. */
 #include "live_events.h"
 #include "suite.h"
 
@@ -37,6 +48,7 @@ static void extend_often(redlock_opts_t *opts)
     opts->margin_ms = opts->ttl_ms * 4 / 10;
 }
 
+/* Acquires "kind-b" with these options, which must be granted. Keeps the report. */
 static redlock_lock_t *hold(const redlock_opts_t *opts)
 {
     redlock_lock_t *lock = NULL;
@@ -69,12 +81,14 @@ static bool is_everywhere(int kind, const char *token)
     return true;
 }
 
+/* Empties the lists of events and creates live.client. */
 static void connect_for_events(void)
 {
     events_reset();
     live_connect();
 }
 
+/* A lock that was retained twice stays held over two releases, and is released by the third. */
 START_TEST(a_lock_is_held_until_the_last_release)
 {
     const redlock_opts_t opts = opts_of(_i, LONG_TTL_MS);
@@ -96,6 +110,7 @@ START_TEST(a_lock_is_held_until_the_last_release)
 }
 END_TEST
 
+/* With extends_max 2 the lock is extended twice and then lost. */
 START_TEST(extends_max_limits_extensions)
 {
     connect_for_events();
@@ -109,6 +124,7 @@ START_TEST(extends_max_limits_extensions)
 }
 END_TEST
 
+/* With hold_ms_max the lock is extended, and lost when this time has passed. */
 START_TEST(hold_ms_max_limits_the_time)
 {
     const uint64_t hold_ms = live_brief_ms(1700), from_ms = wait_now_ms();
@@ -150,6 +166,7 @@ START_TEST(release_after_keeps_other_clients_out)
 }
 END_TEST
 
+/* redlock_lock_free() of a held lock deletes all its keys. */
 START_TEST(freeing_the_handle_releases)
 {
     const redlock_opts_t opts = opts_of(_i, LONG_TTL_MS);
@@ -161,6 +178,7 @@ START_TEST(freeing_the_handle_releases)
 }
 END_TEST
 
+/* redlock_shutdown() releases a held lock, also if one of its users has not released it. */
 START_TEST(a_shutdown_releases)
 {
     const redlock_opts_t opts = opts_of(_i, LONG_TTL_MS);

@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Locks that expire between the deciding vote and the callback. The callback gets ECLOSED or
- * ETOOSLOW and no lock, and no key is left. */
+ * ETOOSLOW and no lock, and no key is left.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_release() returns the status of one call and keeps its
+ * report. live_pause(first, count) stops servers with SIGSTOP. LOOP_UNTIL() turns the loop of a
+ * client until a condition holds or the deadline has passed. WAIT_UNTIL(condition, ms) polls and
+ * returns false after the deadline. wait_scaled_ms() stretches a time for slow builds.
+ * CHECK_STATUS() compares two REDLOCK_* codes. LONG_TTL_MS is a TTL that no case reaches. */
 #include "live.h"
 #include "suite.h"
 
@@ -23,6 +32,8 @@ static struct {
     void (*in_first)(redlock_lock_t *lock);        /* called by the first callback; NULL: none */
 } seen;
 
+/* Callback of an acquisition: counts its status in `seen`, checks that a granted lock is held,
+ * and keeps the lock. The first callback also runs seen.in_first. */
 static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
                     void *userdata)
 {
@@ -42,6 +53,7 @@ static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlo
     atomic_fetch_add(&seen.done, 1);
 }
 
+/* Callback of the shutdown: stores its status. */
 static void on_shut_down(redlock_t *rl, int status, redlock_lock_t *lock,
                          const redlock_report_t *report, void *userdata)
 {
@@ -49,11 +61,13 @@ static void on_shut_down(redlock_t *rl, int status, redlock_lock_t *lock,
     atomic_store(&seen.shutdown_status, status);
 }
 
+/* Starts a shutdown of live.client. Returns the status of the call. */
 static int start_shutdown(void)
 {
     return redlock_shutdown_start(live.client, wait_scaled_ms(TIME_LIMIT_MS), on_shut_down, NULL);
 }
 
+/* Clears `seen` and creates live.client in this mode. */
 static void connect_in(int mode)
 {
     memset(&seen, 0, sizeof seen);
@@ -95,6 +109,7 @@ static void grant_without_callbacks(void)
     ck_assert_uint_eq(atomic_load(&seen.done), 0);
 }
 
+/* The client is freed before any callback has run: all callbacks get ECLOSED and no lock. */
 START_TEST(free_before_the_callbacks)
 {
     grant_without_callbacks();
@@ -103,6 +118,7 @@ START_TEST(free_before_the_callbacks)
 }
 END_TEST
 
+/* The same for a shutdown, which also deletes the keys. */
 START_TEST(shutdown_before_the_callbacks)
 {
     grant_without_callbacks();
@@ -127,6 +143,7 @@ START_TEST(callbacks_during_a_shutdown)
 }
 END_TEST
 
+/* The control: callbacks that run in time get their locks. */
 START_TEST(callbacks_in_time)
 {
     grant_without_callbacks();
@@ -167,11 +184,14 @@ static redlock_opts_t patient_opts(uint64_t ttl_ms)
     return opts;
 }
 
+/* Returns whether live.client has made at least so many attempts. */
 static bool has_attempts(uint64_t attempts)
 {
     return live_stats(live.client).attempts >= attempts;
 }
 
+/* The program's loop does not run until the granted lock has expired. The client acquires again
+ * by itself, and the callback gets a lock that is held. */
 START_TEST(a_late_loop_gets_the_next_grant)
 {
     const redlock_opts_t opts = patient_opts(live_brief_ms(SHORT_TTL_MS / 2));
@@ -220,6 +240,7 @@ static void stop_thread(int number)
         wait_pause();
 }
 
+/* Thread function: acquires a lock with a blocking call and stores the status in *userdata. */
 static void *sleep_in_acquire(void *userdata)
 {
     const redlock_opts_t opts = patient_opts(live_brief_ms(SHORT_TTL_MS));
@@ -259,6 +280,7 @@ END_TEST
 
 /* ---- a shutdown during the first callback, while the callbacks of the other grants wait ---- */
 
+/* For seen.in_first: starts a shutdown from within the callback. */
 static void shut_down_inside(redlock_lock_t *lock)
 {
     atomic_fetch_add(&seen.others, start_shutdown() != REDLOCK_OK);
@@ -301,6 +323,8 @@ static void check_first_only(void)
         ck_assert_ptr_null(seen.lock[i]);
 }
 
+/* A shutdown that starts within the first callback: only that callback gets a lock. _i selects
+ * the mode. */
 START_TEST(shutdown_inside_a_callback)
 {
     live.node_time_ms = 2000;
@@ -312,6 +336,7 @@ START_TEST(shutdown_inside_a_callback)
 }
 END_TEST
 
+/* A shutdown by another thread while the first callback runs: only that callback gets a lock. */
 START_TEST(shutdown_during_a_callback)
 {
     live.node_time_ms = 2000;
@@ -330,6 +355,7 @@ END_TEST
 
 static atomic_uint events;
 
+/* Event function that takes longer than the validity of the lock that was acquired. */
 static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
 {
     (void)rl, (void)userdata;
@@ -341,6 +367,8 @@ static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata
         wait_pause();
 }
 
+/* The event function for ACQUIRED runs until the lock has expired: the acquisition then returns
+ * ETOOSLOW and no lock. _i selects the mode. */
 START_TEST(a_slow_event_callback_ends_the_lock)
 {
     atomic_store(&events, 0);

@@ -1,7 +1,19 @@
 /* SPDX-License-Identifier: MIT
  * Servers that fail: two of five that are killed, stopped or restarted have no effect on the
  * caller. Three cause "no quorum" with a cause for each node. As soon as they are back, locks are
- * granted again. */
+ * granted again.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_lock() acquires a lock, which must be granted.
+ * live_acquire(), live_extend() and live_release() return the status of one call and keep its
+ * report, which live_info(), live_node() and live_text() read. live_check_works() acquires,
+ * extends and releases a lock, which must succeed. live_pause(first, count) stops servers with
+ * SIGSTOP. live_voters() counts the eligible nodes, live_responsive() the nodes that reply.
+ * WAIT_UNTIL(condition, ms) polls and returns false after the deadline. wait_scaled_ms() stretches
+ * a time for slow builds. CHECK_STATUS() compares two REDLOCK_* codes. LONG_TTL_MS is a TTL that
+ * no case reaches. */
 #include "live.h"
 #include "suite.h"
 
@@ -48,6 +60,8 @@ static void check_works_at_once(void)
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
 }
 
+/* With servers _i and _i + 1 dead, acquisitions work at once: before the client has noticed,
+ * afterwards, and when they are back. */
 START_TEST(two_killed_servers_have_no_effect)
 {
     live_connect();
@@ -62,6 +76,7 @@ START_TEST(two_killed_servers_have_no_effect)
 }
 END_TEST
 
+/* The same with two servers that are stopped (SIGSTOP). */
 START_TEST(two_stopped_servers_have_no_effect)
 {
     live_connect();
@@ -128,6 +143,8 @@ static void check_no_quorum(int cause)
         ck_assert_int_eq(live_node(i).vote, REDLOCK_VOTE_FAILED);
 }
 
+/* With three dead servers each call returns ENOQUORUM and a cause for each node; a held lock
+ * stays held until its deadline. When they are back, the same client works. */
 START_TEST(three_killed_servers_are_no_quorum)
 {
     live.durable = true;
@@ -150,6 +167,7 @@ START_TEST(three_killed_servers_are_no_quorum)
 }
 END_TEST
 
+/* The same with three stopped servers and the cause TIMEOUT. */
 START_TEST(three_stopped_servers_are_no_quorum)
 {
     live.silence = true;
@@ -250,6 +268,7 @@ START_TEST(a_restart_with_data_keeps_the_vote)
 }
 END_TEST
 
+/* Two servers restart without data: the next extension of a held lock sets its keys there again. */
 START_TEST(a_restart_without_data_is_healed)
 {
     live_connect();
@@ -265,6 +284,8 @@ START_TEST(a_restart_without_data_is_healed)
 }
 END_TEST
 
+/* Three servers restart without data: the next extension returns ELOST, and the remaining keys
+ * are deleted. */
 START_TEST(three_restarts_without_data_are_a_loss)
 {
     live_connect();

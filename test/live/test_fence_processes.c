@@ -2,7 +2,15 @@
  * Eight processes acquire the same fenced lock in turn, while servers are stopped, emptied and
  * killed. Each records the start and end of each acquisition and its fencing token. Tokens must be
  * unique, and a lock that was granted before another was requested must have the smaller one. That
- * must hold even if an emptied server has let two processes hold the lock at once. */
+ * must hold even if an emptied server has let two processes hold the lock at once.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_pause(first, count) stops servers with
+ * SIGSTOP. WAIT_UNTIL(condition, ms) polls and returns false after the deadline. wait_scaled_ms()
+ * stretches a time for slow builds. From fences.h: fences_begin() removes all fence records,
+ * fences_open() creates a client with volatile records, fences_acquire() acquires a fenced lock,
+ * and fences_pass() also releases it and returns its fencing token. */
 #include "fences.h"
 #include "suite.h"
 
@@ -34,6 +42,7 @@ struct results {
 
 static struct results *results;
 
+/* Returns CLOCK_MONOTONIC in nanoseconds, which all processes share. */
 static uint64_t now_ns(void)
 {
     struct timespec now;
@@ -131,6 +140,7 @@ static void finish(const pid_t *pids)
     printf("# %u grants, %u of them in two round trips\n", used, atomic_load(&results->rounds));
 }
 
+/* Removes the fence records and makes the shared memory for the results. */
 static void begin(void)
 {
     fences_begin();
@@ -145,6 +155,7 @@ static bool reaches(unsigned grants)
     return atomic_load(&results->used) >= grants || atomic_load(&results->failed) != 0;
 }
 
+/* The control: without faults, tokens increase and no two processes hold the lock at once. */
 START_TEST(tokens_increase_without_faults)
 {
     pid_t pids[PROCESSES];

@@ -1,7 +1,21 @@
 /* SPDX-License-Identifier: MIT
  * The fence records of the nodes: the first start, nodes that lose their record and are readmitted,
  * clients with different configurations, and the operator's command after a majority has lost its
- * records. */
+ * records.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_open() creates a client from a
+ * configuration, such as that of live_config(), and waits until all nodes are eligible.
+ * live_release() returns the status of one call and keeps its report, which live_info(),
+ * live_node() and live_text() read. live_pause(first, count) stops servers with SIGSTOP.
+ * live_voters() counts the eligible nodes, live_responsive() the nodes that reply.
+ * WAIT_UNTIL(condition, ms) polls and returns false after the deadline. CHECK_STATUS() compares
+ * two REDLOCK_* codes. From live_events.h: note_done() stores the result of an asynchronous call
+ * in a struct outcome, and outcome_wait() waits for it and returns its status. From fences.h:
+ * fences_begin() removes all fence records, fences_open() creates a client with volatile records,
+ * fences_acquire() acquires a fenced lock, and fences_pass() also releases it and returns its
+ * fencing token. */
 #include "fences.h"
 #include "live_events.h"
 #include "suite.h"
@@ -34,6 +48,8 @@ static void flush(unsigned node)
     ck_assert(cluster_replies(live.cluster, node, "OK", "FLUSHALL"));
 }
 
+/* The first fenced acquisition on servers without records creates the record of every node and
+ * succeeds in its first attempt. */
 START_TEST(the_first_start_is_automatic)
 {
     fences_begin();
@@ -43,6 +59,8 @@ START_TEST(the_first_start_is_automatic)
 }
 END_TEST
 
+/* Four clients start at once on servers without records. Each gets its lock, and the fencing
+ * tokens of one resource then increase from client to client. */
 START_TEST(several_clients_may_start_at_once)
 {
     static struct outcome done[4];
@@ -233,12 +251,14 @@ static void check_restart(bool with_data)
     ck_assert_uint_ge(fences_number(2), last);
 }
 
+/* check_restart() for a server that has lost its data. */
 START_TEST(a_node_restarted_without_data_is_readmitted)
 {
     check_restart(false);
 }
 END_TEST
 
+/* check_restart() for a server that has kept its data. */
 START_TEST(a_node_restarted_with_data_is_readmitted)
 {
     check_restart(true);
@@ -324,6 +344,8 @@ START_TEST(init_keeps_what_can_be_read)
 }
 END_TEST
 
+/* redlock_init_fence_records() fails with ENOQUORUM and writes no record while a majority of
+ * servers is dead. */
 START_TEST(init_needs_a_majority)
 {
     fences_begin();
@@ -475,6 +497,9 @@ START_TEST(durable_records_survive_a_restart)
 }
 END_TEST
 
+/* Records whose content is not what the library writes exclude their node: a number that is
+ * none, a key of another type, a number that is too large. Two of them cost nothing; a third one
+ * ends in EFENCE. */
 START_TEST(corrupt_records_are_excluded)
 {
     redlock_lock_t *lock;

@@ -1,6 +1,20 @@
 /* SPDX-License-Identifier: MIT
  * Fences on real servers: fencing tokens increase over hand-overs, also with clocks that are ahead
- * and nodes that fail, and fenced and plain locks exclude each other. */
+ * and nodes that fail, and fenced and plain locks exclude each other.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_open() creates a client from a
+ * configuration, such as that of live_config(), and waits until all nodes are eligible.
+ * live_acquire(), live_extend() and live_release() return the status of one call and keep its
+ * report, which live_info() reads. live_pause(first, count) stops servers with SIGSTOP.
+ * LOOP_UNTIL() turns the loop of a client until a condition holds or the deadline has passed.
+ * WAIT_UNTIL(condition, ms) polls and returns false after the deadline. CHECK_STATUS() compares
+ * two REDLOCK_* codes. From live_events.h: note_done() stores the result of an asynchronous call
+ * in a struct outcome, and outcome_wait() waits for it and returns its status. From fences.h:
+ * fences_begin() removes all fence records, fences_open() creates a client with volatile records,
+ * fences_acquire() acquires a fenced lock, and fences_pass() also releases it and returns its
+ * fencing token. */
 #include "fences.h"
 #include "live_events.h"
 #include "suite.h"
@@ -12,6 +26,8 @@
 
 #define HANDOVERS 40
 
+/* Two clients hold the lock in turn, HANDOVERS times: each fencing token is larger than the one
+ * before. */
 START_TEST(tokens_increase_over_handovers)
 {
     fences_begin();
@@ -29,6 +45,7 @@ START_TEST(tokens_increase_over_handovers)
 }
 END_TEST
 
+/* The same for one client with two dead servers. */
 START_TEST(tokens_increase_with_two_nodes_dead)
 {
     fences_begin();
@@ -85,6 +102,8 @@ START_TEST(tokens_exceed_the_record_of_one_node)
 }
 END_TEST
 
+/* A fenced lock is an ordinary key with an ordinary token: plain and foreign clients do not get
+ * it, and a fenced acquisition does not get a plain lock. */
 START_TEST(fenced_and_plain_locks_exclude_each_other)
 {
     redlock_lock_t *lock, *other;
@@ -106,6 +125,8 @@ START_TEST(fenced_and_plain_locks_exclude_each_other)
 }
 END_TEST
 
+/* The fencing token stays the same over an extension and a detach. Adopting needs it in
+ * opts.fence; without it, or with one above 2^53 - 1, the call returns EINVAL. */
 START_TEST(extensions_and_adoption_keep_the_fence)
 {
     redlock_lock_t *lock, *taken = NULL;
@@ -229,6 +250,7 @@ END_TEST
 
 static atomic_uint long_ttls;
 
+/* Event function that counts the events TTL_EXCEEDS_MAX. */
 static void count_long_ttls(redlock_t *client, const redlock_event_t *event, void *unused)
 {
     (void)client;

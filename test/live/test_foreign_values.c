@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Keys under the name of a lock with values that no lock has. A long value does not break the
- * connection, and a very long one only fails the request that reads it. */
+ * connection, and a very long one only fails the request that reads it.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_inspect() returns the status of one call and keeps its
+ * report, which live_info() and live_node() read. live_check_works() acquires, extends and
+ * releases a lock, which must succeed. live_voters() counts the eligible nodes, live_responsive()
+ * the nodes that reply. WAIT_UNTIL(condition, ms) polls and returns false after the deadline.
+ * CHECK_STATUS() compares two REDLOCK_* codes. */
 #include "live.h"
 #include "suite.h"
 

@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * fork(): in the child every handle is invalid but can be freed, no request is sent and no callback
- * runs. The parent is not affected. */
+ * runs. The parent is not affected.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_lock() acquires a lock, which must be granted. live_release()
+ * returns the status of one call and keeps its report. live_voters() counts the eligible nodes,
+ * live_responsive() the nodes that reply. LOOP_UNTIL() turns the loop of a client until a
+ * condition holds or the deadline has passed. WAIT_UNTIL(condition, ms) polls and returns false
+ * after the deadline. CHECK_STATUS() compares two REDLOCK_* codes. LONG_TTL_MS is a TTL that no
+ * case reaches. From live_events.h: note_event() copies each event into its userdata:
+ * client_events or lock_events. note_done() stores the result of an asynchronous call in a struct
+ * outcome, and outcome_wait() waits for it and returns its status. */
 #include "live_events.h"
 #include "suite.h"
 
@@ -38,6 +50,7 @@ struct handles {
         (report) = NULL;                                                                           \
     } while (0)
 
+/* Body for redlock_with() in calls that are refused, so that it never runs. */
 static int unused_body(redlock_lock_t *lock, void *userdata)
 {
     (void)lock;
@@ -213,6 +226,8 @@ struct waiter {
     redlock_cancel_t *cancel;
 };
 
+/* Thread function: waits for the lock that the parent holds, until the wait is canceled, and
+ * stores the status. */
 static void *wait_for_lock(void *userdata)
 {
     struct waiter *waiter = userdata;

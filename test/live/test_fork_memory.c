@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * A fork with operations in flight: the child frees all handles, and no block of memory and no
- * descriptor of the client is left there. The parent is not affected. */
+ * descriptor of the client is left there. The parent is not affected.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_open() creates a client from a
+ * configuration, such as that of live_config(), and waits until all nodes are eligible.
+ * live_pause(first, count) stops servers with SIGSTOP. live_voters() counts the eligible nodes,
+ * live_responsive() the nodes that reply. LOOP_UNTIL() turns the loop of a client until a
+ * condition holds or the deadline has passed. WAIT_UNTIL(condition, ms) polls and returns false
+ * after the deadline. wait_scaled_ms() stretches a time for slow builds. LONG_TTL_MS is a TTL that
+ * no case reaches. */
 #include "live.h"
 #include "suite.h"
 
@@ -17,6 +27,7 @@
 
 static atomic_int blocks; /* that the client has allocated and not freed */
 
+/* Allocator that counts the blocks in use. */
 static void *count_malloc(size_t size, void *userdata)
 {
     void *block = malloc(size);
@@ -25,6 +36,7 @@ static void *count_malloc(size_t size, void *userdata)
     return block;
 }
 
+/* The same for realloc(); only a call with NULL adds a block. */
 static void *count_realloc(void *old, size_t size, void *userdata)
 {
     void *block = realloc(old, size);
@@ -33,6 +45,7 @@ static void *count_realloc(void *old, size_t size, void *userdata)
     return block;
 }
 
+/* The same for free(). */
 static void count_free(void *block, void *userdata)
 {
     (void)userdata;
@@ -67,6 +80,7 @@ static struct {
     pthread_t thread;
 } all;
 
+/* Callback of all operations: counts it, and stores the lock in *userdata if that is not NULL. */
 static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
                     void *userdata)
 {
@@ -76,6 +90,8 @@ static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlo
     atomic_fetch_add(&all.done, 1);
 }
 
+/* Starts an acquisition with the cancel object of the case. Its callback stores the lock in
+ * *ret_lock. */
 static void start_acquire(const char *resource, redlock_lock_t **ret_lock)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
@@ -136,6 +152,7 @@ static int free_all_in_child(void)
     return atomic_load(&blocks) == 0 ? 0 : 7;
 }
 
+/* Forks; the child runs free_all_in_child() and exits with its result. Returns the wait status. */
 static int run_child(void)
 {
     int status;
@@ -178,6 +195,8 @@ static void free_all_in_parent(int operations)
 
 static const int MODES[] = {REDLOCK_MODE_THREADED, REDLOCK_MODE_EMBEDDED, REDLOCK_MODE_HYBRID};
 
+/* A child that frees everything while operations are in flight leaves no block and no
+ * descriptor, and the parent's operations end as usual. _i selects the mode. */
 START_TEST(a_child_frees_operations_in_flight)
 {
     start_everything(MODES[_i]);
@@ -240,6 +259,7 @@ START_TEST(a_child_frees_pending_callbacks)
 }
 END_TEST
 
+/* Thread function: acquires "fork-thread" with a blocking call. */
 static void *acquire(void *userdata)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);

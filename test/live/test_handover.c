@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * Locks that are handed over or inspected from outside: detach and adopt, release by token,
- * release_after, inspection, breaking, and redlock_with(), which always releases. */
+ * release_after, inspection, breaking, and redlock_with(), which always releases.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_open(live_config()) returns such a client. live_lock()
+ * acquires a lock, which must be granted. live_acquire(), live_extend(), live_release() and
+ * live_inspect() return the status of one call and keep its report, which live_info(), live_node()
+ * and live_text() read. live_pause(first, count) stops servers with SIGSTOP. WAIT_UNTIL(condition,
+ * ms) polls and returns false after the deadline. wait_scaled_ms() stretches a time for slow
+ * builds. CHECK_STATUS() compares two REDLOCK_* codes. LONG_TTL_MS is a TTL that no case reaches.
+ * From live_events.h: note_done() stores the result of an asynchronous call in a struct outcome,
+ * and outcome_wait() waits for it and returns its status. */
 #include "live_events.h"
 #include "suite.h"
 
@@ -14,11 +26,14 @@ static redlock_lock_t *lock_on_all(const char *resource, uint64_t ttl_ms)
     return lock;
 }
 
+/* Returns the time to live of the key on the server in ms; -2: there is no such key. */
 static int64_t pttl(unsigned node, const char *key)
 {
     return cluster_integer(live.cluster, node, "PTTL %s", key);
 }
 
+/* Adopts the resource with the token. Stores the handle (NULL after a failure), keeps the report
+ * and returns the status. */
 static int adopt(const char *resource, const char *token, redlock_lock_t **ret)
 {
     redlock_report_t *report = NULL;
@@ -64,6 +79,8 @@ START_TEST(a_lock_is_handed_over_by_token)
 }
 END_TEST
 
+/* Adopting with a wrong token, or a lock that no client holds, returns ELOST; without a token,
+ * EINVAL. The holder keeps its lock. */
 START_TEST(nothing_is_adopted_without_the_token)
 {
     redlock_lock_t *taken = NULL;
@@ -79,6 +96,7 @@ START_TEST(nothing_is_adopted_without_the_token)
 }
 END_TEST
 
+/* A detached lock is released by its token, once. A wrong token deletes nothing. */
 START_TEST(a_lock_is_released_by_token)
 {
     char token[64];
@@ -98,6 +116,8 @@ START_TEST(a_lock_is_released_by_token)
 }
 END_TEST
 
+/* After a release with a delay, the lock counts as lost at once, but another acquisition is
+ * granted only after the delay. A delay of 0 deletes at once. */
 START_TEST(release_after_keeps_the_key_for_a_while)
 {
     const int64_t delay_ms = (int64_t)wait_scaled_ms(400);
@@ -134,6 +154,8 @@ static void check_inspection(const char *resource, int state)
     ck_assert_str_ne(live_text(), "");
 }
 
+/* Inspection reports a free resource as FREE, and a held one as HELD with the owner and the time
+ * to live on each node. */
 START_TEST(inspection_reports_held_and_free)
 {
     redlock_config_t *config = live_config();
@@ -159,6 +181,9 @@ START_TEST(inspection_reports_held_and_free)
 }
 END_TEST
 
+/* Inspection of keys that this library has not set: without an expiry, with different values, of
+ * another type, and with nodes that do not reply. HELD needs one value on a majority; UNKNOWN
+ * means that a silent node decides. */
 START_TEST(inspection_of_foreign_keys)
 {
     live.silence = true;
@@ -192,6 +217,8 @@ START_TEST(inspection_of_foreign_keys)
 }
 END_TEST
 
+/* redlock_break() deletes the keys of a held lock, so that another client gets it and the old
+ * holder's extension returns ELOST. It also deletes different foreign values on a minority. */
 START_TEST(breaking_deletes_the_inspected_keys)
 {
     redlock_report_t *report = NULL;
@@ -256,6 +283,9 @@ static int losing_body(redlock_lock_t *lock, void *userdata)
     return 5;
 }
 
+/* redlock_with() returns what its function returned and always releases: also after a negative
+ * result, and with ELOST if the lock was lost meanwhile. Without the lock, the function does not
+ * run. */
 START_TEST(with_always_releases)
 {
     int result = 0, wanted = 42;

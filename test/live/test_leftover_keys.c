@@ -4,7 +4,16 @@
  *
  * Several threads, one embedded client, clients that are freed with operations in flight, and a
  * second process acquire a few resources, while servers stop and connections are cut.
- * REDLOCK_TEST_SEED repeats the choices of a run, but not its timing. */
+ * REDLOCK_TEST_SEED repeats the choices of a run, but not its timing.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_pause(first, count) stops servers with SIGSTOP. live_voters()
+ * counts the eligible nodes, live_responsive() the nodes that reply. live_turn() turns a client's
+ * loop once. WAIT_UNTIL(condition, ms) polls and returns false after the deadline.
+ * wait_scaled_ms() stretches a time for slow builds. CHECK_STATUS() compares two REDLOCK_* codes.
+ * LONG_TTL_MS is a TTL that no case reaches. */
 #include "leftover_keys.h"
 #include "suite.h"
 
@@ -206,6 +215,9 @@ static uint64_t empty_database_1(void)
     return count;
 }
 
+/* All actors run while servers are stopped and connections are cut. At the end no key is left,
+ * no two actors have held one resource at once, each kind of occurrence has occurred, and a lock
+ * that was held all the time has survived. */
 START_TEST(no_key_is_left_and_no_resource_had_two_holders)
 {
     char urls[1024], other_urls[1024];

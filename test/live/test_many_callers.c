@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * Many callers of one client: their requests are sent together, and no caller waits longer for
  * that. Node timeouts are long here, so that a caller that is not woken, or a request that is not
- * sent, is late by seconds. */
+ * sent, is late by seconds.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_open(live_config()) returns such a client. live_lock()
+ * acquires a lock, which must be granted. live_acquire() and live_release() return the status of
+ * one call and keep its report. LOOP_UNTIL() turns the loop of a client until a condition holds or
+ * the deadline has passed. WAIT_UNTIL(condition, ms) polls and returns false after the deadline.
+ * wait_scaled_ms() stretches a time for slow builds. CHECK_STATUS() compares two REDLOCK_* codes.
+ * LONG_TTL_MS is a TTL that no case reaches. */
 #include "live.h"
 #include "suite.h"
 
@@ -15,6 +25,8 @@
 #define NODE_TIMEOUT_MS 8000 /* node timeout; scaled by live_config() */
 #define LATE_MS         6000 /* scaled */
 
+/* Creates live.client with a node timeout so long that a missed wake-up makes a call late by
+ * seconds. */
 static void connect_patient(void)
 {
     live.node_time_ms = NODE_TIMEOUT_MS;
@@ -45,6 +57,7 @@ struct caller {
     int status;
 };
 
+/* Thread function: acquires a resource of its own and stores handle and status. */
 static void *acquire(void *userdata)
 {
     struct caller *caller = userdata;
@@ -118,6 +131,7 @@ struct sleeper {
     int status;
 };
 
+/* Thread function: waits for the lock "taken" until it is canceled, and stores the status. */
 static void *wait_in_acquire(void *userdata)
 {
     struct sleeper *sleeper = userdata;
@@ -203,6 +217,7 @@ struct burst {
     int last;                  /* status of the last failure */
 };
 
+/* Callback of an acquisition of the burst: keeps the lock, or counts the failure and its status. */
 static void on_acquired(redlock_t *client, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata)
 {
@@ -218,6 +233,7 @@ static void on_acquired(redlock_t *client, int status, redlock_lock_t *lock,
     burst->last = status;
 }
 
+/* Callback of a release of the burst: counts it and frees the lock. */
 static void on_released(redlock_t *client, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata)
 {

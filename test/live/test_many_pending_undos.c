@@ -2,7 +2,15 @@
  * Thousands of locks that are released while servers are stopped or dead: all undos are sent when
  * the servers are back, with memory from the client's allocator, and undos without memory are
  * reported. Also a server that was stopped for longer than the TTL, with more requests in its queue
- * than it reads at once. */
+ * than it reads at once.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_pause(first, count) stops servers with SIGSTOP. LOOP_UNTIL()
+ * turns the loop of a client until a condition holds or the deadline has passed. wait_scaled_ms()
+ * stretches a time for slow builds. CHECK_STATUS() compares two REDLOCK_* codes. LONG_TTL_MS is a
+ * TTL that no case reaches. */
 #include "live.h"
 #include "suite.h"
 
@@ -18,6 +26,7 @@
 static atomic_size_t allocated;
 static atomic_bool may_grow; /* false: realloc() fails */
 
+/* Allocator that counts its calls. */
 static void *count_malloc(size_t size, void *userdata)
 {
     (void)userdata;
@@ -33,12 +42,15 @@ static void *count_realloc(void *ptr, size_t size, void *userdata)
     return atomic_load(&may_grow) ? realloc(ptr, size) : NULL;
 }
 
+/* free() for this allocator; not counted. */
 static void count_free(void *ptr, void *userdata)
 {
     (void)userdata;
     free(ptr);
 }
 
+/* Creates live.client in embedded mode with the counting allocator and this node timeout
+ * (scaled). */
 static void connect_with_allocator(uint32_t node_time_ms)
 {
     static const redlock_allocator_t allocator = {.size = sizeof allocator,
@@ -62,6 +74,7 @@ struct locks {
 
 static struct locks locks;
 
+/* Callback of an acquisition: keeps the lock of a grant. */
 static void on_acquired(redlock_t *rl, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata)
 {
@@ -73,6 +86,7 @@ static void on_acquired(redlock_t *rl, int status, redlock_lock_t *lock,
         locks.lock[locks.granted++] = lock;
 }
 
+/* Callback of a release: counts the successful ones. */
 static void on_released(redlock_t *rl, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata)
 {
@@ -135,6 +149,7 @@ static bool is_disconnected(unsigned node)
            strncmp(stats.text, "connect: ", 9) == 0;
 }
 
+/* Waits until the client knows that the first AWAY servers are not connected. */
 static void wait_until_disconnected(void)
 {
     for (unsigned i = 0; i < AWAY; i++)
@@ -189,6 +204,7 @@ START_TEST(sets_executed_after_the_ttl_are_undone)
 }
 END_TEST
 
+/* Callback of the shutdown: stores its status in *userdata. */
 static void on_shut_down(redlock_t *rl, int status, redlock_lock_t *lock,
                          const redlock_report_t *report, void *userdata)
 {

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Locks of several resources: all of them or none are held, also next to locks of one resource. */
+ * Locks of several resources: all of them or none are held, also next to locks of one resource.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_acquire(), live_extend() and live_release() return the status
+ * of one call and keep its report, which live_text() reads. WAIT_UNTIL(condition, ms) polls and
+ * returns false after the deadline. CHECK_STATUS() compares two REDLOCK_* codes. LONG_TTL_MS is a
+ * TTL that no case reaches. From live_events.h: note_done() stores the result of an asynchronous
+ * call in a struct outcome, and outcome_wait() waits for it and returns its status. */
 #include "live_events.h"
 #include "suite.h"
 
@@ -18,6 +27,8 @@ static redlock_opts_t with_also(uint64_t wait_ms)
     return opts;
 }
 
+/* Acquires "many-b" and the other names of `opts`. Stores the handle, keeps the report and
+ * returns the status. */
 static int acquire(const redlock_opts_t *opts, redlock_lock_t **ret)
 {
     redlock_report_t *report = NULL;
@@ -38,11 +49,14 @@ static redlock_lock_t *acquire_all(void)
     return lock;
 }
 
+/* Returns the time to live of the key on the server in ms; -2: there is no such key. */
 static int64_t pttl(unsigned node, const char *key)
 {
     return cluster_integer(live.cluster, node, "PTTL %s", key);
 }
 
+/* Three resources are acquired, extended and released together: every server has all keys with
+ * one token, and no other client gets any of them meanwhile. */
 START_TEST(all_keys_are_set_together)
 {
     live_connect();
@@ -122,6 +136,8 @@ static void check_refused(const redlock_opts_t *opts, const char *words)
     ck_assert_ptr_null(lock);
 }
 
+/* A list of names that is too long, missing, or has a name twice or an empty one is refused, and
+ * so is a fencing token for several resources. */
 START_TEST(invalid_lists_are_refused)
 {
     const char *names[REDLOCK_RESOURCES_MAX];
@@ -157,6 +173,8 @@ START_TEST(invalid_lists_are_refused)
 }
 END_TEST
 
+/* A lock of REDLOCK_RESOURCES_MAX names of the greatest length is acquired, excludes others from
+ * each name, and is extended and released. */
 START_TEST(the_most_and_longest_names_work)
 {
     static char names[REDLOCK_RESOURCES_MAX][REDLOCK_RESOURCE_LEN_MAX + 1];
@@ -182,6 +200,8 @@ START_TEST(the_most_and_longest_names_work)
 }
 END_TEST
 
+/* Adopts "many-b" and the names in `also` with the token. Stores the handle (NULL after a
+ * failure), keeps the report and returns the status. */
 static int adopt_all(const char *const *also, size_t count, const char *token, redlock_lock_t **ret)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
@@ -194,6 +214,9 @@ static int adopt_all(const char *const *also, size_t count, const char *token, r
     return status;
 }
 
+/* A detached lock of three names is adopted with all names, not with one too many, and released
+ * by its token. A wrong token deletes nothing. If only one of the keys has the token, the
+ * release returns ELOST but deletes this key. */
 START_TEST(adopted_and_released_by_token)
 {
     static const char *const more[] = {"many-a", "many-c", "many-d"};
@@ -223,6 +246,7 @@ START_TEST(adopted_and_released_by_token)
 }
 END_TEST
 
+/* A release with a delay of 10 s leaves all keys with at most 10 s to live. */
 START_TEST(release_after_keeps_all_for_a_while)
 {
     live_connect();
@@ -285,6 +309,8 @@ START_TEST(a_release_deletes_the_remaining_keys)
 }
 END_TEST
 
+/* Servers without memory still extend and release a lock of several resources, and refuse a new
+ * one. */
 START_TEST(full_servers_extend_and_release)
 {
     const redlock_opts_t opts = with_also(0);
@@ -308,6 +334,7 @@ static int body(redlock_lock_t *lock, void *userdata)
     return live_nodes_with("many-a") >= QUORUM && live_nodes_with("many-c") >= QUORUM ? 7 : 0;
 }
 
+/* redlock_with() acquires all names, runs its function and releases all. */
 START_TEST(with_acquires_and_releases_all)
 {
     const redlock_opts_t opts = with_also(0);

@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Locks of several resources with other waiters: named in any order, from several clients, in the
- * queues of one client, and next to a holder of one resource that waits for another. */
+ * queues of one client, and next to a holder of one resource that waits for another.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_open(live_config()) returns such a client. live_lock()
+ * acquires a lock, which must be granted. live_release() returns the status of one call and keeps
+ * its report. wait_scaled_ms() stretches a time for slow builds. CHECK_STATUS() compares two
+ * REDLOCK_* codes. LONG_TTL_MS is a TTL that no case reaches. From live_events.h: note_done()
+ * stores the result of an asynchronous call in a struct outcome, and outcome_wait() waits for it
+ * and returns its status. */
 #include "live_events.h"
 #include "suite.h"
 
@@ -11,6 +21,8 @@
 
 static const char *const A[] = {"queue-a"}, *const B[] = {"queue-b"};
 
+/* Starts an acquisition of `resource` and of also[0] (NULL: none) without a time limit. Its
+ * result goes to the outcome. Returns the status of the call. */
 static int start(redlock_t *client, const char *resource, const char *const *also,
                  struct outcome *outcome)
 {
@@ -21,6 +33,7 @@ static int start(redlock_t *client, const char *resource, const char *const *als
     return redlock_acquire_start(client, resource, &opts, note_done, outcome);
 }
 
+/* Creates live.client with at most so many waiters per resource. */
 static void connect_with_queue_max(uint32_t queue_max)
 {
     redlock_config_t *config = live_config();
@@ -52,6 +65,8 @@ static void enter_or_leave(const struct worker *worker, int step)
     atomic_fetch_add(&overlaps, others);
 }
 
+/* Thread function: acquires and releases the worker's resources ROUNDS times, and notes when it
+ * holds them. */
 static void *run_worker(void *userdata)
 {
     struct worker *worker = userdata;
@@ -168,6 +183,8 @@ START_TEST(a_canceled_waiter_frees_its_reservation)
 }
 END_TEST
 
+/* If the queue of one of two resources is full, the lock is refused with EQUEUEFULL and leaves
+ * no entry in the queue of the other resource. */
 START_TEST(the_queue_of_each_resource_has_its_limit)
 {
     struct outcome first = OUTCOME, both = OUTCOME, more = OUTCOME;
@@ -185,6 +202,7 @@ START_TEST(the_queue_of_each_resource_has_its_limit)
 }
 END_TEST
 
+/* A shutdown ends a waiting lock of two resources with ECLOSED. */
 START_TEST(a_shutdown_ends_waiters)
 {
     struct outcome both = OUTCOME;

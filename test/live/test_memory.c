@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * The memory of held locks: all bytes that a client requests from its allocator, with five nodes.
- */
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_release() returns the status of one call and keeps its
+ * report. WAIT_UNTIL(condition, ms) polls and returns false after the deadline. wait_scaled_ms()
+ * stretches a time for slow builds. CHECK_STATUS() compares two REDLOCK_* codes. LONG_TTL_MS is a
+ * TTL that no case reaches. */
 #include "live.h"
 #include "suite.h"
 
@@ -23,6 +30,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static size_t bytes_in_use;
 static redlock_lock_t *locks[LOCKS];
 
+/* Adds `more` and subtracts `less` from the bytes in use. */
 static void count(size_t more, size_t less)
 {
     pthread_mutex_lock(&mutex);
@@ -30,6 +38,7 @@ static void count(size_t more, size_t less)
     pthread_mutex_unlock(&mutex);
 }
 
+/* Returns the bytes in use. */
 static size_t counted(void)
 {
     pthread_mutex_lock(&mutex);
@@ -38,6 +47,7 @@ static size_t counted(void)
     return bytes;
 }
 
+/* Allocator that keeps the size of each block in a header before it. */
 static void *count_realloc(void *old, size_t size, void *userdata)
 {
     union header *header = old != NULL ? (union header *)old - 1 : NULL;
@@ -52,11 +62,13 @@ static void *count_realloc(void *old, size_t size, void *userdata)
     return header + 1;
 }
 
+/* The same for malloc(). */
 static void *count_malloc(size_t size, void *userdata)
 {
     return count_realloc(NULL, size, userdata);
 }
 
+/* The same for free(). */
 static void count_free(void *block, void *userdata)
 {
     union header *header = block;

@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: MIT
  * Undos for servers that are stopped or dead: a release or release_after that a server missed is
- * sent when it is back. When the key must have expired, the undo is dropped. */
+ * sent when it is back. When the key must have expired, the undo is dropped.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_lock() acquires a lock, which must be granted. live_release()
+ * returns the status of one call and keeps its report. live_pause(first, count) stops servers with
+ * SIGSTOP. live_voters() counts the eligible nodes, live_responsive() the nodes that reply.
+ * WAIT_UNTIL(condition, ms) polls and returns false after the deadline. wait_scaled_ms() stretches
+ * a time for slow builds. CHECK_STATUS() compares two REDLOCK_* codes. LONG_TTL_MS is a TTL that
+ * no case reaches. */
 #include "live.h"
 #include "suite.h"
 
 #include <inttypes.h>
 
+/* Returns the time to live of the key on the server in ms; -2: there is no such key. */
 static int64_t pttl(unsigned node, const char *key)
 {
     return cluster_integer(live.cluster, node, "PTTL %s", key);
@@ -28,6 +39,8 @@ static void restart_with_data(unsigned node)
     ck_assert(WAIT_UNTIL(live_node_stats(live.client, node).undos_pending == 0, TIME_LIMIT_MS));
 }
 
+/* Server 0 is dead when a lock is released, and is restarted with its data: the pending undo
+ * deletes the key there. With _i = 0 the client has noticed the death before the release. */
 START_TEST(a_release_is_repeated_after_a_restart)
 {
     live_connect();
@@ -118,6 +131,8 @@ START_TEST(a_release_after_past_its_delay_deletes)
 }
 END_TEST
 
+/* A pending undo for a dead server is dropped when the key must have expired, and does not count
+ * as done. */
 START_TEST(an_undo_expires_with_its_key)
 {
     const uint64_t ttl_ms = live_brief_ms(1200);

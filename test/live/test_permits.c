@@ -1,7 +1,21 @@
 /* SPDX-License-Identifier: MIT
  * Permits on real servers: never more holders than permits, and never two of one slot, in several
  * processes and with nodes that die. A release wakes a waiter. To other clients a slot is an
- * ordinary lock. */
+ * ordinary lock.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_open(live_config()) returns such a client. live_acquire(),
+ * live_extend(), live_release() and live_inspect() return the status of one call and keep its
+ * report, which live_info() and live_text() read. WAIT_UNTIL(condition, ms) polls and returns
+ * false after the deadline. wait_scaled_ms() stretches a time for slow builds. CHECK_STATUS()
+ * compares two REDLOCK_* codes. LONG_TTL_MS is a TTL that no case reaches. From live_events.h:
+ * note_event() copies each event into its userdata: client_events or lock_events. note_done()
+ * stores the result of an asynchronous call in a struct outcome, and outcome_wait() waits for it
+ * and returns its status. From fences.h: fences_begin() removes all fence records, fences_open()
+ * creates a client with volatile records, fences_acquire() acquires a fenced lock, and
+ * fences_pass() also releases it and returns its fencing token. */
 #include "fences.h"
 #include "live_events.h"
 #include "suite.h"
@@ -16,6 +30,7 @@
 #define CONTENDERS 8  /* processes */
 #define TURNS      12 /* permits that each of them acquires */
 
+/* Returns options for one of `permits` permits, with LONG_TTL_MS and this wait budget. */
 static redlock_opts_t permit_opts(uint32_t permits, uint64_t wait_ms)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
@@ -38,6 +53,8 @@ static int acquire_with(redlock_t *client, const char *name, const redlock_opts_
     return status;
 }
 
+/* Acquires a permit with live.client. Stores the handle, keeps the report and returns the
+ * status. */
 static int acquire_permit(const char *name, uint32_t permits, uint64_t wait_ms,
                           redlock_lock_t **ret)
 {
@@ -56,6 +73,9 @@ static unsigned slot_of(const redlock_lock_t *lock)
     return (unsigned)slot;
 }
 
+/* PERMITS permits are granted, each on a slot of its own with a key of its own; one more is
+ * denied. A lock with the semaphore's plain name is independent of them. A released slot can be
+ * acquired again. */
 START_TEST(no_more_holders_than_permits)
 {
     redlock_lock_t *locks[PERMITS], *more = NULL;
@@ -100,6 +120,8 @@ static int acquire_refused(const char *name, const redlock_opts_t *opts, const c
     return status;
 }
 
+/* Counts out of range, unknown kinds and names that are too long for their slots end in EINVAL
+ * with a message. The longest name that leaves room for "{#9}" works. */
 START_TEST(invalid_permits_are_refused)
 {
     char name[REDLOCK_RESOURCE_LEN_MAX + 1], key[REDLOCK_RESOURCE_LEN_MAX + 1];
@@ -362,6 +384,8 @@ static int read_slot(redlock_lock_t *lock, void *userdata)
     return 7;
 }
 
+/* redlock_with() acquires a permit, runs its function with the slot known, returns the
+ * function's result and releases the permit. */
 START_TEST(with_acquires_a_permit)
 {
     const redlock_opts_t opts = permit_opts(PERMITS, 0);

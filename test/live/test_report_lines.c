@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * The one-line text of a report: the result, the number of servers that did the request, and the
- * number that was required. */
+ * number that was required.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_lock() acquires a lock, which must be granted. live_release()
+ * returns the status of one call and keeps its report. WAIT_UNTIL(condition, ms) polls and returns
+ * false after the deadline. LONG_TTL_MS is a TTL that no case reaches. */
 #include "live.h"
 #include "suite.h"
 
@@ -27,6 +34,7 @@ static void check_inspected(const char *resource, const char *pattern)
     check_line(report, pattern);
 }
 
+/* The text of the report of each successful operation. % stands for a number of servers. */
 START_TEST(lines_of_success)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
@@ -53,6 +61,7 @@ START_TEST(lines_of_success)
 }
 END_TEST
 
+/* The text for a release and an adoption with a token that no key has. */
 START_TEST(lines_of_a_lost_lock)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);

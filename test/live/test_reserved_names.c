@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Names whose key is that of the fence record, and time budgets that are negative numbers: refused
- * with EINVAL and a message, without a request. */
+ * with EINVAL and a message, without a request.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_open(live_config()) returns such a client. live_acquire(),
+ * live_release() and live_inspect() return the status of one call and keep its report.
+ * live_check_works() acquires, extends and releases a lock, which must succeed. CHECK_STATUS()
+ * compares two REDLOCK_* codes. From live_events.h: note_done() stores the result of an
+ * asynchronous call in a struct outcome, and outcome_wait() waits for it and returns its status. */
 #include "live_events.h"
 #include "suite.h"
 
@@ -19,6 +28,8 @@ static void check_refusal(const char *what, int status, redlock_report_t *report
     ck_assert_msg(strstr(text, words) != NULL, "%s: \"%s\" without \"%s\"", what, text, words);
 }
 
+/* Log function that copies the line to `userdata`, a buffer of 256 bytes. Only errors may be
+ * logged. */
 static void keep_line(int level, const char *message, void *userdata)
 {
     ck_assert_int_eq(level, REDLOCK_LOG_ERROR);
@@ -73,6 +84,8 @@ static redlock_config_t *config_with_record(const char *prefix, const char *key)
     return config;
 }
 
+/* A name whose key would be the fence record is refused by each function that writes, also as a
+ * slot of a semaphore. Names with another key work. */
 START_TEST(the_key_of_the_fence_record_is_refused)
 {
     redlock_lock_t *lock = NULL;
@@ -97,6 +110,8 @@ START_TEST(the_key_of_the_fence_record_is_refused)
 }
 END_TEST
 
+/* A budget that looks like a negative number is refused with EINVAL by each function that takes
+ * one, and logged. */
 START_TEST(negative_budgets_are_refused)
 {
     char line[256];

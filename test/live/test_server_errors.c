@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Servers that run but fail requests: scripts removed, connections cut, busy, out of memory, slow,
- * paused. The caller gets the lock or a cause, and no key is left. */
+ * paused. The caller gets the lock or a cause, and no key is left.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_lock() acquires a lock, which must be granted.
+ * live_acquire(), live_extend() and live_release() return the status of one call and keep its
+ * report, which live_info(), live_node() and live_text() read. live_check_works() acquires,
+ * extends and releases a lock, which must succeed. WAIT_UNTIL(condition, ms) polls and returns
+ * false after the deadline. wait_scaled_ms() stretches a time for slow builds. CHECK_STATUS()
+ * compares two REDLOCK_* codes. LONG_TTL_MS is a TTL that no case reaches. */
 #include "live.h"
 #include "suite.h"
 
@@ -57,6 +67,8 @@ static void heal(void)
     cluster_command_all(live.cluster, "CLIENT UNPAUSE");
 }
 
+/* After SCRIPT FLUSH, an extension, a release and a release with a delay succeed in the same
+ * round, without errors or new connections. */
 START_TEST(forgotten_scripts_are_sent_again)
 {
     live_connect();
@@ -124,6 +136,8 @@ struct worker {
     int status;         /* of the last failure */
 };
 
+/* Thread function: acquires and releases "middle" until `stop`, and counts failed acquisitions.
+ * A release may fail, because connections are cut. */
 static void *lock_and_release(void *userdata)
 {
     struct worker *worker = userdata;
@@ -164,6 +178,7 @@ static void cut_in_the_middle(int times)
     live_leave();
 }
 
+/* Connections are cut again and again while a thread acquires and releases: no key is left. */
 START_TEST(cut_connections_in_the_middle_leave_nothing)
 {
     cut_in_the_middle(6); /* long enough that connections are delayed */
@@ -172,6 +187,8 @@ START_TEST(cut_connections_in_the_middle_leave_nothing)
 }
 END_TEST
 
+/* Three servers run an endless script: acquisitions fail with the cause BUSY, and deletes that
+ * were refused are repeated when the scripts are killed. */
 START_TEST(busy_servers_are_reported_and_undone_later)
 {
     redisContext *side[3];
@@ -198,6 +215,7 @@ START_TEST(busy_servers_are_reported_and_undone_later)
 }
 END_TEST
 
+/* Servers without memory refuse new locks with the cause OOM, but extend and release held ones. */
 START_TEST(a_server_at_maxmemory_still_extends_and_releases)
 {
     redlock_lock_t *lock = NULL;

@@ -1,6 +1,21 @@
 /* SPDX-License-Identifier: MIT
  * Two shards of five servers in one client: the shard of each key, and that each kind of lock works
- * in both. */
+ * in both.
+ *
+ * Uses live.h: ten real servers in two shards, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_open() creates a client from a
+ * configuration, such as that of live_config(), and waits until all nodes are eligible.
+ * live_lock() acquires a lock, which must be granted. live_release() returns the status of one
+ * call and keeps its report. WAIT_UNTIL(condition, ms) polls and returns false after the deadline.
+ * wait_scaled_ms() stretches a time for slow builds. CHECK_STATUS() compares two REDLOCK_* codes.
+ * LONG_TTL_MS is a TTL that no case reaches. From live_events.h: note_done() stores the result of
+ * an asynchronous call in a struct outcome, and outcome_wait() waits for it and returns its
+ * status. From fences.h: fences_begin() removes all fence records, fences_open() creates a client
+ * with volatile records, fences_acquire() acquires a fenced lock, and fences_pass() also releases
+ * it and returns its fencing token. From two_shards.h: servers 0 to 4 belong to shard 0 ("east"),
+ * 5 to 9 to shard 1 ("west"); connect_both() creates live.client for both, and resource_in()
+ * returns a name that belongs to one of them. */
 #include "fences.h"
 #include "live_events.h"
 #include "suite.h"
@@ -30,6 +45,8 @@ static void expect_sums(redlock_t *client)
                       (unsigned long long)words[word], (unsigned long long)sums[word]);
 }
 
+/* Of NAMES names, each is locked on the servers of its own shard only, both shards get a fair
+ * part, and the statistics of the shards add up to those of the client. */
 START_TEST(names_belong_to_one_shard_each)
 {
     redlock_lock_t *locks[NAMES];
@@ -72,6 +89,7 @@ START_TEST(names_belong_to_one_shard_each)
 }
 END_TEST
 
+/* A report names the shard and has only the nodes of this shard. */
 START_TEST(a_report_is_about_one_shard)
 {
     char name[64];
@@ -97,6 +115,8 @@ START_TEST(a_report_is_about_one_shard)
 }
 END_TEST
 
+/* A lock of several resources works if all are in one shard, and is refused otherwise. Names
+ * with a common hash tag are in one shard. */
 START_TEST(resources_of_a_lock_share_a_shard)
 {
     char first[64], second[64], other[64];

@@ -1,6 +1,20 @@
 /* SPDX-License-Identifier: MIT
  * Two shards in one client: each has a quorum of its own, and calls that concern the whole client
- * take effect in both. */
+ * take effect in both.
+ *
+ * Uses live.h: ten real servers in two shards, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_open() creates a client from a
+ * configuration, such as that of live_config(), and waits until all nodes are eligible.
+ * live_lock() acquires a lock, which must be granted. live_acquire(), live_extend() and
+ * live_release() return the status of one call and keep its report, which live_info() reads.
+ * WAIT_UNTIL(condition, ms) polls and returns false after the deadline. wait_scaled_ms() stretches
+ * a time for slow builds. CHECK_STATUS() compares two REDLOCK_* codes. LONG_TTL_MS is a TTL that
+ * no case reaches. From live_events.h: note_event() copies each event into its userdata:
+ * client_events or lock_events. note_done() stores the result of an asynchronous call in a struct
+ * outcome, and outcome_wait() waits for it and returns its status. From two_shards.h: servers 0 to
+ * 4 belong to shard 0 ("east"), 5 to 9 to shard 1 ("west"); connect_both() creates live.client for
+ * both, and resource_in() returns a name that belongs to one of them. */
 #include "fdcheck.h"
 #include "live_events.h"
 #include "suite.h"
@@ -74,6 +88,7 @@ START_TEST(shutdown_waits_for_both_shards)
 }
 END_TEST
 
+/* redlock_break() deletes the keys on the servers of the resource's shard. */
 START_TEST(a_break_deletes_in_its_shard)
 {
     char name[64];
@@ -88,6 +103,7 @@ START_TEST(a_break_deletes_in_its_shard)
 }
 END_TEST
 
+/* One cancel object ends a waiter in each shard. */
 START_TEST(one_cancel_ends_waiters_of_both)
 {
     char name[64];
@@ -114,6 +130,8 @@ START_TEST(one_cancel_ends_waiters_of_both)
 }
 END_TEST
 
+/* After a fork, the child frees locks and client, with the connections to all SERVERS servers.
+ * The parent's locks in both shards stay held. */
 START_TEST(a_child_frees_both)
 {
     char name[64];
@@ -142,6 +160,7 @@ END_TEST
 
 static atomic_uint shared_lines; /* log lines that name a server with two addresses */
 
+/* Log function that counts warnings that "localhost:" is the same server as another address. */
 static void note_line(int level, const char *message, void *userdata)
 {
     (void)userdata;

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * A lock with several users in one process: it ends with the last release. Everything else that
- * ends it ends it for all users. Also the lock that is released at the end of its scope. */
+ * ends it ends it for all users. Also the lock that is released at the end of its scope.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_lock() acquires a lock, which must be granted.
+ * WAIT_UNTIL(condition, ms) polls and returns false after the deadline. CHECK_STATUS() compares
+ * two REDLOCK_* codes. LONG_TTL_MS is a TTL that no case reaches. */
 #include "live.h"
 #include "suite.h"
 
@@ -13,6 +20,8 @@ struct seen {
     redlock_lock_t *lock;
 };
 
+/* Callback of a release: stores its status and lock in the struct seen `userdata`, and counts
+ * the call. */
 static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
                     void *userdata)
 {
@@ -25,6 +34,7 @@ static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlo
     atomic_fetch_add(&seen->calls, 1);
 }
 
+/* Event function that counts the events RELEASED. */
 static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
 {
     struct seen *seen = userdata;
@@ -48,6 +58,7 @@ static void check_held(redlock_lock_t *lock)
     ck_assert_uint_ge(live_nodes_with("shared"), QUORUM);
 }
 
+/* A lock that was retained twice stays held over two releases and is released by the third. */
 START_TEST(the_last_release_releases_the_lock)
 {
     redlock_lock_t *lock;
@@ -73,6 +84,7 @@ START_TEST(the_last_release_releases_the_lock)
 }
 END_TEST
 
+/* Each of two releases calls its callback with OK, and only the last one has the event RELEASED. */
 START_TEST(each_release_has_a_callback)
 {
     struct seen seen = {.calls = 0};
@@ -97,6 +109,8 @@ START_TEST(each_release_has_a_callback)
 }
 END_TEST
 
+/* A release with a delay by one of two users changes nothing; that by the last one ends the
+ * lock. */
 START_TEST(only_the_delay_of_the_last_release_counts)
 {
     redlock_lock_t *lock;
@@ -113,6 +127,7 @@ START_TEST(only_the_delay_of_the_last_release_counts)
 }
 END_TEST
 
+/* A lock that expires is lost for all users: retaining and releasing return ELOST. */
 START_TEST(a_loss_ends_it_for_all_users)
 {
     redlock_lock_t *lock;
@@ -127,6 +142,8 @@ START_TEST(a_loss_ends_it_for_all_users)
 }
 END_TEST
 
+/* Detaching the lock ends it for all users, and freeing the handle releases it, however many
+ * have retained it. */
 START_TEST(detach_and_free_end_it_for_all_users)
 {
     redlock_lock_t *lock;
@@ -158,6 +175,7 @@ static void work_in_a_scope(void)
     check_held(lock);
 }
 
+/* A variable with the library's cleanup attribute releases its lock at the end of the scope. */
 START_TEST(the_end_of_a_scope_releases)
 {
     live_connect();

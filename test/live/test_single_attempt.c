@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Calls without a wait budget: a client that was denied shortly before gets the lock in one
  * attempt, while one server has a key that never expires. Each server has this key in turn, and so
- * the preferred node as well. */
+ * the preferred node as well.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_release() returns the status of one call and keeps its
+ * report, which live_node() and live_text() read. CHECK_STATUS() compares two REDLOCK_* codes.
+ * LONG_TTL_MS is a TTL that no case reaches. */
 #include "live.h"
 #include "suite.h"
 

@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Stopped servers that have received a SET of the client: whatever the client does next, no key
- * without a holder is left after they continue. Each way to close a connection, many times. */
+ * without a holder is left after they continue. Each way to close a connection, many times.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_open(live_config()) returns such a client. live_lock()
+ * acquires a lock, which must be granted. live_acquire() and live_release() return the status of
+ * one call and keep its report. live_check_works() acquires, extends and releases a lock, which
+ * must succeed. live_pause(first, count) stops servers with SIGSTOP. WAIT_UNTIL(condition, ms)
+ * polls and returns false after the deadline. wait_scaled_ms() stretches a time for slow builds.
+ * CHECK_STATUS() compares two REDLOCK_* codes. LONG_TTL_MS is a TTL that no case reaches. */
 #include "live.h"
 #include "suite.h"
 
@@ -44,6 +54,8 @@ static void acquire_without_quorum(const char *resource)
     CHECK_STATUS(live_acquire(resource, LONG_TTL_MS, 0, &lock), REDLOCK_ENOQUORUM);
 }
 
+/* The client is freed after an acquisition has failed for want of replies: no key is left when
+ * the servers continue. */
 START_TEST(free_after_a_timeout_leaves_no_key)
 {
     connect_for(SHORT_TIMEOUT_MS);
@@ -54,6 +66,7 @@ START_TEST(free_after_a_timeout_leaves_no_key)
 }
 END_TEST
 
+/* The same with a client that goes on, and that works afterwards. */
 START_TEST(a_timeout_leaves_no_key)
 {
     connect_for(SHORT_TIMEOUT_MS);
@@ -70,6 +83,7 @@ struct outcome {
     int status;
 };
 
+/* Callback of an acquisition that stores its status and counts the call. */
 static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
                     void *userdata)
 {
@@ -91,6 +105,7 @@ static void start_acquire(redlock_t *client, struct outcome *outcome, redlock_ca
     ck_assert_int_eq(redlock_acquire_start(client, "started", &opts, on_done, outcome), REDLOCK_OK);
 }
 
+/* The client is freed while a SET is in flight: the callback gets ECLOSED, and no key is left. */
 START_TEST(free_with_a_set_in_flight_leaves_no_key)
 {
     struct outcome outcome;
@@ -105,6 +120,8 @@ START_TEST(free_with_a_set_in_flight_leaves_no_key)
 }
 END_TEST
 
+/* The acquisition is canceled while a SET is in flight: no key is left. With odd _i the client
+ * is freed as well. */
 START_TEST(cancel_with_a_set_in_flight_leaves_no_key)
 {
     struct outcome outcome;
@@ -167,6 +184,8 @@ struct clients {
     uint64_t reconnects[TIMES];  /* to node 0, before the acquisition */
 };
 
+/* Creates TIMES clients with this node timeout (0: that of live_unresponsive_ms()), and begins
+ * to count the servers' commands. */
 static void clients_open(struct clients *clients, uint32_t node_time_ms)
 {
     live.silence = node_time_ms == 0;
@@ -176,6 +195,7 @@ static void clients_open(struct clients *clients, uint32_t node_time_ms)
     start_counting();
 }
 
+/* Makes one attempt with each client, for a resource each. Each must return `expected`. */
 static void clients_acquire(struct clients *clients, int expected)
 {
     char name[32];
@@ -198,6 +218,7 @@ static void clients_wait_for_new_connections(struct clients *clients)
                        TIME_LIMIT_MS));
 }
 
+/* Frees all clients. */
 static void clients_close(struct clients *clients)
 {
     for (unsigned i = 0; i < TIMES; i++)

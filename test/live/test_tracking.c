@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * The servers' tracking tables have only keys that a lock waits for, until these keys change, and
- * no other key that the client has read. */
+ * no other key that the client has read.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_release() and live_inspect() return the status of one call
+ * and keep its report, which live_info() reads. WAIT_UNTIL(condition, ms) polls and returns false
+ * after the deadline. CHECK_STATUS() compares two REDLOCK_* codes. LONG_TTL_MS is a TTL that no
+ * case reaches. From live_events.h: note_done() stores the result of an asynchronous call in a
+ * struct outcome, and outcome_wait() waits for it and returns its status. */
 #include "live_events.h"
 #include "suite.h"
 
@@ -22,6 +31,7 @@ static int64_t entries(unsigned node)
     return count;
 }
 
+/* Returns the number of keys in the tracking tables of all servers. */
 static int64_t all_entries(void)
 {
     int64_t count = 0;
@@ -61,6 +71,7 @@ static void wait_once(void)
     ck_assert(WAIT_UNTIL(all_entries() == 0, TIME_LIMIT_MS));
 }
 
+/* Returns the i-th of the names that no client holds. Valid until the next call. */
 static const char *name_of(unsigned i)
 {
     static char name[32];
@@ -69,6 +80,7 @@ static const char *name_of(unsigned i)
     return name;
 }
 
+/* Inspects the i-th name, which must be free. */
 static void inspect_free(unsigned i)
 {
     CHECK_STATUS(live_inspect(name_of(i)), REDLOCK_OK);
@@ -83,6 +95,7 @@ static void release_unknown_token(unsigned i)
     CHECK_STATUS(redlock_release_token(live.client, name_of(i), token, NULL), REDLOCK_ELOST);
 }
 
+/* Breaks the i-th name, which no client holds. */
 static void break_free(unsigned i)
 {
     redlock_report_t *report = NULL;
@@ -133,6 +146,8 @@ static void fail_to_acquire_a_permit(unsigned i)
 static void (*const READERS[])(unsigned i) = {inspect_free, release_unknown_token, break_free,
                                               fail_to_acquire_two, fail_to_acquire_a_permit};
 
+/* After many calls that read keys without waiting for them (READERS[_i]), the tracking tables
+ * are empty. */
 START_TEST(other_reads_leave_no_tracked_key)
 {
     cluster_command_all(live.cluster, "FLUSHALL"); /* also empties the tables */

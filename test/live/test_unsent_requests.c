@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * More requests than a stopped server's socket can hold: a SET of which no byte was written is
- * removed from the client's buffer, and neither sent late nor undone. The other ones are undone. */
+ * removed from the client's buffer, and neither sent late nor undone. The other ones are undone.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_open() creates a client from a
+ * configuration, such as that of live_config(), and waits until all nodes are eligible.
+ * live_pause(first, count) stops servers with SIGSTOP. LOOP_UNTIL() turns the loop of a client
+ * until a condition holds or the deadline has passed. live_turn() turns a client's loop once.
+ * LONG_TTL_MS is a TTL that no case reaches. */
 #include "live.h"
 #include "suite.h"
 
@@ -17,6 +25,7 @@ struct flood {
     unsigned released;                /* releases that succeeded */
 };
 
+/* Callback of an acquisition: keeps the lock of a grant, and counts cancellations. */
 static void on_acquired(redlock_t *rl, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata)
 {
@@ -29,6 +38,7 @@ static void on_acquired(redlock_t *rl, int status, redlock_lock_t *lock,
         flood->lock[flood->granted++] = lock;
 }
 
+/* Callback of a release: counts the successful ones. */
 static void on_released(redlock_t *rl, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata)
 {
@@ -95,6 +105,8 @@ static void check_stopped_node(unsigned node)
                   node, (int)sets, (int)undos, LOCKS);
 }
 
+/* Two of five servers are stopped. LOCKS locks are acquired by the others and released: what was
+ * not written to the stopped servers is neither sent nor undone later. */
 START_TEST(unsent_sets_of_held_locks_are_removed)
 {
     struct flood flood;
@@ -116,6 +128,7 @@ START_TEST(unsent_sets_of_held_locks_are_removed)
 }
 END_TEST
 
+/* The same for LOCKS acquisitions that are canceled while three servers are stopped. */
 START_TEST(unsent_sets_of_canceled_attempts_are_removed)
 {
     struct flood flood;

@@ -1,6 +1,23 @@
 /* SPDX-License-Identifier: MIT
  * Verifying a held lock on the servers: no TTL changes, and a lock whose key a majority has lost is
- * lost at once, for each kind of lock (_i). */
+ * lost at once, for each kind of lock (_i).
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_open() creates a client from a
+ * configuration, such as that of live_config(), and waits until all nodes are eligible.
+ * live_extend() and live_release() return the status of one call and keep its report, which
+ * live_info(), live_node() and live_text() read. live_pause(first, count) stops servers with
+ * SIGSTOP. live_voters() counts the eligible nodes, live_responsive() the nodes that reply.
+ * LOOP_UNTIL() turns the loop of a client until a condition holds or the deadline has passed.
+ * WAIT_UNTIL(condition, ms) polls and returns false after the deadline. wait_scaled_ms() stretches
+ * a time for slow builds. CHECK_STATUS() compares two REDLOCK_* codes. LONG_TTL_MS is a TTL that
+ * no case reaches. From live_events.h: note_event() copies each event into its userdata:
+ * client_events or lock_events. note_done() stores the result of an asynchronous call in a struct
+ * outcome, and outcome_wait() waits for it and returns its status. From fences.h: fences_begin()
+ * removes all fence records, fences_open() creates a client with volatile records,
+ * fences_acquire() acquires a fenced lock, and fences_pass() also releases it and returns its
+ * fencing token. */
 #include "fences.h"
 #include "live_events.h"
 #include "suite.h"
@@ -15,6 +32,7 @@ enum kind { PLAIN, SEVERAL, PERMIT, FENCED, KINDS };
 
 static const char *const ALSO[] = {"verify-a", "verify-c"};
 
+/* Returns the options for a lock of this kind, with events in lock_events. */
 static redlock_opts_t opts_of(enum kind kind)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
@@ -79,6 +97,7 @@ static int verify(redlock_lock_t *lock)
     return status;
 }
 
+/* Returns the time to live of the key on the server in ms; -2: there is no such key. */
 static int64_t pttl(unsigned node, const char *key)
 {
     return cluster_integer(live.cluster, node, "PTTL %s", key);
@@ -111,6 +130,8 @@ static void check_lost(redlock_lock_t *lock)
     ck_assert_uint_eq(count_events(&lock_events, REDLOCK_EVENT_LOST), 1);
 }
 
+/* Verifying a held lock confirms it by a majority. Neither the keys' TTLs nor the validity grow,
+ * and nothing counts as an extension. */
 START_TEST(verify_confirms_without_extending)
 {
     const enum kind kind = (enum kind)_i;
@@ -186,6 +207,7 @@ START_TEST(a_lock_replaced_on_a_majority_is_lost)
 }
 END_TEST
 
+/* Without replies from a majority, verifying returns ENOQUORUM, and the lock stays held. */
 START_TEST(a_silent_majority_loses_no_lock)
 {
     char key[64];
@@ -230,6 +252,7 @@ START_TEST(an_expired_lock_is_lost_although_servers_have_it)
 }
 END_TEST
 
+/* Verifying a detached or released lock returns ELOST without a request; without a lock, EINVAL. */
 START_TEST(a_lock_that_is_not_held_sends_no_request)
 {
     char key[64];

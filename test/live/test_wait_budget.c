@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Wait budgets that end during an attempt: the report must not call healthy servers failed. */
+ * Wait budgets that end during an attempt: the report must not call healthy servers failed.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_acquire() returns the status of one call and keeps its
+ * report, which live_node() and live_text() read. live_check_works() acquires, extends and
+ * releases a lock, which must succeed. live_pause(first, count) stops servers with SIGSTOP.
+ * CHECK_STATUS() compares two REDLOCK_* codes. LONG_TTL_MS is a TTL that no case reaches. */
 #include "live.h"
 #include "suite.h"
 

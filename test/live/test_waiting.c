@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * Waiting for other holders on real servers: a release wakes the waiter. The clients here poll only
- * after a minute, so that each grant proves a notification. Also the queue of one client. */
+ * after a minute, so that each grant proves a notification. Also the queue of one client.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
+ * settings and the client of the running case. After each case all servers are made healthy, and a
+ * key or descriptor that is left fails the case. live_connect() creates live.client and waits
+ * until all nodes are eligible. live_open(live_config()) returns such a client. live_lock()
+ * acquires a lock, which must be granted. live_acquire() and live_release() return the status of
+ * one call and keep its report. live_check_works() acquires, extends and releases a lock, which
+ * must succeed. WAIT_UNTIL(condition, ms) polls and returns false after the deadline.
+ * wait_scaled_ms() stretches a time for slow builds. CHECK_STATUS() compares two REDLOCK_* codes.
+ * LONG_TTL_MS is a TTL that no case reaches. From live_events.h: note_done() stores the result of
+ * an asynchronous call in a struct outcome, and outcome_wait() waits for it and returns its
+ * status. */
 #include "live_events.h"
 #include "suite.h"
 
@@ -30,6 +42,8 @@ static redlock_config_t *patient_config(bool wakeups)
     return config;
 }
 
+/* Creates live.client with notifications and with pauses so long that only a notification wakes
+ * it in time. */
 static void connect_patient(void)
 {
     live.client = live_open(patient_config(true));
@@ -41,6 +55,7 @@ static void set_foreign_key(void)
     cluster_command_all(live.cluster, "SET busy another PX 600000");
 }
 
+/* Deletes the key "busy" on all servers. */
 static void delete_foreign_key(void)
 {
     cluster_command_all(live.cluster, "DEL busy");
@@ -93,6 +108,7 @@ static void check_granted(struct outcome *outcome)
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 
+/* A waiter of one client gets the lock by a notification when another client releases it. */
 START_TEST(a_release_wakes_a_waiter_of_another_client)
 {
     struct outcome *outcome = fresh_outcome();
@@ -113,6 +129,7 @@ START_TEST(a_release_wakes_a_waiter_of_another_client)
 }
 END_TEST
 
+/* The same when a client of another make deletes the key. */
 START_TEST(a_foreign_delete_wakes_a_waiter)
 {
     struct outcome *outcome = fresh_outcome();
@@ -124,6 +141,7 @@ START_TEST(a_foreign_delete_wakes_a_waiter)
 }
 END_TEST
 
+/* The same when FLUSHALL removes the key. */
 START_TEST(a_flush_wakes_a_waiter)
 {
     struct outcome *outcome = fresh_outcome();
@@ -165,6 +183,8 @@ START_TEST(without_notifications_a_waiter_is_not_woken)
 }
 END_TEST
 
+/* A node's notify_state is IDLE before the first waiter, and ON for the node that notifies a
+ * waiter. */
 START_TEST(notify_states_are_reported)
 {
     struct outcome *outcome = fresh_outcome();
@@ -199,6 +219,7 @@ START_TEST(a_waiter_survives_a_broken_notification_connection)
 }
 END_TEST
 
+/* live.heal of the cases that kill a server. */
 static void restart_servers(void)
 {
     live_restart_dead();
@@ -226,6 +247,8 @@ START_TEST(a_waiter_survives_the_death_of_the_notifying_server)
 }
 END_TEST
 
+/* Returns whether the restarted server has notifications switched on, and has been asked for the
+ * key. */
 static bool is_notifying_again(unsigned node)
 {
     return live_node_stats(live.client, node).notify_state == REDLOCK_NOTIFY_ON &&
@@ -258,6 +281,7 @@ START_TEST(a_restarted_server_notifies_again)
 }
 END_TEST
 
+/* Returns the number of nodes that have refused notifications. */
 static unsigned refusals(void)
 {
     unsigned count = 0;
@@ -318,6 +342,8 @@ struct served {
 };
 static struct served served = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
+/* Callback of an acquisition: if it was granted, appends its number (`userdata`) to `served`.
+ * Frees the lock at once, so that the next waiter gets it. */
 static void note_served(redlock_t *rl, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata)
 {
@@ -330,6 +356,7 @@ static void note_served(redlock_t *rl, int status, redlock_lock_t *lock,
     redlock_lock_free(lock);
 }
 
+/* Returns how many acquisitions were granted. */
 static unsigned served_count(void)
 {
     pthread_mutex_lock(&served.mutex);
@@ -338,6 +365,8 @@ static unsigned served_count(void)
     return count;
 }
 
+/* Ten acquisitions of one client wait for one resource: one sends requests, nine queue behind
+ * it. They are granted in the order in which they were started. */
 START_TEST(waiters_of_one_client_are_served_in_order)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
@@ -359,6 +388,8 @@ START_TEST(waiters_of_one_client_are_served_in_order)
 }
 END_TEST
 
+/* A queue with QUEUE_MAX waiters refuses one more with EQUEUEFULL. Single attempts and other
+ * resources are not affected, and the waiters get the lock. */
 START_TEST(a_full_queue_refuses)
 {
     static struct outcome outcomes[QUEUE_MAX];

@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * Scenarios in which a client's clocks are wrong: a suspend, a virtual machine that is paused with
  * all its clocks, a clock that is slewed. A preloaded object changes the clocks of the other
- * process. */
+ * process.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the group of cases, and
+ * `live`, the settings and the client of the running case. After each case all servers are made
+ * healthy, and a key or descriptor that is left fails the case. live_connect() creates live.client
+ * and waits until all nodes are eligible. live_lock() acquires a lock, which must be granted.
+ * live_release() returns the status of one call and keeps its report. WAIT_UNTIL(condition, ms)
+ * polls and returns false after the deadline. CHECK_STATUS() compares two REDLOCK_* codes.
+ * LONG_TTL_MS is a TTL that no case reaches. From other_client.h: other_start() starts a client in
+ * another process, which can be stopped; other_replies() sends it a command and compares the first
+ * word of its reply. */
 #include "other_client.h"
 #include "suite.h"
 

@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * A scenario in which two clients have different lists of servers: each has a majority of its own
- * list, and the lists have one server in common. */
+ * list, and the lists have one server in common.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the group of cases, and
+ * `live`, the settings and the client of the running case. After each case all servers are made
+ * healthy, and a key or descriptor that is left fails the case. live_open() creates a client from
+ * a configuration, such as that of live_config(), and waits until all nodes are eligible.
+ * live_voters() counts the eligible nodes, live_responsive() the nodes that reply.
+ * WAIT_UNTIL(condition, ms) polls and returns false after the deadline. wait_scaled_ms() stretches
+ * a time for slow builds. CHECK_STATUS() compares two REDLOCK_* codes. LONG_TTL_MS is a TTL that
+ * no case reaches. */
 #include "live.h"
 #include "suite.h"
 

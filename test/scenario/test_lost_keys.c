@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Scenarios in which one server loses the key of a lock that is held on a bare majority: restarts,
- * a promoted replica, eviction, a command, a rollback. */
+ * a promoted replica, eviction, a command, a rollback.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the group of cases, and
+ * `live`, the settings and the client of the running case. After each case all servers are made
+ * healthy, and a key or descriptor that is left fails the case. live_extend() returns the status
+ * of one call and keeps its report. live_voters() counts the eligible nodes, live_responsive() the
+ * nodes that reply. WAIT_UNTIL(condition, ms) polls and returns false after the deadline. From
+ * bare_majority.h: bare_majority_hold() acquires a lock on nodes 0 to 2 alone and starts another
+ * client; server 2 is the VICTIM, whose key a case removes. bare_majority_check_free() checks that
+ * a majority of servers would grant the lock then. bare_majority_check_refused() checks that the
+ * other client does not get it because of a given cause for the victim. */
 #include "bare_majority.h"
 #include "suite.h"
 

@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * Scenarios in which the network loses packets without an error. In each, a plain client that only
- * sends SET leaves its keys behind, and a client of this library deletes its own. */
+ * sends SET leaves its keys behind, and a client of this library deletes its own.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the group of cases, and
+ * `live`, the settings and the client of the running case. After each case all servers are made
+ * healthy, and a key or descriptor that is left fails the case. live_connect() creates live.client
+ * and waits until all nodes are eligible. live_open(live_config()) returns such a client.
+ * live_acquire() and live_release() return the status of one call and keep its report, which
+ * live_info(), live_node() and live_text() read. live_check_works() acquires, extends and releases
+ * a lock, which must succeed. live_voters() counts the eligible nodes, live_responsive() the nodes
+ * that reply. WAIT_UNTIL(condition, ms) polls and returns false after the deadline.
+ * wait_scaled_ms() stretches a time for slow builds. CHECK_STATUS() compares two REDLOCK_* codes.
+ * LONG_TTL_MS is a TTL that no case reaches. */
 #include "other_client.h"
 #include "suite.h"
 

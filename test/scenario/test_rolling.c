@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * A rolling restart by an operator: one server at a time, none of which keeps its data, with
- * `redlock nodes --wait` in between. Held locks stay held, and acquisitions succeed as before. */
+ * `redlock nodes --wait` in between. Held locks stay held, and acquisitions succeed as before.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the group of cases, and
+ * `live`, the settings and the client of the running case. After each case all servers are made
+ * healthy, and a key or descriptor that is left fails the case. live_connect() creates live.client
+ * and waits until all nodes are eligible. wait_scaled_ms() stretches a time for slow builds. */
 #include "live.h"
 #include "suite.h"
 

@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Scenarios in which servers' clocks are wrong. */
+ * Scenarios in which servers' clocks are wrong.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the group of cases, and
+ * `live`, the settings and the client of the running case. After each case all servers are made
+ * healthy, and a key or descriptor that is left fails the case. live_connect() creates live.client
+ * and waits until all nodes are eligible. live_lock() acquires a lock, which must be granted.
+ * live_release() returns the status of one call and keeps its report. WAIT_UNTIL(condition, ms)
+ * polls and returns false after the deadline. CHECK_STATUS() compares two REDLOCK_* codes. From
+ * bare_majority.h: bare_majority_hold() acquires a lock on nodes 0 to 2 alone and starts another
+ * client; server 2 is the VICTIM, whose key a case removes. bare_majority_check_free() checks that
+ * a majority of servers would grant the lock then. bare_majority_check_refused() checks that the
+ * other client does not get it because of a given cause for the victim. From other_client.h:
+ * other_start() starts a client in another process, which can be stopped; other_replies() sends it
+ * a command and compares the first word of its reply. */
 #include "bare_majority.h"
 #include "other_client.h"
 #include "suite.h"

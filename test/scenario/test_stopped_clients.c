@@ -1,6 +1,20 @@
 /* SPDX-License-Identifier: MIT
  * Scenarios in which a client is paused: during an attempt, after it, or because its loop is not
- * run. */
+ * run.
+ *
+ * Uses live.h: five real servers, nodes 0 to 4, that run as long as the group of cases, and
+ * `live`, the settings and the client of the running case. After each case all servers are made
+ * healthy, and a key or descriptor that is left fails the case. live_connect() creates live.client
+ * and waits until all nodes are eligible. live_open(live_config()) returns such a client.
+ * live_lock() acquires a lock, which must be granted. live_extend() and live_release() return the
+ * status of one call and keep its report. live_pause(first, count) stops servers with SIGSTOP.
+ * live_turn() turns a client's loop once. WAIT_UNTIL(condition, ms) polls and returns false after
+ * the deadline. wait_scaled_ms() stretches a time for slow builds. CHECK_STATUS() compares two
+ * REDLOCK_* codes. LONG_TTL_MS is a TTL that no case reaches. From live_events.h: note_done()
+ * stores the result of an asynchronous call in a struct outcome, and outcome_wait() waits for it
+ * and returns its status. From other_client.h: other_start() starts a client in another process,
+ * which can be stopped; other_replies() sends it a command and compares the first word of its
+ * reply. */
 #include "live_events.h"
 #include "other_client.h"
 #include "suite.h"
