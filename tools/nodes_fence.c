@@ -117,15 +117,17 @@ static void read_records(const struct settings *settings, struct examination *ex
     redlock_config_free(config);
 }
 
-/* Returns true if the server has replied with enough errors since `errors_before` was read. A
- * round ends with the quorum, and an error of a script takes longer than a grant. So the vote of
- * a server that refuses may never be in a report, but its errors are counted. */
-static bool refuses_unreported(redlock_t *rl, size_t node, uint64_t errors_before)
+/* Returns true if the server has replied with enough errors since `before` was read, and with no
+ * grant. A round ends with the quorum, and an error of a script takes longer than a grant. So the
+ * vote of a server that refuses may never be in a report, but its errors are counted. A server that
+ * takes part may also reply with errors, for example while it does not know a script yet, but then
+ * it grants. */
+static bool refuses_unreported(redlock_t *rl, size_t node, const redlock_node_stats_t *before)
 {
     redlock_node_stats_t stats;
 
     return redlock_get_node_stats(rl, node, &stats, sizeof stats) == REDLOCK_OK &&
-           stats.errors >= errors_before + ERRORS_ENOUGH;
+           stats.errors >= before->errors + ERRORS_ENOUGH && stats.granted == before->granted;
 }
 
 /* Records that server `i` refuses fenced locks, although its vote was in no report. */
@@ -138,17 +140,14 @@ static void note_unreported(struct examination *exam, size_t i)
              "takes no part in fenced locks: replies to their scripts with errors");
 }
 
-/* Stores the number of error replies that each server has sent until now in ret_errors. */
-static void count_errors(redlock_t *rl, const struct examination *exam,
-                         uint64_t ret_errors[REDLOCK_NODES_MAX])
+/* Stores the statistics of each server in ret_before; all 0 for a server that has none. */
+static void read_statistics(redlock_t *rl, const struct examination *exam,
+                            redlock_node_stats_t ret_before[REDLOCK_NODES_MAX])
 {
-    redlock_node_stats_t stats = {0};
-
     for (size_t i = 0; i < exam->count; i++)
-        ret_errors[i] =
-            redlock_get_node_stats(rl, exam->first + i, &stats, sizeof stats) == REDLOCK_OK
-                ? stats.errors
-                : 0;
+        if (redlock_get_node_stats(rl, exam->first + i, &ret_before[i], sizeof ret_before[i]) !=
+            REDLOCK_OK)
+            memset(&ret_before[i], 0, sizeof ret_before[i]);
 }
 
 /* Acquires and releases fenced locks until it is clear for every eligible server whether it takes
@@ -160,11 +159,11 @@ static void acquire_fenced_locks(redlock_t *rl, uint64_t max_ttl_ms, struct exam
     redlock_opts_t opts = redlock_opts(max_ttl_ms < TTL_MS ? max_ttl_ms : TTL_MS);
     uint64_t give_up_ns = boottime_ns() + TIME_LIMIT_MS * NS_PER_MS;
     bool answered[REDLOCK_NODES_MAX] = {false}, all;
-    uint64_t errors[REDLOCK_NODES_MAX];
+    redlock_node_stats_t before[REDLOCK_NODES_MAX];
     redlock_node_report_t node;
 
     opts.flags = REDLOCK_FLAG_FENCE;
-    count_errors(rl, exam, errors);
+    read_statistics(rl, exam, before);
     do {
         redlock_lock_t *lock = NULL;
         redlock_report_t *report = NULL;
@@ -174,7 +173,7 @@ static void acquire_fenced_locks(redlock_t *rl, uint64_t max_ttl_ms, struct exam
         for (size_t i = 0; report && i < exam->count; i++) {
             if (redlock_report_get_node(report, i, &node, sizeof node) == REDLOCK_OK)
                 see_fenced_vote(exam, &answered[i], i, &node);
-            if (!answered[i] && refuses_unreported(rl, exam->first + i, errors[i])) {
+            if (!answered[i] && refuses_unreported(rl, exam->first + i, &before[i])) {
                 answered[i] = true;
                 note_unreported(exam, i);
             }
