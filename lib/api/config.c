@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Builds a client's configuration. Every setter checks its arguments and changes all or nothing. If
- * it refuses, it leaves a text that says what was wrong and what to do.
+ * Builds a client's configuration. Every setter checks its arguments and changes all or nothing. A
+ * setter that refuses its arguments returns REDLOCK_EINVAL and writes to config->error, for
+ * redlock_config_error(), what was wrong and what to do. For a configuration that is NULL it only
+ * returns REDLOCK_EINVAL.
  *
  * The owner label may contain any printable ASCII byte except a blank, also '@', as in
  * "ada@web3/4711". A token stays unambiguous, because the label follows a prefix of fixed length.
@@ -13,24 +15,27 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Values of a new configuration (_DEFAULT) and limits of the setters (_MIN, _MAX). */
 #define FENCE_KEY_DEFAULT          "redlock:fence"
 #define MAX_TTL_MS_DEFAULT         30000
 #define CONNECT_TIMEOUT_MS_DEFAULT 250
 #define HEARTBEAT_MS_DEFAULT       1000
 #define CLOCK_SLACK_MS_DEFAULT     100
-#define HEARTBEAT_MS_MIN           10
+#define HEARTBEAT_MS_MIN           10 /* shortest interval */
 #define RETRY_MS_MIN_DEFAULT       10
 #define RETRY_MS_MAX_DEFAULT       200
-#define DRIFT_PPM_DEFAULT          10000
+#define DRIFT_PPM_DEFAULT          10000 /* millionths of the TTL: 1 percent */
 #define DRIFT_CONSTANT_US_DEFAULT  2000
 #define DRIFT_CONSTANT_US_MAX      1000000
-#define QUEUE_MAX_MAX              1000000
-#define DURATION_MS_MAX            60000 /* of timeouts, delays and intervals */
+#define QUEUE_MAX_MAX              1000000 /* largest limit of a queue */
+#define DURATION_MS_MAX            60000   /* of timeouts, delays and intervals */
 
 _Static_assert(REDLOCK_NODES_MAX == RL_NODES_MAX, "public and internal limits agree");
 _Static_assert(REDLOCK_SHARDS_MAX == RL_SHARDS_MAX, "public and internal limits agree");
 _Static_assert(REDLOCK_RESOURCE_LEN_MAX == RL_RESOURCE_MAX, "public and internal limits agree");
 
+/* Writes the text of redlock_config_error() to config->error, in the form of printf(). A text that
+ * is too long is cut. */
 void rl_config_refuse(struct redlock_config *config, const char *fmt, ...)
 {
     va_list args;
@@ -39,15 +44,15 @@ void rl_config_refuse(struct redlock_config *config, const char *fmt, ...)
     va_end(args);
 }
 
-/* Refuses for lack of memory. Returns REDLOCK_ENOMEM. */
+/* Writes "out of memory" to config->error. Returns REDLOCK_ENOMEM. */
 static int refuse_memory(struct redlock_config *config)
 {
     rl_config_refuse(config, "out of memory");
     return REDLOCK_ENOMEM;
 }
 
-/* Returns whether all functions are set. A caller with a newer header may have further fields,
- * which must be zero. */
+/* Returns whether the allocator has all functions and uses no field that this library does not
+ * know. A caller with a newer header may have further fields, which must be zero. */
 static bool is_complete(const redlock_allocator_t *allocator)
 {
     if (allocator->size < sizeof *allocator || allocator->malloc_fn == NULL ||
@@ -59,6 +64,8 @@ static bool is_complete(const redlock_allocator_t *allocator)
     return true;
 }
 
+/* Public function: creates a configuration with all defaults, without servers, in *ret_config.
+ * `allocator`: NULL for malloc() of libc. Returns REDLOCK_OK, EINVAL or ENOMEM. */
 REDLOCK_API int redlock_config_new(redlock_config_t **ret_config,
                                    const redlock_allocator_t *allocator)
 {
@@ -92,7 +99,7 @@ REDLOCK_API int redlock_config_new(redlock_config_t **ret_config,
     return 0;
 }
 
-/* Overwrites and frees a text that may be secret. Sets it to NULL. */
+/* Overwrites and frees the string *text, which may be secret or NULL, and sets *text to NULL. */
 static void free_secret(struct redlock_config *config, char **text)
 {
     if (*text != NULL)
@@ -100,6 +107,7 @@ static void free_secret(struct redlock_config *config, char **text)
     *text = NULL;
 }
 
+/* Public function: frees a configuration and overwrites its passwords. Ignores NULL. */
 REDLOCK_API void redlock_config_free(redlock_config_t *config)
 {
     if (config == NULL)
@@ -113,6 +121,7 @@ REDLOCK_API void redlock_config_free(redlock_config_t *config)
     rl_free(&mem, config);
 }
 
+/* Public function: returns why the configuration was refused last; "" if it was not. Never NULL. */
 REDLOCK_API const char *redlock_config_error(const redlock_config_t *config)
 {
     return config == NULL ? "no configuration given" : config->error;
@@ -136,6 +145,8 @@ static const char *flaw(const char *text, size_t len_max, unsigned char lowest,
     return NULL;
 }
 
+/* Public function: sets the user and the password for servers whose address has none. NULL as
+ * `password`: no login. Returns REDLOCK_OK, EINVAL or ENOMEM. */
 REDLOCK_API int redlock_config_set_auth(redlock_config_t *config, const char *user,
                                         const char *password)
 {
@@ -176,6 +187,7 @@ REDLOCK_API int redlock_config_set_auth(redlock_config_t *config, const char *us
     return 0;
 }
 
+/* Public function: sets the mode, an enum redlock_mode. Returns REDLOCK_OK or EINVAL. */
 REDLOCK_API int redlock_config_set_mode(redlock_config_t *config, int mode)
 {
     if (config == NULL)
@@ -189,6 +201,8 @@ REDLOCK_API int redlock_config_set_mode(redlock_config_t *config, int mode)
     return 0;
 }
 
+/* Public function: sets the prefix of all keys of locks, at most RL_PREFIX_MAX bytes; "": none.
+ * Returns REDLOCK_OK or EINVAL. */
 REDLOCK_API int redlock_config_set_key_prefix(redlock_config_t *config, const char *prefix)
 {
     if (config == NULL)
@@ -204,6 +218,8 @@ REDLOCK_API int redlock_config_set_key_prefix(redlock_config_t *config, const ch
     return 0;
 }
 
+/* Public function: sets the key of the fence record, 1 to RL_PREFIX_MAX bytes. Returns REDLOCK_OK
+ * or EINVAL. */
 REDLOCK_API int redlock_config_set_fence_key(redlock_config_t *config, const char *key)
 {
     if (config == NULL)
@@ -217,6 +233,8 @@ REDLOCK_API int redlock_config_set_fence_key(redlock_config_t *config, const cha
     return 0;
 }
 
+/* Public function: sets whether fence records survive a restart of their server, an enum
+ * redlock_fence_records. Returns REDLOCK_OK or EINVAL. */
 REDLOCK_API int redlock_config_set_fence_records(redlock_config_t *config, int records)
 {
     if (config == NULL)
@@ -230,6 +248,8 @@ REDLOCK_API int redlock_config_set_fence_records(redlock_config_t *config, int r
     return 0;
 }
 
+/* Public function: sets the owner label in the tokens, at most RL_OWNER_MAX bytes; "": none.
+ * Returns REDLOCK_OK or EINVAL. */
 REDLOCK_API int redlock_config_set_owner(redlock_config_t *config, const char *label)
 {
     if (config == NULL)
@@ -251,7 +271,8 @@ REDLOCK_API int redlock_config_set_owner(redlock_config_t *config, const char *l
     return 0;
 }
 
-/* Refuses a value outside of [min, max]. Returns REDLOCK_OK or REDLOCK_EINVAL. */
+/* Checks that `value` is from `min` to `max`. `what` and `unit` name it in the refusal. Returns
+ * REDLOCK_OK; or REDLOCK_EINVAL with a reason in config->error. */
 static int check_range(struct redlock_config *config, const char *what, const char *unit,
                        uint64_t value, uint64_t min, uint64_t max)
 {
@@ -263,6 +284,7 @@ static int check_range(struct redlock_config *config, const char *what, const ch
     return REDLOCK_EINVAL;
 }
 
+/* Public function: sets the longest TTL of locks in ms. Returns REDLOCK_OK or EINVAL. */
 REDLOCK_API int redlock_config_set_max_ttl_ms(redlock_config_t *config, uint64_t max_ttl_ms)
 {
     if (config == NULL || check_range(config, "max_ttl", "ms", max_ttl_ms, REDLOCK_TTL_MS_MIN,
@@ -272,6 +294,8 @@ REDLOCK_API int redlock_config_set_max_ttl_ms(redlock_config_t *config, uint64_t
     return 0;
 }
 
+/* Public function: sets the time limit in ms for connecting to a server, 1 to DURATION_MS_MAX.
+ * Returns REDLOCK_OK or EINVAL. */
 REDLOCK_API int redlock_config_set_connect_timeout_ms(redlock_config_t *config, uint32_t timeout_ms)
 {
     if (config == NULL ||
@@ -281,6 +305,8 @@ REDLOCK_API int redlock_config_set_connect_timeout_ms(redlock_config_t *config, 
     return 0;
 }
 
+/* Public function: sets the time limit in ms for each reply, 0 to DURATION_MS_MAX; 0: computed from
+ * the round trips. Returns REDLOCK_OK or EINVAL. */
 REDLOCK_API int redlock_config_set_node_timeout_ms(redlock_config_t *config, uint32_t timeout_ms)
 {
     if (config == NULL ||
@@ -290,6 +316,8 @@ REDLOCK_API int redlock_config_set_node_timeout_ms(redlock_config_t *config, uin
     return 0;
 }
 
+/* Public function: sets the bounds in ms of the random delay between two attempts. Returns
+ * REDLOCK_OK or EINVAL. */
 REDLOCK_API int redlock_config_set_retry_ms(redlock_config_t *config, uint32_t delay_ms_min,
                                             uint32_t delay_ms_max)
 {
@@ -303,6 +331,8 @@ REDLOCK_API int redlock_config_set_retry_ms(redlock_config_t *config, uint32_t d
     return 0;
 }
 
+/* Public function: sets the drift: a part of the TTL in millionths (ppm) and a constant in
+ * microseconds. Returns REDLOCK_OK or EINVAL. */
 REDLOCK_API int redlock_config_set_drift(redlock_config_t *config, uint32_t drift_ppm,
                                          uint32_t drift_constant_us)
 {
@@ -315,6 +345,8 @@ REDLOCK_API int redlock_config_set_drift(redlock_config_t *config, uint32_t drif
     return 0;
 }
 
+/* Public function: returns the validity, in ms, of a lock with this TTL that is granted in no time:
+ * the TTL without drift and lost margin. Returns 0 if nothing is left, or for NULL. */
 REDLOCK_API uint64_t redlock_config_validity_ms(const redlock_config_t *config, uint64_t ttl_ms)
 {
     uint64_t ttl_ns = rl_min_u64(ttl_ms, UINT64_MAX / RL_MS) * RL_MS;
@@ -322,6 +354,8 @@ REDLOCK_API uint64_t redlock_config_validity_ms(const redlock_config_t *config, 
     return config == NULL ? 0 : rl_usable_ns(ttl_ns, &config->drift) / RL_MS;
 }
 
+/* Public function: sets whether servers are asked for notifications. Returns REDLOCK_OK or
+ * EINVAL. */
 REDLOCK_API int redlock_config_set_notifications(redlock_config_t *config, bool on)
 {
     if (config == NULL)
@@ -330,6 +364,8 @@ REDLOCK_API int redlock_config_set_notifications(redlock_config_t *config, bool 
     return REDLOCK_OK;
 }
 
+/* Public function: sets how many acquisitions of one resource may wait in the client's queue; 0: no
+ * limit. Returns REDLOCK_OK or EINVAL. */
 REDLOCK_API int redlock_config_set_queue_max(redlock_config_t *config, uint32_t waiters)
 {
     if (config == NULL ||
@@ -339,6 +375,7 @@ REDLOCK_API int redlock_config_set_queue_max(redlock_config_t *config, uint32_t 
     return REDLOCK_OK;
 }
 
+/* Public function: sets the interval of heartbeats in ms. Returns REDLOCK_OK or EINVAL. */
 REDLOCK_API int redlock_config_set_heartbeat_ms(redlock_config_t *config, uint32_t interval_ms)
 {
     if (config == NULL || check_range(config, "heartbeat interval", "ms", interval_ms,
@@ -348,6 +385,8 @@ REDLOCK_API int redlock_config_set_heartbeat_ms(redlock_config_t *config, uint32
     return 0;
 }
 
+/* Public function: sets by how many ms the wall clock may run ahead while a lock is held; 0: it is
+ * not checked. Returns REDLOCK_OK or EINVAL. */
 REDLOCK_API int redlock_config_set_clock_slack_ms(redlock_config_t *config, uint32_t slack_ms)
 {
     if (config == NULL ||
@@ -357,6 +396,8 @@ REDLOCK_API int redlock_config_set_clock_slack_ms(redlock_config_t *config, uint
     return 0;
 }
 
+/* Public function: sets which servers vote, an enum redlock_admission. Returns REDLOCK_OK or
+ * EINVAL. */
 REDLOCK_API int redlock_config_set_admission(redlock_config_t *config, int admission)
 {
     if (config == NULL)
@@ -370,6 +411,8 @@ REDLOCK_API int redlock_config_set_admission(redlock_config_t *config, int admis
     return 0;
 }
 
+/* Public function: sets the function that receives log lines up to `level_max`, an enum
+ * redlock_log_level. NULL as `fn`: no log. Returns REDLOCK_OK or EINVAL. */
 REDLOCK_API int redlock_config_set_log(redlock_config_t *config, int level_max, redlock_log_fn fn,
                                        void *userdata)
 {
@@ -384,6 +427,8 @@ REDLOCK_API int redlock_config_set_log(redlock_config_t *config, int level_max, 
     return 0;
 }
 
+/* Public function: sets the function that receives all events of the client; NULL: none. Returns
+ * REDLOCK_OK or EINVAL. */
 REDLOCK_API int redlock_config_set_event(redlock_config_t *config, redlock_event_fn fn,
                                          void *userdata)
 {
@@ -394,7 +439,8 @@ REDLOCK_API int redlock_config_set_event(redlock_config_t *config, redlock_event
     return 0;
 }
 
-/* Copies the nodes, the user and the password. On failure `to` contains what was copied so far. */
+/* Copies the nodes, the user and the password, which `to` does not have yet. Returns REDLOCK_OK or
+ * REDLOCK_ENOMEM; on failure `to` owns what was copied so far. */
 static int copy_members(struct redlock_config *to, const struct redlock_config *from)
 {
     const struct rl_mem *mem = &from->mem;
@@ -417,6 +463,8 @@ static int copy_members(struct redlock_config *to, const struct redlock_config *
     return REDLOCK_OK;
 }
 
+/* Creates a deep copy of the configuration in *ret_config, with the same allocator. Returns
+ * REDLOCK_OK or REDLOCK_ENOMEM. */
 int rl_config_copy(struct redlock_config **ret_config, const struct redlock_config *config)
 {
     struct redlock_config *copy = rl_alloc(&config->mem, sizeof *copy);

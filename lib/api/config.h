@@ -11,7 +11,7 @@
 
 #include <redlock/redlock.h>
 
-#define RL_SHARD_NAME_MAX 64
+#define RL_SHARD_NAME_MAX 64 /* bytes of a shard's name */
 
 /* The nodes of one shard. Owned by config_shards.c; part of struct redlock_config. */
 struct rl_config_shard {
@@ -23,7 +23,7 @@ struct rl_config_shard {
  * Invariants: every value is in the range that its setter accepts; a setter that fails changes
  * nothing but `error`; each node belongs to exactly one shard. */
 struct redlock_config {
-    struct rl_mem mem;
+    struct rl_mem mem;          /* allocator of the configuration and of its clients */
     struct rl_node_spec *nodes; /* `node_count`, those of one shard next to each other */
     size_t node_count;
     struct rl_config_shard shards[RL_SHARDS_MAX]; /* `shard_count`, in the order of their nodes */
@@ -37,20 +37,20 @@ struct redlock_config {
     int fence_records;            /* enum redlock_fence_records */
     char owner[RL_OWNER_MAX + 1]; /* label in the tokens; "": none */
     size_t owner_len;
-    uint64_t max_ttl_ms;
-    uint32_t connect_timeout_ms;
+    uint64_t max_ttl_ms;                 /* longest TTL that a lock may have */
+    uint32_t connect_timeout_ms;         /* limit for connecting to a server */
     uint32_t node_timeout_ms;            /* 0: computed from the measured round trips */
     uint32_t retry_ms_min, retry_ms_max; /* delay between two attempts of an acquisition */
-    struct rl_drift drift;
-    uint32_t heartbeat_ms; /* interval */
-    uint32_t queue_max;    /* longest queue of one resource in this client; 0: no limit */
-    bool notifications;
-    uint32_t clock_slack_ms; /* how far the wall clock may run ahead; 0: it is not checked */
-    int admission;           /* enum redlock_admission */
-    struct rl_log log;
+    struct rl_drift drift;               /* largest difference between clock rates */
+    uint32_t heartbeat_ms;               /* interval of heartbeats */
+    uint32_t queue_max;        /* longest queue of one resource in this client; 0: no limit */
+    bool notifications;        /* servers may be asked for notifications */
+    uint32_t clock_slack_ms;   /* how far the wall clock may run ahead; 0: it is not checked */
+    int admission;             /* enum redlock_admission */
+    struct rl_log log;         /* the user's log function */
     redlock_event_fn event_fn; /* for events of servers; NULL: none */
-    void *event_userdata;
-    char error[512]; /* the last refusal; "": none */
+    void *event_userdata;      /* passed to event_fn */
+    char error[512];           /* the last refusal; "": none */
 };
 
 /* Sets the text of redlock_config_error(), in the form of printf(). */

@@ -353,8 +353,9 @@ void rl_dispatch_flush(struct redlock *rl)
 }
 
 /* Passes a lease event to the engine for the lock of the handle, and takes the announcements.
- * `kind`: RL_EVENT_*. `ttl_ns`: the TTL of an extension or of RL_EVENT_SHORTEN; else 0. `status`:
- * the result of a cancelled operation; else 0. */
+ * `kind`: RL_EVENT_*. `ttl_ns`: the TTL of an extension (0: as acquired), or the delay of
+ * RL_EVENT_SHORTEN until the keys expire; else 0. `status`: of RL_EVENT_CANCEL the result of the
+ * operation; else 0. */
 void rl_dispatch_event(struct redlock_lock *handle, uint8_t kind, uint64_t ttl_ns, int status)
 {
     rl_lock_event(&handle->shard->engine, &handle->lock, kind, ttl_ns, status);

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Reports: fills them with the votes of an operation, formats the texts, and hands them out. */
+ * Reports: fills them with the votes of an operation, formats the texts, and hands them out. A
+ * report is a copy: of the last round (struct rl_round), in which each bit of `granted`, `denied`
+ * and `failed` stands for the vote of one node; and, for an inspection or verification, of what was
+ * seen on each node (struct rl_seen: whether there is a key, its value and its time to live).
+ * handle->subject is set for a verification only, and handle->breaking for a break only. */
 #include "api/report.h"
 
 #include "api/break.h"
@@ -10,7 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns the time to live that was seen on a node; UINT64_MAX: no key, or it never expires. */
+/* Returns the time to live, in ms, of the key that was seen on a node; UINT64_MAX: no key, or it
+ * never expires. */
 static uint64_t pttl_of(const struct rl_seen *seen)
 {
     return seen->present && seen->pttl_ms >= 0 ? (uint64_t)seen->pttl_ms : UINT64_MAX;
@@ -47,8 +52,10 @@ static uint8_t record_of(enum rl_record_state state)
     return REDLOCK_RECORD_UNKNOWN;
 }
 
-/* Copies the owner label of a token, which follows the '@'. Copies an empty label if the token was
- * not made by this library, so that nothing of it is shown. */
+/* Copies the owner label of the token that was seen on a node to `to`, which has RL_OWNER_MAX + 1
+ * bytes. The label follows the '@' behind the RL_TOKEN_HEX hex digits of a token. Copies "" if the
+ * token was not made by this library, so that nothing of it is shown. Replaces blanks and control
+ * bytes by '?'. */
 static void copy_owner(char *to, const struct rl_seen *seen)
 {
     size_t at = 0;
@@ -61,7 +68,7 @@ static void copy_owner(char *to, const struct rl_seen *seen)
     to[at] = '\0';
 }
 
-/* Writes what an inspection has found on a node. */
+/* Writes to `text` (RL_TEXT_MAX bytes) what an inspection has found on a node. */
 static void describe_seen(char *text, const struct rl_seen *seen, uint64_t max_ttl_ms)
 {
     if (!seen->present)
@@ -77,7 +84,7 @@ static void describe_seen(char *text, const struct rl_seen *seen, uint64_t max_t
                      : "");
 }
 
-/* Writes what a verification has found on a node. */
+/* Writes to `text` (RL_TEXT_MAX bytes) what a verification has found on a node. */
 static void describe_verified(char *text, const struct rl_seen *seen)
 {
     if (!seen->ours)
@@ -89,7 +96,8 @@ static void describe_verified(char *text, const struct rl_seen *seen)
                  (long long)seen->pttl_ms);
 }
 
-/* Returns whether the node was excluded: its grant was not counted, or it was not asked. */
+/* Returns whether the vote of node `i` does not count because the node is excluded: its grant was
+ * not counted, or it was not asked. A denial counts in any case. */
 static bool is_uncounted(const struct rl_round *round, unsigned i)
 {
     rl_nodes bit = RL_NODE(i);
@@ -97,14 +105,15 @@ static bool is_uncounted(const struct rl_round *round, unsigned i)
     return (round->excluded & bit) != 0 && (round->denied & bit) == 0 && round->cause[i] != 0;
 }
 
-/* Returns the text for a node without a vote. */
+/* Returns the text for node `i`, which has given no vote: "no reply yet" or "not asked". */
 static const char *unanswered_text(const struct rl_round *round, unsigned i)
 {
     return (round->requested & RL_NODE(i)) != 0 ? "no reply yet" : "not asked";
 }
 
-/* Writes why the node was excluded and for how long its quarantine still lasts. Returns false if
- * the node was not excluded or the reason has changed since. */
+/* Writes to `text` (RL_TEXT_MAX bytes) why node `i` was excluded, and to report->quarantine_ms[i]
+ * for how long its quarantine still lasts. Returns false, with nothing written, if the node was not
+ * excluded, if the reason has changed since, or if the client is closed. */
 static bool describe_exclusion(char *text, struct redlock_report *report, unsigned i)
 {
     const struct rl_round *round = &report->round;
@@ -115,7 +124,7 @@ static bool describe_exclusion(char *text, struct redlock_report *report, unsign
                                     &report->quarantine_ms[i]);
 }
 
-/* Writes what the node's vote was. */
+/* Writes to `text` (RL_TEXT_MAX bytes) what the vote of node `i` was. */
 static void describe_vote(char *text, struct redlock_report *report, unsigned i)
 {
     const struct rl_round *round = &report->round;
@@ -140,7 +149,8 @@ static void describe_vote(char *text, struct redlock_report *report, unsigned i)
     }
 }
 
-/* Allocates and writes the texts of all nodes. Without memory `texts` stays NULL. */
+/* Allocates report->texts and writes the text of each node. Without memory report->texts stays
+ * NULL. */
 static void fill_texts(struct redlock_report *report, const struct redlock_lock *handle)
 {
     unsigned nodes = report->round.nodes;
@@ -162,8 +172,9 @@ static void fill_texts(struct redlock_report *report, const struct redlock_lock 
     }
 }
 
-/* Returns the enum redlock_state that an inspection has found. Held: a quorum of nodes has the same
- * value. Free: no value can be on a quorum, whatever the nodes without a reply have. */
+/* Returns the enum redlock_state that an inspection has found. `seen`: what each node has,
+ * round->nodes elements. Held: a quorum of nodes has the same value. Free: no value can be on a
+ * quorum, whatever the nodes without a reply have. Otherwise unknown. */
 static int32_t judge_state(const struct rl_round *round, const struct rl_seen *seen)
 {
     unsigned best = 0;
@@ -181,7 +192,8 @@ static int32_t judge_state(const struct rl_round *round, const struct rl_seen *s
                                                             : REDLOCK_STATE_UNKNOWN;
 }
 
-/* Fills in the states of the fence records that were the cause of a failed vote. */
+/* Fills in report->record: the states of the fence records, for each node whose vote failed because
+ * of its record. */
 static void fill_records(struct redlock_report *report)
 {
     const struct rl_round *round = &report->round;
@@ -191,8 +203,9 @@ static void fill_records(struct redlock_report *report)
             report->record[i] = record_of(rl_records_state(&report->shard->engine, i));
 }
 
-/* Fills in the keys, their times to live and owners that were seen, and the state of an inspection.
- */
+/* Fills in what an inspection or a verification has seen on each node: the kind of the key and its
+ * time to live. For an inspection also allocates and fills report->owners and judges the state of
+ * the lock. */
 static void fill_seen(struct redlock_report *report, const struct redlock_lock *handle)
 {
     const struct rl_seen *seen = rl_lock_seen(&handle->lock);
@@ -212,7 +225,8 @@ static void fill_seen(struct redlock_report *report, const struct redlock_lock *
         copy_owner(report->owners + (size_t)i * (RL_OWNER_MAX + 1), &seen[i]);
 }
 
-/* Returns the text for an operation that succeeded. */
+/* Returns the text for an operation that succeeded, such as "acquired". `breaking`: the operation
+ * is a break. */
 static const char *success_text(const struct redlock_report *report, bool breaking)
 {
     switch (report->round.verb) {
@@ -229,7 +243,9 @@ static const char *success_text(const struct redlock_report *report, bool breaki
     }
 }
 
-/* Writes how many servers granted the request. Returns the length as snprintf() does. */
+/* Writes to `to` (`size` bytes) how many servers granted the request, or have replied to an
+ * inspection, verification or break. `breaking`: the operation is a break. Returns the length that
+ * the whole text needs, as snprintf() does. */
 static int print_votes(char *to, size_t size, const struct redlock_report *report, bool breaking)
 {
     const struct rl_round *round = &report->round;
@@ -253,8 +269,8 @@ static int print_votes(char *to, size_t size, const struct redlock_report *repor
     return len + snprintf(to + len, size - (size_t)len, ", %u required", report->info.quorum);
 }
 
-/* Writes the first part of the line: the result, and which resource or slot it is about. Returns
- * the length as snprintf() does. */
+/* Writes the first part of the line to `to` (`size` bytes): the result, and which resource or slot
+ * it is about. Returns the length that the whole text needs, as snprintf() does. */
 static int print_status(char *to, size_t size, const struct redlock_report *report,
                         const struct redlock_lock *handle)
 {
@@ -277,8 +293,8 @@ static int print_status(char *to, size_t size, const struct redlock_report *repo
     return snprintf(to, size, "%s%s", text, which);
 }
 
-/* Writes the line: the result, the count of votes, and the nodes whose votes are missing, as many
- * as fit. */
+/* Writes report->line: the result and the count of votes; of a failure also the texts of the nodes
+ * whose votes are missing, as many as fit. Notes these nodes in report->in_line. */
 static void fill_line(struct redlock_report *report, const struct redlock_lock *handle)
 {
     const struct rl_round *round = &report->round;
@@ -309,6 +325,9 @@ static void fill_line(struct redlock_report *report, const struct redlock_lock *
     }
 }
 
+/* Fills a report, usually on the caller's stack, with the evidence of the operation that ended on
+ * `handle` with `status`. The report has no references. rl_report_done() frees what this function
+ * allocates. Without memory the texts or owners are missing. Mutex held. */
 void rl_report_fill(struct redlock_report *report, struct redlock *rl,
                     const struct redlock_lock *handle, int status)
 {
@@ -357,6 +376,7 @@ void rl_report_fill(struct redlock_report *report, struct redlock *rl,
     fill_line(report, handle);
 }
 
+/* Frees what rl_report_fill() has allocated, but not the report. */
 void rl_report_done(struct redlock_report *report)
 {
     rl_free(&report->mem, report->texts);
@@ -364,6 +384,8 @@ void rl_report_done(struct redlock_report *report)
     report->texts = report->owners = NULL;
 }
 
+/* Creates a report with one reference, which the user owns, for the operation that ended on
+ * `handle` with `status`. Returns NULL without memory. Mutex held. */
 redlock_report_t *rl_report_new(struct redlock *rl, const struct redlock_lock *handle, int status)
 {
     struct redlock_report *report = rl_alloc(&rl->mem, sizeof *report);
@@ -379,6 +401,8 @@ redlock_report_t *rl_report_new(struct redlock *rl, const struct redlock_lock *h
     return report;
 }
 
+/* Returns the constant report of a call that could not enter the client because of `error`; NULL if
+ * there is none for this error. */
 redlock_report_t *rl_report_of_entry(int error)
 {
     static const struct redlock_report reports[] = {
@@ -395,6 +419,9 @@ redlock_report_t *rl_report_of_entry(int error)
     return NULL;
 }
 
+/* Refuses a call with `status` and a text in the form of printf(). Stores a report with the text,
+ * which the user owns, in *ret; NULL without memory. If `ret` is NULL, logs the text of an EINVAL
+ * instead. Returns `status`. Mutex held. */
 int rl_report_refuse(struct redlock *rl, redlock_report_t **ret, int status, const char *fmt, ...)
 {
     va_list args;
@@ -423,6 +450,8 @@ int rl_report_refuse(struct redlock *rl, redlock_report_t **ret, int status, con
     return status;
 }
 
+/* Public function: copies the outcome of the operation to *ret_info of `size` bytes. Returns
+ * REDLOCK_OK, or REDLOCK_EINVAL if an argument is NULL or `size` is 0. */
 REDLOCK_API int redlock_report_get_info(const redlock_report_t *report,
                                         redlock_report_info_t *ret_info, size_t size)
 {
@@ -431,7 +460,7 @@ REDLOCK_API int redlock_report_get_info(const redlock_report_t *report,
     return rl_copy_out(ret_info, size, &report->info, sizeof report->info);
 }
 
-/* Returns the enum redlock_vote of a node. */
+/* Returns the enum redlock_vote of node `i`. */
 static int32_t vote_of(const struct rl_round *round, unsigned i)
 {
     rl_nodes bit = RL_NODE(i);
@@ -443,6 +472,9 @@ static int32_t vote_of(const struct rl_round *round, unsigned i)
     return (round->failed | round->suspect) & bit ? REDLOCK_VOTE_FAILED : REDLOCK_VOTE_NONE;
 }
 
+/* Public function: copies what was learned of node `index` to *ret_node of `size` bytes. Without
+ * memory for texts the strings are constants. Returns REDLOCK_OK; or REDLOCK_EINVAL if an argument
+ * is NULL, `size` is 0 or there is no such node. */
 REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t index,
                                         redlock_node_report_t *ret_node, size_t size)
 {
@@ -474,12 +506,14 @@ REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t i
     return rl_copy_out(ret_node, size, &node, sizeof node);
 }
 
+/* Public function: returns the report as one line; "" for NULL. The report owns the text. */
 REDLOCK_API const char *redlock_report_text(const redlock_report_t *report)
 {
     return report != NULL ? report->line : "";
 }
 
-/* Copies a block of `size` bytes. NULL stays NULL. False: no memory. */
+/* Copies a block of `size` bytes to new memory in *ret; if `from` is NULL, *ret becomes NULL.
+ * Returns false without memory. */
 static bool copy_block(const struct rl_mem *mem, char **ret, const char *from, size_t size)
 {
     *ret = from != NULL ? rl_alloc(mem, size) : NULL;
@@ -488,7 +522,8 @@ static bool copy_block(const struct rl_mem *mem, char **ret, const char *from, s
     return from == NULL || *ret != NULL;
 }
 
-/* Copies a borrowed report into one that the user owns. NULL: no memory. */
+/* Copies a report that has no references into a new one with one reference, which the user owns.
+ * Returns NULL without memory. */
 static struct redlock_report *copy_report(const struct redlock_report *from)
 {
     const struct rl_mem *mem = &from->mem;
@@ -512,6 +547,8 @@ static struct redlock_report *copy_report(const struct redlock_report *from)
     return copy;
 }
 
+/* Public function: returns a further reference to a report. A report that is borrowed in a callback
+ * is copied instead; a constant is returned as it is. Returns NULL for NULL or without memory. */
 REDLOCK_API redlock_report_t *redlock_report_ref(const redlock_report_t *report)
 {
     struct redlock_report *counted = (struct redlock_report *)(uintptr_t)report;
@@ -524,6 +561,8 @@ REDLOCK_API redlock_report_t *redlock_report_ref(const redlock_report_t *report)
     return counted;
 }
 
+/* Public function: drops a reference to a report; the last one frees the report. Ignores NULL and
+ * reports that have no references. */
 REDLOCK_API void redlock_report_free(redlock_report_t *report)
 {
     if (report == NULL || atomic_load_explicit(&report->refs, memory_order_relaxed) == 0)

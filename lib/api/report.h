@@ -12,19 +12,19 @@
  * - A constant of rl_report_of_entry() has no references and no client.
  * Invariant: a report does not change after it was filled, apart from `refs`. */
 struct redlock_report {
-    atomic_uint refs;             /* 0: the user may not free it */
-    struct redlock *rl;           /* referenced if refs > 0; NULL: a constant */
-    const struct rl_shard *shard; /* the shard of `rl` that knows the names of the nodes; NULL: the
-                                   * call was refused, and there are no votes */
-    struct rl_mem mem;            /* copy of the client's, to free the report with */
-    redlock_report_info_t info;
-    struct rl_round round;                /* the votes; uses the next two arrays */
-    uint32_t rtt_us[RL_NODES_MAX];        /* round trips in microseconds */
-    uint8_t cause[RL_NODES_MAX];          /* enum redlock_cause */
+    atomic_uint refs;              /* 0: the user may not free it */
+    struct redlock *rl;            /* referenced if refs > 0; NULL: a constant */
+    const struct rl_shard *shard;  /* the shard of `rl` that knows the names of the nodes; NULL: the
+                                    * call was refused, and there are no votes */
+    struct rl_mem mem;             /* copy of the client's, to free the report with */
+    redlock_report_info_t info;    /* the outcome; redlock_report_get_info() copies it */
+    struct rl_round round;         /* the votes; uses the next two arrays */
+    uint32_t rtt_us[RL_NODES_MAX]; /* round trips in microseconds */
+    uint8_t cause[RL_NODES_MAX];   /* enum redlock_cause */
     uint64_t pttl_ms[RL_NODES_MAX];       /* time to live of the key; UINT64_MAX: none or unknown */
     uint8_t key[RL_NODES_MAX];            /* enum redlock_key */
     uint8_t record[RL_NODES_MAX];         /* enum redlock_record */
-    rl_nodes in_line;                     /* nodes whose texts `line` contains */
+    rl_nodes in_line;                     /* set of the nodes whose texts `line` contains */
     uint64_t quarantine_ms[RL_NODES_MAX]; /* time until the votes of an excluded node count again;
                                            * 0: not excluded, or an operator must act */
     char *texts;    /* RL_TEXT_MAX bytes for each node; NULL: constant texts are used instead */

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Parses node addresses. Each parse_ function returns 0, or REDLOCK_EINVAL or REDLOCK_ENOMEM after
- * it has written the reason. */
+ * Parses lists of server addresses, such as "redis://:secret@h1:6379/0,h2". An entry is one address
+ * of the list. A spec (struct rl_node_spec) is a parsed address. Each function that gets a struct
+ * parse and returns an int returns 0; or REDLOCK_EINVAL or REDLOCK_ENOMEM after it has written the
+ * reason to parse->error. The stages are: rl_url_parse_list() cuts the list into entries,
+ * append_entry() makes a spec for one, parse_entry() chooses by the scheme, and the other parse_
+ * functions parse a part of the entry. */
 #include "api/url.h"
 
 #include "api/url_mask.h"
@@ -20,20 +24,21 @@ struct piece {
 
 /* The state of parsing one list. On the stack of rl_url_parse_list(). */
 struct parse {
-    const struct rl_mem *mem;
+    const struct rl_mem *mem;  /* for the specs and their strings */
     const char *list;          /* the whole list */
     struct piece entry;        /* the entry that is being parsed */
     unsigned number;           /* of the entry in the list, from 1 */
     struct rl_node_spec *spec; /* receives the entry */
     char *error;               /* receives the reason of a refusal */
-    size_t error_size;
+    size_t error_size;         /* bytes of `error`, with the NUL */
 };
 
 static int refuse(const struct parse *parse, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Writes what is wrong with the entry. Returns REDLOCK_EINVAL. The format's arguments must not be
- * parts of the entry, which may be secret. */
+/* Writes "server address <number> (<entry without secrets>): " and the text, in the form of
+ * printf(), to parse->error. Returns REDLOCK_EINVAL. The format's arguments must not be parts of
+ * the entry, which may be secret. */
 static int refuse(const struct parse *parse, const char *fmt, ...)
 {
     char shown[RL_URL_SHOWN_MAX];
@@ -49,7 +54,7 @@ static int refuse(const struct parse *parse, const char *fmt, ...)
     return REDLOCK_EINVAL;
 }
 
-/* Refuses for lack of memory. Returns REDLOCK_ENOMEM. */
+/* Writes "out of memory ..." to parse->error. Returns REDLOCK_ENOMEM. */
 static int refuse_memory(const struct parse *parse)
 {
     snprintf(parse->error, parse->error_size, "out of memory while reading server addresses");
@@ -67,13 +72,14 @@ static void split(struct piece whole, const char *any, struct piece *head, struc
     *tail = (struct piece){whole.at + len, whole.len - len};
 }
 
-/* Returns the piece without its first bytes. */
+/* Returns the piece without its first `bytes` bytes; it has at least that many. */
 static struct piece skip(struct piece piece, size_t bytes)
 {
     return (struct piece){piece.at + bytes, piece.len - bytes};
 }
 
-/* Returns the part before the last `byte`; its `at` is NULL if there is none. */
+/* Returns the part of `whole` before the last `byte`; its `at` is NULL if `whole` does not contain
+ * the byte. */
 static struct piece up_to_last(struct piece whole, char byte)
 {
     for (size_t len = whole.len; len > 0; len--)
@@ -82,13 +88,14 @@ static struct piece up_to_last(struct piece whole, char byte)
     return (struct piece){NULL, 0};
 }
 
-/* Returns whether the piece is `word`, regardless of case. */
+/* Returns whether the piece is the same as `word`, regardless of case. */
 static bool is_word(struct piece piece, const char *word)
 {
     return piece.len == strlen(word) && strncasecmp(piece.at, word, piece.len) == 0;
 }
 
-/* Parses decimal digits. False if the piece is empty, has another byte, or is above `max`. */
+/* Parses decimal digits to *ret. Returns false if the piece is empty, has another byte, or is above
+ * `max`. */
 static bool parse_number(struct piece piece, uint64_t max, uint64_t *ret)
 {
     uint64_t value = 0;
@@ -105,7 +112,7 @@ static bool parse_number(struct piece piece, uint64_t max, uint64_t *ret)
     return true;
 }
 
-/* Returns the value of a hex digit; -1 if it is none. */
+/* Returns the value of a hex digit, 0 to 15; -1 if it is none. */
 static int hex_value(char digit)
 {
     if (digit >= '0' && digit <= '9')
@@ -117,8 +124,8 @@ static int hex_value(char digit)
     return -1;
 }
 
-/* Percent-decodes `from` into out[max + 1]. `what` names the part in a refusal. `lowest` is the
- * smallest byte that is allowed in it. */
+/* Percent-decodes `from` to `out`, which has max + 1 bytes, and adds a NUL. `what` names the part
+ * of the address in a refusal. `lowest` is the smallest byte that is allowed in it. */
 static int decode(const struct parse *parse, const char *what, struct piece from, unsigned lowest,
                   char *out, size_t max)
 {
@@ -147,7 +154,8 @@ static int decode(const struct parse *parse, const char *what, struct piece from
     return 0;
 }
 
-/* Decodes `from` into a new string of at most `max` bytes in *ret. */
+/* Decodes `from` into a new string of at most `max` bytes in *ret, which the spec owns. `what`,
+ * `lowest`: as for decode(). */
 static int parse_text(const struct parse *parse, const char *what, struct piece from,
                       unsigned lowest, size_t max, char **ret)
 {
@@ -158,7 +166,7 @@ static int parse_text(const struct parse *parse, const char *what, struct piece 
     return decode(parse, what, from, lowest, text, max);
 }
 
-/* Parses "user:password" or ":password", the part before an '@'. */
+/* Parses "user:password" or ":password", the part before an '@', into the spec. */
 static int parse_userinfo(const struct parse *parse, struct piece userinfo)
 {
     struct piece user, password;
@@ -274,7 +282,7 @@ static int parse_host_port(const struct parse *parse, struct piece place)
     return 0;
 }
 
-/* Parses the number of a database. */
+/* Parses the number of a database, 0 to RL_DB_MAX, into the spec. */
 static int parse_db(const struct parse *parse, struct piece digits)
 {
     uint64_t db;
@@ -284,7 +292,8 @@ static int parse_db(const struct parse *parse, struct piece digits)
     return 0;
 }
 
-/* Parses the parameters after the '?', which '&' separates. */
+/* Parses the parameters after the '?', which '&' separates, into the spec: durable=1, fresh=1,
+ * id=NAME and, for a unix socket, db=N. */
 static int parse_query(const struct parse *parse, struct piece query)
 {
     struct rl_node_spec *spec = parse->spec;
@@ -325,7 +334,8 @@ static int parse_query(const struct parse *parse, struct piece query)
     return 0;
 }
 
-/* Parses what follows "redis://". */
+/* Parses what follows "redis://", [[user]:password@][host][:port][/db][?parameters], into the
+ * spec. */
 static int parse_tcp(const struct parse *parse, struct piece rest)
 {
     struct piece authority, path, query;
@@ -381,7 +391,7 @@ static int parse_unix(const struct parse *parse, struct piece rest)
     return rc;
 }
 
-/* Parses a bare path of a socket, which is not decoded. */
+/* Parses a bare absolute path of a socket into the spec. The path is not percent-decoded. */
 static int parse_path(const struct parse *parse, struct piece path)
 {
     if (memchr(path.at, '?', path.len) != NULL)
@@ -394,7 +404,7 @@ static int parse_path(const struct parse *parse, struct piece path)
     return 0;
 }
 
-/* Parses the entry in any of its forms into the spec. */
+/* Parses parse->entry, in any of the forms of url.h, into parse->spec. */
 static int parse_entry(const struct parse *parse)
 {
     struct piece entry = parse->entry;
@@ -421,7 +431,8 @@ static int parse_entry(const struct parse *parse)
     return refuse(parse, "unknown scheme; use redis://, valkey:// or unix://");
 }
 
-/* Refuses an entry that has the id or the server of one of the `count` nodes before it. */
+/* Checks that none of the `count` earlier `nodes` has the id or the server of the new spec. Returns
+ * 0 or REDLOCK_EINVAL. */
 static int refuse_duplicate(const struct parse *parse, const struct rl_node_spec *nodes,
                             size_t count)
 {
@@ -437,8 +448,8 @@ static int refuse_duplicate(const struct parse *parse, const struct rl_node_spec
     return 0;
 }
 
-/* Parses the entry and appends it to the array. On failure the array keeps its *node_count nodes.
- */
+/* Parses parse->entry into a new element at the end of the array *nodes, which grows by one. On
+ * failure the array keeps its *node_count nodes. */
 static int append_entry(struct parse *parse, struct rl_node_spec **nodes, size_t *node_count)
 {
     if (*node_count == RL_NODES_MAX)
@@ -465,6 +476,9 @@ static int append_entry(struct parse *parse, struct rl_node_spec **nodes, size_t
     return 0;
 }
 
+/* Appends one node for each address of `text` to the array *nodes of *node_count specs, or none.
+ * Returns REDLOCK_OK, REDLOCK_EINVAL or REDLOCK_ENOMEM, on failure with a reason without secrets in
+ * `error` (`error_size` bytes). */
 int rl_url_parse_list(const struct rl_mem *mem, const char *text, struct rl_node_spec **nodes,
                       size_t *node_count, char *error, size_t error_size)
 {

@@ -5,21 +5,27 @@
 #include <string.h>
 #include <strings.h>
 
+/* Returns whether the byte separates the entries of a list: ',', blank, tab, line feed or carriage
+ * return. */
 bool rl_url_is_separator(char byte)
 {
     return byte == ',' || byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
 }
 
+/* Returns whether the byte is an ASCII letter. */
 static bool is_letter(char byte)
 {
     return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
 }
 
+/* Returns whether the byte is an ASCII digit. */
 static bool is_digit(char byte)
 {
     return byte >= '0' && byte <= '9';
 }
 
+/* Returns the length of "scheme://" (or "unix:") at the start of the entry of `len` bytes, whatever
+ * the scheme is; 0 if there is none. */
 size_t rl_url_scheme_len(const char *entry, size_t len)
 {
     size_t at = 0;
@@ -35,7 +41,8 @@ size_t rl_url_scheme_len(const char *entry, size_t len)
     return 0;
 }
 
-/* Returns whether the first bytes of the entry are a scheme that addresses can have. */
+/* Returns whether the first `scheme_len` bytes of the entry are a scheme that addresses can
+ * have. */
 static bool is_known_scheme(const char *entry, size_t scheme_len)
 {
     static const char *const KNOWN[] = {"redis://",   "rediss://", "valkey://",
@@ -46,6 +53,8 @@ static bool is_known_scheme(const char *entry, size_t scheme_len)
     return false;
 }
 
+/* Returns whether some entry of the list has an '@' but no known scheme. Such an entry is probably
+ * the end of a password that contains a separator. */
 bool rl_url_is_torn(const char *list)
 {
     while (*list != '\0') {
@@ -67,7 +76,8 @@ struct shown {
     size_t len; /* bytes written; RL_URL_SHOWN_MAX - 1: the text was cut, nothing is added */
 };
 
-/* Adds a byte, or '?' for a control byte. */
+/* Adds a byte to the text, or '?' for a control byte. If only the room for "..." and the NUL is
+ * left, marks the text as cut instead. */
 static void show_byte(struct shown *shown, char byte)
 {
     if (shown->len < RL_URL_SHOWN_MAX - 4)
@@ -76,7 +86,7 @@ static void show_byte(struct shown *shown, char byte)
         shown->len = RL_URL_SHOWN_MAX - 1; /* cut: finish() writes the dots */
 }
 
-/* Adds `len` bytes. */
+/* Adds `len` bytes of `text`, as show_byte() does. */
 static void show(struct shown *shown, const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -91,6 +101,7 @@ static void finish(struct shown *shown)
     shown->out[shown->len] = '\0';
 }
 
+/* Returns whether the byte may be part of a host name or of an IPv4 address. */
 static bool is_host_byte(char byte)
 {
     return is_letter(byte) || is_digit(byte) || byte == '-' || byte == '_' || byte == '.';
@@ -125,9 +136,10 @@ static size_t number_len(const char *text, size_t at, size_t len, char mark)
     return ends && end - at <= 6 ? end - at : 0;
 }
 
-/* Shows the host, the port and the database, or a path up to a ':'. Text that does not look like
- * them may be a part of a password whose "@host" was forgotten: "***" stands for it and for all
- * that follows. A query is never shown, because "?password=" is a common mistake. */
+/* Shows what follows the login: the host, the port and the database; or if `is_path`, a path up to
+ * a '?', '#' or ':'. Text that does not look like these may be a part of a password whose "@host"
+ * was forgotten: "***" stands for it and for all that follows. A query is never shown, because
+ * "?password=" is a common mistake. */
 static void show_place(struct shown *shown, const char *text, size_t len, bool is_path)
 {
     size_t at = 0;
@@ -151,6 +163,8 @@ static void show_place(struct shown *shown, const char *text, size_t len, bool i
         show(shown, "***", 3);
 }
 
+/* Writes `entry` (`len` bytes), a part of `list`, to `out` without secrets. If the list is torn or
+ * the scheme is not known, only "***" is written. */
 void rl_url_mask(const char *list, const char *entry, size_t len, char out[RL_URL_SHOWN_MAX])
 {
     struct shown shown = {.out = out, .len = 0};
