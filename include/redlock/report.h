@@ -16,13 +16,13 @@ enum redlock_vote {
     /* The server was not asked, or it had not replied when the round or the call ended. `cause` may
      * say why its vote would not have counted. */
     REDLOCK_VOTE_NONE = 0,
-    /* Acquire, extend, release: the server did it. Verify: the server has the key of the lock.
-     * Inspect: the server has a key. */
+    /* Acquire, extend, release: the server did what was requested. Verify: the server has the key
+     * of the lock. Inspect: the server has a key. */
     REDLOCK_VOTE_GRANTED = 1,
     /* Acquire: another token is there. Extend, release, verify: the key of the lock is not there.
      * Inspect: no key is there. */
     REDLOCK_VOTE_DENIED = 2,
-    /* The server did it, but the vote does not count; `cause` says why. */
+    /* The server did what was requested, but the vote does not count; `cause` says why. */
     REDLOCK_VOTE_UNCOUNTED = 3,
     /* No valid reply came; `cause` says why. */
     REDLOCK_VOTE_FAILED = 4
@@ -31,7 +31,7 @@ enum redlock_vote {
 /* Why a node gave no vote, or why its vote does not count. The numbers never change; new ones are
  * appended. */
 enum redlock_cause {
-    REDLOCK_CAUSE_NONE = 0,          /* nothing stands in the way */
+    REDLOCK_CAUSE_NONE = 0,          /* there is no reason: the vote counts, or none was needed */
     REDLOCK_CAUSE_TIMEOUT = 1,       /* no reply in time */
     REDLOCK_CAUSE_RESOLVE = 2,       /* host name not found */
     REDLOCK_CAUSE_CONNECT = 3,       /* connection refused or not possible */
@@ -86,8 +86,9 @@ typedef struct redlock_report_info {
     uint32_t attempts;    /* attempts of the acquisition. 0: it ended in the queue of this client,
                            * and the votes, if any, are those of the lock ahead of it */
     uint32_t rounds;      /* rounds of the last attempt */
-    uint64_t waited_us;   /* since the call; extend, release: since the lock's acquisition began */
-    uint64_t elapsed_us;  /* since the last round began; 0: no server was asked */
+    uint64_t waited_us;   /* microseconds since the call; extend, release: since the lock's
+                           * acquisition began */
+    uint64_t elapsed_us;  /* microseconds since the last round began; 0: no server was asked */
     uint64_t validity_ms; /* validity left when the report was made; 0: none */
     const char *shard;    /* name of the shard, "" for the only one; NULL: `nodes` is 0. Belongs to
                            * the report */
@@ -115,14 +116,14 @@ enum redlock_record {
 
 /* What an operation learned of one node. All strings belong to the report. */
 typedef struct redlock_node_report {
-    const char *node;       /* address, without secrets */
-    int32_t vote;           /* enum redlock_vote */
-    int32_t cause;          /* enum redlock_cause */
-    uint64_t rtt_us;        /* round trip; 0: no reply */
-    uint64_t pttl_ms;       /* inspect, verify: time until the key expires; else, or if that is not
-                             * known or never, UINT64_MAX */
-    const char *owner;      /* inspect: label of the holder, or ""; else "" */
-    const char *text;       /* for people, for example "held, expires in 9120 ms"; never NULL */
+    const char *node;  /* address, without secrets */
+    int32_t vote;      /* enum redlock_vote */
+    int32_t cause;     /* enum redlock_cause */
+    uint64_t rtt_us;   /* round trip in microseconds; 0: no reply */
+    uint64_t pttl_ms;  /* inspect, verify: milliseconds until the key expires. UINT64_MAX: another
+                        * operation, no key, a key that never expires, or not known */
+    const char *owner; /* inspect: label of the holder, or ""; else "" */
+    const char *text;  /* for people, for example "held, expires in 9120 ms"; never NULL */
     uint64_t quarantine_ms; /* time until the quarantine ends, counted from the report; else 0 */
     int32_t key;            /* inspect, verify: enum redlock_key; else 0. Since 0.2.0 */
     int32_t record;         /* of REDLOCK_CAUSE_FENCE_RECORD: enum redlock_record; else 0. Since
@@ -167,8 +168,8 @@ REDLOCK_API void redlock_report_free(redlock_report_t *report);
 enum redlock_event_kind {
     REDLOCK_EVENT_ACQUIRED = 1,        /* the lock is held from now on */
     REDLOCK_EVENT_EXTENDED = 2,        /* the lock has a later deadline */
-    REDLOCK_EVENT_EXTEND_FAILED = 3,   /* a round failed; `status`: why. Automatic extension tries
-                                        * again */
+    REDLOCK_EVENT_EXTEND_FAILED = 3,   /* a round of an extension failed; `status`: why. Automatic
+                                        * extension tries again */
     REDLOCK_EVENT_RELEASED = 4,        /* the lock was released; `status`: result of the release */
     REDLOCK_EVENT_ENDANGERED = 5,      /* the margin before the deadline began: start no new work */
     REDLOCK_EVENT_LOST = 6,            /* the lock is not held any more; `status`: ELOST. At most

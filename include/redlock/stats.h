@@ -17,10 +17,10 @@ extern "C" {
 typedef struct redlock_stats {
     uint64_t acquired;         /* acquisitions that succeeded; adopted locks count nowhere */
     uint64_t contended;        /* acquisitions that failed with ECONTENDED */
-    uint64_t no_quorum;        /* with ENOQUORUM */
-    uint64_t too_slow;         /* with ETOOSLOW */
-    uint64_t excluded;         /* with EEXCLUDED, EAUTH or EDUPLICATE */
-    uint64_t canceled;         /* with ECANCELED or ECLOSED */
+    uint64_t no_quorum;        /* acquisitions that failed with ENOQUORUM */
+    uint64_t too_slow;         /* acquisitions that failed with ETOOSLOW */
+    uint64_t excluded;         /* acquisitions that failed with EEXCLUDED, EAUTH or EDUPLICATE */
+    uint64_t canceled;         /* acquisitions that failed with ECANCELED or ECLOSED */
     uint64_t attempts;         /* attempts of all acquisitions */
     uint64_t split_votes;      /* attempts that got some grants and failed with ECONTENDED */
     uint64_t extended;         /* extensions that succeeded */
@@ -32,8 +32,8 @@ typedef struct redlock_stats {
     uint64_t held;             /* gauge: locks that are held */
     uint64_t waiting;          /* gauge: acquisitions that are under way */
     uint64_t wait_us_hist[32]; /* histogram: duration of acquisitions, also of failed ones */
-    uint64_t fence_one_round;  /* of `acquired`, with a fence: the first votes agreed on it */
-    uint64_t fence_two_rounds; /* of `acquired`, with a fence: a second round wrote it */
+    uint64_t fence_one_round;  /* acquisitions with a fence that succeeded: one round set it */
+    uint64_t fence_two_rounds; /* the same, but a second round had to write the fence */
     uint64_t queue_full;       /* acquisitions refused with EQUEUEFULL; they count nowhere else */
     uint64_t wakeups;          /* acquisitions that a notification woke up */
     uint64_t queued;           /* gauge: of `waiting`, those in the queue of this client */
@@ -43,9 +43,10 @@ typedef struct redlock_stats {
 
 /* What a server reports of itself, and what its address attests. */
 enum redlock_node_fact {
-    REDLOCK_FACT_INFO = 1 << 0,        /* it identifies itself; else the next two are not known */
-    REDLOCK_FACT_AOF = 1 << 1,         /* it writes an append-only file */
-    REDLOCK_FACT_AOF_FAILING = 1 << 2, /* it fails to write that file */
+    REDLOCK_FACT_INFO = 1 << 0,        /* the server replies to INFO with its identity; without
+                                        * this bit the next two facts are not known */
+    REDLOCK_FACT_AOF = 1 << 1,         /* the server writes an append-only file */
+    REDLOCK_FACT_AOF_FAILING = 1 << 2, /* the server fails to write its append-only file */
     REDLOCK_FACT_DURABLE = 1 << 3,     /* the address attests durable=1 */
     REDLOCK_FACT_FRESH = 1 << 4        /* the address attests fresh=1 */
 };
@@ -64,8 +65,8 @@ enum redlock_notify_state {
 /* Statistics of one node. */
 typedef struct redlock_node_stats {
     const char *node;         /* address, without secrets; borrowed until redlock_free() */
-    int32_t eligible;         /* gauge: 1: its votes count; 0: they do not */
-    int32_t cause;            /* gauge: enum redlock_cause: why they do not count; else 0 */
+    int32_t eligible;         /* gauge: 1: votes of the node count; 0: they do not count */
+    int32_t cause;            /* gauge: enum redlock_cause: why its votes do not count; else 0 */
     uint64_t requests;        /* requests about locks that were sent, undos included */
     uint64_t granted;         /* replies that were grants */
     uint64_t denied;          /* replies that were denials */
@@ -77,7 +78,7 @@ typedef struct redlock_node_stats {
     uint64_t rtt_us;          /* gauge: smoothed round trip; 0: not measured */
     uint64_t uptime_s;        /* gauge: uptime of the server at the last INFO; 0: not known */
     uint64_t undos_pending;   /* gauge: undos that wait for this node */
-    uint32_t features;        /* gauge: bit 0: DELEX, bit 1: DELIFEQ is known to work */
+    uint32_t features;        /* gauge: commands known to work; bit 0: DELEX, bit 1: DELIFEQ */
     char version[32];         /* gauge: for example "redis 7.0.15", "valkey 8.1.1"; "": not known */
     char role[16];            /* gauge: "master" or "slave"; "": not known */
     char run_id[48];          /* gauge: run_id of the server; "": not known */

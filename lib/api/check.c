@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+/* Copies the caller's options, which may be those of an older or newer header, to *ret and zeroes
+ * what they lack. Refuses unknown fields that are not zero, and unknown flags. Returns REDLOCK_OK;
+ * or REDLOCK_EINVAL with a report in `refusal`, or in the log if that is NULL. */
 int rl_check_opts(struct redlock *rl, const redlock_opts_t *opts, redlock_opts_t *ret,
                   redlock_report_t **refusal)
 {
@@ -28,6 +31,9 @@ int rl_check_opts(struct redlock *rl, const redlock_opts_t *opts, redlock_opts_t
     return REDLOCK_OK;
 }
 
+/* Checks that the TTL `ttl_ms` is from `min_ms` to the client's max_ttl_ms. `what` is its name in a
+ * refusal. Returns REDLOCK_OK; or REDLOCK_EINVAL with a report in `refusal`, or in the log if that
+ * is NULL. */
 int rl_check_ttl(struct redlock *rl, const char *what, uint64_t ttl_ms, uint64_t min_ms,
                  redlock_report_t **refusal)
 {
@@ -44,6 +50,9 @@ int rl_check_ttl(struct redlock *rl, const char *what, uint64_t ttl_ms, uint64_t
     return REDLOCK_OK;
 }
 
+/* Checks that the token of an existing lock is not NULL and has 1 to RL_CALLER_TOKEN_MAX bytes.
+ * Returns REDLOCK_OK; or REDLOCK_EINVAL with a report in `refusal`, or in the log if that is
+ * NULL. */
 int rl_check_token(struct redlock *rl, const char *token, redlock_report_t **refusal)
 {
     if (token == NULL || token[0] == '\0')
@@ -66,6 +75,9 @@ static bool is_used(const struct redlock *rl, const char *token)
     return used;
 }
 
+/* Checks opts->token, the caller's token for an acquisition: it must not be in use, and only one
+ * attempt is allowed with it. `adopt`: the call adopts a lock and must not have one. Returns
+ * REDLOCK_OK; or REDLOCK_EINVAL with a report in `refusal`, or in the log if that is NULL. */
 int rl_check_own_token(struct redlock *rl, const redlock_opts_t *opts, bool adopt,
                        redlock_report_t **refusal)
 {
@@ -95,6 +107,9 @@ int rl_check_own_token(struct redlock *rl, const redlock_opts_t *opts, bool adop
     return error;
 }
 
+/* Refuses a duration above INT64_MAX, which was a negative number before its conversion. `what` is
+ * its name in a refusal. `forever`: REDLOCK_WAIT_FOREVER is accepted, too. Returns REDLOCK_OK; or
+ * REDLOCK_EINVAL with a report in `refusal`, or in the log if that is NULL. */
 int rl_check_duration(struct redlock *rl, const char *what, uint64_t ms, bool forever,
                       redlock_report_t **refusal)
 {
@@ -105,16 +120,19 @@ int rl_check_duration(struct redlock *rl, const char *what, uint64_t ms, bool fo
         (unsigned long long)ms, (long long)INT64_MAX, forever ? ", or REDLOCK_WAIT_FOREVER" : "");
 }
 
-/* Checks that the validity of the TTL, after drift and loss margin, is long enough for the times in
- * the options, and that hold_ms_max leaves enough of it. */
+/* Checks that the validity of the TTL, after drift and lost margin, is long enough for the times in
+ * the options, and that hold_ms_max is longer than the least validity. Returns REDLOCK_OK; or
+ * REDLOCK_EINVAL with a report in `refusal`, or in the log if that is NULL. */
 static int check_validity(struct redlock *rl, const redlock_opts_t *opts,
                           redlock_report_t **refusal)
 {
     uint64_t ttl_ns = opts->ttl_ms * RL_MS;
     uint64_t usable_ms = rl_usable_ns(ttl_ns, &rl->config->drift) / RL_MS;
+    /* Times that the validity must contain. The first may be all of it; the others, which are
+     * instants before the deadline, must come after the begin of the validity. */
     const struct {
-        const char *name;
-        uint64_t value;
+        const char *name; /* for the refusal */
+        uint64_t value;   /* in ms; 0: not set */
     } parts[] = {
         {"opts.validity_ms_min", rl_max_u64(opts->validity_ms_min, 1)},
         {"opts.extend_at_ms", opts->extend_at_ms},
@@ -143,6 +161,9 @@ static int check_validity(struct redlock *rl, const redlock_opts_t *opts,
     return REDLOCK_OK;
 }
 
+/* Checks the TTL and all durations of the options, and that the validity of the TTL is long enough
+ * for them. Returns REDLOCK_OK; or REDLOCK_EINVAL with a report in `refusal`, or in the log if that
+ * is NULL. */
 int rl_check_times(struct redlock *rl, const redlock_opts_t *opts, redlock_report_t **refusal)
 {
     int error = rl_check_ttl(rl, "opts.ttl_ms", opts->ttl_ms, REDLOCK_TTL_MS_MIN, refusal);
@@ -154,9 +175,9 @@ int rl_check_times(struct redlock *rl, const redlock_opts_t *opts, redlock_repor
     return error == REDLOCK_OK ? check_validity(rl, opts, refusal) : error;
 }
 
-/* Checks that durable records are attested for a majority of the shard's servers, if the
- * configuration wants durable ones. Waiting would not change that, so the call is refused at once.
- */
+/* Checks, if the configuration wants durable fence records, that a quorum of the shard's servers is
+ * attested as durable. Waiting would not change that, so the call is refused at once. Returns
+ * REDLOCK_OK; or REDLOCK_EINVAL with a report in `refusal`, or in the log if that is NULL. */
 static int check_records(const struct rl_shard *shard, redlock_report_t **refusal)
 {
     const struct redlock_config *config = shard->rl->config;
@@ -175,6 +196,9 @@ static int check_records(const struct rl_shard *shard, redlock_report_t **refusa
                             nodes - attested, nodes, quorum);
 }
 
+/* Checks the options about fencing tokens: an acquisition receives its token from the servers, an
+ * adoption (`adopt`) brings it in opts->fence. Returns REDLOCK_OK; or REDLOCK_EINVAL with a report
+ * in `refusal`, or in the log if that is NULL. */
 int rl_check_fence(const struct rl_shard *shard, const redlock_opts_t *opts, bool adopt,
                    redlock_report_t **refusal)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Checks the arguments of calls. Each function returns REDLOCK_OK, or REDLOCK_EINVAL; then
- * `refusal` receives a report of the reason, or the log does if `refusal` is NULL. The client's
- * mutex is held. */
+ * Checks the arguments of calls. Each function returns REDLOCK_OK or REDLOCK_EINVAL. After a
+ * failure *refusal receives a report of the reason; if `refusal` is NULL, the reason is logged. The
+ * client's mutex is held in all functions. */
 #ifndef RL_API_CHECK_H
 #define RL_API_CHECK_H
 

@@ -17,27 +17,27 @@
  * redlock_new(). It is the only mutex of the library. No thread holds it while it waits in the
  * poller, or while an event or completion callback runs. */
 struct redlock {
-    atomic_uint refs;
-    struct rl_mem mem;
+    atomic_uint refs;              /* references; see above */
+    struct rl_mem mem;             /* allocator of the client and of all that it makes */
     struct redlock_config *config; /* the client's own copy; constant */
-    struct rl_log log;
-    int mode; /* enum redlock_mode */
+    struct rl_log log;             /* the user's log function */
+    int mode;                      /* enum redlock_mode */
     pthread_mutex_t mutex;
-    struct rl_io io;
-    struct rl_loop loop;
-    struct rl_leader leader;
-    struct rl_wakes wakes;
-    struct rl_pending_events pending;
-    bool closed;                     /* redlock_free() has closed the engines: not to be used */
-    bool draining;                   /* shutdown has begun: nothing new starts; set by review.c */
-    struct rl_client_op *client_ops; /* operations of the client that run, linked; review.c */
-    atomic_bool cancels;             /* a cancel was triggered and not reviewed yet */
+    struct rl_io io;                  /* the poller: waits for the sockets and the timer, sends */
+    struct rl_loop loop;              /* the I/O thread */
+    struct rl_leader leader;          /* which thread drives the loop */
+    struct rl_wakes wakes;            /* threads that sleep in blocking calls */
+    struct rl_pending_events pending; /* callbacks that have not run yet */
+    bool closed;                      /* redlock_free() has closed the engines: not to be used */
+    bool draining;                    /* shutdown has begun: nothing new starts; set by review.c */
+    struct rl_client_op *client_ops;  /* operations of the client that run, linked; review.c */
+    atomic_bool cancels;              /* a cancel was triggered and not reviewed yet */
     int wake_fd; /* duplicate of the poller's eventfd, valid until the client is freed, because a
                   * cancel may be triggered after the poller was closed; -1: none yet */
     const unsigned char
-        *fork_mark; /* a page that is zeroed in a forked child; NULL: `pid` decides */
-    int pid;        /* of the process that created the client */
-    unsigned shard_count;
+        *fork_mark;           /* a page that is zeroed in a forked child; NULL: `pid` decides */
+    int pid;                  /* of the process that created the client */
+    unsigned shard_count;     /* shards that were opened, 1 to RL_SHARDS_MAX */
     struct rl_shard shards[]; /* `shard_count`, in the order of the configuration */
 };
 

@@ -11,12 +11,12 @@
 /* What an operation does. The first group works on a lock, the last three on the whole client. */
 enum rl_op_kind {
     RL_OP_NONE = 0,
-    RL_OP_ACQUIRE,
-    RL_OP_ADOPT,
+    RL_OP_ACQUIRE, /* makes a new handle */
+    RL_OP_ADOPT,   /* makes a new handle */
     RL_OP_EXTEND,
-    RL_OP_RELEASE,
-    RL_OP_UNRETAIN, /* a release by one of several users: the lock stays held */
-    RL_OP_RELEASE_TOKEN,
+    RL_OP_RELEASE,       /* by the handle; deletes the keys or lets them expire after a delay */
+    RL_OP_UNRETAIN,      /* a release by one of several users: the lock stays held */
+    RL_OP_RELEASE_TOKEN, /* a release without a handle of the user */
     RL_OP_INSPECT,
     RL_OP_BREAK,
     RL_OP_VERIFY,
@@ -41,7 +41,7 @@ struct rl_op {
 /* An operation on the whole client. review.c owns it while it runs, then dispatch.c, which frees it
  * after its callback. */
 struct rl_client_op {
-    struct rl_op op;
+    struct rl_op op;           /* kind RL_OP_READY, RL_OP_SHUTDOWN or RL_OP_FENCE_INIT */
     struct rl_now until;       /* it ends at this time at the latest; RL_NEVER: no limit */
     struct rl_client_op *next; /* in redlock.client_ops or rl_pending_events.client_done */
 };
@@ -49,10 +49,10 @@ struct rl_client_op {
 /* What differs between the asynchronous and the blocking form of a call. The call fills it on its
  * stack; the fields become those of struct rl_op. */
 struct rl_call {
-    redlock_done_fn fn;
-    void *userdata;
-    struct rl_waiter *waiter;
-    redlock_cancel_t *cancel;
+    redlock_done_fn fn;             /* asynchronous form: the completion callback; NULL: none */
+    void *userdata;                 /* passed to `fn` */
+    struct rl_waiter *waiter;       /* blocking form: the thread that waits; NULL: none */
+    redlock_cancel_t *cancel;       /* ends the operation; borrowed; NULL: none */
     redlock_report_t **ret_refusal; /* receives a report if the call is refused; NULL: the reason of
                                      * an EINVAL goes to the log */
 };

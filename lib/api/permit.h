@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Permits of a semaphore. */
+ * Checks the options for permits of a semaphore. */
 #ifndef RL_API_PERMIT_H
 #define RL_API_PERMIT_H
 

@@ -19,8 +19,8 @@ struct rl_shard {
     char fence_config[RL_FENCE_TEXT_MAX + 1]; /* fingerprint of the settings that all clients with
                                                * fenced locks must share */
     struct rl_engine engine;
-    struct rl_io_shard io;
-    struct rl_pending_node_events pending;
+    struct rl_io_shard io;                 /* the sockets of the shard's nodes */
+    struct rl_pending_node_events pending; /* events of its nodes that were not reported yet */
 };
 
 /* Finds the shard that these names belong to. Returns REDLOCK_OK, or REDLOCK_EINVAL if they belong

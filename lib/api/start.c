@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Starts operations: checks the arguments, creates the handle and starts the lock in the engine.
- * The client's mutex is held in all functions. */
+ * struct rl_call says where the result of the operation goes. A report of a refusal goes to
+ * call->ret_refusal, or to the log if that is NULL. The operation and the engine each hold one
+ * reference to the handle. Inspections, verifications and releases by token also work on a lock of
+ * their own in the engine, and so on a handle. The client's mutex is held in all functions. */
 #include "api/operation.h"
 
 #include "api/check.h"
@@ -11,13 +14,15 @@
 
 #include <string.h>
 
-/* Converts milliseconds; RL_NEVER if the result is too large. */
+/* Converts milliseconds to nanoseconds; RL_NEVER if the result is too large. */
 static uint64_t ms_to_ns(uint64_t ms)
 {
     return ms > UINT64_MAX / RL_MS ? RL_NEVER : ms * RL_MS;
 }
 
-/* Returns the parameters of a lease of this kind (RL_LEASE_*) with these options. */
+/* Returns the parameters of a lease of this `kind` (RL_LEASE_*) in `shard`, made from the options
+ * and the client's configuration. A margin of 0 becomes a tenth of the TTL, a least validity of 0
+ * becomes 1 ms. */
 static struct rl_lease_params lease_params(const struct rl_shard *shard, uint8_t kind,
                                            const redlock_opts_t *opts)
 {
@@ -47,7 +52,8 @@ static struct rl_lease_params lease_params(const struct rl_shard *shard, uint8_t
     return params;
 }
 
-/* Fills an operation from the call, and references its cancel object. */
+/* Fills the operation *op of this `kind` (RL_OP_*) from the call, and references the call's cancel
+ * object. */
 static void begin_op(struct rl_op *op, uint8_t kind, const struct rl_call *call)
 {
     *op = (struct rl_op){
@@ -59,8 +65,9 @@ static void begin_op(struct rl_op *op, uint8_t kind, const struct rl_call *call)
     };
 }
 
-/* Starts the lock of a new handle in the engine, with the keys of its names. `token`: NULL for a
- * random one. On failure the handle is freed. */
+/* Starts the lock of a new handle in the engine, with the keys of its names. `token`: the token to
+ * use; NULL: a random one. Returns REDLOCK_OK or an error; on failure the handle is freed. The
+ * operation may have ended when this returns. */
 static int launch(struct redlock_lock *handle, const struct rl_lease_params *params,
                   const struct rl_storage *storage, const char *token)
 {
@@ -82,7 +89,9 @@ static int launch(struct redlock_lock *handle, const struct rl_lease_params *par
     return error;
 }
 
-/* Refuses a new operation during the shutdown, or with a wrong or triggered cancel object. */
+/* Checks that a new operation may start: the shutdown has not begun, and the cancel object, if
+ * there is one, belongs to this client and is not triggered. Returns REDLOCK_OK; or ECLOSED, EINVAL
+ * or ECANCELED with a report in call->ret_refusal. */
 static int check_call(struct redlock *rl, const struct rl_call *call)
 {
     if (rl->draining)
@@ -97,6 +106,9 @@ static int check_call(struct redlock *rl, const struct rl_call *call)
     return REDLOCK_OK;
 }
 
+/* Checks the arguments and starts to acquire `resource`; if `token` is not NULL, starts to adopt
+ * the lock that has it. *ret_handle receives the handle, without a further reference. Returns
+ * REDLOCK_OK; or an error, and then nothing was started. */
 int rl_start_acquire(struct redlock *rl, const char *resource, const char *token,
                      const redlock_opts_t *opts, const struct rl_call *call,
                      struct redlock_lock **ret_handle)
@@ -153,6 +165,8 @@ static int check_handle(struct redlock_lock *handle)
     return rl_lock_is_held(&handle->lock) ? REDLOCK_OK : REDLOCK_ELOST;
 }
 
+/* Starts to extend a held lock. `ttl_ms`: 0 for the TTL it was acquired with. Returns REDLOCK_OK,
+ * EINVAL, EBUSY or ELOST; on an error nothing was started. */
 int rl_start_extend(struct redlock_lock *handle, uint64_t ttl_ms, const struct rl_call *call)
 {
     struct redlock *rl = handle->shard->rl;
@@ -170,6 +184,9 @@ int rl_start_extend(struct redlock_lock *handle, uint64_t ttl_ms, const struct r
     return REDLOCK_OK;
 }
 
+/* Starts to release a held lock. `keep`: its keys expire after `delay_ms` instead of being deleted
+ * at once. If the lock was retained, only drops one of its users. Returns REDLOCK_OK, EINVAL, EBUSY
+ * or ELOST; on an error nothing was started. */
 int rl_start_release(struct redlock_lock *handle, bool keep, uint64_t delay_ms,
                      const struct rl_call *call)
 {
@@ -197,6 +214,9 @@ int rl_start_release(struct redlock_lock *handle, bool keep, uint64_t delay_ms,
     return REDLOCK_OK;
 }
 
+/* Starts a release by token, an inspection or a break, as `kind` says (RL_OP_*), of `count`
+ * resources. `token` is used by a release only. *ret_handle receives a new handle. Returns
+ * REDLOCK_OK; or an error, and then nothing was started. */
 int rl_start_query(struct redlock *rl, const char *const *resources, size_t count,
                    const char *token, uint8_t kind, const struct rl_call *call,
                    struct redlock_lock **ret_handle)
@@ -232,6 +252,8 @@ int rl_start_query(struct redlock *rl, const char *const *resources, size_t coun
     return launch(handle, &params, &storage, release ? token : NULL);
 }
 
+/* Starts to verify `subject`, a held lock. *ret_handle receives the handle of the verification,
+ * which references `subject`. Returns REDLOCK_OK; or an error, and then nothing was started. */
 int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
                     struct redlock_lock **ret_handle)
 {
@@ -269,8 +291,9 @@ int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
     return error;
 }
 
-/* Starts the initialization of the fence records of all shards. It first allocates what each shard
- * needs, so that it does not start on some of them only. False: no memory. */
+/* Starts the initialization of the fence records of all shards, which ends after `wait_ns` at the
+ * latest. First allocates what each shard needs, so that it does not start in some shards only.
+ * Returns false without memory. */
 static bool init_records(struct redlock *rl, uint64_t wait_ns)
 {
     for (unsigned i = 1; i < rl->shard_count; i++) {
@@ -283,6 +306,9 @@ static bool init_records(struct redlock *rl, uint64_t wait_ns)
     return begun;
 }
 
+/* Starts an operation on the whole client: RL_OP_READY, RL_OP_SHUTDOWN or RL_OP_FENCE_INIT
+ * (`kind`). It ends after `budget_ms` at the latest (REDLOCK_WAIT_FOREVER: no limit). Returns
+ * REDLOCK_OK; or an error, and then nothing was started. */
 int rl_start_client_op(struct redlock *rl, uint8_t kind, uint64_t budget_ms,
                        const struct rl_call *call)
 {
