@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The client: how it is created and freed, and how calls enter and leave it. */
+ * The client: how it is created and freed, and how calls enter and leave it. To enter a client
+ * means to lock its mutex for one call of the user, to check that the client may be used, and to
+ * read the clocks. To leave it means to send what the call has queued and to release the mutex. */
 #ifndef RL_API_CLIENT_H
 #define RL_API_CLIENT_H
 

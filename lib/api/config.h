@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The configuration from which a client is created. The client copies it. */
+ * The configuration from which a client is created. The client copies it. A node of a configuration
+ * is a struct rl_node_spec: the parsed address of one server, with what the operator attests. */
 #ifndef RL_API_CONFIG_H
 #define RL_API_CONFIG_H
 
@@ -40,17 +41,18 @@ struct redlock_config {
     uint64_t max_ttl_ms;                 /* longest TTL that a lock may have */
     uint32_t connect_timeout_ms;         /* limit for connecting to a server */
     uint32_t node_timeout_ms;            /* 0: computed from the measured round trips */
-    uint32_t retry_ms_min, retry_ms_max; /* delay between two attempts of an acquisition */
+    uint32_t retry_ms_min, retry_ms_max; /* bounds of the pause between two attempts */
     struct rl_drift drift;               /* largest difference between clock rates */
     uint32_t heartbeat_ms;               /* interval of heartbeats */
     uint32_t queue_max;        /* longest queue of one resource in this client; 0: no limit */
     bool notifications;        /* servers may be asked for notifications */
-    uint32_t clock_slack_ms;   /* how far the wall clock may run ahead; 0: it is not checked */
+    uint32_t clock_slack_ms;   /* how far the wall clock may run ahead of the boot clock while
+                                * a lock is held; 0: it is not checked */
     int admission;             /* enum redlock_admission */
     struct rl_log log;         /* the user's log function */
     redlock_event_fn event_fn; /* for events of servers; NULL: none */
     void *event_userdata;      /* passed to event_fn */
-    char error[512];           /* the last refusal; "": none */
+    char error[512];           /* text of redlock_config_error(): the last refusal; "": none */
 };
 
 /* Sets the text of redlock_config_error(), in the form of printf(). */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Delivers what the engines announce (a lock or a node has changed, an operation has ended): to the
- * threads that wait in blocking calls, and to the user's
- * callbacks. The client's mutex is held in all functions, unless they say otherwise. Callbacks run
- * without it. */
+ * threads that wait in blocking calls, and to the user's callbacks. "To take announcements" means
+ * to read them, to end operations and to queue callbacks, which rl_dispatch() runs. The client's
+ * mutex is held in all functions, unless their comments say otherwise. Callbacks run without it. */
 #ifndef RL_API_DISPATCH_H
 #define RL_API_DISPATCH_H
 
@@ -17,7 +17,8 @@ struct rl_client_op;
 struct rl_ready;
 struct rl_shard;
 
-/* Bits of redlock_lock.pending, beside RL_FX_*. */
+/* Bits of redlock_lock.pending, the set of what is to be reported to the user. The other bits are
+ * RL_FX_*, with which an engine announces what happened to a lock. */
 #define RL_PENDING_END      (1u << 29) /* run `event_end_fn`: no event of the lock follows */
 #define RL_PENDING_ACQUIRED (1u << 30) /* report REDLOCK_EVENT_ACQUIRED */
 #define RL_PENDING_RELEASED (1u << 31) /* report REDLOCK_EVENT_RELEASED */

@@ -16,8 +16,9 @@
 struct redlock_lock {
     struct rl_lock lock;    /* first, so that a pointer to it is also a pointer to the handle */
     struct rl_shard *shard; /* the shard of the names; its client is referenced */
-    atomic_uint refs;       /* references: of the user, the engine, the operation, ... */
-    atomic_int lost_fd;     /* eventfd of redlock_lock_fd(), readable once lost; -1: none yet */
+    atomic_uint
+        refs; /* references: of the user, the engine, the operation, a queue, a verification */
+    atomic_int lost_fd; /* eventfd of redlock_lock_fd(), readable once lost; -1: none yet */
     /* A copy of rl_lock_validity() for redlock_lock_check(), which takes no mutex. */
     atomic_uint_fast64_t deadline_boot_ns, deadline_raw_ns; /* on both clocks, with `held` */
     atomic_int_fast64_t wall_us; /* wall clock minus boot clock at the request, in microseconds */
@@ -26,11 +27,11 @@ struct redlock_lock {
     bool owned_by_user;          /* the user has received the handle and not freed it */
     uint8_t names;               /* number of names in `bytes`, 1 to RL_KEYS_MAX */
     uint32_t retained;           /* users beside the first: as many releases leave the lock held */
-    struct rl_op op;             /* the operation that runs; kind RL_OP_NONE: none */
+    struct rl_op op;    /* the operation that runs or was not reported yet; kind RL_OP_NONE: none */
     uint32_t pending;   /* set of RL_FX_* and RL_PENDING_*: what is to be reported to the user */
     int pending_status; /* enum redlock_error that the pending event reports */
     struct redlock_lock *next_pending; /* next in rl_pending_events.first, if `queued` */
-    redlock_event_fn event_fn;         /* NULL: none */
+    redlock_event_fn event_fn;         /* receives the events of the lock; NULL: none */
     redlock_event_end_fn event_end_fn; /* runs after the last event; NULL: none, or it has run */
     void *event_userdata;              /* passed to both functions */
     struct rl_break *breaking;         /* shared by a break and its parts; NULL: this is neither */
@@ -41,8 +42,9 @@ struct redlock_lock {
     char bytes[]; /* the names, each with its NUL; then the storage of the lock */
 };
 
-/* Creates a handle with one reference, followed by memory for `storage`, whose `at` is set. NULL:
- * no memory. */
+/* Creates a handle with one reference for a lock on `names`, which are copied. Behind the names it
+ * has storage->size bytes for the engine; storage->at receives their address. Returns NULL without
+ * memory. */
 struct redlock_lock *rl_handle_new(struct rl_shard *shard, const struct rl_names *names,
                                    struct rl_storage *storage);
 /* Adds a reference. */

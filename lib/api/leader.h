@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Decides which thread drives the loop, the I/O thread or a caller that blocks, and which thread
- * sends what callers have queued. leader.c explains the protocol. The client's mutex is held unless
- * a function says otherwise. */
+ * sends what callers have queued. To drive the loop, or to lead, means to wait in the poller
+ * (struct rl_io, which waits for sockets and the timer), to process the events, and to wait again.
+ * While a caller leads, the I/O thread is parked: it waits on a condition variable. All other
+ * callers that block sleep on a futex. leader.c explains the protocol. The client's mutex is held
+ * unless a function says otherwise. */
 #ifndef RL_API_LEADER_H
 #define RL_API_LEADER_H
 
@@ -22,11 +25,11 @@ struct rl_leader {
     /* The I/O thread. */
     pthread_cond_t park; /* the I/O thread waits on it while a caller leads */
     bool is_parked;      /* the I/O thread waits on `park` */
-    bool parks_long;     /* the present or last wait on `park` was longer than PARK_NS */
-    bool polls;          /* the I/O thread is in the poller, about to enter it, or just back */
-    bool yielding;       /* a caller leads, or did lately: the I/O thread stays out of the poller */
-    bool flush_pending;  /* a caller has left its requests to the I/O thread, which must send them
-                          * before it enters the poller */
+    bool parks_long;    /* the present or last wait on `park` may last longer than PARK_NS (2 ms) */
+    bool polls;         /* the I/O thread is in the poller, about to enter it, or just back */
+    bool yielding;      /* a caller leads, or did lately: the I/O thread stays out of the poller */
+    bool flush_pending; /* a caller has left its requests to the I/O thread, which must send them
+                         * before it enters the poller */
     /* Callers that block. */
     bool caller_leads;           /* a caller leads */
     bool leader_polls;           /* that caller is in the poller: only rl_io_wake() wakes it */
@@ -37,8 +40,8 @@ struct rl_leader {
     uint64_t leader_turns;       /* how often a caller began to lead */
     /* Callers that have queued requests. */
     atomic_uint entering; /* threads in rl_leader_enter() that do not have the mutex yet */
-    unsigned flush_skips; /* calls in a row that left their requests to the next call;
-                           * 0 to FLUSH_SKIPS_MAX */
+    unsigned flush_skips; /* calls in a row that left their requests to the next call, which sends
+                           * for both; 0 to FLUSH_SKIPS_MAX (16) */
 };
 
 /* Prepares the leader of a new client, before its first thread starts. No mutex. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * One turn of the loop, and the I/O thread that drives it in threaded and hybrid mode. */
+ * One turn of the loop, and the I/O thread that drives it in threaded and hybrid mode. In a turn a
+ * thread reads what the sockets have received, does what is due, runs callbacks and sends. Between
+ * two turns the I/O thread waits in the poller (struct rl_io). In embedded mode redlock_process()
+ * makes the turns. */
 #ifndef RL_API_LOOP_H
 #define RL_API_LOOP_H
 

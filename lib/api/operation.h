@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Operations: what a call has requested, and where its result goes. The asynchronous and the
- * blocking calls start them here. The client's mutex is held in all functions. */
+ * Operations: what a call has requested, and where its result goes. The asynchronous calls
+ * (async.c) and the blocking calls (sync.c) start them here. The client's mutex is held in all
+ * functions. */
 #ifndef RL_API_OPERATION_H
 #define RL_API_OPERATION_H
 

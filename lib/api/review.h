@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Operations on the whole client (readiness, shutdown, initialization of fence records) and
- * cancellation. The client's mutex is held in all functions. */
+ * Client operations, which work on the whole client (wait for readiness, shutdown, initialization
+ * of fence records), and cancellation. A review looks at all of them after each tick and ends those
+ * that are complete, cancelled or out of time. The client's mutex is held in all functions. */
 #ifndef RL_API_REVIEW_H
 #define RL_API_REVIEW_H
 

@@ -23,8 +23,9 @@ struct rl_shard {
     struct rl_pending_node_events pending; /* events of its nodes that were not reported yet */
 };
 
-/* Finds the shard that these names belong to. Returns REDLOCK_OK, or REDLOCK_EINVAL if they belong
- * to several shards; then `refusal` (may be NULL) receives a report. */
+/* Finds the shard that these names belong to and stores it in *ret. Returns REDLOCK_OK, or
+ * REDLOCK_EINVAL if they belong to several shards; then `refusal` (may be NULL) receives a report.
+ */
 int rl_shards_find(struct redlock *rl, const struct rl_names *names, struct rl_shard **ret,
                    redlock_report_t **refusal);
 /* Returns the shard of a node. `index` counts the nodes of all shards, below

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Copies structs to the user, whose version of the header may be older or newer. */
+ * Copies structs, such as statistics, to the user. The user's program may be compiled with an older
+ * or newer header, in which the struct has fewer or more fields at its end. */
 #ifndef RL_API_STATS_H
 #define RL_API_STATS_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Puts threads to sleep in blocking calls and wakes them. The client's mutex is held in all
- * functions except rl_wake_init() and rl_wake_free(). */
+ * Puts threads to sleep in blocking calls and wakes them. A wake-up here is that of a thread on a
+ * futex. Wake-ups are noted while the mutex is held, and sent when it is released. The client's
+ * mutex is held in all functions except rl_wake_init() and rl_wake_free(). */
 #ifndef RL_API_WAKE_H
 #define RL_API_WAKE_H
 
@@ -9,7 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define RL_WAKES_MAX 64 /* wake-ups that wait for the mutex to be released */
+#define RL_WAKES_MAX 64 /* most wake-ups that are noted until the mutex is released */
 
 /* A futex on which a thread sleeps. It belongs to the client and not to the sleeper's stack, so
  * that a wake-up after the sleeper has returned still finds valid memory. */
