@@ -8,9 +8,7 @@
 
 /* Writes the fingerprint of a configuration for one shard. It covers the nodes of the shard, the
  * names of all shards, the key prefix, max_ttl and the kind of fence records. `ret` receives it
- * with a NUL behind it or not, as rl_fence_fingerprint() leaves it. Returns its length without a
- * NUL.
- */
+ * and a NUL. Returns its length in bytes without the NUL. */
 size_t rl_fence_config_text(const struct redlock_config *config,
                             const struct rl_config_shard *shard, char ret[RL_FENCE_TEXT_MAX + 1]);
 

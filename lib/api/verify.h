@@ -6,9 +6,10 @@
 struct redlock;
 struct redlock_lock;
 
-/* Ends the verification `handle`, whose round has ended with `status`. The verified lock is lost at
- * once if so many servers lack it that another client can acquire it. If the lock has reached its
- * deadline or was released meanwhile, the result is ELOST regardless of the replies. Mutex held. */
+/* Ends the verification `handle`, whose round has ended with `status`. If the replies prove
+ * that no quorum can have the key with the lock's token any more, the verified lock is lost at
+ * once. If the lock has reached its deadline or was released meanwhile, the result is ELOST
+ * regardless of the replies. Mutex held. */
 void rl_verify_done(struct redlock *rl, struct redlock_lock *handle, int status);
 
 #endif
