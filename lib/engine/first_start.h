@@ -4,11 +4,11 @@
  * in use and may be filled; record.h. A record is empty if it has no fencing token in it.) The
  * functions here only decide; record.c reads and fills the records.
  *
- * It requires that all nodes are read twice, and that both readings find the same empty gap on
- * each: the mark from before the second reading, on the same run of the server. So there was an
- * instant at which all records were empty, and no vote from before that instant can count. A node
- * that still has its mark later has not been in use since that instant, so a first start that was
- * interrupted can go on.
+ * The first start requires that all nodes are read twice, and that both readings find the same
+ * empty gap on each: the mark from before the second reading, on the same run of the server. So
+ * there was an instant at which all records were empty, and no vote from before that instant can
+ * count. A node that still has its mark later has not been in use since that instant, so a first
+ * start that was interrupted can go on.
  *
  * Attempts count grants only once their client has seen a quorum of records in use. Otherwise a
  * node could be used and lose its record before the second reading finds it empty.

@@ -14,8 +14,9 @@ static bool same(struct rl_arg arg, const char *text, size_t len)
     return arg.len == len && memcmp(arg.data, text, len) == 0;
 }
 
-/* Returns whether fence records must be durable (fence_run_bound is false) and the operator has not
- * attested in the address that the server of this node is. `index`: index of the node. */
+/* Returns whether fence records must be durable (fence_run_bound is false), and the operator has
+ * not attested in the address that the server of this node is durable. `index`: index of the node.
+ */
 bool rl_record_is_unattested(const struct rl_engine *engine, unsigned index)
 {
     return !engine->params.fence_run_bound &&
@@ -53,9 +54,8 @@ void rl_record_note_gap(const struct rl_engine *engine, unsigned index, struct r
     const char *run = rl_eligibility_run_id(&engine->nodes[index].eligibility);
 
     if (mark.len != RL_RECORD_MARK_LEN)
-        mark =
-            (struct rl_arg){"----------------",
-                            RL_RECORD_MARK_LEN}; /* no valid mark: SEED with this one is denied */
+        /* The record has no valid mark. No record has this one either, so SEED is denied. */
+        mark = (struct rl_arg){"----------------", RL_RECORD_MARK_LEN};
     record->unchanged =
         same(mark, record->mark, RL_RECORD_MARK_LEN) && strcmp(run, record->run) == 0;
     if (record->unchanged)

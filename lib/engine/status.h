@@ -58,9 +58,9 @@ rl_nodes rl_engine_note_ttls(struct rl_engine *engine, const struct rl_lock *loc
 struct rl_progress {
     uint32_t attempts;     /* attempts that were begun */
     unsigned rounds;       /* rounds of the last attempt: 2 if a RAISE was needed; 0: none yet */
-    uint64_t waited_ns;    /* since the operation began */
-    uint64_t elapsed_ns;   /* since the last round began; 0: none yet */
-    uint64_t remaining_ns; /* until the deadline of the held lock; 0: it is not held */
+    uint64_t waited_ns;    /* time since the operation began (rl_lease.begun) */
+    uint64_t elapsed_ns;   /* time since the last round began; 0: none yet */
+    uint64_t remaining_ns; /* time until the deadline of the held lock; 0: the lock is not held */
 };
 
 /* Returns how far the last operation on a lock has come at the time `now`. */
