@@ -10,8 +10,8 @@
 #include "node/socket.h"
 #include "platform/poller.h"
 
-#define RL_READY_MAX                                                                               \
-    64 /* most ready descriptors that one wait returns; the next wait returns more */
+/* Most ready descriptors that one wait returns; the next wait returns further ones. */
+#define RL_READY_MAX 64
 
 struct rl_io;
 

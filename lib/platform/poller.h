@@ -55,7 +55,8 @@ void rl_poller_remove(struct rl_poller *poller, int fd);
 /* Waits up to `timeout_ms` (-1: without limit, 0: not at all) and writes up to `max` > 0 ready
  * descriptors to `ret_ready`. Returns their number. Other ready descriptors are reported by the
  * next wait. The timer and wake-ups end the wait and are consumed, but not reported. So a result of
- * 0 means that the timer has fired, a wake-up or a signal has come, or the timeout has ended. */
+ * 0 means that no descriptor is ready: the timer has fired, a wake-up or a signal has come, or the
+ * timeout has ended. */
 int rl_poller_wait(struct rl_poller *poller, struct rl_ready *ret_ready, size_t max,
                    int timeout_ms);
 
