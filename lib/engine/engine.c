@@ -371,9 +371,9 @@ static int64_t wall_ahead_us(uint64_t wall_us, struct rl_now now)
  *
  * If the wall clock seems to have been set, reads the wall clock again after the other clocks. If
  * these two readings are not close to each other, reads the other clocks and then the wall clock
- * once more, up to WALL_TRIES times. Otherwise a process that was stopped between two readings
- * would take the stop for a jump of the wall clock. If all tries fail, view.wall_us keeps its old
- * value. */
+ * once more, up to WALL_TRIES times. Without this check, a process that was stopped between two
+ * readings would take the stop for a jump of the wall clock. If all tries fail, view.wall_us keeps
+ * its old value. */
 static void read_clocks(struct rl_engine *engine)
 {
     const struct rl_env *env = &engine->env;
@@ -408,7 +408,8 @@ void rl_engine_refresh(struct rl_engine *engine)
     draw(engine);
 }
 
-/* Does the same without a reading: copies the clocks that `other` has just read. */
+/* Does the work of rl_engine_refresh() without a reading: copies the clocks that the engine `other`
+ * has just read, and draws a new random word. */
 void rl_engine_refresh_from(struct rl_engine *engine, const struct rl_engine *other)
 {
     engine->view.now = other->view.now;
