@@ -6,8 +6,9 @@
 
 #include <string.h>
 
-/* Adds the values of a request about a fence record. The token of its claim consists of the mark,
- * in the first RL_RECORD_MARK_LEN bytes, and of the registers for SEED. */
+/* Adds the values of a request about a fence record (READ or SEED) to `arguments`. The token of
+ * such a claim is not a lock's: its first RL_RECORD_MARK_LEN bytes are the mark, the rest are the
+ * registers for SEED. A claim with `forced` sends "*" as the mark, which fits any mark. */
 static void add_record(const struct rl_node *node, const struct rl_claim *claim,
                        struct rl_arguments *arguments)
 {
@@ -22,6 +23,8 @@ static void add_record(const struct rl_node *node, const struct rl_claim *claim,
         (struct rl_arg){token.data + RL_RECORD_MARK_LEN, token.len - RL_RECORD_MARK_LEN};
 }
 
+/* Fills in the words of `command`: `verb` in `form`, with the values of `claim` and those that all
+ * nodes share. The words borrow from the node and the claim. */
 void rl_node_build_command(const struct rl_node *node, struct rl_command *command,
                            const struct rl_claim *claim, enum rl_verb verb, enum rl_form form)
 {

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * Takes replies. A reply always belongs to the oldest request of the pipeline: it becomes a vote,
- * and the node learns from it. */
+ * Handles the replies to requests. A reply always belongs to the oldest request of the pipeline.
+ *
+ * rl_node_reply() removes that request and classifies the reply. The reply to a heartbeat, TRACK or
+ * REGISTER goes to the file that sent the request. All others are votes. A vote RESEND sends the
+ * request again in another form. Any other vote is counted and added to the inbox; a failed undo
+ * becomes pending again. */
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
 #include <string.h>
 
-#define UNDO_RETRY_NS RL_SECOND /* delay of the next try after an undo has failed */
-/* Bytes of the token's beginning that show that an error text repeats the token. */
+#define UNDO_RETRY_NS RL_SECOND /* delay before an undo is sent again after its vote has failed */
+/* Bytes of the token's beginning that are looked for in an error text. If they are found, the text
+ * repeats the token. */
 #define REPEATED_MIN 4
 
+/* Sets the decoder's limits for the reply to the oldest request in flight, by the row of its verb.
+ */
 void rl_reply_expect(struct rl_node *node)
 {
     const struct rl_protocol_row *row = &rl_protocol[rl_pipeline_next_verb(&node->pipe)];
@@ -18,7 +25,8 @@ void rl_reply_expect(struct rl_node *node)
                       row->elements);
 }
 
-/* Measures the round trip of a request. Returns it in microseconds. */
+/* Measures the round trip of a request whose reply was just read, for the failure detector and the
+ * statistics. Returns the round trip in microseconds. */
 static uint64_t note_round_trip(struct rl_node *node, const struct rl_request *request,
                                 uint64_t now_ns)
 {
@@ -58,6 +66,8 @@ static inline void fill_ballot(const struct rl_node *node, const struct rl_reque
     };
 }
 
+/* Adds a vote without a reply to the inbox: what `result` says about the request. Adds none if no
+ * vote is to be reported. */
 void rl_node_deliver_vote(struct rl_node *node, const struct rl_request *request,
                           const struct rl_result *result)
 {
@@ -69,8 +79,9 @@ void rl_node_deliver_vote(struct rl_node *node, const struct rl_request *request
     rl_inbox_add_vote(&node->common->inbox, request->claim, &ballot);
 }
 
-/* Adds the vote of a reply to the inbox. Passes no reply on if the vote failed, because the
- * connection may then be closed before the vote is taken, which frees the reply. */
+/* Adds the vote of a reply to the inbox, if a vote is to be reported, together with the reply.
+ * Leaves the reply out if the vote failed: the connection may then be closed before the engine
+ * takes the vote, which frees the reply. */
 static void report_reply(struct rl_node *node, const struct rl_request *request,
                          const struct rl_result *result, const struct rl_reply *reply,
                          uint64_t rtt_us)
@@ -82,7 +93,8 @@ static void report_reply(struct rl_node *node, const struct rl_request *request,
                     rl_inbox_add_replied(&node->common->inbox, request->claim, reply));
 }
 
-/* Counts the vote. A reply that is a vote also shows that the server is reached. */
+/* Counts the vote of a reply for the statistics. A grant or denial also ends the series of failures
+ * that delays the next connection. */
 static void count_reply(struct rl_node *node, const struct rl_request *request,
                         const struct rl_result *result)
 {
@@ -94,9 +106,9 @@ static void count_reply(struct rl_node *node, const struct rl_request *request,
         rl_connection_note_answer(&node->conn);
 }
 
-/* Returns true if the request must not be executed any more: no vote is expected of it, or a later
- * request of the same claim was sent or is pending. That may be an undo, or an extension, which
- * finds no key. */
+/* Returns true if a request that can create a key must not be executed any more: its vote is not
+ * awaited, or a later request of the same claim is in flight, or its undo is pending. The later
+ * request may be an undo, or an extension, which finds no key. */
 static bool is_superseded(const struct rl_node *node, const struct rl_request *request)
 {
     return request->reported || request->claim->owner == NULL ||
@@ -104,9 +116,10 @@ static bool is_superseded(const struct rl_node *node, const struct rl_request *r
            rl_pipeline_has_change(&node->pipe, request->claim);
 }
 
-/* Sends a request again in another form, because the server has not executed it in this one. The
- * claim's vote then comes from the new request. Returns false, with a failed vote in `*result`, if
- * that is not allowed or there is no memory. */
+/* Sends a request again in the form result->form, because the server has not executed it in the
+ * form of the first try. The vote then comes from the new request. Returns false, with a failed
+ * vote in
+ * `*result`, if that is not allowed or there is no memory. */
 static bool resend(struct rl_node *node, struct rl_request *request, struct rl_result *result,
                    uint64_t now_ns)
 {
@@ -141,11 +154,11 @@ static bool resend(struct rl_node *node, struct rl_request *request, struct rl_r
     return false;
 }
 
-/* Fails a fenced grant if the node's fence record does not count. It counts if it survives
- * restarts, as the operator attests, or if it is bound to the current run of its server. After a
- * restart a bound record may lack tokens that it had before. A connection does not outlive the run,
- * so the current run is that of the greeting. A proposal also fails before a majority of records
- * was seen in use. */
+/* Turns the grant of a fenced request (RAISE, or ACQUIRE of a claim with `fenced`) into a failed
+ * vote if the node's fence record does not count. The record counts if it survives restarts, as the
+ * operator attests, or if it is bound to the current run of its server. After a restart a bound
+ * record may lack tokens that it had before. A connection does not outlive the run, so the current
+ * run is that of the greeting. The grant of an ACQUIRE also fails while claim->too_early. */
 static void check_fence_record(struct rl_node *node, const struct rl_request *request,
                                struct rl_result *result)
 {
@@ -169,8 +182,9 @@ static void check_fence_record(struct rl_node *node, const struct rl_request *re
         result->record = bound ? RL_RECORD_OLD_RUN : RL_RECORD_UNATTESTED;
 }
 
-/* Keeps the text of an error reply for reports, up to where it begins to repeat the token. The
- * error for an unknown command repeats its arguments, and the token is the right to delete the key.
+/* Keeps the text of an error reply as the last error of the connection, up to where the text begins
+ * to repeat the token. The error for an unknown command repeats its arguments, and the token is the
+ * right to delete the key.
  */
 static void keep_error_text(struct rl_node *node, const struct rl_reply *reply,
                             const struct rl_claim *claim)
@@ -194,7 +208,8 @@ static struct rl_result classify(const struct rl_request *request, const struct 
                                 reply);
 }
 
-/* Takes a reply that is not a vote: to a heartbeat or a request of the tracker. */
+/* Passes a reply that is not a vote to the file that sent the request: the tracker (TRACK,
+ * REGISTER) or the heartbeat (TIME, INFO). Drops the claim reference of the request. */
 static void take_information(struct rl_node *node, const struct rl_request *request,
                              const struct rl_reply *reply, uint64_t now_ns)
 {
@@ -209,6 +224,9 @@ static void take_information(struct rl_node *node, const struct rl_request *requ
         rl_detector_review(node, now_ns);
 }
 
+/* Handles the reply to the oldest request in flight: reports its vote, learns from it, or sends the
+ * request again in another form. Closes the connection after a reply that no request awaits, a
+ * reply of the wrong type, and one that shows a replica. */
 void rl_node_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     rl_pipeline_drop_removed(&node->pipe);
@@ -229,7 +247,7 @@ void rl_node_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t 
     if (request.claim != NULL) {
         rl_undos_note_read(node, request.claim);
         if (row->resets_ttl)
-            request.claim->renewed_ns = now_ns; /* the server has executed it by now */
+            request.claim->renewed_ns = now_ns; /* the server has executed the request by now */
         check_fence_record(node, &request, &result);
     }
     uint64_t rtt_us = rl_max_u64(note_round_trip(node, &request, now_ns), 1);

@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: MIT
- * Sends the requests of a round to a node, in the form that suits the claim. */
+ * Appends the requests of a round to the pipeline of a node, in the form that suits the claim. */
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
-/* Returns the enum redlock_cause for which a node cannot be asked. */
+/* Returns the enum redlock_cause for which no request can be sent to the node: that of its
+ * connection, or else REDLOCK_CAUSE_DISCONNECT. */
 static int failure_cause(const struct rl_node *node)
 {
     return rl_connection_cause(&node->conn) != REDLOCK_CAUSE_NONE ? rl_connection_cause(&node->conn)
                                                                   : REDLOCK_CAUSE_DISCONNECT;
 }
 
-/* Appends the request, after a heartbeat if one is due before a vote. Makes room for the undo
- * first, so that the undo cannot fail for lack of memory. Returns 0 or REDLOCK_CAUSE_NO_MEMORY. */
+/* Appends the request to the pipeline; in front of an ACQUIRE, a heartbeat if one is due. Makes
+ * room for the undo first, so that the undo cannot fail for lack of memory. Returns 0 or
+ * REDLOCK_CAUSE_NO_MEMORY. */
 static int append_request(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                           enum rl_verb verb, uint64_t now_ns)
 {
-    /* Upper bounds: 192 bytes for words and lengths, the keys and the token; the script that a
-     * claim of several keys needs, and 16 bytes per key for lengths. */
+    /* Upper bounds in bytes. The undo: 192 for words and lengths, the keys (up to token_at) and
+     * the token. With several keys: the script, and 16 per key for its length. The request
+     * itself: 64 more for the TTL and options. With a fence: the record's key, the configuration,
+     * and 96 for numbers and lengths. */
     size_t undo_bytes = 192 + (size_t)claim->token_at + claim->token_len;
     if (claim->more_keys != 0)
         undo_bytes += RL_SCRIPT_MULTI_MAX + claim->more_keys * (size_t)16;
@@ -32,11 +36,13 @@ static int append_request(struct rl_node *node, struct rl_claim *claim, uint32_t
     enum rl_form form = rl_protocol_first_form(verb, claim->fenced, claim->more_keys != 0);
     if (!rl_node_send_request(node, claim, round, verb, form, now_ns))
         return REDLOCK_CAUSE_NO_MEMORY;
-    /* No vote SUSPECT is reported for it: the engine knows that the node is suspect. */
+    /* No vote SUSPECT is reported for this request: the engine knows that the node is suspect. */
     rl_pipeline_newest(&node->pipe)->suspected = rl_detector_is_suspect(&node->detector);
     return REDLOCK_CAUSE_NONE;
 }
 
+/* Appends a request for `claim` to the pipeline; its vote belongs to the round with number `round`.
+ * Returns 0, or the enum redlock_cause for which nothing was appended. */
 int rl_node_request(struct rl_node *node, struct rl_claim *claim, uint32_t round, enum rl_verb verb,
                     uint64_t now_ns)
 {
@@ -44,6 +50,8 @@ int rl_node_request(struct rl_node *node, struct rl_claim *claim, uint32_t round
                                : failure_cause(node);
 }
 
+/* Requests the remaining TTL of the claim's key, and has the server track the key if notifications
+ * are on. Returns as rl_node_request(). */
 int rl_node_probe_and_track(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                             uint64_t now_ns)
 {
@@ -52,6 +60,7 @@ int rl_node_probe_and_track(struct rl_node *node, struct rl_claim *claim, uint32
     return rl_node_request(node, claim, round, RL_VERB_PTTL, now_ns);
 }
 
+/* Appends a request as rl_node_request(), but to a suspect node, too. */
 int rl_node_request_suspect(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                             enum rl_verb verb, uint64_t now_ns)
 {

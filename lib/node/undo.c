@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: MIT
  * Sends undos, and keeps those that cannot be sent or were not confirmed. An undo is sent after its
  * SET on the same connection, so it cannot overtake the SET. If the connection ends before the
- * reply, the undo is sent again on the next one. That is safe, because every attempt has its own
- * token. */
+ * reply, the undo is sent again on the next connection. That is safe, because every attempt has its
+ * own token.
+ *
+ * claim->maybe_executed has the bit of a node whose connection ended while a request for the claim
+ * was unanswered. As long as the server may still execute that request, it is not known when the
+ * key expires (RL_NEVER). A reply to a later greeting ends that doubt. */
 #include "node/undo.h"
 
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
-/* Delay of the next try after there was no memory, or no room in the output. */
+/* Delay before pending undos are sent again after there was no memory, or the pipeline was full. */
 #define SOON_NS (100 * RL_MS)
 
+/* Prepares an empty set of pending undos. */
 void rl_undos_init(struct rl_undos *undos, const struct rl_mem *mem)
 {
     rl_undo_heap_init(&undos->heap, mem);
@@ -18,6 +23,7 @@ void rl_undos_init(struct rl_undos *undos, const struct rl_mem *mem)
     undos->dropped_until_ns = 0;
 }
 
+/* Returns true if an undo whose claim has this token is pending. */
 bool rl_undos_use_token(const struct rl_undos *undos, struct rl_arg token)
 {
     for (size_t i = 0; i < undos->heap.count; i++) {
@@ -27,6 +33,8 @@ bool rl_undos_use_token(const struct rl_undos *undos, struct rl_arg token)
     return false;
 }
 
+/* Makes room for one pending undo for each request in flight, and for one more. Returns false
+ * without memory. */
 bool rl_undos_reserve(struct rl_node *node)
 {
     uint64_t in_flight = rl_pipeline_count(&node->pipe);
@@ -43,6 +51,8 @@ static bool may_be_executed(const struct rl_node *node, const struct rl_claim *c
            claim->renewed_ns >= rl_connection_greeted_ns(&node->conn);
 }
 
+/* Notes that the server will not execute requests of earlier connections for the claim any more:
+ * the last greeting is the latest instant at which it can have executed one. */
 void rl_undos_note_read(const struct rl_node *node, struct rl_claim *claim)
 {
     if ((claim->maybe_executed & RL_NODE(node->index)) == 0)
@@ -51,15 +61,16 @@ void rl_undos_note_read(const struct rl_node *node, struct rl_claim *claim)
     claim->renewed_ns = rl_max_u64(claim->renewed_ns, rl_connection_greeted_ns(&node->conn));
 }
 
-/* Returns how long a key with this TTL can exist, as measured here: the TTL and the drift. */
+/* Returns how long a key with a TTL of `ttl_ns` can exist by our clock, in nanoseconds: the TTL and
+ * the drift. */
 static uint64_t ttl_ns_of(const struct rl_node *node, uint64_t ttl_ns)
 {
     return rl_add_sat(ttl_ns, rl_drift_ns(ttl_ns, &node->common->admission.drift));
 }
 
-/* Returns when the key has expired on this node (boot clock), or RL_NEVER if that is not known. It
- * depends on when the key was created or its TTL was reset last. Tries of its undo do not move it.
- */
+/* Returns when the key of the claim has expired on this node (boot clock); RL_NEVER: not known.
+ * That instant depends on when the key was created or its TTL was reset last. Sending the undo does
+ * not change it. */
 static uint64_t expiry_ns(const struct rl_node *node, struct rl_claim *claim)
 {
     if (may_be_executed(node, claim))
@@ -68,9 +79,10 @@ static uint64_t expiry_ns(const struct rl_node *node, struct rl_claim *claim)
     return rl_add_sat(claim->renewed_ns, ttl_ns_of(node, claim->ttl_max_ms * RL_MS));
 }
 
-/* Counts an undo that there is no memory for, and logs it once until `dropped_until_ns`. The result
- * of a release was returned to the caller before. The statistics and redlock_shutdown() report the
- * dropped undo. */
+/* Counts an undo as dropped, because there is no memory to keep it, and logs a warning unless an
+ * earlier dropped undo still counts. `expires_ns`: when its key expires. The result of a release
+ * was returned to the caller before. The statistics and redlock_shutdown() report the dropped undo.
+ */
 static void drop_undo(struct rl_node *node, uint64_t expires_ns, uint64_t now_ns)
 {
     if (node->undos.dropped_until_ns <= now_ns)
@@ -81,6 +93,8 @@ static void drop_undo(struct rl_node *node, uint64_t expires_ns, uint64_t now_ns
     node->common->inbox.undos[RL_UNDO_DROPPED]++;
 }
 
+/* Makes the undo of `claim` pending on this node. Only counts it as expired or dropped if its key
+ * has expired already, or there is no memory. */
 void rl_undos_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns)
 {
     rl_node_replan(node);
@@ -99,6 +113,8 @@ void rl_undos_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns)
     rl_undo_heap_push(&node->undos.heap, rl_claim_ref(claim), expires_ns);
 }
 
+/* Makes the undo of `claim` pending, and plans to send pending undos in `delay_ns` at the latest.
+ */
 void rl_undos_retry(struct rl_node *node, struct rl_claim *claim, uint64_t delay_ns,
                     uint64_t now_ns)
 {
@@ -106,14 +122,16 @@ void rl_undos_retry(struct rl_node *node, struct rl_claim *claim, uint64_t delay
     node->undos.retry_ns = rl_min_u64(node->undos.retry_ns, rl_add_sat(now_ns, delay_ns));
 }
 
-/* Ends a pending undo that was taken out of the heap: it was sent, or its key has expired. Drops
- * the claim reference of the heap. */
+/* Ends a pending undo that was removed from the heap, because it was sent or its key has expired:
+ * clears its bit, and drops the claim reference of the heap. */
 static void end_pending(const struct rl_node *node, struct rl_claim *claim)
 {
     claim->undo_pending &= ~RL_NODE(node->index);
     rl_claim_drop(claim);
 }
 
+/* Computes the expiry times of pending undos again that are not known, or no longer known, after a
+ * connection has ended or a new one is ready. */
 void rl_undos_review(struct rl_node *node)
 {
     struct rl_undo_heap *undos = &node->undos.heap;
@@ -126,8 +144,8 @@ void rl_undos_review(struct rl_node *node)
     rl_undo_heap_sort(undos);
 }
 
-/* Returns the verb of the undo. After a delayed release that is SHORTEN, with the time that is left
- * as claim->ttl_ms; once no time is left, it is RELEASE. */
+/* Returns the verb of the undo: RELEASE, but SHORTEN while a delayed release still has to keep the
+ * key. For SHORTEN, sets claim->ttl_ms to the time for which the key shall stay. */
 static enum rl_verb undo_verb(struct rl_claim *claim, uint64_t now_ns)
 {
     if (claim->undo_verb != RL_VERB_SHORTEN)
@@ -139,9 +157,8 @@ static enum rl_verb undo_verb(struct rl_claim *claim, uint64_t now_ns)
     return RL_VERB_SHORTEN;
 }
 
-/* Appends the undo to the pipeline, in the form that suits the server. Returns false without
- * memory.
- */
+/* Appends the undo of `claim` to the pipeline, in the form that suits the server. Its vote belongs
+ * to the round with number `round`; 0: no vote is reported. Returns false without memory. */
 static bool send_undo(struct rl_node *node, struct rl_claim *claim, uint32_t round, uint64_t now_ns)
 {
     enum rl_verb verb = undo_verb(claim, now_ns);
@@ -153,7 +170,8 @@ static bool send_undo(struct rl_node *node, struct rl_claim *claim, uint32_t rou
     return rl_node_send_request(node, claim, round, verb, form, now_ns);
 }
 
-/* Sends pending undos while the connection is ready and the output is not full. */
+/* Appends pending undos to the pipeline while the connection is ready and the pipeline is not full.
+ * Plans a retry for those that are left. */
 static void send_pending(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_undo_heap *undos = &node->undos.heap;
@@ -169,6 +187,8 @@ static void send_pending(struct rl_node *node, uint64_t now_ns)
     node->undos.retry_ns = undos->count == 0 ? RL_NEVER : rl_add_sat(now_ns, SOON_NS);
 }
 
+/* Sends pending undos on a connection that has become ready. Also learns until when keys of dropped
+ * undos may exist. */
 void rl_undos_greeted(struct rl_node *node, uint64_t now_ns)
 {
     if (node->undos.dropped_until_ns == RL_NEVER)
@@ -178,6 +198,7 @@ void rl_undos_greeted(struct rl_node *node, uint64_t now_ns)
     send_pending(node, now_ns);
 }
 
+/* Removes the pending undos whose keys have expired, and counts them as expired. */
 void rl_undos_expire(struct rl_node *node, uint64_t now_ns)
 {
     if (rl_undo_heap_first_ns(&node->undos.heap) > now_ns)
@@ -189,12 +210,14 @@ void rl_undos_expire(struct rl_node *node, uint64_t now_ns)
     rl_undos_free_unused(node);
 }
 
+/* Frees the memory of a large set if no undo is pending and no request is in flight. */
 void rl_undos_free_unused(struct rl_node *node)
 {
     if (node->undos.heap.count == 0 && rl_pipeline_count(&node->pipe) == 0)
         rl_undo_heap_trim(&node->undos.heap);
 }
 
+/* Drops all pending undos without sending them, and frees their memory. */
 void rl_undos_free(struct rl_node *node)
 {
     while (node->undos.heap.count > 0)
@@ -202,12 +225,15 @@ void rl_undos_free(struct rl_node *node)
     rl_undo_heap_free(&node->undos.heap);
 }
 
+/* Sends pending undos if a retry is due and the connection is ready. */
 void rl_undos_tick(struct rl_node *node, uint64_t now_ns)
 {
     if (rl_connection_is_ready(&node->conn) && node->undos.retry_ns <= now_ns)
         send_pending(node, now_ns);
 }
 
+/* Returns when a retry is due or the first key expires (boot clock); RL_NEVER: neither is planned.
+ */
 uint64_t rl_undos_first_due_ns(const struct rl_node *node)
 {
     uint64_t first_ns = rl_undo_heap_first_ns(&node->undos.heap);
@@ -216,10 +242,14 @@ uint64_t rl_undos_first_due_ns(const struct rl_node *node)
                                                : first_ns;
 }
 
+/* Undoes the claim on this node. Returns RL_VOTE_NONE if the undo was appended, so that its vote
+ * follows. Else returns the vote: DENIED if the server has not seen the claim; FAILED, with
+ * `*ret_cause`, if the undo is pending. */
 enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                           uint64_t now_ns, int *ret_cause)
 {
-    if (claim->renewed_ns == 0) /* adopted: another client has set the key, at the latest now */
+    if (claim->renewed_ns == 0) /* adopted: another client has set the key; now is the latest
+                                 * instant at which it can have done so */
         claim->renewed_ns = now_ns;
     if (rl_pipeline_may_hold(&node->pipe, claim->requested_ns)) {
         bool never_sent = rl_pipeline_cut(&node->pipe, claim);
@@ -245,6 +275,7 @@ enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t
     return RL_VOTE_NONE;
 }
 
+/* Returns the number of undos that are pending or in flight. */
 unsigned rl_node_undos_pending(const struct rl_node *node)
 {
     return (unsigned)node->undos.heap.count + rl_pipeline_count_undos(&node->pipe);

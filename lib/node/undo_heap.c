@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Implements the heap of pending undos. */
+ * Implements the heap of pending undos: a binary tree in an array, in which the children of element
+ * i are the elements 2 * i + 1 and 2 * i + 2. No child expires before its parent. */
 #include "node/undo_heap.h"
 
 #include <string.h>
 
-#define HEAP_KEPT 512 /* capacity up to which an empty heap keeps its memory */
+#define HEAP_KEPT 512 /* undos; an empty heap with a larger capacity frees its memory */
 
+/* Prepares an empty heap that uses its own array. */
 void rl_undo_heap_init(struct rl_undo_heap *heap, const struct rl_mem *mem)
 {
     heap->mem = mem;
@@ -14,6 +16,7 @@ void rl_undo_heap_init(struct rl_undo_heap *heap, const struct rl_mem *mem)
     heap->cap = RL_UNDOS_INLINE;
 }
 
+/* Grows the heap to at least `count` elements, by doubling. Returns false without memory. */
 bool rl_undo_heap_grow(struct rl_undo_heap *heap, size_t count)
 {
     bool is_own = heap->list == heap->own;
@@ -32,7 +35,8 @@ bool rl_undo_heap_grow(struct rl_undo_heap *heap, size_t count)
     return true;
 }
 
-/* Stores `undo` at the free index `at`, or above it where the order requires. */
+/* Stores `undo` at the free index `at`, or at one of its ancestors: moves ancestors that expire
+ * later down to make room. */
 static void sift_up(struct rl_undo_heap *heap, size_t at, struct rl_undo undo)
 {
     while (at > 0 && heap->list[(at - 1) / 2].expires_ns > undo.expires_ns) {
@@ -42,7 +46,8 @@ static void sift_up(struct rl_undo_heap *heap, size_t at, struct rl_undo undo)
     heap->list[at] = undo;
 }
 
-/* Stores `undo` at the free index `at`, or below it where the order requires. */
+/* Stores `undo` at the free index `at`, or at one of its descendants: moves descendants that expire
+ * earlier up to make room. */
 static void sift_down(struct rl_undo_heap *heap, size_t at, struct rl_undo undo)
 {
     for (;;) {
@@ -60,12 +65,14 @@ static void sift_down(struct rl_undo_heap *heap, size_t at, struct rl_undo undo)
     heap->list[at] = undo;
 }
 
+/* Adds an undo, for which there must be room. The claim reference passes to the heap. */
 void rl_undo_heap_push(struct rl_undo_heap *heap, struct rl_claim *claim, uint64_t expires_ns)
 {
     RL_ASSERT(heap->count < heap->cap);
     sift_up(heap, heap->count++, (struct rl_undo){.claim = claim, .expires_ns = expires_ns});
 }
 
+/* Removes the undo whose key expires first, and returns its claim with the reference. */
 struct rl_claim *rl_undo_heap_pop_first(struct rl_undo_heap *heap)
 {
     RL_ASSERT(heap->count > 0);
@@ -76,18 +83,21 @@ struct rl_claim *rl_undo_heap_pop_first(struct rl_undo_heap *heap)
     return claim;
 }
 
+/* Removes the last undo of the array, and returns its claim with the reference. */
 struct rl_claim *rl_undo_heap_pop_last(struct rl_undo_heap *heap)
 {
     RL_ASSERT(heap->count > 0);
     return heap->list[--heap->count].claim;
 }
 
+/* Restores the order after expiry times were changed. */
 void rl_undo_heap_sort(struct rl_undo_heap *heap)
 {
     for (size_t at = heap->count / 2; at > 0; at--)
         sift_down(heap, at - 1, heap->list[at - 1]);
 }
 
+/* Frees the memory of an empty heap that is larger than HEAP_KEPT. */
 void rl_undo_heap_trim(struct rl_undo_heap *heap)
 {
     RL_ASSERT(heap->count == 0);
@@ -95,6 +105,7 @@ void rl_undo_heap_trim(struct rl_undo_heap *heap)
         rl_undo_heap_free(heap);
 }
 
+/* Frees the memory and leaves the heap empty. Drops no claim reference. */
 void rl_undo_heap_free(struct rl_undo_heap *heap)
 {
     if (heap->list != heap->own)

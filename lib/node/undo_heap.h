@@ -7,9 +7,9 @@
 
 /* One pending undo. */
 struct rl_undo {
-    struct rl_claim *claim; /* what to remove; holds a reference */
-    uint64_t expires_ns; /* boot clock: when its key has expired; RL_NEVER: unknown, because the key
-                          * may still be created */
+    struct rl_claim *claim; /* the token and keys to remove; the heap holds a reference */
+    uint64_t expires_ns; /* boot clock: when the key has expired on the server; RL_NEVER: not known,
+                          * because the server may still create the key */
 };
 
 /* Undos that fit into the heap without an allocation. */
@@ -19,11 +19,11 @@ struct rl_undo {
  * calls rl_undo_heap_sort(). Invariants: no parent expires after its children (list[0] expires
  * first); count <= cap. It must not be moved, because `list` may point to `own`. */
 struct rl_undo_heap {
-    const struct rl_mem *mem;
-    struct rl_undo *list; /* `own`, or allocated with `mem` */
-    size_t count;         /* undos in the heap */
-    size_t cap;           /* elements of `list` */
-    struct rl_undo own[RL_UNDOS_INLINE];
+    const struct rl_mem *mem;            /* borrowed: allocates `list` */
+    struct rl_undo *list;                /* `own`, or allocated with `mem` */
+    size_t count;                        /* undos in the heap */
+    size_t cap;                          /* elements of `list` */
+    struct rl_undo own[RL_UNDOS_INLINE]; /* the first memory of `list` */
 };
 
 /* Prepares an empty heap. `mem` is borrowed. */
@@ -39,15 +39,17 @@ static inline bool rl_undo_heap_reserve(struct rl_undo_heap *heap, size_t count)
     return count <= heap->cap || rl_undo_heap_grow(heap, count);
 }
 
-/* Adds an undo. There must be room. The claim reference passes to the heap. */
+/* Adds an undo of `claim`, whose key expires at `expires_ns`. There must be room. The claim
+ * reference passes to the heap. */
 void rl_undo_heap_push(struct rl_undo_heap *heap, struct rl_claim *claim, uint64_t expires_ns);
-/* Removes the undo that expires first; there must be one. Its claim reference passes to the caller.
- */
+/* Removes the undo whose key expires first, and returns its claim. The heap must not be empty. The
+ * claim reference passes to the caller. */
 struct rl_claim *rl_undo_heap_pop_first(struct rl_undo_heap *heap);
-/* As rl_undo_heap_pop_first(), for any undo: the one that needs no sorting. */
+/* Removes the last undo of `list`, which can be any one, and returns its claim. Cheaper than
+ * rl_undo_heap_pop_first(), else the same. */
 struct rl_claim *rl_undo_heap_pop_last(struct rl_undo_heap *heap);
 
-/* Returns when the first key expires on the boot clock; RL_NEVER: the heap is empty, or no expiry
+/* Returns when the first key expires (boot clock); RL_NEVER: the heap is empty, or no expiry time
  * is known. */
 static inline uint64_t rl_undo_heap_first_ns(const struct rl_undo_heap *heap)
 {
@@ -57,9 +59,10 @@ static inline uint64_t rl_undo_heap_first_ns(const struct rl_undo_heap *heap)
 /* Restores the order after expiry times in `list` were changed. */
 void rl_undo_heap_sort(struct rl_undo_heap *heap);
 
-/* Frees the memory of a large heap. It must be empty. */
+/* Frees the memory of a large heap, in which no undo may be. */
 void rl_undo_heap_trim(struct rl_undo_heap *heap);
-/* Frees the memory. The heap is empty then; claim references must have been taken before. */
+/* Frees the memory and leaves the heap empty. The claim references of undos that are in the heap
+ * are not dropped: the caller pops all undos before. */
 void rl_undo_heap_free(struct rl_undo_heap *heap);
 
 #endif
