@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The value of one field; borrowed from the text, not terminated. */
+/* The value of one field of INFO. */
 struct field {
-    const char *value;
-    size_t len;
+    const char *value; /* borrowed from the text; not terminated */
+    size_t len;        /* bytes of `value` */
 };
 
-/* Returns whether the line is the field `name`, and if so, its value in `*ret`. */
+/* Returns true if the line of `len` bytes is the field `name`; then stores its value in `*ret`. */
 static bool is_field(const char *line, size_t len, const char *name, struct field *ret)
 {
     size_t name_len = strlen(name);
@@ -38,7 +38,8 @@ static void copy_text(char *to, size_t size, struct field field)
     to[at] = '\0';
 }
 
-/* Reads up to 18 digits into `*ret`. Returns how many it has read; with 0, `*ret` is unchanged. */
+/* Reads up to 18 digits, which fit into an int64_t, from the start of the value into `*ret`.
+ * Returns the number of digits; with 0, `*ret` is unchanged. */
 static size_t parse_number(struct field field, uint64_t *ret)
 {
     uint64_t value = 0;
@@ -51,8 +52,10 @@ static size_t parse_number(struct field field, uint64_t *ret)
     return i;
 }
 
-/* Reads seconds with a fraction of up to six digits into `*ret_us`. A malformed value or one that
- * would overflow changes nothing. */
+/* Reads seconds with a fraction, such as "1.25", and stores them in `*ret_us` as microseconds.
+ * Further digits of the fraction are ignored. A malformed value, or one that would overflow,
+ * changes nothing.
+ */
 static void parse_seconds(struct field field, uint64_t *ret_us)
 {
     uint64_t seconds = 0, fraction = 0;
@@ -80,13 +83,13 @@ static void parse_offset(struct field field, int64_t *ret)
         *ret = (int64_t)value;
 }
 
-/* Returns whether the whole value is `word`. */
+/* Returns true if the whole value is `word`. */
 static bool is_word(struct field field, const char *word)
 {
     return field.len == strlen(word) && memcmp(field.value, word, field.len) == 0;
 }
 
-/* Reads a version such as "7.0.15". */
+/* Reads a version such as "7.0.15" into major, minor, is_valkey and version. */
 static void parse_version(struct rl_info *info, struct field field, bool valkey)
 {
     unsigned *const parts[] = {&info->major, &info->minor};
@@ -106,7 +109,8 @@ static void parse_version(struct rl_info *info, struct field field, bool valkey)
     snprintf(info->version, sizeof info->version, "%s %s", valkey ? "valkey" : "redis", text);
 }
 
-/* Reads a field that admission needs, other than identity, age and version. */
+/* Reads the line if it is one of the fields about replication, memory, persistence, cluster mode
+ * and processor time. Ignores other lines. */
 static void parse_state(struct rl_info *info, const char *line, size_t len)
 {
     struct field field;
@@ -138,8 +142,8 @@ static void parse_state(struct rl_info *info, const char *line, size_t len)
         parse_seconds(field, &info->cpu_sys_us);
 }
 
-/* Reads one line without its end. valkey_version outranks redis_version, which Valkey also sends.
- */
+/* Reads one line of `len` bytes, without its CR LF. valkey_version outranks redis_version, which
+ * Valkey also sends. */
 static void parse_line(struct rl_info *info, const char *line, size_t len)
 {
     struct field field;
@@ -158,6 +162,7 @@ static void parse_line(struct rl_info *info, const char *line, size_t len)
         parse_state(info, line, len);
 }
 
+/* Reads all known fields of an INFO text, line by line. Other fields of `info` stay as they are. */
 void rl_info_parse(struct rl_info *info, const char *text, size_t len)
 {
     size_t at = 0;
@@ -173,6 +178,7 @@ void rl_info_parse(struct rl_info *info, const char *text, size_t len)
     }
 }
 
+/* Returns true if INFO shows a promotion: an id of the data before it, or an offset. */
 bool rl_info_was_promoted(const struct rl_info *info)
 {
     bool zeros = strspn(info->replid2, "0") == strlen(info->replid2);
@@ -180,18 +186,22 @@ bool rl_info_was_promoted(const struct rl_info *info)
     return !zeros || info->second_offset > 0;
 }
 
+/* Returns true if the server may remove keys before they expire. An unknown policy counts as
+ * noeviction. */
 bool rl_info_evicts(const struct rl_info *info)
 {
     return info->maxmemory != 0 && info->policy[0] != '\0' &&
            strcmp(info->policy, "noeviction") != 0;
 }
 
-/* Returns whether the version is at least major.minor. */
+/* Returns true if the version is at least major.minor. */
 static bool at_least(const struct rl_info *info, unsigned major, unsigned minor)
 {
     return info->major > major || (info->major == major && info->minor >= minor);
 }
 
+/* Returns the RL_FEATURE_* bits that a server of this version should support: DELIFEQ since Valkey
+ * 9.0, DELEX since Redis 8.4. */
 unsigned rl_info_features(const struct rl_info *info)
 {
     if (info->is_valkey)

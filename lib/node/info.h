@@ -10,39 +10,46 @@
 /* What a server has said about itself. Zeroed by its owner, filled by rl_info_parse(); a field that
  * no reply contained is 0 or "". Texts are terminated and contain printable ASCII only. */
 struct rl_info {
-    char run_id[48];       /* random; a new one with each start of the server */
-    char role[16];         /* "master", "slave" */
+    char run_id[48];       /* the run id: random, and a new one with each start of the server */
+    char role[16];         /* "master" or "slave" */
     char version[32];      /* "redis 7.0.15", "valkey 8.1.1" */
     unsigned major, minor; /* of the version; at most 9999 */
     int is_valkey;         /* 1: Valkey; 0: Redis or unknown */
-    uint64_t uptime_s;     /* by the server's wall clock, so a clock step changes it */
-    uint64_t cpu_user_us;  /* processor time of the main thread in user mode; 0: unknown */
-    uint64_t cpu_sys_us;   /* processor time of the main thread in the kernel; 0: unknown */
+    uint64_t uptime_s;     /* seconds since the start of the server, by its wall clock: a clock step
+                            * changes this number */
+    uint64_t cpu_user_us;  /* processor time of the main thread in user mode, in microseconds; 0:
+                            * unknown */
+    uint64_t cpu_sys_us;   /* processor time of the main thread in the kernel, in microseconds; 0:
+                            * unknown */
     char replid[48];       /* id of the data set; a new one with each promotion */
     char replid2[48];      /* id before the last promotion; "" or zeros: never promoted */
-    int64_t second_offset; /* second_repl_offset; 0: unknown, -1: never promoted */
-    uint64_t maxmemory;    /* bytes; 0: no limit */
-    char policy[24];       /* maxmemory_policy */
+    int64_t second_offset; /* second_repl_offset: where in the data the last promotion took place;
+                            * 0: unknown, -1: never promoted */
+    uint64_t maxmemory;    /* limit of the memory for keys in bytes; 0: no limit */
+    char policy[24];       /* maxmemory_policy: what the server does at that limit */
     uint64_t replicas;     /* replicas that are connected to the server */
     bool aof;              /* the server keeps an append-only file */
-    bool aof_failing;      /* its last write or rewrite has failed */
+    bool aof_failing;      /* the last write or rewrite of that file has failed */
     bool loading;          /* the server is reading its data set from disk */
-    bool cluster;          /* redis_mode is cluster */
-    bool refused;          /* a section was requested and refused; set by the owner */
+    bool cluster;          /* the server runs in cluster mode (redis_mode) */
+    bool refused; /* a section was requested and the reply was an error; set by the owner */
 };
 
-/* Reads all known fields of an INFO text of `len` bytes, of any sections. Absent or malformed
- * fields stay as they are. The text is not trusted. */
+/* Reads all known fields of an INFO text of `len` bytes, of any sections, into `info`. Fields of
+ * `info` that the text does not contain, or that are malformed there, stay as they are. The text is
+ * not trusted. */
 void rl_info_parse(struct rl_info *info, const char *text, size_t len);
 
-/* Returns whether the server was a replica once, or was started from the data of a promoted one. */
+/* Returns true if the server was a replica once and was promoted, or was started from the data of a
+ * promoted server. */
 bool rl_info_was_promoted(const struct rl_info *info);
 
-/* Returns whether the server may remove keys before they expire. */
+/* Returns true if the server may remove keys before they expire: it has a limit of memory, and a
+ * policy other than noeviction. */
 bool rl_info_evicts(const struct rl_info *info);
 
-/* Returns the RL_FEATURE_* bits that a server of this version should support. It may refuse them
- * all the same. */
+/* Returns the set of RL_FEATURE_* (optional commands) that a server of this version should support.
+ * The server may refuse them all the same. */
 unsigned rl_info_features(const struct rl_info *info);
 
 #endif

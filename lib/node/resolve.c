@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HOST_MAX    255
+#define HOST_MAX    255                  /* bytes of the longest name */
 #define STACK_BYTES ((size_t)256 * 1024) /* name service modules of libc need much stack */
 
 /* The state of a look-up, as rl_lookup_poll() returns it. */
@@ -38,15 +38,15 @@ struct rl_lookup {
     struct rl_addresses found; /* DONE: the result */
 };
 
-/* Returns whether the address is IPv4 or IPv6. */
+/* Returns true if the address is IPv4 or IPv6, and fits into a struct sockaddr_storage. */
 static bool is_usable(const struct addrinfo *info)
 {
     return (info->ai_family == AF_INET || info->ai_family == AF_INET6) &&
            info->ai_addrlen <= sizeof(struct sockaddr_storage);
 }
 
-/* Copies as many usable addresses as fit, from number `first` modulo their number to the end of the
- * list. */
+/* Copies usable addresses of `list` to `*ret`, as many as fit: from number `first`, modulo the
+ * number of usable ones, to the end of the list. */
 static void copy_addresses(const struct addrinfo *list, unsigned first, struct rl_addresses *ret)
 {
     unsigned usable = 0, skip;
@@ -69,8 +69,8 @@ static void copy_addresses(const struct addrinfo *list, unsigned first, struct r
     }
 }
 
-/* Calls getaddrinfo() with these flags and copies its result from address number `first` on.
- * Returns 0 with at least one address, or an EAI_ error. */
+/* Calls getaddrinfo() with these AI_ flags, and copies its result from address number `first` on to
+ * `*ret`. Returns 0 with at least one address, or an EAI_ error. */
 static int query_addresses(const char *host, uint16_t port, int flags, unsigned first,
                            struct rl_addresses *ret)
 {
@@ -91,8 +91,9 @@ static int query_addresses(const char *host, uint16_t port, int flags, unsigned 
     return ret->count > 0 ? 0 : EAI_NONAME;
 }
 
-/* Parses an IPv4 address, or an IPv6 address without a zone. Needs no memory, other than
- * getaddrinfo(): if memory is short, an address must not be treated as a name. */
+/* Parses an IPv4 address, or an IPv6 address without a zone, into `*ret`. Returns false if `host`
+ * is neither. Needs no memory, unlike getaddrinfo(): if memory is short, an address must not be
+ * treated as a name. */
 static bool parse(const char *host, uint16_t port, struct rl_addresses *ret)
 {
     struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
@@ -108,6 +109,8 @@ static bool parse(const char *host, uint16_t port, struct rl_addresses *ret)
     return true;
 }
 
+/* Parses a numeric address, an IPv6 one with or without a zone. Returns 1 with the address in
+ * `*ret`, or 0 if `host` is a name. */
 int rl_resolve_numeric(const char *host, uint16_t port, struct rl_addresses *ret)
 {
     struct rl_addresses found;
@@ -133,7 +136,8 @@ static void drop_ref(struct rl_lookup *lookup)
         destroy(lookup);
 }
 
-/* Runs the look-up: the start function of its thread. */
+/* Runs the look-up `arg`, as the start function of its thread: stores the result, writes to the
+ * eventfd, and drops the thread's reference. */
 static void *run(void *arg)
 {
     struct rl_lookup *lookup = arg;
@@ -176,6 +180,8 @@ static int start_thread(struct rl_lookup *lookup)
     return rc == 0 ? 0 : -1;
 }
 
+/* Starts a look-up on a thread of its own. Returns NULL if memory, threads or descriptors are
+ * exhausted, or the name is too long. */
 struct rl_lookup *rl_lookup_start(const char *host, uint16_t port, unsigned first, int wake_fd)
 {
     size_t len = strlen(host);
@@ -201,6 +207,8 @@ struct rl_lookup *rl_lookup_start(const char *host, uint16_t port, unsigned firs
     return lookup;
 }
 
+/* Returns 0 while the look-up runs; 1 when it has succeeded, with the addresses in `*ret`; -1 when
+ * it has failed. */
 int rl_lookup_poll(const struct rl_lookup *lookup, struct rl_addresses *ret)
 {
     int state = atomic_load(&lookup->state);
@@ -209,11 +217,13 @@ int rl_lookup_poll(const struct rl_lookup *lookup, struct rl_addresses *ret)
     return state;
 }
 
+/* Returns why the look-up has failed; "": it has not. */
 const char *rl_lookup_text(const struct rl_lookup *lookup)
 {
     return lookup->text;
 }
 
+/* Ends the use of the look-up by its caller. NULL is ignored. */
 void rl_lookup_drop(struct rl_lookup *lookup)
 {
     if (lookup == NULL)

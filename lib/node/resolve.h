@@ -8,28 +8,30 @@
 
 #include <sys/socket.h>
 
-/* Addresses that one look-up keeps. If the name has more, the next look-up keeps the following
- * ones: see `first` of rl_lookup_start(). */
+/* Most addresses that one look-up returns. If the name has more, the caller gets the following ones
+ * by another look-up: see `first` of rl_lookup_start(). */
 #define RL_ADDRESSES_MAX 8
 
 /* Addresses of one host with its port, in the order in which they should be tried. */
 struct rl_addresses {
-    unsigned count;                                 /* used elements of `list` and `len` */
+    unsigned count;                                 /* number of addresses */
     struct sockaddr_storage list[RL_ADDRESSES_MAX]; /* IPv4 and IPv6 */
     socklen_t len[RL_ADDRESSES_MAX];                /* bytes of the address in `list` */
 };
 
 /* Parses an IPv4 address, or an IPv6 address with or without a zone. Returns 1 and fills `*ret`
- * with that one address; returns 0 if `host` is a name, which must be looked up. Never blocks. */
+ * with that one address and `port`; returns 0 if `host` is a name, which must be looked up. Never
+ * blocks. */
 int rl_resolve_numeric(const char *host, uint16_t port, struct rl_addresses *ret);
 
-/* One running or finished look-up; see resolve.c. */
+/* One look-up of a name, which runs or has ended. Owner: resolve.c. */
 struct rl_lookup;
 
-/* Starts a thread that looks `host` up. The result begins with address number `first` of the name,
- * counted from 0, modulo the number of addresses. When the result is complete, the thread writes to
- * a duplicate of the eventfd `wake_fd`. The caller drops the look-up with rl_lookup_drop(). Returns
- * NULL if memory, threads or descriptors are exhausted, or `host` is longer than 255 bytes. */
+/* Starts a thread that looks up the name `host`; `port` is put into the addresses. The result
+ * begins with address number `first` of the name, counted from 0, modulo the number of addresses.
+ * When the result is complete, the thread writes to a duplicate of the eventfd `wake_fd`. The
+ * caller drops the look-up with rl_lookup_drop(). Returns NULL if memory, threads or descriptors
+ * are exhausted, or `host` is longer than 255 bytes. */
 struct rl_lookup *rl_lookup_start(const char *host, uint16_t port, unsigned first, int wake_fd);
 
 /* Returns 0 while the look-up runs; 1 when it has succeeded, with at least one address in `*ret`;

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Connects, sends, receives and closes sockets, and reports their events to the nodes. */
+ * Connects, sends, receives and closes sockets, and reports their events to the nodes.
+ *
+ * socket_open() tries one address after another: connect_next() starts an attempt, and the poller
+ * reports its end to finish_connect(). A failed attempt continues in fail_open(), which tries the
+ * next address or reports the failure. A host name is looked up on another thread first;
+ * rl_sockets_tick() reads the result. */
 #include "node/socket.h"
 
 #include "redlock/redlock.h"
@@ -13,8 +18,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define DISCARDS_MAX 256 /* reads of 4 KiB before a close, at most: see discard_replies() */
+#define DISCARDS_MAX 256 /* most reads of 4 KiB in discard_replies() */
 
+/* Prepares the connections of a shard, without nodes. Borrows `poller`; `tag` is the first of
+ * RL_SOCKET_TAGS poller tags. */
 void rl_sockets_init(struct rl_sockets *sockets, struct rl_poller *poller, uint32_t tag)
 {
     memset(sockets, 0, sizeof *sockets);
@@ -22,6 +29,8 @@ void rl_sockets_init(struct rl_sockets *sockets, struct rl_poller *poller, uint3
     sockets->tag = tag;
 }
 
+/* Adds the two closed connections of a node: list[index] is the first one, and list[index +
+ * RL_TRACKER_CONNECTION] the second one. */
 void rl_sockets_add(struct rl_sockets *sockets, const struct rl_node_spec *spec,
                     struct rl_node *node)
 {
@@ -42,7 +51,8 @@ static uint32_t tag_of(const struct rl_sockets *sockets, const struct rl_socket 
 /* The next four functions report an event to the node, or to its tracker for the second connection.
  */
 
-/* Reports that the connection was made, or that it failed with `cause` and `text`. */
+/* Reports that the connection was made (`ok`), or that the attempt has failed, with `cause` (enum
+ * redlock_cause) and `text`. */
 static void report_opened(struct rl_sockets *sockets, struct rl_socket *sock, bool ok, int cause,
                           const char *text)
 {
@@ -79,17 +89,19 @@ static void report_writable(struct rl_sockets *sockets, struct rl_socket *sock)
         rl_node_flush(sock->node, sockets->now_ns);
 }
 
-/* Returns whether the node, or its tracker, waits for the connection to be made. */
+/* Returns true if the node, or its tracker for the second connection, waits for the connection to
+ * be made. */
 static bool is_connecting(const struct rl_socket *sock)
 {
     return sock->for_tracker ? rl_tracker_state(sock->node) == RL_TRACKER_CONNECTING
                              : rl_connection_state(&sock->node->conn) == RL_NODE_CONNECTING;
 }
 
+/* Defined below; connect_next() and fail_open() call each other through it. */
 static void connect_to(struct rl_sockets *sockets, struct rl_socket *sock,
                        const struct sockaddr *address, socklen_t len);
 
-/* Connects to the next address of the list; there must be one. */
+/* Starts to connect to the next address of the last look-up; there must be one. */
 static void connect_next(struct rl_sockets *sockets, struct rl_socket *sock)
 {
     unsigned at = sock->next_address++;
@@ -100,7 +112,8 @@ static void connect_next(struct rl_sockets *sockets, struct rl_socket *sock)
 
 /* Handles a failure to connect: closes the socket and tries the next address, such as 127.0.0.1
  * after
- * ::1. Without another address, or if the look-up failed, reports the failure. `error` is an errno;
+ * ::1. Without another address, or if the look-up failed, reports the failure with `cause` (enum
+ * redlock_cause). `what` says what has failed. `error` is an errno, which the text adds in words;
  * 0: `what` is the whole text. */
 static void fail_open(struct rl_sockets *sockets, struct rl_socket *sock, int cause,
                       const char *what, int error)
@@ -124,8 +137,8 @@ static void fail_open(struct rl_sockets *sockets, struct rl_socket *sock, int ca
     report_opened(sockets, sock, false, cause, text);
 }
 
-/* Creates a socket and connects it. rl_sockets_ready() reports the result, or fail_open() at once.
- */
+/* Creates a socket and starts to connect it to the address of `len` bytes. rl_sockets_ready()
+ * handles the result. An error at once goes to fail_open(). */
 static void connect_to(struct rl_sockets *sockets, struct rl_socket *sock,
                        const struct sockaddr *address, socklen_t len)
 {
@@ -150,7 +163,7 @@ static void connect_to(struct rl_sockets *sockets, struct rl_socket *sock,
         fail_open(sockets, sock, REDLOCK_CAUSE_CONNECT, "connect", errno);
 }
 
-/* Connects to the path of a unix socket. */
+/* Starts to connect to the path of a unix socket. */
 static void connect_unix(struct rl_sockets *sockets, struct rl_socket *sock)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -159,7 +172,8 @@ static void connect_unix(struct rl_sockets *sockets, struct rl_socket *sock)
     connect_to(sockets, sock, (const struct sockaddr *)&address, sizeof address);
 }
 
-/* Implements rl_transport.open: connects to the next address, or starts a look-up. */
+/* Implements rl_transport.open: starts to connect to the next address, or starts a look-up if all
+ * known addresses have failed. A numeric address needs no look-up. */
 static void socket_open(void *ctx, unsigned connection)
 {
     struct rl_sockets *sockets = ctx;
@@ -195,6 +209,8 @@ static void socket_open(void *ctx, unsigned connection)
     sockets->lookups++;
 }
 
+/* Reads the results of look-ups that have ended: connects to the addresses, or reports the failure.
+ * A result that no attempt waits for is kept for the next attempt. */
 void rl_sockets_tick(struct rl_sockets *sockets)
 {
     for (unsigned i = 0; sockets->lookups > 0 && i < RL_SOCKET_TAGS; i++) {
@@ -211,7 +227,7 @@ void rl_sockets_tick(struct rl_sockets *sockets)
         sockets->lookups--;
         sock->next_address = 0;
         if (!is_connecting(sock) || sock->fd >= 0)
-            continue; /* too late for this attempt; the next one uses the result */
+            continue; /* too late for this attempt; the next attempt uses the result */
         if (done < 0)
             fail_open(sockets, sock, REDLOCK_CAUSE_RESOLVE, text, 0);
         else
@@ -219,7 +235,9 @@ void rl_sockets_tick(struct rl_sockets *sockets)
     }
 }
 
-/* Implements rl_transport.send. Watches the socket for writing if it did not accept all bytes. */
+/* Implements rl_transport.send: returns how many bytes the socket has accepted, or -1 if the
+ * connection is broken. Has the poller watch the socket for writing if it did not accept all bytes.
+ */
 static ssize_t socket_send(void *ctx, unsigned connection, const char *bytes, size_t len)
 {
     struct rl_sockets *sockets = ctx;
@@ -253,7 +271,8 @@ static void discard_replies(int fd)
     }
 }
 
-/* Implements rl_transport.close. */
+/* Implements rl_transport.close: closes the socket, if it is open. `abortive`: with a reset, which
+ * discards bytes that were not delivered. A running look-up continues. */
 static void socket_close(void *ctx, unsigned connection, bool abortive)
 {
     struct rl_sockets *sockets = ctx;
@@ -272,6 +291,7 @@ static void socket_close(void *ctx, unsigned connection, bool abortive)
     sock->connecting = false;
 }
 
+/* Returns the transport that works on `sockets`. */
 struct rl_transport rl_sockets_transport(struct rl_sockets *sockets)
 {
     return (struct rl_transport){
@@ -282,7 +302,8 @@ struct rl_transport rl_sockets_transport(struct rl_sockets *sockets)
     };
 }
 
-/* Reads the result of connect() and reports it, or tries the next address. */
+/* Reads the result of connect(). Reports that the connection was made, or passes the error to
+ * fail_open(). */
 static void finish_connect(struct rl_sockets *sockets, struct rl_socket *sock)
 {
     int error = 0;
@@ -308,7 +329,7 @@ static void finish_connect(struct rl_sockets *sockets, struct rl_socket *sock)
 }
 
 /* Receives once, and reports the bytes or the end of the connection. Returns true if the buffer was
- * filled, so that there may be more bytes. */
+ * filled, so that more bytes may have arrived. */
 static bool receive(struct rl_sockets *sockets, struct rl_socket *sock)
 {
     ssize_t got;
@@ -326,6 +347,8 @@ static bool receive(struct rl_sockets *sockets, struct rl_socket *sock)
     return got == (ssize_t)sizeof sockets->buffer;
 }
 
+/* Handles what the poller has reported about one socket: the end of a connect, room for more
+ * output, or bytes to receive. Returns true if more bytes may have arrived. */
 bool rl_sockets_ready(struct rl_sockets *sockets, const struct rl_ready *ready)
 {
     struct rl_socket *sock = &sockets->list[ready->tag - sockets->tag];
@@ -344,6 +367,7 @@ bool rl_sockets_ready(struct rl_sockets *sockets, const struct rl_ready *ready)
     return sock->fd >= 0 && (ready->readable || ready->broken) && receive(sockets, sock);
 }
 
+/* Closes all descriptors and drops all look-ups in a forked child, without sending anything. */
 void rl_sockets_abandon(struct rl_sockets *sockets)
 {
     for (unsigned i = 0; i < RL_SOCKET_TAGS; i++) {

@@ -9,57 +9,64 @@
 #include "node/spec.h"
 #include "platform/poller.h"
 
-#define RL_RECEIVE_BYTES (16 * 1024)                 /* received at a time */
-#define RL_SOCKET_TAGS   (2 * RL_TRACKER_CONNECTION) /* poller tags of one shard */
+#define RL_RECEIVE_BYTES (16 * 1024) /* most bytes that one recv() reads */
+/* Number of connections, and of poller tags, of one shard: two for each of up to 32 nodes. A poller
+ * tag is the number by which the poller reports a descriptor. */
+#define RL_SOCKET_TAGS (2 * RL_TRACKER_CONNECTION)
 
-/* One connection of a node. Only socket.c changes it. Unused elements of the list have `spec` NULL.
+/* One connection of a node, open or closed. Owner: socket.c. In an unused element of
+ * rl_sockets.list `spec` is NULL.
  *
- * Addresses are tried in order, one for each attempt to connect. If all have failed, the name is
- * looked up again, from the first address on that was not tried yet. */
+ * The addresses of a host name are tried in order. If all addresses of a look-up have failed, the
+ * name is looked up again, and the result begins with the first address that was not tried yet. */
 struct rl_socket {
-    const struct rl_node_spec *spec; /* where to connect to; borrowed */
-    struct rl_node *node;            /* to which events are reported; borrowed */
-    bool for_tracker;                /* the node's second connection, for notifications */
+    const struct rl_node_spec *spec; /* the address of the server; borrowed */
+    struct rl_node *node;            /* the node that events are reported to; borrowed */
+    bool for_tracker;                /* this is the second connection of the node; its events are
+                                      * reported to the tracker */
     struct rl_lookup *lookup;        /* the running look-up of the name; NULL: none */
-    struct rl_addresses addresses;   /* of the last look-up; empty after a success */
-    unsigned next_address;           /* index in `addresses` of the next attempt */
-    unsigned first_address;          /* number of the first address that the next look-up keeps */
-    int fd;                          /* -1: no socket */
-    bool connecting;                 /* connect() was called and has not ended */
-    bool want_write;                 /* the poller watches `fd` for writing, too */
+    struct rl_addresses addresses;   /* the result of the last look-up; empty after a connection was
+                                      * made */
+    unsigned next_address;           /* index in `addresses` of the one that is tried next */
+    unsigned first_address; /* argument `first` of rl_lookup_start(): how many addresses of the
+                             * name have failed since the last success */
+    int fd;                 /* the socket; -1: none */
+    bool connecting;        /* connect() was called, and its result is not known yet */
+    bool want_write;        /* the poller watches `fd` for writing, too */
 };
 
-/* All connections of one shard's nodes. Only socket.c changes it, except `now_ns`. */
+/* All connections of one shard's nodes. Owner: socket.c, except for `now_ns`. */
 struct rl_sockets {
-    struct rl_poller *poller;              /* borrowed */
-    uint32_t tag;                          /* poller tag of list[0]; the others follow */
+    struct rl_poller *poller;              /* borrowed: watches all sockets of the client */
+    uint32_t tag;                          /* poller tag of list[0]; list[i] has `tag` + i */
     struct rl_socket list[RL_SOCKET_TAGS]; /* indexed by the `connection` of rl_transport */
-    unsigned count;                        /* nodes that were added */
-    unsigned lookups;                      /* running look-ups */
-    uint64_t now_ns;                       /* set by the owner: boot time of this tick */
-    char buffer[RL_RECEIVE_BYTES];         /* the bytes that were received last */
+    unsigned count;                        /* number of nodes that were added */
+    unsigned lookups;              /* number of look-ups that run or whose result was not read */
+    uint64_t now_ns;               /* set by the client: boot clock at the start of the tick */
+    char buffer[RL_RECEIVE_BYTES]; /* the bytes that were received last, by any connection */
 };
 
 /* Prepares the connections of a shard. Their poller tags are `tag` to `tag` + RL_SOCKET_TAGS - 1.
  */
 void rl_sockets_init(struct rl_sockets *sockets, struct rl_poller *poller, uint32_t tag);
-/* Adds a node with its address, both borrowed. Call it once for each node, in the order of their
- * indices. */
+/* Adds the two connections of a node, both closed. Borrows the node and its address `spec`. Called
+ * once for each node, in the order of their indices. */
 void rl_sockets_add(struct rl_sockets *sockets, const struct rl_node_spec *spec,
                     struct rl_node *node);
-/* Returns the transport to hand to the nodes. Its `ctx` is `sockets`. */
+/* Returns the transport to hand to the nodes, which works on `sockets`. */
 struct rl_transport rl_sockets_transport(struct rl_sockets *sockets);
 
-/* Handles what the poller has reported about one socket: completes its connect, or lets the node
- * continue to send, and receives once. Received bytes are passed to the node and stay valid until
- * the next call for any socket. Returns true if there may be more: call again as soon as the node
- * has read these. */
+/* Handles what the poller has reported about one socket: ends its attempt to connect, or lets the
+ * node continue to send, and receives once. Received bytes are passed to the node and stay valid
+ * until the next call for any socket. Returns true if more bytes may have arrived: the caller calls
+ * again as soon as the node has read the first ones. */
 bool rl_sockets_ready(struct rl_sockets *sockets, const struct rl_ready *ready);
-/* Connects, or reports a failure, where a look-up has ended. Call it in every tick. */
+/* Reads the results of look-ups that have ended: connects to the addresses, or reports the failure.
+ * Called in every tick. */
 void rl_sockets_tick(struct rl_sockets *sockets);
 
-/* Closes the descriptors without anything that the servers could notice. For a forked child, whose
- * parent goes on using the connections. */
+/* Closes the descriptors in a forked child, whose parent goes on using the connections. Sends
+ * nothing, so that the servers do not notice. */
 void rl_sockets_abandon(struct rl_sockets *sockets);
 
 #endif

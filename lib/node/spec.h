@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT
- * The address of a server in parts: where it is, how to log in, and what its operator attests. */
+ * The parsed address of a server: where it is, how to log in, and what its operator attests. */
 #ifndef RL_NODE_SPEC_H
 #define RL_NODE_SPEC_H
 
 #include "core/types.h"
 #include "platform/memory.h"
 
-#define RL_HOST_MAX     255       /* bytes */
-#define RL_PATH_MAX     107       /* bytes; what fits into sockaddr_un with its NUL */
+#define RL_HOST_MAX 255 /* bytes of a host name or a numeric address */
+#define RL_PATH_MAX                                                                                \
+    107 /* bytes of the path of a unix socket; what fits into sockaddr_un with NUL */
 #define RL_DB_MAX       INT32_MAX /* largest database number */
-#define RL_USER_MAX     256       /* bytes */
-#define RL_PASSWORD_MAX 4096      /* bytes; enough for tokens of identity services */
-#define RL_ID_MAX       64        /* bytes */
-#define RL_PORT_DEFAULT 6379
+#define RL_USER_MAX     256       /* bytes of a user name */
+#define RL_PASSWORD_MAX 4096 /* bytes of a password; enough for the tokens of identity services */
+#define RL_ID_MAX       64   /* bytes of a server's id */
+#define RL_PORT_DEFAULT 6379 /* port of an address that names none */
 
 /* The parsed address of one server. api/url.c fills it; afterwards it is constant. It owns `user`
  * and `password`, which rl_node_spec_done() frees. */
 struct rl_node_spec {
-    bool is_unix;               /* a unix socket at `path`; else TCP to `host` and `port` */
+    bool is_unix;               /* true: a unix socket at `path`; false: TCP to `host` and `port` */
     char host[RL_HOST_MAX + 1]; /* lower case, IPv6 without brackets; "" if is_unix */
     uint16_t port;              /* 0 if is_unix */
     char path[RL_PATH_MAX + 1]; /* absolute; "" unless is_unix */
@@ -32,18 +33,19 @@ struct rl_node_spec {
                              * "unix:/path?db=2" */
 };
 
-/* Writes spec->name from the other fields. */
+/* Writes spec->name, which is made of the place and the number of the database. */
 void rl_node_spec_name(struct rl_node_spec *spec);
 
 /* Returns the name by which all clients of the server know it: its id, or if it has none, its name.
  * Borrowed from the spec. */
 const char *rl_node_spec_id(const struct rl_node_spec *spec);
 
-/* Returns whether both specs have the same address. The databases of one server fail together, so
- * `db` is not compared. */
+/* Returns true if both specs have the same path, or the same host and port. The databases of one
+ * server fail together, so `db` is not compared. */
 bool rl_node_spec_same_server(const struct rl_node_spec *a, const struct rl_node_spec *b);
 
-/* Makes a deep copy. Returns 0 or REDLOCK_ENOMEM; then `to` is zeroed. */
+/* Copies `from` to `to`, with copies of the user and the password. Returns 0, or REDLOCK_ENOMEM
+ * with a zeroed `to`. */
 int rl_node_spec_copy(const struct rl_mem *mem, struct rl_node_spec *to,
                       const struct rl_node_spec *from);
 

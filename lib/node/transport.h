@@ -13,30 +13,32 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* The number of a node's second connection is the index of the node plus this. */
+/* The number of a node's second connection is the index of the node plus this number. No
+ * configuration has more nodes than this. */
 #define RL_TRACKER_CONNECTION 32u
 
 /* The network. `connection` is the index of a node, or that plus RL_TRACKER_CONNECTION. */
 struct rl_transport {
     /* Starts to connect. The connection must be closed. The implementation reports the result with
-     * rl_node_opened(), maybe before this call returns. */
+     * rl_node_opened() or rl_tracker_opened(), maybe before this call returns. */
     void (*open)(void *ctx, unsigned connection);
     /* Sends up to `len` > 0 bytes. Returns how many were accepted, or -1 if the connection is
-     * broken. After fewer than `len`, also 0, the implementation calls rl_node_flush() as soon as
-     * it can accept more. */
+     * broken. If fewer than `len` bytes were accepted, also 0, the implementation calls
+     * rl_node_flush() or rl_tracker_flush() as soon as it can accept more. */
     ssize_t (*send)(void *ctx, unsigned connection, const char *bytes, size_t len);
-    /* Closes the connection; one that is closed already is ignored. `abortive`: discards bytes that
-     * were accepted but not delivered, and resets the connection. Else they are still delivered. */
+    /* Closes the connection; does nothing if it is closed already. `abortive` true: discards bytes
+     * that were accepted but not delivered, and resets the connection. False: those bytes are still
+     * delivered. */
     void (*close)(void *ctx, unsigned connection, bool abortive);
     void *ctx; /* first argument of the functions */
 };
 
-/* The clocks. */
+/* The clocks: the boot clock and the raw clock. */
 struct rl_clocks {
     /* Reads both clocks. A node calls it where the time at which the tick has begun is too old: a
      * reply may have arrived later. */
     struct rl_now (*now)(void *ctx);
-    void *ctx; /* argument of `now` */
+    void *ctx; /* first argument of `now` */
 };
 
 #endif
