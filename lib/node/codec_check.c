@@ -48,8 +48,8 @@ union table {
     any_fn places[TABLE_MAX];            /* the same memory, and room for a longer table */
 };
 
-/* What a reply function tells its caller: the type of the value that it was called for, or WRONG if
- * its arguments were not those of the reply that was fed. MARKS is the number of marks. */
+/* What a reply function returns to the reader: the type of the value that it was called for, or
+ * WRONG if its arguments were not those of the reply that was fed. MARKS is the number of marks. */
 enum mark { STRING, ARRAY, INTEGER, NIL, STATUS, ERROR, WRONG, MARKS };
 /* One byte for each mark. A reply function returns the address of a byte; the values do not matter.
  * The address of the first byte is also the `privdata` of the reader. */

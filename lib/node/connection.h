@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The first connection of a node, which carries its requests: its states, its end, and when the
- * next one is tried.
+ * The first connection of a node, which carries the requests: its states, how it ends, and when the
+ * next connection is tried.
  *
  *   DOWN --due--> CONNECTING --opened--> GREETING --all replies--> READY
  *     ^________________|____________________|________________________|  closed, time limit */
@@ -15,14 +15,14 @@
 
 #define RL_TEXT_MAX 160 /* bytes of the text of an error, with the terminating NUL */
 
-/* A connection that was ready for at least this time resets the delay before the next one. A
- * shorter one does not, even if the server has replied on it. */
+/* A connection that was ready for at least this time resets the delay before the next connection. A
+ * connection that was ready for less does not, even if the server has replied on it. */
 #define RL_LASTING_NS RL_SECOND
 
 /* The states of the first connection. */
 enum rl_node_state {
     RL_NODE_DOWN = 0,       /* no connection; the next one is planned, unless due_ns is RL_NEVER */
-    RL_NODE_CONNECTING = 1, /* opened; the transport calls rl_node_opened() at the end */
+    RL_NODE_CONNECTING = 1, /* is being opened; rl_node_opened() reports the result */
     RL_NODE_GREETING = 2,   /* open; replies to the greeting (handshake.h) are missing */
     RL_NODE_READY = 3       /* the greeting is complete; requests are sent */
 };
@@ -30,16 +30,16 @@ enum rl_node_state {
 struct rl_node;
 
 /* The state of a node's connection, and the history that decides when the next one is tried. Owner:
- * connection.c. All instants are on the boot clock. */
+ * connection.c. All instants are on the boot clock. Invariant: `is_new` is set in state READY only.
+ */
 struct rl_connection {
     uint8_t state; /* enum rl_node_state */
-    uint8_t cause; /* enum redlock_cause: why the node is down or suspect; REDLOCK_CAUSE_NONE: it
-                    * is neither, or was never connected */
+    uint8_t cause; /* enum redlock_cause: why the node is down or suspect; REDLOCK_CAUSE_NONE: the
+                    * node is neither, or no attempt to connect has ended yet */
     bool connected_once; /* a connection was opened before */
-    bool is_new; /* ready since the reply that was read last: rl_connection_begin_use() must still
-                  * be called */
-    bool
-        stepped; /* the server's clock has jumped since the last connection; valid while `is_new` */
+    bool is_new;  /* ready since the reply that was read last: rl_connection_begin_use() must still
+                   * be called */
+    bool stepped; /* the server's clock has jumped since the last connection; valid with `is_new` */
     bool connect_failed; /* requests do not wait for the next connection: it is delayed, or none is
                           * planned */
     unsigned failures; /* disconnects and failed attempts to connect, since the server voted last or

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Returns the terminated string as one word of a command. The string is borrowed. */
+/* Returns the terminated string as an argument of a command. The string is borrowed. */
 static inline struct rl_arg rl_arg_of(const char *text)
 {
     return (struct rl_arg){text, strlen(text)};

@@ -13,7 +13,7 @@
  * handshake.c. Invariant: done <= steps <= 16. A step is one command with its reply. */
 struct rl_greeting {
     struct rl_encoded encoded;  /* the commands of all steps, one after the other */
-    size_t sent;                /* bytes of `encoded` that the transport has taken */
+    size_t sent;                /* bytes of `encoded` that the transport has accepted */
     uint8_t steps, done;        /* number of steps, and of steps that have a reply */
     uint8_t kinds[16];          /* for each step: enum step in handshake.c */
     struct rl_server_time time; /* the reply to TIME in the last greeting; received_ns is 0 if

@@ -67,10 +67,8 @@ struct rl_inbox {
                                * rl_inbox_kind) is in the inbox */
     rl_nodes dirty;           /* nodes for which rl_node_flush() must be called before the tick
                                * ends */
-    rl_nodes
-        nodes[RL_INBOX_KINDS]; /* indexed by kind: the nodes, for kinds that are sets of nodes */
-    struct rl_inbox_vote
-        replied; /* the entry of kind REPLIED; valid while its kind is in `waiting` */
+    rl_nodes nodes[RL_INBOX_KINDS]; /* indexed by kind: the set, for kinds that are sets of nodes */
+    struct rl_inbox_vote replied; /* entry of kind REPLIED; valid while that kind is in `waiting` */
     const struct rl_reply *reply; /* the reply of `replied`, valid until the next rl_node_next() of
                                    * any node; NULL: the vote failed */
     struct rl_inbox_unreplied *votes; /* entries of kind VOTES; `cap` elements */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The client's object for one server. Its parts have files of their own (connection.h, handshake.h,
  * pipeline.h, failure_detector.h, heartbeat.h, eligibility.h, features.h, undo.h, tracker.h); this
- * one puts them together. It knows no socket and no clock: bytes go to a transport and arrive
+ * one puts them together. A node knows no socket and no clock: bytes go to a transport and arrive
  * through rl_node_received(), and the time is an argument. `now_ns` is the boot clock at the start
  * of the tick in all functions. */
 #ifndef RL_NODE_NODE_H
@@ -48,8 +48,7 @@ struct rl_node_common {
     bool fence_run_bound; /* fence records hold for one run of their server; false: they survive
                            * restarts, and need a server that is attested as durable */
     struct rl_admission_rules admission; /* also has the drift that undos use */
-    uint64_t connect_timeout_ns; /* time limit of an attempt to connect, and again of the greeting
-                                  */
+    uint64_t connect_timeout_ns; /* time limit of an attempt to connect, and of a greeting */
     uint64_t node_timeout_ns;    /* node timeout as configured; 0: derived from round trips */
     uint64_t heartbeat_ns;       /* time between two heartbeats */
     bool notifications;          /* as configured: trackers may open second connections */
@@ -61,7 +60,8 @@ struct rl_node_common {
     /* The command that was encoded last. It is kept because all nodes of a round are sent the same
      * bytes. */
     struct {
-        const struct rl_claim *claim; /* what it was encoded for; NULL: it cannot be used again */
+        const struct rl_claim *claim; /* what the command was encoded for; NULL: the command cannot
+                                       * be used again */
         uint64_t ttl_ms;              /* claim->ttl_ms at that time */
         uint8_t verb, form;           /* enum rl_verb, enum rl_form */
         struct rl_encoded encoded;    /* the bytes of that command */
@@ -95,7 +95,7 @@ struct rl_node {
     uint8_t index;        /* position in the configuration; less than RL_NODES_MAX */
     struct rl_connection conn;         /* state of the first connection, and its history */
     struct rl_greeting greeting;       /* the greeting of the first connection */
-    struct rl_pipeline pipe;           /* its requests in flight and its output */
+    struct rl_pipeline pipe;           /* requests in flight and output of the first connection */
     struct rl_detector detector;       /* round trips; whether the node is suspect */
     struct rl_heartbeat heartbeat;     /* when TIME and INFO are requested next */
     struct rl_eligibility eligibility; /* which server this is; whether its votes count */
@@ -120,7 +120,8 @@ void rl_node_free(struct rl_node *node);
 void rl_node_start(struct rl_node *node, uint64_t now_ns);
 
 /* Returns true if rl_node_request() can send a request now: the node is ready and not suspect, or a
- * connection is being made for the first time or right after a loss; and the output is not full. */
+ * connection is being made for the first time or right after a loss; and the pipeline is not full.
+ */
 bool rl_node_is_up(const struct rl_node *node);
 /* Returns true if the node is ready, can send a request, and is no duplicate of another node. Its
  * votes may be excluded all the same. */

@@ -18,16 +18,19 @@
 struct rl_request {
     struct rl_claim *claim; /* the claim that the request sets, reads or removes; the request holds
                              * a reference. NULL: PING, a heartbeat or TRACK, or `removed` */
-    uint64_t start;         /* number of its first byte among all bytes of the connection, from 0 */
-    uint64_t sent_ns;       /* boot clock: when the time limit of its reply begins */
-    uint32_t len;           /* number of its bytes; 0: `removed` */
-    uint32_t round;         /* rl_round.number that its vote belongs to; 0: no vote is reported */
-    uint8_t verb;           /* enum rl_verb */
-    uint8_t form;           /* enum rl_form; INFO: index of the section (heartbeat.c) */
-    bool suspected; /* no vote SUSPECT is reported any more: it was reported, or the node was
-                     * suspect when the request was appended */
-    bool reported;  /* no vote is reported when the reply comes: the time limit has passed and a
-                     * vote FAILED was reported, or the request never has a vote (PING, TRACK) */
+    uint64_t start;         /* number of the request's first byte among all bytes of the connection,
+                             * counted from 0 */
+    uint64_t sent_ns; /* boot clock: when the request was appended, or when the connection that
+                       * it had to wait for became ready; the time limit of the reply begins */
+    uint32_t len;     /* number of the request's bytes; 0: `removed` */
+    uint32_t round;   /* rl_round.number that its vote belongs to; 0: no vote is reported */
+    uint8_t verb;     /* enum rl_verb */
+    uint8_t form;     /* enum rl_form; INFO: index of the section (heartbeat.c) */
+    bool suspected;   /* no vote SUSPECT is reported any more: it was reported, or the node was
+                       * suspect when the request was appended */
+    bool reported;    /* no vote is reported when the reply comes: the time limit has passed and a
+                       * vote FAILED was reported, or the request never has a vote (PING, TRACK,
+                       * REGISTER) */
     bool unsent;  /* no byte of the request was sent; set by rl_pipeline_disconnect(). reply.c sets
                    * it for a request that the server has not executed and that is not resent */
     bool removed; /* the bytes of the request were removed before any was sent; no reply comes */
@@ -207,7 +210,8 @@ bool rl_pipeline_has_set(const struct rl_pipeline *pipe);
  * of the oldest request without a reply. */
 uint64_t rl_pipeline_unread(const struct rl_pipeline *pipe);
 
-/* Capacities that an idle pipeline keeps, so that some hundred requests need no allocation. */
+/* Capacities that a pipeline without requests in flight keeps, so that some hundred requests need
+ * no allocation. */
 #define RL_RING_KEPT 512                /* requests */
 #define RL_OUT_KEPT  ((size_t)64 << 10) /* bytes */
 

@@ -17,11 +17,11 @@
 /* The states of the second connection. */
 enum rl_tracker_state {
     RL_TRACKER_OFF = 0,        /* closed: no lock has waited yet, or the next try is planned */
-    RL_TRACKER_CONNECTING = 1, /* opened; the transport calls rl_tracker_opened() at the end */
+    RL_TRACKER_CONNECTING = 1, /* is being opened; rl_tracker_opened() reports the result */
     RL_TRACKER_GREETING = 2,   /* open; replies to the greeting are missing */
     RL_TRACKER_LISTENING = 3,  /* the greeting is complete; the server can send notifications */
     RL_TRACKER_REFUSED = 4     /* closed: the server has refused the greeting or tracking. The next
-                                * try follows when the first connection was made anew */
+                                * try follows once another first connection is ready */
 };
 
 /* The second connection of a node. Owner: tracker.c. All instants are on the boot clock. Invariant:
@@ -43,7 +43,7 @@ struct rl_tracker {
     uint64_t on_ns;    /* when `on` was set last; 0: never */
     uint64_t id;       /* CLIENT ID of the second connection; 0: unknown */
     struct rl_encoded encoded; /* the commands of the greeting */
-    size_t sent;               /* bytes of `encoded` that the transport has taken */
+    size_t sent;               /* bytes of `encoded` that the transport has accepted */
     uint8_t cause;             /* enum redlock_cause: why the server refused the second connection
                                 * last; REDLOCK_CAUSE_NONE: it never did */
     char text[96];             /* the reason in words; empty: never refused */
@@ -86,8 +86,8 @@ void rl_tracker_node_lost(struct rl_node *node, bool retry);
  */
 void rl_tracker_free(struct rl_node *node);
 /* Handles a reply on the first connection to TRACK, or to the REGISTER that follows TRACK as a
- * test. Turns notifications on after both replies are OK. Otherwise closes the second connection.
- */
+ * test. Turns notifications on after both replies are OK. A reply that is not OK closes the second
+ * connection. Replies that belong to an earlier second connection are ignored. */
 void rl_tracker_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
 
 /* Appends REGISTER for `claim` to the pipeline of the first connection, if notifications are on:
