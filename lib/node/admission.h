@@ -30,10 +30,13 @@
 enum rl_exclusion {
     RL_EXCLUSION_NO_INFO = 1 << 0,    /* INFO does not show the run id of the server; never set
                                        * if rl_admission_rules.lenient */
-    RL_EXCLUSION_EVICTING = 1 << 1,   /* it may remove keys that have not expired */
-    RL_EXCLUSION_CLOCK_STEP = 1 << 2, /* its clock has jumped: keys may have expired early */
-    RL_EXCLUSION_PROMOTED = 1 << 3,   /* it was a replica and has the keys of another server */
-    RL_EXCLUSION_RESTARTED = 1 << 4   /* it was restarted, or is new: it may have lost keys */
+    RL_EXCLUSION_EVICTING = 1 << 1,   /* the server may remove keys that have not expired */
+    RL_EXCLUSION_CLOCK_STEP = 1 << 2, /* the server's clock has jumped: keys may have expired
+                                       * early */
+    RL_EXCLUSION_PROMOTED = 1 << 3,   /* the server was a replica and has the keys of another
+                                       * server */
+    RL_EXCLUSION_RESTARTED = 1 << 4   /* the server was restarted, or is not known yet: it may
+                                       * have lost keys */
 };
 /* The set of exclusions that end by themselves. */
 #define RL_EXCLUSIONS_TIMED                                                                        \
@@ -69,27 +72,30 @@ struct rl_admission {
     const struct rl_admission_rules *rules; /* borrowed */
     bool durable;                           /* attested: loses no key in a restart; no quarantine of
                                              * a restart or a promotion */
-    bool fresh; /* attested: held no lock at first contact; no quarantine at first contact */
+    bool fresh; /* attested: held no lock at first contact; no quarantine at first contact, unless
+                 * INFO shows a promotion */
     bool known; /* a server has identified itself: the next four fields are what it said last */
-    char run_id[48];       /* as in struct rl_info */
-    char replid[48];       /* as in struct rl_info */
-    char replid2[48];      /* as in struct rl_info */
-    int64_t second_offset; /* as in struct rl_info */
-    char policy[24];       /* maxmemory_policy that INFO showed last; empty: unknown */
-    uint32_t facts;        /* enum rl_exclusion: those that do not end by themselves */
-    uint32_t quarantine;   /* why the last quarantine began: RL_EXCLUSION_RESTARTED or PROMOTED; it
-                            * may have ended; 0: there was none */
-    uint64_t quarantine_since_ns; /* when the last quarantine began */
-    uint64_t credit_ns;     /* age of the server when the quarantine began, by which the quarantine
-                             * is shortened; 0 except at first contact */
-    bool has_clock;         /* offset_low_us, offset_high_us and clock_ns are valid */
-    bool stepped;           /* stepped_ns and step_us are valid; the quarantine may have ended */
-    int64_t offset_low_us;  /* least difference between the server's wall clock and our boot clock
-                             * (server minus ours) at clock_ns, in microseconds */
-    int64_t offset_high_us; /* largest such difference, in microseconds */
+    char run_id[48];              /* as in struct rl_info */
+    char replid[48];              /* as in struct rl_info */
+    char replid2[48];             /* as in struct rl_info */
+    int64_t second_offset;        /* as in struct rl_info */
+    char policy[24];              /* maxmemory_policy that INFO showed last; empty: unknown */
+    uint32_t facts;               /* enum rl_exclusion: those that do not end by themselves */
+    uint32_t quarantine;          /* why the last quarantine of a restart or promotion began:
+                                   * RL_EXCLUSION_RESTARTED or RL_EXCLUSION_PROMOTED. That quarantine may
+                                   * have ended. 0: there was none */
+    uint64_t quarantine_since_ns; /* when that quarantine began; valid if `quarantine` is not 0 */
+    uint64_t credit_ns;    /* age of the server when the quarantine began, by which the quarantine
+                            * is shortened; 0 except at first contact */
+    bool has_clock;        /* offset_low_us, offset_high_us and clock_ns are valid */
+    bool stepped;          /* stepped_ns and step_us are valid; the quarantine may have ended */
+    int64_t offset_low_us; /* least possible difference between the server's wall clock and our boot
+                            * clock (server minus ours) at clock_ns, in microseconds */
+    int64_t offset_high_us; /* largest possible such difference, in microseconds */
     uint64_t clock_ns;      /* when the last reply to TIME was read */
     uint64_t stepped_ns;    /* when the last clock step was noticed */
-    int64_t step_us;        /* by how many microseconds the clock jumped at least; < 0: back */
+    int64_t step_us; /* by how many microseconds the server's clock has jumped at least; negative:
+                        back */
 };
 
 /* Prepares the admission of a node whose server is not known yet. `rules` must outlive `admission`.

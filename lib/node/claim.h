@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A claim: one token that may be set on some nodes, under one key or several, and all that is
- * needed to remove it there. It outlives the attempt that made it, until the last undo is confirmed
- * or the keys have expired. */
+ * needed to remove that token there. A claim outlives the attempt that made it, until the last undo
+ * is confirmed or the keys have expired. */
 #ifndef RL_NODE_CLAIM_H
 #define RL_NODE_CLAIM_H
 
@@ -10,7 +10,7 @@
 #include "platform/memory.h"
 
 /* One token and the keys that it may be set under. A node sets all keys of a claim or none. The
- * words of its undo are formatted when the undo is sent: no memory is needed to keep it pending.
+ * command of an undo is built when the undo is sent, so a pending undo needs only the claim.
  *
  * A claim is reference-counted, and is used by one thread at a time. Keys, token and lengths belong
  * to claim.c. The lock or record that made the claim sets the values that are sent, before it sends
@@ -26,7 +26,8 @@ struct rl_claim {
     uint64_t requested_ns;  /* when the last request was appended to a pipeline, or when the
                              * connection that it had to wait for became ready */
     uint64_t renewed_ns;    /* the latest instant at which the key may have been created, or its TTL
-                             * reset, as far as known; 0: it was never requested */
+                             * reset, as far as known; 0: no request has done
+                             * that */
     uint64_t keep_until_ns; /* instant until which the key shall stay; valid while undo_verb is
                              * RL_VERB_SHORTEN */
     uint64_t proposal;      /* with `fenced`: the fencing token that the vote proposes */
@@ -39,13 +40,13 @@ struct rl_claim {
     uint32_t token_len; /* bytes of the token; 0: not set yet */
     rl_nodes undo_pending;   /* nodes that keep a pending undo of this claim */
     rl_nodes maybe_executed; /* nodes that may still execute a request that creates the key or
-                              * resets its TTL: its connection ended before the reply, and no
-                              * greeting has come since */
+                              * resets its TTL: the connection of the node ended before the
+                              * reply, and no reply has come since a later greeting */
     uint16_t stripe;         /* with `fenced`: selects the register of the fence record */
     uint16_t slot;           /* semaphore: number of the slot whose key this is; else 0 */
     uint8_t undo_verb;       /* RL_VERB_RELEASE, or RL_VERB_SHORTEN after a delayed release */
     uint8_t more_keys;       /* keys besides the first; 0 to RL_KEYS_MAX - 1 */
-    uint8_t probed_key;      /* index of the key that PTTL reads; 0: the first */
+    uint8_t probed_key;      /* index of the key that PTTL reads; 0: the first key */
     bool is_record; /* the key is that of a fence record; the token is the record's mark, followed
                      * by the numbers of its registers */
     bool forced;    /* with `is_record`: SEED ignores which mark the record has */

@@ -27,10 +27,8 @@ int rl_codec_check(char *text, size_t size);
 /* The elements of one array reply, nested arrays flattened: what a server sends on the second
  * connection, such as a notification. Only codec.c changes it, while rl_decoder_next() reads the
  * reply. */
-#define RL_TEXTS_MAX 8 /* most elements of such an array */
-#define RL_TEXTS_BYTES_MAX                                                                         \
-    (RL_KEY_MAX + 128) /* bytes of all elements: one key, and other words                          \
-                        */
+#define RL_TEXTS_MAX       8                  /* most elements of such an array */
+#define RL_TEXTS_BYTES_MAX (RL_KEY_MAX + 128) /* bytes: a key and other words */
 struct rl_texts {
     unsigned count;                   /* elements read until now; 0 to RL_TEXTS_MAX */
     struct rl_arg list[RL_TEXTS_MAX]; /* the elements; they point into `bytes`. `data` NULL: the
@@ -75,7 +73,7 @@ struct rl_decoder {
 /* Opens the decoder, which borrows `text` until rl_decoder_close(). Returns false if there is no
  * memory; then the decoder is unchanged. */
 bool rl_decoder_open(struct rl_decoder *decoder, struct rl_reply_text *text);
-/* Frees the reader of the decoder, which is closed then. Does nothing if it is closed already. */
+/* Closes the decoder and frees its reader. Does nothing if the decoder is closed already. */
 void rl_decoder_close(struct rl_decoder *decoder);
 
 /* Hands `len` received bytes to the decoder, which borrows them until rl_decoder_next() returns 0

@@ -10,16 +10,15 @@
 
 struct rl_node;
 
-/* What is known of the server behind a node. Owner: eligibility.c. It is kept from one
+/* What is known of the server behind a node. Owner: eligibility.c. The struct is kept from one
  * connection to the next, except that `info` is emptied when a connection is opened. */
 struct rl_eligibility {
-    struct rl_admission
-        admission;        /* what is known of the server, and the rules by which its votes count */
-    uint32_t exclusions;  /* set of enum rl_exclusion, as of the last review; 0: none */
-    bool duplicate;       /* another node of the client shows the same server */
-    uint8_t duplicate_of; /* index of that node; valid while `duplicate` */
-    char run_id[48];      /* run id that the last greeting or heartbeat has shown; empty: unknown */
-    struct rl_info info;  /* what the server has said about itself on this connection */
+    struct rl_admission admission; /* the facts by which the votes count or not */
+    uint32_t exclusions;           /* set of enum rl_exclusion, as of the last review; 0: none */
+    bool duplicate;                /* another node of the client shows the same server */
+    uint8_t duplicate_of;          /* index of that other node; valid while `duplicate` */
+    char run_id[48];     /* run id that the last greeting or heartbeat has shown; empty: unknown */
+    struct rl_info info; /* what the server has said about itself on this connection */
 };
 
 /* What TIME in a greeting has shown. */
@@ -51,7 +50,7 @@ static inline bool rl_eligibility_needs_repair(const struct rl_eligibility *elig
     return (eligibility->exclusions & ~(uint32_t)RL_EXCLUSIONS_TIMED) != 0;
 }
 
-/* Returns when the first exclusion ends by itself (boot clock); RL_NEVER: none does. */
+/* Returns when the first of the exclusions ends by itself (boot clock); RL_NEVER: none does. */
 static inline uint64_t rl_eligibility_due_ns(const struct rl_eligibility *eligibility)
 {
     return eligibility->exclusions == 0
@@ -65,7 +64,7 @@ static inline bool rl_eligibility_is_duplicate(const struct rl_eligibility *elig
     return eligibility->duplicate;
 }
 
-/* Returns the index of that other node. Valid only for a duplicate. */
+/* Returns the index of the other node that shows the same server. Called only for a duplicate. */
 static inline unsigned rl_eligibility_duplicate_of(const struct rl_eligibility *eligibility)
 {
     return eligibility->duplicate_of;

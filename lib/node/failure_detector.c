@@ -32,9 +32,9 @@ uint64_t rl_node_timeout_ns(const struct rl_node *node)
     return rl_min_u64(rl_max_u64(limit_ns, TIMEOUT_MIN_NS), TIMEOUT_MAX_NS);
 }
 
-/* Takes a round trip into account for the longest recent one. The smoothed one is not enough: on a
- * busy machine single replies are late, and a mean over eight round trips forgets them within
- * milliseconds. */
+/* Updates the longest recent round trip after a round trip of `trip_ns`. The smoothed one is not
+ * enough: on a busy machine single replies are late, and a mean over eight round trips forgets them
+ * within milliseconds. */
 static void note_worst(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns)
 {
     uint64_t halves = rl_sub_sat(now_ns, node->detector.worst_at_ns) / WORST_HALF_NS;
@@ -49,8 +49,9 @@ static void note_worst(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns)
     }
 }
 
-/* Takes a round trip, cut to the time limit of a reply, into account for the smoothed and for the
- * longest recent one. The smoothed one moves by an eighth of the difference. */
+/* Updates the smoothed and the longest recent round trip after a round trip of `trip_ns`, of which
+ * at most the time limit of a reply counts. The smoothed one moves by an eighth of the difference.
+ */
 void rl_detector_note_trip(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns)
 {
     uint64_t fixed = node->common->node_timeout_ns;

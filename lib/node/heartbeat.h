@@ -18,7 +18,7 @@ struct rl_heartbeat {
                        * completed */
     unsigned count;   /* number of heartbeats that were sent; decides which are full ones */
     uint8_t pending;  /* commands of the current heartbeat without a reply; 0: none is under way */
-    uint8_t sections; /* number of sections of INFO that the current heartbeat asks for */
+    uint8_t sections; /* number of sections of INFO that the current heartbeat requests: 3 or 5 */
     struct rl_info info; /* what the replies to the current heartbeat have shown until now */
 };
 
@@ -35,8 +35,8 @@ static inline void rl_heartbeat_greeted(struct rl_heartbeat *heartbeat, uint64_t
     heartbeat->last_ns = now_ns;
 }
 
-/* Returns when the next heartbeat is due on the boot clock; RL_NEVER: none is needed, or one is
- * under way. */
+/* Returns when the next heartbeat is due (boot clock). RL_NEVER: none is needed, one is under way,
+ * or the node is not ready or is suspect. */
 uint64_t rl_heartbeat_due_ns(const struct rl_node *node);
 
 /* Appends the requests of a heartbeat to the pipeline. Skips the heartbeat if the pipeline is full,

@@ -12,7 +12,7 @@
 /* The kinds of entries. The engine takes entries of a lower kind first. REPLIED is at most one
  * vote, VOTES is a list of votes, and the other kinds are sets of nodes. */
 enum rl_inbox_kind {
-    RL_INBOX_REPLIED = 0,    /* the vote that the reply which was read last stands for */
+    RL_INBOX_REPLIED = 0,    /* the vote of the reply that was read last */
     RL_INBOX_CHANGED = 1,    /* nodes whose state has changed: whether requests can be sent to
                               * the node, whether it is eligible, or the cause why not */
     RL_INBOX_STEPPED = 2,    /* nodes whose server's clock has jumped forward: keys may have expired
@@ -26,9 +26,9 @@ enum rl_inbox_kind {
 
 /* How a pending undo, or one that was sent, has ended. */
 enum rl_undo_outcome {
-    RL_UNDO_DONE = 0,    /* the server has replied to it */
-    RL_UNDO_EXPIRED = 1, /* its key expired before it was confirmed */
-    RL_UNDO_DROPPED = 2  /* there was no memory to keep it; its key stays until it expires */
+    RL_UNDO_DONE = 0,    /* the server has replied to the undo */
+    RL_UNDO_EXPIRED = 1, /* the key expired before the undo was confirmed */
+    RL_UNDO_DROPPED = 2  /* there was no memory to keep the undo; the key stays until it expires */
 };
 #define RL_UNDO_ENDS 3 /* number of outcomes */
 

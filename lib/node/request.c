@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Appends the requests of a round to the pipeline of a node, in the form that suits the claim. */
+ * Appends the requests of a round to the pipeline of a node, in the form that suits the claim. The
+ * three public functions differ in when they send: rl_node_request() not to a suspect node,
+ * rl_node_request_suspect() to a suspect node, too, and rl_node_probe_and_track() always PTTL. */
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 

@@ -110,11 +110,10 @@ static void connect_next(struct rl_sockets *sockets, struct rl_socket *sock)
                sock->addresses.len[at]);
 }
 
-/* Handles a failure to connect: closes the socket and tries the next address, such as 127.0.0.1
- * after
- * ::1. Without another address, or if the look-up failed, reports the failure with `cause` (enum
- * redlock_cause). `what` says what has failed. `error` is an errno, which the text adds in words;
- * 0: `what` is the whole text. */
+/* Handles a failure to connect: closes the socket and tries the next address of the name, which may
+ * have an IPv6 and an IPv4 address. Without another address, or if the look-up failed, reports the
+ * failure with `cause` (enum redlock_cause). `what` says what has failed. `error` is an errno,
+ * which the text adds in words; 0: `what` is the whole text. */
 static void fail_open(struct rl_sockets *sockets, struct rl_socket *sock, int cause,
                       const char *what, int error)
 {

@@ -6,29 +6,30 @@
 #include "core/types.h"
 #include "platform/memory.h"
 
-#define RL_HOST_MAX 255 /* bytes of a host name or a numeric address */
-#define RL_PATH_MAX                                                                                \
-    107 /* bytes of the path of a unix socket; what fits into sockaddr_un with NUL */
+/* Limits of the parts of an address, without terminating NULs. */
+#define RL_HOST_MAX     255       /* bytes of a host name or a numeric address */
+#define RL_PATH_MAX     107       /* bytes of a path; fits into sockaddr_un with its NUL */
 #define RL_DB_MAX       INT32_MAX /* largest database number */
 #define RL_USER_MAX     256       /* bytes of a user name */
-#define RL_PASSWORD_MAX 4096 /* bytes of a password; enough for the tokens of identity services */
-#define RL_ID_MAX       64   /* bytes of a server's id */
-#define RL_PORT_DEFAULT 6379 /* port of an address that names none */
+#define RL_PASSWORD_MAX 4096      /* bytes; enough for tokens of identity services */
+#define RL_ID_MAX       64        /* bytes of the id of a server */
+#define RL_PORT_DEFAULT 6379      /* port, if an address has none */
 
 /* The parsed address of one server. api/url.c fills it; afterwards it is constant. It owns `user`
  * and `password`, which rl_node_spec_done() frees. */
 struct rl_node_spec {
     bool is_unix;               /* true: a unix socket at `path`; false: TCP to `host` and `port` */
-    char host[RL_HOST_MAX + 1]; /* lower case, IPv6 without brackets; "" if is_unix */
-    uint16_t port;              /* 0 if is_unix */
-    char path[RL_PATH_MAX + 1]; /* absolute; "" unless is_unix */
+    char host[RL_HOST_MAX + 1]; /* name or address in lower case, IPv6 without brackets; "" if
+                                 * is_unix */
+    uint16_t port;              /* TCP port; 0 if is_unix */
+    char path[RL_PATH_MAX + 1]; /* absolute path of the socket; "" unless is_unix */
     unsigned db;                /* number of the database; 0 to RL_DB_MAX */
     bool durable;               /* attested: the server loses no acknowledged write in a restart */
     bool fresh;                 /* attested: no client has used the server for locks before */
     char id[RL_ID_MAX + 1]; /* name of the server for all its clients, if they reach it by different
                              * addresses; "": they all use `name` */
-    char *user;             /* NULL: the default user */
-    char *password;         /* NULL: that of the configuration, if there is one */
+    char *user;             /* user to log in as; NULL: the default user */
+    char *password;         /* NULL: the password of the configuration is used, if there is one */
     char name[300];         /* shown in messages, without secrets: "host:port", "[::1]:6379/2",
                              * "unix:/path?db=2" */
 };

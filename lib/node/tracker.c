@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Opens the second connection of a node (AUTH, CLIENT ID, SUBSCRIBE), then requests tracking on the
- * first one. Any unexpected reply ends the second connection: the timers of waiters make up for a
- * lost notification, but not for one that is misread. */
+ * Opens the second connection of a node, on which its server sends notifications.
+ *
+ * rl_tracker_tick() opens the connection, rl_tracker_opened() sends the greeting (AUTH, CLIENT
+ * SETNAME, CLIENT ID, SUBSCRIBE), and take_greeting() reads the replies to it. Then track() sends
+ * the request TRACK on the first connection: the server is told to send notifications to the second
+ * one. From the reply to TRACK on (rl_tracker_reply()), notifications are on. The request REGISTER,
+ * sent in front of the PTTL of a waiter, makes the server track the key that the PTTL reads. An
+ * unexpected reply ends the second connection: the timers of waiters make up for a lost
+ * notification, but not for one that is misread. */
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
@@ -21,11 +27,13 @@
  * with it the votes. */
 #define HARMFUL_NS (30 * RL_SECOND)
 
-/* The commands of the greeting, in the order in which they are sent. AUTH is left out if there is
- * no password. SUBSCRIBE must be the last: no other command is allowed after it. */
+/* The steps of the greeting, one for each command, in the order in which they are sent. AUTH is
+ * left out if there is no password. SUBSCRIBE must be the last: no other command is allowed after
+ * it. */
 enum step { STEP_AUTH = 0, STEP_SETNAME, STEP_ID, STEP_SUBSCRIBE };
 
-/* Returns the number of the second connection, as the functions of rl_transport expect it. */
+/* Returns the number of the node's second connection, which the functions of the transport expect.
+ */
 static unsigned connection_number(const struct rl_node *node)
 {
     return node->index | RL_TRACKER_CONNECTION;
@@ -106,7 +114,7 @@ static void close_connection(struct rl_node *node)
 
 /* Closes the second connection after a failure. Plans the next one if the first connection is
  * ready, with a delay that doubles with each failure and is shortened by a random part of up to a
- * quarter. */
+ * quarter. A connection that was on for RL_LASTING_NS (one second) resets the delay. */
 static void retry_later(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
@@ -122,7 +130,7 @@ static void retry_later(struct rl_node *node, uint64_t now_ns)
         tracker->due_ns = rl_add_sat(now_ns, delay_ns);
 }
 
-/* Returns true if the text of the reply begins with `text`. */
+/* Returns true if the text of the reply begins with the terminated string `text`. */
 static bool begins(const struct rl_reply *reply, const char *text)
 {
     return reply->len >= strlen(text) && memcmp(reply->text, text, strlen(text)) == 0;

@@ -6,7 +6,9 @@
  *
  * claim->maybe_executed has the bit of a node whose connection ended while a request for the claim
  * was unanswered. As long as the server may still execute that request, it is not known when the
- * key expires (RL_NEVER). A reply to a later greeting ends that doubt. */
+ * key expires (RL_NEVER). Once a later greeting is complete, the server has executed or dropped the
+ * request. claim->renewed_ns is the latest instant at which the key can have been created or its
+ * TTL reset; from it follows when the key expires. */
 #include "node/undo.h"
 
 #include "node/node_parts.h"
@@ -44,7 +46,8 @@ bool rl_undos_reserve(struct rl_node *node)
 
 /* Returns true while the server may still execute a request of an earlier connection that creates
  * the key or resets its TTL. A stopped server reads such a request when it is resumed, even days
- * later. A server that was greeted since then has executed or dropped it. */
+ * later. A server that has completed a greeting since then has executed or dropped the
+ * request. */
 static bool may_be_executed(const struct rl_node *node, const struct rl_claim *claim)
 {
     return (claim->maybe_executed & RL_NODE(node->index)) != 0 &&

@@ -17,9 +17,9 @@ struct rl_node;
  * `heap`. The heap holds a reference to each of these claims. All instants are on the boot clock.
  */
 struct rl_undos {
-    struct rl_undo_heap heap;  /* the pending undos, ordered by when their keys expire */
-    uint64_t retry_ns;         /* when pending undos are sent if the connection is ready; RL_NEVER:
-                                * no retry is planned */
+    struct rl_undo_heap heap; /* the pending undos, ordered by when their keys expire */
+    uint64_t retry_ns;        /* when pending undos are sent at the earliest, once the connection is
+                               * ready; RL_NEVER: no retry is planned */
     uint64_t dropped_until_ns; /* until this instant a key may exist whose undo was dropped for lack
                                 * of memory; 0: none. RL_NEVER: not known before the next greeting,
                                 * which sets it to max_ttl with drift after itself */
@@ -31,7 +31,7 @@ void rl_undos_init(struct rl_undos *undos, const struct rl_mem *mem);
 /* Drops all pending undos, sends none of them, and frees their memory. */
 void rl_undos_free(struct rl_node *node);
 
-/* Returns true if an undo of this claim waits to be sent to the node with this index. */
+/* Returns true if an undo of this claim is pending on the node with this index. */
 static inline bool rl_undos_has(const struct rl_claim *claim, unsigned node)
 {
     return (claim->undo_pending & RL_NODE(node)) != 0;

@@ -12,12 +12,13 @@ struct rl_undo {
                           * because the server may still create the key */
 };
 
-/* Undos that fit into the heap without an allocation. */
+/* Number of undos that fit into the heap without an allocation. */
 #define RL_UNDOS_INLINE 64
 
 /* The heap. Owner: undo_heap.c; undo.c also walks `list` and may change expiry times, and then
  * calls rl_undo_heap_sort(). Invariants: no parent expires after its children (list[0] expires
- * first); count <= cap. It must not be moved, because `list` may point to `own`. */
+ * first); count <= cap. The heap must not be moved, because `list` may point to
+ * `own`. */
 struct rl_undo_heap {
     const struct rl_mem *mem;            /* borrowed: allocates `list` */
     struct rl_undo *list;                /* `own`, or allocated with `mem` */
@@ -45,8 +46,8 @@ void rl_undo_heap_push(struct rl_undo_heap *heap, struct rl_claim *claim, uint64
 /* Removes the undo whose key expires first, and returns its claim. The heap must not be empty. The
  * claim reference passes to the caller. */
 struct rl_claim *rl_undo_heap_pop_first(struct rl_undo_heap *heap);
-/* Removes the last undo of `list`, which can be any one, and returns its claim. Cheaper than
- * rl_undo_heap_pop_first(), else the same. */
+/* Removes the last undo of `list`, which may expire at any time, and returns its claim. The heap
+ * must not be empty. The claim reference passes to the caller. */
 struct rl_claim *rl_undo_heap_pop_last(struct rl_undo_heap *heap);
 
 /* Returns when the first key expires (boot clock); RL_NEVER: the heap is empty, or no expiry time
