@@ -144,8 +144,8 @@ static void begin_quarantine(struct rl_admission *admission, const struct rl_inf
     }
 }
 
-/* Judges INFO that was read at `now_ns`. Returns true if it shows another run or a promotion; a
- * quarantine then begins, unless an attestation makes it unnecessary. */
+/* Judges INFO that was read at `now_ns`. Returns true if `info` shows another run or a promotion;
+ * a quarantine then begins, unless an attestation makes it unnecessary. */
 bool rl_admission_greet(struct rl_admission *admission, const struct rl_info *info, uint64_t now_ns)
 {
     bool is_unknown = info->refused || info->run_id[0] == '\0';
@@ -155,13 +155,13 @@ bool rl_admission_greet(struct rl_admission *admission, const struct rl_info *in
     set_exclusion(admission, RL_EXCLUSION_EVICTING, evicts);
     memcpy(admission->policy, info->policy, sizeof admission->policy);
     if (info->run_id[0] == '\0')
-        return false; /* not identified: what is known stays */
+        return false; /* the server is not identified: keeps what is known */
     bool restarted = !is_same_server(admission, info);
     if (!restarted && is_same_data(admission, info))
         return false;
     begin_quarantine(admission, info, restarted, now_ns);
     if (restarted)
-        admission->has_clock = false; /* it may run on another machine */
+        admission->has_clock = false; /* the new run may be on another machine */
     admission->known = true;
     memcpy(admission->run_id, info->run_id, sizeof admission->run_id);
     memcpy(admission->replid, info->replid, sizeof admission->replid);
@@ -192,7 +192,9 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Judges a reply to TIME. Returns true if the server's clock has jumped since the last one.
+/* Judges a reply to TIME, which shows `time_us` since 1970. The request was sent at `sent_ns` or
+ * earlier, the reply read at `received_ns` or later. Returns true if the server's clock has jumped
+ * since the last reply. The quarantine of a clock step begins then.
  *
  * Each reply shows an interval that contains the clock offset: the longer the round trip, the
  * wider. The earlier interval is widened by the drift since then. If the two overlap, the offset is

@@ -75,15 +75,14 @@ struct rl_admission {
     bool fresh; /* attested: held no lock at first contact; no quarantine at first contact, unless
                  * INFO shows a promotion */
     bool known; /* a server has identified itself: the next four fields are what it said last */
-    char run_id[48];              /* as in struct rl_info */
-    char replid[48];              /* as in struct rl_info */
-    char replid2[48];             /* as in struct rl_info */
-    int64_t second_offset;        /* as in struct rl_info */
-    char policy[24];              /* maxmemory_policy that INFO showed last; empty: unknown */
-    uint32_t facts;               /* enum rl_exclusion: those that do not end by themselves */
-    uint32_t quarantine;          /* why the last quarantine of a restart or promotion began:
-                                   * RL_EXCLUSION_RESTARTED or RL_EXCLUSION_PROMOTED. That quarantine may
-                                   * have ended. 0: there was none */
+    char run_id[48];       /* as in struct rl_info */
+    char replid[48];       /* as in struct rl_info */
+    char replid2[48];      /* as in struct rl_info */
+    int64_t second_offset; /* as in struct rl_info */
+    char policy[24];       /* maxmemory_policy that INFO showed last; empty: unknown */
+    uint32_t facts;        /* enum rl_exclusion: those that do not end by themselves */
+    uint32_t quarantine; /* why the last quarantine of a restart or promotion began, which may have
+                          * ended: RL_EXCLUSION_RESTARTED or _PROMOTED; 0: there was none */
     uint64_t quarantine_since_ns; /* when that quarantine began; valid if `quarantine` is not 0 */
     uint64_t credit_ns;    /* age of the server when the quarantine began, by which the quarantine
                             * is shortened; 0 except at first contact */

@@ -236,9 +236,9 @@ static void end_requests(struct rl_node *node, int cause, uint64_t now_ns)
  * `retry`: another connection follows; false: this is the final close.
  *
  * On the final close, FIN is right if each SET is followed by its undo: the kernel delivers both.
- * Before a reconnect, any SET requires a reset. The kernel might deliver it minutes later, after
- * the undo on the next connection. A server that meets the closed connection when it replies stops
- * reading from it: it would execute the SET, and not the undo that follows. */
+ * Before a reconnect, any SET requires a reset. The kernel might deliver the SET minutes later,
+ * after the undo on the next connection. A server that meets the closed connection when it replies
+ * stops reading from it: it would execute the SET, and not the undo that follows. */
 static bool is_abortive(const struct rl_node *node, bool retry)
 {
     return retry ? rl_pipeline_has_set(&node->pipe) : rl_pipeline_has_bare_set(&node->pipe);
@@ -250,7 +250,7 @@ static bool is_abortive(const struct rl_node *node, bool retry)
 void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry, uint64_t now_ns)
 {
     const struct rl_transport *transport = &node->common->transport;
-    /* A suspect node gets no reconnect at once: requests should not wait for it again. */
+    /* A suspect node gets no connection at once: requests should not wait for that server again. */
     bool was_ready = node->conn.state == RL_NODE_READY && !rl_detector_is_suspect(&node->detector);
 
     if (has_lasted(node, now_ns))

@@ -57,10 +57,9 @@ void rl_eligibility_refuse_info(struct rl_eligibility *eligibility)
     eligibility->info.refused = true;
 }
 
-/* Returns the present time (boot clock). A quarantine begins when the reply has been read. The time
- * of the tick may be older if this process was stopped, and the server may have lost its keys since
- * then.
- */
+/* Returns the present time (boot clock), which counts as the time at which a reply was read. The
+ * time of the tick may be older if this process was stopped, and the server may have lost its keys
+ * between the two. */
 static uint64_t time_read_ns(const struct rl_node *node)
 {
     const struct rl_clocks *clocks = &node->common->clocks;

@@ -17,7 +17,8 @@
  * must remove. */
 #define REPAIR_NS RL_SECOND
 /* Each FULL_HEARTBEAT-th heartbeat reads all sections of INFO. The others read only the first
- * SHORT_HEARTBEAT sections: identity, replication, eviction policy. */
+ * SHORT_HEARTBEAT sections: identity, replication, eviction policy. While the node is excluded for
+ * a reason that its operator must remove, every heartbeat reads all sections. */
 #define FULL_HEARTBEAT  8
 #define SHORT_HEARTBEAT 3
 
@@ -57,9 +58,9 @@ static bool send_request(struct rl_node *node, enum rl_verb verb, uint8_t sectio
     return ok;
 }
 
-/* Prepares heartbeat.info for the replies. A short heartbeat (`whole` false) starts from what is
- * known: sections that it does not read stay as they were. Identity and replication are always read
- * anew. */
+/* Prepares heartbeat.info for the replies. A heartbeat that does not read all sections (`whole`
+ * false) starts from what is known, so that the other sections stay as they were. Identity and
+ * replication are always read anew. */
 static void begin_heartbeat(struct rl_node *node, bool whole)
 {
     struct rl_info *info = &node->heartbeat.info;

@@ -107,7 +107,8 @@ static void count_reply(struct rl_node *node, const struct rl_request *request,
 }
 
 /* Returns true if a request that can create a key must not be executed any more: its vote is not
- * awaited, or a later request of the same claim is in flight, or its undo is pending. The later
+ * awaited, or a later request of the same claim that can change keys is in flight, or its
+ * undo is pending. The later
  * request may be an undo, or an extension, which finds no key. */
 static bool is_superseded(const struct rl_node *node, const struct rl_request *request)
 {
@@ -117,16 +118,15 @@ static bool is_superseded(const struct rl_node *node, const struct rl_request *r
 }
 
 /* Sends a request again in the form result->form, because the server has not executed it in the
- * form of the first try. The vote then comes from the new request. Returns false, with a failed
- * vote in
- * `*result`, if that is not allowed or there is no memory. */
+ * form of the first try. The vote then comes from the new request. Returns false, and makes
+ * `result` a failed vote, if that is not allowed or there is no memory. */
 static bool resend(struct rl_node *node, struct rl_request *request, struct rl_result *result,
                    uint64_t now_ns)
 {
     const struct rl_claim *claim = request->claim;
 
     /* After its own undo, the request would leave a key that is never undone. After an extension,
-     * it would set a key that the lease counts as absent. */
+     * the request would set a key that the lease counts as absent. */
     if (rl_protocol[request->verb].creates_key && is_superseded(node, request)) {
         result->vote = RL_VOTE_FAILED;
         result->cause = REDLOCK_CAUSE_ERROR_REPLY;
