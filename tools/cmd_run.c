@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * `redlock run`: the steps before the command runs. cmd_run() checks everything that can be checked
  * without the servers. run_guarded() starts the guardian, before the library starts a thread, and
- * the client. acquire_lock() waits for the lock, and run_locked() starts the command. See run.h for
- * the processes and for the other two files. Functions that return an int return -1 to continue, or
+ * the client. acquire_lock() waits for the lock, and run_locked() starts the command. Two
+ * more processes take part: the starter executes the command, and the guardian kills the command if
+ * the lock is about to be lost. run_loop.c and run_end.c have the steps that follow. Functions that return an int return -1 to continue, or
  * the exit code of the program.
  */
 #include <errno.h>

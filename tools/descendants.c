@@ -39,8 +39,8 @@ struct process {
 
 /* All processes, sorted by pid after list_read(). The list is local to one search. */
 struct process_list {
-    struct process *items;
-    size_t count, room; /* used and allocated items */
+    struct process *items; /* owned */
+    size_t count, room;    /* used and allocated items */
 };
 
 /* Reads /proc/PID/stat of the process `pid` into *ret. `proc_fd` is a descriptor of /proc. Returns

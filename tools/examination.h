@@ -22,7 +22,7 @@ enum severity { FINDING_NOTE = 0, FINDING_WARN = 1, FINDING_CRIT = 2 };
 
 /* One finding about a server or about the whole shard. */
 struct finding {
-    enum severity severity;
+    enum severity severity;      /* how bad it is */
     int node;                    /* index of the server in the shard; -1: the whole shard */
     const char *code;            /* stable name for programs, such as "restarted" */
     char text[FINDING_TEXT_MAX]; /* what is wrong, for people */
@@ -82,8 +82,8 @@ struct examination {
                                           */
     struct elsewhere elsewhere[REDLOCK_NODES_MAX]; /* the same server in another shard */
     struct finding findings[FINDINGS_MAX];         /* worst first */
-    size_t finding_count;
-    enum health_exit health; /* the worst finding as exit code */
+    size_t finding_count;                          /* number of findings */
+    enum health_exit health;                       /* the worst finding as exit code */
 };
 
 /* Fills in `elsewhere` of all servers in an array of one examination for each shard. The caller has

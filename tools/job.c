@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Starts one command, passes signals on to it, and moves the terminal between command and shell.
- * See job.h for the terms. A command with a process group of its own becomes the foreground group
- * of the terminal. When it is suspended (Ctrl-Z), this process takes the terminal and offers it to
- * the shell: it stops for a moment, because a shell shows its prompt only when its job has stopped.
- * When the shell continues the job (fg), the command gets the terminal and a SIGCONT. "Away" means
- * that the shell has the terminal, and our group is in the background.
+ * This process is the wrapper: the `redlock` process that the user started, often from a shell with
+ * job control. "Our group" is the process group of the wrapper. The starter, a helper process,
+ * executes the command and reports its start, suspensions and end. A terminal serves one process
+ * group at a time, its foreground group. If our group is that, a command with a group of its own
+ * gets the terminal.
+ *
+ * When the command is suspended (Ctrl-Z), the wrapper takes the terminal back and offers it to the
+ * shell. To do so ("yield"), the wrapper stops itself for a moment, because a shell shows its
+ * prompt only when its job has stopped. A busy shell may need several offers. "Away" means that the
+ * shell has the terminal and our group is in the background. When the shell continues the job (fg),
+ * the wrapper notices it by polling, and gives the command the terminal and a SIGCONT.
  */
 #include "job.h"
 
@@ -50,8 +56,7 @@ int job_start(struct job *job, const char *path, char *const *argv, char *const 
     if (starter_request(job->guardian.request_fd, &request) != 0)
         return -1;
     job->has_terminal = gives_terminal;
-    /* Uses the value from before the request: the shell may have put us into the foreground
-     * since. */
+    /* `ours` was read before the request: the shell may have put us into the foreground since. */
     job->away = !ours && !signals_of_background();
     job->state = JOB_STARTING;
     return 0;
@@ -103,7 +108,8 @@ static void suspended(struct job *job, int sig)
     job->away = !terminal_is_ours(job->terminal_fd);
     if (job->away)
         return;
-    /* The command wanted the terminal, and our group has it. */
+    /* TTIN and TTOU mean that the command wanted the terminal. Our group has it now, so the command
+     * gets it. */
     if (sig == SIGTTIN || sig == SIGTTOU)
         job_signal(job, SIGCONT);
     else

@@ -26,10 +26,9 @@ enum job_state { JOB_NONE = 0, JOB_STARTING, JOB_RUNNING, JOB_SUSPENDED, JOB_END
  * `has_terminal`. */
 struct job {
     struct guardian guardian; /* started by the caller before job_start() */
-    enum job_state state;
+    enum job_state state;     /* see there */
     pid_t pid; /* 0 until the start is reported; also the process group, unless `shares_group` */
-    pid_t
-        starter; /* pid of the starter, the parent of the command; 0 until the start is reported */
+    pid_t starter; /* pid of the starter; 0 until the start is reported */
     /* the command is in our own process group: --foreground, or decided by job_start() */
     bool shares_group;
     int terminal_fd;   /* controlling terminal, valid after job_start(); -1: no terminal to share */

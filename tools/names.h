@@ -12,9 +12,9 @@
 /* The names of one lock. names_collect() fills it. The strings of `list` are those of the command
  * line. */
 struct names {
-    const char *list[REDLOCK_RESOURCES_MAX];
-    size_t count; /* at least 1 */
-    char *text;   /* all of them, separated by commas, for messages; owned */
+    const char *list[REDLOCK_RESOURCES_MAX]; /* the names, in the order of the command line */
+    size_t count;                            /* number of names in `list`, at least 1 */
+    char *text; /* all of them, separated by commas, for messages; owned */
 };
 
 /* Collects the first `operands` operands and the names of --also, and checks them. Returns -1 on

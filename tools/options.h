@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One bit for each subcommand, in the order of command_names. */
+/* One bit for each subcommand, in the order of command_names: CMD_RUN is `redlock run`, and so
+ * on. */
 enum command_bit {
     CMD_RUN = 1u << 0,
     CMD_ACQUIRE = 1u << 1,
@@ -31,27 +32,44 @@ struct options {
     unsigned command;         /* enum command_bit */
     const char *command_name; /* name of the subcommand, such as "run" */
 
-    char *servers; /* all values of -s, joined with blanks */
-    /* values of -f, --prefix, --user, --pass-file */
-    const char *config_file, *prefix, *user, *pass_file;
-    /* durations as text: --max-ttl, --connect-timeout, --node-timeout, -t, -w, -k, --renew */
-    const char *max_ttl, *connect_timeout, *node_timeout, *ttl, *wait, *grace, *renew;
+    char *servers;           /* all values of -s, joined with blanks */
+    const char *config_file; /* -f */
+    const char *prefix;      /* --prefix */
+    const char *user;        /* --user */
+    const char *pass_file;   /* --pass-file: file with the password */
+    /* durations as text: --max-ttl, --connect-timeout, --node-timeout */
+    const char *max_ttl, *connect_timeout, *node_timeout;
+    const char *ttl;   /* -t, a duration as text */
+    const char *wait;  /* -w, a duration as text; "0" after -n */
+    const char *grace; /* -k, a duration as text: time between the stop signal and KILL */
+    const char *renew; /* --renew, a duration as text: time between two extensions */
 
-    bool json, quiet, nonblock; /* nonblock: -n of `run` and `acquire`, which sets `wait` to "0" */
-    int verbose;                /* how many -v */
+    bool json;     /* print JSON */
+    bool quiet;    /* -q: print errors only */
+    bool nonblock; /* -n of `run` and `acquire`: do not wait for the lock */
+    int verbose;   /* number of -v */
 
-    int conflict_code;                 /* -E, the exit code if another client holds the lock */
-    uint64_t min_hold_ms, max_hold_ms; /* 0: not given */
-    int stop_signal;                   /* number of the signal of --signal */
-    int status_fd;                     /* descriptor of --status-fd; -1: none */
-    /* flags of `run`; warn_on_loss: --on-loss warn */
-    bool no_renew, keep, keep_env, warn_on_loss, foreground, preserve_status, allow_nested;
-    bool export_token;
-    const char *shell_command; /* -c of `run` */
-    const char *token_file;    /* of `extend` and `release` */
-    bool strict, yes;          /* of `release`; of `break` */
-    bool fence;                /* --fence: a fencing token is wanted, or is examined */
-    bool init, wait_all, acl;  /* of `nodes`; wait_all: --wait */
+    int conflict_code;         /* -E, the exit code if another client holds the lock */
+    uint64_t min_hold_ms;      /* how long `run` holds the lock at least; 0: not given */
+    uint64_t max_hold_ms;      /* after which time `run` stops the command; 0: not given */
+    int stop_signal;           /* number of the signal of --signal */
+    int status_fd;             /* descriptor to which `run` writes events; -1: none */
+    bool no_renew;             /* do not extend the lock */
+    bool keep;                 /* do not release the lock at the end */
+    bool keep_env;             /* leave passwords in the environment of the command */
+    bool warn_on_loss;         /* --on-loss warn: do not stop the command if the lock is lost */
+    bool foreground;           /* keep the command in our process group */
+    bool preserve_status;      /* exit with the status of the command even if it was stopped */
+    bool allow_nested;         /* allow to wait for a lock that an enclosing `redlock run` holds */
+    bool export_token;         /* give the command the token of the lock */
+    const char *shell_command; /* -c of `run`: a command for /bin/sh */
+    const char *token_file;    /* of `extend` and `release`: file with the token */
+    bool strict;               /* `release` fails if the lock is not held with this token */
+    bool yes;                  /* `break` really deletes the key */
+    bool fence;                /* acquire with a fencing token; `nodes`: examine fences, too */
+    bool init;                 /* `nodes` takes the fence records into use */
+    bool wait_all;             /* --wait of `nodes`: wait until all servers are eligible */
+    bool acl;                  /* `nodes` prints the rights that a user needs */
     unsigned nodes;            /* sandbox: number of servers */
     unsigned permits;          /* number of permits of a semaphore; 0: NAME is a lock */
     uint64_t interval_ms;      /* watch: time between two inspections */

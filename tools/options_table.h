@@ -10,48 +10,48 @@
 
 /* Identifies a flag. The values begin above all letters, as getopt_long() needs. */
 enum option_id {
-    OPT_SERVERS = 256,
-    OPT_CONFIG,
-    OPT_PREFIX,
-    OPT_USER,
-    OPT_PASS_FILE,
-    OPT_MAX_TTL,
-    OPT_CONNECT_TIMEOUT,
-    OPT_NODE_TIMEOUT,
-    OPT_JSON,
-    OPT_QUIET,
-    OPT_VERBOSE,
-    OPT_HELP,
-    OPT_NONBLOCK,
-    OPT_WAIT,
-    OPT_CONFLICT_CODE,
-    OPT_TTL,
-    OPT_GRACE,
-    OPT_RENEW,
-    OPT_NO_RENEW,
-    OPT_SIGNAL,
-    OPT_ON_LOSS,
-    OPT_MIN_HOLD,
-    OPT_MAX_HOLD,
-    OPT_KEEP,
-    OPT_KEEP_ENV,
-    OPT_COMMAND,
-    OPT_FOREGROUND,
-    OPT_PRESERVE_STATUS,
-    OPT_ALLOW_NESTED,
-    OPT_EXPORT_TOKEN,
-    OPT_FENCE,
-    OPT_STATUS_FD,
-    OPT_TOKEN_FILE,
-    OPT_STRICT,
-    OPT_YES,
-    OPT_INIT,
-    OPT_WAIT_ALL,
-    OPT_ACL,
-    OPT_NODES,
-    OPT_INTERVAL,
-    OPT_ALSO,
-    OPT_PERMITS
+    OPT_SERVERS = 256,   /* -s: the list of servers */
+    OPT_CONFIG,          /* -f: the configuration file */
+    OPT_PREFIX,          /* prefix of all keys */
+    OPT_USER,            /* user name at the servers */
+    OPT_PASS_FILE,       /* file with the password */
+    OPT_MAX_TTL,         /* the longest TTL of any client */
+    OPT_CONNECT_TIMEOUT, /* time limit for connecting to a server */
+    OPT_NODE_TIMEOUT,    /* time limit for a reply of a server */
+    OPT_JSON,            /* print JSON */
+    OPT_QUIET,           /* -q: print errors only */
+    OPT_VERBOSE,         /* -v: print more; may be repeated */
+    OPT_HELP,            /* -h: print the help text */
+    OPT_NONBLOCK,        /* -n of `run` and `acquire`: do not wait for the lock */
+    OPT_WAIT,            /* -w: the longest wait */
+    OPT_CONFLICT_CODE,   /* -E: exit code if another client holds the lock */
+    OPT_TTL,             /* -t: TTL of the lock */
+    OPT_GRACE,           /* -k: time between the stop signal and KILL */
+    OPT_RENEW,           /* time between two extensions */
+    OPT_NO_RENEW,        /* do not extend the lock */
+    OPT_SIGNAL,          /* the stop signal for the command */
+    OPT_ON_LOSS,         /* stop or warn: what to do if the lock is about to be lost */
+    OPT_MIN_HOLD,        /* hold the lock at least for this time */
+    OPT_MAX_HOLD,        /* stop the command after this time */
+    OPT_KEEP,            /* do not release the lock at the end */
+    OPT_KEEP_ENV,        /* leave passwords in the environment of the command */
+    OPT_COMMAND,         /* -c: a command for /bin/sh */
+    OPT_FOREGROUND,      /* keep the command in our process group */
+    OPT_PRESERVE_STATUS, /* exit with the status of the command even if it was stopped */
+    OPT_ALLOW_NESTED,    /* allow to wait for a lock that an enclosing `redlock run` holds */
+    OPT_EXPORT_TOKEN,    /* give the command the token of the lock */
+    OPT_FENCE,           /* acquire with a fencing token; `nodes`: examine fences, too */
+    OPT_STATUS_FD,       /* descriptor to which events are written */
+    OPT_TOKEN_FILE,      /* file with the token */
+    OPT_STRICT,          /* `release`: fail if the lock is not held with this token */
+    OPT_YES,             /* `break`: really delete the key */
+    OPT_INIT,            /* `nodes`: take the fence records into use */
+    OPT_WAIT_ALL,        /* --wait of `nodes`: wait until all servers are eligible */
+    OPT_ACL,             /* `nodes`: print the rights that a user needs */
+    OPT_NODES,           /* -n of `sandbox`: number of servers */
+    OPT_INTERVAL,        /* -i of `watch`: time between two inspections */
+    OPT_ALSO,            /* -a: one more name of the lock */
+    OPT_PERMITS          /* number of permits of a semaphore */
 };
 
 /* One row of the table: a flag of some subcommands. The same name or letter may have another row,

@@ -14,9 +14,9 @@ enum note_kind { NOTE_EVENT = 1, NOTE_ACQUIRED, NOTE_RELEASED, NOTE_INSPECTED };
 
 /* One callback of the library, copied. The receiver frees it with note_free(). */
 struct note {
-    enum note_kind kind;
+    enum note_kind kind;      /* which fields are valid */
     int event;                /* NOTE_EVENT: enum redlock_event_kind */
-    int status;               /* error code of the operation or event */
+    int status;               /* error code of the library, REDLOCK_OK after a success */
     redlock_lock_t *lock;     /* NOTE_ACQUIRED: the lock, owned by the receiver, if status is OK */
     uint64_t remaining_ms;    /* NOTE_EVENT: validity */
     redlock_report_t *report; /* owned by the note; may be NULL */

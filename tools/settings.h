@@ -13,25 +13,25 @@
 
 /* Identifies a setting; setting_name() returns its name. */
 enum setting_id {
-    SET_SERVERS,
-    SET_PREFIX,
-    SET_USER,
-    SET_PASSWORD,
-    SET_PASS_FILE,
-    SET_MAX_TTL,
-    SET_TTL,
-    SET_WAIT,
-    SET_GRACE,
-    SET_RENEW,
-    SET_CONNECT_TIMEOUT,
-    SET_NODE_TIMEOUT,
-    SET_FENCE_KEY,
-    SET_FENCE_RECORDS,
-    SET_ADMISSION,
-    SET_DRIFT,
-    SET_HEARTBEAT,
-    SET_CLOCK_SLACK,
-    SET_COUNT
+    SET_SERVERS,         /* list of servers */
+    SET_PREFIX,          /* prefix of all keys */
+    SET_USER,            /* user name at the servers */
+    SET_PASSWORD,        /* password at the servers */
+    SET_PASS_FILE,       /* file with the password */
+    SET_MAX_TTL,         /* longest TTL of any client */
+    SET_TTL,             /* TTL of a lock */
+    SET_WAIT,            /* longest wait for a lock */
+    SET_GRACE,           /* time between the stop signal and KILL */
+    SET_RENEW,           /* time between two extensions */
+    SET_CONNECT_TIMEOUT, /* time limit for connecting */
+    SET_NODE_TIMEOUT,    /* time limit for a reply */
+    SET_FENCE_KEY,       /* key of the fence record */
+    SET_FENCE_RECORDS,   /* "durable" or "volatile" */
+    SET_ADMISSION,       /* "strict", "lenient" or "proven" */
+    SET_DRIFT,           /* largest difference of clock rates */
+    SET_HEARTBEAT,       /* time between two heartbeats */
+    SET_CLOCK_SLACK,     /* largest step of this machine's wall clock */
+    SET_COUNT            /* the number of settings */
 };
 
 /* Where a value comes from; a higher rank has precedence. RANK_FALLBACK is the variable
@@ -40,34 +40,41 @@ enum setting_rank { RANK_DEFAULT, RANK_FALLBACK, RANK_FILE, RANK_ENVIRONMENT, RA
 
 /* One value as text, owned by struct settings. */
 struct setting {
-    char *text;   /* NULL: not set */
-    char *origin; /* "flag -t", "REDLOCK_SERVERS", "/etc/redlock.conf:3", "default" */
-    enum setting_rank rank;
+    char *text;   /* the value; NULL: not set */
+    char *origin; /* source of the value: "flag -t", "REDLOCK_SERVERS", "/etc/redlock.conf:3",
+                     "default" */
+    enum setting_rank rank; /* of the origin */
 };
 
 /* All settings: the texts, and the numbers made of them. settings_load() fills it;
  * settings_free() frees it. Defaults are filled in. */
 struct settings {
     struct setting values[SET_COUNT]; /* the texts, by enum setting_id */
-    uint64_t max_ttl_ms, ttl_ms;
-    uint64_t wait_ms;  /* how long to wait for a lock; may be REDLOCK_WAIT_FOREVER */
-    uint64_t grace_ms; /* time between the stop signal and KILL */
-    uint64_t renew_ms; /* time between two extensions */
-    uint32_t connect_timeout_ms, node_timeout_ms; /* node_timeout_ms 0: measured by the library */
-    uint32_t drift_ppm, heartbeat_ms, clock_slack_ms; /* drift_ppm: parts per million */
-    int fence_records;                                /* enum redlock_fence_records */
-    int admission;                                    /* enum redlock_admission */
-    char *password; /* from REDLOCK_AUTH, the file or the pass file; NULL: none */
+    uint64_t max_ttl_ms;              /* longest TTL of any client of these servers */
+    uint64_t ttl_ms;                  /* TTL of a lock */
+    uint64_t wait_ms;                 /* how long to wait for a lock; may be REDLOCK_WAIT_FOREVER */
+    uint64_t grace_ms;                /* time between the stop signal and KILL */
+    uint64_t renew_ms;                /* time between two extensions */
+    uint32_t connect_timeout_ms;      /* time limit for connecting to a server */
+    uint32_t node_timeout_ms;         /* time limit for a reply; 0: measured by the library */
+    uint32_t drift_ppm;               /* largest difference of clock rates, in parts per million */
+    uint32_t heartbeat_ms;            /* time between two heartbeats */
+    /* how far the wall clock of this machine may jump ahead while a lock is held; 0: no limit */
+    uint32_t clock_slack_ms;
+    int fence_records; /* enum redlock_fence_records */
+    int admission;     /* enum redlock_admission */
+    char *password;    /* from REDLOCK_AUTH, the file or the pass file; NULL: none; owned */
 };
 
-/* Merges and parses all sources. Returns -1 on success, or an exit code after a message. */
+/* Fills *ret_settings from the flags in `options`, the environment, the configuration file and the
+ * defaults. Returns -1 on success, or an exit code after a message. */
 int settings_load(const struct options *options, struct settings *ret_settings);
-/* Frees all texts. Overwrites the password. */
+/* Frees all texts, after overwriting the password, and sets all fields to zero. */
 void settings_free(struct settings *settings);
 
-/* Returns the name as in the file, such as "max-ttl". */
+/* Returns the name of a setting as in the configuration file, such as "max-ttl". */
 const char *setting_name(enum setting_id id);
-/* Finds a setting by its name in the file. Returns false if it is unknown. */
+/* Looks up a setting by its name in the configuration file. Returns false if it is unknown. */
 bool setting_by_name(const char *name, enum setting_id *ret_id);
 
 /* Stores copies of a value and its origin, unless a value of a higher rank is there. `text` may be
@@ -75,8 +82,8 @@ bool setting_by_name(const char *name, enum setting_id *ret_id);
 void setting_offer(struct settings *settings, enum setting_id id, enum setting_rank rank,
                    const char *text, const char *origin);
 
-/* Finds and reads the configuration file. Returns -1 on success, or an exit code after a
- * message. */
+/* Finds the configuration file and offers its values to setting_offer() with RANK_FILE. No file is
+ * no error. Returns -1 on success, or an exit code after a message. */
 int settings_read_file(const struct options *options, struct settings *settings);
 
 /* Returns true unless the setting `renew` is 0. Reports a 0 as an error. */
@@ -85,7 +92,8 @@ bool settings_renews(const struct settings *settings);
 /* Warns if the group or all users may read the regular file `fd`, which contains a password. */
 void settings_warn_readable(int fd, const char *path);
 
-/* Returns the value with passwords masked, or NULL if it is not set. To be freed. */
+/* Returns the value in effect as text, with passwords masked, or NULL if there is none. To be
+ * freed. */
 char *setting_shown(const struct settings *settings, enum setting_id id);
 
 #endif
