@@ -119,7 +119,8 @@ static int acquire_with(const struct options *options, const struct settings *se
     return result;
 }
 
-/* Checks the TTL. Returns -1 on success, or an exit code after a message. */
+/* Checks that the TTL is long enough for the library and at most max_ttl. Returns -1 on success, or
+ * an exit code after a message. */
 static int check(const struct options *options, const struct settings *settings)
 {
     struct timing timing = {.ttl_ms = settings->ttl_ms, .max_ttl_ms = settings->max_ttl_ms};

@@ -246,7 +246,7 @@ static void print_text(const struct examination *exam)
     show("%s: %s\n", health_name(exam->health), text);
 }
 
-/* Returns the JSON object for one server. */
+/* Returns the JSON object for server `i` of the shard. */
 static json_t *json_of_node(const struct examination *exam, size_t i)
 {
     const redlock_node_stats_t *node = &exam->nodes[i];
@@ -273,7 +273,7 @@ static json_t *json_of_finding(const struct examination *exam, const struct find
         finding->code, "text", json_text(finding->text), "advice", finding->advice));
 }
 
-/* Returns the JSON object for one shard. */
+/* Returns the JSON object for one shard: its health, numbers of servers, servers and findings. */
 static json_t *json_of_shard(const struct examination *exam)
 {
     json_t *servers = must(json_array()), *findings = must(json_array());
@@ -323,7 +323,7 @@ static void print_json(const struct examination *exams, size_t shards)
     json_print(object);
 }
 
-/* Prints all shards, as text or as JSON. */
+/* Prints all `shards` shards, with --json as JSON, else as text. */
 static void print_all(const struct options *options, const struct examination *exams, size_t shards)
 {
     if (options->json)

@@ -3,8 +3,8 @@
  * without the servers. run_guarded() starts the guardian, before the library starts a thread, and
  * the client. acquire_lock() waits for the lock, and run_locked() starts the command. Two
  * more processes take part: the starter executes the command, and the guardian kills the command if
- * the lock is about to be lost. run_loop.c and run_end.c have the steps that follow. Functions that return an int return -1 to continue, or
- * the exit code of the program.
+ * the lock is about to be lost. run_loop.c and run_end.c have the steps that follow. Functions that
+ * return an int return -1 to continue, or the exit code of the program.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -165,7 +165,7 @@ static int find_command(struct run *run)
     return result;
 }
 
-/* Sets a variable of the environment to a decimal number. */
+/* Sets the variable `name` of the environment to `value` as decimal number. */
 static void set_number(struct environment *environment, const char *name, uint64_t value)
 {
     char text[24];

@@ -115,7 +115,7 @@ static json_t *holding_json(const char *schema, const char *name, const redlock_
     return object;
 }
 
-/* Prints the holder, and what each server has under the name. */
+/* Prints the state and the holder of one lock, and a line for each server about its key. */
 static void print_holding(const char *name, const redlock_report_t *report)
 {
     /* the words for enum value */
@@ -214,7 +214,8 @@ static json_t *slot_json(const char *name, unsigned slot, const redlock_report_t
     return object;
 }
 
-/* Prints one slot of a semaphore and its holder. */
+/* Prints one line: the number of a slot of a semaphore, its state and its holder. `report` is that
+ * of its inspection. */
 static void print_slot(unsigned slot, const redlock_report_t *report)
 {
     struct holding holding = holding_of(report);
@@ -253,7 +254,7 @@ static struct inspection *inspect_slots(redlock_t *rl, const char *name, unsigne
     return seen;
 }
 
-/* Counts the slots by their state. */
+/* Counts the slots by the state that their inspections `seen` have found. */
 static struct permits count_permits(const struct inspection *seen, unsigned slots)
 {
     struct permits permits = {.error = REDLOCK_OK};

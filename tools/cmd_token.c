@@ -83,7 +83,8 @@ static int get_token(const struct options *options, struct names *ret_names, cha
     return result < 0 ? names_collect(ret_names, options, options->operand_count - words) : result;
 }
 
-/* Reports why the request failed. Returns the exit code. */
+/* Prints why the extension or release failed: the error code and, from the report, the servers.
+ * Returns the exit code for `error`. */
 static int explain(const struct options *options, const struct names *names, int error,
                    const redlock_report_t *report)
 {
@@ -165,7 +166,8 @@ static int release_patiently(redlock_t *rl, const struct names *names, const cha
     }
 }
 
-/* Releases the lock and reports the result. Returns the exit code. */
+/* Releases the lock by release_patiently() and reports the result. Returns EXIT_OK also if the lock
+ * was not held with this token, unless --strict was given; else the exit code of the error. */
 static int release(const struct options *options, const struct names *names, redlock_t *rl,
                    const char *token)
 {
@@ -189,7 +191,8 @@ static int release(const struct options *options, const struct names *names, red
     return result;
 }
 
-/* Checks the TTL of `extend`. Returns -1 on success, or an exit code after a message. */
+/* Checks that the TTL of `extend` is long enough for the library and at most max_ttl; `release`
+ * needs no TTL. Returns -1 on success, or an exit code after a message. */
 static int check_ttl(const struct options *options, const struct settings *settings)
 {
     struct timing timing = {.ttl_ms = settings->ttl_ms, .max_ttl_ms = settings->max_ttl_ms};
@@ -225,13 +228,13 @@ static int with_token(const struct options *options)
     return result;
 }
 
-/* Runs `redlock extend`. Returns the exit code. */
+/* Runs `redlock extend`: gives a lock, held by its token, a new TTL. Returns the exit code. */
 int cmd_extend(const struct options *options)
 {
     return with_token(options);
 }
 
-/* Runs `redlock release`. Returns the exit code. */
+/* Runs `redlock release`: releases a lock, held by its token. Returns the exit code. */
 int cmd_release(const struct options *options)
 {
     return with_token(options);

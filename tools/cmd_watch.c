@@ -65,7 +65,7 @@ static json_t *line_of(const struct watched *watched, const redlock_report_t *re
 /* Takes the report of one inspection, and prints a line if it shows another state or holder than
  * the line before. A single unclear inspection is ignored, because it may have met the servers in
  * the middle of a change. Returns false if stdout could not be written. */
-static bool note(struct watched *watched, const redlock_report_t *report)
+static bool handle_inspection(struct watched *watched, const redlock_report_t *report)
 {
     int state = report_info(report).state;
     const char *owner = state == REDLOCK_STATE_HELD ? report_owner(report) : "";
@@ -100,7 +100,7 @@ static int probe(redlock_t *rl, struct watched *watched, size_t count)
             say(SAY_ERROR, "%s: %s", watched[i].name, report_reason(report, error));
             report_say_nodes(report, SAY_ERROR);
             result = exit_of_error(error, EXIT_HELD);
-        } else if (!note(&watched[i], report)) {
+        } else if (!handle_inspection(&watched[i], report)) {
             result = reader_is_gone();
         }
         redlock_report_free(report);

@@ -8,21 +8,22 @@
 #include "options.h"
 #include "redlock/redlock.h"
 
-/* Each of these functions runs the subcommand of its name, with the options that were parsed for
- * it: prints results to stdout and messages to stderr, and returns the exit code of the program. */
-int cmd_run(const struct options *options);
-int cmd_acquire(const struct options *options);
-int cmd_extend(const struct options *options);
-int cmd_release(const struct options *options);
-int cmd_status(const struct options *options);
-int cmd_nodes(const struct options *options);
-int cmd_break(const struct options *options);
-int cmd_config(const struct options *options);
-int cmd_watch(const struct options *options);
-int cmd_sandbox(const struct options *options);
+/* Each of these functions runs one subcommand with the options that were parsed for it. It prints
+ * results to stdout and messages to stderr, and returns the exit code of the program (exits.h). */
+int cmd_run(const struct options *options);     /* runs a command while it holds a lock */
+int cmd_acquire(const struct options *options); /* acquires a lock and prints its token */
+int cmd_extend(const struct options *options);  /* gives a lock a new TTL, by its token */
+int cmd_release(const struct options *options); /* releases a lock, by its token */
+int cmd_status(const struct options *options);  /* prints the holders of locks */
+int cmd_nodes(const struct options *options);   /* checks whether the servers are fit for locks */
+int cmd_break(const struct options *options);   /* deletes the key of a lock */
+int cmd_config(const struct options *options);  /* prints the settings in effect */
+int cmd_watch(const struct options *options);   /* prints each change of holder */
+int cmd_sandbox(const struct options *options); /* starts throw-away servers */
 
-/* Run `nodes --init` and `nodes --acl`. Return the exit code of the program. */
+/* Runs `nodes --init`: takes the fence records of all servers into use. Returns the exit code. */
 int nodes_init(const struct options *options);
+/* Runs `nodes --acl`: prints the rights that a user of the servers needs. Returns the exit code. */
 int nodes_acl(const struct options *options);
 
 struct examination;

@@ -77,7 +77,7 @@ static bool read_process(int proc_fd, pid_t pid, struct process *ret)
     return true;
 }
 
-/* Appends an item. Returns false if there is no memory. */
+/* Appends a process to the list. Returns false if there is no memory. */
 static bool list_add(struct process_list *list, struct process item)
 {
     if (list->count == list->room) {

@@ -112,7 +112,7 @@ static _Noreturn void leave(const struct watch *watch, bool kill_rest, enum guar
     _exit((int)code);
 }
 
-/* Sets the timer to `at_ns` of CLOCK_BOOTTIME; NEVER_NS disarms it. */
+/* Sets the timer of the kill time to `at_ns` of CLOCK_BOOTTIME; NEVER_NS disarms it. */
 static void arm(const struct watch *watch, uint64_t at_ns)
 {
     struct itimerspec when = {0};

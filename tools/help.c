@@ -52,6 +52,7 @@ void help_overview(void)
     "  -s LIST -f FILE --prefix P --user U --pass-file F --max-ttl D --node-timeout D\n"           \
     "  --connect-timeout D   servers and client      --json -q -v   output\n"
 
+/* The help texts: one for each subcommand, printed by help_command(). */
 static const char run_text[] =
     "Usage: redlock run [flags] NAME [--] CMD [ARG...]\n"
     "Runs CMD while it holds the lock NAME on a majority of the servers. The lock is\n"

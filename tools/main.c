@@ -49,7 +49,7 @@ static int close_output(int result)
     return EXIT_OUTPUT;
 }
 
-/* Prints the versions of the command and of its libraries. Returns EXIT_OK. */
+/* Prints the versions of the command, of its library and of Jansson. Returns EXIT_OK. */
 static int show_version(void)
 {
     printf("redlock %s (%s, jansson %s)\n", redlock_version_string(), redlock_build_text(),
@@ -72,7 +72,8 @@ static int refuse_word(const char *word)
     return EXIT_USAGE;
 }
 
-/* Runs what the command line asks for. Returns the exit code. */
+/* Finds out what the first word of the command line is (a subcommand, or a request for help or for
+ * the version), and runs it. Returns the exit code. */
 static int dispatch(int argc, char **argv)
 {
     if (argc < 2) {

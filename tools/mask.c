@@ -12,7 +12,7 @@
 #include "say.h"
 #include "shards.h"
 
-/* Returns true if the library accepts the list. */
+/* Returns true if the library accepts the list of addresses. */
 static bool is_understood(const char *list)
 {
     redlock_config_t *config = NULL;

@@ -68,7 +68,7 @@ static void print_quoted(const char *word)
     printf("\" ");
 }
 
-/* Prints the key pattern for `text`, followed by `rest`. */
+/* Prints key_pattern(text, rest), quoted for redis-cli, and a blank. */
 static void print_pattern(const char *text, const char *rest)
 {
     char *pattern = key_pattern(text, rest);

@@ -25,7 +25,8 @@ struct waiter_end {
     redlock_lock_t *lock; /* NULL if it was not acquired */
 };
 
-/* Records the end of the waiter's acquisition. Runs on the library's thread. */
+/* Records the end of the waiter's acquisition in the struct waiter_end `userdata`. Runs on the
+ * library's thread. */
 static void on_end(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
                    void *userdata)
 {
@@ -58,7 +59,7 @@ const char *notify_result_name(enum notify_result state)
 }
 
 /* Records in `check` what the state of the waiter's node says about notifications. */
-static void note(struct notify_check *check, const redlock_node_stats_t *stats)
+static void keep_result(struct notify_check *check, const redlock_node_stats_t *stats)
 {
     if (stats->notify_state == REDLOCK_NOTIFY_REFUSED) {
         check->state = NOTIFY_REFUSED;
@@ -79,7 +80,7 @@ static void wait_for_notification(redlock_t *waiter, redlock_lock_t *held,
 
     while (!atomic_load(&wait->ended) && boottime_ns() < end_ns) {
         redlock_node_stats_t stats = stats_of(waiter);
-        note(check, &stats);
+        keep_result(check, &stats);
         if (check->state == NOTIFY_ON || check->state == NOTIFY_REFUSED)
             return;
         if (check->state == NOTIFY_NOT_RECEIVED && redlock_extend(held, 0, NULL) != REDLOCK_OK)

@@ -67,7 +67,8 @@ static void wait_for_group(struct run *run)
     }
 }
 
-/* Warns if processes that the command started still run. */
+/* Prints a warning with the number of processes that the command started and that still run, if
+ * there are any. */
 static void warn_about_leftovers(struct run *run)
 {
     struct descendants_pass pass = guardian_signal_rest(&run->job.guardian, run->job.starter, 0);

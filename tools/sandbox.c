@@ -255,7 +255,7 @@ static char *server_list(const struct sandbox *sandbox)
     return list;
 }
 
-/* Prints how to use the sandbox. */
+/* Prints how to use the sandbox to stdout. `servers` is the value of REDLOCK_SERVERS. */
 static void show_use(const struct sandbox *sandbox, const char *servers)
 {
     printf("Servers running: %u. In another terminal:\n\n"

@@ -34,15 +34,15 @@ struct session {
  * session_close() is needed in both cases. */
 int session_open(struct session *session, redlock_t *rl);
 
-/* Starts an acquisition. If it returns REDLOCK_OK, NOTE_ACQUIRED follows, and NOTE_EVENT for
- * each event of the lock. Else returns an error code of the library. */
+/* Starts an acquisition of the lock `name`. If the result is REDLOCK_OK, NOTE_ACQUIRED follows, and
+ * NOTE_EVENT for each event of the lock. Else the result is an error code of the library. */
 int session_acquire(struct session *session, const char *name, redlock_opts_t opts);
 
 /* Starts a release; NOTE_RELEASED follows if it returns REDLOCK_OK. If `after_ms` is not 0, the
  * key stays on the servers for that time. */
 int session_release(struct session *session, redlock_lock_t *lock, uint64_t after_ms);
 
-/* Starts an inspection; NOTE_INSPECTED follows if it returns REDLOCK_OK. */
+/* Starts an inspection of the lock `name`; NOTE_INSPECTED follows if it returns REDLOCK_OK. */
 int session_inspect(struct session *session, const char *name);
 
 /* Returns the next note, or NULL if there is none. Does not block. */

@@ -15,8 +15,8 @@
 /* U+FFFD, the replacement character. */
 #define REPLACEMENT 0xfffdu
 
-/* Decodes the character at `at`, up to the NUL, and returns its length. 0: the bytes are not
- * UTF-8. */
+/* Decodes the UTF-8 character at `at` into *ret_code. Returns its length in bytes, 1 to 4; 0 if the
+ * bytes there are not valid UTF-8. Reads no byte after the NUL. */
 static size_t decode(const char *at, uint32_t *ret_code)
 {
     /* the smallest code that needs this many bytes */

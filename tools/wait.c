@@ -176,7 +176,8 @@ static void take_signals(struct waiting *waiting)
     }
 }
 
-/* Waits for the next signal, note or end of the guardian, and handles all that has arrived. */
+/* Waits for the next signal or note, or for the end of the guardian, and handles all that has
+ * arrived. Sets `finished` when a canceled acquisition does not end in time. */
 static void turn(struct waiting *waiting)
 {
     struct wait *wait = waiting->wait;
