@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * `redlock watch`: prints who holds each lock, and a line of JSON for each change. It inspects
- * the locks periodically, so it misses a change that is reverted between two inspections.
+ * the locks periodically, so it misses a change that is reverted between two inspections. An
+ * inspection is unclear if it shows neither a holder nor that the lock is free.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -81,7 +82,7 @@ static bool handle_inspection(struct watched *watched, const redlock_report_t *r
     return json_print(line_of(watched, report));
 }
 
-/* Reports that stdout cannot be written. Returns the exit code. */
+/* Reports that stdout cannot be written. Returns EXIT_OUTPUT. */
 static int reader_is_gone(void)
 {
     say(SAY_ERROR, "the output could not be written to stdout");

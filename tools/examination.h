@@ -30,7 +30,7 @@ struct finding {
 };
 
 /* The first failure of a server in a probe: in acquiring, extending or releasing a lock that only
- * serves to test the server. */
+ * serves to test the server, or in acquiring a fenced lock. */
 struct trouble {
     int cause;                   /* enum redlock_cause; 0: none */
     int record;                  /* enum redlock_record, if cause is REDLOCK_CAUSE_FENCE_RECORD */
@@ -44,17 +44,19 @@ enum notify_result { NOTIFY_UNKNOWN = 0, NOTIFY_ON, NOTIFY_REFUSED, NOTIFY_NOT_R
 
 /* The result of the probe for notifications. */
 struct notify_check {
-    enum notify_result state;
-    int cause;     /* enum redlock_cause, if state is NOTIFY_REFUSED */
-    char text[96]; /* the server's error message, if state is NOTIFY_REFUSED */
+    enum notify_result state; /* whether notifications arrive */
+    int cause;                /* enum redlock_cause, if state is NOTIFY_REFUSED */
+    char text[96];            /* the server's error message, if state is NOTIFY_REFUSED */
 };
 
 /* Another shard in which the same server is listed. */
 struct elsewhere {
-    const char *node, *shard; /* address and name of the shard, borrowed; NULL: in no other shard */
+    const char *node;  /* address of the server there, borrowed; NULL: it is in no other shard */
+    const char *shard; /* name of the other shard, borrowed; NULL if `node` is NULL */
 };
 
-/* Whether a server has a fence record. RECORD_UNKNOWN: it was not inspected, or did not reply. */
+/* Whether a server has a fence record. RECORD_UNKNOWN: it was not inspected, or did not reply.
+ * RECORD_MISSING: it has none. RECORD_THERE: it has one, whatever the record contains. */
 enum record_seen { RECORD_UNKNOWN = 0, RECORD_MISSING, RECORD_THERE };
 
 /* All that is known about the servers of one shard. cmd_nodes.c owns it and fills in the
@@ -63,11 +65,11 @@ enum record_seen { RECORD_UNKNOWN = 0, RECORD_MISSING, RECORD_THERE };
  * list. */
 struct examination {
     const char *shard_name; /* "" if it is the only one; borrowed from the client */
-    /* index of the shard; index of its first server among those of all shards */
-    size_t shard, first;
-    size_t count;    /* number of servers in the shard */
-    size_t quorum;   /* number of servers that a quorum needs */
-    size_t eligible; /* number of eligible servers */
+    size_t shard;           /* index of the shard */
+    size_t first;           /* index of its first server among the servers of all shards */
+    size_t count;           /* number of servers in the shard */
+    size_t quorum;          /* number of servers that a quorum needs */
+    size_t eligible;        /* number of eligible servers */
     /* number of eligible servers that granted, extended and released the probe's lock */
     size_t useful;
     redlock_node_stats_t nodes[REDLOCK_NODES_MAX]; /* what the library knows of each server */
@@ -78,8 +80,7 @@ struct examination {
     enum record_seen records[REDLOCK_NODES_MAX];   /* results of nodes_fence() */
     struct trouble fence_troubles[REDLOCK_NODES_MAX]; /* failures of the probe of nodes_fence() */
     uint64_t rtt_us[REDLOCK_NODES_MAX];               /* median round trip; 0: no reply */
-    int duplicate_of[REDLOCK_NODES_MAX]; /* index of an earlier address of the same server; -1: none
-                                          */
+    int duplicate_of[REDLOCK_NODES_MAX];           /* earlier index of the same server; -1: none */
     struct elsewhere elsewhere[REDLOCK_NODES_MAX]; /* the same server in another shard */
     struct finding findings[FINDINGS_MAX];         /* worst first */
     size_t finding_count;                          /* number of findings */
@@ -97,7 +98,8 @@ void examination_judge(struct examination *exam);
 /* Sorts the `count` values in place and returns the middle one; 0 if there are none. */
 uint64_t median_of(uint64_t *values, size_t count);
 
-/* Writes one line about the whole shard, such as "4 of 5 servers are eligible, 3 required". */
+/* Writes one line about the whole shard to `text` of `size` bytes, such as "4 of 5 servers are
+ * eligible, 3 required". */
 void examination_verdict(const struct examination *exam, char *text, size_t size);
 
 /* Returns "note", "warn" or "crit". */

@@ -56,9 +56,9 @@ struct guardian {
     bool ended;         /* true once the process has ended and was waited for */
     int status;         /* wait status of the process; valid if `ended` */
     bool end_requested; /* guardian_end() was called */
-    int feed_fd; /* wrapper to guardian: struct guardian_message; its end of file means: kill now */
-    int request_fd; /* wrapper to starter: see starter_request() */
-    int report_fd;  /* starter to wrapper: struct start_report */
+    int feed_fd; /* pipe from wrapper to guardian: struct guardian_message; end of file: kill now */
+    int request_fd; /* pipe from wrapper to starter: see starter_request() */
+    int report_fd;  /* pipe from starter to wrapper: struct start_report */
 };
 
 /* Forks the guardian, which forks the starter. Call it while the process has one thread and with

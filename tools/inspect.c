@@ -25,7 +25,8 @@ struct request {
     sem_t *ended;                  /* counts inspections that have ended; shared by all */
 };
 
-/* Records the result of one inspection. Runs on the library's thread. */
+/* Records the result of one inspection in the struct request `userdata`, and signals its end. Runs
+ * on the library's thread. */
 static void on_inspected(redlock_t *rl, int status, redlock_lock_t *lock,
                          const redlock_report_t *report, void *userdata)
 {

@@ -9,8 +9,8 @@
 #include "options.h"
 
 /* Sets of subcommands, for the last column of the table: those that connect to servers or read
- * settings; those that hand out or take a token; those that acquire; and `config`, which prints
- * what would be in effect with the flag. */
+ * settings (all but `sandbox`); those that hand out or take a token; those that acquire; and
+ * `config`, which prints what would be in effect with the flag. */
 #define ALL     (CMD_RUN | TOKENS | CMD_STATUS | CMD_NODES | CMD_BREAK | CMD_CONFIG | CMD_WATCH)
 #define TOKENS  (CMD_ACQUIRE | CMD_EXTEND | CMD_RELEASE)
 #define TAKING  (CMD_RUN | CMD_ACQUIRE)

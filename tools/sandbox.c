@@ -128,8 +128,9 @@ static bool retry_node(struct sandbox_node *node)
     return true;
 }
 
-/* Handles a report of the starter about a server: stores the pid of a started one, starts one that
- * has ended too early again, forgets the pid of one that has ended. Returns false if the sandbox
+/* Handles a report of the starter about a server. Stores the pid of a server that was started.
+ * Chooses another port for a server that has ended before its first reply, so that start_nodes()
+ * starts it again. Forgets the pid of a server that has ended later. Returns false if the sandbox
  * cannot continue. */
 static bool node_report(struct sandbox *sandbox, const struct start_report *report)
 {
@@ -204,7 +205,7 @@ static void turn(struct sandbox *sandbox, uint64_t at_ns)
         sandbox->failed = true;
 }
 
-/* Returns true if a failure or a signal ends the sandbox. */
+/* Returns true if a failure, or a signal while no command runs, has ended the sandbox. */
 static bool has_to_stop(const struct sandbox *sandbox)
 {
     return sandbox->failed || sandbox->signal_code;

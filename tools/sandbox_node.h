@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One throw-away server of the sandbox: its directory, port and configuration.
+ * One throw-away server of `redlock sandbox`: its directory, port and configuration.
  */
 #ifndef TOOLS_SANDBOX_NODE_H
 #define TOOLS_SANDBOX_NODE_H
@@ -27,8 +27,8 @@ int sandbox_node_choose_port(struct sandbox_node *node);
 /* Frees what the node owns and closes the socket of its port. All fields may be zero. */
 void sandbox_node_clear(struct sandbox_node *node);
 
-/* Returns true if exactly this process replies on the port. Another server may have taken the
- * port. */
+/* Returns true if the process node->pid replies on the port; false if another server does, or
+ * none. */
 bool sandbox_node_answers(const struct sandbox_node *node);
 
 /* Prints the last lines of the server's log to stderr. */

@@ -24,9 +24,10 @@
  * order. */
 struct request_header {
     uint64_t bytes; /* length of all strings together, with their NUL bytes */
-    /* enum start_flags; numbers of arguments and of environment entries */
-    uint32_t flags, argc, envc;
-    int32_t group; /* start_request.group */
+    uint32_t flags; /* enum start_flags */
+    uint32_t argc;  /* number of arguments */
+    uint32_t envc;  /* number of environment entries */
+    int32_t group;  /* process group to join; 0: the starter's */
 };
 
 /* Reads exactly `len` bytes. Returns false at the end of file or on an error. */

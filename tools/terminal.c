@@ -31,16 +31,18 @@ int terminal_open(void)
     return fd;
 }
 
-/* Returns true if the process group of this process is the foreground group of the terminal. */
+/* Returns true if the process group of this process is the foreground group of the terminal `fd`;
+ * false if `fd` is -1. */
 bool terminal_is_ours(int fd)
 {
     return fd >= 0 && tcgetpgrp(fd) == getpgrp();
 }
 
-/* Runs in the child: continues the parent by SIGCONT when the shell has the terminal, or after
- * YIELD_MS. Repeats the signal, because the first one may arrive before the parent has stopped.
- * The value sent with it is 1 if the shell has the terminal. Makes system calls only, because
- * the parent has threads. */
+/* Runs in the child that terminal_yield() has forked: continues the parent by SIGCONT when the
+ * shell has the terminal, or after YIELD_MS. Repeats the signal, because the first one may arrive
+ * before the parent has stopped. The value sent with the signal is 1 if the shell has the terminal,
+ * else 0. `group` is the process group of the parent, and `fd` the terminal. Never returns. Makes
+ * system calls only, because the parent has threads. */
 static _Noreturn void wake_parent(int fd, pid_t parent, pid_t group)
 {
     const struct timespec step = {.tv_nsec = STEP_MS * 1000000L};

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The controlling terminal, and how to pass it to the shell and back.
+ * The controlling terminal, and how to pass it to the shell and back. A terminal serves one process
+ * group at a time, its foreground group; the shell has the terminal when its own group is that.
+ * "Our group" is the process group of the calling process.
  */
 #ifndef TOOLS_TERMINAL_H
 #define TOOLS_TERMINAL_H

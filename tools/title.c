@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Changes the name of a process: its comm, and its arguments in place.
+ * Changes the name of a process: its comm, which is a short name in the kernel that ps and pkill
+ * show, and its command line, which is the memory of the strings of argv.
  */
 #include "title.h"
 
@@ -8,9 +9,9 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-/* The memory of main()'s arguments, without gaps; empty before title_remember(). */
-static char *arguments;
-static size_t arguments_size;
+/* The memory of main()'s arguments: their strings, one after the other, without gaps. */
+static char *arguments;       /* NULL before title_remember() */
+static size_t arguments_size; /* in bytes, with all NULs; 0 before title_remember() */
 
 /* Stores where the strings of argv begin and how many bytes they take, for title_set(). */
 void title_remember(int argc, char **argv)
