@@ -231,7 +231,8 @@ static redlock_opts_t lock_options(const struct run *run)
         opts.flags |= REDLOCK_FLAG_FENCE;
     opts.validity_ms_min = end_ms + 1;
     opts.hold_ms_max = timing->max_hold_ms;
-    /* The event "endangered" has to come before the stop of the command, as an event of its own. */
+    /* The event "endangered" comes at the margin. It has to come before the stop of the command, as
+     * an event of its own, so a tenth of the TTL is added. */
     opts.margin_ms = end_ms + timing->ttl_ms / 10;
     if (timing->renew_ms) {
         opts.flags |= REDLOCK_FLAG_AUTO_EXTEND;

@@ -162,7 +162,7 @@ static int release_patiently(redlock_t *rl, const struct names *names, const cha
         if (error != REDLOCK_ENOQUORUM || boottime_ns() >= give_up_ns)
             return error;
         again = true;
-        poll(NULL, 0, 20);
+        poll(NULL, 0, 20); /* a pause of 20 ms, so that a slow server can catch up */
     }
 }
 

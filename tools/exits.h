@@ -7,8 +7,8 @@
 
 /* Exit codes of all subcommands, except the results of `status` and `nodes`, which are below. */
 enum exit_code {
-    EXIT_OK = 0,
-    EXIT_LOST = 1,         /* not held with this token any more; a repetition would not help */
+    EXIT_OK = 0,   /* done */
+    EXIT_LOST = 1, /* the lock is not held with this token any more; a repetition would not help */
     EXIT_USAGE = 64,       /* wrong command line */
     EXIT_NO_QUORUM = 69,   /* too few servers granted in time */
     EXIT_INTERNAL = 70,    /* a helper process was killed, or a bug */

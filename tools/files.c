@@ -27,7 +27,7 @@ static int remove_entry(const char *path, const struct stat *info, int kind, str
  * ignored. */
 void remove_tree(const char *directory)
 {
-    nftw(directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    nftw(directory, remove_entry, 8 /* open descriptors */, FTW_DEPTH | FTW_PHYS);
 }
 
 /* Reads the first line from `fd`. Returns a copy without its line end, to be freed, or NULL with

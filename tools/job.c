@@ -176,7 +176,7 @@ void job_watch(struct job *job)
 /* Sends the signals that arrived before the command had a pid. */
 static void send_pending(struct job *job)
 {
-    for (int sig = 1; sig <= 64; sig++)
+    for (int sig = 1; sig <= 64; sig++) /* Linux has 64 signals, `pending` one bit for each */
         if (job->pending & UINT64_C(1) << (sig - 1))
             job_signal(job, sig);
     job->pending = 0;

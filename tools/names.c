@@ -44,9 +44,9 @@ static int add(struct names *names, const char *command, const char *name)
     return -1;
 }
 
-/* Collects the first `operands` operands and the names of --also. Checks their length and number,
- * that no name is given twice, and that --fence and --permits have a single name. Returns -1 on
- * success, or EXIT_USAGE after a message. */
+/* Fills *ret_names with the first `operands` operands and the names of --also. Checks their length
+ * and number, that no name is given twice, and that --fence and --permits have a single name.
+ * Returns -1 on success, or EXIT_USAGE after a message. */
 int names_collect(struct names *ret_names, const struct options *options, size_t operands)
 {
     int result = -1;

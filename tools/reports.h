@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reads reports of the library: counts votes, prints nodes, names causes. Each function borrows
- * its report, which may be NULL.
+ * Reads reports of the library: counts votes, prints nodes, names causes. Each function borrows the
+ * report that it is given; the report may be NULL.
  */
 #ifndef TOOLS_REPORTS_H
 #define TOOLS_REPORTS_H

@@ -237,7 +237,7 @@ static int start_nodes(struct sandbox *sandbox)
             ready += node->ready;
         }
         if (ready < count)
-            turn(sandbox, now_ns + 5 * NS_PER_MS);
+            turn(sandbox, now_ns + 5 * NS_PER_MS); /* then tries the servers again */
     }
     return sandbox->failed ? EXIT_NO_QUORUM : -1;
 }

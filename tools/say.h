@@ -11,23 +11,23 @@
 
 /* How important a message is. A message is printed if its level is at most that of say_setup(). */
 enum say_level {
-    SAY_ERROR = 0, /* always printed */
-    SAY_WARNING = 1,
-    SAY_NOTE = 2, /* progress of a wait, lock held by another client: not with -q */
-    SAY_INFO = 3, /* with -v */
-    SAY_DEBUG = 4 /* with -vv */
+    SAY_ERROR = 0,   /* always printed */
+    SAY_WARNING = 1, /* a problem that does not end the subcommand: not with -q */
+    SAY_NOTE = 2,    /* progress of a wait, lock held by another client: not with -q */
+    SAY_INFO = 3,    /* with -v */
+    SAY_DEBUG = 4    /* with -vv */
 };
 
 /* Sets the highest level that is printed, and whether messages are JSON lines. */
 void say_setup(int level_max, bool json);
 /* Returns true if messages of this level are printed. */
 bool say_shows(int level);
-/* Prints one line. Unprintable characters are escaped, because names and texts of servers may be
- * in it. */
+/* Prints one message as a line, if its level is printed. Unprintable characters are escaped,
+ * because names and texts of servers may be in the message. */
 void say(enum say_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Writes as much of the line as is possible without blocking. Returns false if not all was
- * written. */
+/* Writes as much of the `len` bytes at `line` to `fd` as is possible without blocking. Returns
+ * false if not all was written. */
 bool write_line(int fd, const char *line, size_t len);
 
 /* Returns `memory`. If it is NULL, prints a message and ends the process with EXIT_SYSTEM. The

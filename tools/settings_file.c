@@ -18,12 +18,14 @@
 #include "settings.h"
 #include "shards.h"
 
-/* inih cuts longer lines in two, without an error. */
+/* Longest line that is accepted. inih has a buffer of 200 bytes and cuts longer lines in two,
+ * without an error. */
 #define LINE_MAX_CHARS 190
-/* inih cuts section names after 49 characters, without an error. A name that was cut would be
- * the name of another shard. */
+/* Longest name of a shard. inih cuts section names after 49 characters, without an error: "shard."
+ * and 43 characters. A name that was cut would be the name of another shard, so 43 are refused. */
 #define SHARD_NAME_MAX 42
-/* A file with as many servers as possible, each in a commented section, takes a tenth of this. */
+/* Largest file that is accepted. A file with as many servers as possible, each in a commented
+ * section, takes a tenth of this. */
 #define FILE_MAX_BYTES ((size_t)64 * 1024)
 
 /* The state while one file is read. Local to read_path(). */
@@ -34,7 +36,7 @@ struct reading {
     unsigned line;                  /* number of the current line, from 1 */
     bool refused;                   /* an error was reported */
     bool secret;                    /* the file holds a password */
-    bool seen[SET_COUNT];           /* which settings the file has set so far */
+    bool seen[SET_COUNT];           /* which settings the file has set above this line */
     char shard[SHARD_NAME_MAX + 1]; /* shard of the servers that were added last; "": none */
 };
 

@@ -60,6 +60,7 @@ static bool is_printable(uint32_t code)
  * is "\xHH". To be freed. */
 char *text_shown(const char *text)
 {
+    /* "\xHH" takes 4 bytes */
     char *shown = must(malloc(4 * strlen(text) + 1)), *to = shown;
     uint32_t code;
 
@@ -100,6 +101,7 @@ void show(const char *format, ...)
  * hex digits. To be freed. */
 char *text_utf8(const char *text)
 {
+    /* U+FFFD takes 3 bytes, and 2 hex digits follow */
     char *mended = must(malloc(5 * strlen(text) + 1)), *to = mended;
     uint32_t code;
 
@@ -117,6 +119,7 @@ char *text_utf8(const char *text)
  * surrogate pair) above U+FFFF. To be freed. */
 char *json_shown(const char *json)
 {
+    /* "\uHHHH" takes 6 bytes */
     char *shown = must(malloc(6 * strlen(json) + 1)), *to = shown;
     uint32_t code = 0;
 

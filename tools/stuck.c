@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Finds stuck keys in the report of an inspection.
+ * Finds stuck keys, which never expire or expire later than max_ttl allows, in the report of an
+ * inspection.
  */
 #include "stuck.h"
 
@@ -15,7 +16,7 @@ bool stuck_text(const redlock_report_t *report, uint64_t max_ttl_ms, char *text,
 {
     char max[DURATION_TEXT];
     redlock_node_report_t node;
-    unsigned endless = 0, late = 0;
+    unsigned endless = 0, late = 0; /* numbers of servers whose key never expires, or too late */
 
     text[0] = '\0';
     for (size_t i = 0; report_node(report, i, &node); i++) {
