@@ -18,13 +18,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define TOKEN_BYTES 20
-#define TOKEN_HEX   (2 * TOKEN_BYTES)
-#define POOL_BYTES  (TOKEN_BYTES * 200)
-#define READ_BYTES  16384
-#define COMMAND_MAX 512
-#define WAIT_MAX_MS 5000
+#define TOKEN_BYTES 20                  /* random bytes of a token */
+#define TOKEN_HEX   (2 * TOKEN_BYTES)   /* digits of a token */
+#define POOL_BYTES  (TOKEN_BYTES * 200) /* random bytes for 200 tokens */
+#define READ_BYTES  16384               /* most bytes that one recv() reads */
+#define COMMAND_MAX 512                 /* bytes of output reserved for each slot's command */
+#define WAIT_MAX_MS 5000                /* time without any reply after which the run fails */
 
+/* Deletes KEYS[1] if its value is the token ARGV[1]; returns 1 if it did, otherwise 0. */
 const char baseline_release_script[] = "if redis.call('get',KEYS[1])==ARGV[1] then "
                                        "return redis.call('del',KEYS[1]) else return 0 end";
 
@@ -250,6 +251,8 @@ static int turn(struct baseline *baseline)
     return write_peers(baseline);
 }
 
+/* Runs `pairs` pairs with up to `depth` in flight, and adds them to `result`. Returns 0, or -1
+ * after an error of any connection or WAIT_MAX_MS without a reply. */
 int baseline_run(struct baseline *baseline, uint64_t pairs, struct result *result)
 {
     uint64_t start_ns = result_now_ns();
@@ -292,6 +295,8 @@ static int open_peer(struct baseline *baseline, const struct server *server, cha
     return 0;
 }
 
+/* Connects to all servers and prepares `depth` slots with the keys <prefix><number>. Returns NULL
+ * and a text in `error` on failure. */
 struct baseline *baseline_open(const struct servers *servers, unsigned depth, const char *prefix,
                                uint64_t ttl_ms, char *error, size_t error_size)
 {
@@ -329,6 +334,7 @@ struct baseline *baseline_open(const struct servers *servers, unsigned depth, co
     return baseline;
 }
 
+/* Closes the connections and frees the baseline; NULL does nothing. */
 void baseline_close(struct baseline *baseline)
 {
     if (baseline == NULL)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Text of --help. */
 static const char usage[] =
     "usage: baseline [--servers LIST] [--depth D] [--ops N] [--ttl MS] [--json]\n"
     "  The hand-written loop with which redlock-bench compares the library.\n"
@@ -47,6 +48,8 @@ static void print_result(const struct result *result, uint64_t depth, bool json)
     printf(json ? "}}\n" : "\n");
 }
 
+/* Parses the options, runs one measurement and prints it. Exit codes: 0 success, 1 a pair failed or
+ * keys are left, 64 wrong usage, 69 a server failed. */
 int main(int argc, char **argv)
 {
     static const struct option options[] = {{"servers", required_argument, NULL, 's'},

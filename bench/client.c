@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define ALSO_NAME_MAX 112
+#define ALSO_NAME_MAX 112 /* bytes of a further resource's name: a name of 96 and "+N" */
 
 /* Prints one log message of the library on stderr. The signature is that of
  * redlock_config_set_log(). */
@@ -16,6 +16,7 @@ static void log_line(int level, const char *message, void *userdata)
     fprintf(stderr, "redlock-bench: %s\n", message);
 }
 
+/* Creates a client with these settings in `mode`. Returns NULL and a text in `error` on failure. */
 redlock_t *client_new(const struct client_settings *settings, int mode, char *error,
                       size_t error_size)
 {
@@ -45,6 +46,7 @@ redlock_t *client_new(const struct client_settings *settings, int mode, char *er
     return client;
 }
 
+/* Returns the options of an acquisition; the caller sets opts.also where also_count is not 0. */
 redlock_opts_t client_opts(const struct client_settings *settings)
 {
     redlock_opts_t opts = redlock_opts(settings->ttl_ms);
@@ -56,6 +58,8 @@ redlock_opts_t client_opts(const struct client_settings *settings)
     return opts;
 }
 
+/* Adds the client's counts of attempts and fence rounds to `result`, or subtracts them if `sign` is
+ * negative. */
 void client_add_stats(redlock_t *client, int sign, struct result *result)
 {
     redlock_stats_t stats;
@@ -80,6 +84,8 @@ static const char **also_names(const char *resource, unsigned also)
     return list;
 }
 
+/* Allocates the resources <prefix>0, <prefix>1, … that the settings require. Returns NULL if out of
+ * memory. */
 struct holding *client_holdings(const struct client_settings *settings)
 {
     struct holding *holdings = calloc(settings->resources, sizeof *holdings);
@@ -98,6 +104,7 @@ struct holding *client_holdings(const struct client_settings *settings)
     return holdings;
 }
 
+/* Frees the resources of client_holdings(); NULL does nothing. */
 void client_free_holdings(struct holding *holdings, const struct client_settings *settings)
 {
     for (unsigned i = 0; holdings != NULL && i < settings->resources; i++)
@@ -105,12 +112,14 @@ void client_free_holdings(struct holding *holdings, const struct client_settings
     free(holdings);
 }
 
+/* Counts one holder more, and a violation if there were `holders_max` holders already. */
 void holding_acquired(struct holding *holding, struct result *result)
 {
     if (atomic_fetch_add(&holding->held, 1) >= holding->holders_max)
         result->violations++;
 }
 
+/* Counts one holder less. */
 void holding_released(struct holding *holding)
 {
     atomic_fetch_sub(&holding->held, 1);

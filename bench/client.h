@@ -32,7 +32,7 @@ struct client_settings {
  * violation of mutual exclusion, which the benchmark counts. */
 struct holding {
     char resource[96];
-    atomic_uint held;
+    atomic_uint held;     /* callers that hold the resource now */
     unsigned holders_max; /* 1, or the number of permits */
     const char **also;    /* names of the further resources, owned; NULL: none */
 };
@@ -81,7 +81,10 @@ void embedded_close(struct embedded *embedded);
 struct threaded;
 struct threaded *threaded_open(const struct client_settings *settings, char *error,
                                size_t error_size);
+/* Runs `pairs` pairs in all threads together and adds the measurements to `result`. `threaded` is a
+ * struct threaded. Returns 0; ends the program if threads cannot start. */
 int threaded_run(void *threaded, uint64_t pairs, struct result *result);
+/* Shuts the clients down and frees everything. */
 void threaded_close(struct threaded *threaded);
 
 #endif

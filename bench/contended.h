@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CONTENDERS_MAX 256
+#define CONTENDERS_MAX 256 /* contenders of one measurement */
 /* Holds that one contender can record in one measurement. */
 #define HOLDS_MAX 16384
 

@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Orders holds by the time of their grant, for qsort(). */
 static int compare_holds(const void *a, const void *b)
 {
     const struct hold *x = a, *y = b;
     return (x->grant_ns > y->grant_ns) - (x->grant_ns < y->grant_ns);
 }
 
+/* Orders numbers, the smallest first, for qsort(). */
 static int compare_u64(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -110,6 +112,8 @@ static void costs(const struct contender *contenders, unsigned count,
     result->client_us_per_grant = (double)cpu_ns / 1e3 / (double)acquired;
 }
 
+/* Fills in the figures of `result` from the records of `count` contenders. Only grants from from_ns
+ * up to to_ns count; violations and costs count the whole run. */
 void contended_figures(const struct contender *contenders, unsigned count, uint64_t from_ns,
                        uint64_t to_ns, struct contended_result *result)
 {

@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LIST_MAX      16
-#define EXIT_USAGE    64
-#define EXIT_NO_NODES 69
+#define LIST_MAX      16 /* items of a list option */
+#define EXIT_USAGE    64 /* the command line is not valid */
+#define EXIT_NO_NODES 69 /* a measurement could not run */
 
 /* The command line. Every combination of contenders, holds and delays is one case. */
 struct options {
@@ -30,6 +30,7 @@ struct options {
     enum contended_format format;
 };
 
+/* Prints the text of --help. */
 static void print_usage(FILE *file)
 {
     fputs(
@@ -282,6 +283,7 @@ static int measure(const struct options *options, struct contended_settings *set
     return code;
 }
 
+/* Parses the options, runs all cases and returns the exit code that --help explains. */
 int main(int argc, char **argv)
 {
     struct options options = {.servers = getenv("REDLOCK_SERVERS"), .runs = 1, .jitters = "0"};

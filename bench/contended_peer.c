@@ -65,6 +65,8 @@ static bool connect_peer(struct peer *peer, const int to[2], const int from[2])
     return peer->pid > 0 && peer->to != NULL && peer->from != NULL;
 }
 
+/* Starts up to PROCESSES_MAX processes and divides the contenders among them. Returns NULL and a
+ * text in `error` on failure. */
 struct peers *peers_start(const struct contended_settings *settings, const char *servers,
                           const char *resource, const struct contended_case *what, char *error,
                           size_t error_size)
@@ -122,6 +124,8 @@ static bool has_output(const struct peer *peer, uint64_t until_ns)
     return false;
 }
 
+/* Waits for the line "ready" of each process. Returns 0, or -1 if one sends another line or nothing
+ * until until_ns. */
 int peers_wait_ready(struct peers *peers, uint64_t until_ns)
 {
     char line[64];
@@ -133,6 +137,8 @@ int peers_wait_ready(struct peers *peers, uint64_t until_ns)
     return 0;
 }
 
+/* Sends end_ns to each process, which starts its measurement, and notes the processor time until
+ * now. */
 void peers_go(struct peers *peers, uint64_t end_ns)
 {
     for (unsigned i = 0; i < peers->count; i++) {
@@ -195,6 +201,8 @@ static int read_records(const struct peer *peer, struct contender *contenders, u
     return code;
 }
 
+/* Reads the records of all processes into `contenders` (NULL: kills the processes), waits until the
+ * processes have ended and frees `peers`. Returns 0, or -1 if any process failed or was killed. */
 int peers_finish(struct peers *peers, struct contender *contenders, unsigned count)
 {
     int status = 0, code = 0;

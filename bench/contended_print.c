@@ -107,6 +107,7 @@ static void csv_add(const struct contended_result *result)
     fflush(stdout);
 }
 
+/* Explains the columns, below the table. */
 static const char table_end[] =
     "\nproc: contenders; hold, delay (each direction), trip (PING to the q-th server during the "
     "run), longest (wait): ms\nover/s: hand-overs per second; p50, p99: from the call of release "
@@ -147,6 +148,8 @@ static json_t *json_result(const struct contended_result *result)
     return object;
 }
 
+/* Prints the head of a table or of CSV, or begins the JSON document. Returns NULL if out of memory.
+ * */
 struct contended_printer *contended_printer_open(enum contended_format format,
                                                  const struct environment *env,
                                                  const struct contended_settings *settings)
@@ -170,6 +173,7 @@ struct contended_printer *contended_printer_open(enum contended_format format,
     return printer;
 }
 
+/* Prints one result, or adds it to the JSON document. */
 void contended_printer_add(struct contended_printer *printer, const struct contended_result *result)
 {
     if (printer->format == CONTENDED_TABLE)
@@ -180,6 +184,7 @@ void contended_printer_add(struct contended_printer *printer, const struct conte
         json_array_append_new(printer->results, json_result(result));
 }
 
+/* Prints the end of the table or the JSON document, and frees the printer. */
 void contended_printer_close(struct contended_printer *printer)
 {
     if (printer->document != NULL) {

@@ -20,12 +20,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define READY_MS      30000 /* for all contenders to connect */
-#define LEFTOVER_MS   3000  /* for keys to disappear after the end */
-#define TRIPS_BEFORE  15    /* PINGs to each server before the run */
-#define TRIPS_EACH_MS 40    /* pause between PINGs during the run */
-#define MS_NS         UINT64_C(1000000)
+#define READY_MS      30000             /* for all contenders to connect */
+#define LEFTOVER_MS   3000              /* for keys to disappear after the end */
+#define TRIPS_BEFORE  15                /* PINGs to each server before the run */
+#define TRIPS_EACH_MS 40                /* pause between PINGs during the run */
+#define MS_NS         UINT64_C(1000000) /* nanoseconds of a millisecond */
 
+/* Names of the drivers in options and output, by enum contended_driver. */
 const char *const contended_driver_names[DRIVERS_COUNT] = {"redlock", "node-redlock"};
 
 /* Memory that the processes of one measurement share. */
@@ -334,6 +335,8 @@ static void begin_progress(const struct contended_case *what)
     progress_begin(text, 1, 1);
 }
 
+/* Runs one measurement, from the start of the proxy to the count of leftover keys. Returns 0, or -1
+ * and a text in `error`; all processes have ended in both cases. */
 int contended_run(const struct contended_case *what, struct contended_settings *settings,
                   struct contended_result *ret_result, char *error, size_t error_size)
 {
@@ -359,6 +362,8 @@ int contended_run(const struct contended_case *what, struct contended_settings *
     return failed ? -1 : 0;
 }
 
+/* Returns true without violations and leftover keys, if at most one in a hundred grants met an
+ * error. */
 bool contended_passed(const struct contended_result *result)
 {
     return result->violations == 0 && result->leftover_keys == 0 &&

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/time.h>
 
-#define SAMPLES_MAX 4096
+#define SAMPLES_MAX 4096 /* round trips kept for each server; later ones are not recorded */
 
 /* A blocking connection to each server, and the round trips since the last evaluation. */
 struct trips {
@@ -19,6 +19,7 @@ struct trips {
     uint64_t ns[SERVERS_MAX][SAMPLES_MAX];
 };
 
+/* Connects to the servers of a list of URLs. Returns NULL if one of them is not reachable. */
 struct trips *trips_open(const char *list)
 {
     static struct servers servers;
@@ -42,6 +43,7 @@ struct trips *trips_open(const char *list)
     return trips;
 }
 
+/* Sends one PING to each server in turn and records how long each reply took. */
 void trips_ping(struct trips *trips)
 {
     for (size_t i = 0; i < trips->count; i++) {
@@ -56,12 +58,15 @@ void trips_ping(struct trips *trips)
     }
 }
 
+/* Orders numbers, the smallest first, for qsort(). */
 static int compare_u64(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
 }
 
+/* Returns the q-th smallest of the servers' median round trips (q: quorum), and forgets all
+ * samples. A server without a sample counts as UINT64_MAX. */
 uint64_t trips_quorum_ns(struct trips *trips)
 {
     uint64_t medians[SERVERS_MAX];
@@ -74,6 +79,7 @@ uint64_t trips_quorum_ns(struct trips *trips)
     return medians[trips->count / 2];
 }
 
+/* Closes the connections and frees `trips`; NULL does nothing. */
 void trips_close(struct trips *trips)
 {
     for (size_t i = 0; trips != NULL && i < trips->count; i++)

@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define READY_MS    10000
-#define SHUTDOWN_MS 3000
-#define MS_NS       UINT64_C(1000000)
+#define READY_MS    10000             /* for the client to be ready */
+#define SHUTDOWN_MS 3000              /* for the client to shut down */
+#define MS_NS       UINT64_C(1000000) /* nanoseconds of a millisecond */
 
 /* Returns the processor time of this process. */
 static uint64_t cpu_ns(void)
@@ -94,6 +94,8 @@ static bool one_pair(redlock_t *client, const struct contender_task *task, struc
     return true;
 }
 
+/* Connects, reports that on task->ready, waits for the start signal, and runs pairs until
+ * *task->end_ns. Writes all that happened to `self`. */
 void contender_work(const struct contender_task *task, struct contender *self)
 {
     redlock_t *client = make_client(task);

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WORDS_MAX 20
+#define WORDS_MAX 20 /* words of the command that is started, with the NULL at the end */
 
 /* A program that runs another one and counts something. */
 struct watcher {
@@ -52,6 +52,7 @@ static uint64_t read_strace(FILE *file)
     return total;
 }
 
+/* The two programs, by enum counted. */
 static const struct watcher watchers[] = {
     [COUNTED_INSTRUCTIONS] = {"valgrind",
                               "instructions",
@@ -161,6 +162,8 @@ static double per_pair(const struct watcher *watcher, const struct scenario *sce
                : (double)(many - few) / (double)(watcher->pairs_long - watcher->pairs_short);
 }
 
+/* Counts per pair of both sides of a scenario and prints one line or JSON object. Returns 0, or 69
+ * if a program is missing or failed. */
 int counted_run(enum counted what, const struct scenario *scenario,
                 const struct scenario_settings *settings, bool json)
 {

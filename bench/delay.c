@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define EVENTS   256
-#define LINE_MAX 128
+#define EVENTS   256 /* epoll events handled in one turn of the loop */
+#define LINE_MAX 128 /* bytes of a control line, with the NUL */
 
 /* The kinds of descriptors in epoll. */
 enum source_kind { SOURCE_CONTROL, SOURCE_TIMER, SOURCE_LISTENER, SOURCE_CLIENT, SOURCE_SERVER };
@@ -378,6 +378,8 @@ static bool handle(struct delay *delay, struct source *source, uint32_t events)
     }
 }
 
+/* Forwards bytes until the pipe `control` ends, and executes its lines. Returns 0, or -1 with
+ * errno. */
 int delay_run(struct delay *delay, int control)
 {
     struct epoll_event events[EVENTS];
@@ -445,6 +447,8 @@ static void raise_limit(void)
     }
 }
 
+/* Opens a listening socket for each node and stores its port in local_port. Returns NULL and a text
+ * in `error` on failure. */
 struct delay *delay_open(struct delay_node *nodes, size_t count, uint64_t seed, char *error,
                          size_t error_size)
 {
@@ -472,6 +476,7 @@ struct delay *delay_open(struct delay_node *nodes, size_t count, uint64_t seed, 
     return NULL;
 }
 
+/* Closes all connections and listening sockets and frees the proxy; NULL does nothing. */
 void delay_close(struct delay *delay)
 {
     if (delay == NULL)

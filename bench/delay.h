@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DELAY_NODES_MAX 31
+#define DELAY_NODES_MAX 31 /* servers of one proxy, as many as SERVERS_MAX */
 /* Bytes that may wait in one direction of one connection. */
 #define DELAY_HELD_MAX ((size_t)1 << 20)
 

@@ -27,6 +27,8 @@ static bool rewrite(struct delay_list *list, const struct servers *servers)
     return true;
 }
 
+/* Opens a proxy for all servers, with the delays and jitters of two lists of times, and writes the
+ * proxy's URLs to list->text. Returns NULL and a text in `error` on failure. */
 struct delay *delay_list_open(struct delay_list *list, const struct servers *servers,
                               const char *delays, const char *jitters, uint64_t seed, char *error,
                               size_t error_size)

@@ -13,9 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define EXIT_USAGE 64
-#define EXIT_OS    71
+#define EXIT_USAGE 64 /* the command line is not valid, or the proxy cannot start */
+#define EXIT_OS    71 /* the operating system refused a pipe, a process or epoll */
 
+/* Text of --help. */
 static const char usage[] =
     "usage: redlock-delay [options] [-- COMMAND [ARGUMENT]...]\n"
     "  Proxy in front of servers that forwards all bytes later. It changes no bytes and keeps\n"
@@ -39,6 +40,7 @@ struct options {
     uint64_t seed;
 };
 
+/* Parses the value of --seed. Returns false after a message if it is not a number. */
 static bool parse_seed(const char *text, uint64_t *ret_seed)
 {
     if (number_parse(text, 0, UINT64_MAX, ret_seed))
@@ -117,6 +119,8 @@ static int run_around(struct delay *delay, const char *list, char **command)
     return wait_for(child);
 }
 
+/* Opens the proxy, then runs the command around it or serves until standard input ends. Returns the
+ * command's exit code, or 0, EXIT_USAGE or EXIT_OS. */
 int main(int argc, char **argv)
 {
     struct options options = {

@@ -4,8 +4,10 @@
 
 #include <string.h>
 
-#define TIME_MAX_US UINT64_C(60000000)
+#define TIME_MAX_US UINT64_C(60000000) /* a minute */
 
+/* Parses a time like "5ms", "250us", "1s" or "5" (milliseconds) into microseconds. Returns false if
+ * the text is no time or longer than a minute. */
 bool delay_parse_time(const char *text, size_t len, uint64_t *ret_us)
 {
     static const struct {
@@ -29,6 +31,8 @@ bool delay_parse_time(const char *text, size_t len, uint64_t *ret_us)
     return false;
 }
 
+/* Parses one time for all `nodes` nodes, or one for each, separated by commas. Returns false if a
+ * time is not valid or their number is neither 1 nor `nodes`. */
 bool delay_parse_times(const char *list, size_t nodes, uint64_t *ret_us)
 {
     size_t count = 0;

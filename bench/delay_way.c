@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define READ_SIZE 16384
+#define READ_SIZE 16384 /* most bytes of one chunk */
 
 /* Appends a chunk with a copy of the bytes, or an end. A chunk is never due before an earlier one.
  * Returns false if out of memory. */
@@ -34,6 +34,8 @@ static bool append(struct delay_way *way, const char *bytes, size_t len, enum de
     return true;
 }
 
+/* Appends what can be read from `fd` without waiting, due at due_ns. The end of the connection
+ * becomes the last chunk. Returns false if out of memory. */
 bool delay_way_read(struct delay_way *way, int fd, uint64_t due_ns)
 {
     char bytes[READ_SIZE];
@@ -63,6 +65,7 @@ static void drop_first(struct delay_way *way)
     free(chunk);
 }
 
+/* Sends the chunks that are due at now_ns to `fd` and frees them. Returns why it stopped. */
 enum delay_flush delay_way_flush(struct delay_way *way, int fd, uint64_t now_ns)
 {
     way->blocked = false;
@@ -91,12 +94,14 @@ enum delay_flush delay_way_flush(struct delay_way *way, int fd, uint64_t now_ns)
     return DELAY_FLUSH_WAIT;
 }
 
+/* Frees all chunks of the direction, but not the direction itself. */
 void delay_way_free(struct delay_way *way)
 {
     while (way->first != NULL)
         drop_first(way);
 }
 
+/* Makes room for `count` directions. Returns false if out of memory. */
 bool delay_heap_reserve(struct delay_heap *heap, size_t count)
 {
     if (count + 1 <= heap->size)
@@ -137,6 +142,7 @@ static void sift(struct delay_heap *heap, size_t at, struct delay_way *way)
     set(heap, at, way);
 }
 
+/* Inserts the direction, or moves it, by the due time of its first chunk. */
 void delay_heap_put(struct delay_heap *heap, struct delay_way *way)
 {
     size_t at = way->heap_at != 0 ? way->heap_at : ++heap->count;
@@ -144,6 +150,7 @@ void delay_heap_put(struct delay_heap *heap, struct delay_way *way)
     sift(heap, at, way);
 }
 
+/* Removes the direction; does nothing if it is not in the heap. */
 void delay_heap_remove(struct delay_heap *heap, struct delay_way *way)
 {
     if (way->heap_at == 0)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Parses the arguments of a driver. Returns false after a line on stderr if they are not valid. */
 bool driver_parse(struct driver_task *ret_task, int argc, char **argv)
 {
     uint64_t first = 0, count = 0;
@@ -27,6 +28,7 @@ bool driver_parse(struct driver_task *ret_task, int argc, char **argv)
     return true;
 }
 
+/* Writes the resource of the caller with the index `caller` in this process, from 0. */
 void driver_name(const struct driver_task *task, unsigned caller, char *name, size_t size)
 {
     if (task->own)
@@ -35,12 +37,15 @@ void driver_name(const struct driver_task *task, unsigned caller, char *name, si
         snprintf(name, size, "%s", task->resource);
 }
 
+/* Prints the line "ready". */
 void driver_ready(void)
 {
     puts("ready");
     fflush(stdout);
 }
 
+/* Reads the end of the next slice from standard input. Returns false at the end of input, or for 0
+ * or no number. */
 bool driver_next(uint64_t *ret_end_ns)
 {
     char line[64];
@@ -50,6 +55,7 @@ bool driver_next(uint64_t *ret_end_ns)
     return *ret_end_ns != 0;
 }
 
+/* Appends a record to the list, which grows as needed. */
 void driver_note(struct driver_notes *notes, const struct driver_note *note)
 {
     if (notes->count == notes->size) {
@@ -63,6 +69,8 @@ void driver_note(struct driver_notes *notes, const struct driver_note *note)
     notes->list[notes->count++] = *note;
 }
 
+/* Prints all records of the caller, one line each, and empties the list. `caller` is its number in
+ * all processes. */
 void driver_print(struct driver_notes *notes, unsigned caller, const char *(*word)(int status))
 {
     for (size_t i = 0; i < notes->count; i++) {
@@ -77,6 +85,7 @@ void driver_print(struct driver_notes *notes, unsigned caller, const char *(*wor
     notes->count = 0;
 }
 
+/* Prints the line "over", which ends the lines of a slice. */
 void driver_over(void)
 {
     puts("over");

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define READY_MS    10000
-#define SHUTDOWN_MS 5000
-#define REST_MS     1000 /* longest wait of one turn of the loop */
+#define READY_MS    10000 /* for the client to be ready */
+#define SHUTDOWN_MS 5000  /* for the client to shut down */
+#define REST_MS     1000  /* longest wait of one turn of the loop */
 
 /* The client and its callers. Lives for all slices. */
 struct loop {
@@ -167,6 +167,8 @@ static int run_all(struct loop *loop)
     return status == REDLOCK_OK ? 0 : -1;
 }
 
+/* Runs all slices in one poll loop and shuts the client down. Returns 0, or -1 after a line on
+ * stderr; HOLD_US must be 0, because a loop does not sleep. */
 int driver_run_embedded(const struct driver_task *task, redlock_t *client)
 {
     struct loop loop = {.task = task, .client = client};

@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define READY_MS    10000
-#define SHUTDOWN_MS 5000
+#define READY_MS    10000 /* for the client to be ready */
+#define SHUTDOWN_MS 5000  /* for the client to shut down */
 /* Longest wait of an acquisition without contenders: a busy machine may delay replies. */
 #define UNCONTENDED_MS 1000
 
@@ -28,6 +28,8 @@ struct caller {
     struct driver_notes notes; /* owned */
 };
 
+/* Returns the options of an acquisition: with contenders it waits until end_ns, without them for
+ * UNCONTENDED_MS. */
 redlock_opts_t driver_opts(const struct driver_task *task, uint64_t now_ns, uint64_t end_ns)
 {
     redlock_opts_t opts = redlock_opts(task->ttl_ms);
@@ -35,6 +37,7 @@ redlock_opts_t driver_opts(const struct driver_task *task, uint64_t now_ns, uint
     return opts;
 }
 
+/* Returns the status to record for an acquisition that failed with `status`. */
 int driver_status(const struct driver_task *task, int status, uint64_t end_ns)
 {
     /* The end of the slice has cut the wait short. An attempt that began just before the end may
@@ -44,6 +47,7 @@ int driver_status(const struct driver_task *task, int status, uint64_t end_ns)
     return status;
 }
 
+/* Returns "taken" for REDLOCK_ECONTENDED, otherwise "error NAME" in a static buffer. */
 const char *driver_word(int status)
 {
     static char text[64];
@@ -53,6 +57,8 @@ const char *driver_word(int status)
     return text;
 }
 
+/* Prints the line "sums" with the client's counts since `before`, and stores the present ones
+ * there. */
 void driver_sums(const struct driver_task *task, redlock_t *client, redlock_stats_t *before)
 {
     redlock_stats_t now;
@@ -169,6 +175,8 @@ static redlock_t *open_client(const char *servers, int mode)
     return client;
 }
 
+/* Parses the arguments, opens the client and runs the mode. Exit codes: 0 success, 64 wrong
+ * arguments, 69 a server or the client failed. */
 int main(int argc, char **argv)
 {
     struct driver_task task;

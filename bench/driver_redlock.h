@@ -7,7 +7,7 @@
 
 #include <redlock/redlock.h>
 
-#define MS_NS UINT64_C(1000000)
+#define MS_NS UINT64_C(1000000) /* nanoseconds of a millisecond */
 
 /* Returns the options of an acquisition that starts at now_ns. It waits until the end of the slice
  * if callers contend, otherwise for a short time only. */

@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define READY_WAIT_MS 5000
-#define SHUTDOWN_MS   2000
+#define READY_WAIT_MS 5000 /* for the client to be ready */
+#define SHUTDOWN_MS   2000 /* for the client to shut down */
 #define SILENCE_MS    5000 /* without any callback for this time the run has failed */
-#define VOTES_NS      (UINT64_C(10) * 1000 * 1000 * 1000)
+#define VOTES_NS      (UINT64_C(10) * 1000 * 1000 * 1000) /* for all nodes to be eligible */
 #define QUIET_MS      4 /* without activity for this time nothing more is expected */
-#define SETTLE_NS     (UINT64_C(1) * 1000 * 1000 * 1000)
+#define SETTLE_NS     (UINT64_C(1) * 1000 * 1000 * 1000) /* longest embedded_settle() */
 
 /* One of the `depth` operations in flight. */
 struct embedded_slot {
@@ -127,6 +127,8 @@ static int turn(struct embedded *embedded, int timeout_ms)
     return count > 0;
 }
 
+/* Runs `pairs` pairs with `depth` in flight and adds the measurements to `result`. Returns 0, or -1
+ * after a line on stderr if the client failed or no callback came for SILENCE_MS. */
 int embedded_run(void *state, uint64_t pairs, struct result *result)
 {
     struct embedded *embedded = state;
@@ -167,6 +169,8 @@ static uint64_t undos_pending(redlock_t *client)
     return count;
 }
 
+/* Runs the loop until no activity is left and no undo is pending, at most for SETTLE_NS. Returns 0,
+ * or -1 if the client has failed. */
 int embedded_settle(void *state)
 {
     struct embedded *embedded = state;
@@ -190,6 +194,8 @@ static size_t eligible_nodes(redlock_t *client)
     return count;
 }
 
+/* Runs the loop until all nodes are eligible. Returns 0, or -1 after VOTES_NS or if the client
+ * failed. */
 int embedded_wait_votes(struct embedded *embedded)
 {
     uint64_t start_ns = result_now_ns();
@@ -210,6 +216,8 @@ static int wait_for(struct embedded *embedded, const struct wait *wait, int star
     return started != REDLOCK_OK ? started : wait->status;
 }
 
+/* Creates the client and its slots and waits until the client is ready. Returns NULL and a text in
+ * `error` on failure. */
 struct embedded *embedded_open(const struct client_settings *settings, char *error,
                                size_t error_size)
 {
@@ -243,6 +251,7 @@ struct embedded *embedded_open(const struct client_settings *settings, char *err
     return embedded;
 }
 
+/* Shuts the client down, if there is one, and frees everything. */
 void embedded_close(struct embedded *embedded)
 {
     if (embedded->client != NULL) {

@@ -43,6 +43,7 @@ static void read_versions(char *text, size_t size, const struct servers *servers
     }
 }
 
+/* Fills in all fields for this machine, the library and the servers. */
 void environment_read(struct environment *ret_environment, const struct servers *servers)
 {
     struct environment *env = ret_environment;

@@ -17,7 +17,7 @@
 
 #define SLOW_MS    20                                  /* delay in each direction of FAULT_SLOW */
 #define REPLIES_NS (UINT64_C(10) * 1000 * 1000 * 1000) /* for servers to reply after a fault */
-#define RECHECK_US 5000
+#define RECHECK_US 5000 /* pause between two checks whether the servers reply */
 
 /* A fault of a run, between fault_open() and fault_close(). */
 struct fault {
@@ -33,8 +33,10 @@ struct fault {
 /* Texts of the marks in the timeline, by enum fault_kind. */
 static const char *const begin_texts[] = {"", "stopped", "killed", "killed",
                                           "slow, 20 ms each way"};
+/* Texts of the marks at the end of a fault, by enum fault_kind. */
 static const char *const end_texts[] = {"", "continued", "", "restarted", "fast again"};
 
+/* Returns true for the faults that signals to the servers' processes cause. */
 bool fault_needs_processes(enum fault_kind kind)
 {
     return kind == FAULT_STOPPED || kind == FAULT_KILLED || kind == FAULT_RESTARTED;
@@ -112,6 +114,8 @@ static void mark(const struct fault *fault, uint64_t at_ns, const char *text,
     timeline_mark(timeline, at_ns, line);
 }
 
+/* Begins the fault at plan.from_ns and ends it at plan.to_ns, and marks both in the timeline.
+ * Returns when to call again, UINT64_MAX for never. FAULT_KILLED does not end here. */
 uint64_t fault_step(void *state, uint64_t elapsed_ns, struct timeline *timeline)
 {
     struct fault *fault = state;
@@ -155,6 +159,8 @@ static int start_proxy(struct fault *fault, char *error, size_t error_size)
     return fault->proxy > 0 ? 0 : -1;
 }
 
+/* Checks that the fault is possible, and starts the proxy of FAULT_SLOW. Returns NULL and a text in
+ * `error` on failure. */
 struct fault *fault_open(struct servers *servers, const struct fault_plan *plan, char *error,
                          size_t error_size)
 {
@@ -182,6 +188,7 @@ struct fault *fault_open(struct servers *servers, const struct fault_plan *plan,
     return NULL;
 }
 
+/* Returns the list of URLs for clients, through the proxy if there is one. */
 const char *fault_servers(const struct fault *fault)
 {
     return fault->list != NULL ? fault->list->text : fault->servers->text;
@@ -199,6 +206,8 @@ static bool all_reply(const struct servers *servers)
     return true;
 }
 
+/* Ends a fault that still lasts, stops the proxy, waits up to REPLIES_NS until all servers reply,
+ * and frees `fault`. Returns 0, or -1 and a text in `error`. */
 int fault_close(struct fault *fault, char *error, size_t error_size)
 {
     if (fault == NULL)

@@ -16,9 +16,9 @@
 #define TIME_LIMIT_NS (UINT64_C(120) * 1000000000) /* for one phase */
 #define QUIET_NS      (UINT64_C(50) * 1000000)     /* for late replies after a phase */
 #define SLICE_NS      (UINT64_C(10) * 1000000)     /* unit in which extensions are counted */
-#define SHUTDOWN_MS   5000
-#define TURN_MS       20 /* longest wait of one turn of the loop */
-#define RESOURCE_MAX  96
+#define SHUTDOWN_MS   5000                         /* for the client to shut down */
+#define TURN_MS       20                           /* longest wait of one turn of the loop */
+#define RESOURCE_MAX  96                           /* bytes of a resource's name, with the NUL */
 
 /* The client and its locks. */
 struct held {
@@ -165,6 +165,7 @@ static bool make_ready(struct held *held)
 /* Runs the loop while all locks are held, for settings->hold_ms. A function of its own, so that
  * valgrind can count in it alone: --toggle-collect=growth_hold. */
 __attribute__((noinline)) void growth_hold(struct held *held, struct phase *phase);
+/* See the declaration above. Counts the extensions in slices of SLICE_NS. */
 void growth_hold(struct held *held, struct phase *phase)
 {
     uint64_t start_ns = result_now_ns(), turns = held->turns;
@@ -279,6 +280,8 @@ static void shut_down(struct held *held)
     (void)redlock_free(held->client);
 }
 
+/* Measures acquiring, holding and releasing settings->held locks, and prints one JSON object.
+ * Returns 0, 69 if the servers are not ready, or 1 if any lock failed, was lost or left memory. */
 int growth_held(const struct growth_settings *settings)
 {
     struct growth_memory memory = {.live = 0};

@@ -10,8 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define EXIT_USAGE 64
+#define EXIT_USAGE 64 /* the command line is not valid */
 
+/* Text of --help. */
 static const char usage[] =
     "usage: redlock-growth held|loop|threads|processes|environment [OPTION]...\n"
     "  --servers LIST   host:port, separated by commas (default $REDLOCK_SERVERS)\n"
@@ -64,6 +65,8 @@ static int print_environment(const struct servers *servers)
     return failed != 0 || puts("") == EOF ? 71 : 0;
 }
 
+/* Parses the command line and runs the measurement that its first word names. Returns the exit code
+ * of the measurement, or EXIT_USAGE. */
 int main(int argc, char **argv)
 {
     struct growth_settings settings = {.held = 1};

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WAIT_MS 5000
+#define WAIT_MS 5000 /* longest wait of one acquisition */
 
 /* Measurements of one process, or of all. Processes send it through a pipe. */
 struct share {
@@ -121,6 +121,8 @@ static int report_no_reply(void)
     return 69;
 }
 
+/* Measures one poll loop with settings->depth pairs in flight and prints a JSON object. Returns 0,
+ * 1 after a violation or too many failures, or 69 if a server does not reply. */
 int growth_loop(const struct growth_settings *settings)
 {
     char error[256];
@@ -143,6 +145,8 @@ int growth_loop(const struct growth_settings *settings)
     return exit_code(&share);
 }
 
+/* Measures settings->threads blocked threads that share a client. Prints and returns as
+ * growth_loop() does. */
 int growth_threads(const struct growth_settings *settings)
 {
     char error[256];
@@ -234,6 +238,8 @@ static bool collect(const struct growth_settings *settings, int go, int reports,
     return all;
 }
 
+/* Measures settings->processes processes that begin together, and prints their sum. Returns as
+ * growth_loop() does, or 71 without pipes. */
 int growth_processes(const struct growth_settings *settings)
 {
     int go[2], reports[2], status = 0;

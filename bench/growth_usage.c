@@ -62,12 +62,14 @@ static void *count_realloc(void *ptr, size_t size, void *userdata)
     return block;
 }
 
+/* Returns an allocator that counts live bytes, their peak and the blocks in `memory`. */
 redlock_allocator_t growth_allocator(struct growth_memory *memory)
 {
     return (redlock_allocator_t){sizeof(redlock_allocator_t), count_malloc, count_realloc,
                                  count_free, memory};
 }
 
+/* Returns the resident memory of this process in bytes, 0 if unknown. */
 size_t growth_rss(void)
 {
     unsigned long all = 0, resident = 0;
@@ -79,6 +81,8 @@ size_t growth_rss(void)
     return got == 2 ? resident * (size_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
+/* Returns the resident memory in bytes, with shared pages divided among their processes; 0 if
+ * unknown. */
 size_t growth_pss(void)
 {
     char line[256];
@@ -93,6 +97,7 @@ size_t growth_pss(void)
     return kib * 1024;
 }
 
+/* Returns the processor time of this process, user and system, in microseconds. */
 uint64_t growth_cpu_us(void)
 {
     struct rusage usage;
@@ -101,6 +106,7 @@ uint64_t growth_cpu_us(void)
            (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
+/* Returns the number of voluntary context switches of this process until now. */
 uint64_t growth_switches(void)
 {
     struct rusage usage;
@@ -139,6 +145,8 @@ static bool is_inner(const struct commands *commands, const char *name)
     return scripts && called;
 }
 
+/* Reads how many commands, reads and microseconds of processor time all servers have had until now.
+ * Returns 0, or -1 if a server does not reply. */
 int growth_work(const struct servers *servers, struct growth_work *ret_work)
 {
     struct commands commands;

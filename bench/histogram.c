@@ -5,12 +5,16 @@
 
 #include <string.h>
 
+/* The percentiles that reports show, in basis points (5000: median, 10000: maximum). */
 const unsigned histogram_points[HISTOGRAM_POINTS] = {5000, 9000, 9500, 9900, 9990, 10000};
+/* Names of these percentiles in tables. */
 const char *const histogram_point_names[HISTOGRAM_POINTS] = {"p50", "p90",   "p95",
                                                              "p99", "p99.9", "max"};
+/* Names of these percentiles in CSV and JSON. */
 const char *const histogram_point_columns[HISTOGRAM_POINTS] = {"p50", "p90",   "p95",
                                                                "p99", "p99_9", "max"};
 
+/* Removes all values. */
 void histogram_reset(struct histogram *histogram)
 {
     memset(histogram, 0, sizeof *histogram);
@@ -35,6 +39,7 @@ static uint64_t bucket_end(size_t bucket)
     return (step << shift) + ((UINT64_C(1) << shift) - 1);
 }
 
+/* Adds one value. */
 void histogram_record(struct histogram *histogram, uint64_t value)
 {
     if (histogram->count == 0 || value < histogram->min)
@@ -45,6 +50,7 @@ void histogram_record(struct histogram *histogram, uint64_t value)
     histogram->buckets[bucket_of(value)]++;
 }
 
+/* Adds all values of `histogram` to `sum`. */
 void histogram_add(struct histogram *sum, const struct histogram *histogram)
 {
     if (histogram->count == 0)
@@ -58,6 +64,7 @@ void histogram_add(struct histogram *sum, const struct histogram *histogram)
         sum->buckets[i] += histogram->buckets[i];
 }
 
+/* Returns the value at a percentile in basis points, 0 for an empty histogram. */
 uint64_t histogram_percentile(const struct histogram *histogram, unsigned basis_points)
 {
     /* The rank is ceil(count * share), computed so that no realistic count overflows. */

@@ -7,9 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HISTOGRAM_STEP_BITS 7
-#define HISTOGRAM_STEPS     (1u << HISTOGRAM_STEP_BITS)
-#define HISTOGRAM_BUCKETS   ((64u - HISTOGRAM_STEP_BITS + 1u) * HISTOGRAM_STEPS)
+#define HISTOGRAM_STEP_BITS 7                           /* 2^7 = 128 steps for each power of two */
+#define HISTOGRAM_STEPS     (1u << HISTOGRAM_STEP_BITS) /* steps for each power of two */
+#define HISTOGRAM_BUCKETS                                                                          \
+    ((64u - HISTOGRAM_STEP_BITS + 1u) * HISTOGRAM_STEPS) /* enough for every uint64_t */
 
 /* Counts of values, in any unit; the benchmark uses nanoseconds. Zero bytes are an empty one. */
 struct histogram {

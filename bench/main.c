@@ -13,10 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SECONDS_DEFAULT 3
-#define EXIT_USAGE      64
-#define EXIT_NO_NODES   69
-#define EXIT_OS         71
+#define SECONDS_DEFAULT 3  /* time limit of a scenario without --seconds and --pairs */
+#define EXIT_USAGE      64 /* the command line is not valid */
+#define EXIT_NO_NODES   69 /* a scenario could not run */
+#define EXIT_OS         71 /* a file cannot be written */
 
 /* Returns true if the scenario can run one side alone: the baseline, or for a variant the side with
  * plain locks. */
@@ -102,6 +102,8 @@ static int measure(const struct options *options, struct scenario_settings *sett
     return code;
 }
 
+/* Parses the options, then measures the scenarios or counts what their pairs cost. Returns an exit
+ * code. */
 int main(int argc, char **argv)
 {
     struct options options = {.servers = getenv("REDLOCK_SERVERS"),

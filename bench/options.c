@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Prints the text of --help with the list of all scenarios. */
 static void print_usage(FILE *file)
 {
     fputs(
@@ -157,6 +158,8 @@ static bool parse_option(struct options *options, int letter, const char *value)
     }
 }
 
+/* Parses the command line over the defaults in `options`. Returns false after a message if it is
+ * not valid. */
 bool options_parse(struct options *options, int argc, char **argv)
 {
     static const struct option list[] = {

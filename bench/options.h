@@ -6,7 +6,7 @@
 #include "counted.h"
 #include "print.h"
 
-#define SCENARIOS_MAX 64
+#define SCENARIOS_MAX 64 /* scenarios of one run */
 
 /* The command line, with defaults for what was not given. Borrows its texts from argv. */
 struct options {

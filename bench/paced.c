@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
-#define SECOND_NS   UINT64_C(1000000000)
-#define READY_MS    5000
-#define SHUTDOWN_MS 5000
+#define SECOND_NS   UINT64_C(1000000000) /* nanoseconds of a second */
+#define READY_MS    5000                 /* for the client to be ready */
+#define SHUTDOWN_MS 5000                 /* for the client to shut down */
 /* Time after the last start in which all operations must end. */
 #define STRAGGLER_NS (15 * SECOND_NS)
 #define SILENCE_NS   (SECOND_NS / 2) /* longest wait of one turn of the loop */
@@ -276,6 +276,8 @@ static void close_paced(struct paced *paced, const struct client_settings *setti
     client_free_holdings(paced->holdings, settings);
 }
 
+/* Opens a client, warms it up, runs the plan and closes the client. The caller frees *ret_timeline
+ * in both cases. Returns 0, or -1 and a text in `error`. */
 int paced_run(const struct client_settings *settings, const struct paced_plan *plan,
               struct result *intended, struct result *sent, struct timeline **ret_timeline,
               char *error, size_t error_size)

@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define REPLY_LEN 7 /* bytes of +PONG\r\n */
-#define WAIT_MS   5000
+#define REPLY_LEN 7    /* bytes of +PONG\r\n */
+#define WAIT_MS   5000 /* time without a reply after which the measurement fails */
 
 /* Sends one PING to each server. Returns 0 or -1. */
 static int request_all(const struct pollfd *fds, size_t count)
@@ -55,6 +55,8 @@ static int one_round(struct pollfd *fds, size_t count, struct result *result)
     return 0;
 }
 
+/* Measures round trips of PING to all servers at once; each one ends with the reply of the q-th
+ * server (q: quorum). */
 int ping_run(const struct servers *servers, uint64_t count, uint64_t budget_ns,
              struct result *result, char *error, size_t error_size)
 {

@@ -17,22 +17,27 @@ struct printer {
     struct series series[SERIES_MAX]; /* ratios of each scenario with two sides */
 };
 
+/* Returns a percentile (basis points) in microseconds. */
 double print_percentile_us(const struct histogram *histogram, unsigned basis_points)
 {
     return (double)histogram_percentile(histogram, basis_points) / 1000.0;
 }
 
+/* Returns the percentage of fences that took one round, 0 without fences. */
 double print_one_round_percent_of(const struct result *result)
 {
     return 100.0 * result_divide((double)result->one_round,
                                  (double)(result->one_round + result->two_rounds));
 }
 
+/* Returns the servers' processor time per pair in microseconds, 0 if not measured. */
 double print_servers_us_per_pair(const struct result *result)
 {
     return result_divide((double)result->servers_us, (double)result->pairs);
 }
 
+/* Returns the first side relative to the second one, and for closed loops relative to the limits.
+ * */
 struct ratio ratio_of(const struct scenario_result *result, const struct limits *limits)
 {
     const struct histogram *a = &result->a.pair, *b = &result->b.pair;
@@ -82,6 +87,7 @@ static void remember(struct printer *printer, const struct scenario_result *resu
         series->ratios[series->count++] = *ratio;
 }
 
+/* Orders numbers, the smallest first, for qsort(). */
 static int compare_double(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -98,6 +104,7 @@ static double median_of(const struct series *series, size_t offset)
     return list[(series->count - 1) / 2];
 }
 
+/* Returns the median of each field over all runs. */
 struct ratio ratio_median(const struct series *series)
 {
     return (struct ratio){
@@ -109,6 +116,7 @@ struct ratio ratio_median(const struct series *series)
     };
 }
 
+/* Opens the file `save` (NULL: none) and prints the head. Returns NULL and errno on failure. */
 struct printer *printer_open(enum print_format format, const char *save,
                              const struct print_head *head)
 {
@@ -129,6 +137,7 @@ struct printer *printer_open(enum print_format format, const char *save,
     return printer;
 }
 
+/* Prints one result or keeps it for the document, and remembers its ratios and limits. */
 void printer_add(struct printer *printer, const struct scenario_result *result)
 {
     struct ratio ratio = ratio_of(result, &printer->limits);
@@ -145,6 +154,7 @@ void printer_add(struct printer *printer, const struct scenario_result *result)
     fflush(stdout);
 }
 
+/* Prints the median ratios or the document, and frees the printer. Returns 0, or -1 and errno. */
 int printer_close(struct printer *printer)
 {
     int status = 0;

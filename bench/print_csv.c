@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+/* Prints the head as comments, and the names of the columns. */
 void csv_open(const struct print_head *head)
 {
     environment_print(&head->environment, "# ");
@@ -34,6 +35,7 @@ static void csv_side(const struct scenario_result *result, const char *name,
            result_divide((double)side->user_us, pairs), result_divide((double)side->sys_us, pairs));
 }
 
+/* Prints one line for each side; the figures follow the first one. */
 void csv_add(const struct scenario_result *result)
 {
     csv_side(result, result->name_a, &result->a);

@@ -6,7 +6,7 @@
 #include <redlock/redlock.h>
 #include <stdlib.h>
 
-#define BINS 100
+#define BINS 100 /* parts of a timeline */
 
 /* A document between json_print_open() and json_print_close(). */
 struct json_print {
@@ -100,6 +100,7 @@ static json_t *json_figures(const struct scenario_result *result)
     return object;
 }
 
+/* Creates the document with its head. Aborts if out of memory. */
 struct json_print *json_print_open(const struct print_head *head)
 {
     struct json_print *json = calloc(1, sizeof *json);
@@ -113,6 +114,7 @@ struct json_print *json_print_open(const struct print_head *head)
     return json;
 }
 
+/* Adds one result with its sides, ratio, figures and timeline to the document. */
 void json_print_add(struct json_print *json, const struct scenario_result *result,
                     const struct ratio *ratio)
 {
@@ -141,6 +143,8 @@ static int dump(const json_t *document, FILE *file)
     return fputc('\n', file) == EOF || fflush(file) != 0 ? -1 : 0;
 }
 
+/* Adds the median ratios, writes the document to `out` and `save` (NULL: none), closes `save` and
+ * frees the document. Returns 0, or -1 and errno. */
 int json_print_close(struct json_print *json, const struct series *series, size_t count, FILE *out,
                      FILE *save)
 {

@@ -6,8 +6,8 @@
 
 #include "print.h"
 
-#define RATIOS_MAX 64
-#define SERIES_MAX 64
+#define RATIOS_MAX 64 /* runs whose ratios are kept for each scenario */
+#define SERIES_MAX 64 /* scenarios whose ratios are kept */
 
 /* The first side of a result, relative to the second one and to the limits. */
 struct ratio {

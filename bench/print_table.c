@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <redlock/redlock.h>
 
+/* Prints the head of the report and of the table. */
 void table_open(const struct print_head *head)
 {
     printf("redlock-bench: acquire and release\n");
@@ -59,6 +60,7 @@ static void table_figures(const struct scenario_result *result)
                result->timeline->marks[i].text);
 }
 
+/* Prints a line for each side, their ratio, and what only some scenarios have. */
 void table_add(const struct scenario_result *result, const struct ratio *ratio)
 {
     table_side(result->scenario->name, result->name_a, &result->a);
@@ -79,10 +81,12 @@ void table_add(const struct scenario_result *result, const struct ratio *ratio)
                "");
 }
 
+/* Explains the columns, below the table. */
 static const char table_end[] =
     "\npairs/s: acquired and released; p50 to max: time of a pair; att/gr: attempts per grant\n"
     "cpu us: processor time of this process per pair, user and system\n";
 
+/* Head of the table of ratios; %s is its title. */
 static const char ratios_head[] =
     "\n%s\n"
     "scenario      runs   pairs/s       p50       p99   acquire/PING   of servers' limit\n";
@@ -96,6 +100,7 @@ static void print_part(int width, double value, double factor, const char *unit)
         printf("%*s", width + 1, "");
 }
 
+/* Prints the explanation of the columns and the median ratios of `count` scenarios. */
 void table_close(const struct series *series, size_t count)
 {
     fputs(table_end, stdout);

@@ -10,13 +10,15 @@
 
 #define EACH_NS (UINT64_C(2) * 1000 * 1000 * 1000) /* between two lines */
 
+/* The progress of this process; one measurement at a time. */
 static struct {
-    const char *what; /* current measurement; borrowed; NULL: none */
-    unsigned run, runs;
-    uint64_t shown_ns; /* time of the last line, or of the beginning */
+    const char *what;   /* current measurement; borrowed; NULL: none */
+    unsigned run, runs; /* number of the repetition, from 1, and of all repetitions */
+    uint64_t shown_ns;  /* time of the last line, or of the beginning */
     bool silent;
 } progress;
 
+/* Begins a measurement, which `what` names, in repetition `run` of `runs`. */
 void progress_begin(const char *what, unsigned run, unsigned runs)
 {
     progress.what = what;
@@ -25,6 +27,7 @@ void progress_begin(const char *what, unsigned run, unsigned runs)
     progress.shown_ns = result_now_ns();
 }
 
+/* Prints a line with the percentage `done` of `total`, at most every EACH_NS. */
 void progress_show(uint64_t done, uint64_t total)
 {
     uint64_t now_ns = result_now_ns();
@@ -37,6 +40,7 @@ void progress_show(uint64_t done, uint64_t total)
     fprintf(stderr, ": %u %%\n", (unsigned)(100.0 * result_divide((double)done, (double)total)));
 }
 
+/* Prints no progress from now on. */
 void progress_silence(void)
 {
     progress.silent = true;

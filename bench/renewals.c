@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MS_NS       UINT64_C(1000000)
-#define READY_MS    5000
-#define SHUTDOWN_MS 20000
-#define TURN_MS     100                           /* longest wait of one turn of the loop */
+#define MS_NS       UINT64_C(1000000) /* nanoseconds of a millisecond */
+#define READY_MS    5000              /* for the client to be ready */
+#define SHUTDOWN_MS 20000             /* to release all locks and shut the client down */
+#define TURN_MS     100               /* longest wait of one turn of the loop */
 #define FILL_NS     (UINT64_C(60) * 1000 * MS_NS) /* for all acquisitions */
 
 /* One lock that is held. */
@@ -240,6 +240,8 @@ static void close_holders(struct held_locks *held_locks, const struct client_set
     client_free_holdings(held_locks->holdings, settings);
 }
 
+/* Acquires all locks, measures duration_ms of automatic extension, and releases them. Returns 0, or
+ * -1 and a text in `error`. */
 int renewals_run(const struct client_settings *settings, const struct servers *servers,
                  uint64_t duration_ms, struct result *result, struct renewals *ret_renewals,
                  char *error, size_t error_size)

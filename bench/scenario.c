@@ -12,9 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LEFTOVER_MS    2000
-#define LIMIT_REQUESTS 20000
+#define LEFTOVER_MS    2000  /* for late undos to delete keys after a run */
+#define LIMIT_REQUESTS 20000 /* requests of redis-benchmark for each command */
 
+/* Adds a figure to the result, unless there are FIGURES_MAX. */
 void scenario_figure(struct scenario_result *result, const char *name, double value)
 {
     if (result->figures_count < FIGURES_MAX)
@@ -99,6 +100,8 @@ static long leftover_keys(const struct scenario_settings *settings)
     return count;
 }
 
+/* Runs a scenario of any kind and counts the keys that it has left. Returns 0, or -1 and a text in
+ * `error`. */
 int scenario_run(const struct scenario *scenario, struct scenario_settings *settings,
                  struct scenario_result *ret_result, char *error, size_t error_size)
 {
@@ -119,6 +122,7 @@ int scenario_run(const struct scenario *scenario, struct scenario_settings *sett
     return failed;
 }
 
+/* Frees the timeline of the result. */
 void scenario_clear(struct scenario_result *result)
 {
     free(result->timeline);
@@ -131,6 +135,8 @@ static bool side_passed(const struct result *result)
     return result->violations == 0 && result->failed * 100 <= result->pairs;
 }
 
+/* Returns true without violations and leftover keys, if at most one pair in a hundred failed on
+ * each side. */
 bool scenario_passed(const struct scenario_result *result)
 {
     return result->leftover_keys == 0 && side_passed(&result->a) && side_passed(&result->b);

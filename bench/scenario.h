@@ -48,7 +48,7 @@ struct scenario {
 
 /* scenario_list.c */
 extern const struct scenario scenarios[];
-extern const size_t scenarios_count;
+extern const size_t scenarios_count; /* entries of scenarios[] */
 /* Returns the scenario whose name is the `len` characters at `name`, or NULL. */
 const struct scenario *scenario_find(const char *name, size_t len);
 /* Returns true if the scenario stops or kills servers, which requires a sandbox. */
@@ -72,7 +72,7 @@ struct scenario_settings {
     enum scenario_sides sides;
 };
 
-#define FIGURES_MAX 12
+#define FIGURES_MAX 12 /* figures of one result */
 
 /* A number that only some scenarios have. Its name ends in the unit. The name is not owned. */
 struct figure {

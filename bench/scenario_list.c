@@ -24,6 +24,7 @@
         .nodes = count                                                                             \
     }
 
+/* All scenarios, in the order of the default run. Fields that an entry does not name are 0. */
 const struct scenario scenarios[] = {
     {.name = "limits",
      .kind = SCENARIO_LIMITS,
@@ -146,6 +147,7 @@ const struct scenario scenarios[] = {
 };
 const size_t scenarios_count = sizeof scenarios / sizeof scenarios[0];
 
+/* Returns the scenario whose name is the `len` characters at `name`, or NULL. */
 const struct scenario *scenario_find(const char *name, size_t len)
 {
     for (size_t i = 0; i < scenarios_count; i++) {
@@ -155,6 +157,7 @@ const struct scenario *scenario_find(const char *name, size_t len)
     return NULL;
 }
 
+/* Returns true if the scenario sends signals to servers. */
 bool scenario_needs_processes(const struct scenario *scenario)
 {
     return scenario->kind == SCENARIO_STOPPED ||

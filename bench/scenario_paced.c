@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define RATE_OPEN     1000
-#define RATE_FAULT    500
+#define RATE_OPEN     1000  /* operations per second of SCENARIO_OPEN, by default */
+#define RATE_FAULT    500   /* operations per second of SCENARIO_FAULT, by default */
 #define TIME_LIMIT_MS 10000 /* longest wait of an acquisition while a majority is stopped */
 
 /* Returns the settings of the client for a scenario. */
@@ -64,6 +64,8 @@ static int run_side(const struct scenario *scenario, struct scenario_settings *s
     return fault_close(fault, error, error_size) != 0 ? -1 : failed;
 }
 
+/* Runs the open loop, and for a fault the second side after it: a closed loop with the same fault,
+ * or a healthy run of half the length. Returns 0, or -1 and a text in `error`. */
 int scenario_run_paced(const struct scenario *scenario, struct scenario_settings *settings,
                        struct scenario_result *result, char *error, size_t error_size)
 {

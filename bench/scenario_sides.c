@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SLICES         20 /* for each side */
-#define SLICES_STOPPED 6
-#define STOPPED        2 /* servers that SCENARIO_STOPPED stops */
-#define WARM_MIN       200
+#define SLICES         20  /* for each side */
+#define SLICES_STOPPED 6   /* of SCENARIO_STOPPED, whose slices wait for votes to count again */
+#define STOPPED        2   /* servers that SCENARIO_STOPPED stops */
+#define WARM_MIN       200 /* least pairs of the warm-up */
 
 /* What a scenario has opened. close_stage() closes it. NULL: not opened. */
 struct stage {
@@ -254,6 +254,8 @@ static int compare(struct stage *stage, const struct scenario *scenario,
                         &settings->seed);
 }
 
+/* Opens both sides, compares them, continues stopped servers and closes everything. Returns 0, or
+ * -1 and a text in `error`. */
 int scenario_run_sides(const struct scenario *scenario, struct scenario_settings *settings,
                        struct scenario_result *result, char *error, size_t error_size)
 {

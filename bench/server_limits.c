@@ -19,14 +19,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define KEYS_PER_REQUEST 4
+#define KEYS_PER_REQUEST 4 /* size of the range of keys, in keys for each request */
 /* redis-benchmark measures time in milliseconds, so the rate of a shorter run is not usable. */
 #define RUN_MIN_S 0.02
 /* Keys that one script sets or deletes: few enough that a server is not blocked for long. */
 #define CHUNK      5000
-#define OUTPUT_MAX 8192
-#define NOT_FOUND  127
+#define OUTPUT_MAX 8192 /* bytes of redis-benchmark's output that are read */
+#define NOT_FOUND  127  /* exit code of a child whose program does not exist */
 
+/* Value of all keys, as long as a token of the library. */
 static const char token[] = "0123456789012345678901234567890123456789";
 
 /* One running redis-benchmark. */
@@ -160,6 +161,8 @@ static int measure(const struct servers *servers, const char *prefix, uint64_t r
     return failed == 0 && ret_limits->set_per_s > 0.0 && ret_limits->release_per_s > 0.0 ? 0 : -1;
 }
 
+/* Measures both commands, with ten times the requests until each run lasts RUN_MIN_S. Returns 0, 1
+ * if there is no redis-benchmark, or -1 with a text in `error`. */
 int server_limits_run(const struct servers *servers, const char *prefix, uint64_t requests,
                       struct server_limits *ret_limits, char *error, size_t error_size)
 {

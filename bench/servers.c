@@ -55,6 +55,8 @@ static int parse_one(struct server *server, const char *item, char *error, size_
     return 0;
 }
 
+/* Parses a list of addresses, separated by commas or blanks. Returns 0, or -1 and a text in
+ * `error`. */
 int servers_parse(struct servers *ret_servers, const char *text, char *error, size_t error_size)
 {
     if (strlen(text) >= sizeof ret_servers->text) {
@@ -84,6 +86,8 @@ int servers_parse(struct servers *ret_servers, const char *text, char *error, si
     return 0;
 }
 
+/* Connects to a server. Returns a non-blocking socket with TCP_NODELAY, or -1 and a text in
+ * `error`. */
 int servers_connect(const struct server *server, char *error, size_t error_size)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
@@ -126,6 +130,7 @@ static redisContext *open_context(const struct server *server)
     return context;
 }
 
+/* Writes "redis VERSION", "valkey VERSION" or "unknown". */
 void servers_version(const struct server *server, char *version, size_t size)
 {
     snprintf(version, size, "unknown");
@@ -171,6 +176,7 @@ static bool scan_page(redisContext *context, const char *prefix, char cursor[32]
     return ok;
 }
 
+/* Deletes the key on all servers that reply. */
 void servers_delete(const struct servers *servers, const char *key)
 {
     for (size_t i = 0; i < servers->count; i++) {
@@ -191,6 +197,7 @@ static uint64_t seconds_field_us(const char *info, const char *name)
     return field == NULL ? 0 : (uint64_t)(strtod(field + strlen(name), NULL) * 1e6);
 }
 
+/* Returns the processor time of all servers in microseconds, 0 if a server does not reply. */
 uint64_t servers_cpu_us(const struct servers *servers)
 {
     uint64_t sum = 0;
@@ -211,6 +218,7 @@ uint64_t servers_cpu_us(const struct servers *servers)
     return sum;
 }
 
+/* Returns how many keys on all servers begin with `prefix`, -1 if a server does not reply. */
 long servers_count_keys(const struct servers *servers, const char *prefix)
 {
     long count = 0;
@@ -230,6 +238,8 @@ long servers_count_keys(const struct servers *servers, const char *prefix)
     return count;
 }
 
+/* Loads the script into one server and writes its hash, 40 hex digits and a NUL, to `sha`. Returns
+ * 0 or -1. */
 int servers_load_script(const struct server *server, const char *script, char sha[41])
 {
     redisContext *context = open_context(server);
@@ -300,6 +310,8 @@ static bool read_pids(struct servers *servers, const char *directory)
     return all;
 }
 
+/* Fills in the process ids of all servers from the sandbox. Returns 0, or -1 and a text in `error`.
+ * */
 int servers_find_pids(struct servers *servers, char *error, size_t error_size)
 {
     const char *directory = getenv("REDLOCK_SANDBOX_DIR");
@@ -326,6 +338,8 @@ static void continue_and_raise(int number)
     (void)raise(number); /* SA_RESETHAND has restored the default action */
 }
 
+/* Stops or continues the last `count` servers. Until they are continued, the signals below continue
+ * them before they end this process. */
 void servers_stop(const struct servers *servers, size_t count, bool stop)
 {
     const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};

@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define SERVERS_MAX      31
-#define SERVERS_TEXT_MAX 4096
+#define SERVERS_MAX      31   /* servers of a list */
+#define SERVERS_TEXT_MAX 4096 /* bytes of a list's text, with the NUL */
 
 /* One server. */
 struct server {

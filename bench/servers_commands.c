@@ -39,6 +39,8 @@ static void read_lines(struct commands *commands, const char *text)
     }
 }
 
+/* Reads the counters of all servers and adds them up by name. Returns 0, or -1 if a server does not
+ * reply. */
 int servers_commands(const struct servers *servers, struct commands *ret_commands)
 {
     const struct timeval timeout = {.tv_sec = 5, .tv_usec = 0};

@@ -5,7 +5,7 @@
 
 #include "servers.h"
 
-#define COMMANDS_MAX 64
+#define COMMANDS_MAX 64 /* names that are counted; further ones are left out */
 
 /* Sums over all servers, since their start. */
 struct commands {

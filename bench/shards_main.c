@@ -17,12 +17,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SLICE_PAIRS 2000
-#define SHARDS_MAX  8 /* that are measured */
-#define TTL_MS      10000
-#define WAIT_MS     10000
-#define DEPTH_MAX   4096
-#define EXIT_USAGE  64
+#define SLICE_PAIRS 2000  /* pairs of one slice */
+#define SHARDS_MAX  8     /* that are measured */
+#define TTL_MS      10000 /* of each lock */
+#define WAIT_MS     10000 /* longest wait of one acquisition */
+#define DEPTH_MAX   4096  /* most locks in flight per shard */
+#define EXIT_USAGE  64    /* the command line is not valid */
 
 /* The measurement with one number of shards. growths[i] has i + 1 shards. */
 struct growth {
@@ -32,6 +32,7 @@ struct growth {
     uint64_t client_us, servers_us; /* processor time of this process and of all servers */
 };
 
+/* The measurements of 1 to SHARDS_MAX shards. */
 static struct growth growths[SHARDS_MAX];
 
 /* Returns the processor time of this process. */
@@ -136,6 +137,7 @@ static int measure(unsigned shards, unsigned slices)
     return 0;
 }
 
+/* Text of --help. */
 static const char usage[] =
     "usage: redlock-shards [SERVERS PER SHARD (5) [LOCKS IN FLIGHT PER SHARD (64) [SLICES (10)]]]\n"
     "  Measures one, two, three, ... shards of the servers in REDLOCK_SERVERS, in slices of 2000\n"
@@ -177,6 +179,8 @@ static bool run(const struct servers *all, unsigned shards, unsigned each, unsig
     return sound;
 }
 
+/* Parses the arguments, measures as many shards as the servers allow, and counts leftover keys.
+ * Returns an exit code. */
 int main(int argc, char **argv)
 {
     static struct servers all;

@@ -4,8 +4,9 @@
 
 #include "suite.h"
 
-#define UNTOUCHED 77
+#define UNTOUCHED 77 /* value of the result before a call that must not change it */
 
+/* Proves that decimal numbers from `min` to `max` are parsed as `number`. */
 START_TEST(numbers_within_bounds_are_parsed)
 {
     static const struct {
@@ -55,6 +56,7 @@ START_TEST(other_texts_are_refused)
 }
 END_TEST
 
+/* Proves that only the given length of a text is read. */
 START_TEST(a_part_of_a_text_is_parsed)
 {
     uint64_t number = UNTOUCHED;
@@ -65,6 +67,7 @@ START_TEST(a_part_of_a_text_is_parsed)
 }
 END_TEST
 
+/* Runs all cases. Returns 0 if they pass. */
 int main(void)
 {
     TCase *tc = tcase_create("number");

@@ -4,6 +4,7 @@
 
 #include "suite.h"
 
+/* Proves the intended start of operations at several rates. */
 START_TEST(start_times_are_evenly_spaced)
 {
     ck_assert_uint_eq(paced_due_ns(7, 1, 0), 7);
@@ -20,6 +21,7 @@ START_TEST(start_times_are_evenly_spaced)
 }
 END_TEST
 
+/* Proves that a bin counts its samples and that failed operations do not change its percentiles. */
 START_TEST(bins_have_the_percentiles_of_their_samples)
 {
     struct timeline *timeline = timeline_new(250);
@@ -56,6 +58,7 @@ START_TEST(bins_have_the_percentiles_of_their_samples)
 }
 END_TEST
 
+/* Proves that a full timeline ignores samples and marks. */
 START_TEST(samples_and_marks_beyond_the_room_are_ignored)
 {
     struct timeline *timeline = timeline_new(2);
@@ -69,6 +72,7 @@ START_TEST(samples_and_marks_beyond_the_room_are_ignored)
 }
 END_TEST
 
+/* Runs all cases. Returns 0 if they pass. */
 int main(void)
 {
     TCase *tc = tcase_create("timeline");

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define READY_WAIT_MS 5000
-#define SHUTDOWN_MS   2000
-#define CLIENTS_MAX   64
+#define READY_WAIT_MS 5000 /* for a client to be ready */
+#define SHUTDOWN_MS   2000 /* for a client to shut down */
+#define CLIENTS_MAX   64   /* clients, if each thread has its own */
 
 /* One thread. */
 struct worker {
@@ -74,6 +74,8 @@ static void *work(void *argument)
     return NULL;
 }
 
+/* Starts all threads, runs `pairs` pairs in them and adds their measurements to `result`. Returns
+ * 0; ends the program if a thread cannot start. */
 int threaded_run(void *state, uint64_t pairs, struct result *result)
 {
     struct threaded *threaded = state;
@@ -128,6 +130,8 @@ static int connect_clients(struct threaded *threaded, const struct client_settin
     return 0;
 }
 
+/* Creates the clients and waits until they are ready. Returns NULL on failure; `error` then holds a
+ * text, unless memory or CLIENTS_MAX was the reason. */
 struct threaded *threaded_open(const struct client_settings *settings, char *error,
                                size_t error_size)
 {
@@ -155,6 +159,7 @@ struct threaded *threaded_open(const struct client_settings *settings, char *err
     return threaded;
 }
 
+/* Shuts the clients down and frees everything. */
 void threaded_close(struct threaded *threaded)
 {
     for (unsigned i = 0; i < threaded->clients_count; i++) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Allocates a timeline with room for `size` samples. Returns NULL if out of memory. */
 struct timeline *timeline_new(size_t size)
 {
     struct timeline *timeline = calloc(1, sizeof *timeline + size * sizeof timeline->samples[0]);
@@ -14,12 +15,14 @@ struct timeline *timeline_new(size_t size)
     return timeline;
 }
 
+/* Appends a sample; ignored if there is no room. */
 void timeline_add(struct timeline *timeline, uint64_t at_ns, uint64_t took_ns, bool failed)
 {
     if (timeline->count < timeline->size)
         timeline->samples[timeline->count++] = (struct sample){at_ns, took_ns, failed};
 }
 
+/* Adds a mark; cuts its text if too long, and ignores the mark if there are MARKS_MAX. */
 void timeline_mark(struct timeline *timeline, uint64_t at_ns, const char *text)
 {
     if (timeline->marks_count == MARKS_MAX)
@@ -45,11 +48,14 @@ static int compare_took(const void *a, const void *b)
     return (x->took_ns > y->took_ns) - (x->took_ns < y->took_ns);
 }
 
+/* Sorts the samples by their start. */
 void timeline_sort(struct timeline *timeline)
 {
     qsort(timeline->samples, timeline->count, sizeof timeline->samples[0], compare_at);
 }
 
+/* Computes the percentiles of the samples from index *at that begin before end_ns, and moves *at
+ * behind them. Changes the order of these samples; failed operations have no time. */
 void timeline_bin(struct timeline *timeline, size_t *at, uint64_t end_ns,
                   struct timeline_bin *ret_bin)
 {

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MARKS_MAX 4
+#define MARKS_MAX 4 /* marks of one timeline */
 
 /* One operation. */
 struct sample {

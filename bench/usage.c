@@ -4,11 +4,14 @@
 
 #include <sys/resource.h>
 
+/* Returns a time of getrusage() in microseconds. */
 static uint64_t microseconds(const struct timeval *time)
 {
     return (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
 }
 
+/* Adds this process's user and system time until now to `result`, or subtracts them if `sign` is
+ * negative. */
 void usage_add(struct result *result, int sign)
 {
     struct rusage usage;
