@@ -18,15 +18,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TTL_MS       1000
-#define WAIT_MS      2000
-#define DANGER_MS    400 /* ENDANGERED comes this long before the deadline */
-#define MARGIN_MS    100 /* longer than one side effect can take */
-#define STEP_MS      50
-#define STEPS        40
-#define SHUTDOWN_MS  1000
-#define EX_NO_QUORUM 69
-#define EX_HELD      75
+#define TTL_MS       1000 /* of the lock */
+#define WAIT_MS      2000 /* longest wait for the lock */
+#define DANGER_MS    400  /* ENDANGERED comes this long before the deadline */
+#define MARGIN_MS    100  /* longer than one side effect can take */
+#define STEP_MS      50   /* duration of one step */
+#define STEPS        40   /* steps without the argument: two TTLs */
+#define SHUTDOWN_MS  1000 /* for pending undos at the end */
+#define EX_NO_QUORUM 69   /* exit status: not acquired for another reason than EX_HELD */
+#define EX_HELD      75   /* exit status: another client holds the lock */
 
 /* What the event callback reports to the main thread. */
 struct job {
@@ -124,6 +124,7 @@ static redlock_t *connect_nodes(const char *servers)
     return rl;
 }
 
+/* Parses the arguments, runs the steps under the lock and returns the exit status. */
 int main(int argc, char **argv)
 {
     const char *servers = getenv("REDLOCK_SERVERS");

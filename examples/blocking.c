@@ -12,12 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TTL_MS       10000
-#define WAIT_MS      2000
-#define MARGIN_MS    1000 /* longer than the side effect can take */
-#define SHUTDOWN_MS  1000
-#define EX_NO_QUORUM 69
-#define EX_HELD      75
+#define TTL_MS       10000 /* of the lock */
+#define WAIT_MS      2000  /* longest wait for the lock */
+#define MARGIN_MS    1000  /* longer than the side effect can take */
+#define SHUTDOWN_MS  1000  /* for pending undos at the end */
+#define EX_NO_QUORUM 69    /* exit status: not acquired for another reason than EX_HELD */
+#define EX_HELD      75    /* exit status: another client held the lock for the whole wait */
 
 /* Creates a client for a list of servers. Returns NULL after a message if that fails. */
 static redlock_t *connect_nodes(const char *servers)
@@ -85,6 +85,7 @@ static int work_under_lock(redlock_t *rl, const char *resource)
     return status;
 }
 
+/* Creates a client, works once under the lock and returns the exit status. */
 int main(int argc, char **argv)
 {
     const char *servers = getenv("REDLOCK_SERVERS");

@@ -20,11 +20,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TTL_MS      5000
-#define WAIT_MS     3000
-#define WORK_MS     50  /* duration of the work under a lock */
-#define MARGIN_MS   500 /* longer than the side effect can take */
-#define SHUTDOWN_MS 1000
+#define TTL_MS      5000 /* of each lock */
+#define WAIT_MS     3000 /* longest wait for a lock */
+#define WORK_MS     50   /* duration of the work under a lock */
+#define MARGIN_MS   500  /* longer than the side effect can take */
+#define SHUTDOWN_MS 1000 /* for pending undos at the end */
 
 /* The program. */
 struct app {
@@ -139,7 +139,7 @@ static int turn(struct app *app, int64_t until_ms)
     return fds[0].revents ? redlock_process(app->rl) : REDLOCK_OK;
 }
 
-/* Runs the loop until all jobs have ended. */
+/* Runs the loop until all jobs have ended. Returns REDLOCK_OK or an error. */
 static int run_jobs(struct app *app, struct job *jobs, size_t count)
 {
     while (app->unfinished > 0) {
@@ -157,7 +157,8 @@ static int run_jobs(struct app *app, struct job *jobs, size_t count)
     return REDLOCK_OK;
 }
 
-/* Starts an acquisition for each resource, runs the loop, and shuts the client down. */
+/* Starts an acquisition for each resource, runs the loop, and shuts the client down. Returns
+ * REDLOCK_OK, or an error of the client; failed jobs set app->failed. */
 static int lock_all(struct app *app, struct job *jobs, char **resources, size_t count)
 {
     redlock_opts_t opts = redlock_opts(TTL_MS);
@@ -180,7 +181,8 @@ static int lock_all(struct app *app, struct job *jobs, char **resources, size_t 
     return rc;
 }
 
-/* Creates the client in embedded mode, and the object that cancels its acquisitions. */
+/* Creates the client in embedded mode, and the object that cancels its acquisitions. Returns
+ * REDLOCK_OK, or an error after a message. */
 static int connect_nodes(struct app *app, const char *servers)
 {
     redlock_config_t *config = NULL;
@@ -210,6 +212,7 @@ static int catch_signals(void)
     return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* Creates the client, locks all resources once and returns the exit status. */
 int main(int argc, char **argv)
 {
     const char *servers = getenv("REDLOCK_SERVERS");

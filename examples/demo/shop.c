@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define BUSY_TIMEOUT_MS 10000
+#define BUSY_TIMEOUT_MS 10000 /* longest wait of a statement for another writer */
 
 /* An open database. */
 struct shop {
@@ -41,6 +41,7 @@ static int run(struct shop *shop, sqlite3_stmt *statement)
     return 0;
 }
 
+/* Opens the database and prepares all statements. Returns NULL after a message on stderr. */
 struct shop *shop_open(const char *path)
 {
     struct shop *shop = calloc(1, sizeof *shop);
@@ -73,6 +74,7 @@ fail:
     return NULL;
 }
 
+/* Closes the database; NULL does nothing. */
 void shop_close(struct shop *shop)
 {
     if (!shop)
@@ -86,6 +88,7 @@ void shop_close(struct shop *shop)
     free(shop);
 }
 
+/* Reads the stock in a transaction of its own. Returns 0, or -1 after a message. */
 int shop_read_stock(struct shop *shop, int64_t *ret_stock)
 {
     int rc = sqlite3_step(shop->read_stock);
@@ -97,6 +100,8 @@ int shop_read_stock(struct shop *shop, int64_t *ret_stock)
     return rc == SQLITE_ROW ? 0 : -1;
 }
 
+/* Writes the new stock and the row of the sale in one transaction. Returns 0, or -1 after a
+ * message. */
 int shop_sell(struct shop *shop, const struct sale *sale)
 {
     if (run(shop, shop->begin) < 0)

@@ -16,13 +16,13 @@
 
 #include "shop.h"
 
-#define RESOURCE      "demo:shop:stock"
-#define TTL_MS        2000
-#define WAIT_MS       20000 /* far longer than the whole sale: a timeout is an error */
-#define READY_MS      5000
-#define MARGIN_MS     500 /* validity that must be left for the write */
-#define SHUTDOWN_MS   1000
-#define THINK_US_MIN  2000 /* pause between reading and writing */
+#define RESOURCE      "demo:shop:stock" /* name of the lock */
+#define TTL_MS        2000              /* of the lock */
+#define WAIT_MS       20000             /* far longer than the whole sale: a timeout is an error */
+#define READY_MS      5000              /* for the client to be ready */
+#define MARGIN_MS     500               /* validity that must be left for the write */
+#define SHUTDOWN_MS   1000              /* for pending undos at the end */
+#define THINK_US_MIN  2000              /* pause between reading and writing */
 #define THINK_US_MAX  5000
 #define REST_US_MAX   20000 /* pause between two turns */
 #define NS_PER_SECOND INT64_C(1000000000)
@@ -49,7 +49,7 @@ static int64_t now_ns(void)
     return now.tv_sec * NS_PER_SECOND + now.tv_nsec;
 }
 
-/* Sleeps for a random time. */
+/* Sleeps for a random time from us_min to us_max microseconds. */
 static void pause_us(long us_min, long us_max)
 {
     long us = us_min + random() % (us_max - us_min + 1);
@@ -163,6 +163,7 @@ static void wait_for_start(void)
         ;
 }
 
+/* Opens the shop, waits for the start, sells until the stock is 0 and returns the exit status. */
 int main(int argc, char **argv)
 {
     int locked = 1;

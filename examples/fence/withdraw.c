@@ -17,13 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TTL_MS          2000
-#define WAIT_MS         20000
-#define MARGIN_MS       100
-#define BUSY_TIMEOUT_MS 5000
-#define EX_REFUSED      1
-#define EX_TROUBLE      2
-#define EX_NO_LOCK      75
+#define TTL_MS          2000  /* of the lock */
+#define WAIT_MS         20000 /* longest wait for the lock */
+#define MARGIN_MS       100   /* validity that must be left for the write */
+#define BUSY_TIMEOUT_MS 5000  /* longest wait of a statement for another writer */
+#define EX_REFUSED      1     /* exit status: a later holder has written */
+#define EX_TROUBLE      2     /* exit status: any other error */
+#define EX_NO_LOCK      75    /* exit status: not acquired, or lost before the write */
 
 /* The arguments. */
 struct job {
@@ -149,6 +149,7 @@ static int under_lock(const struct job *job, redlock_t *rl)
     return status;
 }
 
+/* Opens the database, creates a client and withdraws once. Returns the exit status. */
 int main(int argc, char **argv)
 {
     struct job job = {0};

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Creates a client for the servers in REDLOCK_SERVERS. Returns NULL after a message on stderr. */
 redlock_t *example_connect(example_settings settings)
 {
     const char *servers = getenv("REDLOCK_SERVERS");
@@ -30,12 +31,14 @@ redlock_t *example_connect(example_settings settings)
     return rl;
 }
 
+/* Waits up to SHUTDOWN_MS for pending undos and frees the client. */
 void example_leave(redlock_t *rl)
 {
     redlock_shutdown(rl, SHUTDOWN_MS);
     redlock_free(rl);
 }
 
+/* Prints the reason, frees the report and returns EX_HELD, EX_USAGE or EX_NO_QUORUM. */
 int example_not_acquired(int error, redlock_report_t *report)
 {
     fprintf(stderr, "not acquired: %s\n",
@@ -46,6 +49,7 @@ int example_not_acquired(int error, redlock_report_t *report)
                                        : EX_NO_QUORUM;
 }
 
+/* Parses a decimal number from 0 to `most`. Returns false if the text is anything else. */
 bool example_number(const char *text, uint64_t most, uint64_t *ret)
 {
     char *end;

@@ -9,10 +9,10 @@
 #define SHUTDOWN_MS 1000 /* for pending undos */
 
 /* Exit statuses, as in <sysexits.h>. */
-#define EX_USAGE     64
-#define EX_NO_QUORUM 69
+#define EX_USAGE     64 /* the command line is not valid */
+#define EX_NO_QUORUM 69 /* too few servers granted the lock, for another reason than its holder */
 #define EX_HELD      75 /* another client held the lock for the whole wait */
-#define EX_CONFIG    78
+#define EX_CONFIG    78 /* no client: no or wrong REDLOCK_SERVERS */
 
 /* Changes the configuration before the client is created. Returns REDLOCK_OK or an error. */
 typedef int (*example_settings)(redlock_config_t *config);

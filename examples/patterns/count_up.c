@@ -10,11 +10,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define TTL_MS    10000
-#define WAIT_MS   20000
-#define MARGIN_MS 1000
+#define TTL_MS    10000 /* of the lock */
+#define WAIT_MS   20000 /* longest wait for the lock */
+#define MARGIN_MS 1000  /* validity that must be left for the write */
 
-/* Reads the number and writes the next one: two processes must not do this at the same time. */
+/* Reads the number and writes the next one, which two processes must not do at the same time.
+ * redlock_with() calls this function with the held lock; `userdata` is the path of the file.
+ * Returns 0, or 1 after a message on stderr. */
 static int count_up(redlock_lock_t *lock, void *userdata)
 {
     const char *path = userdata;
@@ -59,6 +61,7 @@ static int count_once(redlock_t *rl, const char *path)
     return result != 0 ? 1 : rc == REDLOCK_ELOST ? 2 : 0;
 }
 
+/* Counts TIMES times, or until counting fails. Returns the exit status. */
 int main(int argc, char **argv)
 {
     uint64_t times = 1;

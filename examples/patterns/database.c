@@ -4,12 +4,15 @@
 
 #include <stdio.h>
 
+/* Prints the last error of the database on stderr. Returns EX_TROUBLE. */
 int example_trouble(sqlite3 *db, const char *what)
 {
     fprintf(stderr, "%s: %s\n", what, db != NULL ? sqlite3_errmsg(db) : "no memory");
     return EX_TROUBLE;
 }
 
+/* Opens an existing database whose statements wait up to `busy_ms`. Returns NULL after a message.
+ * */
 sqlite3 *example_database(const char *path, int busy_ms)
 {
     sqlite3 *db = NULL;

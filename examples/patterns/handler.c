@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TTL_MS         10000
-#define WAIT_MS        20000
-#define QUEUE_MAX_MOST 1000000
+#define TTL_MS         10000   /* of each lock */
+#define WAIT_MS        20000   /* longest wait of a request for its lock */
+#define QUEUE_MAX_MOST 1000000 /* largest QUEUE_MAX that is accepted */
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;  /* protects `running` */
 static pthread_cond_t all_done = PTHREAD_COND_INITIALIZER; /* signalled when `running` is 0 */
 static unsigned running; /* requests in progress; protected by `mutex` */
 
@@ -27,7 +27,8 @@ struct request {
 
 static uint64_t queue_max; /* acquisitions that may wait for one object */
 
-/* Limits the queue of each resource in this client. */
+/* Limits the queue of each resource in this client to `queue_max`. Returns REDLOCK_OK or an error.
+ */
 static int limit_queue(redlock_config_t *config)
 {
     return redlock_config_set_queue_max(config, (uint32_t)queue_max);
@@ -108,6 +109,7 @@ static void serve(redlock_t *rl)
     pthread_mutex_unlock(&mutex);
 }
 
+/* Parses the arguments, handles all requests and returns the exit status. */
 int main(int argc, char **argv)
 {
     if (argc < 2 || !example_number(argv[1], QUEUE_MAX_MOST, &queue_max)) {

@@ -14,10 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TTL_MS      10000
+#define TTL_MS      10000 /* of the lock while the command runs; the library extends it */
 #define KEEP_MS_MAX 30000 /* the max_ttl_ms of these servers; checked before the command runs */
-#define EX_NOT_RUN  126
-#define EX_SIGNALED 128
+#define EX_NOT_RUN  126   /* the command could not be started */
+#define EX_SIGNALED 128   /* plus the number of the signal that ended the command */
 
 /* Runs the command and returns its exit status, as a shell reports it. */
 static int run_command(char **words)
@@ -61,6 +61,7 @@ static int run_once(redlock_t *rl, const char *request, uint64_t keep_ms, char *
     return status;
 }
 
+/* Parses the arguments and runs the command once. Returns the exit status. */
 int main(int argc, char **argv)
 {
     uint64_t keep_ms;

@@ -16,12 +16,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TTL_MS          2000
-#define WAIT_MS         20000
-#define MARGIN_MS       100
-#define BUSY_TIMEOUT_MS 5000
-#define EX_SOLD         1
-#define EX_REFUSED      3
+#define TTL_MS          2000  /* of the lock */
+#define WAIT_MS         20000 /* longest wait for the lock */
+#define MARGIN_MS       100   /* validity that must be left for the write */
+#define BUSY_TIMEOUT_MS 5000  /* longest wait of a statement for another writer */
+#define EX_SOLD         1     /* exit status: sold to another buyer */
+#define EX_REFUSED      3     /* exit status: rejected by the fencing token */
 
 /* The arguments. */
 struct sale {
@@ -31,7 +31,7 @@ struct sale {
 };
 
 /* Declares that fence records do not survive a restart of these servers. Omit this for servers with
- * ?durable=1. */
+ * ?durable=1. Returns REDLOCK_OK or an error. */
 static int volatile_records(redlock_config_t *config)
 {
     return redlock_config_set_fence_records(config, REDLOCK_FENCE_RECORDS_VOLATILE);
@@ -120,6 +120,7 @@ static int buy_under_lock(const struct sale *sale, redlock_t *rl)
     return status;
 }
 
+/* Opens the database, creates a client and buys the item. Returns the exit status. */
 int main(int argc, char **argv)
 {
     struct sale sale = {.stops = argc > 4 && strcmp(argv[4], "--stop-before-write") == 0};

@@ -16,11 +16,11 @@
 
 #include <stdio.h>
 
-#define TTL_MS          10000
-#define WAIT_MS         20000
-#define MARGIN_MS       2000
-#define BUSY_TIMEOUT_MS 1000
-#define EX_TOO_LITTLE   1
+#define TTL_MS          10000 /* of the lock */
+#define WAIT_MS         20000 /* longest wait for the lock */
+#define MARGIN_MS       2000  /* validity that must be left for the writes */
+#define BUSY_TIMEOUT_MS 1000  /* longest wait of a statement for another writer */
+#define EX_TOO_LITTLE   1     /* exit status: the balance is too small */
 
 /* The arguments. */
 struct transfer {
@@ -125,6 +125,7 @@ static int move_under_lock(const struct transfer *transfer, redlock_t *rl)
     return status;
 }
 
+/* Moves the amount TIMES times, or until that fails. Returns the exit status. */
 int main(int argc, char **argv)
 {
     struct transfer transfer = {0};

@@ -44,6 +44,7 @@ static int work_in_turn(redlock_t *rl, const char *name, uint64_t wait_ms, uint6
     return 0;
 }
 
+/* Parses the arguments, works once under the lock and returns the exit status. */
 int main(int argc, char **argv)
 {
     uint64_t wait_ms, ttl_ms;

@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define NODES       5
-#define CLIENTS_MAX 9
+#define NODES       5    /* servers of a run */
+#define CLIENTS_MAX 9    /* clients of a run */
 #define OURS        8    /* number of this library's clients; the last one uses node-redlock */
 #define MAX_TTL_MS  1000 /* of all clients */
 
@@ -25,22 +25,26 @@ struct chaos {
     const char *redlock;  /* path of the command */
     const char *foreign;  /* script of the node-redlock client; NULL: none, it is not installed */
 };
-extern struct chaos chaos;
+extern struct chaos chaos; /* set by main() */
 
 /* Returns a random number below `below`. */
 unsigned chance(unsigned below);
 
 /* Clients. Each is a process, named NAME.COUNT; a restarted one has a larger COUNT. All functions
  * with a number take it below clients_count(). */
+/* Returns the number of clients. */
 unsigned clients_count(void);
+/* Starts all clients. */
 void clients_start_all(void);
 /* Logs the clients that ended by themselves and starts them again. */
 void clients_check(void);
 /* Kills the process and logs it. The client stays down until client_start(). */
 void client_kill(unsigned client);
+/* Starts a client's next process, with a larger COUNT. */
 void client_start(unsigned client);
-/* Stop it with SIGSTOP; continue it. */
+/* Stops the client's process with SIGSTOP. */
 void client_stop(unsigned client);
+/* Continues a stopped client with SIGCONT. */
 void client_continue(unsigned client);
 /* Returns whether the client has a process, running or stopped. */
 bool client_runs(unsigned client);
@@ -60,6 +64,7 @@ void clients_end_all(void);
 void faults_begin_one(void);
 /* Ends the faults whose time has passed. */
 void faults_end_due(void);
+/* Ends all faults that are in effect. */
 void faults_end_all(void);
 
 #endif

@@ -17,12 +17,14 @@
 #define SLOTS       4    /* number of locks in flight of an embedded client */
 #define SHUTDOWN_MS 5000 /* time limit of the shutdown */
 
+/* Handles SIGTERM: no new locks from now on. */
 static void on_signal(int number)
 {
     (void)number;
     atomic_store(&world.stop, true);
 }
 
+/* Ends the shutdown; `userdata` is a bool that becomes true. */
 static void on_shut_down(redlock_t *client, int status, redlock_lock_t *lock,
                          const redlock_report_t *report, void *userdata)
 {
@@ -50,6 +52,7 @@ static void shut_down(redlock_t *client, int mode)
     }
 }
 
+/* Returns the mode (REDLOCK_MODE_...) for "threaded", "embedded" or "hybrid". */
 static int mode_of(const char *word)
 {
     if (strcmp(word, "threaded") == 0)
@@ -57,6 +60,8 @@ static int mode_of(const char *word)
     return strcmp(word, "embedded") == 0 ? REDLOCK_MODE_EMBEDDED : REDLOCK_MODE_HYBRID;
 }
 
+/* Parses the arguments, works until SIGTERM and shuts down. Exit codes: 0, 64 wrong arguments, 70 a
+ * call failed. */
 int main(int argc, char **argv)
 {
     const struct sigaction action = {.sa_handler = on_signal};

@@ -15,9 +15,9 @@
 #include "wait.h"
 
 #define END_MS    20000 /* time that clients have to end after SIGTERM */
-#define PATH_LEN  512
+#define PATH_LEN  512   /* bytes of a path, with the NUL */
 
-#define NS_PER_MS INT64_C(1000000)
+#define NS_PER_MS INT64_C(1000000) /* nanoseconds of a millisecond */
 
 /* A client and its process. */
 struct client {
@@ -30,6 +30,7 @@ struct client {
     long mark;                /* size of its log at clients_mark() */
 };
 
+/* All clients; their numbers are the indexes. The first OURS use this library. */
 static struct client clients[CLIENTS_MAX] = {
     {.kind = "threaded", .name = "t1"}, {.kind = "threaded", .name = "t2"},
     {.kind = "embedded", .name = "e1"}, {.kind = "embedded", .name = "e2"},
@@ -38,6 +39,7 @@ static struct client clients[CLIENTS_MAX] = {
     {.kind = "foreign", .name = "f1"},
 };
 
+/* Returns the number of clients: without node-redlock the last one is left out. */
 unsigned clients_count(void)
 {
     return chaos.foreign != NULL ? CLIENTS_MAX : OURS;
@@ -61,6 +63,7 @@ static void create_clock(struct client *client)
         client_step_clock((unsigned)(client - clients));
 }
 
+/* Steps the wall clock of one client by up to an hour in either direction. */
 void client_step_clock(unsigned number)
 {
     const int64_t step_ms = (int64_t)chance(7200000) - 3600000;
@@ -104,6 +107,7 @@ static _Noreturn void exec_client(const struct client *client)
     _exit(127);
 }
 
+/* Starts the next process of a client, with a new label and log. */
 void client_start(unsigned number)
 {
     struct client *client = &clients[number];
@@ -120,22 +124,26 @@ void client_start(unsigned number)
     history_write(history_now_ns(), "born %s %s", client->label, client->kind);
 }
 
+/* Starts all clients. */
 void clients_start_all(void)
 {
     for (unsigned i = 0; i < clients_count(); i++)
         client_start(i);
 }
 
+/* Returns the client's name without the count. */
 const char *client_name(unsigned number)
 {
     return clients[number].name;
 }
 
+/* Returns true if the client has a process, running or stopped. */
 bool client_runs(unsigned number)
 {
     return clients[number].pid != 0;
 }
 
+/* Kills the client's process, waits for its end and logs it. */
 void client_kill(unsigned number)
 {
     struct client *client = &clients[number];
@@ -146,11 +154,13 @@ void client_kill(unsigned number)
     history_write(history_now_ns(), "died %s", client->label);
 }
 
+/* Stops the client's process with SIGSTOP. */
 void client_stop(unsigned number)
 {
     kill(clients[number].pid, SIGSTOP);
 }
 
+/* Continues the client's process with SIGCONT, if there is one. */
 void client_continue(unsigned number)
 {
     if (clients[number].pid != 0)
@@ -170,6 +180,7 @@ static bool reap(struct client *client)
     return true;
 }
 
+/* Logs the clients that ended by themselves and starts them again. */
 void clients_check(void)
 {
     for (unsigned i = 0; i < clients_count(); i++)
@@ -185,6 +196,7 @@ static FILE *open_log(const struct client *client)
     return fopen(path, "re");
 }
 
+/* Remembers the present size of each client's log. */
 void clients_mark(void)
 {
     for (unsigned i = 0; i < clients_count(); i++) {
@@ -211,6 +223,7 @@ static bool is_served(const struct client *client)
     return found;
 }
 
+/* Returns true if each client has acquired a lock since clients_mark(). */
 bool clients_served(void)
 {
     for (unsigned i = 0; i < clients_count(); i++)
@@ -219,6 +232,7 @@ bool clients_served(void)
     return true;
 }
 
+/* Returns true if no client has a process any more, and logs the ends. */
 static bool all_ended(void)
 {
     bool ended = true;
@@ -227,6 +241,7 @@ static bool all_ended(void)
     return ended;
 }
 
+/* Sends SIGTERM to all clients and waits up to END_MS; logs and kills those that do not end. */
 void clients_end_all(void)
 {
     history_write(history_now_ns(), "finish");

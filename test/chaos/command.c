@@ -18,7 +18,7 @@
 #include "wait.h"
 #include "worker.h"
 
-#define WORDS_MAX 32
+#define WORDS_MAX 32 /* words of the command line, with the NULL at the end */
 
 /* One `redlock run`. */
 struct run {
@@ -29,6 +29,7 @@ struct run {
     uint64_t after_ms, for_ms;                                /* delay and length of the fault */
 };
 
+/* Handles SIGTERM: no new runs from now on. */
 static void on_signal(int number)
 {
     (void)number;
@@ -129,6 +130,8 @@ static bool run_once(uint64_t *random, char *const *argv)
     return code == 0 || code == 69 || code == 75 || code == 124;
 }
 
+/* Parses the arguments and runs commands until SIGTERM. Exit codes: 0, 64 wrong arguments, 70 a run
+ * ended as no fault explains. */
 int main(int argc, char **argv)
 {
     const struct sigaction action = {.sa_handler = on_signal};

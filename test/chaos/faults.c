@@ -31,57 +31,68 @@ struct kind {
     void (*end)(unsigned target); /* NULL: the fault has no length */
 };
 
+/* Kills the server's process, which loses what was not written to disk. */
 static void kill_server(unsigned node)
 {
     cluster_kill(chaos.cluster, node);
 }
 
+/* Starts a killed server again with its data on disk. */
 static void start_with_data(unsigned node)
 {
     cluster_restart(chaos.cluster, node, true);
 }
 
+/* Starts a killed server again without its data. */
 static void start_empty(unsigned node)
 {
     cluster_restart(chaos.cluster, node, false);
 }
 
+/* Shuts the server down without saving and starts it again with the data on disk. */
 static void restart_at_once(unsigned node)
 {
     free(cluster_command(chaos.cluster, node, "SHUTDOWN NOSAVE FORCE"));
     cluster_restart(chaos.cluster, node, true);
 }
 
+/* Pauses the server's process, so that it does not reply. */
 static void stop_server(unsigned node)
 {
     cluster_pause(chaos.cluster, node);
 }
 
+/* Continues a paused server. */
 static void continue_server(unsigned node)
 {
     cluster_resume(chaos.cluster, node);
 }
 
+/* Drops what clients send to the server. */
 static void cut_there(unsigned node)
 {
     cluster_cut(chaos.cluster, node, NETWORK_CUT_THERE);
 }
 
+/* Drops what the server sends to clients. */
 static void cut_back(unsigned node)
 {
     cluster_cut(chaos.cluster, node, NETWORK_CUT_BACK);
 }
 
+/* Drops what clients and the server send to each other. */
 static void cut_both(unsigned node)
 {
     cluster_cut(chaos.cluster, node, NETWORK_CUT_BOTH);
 }
 
+/* Restores the server's link. */
 static void repair_link(unsigned node)
 {
     cluster_cut(chaos.cluster, node, NETWORK_WHOLE);
 }
 
+/* Makes the server close all connections of clients. */
 static void cut_connections(unsigned node)
 {
     free(cluster_command(chaos.cluster, node, "CLIENT KILL TYPE normal"));
@@ -95,52 +106,62 @@ static void step_ahead(unsigned node)
 
 static int64_t stepped_back_ms[NODES]; /* by how much step_back() stepped a server's clock */
 
+/* Steps the server's clock back by up to ten minutes. */
 static void step_back(unsigned node)
 {
     stepped_back_ms[node] = 100 + chance(600000);
     cluster_clock_step(chaos.cluster, node, -stepped_back_ms[node]);
 }
 
+/* Undoes step_back(). */
 static void step_forward(unsigned node)
 {
     cluster_clock_step(chaos.cluster, node, stepped_back_ms[node]);
 }
 
+/* Makes the server's clock fast by 5000 ppm. */
 static void run_slightly_fast(unsigned node)
 {
     cluster_clock_rate(chaos.cluster, node, 5000); /* half of the tolerated drift */
 }
 
+/* Makes the server's clock fast by 83333 ppm. */
 static void run_fast(unsigned node)
 {
     cluster_clock_rate(chaos.cluster, node, 83333); /* as fast as chrony may slew */
 }
 
+/* Ends run_slightly_fast() or run_fast(). */
 static void run_at_right_rate(unsigned node)
 {
     cluster_clock_rate(chaos.cluster, node, 0);
 }
 
+/* Makes the server forget all scripts. */
 static void flush_scripts(unsigned node)
 {
     free(cluster_command(chaos.cluster, node, "SCRIPT FLUSH"));
 }
 
+/* Deletes all keys of the server. */
 static void flush_keys(unsigned node)
 {
     free(cluster_command(chaos.cluster, node, "FLUSHALL"));
 }
 
+/* Makes the server refuse writes for lack of memory. */
 static void fill_memory(unsigned node)
 {
     free(cluster_command(chaos.cluster, node, "CONFIG SET maxmemory 1"));
 }
 
+/* Ends fill_memory(). */
 static void empty_memory(unsigned node)
 {
     free(cluster_command(chaos.cluster, node, "CONFIG SET maxmemory 0"));
 }
 
+/* All kinds of faults. The columns are the fields of struct kind. */
 static const struct kind kinds[] = {
     {"kill_keep", DOWN | FORGETS, 5, 1500, kill_server, start_with_data},
     {"kill_lose", DOWN | LOSES, 5, 1500, kill_server, start_empty},
@@ -162,7 +183,7 @@ static const struct kind kinds[] = {
     {"client_kill", ON_CLIENT, 5, 300, client_kill, client_start},
 };
 
-#define KINDS (sizeof kinds / sizeof kinds[0])
+#define KINDS (sizeof kinds / sizeof kinds[0]) /* number of kinds */
 
 /* The state of a server or client. */
 struct target {
@@ -172,6 +193,7 @@ struct target {
     bool forgot;             /* the server may have lost its fence record */
 };
 
+/* The present state of each server and client. */
 static struct target servers[NODES], clients[CLIENTS_MAX];
 /* The kinds in a random order, of which the first `undrawn` have not been drawn yet. */
 static unsigned deck[KINDS], undrawn;
@@ -192,6 +214,7 @@ static unsigned next_kind(void)
     return deck[undrawn - 1];
 }
 
+/* Returns true if the locks of this run have fencing tokens. */
 static bool is_fenced(void)
 {
     return strcmp(chaos.fences, "fenced") == 0;
@@ -266,6 +289,7 @@ static void log_fault(const char *word, const struct kind *kind, unsigned number
         history_write(history_now_ns(), "%s %s %u", word, kind->name, number);
 }
 
+/* Begins a fault of the next kind, if that is allowed now and its random target is free. */
 void faults_begin_one(void)
 {
     unsigned number = 0;
@@ -295,6 +319,7 @@ void faults_begin_one(void)
     }
 }
 
+/* Ends the present fault of a server or client and logs that. */
 static void end_one(struct target *target, unsigned number)
 {
     const struct kind *kind = target->kind;
@@ -314,11 +339,13 @@ static void end_before(uint64_t now_ms)
             end_one(&clients[i], i);
 }
 
+/* Ends the faults whose time has passed. */
 void faults_end_due(void)
 {
     end_before(wait_now_ms());
 }
 
+/* Ends all faults that are in effect. */
 void faults_end_all(void)
 {
     end_before(UINT64_MAX);

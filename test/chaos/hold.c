@@ -12,8 +12,10 @@
 #include "history.h"
 #include "wait.h"
 
-#define NS_PER_MS UINT64_C(1000000)
+#define NS_PER_MS UINT64_C(1000000) /* nanoseconds of a millisecond */
 
+/* Logs "hold", then "alive" again and again for HOLD_MS, then "end". Returns 0, or 64 for wrong
+ * arguments. */
 int main(int argc, char **argv)
 {
     char resource[64];

@@ -8,7 +8,7 @@
 #include "wait.h"
 #include "worker.h"
 
-#define THREADS_MAX 8
+#define THREADS_MAX 8 /* threads of one client */
 
 /* A thread that acquires locks. */
 struct thread {
@@ -71,6 +71,8 @@ static void run_loop(redlock_t *client)
     }
 }
 
+/* Runs `threads` threads until world.stop is set, and waits for their end. With `hybrid` the
+ * calling thread runs the loop for callbacks meanwhile. */
 void work_blocking(redlock_t *client, unsigned threads, bool hybrid)
 {
     struct thread thread[THREADS_MAX];

@@ -6,8 +6,8 @@
 #include "wait.h"
 #include "worker.h"
 
-#define SLOTS_MAX 8
-#define POLL_MS   2
+#define SLOTS_MAX 8 /* locks in flight */
+#define POLL_MS   2 /* longest wait of one turn of the loop */
 
 /* What a slot does: nothing; waits for its acquisition; holds the lock; waits for its extension;
  * waits for its release. */
@@ -21,6 +21,7 @@ struct slot {
     struct turn turn;
 };
 
+/* Ends the acquisition of a slot and logs it. */
 static void on_acquired(redlock_t *client, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata)
 {
@@ -32,6 +33,7 @@ static void on_acquired(redlock_t *client, int status, redlock_lock_t *lock,
     slot->idle = draw(&slot->random, 20);
 }
 
+/* Ends the extension of a slot; the next check notices a loss. */
 static void on_extended(redlock_t *client, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata)
 {
@@ -43,6 +45,7 @@ static void on_extended(redlock_t *client, int status, redlock_lock_t *lock,
     slot->state = HELD;
 }
 
+/* Ends the release of a slot, which then is idle for up to 19 turns of the loop. */
 static void on_released(redlock_t *client, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata)
 {
@@ -99,6 +102,7 @@ static void step(redlock_t *client, struct slot *slot)
     }
 }
 
+/* Runs `slots` slots in one poll loop until world.stop is set and all are idle. */
 void work_embedded(redlock_t *client, unsigned slots)
 {
     struct slot slot[SLOTS_MAX] = {{.state = IDLE}};

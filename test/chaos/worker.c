@@ -8,10 +8,11 @@
 
 #include "history.h"
 
-#define NS_PER_MS UINT64_C(1000000)
+#define NS_PER_MS UINT64_C(1000000) /* nanoseconds of a millisecond */
 
-struct world world;
+struct world world; /* the arguments of this process */
 
+/* Returns the next random number below `below` (xorshift) and advances the state. */
 unsigned draw(uint64_t *random, unsigned below)
 {
     *random ^= *random << 13;
@@ -20,6 +21,7 @@ unsigned draw(uint64_t *random, unsigned below)
     return (unsigned)((*random >> 11) % below);
 }
 
+/* Derives the initial random state of a thread or slot from world.seed and its number. */
 uint64_t random_of(unsigned actor)
 {
     uint64_t random = world.seed + (actor + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -37,6 +39,7 @@ static void exit_unless_ok(int status, const char *what, redlock_config_t *confi
     exit(70);
 }
 
+/* Creates a client of all nodes in `mode` (REDLOCK_MODE_...). Ends the process if that fails. */
 redlock_t *worker_client(int mode)
 {
     redlock_config_t *config = NULL;
@@ -74,6 +77,7 @@ static void choose_several(struct lock_choice *workload, uint64_t *random)
     }
 }
 
+/* Chooses several resources (2 of 10 times), a permit (4 of 10) or one resource. */
 void workload_choose(struct lock_choice *workload, uint64_t *random)
 {
     static const char *const names[RESOURCES] = {"r0", "r1", "r2", "r3"};
@@ -104,6 +108,7 @@ static void set_opts(struct turn *turn)
         turn->opts.flags |= REDLOCK_FLAG_FENCE;
 }
 
+/* Chooses the resources, TTL, wait and hold time of the next turn at random, and logs the call. */
 void turn_choose(struct turn *turn, uint64_t *random)
 {
     const unsigned kind = draw(random, 40);
@@ -159,6 +164,8 @@ static void log_deadline(struct turn *turn, uint64_t now_ns, const char *word)
                   deadline_ns, redlock_lock_fence(turn->lock));
 }
 
+/* Logs the end of an acquisition: "fail", or "hold" with its deadline. `lock` is NULL after a
+ * failure. */
 void turn_begin(struct turn *turn, int status, redlock_lock_t *lock)
 {
     const uint64_t now_ns = history_now_ns();
@@ -173,6 +180,8 @@ void turn_begin(struct turn *turn, int status, redlock_lock_t *lock)
     log_deadline(turn, now_ns, "hold");
 }
 
+/* Checks a held lock and logs a new deadline or the loss. Returns false if the lock is lost,
+ * hold_ms has passed, or world.stop is set. */
 bool turn_continue(struct turn *turn)
 {
     const uint64_t now_ns = history_now_ns();
@@ -185,6 +194,7 @@ bool turn_continue(struct turn *turn)
     return now_ns - turn->since_ns < turn->hold_ms * NS_PER_MS && !atomic_load(&world.stop);
 }
 
+/* Logs that the lock is about to be released, or its handle freed. */
 void turn_log_end(struct turn *turn)
 {
     history_write(history_now_ns(), "end %s %" PRIu64, turn->held, turn->id);

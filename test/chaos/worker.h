@@ -7,9 +7,9 @@
 #include <redlock/redlock.h>
 #include <stdatomic.h>
 
-#define RESOURCES    4
-#define SEMAPHORES   2
-#define WORKLOAD_LEN 64
+#define RESOURCES    4  /* names of ordinary locks: r0 to r3 */
+#define SEMAPHORES   2  /* names of semaphores: s0 and s1 */
+#define WORKLOAD_LEN 64 /* bytes of the resources' text in the log, with the NUL */
 
 /* The arguments of the process. */
 struct world {
@@ -18,7 +18,7 @@ struct world {
     bool fences;      /* locks of one resource and permits have fencing tokens */
     atomic_bool stop; /* SIGTERM was received: no new locks */
 };
-extern struct world world;
+extern struct world world; /* set by main(); read by all threads */
 
 /* The resources of a lock, as in the log: `r0`, `r2+r0+r3` (all of them), `s1*3` (one of three
  * permits). Choices overlap, their names come in any order, and other clients lock the same names
@@ -67,6 +67,7 @@ void turn_log_end(struct turn *turn);
 
 /* Run the two kinds of clients until world.stop is set. */
 void work_blocking(redlock_t *client, unsigned threads, bool hybrid);
+/* Runs a poll loop with `slots` locks in flight. */
 void work_embedded(redlock_t *client, unsigned slots);
 
 #endif

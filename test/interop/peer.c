@@ -19,9 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOCKS_MAX  16
-#define NAME_MAX_  64
-#define LINE_MAX_  256
+#define LOCKS_MAX  16    /* names that may be in use */
+#define NAME_MAX_  64    /* bytes of a name, with the NUL */
+#define LINE_MAX_  256   /* bytes of a line, with the NUL */
 #define READY_MS   10000 /* how long the program waits for the nodes at its start */
 #define TIMEOUT_MS 2000  /* node timeout: servers of a busy machine must not look unresponsive */
 
@@ -31,6 +31,7 @@ struct held {
     redlock_lock_t *lock; /* NULL: not acquired */
 };
 
+/* All locks of this process. */
 static struct held held[LOCKS_MAX];
 
 /* Returns the entry with that name, or takes a free one for it. */
@@ -62,6 +63,8 @@ static void reply(int error, const redlock_report_t *report, const char *more)
     fflush(stdout);
 }
 
+/* Acquires the lock of an entry and prints its token. `flags` are REDLOCK_FLAG_...; a wait_ms of 0
+ * allows one attempt. */
 static void acquire(redlock_t *rl, struct held *at, uint64_t ttl_ms, uint64_t wait_ms,
                     uint32_t flags)
 {
@@ -80,6 +83,7 @@ static void acquire(redlock_t *rl, struct held *at, uint64_t ttl_ms, uint64_t wa
     redlock_report_free(report);
 }
 
+/* Extends the lock of an entry by ttl_ms and prints the result. */
 static void extend(struct held *at, uint64_t ttl_ms)
 {
     redlock_report_t *report;
@@ -89,6 +93,7 @@ static void extend(struct held *at, uint64_t ttl_ms)
     redlock_report_free(report);
 }
 
+/* Releases the lock of an entry, frees its handle and prints the result. */
 static void release(struct held *at)
 {
     redlock_report_t *report;
@@ -100,6 +105,7 @@ static void release(struct held *at)
     at->lock = NULL;
 }
 
+/* Inspects a resource and prints "ok held", "ok free" or "ok unknown". */
 static void print_state(redlock_t *rl, const char *name)
 {
     static const char *const words[] = {"unknown", "free", "held"};
@@ -113,6 +119,7 @@ static void print_state(redlock_t *rl, const char *name)
     redlock_report_free(report);
 }
 
+/* Prints "ok NUMBER", or the name of the error. */
 static void print_number(int error, uint64_t number)
 {
     char text[24];

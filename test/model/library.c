@@ -70,6 +70,8 @@ static bool judge(const struct model *model, struct model_state *state, unsigned
     }
 }
 
+/* Applies the reply GRANTED of node n to attempt a: prev is its register before the vote,
+ * `accepted` whether it stored p. Returns false if the order of the fencing tokens is broken. */
 bool library_grant(const struct model *model, struct model_state *state, unsigned a, unsigned n,
                    uint8_t prev, bool accepted)
 {
@@ -89,6 +91,8 @@ bool library_grant(const struct model *model, struct model_state *state, unsigne
     return judge(model, state, a, &fence);
 }
 
+/* Applies the ACK of node n to attempt a. Returns false if the order of the fencing tokens is
+ * broken. */
 bool library_ack(const struct model *model, struct model_state *state, unsigned a, unsigned n)
 {
     struct rl_fence fence = load_fence(model, &state->attempt[a]);

@@ -5,21 +5,25 @@
 
 #include "model.h"
 
+/* Returns q, the number of nodes that are a majority. */
 unsigned model_quorum(const struct model *model)
 {
     return model->nodes / 2 + 1;
 }
 
+/* Returns true while the attempt is voting or raising. */
 bool model_under_way(const struct model_attempt *attempt)
 {
     return attempt->phase == PHASE_VOTING || attempt->phase == PHASE_RAISING;
 }
 
+/* Returns true if the attempt has returned a fencing token or given up. */
 bool model_ended(const struct model_attempt *attempt)
 {
     return attempt->phase == PHASE_DONE || attempt->phase == PHASE_FAILED;
 }
 
+/* Returns the number of nodes whose cell has all of these flags. */
 unsigned model_count(const struct model *model, const struct model_attempt *attempt, unsigned flags)
 {
     unsigned count = 0;
@@ -29,6 +33,8 @@ unsigned model_count(const struct model *model, const struct model_attempt *atte
     return count;
 }
 
+/* Sets the first state: the registers of model->initial, and no node in use if there are starters.
+ * */
 void model_init(const struct model *model, struct model_state *state)
 {
     memset(state, 0, sizeof *state);
@@ -379,6 +385,8 @@ static bool second_round(const struct model *model, struct model_state *state, u
     return true;
 }
 
+/* Ends an attempt without a fencing token, and sends DEL to all nodes if the model has that
+ * message. */
 void model_give_up(const struct model *model, struct model_attempt *attempt)
 {
     attempt->phase = PHASE_FAILED;
@@ -409,6 +417,7 @@ static void delete_key(const struct model *model, struct model_state *state, uns
         *owner = 0;
 }
 
+/* Applies one action to the state. Returns false if it broke the order of the fencing tokens. */
 bool model_apply(const struct model *model, struct model_state *state, struct model_action action)
 {
     unsigned a = action.attempt, n = action.node;

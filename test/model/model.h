@@ -17,14 +17,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MODEL_NODES_MAX    5
-#define MODEL_ATTEMPTS_MAX 4
-#define MODEL_KEYS_MAX     2
-#define MODEL_READMITTERS  2
-#define MODEL_STARTERS     2
-#define MODEL_ACTIONS_MAX  256
-#define MODEL_FENCE_MAX    15
-#define MODEL_BIT(i)       ((uint8_t)(1U << (i)))
+#define MODEL_NODES_MAX    5   /* nodes of a model */
+#define MODEL_ATTEMPTS_MAX 4   /* attempts of a model */
+#define MODEL_KEYS_MAX     2   /* resources that share the register */
+#define MODEL_READMITTERS  2   /* clients that readmit nodes */
+#define MODEL_STARTERS     2   /* clients of the first start */
+#define MODEL_ACTIONS_MAX  256 /* actions that are possible in one state */
+#define MODEL_FENCE_MAX    15  /* largest value of a register, so that it fits into 4 bits */
+#define MODEL_BIT(i)       ((uint8_t)(1U << (i))) /* the set with the number i only */
 
 /* Rules that are switched off, as a set. */
 enum broken {
@@ -99,12 +99,15 @@ enum {
     CELL_RESIDED = 1U << 9,  /* the key was once this attempt's */
 };
 
+/* What is under way and known between one attempt and one node. */
 struct model_cell {
     uint16_t flags;
     uint8_t prev;  /* in the reply that is under way */
     uint8_t after; /* set of the attempts that had the key here before */
 };
 
+/* Phases of an attempt: not begun; collects votes; sent RAISE; has returned a fencing token; has
+ * given up. */
 enum phase { PHASE_IDLE, PHASE_VOTING, PHASE_RAISING, PHASE_DONE, PHASE_FAILED };
 
 /* One attempt of a client. */
@@ -127,6 +130,8 @@ struct model_node {
     uint8_t marks_before; /* marks of the first start at the moment when it came into use */
 };
 
+/* Phases of a readmission: none; has seen the loss and reads other nodes; has written their
+ * maximum. */
 enum { READMIT_IDLE, READMIT_BEGUN, READMIT_MERGED };
 
 /* A client that readmits a node. */
@@ -157,6 +162,7 @@ struct model_state {
     uint8_t used;    /* set of the nodes that have come into use at some time */
 };
 
+/* The kinds of events. RAISE, VOTE and DEL are requests; GRANTED and ACK are replies. */
 enum action_kind {
     ACTION_START,     /* an attempt begins; detail: p */
     ACTION_VOTE,      /* a node executes VOTE; reduced, detail: whether the reply is used */
@@ -185,6 +191,7 @@ struct model_action {
     uint8_t kind, attempt, node, detail;
 };
 
+/* Sets the state in which a model begins. */
 void model_init(const struct model *model, struct model_state *state);
 
 /* Lists the possible actions and returns their number. 0: nothing can happen, or nothing that
@@ -198,6 +205,7 @@ bool model_apply(const struct model *model, struct model_state *state, struct mo
 /* The part of actions and apply that readmits nodes (readmit.c). */
 unsigned readmit_actions(const struct model *model, const struct model_state *state,
                          struct model_action *actions);
+/* Applies an action of a readmitting client. */
 void readmit_apply(const struct model *model, struct model_state *state,
                    struct model_action action);
 
@@ -207,26 +215,33 @@ unsigned start_actions(const struct model *model, const struct model_state *stat
 /* Returns whether a majority of nodes has come into use at some time. Then clients may see that,
  * and begin to vote. */
 bool start_is_seen(const struct model *model, const struct model_state *state);
+/* Applies an action of the first start. */
 void start_apply(const struct model *model, struct model_state *state, struct model_action action);
 
 /* Apply GRANTED and ACK with the library's code (library.c). False: the order is broken. */
 bool library_grant(const struct model *model, struct model_state *state, unsigned a, unsigned n,
                    uint8_t prev, bool accepted);
+/* Applies the ACK of node n to attempt a. */
 bool library_ack(const struct model *model, struct model_state *state, unsigned a, unsigned n);
 
 /* Ends an attempt with a fencing token, which the nodes with these flags made certain. Returns
  * false if the order is broken. */
 bool model_finish(const struct model *model, struct model_state *state, unsigned a, uint8_t fence,
                   unsigned flags);
+/* Ends an attempt without a fencing token. */
 void model_give_up(const struct model *model, struct model_attempt *attempt);
 
+/* Returns q, the number of nodes that are a majority. */
 unsigned model_quorum(const struct model *model);
+/* Returns true while the attempt is voting or raising. */
 bool model_under_way(const struct model_attempt *attempt);
+/* Returns true if the attempt has returned or given up. */
 bool model_ended(const struct model_attempt *attempt);
 /* Returns the number of nodes whose cell has all of these flags. */
 unsigned model_count(const struct model *model, const struct model_attempt *attempt,
                      unsigned flags);
 
+/* Returns true if the rule (BROKEN_... or VARIANT_...) is switched off in this model. */
 static inline bool model_broken(const struct model *model, uint32_t rule)
 {
     return (model->broken & rule) != 0;
@@ -238,6 +253,7 @@ static inline uint8_t model_start_mark(unsigned starter)
     return MODEL_BIT(MODEL_READMITTERS + starter);
 }
 
+/* Returns the index of the resource that an attempt is for. */
 static inline unsigned model_key(const struct model *model, unsigned attempt)
 {
     return attempt % model->keys;

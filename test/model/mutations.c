@@ -4,6 +4,7 @@
 
 #include "mutations.h"
 
+/* The models that must hold, then each broken rule. Fields that a row does not name are 0. */
 const struct row ROWS[] = {
     {.name = "two-attempts", .what = "the algorithm, F = (0, 0, 0)", .attempts = 2},
     {.name = "two-attempts-uneven",
@@ -343,8 +344,9 @@ const struct row ROWS[] = {
      .proposals = 1,
      .is_long = true},
 };
-const unsigned ROWS_COUNT = sizeof ROWS / sizeof ROWS[0];
+const unsigned ROWS_COUNT = sizeof ROWS / sizeof ROWS[0]; /* number of rows */
 
+/* Returns the row of that name, or NULL. */
 const struct row *row_find(const char *name)
 {
     for (unsigned i = 0; i < ROWS_COUNT; i++)
@@ -353,6 +355,7 @@ const struct row *row_find(const char *name)
     return NULL;
 }
 
+/* Returns the model of a row, with three nodes and three proposals where the row has 0. */
 struct model row_model(const struct row *row)
 {
     struct model model = {
@@ -376,6 +379,8 @@ struct model row_model(const struct row *row)
     return model;
 }
 
+/* Returns true for a violation where one is expected, otherwise for a complete search without one.
+ * */
 bool row_is_as_expected(const struct row *row, const struct search *found)
 {
     return row->expected == EXPECT_FOUND ? found->violated : found->complete && !found->violated;

@@ -30,12 +30,15 @@ struct row {
 /* A search with more states has failed: they take 2 GB of memory. */
 #define ROWS_STATES_MAX 50000000
 
+/* The table of all models. */
 extern const struct row ROWS[];
-extern const unsigned ROWS_COUNT;
+extern const unsigned ROWS_COUNT; /* number of rows */
 
 /* Returns the row of that name, or NULL. */
 const struct row *row_find(const char *name);
+/* Returns the model of a row, with the defaults for fields that are 0. */
 struct model row_model(const struct row *row);
+/* Returns true if the result of a search is the one that the row expects. */
 bool row_is_as_expected(const struct row *row, const struct search *found);
 
 #endif

@@ -49,6 +49,7 @@ static struct widths widths_of(const struct model *model)
     return w;
 }
 
+/* Returns true if the columns of all nodes and the rest fit into two words. */
 bool pack_fits(const struct model *model)
 {
     struct widths w = widths_of(model);

@@ -5,6 +5,7 @@
 
 #include "model.h"
 
+/* A state in two words, as pack_state() writes it. */
 struct packed {
     uint64_t word[2];
 };
@@ -19,6 +20,7 @@ bool pack_fits(const struct model *model);
  * attempts become one. */
 struct packed pack_state(const struct model *model, const struct model_state *state,
                          bool symmetric);
+/* Restores the state that pack_state() has packed. */
 void unpack_state(const struct model *model, struct packed packed, struct model_state *state);
 
 #endif

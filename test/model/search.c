@@ -6,8 +6,11 @@
 
 #include "search.h"
 
-#define NO_PARENT UINT32_MAX
+#define NO_PARENT UINT32_MAX /* parent of the first state */
 
+/* A running search. Owns its arrays: state[i] is the i-th state found, and parent[i] the state from
+ * which it was reached. `count` states are known, `room` fit into the arrays, the table has `slots`
+ * entries, and the search ends at `limit` states. */
 struct space {
     const struct model *model;
     bool symmetric;

@@ -25,6 +25,7 @@ static const struct row *short_row(int number)
     return NULL;
 }
 
+/* Proves the expected result of each row that is not long. _i: number of the short row. */
 START_TEST(every_short_row_has_its_expected_result)
 {
     const struct row *row = short_row(_i);
@@ -97,6 +98,8 @@ START_TEST(reductions_change_no_outcome)
 }
 END_TEST
 
+/* Proves that 60000 walks without a broken rule keep the order, and that they reach all kinds of
+ * events often enough. */
 START_TEST(random_walks_find_no_violation)
 {
     struct walks walks = walk_all(0, 1, 60000, NULL);
@@ -133,6 +136,7 @@ START_TEST(random_walks_find_broken_rules)
 }
 END_TEST
 
+/* Runs all cases. Returns 0 if they pass. */
 int main(void)
 {
     int short_rows = 0;

@@ -11,17 +11,19 @@
 #include "model.h"
 #include "suite.h"
 
-#define WALKS   200
-#define STEPS   200
-#define STRIPE  7
-#define RECORD  "redlock:fence"
-#define CONFIG  "v1 test;"
-#define RUN     "r1"
-#define TTL_MS  600000
-#define TEXT(s) ((struct rl_arg){(s), strlen(s)})
-#define NUMBERS 16
+#define WALKS   200             /* random sequences */
+#define STEPS   200             /* events of one sequence */
+#define STRIPE  7               /* stripe of both resources: any one, the same for both */
+#define RECORD  "redlock:fence" /* key of the fence record */
+#define CONFIG  "v1 test;"      /* configuration in the fingerprint: any text, always the same */
+#define RUN     "r1"            /* run id of the server in the fingerprint */
+#define TTL_MS  600000          /* of the keys: longer than the test */
+#define TEXT(s) ((struct rl_arg){(s), strlen(s)}) /* a string as an argument of a command */
+#define NUMBERS 16 /* length of LARGE: the values 0 to MODEL_FENCE_MAX */
 
+/* Names of the keys of the model's resources. */
 static const char *const KEYS[MODEL_KEYS_MAX] = {"lock:one", "lock:two"};
+/* Tokens of the model's attempts. */
 static const char *const TOKENS[MODEL_ATTEMPTS_MAX] = {"token-a", "token-b", "token-c", "token-d"};
 
 /* The numbers on the server that stand for the small ones of the model, in the same order. They
@@ -46,9 +48,12 @@ static const uint64_t LARGE[NUMBERS] = {
     9007199254740989,
 };
 
+/* The servers of the test, and a connection to one of them. */
 static struct cluster *cluster;
 static redisContext *connection;
 
+/* One random sequence: the model's state, how it maps to the server, and counts of what happened.
+ * */
 struct world {
     struct model model;
     struct model_state state;
@@ -350,6 +355,8 @@ static void walk(struct world *world)
     }
 }
 
+/* Proves that the server and the model agree after each event of WALKS sequences. The sums at the
+ * end show that each kind of reply occurred. */
 START_TEST(scripts_do_what_the_model_says)
 {
     struct world world = {0};
@@ -370,6 +377,7 @@ START_TEST(scripts_do_what_the_model_says)
 }
 END_TEST
 
+/* Starts one server and connects to it. */
 static void setup(void)
 {
     cluster = cluster_start(1);
@@ -378,12 +386,14 @@ static void setup(void)
     ck_assert_msg(connection->err == 0, "%s", connection->errstr);
 }
 
+/* Closes the connection and stops the server. */
 static void teardown(void)
 {
     redisFree(connection);
     cluster_stop(cluster);
 }
 
+/* Runs the case, or skips it without a server program. Returns 0 if it passes. */
 int main(void)
 {
     if (!cluster_available())

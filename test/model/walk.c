@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define EVENTS_MAX 2000
+#define EVENTS_MAX 2000 /* events of one walk */
 
 /* Rules of the nodes and of readmission, which may be broken while clients use the library's code.
  */
@@ -145,6 +145,8 @@ static bool walk(uint32_t broken, uint64_t seed, struct walks *walks, FILE *trac
     return true;
 }
 
+/* Walks `count` times from the seeds seed, seed + 1, …, and stops at a violation. Returns the sums.
+ * */
 struct walks walk_all(uint32_t broken, uint64_t seed, uint64_t count, FILE *trace)
 {
     struct walks walks = {0};
