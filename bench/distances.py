@@ -10,9 +10,11 @@ import re
 import subprocess
 import sys
 
+# Scenarios of redlock-bench that are measured by default.
 SCENARIOS = ["embedded-1", "threaded-1", "embedded-64"]
 WAYS = ["100us", "500us", "2500us", "15ms"]  # delays in each direction: round trips of 0.2, 1, 5 and 30 ms
 SLOW = ("500us", "15ms")  # last rows: delay of all servers but one, and of that one
+# Explains the columns, below the table.
 NOTES = """
 each way: delay that the proxy adds in each direction; the work of proxy and servers comes on top
 trip: round trip of PING to the q-th fastest server (q: a majority); /trip: the median acquisition in such round trips
@@ -25,6 +27,7 @@ class Failed(Exception):
 
 
 def count_servers():
+    """Returns the number of servers in REDLOCK_SERVERS."""
     return len(re.findall(r"[^, \t\n]+", os.environ.get("REDLOCK_SERVERS", "")))
 
 
@@ -66,6 +69,7 @@ def rows_of(document, way):
 
 
 def show_head(environment, seed):
+    """Prints the head of the report and of the table."""
     print("redlock at a distance: acquire and release through redlock-delay")
     print(f"  machine  {environment['cpu']}, {environment['cpus']} CPUs, {environment['kernel']}, "
           f"load {environment['load'][0]:.1f} before")
@@ -77,6 +81,7 @@ def show_head(environment, seed):
 
 
 def show(row):
+    """Prints one row of rows_of()."""
     print(f"{row['each_way']:<18}{row['trip_ms']:>8.2f}  {row['scenario']:<12}{row['pairs_per_s']:>9.1f}"
           f"{row['acquire_p50_ms']:>12.2f}{row['acquire_p50_trips']:>7.2f}{row['pair_p50_ms']:>9.2f}"
           f"{row['baseline_pairs_per_s']:>10.1f}{row['baseline_pair_p50_ms']:>9.2f}"
@@ -84,6 +89,7 @@ def show(row):
 
 
 def parse():
+    """Parses the command line. Ends the program if it is not valid."""
     parser = argparse.ArgumentParser(prog="./dev bench --distances", description=__doc__)
     parser.add_argument("--build", default="build", help="build directory (build)")
     parser.add_argument("--each-way", default=",".join(WAYS), metavar="LIST", help="delays in each direction, a row each (%(default)s)")
@@ -105,6 +111,8 @@ def parse():
 
 
 def main():
+    """Measures all distances. Returns the exit status: 0, 1 if a measurement failed, 69 without
+    servers."""
     arguments = parse()
     servers = count_servers()
     if servers < 3:

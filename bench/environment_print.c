@@ -2,6 +2,7 @@
  * Prints the environment for people and for programs. */
 #include "environment.h"
 
+/* Prints the environment as lines that begin with `start`. */
 void environment_print(const struct environment *env, const char *start)
 {
     printf("%smachine  %s, %ld CPUs, %s\n", start, env->cpu, env->cpus, env->kernel);
@@ -13,6 +14,7 @@ void environment_print(const struct environment *env, const char *start)
     printf("%scompiler %s, %s\n", start, env->compiler, env->flags);
 }
 
+/* Returns the environment as a JSON object, owned by the caller. */
 json_t *environment_json(const struct environment *env)
 {
     return json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:[f, f, f]}", "cpu",

@@ -24,6 +24,7 @@ PROCESSES = [1, 2, 4, 8, 16, 32, 64]
 COUNTED = {1: (1000, 12000), 100: (3000, 4000), 10000: (30000, 12000)}  # locks held: (TTL, time of holding), ms
 
 
+# The head of the report; the fields are those of the environment.
 HEAD = """how time, memory and commands grow
   machine  {cpu}, {cpus} CPUs, {kernel}
   load     {load[0]:.2f} {load[1]:.2f} {load[2]:.2f} (1, 5, 15 minutes, before)
@@ -42,6 +43,7 @@ def ended(number, _frame):
 
 
 def count_servers():
+    """Returns the number of servers in REDLOCK_SERVERS."""
     words = re.split(r"[, \t\n]+", os.environ.get("REDLOCK_SERVERS", ""))
     return len([word for word in words if word])
 
@@ -70,6 +72,7 @@ class Runner:
         return result
 
     def environment(self):
+        """Returns the environment of the measurement, as redlock-growth reads it."""
         found = self.run("environment", "--nodes", self.servers)
         del found["passed"]
         return found
@@ -83,6 +86,7 @@ class Runner:
         return max(pairs // 50, 20) if self.quick else pairs
 
     def nodes(self):
+        """Measures pairs and memory by number of nodes."""
         for nodes in self.sizes([n for n in NODES if n <= self.servers]):
             row = self.run("loop", "--nodes", nodes, "--size", 64, "--pairs", self.pairs(20000))
             held = self.run("held", "--nodes", nodes, "--size", 100, "--hold", 1)
@@ -92,6 +96,7 @@ class Runner:
             yield nodes, row
 
     def held(self):
+        """Measures locks that are acquired, held with extensions, and released, by their number."""
         hold = 300 if self.quick else 6000
         for size in self.sizes(HELD):
             row = self.run("held", "--nodes", self.five(), "--size", size, "--ttl", 6000, "--hold", hold)
@@ -102,15 +107,18 @@ class Runner:
             yield size, row
 
     def loop(self):
+        """Measures pairs of one loop by the number in flight."""
         for size in self.sizes(LOOPS):
             yield size, self.run("loop", "--nodes", self.five(), "--size", size, "--pairs", self.pairs(20000))
 
     def threads(self):
+        """Measures pairs of threads that share a client."""
         for size in self.sizes(THREADS):
             pairs = self.pairs(4000 if size < 8 else 12000)
             yield size, self.run("threads", "--nodes", self.five(), "--size", size, "--pairs", pairs)
 
     def processes(self):
+        """Measures pairs of processes with a client each."""
         for size in self.sizes(PROCESSES):
             pairs = self.pairs(max(8000 // size, 200))
             yield size, self.run("processes", "--nodes", self.five(), "--size", size, "--pairs", pairs)
@@ -155,6 +163,7 @@ PAIR = [
     ("cmds/pair", "commands_per_pair", 2, 1),
     ("reads/pair", "reads_per_pair", 2, 1),
 ]
+# The columns of each series.
 COLUMNS = {
     "nodes": PAIR + [("client KiB", "client_bytes", 0, 1 / 1024), ("B/lock", "bytes_per_lock", 0, 1)],
     "held": [
@@ -181,10 +190,12 @@ SERIES = list(COLUMNS)
 
 
 def print_head(series, out):
+    """Prints the headings of a series."""
     print("\n" + f"{series:<13}" + "".join(f"{column[0]:>14}" for column in COLUMNS[series]), file=out)
 
 
 def print_row(series, size, row, out):
+    """Prints one row of a series."""
     cells = (f"{row[key] * factor:>14.{digits}f}" for _, key, digits, factor in COLUMNS[series])
     print(f"{size:<13}" + "".join(cells) + ("" if row["passed"] else "  FAILED"), file=out, flush=True)
 
@@ -199,6 +210,7 @@ def measure(runner, chosen, results, out):
 
 
 def write_csv(path, environment, results):
+    """Writes all rows of all series as CSV, with the head as comments."""
     names = ["series", "size"]
     for row in results:
         names += [name for name in row if name not in names]
@@ -227,6 +239,7 @@ def plot(directory, results):
 
 
 def write(directory, environment, results):
+    """Writes growth.csv, growth.json and the plots."""
     os.makedirs(directory, exist_ok=True)
     write_csv(os.path.join(directory, "growth.csv"), environment, results)
     with open(os.path.join(directory, "growth.json"), "w", encoding="utf-8") as file:
@@ -237,6 +250,7 @@ def write(directory, environment, results):
 
 
 def parse():
+    """Parses the command line. Ends the program if it is not valid."""
     parser = argparse.ArgumentParser(prog="growth.py", description=__doc__)
     parser.add_argument("program", help="redlock-growth")
     parser.add_argument("--series", default=",".join(SERIES), help="of " + ",".join(SERIES))
@@ -253,6 +267,8 @@ def parse():
 
 
 def main():
+    """Measures the chosen series. Returns the exit status: 0, 1 if a row failed, 69 or 128 +
+    signal."""
     given = parse()
     signal.signal(signal.SIGTERM, ended)
     runner, results, failed = Runner(given.program, given.quick), [], None

@@ -31,7 +31,8 @@ void histogram_add(struct histogram *sum, const struct histogram *histogram);
  * maximum. Returns 0 if there is no value. */
 uint64_t histogram_percentile(const struct histogram *histogram, unsigned basis_points);
 
-/* The percentiles that reports show, in basis points, and their names. */
+/* The percentiles that reports show, in basis points, and their names in tables and in CSV or
+ * JSON. */
 #define HISTOGRAM_POINTS 6
 extern const unsigned histogram_points[HISTOGRAM_POINTS];
 extern const char *const histogram_point_names[HISTOGRAM_POINTS];   /* "p99.9" */

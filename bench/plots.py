@@ -19,9 +19,11 @@ import subprocess
 import sys
 
 LIBRARY, BASELINE, THIRD, GREY = "#0072b2", "#d55e00", "#009e73", "#666666"
+# Numbers of locks in flight of the scenarios embedded-N and threaded-N.
 DEPTHS = (1, 8, 64, 256)
 SHADES = {1: "#0b3c5d", 8: "#0072b2", 64: "#009e73", 256: "#cc79a7"}
 
+# gnuplot settings of all pictures.
 HEAD = """
 set encoding utf8
 set datafile missing "-"
@@ -34,6 +36,7 @@ set rmargin 5
 set label noenhanced
 """
 
+# gnuplot settings of a picture by percentile: x is 1 / (1 - share), see curve().
 PERCENT_AXIS = """
 set logscale x
 set xrange [1:10000]
@@ -63,9 +66,11 @@ class Picture:
         self.series.append(f"{block} using {columns} with {style} {title}")
 
     def script(self):
+        """Returns the gnuplot script of the picture."""
         return "\n".join(self.lines) + "\nplot " + ", \\\n  ".join(self.series) + "\n"
 
     def draw(self, directory):
+        """Draws the picture as SVG and PNG and prints their paths."""
         for terminal, ending in (("svg size 900,540 dynamic background rgb 'white' font 'sans,14'", "svg"),
                                  ("pngcairo size 1200,720 font 'sans,15' background rgb 'white'", "png")):  # fmt: skip
             path = os.path.join(directory, f"{self.name}.{ending}")
@@ -99,6 +104,7 @@ def where(document):
 
 
 def percentiles(document):
+    """Returns the picture of times by percentile, None without data."""
     results = first_run(document)
     depths = [depth for depth in DEPTHS if f"embedded-{depth}" in results]
     if not depths:
@@ -130,6 +136,7 @@ def rates(document, kind, name):
 
 
 def throughput(document):
+    """Returns the picture of rates by the number in flight, None without data."""
     lines = [("library, one thread (poll)", "embedded", "library", LIBRARY, 7),
              ("library, a thread for each lock", "threaded", "library", THIRD, 5),
              ("baseline: hand-written over hiredis, one thread", "embedded", "baseline", BASELINE, 9)]  # fmt: skip
@@ -153,6 +160,7 @@ def throughput(document):
 
 
 def stalled(document):
+    """Returns the picture of the scenario "stalled", None without data."""
     result = first_run(document).get("stalled")
     if result is None:
         return None
@@ -203,6 +211,7 @@ def over_time(document, name):
 
 
 def main():
+    """Draws all pictures for which the document has data."""
     if len(sys.argv) != 3:
         sys.exit("usage: plots.py RESULT.json DIRECTORY")
     if shutil.which("gnuplot") is None:

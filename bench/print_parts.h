@@ -41,18 +41,23 @@ double print_one_round_percent_of(const struct result *result);
 /* Returns the processor time of all servers per pair, 0 if not measured. */
 double print_servers_us_per_pair(const struct result *result);
 
-/* print_table.c. Prints the head, the lines of one result, and the end with the median ratios. */
+/* print_table.c. Prints the head. */
 void table_open(const struct print_head *head);
+/* Prints the lines of one result; `ratio` is used only if there are two sides. */
 void table_add(const struct scenario_result *result, const struct ratio *ratio);
+/* Prints the end with the median ratios of `count` series. */
 void table_close(const struct series *series, size_t count);
 
-/* print_csv.c. Prints the head, and the lines of one result. */
+/* print_csv.c. Prints the head. */
 void csv_open(const struct print_head *head);
+/* Prints one line for each side. */
 void csv_add(const struct scenario_result *result);
 
-/* print_json.c. json_print_open() creates the document, json_print_add() adds one result. */
+/* print_json.c. The JSON document, which json_print_open() creates and json_print_close() frees. */
 struct json_print;
+/* Creates the document with its head. Never returns NULL: aborts if out of memory. */
 struct json_print *json_print_open(const struct print_head *head);
+/* Adds one result; `ratio` is used only if there are two sides. */
 void json_print_add(struct json_print *json, const struct scenario_result *result,
                     const struct ratio *ratio);
 /* Writes the document to both files (NULL: none), closes `save` and frees the document. Returns 0,

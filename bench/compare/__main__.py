@@ -25,6 +25,7 @@ SLOW = "10ms"  # delay in each direction of a scenario with `slow`
 PATIENCE_S = 2  # for keys to disappear after a slice
 BACK_S = 3  # for clients to reconnect after servers were stopped
 CLOSE_S = 15  # for a driver to end
+# All scenarios; the columns are the fields of Scenario.
 SCENARIOS = [
     Scenario("one", "one caller, a lock without contention", 1, 1, True, False, False, 0),
     Scenario("many", "64 callers of one client, each with a lock of its own", 64, 1, True, False, False, 0),
@@ -52,7 +53,9 @@ def end(number, _frame):
 
 
 class Parser(argparse.ArgumentParser):
+    """Reports a wrong command line in one line, with exit status 64."""
     def error(self, message):
+        """Ends the program with a message."""
         self.exit(64, f"compare: {message}; see ./dev bench --peers --help\n")
 
 
@@ -128,6 +131,7 @@ def between(kind, least, most):
     """Returns a function for argparse that accepts numbers from `least` to `most`."""
 
     def convert(text):
+        """Returns the number, or raises the error that argparse prints."""
         number = kind(text)
         if not least <= number <= most:
             raise argparse.ArgumentTypeError(f"'{text}' is not a number from {least} to {most}")
@@ -138,6 +142,8 @@ def between(kind, least, most):
 
 
 def parse(words):
+    """Parses the command line. Returns the options, with Driver and Scenario objects for the chosen
+    names."""
     parser = Parser(prog="dev bench --peers", description=__doc__.split(":")[0])
     parser.add_argument("--build", default="build", help=argparse.SUPPRESS)
     parser.add_argument("--install-only", action="store_true", help="fetch and compile the drivers, measure nothing")
@@ -188,6 +194,7 @@ def measure(options, nodes, present, show):
 
 
 def main():
+    """Runs the comparison or installs the drivers. Returns the exit status."""
     options = parse(sys.argv[1:])
     if options.install_only:
         for driver in options.drivers:
@@ -218,6 +225,7 @@ def main():
         print(head, flush=True)
 
     def show(scenario, lines):
+        """Prints the table of one scenario, unless the output is CSV or JSON."""
         if table:
             print(report.scenario_table(scenario, lines), flush=True)
 

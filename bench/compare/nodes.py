@@ -37,6 +37,7 @@ class Node:
                 return read_reply(file)
 
     def version(self):
+        """Returns the server's name and version, like "redis 7.0.15"."""
         info = self.request("INFO", "server").decode()
         fields = dict(line.split(":", 1) for line in info.splitlines() if ":" in line)
         return f"{fields.get('server_name', 'redis')} {fields.get('redis_version', '?')}"
@@ -135,6 +136,7 @@ class Proxy:
         self.nodes = Nodes(self.process.stdout.readline().strip())
 
     def close(self):
+        """Ends the proxy and waits for its end."""
         self.process.stdin.close()
         self.process.wait(10)
         self.process.stdout.close()

@@ -8,6 +8,8 @@ import platform
 import subprocess
 import sys
 
+# Explanations of the columns below the tables: of callers with own locks, of contenders, and of
+# both.
 SAMPLES = """\
 pairs/s: acquisitions with their releases per second; p50, p99: time of such a pair; x ours, x baseline: divided by those
 of redlock and of the baseline in the same scenario; cpu: processor time of the driver per pair; fail: failed calls
@@ -42,6 +44,8 @@ def first_line_of(*command):
 
 
 def environment(nodes, build):
+    """Returns the properties of machine, servers and toolchains as a dictionary for the head and
+    JSON."""
     version = first_line_of(os.path.join(build, "tools", "redlock"), "--version")
     return {
         "cpu": processor(),
@@ -59,6 +63,8 @@ def environment(nodes, build):
 
 
 def header(surroundings, settings, versions, absent):
+    """Returns the head of the report. versions: of the peers that run; absent: why others are left
+    out."""
     lines = [
         "redlock and its peers, in alternating slices on the same servers",
         f"  machine  {surroundings['cpu']}, {surroundings['cpus']} CPUs, {surroundings['kernel']}, "
@@ -75,6 +81,7 @@ def header(surroundings, settings, versions, absent):
 
 
 def ratio(line, key):
+    """Returns a ratio of a line of the table as text, "-" if there is none."""
     value = line["ratio"].get(key)
     return "-" if value is None else f"{value:.2f}"
 
@@ -87,6 +94,7 @@ def remark(line):
 
 
 def own_lines(lines):
+    """Yields the rows of a table for callers with a lock of their own, the heading first."""
     yield (f"{'':16}{'pairs/s':>9}{'x ours':>8}{'x baseline':>8}{'p50 ms':>9}{'x ours':>8}{'x baseline':>8}"
            f"{'p99 ms':>9}{'cpu us':>8}{'fail':>6}{'two':>5}{'left':>6}")  # fmt: skip
     for line in lines:
@@ -97,6 +105,7 @@ def own_lines(lines):
 
 
 def contended_lines(lines):
+    """Yields the rows of a table for callers that contend for one lock, the heading first."""
     yield (f"{'':16}{'over/s':>9}{'x ours':>8}{'p50 ms':>9}{'x ours':>8}{'p99 ms':>9}{'self':>6}{'jain':>7}"
            f"{'never':>6}{'longest':>9}{'cpu us':>8}{'fail':>6}{'two':>5}{'left':>6}")  # fmt: skip
     for line in lines:
@@ -108,6 +117,7 @@ def contended_lines(lines):
 
 
 def scenario_table(scenario, lines):
+    """Returns the table of one scenario."""
     rows = own_lines(lines) if scenario.own else contended_lines(lines)
     return "\n".join([f"\n{scenario.name}: {scenario.summary}", *(row.rstrip() for row in rows)])
 
@@ -122,6 +132,7 @@ def flat(line, prefix=""):
 
 
 def print_csv(head, results):
+    """Prints the head as comments and one row for each result."""
     for line in head.splitlines():
         print(f"# {line.strip()}")
     rows = [dict(flat(line)) for line in results]
@@ -132,6 +143,7 @@ def print_csv(head, results):
 
 
 def print_json(surroundings, settings, absent, results):
+    """Prints everything as one JSON document."""
     document = {"schema": "redlock.peers/1", "environment": surroundings, **settings, "left_out": absent,
                 "results": results}  # fmt: skip
     print(json.dumps(document, indent=2))

@@ -6,6 +6,7 @@ import re
 import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# The directory bench/peers.
 PEERS = os.path.join(os.path.dirname(HERE), "peers")
 
 
@@ -33,22 +34,27 @@ class Driver:
 
 
 def node(where):
+    """Returns the environment of a driver for node."""
     return {"NODE_PATH": os.path.join(where, "node_modules")}
 
 
 def python(where):
+    """Returns the environment of a driver in Python."""
     return {"PYTHONPATH": os.pathsep.join([os.path.join(where, "site"), PEERS]), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def compiled(where):
+    """Returns the command of a driver that was compiled to one program."""
     return [os.path.join(where, "driver")]
 
 
 def peer_script(interpreter, *path):
+    """Returns a function that returns the command of a script in bench/peers."""
     return lambda where: [interpreter, os.path.join(PEERS, *path)]
 
 
 def java(*options):
+    """Returns a function that returns the command of the driver in Java, with these options."""
     def command(where):
         parts = [os.path.join(where, "target", "classes"), os.path.join(where, "target", "lib", "*")]
         return ["java", *options, "-cp", os.pathsep.join(parts), "Driver"]
@@ -56,9 +62,11 @@ def java(*options):
     return command
 
 
+# File and pattern of the pinned version.
 NPM_PIN = ("package.json", r'"redlock": "([^"]*)"')
 MVN_PIN = ("pom.xml", r"<artifactId>redisson</artifactId>\s*<version>([^<]*)")
 
+# All drivers, in the order of the tables: the library's, the baseline, the peers.
 DRIVERS = [
     Driver("redlock", lambda build: [os.path.join(build, "bench", "redlock-driver"), "embedded"]),
     Driver("redlock-threads", lambda build: [os.path.join(build, "bench", "redlock-driver"), "threads"]),

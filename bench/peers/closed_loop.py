@@ -22,10 +22,12 @@ class Task:
         self.own = len(words) > 6
 
     def name(self, number):
+        """Returns the resource of the caller with this number."""
         return f"{self.resource}{number}" if self.own else self.resource
 
 
 def one_line(error):
+    """Returns an exception as one line of text."""
     return f"{type(error).__name__}: {error}".replace("\n", " ")
 
 

@@ -49,6 +49,7 @@ def draw_ascii(rows):
     """Returns (number of the worker, text) for each worker."""
 
     def cell(pair):
+        """Returns the character for two moments of one worker."""
         return "#" if all(pair) else "|" if any(pair) else "."
 
     return [

@@ -4,7 +4,7 @@
 import sqlite3
 from collections import namedtuple
 
-ITEMS = 100
+ITEMS = 100  # stock at the beginning of a phase
 
 # One turn of a worker: the time in which no other worker must have a turn, and whether it sold an item.
 Turn = namedtuple("Turn", "worker from_ns until_ns sold")
@@ -15,6 +15,7 @@ Audit = namedtuple("Audit", "sales oversold stock lowest most_per_item overlaps"
 
 
 def create(path):
+    """Creates the database with a stock of ITEMS and an empty ledger."""
     with sqlite3.connect(path) as db:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("CREATE TABLE item (stock INTEGER NOT NULL)")

@@ -6,11 +6,13 @@ import os
 import shutil
 import time
 
+# Colours and styles by name, as terminal codes.
 PAINT = {"red": "31", "green": "32", "yellow": "33", "bold": "1", "dim": "2"}
-REDRAW_SECONDS = 0.05
+REDRAW_SECONDS = 0.05  # shortest time between two drawings of the live line
 
 
 class Screen:
+    """The output of the demo. `unicode` tells whether it may contain braille."""
     def __init__(self, out):
         self.out = out
         self.terminal = out.isatty() and os.environ.get("TERM", "dumb") != "dumb"
@@ -21,9 +23,11 @@ class Screen:
         self.drawn_at = 0.0
 
     def paint(self, name, text):
+        """Returns the text in a colour of PAINT, or unchanged without colours."""
         return f"\033[{PAINT[name]}m{text}\033[0m" if self.colour else text
 
     def line(self, text=""):
+        """Prints a whole line."""
         print(text, file=self.out, flush=True)
 
     def live(self, text):

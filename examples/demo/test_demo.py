@@ -19,10 +19,12 @@ from ledger import Turn
 from screen import Screen
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# A row of the demo's table: phase, sold, recorded, oversold, stock, overlaps.
 ROW = re.compile(r"^([abc])  .*?(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +[\d.]+ s$", re.M)
 
 
 def run_demo(build):
+    """Runs the demo with the programs of a build directory. Returns the finished process."""
     environment = {**os.environ, "PYTHONUTF8": "1"}
     # Each run has a sandbox of its own, because the last phase kills two servers.
     for name in ("REDLOCK_SERVERS", "REDLOCK_SANDBOX_DIR"):
@@ -38,6 +40,7 @@ def run_demo(build):
 
 
 class Demo(unittest.TestCase):
+    """The whole demo, in a sandbox of its own."""
     def test_the_lock_holds_and_its_absence_shows(self):
         done = run_demo(os.environ["BUILD_DIR"])
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -67,6 +70,7 @@ class Demo(unittest.TestCase):
 
 
 class Audit(unittest.TestCase):
+    """The audit of ledger.py: overlaps of turns, and what counts as right."""
     def test_overlaps(self):
         apart = [Turn(1, 10, 20, True), Turn(2, 20, 30, True), Turn(1, 31, 40, False)]
         self.assertEqual(ledger.overlaps(apart), 0)
@@ -91,6 +95,7 @@ class Audit(unittest.TestCase):
 
 
 class Picture(unittest.TestCase):
+    """The drawing of lanes.py."""
     def test_a_dot_for_each_worker_inside(self):
         turns = [Turn(1, 0, 10, True), Turn(4, 5, 25, True), Turn(5, 20, 30, True)]
         rows = lanes.grid(turns, [8, 22], workers=8)
@@ -108,7 +113,9 @@ class Picture(unittest.TestCase):
 
 
 class Colour(unittest.TestCase):
+    """Colours and the live line of screen.py."""
     class Terminal(io.StringIO):
+        """A stream that claims to be a terminal."""
         encoding = "utf-8"
 
         def isatty(self):

@@ -18,6 +18,7 @@ BUILD = os.environ["BUILD_DIR"]
 
 
 def tell(build):
+    """Runs the example with the programs of a build directory. Returns the finished process."""
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     for name in ("REDLOCK_SERVERS", "REDLOCK_SANDBOX_DIR"):
         environment.pop(name, None)
@@ -32,6 +33,7 @@ def tell(build):
 
 
 class Fence(unittest.TestCase):
+    """The whole example, in a sandbox of its own."""
     def test_a_late_write_does_damage_and_a_fence_refuses_it(self):
         done = tell(BUILD)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

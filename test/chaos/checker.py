@@ -31,6 +31,7 @@ class Verdict:
 
 
 def ms(ns):
+    """Returns nanoseconds as text in milliseconds."""
     return f"{ns / 1e6:.3f}"
 
 

@@ -16,8 +16,8 @@ import report
 import tapcase  # found below test/lib
 import timeline
 
-MS = 10**6
-TTL = 1000
+MS = 10**6  # nanoseconds of a millisecond
+TTL = 1000  # of the forged locks, in ms
 
 
 class Forged:
@@ -29,6 +29,7 @@ class Forged:
         self.count = 0  # number of locks
 
     def run_line(self, when, words):
+        """Adds a line to the log of the run."""
         self.run.append((when, words))
 
     def client(self, name, kind="threaded", ends=True):
@@ -41,6 +42,7 @@ class Forged:
         return name
 
     def client_line(self, name, when, words):
+        """Adds a line to the log of a client."""
         self.clients[name].append((when, words))
 
     def turn(self, name, resource, called, start, end=None, deadline=None, fence=0, ttl=TTL, held=None):
@@ -55,6 +57,7 @@ class Forged:
         return number
 
     def fault(self, kind, target, begin, end=None):
+        """Adds a fault; without `end` it has no length."""
         self.run_line(begin, f"fault {kind} {target}")
         self.run_line(begin if end is None else end, f"heal {kind} {target}")
 
@@ -93,16 +96,19 @@ class Case(unittest.TestCase):
         return checker.check(self.history)
 
     def assert_no_violation(self):
+        """Fails if the checker finds or excuses anything."""
         verdict = self.verdict()
         self.assertEqual(verdict.violations, [])
         self.assertEqual(verdict.excused, [])
 
     def assert_violation(self, word, count=1):
+        """Fails unless the checker finds `count` violations, and the first one contains `word`."""
         found = self.verdict().violations
         self.assertEqual(len(found), count, found)
         self.assertIn(word, found[0])
 
     def assert_excused(self, kind):
+        """Fails unless the checker excuses one pair of holders by a fault of this kind."""
         verdict = self.verdict()
         self.assertEqual(verdict.violations, [])
         self.assertEqual([why.kind for _, _, why in verdict.excused], [kind])

@@ -34,7 +34,7 @@ import os
 import re
 from dataclasses import dataclass, field
 
-NEVER = 1 << 63
+NEVER = 1 << 63  # later than all times
 SLOT = re.compile(r"(.+)\{#([0-9]+)\}")
 
 
@@ -115,6 +115,7 @@ def lines(path):
 
 
 def end_fault(faults, kind, target, when):
+    """Sets the end of the latest fault of this kind and target that has none."""
     for fault in reversed(faults):
         if fault.kind == kind and fault.target == target and fault.end == NEVER:
             fault.end = when
@@ -122,6 +123,7 @@ def end_fault(faults, kind, target, when):
 
 
 def read_run(history, path):
+    """Reads the log of the run into the history."""
     for when, word, rest in lines(path):
         history.start = history.start or when
         if word == "fault":
@@ -157,6 +159,7 @@ class Belief:
         self.last = NEVER  # when a lost lock was last found held
 
     def hold(self, when, keys, deadline, fence):
+        """Notes the line "hold": the lock was granted at `when`."""
         self.grant.start = when
         self.grant.resource = keys
         self.grant.deadline = deadline
@@ -178,6 +181,7 @@ class Belief:
 
 
 def read_grant_line(belief, when, word, rest):
+    """Notes one line about an acquisition: "hold", "still", "alive", "end" or "lost"."""
     if word == "hold":
         belief.hold(when, rest[0], int(rest[2]), int(rest[3]))
     elif word == "still":
@@ -191,6 +195,7 @@ def read_grant_line(belief, when, word, rest):
 
 
 def read_client(history, path, name):
+    """Reads the log of one client into the history."""
     beliefs = {}
     kind = history.kinds.get(name, "?")
     for when, word, rest in lines(path):

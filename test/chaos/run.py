@@ -61,6 +61,7 @@ def run_once(build, directory, seconds, pace, seed, fences):
 
 
 def write(path, text):
+    """Writes a file."""
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
 
@@ -84,6 +85,7 @@ def run_part(build, options, seconds, seed, totals):
 
 
 def main():
+    """Runs parts until the time is over, and prints the totals. Exits with 1 after a violation."""
     parser = argparse.ArgumentParser(prog="./dev chaos")
     parser.add_argument("build", help=argparse.SUPPRESS)
     parser.add_argument("--minutes", type=float, default=2, help="with faults (2)")

@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape
 SPAN_NS = 12 * 10**9  # length of the part
 WIDTH, LEFT, RIGHT, TOP = 1500, 120, 20, 70  # of the picture, and its margins
 LANE, GAP = 22, 8  # height of a row; distance between groups of rows
-NODES = [str(node) for node in range(5)]
+NODES = [str(node) for node in range(5)]  # targets of faults of servers, as in the log
 MOMENT_NS = 30 * 10**6  # width of a fault without length
 
 
@@ -20,16 +20,20 @@ class Picture:
         self.y = TOP
 
     def x(self, when):
+        """Returns the position of a time, in pixels; times outside are moved to the edge."""
         share = (min(max(when, self.start), self.end) - self.start) / (self.end - self.start)
         return LEFT + share * (WIDTH - LEFT - RIGHT)
 
     def text(self, x, y, words, size=12, anchor="start", colour="#222"):
+        """Draws a text."""
         self.parts.append(
             f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{colour}">'
             f"{escape(words)}</text>"
         )
 
     def box(self, begin, end, colour, title, edge="none", inset=0):
+        """Draws a box in the present row, with `title` as its tooltip. Returns its position and
+        width."""
         x = self.x(begin)
         width = max(self.x(end) - x, 1.2)
         self.parts.append(
@@ -46,9 +50,11 @@ class Picture:
         )
 
     def next(self, gap=2):
+        """Goes to the next row, `gap` pixels below."""
         self.y += LANE + gap
 
     def svg(self):
+        """Returns the picture as an SVG document."""
         height = self.y + 30
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
@@ -59,6 +65,7 @@ class Picture:
 
 
 def colour_of(index, count):
+    """Returns one of `count` colours that differ."""
     red, green, blue = colorsys.hls_to_rgb(index / max(count, 1), 0.6, 0.6)
     return f"#{int(red * 255):02x}{int(green * 255):02x}{int(blue * 255):02x}"
 
@@ -70,6 +77,7 @@ def busiest(history):
 
 
 def within(begin, end, picture):
+    """Returns whether a part of the time from `begin` to `end` is in the picture."""
     return begin < picture.end and end > picture.start
 
 

@@ -35,6 +35,7 @@ class Contract:
         cls.servers.__exit__()
 
     def setUp(self):
+        """Chooses the key of this test and deletes all keys."""
         self.name = "interop:" + self._testMethodName
         self.command_all("FLUSHALL")
 
@@ -48,6 +49,7 @@ class Contract:
         return [self.servers.command(number, *command) for number in range(self.NODES)]
 
     def values(self):
+        """Returns the value of the test's key on each server, None where there is no key."""
         return self.command_all("GET", self.name)
 
     def wait_for_all(self, held):
@@ -60,11 +62,14 @@ class Contract:
         self.fail(f"still {values} after {WAIT_MS} ms, expected all {'held' if held else 'free'}")
 
     def assert_ok(self, result):
+        """Fails unless the result of a call is "ok"."""
         self.assertEqual(result, "ok")
 
     # ---- the tests: `a` acquires the lock first, then `b` ----
 
     def check_exclusion(self, a, b):
+        """Checks that each client finds the lock of the other one, and can acquire it after the
+        release."""
         self.assert_ok(a.acquire(self.name, LONG_MS))
         self.assertEqual(b.acquire(self.name, LONG_MS), "contended")
         self.assert_ok(a.release(self.name))
@@ -74,6 +79,7 @@ class Contract:
         self.wait_for_all(held=False)
 
     def check_extension(self, a, b):
+        """Checks that the extension by `a` gives the keys a longer TTL and still excludes `b`."""
         self.assert_ok(a.acquire(self.name, MIDDLE_MS))
         self.wait_for_all(held=True)
         self.assert_ok(a.extend(self.name, LONG_MS))
@@ -84,6 +90,7 @@ class Contract:
         self.assert_ok(b.acquire(self.name, LONG_MS))
 
     def check_expiry(self, a, b):
+        """Checks that `b` gets the lock of `a` when its keys expire, and then excludes `a`."""
         self.assert_ok(a.acquire(self.name, SHORT_MS))
         self.assert_ok(b.acquire(self.name, LONG_MS, WAIT_MS))
         self.assertEqual(a.acquire(self.name, LONG_MS), "contended")

@@ -155,6 +155,8 @@ static bool execute(redlock_t *rl, const char *line)
     return true;
 }
 
+/* Applies the time limit and the environment variables to the configuration. Returns REDLOCK_OK or
+ * an error. */
 static int configure(redlock_config_t *config)
 {
     const char *max_ttl = getenv("PEER_MAX_TTL_MS"), *drift = getenv("PEER_DRIFT_PPM");
@@ -172,6 +174,7 @@ static int configure(redlock_config_t *config)
     return error;
 }
 
+/* Returns a client of the nodes that is ready. Ends the process after a message if that fails. */
 static redlock_t *connect_to(int count, char *const *urls)
 {
     redlock_config_t *config;
@@ -194,6 +197,7 @@ static redlock_t *connect_to(int count, char *const *urls)
     return rl;
 }
 
+/* Executes the lines of stdin. Returns 0 at their end, or 64 for a line that is not valid. */
 int main(int argc, char **argv)
 {
     char line[LINE_MAX_];

@@ -8,7 +8,7 @@ import subprocess
 
 REDLOCK = os.environ.get("REDLOCK", "")
 PEER = os.environ["PEER"]
-SECONDS_MAX = 30
+SECONDS_MAX = 30  # for a program to end, and for one call of the command
 
 
 class Process:
@@ -20,6 +20,7 @@ class Process:
         )
 
     def request(self, *words):
+        """Sends a line and returns the reply. Raises AssertionError if the program has ended."""
         self.process.stdin.write(" ".join(str(word) for word in words) + "\n")
         self.process.stdin.flush()
         reply = self.process.stdout.readline().strip()
@@ -46,6 +47,7 @@ class Library:
         self.process = Process([PEER, *urls])
 
     def _request(self, *words):
+        """Sends a command to peer.c and returns the result as the module describes."""
         reply = self.process.request(*words)
         return self.WORDS.get(reply.split()[0], reply)
 
@@ -75,6 +77,7 @@ class Command:
         self.tokens = {}
 
     def _run(self, verb, *words):
+        """Runs `redlock VERB` and returns the finished process."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("REDLOCK_")}
         command = [REDLOCK, verb, "-q", "-s", self.servers, "--node-timeout", "2s", *words]
         return subprocess.run(
@@ -88,6 +91,8 @@ class Command:
 
     @staticmethod
     def _result(done, meanings):
+        """Returns "ok", or the meaning of the exit status (meanings: status to result), or a
+        message."""
         what = f"exit status {done.returncode}: {done.stderr}"
         return "ok" if done.returncode == 0 else meanings.get(done.returncode, what)
 
@@ -134,6 +139,7 @@ class RedisPy:
         return "ok" if acquired else "contended"
 
     def _try(self, call):
+        """Calls a function of redis-py. Returns "ok", or "lost" if the lock is not held."""
         try:
             call()
         except self.redis.exceptions.LockNotOwnedError:

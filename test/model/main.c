@@ -102,6 +102,8 @@ static int walk_command(int argc, char **argv)
     return walk_row(row, count, seed) ? 0 : 1;
 }
 
+/* Searches the rows, walks, or prints the list, as the arguments say. Returns 0 if all results are
+ * as expected, 1 if not, 64 for wrong usage. */
 int main(int argc, char **argv)
 {
     bool fine = true;

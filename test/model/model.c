@@ -166,6 +166,8 @@ static unsigned node_actions(const struct model *model, const struct model_state
     return count;
 }
 
+/* Lists the actions that are possible in this state and returns their number; 0 when all attempts
+ * have ended. */
 unsigned model_actions(const struct model *model, const struct model_state *state,
                        struct model_action actions[MODEL_ACTIONS_MAX])
 {

@@ -64,24 +64,24 @@ enum broken {
 
 /* The size of a model and the rules that hold in it. */
 struct model {
-    unsigned nodes, attempts;
+    unsigned nodes, attempts; /* numbers of both */
     unsigned keys;      /* resources that share the register; attempt i is for resource i % keys */
     unsigned proposals; /* p is any of 1 … proposals */
-    uint8_t initial[MODEL_NODES_MAX];
-    unsigned forgets;     /* how often a node may lose its record */
-    unsigned readmitters; /* number of clients that readmit such nodes */
-    unsigned starters;    /* number of clients of the first start: no node is in use at the
-                           * beginning */
-    bool p_is_time;       /* p is a clock on which all clients agree, instead of any number */
-    bool apart;           /* the tokens of attempts that overlapped are not compared */
-    bool dels;            /* DEL is a message; otherwise a key vanishes instead */
-    bool heals;           /* a holder restores its key where it is gone */
-    bool residencies;     /* also compares tokens with the order in which keys were held on each
-                           * node */
-    bool library;         /* clients decide with the library's own code (library.c) */
+    uint8_t initial[MODEL_NODES_MAX]; /* first values of the registers */
+    unsigned forgets;                 /* how often a node may lose its record */
+    unsigned readmitters;             /* number of clients that readmit such nodes */
+    unsigned starters; /* number of clients of the first start: no node is in use at the
+                        * beginning */
+    bool p_is_time;    /* p is a clock on which all clients agree, instead of any number */
+    bool apart;        /* the tokens of attempts that overlapped are not compared */
+    bool dels;         /* DEL is a message; otherwise a key vanishes instead */
+    bool heals;        /* a holder restores its key where it is gone */
+    bool residencies;  /* also compares tokens with the order in which keys were held on each
+                        * node */
+    bool library;      /* clients decide with the library's own code (library.c) */
     /* fewer states with the same outcomes (reduce.c) */
     bool reduced;
-    uint32_t broken;
+    uint32_t broken; /* set of enum broken: the rules that are switched off */
 };
 
 /* Messages and knowledge between one attempt and one node. A reduced model has the first five only.
@@ -113,7 +113,7 @@ enum phase { PHASE_IDLE, PHASE_VOTING, PHASE_RAISING, PHASE_DONE, PHASE_FAILED }
 /* One attempt of a client. */
 struct model_attempt {
     uint8_t phase;
-    uint8_t p;
+    uint8_t p;      /* proposal */
     uint8_t value;  /* voting: maximum over Q; raising: f; done: the fencing token */
     uint8_t seen;   /* set of the attempts that had returned before this one began */
     uint8_t counts; /* set of the nodes that made the token certain, for `residencies` */
@@ -131,19 +131,20 @@ struct model_node {
 };
 
 /* Phases of a readmission: none; has seen the loss and reads other nodes; has written their
- * maximum. */
+ * maximum, without the fingerprint yet (BROKEN_READMIT_TORN only). */
 enum { READMIT_IDLE, READMIT_BEGUN, READMIT_MERGED };
 
 /* A client that readmits a node. */
 struct model_readmitter {
     uint8_t phase;
-    uint8_t node;
+    uint8_t node;  /* the node that it readmits */
     uint8_t value; /* maximum of the other nodes' replies */
     uint8_t read;  /* set of the nodes that replied */
     uint8_t waits; /* set of the attempts to wait for: those under way when the loss was seen */
 };
 
-/* A first start reads every node twice. */
+/* Phases of a first start, which reads every node twice: first reading; second reading; certain
+ * that all nodes were empty, so that it may seed them; given up. */
 enum { START_FIRST_LOOK, START_SECOND_LOOK, START_CERTAIN, START_OVER };
 
 /* A client of the first start. */

@@ -13,18 +13,19 @@ enum expected {
 
 /* One model of the table: its size, the broken rules, and the expected result. */
 struct row {
-    const char *name;
-    const char *what;
+    const char *name; /* for the command line and output */
+    const char *what; /* what is special about the model, for people */
     uint32_t broken;
-    uint8_t expected;
+    uint8_t expected; /* an enum expected */
     uint8_t attempts;
     uint8_t nodes; /* 0: 3 */
     uint8_t initial[3];
     uint8_t forgets, readmitters, starters;
     uint8_t proposals; /* 0: 3 */
     bool p_is_time, apart, heals, residencies;
-    bool library, unreduced;
-    bool is_long; /* not part of ./dev test */
+    bool library;   /* see struct model, like the fields above */
+    bool unreduced; /* search without the reductions */
+    bool is_long;   /* not part of ./dev test */
 };
 
 /* A search with more states has failed: they take 2 GB of memory. */

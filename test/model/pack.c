@@ -238,6 +238,7 @@ static bool is_ordered(const struct model *model, const struct names *names, con
     return true;
 }
 
+/* Packs a state; with `symmetric`, states that differ only in names become one. */
 struct packed pack_state(const struct model *model, const struct model_state *state, bool symmetric)
 {
     struct widths w = widths_of(model);
@@ -297,6 +298,7 @@ static void unpack_column(const struct model *model, const struct widths *w, uin
     node->fence = (uint8_t)take_bits(&bits, w->value);
 }
 
+/* Restores a state that pack_state() has packed. */
 void unpack_state(const struct model *model, struct packed packed, struct model_state *state)
 {
     struct widths w = widths_of(model);

@@ -67,6 +67,7 @@ static unsigned one_readmitter(const struct model *model, const struct model_sta
     return count;
 }
 
+/* Lists what all readmitting clients may do and returns the number of actions. */
 unsigned readmit_actions(const struct model *model, const struct model_state *state,
                          struct model_action *actions)
 {
@@ -106,6 +107,7 @@ static void admit(struct model_state *state, struct model_readmitter *client)
     *client = (struct model_readmitter){.phase = READMIT_IDLE};
 }
 
+/* Applies an action of a readmitting client, whose number is action.attempt. */
 void readmit_apply(const struct model *model, struct model_state *state, struct model_action action)
 {
     struct model_readmitter *client = &state->readmitter[action.attempt];

@@ -63,6 +63,7 @@ static void reduce_cell(const struct model *model, const struct model_state *sta
     }
 }
 
+/* Removes from the state of a reduced model what can no longer matter. */
 void reduce_state(const struct model *model, struct model_state *state)
 {
     for (unsigned a = 0; a < model->attempts; a++) {

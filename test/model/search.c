@@ -197,6 +197,8 @@ static bool expand(struct space *space, uint32_t number, FILE *trace)
     return true;
 }
 
+/* Searches all states, the nearest first, until a violation, states_max states, or the last one.
+ * Returns the result. */
 struct search search_all(const struct model *model, bool symmetric, uint64_t states_max,
                          FILE *trace)
 {

@@ -16,11 +16,11 @@ struct outcomes {
 
 /* The result of a search. */
 struct search {
-    uint64_t states;
-    uint64_t steps;
+    uint64_t states; /* states that were found */
+    uint64_t steps;  /* actions that were applied */
     uint64_t grants; /* steps that returned a fencing token */
     bool complete;   /* all states were seen */
-    bool violated;
+    bool violated;   /* an action broke the order of the fencing tokens */
     unsigned length; /* number of events up to the violation */
     struct outcomes outcomes;
 };

@@ -35,6 +35,7 @@ static unsigned one_starter(const struct model *model, const struct model_state 
     return count;
 }
 
+/* Lists what all clients of the first start may do and returns the number of actions. */
 unsigned start_actions(const struct model *model, const struct model_state *state,
                        struct model_action *actions)
 {
@@ -50,6 +51,8 @@ unsigned start_actions(const struct model *model, const struct model_state *stat
     return count;
 }
 
+/* Returns true if the model has no first start, or a majority of nodes has come into use at some
+ * time. */
 bool start_is_seen(const struct model *model, const struct model_state *state)
 {
     return model->starters == 0 || (unsigned)__builtin_popcount(state->used) >= model_quorum(model);
@@ -105,6 +108,7 @@ static uint8_t start_marks(const struct model *model)
     return marks;
 }
 
+/* Applies an action of the first start, or the restart of a node with its earlier state. */
 void start_apply(const struct model *model, struct model_state *state, struct model_action action)
 {
     struct model_node *node = &state->node[action.node];

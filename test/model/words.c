@@ -97,6 +97,7 @@ static void decision(FILE *out, const struct model_state *before, const struct m
         fprintf(out, " and cannot succeed any more");
 }
 
+/* Writes an action in words and what it changed from `before` to `after`, as one line. */
 void words_action(FILE *out, const struct model *model, const struct model_state *before,
                   const struct model_state *after, struct model_action action)
 {
