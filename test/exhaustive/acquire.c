@@ -327,6 +327,7 @@ static void start(unsigned nodes, rl_nodes up, rl_nodes voters, uint64_t wait_ns
     walk_leave();
 }
 
+/* Walks through acquisitions with that many nodes. */
 void walk_acquire(unsigned nodes)
 {
     static const uint64_t waits[] = {0, 5 * RL_SECOND, RL_NEVER};

@@ -235,6 +235,7 @@ static void choose(unsigned nodes, enum answer *answers, unsigned at, unsigned g
     }
 }
 
+/* Walks through extensions with that many nodes. */
 void walk_extend(unsigned nodes)
 {
     enum answer answers[WALK_NODES_MAX];

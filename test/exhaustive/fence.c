@@ -216,6 +216,7 @@ static void walk(const struct place *before)
     }
 }
 
+/* Walks through acquisitions with a fence with that many nodes. */
 void walk_fence(unsigned nodes)
 {
     struct place at = {.nodes = nodes, .quorum = nodes / 2 + 1};

@@ -149,6 +149,7 @@ static void start_by_token(unsigned nodes, rl_nodes up)
     begin(&branch, rl_nodes_all(nodes), up, RL_EVENT_START);
 }
 
+/* Walks through releases with that many nodes. */
 void walk_release(unsigned nodes)
 {
     rl_nodes all = rl_nodes_all(nodes);

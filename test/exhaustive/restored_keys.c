@@ -397,6 +397,8 @@ static void search(const struct world *world)
     try_extension(world);
 }
 
+/* Searches all sequences of events within the limits. Returns what was met; ends the program at
+ * a violation. */
 struct world_tally walk_world(const struct world_limits *limits)
 {
     struct world world;

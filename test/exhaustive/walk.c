@@ -15,6 +15,7 @@ static struct {
 } path[64];
 static unsigned path_len;
 
+/* Adds a step to the path, which a failure prints as `what`, `node`, "." and `detail`. */
 void walk_enter(char what, unsigned node, unsigned detail)
 {
     if (path_len < sizeof path / sizeof path[0]) {
@@ -25,11 +26,13 @@ void walk_enter(char what, unsigned node, unsigned detail)
     path_len++;
 }
 
+/* Removes the last step from the path. */
 void walk_leave(void)
 {
     path_len--;
 }
 
+/* Prints the failed condition with the path and ends the program. */
 _Noreturn void walk_wrong(const char *file, int line, const char *condition, const char *format,
                           ...)
 {
@@ -49,6 +52,7 @@ _Noreturn void walk_wrong(const char *file, int line, const char *condition, con
     ck_abort_msg("%s:%d: '%s' does not hold: %s", file, line, condition, text);
 }
 
+/* Returns the nodes that got the request and gave that answer. */
 rl_nodes truth_with(const struct truth *truth, enum answer answer)
 {
     rl_nodes set = 0;
@@ -59,17 +63,21 @@ rl_nodes truth_with(const struct truth *truth, enum answer answer)
     return set;
 }
 
+/* Returns the nodes that failed: timeout, error reply, or request not sent. */
 rl_nodes truth_failed(const struct truth *truth)
 {
     return truth_with(truth, TIMED_OUT) | truth_with(truth, ERROR_REPLY) |
            truth_with(truth, UNSENT);
 }
 
+/* Returns the nodes that got the request and have not answered yet. */
 rl_nodes truth_silent(const struct truth *truth)
 {
     return truth_with(truth, SILENT);
 }
 
+/* Returns whether a majority of grants (acquire, extend) is certain or impossible, whatever the
+ * silent nodes answer. Tries every set of further grants. */
 enum verdict truth_majority(const struct truth *truth)
 {
     rl_nodes open = truth_silent(truth);
@@ -93,8 +101,9 @@ enum verdict truth_majority(const struct truth *truth)
     return can_win ? CERTAIN : IMPOSSIBLE;
 }
 
-/* Compares the nodes that may have had the key with those that certainly do not have it any more.
- */
+/* Returns whether a release has certainly succeeded, can no longer succeed, or has proven that
+ * the key was gone: compares the nodes that may have had the key with those that certainly do
+ * not have it any more. */
 enum verdict truth_release(const struct truth *truth)
 {
     unsigned may_have_had = 0, free = 0, may_become_free = 0;
@@ -117,6 +126,7 @@ enum verdict truth_release(const struct truth *truth)
     return may_become_free < truth->quorum ? IMPOSSIBLE : UNDECIDED;
 }
 
+/* Returns the REDLOCK_E* for a round that failed without a majority. */
 int truth_status(const struct truth *truth)
 {
     unsigned replied = 0;
@@ -150,6 +160,7 @@ static struct rl_ballot ballot_of(const struct rig *rig, unsigned node, enum ans
     };
 }
 
+/* Passes a node's answer in the running round to the rig and records it in the truth. */
 void walk_answer(struct rig *rig, struct truth *truth, unsigned node, enum answer answer)
 {
     truth->answer[node] = (uint8_t)answer;
@@ -188,6 +199,7 @@ static void check_ignored(const struct rig *before, const struct rl_ballot *ball
     walk_check_no_effect(&after);
 }
 
+/* Checks that old, duplicate and future votes change no bit of the lease and have no effect. */
 void walk_noise(const struct rig *rig, const struct truth *truth)
 {
     static const enum answer kinds[] = {GRANTED, DENIED, UNSENT};
@@ -209,6 +221,7 @@ void walk_noise(const struct rig *rig, const struct truth *truth)
     }
 }
 
+/* Checks that the sets of the round agree with the truth and are disjoint. */
 void walk_check_round(const struct rig *rig, const struct truth *truth)
 {
     const struct rl_round *round = &rig->lease.round;
@@ -222,6 +235,7 @@ void walk_check_round(const struct rig *rig, const struct truth *truth)
          "failed %x", round->failed);
 }
 
+/* Checks that the last step had no effect. */
 void walk_check_no_effect(const struct rig *rig)
 {
     const struct rl_effects *fx = &rig->fx;
@@ -231,6 +245,7 @@ void walk_check_no_effect(const struct rig *rig)
          fx->heal);
 }
 
+/* Checks that a pending timer is in the future, and that there is none where none is needed. */
 void walk_check_wake(const struct rig *rig)
 {
     uint8_t state = rig->lease.state;

@@ -81,6 +81,8 @@ static bool execute(struct world_conn *conn, unsigned node)
     return true;
 }
 
+/* Executes up to `count` commands that have arrived on the connection of this client with this
+ * server. Stops while the server is unreachable or half a buffer of replies waits. */
 void world_serve(unsigned client, unsigned node, unsigned count)
 {
     struct world_conn *conn = &world.conns[client][node];
@@ -90,6 +92,7 @@ void world_serve(unsigned client, unsigned node, unsigned count)
         continue;
 }
 
+/* Executes all commands that have arrived on any connection. */
 void world_serve_all(void)
 {
     for (unsigned i = 0; i < ENGINES * NODES; i++)
@@ -106,6 +109,7 @@ static void end_connection(struct world_conn *conn)
     conn->in_len = conn->out_len = 0;
 }
 
+/* Begins to open a connection, for the engine. world_deliver() reports the result. */
 static void transport_open(void *ctx, unsigned node)
 {
     struct world_conn *conn = &world.conns[index_of(ctx)][node];
@@ -115,6 +119,8 @@ static void transport_open(void *ctx, unsigned node)
     world.clients[index_of(ctx)].wake_ns = world.now_ns;
 }
 
+/* Takes bytes from the engine for the server, as many as there is room for. Returns their
+ * number. */
 static ssize_t transport_send(void *ctx, unsigned node, const char *bytes, size_t len)
 {
     struct world_conn *conn = &world.conns[index_of(ctx)][node];
@@ -126,6 +132,8 @@ static ssize_t transport_send(void *ctx, unsigned node, const char *bytes, size_
     return (ssize_t)taken;
 }
 
+/* Closes a connection, for the engine. Unless `abortive`, the server still executes what it has
+ * received; the replies are dropped. */
 static void transport_close(void *ctx, unsigned node, bool abortive)
 {
     struct world_conn *conn = &world.conns[index_of(ctx)][node];
@@ -135,6 +143,7 @@ static void transport_close(void *ctx, unsigned node, bool abortive)
     end_connection(conn);
 }
 
+/* Delivers up to `most` bytes of each connection, and the results of pending opens. */
 void world_deliver(unsigned client, size_t most)
 {
     struct rl_engine *engine = &world.clients[client].engine;
@@ -162,6 +171,7 @@ void world_deliver(unsigned client, size_t most)
     }
 }
 
+/* Ends a connection; with `executed`, the server executes what it has received. */
 void world_lose_connection(unsigned client, unsigned node, bool executed)
 {
     struct world_conn *conn = &world.conns[client][node];
@@ -200,6 +210,7 @@ static bool is_in_use(unsigned node)
            strcmp(config + len, world.nodes[node].run_id) == 0;
 }
 
+/* Returns whether the records of all other nodes are in use, so that this node's may get lost. */
 bool world_others_in_use(unsigned node)
 {
     for (unsigned i = 0; i < NODES; i++)
@@ -208,6 +219,7 @@ bool world_others_in_use(unsigned node)
     return true;
 }
 
+/* Returns whether some record is in use, but less than a majority. */
 bool world_is_half_started(void)
 {
     unsigned used = 0;
@@ -217,6 +229,8 @@ bool world_is_half_started(void)
     return used > 0 && used < NODES / 2 + 1;
 }
 
+/* Restarts a server and ends its connections. Does nothing unless the records of all other
+ * nodes are in use, because this node's record is lost. */
 void world_restart(unsigned node, bool keeps_keys, bool keeps_record)
 {
     struct fake_store *store = &world.nodes[node].store;
@@ -241,6 +255,8 @@ void world_restart(unsigned node, bool keeps_keys, bool keeps_record)
         memset(&store->record, 0, sizeof store->record);
 }
 
+/* Causes a disturbance chosen by `what`: keys or scripts are lost, a wall clock or a server's
+ * clock is stepped, another lock uses the same register. */
 void world_disturb(unsigned client, unsigned node, unsigned what)
 {
     struct fake_store *store = &world.nodes[node].store;
@@ -276,6 +292,7 @@ void world_disturb(unsigned client, unsigned node, unsigned what)
 
 /* ---- the environment of an engine ---- */
 
+/* Fills the bytes from the client's generator, which begins with a fixed seed. */
 static void fill_random(void *ctx, void *bytes, size_t size)
 {
     struct world_client *client = ctx;
@@ -287,22 +304,27 @@ static void fill_random(void *ctx, void *bytes, size_t size)
     }
 }
 
+/* Returns the world's time; the raw clock is 100 s behind the boot clock, so that a mix-up
+ * shows. */
 static struct rl_now read_clocks(void *ctx)
 {
     (void)ctx;
     return (struct rl_now){.boot_ns = world.now_ns, .raw_ns = world.now_ns - 100 * RL_SECOND};
 }
 
+/* Returns the client's wall clock in us. */
 static uint64_t read_wall(void *ctx)
 {
     return ((struct world_client *)ctx)->wall_us + world.now_ns / RL_US;
 }
 
+/* Delivers all that has arrived for the client, when its engine has to read its sockets first. */
 static void catch_up(void *ctx)
 {
     world_deliver(index_of(ctx), SIZE_MAX);
 }
 
+/* Stores the time at which the engine wants its next tick. */
 static void wake_at(void *ctx, uint64_t boot_ns)
 {
     ((struct world_client *)ctx)->wake_ns = boot_ns;
@@ -345,6 +367,7 @@ static void open_engine(unsigned index)
     MUST(rl_engine_open(&client->engine, &params, &env) == REDLOCK_OK);
 }
 
+/* Opens both engines and starts all servers empty and reachable. */
 void world_begin(void)
 {
     mem = rl_mem_libc();
@@ -361,6 +384,7 @@ void world_begin(void)
         open_engine(i);
 }
 
+/* Closes both engines and frees the servers. */
 void world_end(void)
 {
     for (unsigned i = 0; i < ENGINES; i++)

@@ -46,11 +46,14 @@ extern struct world world;
 /* Changes the parameters of each engine before world_begin() opens it. NULL: no change. */
 extern void (*world_adjust)(struct rl_engine_params *params);
 
+/* Opens both engines and starts all servers empty and reachable. */
 void world_begin(void);
+/* Closes both engines and frees the servers. */
 void world_end(void);
 
 /* Executes up to `count` commands that have arrived on this connection. */
 void world_serve(unsigned client, unsigned node, unsigned count);
+/* Executes all commands that have arrived on any connection. */
 void world_serve_all(void);
 /* Delivers up to `most` bytes of each connection, and the results of pending opens. */
 void world_deliver(unsigned client, size_t most);
@@ -60,7 +63,8 @@ void world_lose_connection(unsigned client, unsigned node, bool executed);
 bool world_others_in_use(unsigned node);
 /* Returns whether some record is in use, but less than a majority. */
 bool world_is_half_started(void);
-/* Restarts a server and ends its connections. */
+/* Restarts a server and ends its connections. Does nothing unless the records of all other
+ * nodes are in use, because this node's record is lost. */
 void world_restart(unsigned node, bool keeps_keys, bool keeps_record);
 /* Causes a disturbance chosen by `what`: keys or scripts are lost, a wall clock or a server's clock
  * is stepped, another lock uses the same register. */

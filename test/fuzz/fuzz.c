@@ -11,11 +11,14 @@
 
 static bool injecting;
 
+/* Takes the two bytes that choose the failing allocation. 0: none. Otherwise number n - 1,
+ * counted from here; if the highest bit is set, that one and all later ones. */
 void fuzz_alloc_begin(struct fuzz_input *input)
 {
     fuzz_alloc_choose(fuzz_short(input));
 }
 
+/* Does the same as fuzz_alloc_begin() with two bytes that were taken before. */
 void fuzz_alloc_choose(unsigned choice)
 {
     uint64_t number = choice & ~EVER;
@@ -29,6 +32,7 @@ void fuzz_alloc_choose(unsigned choice)
         alloc_fail_once(number - 1, ALLOC_FAIL_THIS_THREAD);
 }
 
+/* Ends the injection. Returns true if an allocation has failed. */
 bool fuzz_alloc_end(void)
 {
     bool failed = injecting && alloc_fail_stop();
@@ -37,11 +41,13 @@ bool fuzz_alloc_end(void)
     return failed;
 }
 
+/* Exempts the test's own allocations: while `on`, they neither count nor fail. */
 void fuzz_alloc_exempt(bool on)
 {
     alloc_fail_exempt(on);
 }
 
+/* Prints the failed condition and ends the run, as a crash for the fuzzer. */
 void fuzz_wrong(const char *file, int line, const char *what)
 {
     alloc_fail_stop();

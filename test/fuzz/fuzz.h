@@ -20,6 +20,7 @@ struct fuzz_input {
     size_t left;
 };
 
+/* Takes the next byte of the input; 0 past the end. */
 static inline uint8_t fuzz_byte(struct fuzz_input *input)
 {
     if (input->left == 0)
@@ -28,6 +29,7 @@ static inline uint8_t fuzz_byte(struct fuzz_input *input)
     return *input->at++;
 }
 
+/* Takes the next two bytes of the input as a number, the higher byte first. */
 static inline unsigned fuzz_short(struct fuzz_input *input)
 {
     unsigned high = fuzz_byte(input);
@@ -55,7 +57,7 @@ static inline const char *fuzz_bytes(struct fuzz_input *input, size_t max, size_
 /* Takes the two bytes that choose the failing allocation. 0: none. Otherwise number n - 1, counted
  * from here; if the highest bit is set, that one and all later ones. */
 void fuzz_alloc_begin(struct fuzz_input *input);
-/* Does the same with two bytes that were taken before. */
+/* Does the same as fuzz_alloc_begin() with two bytes that were taken before. */
 void fuzz_alloc_choose(unsigned choice);
 /* Ends the injection. Returns true if an allocation has failed. */
 bool fuzz_alloc_end(void);

@@ -37,6 +37,8 @@ static uint8_t
 
 /* ---- the transport ---- */
 
+/* Opens the connection, for the node: at once, with a refusal, or with a later result, as
+ * manner_of_open says. */
 static void transport_open(void *ctx, unsigned node)
 {
     (void)node;
@@ -51,6 +53,8 @@ static void transport_open(void *ctx, unsigned node)
     }
 }
 
+/* Takes bytes of the node for the server, as many as rig->room says. Returns their number; -1:
+ * the connection is broken. */
 static ssize_t transport_send(void *ctx, unsigned node, const char *bytes, size_t len)
 {
     (void)node;

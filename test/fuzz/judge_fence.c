@@ -140,6 +140,8 @@ static void judge_record(const struct rl_reply *reply)
     }
 }
 
+/* Classifies the reply as that of each fence script, and fails unless the library's result is
+ * allowed. */
 void judge_fence(const struct rl_reply *reply)
 {
     static const enum rl_verb verbs[] = {RL_VERB_ACQUIRE, RL_VERB_RAISE, RL_VERB_SEED};

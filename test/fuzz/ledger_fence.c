@@ -5,6 +5,8 @@
 #include <redlock/redlock.h>
 #include <string.h>
 
+/* Begins the record of a new attempt, chooses its proposal at random and gives it to the lease.
+ * What the record knows of earlier locks (held, highest) stays. */
 void ledger_fence_begin(struct ledger_fence *fence, struct rl_lease *lease, uint64_t random)
 {
     static const uint64_t walls_us[] = {1, 1000, UINT64_C(1700000000000000), RL_FENCE_END,
@@ -45,6 +47,8 @@ static uint64_t draw_number(const struct ledger_fence *fence, unsigned from)
     return rl_min_u64(number, RL_FENCE_CORRUPT - 1);
 }
 
+/* Turns a ballot into one of a fenced attempt: a vote with a fencing token, or a reply to a
+ * RAISE. */
 void ledger_fence_draw(struct ledger_fence *fence, struct fuzz_input *input,
                        const struct rl_lease *lease, struct rl_ballot *ballot)
 {
@@ -68,6 +72,8 @@ void ledger_fence_draw(struct ledger_fence *fence, struct fuzz_input *input,
         ballot->verb = RL_VERB_RAISE;
 }
 
+/* Records the first grant of a node in this round: whether the node has stored the proposal,
+ * and what its register holds. */
 void ledger_fence_granted(struct ledger_fence *fence, const struct rl_ballot *ballot)
 {
     bool stored = ballot->accepted && fence->proposal > ballot->register_value;
@@ -76,6 +82,7 @@ void ledger_fence_granted(struct ledger_fence *fence, const struct rl_ballot *ba
     fence->holds[ballot->node] = stored ? fence->proposal : ballot->register_value;
 }
 
+/* Records a reply to a RAISE. Returns false if the node has replied before. */
 bool ledger_fence_raised(struct ledger_fence *fence, const struct rl_ballot *ballot)
 {
     rl_nodes bit = RL_NODE(ballot->node);
@@ -99,6 +106,8 @@ static rl_nodes holding_less(const struct ledger_fence *fence, rl_nodes nodes, u
     return less;
 }
 
+/* Checks, after each step of the lease, the RAISEs that it requested, and records them.
+ * `counted`: nodes whose grants count. */
 void ledger_fence_step(struct ledger_fence *fence, const struct rl_lease *lease,
                        const struct rl_effects *fx, rl_nodes counted)
 {
@@ -121,6 +130,7 @@ void ledger_fence_step(struct ledger_fence *fence, const struct rl_lease *lease,
     fence->raised |= fx->raise;
 }
 
+/* Checks that the lock may be held from this step on: a quorum has stored its fencing token. */
 void ledger_fence_won(struct ledger_fence *fence, const struct rl_lease *lease, rl_nodes counted)
 {
     uint64_t number = rl_lease_fence_chosen(lease);

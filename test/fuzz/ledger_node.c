@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+/* Empties the record, for a node of that server. */
 void ledger_node_reset(struct ledger_node *ledger, const struct server *server, bool forged)
 {
     memset(ledger->asks, 0, ledger->rounds * sizeof ledger->asks[0]);
@@ -15,6 +16,7 @@ void ledger_node_reset(struct ledger_node *ledger, const struct server *server, 
     ledger->forged = forged;
 }
 
+/* Records a request about a token; `number` is that of a RAISE. Returns its round, from 1. */
 unsigned ledger_node_request(struct ledger_node *ledger, enum rl_verb verb, unsigned token,
                              bool fenced, uint64_t number)
 {
@@ -28,11 +30,13 @@ unsigned ledger_node_request(struct ledger_node *ledger, enum rl_verb verb, unsi
     return ++ledger->rounds;
 }
 
+/* Records that the request of that round has had its result and gets no vote. */
 void ledger_node_close(struct ledger_node *ledger, unsigned round)
 {
     ledger->asks[round - 1].state = LEDGER_CLOSED;
 }
 
+/* Sets the state of all open requests about a token. */
 void ledger_node_forget(struct ledger_node *ledger, unsigned token, enum ledger_state state)
 {
     for (unsigned i = 0; i < ledger->rounds; i++)
@@ -40,6 +44,7 @@ void ledger_node_forget(struct ledger_node *ledger, unsigned token, enum ledger_
             ledger->asks[i].state = (uint8_t)state;
 }
 
+/* Checks, after the node was closed, that no request is left open. */
 void ledger_node_end(const struct ledger_node *ledger)
 {
     for (unsigned i = 0; i < ledger->rounds; i++)
@@ -64,6 +69,7 @@ static void check_fenced(const struct ledger_node *ledger, const struct ledger_a
         MUST(token->gone);
 }
 
+/* Checks a vote against its request and against what the server has executed. */
 void ledger_node_vote(struct ledger_node *ledger, const struct rig_vote *vote)
 {
     const struct rl_ballot *ballot = &vote->ballot;

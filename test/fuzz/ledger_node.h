@@ -31,15 +31,17 @@ struct ledger_node {
     bool attested;  /* the record survives restarts; required unless run_bound */
 };
 
+/* Empties the record, for a node of that server. */
 void ledger_node_reset(struct ledger_node *ledger, const struct server *server, bool forged);
+/* Returns whether the record has no room for another request. */
 static inline bool ledger_node_is_full(const struct ledger_node *ledger)
 {
     return ledger->rounds == LEDGER_ASKS_MAX;
 }
-/* Records a request. Returns its round. */
+/* Records a request about a token; `number` is that of a RAISE. Returns its round, from 1. */
 unsigned ledger_node_request(struct ledger_node *ledger, enum rl_verb verb, unsigned token,
                              bool fenced, uint64_t number);
-/* Records that the request was answered when it was made. */
+/* Records that the request of that round has had its result and gets no vote. */
 void ledger_node_close(struct ledger_node *ledger, unsigned round);
 /* Sets the state of all open requests about a token. */
 void ledger_node_forget(struct ledger_node *ledger, unsigned token, enum ledger_state state);

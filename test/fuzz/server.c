@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Empties the server: no keys, no record, no bytes, scripts of locks loaded, those of fences
+ * not. */
 void server_reset(struct server *server)
 {
     server->in_len = server->in_done = server->out_len = 0;
@@ -19,6 +21,7 @@ void server_reset(struct server *server)
     server->has_fences = server->is_taken = false;
 }
 
+/* Adds bytes from the node to those that wait for server_execute(). */
 void server_receive(struct server *server, const char *bytes, size_t len)
 {
     MUST(len <= SERVER_BYTES - server->in_len);
@@ -27,16 +30,20 @@ void server_receive(struct server *server, const char *bytes, size_t len)
     server->received += len;
 }
 
+/* Returns whether the key with this token exists now. */
 bool server_has(const struct server *server, unsigned token)
 {
     return server->tokens[token].expires_ns > server->now_ns;
 }
 
+/* Forbids SETs of that token from here on: one that begins later in the stream ends the run as
+ * an error. */
 void server_ban(struct server *server, unsigned token)
 {
     server->tokens[token].banned_from = server->received;
 }
 
+/* Appends a formatted text to the replies that wait to be delivered. */
 void server_reply(struct server *server, const char *format, ...)
 {
     va_list args;
@@ -49,9 +56,8 @@ void server_reply(struct server *server, const char *format, ...)
     server->out_len += (size_t)len;
 }
 
-/* Reads "*3\r
- * " or "$5\r
- * " at *at. Returns false if it is not complete. */
+/* Reads the number of a line such as "*3" or "$5", which begins with `kind`, at *at. Returns
+ * false if the line is not complete. */
 static bool read_header(const char **at, const char *end, char kind, size_t *ret)
 {
     const char *line_end = memchr(*at, '\n', (size_t)(end - *at));
@@ -91,18 +97,21 @@ static bool read_command(struct server *server, struct server_command *command)
     return true;
 }
 
+/* Returns whether word i exists and is exactly `text`. */
 bool server_word_is(const struct server_command *command, unsigned i, const char *text)
 {
     return i < command->count && command->words[i].len == strlen(text) &&
            memcmp(command->words[i].at, text, command->words[i].len) == 0;
 }
 
+/* Returns word i as a decimal number. */
 uint64_t server_word_number(const struct server_command *command, unsigned i)
 {
     MUST(i < command->count && command->words[i].len < 20);
     return strtoull(command->words[i].at, NULL, 10);
 }
 
+/* Returns the token that word i names: "t" and its index in server->tokens. */
 struct server_token *server_word_token(struct server *server, const struct server_command *command,
                                        unsigned i)
 {
@@ -139,6 +148,7 @@ static void set(struct server *server, const struct server_command *command, boo
     }
 }
 
+/* Executes a compare-and-delete of the key with the token that word i names. */
 static void delete (struct server *server, const struct server_command *command, unsigned i)
 {
     struct server_token *token = server_word_token(server, command, i);
@@ -245,6 +255,8 @@ static void refuse(struct server *server, const struct server_command *command,
     server_reply(server, "%s\r\n", words[manner]);
 }
 
+/* Executes the next command and replies as `manner` says. Returns false if no complete command
+ * is there. */
 bool server_execute(struct server *server, enum server_manner manner)
 {
     struct server_command command;
@@ -263,6 +275,7 @@ bool server_execute(struct server *server, enum server_manner manner)
     return true;
 }
 
+/* Ends the connection. Of the commands that were received, `more` are still executed. */
 void server_hang_up(struct server *server, unsigned more)
 {
     while (more > 0 && server_execute(server, HONESTLY))

@@ -66,23 +66,32 @@ struct server_command {
     uint64_t place; /* position of its first byte in the stream */
 };
 
+/* Empties the server: no keys, no record, no bytes, scripts of locks loaded, those of fences
+ * not. */
 void server_reset(struct server *server);
+/* Adds bytes from the node to those that wait for server_execute(). */
 void server_receive(struct server *server, const char *bytes, size_t len);
-/* Executes the next command, if it is complete. Returns whether it was. */
+/* Executes the next command and replies as `manner` says. Returns false if no complete command
+ * is there. */
 bool server_execute(struct server *server, enum server_manner manner);
 /* Ends the connection. Of the commands that were received, `more` are still executed. */
 void server_hang_up(struct server *server, unsigned more);
-/* Forbids SETs of that token from here on. */
+/* Forbids SETs of that token from here on: one that begins later in the stream ends the run as
+ * an error. */
 void server_ban(struct server *server, unsigned token);
+/* Returns whether the key with this token exists now. */
 bool server_has(const struct server *server, unsigned token);
 
 /* ---- between server.c and server_fence.c ---- */
 
+/* Appends a formatted text to the replies that wait to be delivered. */
 void server_reply(struct server *server, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Returns whether word i exists and is exactly `text`. */
 bool server_word_is(const struct server_command *command, unsigned i, const char *text);
+/* Returns word i as a decimal number. */
 uint64_t server_word_number(const struct server_command *command, unsigned i);
-/* Returns word i, which is "t" and a number, as a token. */
+/* Returns the token that word i names: "t" and its index in server->tokens. */
 struct server_token *server_word_token(struct server *server, const struct server_command *command,
                                        unsigned i);
 /* Checks a script of fences. With `execute`, executes it and replies. `unknown`: the reply will say

@@ -43,6 +43,7 @@ static void write_number(struct server *server, unsigned stripe, uint64_t number
 
 static void bulk(struct server *server, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Replies with a formatted text as a bulk string. */
 static void bulk(struct server *server, const char *format, ...)
 {
     char text[256];

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+/* Appends `len` bytes. A 0 always follows the last byte, but does not count. */
 void fake_bytes_add(struct fake_bytes *bytes, const void *data, size_t len)
 {
     if (len == 0)
@@ -23,6 +24,7 @@ void fake_bytes_add(struct fake_bytes *bytes, const void *data, size_t len)
     bytes->data[bytes->len] = '\0';
 }
 
+/* Appends a formatted text of less than 1024 bytes. */
 void fake_bytes_text(struct fake_bytes *bytes, const char *format, ...)
 {
     char text[1024];
@@ -35,12 +37,14 @@ void fake_bytes_text(struct fake_bytes *bytes, const char *format, ...)
     fake_bytes_add(bytes, text, (size_t)len);
 }
 
+/* Frees the bytes and leaves an empty string. */
 void fake_bytes_free(struct fake_bytes *bytes)
 {
     free(bytes->data);
     *bytes = (struct fake_bytes){.data = NULL};
 }
 
+/* Returns whether the word is `word`, in any case. */
 bool fake_arg_is(struct fake_arg arg, const char *word)
 {
     return arg.len == strlen(word) && strncasecmp(arg.data, word, arg.len) == 0;

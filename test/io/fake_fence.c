@@ -182,6 +182,8 @@ static void seed(const struct call *call)
     reply_bulk(call, answer);
 }
 
+/* Executes a call of ACQUIRE, RAISE, READ or SEED as a script (`verb` is an enum rl_verb) and
+ * adds the reply. argv is the whole command, which begins with EVALSHA or EVAL. */
 void fake_fence_execute(struct fake_store *store, int verb, uint64_t now_ms,
                         const struct fake_arg *argv, size_t argc, struct fake_bytes *reply)
 {

@@ -37,6 +37,8 @@ static size_t script_index(struct fake_arg text)
     return i;
 }
 
+/* Returns the name of a script ("many-acquire", "many-heal", ...) by its text, or NULL if it is
+ * none of them. */
 const char *fake_many_name(struct fake_arg text)
 {
     size_t index = script_index(text);
@@ -120,6 +122,8 @@ static long execute(const struct call *call, enum rl_verb verb)
     return verb == RL_VERB_ACQUIRE ? -(long)other : 0;
 }
 
+/* Executes EVAL text count keys... token [ttl] in database 0 and adds the reply. Returns false
+ * if the script is none of these. */
 bool fake_many_execute(struct fake_store *store, uint64_t now_ms, const struct fake_arg *argv,
                        size_t argc, struct fake_bytes *reply)
 {

@@ -54,6 +54,8 @@ static void cache(struct fake_connection *connection, const struct fake_arg *arg
     fake_bytes_text(reply, ok ? "+OK\r\n" : "-ERR CLIENT CACHING needs tracking with OPTIN\r\n");
 }
 
+/* Executes CLIENT ID, CLIENT TRACKING ON or SUBSCRIBE and adds the reply. Returns false for
+ * other commands and for a connection that has not logged in. */
 bool fake_push_execute(struct fake_redis *fake, struct fake_connection *connection,
                        const struct fake_arg *argv, size_t argc, struct fake_bytes *reply)
 {
@@ -84,6 +86,8 @@ static bool same_key(const struct fake_reading *reading, struct fake_arg key)
     return reading->key.len == key.len && memcmp(reading->key.data, key.data, key.len) == 0;
 }
 
+/* Registers the key that the command has read (GET or PTTL), if the connection tracks the next
+ * key. Called after each command. */
 void fake_push_note(struct fake_redis *fake, struct fake_connection *connection,
                     const struct fake_arg *argv, size_t argc)
 {
@@ -112,6 +116,7 @@ static struct fake_connection *listener_of(struct fake_redis *fake, unsigned num
     return reader == NULL ? NULL : connection_of(fake, reader->session.redirect);
 }
 
+/* Returns whether a change of the key would send a notification. */
 bool fake_push_is_due(struct fake_redis *fake, struct fake_arg key)
 {
     for (size_t i = 0; i < fake->readings_count; i++) {
@@ -146,6 +151,8 @@ static void forget(struct fake_redis *fake, size_t index)
     fake->readings[index] = fake->readings[--fake->readings_count];
 }
 
+/* Sends a notification to every connection that tracks the key. Matches fake_store.changed;
+ * `fake` is a struct fake_redis. */
 void fake_push_changed(void *context, struct fake_arg key)
 {
     struct fake_redis *fake = context;
@@ -162,6 +169,7 @@ void fake_push_changed(void *context, struct fake_arg key)
     }
 }
 
+/* Removes all registrations. */
 void fake_push_free(struct fake_redis *fake)
 {
     while (fake->readings_count > 0)

@@ -29,6 +29,7 @@
 
 /* ---- start and stop ---- */
 
+/* Returns the address 127.0.0.1 with that port. */
 static struct sockaddr_in loopback(int port)
 {
     return (struct sockaddr_in){.sin_family = AF_INET,
@@ -132,11 +133,13 @@ static struct fake_redis *start(const struct fake_profile *profile, bool unix_so
     return fake;
 }
 
+/* Starts a server on a loopback TCP port; NULL: the default profile. Never returns NULL. */
 struct fake_redis *fake_redis_start(const struct fake_profile *profile)
 {
     return start(profile, false);
 }
 
+/* Starts a server on a unix socket; NULL: the default profile. Never returns NULL. */
 struct fake_redis *fake_redis_start_unix(const struct fake_profile *profile)
 {
     return start(profile, true);
@@ -149,16 +152,19 @@ static void wake(struct fake_redis *fake)
     MUST(write(fake->wake, &one, sizeof one) == sizeof one);
 }
 
+/* Locks the server's mutex. */
 static void lock(struct fake_redis *fake)
 {
     MUST(pthread_mutex_lock(&fake->mutex) == 0);
 }
 
+/* Unlocks the server's mutex. */
 static void unlock(struct fake_redis *fake)
 {
     MUST(pthread_mutex_unlock(&fake->mutex) == 0);
 }
 
+/* Ends the server's thread, closes all connections and frees the server. NULL: no-op. */
 void fake_redis_stop(struct fake_redis *fake)
 {
     if (fake == NULL)
@@ -190,6 +196,7 @@ void fake_redis_stop(struct fake_redis *fake)
     free(fake);
 }
 
+/* Returns the server's address, which is valid until fake_redis_stop(). */
 const char *fake_redis_url(const struct fake_redis *fake)
 {
     return fake->url;
@@ -197,6 +204,7 @@ const char *fake_redis_url(const struct fake_redis *fake)
 
 /* ---- misbehaviour ---- */
 
+/* Adds a rule behind the earlier ones. For each command the first matching rule is used. */
 void fake_redis_rule(struct fake_redis *fake, struct fake_rule rule)
 {
     lock(fake);
@@ -205,6 +213,7 @@ void fake_redis_rule(struct fake_redis *fake, struct fake_rule rule)
     unlock(fake);
 }
 
+/* Removes all rules. */
 void fake_redis_clear_rules(struct fake_redis *fake)
 {
     lock(fake);
@@ -212,6 +221,7 @@ void fake_redis_clear_rules(struct fake_redis *fake)
     unlock(fake);
 }
 
+/* Sends the replies that FAKE_GATE has held back until now. */
 void fake_redis_open_gate(struct fake_redis *fake)
 {
     lock(fake);
@@ -223,6 +233,7 @@ void fake_redis_open_gate(struct fake_redis *fake)
     unlock(fake);
 }
 
+/* Sends `bytes` on all connections, without a request. */
 void fake_redis_push(struct fake_redis *fake, const char *bytes)
 {
     lock(fake);
@@ -232,6 +243,7 @@ void fake_redis_push(struct fake_redis *fake, const char *bytes)
     unlock(fake);
 }
 
+/* Sends `bytes` on all connections that are subscribed to notifications. */
 void fake_redis_notify(struct fake_redis *fake, const char *bytes, size_t len)
 {
     lock(fake);
@@ -243,6 +255,7 @@ void fake_redis_notify(struct fake_redis *fake, const char *bytes, size_t len)
     unlock(fake);
 }
 
+/* Closes the connections that are subscribed to notifications. */
 void fake_redis_end_notifying(struct fake_redis *fake, bool reset)
 {
     lock(fake);
@@ -254,6 +267,8 @@ void fake_redis_end_notifying(struct fake_redis *fake, bool reset)
     unlock(fake);
 }
 
+/* Returns whether some connection has read the key and another one will get a notification when
+ * it changes. */
 bool fake_redis_notifies(struct fake_redis *fake, const char *key)
 {
     lock(fake);
@@ -262,6 +277,7 @@ bool fake_redis_notifies(struct fake_redis *fake, const char *key)
     return is_due;
 }
 
+/* Closes every connection once the server has sent `bytes` bytes on it; UINT64_MAX: never. */
 void fake_redis_cut_after(struct fake_redis *fake, uint64_t bytes)
 {
     lock(fake);
@@ -270,6 +286,7 @@ void fake_redis_cut_after(struct fake_redis *fake, uint64_t bytes)
     unlock(fake);
 }
 
+/* Closes all connections. */
 void fake_redis_drop_connections(struct fake_redis *fake)
 {
     lock(fake);
@@ -279,6 +296,8 @@ void fake_redis_drop_connections(struct fake_redis *fake)
     unlock(fake);
 }
 
+/* With false, refuses new connections and resets those that are not accepted yet; open ones
+ * stay. With true, listens again. */
 void fake_redis_listen(struct fake_redis *fake, bool listening)
 {
     lock(fake);
@@ -293,6 +312,7 @@ void fake_redis_listen(struct fake_redis *fake, bool listening)
     unlock(fake);
 }
 
+/* Changes how the server describes itself from now on. Its keys stay. */
 void fake_redis_set_profile(struct fake_redis *fake, const struct fake_profile *profile)
 {
     lock(fake);
@@ -300,6 +320,7 @@ void fake_redis_set_profile(struct fake_redis *fake, const struct fake_profile *
     unlock(fake);
 }
 
+/* Unloads all scripts, as SCRIPT FLUSH does. */
 void fake_redis_forget_scripts(struct fake_redis *fake)
 {
     lock(fake);
@@ -307,6 +328,7 @@ void fake_redis_forget_scripts(struct fake_redis *fake)
     unlock(fake);
 }
 
+/* Loads the library's scripts, so that EVALSHA finds them. */
 void fake_redis_load_scripts(struct fake_redis *fake)
 {
     lock(fake);
@@ -339,6 +361,7 @@ static struct timespec deadline_in(unsigned timeout_ms)
                              .tv_nsec = (long)(at_ns % 1000000000u)};
 }
 
+/* Waits until `count` lines begin with `words`. Returns false after `timeout_ms`. */
 bool fake_redis_wait(struct fake_redis *fake, const char *words, size_t count, unsigned timeout_ms)
 {
     struct timespec deadline = deadline_in(timeout_ms);
@@ -351,6 +374,7 @@ bool fake_redis_wait(struct fake_redis *fake, const char *words, size_t count, u
     return seen;
 }
 
+/* Returns the number of lines of the log that begin with `words`. */
 size_t fake_redis_count(struct fake_redis *fake, const char *words)
 {
     lock(fake);
@@ -359,6 +383,8 @@ size_t fake_redis_count(struct fake_redis *fake, const char *words)
     return count;
 }
 
+/* Copies the index-th line (from 0) that begins with `words`. Returns its position among all
+ * lines; -1: none. */
 long fake_redis_find(struct fake_redis *fake, const char *words, size_t index, char *line,
                      size_t size, unsigned *ret_connection)
 {
@@ -377,6 +403,8 @@ long fake_redis_find(struct fake_redis *fake, const char *words, size_t index, c
     return place;
 }
 
+/* Returns all lines, each preceded by the number of its connection (from 1). The caller frees
+ * the text. */
 char *fake_redis_log(struct fake_redis *fake)
 {
     struct fake_bytes log = {.data = NULL};
@@ -391,6 +419,7 @@ char *fake_redis_log(struct fake_redis *fake)
     return log.data != NULL ? log.data : strdup("");
 }
 
+/* Returns the number of open connections. */
 size_t fake_redis_connections(struct fake_redis *fake)
 {
     lock(fake);
@@ -399,6 +428,7 @@ size_t fake_redis_connections(struct fake_redis *fake)
     return count;
 }
 
+/* Waits until exactly `count` connections are open. Returns false after `timeout_ms`. */
 bool fake_redis_wait_connections(struct fake_redis *fake, size_t count, unsigned timeout_ms)
 {
     struct timespec deadline = deadline_in(timeout_ms);
@@ -411,6 +441,7 @@ bool fake_redis_wait_connections(struct fake_redis *fake, size_t count, unsigned
     return seen;
 }
 
+/* Returns the number of bytes that the server has sent, over all connections. */
 uint64_t fake_redis_sent(struct fake_redis *fake)
 {
     lock(fake);
@@ -421,6 +452,7 @@ uint64_t fake_redis_sent(struct fake_redis *fake)
 
 /* ---- its keys ---- */
 
+/* Writes a key in database 0. ttl_ms 0: it never expires. */
 void fake_redis_put(struct fake_redis *fake, const char *key, const char *value, uint64_t ttl_ms)
 {
     lock(fake);
@@ -429,6 +461,7 @@ void fake_redis_put(struct fake_redis *fake, const char *key, const char *value,
     unlock(fake);
 }
 
+/* Deletes a key in database 0. */
 void fake_redis_remove(struct fake_redis *fake, const char *key)
 {
     lock(fake);
@@ -437,6 +470,7 @@ void fake_redis_remove(struct fake_redis *fake, const char *key)
     unlock(fake);
 }
 
+/* Deletes all keys. The fence record stays. */
 void fake_redis_flush(struct fake_redis *fake)
 {
     lock(fake);
@@ -445,6 +479,7 @@ void fake_redis_flush(struct fake_redis *fake)
     unlock(fake);
 }
 
+/* Returns the number of keys in all databases. */
 size_t fake_redis_keys(struct fake_redis *fake)
 {
     lock(fake);
@@ -453,6 +488,7 @@ size_t fake_redis_keys(struct fake_redis *fake)
     return count;
 }
 
+/* Returns whether database 0 has the key; if so, stores its value and its remaining TTL in ms. */
 bool fake_redis_has_key(struct fake_redis *fake, const char *key, char *value, size_t size,
                         uint64_t *ret_ttl_ms)
 {
@@ -462,6 +498,7 @@ bool fake_redis_has_key(struct fake_redis *fake, const char *key, char *value, s
     return found;
 }
 
+/* Removes the server's fence record. */
 void fake_redis_forget_record(struct fake_redis *fake)
 {
     lock(fake);
@@ -469,6 +506,7 @@ void fake_redis_forget_record(struct fake_redis *fake)
     unlock(fake);
 }
 
+/* Sets every fencing token in the server's record to `number`. */
 void fake_redis_set_numbers(struct fake_redis *fake, uint64_t number)
 {
     struct fake_record *record = &fake->store.record;

@@ -18,6 +18,7 @@
 
 #define WORDS_MAX 32
 
+/* Returns the time in ms by which keys expire. */
 uint64_t fake_now_ms(void)
 {
     struct timespec ts;
@@ -25,6 +26,7 @@ uint64_t fake_now_ms(void)
     return (uint64_t)ts.tv_sec * 1000u + (uint64_t)ts.tv_nsec / 1000000u;
 }
 
+/* Appends a line to the log. */
 void fake_note(struct fake_redis *fake, unsigned connection, const char *text, size_t len)
 {
     if (fake->lines_count == fake->lines_size) {
@@ -53,6 +55,7 @@ static void drop_chunk(struct fake_connection *connection)
             connection->chunks_count * sizeof *connection->chunks);
 }
 
+/* Closes the connection with that index and removes it, as `end` says. */
 void fake_end_connection(struct fake_redis *fake, size_t index, enum fake_end end)
 {
     struct fake_connection *connection = &fake->connections[index];
@@ -104,6 +107,7 @@ static struct fake_rule take_rule(struct fake_redis *fake, const struct fake_arg
     return (struct fake_rule){.fault = 0};
 }
 
+/* Appends an empty reply to those that wait, and returns it. It is valid until the next call. */
 struct fake_chunk *fake_new_chunk(struct fake_connection *connection)
 {
     if (connection->chunks_count == connection->chunks_size) {
@@ -333,6 +337,8 @@ static void serve_connections(struct fake_redis *fake, const struct pollfd *poll
     }
 }
 
+/* Runs the server until `stopping` is set; the main function of its thread. `argument` is a
+ * struct fake_redis. */
 void *fake_serve(void *argument)
 {
     struct fake_redis *fake = argument;

@@ -137,6 +137,7 @@ static uint64_t number_of(struct fake_arg arg)
     return strtoull(text, NULL, 10);
 }
 
+/* Executes SET key value [NX] [PX ms]. */
 static void do_set(struct call *call)
 {
     bool nx = false;
@@ -159,6 +160,7 @@ static void do_set(struct call *call)
     fake_bytes_text(call->reply, refused ? "$-1\r\n" : "+OK\r\n");
 }
 
+/* Executes GET key. */
 static void do_get(struct call *call)
 {
     const struct fake_key *key = find_arg(call, 1);
@@ -168,6 +170,7 @@ static void do_get(struct call *call)
         reply_bulk(call, key->value.len == 0 ? "" : key->value.data, key->value.len);
 }
 
+/* Executes PTTL key: -2 without the key, -1 if it never expires. */
 static void do_pttl(struct call *call)
 {
     const struct fake_key *key = find_arg(call, 1);
@@ -177,6 +180,7 @@ static void do_pttl(struct call *call)
     fake_bytes_text(call->reply, ":%lld\r\n", rest);
 }
 
+/* Executes DEL with one key. */
 static void do_del(struct call *call)
 {
     struct fake_key *key = find_arg(call, 1);
@@ -213,12 +217,15 @@ static int script_index(struct fake_arg text_or_sha)
     return -1;
 }
 
+/* Returns the name of one of the library's scripts ("release", "extend", "shorten", "vote",
+ * "raise", "read", "seed") by its text or its SHA1, or NULL. */
 const char *fake_store_script_name(struct fake_arg text_or_sha)
 {
     int index = script_index(text_or_sha);
     return index < 0 ? fake_many_name(text_or_sha) : script_names[index];
 }
 
+/* Executes SCRIPT LOAD of one of the library's scripts. */
 static void do_script(struct call *call)
 {
     int index = call->argc == 3 ? script_index(call->argv[2]) : -1;
@@ -268,6 +275,7 @@ static void do_eval(struct call *call)
     fake_bytes_text(call->reply, ":%d\r\n", ours);
 }
 
+/* Executes AUTH [user] password. */
 static void do_auth(struct call *call)
 {
     const struct fake_profile *profile = &call->store->profile;
@@ -289,6 +297,7 @@ static void do_auth(struct call *call)
                                        "disabled.\r\n");
 }
 
+/* Executes SELECT db. */
 static void do_select(struct call *call)
 {
     uint64_t db = number_of(call->argv[1]);
@@ -297,6 +306,7 @@ static void do_select(struct call *call)
     fake_bytes_text(call->reply, db < DATABASES ? "+OK\r\n" : "-ERR DB index is out of range\r\n");
 }
 
+/* Executes CLIENT SETNAME; any other subcommand is an error. */
 static void do_client(struct call *call)
 {
     if (fake_arg_is(call->argv[1], "SETNAME") && call->argc == 3) {
@@ -318,6 +328,7 @@ static bool wants_section(const struct call *call, const char *section)
     return call->argc == 1;
 }
 
+/* Executes INFO with the named sections, or with all. */
 static void do_info(struct call *call)
 {
     const struct fake_profile *profile = &call->store->profile;
@@ -360,6 +371,7 @@ static void do_time(struct call *call)
     reply_bulk(call, us, strlen(us));
 }
 
+/* Executes PING. */
 static void do_ping(struct call *call)
 {
     fake_bytes_text(call->reply, "+PONG\r\n");
@@ -389,6 +401,7 @@ static const struct command {
     {"PING", 1, 1, do_ping, 0, false},
 };
 
+/* Executes one command at the time `now_ms` and adds its reply. */
 void fake_store_execute(struct fake_store *store, struct fake_session *session, uint64_t now_ms,
                         const struct fake_arg *argv, size_t argc, struct fake_bytes *reply)
 {
@@ -417,6 +430,8 @@ void fake_store_execute(struct fake_store *store, struct fake_session *session, 
 
 /* ---- for the test itself ---- */
 
+/* Stores a profile and fills in what it leaves open. Keys and scripts stay. A zeroed store is
+ * an empty one. */
 void fake_store_describe(struct fake_store *store, const struct fake_profile *profile)
 {
     store->profile = *profile;
@@ -430,6 +445,7 @@ void fake_store_describe(struct fake_store *store, const struct fake_profile *pr
         store->profile.user = "default";
 }
 
+/* Frees all keys. */
 void fake_store_free(struct fake_store *store)
 {
     store->changed = NULL;
@@ -438,12 +454,14 @@ void fake_store_free(struct fake_store *store)
     store->keys = NULL;
 }
 
+/* Writes a key in database 0 for the test itself. ttl_ms 0: it never expires. */
 void fake_store_put(struct fake_store *store, uint64_t now_ms, const char *key, const char *value,
                     uint64_t ttl_ms)
 {
     put(store, 0, arg_of(key), arg_of(value), ttl_ms == 0 ? FOREVER : expiry_after(now_ms, ttl_ms));
 }
 
+/* Deletes a key in database 0 for the test itself. */
 void fake_store_remove(struct fake_store *store, const char *name)
 {
     struct fake_key *key = find(store, 0, arg_of(name));
@@ -451,6 +469,7 @@ void fake_store_remove(struct fake_store *store, const char *name)
         remove_key(store, key);
 }
 
+/* Deletes all keys of all databases. The fence record stays. */
 void fake_store_clear(struct fake_store *store)
 {
     if (store->changed != NULL)
@@ -459,12 +478,15 @@ void fake_store_clear(struct fake_store *store)
         remove_at(store, store->keys_count - 1);
 }
 
+/* Returns the number of keys in all databases that have not expired. */
 size_t fake_store_count(struct fake_store *store, uint64_t now_ms)
 {
     expire(store, now_ms);
     return store->keys_count;
 }
 
+/* Stores the value and the remaining TTL of a key in database 0. Returns false if there is no
+ * such key. */
 bool fake_store_look(struct fake_store *store, uint64_t now_ms, const char *name, char *value,
                      size_t size, uint64_t *ret_ttl_ms)
 {

@@ -32,6 +32,7 @@ static void log_line(int level, const char *message, void *userdata)
     pthread_mutex_unlock(&logged.mutex);
 }
 
+/* Returns the client's log, at every level. */
 const char *three_servers_log(void)
 {
     pthread_mutex_lock(&logged.mutex);
@@ -40,6 +41,8 @@ const char *three_servers_log(void)
     return logged.copy;
 }
 
+/* Fixture: starts three servers without faults and resets the settings of the next client.
+ * There is no client yet. */
 void three_servers_setup(void)
 {
     fdcheck_begin(&three_servers.before);
@@ -55,6 +58,7 @@ void three_servers_setup(void)
     three_servers.node_time_ms = NODE_TIME_MS;
 }
 
+/* Fixture: stops everything and checks that no descriptor is left open. */
 void three_servers_teardown(void)
 {
     three_servers_disconnect();
@@ -66,11 +70,14 @@ void three_servers_teardown(void)
     ck_assert_msg(leaked == NULL, "descriptors left open: %s", leaked);
 }
 
+/* Creates the client and does not wait for the servers. */
 void three_servers_connect(void)
 {
     three_servers_connect_as(NULL, NULL);
 }
 
+/* Creates the client for servers that will fail for one of these reasons; with TIMEOUT its node
+ * timeout is short. */
 void three_servers_connect_for(unsigned causes)
 {
     const uint32_t ms = (uint32_t)(SILENT_MS / wait_scaled_ms(1)); /* scaled where it is used */
@@ -79,6 +86,8 @@ void three_servers_connect_for(unsigned causes)
     three_servers_connect();
 }
 
+/* Creates the client with `user` ("name:password@") in front of each host and `url_rest` ("/3")
+ * behind each address; both may be NULL. Does not wait for the servers. */
 void three_servers_connect_as(const char *user, const char *url_rest)
 {
     redlock_config_t *config = NULL;
@@ -110,6 +119,7 @@ void three_servers_connect_as(const char *user, const char *url_rest)
     redlock_config_free(config);
 }
 
+/* Frees the client and the last report. */
 void three_servers_disconnect(void)
 {
     redlock_report_free(report);
@@ -126,6 +136,7 @@ static void free_report(void)
     report = NULL;
 }
 
+/* Sets in *opts what three_servers.also and three_servers.permits say. */
 void three_servers_refine(redlock_opts_t *opts)
 {
     opts->also = three_servers.also;
@@ -136,6 +147,8 @@ void three_servers_refine(redlock_opts_t *opts)
     }
 }
 
+/* Tries to acquire "resource" with a TTL of TTL_MS and the wait budget `wait_ms`. Returns the
+ * library's result; the report is kept for the checks. */
 int three_servers_acquire(redlock_lock_t **ret_lock, uint64_t wait_ms)
 {
     redlock_opts_t opts = redlock_opts(TTL_MS);
@@ -149,6 +162,7 @@ int three_servers_acquire(redlock_lock_t **ret_lock, uint64_t wait_ms)
     return status;
 }
 
+/* Tries to extend a lock. Returns the library's result; the report is kept for the checks. */
 int three_servers_extend(redlock_lock_t *lock, uint64_t ttl_ms)
 {
     free_report();
@@ -157,6 +171,8 @@ int three_servers_extend(redlock_lock_t *lock, uint64_t ttl_ms)
     return status;
 }
 
+/* Tries to release a lock and frees it in any case. Returns the library's result; the report is
+ * kept for the checks. */
 int three_servers_release(redlock_lock_t *lock)
 {
     free_report();
@@ -166,6 +182,7 @@ int three_servers_release(redlock_lock_t *lock)
     return status;
 }
 
+/* Acquires and releases. Fails the test unless both work. */
 void three_servers_check_works(void)
 {
     redlock_lock_t *lock = NULL;
@@ -177,6 +194,8 @@ void three_servers_check_works(void)
                   three_servers_text());
 }
 
+/* Acquires and releases on all three servers. When it returns, no vote and no undo is under
+ * way. */
 void three_servers_check_all_work(void)
 {
     redlock_lock_t *lock = NULL;
@@ -191,6 +210,7 @@ void three_servers_check_all_work(void)
     ck_assert(three_servers_wait_no_keys());
 }
 
+/* Returns the summary of the last report. */
 redlock_report_info_t three_servers_info(void)
 {
     redlock_report_info_t info;
@@ -198,6 +218,7 @@ redlock_report_info_t three_servers_info(void)
     return info;
 }
 
+/* Returns the part of the last report about one node. */
 redlock_node_report_t three_servers_node(size_t index)
 {
     redlock_node_report_t node;
@@ -205,6 +226,7 @@ redlock_node_report_t three_servers_node(size_t index)
     return node;
 }
 
+/* Returns the last report as text, on all nodes, for messages. */
 const char *three_servers_text(void)
 {
     static char text[2048];
@@ -217,6 +239,7 @@ const char *three_servers_text(void)
     return text;
 }
 
+/* Returns the client's statistics of one node. */
 redlock_node_stats_t three_servers_stats(size_t index)
 {
     redlock_node_stats_t stats;
@@ -225,7 +248,7 @@ redlock_node_stats_t three_servers_stats(size_t index)
     return stats;
 }
 
-/* Returns true if all nodes are eligible. */
+/* Returns whether all nodes are eligible. */
 static bool all_vote(void)
 {
     for (size_t i = 0; i < THREE_SERVERS; i++) {
@@ -235,12 +258,13 @@ static bool all_vote(void)
     return true;
 }
 
+/* Waits until all nodes are eligible. Returns false after TIME_LIMIT_MS. */
 bool three_servers_wait_all_vote(void)
 {
     return WAIT_UNTIL(all_vote(), TIME_LIMIT_MS);
 }
 
-/* Returns true if no server has a key. */
+/* Returns whether no server has a key. */
 static bool no_keys(void)
 {
     for (size_t i = 0; i < THREE_SERVERS; i++) {
@@ -250,17 +274,20 @@ static bool no_keys(void)
     return true;
 }
 
+/* Waits until no server has a key. Returns false after UNDONE_MS. */
 bool three_servers_wait_no_keys(void)
 {
     return WAIT_UNTIL(no_keys(), UNDONE_MS);
 }
 
+/* Removes all rules. */
 void three_servers_behave(void)
 {
     for (size_t i = 0; i < THREE_SERVERS; i++)
         fake_redis_clear_rules(three_servers.fake[i]);
 }
 
+/* Checks that the node has failed for one of these reasons, and that its text is printable. */
 void three_servers_check_failed(size_t index, const char *name, unsigned causes)
 {
     redlock_node_report_t node = three_servers_node(index);
@@ -273,6 +300,8 @@ void three_servers_check_failed(size_t index, const char *name, unsigned causes)
         ck_assert_msg(*c >= 0x20 && *c < 0x7f, "%s: byte %d in '%s'", name, *c, node.text);
 }
 
+/* Removes all rules. Then all three nodes must become eligible, grant locks, and have no key
+ * left. */
 void three_servers_check_recovers(const char *name)
 {
     three_servers_behave();
@@ -283,6 +312,8 @@ void three_servers_check_recovers(const char *name)
     ck_assert_msg(three_servers_wait_no_keys(), "%s: keys left behind", name);
 }
 
+/* Tries an acquisition with the budget `wait_ms`, which must fail with the status `wanted`, and
+ * in time. */
 void three_servers_check_fails(const char *name, int wanted, uint64_t wait_ms)
 {
     redlock_lock_t *lock = NULL;
@@ -297,6 +328,7 @@ void three_servers_check_fails(const char *name, int wanted, uint64_t wait_ms)
                   "%s: took %llu ms", name, (unsigned long long)took_ms);
 }
 
+/* Adds a test case with the two fixtures and a time limit to the suite, and returns it. */
 TCase *three_servers_add_case(Suite *suite, const char *name)
 {
     TCase *tc = tcase_create(name);

@@ -32,6 +32,7 @@ static void note_done(redlock_t *rl, int status, redlock_lock_t *lock,
     pthread_mutex_unlock(&waiter.mutex);
 }
 
+/* Returns whether the acquisition of waiter_begin() has had its callback. */
 bool waiter_is_done(void)
 {
     pthread_mutex_lock(&waiter.mutex);
@@ -40,6 +41,7 @@ bool waiter_is_done(void)
     return done;
 }
 
+/* Returns the client's number of attempts, from its statistics. */
 uint64_t waiter_attempts(void)
 {
     redlock_stats_t stats;
@@ -47,6 +49,7 @@ uint64_t waiter_attempts(void)
     return stats.attempts;
 }
 
+/* Returns the client's number of wake-ups, from its statistics. */
 uint64_t waiter_wakeups(void)
 {
     redlock_stats_t stats;
@@ -68,6 +71,8 @@ static void set_keys_of_another(void)
     }
 }
 
+/* Sets the key as another holder and starts an acquisition; returns when the client has
+ * requested the key. One at a time. */
 void waiter_begin(void)
 {
     redlock_opts_t opts = redlock_opts(TTL_MS);
@@ -85,6 +90,7 @@ void waiter_begin(void)
     ck_assert(!waiter_is_done());
 }
 
+/* Returns whether some server sends notifications to the client. */
 bool waiter_any_notifies(void)
 {
     for (size_t i = 0; i < THREE_SERVERS; i++) {
@@ -94,6 +100,8 @@ bool waiter_any_notifies(void)
     return false;
 }
 
+/* Returns the index of the server that will send a notification when the key changes, or
+ * THREE_SERVERS if there is none. */
 size_t waiter_notifier(void)
 {
     for (size_t i = 0; i < THREE_SERVERS; i++) {
@@ -104,17 +112,20 @@ size_t waiter_notifier(void)
     return THREE_SERVERS;
 }
 
+/* Returns whether some server will send a notification when the key changes. */
 bool waiter_is_tracked(void)
 {
     return waiter_notifier() < THREE_SERVERS;
 }
 
+/* Returns how many notifications all nodes have received, from their statistics. */
 uint64_t waiter_notifications_of_all(void)
 {
     return three_servers_stats(0).notifications + three_servers_stats(1).notifications +
            three_servers_stats(2).notifications;
 }
 
+/* Returns whether some server has refused to send notifications. */
 bool waiter_is_refused(void)
 {
     for (size_t i = 0; i < THREE_SERVERS; i++) {
@@ -124,6 +135,8 @@ bool waiter_is_refused(void)
     return false;
 }
 
+/* Deletes the other holder's key on all servers, last on the one whose notification the client
+ * expects. */
 void waiter_release_key(void)
 {
     size_t last = waiter_notifier();
@@ -138,6 +151,7 @@ void waiter_release_key(void)
         fake_redis_flush(three_servers.fake[i]);
 }
 
+/* Returns the states of the nodes, for messages. */
 const char *waiter_states(void)
 {
     static char text[1024];
@@ -153,6 +167,7 @@ const char *waiter_states(void)
     return text;
 }
 
+/* Checks that the acquisition succeeds, and releases the lock. */
 void waiter_check_acquired(const char *name)
 {
     ck_assert_msg(WAIT_UNTIL(waiter_is_done(), TIME_LIMIT_MS), "%s: still waiting%s", name,
@@ -166,18 +181,21 @@ void waiter_check_acquired(const char *name)
     ck_assert_msg(three_servers_wait_no_keys(), "%s: keys left behind", name);
 }
 
+/* Creates a client that reconnects and polls soon, and waits until all its nodes are eligible. */
 void waiter_connect_usual(void)
 {
     three_servers_connect();
     ck_assert(three_servers_wait_all_vote());
 }
 
+/* Does the same, but the client does not reconnect or poll before the end of any case. */
 void waiter_connect_patient(void)
 {
     three_servers.retry_ms = NEVER_MS;
     waiter_connect_usual();
 }
 
+/* Checks that the client recovers: all nodes are eligible, and an acquisition is notified. */
 void waiter_check_notified_again(const char *name)
 {
     ck_assert_msg(three_servers_wait_all_vote(), "%s:%s", name, waiter_states());
@@ -188,6 +206,7 @@ void waiter_check_notified_again(const char *name)
     waiter_check_acquired(name);
 }
 
+/* Returns how often the nodes have connected again, from their statistics. */
 uint64_t waiter_reconnects(void)
 {
     return three_servers_stats(0).reconnects + three_servers_stats(1).reconnects +

@@ -8,8 +8,9 @@
 
 #define WAITER_KEY "resource"
 
-/* Create a client that polls soon, and one that does not poll before the end of any case. */
+/* Creates a client that reconnects and polls soon, and waits until all its nodes are eligible. */
 void waiter_connect_usual(void);
+/* Does the same, but the client does not reconnect or poll before the end of any case. */
 void waiter_connect_patient(void);
 
 /* Sets the key as another holder and starts an acquisition; returns when the client has requested

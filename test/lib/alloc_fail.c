@@ -37,6 +37,7 @@ static _Atomic int64_t live;
 static _Thread_local int exempt_depth;
 static _Thread_local bool selected;
 
+/* Returns a block of the array `early`, or NULL if the array is used up. */
 static void *early_alloc(size_t size)
 {
     const size_t align = sizeof(max_align_t);
@@ -48,6 +49,7 @@ static void *early_alloc(size_t size)
     return block;
 }
 
+/* Returns whether the block is part of the array `early`. */
 static bool is_early(const void *block)
 {
     const unsigned char *byte = block;
@@ -100,6 +102,7 @@ static bool must_fail(void)
     return fails;
 }
 
+/* Counts the block as live unless it is NULL. Returns the block. */
 static void *counted(void *block)
 {
     if (block != NULL)
@@ -107,6 +110,8 @@ static void *counted(void *block)
     return block;
 }
 
+/* Starts an injection in the mode `next_mode`, with allocation number `k` (from 0) as its
+ * target. */
 static void start(enum mode next_mode, uint64_t k, enum alloc_fail_scope scope)
 {
     atomic_store(&mode, OFF);
@@ -118,21 +123,25 @@ static void start(enum mode next_mode, uint64_t k, enum alloc_fail_scope scope)
     atomic_store(&mode, next_mode);
 }
 
+/* Starts an injection in which no allocation fails and all are counted. */
 void alloc_fail_count(enum alloc_fail_scope scope)
 {
     start(COUNT, 0, scope);
 }
 
+/* Starts an injection in which only allocation number k (from 0) fails. */
 void alloc_fail_once(uint64_t k, enum alloc_fail_scope scope)
 {
     start(ONCE, k, scope);
 }
 
+/* Starts an injection in which allocation number k (from 0) and all later ones fail. */
 void alloc_fail_from(uint64_t k, enum alloc_fail_scope scope)
 {
     start(FROM, k, scope);
 }
 
+/* Ends the injection. Returns true if an allocation has failed. */
 bool alloc_fail_stop(void)
 {
     atomic_store(&mode, OFF);
@@ -140,21 +149,27 @@ bool alloc_fail_stop(void)
     return atomic_load(&hit);
 }
 
+/* Returns the number of allocations since the start of the injection, failed ones included. */
 uint64_t alloc_fail_seen(void)
 {
     return atomic_load(&seen);
 }
 
+/* Exempts the calling thread: while `on`, its allocations are neither counted nor failed. Calls
+ * nest. */
 void alloc_fail_exempt(bool on)
 {
     exempt_depth += on ? 1 : -1;
 }
 
+/* Returns the number of blocks of the whole process that are allocated and not freed, for
+ * comparisons before and after. */
 int64_t alloc_fail_live(void)
 {
     return atomic_load(&live);
 }
 
+/* Replaces malloc(): counts the allocation, and returns NULL if the injection says so. */
 void *malloc(size_t size)
 {
     if (!resolved())
@@ -162,6 +177,7 @@ void *malloc(size_t size)
     return must_fail() ? NULL : counted(next_malloc(size));
 }
 
+/* Replaces calloc() in the same way as malloc() above. */
 void *calloc(size_t count, size_t size)
 {
     if (!resolved())
@@ -169,6 +185,7 @@ void *calloc(size_t count, size_t size)
     return must_fail() ? NULL : counted(next_calloc(count, size));
 }
 
+/* Replaces realloc(). A block of the array `early` is copied to a new block. */
 void *realloc(void *block, size_t size)
 {
     if (!resolved() || is_early(block)) {
@@ -189,6 +206,7 @@ void *realloc(void *block, size_t size)
     return moved;
 }
 
+/* Replaces posix_memalign(). Returns ENOMEM if the injection says so. */
 int posix_memalign(void **ret_block, size_t alignment, size_t size)
 {
     if (!resolved() || must_fail())
@@ -199,6 +217,7 @@ int posix_memalign(void **ret_block, size_t alignment, size_t size)
     return error;
 }
 
+/* Replaces aligned_alloc(). Returns NULL if the injection says so. */
 void *aligned_alloc(size_t alignment, size_t size)
 {
     if (!resolved() || must_fail())
@@ -206,6 +225,8 @@ void *aligned_alloc(size_t alignment, size_t size)
     return counted(next_aligned_alloc(alignment, size));
 }
 
+/* Replaces free(): no longer counts the block as live. Blocks of the array `early` are not
+ * freed. */
 void free(void *block)
 {
     if (block == NULL || is_early(block) || !resolved())
@@ -227,6 +248,7 @@ char *strndup(const char *text, size_t size)
     return copy;
 }
 
+/* Replaces strdup() for the same reason as strndup() above. */
 char *strdup(const char *text)
 {
     return strndup(text, SIZE_MAX);

@@ -76,6 +76,8 @@ static _Atomic uint64_t target, seen;
 static _Atomic bool for_ever, hit;
 static _Thread_local int exempt_depth;
 
+/* Starts an injection at call 0: call number k of the fault's kind fails, and with `lasting`
+ * all later ones as well. `fault` is borrowed until call_fail_stop(). */
 void call_fail_start(const struct call_fault *fault, uint64_t k, bool lasting)
 {
     atomic_store(&present, NULL);
@@ -86,17 +88,20 @@ void call_fail_start(const struct call_fault *fault, uint64_t k, bool lasting)
     atomic_store(&present, fault);
 }
 
+/* Ends the injection. Returns true if a call has failed. */
 bool call_fail_stop(void)
 {
     atomic_store(&present, NULL);
     return atomic_load(&hit);
 }
 
+/* Returns the number of calls of that kind since the start. */
 uint64_t call_fail_seen(void)
 {
     return atomic_load(&seen);
 }
 
+/* Exempts the calling thread: while `on`, its calls are neither counted nor failed. Calls nest. */
 void call_fail_exempt(bool on)
 {
     exempt_depth += on ? 1 : -1;
@@ -133,12 +138,16 @@ static void find(void *ret_function, const char *name)
     if (next == NULL)                                                                              \
     find(&next, name)
 
+/* The functions from here on replace the calls of the same name. Each returns the error of the
+ * fault if fault_of() says that the call has to fail, and otherwise passes the call on.
+ * socket() fails without any work. */
 int socket(int domain, int type, int protocol)
 {
     NEXT(int, "socket", int, int, int);
     return fault_of(CALL_SOCKET) != NULL ? -1 : next(domain, type, protocol);
 }
 
+/* Replaces connect(). A fault with `done` connects and reports the error all the same. */
 int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t len)
 {
     NEXT(int, "connect", int, __CONST_SOCKADDR_ARG, socklen_t);
@@ -151,6 +160,7 @@ int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t len)
     return -1;
 }
 
+/* Replaces send(). A fault without an error sends at most PART_SENT bytes. */
 ssize_t send(int fd, const void *bytes, size_t len, int flags)
 {
     NEXT(ssize_t, "send", int, const void *, size_t, int);
@@ -160,6 +170,7 @@ ssize_t send(int fd, const void *bytes, size_t len, int flags)
     return next(fd, bytes, fault != NULL && len > PART_SENT ? PART_SENT : len, flags);
 }
 
+/* Replaces recv(). A fault without an error receives at most PART_RECEIVED bytes. */
 ssize_t recv(int fd, void *bytes, size_t len, int flags)
 {
     NEXT(ssize_t, "recv", int, void *, size_t, int);
@@ -169,6 +180,7 @@ ssize_t recv(int fd, void *bytes, size_t len, int flags)
     return next(fd, bytes, fault != NULL && len > PART_RECEIVED ? PART_RECEIVED : len, flags);
 }
 
+/* Replaces close(). The descriptor is closed even if the call reports an error. */
 int close(int fd)
 {
     NEXT(int, "close", int);
@@ -180,18 +192,21 @@ int close(int fd)
     return -1;
 }
 
+/* Replaces setsockopt(). A failing call sets nothing. */
 int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
     NEXT(int, "setsockopt", int, int, int, const void *, socklen_t);
     return fault_of(CALL_SETSOCKOPT) != NULL ? -1 : next(fd, level, name, value, len);
 }
 
+/* Replaces getsockopt(). A failing call stores nothing. */
 int getsockopt(int fd, int level, int name, void *restrict value, socklen_t *restrict len)
 {
     NEXT(int, "getsockopt", int, int, int, void *restrict, socklen_t *restrict);
     return fault_of(CALL_GETSOCKOPT) != NULL ? -1 : next(fd, level, name, value, len);
 }
 
+/* Replaces epoll_create1(). A failing call opens no descriptor. */
 int epoll_create1(int flags)
 {
     NEXT(int, "epoll_create1", int);
@@ -209,11 +224,14 @@ int epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event)
 
 static _Atomic(epoll_hook_fn) epoll_hook;
 
+/* Replaces epoll_wait() by `hook`. NULL restores the real one. */
 void call_fail_hook_epoll_wait(epoll_hook_fn hook)
 {
     atomic_store(&epoll_hook, hook);
 }
 
+/* Replaces epoll_wait(): calls the hook if there is one. A fault without an error returns at
+ * most one event. */
 int epoll_wait(int epoll_fd, struct epoll_event *events, int max, int timeout)
 {
     NEXT(int, "epoll_wait", int, struct epoll_event *, int, int);
@@ -226,18 +244,21 @@ int epoll_wait(int epoll_fd, struct epoll_event *events, int max, int timeout)
     return next(epoll_fd, events, fault != NULL ? 1 : max, timeout);
 }
 
+/* Replaces timerfd_create(). A failing call opens no descriptor. */
 int timerfd_create(int clock, int flags)
 {
     NEXT(int, "timerfd_create", int, int);
     return fault_of(CALL_TIMERFD_CREATE) != NULL ? -1 : next(clock, flags);
 }
 
+/* Replaces eventfd(). A failing call opens no descriptor. */
 int eventfd(unsigned count, int flags)
 {
     NEXT(int, "eventfd", unsigned, int);
     return fault_of(CALL_EVENTFD) != NULL ? -1 : next(count, flags);
 }
 
+/* Replaces read(). A failing call reads nothing. */
 ssize_t read(int fd, void *bytes, size_t len)
 {
     NEXT(ssize_t, "read", int, void *, size_t);
@@ -256,6 +277,7 @@ int fcntl(int fd, int op, ...)
     return fault_of(CALL_FCNTL) != NULL ? -1 : next(fd, op, arg);
 }
 
+/* Replaces mmap(). A failing call returns MAP_FAILED. */
 void *mmap(void *address, size_t len, int protection, int flags, int fd, off_t offset)
 {
     NEXT(void *, "mmap64", void *, size_t, int, int, int, off_t);
@@ -263,12 +285,14 @@ void *mmap(void *address, size_t len, int protection, int flags, int fd, off_t o
                                        : next(address, len, protection, flags, fd, offset);
 }
 
+/* Replaces madvise(). A failing call changes nothing. */
 int madvise(void *address, size_t len, int advice)
 {
     NEXT(int, "madvise", void *, size_t, int);
     return fault_of(CALL_MADVISE) != NULL ? -1 : next(address, len, advice);
 }
 
+/* Replaces pthread_create(). A failing call returns the error and starts no thread. */
 int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attr,
                    void *(*run)(void *), void *restrict arg)
 {
@@ -278,6 +302,7 @@ int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict at
     return fault != NULL ? fault->error : next(thread, attr, run, arg);
 }
 
+/* Replaces getaddrinfo(). A failing call returns the EAI_* error of the fault. */
 int getaddrinfo(const char *restrict host, const char *restrict service,
                 const struct addrinfo *restrict hints, struct addrinfo **restrict list)
 {

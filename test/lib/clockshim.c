@@ -30,6 +30,8 @@ __attribute__((constructor)) static void map_settings(void)
         shim = map;
 }
 
+/* Returns the index of a kernel clock in the mapped file (enum clockshim_clock);
+ * CLOCKSHIM_CLOCKS if the shim leaves that clock alone. */
 static int which(clockid_t id)
 {
     switch (id) {
@@ -48,6 +50,7 @@ static int which(clockid_t id)
     }
 }
 
+/* Returns what the clock with index `clock` shows in ns when the kernel's shows `now_ns`. */
 static int64_t shown(int64_t now_ns, int clock)
 {
     const uint32_t used = atomic_load(&shim->clock[clock].used);
@@ -58,6 +61,8 @@ static int64_t shown(int64_t now_ns, int clock)
     return now_ns + setting.offset_ns + drift_ns;
 }
 
+/* Replaces clock_gettime(): the kernel's time, changed by the setting of that clock. Returns 0;
+ * -1 with errno if the kernel refuses the clock. */
 int clock_gettime(clockid_t id, struct timespec *ret_time)
 {
     const int clock = which(id);
@@ -71,6 +76,7 @@ int clock_gettime(clockid_t id, struct timespec *ret_time)
     return 0;
 }
 
+/* Replaces gettimeofday() by the changed CLOCK_REALTIME, in microseconds. `zone` is ignored. */
 int gettimeofday(struct timeval *restrict ret_time, void *restrict zone)
 {
     struct timespec now;
@@ -81,6 +87,7 @@ int gettimeofday(struct timeval *restrict ret_time, void *restrict zone)
     return 0;
 }
 
+/* Replaces time() by the seconds of the changed CLOCK_REALTIME. */
 time_t time(time_t *ret_time)
 {
     struct timespec now;

@@ -51,7 +51,7 @@ void clockshim_step(struct clockshim *shim, enum clockshim_clock clock, int64_t 
 void clockshim_set_rate(struct clockshim *shim, enum clockshim_clock clock, int64_t rate_ppm);
 /* Sets a clock right again, in one step. */
 void clockshim_reset(struct clockshim *shim, enum clockshim_clock clock);
-/* Returns how far a clock is ahead of the kernel's now. */
+/* Returns by how many ns a clock is ahead of the kernel's now (negative: behind). */
 int64_t clockshim_ahead_ns(struct clockshim *shim, enum clockshim_clock clock);
 
 #endif

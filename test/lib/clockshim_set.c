@@ -11,11 +11,13 @@
 #define NS_PER_SECOND INT64_C(1000000000)
 #define PPM           INT64_C(1000000)
 
+/* Returns the path of clockshim.so. */
 const char *clockshim_object(void)
 {
     return CLOCKSHIM_PATH;
 }
 
+/* Creates the file with all clocks right, and maps it. Returns NULL if it cannot be created. */
 struct clockshim *clockshim_create(const char *path)
 {
     const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -28,6 +30,7 @@ struct clockshim *clockshim_create(const char *path)
     return map == MAP_FAILED ? NULL : map;
 }
 
+/* Unmaps the file and leaves it on disk. NULL: no-op. */
 void clockshim_close(struct clockshim *shim)
 {
     if (shim != NULL)
@@ -44,6 +47,7 @@ static int64_t kernel_ns(enum clockshim_clock clock)
     return now.tv_sec * NS_PER_SECOND + now.tv_nsec;
 }
 
+/* Returns a copy of the setting that is in use for a clock. */
 static struct clockshim_setting setting_of(struct clockshim *shim, enum clockshim_clock clock)
 {
     return shim->clock[clock].setting[atomic_load(&shim->clock[clock].used) % 2];
@@ -66,11 +70,13 @@ static int64_t ahead_at(struct clockshim_setting setting, int64_t now_ns)
            since_ns % PPM * setting.rate_ppm / PPM;
 }
 
+/* Returns by how many ns a clock is ahead of the kernel's now (negative: behind). */
 int64_t clockshim_ahead_ns(struct clockshim *shim, enum clockshim_clock clock)
 {
     return ahead_at(setting_of(shim, clock), kernel_ns(clock));
 }
 
+/* Steps a clock at once; its rate stays. */
 void clockshim_step(struct clockshim *shim, enum clockshim_clock clock, int64_t step_ns)
 {
     struct clockshim_setting setting = setting_of(shim, clock);
@@ -78,6 +84,8 @@ void clockshim_step(struct clockshim *shim, enum clockshim_clock clock, int64_t 
     use(shim, clock, setting);
 }
 
+/* Makes a clock gain `rate_ppm` millionths on the kernel's clock from now on (negative: lose).
+ * The time that the clock shows now does not jump. */
 void clockshim_set_rate(struct clockshim *shim, enum clockshim_clock clock, int64_t rate_ppm)
 {
     const int64_t now_ns = kernel_ns(clock);
@@ -89,6 +97,7 @@ void clockshim_set_rate(struct clockshim *shim, enum clockshim_clock clock, int6
     use(shim, clock, setting);
 }
 
+/* Sets a clock right again, in one step. */
 void clockshim_reset(struct clockshim *shim, enum clockshim_clock clock)
 {
     use(shim, clock, (struct clockshim_setting){.offset_ns = 0});

@@ -17,6 +17,7 @@
 
 static struct cluster *clusters;
 
+/* Prints "test harness: …" with the last lines of the node's log (if any) and aborts. */
 _Noreturn void cluster_die(const struct cluster *cluster, unsigned node, const char *text)
 {
     fprintf(stderr, "test harness: node %u: %s\n", node, text);
@@ -34,12 +35,15 @@ _Noreturn void cluster_die(const struct cluster *cluster, unsigned node, const c
     abort();
 }
 
+/* Aborts unless `node` is an index in this cluster. */
 void cluster_check_node(const struct cluster *cluster, unsigned node)
 {
     if (cluster == NULL || node >= cluster->count)
         cluster_die(NULL, node, "no such node in this cluster");
 }
 
+/* Removes one file or empty directory; nftw() calls this function. Returns 0, or -1 to end the
+ * walk. */
 static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)
 {
     (void)status;
@@ -48,11 +52,13 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
     return remove(path);
 }
 
+/* Removes a directory with all that is in it. Errors are ignored. */
 static void remove_tree(const char *path)
 {
     nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+/* Stops the clusters that this process has started; exit() calls this function. */
 static void stop_all(void)
 {
     struct cluster *next = NULL;
@@ -63,6 +69,7 @@ static void stop_all(void)
     }
 }
 
+/* Adds the cluster to the list of those that stop_all() stops. */
 static void remember(struct cluster *cluster)
 {
     static bool registered;
@@ -74,6 +81,7 @@ static void remember(struct cluster *cluster)
     clusters = cluster;
 }
 
+/* Removes the cluster from that list. */
 static void forget(struct cluster *cluster)
 {
     for (struct cluster **link = &clusters; *link != NULL; link = &(*link)->next) {
@@ -84,11 +92,13 @@ static void forget(struct cluster *cluster)
     }
 }
 
+/* Returns whether a server program is installed. If not, skip: suite_skip(CLUSTER_MISSING). */
 bool cluster_available(void)
 {
     return server_program() != NULL;
 }
 
+/* Returns whether the server replies to PING and is the process that this cluster started. */
 static bool is_ready(struct cluster *cluster, unsigned node)
 {
     /* The reply must come from our own process, not from another server on that address. */
@@ -110,6 +120,7 @@ static bool wait_ready(struct cluster *cluster, unsigned node)
     return server->pid != 0;
 }
 
+/* Fills in the address of each server, and the list of all of them, separated by commas. */
 static void write_urls(struct cluster *cluster)
 {
     const char *password = cluster->opts.password;
@@ -142,6 +153,7 @@ static void use_link(struct cluster *cluster, unsigned node)
     server->port = LINK_PORT;
 }
 
+/* Creates the file with the settings of a server's clocks, before the server starts. */
 static void use_clock(struct cluster *cluster, unsigned node)
 {
     struct server *server = &cluster->server[node];
@@ -174,6 +186,8 @@ static void start_nodes(struct cluster *cluster)
             cluster_die(cluster, i, "server ends right after its start");
 }
 
+/* Starts servers as `opts` says and returns when each has replied to PING. Aborts if one does
+ * not start. */
 struct cluster *cluster_start_with(const struct cluster_opts *opts)
 {
     if (opts->nodes > CLUSTER_NODES_MAX || !cluster_available())
@@ -208,12 +222,14 @@ struct cluster *cluster_start_with(const struct cluster_opts *opts)
     return cluster;
 }
 
+/* Starts `nodes` servers (0: five) with the default options; see cluster_start_with(). */
 struct cluster *cluster_start(unsigned nodes)
 {
     const struct cluster_opts opts = {.nodes = nodes};
     return cluster_start_with(&opts);
 }
 
+/* Kills the servers and removes the directory; also done at exit(). NULL: no-op. */
 void cluster_stop(struct cluster *cluster)
 {
     if (cluster == NULL)
@@ -231,39 +247,46 @@ void cluster_stop(struct cluster *cluster)
     free(cluster);
 }
 
+/* Returns the number of servers. */
 unsigned cluster_nodes(const struct cluster *cluster)
 {
     return cluster->count;
 }
 
+/* Returns the temporary directory of the cluster; n0, n1, … in it belong to one server each. */
 const char *cluster_dir(const struct cluster *cluster)
 {
     return cluster->dir;
 }
 
+/* Returns the addresses of all servers, separated by commas. */
 const char *cluster_urls(const struct cluster *cluster)
 {
     return cluster->urls;
 }
 
+/* Returns the address of one server. */
 const char *cluster_url(const struct cluster *cluster, unsigned node)
 {
     cluster_check_node(cluster, node);
     return cluster->url[node];
 }
 
+/* Returns the TCP port of a server; 0: the server has a unix socket only. */
 int cluster_port(const struct cluster *cluster, unsigned node)
 {
     cluster_check_node(cluster, node);
     return cluster->server[node].port;
 }
 
+/* Returns the process id of a server; 0: it is not running. */
 pid_t cluster_pid(const struct cluster *cluster, unsigned node)
 {
     cluster_check_node(cluster, node);
     return cluster->server[node].pid;
 }
 
+/* Kills the server with SIGKILL and returns when the process is gone. */
 void cluster_kill(struct cluster *cluster, unsigned node)
 {
     cluster_check_node(cluster, node);
@@ -271,6 +294,8 @@ void cluster_kill(struct cluster *cluster, unsigned node)
     cluster->paused[node] = false;
 }
 
+/* Starts the server again at the same address and returns when it replies to PING. A running
+ * server is killed first. `with_data` needs keep_data; without it the server starts empty. */
 void cluster_restart(struct cluster *cluster, unsigned node, bool with_data)
 {
     cluster_kill(cluster, node);

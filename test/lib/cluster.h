@@ -42,14 +42,19 @@ struct cluster_opts {
 bool cluster_available(void);
 #define CLUSTER_MISSING "no redis-server, valkey-server or redis-check-rdb in PATH"
 
-/* Start servers and return when each has replied to PING. */
+/* Starts `nodes` servers (0: five) with the default options and returns when each has replied
+ * to PING. Aborts if one does not start. */
 struct cluster *cluster_start(unsigned nodes);
+/* Starts servers as `opts` says and returns when each has replied to PING. Aborts if one does
+ * not start. */
 struct cluster *cluster_start_with(const struct cluster_opts *opts);
 
 /* Kills the servers and removes the directory; also done at exit(). NULL: no-op. */
 void cluster_stop(struct cluster *cluster);
 
+/* Returns the number of servers. */
 unsigned cluster_nodes(const struct cluster *cluster);
+/* Returns the temporary directory of the cluster; n0, n1, … in it belong to one server each. */
 const char *cluster_dir(const struct cluster *cluster);
 const char *cluster_urls(const struct cluster *cluster); /* "redis://127.0.0.1:20001,redis://…" */
 const char *cluster_url(const struct cluster *cluster, unsigned node);
@@ -99,7 +104,9 @@ void cluster_command_all(const struct cluster *cluster, const char *command);
  * TTL do not count. Nor does the fence record, which is never removed. */
 #define CLUSTER_RECORD "redlock:fence"
 char **cluster_keys(const struct cluster *cluster, unsigned node);
+/* Frees the array of cluster_keys() and its texts. */
 void cluster_keys_free(char **keys);
+/* Returns the number of keys that cluster_keys() would return. */
 size_t cluster_count_keys(const struct cluster *cluster, unsigned node);
 
 /* Returns the number of keys on all running servers. A paused server must be resumed first. */

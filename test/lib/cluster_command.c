@@ -16,6 +16,8 @@
 
 #define ANSWER_MS 5000
 
+/* Connects to a server and logs in. Returns the connection, or NULL if the server cannot be
+ * reached. */
 static redisContext *connect_node(const struct cluster *cluster, unsigned node)
 {
     const struct server *server = &cluster->server[node];
@@ -39,6 +41,7 @@ static redisContext *connect_node(const struct cluster *cluster, unsigned node)
     return context;
 }
 
+/* Opens one connection to each server, for the commands of the harness. */
 void cluster_open_lasting(struct cluster *cluster)
 {
     cluster->lasting = calloc(cluster->count, sizeof *cluster->lasting);
@@ -48,6 +51,7 @@ void cluster_open_lasting(struct cluster *cluster)
         cluster->lasting[i] = connect_node(cluster, i);
 }
 
+/* Closes those connections. Does nothing if there are none. */
 void cluster_close_lasting(struct cluster *cluster)
 {
     for (unsigned i = 0; cluster->lasting != NULL && i < cluster->count; i++)
@@ -66,8 +70,8 @@ static bool is_closed(const redisContext *context)
     return context->err != 0 || recv(context->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
 }
 
-/* Returns a connection to the server, to be passed to the counterpart below after use, or NULL if
- * the server cannot be reached. */
+/* Returns a connection to the server, which give_back() takes after use, or NULL if the server
+ * cannot be reached. */
 static redisContext *take_connection(const struct cluster *cluster, unsigned node)
 {
     cluster_check_node(cluster, node);
@@ -82,12 +86,15 @@ static redisContext *take_connection(const struct cluster *cluster, unsigned nod
     return cluster->lasting[node];
 }
 
+/* Closes a connection of take_connection() unless it is a lasting one. */
 static void give_back(const struct cluster *cluster, redisContext *context)
 {
     if (cluster->lasting == NULL && context != NULL)
         redisFree(context);
 }
 
+/* Sends one command to a server. Returns the reply, which the caller frees; NULL: no reply in
+ * time. */
 static redisReply *ask(const struct cluster *cluster, unsigned node, const char *format,
                        va_list arguments)
 {
@@ -99,6 +106,7 @@ static redisReply *ask(const struct cluster *cluster, unsigned node, const char 
     return reply;
 }
 
+/* Prints a reply as text, in the form that cluster_command() returns. */
 static void print_reply(FILE *out, const redisReply *reply)
 {
     switch (reply->type) {
@@ -141,6 +149,9 @@ static char *text_of(redisReply *reply)
     return text;
 }
 
+/* Sends one command, formatted as by redisCommand() ("GET %s", key), on a connection of its own
+ * unless `lasting` was chosen. Returns the reply as text: the bytes, a decimal number, "(nil)",
+ * "(error) …"; arrays have one element per line. */
 char *cluster_command(const struct cluster *cluster, unsigned node, const char *format, ...)
 {
     va_list arguments;
@@ -150,6 +161,7 @@ char *cluster_command(const struct cluster *cluster, unsigned node, const char *
     return text_of(reply);
 }
 
+/* Sends one command and returns its integer reply. Any other reply aborts the test. */
 int64_t cluster_integer(const struct cluster *cluster, unsigned node, const char *format, ...)
 {
     va_list arguments;
@@ -168,6 +180,7 @@ int64_t cluster_integer(const struct cluster *cluster, unsigned node, const char
     return value;
 }
 
+/* Sends one command and returns whether the reply is exactly `text`. */
 bool cluster_replies(const struct cluster *cluster, unsigned node, const char *text,
                      const char *format, ...)
 {
@@ -180,11 +193,13 @@ bool cluster_replies(const struct cluster *cluster, unsigned node, const char *t
     return equal;
 }
 
+/* Returns whether the server's process runs and is not paused. */
 static bool is_running(const struct cluster *cluster, unsigned node)
 {
     return cluster->server[node].pid != 0 && !cluster->paused[node];
 }
 
+/* Sends the same command to each running server and ignores the replies. */
 void cluster_command_all(const struct cluster *cluster, const char *command)
 {
     for (unsigned i = 0; i < cluster->count; i++)
@@ -197,6 +212,7 @@ struct key_list {
     size_t count;
 };
 
+/* Appends the name of a key of database `db` to the list. */
 static void append_key(struct key_list *list, unsigned db, const redisReply *name)
 {
     char *key = NULL;
@@ -232,6 +248,9 @@ static bool scan_database(redisContext *context, unsigned db, struct key_list *l
     return true;
 }
 
+/* Returns all keys of the server, in every database: an array ended by NULL, with "key" in
+ * database 0 and "db3:key" in others, to be freed with cluster_keys_free(). Keys past their TTL
+ * and the fence record are left out. */
 char **cluster_keys(const struct cluster *cluster, unsigned node)
 {
     struct key_list list = {calloc(1, sizeof(char *)), 0};
@@ -248,6 +267,7 @@ char **cluster_keys(const struct cluster *cluster, unsigned node)
     return list.key;
 }
 
+/* Frees the array of cluster_keys() and its texts. */
 void cluster_keys_free(char **keys)
 {
     for (char **key = keys; key != NULL && *key != NULL; key++)
@@ -255,6 +275,7 @@ void cluster_keys_free(char **keys)
     free(keys);
 }
 
+/* Returns the number of keys that cluster_keys() would return. */
 size_t cluster_count_keys(const struct cluster *cluster, unsigned node)
 {
     size_t count = 0;
@@ -265,6 +286,7 @@ size_t cluster_count_keys(const struct cluster *cluster, unsigned node)
     return count;
 }
 
+/* Returns the number of keys on all running servers. A paused server must be resumed first. */
 size_t cluster_count_all_keys(const struct cluster *cluster)
 {
     size_t count = 0;

@@ -49,6 +49,7 @@ static size_t list_open(int *ret_numbers, size_t max)
     return count;
 }
 
+/* Records the descriptors that are open now. */
 void fdcheck_begin(struct fdcheck *before)
 {
     int numbers[FDCHECK_MAX];
@@ -67,6 +68,7 @@ void fdcheck_begin(struct fdcheck *before)
     }
 }
 
+/* Returns the number of open descriptors. */
 size_t fdcheck_count(void)
 {
     int numbers[FDCHECK_MAX];
@@ -74,6 +76,7 @@ size_t fdcheck_count(void)
     return list_open(numbers, FDCHECK_MAX);
 }
 
+/* Writes what a descriptor refers to, such as "socket:[123]"; empty if it is closed. */
 static void find_target(int fd, char *ret_target, size_t size)
 {
     char path[64];
@@ -105,6 +108,7 @@ static bool is_new(const struct fdcheck *before, int fd)
     return !belongs_to_check(fd, &status);
 }
 
+/* Appends "number -> target" of a descriptor to leak_text. */
 static void append_descriptor(int fd)
 {
     char target[256];
@@ -131,6 +135,9 @@ static const char *tell(void)
     return leak_text[0] == '\0' ? NULL : leak_text;
 }
 
+/* Returns NULL if no descriptor is open that was not open before, otherwise a text that lists
+ * each one. Waits up to `deadline_ms` (scaled) for a thread that is still closing. The next
+ * call overwrites the text. */
 const char *fdcheck_leaked(const struct fdcheck *before, uint64_t deadline_ms)
 {
     int numbers[FDCHECK_MAX];
@@ -144,6 +151,8 @@ const char *fdcheck_leaked(const struct fdcheck *before, uint64_t deadline_ms)
     return tell();
 }
 
+/* Returns NULL if each descriptor that was opened since is close-on-exec, otherwise a list of
+ * the others. The next call overwrites the text. */
 const char *fdcheck_inherited(const struct fdcheck *before)
 {
     int numbers[FDCHECK_MAX];

@@ -93,12 +93,15 @@ static inline void rig_move_in(struct rig *rig)
     rig->decided.round.cause = rig->decided_cause;
 }
 
+/* Passes an event to the lease; its effects are in rig->fx afterwards. */
 static inline void rig_step(struct rig *rig, const struct rl_event *event)
 {
     rig_move_in(rig);
     rl_lease_step(&rig->lease, event, &rig->view, &rig->fx);
 }
 
+/* Passes an event without arguments to the lease: RL_EVENT_START, TICK, RELEASE and so on. The
+ * status is for CANCEL only. */
 static inline void rig_event(struct rig *rig, uint8_t kind)
 {
     const struct rl_event event = {.kind = kind, .status = REDLOCK_ECANCELED};
@@ -106,12 +109,14 @@ static inline void rig_event(struct rig *rig, uint8_t kind)
     rig_step(rig, &event);
 }
 
+/* Initializes the lease and starts its first attempt. */
 static inline void rig_start(struct rig *rig)
 {
     rig_new_lease(rig);
     rig_event(rig, RL_EVENT_START);
 }
 
+/* Passes the user's request to extend to `ttl_ns`. */
 static inline void rig_extend(struct rig *rig, uint64_t ttl_ns)
 {
     const struct rl_event event = {.kind = RL_EVENT_EXTEND, .ttl_ns = ttl_ns};
@@ -119,6 +124,7 @@ static inline void rig_extend(struct rig *rig, uint64_t ttl_ns)
     rig_step(rig, &event);
 }
 
+/* Passes a vote to the lease, exactly as the ballot says. */
 static inline void rig_ballot(struct rig *rig, struct rl_ballot ballot)
 {
     const struct rl_event event = {.kind = RL_EVENT_VOTE, .ballot = ballot};
@@ -126,7 +132,8 @@ static inline void rig_ballot(struct rig *rig, struct rl_ballot ballot)
     rig_step(rig, &event);
 }
 
-/* Passes a vote of the running round to the lease. */
+/* Passes a vote of a node in the running round to the lease: with the round's verb and number,
+ * a round trip of 0.5 ms, and the cause TIMEOUT for FAILED and SUSPECT. */
 static inline void rig_vote(struct rig *rig, unsigned node, enum rl_vote vote)
 {
     rig_ballot(
@@ -141,16 +148,19 @@ static inline void rig_vote(struct rig *rig, unsigned node, enum rl_vote vote)
         });
 }
 
+/* Passes a grant of the node in the running round. */
 static inline void rig_grant(struct rig *rig, unsigned node)
 {
     rig_vote(rig, node, RL_VOTE_GRANTED);
 }
 
+/* Passes a denial of the node in the running round. */
 static inline void rig_deny(struct rig *rig, unsigned node)
 {
     rig_vote(rig, node, RL_VOTE_DENIED);
 }
 
+/* Passes a failure (timeout) of the node in the running round. */
 static inline void rig_fail(struct rig *rig, unsigned node)
 {
     rig_vote(rig, node, RL_VOTE_FAILED);
@@ -195,12 +205,13 @@ static inline void rig_pass(struct rig *rig, uint64_t ns)
     rig->view.now = rl_later(rig->view.now, ns);
 }
 
+/* Passes a TICK: the timer is due, at the time that rig_pass() has set. */
 static inline void rig_tick(struct rig *rig)
 {
     rig_event(rig, RL_EVENT_TICK);
 }
 
-/* Returns the remaining validity. */
+/* Returns the remaining validity of the lease in ns; 0: none. */
 static inline uint64_t rig_remaining_ns(const struct rig *rig)
 {
     return rl_lease_remaining_ns(&rig->lease, rig->view.now);

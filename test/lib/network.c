@@ -23,6 +23,7 @@
 #define THEIR_END     2u
 #define NOBODY        0xffu
 
+/* Returns whether ip(8) is installed in one of its usual places. */
 static bool have_ip(void)
 {
     static const char *const paths[] = {"/sbin/ip", "/usr/sbin/ip", "/bin/ip", "/usr/bin/ip"};
@@ -32,6 +33,7 @@ static bool have_ip(void)
     return false;
 }
 
+/* Returns why namespaces cannot be made here, or NULL if they can. */
 const char *network_missing(void)
 {
     if (geteuid() != 0)
@@ -47,6 +49,7 @@ const char *network_missing(void)
     return NULL;
 }
 
+/* Returns a new descriptor of the calling thread's network namespace; -1: error. */
 static int here(void)
 {
     return open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -83,11 +86,14 @@ static bool run_ip(int namespace, const char *script)
     return pid > 0 && written && status == 0;
 }
 
+/* Writes the address of the server at the end of that link. */
 void network_address(unsigned link, char *ret_text, size_t size)
 {
     snprintf(ret_text, size, THEIR_ADDRESS, link);
 }
 
+/* Creates a network namespace and stores its descriptor in *ret; the thread stays where it is.
+ * Returns false with errno. */
 static bool make_namespace(int *ret)
 {
     const int before = here();
@@ -99,6 +105,8 @@ static bool make_namespace(int *ret)
     return back && *ret >= 0;
 }
 
+/* Creates the namespace of server `i` and the link to it, with addresses on both ends. Returns
+ * false if a part of that fails. */
 static bool make_link(struct network *network, unsigned i)
 {
     char script[SCRIPT_MAX];
@@ -119,6 +127,8 @@ static bool make_link(struct network *network, unsigned i)
     return run_ip(network->link[i], script) && network_set(network, i, NETWORK_WHOLE);
 }
 
+/* Moves the calling thread (and all threads and processes that it starts) into a new namespace
+ * with `links` links. Returns false with errno. */
 bool network_open(struct network *network, unsigned links)
 {
     memset(network, 0, sizeof *network);
@@ -135,6 +145,7 @@ bool network_open(struct network *network, unsigned links)
     return true;
 }
 
+/* Closes the descriptors and moves the calling thread back. */
 void network_close(struct network *network)
 {
     for (unsigned i = 0; i < network->links; i++)
@@ -147,6 +158,8 @@ void network_close(struct network *network)
     network->before = network->home = -1;
 }
 
+/* Sets which packets of a link are lost; replaces the previous setting. Returns false if ip(8)
+ * fails. */
 bool network_set(struct network *network, unsigned i, enum network_cut cut)
 {
     char there[SCRIPT_MAX], back[SCRIPT_MAX];

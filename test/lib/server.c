@@ -26,6 +26,8 @@
 
 #define ENVIRONMENT_MAX 512
 
+/* Searches the directories of PATH for a program. Returns whether it was found; its path is in
+ * ret_path. */
 static bool find_in_path(const char *name, char *ret_path, size_t size)
 {
     const char *rest = getenv("PATH");
@@ -39,6 +41,8 @@ static bool find_in_path(const char *name, char *ret_path, size_t size)
     return false;
 }
 
+/* Returns the path of the server program, or NULL. REDLOCK_TEST_SERVER overrides the search in
+ * PATH. */
 const char *server_program(void)
 {
     static char path[1024];
@@ -76,6 +80,8 @@ static int bind_port(const char *host, int port)
     return -1;
 }
 
+/* Returns whether a server could listen at that address: false for ::1 on a machine without
+ * IPv6. */
 bool server_host_works(const char *host)
 {
     const int fd = bind_port(host, 0);
@@ -84,6 +90,9 @@ bool server_host_works(const char *host)
     return fd >= 0;
 }
 
+/* Reserves a free TCP port below the range from which the kernel takes source ports. So a
+ * client that connects to a dead server there cannot connect to itself. Returns false if no
+ * port was free in PORT_TRIES random tries. */
 bool server_take_port(struct server *server)
 {
     for (int i = 0; i < PORT_TRIES && server->port == 0; i++) {
@@ -98,6 +107,7 @@ bool server_take_port(struct server *server)
     return server->port != 0;
 }
 
+/* Gives the reserved port back. Does nothing if none is reserved. */
 void server_give_port(struct server *server)
 {
     if (server->port_fd >= 0)
@@ -105,6 +115,7 @@ void server_give_port(struct server *server)
     server->port_fd = -1;
 }
 
+/* Writes the path of the server's unix socket, whether there is one or not. */
 void server_socket_path(const struct server *server, char *ret_path, size_t size)
 {
     snprintf(ret_path, size, "%s/sock", server->dir);
@@ -120,6 +131,8 @@ struct arguments {
     char *environment[ENVIRONMENT_MAX + 3];
 };
 
+/* Appends an argument and, unless `value` is NULL, its value. Leaves them out if there is no
+ * room. */
 static void add(struct arguments *args, const char *name, const char *value)
 {
     if (args->count + 2 > ARGS_MAX)
@@ -129,6 +142,7 @@ static void add(struct arguments *args, const char *name, const char *value)
         args->list[args->count++] = value;
 }
 
+/* Fills in the command line of a server process. */
 static void build_arguments(struct arguments *args, const struct server *server,
                             const struct server_opts *opts)
 {
@@ -157,6 +171,8 @@ static void build_arguments(struct arguments *args, const struct server *server,
         add(args, *more, NULL);
 }
 
+/* Fills in the environment of a server process: ours without LD_PRELOAD, and with the clock
+ * shim if the test may change the server's clocks. */
 static void build_environment(struct arguments *args, const struct server *server)
 {
     size_t count = 0;
@@ -195,6 +211,7 @@ static _Noreturn void become_server(const char *program, const struct server *se
     _exit(127);
 }
 
+/* Starts the process and returns before it is ready. Returns false if it could not be started. */
 bool server_spawn(struct server *server, const struct server_opts *opts)
 {
     struct arguments args;
@@ -213,6 +230,7 @@ bool server_spawn(struct server *server, const struct server_opts *opts)
     return pid > 0;
 }
 
+/* Returns true if the process has ended; then it is reaped and pid becomes 0. */
 bool server_reap(struct server *server)
 {
     if (server->pid == 0)
@@ -224,6 +242,7 @@ bool server_reap(struct server *server)
     return true;
 }
 
+/* Sends SIGKILL and waits until the process is gone. Stopped processes die as well. */
 void server_kill(struct server *server)
 {
     if (server->pid == 0)
@@ -234,6 +253,7 @@ void server_kill(struct server *server)
     server->pid = 0;
 }
 
+/* Stops the process with SIGSTOP; returns once the kernel has stopped it. */
 void server_pause(struct server *server)
 {
     siginfo_t info;
@@ -244,6 +264,7 @@ void server_pause(struct server *server)
         continue;
 }
 
+/* Continues the process with SIGCONT. */
 void server_resume(struct server *server)
 {
     if (server->pid != 0)

@@ -27,6 +27,7 @@ static void close_cluster(void)
     rig.cluster = NULL;
 }
 
+/* Adds the fixtures: servers for all cases together, and cleaning up after each. */
 void rig_add_fixtures(TCase *tcase)
 {
     tcase_add_unchecked_fixture(tcase, open_cluster, close_cluster);
@@ -34,6 +35,7 @@ void rig_add_fixtures(TCase *tcase)
     tcase_set_timeout(tcase, 0); /* none, because each run has its own */
 }
 
+/* Runs all cases in this process. Returns what main() is to return. */
 int rig_main(Suite *suite)
 {
     if (cluster_available())
@@ -42,6 +44,7 @@ int rig_main(Suite *suite)
     return suite_skip(CLUSTER_MISSING);
 }
 
+/* Prints the message and ends the program; for act(), where Check's assertions cannot be used. */
 void rig_die(const char *what)
 {
     fprintf(stderr, "%s\n", what);
@@ -67,6 +70,8 @@ static void read_report(const redlock_report_t *report, struct rig_call *call)
     }
 }
 
+/* Stores the result of an operation in the rig_call that `userdata` points to. The callback of
+ * every operation. */
 void rig_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
               void *userdata)
 {
@@ -120,6 +125,7 @@ static void configure(int error)
     ck_assert_msg(error == REDLOCK_OK, "%s", redlock_config_error(rig.config));
 }
 
+/* Creates rig.config for the servers in `urls`, with short delays and volatile fence records. */
 void rig_new_config_for(int mode, const char *urls)
 {
     ck_assert_int_eq(redlock_config_new(&rig.config, NULL), REDLOCK_OK);
@@ -135,11 +141,13 @@ void rig_new_config_for(int mode, const char *urls)
     configure(redlock_config_set_connect_timeout_ms(rig.config, (uint32_t)wait_scaled_ms(500)));
 }
 
+/* Creates rig.config for the rig's own servers. */
 void rig_new_config(int mode)
 {
     rig_new_config_for(mode, cluster_urls(rig.cluster));
 }
 
+/* Records the result of a starting call. */
 void rig_started(unsigned i, int result)
 {
     rig.call[i].used = true;
@@ -152,6 +160,7 @@ static void on_end(void *ended)
     ++*(atomic_uint *)ended;
 }
 
+/* Starts an acquisition as call i. Its lock is in rig.call[i].lock after the callback. */
 void rig_acquire(unsigned i, const char *resource, const redlock_opts_t *opts)
 {
     redlock_opts_t own = *opts;
@@ -162,29 +171,35 @@ void rig_acquire(unsigned i, const char *resource, const redlock_opts_t *opts)
     rig_started(i, redlock_acquire_start(rig.client, resource, &own, rig_done, &rig.call[i]));
 }
 
+/* Starts to release a lock of another call, as call i. */
 void rig_release(unsigned i, redlock_lock_t *lock)
 {
     rig.call[i].borrows = true;
     rig_started(i, redlock_release_start(lock, rig_done, &rig.call[i]));
 }
 
+/* Starts to extend a lock of another call, as call i. */
 void rig_extend(unsigned i, redlock_lock_t *lock, uint64_t ttl_ms)
 {
     rig.call[i].borrows = true;
     rig_started(i, redlock_extend_start(lock, ttl_ms, rig_done, &rig.call[i]));
 }
 
+/* Returns false: the condition of a rig_drive() that only lets time pass. */
 bool rig_never(void)
 {
     return false;
 }
 
+/* Returns the wait budget of an acquisition, for prepare(): `starving_ms` if all later
+ * allocations fail, otherwise PATIENT_MS; both scaled. */
 uint64_t rig_wait_ms(uint64_t starving_ms)
 {
     rig.hasty = rig.starve;
     return wait_scaled_ms(rig.starve ? starving_ms : PATIENT_MS);
 }
 
+/* Returns whether a server sends notifications, on the client's second connection to it. */
 bool rig_any_notifies(void)
 {
     for (unsigned i = 0; i < RIG_NODES; i++) {
@@ -196,16 +211,21 @@ bool rig_any_notifies(void)
     return false;
 }
 
+/* Returns true if a server sends notifications, if the chosen allocation has failed, or if no
+ * call is pending. */
 bool rig_notifies_or_failed(void)
 {
     return rig_any_notifies() || rig_has_failed() || rig_all_notified();
 }
 
+/* Returns whether no server has a key. */
 bool rig_no_keys(void)
 {
     return cluster_count_all_keys(rig.cluster) == 0;
 }
 
+/* Turns the client's loop until the condition holds. Returns false after `deadline_ms`
+ * (scaled). Ends the program if the loop spins. */
 bool rig_drive(rig_condition_fn until, uint64_t deadline_ms)
 {
     const uint64_t begin = wait_now_ms();
@@ -231,6 +251,7 @@ bool rig_drive(rig_condition_fn until, uint64_t deadline_ms)
     return true;
 }
 
+/* Returns whether all calls that were started have had their callback. */
 bool rig_all_notified(void)
 {
     for (unsigned i = 0; i < RIG_CALLS; i++)
@@ -239,12 +260,14 @@ bool rig_all_notified(void)
     return true;
 }
 
+/* Turns the loop until all calls have had their callback. Ends the program after ten seconds. */
 void rig_finish(void)
 {
     if (!rig_drive(rig_all_notified, FINISH_MS))
         rig_die("an operation has not ended within ten seconds");
 }
 
+/* Sends a command to one server, with memory even in the middle of a run. */
 void rig_command(unsigned node, const char *command)
 {
     rig_exempt(true);
@@ -252,6 +275,7 @@ void rig_command(unsigned node, const char *command)
     rig_exempt(false);
 }
 
+/* Sends a command to all servers, with memory even in the middle of a run. */
 void rig_command_all(const char *command)
 {
     rig_exempt(true);
@@ -283,6 +307,7 @@ static void count_keys(unsigned node, unsigned *ret_held, size_t *ret_strays)
     cluster_keys_free(keys);
 }
 
+/* Returns the number of servers with the key and token of rig.lock. */
 unsigned rig_count_held(void)
 {
     unsigned held = 0;
@@ -293,6 +318,8 @@ unsigned rig_count_held(void)
     return held;
 }
 
+/* Returns the number of keys on all servers that belong neither to rig.lock nor to a foreign
+ * token ("foreign…"). */
 size_t rig_strays(void)
 {
     unsigned held = 0;
@@ -303,6 +330,8 @@ size_t rig_strays(void)
     return strays;
 }
 
+/* Fails unless the status of call i is in the list, which ends with RIG_END. If nothing has
+ * failed, only the first status of the list is allowed. */
 void rig_expect(unsigned i, const int *allowed)
 {
     const struct rig_call *call = &rig.call[i];
@@ -337,6 +366,7 @@ static void settle_call(int expected, const char *what)
                   redlock_error_name(rig.call[0].status), rig.call[0].text);
 }
 
+/* Acquires rig.lock, for prepare(). */
 void rig_hold(const char *resource, const redlock_opts_t *opts)
 {
     memset(rig.call, 0, sizeof rig.call);
@@ -358,6 +388,8 @@ static bool all_granted(void)
     return true;
 }
 
+/* Acquires rig.lock and waits until all nodes have granted it, not only a majority. It must be
+ * the client's first lock. */
 void rig_hold_on_all(const char *resource, const redlock_opts_t *opts)
 {
     rig_hold(resource, opts);
@@ -376,6 +408,7 @@ static bool all_up(void)
     return true;
 }
 
+/* Creates an embedded client of the rig's servers and waits until all nodes are eligible. */
 void rig_connect(void)
 {
     rig_new_config(REDLOCK_MODE_EMBEDDED);
@@ -385,6 +418,8 @@ void rig_connect(void)
     ck_assert_msg(rig_drive(all_up, FINISH_MS), "not all nodes answered");
 }
 
+/* Creates the client (call 0), acquires the lock "resource" (call 1) and waits for both.
+ * Returns true if rig.lock is that lock. */
 bool rig_take(const redlock_opts_t *opts)
 {
     rig_started(0, redlock_new(&rig.client, rig.config));

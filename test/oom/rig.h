@@ -83,11 +83,15 @@ void rig_sweep_calls(const struct scenario *scenario);
  * says that it is slow. */
 unsigned rig_step(void);
 
-/* Records the present run, whose name is printed on stderr if the program dies. */
+/* Records the present run, so that its name is printed on stderr if the program dies or hangs:
+ * allocation or call `k` fails in the scenario `name`, with `starve` all later ones as well. */
 void rig_note(const char *name, bool starve, uint64_t k);
+/* Does the same for a run that `text` describes. */
 void rig_note_text(const char *name, const char *text);
+/* Ends the note: the run has ended. */
 void rig_end_note(void);
-/* Checked teardown: prints where an assertion failed and cleans up for the next case. */
+/* Checked teardown: if the run has not ended, because an assertion failed in it, prints its
+ * note and cleans up for the next case. */
 void rig_after(void);
 
 /* Adds the fixtures: servers for all cases together, and cleaning up after each. */
@@ -95,11 +99,15 @@ void rig_add_fixtures(TCase *tcase);
 /* Runs all cases in this process. Returns what main() is to return. */
 int rig_main(Suite *suite);
 
-/* For act(): start an operation, whose result rig_done() stores in rig.call[i]. */
+/* Stores the result of an operation in the rig_call that `call` points to. The callback of
+ * every operation. */
 void rig_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
               void *call);
+/* For act(): starts an acquisition as call i. */
 void rig_acquire(unsigned i, const char *resource, const redlock_opts_t *opts);
+/* For act(): starts to release a lock as call i. */
 void rig_release(unsigned i, redlock_lock_t *lock);
+/* For act(): starts to extend a lock as call i. */
 void rig_extend(unsigned i, redlock_lock_t *lock, uint64_t ttl_ms);
 /* Records the result of a starting call. */
 void rig_started(unsigned i, int result);
@@ -109,6 +117,7 @@ typedef bool (*rig_condition_fn)(void);
 bool rig_drive(rig_condition_fn until, uint64_t deadline_ms);
 /* Returns whether all calls that were started have had their callback. */
 bool rig_all_notified(void);
+/* Returns false: the condition of a rig_drive() that only lets time pass. */
 bool rig_never(void);
 /* For act(): returns whether the chosen allocation has failed. Before that, everything succeeds, if
  * slowly. */
@@ -119,7 +128,8 @@ bool rig_has_failed(void);
 uint64_t rig_wait_ms(uint64_t starving_ms);
 /* Returns whether a server sends notifications, on the client's second connection to it. */
 bool rig_any_notifies(void);
-/* Returns true if a server does, if the chosen allocation has failed, or if no call is pending. */
+/* Returns true if a server sends notifications, if the chosen allocation has failed, or if no
+ * call is pending. */
 bool rig_notifies_or_failed(void);
 /* Returns whether no server has a key. */
 bool rig_no_keys(void);
@@ -147,12 +157,16 @@ size_t rig_strays(void);
 #define RIG_END            0x7fffffff
 void rig_expect(unsigned i, const int *allowed);
 
-/* For prepare(): acquire rig.lock. The second function waits for all replies instead of a majority;
- * the lock must be the client's first. */
+/* For prepare(): acquires rig.lock. */
 void rig_hold(const char *resource, const redlock_opts_t *opts);
+/* For prepare(): acquires rig.lock and waits until all nodes have granted it, not only a
+ * majority. It must be the client's first lock. */
 void rig_hold_on_all(const char *resource, const redlock_opts_t *opts);
+/* Creates rig.config for the rig's own servers. mode: REDLOCK_MODE_*. */
 void rig_new_config(int mode);
+/* Creates rig.config for the servers in `urls` instead. */
 void rig_new_config_for(int mode, const char *urls);
+/* Creates an embedded client of the rig's servers and waits until all nodes are eligible. */
 void rig_connect(void);
 
 #endif

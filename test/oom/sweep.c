@@ -67,6 +67,8 @@ static void catch_signals(void)
         __sanitizer_set_death_callback(print_note);
 }
 
+/* Records the present run, so that its name is printed on stderr if the program dies or hangs:
+ * allocation or call `k` fails in the scenario `name`, with `starve` all later ones as well. */
 void rig_note(const char *name, bool starve, uint64_t k)
 {
     char text[sizeof note / 2];
@@ -76,6 +78,7 @@ void rig_note(const char *name, bool starve, uint64_t k)
     rig_note_text(name, text);
 }
 
+/* Does the same for a run that `text` describes. */
 void rig_note_text(const char *name, const char *text)
 {
     catch_signals();
@@ -84,6 +87,7 @@ void rig_note_text(const char *name, const char *text)
     alarm((unsigned)wait_scaled_ms(RUN_SECONDS));
 }
 
+/* Ends the note: the run has ended. */
 void rig_end_note(void)
 {
     alarm(0);
@@ -107,17 +111,22 @@ static bool stop_failing(void)
     return fault != NULL ? call_fail_stop() : alloc_fail_stop();
 }
 
+/* Returns whether the chosen allocation or call has failed. */
 bool rig_has_failed(void)
 {
     return (fault != NULL ? call_fail_seen() : alloc_fail_seen()) > rig.k;
 }
 
+/* Exempts the calling thread: while `on`, its allocations and system calls are neither counted
+ * nor failed. */
 void rig_exempt(bool on)
 {
     alloc_fail_exempt(on);
     call_fail_exempt(on);
 }
 
+/* Checked teardown: ends the failures. If the run has not ended, because an assertion failed in
+ * it, prints its note and cleans up for the next case. */
 void rig_after(void)
 {
     (void)stop_failing();
@@ -131,6 +140,8 @@ void rig_after(void)
         cluster_command_all(rig.cluster, "FLUSHALL");
 }
 
+/* Returns the distance between the allocations that this build tries: 1 unless
+ * REDLOCK_TEST_SLOW says that it is slow. */
 unsigned rig_step(void)
 {
     const uint64_t slow = wait_scaled_ms(1);
@@ -251,6 +262,8 @@ static bool run(const struct scenario *scenario, bool starve, uint64_t k)
     return hit;
 }
 
+/* Runs the scenario for each allocation twice: with only that one failing, and with all later
+ * ones failing as well. */
 void rig_sweep(const struct scenario *scenario)
 {
     const unsigned step = rig_step();
@@ -295,6 +308,8 @@ static unsigned sweep_calls(const struct scenario *scenario)
     return hits;
 }
 
+/* Runs the scenario for each kind of system call, with each of its faults, at each of its
+ * calls, once and lastingly. */
 void rig_sweep_calls(const struct scenario *scenario)
 {
     const uint64_t begin = wait_now_ms();

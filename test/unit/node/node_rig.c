@@ -43,6 +43,7 @@ static void push_close(struct rig *rig)
     rig->push_len = 0;
 }
 
+/* Opens the first or the second connection, for the node. */
 static void transport_open(void *ctx, unsigned node)
 {
     struct rig *rig = ctx;
@@ -57,6 +58,8 @@ static void transport_open(void *ctx, unsigned node)
     rig->opens++;
 }
 
+/* Records bytes that the node sends on the first connection. Returns how many fit into
+ * rig->room; -1: the connection is broken. */
 static ssize_t transport_send(void *ctx, unsigned node, const char *bytes, size_t len)
 {
     struct rig *rig = ctx;
@@ -76,6 +79,8 @@ static ssize_t transport_send(void *ctx, unsigned node, const char *bytes, size_
     return (ssize_t)taken;
 }
 
+/* Closes the first or the second connection, for the node. What was sent and not looked at is
+ * dropped. */
 static void transport_close(void *ctx, unsigned node, bool abortive)
 {
     struct rig *rig = ctx;
@@ -91,6 +96,7 @@ static void transport_close(void *ctx, unsigned node, bool abortive)
     rig->wire_len = 0;
 }
 
+/* Returns the rig's virtual time as the boot clock. */
 static struct rl_now read_clocks(void *ctx)
 {
     return (struct rl_now){.boot_ns = ((struct rig *)ctx)->now_ns};
@@ -157,6 +163,8 @@ static void take_first(struct rig *rig)
     }
 }
 
+/* Drains the inbox, as the engine does after every call of the node. All other functions do
+ * that as well. */
 void rig_drain(struct rig *rig)
 {
     uint64_t *undos = rig->common.inbox.undos;
@@ -169,6 +177,7 @@ void rig_drain(struct rig *rig)
     memset(undos, 0, sizeof rig->common.inbox.undos);
 }
 
+/* Returns a fresh rig. There is one in the process, because it is large. */
 struct rig *rig_new(void)
 {
     static struct rig rig;
@@ -196,6 +205,7 @@ struct rig *rig_new(void)
     return &rig;
 }
 
+/* Closes and frees everything, so that the sanitizers detect leaks. */
 void rig_done(struct rig *rig)
 {
     rl_node_close(&rig->node, REDLOCK_CAUSE_NONE, "client was closed", false, rig->now_ns);
@@ -221,6 +231,7 @@ static void plan(struct rig *rig)
     rig->planned = common->active;
 }
 
+/* Sends what waits, as the engine does at the end of a tick. */
 void rig_flush(struct rig *rig)
 {
     rig_drain(rig);
@@ -232,6 +243,7 @@ void rig_flush(struct rig *rig)
     plan(rig);
 }
 
+/* Starts the node, which begins to connect. */
 void rig_start(struct rig *rig)
 {
     rl_node_start(&rig->node, rig->now_ns);
@@ -239,24 +251,28 @@ void rig_start(struct rig *rig)
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_CONNECTING);
 }
 
+/* Completes the connection; the node sends its greeting. */
 void rig_connect(struct rig *rig)
 {
     rl_node_opened(&rig->node, true, 0, NULL, rig->now_ns);
     rig_flush(rig);
 }
 
+/* Delivers bytes from the server. What the node sends in return waits for rig_flush(). */
 void rig_receive(struct rig *rig, const char *bytes, size_t len)
 {
     rl_node_received(&rig->node, bytes, len, rig->now_ns);
     rig_drain(rig);
 }
 
+/* Delivers bytes on the second connection. */
 void rig_receive_push(struct rig *rig, const char *bytes, size_t len)
 {
     rl_tracker_received(&rig->node, bytes, len, rig->now_ns);
     rig_drain(rig);
 }
 
+/* Delivers text from the server and sends what the node has in return. */
 void rig_reply(struct rig *rig, const char *bytes)
 {
     rig_receive(rig, bytes, strlen(bytes));
@@ -272,6 +288,7 @@ static void reply_bulk(struct rig *rig, const char *text)
     rig_reply(rig, bytes);
 }
 
+/* Replies to TIME as a server whose clock is ahead by `ahead_us`. */
 void rig_reply_time(struct rig *rig, int64_t ahead_us)
 {
     char bytes[96], us[24];
@@ -283,6 +300,7 @@ void rig_reply_time(struct rig *rig, int64_t ahead_us)
     rig_reply(rig, bytes);
 }
 
+/* Replies to the greeting with these sections `server` and `replication` of INFO. */
 void rig_greet_as(struct rig *rig, const char *server, const char *replication)
 {
     static const enum rl_verb scripts[] = {RL_VERB_RELEASE, RL_VERB_EXTEND, RL_VERB_SHORTEN};
@@ -298,6 +316,7 @@ void rig_greet_as(struct rig *rig, const char *server, const char *replication)
         reply_bulk(rig, rl_protocol_script(scripts[i], RL_FORM_SHA)->sha);
 }
 
+/* Replies to the whole greeting of a node without password and database, as a Redis 7.0 master. */
 void rig_greet(struct rig *rig)
 {
     rig_take_sent(rig);
@@ -306,6 +325,8 @@ void rig_greet(struct rig *rig)
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
 }
 
+/* Starts the node, connects it and replies to its greeting: it is READY, and nothing is
+ * recorded. */
 void rig_ready(struct rig *rig)
 {
     rig_start(rig);
@@ -314,23 +335,27 @@ void rig_ready(struct rig *rig)
     ck_assert_str_eq(rig_take_sent(rig), "");
 }
 
+/* Does the same as rig_ready(), with `rtt_ns` as the measured round trip. */
 void rig_ready_with_rtt(struct rig *rig, uint64_t rtt_ns)
 {
     rig_ready(rig);
     rig->node.detector.srtt_ns = rtt_ns;
 }
 
+/* Ends the first connection, as a reset by the network does. */
 void rig_lose(struct rig *rig)
 {
     rl_node_closed(&rig->node, REDLOCK_CAUSE_DISCONNECT, "connection reset", rig->now_ns);
     rig_flush(rig);
 }
 
+/* Advances time by `ns` without running the node, as if the process stood still. */
 void rig_freeze(struct rig *rig, uint64_t ns)
 {
     rig->now_ns += ns;
 }
 
+/* Advances time by `ns`; does what becomes due on the way, in order. */
 void rig_pass(struct rig *rig, uint64_t ns)
 {
     uint64_t end_ns = rig->now_ns + ns;
@@ -350,6 +375,7 @@ void rig_pass(struct rig *rig, uint64_t ns)
     rig->now_ns = end_ns;
 }
 
+/* Returns a new claim with this token, a TTL of 30 s and the rig as owner. */
 struct rl_claim *rig_claim(struct rig *rig, const char *token)
 {
     struct rl_claim *claim = rl_claim_new(&rig->mem, (struct rl_arg){"key", 3}, 64);
@@ -363,6 +389,8 @@ struct rl_claim *rig_claim(struct rig *rig, const char *token)
     return claim;
 }
 
+/* Makes the node send a request, as round `round`. Returns 0, or the cause (REDLOCK_CAUSE_*)
+ * for which the node refused it. */
 int rig_request(struct rig *rig, struct rl_claim *claim, uint32_t round, enum rl_verb verb)
 {
     int cause = rl_node_request(&rig->node, claim, round, verb, rig->now_ns);
@@ -371,6 +399,7 @@ int rig_request(struct rig *rig, struct rl_claim *claim, uint32_t round, enum rl
     return cause;
 }
 
+/* Asks the node to undo the claim and sends it. Returns the vote of rl_node_undo(). */
 enum rl_vote rig_undo(struct rig *rig, struct rl_claim *claim, uint32_t round)
 {
     int cause = -1;
@@ -433,6 +462,9 @@ static size_t decode(const char *at, size_t len, char *to)
     return (size_t)(at - begin);
 }
 
+/* Returns the commands that the node sent since the last call, words separated by blanks, each
+ * command ended by a newline, scripts and their hashes by name. An incomplete command ends with
+ * "...". */
 const char *rig_take_sent(struct rig *rig)
 {
     size_t at = 0, out = 0;
@@ -453,6 +485,7 @@ const char *rig_take_sent(struct rig *rig)
     return sent_text;
 }
 
+/* Returns the only vote since the last check, and forgets it. */
 struct rl_ballot rig_only_vote(struct rig *rig)
 {
     ck_assert_uint_eq(rig->vote_count, 1);
@@ -460,11 +493,14 @@ struct rl_ballot rig_only_vote(struct rig *rig)
     return rig->votes[0].ballot;
 }
 
+/* Checks that there was no vote since the last check. */
 void rig_no_vote(const struct rig *rig)
 {
     ck_assert_uint_eq(rig->vote_count, 0);
 }
 
+/* Checks that the only vote since the last check is this one, for this claim and round, and
+ * forgets it. */
 void rig_check_vote(struct rig *rig, const struct rl_claim *claim, enum rl_vote vote, int cause,
                     uint32_t round)
 {
@@ -477,6 +513,7 @@ void rig_check_vote(struct rig *rig, const struct rl_claim *claim, enum rl_vote 
     ck_assert_uint_eq(ballot.round, round);
 }
 
+/* Drops the test's reference to a claim after rig_done(), and checks that it is the last one. */
 void rig_drop(struct rl_claim *claim)
 {
     ck_assert_uint_eq(claim->refs, 1);

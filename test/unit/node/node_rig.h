@@ -65,11 +65,12 @@ void rig_connect(struct rig *rig);
 void rig_greet(struct rig *rig);
 /* Replies to the greeting with these sections `server` and `replication` of INFO. */
 void rig_greet_as(struct rig *rig, const char *server, const char *replication);
-/* Replies to TIME as a server whose clock is ahead by so much. */
+/* Replies to TIME as a server whose clock is ahead by `ahead_us`. */
 void rig_reply_time(struct rig *rig, int64_t ahead_us);
-/* Does all of this: the node is READY, and nothing is recorded. */
+/* Starts the node, connects it and replies to its greeting: it is READY, and nothing is
+ * recorded. */
 void rig_ready(struct rig *rig);
-/* Makes it READY with a measured round trip of `rtt_ns`. */
+/* Does the same as rig_ready(), with `rtt_ns` as the measured round trip. */
 void rig_ready_with_rtt(struct rig *rig, uint64_t rtt_ns);
 
 /* Delivers bytes from the server. What the node sends in return waits for rig_flush(). */
@@ -78,21 +79,22 @@ void rig_receive(struct rig *rig, const char *bytes, size_t len);
 void rig_receive_push(struct rig *rig, const char *bytes, size_t len);
 /* Delivers text from the server and sends what the node has in return. */
 void rig_reply(struct rig *rig, const char *bytes);
-/* Ends the connection as a reset by the network does. */
+/* Ends the first connection, as a reset by the network does. */
 void rig_lose(struct rig *rig);
 /* Drains the inbox, as the engine does after every call of the node. All other functions do that as
  * well. */
 void rig_drain(struct rig *rig);
 /* Sends what waits, as the engine does at the end of a tick. */
 void rig_flush(struct rig *rig);
-/* Advances time and does what becomes due, in order. */
+/* Advances time by `ns`; does what becomes due on the way, in order. */
 void rig_pass(struct rig *rig, uint64_t ns);
-/* Advances time while the process stands still. */
+/* Advances time by `ns` without running the node, as if the process stood still. */
 void rig_freeze(struct rig *rig, uint64_t ns);
 
 /* Returns a new claim with this token, a TTL of 30 s and the rig as owner. */
 struct rl_claim *rig_claim(struct rig *rig, const char *token);
-/* Makes a request and sends it. Returns the cause if it was refused. */
+/* Makes the node send a request, as round `round`. Returns 0, or the cause (REDLOCK_CAUSE_*)
+ * for which the node refused it. */
 int rig_request(struct rig *rig, struct rl_claim *claim, uint32_t round, enum rl_verb verb);
 /* Asks the node to undo the claim and sends it. Returns the vote of rl_node_undo(). */
 enum rl_vote rig_undo(struct rig *rig, struct rl_claim *claim, uint32_t round);
@@ -101,11 +103,12 @@ enum rl_vote rig_undo(struct rig *rig, struct rl_claim *claim, uint32_t round);
  * command ended by a newline, scripts and their hashes by name. An incomplete command ends with
  * "...". */
 const char *rig_take_sent(struct rig *rig);
-/* Returns the only vote since the last check. */
+/* Returns the only vote since the last check, and forgets it. */
 struct rl_ballot rig_only_vote(struct rig *rig);
 /* Checks that there was no vote since the last check. */
 void rig_no_vote(const struct rig *rig);
-/* Checks that this is the only vote since the last check. */
+/* Checks that the only vote since the last check is this one, for this claim and round, and
+ * forgets it. */
 void rig_check_vote(struct rig *rig, const struct rl_claim *claim, enum rl_vote vote, int cause,
                     uint32_t round);
 /* Drops the test's reference to a claim after rig_done(), and checks that it is the last one. */
