@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The ACL user that `redlock nodes --acl` prints, with prefixes that contain special characters. redis-cli runs the
-printed line unchanged; the user has all rights that locks need for keys with the prefix, and none for other keys."""
+printed line unchanged; the user has all rights that locks need for keys with the prefix, and none for other keys.
+world.OwnServersCase starts three servers for each test. world.CommandCase gives a directory, and no servers.
+redlock() runs the command and returns its result."""
 
 import os
 import re
@@ -26,7 +28,10 @@ def others_than(prefix):
 
 
 class Line(CommandCase):
+    """The line that is printed, without servers."""
+
     def test_prefixes_with_blanks_are_refused(self):
+        """A prefix with a blank cannot be written in an ACL rule: refused."""
         for prefix in FORBIDDEN:
             with self.subTest(prefix=prefix):
                 result = self.redlock("nodes", "--acl", "--prefix", prefix, env=clean_environment())
@@ -38,15 +43,19 @@ class Line(CommandCase):
         self.assertRegex(result.stderr, r"REDLOCK_FENCE_KEY: .* cannot contain a blank")
 
     def test_plain_prefixes_are_quoted(self):
+        """The key pattern of an ordinary prefix is in quotes for the shell of redis-cli."""
         result = self.redlock("nodes", "--acl", "--fence", "--prefix", "app:", env=clean_environment())
         self.assertIn(" '~app:*' '~redlock:fence' ", result.stdout)
 
     def test_no_control_byte_is_printed(self):
+        """A prefix with control bytes does not put them on the terminal."""
         result = self.redlock("nodes", "--acl", "--prefix", "\x1b[2J\x9b\x7f", env=clean_environment())
         self.assertRegex(result.stdout, r"\A[\n -~]*\Z")
 
 
 class User(OwnServersCase):
+    """The printed user, created on three servers."""
+
     def make_user(self, *flags, **more):
         """Creates the user that --acl prints, with the password `secret`, on all servers."""
         result = self.redlock("nodes", "--acl", *flags, env=self.environment(**more))
@@ -74,6 +83,7 @@ class User(OwnServersCase):
             self.skipTest("no redis-cli and no valkey-cli")
 
     def test_prefixes_of_special_characters(self):
+        """With each prefix, the user may lock names below it, and may use no other key."""
         for prefix in [*PREFIXES, "".join(PREFIXES)]:
             with self.subTest(prefix=prefix):
                 self.make_user("--prefix", prefix)
@@ -87,6 +97,7 @@ class User(OwnServersCase):
                 self.check_others(prefix, prefix)
 
     def test_nodes_finds_no_missing_right(self):
+        """`redlock nodes`, run as this user, finds no missing right."""
         prefix, fence_key = "".join(PREFIXES), "fence" + "".join(reversed(PREFIXES)) + "\\"
         more = {"REDLOCK_FENCE_KEY": fence_key, "REDLOCK_FENCE_RECORDS": "volatile"}
         self.make_user("--prefix", prefix, "--fence", **more)

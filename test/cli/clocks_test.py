@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Settings about clocks: the drift, the interval of heartbeats, and how far the client's wall clock may be ahead."""
+"""Settings about clocks: the drift, the interval of heartbeats, and how far the client's wall clock may be ahead.
+world.Case starts servers for the class, five unless `count` differs, and empties them before each test. redlock()
+runs the command and returns its result; start() only starts it; start_with_events() starts `run` and records its
+events; until() waits for a condition."""
 
 import json
 import os
@@ -14,6 +17,8 @@ from world import Case, until  # noqa: E402
 
 
 class Clocks(Case):
+    """REDLOCK_DRIFT, REDLOCK_HEARTBEAT and REDLOCK_CLOCK_SLACK, on three servers."""
+
     count = 3
 
     def validity_ms(self, **more):
@@ -23,11 +28,13 @@ class Clocks(Case):
         return int(re.search(r"valid for (\d+) ms", result.stderr).group(1))
 
     def test_drift_shortens_the_validity(self):
+        """A larger drift leaves less of the TTL as validity."""
         self.assertLessEqual(self.validity_ms(REDLOCK_DRIFT="20%"), 30000 - 6000 - 2 - 30)
         self.assertLessEqual(self.validity_ms(REDLOCK_DRIFT="83000ppm"), 30000 - 2490 - 2 - 30)
         until(lambda: self.validity_ms(REDLOCK_DRIFT="0%") > 30000 - 300, "a lock that loses less than 1 %")
 
     def test_drift_counts_where_timings_are_checked(self):
+        """A drift for which the TTL leaves no time for an extension is refused."""
         flags = ["run", "-t", "10s", "--renew", "3s", "-k", "1s", "c", "--", "true"]
         self.assertCode(self.redlock(*flags), 0)
         result = self.redlock(*flags, env=self.environment(REDLOCK_DRIFT="50%"))
@@ -52,6 +59,7 @@ class Clocks(Case):
         return int(found.group(1)) if found else 0
 
     def test_heartbeat(self):
+        """Heartbeats come as often as the setting says."""
         before = self.heartbeats()
         process = self.start(
             "run", "c", "--", "sleep", "1000", env=self.environment(REDLOCK_HEARTBEAT="20ms")
@@ -60,6 +68,8 @@ class Clocks(Case):
         process.terminate()
 
     def run_with_our_clock_set_ahead(self, **more):
+        """Starts `redlock run`, waits for an extension, and sets its wall clock 5 s ahead. Returns (process, path of its
+        events)."""
         environment = {**self.with_clock(0), **more}
         path = self.path("events", "")
         with open(path, "ab") as file:
@@ -74,15 +84,18 @@ class Clocks(Case):
         return process, path
 
     def test_our_clock_is_set_ahead(self):
+        """By default, a wall clock that steps ahead ends the lock and the command."""
         process, path = self.run_with_our_clock_set_ahead()
         self.wait_event(path, "lost")
         self.assertEqual(process.wait(), 124)
 
     def test_our_clock_may_be_set_ahead(self):
+        """With a setting that allows the step, the lock stays."""
         process, path = self.run_with_our_clock_set_ahead(REDLOCK_CLOCK_SLACK="1m")
         known = len(self.events(path))
 
         def renewed():
+            """Returns whether three extensions have succeeded after the step."""
             return sum(event["event"] == "extended" for event in self.events(path)[known:]) >= 3
 
         until(renewed, "renewals after the step")
@@ -90,6 +103,7 @@ class Clocks(Case):
         process.terminate()
 
     def test_where_they_come_from(self):
+        """`redlock config` names the source of each of these settings."""
         path = self.path("conf", "[redlock]\ndrift = 0.5%\nheartbeat = 2s\nclock-slack = 0ms\n")
         flags = ["config", "--json", "-f", path]
         for environment, drift, origin in (({}, "0.5%", path), ({"REDLOCK_DRIFT": "8.3%"}, "8.3%", "REDLOCK_DRIFT")):
@@ -105,6 +119,7 @@ class Clocks(Case):
         self.assertEqual(values, ["1%", "1s", "100ms"])
 
     def test_invalid_settings_are_refused(self):
+        """Values out of range are refused with a message."""
         cases = [
             *(("DRIFT", word, "write 1%, 8.5% or 10000ppm") for word in ("1", "", "51%", "500001ppm", "-1%", "1.5ppm",
                                                                        ".%", "0.00001%", "99999999999%", "1% ", "50.0001%")),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Sources of settings, the configuration file, and masked passwords. Needs no server."""
+"""Sources of settings, the configuration file, and masked passwords. Needs no server. world.CommandCase gives a
+directory, and no servers. redlock() runs the command and returns its result."""
 
 import json
 import os
@@ -30,16 +31,21 @@ node-timeout = 50ms
 
 
 class Settings(CommandCase):
+    """What `redlock config` prints for settings from flags, variables and files."""
+
     def settings(self, *args, **environment):
+        """Runs `redlock config --json` with these variables. Returns {name: {"value": ..., "origin": ...}}."""
         result = self.redlock("config", "--json", *args, env=clean_environment(**environment))
         self.assertCode(result, 0)
         return json.loads(result.stdout)["settings"]
 
     def check(self, settings, name, value, origin):
+        """Fails unless the setting has this value and its origin contains this text."""
         self.assertEqual(settings[name]["value"], value)
         self.assertIn(origin, settings[name]["origin"])
 
     def test_defaults(self):
+        """Without any source, each setting has its default."""
         settings = self.settings()
         self.check(settings, "servers", None, "default")
         self.check(settings, "prefix", "", "default")
@@ -51,6 +57,7 @@ class Settings(CommandCase):
         self.check(settings, "connect-timeout", "250ms", "default")
 
     def test_file(self):
+        """Settings of the file FILE are used, with the file and the line as origin."""
         path = self.path("conf", FILE)
         for settings in self.settings("-f", path), self.settings(REDLOCK_CONFIG=path):
             self.check(settings, "servers", "f1:1,f2:2", f"{path}:4")
@@ -61,6 +68,7 @@ class Settings(CommandCase):
             self.check(settings, "node-timeout", "50ms", path)
 
     def test_environment_wins_over_the_file_and_flags_over_both(self):
+        """Flags come before variables, variables before the file."""
         path = self.path("conf", FILE)
         environment = {"REDLOCK_SERVERS": "e:1", "REDLOCK_PREFIX": "env:", "REDLOCK_MAX_TTL": "25s", "REDIS_URL": "r:1"}
         settings = self.settings("-f", path, **environment)
@@ -75,6 +83,7 @@ class Settings(CommandCase):
         self.check(settings, "ttl", "9s", "flag -t")
 
     def test_redis_url_is_used_last_with_a_warning(self):
+        """REDIS_URL names the server only if nothing else does."""
         self.check(self.settings(REDIS_URL="redis://r:1"), "servers", "redis://r:1", "REDIS_URL")
         path = self.path("conf", FILE)
         self.check(self.settings("-f", path, REDIS_URL="redis://r:1"), "servers", "f1:1,f2:2", path)
@@ -83,10 +92,12 @@ class Settings(CommandCase):
         self.assertIn("warning: REDIS_URL names one server", result.stderr)
 
     def test_node_sections(self):
+        """The addresses in [node.NAME] sections are added to those in `servers`."""
         path = self.path("conf", "[node.a]\nurl = redis://a:1\n[node.b]\nurl = b:2\n[redlock]\nservers = c:3\n")
         self.check(self.settings("-f", path), "servers", "redis://a:1 b:2 c:3", path)
 
     def test_home_directory(self):
+        """The file is found in the directory for settings of the user."""
         os.mkdir(self.path("redlock"))
         self.addCleanup(os.rmdir, self.path("redlock"))
         path = self.path("redlock/redlock.conf", "[redlock]\nservers = x:1\n")
@@ -94,6 +105,7 @@ class Settings(CommandCase):
         self.check(self.settings(XDG_CONFIG_HOME=self.directory), "servers", "x:1", path)
 
     def test_invalid_files_are_refused_with_line_and_advice(self):
+        """Each invalid text ends in exit code 78 with a message that names the line and the remedy."""
         cases = {
             "[redlock]\nserver = a\n": r":2: unknown key server; use one of: servers.* fence-key fence-records admission drift heartbeat clock-slack$",
             "[redis]\nservers = a\n": r":2: unknown section redis; write \[redlock\]",
@@ -119,6 +131,7 @@ class Settings(CommandCase):
         self.assertIn("flag -f: /nonexistent/file: No such file", result.stderr)
 
     def test_binary_and_large_files_are_refused(self):
+        """Files above 64 kB or with zero bytes are refused; empty ones are not."""
         cases = {
             "/dev/zero": "/dev/zero: is larger than 64 kB; give a configuration file",
             "/dev/full": "/dev/full: is larger than 64 kB",
@@ -147,6 +160,8 @@ class Settings(CommandCase):
         )
 
     def test_unreadable_file_is_reported(self):
+        """A file without the right to read it ends in 78. A directory that cannot be searched counts as a missing
+        file."""
         home = self.path("redlock")
         os.mkdir(home)
         self.addCleanup(os.rmdir, home)
@@ -164,6 +179,7 @@ class Settings(CommandCase):
         self.assertNotIn("x:1", result.stdout)
 
     def test_secrets_are_masked(self):
+        """No form of an address shows its password."""
         secret = "s3cr3t"
         lists = [
             f"redis://user:{secret}@a:1,redis://:{secret}@b:2",
@@ -192,6 +208,8 @@ class Settings(CommandCase):
                     self.assertIn("***", result.stdout)
 
     def test_a_file_with_a_password_that_others_may_read_draws_a_warning(self):
+        """A file with a password gives a warning if its mode lets the group or all users read it; a file without one
+        does not."""
         secret = {
             "password": "[redlock]\nservers = a:1\npassword = s3cr3t\n",
             "address": "[node.a]\nurl = redis://u:s3cr3t@a:1\n",
@@ -215,12 +233,14 @@ class Settings(CommandCase):
         self.assertIn("contains a password", result.stderr)
 
     def test_refused_lists_of_servers_are_masked(self):
+        """A list of servers that is refused is printed as ***."""
         for servers in "a:1,a:1", "redis://u:s3cr3t@a:1;b:2", "http://a":
             result = self.redlock("config", env=clean_environment(REDLOCK_SERVERS=servers))
             self.assertCode(result, 78)
             self.assertRegex(result.stdout, r"(?m)^servers +\*\*\* +# REDLOCK_SERVERS$")
 
     def test_address_in_another_setting_is_masked(self):
+        """An address in the wrong place of the command line does not show its password in the message."""
         address = "redis://u:s3cr3t@a:1"
         for args in (
             ["run", f"--sevrers={address}", "x", "true"],
@@ -246,6 +266,7 @@ class Settings(CommandCase):
         self.assertNotIn("s3cr3t", result.stdout + result.stderr)
 
     def test_password_in_a_wrong_place_of_the_file_is_masked(self):
+        """The message about a line that is refused does not show the password in it."""
         for text in (
             "[redlock]\nredis://u:s3cr3t@a:1\n",
             "[redlock]\npassword =\ns3cr3t==\n",  # the end of a password in base64
@@ -262,11 +283,13 @@ class Settings(CommandCase):
                 self.assertNotIn("s3cr3t", result.stdout + result.stderr)
 
     def test_user_needs_a_password(self):
+        """A user without a password is refused."""
         result = self.redlock("acquire", "--user", "ada", "x", env=clean_environment(REDLOCK_SERVERS="a:1"))
         self.assertCode(result, 78)
         self.assertIn("flag --user: user ada without a password; set REDLOCK_AUTH", result.stderr)
 
     def test_pass_file(self):
+        """The password file is used, and gives a warning if others may read it."""
         path = self.path("pass", "s3cr3t\n")
         os.chmod(path, 0o600)
         settings = self.settings("--pass-file", path, REDLOCK_AUTH="other")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Unusual file descriptors: closed, too few, or on a full device; and no /proc."""
+"""Unusual file descriptors: closed, too few, or on a full device; and no /proc. world.Case starts servers for the
+class, five unless `count` differs, and empties them before each test."""
 
 import os
 import subprocess
@@ -12,6 +13,8 @@ from world import REDLOCK, SLOW, Case  # noqa: E402
 
 
 class Descriptors(Case):
+    """The command with stdin, stdout or stderr in unusual states."""
+
     def sh(self, script):
         """Runs the script in a shell with `redlock` in PATH."""
         return subprocess.run(
@@ -35,6 +38,7 @@ class Descriptors(Case):
                 self.assertEqual(self.servers.keys(), set())
 
     def test_closed_descriptors_are_closed_for_the_command(self):
+        """A descriptor 0, 1 or 2 that is closed for redlock is closed for its command, too."""
         look = "redlock run d -- bash -c '[ -e /dev/fd/0 ] && echo 0 >&3; [ -e /dev/fd/1 ] && echo 1 >&3; true' 3>&1"
         for closed, found in ("", "0\n1\n"), (">&-", "0\n"), ("<&- >&-", ""):
             with self.subTest(closed=closed):
@@ -43,12 +47,14 @@ class Descriptors(Case):
                 self.assertEqual(result.stdout, found)
 
     def test_lock_is_released_when_its_token_cannot_be_printed(self):
+        """`acquire` with a full stdout releases its lock, because no process has the token."""
         for closed in ">&-", ">&- <&-", ">/dev/full":
             with self.subTest(closed=closed):
                 self.assertCode(self.sh(f"redlock acquire d {closed}"), 74)
                 self.assertEqual(self.servers.keys(), set())
 
     def test_lost_output_gives_an_exit_code(self):
+        """Output that cannot be written gives exit code 74; `status` keeps its own."""
         for command in "nodes", "config", "--help", "run --help", "nodes --json":
             with self.subTest(command=command):
                 result = self.sh(f"redlock {command} >/dev/full")

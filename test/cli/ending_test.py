@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""`redlock run` ends by signals of every kind, and when its command cannot be started although the lock was acquired."""
+"""`redlock run` ends by signals of every kind, and when its command cannot be started although the lock was acquired.
+world.Case starts servers for the class, five unless `count` differs, and empties them before each test. redlock()
+runs the command and returns its result; start() only starts it; start_with_events() starts `run` and records its
+events; hold() acquires a lock as another holder; until() waits for a condition. proxy.listen() starts a proxy in
+front of a server."""
 
 import json
 import os
@@ -29,7 +33,11 @@ USER_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGRTMIN, signal.SIGRTMIN
 
 
 class Signals(Case):
+    """Signals to `redlock run`, before and while its command runs."""
+
     def test_every_signal_reaches_the_command(self):
+        """Each signal that ends a process by default is passed on; the exit code is 128 + its number, and no key is
+        left."""
         for sig in ENDING_SIGNALS + USER_SIGNALS:
             with self.subTest(signal=sig):
                 process = self.start("run", "-t", "10s", "e", "--", "sh", "-c", PRINT_PID_AND_SLEEP)
@@ -40,6 +48,7 @@ class Signals(Case):
                 self.assertEqual(self.servers.keys(), set())
 
     def test_signals_reach_command_in_shared_group(self):
+        """The same with --foreground, where the command is in redlock's process group."""
         for sig in signal.SIGPROF, signal.SIGXCPU:
             with self.subTest(signal=sig):
                 process = self.start("run", "--foreground", "e", "--", "sh", "-c", PRINT_PID_AND_SLEEP)
@@ -59,6 +68,8 @@ class Signals(Case):
         self.assertEqual(self.servers.keys(), set())
 
     def test_second_signal_kills_after_the_grace(self):
+        """A command that ignores the signal is killed after the grace of 1 s; later signals do not begin the grace
+        anew."""
         stubborn = "trap '' PROF XCPU; echo $$; while :; do sleep 1; done"
         process = self.start("run", "-t", "20s", "-k", "1s", "e", "--", "sh", "-c", stubborn)
         pid = int(process.stdout.readline())
@@ -75,6 +86,7 @@ class Signals(Case):
         self.assertEqual(self.servers.keys(), set())
 
     def test_ending_signals_end_a_wait(self):
+        """Each of these signals ends `run` and `acquire` that wait, and the holder keeps its key."""
         token = self.hold("e").encode()
         for words in ("run", "e", "--", "true"), ("acquire", "e"):
             for sig in ENDING_SIGNALS:
@@ -100,6 +112,7 @@ class Signals(Case):
                 self.assertEqual(self.servers.keys(), set())
 
     def test_other_signals_do_not_end_a_wait(self):
+        """Signals for users and ignored ones do not end a wait."""
         token = self.hold("e")
         process = self.start("run", "e", "--", "sh", "-c", "exit 7")
         self.wait_error("waiting for e")
@@ -119,12 +132,14 @@ class Signals(Case):
                 self.assertEqual(self.servers.keys(), set())
 
     def test_command_has_default_signal_actions(self):
+        """The command starts with no signal blocked or ignored."""
         result = self.redlock("run", "e", "--", "grep", "-E", "Sig(Blk|Ign):", "/proc/self/status")
         self.assertEqual(result.stdout, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n")
 
     def test_command_ignores_some_signals_of_the_caller(self):
         """HUP, INT and QUIT stay ignored, for nohup and for `cmd &` in scripts; the actions of all others are reset."""
         def ignore():
+            """Ignores some signals, in the process that becomes redlock."""
             for sig in signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGTERM:
                 signal.signal(sig, signal.SIG_IGN)
 
@@ -169,6 +184,7 @@ class Signals(Case):
         self.assertEqual([(event["event"], event.get("events_dropped")) for event in events], [("child_exited", 2), ("released", 2)])
 
     def test_suspended_command_receives_stop_signal(self):
+        """At the end of its time (--max-hold) a suspended command is continued, so that it receives SIGTERM."""
         script = "trap 'echo term; exit 0' TERM; echo $$; while :; do sleep 0.01; done"
         process = self.start("run", "-k", "4s", "--max-hold", "5s", "e", "--", "sh", "-c", script)
         os.killpg(int(process.stdout.readline()), signal.SIGSTOP)
@@ -216,15 +232,18 @@ def drop_first_release_reply(listener, port):
     dropped = threading.Event()
 
     def serve(near):
+        """Serves one connection: passes all bytes on, except as drop_reply() says."""
         far = socket.create_connection(("127.0.0.1", port))
         release_sent = threading.Event()
 
         def watch_request(chunk):
+            """Passes every piece, and notes that the release was sent."""
             if b"EVALSHA" in chunk:
                 release_sent.set()
             return True
 
         def drop_reply(chunk):
+            """Drops the first reply to a release, and closes the connection in its place."""
             if not release_sent.is_set() or not chunk.endswith(b":1\r\n") or dropped.is_set():
                 return True
             dropped.set()
@@ -246,6 +265,7 @@ def delay_sets(listener, port, delay, times):
     left = [times]
 
     def delay_set(chunk):
+        """Passes every piece, the first `times` ones with a SET after the delay."""
         if b"\r\nSET\r\n" in chunk and left[0] > 0:
             left[0] -= 1
             time.sleep(delay)
@@ -255,12 +275,15 @@ def delay_sets(listener, port, delay, times):
 
 
 class TooSlow(Case):
+    """Servers whose replies to SET come later than the TTL."""
+
     def acquire(self, times):
         """Runs `redlock acquire` with a TTL that ends before a delayed majority replies."""
         servers = ",".join(proxy.listen(self, delay_sets, port, 0.15, times) + "?fresh=1" for port in self.servers.ports)
         return self.redlock("acquire", "-n", "-t", "100ms", "-s", servers, "e")
 
     def test_no_majority_in_time(self):
+        """If every attempt is too slow, `acquire` ends with 69."""
         result = self.acquire(times=1000)
         self.assertCode(result, 69)
         self.assertIn("e: not acquired: ", result.stderr)
@@ -271,6 +294,8 @@ class TooSlow(Case):
 
 
 class Replies(Case):
+    """Exit codes where replies are lost, and for several names."""
+
     def test_repeated_release_counts_as_success(self):
         """The replies to the first release requests are lost and the requests repeated: the keys are gone, deleted by
         the first ones."""
@@ -286,6 +311,7 @@ class Replies(Case):
         self.assertCode(self.redlock("release", "--strict", "e", token), 1)
 
     def test_status_of_several_names_is_the_worst(self):
+        """`status` ends with 1 if one of its names is free."""
         self.hold("held")
         for names, code in (("held", "held2"), 1), (("held2", "held"), 1), (("held",), 0):
             with self.subTest(names=names):

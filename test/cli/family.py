@@ -47,6 +47,7 @@ def arguments(pid):
 
 
 def descendants_of(pid):
+    """Returns the pids of its children, their children, and so on."""
     found = children_of(pid)
     return found + [below for child in found for below in descendants_of(child)]
 
@@ -69,6 +70,7 @@ class FamilyCase(Case):
 
     @staticmethod
     def kill_all(pids):
+        """Kills these processes with SIGKILL; those that have ended are skipped."""
         for pid in pids:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -76,6 +78,7 @@ class FamilyCase(Case):
                 pass
 
     def guardian_of(self, process):
+        """Waits for the guardian of this `redlock run`, and returns its pid."""
         return until(
             lambda: [pid for pid in children_of(process.pid) if comm(pid) == "rl-guardian"],
             "the guardian",
@@ -89,6 +92,7 @@ class FamilyCase(Case):
         )[0]
 
     def assert_gone_within(self, pids, since, seconds):
+        """Fails unless all processes have ended at most so many seconds after `since` (time.monotonic())."""
         self.assertLess(seconds_until_gone(pids, since), seconds)
 
     def stalled_at(self, path):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Fencing tokens on the command line: they are printed and exported, they grow however the clients' clocks differ, and
-an operator can use locks with fences again after a majority has lost its fence records."""
+an operator can use locks with fences again after a majority has lost its fence records. world.Case starts servers
+for the class, five unless `count` differs, and empties them before each test. redlock() runs the command and
+returns its result; start_with_events() starts `run` and records its events; until() waits for a condition."""
 
 import json
 import os
@@ -17,7 +19,10 @@ PRINT = ["--", "sh", "-c", "echo ${REDLOCK_FENCE-unset}"]
 
 
 class Fence(Case):
+    """`--fence` on five servers with volatile fence records."""
+
     def environment(self, **more):
+        """Returns the environment with volatile fence records."""
         return super().environment(**{"REDLOCK_FENCE_RECORDS": "volatile", **more})
 
     def fence(self, *flags, **options):
@@ -27,6 +32,7 @@ class Fence(Case):
         return int(result.stdout)
 
     def test_acquire_prints_token_and_fence(self):
+        """`acquire --fence` prints the token and the fencing token."""
         result = self.redlock("acquire", "--fence", "-w", "10s", "-t", "20s", "job")
         self.assertCode(result, 0)
         token, fence = result.stdout.split()
@@ -39,6 +45,7 @@ class Fence(Case):
         self.assertEqual(len(plain.stdout.split()), 1)
 
     def test_fence_in_json_and_events(self):
+        """JSON output and events contain the fencing token."""
         first = self.fence()
         result = self.redlock("acquire", "--json", "--fence", "-w", "10s", "-t", "20s", "other")
         self.assertCode(result, 0)
@@ -50,6 +57,7 @@ class Fence(Case):
         self.assertGreater(self.wait_event(path, "acquired")["fence"], first)
 
     def test_only_a_lock_with_fence_exports_it(self):
+        """The command gets REDLOCK_FENCE only with --fence."""
         self.fence()
         environment = self.environment(REDLOCK_FENCE="7")
         result = self.redlock("run", "job", *PRINT, env=environment)
@@ -57,6 +65,7 @@ class Fence(Case):
         self.assertGreater(self.fence(env=environment), 7)
 
     def test_fences_grow_with_clocks_an_hour_apart(self):
+        """Fencing tokens increase between clients whose clocks differ by an hour."""
         last = self.fence()
         for hours in (0, 1, 0, -1, 1, -1, 0):
             fence = self.fence(env=self.with_clock(hours * HOUR_NS))
@@ -64,6 +73,7 @@ class Fence(Case):
             last = fence
 
     def test_init_after_a_majority_lost_its_records(self):
+        """After a majority has lost its records, --fence fails until `nodes --init`."""
         last = self.fence()
         for index in range(3):
             self.servers.command(index, "FLUSHALL")
@@ -76,6 +86,7 @@ class Fence(Case):
         self.assertGreater(self.fence(), last)
 
     def test_init_names_servers_left_out(self):
+        """`nodes --init` names the servers that it could not reach."""
         self.servers.stop(4)
         result = self.redlock("nodes", "--init")
         self.assertCode(result, 0)
@@ -86,6 +97,7 @@ class Fence(Case):
         self.assertIsNotNone(self.servers.command(3, "HGET", RECORD, "cfg"))
 
     def test_init_needs_a_majority(self):
+        """`nodes --init` fails without a majority of servers."""
         self.servers.stop(0, 1, 2)
         result = self.redlock("nodes", "--init", "--connect-timeout", "100ms")
         self.assertCode(result, 69)
@@ -94,6 +106,7 @@ class Fence(Case):
         self.assertEqual(self.servers.command(3, "HGET", RECORD, "cfg"), None)
 
     def test_durable_records_must_be_attested(self):
+        """Durable records need ?durable=1 in the addresses."""
         environment = self.environment(REDLOCK_FENCE_RECORDS="durable")
         result = self.redlock("run", "--fence", "job", *PRINT, env=environment)  # fails at once: waiting cannot help
         self.assertCode(result, 78)
@@ -104,6 +117,7 @@ class Fence(Case):
         self.fence(env=self.environment(REDLOCK_SERVERS=servers, REDLOCK_FENCE_RECORDS="durable"))
 
     def test_settings_of_fences(self):
+        """The settings about fences are shown and checked."""
         self.assertGreater(self.fence(env=self.environment(REDLOCK_FENCE_KEY="my:numbers")), 0)
         self.assertEqual(self.servers.command_all("EXISTS", "my:numbers", RECORD), [1] * 5)
         result = self.redlock("config", env=self.environment(REDLOCK_FENCE_RECORDS="sometimes"))

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The guardian: no process that the command started runs after the deadline, whatever happens to `redlock run`."""
+"""The guardian: no process that the command started runs after the deadline, whatever happens to `redlock run`.
+family.FamilyCase.family() starts `redlock run` with a command of several processes, on the five servers of
+world.Case. redlock() runs the command and returns its result; start() only starts it; hold() acquires a lock as
+another holder; until() waits for a condition."""
 
 import os
 import signal
@@ -14,11 +17,16 @@ from family import FamilyCase  # noqa: E402
 from world import REDLOCK, SLOW, children_of, runs, stat_fields, until  # noqa: E402
 
 def processor_ticks():
+    """Returns the number of processor ticks per second."""
     return os.sysconf("SC_CLK_TCK")
 
 
 class Guardian(FamilyCase):
+    """FamilyCase.family() starts `redlock run` with a command of several processes, which ignore SIGTERM or have
+    left its group or session. Each test stops or kills something."""
+
     def test_flushed_majority_ends_all_before_the_deadline(self):
+        """A majority loses the key: the lock is lost, and the whole family ends within the TTL."""
         process, pids = self.family("-t", "3s")
         for index in range(3):
             self.servers.command(index, "FLUSHALL")
@@ -26,6 +34,7 @@ class Guardian(FamilyCase):
         self.assertEqual(process.wait(10 * SLOW), 124)
 
     def test_killed_wrapper(self):
+        """`redlock run` (the wrapper) is killed: the guardian ends the family and itself."""
         process, pids = self.family("-t", "10s")
         guardian = self.guardian_of(process)
         process.kill()
@@ -33,6 +42,7 @@ class Guardian(FamilyCase):
         self.wait_gone(guardian)
 
     def test_stopped_wrapper(self):
+        """The wrapper is stopped: the family ends within the TTL. When it continues, it exits with 124."""
         process, pids = self.family("-t", "2s")
         guardian = self.guardian_of(process)
         process.send_signal(signal.SIGSTOP)
@@ -43,6 +53,7 @@ class Guardian(FamilyCase):
         self.assertEqual(process.wait(10 * SLOW), 124)
 
     def test_stopped_wrapper_whose_caller_ignores_sigchld(self):
+        """The same if the caller of redlock ignores SIGCHLD."""
         process, pids = self.family("-t", "2s", preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
         process.send_signal(signal.SIGSTOP)
         self.wait_gone(*pids)
@@ -50,6 +61,7 @@ class Guardian(FamilyCase):
         self.assertEqual(process.wait(10 * SLOW), 124)
 
     def test_wrapper_stopped_until_the_lock_has_expired(self):
+        """The wrapper stays stopped beyond the TTL: it reports no key that ends with its TTL."""
         process, pids = self.family("-t", "2s")
         process.send_signal(signal.SIGSTOP)
         self.wait_gone(*pids)
@@ -59,6 +71,7 @@ class Guardian(FamilyCase):
         self.assertNotIn("ends with its TTL", self.error_text())
 
     def test_command_starts_only_after_the_guardian(self):
+        """The command does not start before the guardian has made its first step."""
         more = self.stalled_at("/proc/self/fd")
         process = self.start("run", "g", "--", "sh", "-c", "echo; test -e $PROCSTALL/go", env=more)
         until(lambda: os.path.exists(more["PROCSTALL"] + "/reached"), "the first step of the guardian")
@@ -100,6 +113,7 @@ class Guardian(FamilyCase):
             os.unlink(f"{directory}/go")
 
     def test_killed_guardian_ends_the_command(self):
+        """The guardian is killed: the command ends, redlock exits with 70, and no key is left."""
         process = self.start("run", "-t", "10s", "g", "--", "sh", "-c", "echo $$; exec sleep 1000")
         pid = int(process.stdout.readline())
         os.kill(self.guardian_of(process), signal.SIGKILL)
@@ -109,6 +123,7 @@ class Guardian(FamilyCase):
         until(lambda: self.servers.keys() == set(), "no key on any server")
 
     def test_guardian_killed_while_waiting(self):
+        """The guardian is killed while the lock is waited for: redlock exits with 70."""
         self.hold("g")
         process = self.start("run", "g", "--", "true")
         self.wait_error("waiting for g")
@@ -128,6 +143,8 @@ class Guardian(FamilyCase):
         self.wait_gone(guardian, pid)
 
     def test_guardian_has_own_session_and_few_descriptors(self):
+        """The guardian has a session of its own and two descriptors. The command is a child of the starter, in the
+        session of redlock and in a group of its own."""
         process = self.start("run", "-t", "10s", "g", "--", "sh", "-c", "echo $$; exec sleep 1000")
         pid = int(process.stdout.readline())
         guardian = self.guardian_of(process)
@@ -148,11 +165,13 @@ class Guardian(FamilyCase):
         self.assertFalse(runs(starter))
 
     def test_guardian_needs_little_processor_time(self):
+        """Wrapper and guardian use hardly any processor time within a second."""
         process = self.start("run", "-t", "30s", "g", "--", "sh", "-c", "echo $$; exec sleep 1000")
         process.stdout.readline()
         guardian = self.guardian_of(process)
 
         def ticks():
+            """Returns the processor ticks that wrapper and guardian have used."""
             total = 0
             for pid in (process.pid, guardian):
                 with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
@@ -166,6 +185,7 @@ class Guardian(FamilyCase):
         self.assertLess(ticks() - before, processor_ticks() * 0.2)
 
     def test_leftover_processes_of_a_finished_command_are_reported(self):
+        """Processes that a finished command leaves behind are reported on stderr."""
         process = self.start("run", "g", "--", "sh", "-c", "setsid sleep 1000 >/dev/null & echo $!")
         pid = int(process.stdout.readline())
         self.addCleanup(self.kill_all, [pid])
@@ -174,6 +194,7 @@ class Guardian(FamilyCase):
         self.assertIn("still run, without the lock", self.error_text())
 
     def test_signal_waits_for_the_rest_of_the_group(self):
+        """After a signal, redlock ends when all processes of the command's group have ended."""
         inner = "trap 'sleep 0.5; exit' TERM; echo $$; while :; do sleep 0.01; done"
         process = self.start("run", "-t", "20s", "g", "--", "sh", "-c", 'sh -c "$0" & wait', inner)
         pid = int(process.stdout.readline())
@@ -192,6 +213,7 @@ class Guardian(FamilyCase):
         self.wait_gone(pid)
 
     def test_max_hold(self):
+        """--max-hold ends the family, although the lock could be extended."""
         process, pids = self.family("-t", "20s", "-k", "500ms", "--max-hold", "2s")
         started = time.monotonic()
         self.assert_gone_within(pids, started, 2.0 * SLOW)
@@ -207,6 +229,7 @@ class Guardian(FamilyCase):
         self.assertEqual({int(fd) for fd in result.stdout.split()}, {0, 1, 2, 3, write} if write != 3 else {0, 1, 2, 3, 4})
 
     def test_signal_state_is_reset(self):
+        """The command has default signal actions whatever redlock inherited."""
         result = self.redlock("run", "g", "--", "grep", "-E", "Sig(Blk|Ign)", "/proc/self/status")
         self.assertEqual(result.stdout.split()[1::2], ["0" * 16, "0" * 16])
 

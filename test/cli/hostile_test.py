@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Every process of the command ends with the lock, also where the guardian is killed, stopped or restricted."""
+"""Every process of the command ends with the lock, also where the guardian is killed, stopped or restricted.
+family.FamilyCase.family() starts `redlock run` with a command of several processes, on the five servers of
+world.Case. start() only starts it; start_with_events() starts `run` and records its events; until() waits for a
+condition."""
 
 import datetime
 import errno
@@ -39,6 +42,9 @@ ctypes.CDLL(None).pthread_exit(None)
 
 
 class Hostile(FamilyCase):
+    """FamilyCase.family() starts `redlock run` with a command of several processes. Each test takes something away
+    from redlock: system calls, its guardian or its starter."""
+
     def test_no_pidfd(self):
         """A container may refuse pidfd_open() and pidfd_send_signal()."""
         if not seccomp.is_available():
@@ -68,6 +74,7 @@ class Hostile(FamilyCase):
         self.assertEqual(self.servers.keys(), set())
 
     def test_process_without_its_first_thread_is_alive(self):
+        """A process whose first thread has ended looks like a zombie; it is killed all the same."""
         for how, script in ("group", '"$@" & wait'), ("session", 'setsid "$@" & wait'):
             with self.subTest(how=how):
                 process = self.start(
@@ -93,11 +100,13 @@ class Hostile(FamilyCase):
         self.assert_released_after_the_end(process, pids)
 
     def test_killed_starter(self):
+        """The starter, the parent of the command, is killed: the family ends, and only then the lock is released."""
         process, pids = self.family("-t", "10s")
         os.kill(self.starter_of(self.guardian_of(process)), signal.SIGKILL)
         self.assert_released_after_the_end(process, pids)
 
     def test_lock_is_held_while_the_guardian_kills(self):
+        """The guardian is held up before it looks for processes: the lock is not released meanwhile."""
         process, pids = self.family("-t", "10s", env=self.stalled_at("/proc"))
         os.kill(self.starter_of(self.guardian_of(process)), signal.SIGKILL)
         until(lambda: os.path.exists(self.path("stall/reached")), "the guardian lists /proc")
@@ -116,6 +125,7 @@ class Hostile(FamilyCase):
         self.assertFalse([pid for pid in pids if runs(pid)])
 
     def test_killed_guardian_and_starter(self):
+        """Guardian and starter are killed at once: the wrapper ends the family and then releases."""
         process, pids = self.family("-t", "10s")
         guardian = self.guardian_of(process)
         starter = self.starter_of(guardian)
@@ -192,6 +202,7 @@ class Hostile(FamilyCase):
             os.close(fd)
 
     def test_stopped_guardian_ends_with_the_command(self):
+        """A stopped guardian does not keep redlock from exiting, and does not outlive it."""
         process = self.start("run", "g", "--", "sh", "-c", "echo; read _ <$1", "sh", self.fifo("end"))
         process.stdout.readline()
         guardian = self.guardian_of(process)
@@ -204,6 +215,7 @@ class Hostile(FamilyCase):
         self.assertFalse(runs(guardian))
 
     def fifo(self, name):
+        """Creates a named pipe in the directory of the case, and returns its path."""
         path = self.path(name)
         os.mkfifo(path)
         return path
@@ -275,6 +287,8 @@ class Hostile(FamilyCase):
         self.assertIn("still run, without the lock: 1", self.error_text())
 
     def test_process_of_another_user_keeps_the_lock_for_the_grace(self):
+        """A process that runs as root (set-user-ID) cannot be killed by redlock: after --max-hold the
+        lock is held while this process runs, for the grace at most."""
         python = self.setuid_python()
         script = '"$@" & trap "exit 0" TERM; wait; wait'
         events = self.path("events", "")

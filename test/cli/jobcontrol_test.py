@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Under a shell with job control: the command gets the terminal when it needs it, whatever stdin is; Ctrl-Z returns to
-the prompt and keeps the lock; fg continues the command."""
+the prompt and keeps the lock; fg continues the command. world.Case starts servers for the class, five unless
+`count` differs, and empties them before each test. redlock() runs the command and returns its result; hold()
+acquires a lock as another holder; until() waits for a condition."""
 
 import os
 import pty
@@ -23,6 +25,7 @@ class JobControl(Case):
     """A test case with an interactive bash on a terminal of its own."""
 
     def setUp(self):
+        """Starts an interactive bash on a pseudo-terminal and waits for its prompt."""
         super().setUp()
         self.text = ""
         path = os.path.dirname(REDLOCK) + ":" + os.environ["PATH"]
@@ -36,6 +39,7 @@ class JobControl(Case):
         self.prompt()
 
     def end_shell(self):
+        """Kills the shell and closes the terminal."""
         os.close(self.fd)
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
@@ -51,6 +55,7 @@ class JobControl(Case):
         return before
 
     def type(self, text):
+        """Types the text on the terminal."""
         os.write(self.fd, text.encode())
 
     def prompt(self):
@@ -77,6 +82,7 @@ class JobControl(Case):
         raise AssertionError(f"no process is {inner} inside of a namespace")
 
     def wait_stopped(self, pid):
+        """Waits until the process is stopped."""
         until(lambda: state_of(pid) == "T", "the command to stop")
 
     def wait_has_terminal(self, pid):
@@ -89,6 +95,7 @@ class JobControl(Case):
         until(lambda: stat_fields(wrapper)[5] in (stat_fields(wrapper)[2], child), "the foreground")
 
     def type_answer(self):
+        """Answers the question of the command ASK, and waits until the command has read the answer."""
         self.type("hello\n")
         self.read_until("got=hello.")
 
@@ -98,18 +105,21 @@ class JobControl(Case):
         return stat_fields(stat_fields(starter)[1])[1]
 
     def test_stdin_from_a_pipe(self):
+        """The command gets the terminal although its stdin is a pipe."""
         self.type('echo x | redlock run j -- sh -c "$ASK"\n')
         self.wait_has_terminal(self.child())
         self.type_answer()
         self.prompt()
 
     def test_stdin_from_dev_null(self):
+        """The command gets the terminal although its stdin is /dev/null."""
         self.type('redlock run j -- sh -c "$ASK" </dev/null\n')
         self.wait_has_terminal(self.child())
         self.type_answer()
         self.prompt()
 
     def test_job_from_background_to_foreground(self):
+        """A background job that reads the terminal stops, and continues with fg."""
         self.type('redlock run j -- sh -c "$ASK" &\n')
         child = self.child()
         self.wait_stopped(child)
@@ -121,6 +131,7 @@ class JobControl(Case):
         self.assertEqual(self.servers.keys(), set())
 
     def test_ctrl_z_and_fg_repeatedly(self):
+        """Ctrl-Z stops the command three times, each longer than a TTL; the lock is held all the time."""
         self.type('redlock run -t 3s j -- sh -c "$ASK"\n')
         child = self.child()
         self.wait_has_terminal(child)
@@ -140,6 +151,7 @@ class JobControl(Case):
         self.assertEqual(self.servers.keys(), set())
 
     def test_background_fg_ctrl_z_fg(self):
+        """Background, fg, Ctrl-Z, fg: the command gets the terminal each time."""
         self.type('redlock run j -- sh -c "$ASK; $ASK" &\n')
         child = self.child()
         self.wait_stopped(child)
@@ -155,6 +167,7 @@ class JobControl(Case):
         self.prompt()
 
     def test_ctrl_z_and_continue_in_the_background(self):
+        """A stopped job continues in the background."""
         self.type("redlock run j -- sh -c 'echo pid=$$.; exec sleep 1000'\n")
         child = self.child()
         self.wait_has_terminal(child)
@@ -190,6 +203,7 @@ class JobControl(Case):
         self.prompt()
 
     def test_ctrl_c_ends_a_running_job_from_the_background(self):
+        """Ctrl-C ends a job that was brought to the foreground while it ran."""
         self.type("redlock run j -- sh -c 'echo pid=$$.; exec sleep 1000' &\n")
         child = self.child()
         wrapper = self.wrapper(child)
@@ -212,6 +226,7 @@ class JobControl(Case):
         self.prompt()
 
     def test_pager_gets_the_terminal_while_the_command_runs(self):
+        """A pager behind `redlock run` in a pipeline may use the terminal."""
         self.type("redlock run j -- sh -c 'echo pid=$$.; exec sleep 1000' 2>&1 | sh -c 'read line; echo $line; eval \"$ASK\"'\n")
         child, pager = self.child(), self.child()
         self.type_answer()
@@ -221,6 +236,7 @@ class JobControl(Case):
         self.prompt()
 
     def test_ctrl_z_and_fg_affect_the_pager_too(self):
+        """Ctrl-Z, fg and Ctrl-C reach both ends of the pipeline."""
         self.type("redlock run j -- sh -c 'echo pid=$$. >/dev/tty; exec sleep 1000' | sh -c 'echo pid=$$. >/dev/tty; exec cat'\n")
         first, second = self.child(), self.child()
         child, pager = (first, second) if stat_fields(first)[2] == first else (second, first)
@@ -266,6 +282,7 @@ class JobControl(Case):
         self.prompt()
 
     def test_script_with_background_job_keeps_the_terminal(self):
+        """A script without job control keeps the terminal when it starts `redlock run` in the background."""
         script = self.path("script", "redlock run j -- sh -c 'echo pid=$$.; exec sleep 1000' &\nread line\necho got=$line.\nkill $!\nwait\n")
         self.type(f"sh {script}\n")
         child = self.child()
@@ -328,6 +345,7 @@ class JobControl(Case):
         self.assertEqual(self.servers.keys(), set())
 
     def test_nested_run_from_the_background(self):
+        """A `redlock run` inside of another one gets the terminal with fg."""
         self.type('redlock run j -- redlock run k -- sh -c "$ASK" &\n')
         child = self.child()
         self.wait_stopped(child)
@@ -339,6 +357,7 @@ class JobControl(Case):
         self.assertEqual(self.servers.keys(), set())
 
     def test_sandbox_with_job_control(self):
+        """`redlock sandbox` with a command behaves as `run` does."""
         self.type('redlock sandbox -n 1 -- sh -c "$ASK" </dev/null\n')
         child = self.child()
         self.wait_has_terminal(child)

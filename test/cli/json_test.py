@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""JSON output and events: every line is valid and has its schema; readers that stall do not delay the lock."""
+"""JSON output and events: every line is valid and has its schema; readers that stall do not delay the lock. world.Case
+starts servers for the class, five unless `count` differs, and empties them before each test. redlock() runs the
+command and returns its result; start() only starts it; start_with_events() starts `run` and records its events;
+hold() acquires a lock as another holder; until() waits for a condition."""
 
 import fcntl
 import json
@@ -18,6 +21,8 @@ RFC3339 = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
 
 
 class Json(Case):
+    """The --json output and the events of --status-fd, on five servers."""
+
     def json(self, *args, code=0):
         """Runs the command and returns the objects that it prints, of which each must have a schema."""
         result = self.redlock(*args)
@@ -28,6 +33,7 @@ class Json(Case):
         return objects
 
     def test_acquire_status_extend_release_break(self):
+        """Each of these commands prints one JSON object with its fields."""
         acquired_report = self.json("acquire", "--json", "-t", "20s", "--prefix", "p:", "j")[0]
         self.assertEqual((acquired_report["schema"], acquired_report["name"], acquired_report["key"]), ("redlock.acquire/1", "j", "p:j"))
         self.assertEqual(set(self.servers.values("p:j")), {acquired_report["token"].encode()})
@@ -63,6 +69,7 @@ class Json(Case):
         return watcher
 
     def test_watch_prints_each_change_once(self):
+        """`watch` prints one line for each change."""
         watcher = self.watch("-i", "20ms", "w")
         seen = [json.loads(watcher.stdout.readline())]
         token = self.redlock("acquire", "w").stdout.strip()
@@ -83,18 +90,21 @@ class Json(Case):
         self.assertEqual(watcher.stdout.read(), "")  # an extension is not a change
 
     def test_watch_ends_with_its_reader(self):
+        """`watch` ends with 74 when its reader closes the pipe."""
         watcher = self.watch("-i", "20ms", "w")
         watcher.stdout.readline()
         watcher.stdout.close()  # no change follows: the closed pipe alone must end it
         self.assertEqual(watcher.wait(20 * SLOW), 74)
 
     def test_watch_reports_unknown_without_servers(self):
+        """Without a majority, the watched state is unknown."""
         watcher = self.watch("-i", "20ms", "-s", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", "w")
         report = json.loads(watcher.stdout.readline())
         self.assertEqual(report["state"], "unknown")
         self.assertIn("refused", report["text"])
 
     def test_nodes_and_config(self):
+        """`nodes --json` and `config --json` print valid JSON."""
         nodes = self.json("nodes", "--json")[0]
         self.assertEqual((nodes["state"], nodes["configured"], nodes["eligible"]), ("OK", 5, 5))
         for node in nodes["servers"]:
@@ -104,6 +114,7 @@ class Json(Case):
         self.assertEqual(self.json("config", "--json")[0]["settings"]["servers"]["value"], self.servers.list)
 
     def test_names_of_any_bytes(self):
+        """Names that are not UTF-8 are printed as valid JSON."""
         name = b"\xff\xfe\x01 a"
         result = subprocess.run(
             [REDLOCK, "status", "--json", name],
@@ -116,6 +127,7 @@ class Json(Case):
         self.assertEqual(json.loads(result.stdout)["name"], "\ufffdff\ufffdfe\x01 a")
 
     def test_events_of_a_lock(self):
+        """The events of a lock come in their order, with their fields."""
         process, path = self.start_with_events("-t", "1500ms", "j", "--", "sh", "-c", "echo; exec sleep 1000")
         process.stdout.readline()
         self.wait_event(path, "extended")
@@ -136,6 +148,7 @@ class Json(Case):
         self.assertEqual(events[-2]["exit"], 143)
 
     def test_causes_have_names(self):
+        """The cause of a failed server is a word."""
         servers = "127.0.0.1:1,127.0.0.1:2," + self.servers.list
         found = self.json("nodes", "--json", "-s", servers, code=1)[0]
         self.assertEqual([node["cause"] for node in found["servers"]], ["connect"] * 2 + ["none"] * 5)
@@ -144,6 +157,7 @@ class Json(Case):
         self.assertLessEqual({node["cause"] for node in done["servers"]}, {"connect", "none"})
 
     def test_waiting_and_not_acquired(self):
+        """A wait has an event, and so has its end without a lock."""
         self.hold("j")
         path = self.path("events", "")
         with open(path, "ab") as file:
@@ -156,6 +170,7 @@ class Json(Case):
         self.assertEqual(len(end["servers"]), 5)
 
     def test_run_json_prints_json_on_stderr(self):
+        """`run --json` prints its own messages as JSON on stderr."""
         result = self.redlock("run", "--json", "j", "--", "sh", "-c", "echo out")
         self.assertCode(result, 0)
         self.assertEqual(result.stdout, "out\n")
@@ -186,6 +201,7 @@ class Json(Case):
         self.assertEqual(process.wait(20 * SLOW), 0)
 
     def test_closed_readers_do_not_end_the_command(self):
+        """Closed readers of events and messages do not end the command."""
         read, write = os.pipe()
         os.close(read)
         process = subprocess.Popen(
@@ -200,6 +216,7 @@ class Json(Case):
         self.assertEqual(process.wait(20 * SLOW), 6)
 
     def test_end_of_events_is_seen_though_the_command_left_a_process(self):
+        """The reader of events sees their end although a process of the command still runs."""
         read, write = os.pipe()
         process = self.start(
             "run", "--status-fd", str(write), "j", "--", "sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!",

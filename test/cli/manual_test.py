@@ -28,6 +28,7 @@ def rows():
     macros = dict(re.findall(r"#define (\w+)\s+\((.*?)\)", text))
 
     def commands_of(expression):
+        """Returns the commands that the C expression CMD_... | CMD_... names."""
         found = set()
         for word in re.findall(r"\w+", expression):
             found |= members[word] if word in members else commands_of(macros[word])
@@ -75,20 +76,25 @@ def complete(*words):
 
 
 class Manual(unittest.TestCase):
+    """Compares the manual page and the completion with the option table in tools/options_table.c."""
+
     @classmethod
     def setUpClass(cls):
+        """Reads the option table and the manual page."""
         cls.page = tree.text(PAGE)
         cls.options = commands()
         cls.common = set.intersection(*(options for name, options in cls.options.items() if name != "sandbox"))
         cls.sections = dict(re.findall(r"^\.Ss (.*?)\n(.*?)(?=^\.S[sh] )", cls.page, re.MULTILINE | re.DOTALL))
 
     def test_option_table_can_be_read(self):
+        """The table is found and has entries: otherwise the other tests would compare nothing."""
         self.assertEqual(len(self.options), 10)
         self.assertIn("--servers", self.common)
         self.assertLess({"-n", "--nodes", "-q", "--help"}, self.options["sandbox"])
         self.assertGreater(len(self.options["run"]), 40)
 
     def test_page_has_the_options_of_each_command(self):
+        """The page has exactly the options of each command."""
         everywhere = items(self.sections["Options of all commands"])
         self.assertEqual(everywhere, self.common)
         for command, options in self.options.items():
@@ -97,6 +103,7 @@ class Manual(unittest.TestCase):
                 self.assertRegex(self.page, rf"\.Sh SYNOPSIS\n(.*\n)*\.Cm {command}\n(.*\n)*\.Sh DESCRIPTION")
 
     def test_page_lists_options_of_the_sandbox_last(self):
+        """Among the options of all commands, those that `sandbox` has, too, come last."""
         last = re.findall(r"^\.It .*$", self.sections["Options of all commands"], re.MULTILINE)[-3:]
         self.assertEqual(items("\n".join(last)), self.options["sandbox"] & self.common)
 
@@ -117,6 +124,7 @@ class Manual(unittest.TestCase):
                 self.assertEqual(missing, [])
 
     def test_page_has_all_variables(self):
+        """The page names each variable that tools/ reads or sets."""
         named = set(re.findall(r"RED(?:IS|LOCK)_[A-Z_]+", self.page))
         set_or_read = set()
         for name in os.listdir(os.path.join(tree.SOURCE, "tools")):
@@ -128,11 +136,13 @@ class Manual(unittest.TestCase):
         self.assertEqual(named, set_or_read)
 
     def test_page_has_all_exit_codes(self):
+        """The page names each exit code."""
         codes = re.search(r"enum exit_code \{(.*?)\}", tree.text("tools/exits.h"), re.DOTALL).group(1)
         text = re.search(r"\.Sh EXIT STATUS\n(.*?)\.El", self.page, re.DOTALL).group(1)
         self.assertEqual(set(re.findall(r"^\.It (\d+)", text, re.MULTILINE)), set(re.findall(r"= (\d+)", codes)))
 
     def test_page_has_valid_markup(self):
+        """The page is formatted without warnings."""
         checked = False
         for words in (["mandoc", "-Tlint", "-Wwarning"], ["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8"]):
             if not shutil.which(words[0]):
@@ -146,6 +156,7 @@ class Manual(unittest.TestCase):
             self.skipTest("neither mandoc nor man")
 
     def test_completion_of_options(self):
+        """The completion offers exactly the options of each command."""
         for command, options in self.options.items():
             with self.subTest(command=command):
                 self.assertEqual(set(complete("redlock", command, "-")), options)
@@ -153,6 +164,7 @@ class Manual(unittest.TestCase):
                 self.assertEqual({word[:-1] for word in values if word.endswith("=")}, with_value(command))
 
     def test_completion_of_words(self):
+        """The completion offers the words that an option accepts."""
         self.assertEqual(set(complete("redlock", "")), set(self.options) | {"--help", "--version"})
         self.assertEqual(complete("redlock", "st"), ["status"])
         self.assertEqual(complete("redlock", "run", "--on-loss", ""), ["stop", "warn"])

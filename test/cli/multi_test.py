@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""One lock of several resources: `acquire`, `run`, `extend` and `release` affect all of them or none."""
+"""One lock of several resources: `acquire`, `run`, `extend` and `release` affect all of them or none. world.Case
+starts servers for the class, five unless `count` differs, and empties them before each test. redlock() runs the
+command and returns its result; hold() acquires a lock as another holder; until() waits for a condition."""
 
 import json
 import os
@@ -12,15 +14,19 @@ from world import REDLOCK, Case, until  # noqa: E402
 
 
 class SeveralResources(Case):
+    """Locks with `-a NAME` (further resources), on five servers."""
+
     def check_all(self, token):
         """Waits until all servers have the three keys with that token."""
         for name in "a", "b", "c":
             until(lambda name=name: self.servers.values(name) == [token.encode()] * 5, f"{name} everywhere")
 
     def check_none(self):
+        """Fails if a key is on any server."""
         until(lambda: not self.servers.keys(), "no key anywhere")
 
     def test_acquire_extend_release(self):
+        """All names are acquired, extended and released together."""
         result = self.redlock("acquire", "--json", "b", "a", "-a", "c")
         self.assertCode(result, 0)
         taken = json.loads(result.stdout)
@@ -38,6 +44,7 @@ class SeveralResources(Case):
         self.assertCode(self.redlock("release", "--strict", "a", "b", "c", taken["token"]), 1)
 
     def test_release_deletes_remaining_keys(self):
+        """A release deletes those of the keys that are still there."""
         token = self.redlock("acquire", "a", "b", "c").stdout.strip()
         self.assertCode(self.redlock("release", "b", token), 0)
         result = self.redlock("release", "--strict", "a", "b", "c", token)
@@ -46,6 +53,7 @@ class SeveralResources(Case):
         self.check_none()
 
     def test_run_exports_names_and_holds_all(self):
+        """`run` holds all names and tells its command which."""
         script = f'printf %s "$REDLOCK_NAME:$REDLOCK_NAMES"; "{REDLOCK}" acquire -n a'
         result = self.redlock("run", "c", "-a", "b", "--also", "a", "-c", script)
         self.assertCode(result, 75)
@@ -53,6 +61,7 @@ class SeveralResources(Case):
         self.check_none()
 
     def test_message_names_the_held_resource(self):
+        """The message about a conflict names the resource that is held."""
         self.hold("b")
         result = self.redlock("run", "-n", "a", "-a", "b", "true")
         self.assertCode(result, 75)
@@ -60,6 +69,7 @@ class SeveralResources(Case):
         self.assertEqual(self.servers.values("a"), [])
 
     def test_nested_run_on_a_held_resource_is_refused(self):
+        """A `run` inside of a `run` that holds one of its names is refused."""
         for names in "b", "x\nb", "b\nx":
             inside = self.environment(REDLOCK_HELD="1", REDLOCK_NAME=names.split("\n", maxsplit=1)[0], REDLOCK_NAMES=names)
             result = self.redlock("run", "a", "-a", "b", "true", env=inside)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Every process of the command ends with the lock in other namespaces, too: where /proc is missing or shows the
-processes of another namespace, and where clocks differ."""
+processes of another namespace, and where clocks differ. family.FamilyCase.family() starts `redlock run` with a
+command of several processes, on the five servers of world.Case. until() waits for a condition."""
 
 import os
 import resource
@@ -31,7 +32,10 @@ WITHOUT_WRAPPER = {"child_of_pid_1": ["unshare", "-fp", "sh", "-c", AS_CHILD_THA
 
 
 class Namespaces(FamilyCase):
+    """Runs `redlock` in other namespaces. A place is the list of words that start a program there."""
+
     def setUp(self):
+        """Skips the case where no namespaces can be made."""
         super().setUp()
         if not os.environ.get("CLOCKSHIM"):
             self.skipTest("a sanitizer looks into /proc itself")
@@ -61,6 +65,7 @@ class Namespaces(FamilyCase):
         return process, wrapper, guardian
 
     def end_with_all(self, process):
+        """Kills the process and all its descendants."""
         self.kill_all([process.pid, *descendants_of(process.pid)])
         process.stdout.close()
         process.wait()

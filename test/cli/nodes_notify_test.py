@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""`redlock nodes` checks whether servers notify waiting clients when a lock is released."""
+"""`redlock nodes` checks whether servers notify waiting clients when a lock is released. world.OwnServersCase starts
+three servers for each test. redlock() runs the command and returns its result. proxy.listen() starts a proxy in
+front of a server."""
 
 import json
 import os
@@ -13,6 +15,8 @@ from world import OwnServersCase  # noqa: E402
 
 
 class Notifications(OwnServersCase):
+    """The finding about notifications, on three servers."""
+
     def test_users_without_rights_for_notifications(self):
         """Locks work without these rights, but a waiting client has to repeat its requests."""
         for less in ("-client|tracking", "-client|caching", "-client|id", "-subscribe", "resetchannels"):
@@ -35,6 +39,7 @@ class Notifications(OwnServersCase):
         self.assertEqual(self.servers.keys(), set())
 
     def test_proxy_that_drops_notifications(self):
+        """A proxy that drops notifications is a finding."""
         address = proxy.listen(self, proxy.drop_notifications, self.servers.ports[2])
         servers = ",".join(self.servers.list.split(",")[:2] + [address + "?fresh=1"])
         result = self.redlock("nodes", "--json", "-s", servers)

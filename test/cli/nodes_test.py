@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""`redlock nodes`: each finding on real servers, and the ACL user that --acl prints."""
+"""`redlock nodes`: each finding on real servers, and the ACL user that --acl prints. world.OwnServersCase starts three
+servers for each test. redlock() runs the command and returns its result; until() waits for a condition.
+proxy.listen() starts a proxy in front of a server."""
 
 import glob
 import json
@@ -41,11 +43,14 @@ def close_connections(listener):
 
 
 class Nodes(OwnServersCase):
+    """Three servers of its own for each test, so that it may change them. findings() runs `redlock nodes --json`."""
+
     def plain(self):
         """Returns the addresses of the servers without ?fresh=1."""
         return [f"127.0.0.1:{port}" for port in self.servers.ports]
 
     def configure(self, index, **values):
+        """Sets settings of the server with CONFIG SET; _ in a name stands for -."""
         for name, value in values.items():
             self.assertEqual(self.servers.command(index, "CONFIG", "SET", name.replace("_", "-"), value), b"OK")
 
@@ -56,6 +61,7 @@ class Nodes(OwnServersCase):
         return {(f["severity"], f["code"]): f for f in json.loads(result.stdout)["findings"]}
 
     def test_no_finding_but_a_note(self):
+        """Healthy servers give exit code 0 and one note: no append-only file."""
         result = self.redlock("nodes")
         self.assertCode(result, 0)
         self.assertIn("OK: 3 of 3 servers are eligible, 2 required", result.stdout)
@@ -65,6 +71,7 @@ class Nodes(OwnServersCase):
         self.assertEqual([node["notifications"] for node in nodes], ["on"] * 3)
 
     def test_restarted(self):
+        """Servers that were started shortly before do not vote: a warning, and no quorum."""
         servers = ",".join(self.plain())
         found = self.findings("-s", servers, "--max-ttl", "10m", code=2)
         self.assertIn("--wait", found["warn", "restarted"]["advice"])
@@ -75,6 +82,7 @@ class Nodes(OwnServersCase):
         self.assertIn("appendfsync always", found["crit", "not_durable"]["advice"])
 
     def test_wait_until_all_vote(self):
+        """`nodes --wait` ends when all servers vote, or with an error after its time."""
         servers = ",".join(self.plain())
         result = self.redlock("nodes", "--wait", "-s", servers, "--max-ttl", "2s")
         self.assertCode(result, 0)
@@ -87,6 +95,7 @@ class Nodes(OwnServersCase):
         self.assertIn(str(self.servers.ports[0]), result.stderr)
 
     def test_admission_decides_who_votes(self):
+        """The same servers vote with strict and lenient admission, and not with proven admission."""
         flags = ("nodes", "-s", ",".join(self.plain()), "--max-ttl", "3s")
         for word in ("strict", "lenient"):
             env = self.environment(REDLOCK_ADMISSION=word)
@@ -96,6 +105,7 @@ class Nodes(OwnServersCase):
         self.assertIn("votes again in", result.stdout)
 
     def test_evicting(self):
+        """A server that evicts keys is a warning with advice."""
         self.configure(1, maxmemory="100mb", maxmemory_policy="allkeys-lru")
         found = self.findings(code=1)
         self.assertIn("noeviction", found["warn", "evicting"]["advice"])
@@ -103,6 +113,7 @@ class Nodes(OwnServersCase):
         self.assertIn(("warn", "no_reserve"), found)
 
     def test_replicas(self):
+        """A replica, a master with a replica, and a promoted replica are warnings."""
         first = self.servers.ports[0]
         self.assertEqual(self.servers.command(1, "REPLICAOF", "127.0.0.1", first), b"OK")
         until(lambda: b"connected_slaves:1" in self.servers.command(0, "INFO", "replication"), "a replica is there")
@@ -117,10 +128,12 @@ class Nodes(OwnServersCase):
         return ",".join(self.servers.list.split(",")[:2] + [address])
 
     def test_proxy_that_closes_connections(self):
+        """An address that closes each connection is a warning."""
         found = self.findings("-s", self.with_third(proxy.listen(self, close_connections)), code=1)
         self.assertIn("log", found["warn", "disconnect"]["advice"])
 
     def test_slow_server(self):
+        """A server with a long round trip is a note."""
         address = proxy.listen(self, proxy.delay_all, self.servers.ports[2], 0.03)
         found = self.findings("-s", self.with_third(address + "?fresh=1"), "--node-timeout", "20s", code=0)
         self.assertRegex(found["note", "slow"]["text"], r"its round trip is \d+ times the median")
@@ -134,6 +147,7 @@ class Nodes(OwnServersCase):
         self.assertEqual([code for _, code in found if code == "unresponsive"], [])
 
     def test_note_names_servers_without_append_only_file(self):
+        """The note names only the servers that it is about."""
         self.configure(0, appendonly="yes")
         result = self.redlock("nodes")
         self.assertCode(result, 0)
@@ -151,6 +165,7 @@ class Nodes(OwnServersCase):
         self.servers.command(0, "BGREWRITEAOF")
 
         def fails():
+            """Makes a write, and returns whether the server has reported that its append-only file fails."""
             self.servers.command(0, "SET", "key", "value")
             return b"aof_last_write_status:err" in self.idle_persistence()
 
@@ -217,6 +232,7 @@ class Nodes(OwnServersCase):
             return ""
 
     def test_paused_killed_and_duplicate_servers(self):
+        """A stopped server, a dead one and one with two addresses each have their finding."""
         port = self.servers.ports[0]
         self.servers.stop(2)
         self.assertIn("hangs", self.findings(code=1)["warn", "unresponsive"]["advice"])
@@ -229,6 +245,7 @@ class Nodes(OwnServersCase):
         self.assertIn(("crit", "duplicate"), self.findings("-s", twice, code=2))
 
     def test_wrong_password_wrong_host_wrong_port(self):
+        """A refused password, an unknown name and a port of another service each have their finding."""
         self.configure(0, requirepass="secret")
         self.assertIn("check user", self.findings(code=1)["warn", "auth"]["advice"])
         two = ",".join(self.servers.list.split(",")[1:])
@@ -245,11 +262,13 @@ class Nodes(OwnServersCase):
         self.assertIn("Redis or Valkey", found["warn", "protocol"]["advice"])
 
     def test_clocks_apart(self):
+        """A wall clock of this machine that is two minutes off is a warning; one second is none."""
         found = self.findings(code=1, env=self.with_clock(-120 * 10**9))
         self.assertRegex(found["warn", "clock_apart"]["text"], r"^its clock is 1\d\d s ahead of the clock of this machine$")
         self.assertNotIn(("warn", "clock_apart"), self.findings(code=0, env=self.with_clock(10**9)))
 
     def test_servers_that_refuse_info(self):
+        """Without the right to INFO, servers do not vote, unless admission is lenient."""
         for index in range(3):
             self.assertEqual(self.servers.command(index, "ACL", "SETUSER", "mute", "on", ">pw", "~*", "+@all", "-info"), b"OK")
         user = {"REDLOCK_USER": "mute", "REDLOCK_AUTH": "pw"}
@@ -293,6 +312,7 @@ class Nodes(OwnServersCase):
         self.assertCode(self.redlock("nodes"), 0)
 
     def test_full_memory(self):
+        """A server without memory is a warning; two of three are no quorum."""
         self.configure(0, maxmemory="1")
         found = self.findings(code=1)
         self.assertIn("does not grant a lock", found["warn", "memory_full"]["text"])
@@ -302,6 +322,7 @@ class Nodes(OwnServersCase):
         self.assertIn(("crit", "no_quorum"), self.findings(code=2))
 
     def test_nodes_leaves_no_key(self):
+        """The keys that `nodes` sets for its checks are deleted."""
         self.assertCode(self.redlock("nodes"), 0)
         self.assertEqual(self.servers.keys(), set())
 
@@ -310,12 +331,14 @@ class Nodes(OwnServersCase):
         environment = self.environment(REDLOCK_FENCE_RECORDS="volatile", **more)
 
         def have_records():
+            """Runs `nodes --init`, and returns whether all servers have a fence record."""
             done = self.redlock("nodes", "--init", *flags, env=environment).returncode == 0
             return done and None not in self.servers.command_all("HGET", "redlock:fence", "cfg")
 
         until(have_records, "records in use on all servers")
 
     def fence_findings(self, *flags, code, **more):
+        """Runs findings() with --fence and volatile records."""
         environment = self.environment(**{"REDLOCK_FENCE_RECORDS": "volatile", **more})
         return self.findings("--fence", *flags, code=code, env=environment)
 
@@ -345,11 +368,14 @@ class Nodes(OwnServersCase):
         self.assertEqual(set(self.findings(code=0)), {("note", "no_aof")})
 
     def test_durable_fence_records_without_attestation(self):
+        """Durable records on servers without ?durable=1 make fences impossible."""
         found = self.fence_findings(code=2, REDLOCK_FENCE_RECORDS="durable")
         self.assertIn("?durable=1", found["warn", "fence_unattested"]["advice"])
         self.assertIn(("crit", "no_fences"), found)
 
     def test_fence_records_of_another_configuration_and_type(self):
+        """A record of another configuration, and a key of another type in its place, are findings. The key stays as
+        it is."""
         self.make_records()
         found = self.fence_findings("--max-ttl", "20s", code=2)
         self.assertIn("another configuration", found["warn", "fence_record"]["text"])
@@ -361,6 +387,7 @@ class Nodes(OwnServersCase):
         self.assertEqual(self.servers.command(2, "GET", "redlock:fence"), b"mine")
 
     def test_users_without_a_right_for_fences(self):
+        """A server that refuses a command or the key of the fence record to the user is named."""
         self.make_records()
         for less in "-hget", "-hset", "resetkeys ~redlock-nodes/*":
             with self.subTest(less=less):
@@ -376,6 +403,7 @@ class Nodes(OwnServersCase):
                 self.assertEqual(set(self.findings(code=0, env=self.environment(**login))), {("note", "no_aof")})
 
     def test_few_and_even_numbers_of_servers(self):
+        """One server and an even number of servers are warnings."""
         self.assertIn(("warn", "even"), self.findings("-s", ",".join(self.servers.list.split(",")[:2]), code=1))
         self.assertIn(("warn", "one_server"), self.findings("-s", self.servers.list.split(",")[0], code=1))
 
@@ -391,6 +419,7 @@ class Nodes(OwnServersCase):
         self.addCleanup(process.kill)
 
         def listens():
+            """Returns whether a server has a subscribed connection for notifications."""
             clients = b"".join(self.servers.command(index, "CLIENT", "LIST") for index in range(3))
             return re.search(rb"name=redlock-wake .* sub=1 ", clients)
 
@@ -400,6 +429,7 @@ class Nodes(OwnServersCase):
         self.assertEqual(process.wait(20), 0)
 
     def test_printed_user_can_lock_and_nothing_else(self):
+        """The user of `nodes --acl` can lock below the prefix, also with fences, and nothing else."""
         result = self.redlock("nodes", "--acl", "--fence", "--prefix", "app:")
         self.assertCode(result, 0)
         line = re.search(r"^ACL SETUSER .*$", result.stdout, re.M).group(0)

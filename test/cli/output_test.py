@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Output of names, paths and servers' texts: control characters are escaped, so that they cannot steer the terminal.
-JSON is valid UTF-8 whatever the bytes were, and loses none of them."""
+JSON is valid UTF-8 whatever the bytes were, and loses none of them. world.Case starts servers for the class, five
+unless `count` differs, and empties them before each test. until() waits for a condition."""
 
 import json
 import os
@@ -28,6 +29,8 @@ def bytes_of(text):
 
 
 class Output(Case):
+    """Names, labels and settings with control characters, in the output of each command."""
+
     def plain(self, output):
         """Returns the output as text, after a check that it has no control characters but newlines."""
         text = output.decode()
@@ -45,6 +48,7 @@ class Output(Case):
         return self.plain(done.stdout), self.plain(done.stderr)
 
     def test_status_and_its_warning(self):
+        """`status`, its warning and `extend` escape them."""
         token = self.run_plain("acquire", "-t", "20s", HOSTILE)[0].strip()
         self.servers.command_all("PERSIST", HOSTILE)
         out, errors = self.run_plain("status", HOSTILE)
@@ -54,15 +58,18 @@ class Output(Case):
         self.assertIn(f"{SHOWN}: valid for ", out)
 
     def test_status_of_permits(self):
+        """So does `status --permits`."""
         self.assertIn(f"{SHOWN}: 0 of 2 permits held", self.run_plain("status", "--permits", "2", HOSTILE, code=1)[0])
 
     def test_break(self):
+        """So does `break`."""
         self.run_plain("acquire", HOSTILE)
         out = self.run_plain("break", "--yes", HOSTILE)[0]
         self.assertIn(f"{SHOWN}: held by ", out)
         self.assertIn(f"{SHOWN}: deleted on ", out)
 
     def test_messages_and_events(self):
+        """So do messages on stderr and events."""
         self.run_plain("acquire", HOSTILE)
         _, errors = self.run_plain("run", "-n", HOSTILE, "--", "true", code=75)
         self.assertIn(f"redlock: {SHOWN}: not acquired: ", errors)
@@ -73,6 +80,7 @@ class Output(Case):
         self.assertTrue(any(HOSTILE in text for text in texts), texts)
 
     def test_watch(self):
+        """So does `watch`."""
         watcher = subprocess.Popen([REDLOCK, "watch", "-i", "20ms", HOSTILE], env=self.environment(), stdout=subprocess.PIPE)
         self.addCleanup(watcher.stdout.close)
         self.addCleanup(watcher.wait)
@@ -80,6 +88,7 @@ class Output(Case):
         self.assertEqual(bytes_of(json.loads(self.plain(watcher.stdout.readline()))["name"]), HOSTILE)
 
     def test_labels_of_other_clients(self):
+        """So do owner labels that another client chose."""
         token = b"0" * 40 + b"@" + HOSTILE
         self.servers.command_all("SET", "labelled", token, "PX", 20000)
         self.run_plain("status", "labelled")
@@ -87,6 +96,7 @@ class Output(Case):
         self.run_plain("status", "-vv", "labelled")
 
     def test_nodes(self):
+        """So do `nodes` and `status`, for addresses."""
         list_ = ADDRESS + b" " + self.servers.list.encode()
         out, _ = self.run_plain("nodes", "-s", list_, code=1)
         self.assertIn(f"\n{ADDRESS_SHOWN} ", out)
@@ -99,6 +109,7 @@ class Output(Case):
         self.assertIn(f"  {ADDRESS_SHOWN} ", out)
 
     def test_config(self):
+        """So does `config`."""
         path = self.path("conf\x1b\x9b", "[redlock]\nttl = 5s\n")
         out, _ = self.run_plain("config", "-f", path, "--prefix", HOSTILE, "-s", b"a:1\nb:1")
         self.assertRegex(out, rf"prefix +{re.escape(SHOWN)} +# flag --prefix\n")
@@ -108,6 +119,7 @@ class Output(Case):
         self.assertEqual(bytes_of(json.loads(out)["settings"]["prefix"]["value"]), HOSTILE)
 
     def test_sandbox(self):
+        """So does `sandbox`."""
         directory = self.path("tmp\x1b[2J\x9b")
         os.mkdir(directory)
         self.addCleanup(os.rmdir, directory)
@@ -119,9 +131,11 @@ class Output(Case):
         self.assertIn(r"removes " + self.directory + r"/tmp\x1b[2J\xc2\x9b/", lines)
 
     def until_ready(self, process):
+        """Waits until the sandbox has printed its whole message, and returns it."""
         lines = []
 
         def ready():
+            """Reads a line, and returns whether it is the last one of the message."""
             lines.append(process.stdout.readline())
             return lines[-1].startswith(b"Ctrl-C") or not lines[-1]
 

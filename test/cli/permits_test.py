@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""`--permits L`: permits of a semaphore, for a command and by token, and the status of all of them."""
+"""`--permits L`: permits of a semaphore, for a command and by token, and the status of all of them. world.Case starts
+servers for the class, five unless `count` differs, and empties them before each test. redlock() runs the command
+and returns its result; start() only starts it."""
 
 import json
 import os
@@ -31,6 +33,7 @@ class HoldingProxy:
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
+        """Accepts connections and passes their bytes on, in both directions."""
         while True:
             try:
                 near = self.listener.accept()[0]
@@ -42,17 +45,20 @@ class HoldingProxy:
             threading.Thread(target=self.pass_on, args=(far, near, self.wait), daemon=True).start()
 
     def count(self, data):
+        """Counts the GETs in these bytes of a client."""
         with self.change:
             self.get_count += data.count(b"$3\r\nGET\r\n")
             self.change.notify_all()
 
     def wait(self, _):
+        """Holds back a reply, once a GET has come, until all GETs have come or 3 s have passed."""
         with self.change:
             if self.get_count and not self.all_arrived:
                 self.all_arrived = self.change.wait_for(lambda: self.get_count >= self.gets_wanted, 3)
 
     @staticmethod
     def pass_on(source, target, first):
+        """Copies bytes from source to target; calls first(bytes) before each piece is sent."""
         try:
             while data := source.recv(65536):
                 first(data)
@@ -62,32 +68,41 @@ class HoldingProxy:
             pass
 
     def close(self):
+        """Closes the listening socket and all connections."""
         for each in [self.listener, *self.sockets]:
             each.close()
 
 
 class Permits(Case):
+    """Semaphores on the command line, on five servers."""
+
     def environment(self, **more):
+        """Returns the environment with volatile fence records."""
         return super().environment(**{"REDLOCK_FENCE_RECORDS": "volatile", **more})
 
     def status(self, *more):
+        """Runs `status --permits 2 pool` and returns the result."""
         return self.redlock("status", "--permits", "2", *more, "pool")
 
     def json_status(self):
+        """Returns the JSON object of `status --permits --json`."""
         return json.loads(self.status("--json").stdout)
 
     def test_command_gets_slot_in_environment(self):
+        """The command gets the number of its slot."""
         result = self.redlock("run", "--permits", "1", "pool", "--", "sh", "-c",
                               "echo $REDLOCK_SLOT $REDLOCK_NAME $REDLOCK_KEY")
         self.assertEqual((result.returncode, result.stdout), (0, "0 pool pool{#0}\n"))
         self.assertEqual(self.status().returncode, 1)
 
     def test_slot_of_an_outer_run_is_not_inherited(self):
+        """A nested `run` without --permits does not pass on the slot of the outer one."""
         result = self.redlock("run", "--permits", "1", "pool", "--", REDLOCK, "run", "inner", "--",
                               "sh", "-c", "echo ${REDLOCK_SLOT-none}")
         self.assertEqual((result.returncode, result.stdout), (0, "none\n"))
 
     def test_permits_are_granted_up_to_their_number(self):
+        """L permits are granted, and one more is refused."""
         first = self.redlock("acquire", "-t", LONG, "--permits", "2", "pool")
         second = json.loads(self.redlock("acquire", "-t", LONG, "--permits", "2", "--json", "pool").stdout)
         name, token = first.stdout.split()
@@ -112,6 +127,7 @@ class Permits(Case):
         self.assertEqual(self.status().returncode, 1)
 
     def test_fencing_tokens_of_a_slot_grow(self):
+        """The fencing tokens of one slot increase."""
         numbers = []
         for _ in range(2):
             words = self.redlock("acquire", "--permits", "1", "--fence", "-w", "10s", "pool").stdout.split()
@@ -121,6 +137,7 @@ class Permits(Case):
         self.assertLess(numbers[0], numbers[1])
 
     def test_waiting_run_gets_released_permit(self):
+        """A `run` that waits gets the next permit that is released."""
         name, token = self.redlock("acquire", "-t", LONG, "--permits", "1", "pool").stdout.split()
         waiter = self.start("run", "--permits", "1", "pool", "--", "echo", "mine")
         self.wait_error("waiting for pool: held by another client: all 1 permits are taken")
@@ -129,6 +146,7 @@ class Permits(Case):
         self.assertEqual(waiter.wait(10 * SLOW), 0)
 
     def test_nested_run_conflicts_with_same_slot_only(self):
+        """A nested `run` is refused for another permit of the same semaphore and for the slot that the outer one holds."""
         for outer, inner, code in ((["--permits", "1", "pool"], ["pool"], 0),
                                    (["pool"], ["--permits", "1", "pool"], 0),
                                    (["--permits", "2", "pool"], ["--permits", "2", "pool"], 64),
@@ -143,6 +161,7 @@ class Permits(Case):
                 self.assertEqual("would wait for itself" in result.stderr, code == 64 and not permit)
 
     def test_longest_name_depends_on_number_of_slots(self):
+        """A name may be as long as its longest slot name permits."""
         for slots, longest in ((1, 508), (10, 508), (11, 507), (1024, 505)):
             for length in (longest, longest + 1, 512):
                 name = "x" * length
@@ -159,6 +178,7 @@ class Permits(Case):
             self.assertCode(self.redlock("status", "--permits", str(slots), "y" * longest), 1)
 
     def test_status_reads_many_slots_at_once(self):
+        """`status` of many slots sends its requests together."""
         held = [self.redlock("acquire", "-n", "-t", LONG, f"pool{{#{slot}}}").returncode for slot in (0, 99)]
         self.assertEqual(held, [0, 0])
         proxy = HoldingProxy(self.servers.ports[0], 32)
@@ -173,6 +193,7 @@ class Permits(Case):
         self.assertTrue(proxy.all_arrived, "not 32 GETs before the first reply")
 
     def test_invalid_flags_are_refused(self):
+        """Counts out of range, and --permits together with -a or `extend`, are refused."""
         for words, code in ((["run", "--permits", "0", "pool", "--", "true"], 64),
                             (["run", "--permits", "1025", "pool", "--", "true"], 64),
                             (["status", "--permits", "x", "pool"], 64),

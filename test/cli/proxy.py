@@ -49,6 +49,7 @@ def delay_all(listener, port, delay):
     """Runs a proxy that delays all requests and replies, like a long line to the server at that port."""
 
     def pass_late(_):
+        """Passes every piece after the delay."""
         time.sleep(delay)
         return True
 
@@ -60,6 +61,7 @@ def delay_first_get(listener, port, delay):
     delayed = threading.Event()
 
     def delay_once(chunk):
+        """Passes every piece, the first one with a GET after the delay."""
         if b"\r\nGET\r\n" in chunk and not delayed.is_set():
             delayed.set()
             time.sleep(delay)

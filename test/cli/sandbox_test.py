@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""`redlock sandbox` starts servers, runs a command, and removes its servers and files however it ends."""
+"""`redlock sandbox` starts servers, runs a command, and removes its servers and files however it ends.
+world.CommandCase gives a directory, and no servers. redlock() runs the command and returns its result; until()
+waits for a condition."""
 
 import os
 import re
@@ -17,6 +19,8 @@ PRINT_SANDBOX = "echo $REDLOCK_SANDBOX_DIR; cat $REDLOCK_SANDBOX_DIR/*/pid; echo
 
 
 class Sandbox(CommandCase):
+    """Runs `redlock sandbox` and looks for servers and files that are left."""
+
     def begin(self, *args, **options):
         """Starts `redlock sandbox`. It is killed after the test."""
         process = subprocess.Popen(
@@ -32,6 +36,7 @@ class Sandbox(CommandCase):
 
     @staticmethod
     def finish(process):
+        """Kills the sandbox if it still runs, and closes its pipes."""
         if process.poll() is None:
             process.kill()
         process.stdout.close()
@@ -55,12 +60,14 @@ class Sandbox(CommandCase):
         until(lambda: not os.path.exists(directory), f"{directory} to be removed")
 
     def test_command_gets_arguments_and_gives_exit_status(self):
+        """The command of the sandbox gets its arguments, and its exit status is that of the sandbox."""
         result = self.redlock("sandbox", "-n", "1", "--", "sh", "-c", 'printf "[%s]" "$@"; exit 7', "sh", "a b", "-n")
         self.assertCode(result, 7)
         self.assertEqual(result.stdout, "[a b][-n]")
         self.assertCode(self.redlock("sandbox", "-n", "1", "sh", "-c", "kill -TERM $$"), 143)
 
     def test_servers_run_and_have_files(self):
+        """The servers reply and have a directory each."""
         script = f"{REDLOCK} nodes && cat $REDLOCK_SANDBOX_DIR/2/port $REDLOCK_SANDBOX_DIR/2/pid && test -s $REDLOCK_SANDBOX_DIR/2/log && echo \"$REDLOCK_SERVERS\""
         result = self.redlock("sandbox", "-n", "3", "--", "sh", "-c", script)
         self.assertCode(result, 0)
@@ -70,6 +77,7 @@ class Sandbox(CommandCase):
         self.assertFalse(runs(int(pid)))
 
     def test_servers_and_files_are_removed_with_the_command(self):
+        """Nothing is left when the command has ended."""
         process = self.begin("--", "sh", "-c", PRINT_SANDBOX)
         directory, pids = self.read_sandbox(process)
         self.assertEqual(len(pids), 5)
@@ -79,6 +87,7 @@ class Sandbox(CommandCase):
         self.assertFalse(os.path.exists(directory))
 
     def test_signals_end_the_servers(self):
+        """A signal to the sandbox ends the servers and removes their files."""
         for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with self.subTest(signal=sig.name):
                 process = self.begin("-n", "3", "--", "sh", "-c", PRINT_SANDBOX + "; exec sleep 1000")
@@ -88,6 +97,7 @@ class Sandbox(CommandCase):
                 self.assert_nothing_left(directory, pids)
 
     def test_waits_without_a_command_and_ends_on_ctrl_c(self):
+        """Without a command the sandbox runs until Ctrl-C."""
         process = self.begin("-n", "3")
         text = ""
         while "Ctrl-C ends them" not in text:
@@ -100,6 +110,7 @@ class Sandbox(CommandCase):
         self.assert_nothing_left(directory, pids)
 
     def test_killed_sandbox_leaves_nothing(self):
+        """Nothing is left after kill -9 of the sandbox."""
         script = "setsid sleep 1000 >/dev/null & echo $! > $REDLOCK_SANDBOX_DIR/x; " + PRINT_SANDBOX + "; exec sleep 1000"
         process = self.begin("-n", "3", "--", "sh", "-c", script)
         directory, pids = self.read_sandbox(process)
@@ -109,6 +120,7 @@ class Sandbox(CommandCase):
         self.assert_nothing_left(directory, pids)
 
     def test_killed_guardian_leaves_nothing(self):
+        """Nothing is left after kill -9 of its guardian; the sandbox exits with 70."""
         process = self.begin("-n", "3", "--", "sh", "-c", PRINT_SANDBOX + "; exec sleep 1000")
         directory, pids = self.read_sandbox(process)
         with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as file:
@@ -117,6 +129,7 @@ class Sandbox(CommandCase):
         self.assert_nothing_left(directory, pids)
 
     def test_killed_node_can_be_started_again(self):
+        """A server that was killed can be started again with its configuration file."""
         script = (
             "cd $REDLOCK_SANDBOX_DIR; kill -9 $(cat 1/pid); "
             f"until ! {REDLOCK} nodes >/dev/null; do :; done; "
@@ -146,6 +159,7 @@ class Sandbox(CommandCase):
             other.bind(address)
 
     def test_two_sandboxes_are_separate(self):
+        """Two sandboxes at once have different ports and directories."""
         first = self.begin("--", "sh", "-c", PRINT_SANDBOX + "; exec sleep 1000")
         second = self.begin("--", "sh", "-c", PRINT_SANDBOX + "; exec sleep 1000")
         (one, one_pids), (two, two_pids) = self.read_sandbox(first), self.read_sandbox(second)
@@ -160,16 +174,19 @@ class Sandbox(CommandCase):
         connection.close()
 
     def test_no_server_program(self):
+        """Without a server program the message says what to install."""
         result = self.redlock("sandbox", env=clean_environment(PATH="/nonexistent"))
         self.assertCode(result, 69)
         self.assertIn("apt-get install redis-tools", result.stderr)
 
     def test_unwritable_directory(self):
+        """A directory that cannot be written is reported."""
         result = self.redlock("sandbox", env=clean_environment(TMPDIR="/proc"))
         self.assertCode(result, 71)
         self.assertIn("set TMPDIR", result.stderr)
 
     def test_server_that_does_not_start_shows_its_log(self):
+        """If a server does not start, the message has the end of its log."""
         server = self.path("redis-server", "#!/bin/sh\necho no way; exit 1\n")
         os.chmod(server, 0o755)
         result = self.redlock("sandbox", "-n", "1", env=clean_environment(PATH=f"{self.directory}:/usr/bin:/bin"))

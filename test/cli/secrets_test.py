@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Passwords of the servers are removed from the environment of the command, and a `redlock` in that command names what
-it lacks."""
+it lacks. world.OwnServersCase starts three servers for each test. redlock() runs the command and returns its
+result."""
 
 import os
 import sys
@@ -18,6 +19,7 @@ class Secrets(OwnServersCase):
     """Three servers that want a password."""
 
     def setUp(self):
+        """Starts three servers that require a password."""
         super().setUp()
         self.servers.command_all("CONFIG", "SET", "requirepass", PASSWORD)
         self.in_addresses = ",".join(f"redis://:{PASSWORD}@{part}" for part in self.servers.list.split(","))
@@ -29,6 +31,7 @@ class Secrets(OwnServersCase):
         return dict(line.split("=", 1) for line in result.stdout.splitlines() if "=" in line), result.stdout
 
     def with_login(self):
+        """Returns an environment with the password."""
         return {"REDLOCK_SERVERS": self.servers.list, "REDLOCK_AUTH": PASSWORD}
 
     def nested(self, *flags, inner=("status", "s"), **environment):
@@ -36,6 +39,7 @@ class Secrets(OwnServersCase):
         return self.redlock("run", *flags, "s", "--", REDLOCK, *inner, env=clean_environment(**environment))
 
     def test_password_variable_is_removed(self):
+        """The command does not see REDLOCK_AUTH."""
         found, text = self.seen(**self.with_login(), REDLOCK_AUTHOR="ada", REDLOCK_AUTH_X="b")
         self.assertNotIn(PASSWORD, text)
         self.assertNotIn("REDLOCK_AUTH", found)
@@ -44,16 +48,19 @@ class Secrets(OwnServersCase):
         self.assertEqual((found["REDLOCK_AUTHOR"], found["REDLOCK_AUTH_X"]), ("ada", "b"))
 
     def test_passwords_in_addresses_are_removed(self):
+        """The command sees the addresses without passwords."""
         found, text = self.seen(REDLOCK_SERVERS=self.in_addresses)
         self.assertNotIn(PASSWORD, text)
         self.assertEqual(found["REDLOCK_SERVERS"], self.in_addresses.replace(PASSWORD, "***"))
 
     def test_passwords_of_an_unused_list_are_removed(self):
+        """The same for a list that a flag replaces."""
         found, text = self.seen("-s", self.servers.list, REDLOCK_SERVERS="redis://u:other@h:1", REDLOCK_AUTH=PASSWORD)
         self.assertNotIn("other", text)
         self.assertEqual(found["REDLOCK_SERVERS"], "redis://u:***@h:1")
 
     def test_keep_env(self):
+        """With --keep-env the command sees all of them."""
         found, _ = self.seen("--keep-env", **self.with_login())
         self.assertEqual(found["REDLOCK_AUTH"], PASSWORD)
         self.assertNotIn("REDLOCK_LOGIN", found)
@@ -61,6 +68,7 @@ class Secrets(OwnServersCase):
         self.assertEqual(found["REDLOCK_SERVERS"], self.in_addresses)
 
     def test_other_variables_stay(self):
+        """Other variables are as they were."""
         self.servers.command_all_with_password(PASSWORD, "CONFIG", "SET", "requirepass", "")
         url = "redis://:other@h:1"
         found, _ = self.seen(REDLOCK_SERVERS=self.servers.list, REDLOCK_PREFIX="p:", REDIS_URL=url)
@@ -69,6 +77,7 @@ class Secrets(OwnServersCase):
         self.assertNotIn("REDLOCK_LOGIN", found)
 
     def test_nested_redlock_names_the_removed_variable(self):
+        """A `redlock` in the command says which variable was removed."""
         around = "by the enclosing `redlock run`; give --keep-env there"
         cases = (self.with_login(), "REDLOCK_AUTH: removed from the environment "), (
             {**self.with_login(), "REDLOCK_USER": "default"},
@@ -83,6 +92,7 @@ class Secrets(OwnServersCase):
                     self.assertNotIn(PASSWORD, result.stderr)
 
     def test_nested_redlock_with_its_own_password(self):
+        """It works with a password of its own."""
         path = self.path("pass", PASSWORD + "\n")
         os.chmod(path, 0o600)
         self.assertCode(self.nested(inner=("status", "--pass-file", path, "s"), **self.with_login()), 0)
@@ -91,6 +101,7 @@ class Secrets(OwnServersCase):
         self.assertCode(self.nested("--keep-env", REDLOCK_SERVERS=self.in_addresses), 0)
 
     def test_password_is_the_first_line_of_its_file(self):
+        """Of a password file, only the first line is used."""
         for text in PASSWORD, PASSWORD + "\n", PASSWORD + "\r\n", PASSWORD + "\nmore\n":
             with self.subTest(text=text):
                 path = self.path("pass", text)
@@ -99,6 +110,7 @@ class Secrets(OwnServersCase):
                 self.assertCode(result, 1)
 
     def test_nested_sandbox_needs_no_password(self):
+        """A sandbox in the command is not affected."""
         words = ("sandbox", "-n", "1", "--", REDLOCK, "acquire", "-q", "-n", "--connect-timeout", "1s", "t")
         self.assertCode(self.nested(inner=words, **self.with_login()), 0)
 

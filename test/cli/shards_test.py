@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Several shards: how their servers are listed, that each name is in one shard, and what `nodes` and `status` print
-for each shard."""
+for each shard. world.Case starts servers for the class, five unless `count` differs, and empties them before each
+test. redlock() runs the command and returns its result; hold() acquires a lock as another holder; until() waits for
+a condition."""
 
 import json
 import os
@@ -16,6 +18,8 @@ EAST, WEST = "orders:43", "orders:42"  # names of resources in shard east and in
 
 
 class Shards(Case):
+    """Two shards, east and west, of three servers each."""
+
     count = 6
 
     def parts(self):
@@ -24,6 +28,7 @@ class Shards(Case):
         return ",".join(servers[:3]), ",".join(servers[3:])
 
     def environment(self, **more):
+        """Returns the environment in which REDLOCK_SERVERS lists both shards, with a long node timeout."""
         east, west = self.parts()
         return super().environment(**{"REDLOCK_SERVERS": f"east={east}; west={west}", **LONG_TIMEOUT, **more})
 
@@ -32,12 +37,14 @@ class Shards(Case):
         return [value is not None for value in self.servers.command_all("GET", name)]
 
     def test_each_name_is_in_one_shard(self):
+        """The key of each name is on the servers of one shard only."""
         for name, there in (EAST, [True] * 3 + [False] * 3), (WEST, [False] * 3 + [True] * 3):
             token = self.hold(name)
             until(lambda name=name, there=there: self.has_key(name) == there, f"{name} in its shard")
             self.assertCode(self.redlock("release", "--strict", name, token), 0)
 
     def test_status_names_the_shard(self):
+        """`status` names the shard of the resource."""
         self.hold(WEST)
         result = self.redlock("status", WEST, EAST)
         self.assertCode(result, 1)
@@ -47,6 +54,7 @@ class Shards(Case):
         self.assertEqual(json.loads(result.stdout)["shard"], "west")
 
     def test_names_of_two_shards_are_refused(self):
+        """A lock of two names in different shards is refused."""
         result = self.redlock("acquire", EAST, "-a", WEST)
         self.assertCode(result, 78)
         self.assertIn("is in shard east, 'orders:42' in west: resources of one lock", result.stderr)
@@ -54,6 +62,7 @@ class Shards(Case):
         self.assertCode(result, 0)
 
     def test_nodes_reports_each_shard(self):
+        """`nodes` has a result for each shard."""
         result = self.redlock("nodes", "--json")
         self.assertCode(result, 0)
         seen = json.loads(result.stdout)
@@ -66,6 +75,7 @@ class Shards(Case):
             self.assertTrue(all(node["rtt_us"] > 0 for node in part["servers"]))
 
     def test_shard_without_a_majority(self):
+        """A shard without a majority is critical, and the other shard still grants locks."""
         self.servers.stop(0, 2)
         result = self.redlock("nodes")
         self.assertCode(result, 2)
@@ -78,6 +88,7 @@ class Shards(Case):
         self.assertCode(self.redlock("run", "-n", EAST, "true"), 69)
 
     def test_server_in_two_shards_is_reported(self):
+        """A server in two shards is a warning of `nodes`; one address in both lists is refused."""
         east, west = self.parts()
         port = self.servers.ports[0]
         environment = self.environment(REDLOCK_SERVERS=f"east={east};west=localhost:{port}?fresh=1,{west}")
@@ -97,6 +108,7 @@ class Shards(Case):
         self.assertCode(self.redlock("nodes", env=twice), 78)
 
     def test_fence_records_are_checked_in_each_shard(self):
+        """`nodes --fence` checks the records of each shard."""
         missing = "no server has a fence record yet"
         result = self.redlock("nodes", "--fence", env=self.environment(REDLOCK_FENCE_RECORDS="volatile"))
         self.assertEqual(result.stdout.count(missing), 2, result.stdout)
@@ -121,6 +133,7 @@ class Shards(Case):
         self.assertNotIn(missing, result.stdout)
 
     def test_shards_in_flags_and_files(self):
+        """Shards can be listed in flags and in [shard.NAME] sections."""
         east, west = self.parts()
         flags = "status", "-s", f"east={east}", "-s", f"west={west}", EAST
         self.assertIn("(shard east)", self.redlock(*flags, env=self.environment(REDLOCK_SERVERS="")).stdout)
@@ -145,6 +158,7 @@ class Shards(Case):
             self.assertIn(words, result.stderr)
 
     def test_passwords_are_not_shown(self):
+        """No output shows a password in the address of a shard."""
         text = "east=redis://u:secret1@h:1,h:2;west=redis://:secret2@h:3 ; north=h:4"
         result = self.redlock("config", env=self.environment(REDLOCK_SERVERS=text))
         self.assertCode(result, 0)
@@ -152,6 +166,7 @@ class Shards(Case):
         self.assertIn("east=redis://u:***@h:1,h:2;west=redis://:***@h:3 ; north=h:4", result.stdout)
 
     def test_shard_of_two_servers_gives_a_warning(self):
+        """A shard with an even number of servers gives a warning."""
         east, west = self.parts()
         environment = self.environment(REDLOCK_SERVERS=f"east={east};west={west.rsplit(',', 1)[0]}")
         result = self.redlock("status", EAST, env=environment)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""On a terminal: the command gets it, Ctrl-C and Ctrl-Z reach the command, and the shell gets it back."""
+"""On a terminal: the command gets it, Ctrl-C and Ctrl-Z reach the command, and the shell gets it back. world.Case
+starts servers for the class, five unless `count` differs, and empties them before each test. start() only starts
+it; hold() acquires a lock as another holder; until() waits for a condition."""
 
 import os
 import pty
@@ -17,6 +19,7 @@ from world import REDLOCK, TIME_LIMIT, Case, stat_fields, state_of, until  # noq
 class Terminal(Case):
     """A test case with a command as the leader of a session with a terminal of its own."""
     def setUp(self):
+        """Begins a case: nothing was read from the terminal. spawn() or spawn_words() starts the session."""
         super().setUp()
         self.text = ""
 
@@ -25,6 +28,7 @@ class Terminal(Case):
         self.spawn_words(REDLOCK, *args)
 
     def spawn_words(self, *words):
+        """Starts the command with these words in a new session whose terminal is a pseudo-terminal."""
         environment = self.environment()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
@@ -32,6 +36,7 @@ class Terminal(Case):
         self.addCleanup(self.end_session)
 
     def end_session(self):
+        """Ends the session and closes the terminal."""
         os.close(self.fd)
         if self.pid:
             os.kill(self.pid, signal.SIGKILL)
@@ -51,6 +56,7 @@ class Terminal(Case):
     def wait(self):
         """Waits for the end of the session's leader and returns its exit code."""
         def ended():
+            """Returns (wait status,) if the session's leader has ended, otherwise None."""
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             return (status,) if pid else None
 
@@ -65,6 +71,7 @@ class Terminal(Case):
         return int(self.text.partition("pid=")[2].split()[0])
 
     def test_command_is_the_foreground_group(self):
+        """The command's process group is the foreground group of the terminal."""
         self.spawn("run", "t", "--", "sh", "-c", "echo pid=$$; read line; echo got $line; exit 3")
         child = self.child()
         _, _, group, session, _, foreground = stat_fields(child)
@@ -74,6 +81,7 @@ class Terminal(Case):
         self.assertEqual(self.wait(), 3)
 
     def test_caller_gets_the_terminal_back(self):
+        """After the command, the caller's group is the foreground group again."""
         script = f"{REDLOCK} run t -- true; read line; echo back $line"
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
@@ -84,6 +92,7 @@ class Terminal(Case):
         self.assertEqual(self.wait(), 0)
 
     def test_ctrl_c_reaches_the_command(self):
+        """Ctrl-C reaches the command, and redlock exits with the command's code."""
         self.spawn("run", "t", "--", "sh", "-c", "trap 'echo caught; exit 5' INT; echo pid=$$; while :; do sleep 0.01; done")
         self.child()
         os.write(self.fd, b"\x03")
@@ -91,6 +100,7 @@ class Terminal(Case):
         self.assertEqual(self.wait(), 5)
 
     def test_ctrl_z_suspends_the_command_and_keeps_the_lock(self):
+        """Ctrl-Z suspends the command, and the lock is still held after more than a TTL."""
         self.spawn("run", "-t", "3s", "t", "--", "sh", "-c", "echo pid=$$; read line; echo got $line")
         child = self.child()
         os.write(self.fd, b"\x1a")
@@ -107,6 +117,7 @@ class Terminal(Case):
         self.assertEqual(self.wait(), 0)
 
     def test_ctrl_c_ends_a_suspended_command(self):
+        """A suspended command can be ended."""
         self.spawn("run", "t", "--", "sh", "-c", "echo pid=$$; read line")
         self.child()
         os.write(self.fd, b"\x1a")
@@ -124,6 +135,7 @@ class Terminal(Case):
         self.assertEqual(self.wait(), 130)
 
     def test_ctrl_c_while_waiting(self):
+        """Ctrl-C ends a wait for the lock."""
         token = self.hold("t").encode()
         self.spawn("run", "t", "--", "true")
         self.read_until("waiting for t")
@@ -132,6 +144,7 @@ class Terminal(Case):
         self.assertEqual(set(self.servers.values("t")), {token})
 
     def test_foreground_shares_the_group(self):
+        """With --foreground the command stays in redlock's group."""
         self.spawn("run", "--foreground", "t", "--", "sh", "-c", "trap 'echo once' INT; echo pid=$$; read line; read line; echo end")
         child = self.child()
         _, _, group, _, _, foreground = stat_fields(child)
@@ -143,6 +156,7 @@ class Terminal(Case):
         self.assertEqual(self.text.count("once"), 1)
 
     def test_hang_up_ends_the_command(self):
+        """SIGHUP to redlock, as when the terminal is closed, ends the command."""
         self.spawn("run", "t", "--", "sh", "-c", "echo pid=$$; exec sleep 1000")
         child = self.child()
         os.kill(self.pid, signal.SIGHUP)
@@ -150,6 +164,7 @@ class Terminal(Case):
         self.wait_gone(child)
 
     def test_forwarded_stop_and_continue_signals(self):
+        """SIGTSTP and SIGCONT to redlock reach the command."""
         process = self.start("run", "-t", "20s", "t", "--", "sh", "-c", "echo $$; exec sleep 1000")
         child = int(process.stdout.readline())
         process.send_signal(signal.SIGTSTP)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""R09 to R15 of the problems that users of other tools reported: extensions, tokens, status and events."""
+"""R09 to R15 of the problems that users of other tools reported: extensions, tokens, status and events. world.Case
+starts servers for the class, five unless `count` differs, and empties them before each test. redlock() runs the
+command and returns its result; start() only starts it; start_with_events() starts `run` and records its events;
+hold() acquires a lock as another holder; until() waits for a condition."""
 
 import os
 import signal
@@ -19,12 +22,14 @@ class R09(Case):
     """Lost connections are opened again, for extensions and for the release."""
 
     def kill_connections(self):
+        """Ends all clients' connections on all servers."""
         for port in self.servers.ports:
             connection = Resp(port)
             connection.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
             connection.close()
 
     def test_release_after_lost_connections(self):
+        """A lock is released although all connections were cut."""
         process = self.start("run", "-t", "20s", "r09", "--", "sh", "-c", PRINT_PID_AND_SLEEP)
         process.stdout.readline()
         self.kill_connections()
@@ -33,6 +38,7 @@ class R09(Case):
         until(lambda: self.servers.keys() == set(), "no key on any server")
 
     def test_renewal_after_lost_connections(self):
+        """A lock is extended although all connections were cut."""
         process, events = self.start_with_events("-t", "3s", "r09", "--", "sh", "-c", PRINT_PID_AND_SLEEP)
         pid = int(process.stdout.readline())
         self.kill_connections()
@@ -44,6 +50,7 @@ class R10(Case):
     """The help texts describe for how long a lock is held."""
 
     def test_help_says_what_ends_the_hold(self):
+        """The help of `run` and `acquire` says when the lock ends."""
         run = " ".join(self.redlock("run", "--help").stdout.split())
         self.assertIn("extended until CMD ends, then released", run)
         acquire = " ".join(self.redlock("acquire", "--help").stdout.split())
@@ -59,6 +66,7 @@ class R11(Case):
             self.servers.command(index, "FLUSHALL")
 
     def test_warn_does_not_stop_the_command(self):
+        """With --on-loss warn, the command continues after a loss."""
         process, events = self.start_with_events(
             "-t", "1500ms", "--on-loss", "warn", "r11", "--", "sh", "-c", PRINT_PID_AND_SLEEP
         )
@@ -72,6 +80,7 @@ class R11(Case):
         self.assertNotIn("stopping", [event["event"] for event in self.events(events)])
 
     def test_default_stops_the_command_and_reports_events(self):
+        """By default a loss stops the command and is reported as events."""
         process, events = self.start_with_events("-t", "2s", "r11", "--", "sh", "-c", PRINT_PID_AND_SLEEP)
         process.stdout.readline()
         self.flush_majority()
@@ -82,6 +91,7 @@ class R11(Case):
         self.assertEqual(self.wait_event(events, "stopping")["reason"], "lock_loss")
 
     def test_preserved_status(self):
+        """With --preserve-status, redlock exits with the code of the command that it has stopped."""
         process = self.start(
             "run", "-t", "2s", "--preserve-status", "r11", "--", "sh", "-c",
             "trap 'exit 9' TERM; echo $$; while :; do sleep 0.01; done",
@@ -95,6 +105,7 @@ class R12(Case):
     """A lock can be held over several processes with its token."""
 
     def test_acquire_extend_release(self):
+        """`acquire` prints a token with which `extend` and `release` work."""
         token = self.hold("r12", "5s")
         self.assertEqual(self.servers.values("r12"), [token.encode()] * len(self.servers.ports))
         result = self.redlock("extend", "-t", "20s", "r12", token)
@@ -108,6 +119,7 @@ class R12(Case):
         until(lambda: self.servers.keys() == set(), "no key on any server")
 
     def test_wrong_token_changes_nothing(self):
+        """A wrong token changes no key: `extend` and `release --strict` exit with 1, `release` with 0 and a message."""
         token = self.hold("r12")
         other = "0" * 40
         result = self.redlock("extend", "r12", other)
@@ -119,18 +131,21 @@ class R12(Case):
         self.assertEqual(set(self.servers.values("r12")), {token.encode()})
 
     def test_token_file(self):
+        """`extend` and `release` read the token from a file."""
         path = self.path("token", self.hold("r12") + "\n")
         self.assertCode(self.redlock("extend", "--token-file", path, "r12"), 0)
         self.assertCode(self.redlock("release", "r12", "--token-file", path), 0)
         until(lambda: self.servers.keys() == set(), "no key on any server")
 
     def test_unwritable_token_is_released(self):
+        """If the token cannot be written, the lock is released."""
         with open("/dev/full", "w", encoding="ascii") as full:
             result = self.redlock_to(full)
         self.assertEqual(result, 74)
         until(lambda: self.servers.keys() == set(), "no key on any server")
 
     def redlock_to(self, file):
+        """Runs the command with this file as its stdout."""
         return subprocess.run(
             [REDLOCK, "acquire", "r12"],
             stdout=file,
@@ -145,6 +160,7 @@ class R13(Case):
     """`redlock status` shows the holder, and `redlock break --yes` deletes the lock of a holder that has crashed."""
 
     def test_status(self):
+        """`status` prints the holder and the time left, and exits with 1 if a name is free."""
         self.assertCode(self.redlock("status", "r13"), 1)
         process = self.start("run", "r13", "--", "sh", "-c", "echo $REDLOCK_OWNER; exec sleep 1000")
         owner = process.stdout.readline().strip()
@@ -155,6 +171,7 @@ class R13(Case):
         self.assertCode(result, 1)
 
     def test_status_warns_of_keys_that_do_not_expire(self):
+        """Keys that live longer than max_ttl, or never expire, give a warning."""
         self.servers.command_all("SET", "r13", "x", "PX", "3600000")
         result = self.redlock("status", "r13")
         self.assertCode(result, 0)
@@ -164,12 +181,14 @@ class R13(Case):
         self.assertIn("warning: r13: never expires on ", self.redlock("status", "r13").stderr)
 
     def test_status_without_a_majority_is_unknown(self):
+        """Without a majority, `status` exits with 3."""
         self.servers.stop(0, 1, 2)
         result = self.redlock("status", "r13")
         self.assertCode(result, 3)
         self.assertIn("2 of 5 servers replied", result.stdout)
 
     def test_break(self):
+        """`break` needs --yes, and then deletes the keys of another holder."""
         self.hold("r13")
         result = self.redlock("break", "r13")
         self.assertCode(result, 64)
@@ -186,6 +205,7 @@ class R14(Case):
     """A failed extension is reported and repeated, until the command must be stopped."""
 
     def test_extension_is_retried_after_a_failure(self):
+        """A failed extension is reported and repeated until it succeeds."""
         process, events = self.start_with_events("-t", "4s", "r14", "--", "sh", "-c", PRINT_PID_AND_SLEEP)
         pid = int(process.stdout.readline())
         self.wait_event(events, "acquired")
@@ -208,6 +228,7 @@ class R14(Case):
         self.assertEqual(process.wait(10 * SLOW), 128 + signal.SIGTERM)
 
     def test_lasting_failure_stops_the_command_in_time(self):
+        """If no extension succeeds, the command ends before the lock expires."""
         process = self.start("run", "-t", "3s", "r14", "--", "sh", "-c", PRINT_PID_AND_SLEEP)
         pid = int(process.stdout.readline())
         self.servers.stop(0, 1, 2)
@@ -220,6 +241,7 @@ class R15(Case):
     """The event `endangered` comes while the lock is still held."""
 
     def test_endangered_event_comes_before_stopping(self):
+        """The event `endangered` comes before `stopping`, and the grace leaves the command time to end."""
         script = "trap 'date +%s%N; exit 0' TERM; echo $$; while :; do sleep 0.01; done"
         process, events = self.start_with_events("-t", "4s", "r15", "--", "sh", "-c", script)
         process.stdout.readline()

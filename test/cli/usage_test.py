@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Help texts, and arguments that are refused before any server is contacted. Needs no server."""
+"""Help texts, and arguments that are refused before any server is contacted. Needs no server. world.CommandCase gives
+a directory, and no servers. redlock() runs the command and returns its result."""
 
 import os
 import re
@@ -24,6 +25,7 @@ def option_table():
         groups[name] = value.split(" | ")
 
     def members(word):
+        """Returns the commands that this word of the C table stands for: one, or those of a group."""
         return sum(map(members, groups[word]), []) if word in groups else [word[len("CMD_") :].lower()]
 
     for name, letter, commands in re.findall(r"^    \{\"([\w-]+)\", (0|'.'), \w+, \w+, ([\w |]+)\}", text, re.M):
@@ -144,7 +146,11 @@ BOUNDS = [
 
 
 class Bounds(CommandCase):
+    """The least and greatest values of the numeric settings, from the table BOUNDS."""
+
     def run_with(self, words):
+        """Runs `redlock run` with these flags, and variables written as NAME=VALUE, and a command that does not
+        exist: exit code 127 shows that all settings were accepted."""
         flags = [word for word in words.split() if "=" not in word]
         environment = dict(word.split("=") for word in words.split() if "=" in word)
         # With this drift there is no time for an extension by default.
@@ -152,6 +158,7 @@ class Bounds(CommandCase):
         return self.redlock("run", *flags, "-s", "a:1", "x", "no-such-command-here", env=clean_environment(**environment))
 
     def test_bounds(self):
+        """A value at the bound is accepted, the next one beyond it is refused with the words of the row."""
         for inside, outside, words in BOUNDS:
             with self.subTest(inside=inside):
                 self.assertCode(self.run_with(inside), 127)
@@ -180,13 +187,17 @@ class Bounds(CommandCase):
 
 
 class Help(CommandCase):
+    """Help texts of all commands."""
+
     def test_no_arguments_show_three_examples(self):
+        """Without arguments, redlock shows how to begin."""
         result = self.redlock(env=clean_environment())
         self.assertCode(result, 0)
         for word in "redlock sandbox", "redlock run", "redlock status", "REDLOCK_SERVERS":
             self.assertIn(word, result.stdout)
 
     def test_every_help_fits_a_screen_and_has_an_example(self):
+        """Each help has at most 24 lines of 80 characters, an example and the exit codes."""
         for command in COMMANDS:
             with self.subTest(command=command):
                 result = self.redlock(command, "--help", env=clean_environment())
@@ -199,12 +210,14 @@ class Help(CommandCase):
                 self.assertEqual(self.redlock("help", command, env=clean_environment()).stdout, result.stdout)
 
     def test_overview_names_every_command(self):
+        """`redlock --help` names each command."""
         result = self.redlock("--help", env=clean_environment())
         self.assertLessEqual(len(result.stdout.splitlines()), 24)
         for command in COMMANDS:
             self.assertIn(f"\n  {command} ", result.stdout)
 
     def test_version(self):
+        """`redlock --version` names the versions of the libraries, too."""
         result = self.redlock("--version", env=clean_environment())
         self.assertRegex(result.stdout, r"^redlock \d+\.\d+\.\d+ \(hiredis \d\S*, libsodium \d\S*, jansson \d\S*\)\n$")
 
@@ -221,7 +234,10 @@ class Help(CommandCase):
 
 
 class BadInput(CommandCase):
+    """Command lines that are refused, from the table BAD_INPUT. Nothing listens at the servers' addresses."""
+
     def test_refusal_names_value_source_and_advice(self):
+        """Each row ends with its exit code and its message."""
         for args, code, message in BAD_INPUT:
             with self.subTest(args=" ".join(args)[:60]):
                 result = self.redlock(*args, env=clean_environment(REDLOCK_SERVERS="127.0.0.1:1"))
@@ -230,6 +246,7 @@ class BadInput(CommandCase):
                 self.assertTrue(result.stderr.startswith("redlock: "))
 
     def test_flags_that_only_look_contradictory_are_accepted(self):
+        """-n together with -w 0 is accepted; so is a short TTL where no command has to be stopped."""
         for args in (["acquire", "-n", "-w", "0s", "x"], ["acquire", "-n", "x"]):
             result = self.redlock(*args, env=clean_environment(REDLOCK_SERVERS="127.0.0.1:1"))
             self.assertCode(result, 69)
@@ -237,6 +254,7 @@ class BadInput(CommandCase):
         self.assertCode(result, 0)
 
     def test_quiet_hides_no_error(self):
+        """-q does not hide the message that servers cannot be reached."""
         environment = clean_environment(REDLOCK_SERVERS="127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
         token = "0" * 40
         for args, words in (
@@ -253,6 +271,7 @@ class BadInput(CommandCase):
                 self.assertIn(words, result.stderr)
 
     def test_no_servers(self):
+        """Without servers, the message says how to name them."""
         result = self.redlock("run", "x", "true", env=clean_environment())
         self.assertCode(result, 78)
         self.assertIn("REDLOCK_SERVERS", result.stderr)
@@ -266,6 +285,7 @@ class BadInput(CommandCase):
             self.assertIn(f"ttl {shown} is above max_ttl 30s", result.stderr)
 
     def test_control_bytes_do_not_reach_the_terminal(self):
+        """Control bytes of an argument are escaped in the message."""
         for byte in "\x1b", "\n", "\r", "\x7f", "\x9b", "\x85":
             with self.subTest(byte=byte):
                 result = self.redlock("run", f"a{byte}[2Jb", env=clean_environment())

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Waiting for a lock, holding it, the flags of `run`, and the exit codes when there is no lock."""
+"""Waiting for a lock, holding it, the flags of `run`, and the exit codes when there is no lock. world.Case starts
+servers for the class, five unless `count` differs, and empties them before each test. redlock() runs the command
+and returns its result; start() only starts it; start_with_events() starts `run` and records its events; hold()
+acquires a lock as another holder; until() waits for a condition."""
 
 import os
 import signal
@@ -13,7 +16,10 @@ from world import REDLOCK, SLOW, Case, seconds_until_gone, until  # noqa: E402
 
 
 class Waiting(Case):
+    """Acquisitions that wait, on five servers. hold() makes another holder of the lock."""
+
     def test_waiter_gets_the_lock_when_it_is_released(self):
+        """A `run` that waits starts its command when the holder releases."""
         token = self.hold("w")
         process = self.start("run", "w", "--", "echo", "mine")
         self.wait_error("waiting for w: held by another client")
@@ -22,6 +28,7 @@ class Waiting(Case):
         self.assertEqual(process.wait(10 * SLOW), 0)
 
     def test_waiter_gets_the_lock_when_servers_return(self):
+        """A `run` that waits for a quorum starts its command when the servers continue."""
         self.servers.stop(0, 1, 2)
         process = self.start("run", "w", "--", "echo", "mine")
         self.wait_error("waiting for w: no quorum: ")
@@ -30,10 +37,12 @@ class Waiting(Case):
         self.assertEqual(process.wait(10 * SLOW), 0)
 
     def test_two_of_five_servers_down(self):
+        """Two stopped servers do not matter."""
         self.servers.stop(1, 3)
         self.assertCode(self.redlock("run", "-n", "w", "--", "true"), 0)
 
     def test_wait_budget_ends_the_wait(self):
+        """-w 1s ends the wait with 75, not before its time."""
         self.hold("w")
         started = time.monotonic()
         result = self.redlock("run", "-w", "1s", "w", "--", "true")
@@ -43,6 +52,7 @@ class Waiting(Case):
         self.assertLess(spent, 10 * SLOW)  # the lock is held for longer
 
     def test_waiting_message_at_once_and_after_ten_seconds(self):
+        """The message about the wait is printed at once and once more after ten seconds."""
         self.hold("w", "30s")
         process = self.start("run", "-w", "11s", "w", "--", "true")
         self.wait_error("waiting for w")
@@ -69,6 +79,7 @@ class Waiting(Case):
             self.assertRegex(result.stderr, f"w: not acquired: held by another client.*; its key {words}")
 
     def test_long_wait_for_extended_lock_gives_no_warning(self):
+        """A holder that extends its lock looks like no key that never expires."""
         holder = self.start("run", "--max-ttl", "1s", "-t", "1s", "-k", "50ms", "w", "--", "sleep", "1000")
         until(lambda: len(self.servers.values("w")) == 5, "the holder's key")
         result = self.redlock("acquire", "-w", "4s", "--max-ttl", "1s", "-t", "1s", "w")
@@ -93,6 +104,7 @@ class Waiting(Case):
         until(lambda: self.servers.keys() == set(), "no key on any server")
 
     def test_only_one_at_a_time(self):
+        """Eight `run` at once: their commands never overlap."""
         path = self.path("log", "")
         script = f"echo in >> {path}; echo out >> {path}"
         waiters = [self.start("run", "w", "-c", script) for _ in range(8)]
@@ -102,6 +114,7 @@ class Waiting(Case):
             self.assertEqual(file.read(), "in\nout\n" * 8)
 
     def test_acquire_waits_as_run_does(self):
+        """`acquire` has the flags, exit codes and signals of `run` for its wait."""
         self.hold("w")
         self.assertCode(self.redlock("acquire", "-n", "w"), 75)
         self.assertCode(self.redlock("acquire", "-w", "900ms", "-E", "3", "w"), 3)
@@ -113,7 +126,10 @@ class Waiting(Case):
 
 
 class Holding(Case):
+    """How long `run` holds its lock, and what its command gets."""
+
     def test_min_hold_keeps_the_lock_without_a_process(self):
+        """--min-hold keeps the lock for its time; redlock ends before."""
         started = time.monotonic()
         self.assertCode(self.redlock("run", "--min-hold", "3s", "h", "--", "true"), 0)
         self.assertCode(self.redlock("run", "-n", "h", "--", "true"), 75)  # the process has ended before the hold
@@ -122,6 +138,7 @@ class Holding(Case):
         self.assertGreater(time.monotonic() - started, 2.9)
 
     def test_min_hold_longer_than_the_ttl(self):
+        """If --min-hold is longer than the TTL, redlock stays and extends."""
         started = time.monotonic()
         self.assertCode(self.redlock("run", "-t", "1500ms", "--min-hold", "3s", "h", "--", "true"), 0)
         self.assertGreater(time.monotonic() - started, 1.0)
@@ -129,11 +146,13 @@ class Holding(Case):
         self.assertGreater(time.monotonic() - started, 2.9)
 
     def test_keep_leaves_the_lock_to_its_ttl(self):
+        """With --keep the lock is not released, and expires."""
         self.assertCode(self.redlock("run", "-t", "2s", "--keep", "h", "--", "true"), 0)
         self.assertCode(self.redlock("run", "-n", "h", "--", "true"), 75)
         self.assertCode(self.redlock("run", "-w", "10s", "h", "--", "true"), 0)
 
     def test_no_renew_stops_the_command_at_the_end_of_the_ttl(self):
+        """With --no-renew the command ends within the TTL."""
         process = self.start("run", "-t", "1500ms", "--no-renew", "h", "--", "sh", "-c", "echo $$; exec sleep 1000")
         pid = int(process.stdout.readline())
         started = time.monotonic()
@@ -141,6 +160,7 @@ class Holding(Case):
         self.assertEqual(process.wait(10 * SLOW), 124)
 
     def test_child_environment(self):
+        """The variables REDLOCK_* of the command. The token is not among them."""
         names = "HELD NAME KEY OWNER TTL_MS ACQUIRED_AT TOKEN"
         script = "".join(f'echo "${{REDLOCK_{name}-unset}}";' for name in names.split())
         result = self.redlock("run", "-t", "9s", "--prefix", "p:", "h", "-c", script)
@@ -154,11 +174,13 @@ class Holding(Case):
         self.assertEqual(values["TOKEN"], "unset")
 
     def test_exported_token_is_the_value_of_the_key(self):
+        """With --export-token the command gets the token."""
         process = self.start("run", "--export-token", "h", "--", "sh", "-c", "echo $REDLOCK_TOKEN; exec sleep 1000")
         token = process.stdout.readline().strip()
         self.assertEqual(set(self.servers.values("h")), {token.encode()})
 
     def test_nested(self):
+        """A `run` for the name that an outer `run` holds is refused, unless --allow-nested; other names work."""
         inner = f"{REDLOCK} run -n h -- true"
         result = self.redlock("run", "h", "-c", inner)
         self.assertCode(result, 64)
@@ -171,6 +193,7 @@ class Flags(Case):
     """Flags whose effect no other test checks."""
 
     def test_signal(self):
+        """--signal is what the command gets at the end of --max-hold."""
         script = "trap 'echo got USR1; exit 5' USR1; echo ready; while :; do sleep 0.01; done"
         process = self.start(
             "run", "-t", "20s", "-k", "2s", "--max-hold", "4s", "--signal", "SIGUSR1", "f", "--", "sh", "-c", script
@@ -184,18 +207,21 @@ class Flags(Case):
         process, events = self.start_with_events("--renew", "200ms", "f", "--", "sleep", "1000")
 
         def renewed():
+            """Returns whether the lock was extended twice."""
             return sum(event["event"] == "extended" for event in self.events(events)) >= 2
 
         until(renewed, "two renewals", 9)
         process.terminate()
 
     def test_connect_timeout(self):
+        """With three stopped servers, `run -n` ends with 69, not before the connect timeout."""
         self.servers.stop(0, 1, 2)
         started = time.monotonic()
         self.assertCode(self.redlock("run", "-n", "--connect-timeout", "2s", "f", "--", "true"), 69)
         self.assertGreater(time.monotonic() - started, 1.9)
 
     def test_node_timeout(self):
+        """An extension fails only after the node timeout."""
         process, events = self.start_with_events(
             "-t", "20s", "--renew", "300ms", "--node-timeout", "2s", "f", "--", "sleep", "1000"
         )
@@ -207,6 +233,7 @@ class Flags(Case):
         process.terminate()
 
     def test_verbose(self):
+        """-v reports the lock, -vv also the servers."""
         for flags, words in ([], []), (["-v"], ["acquired on"]), (["-vv"], ["acquired on", "connected, eligible"]):
             result = self.redlock("run", *flags, "f", "--", "true")
             self.assertCode(result, 0)
@@ -214,6 +241,7 @@ class Flags(Case):
                 self.assertEqual(word in result.stderr, word in words, result.stderr)
 
     def test_long_names(self):
+        """The long names of flags do what the short ones do."""
         environment = self.environment(REDLOCK_SERVERS="127.0.0.1:1")
         flags = ["--servers", self.servers.list, "--ttl", "9s", "--wait", "5s", "--grace", "1s", "--quiet"]
         result = self.redlock("run", *flags, "--command", "echo $REDLOCK_TTL_MS", "f", env=environment)
@@ -228,7 +256,10 @@ class Flags(Case):
 
 
 class Codes(Case):
+    """Exit codes and messages when there is no lock."""
+
     def test_command_is_checked_before_the_lock_is_requested(self):
+        """A command that cannot be run ends with 126 or 127 before any request."""
         script = self.path("plain", "x")
         for command, code in ("/no/such/command", 127), ("no-such-command-here", 127), (script, 126), ("/etc", 126):
             with self.subTest(command=command):
@@ -241,6 +272,7 @@ class Codes(Case):
                 self.assertEqual(self.events(events), [])
 
     def test_refused_user(self):
+        """Servers that refuse the password end `run` with 77 at once."""
         for index in range(3):
             self.servers.command(index, "CONFIG", "SET", "requirepass", "secret")
         try:
@@ -259,6 +291,7 @@ class Codes(Case):
                 self.servers.command_with_password(index, "secret", "CONFIG", "SET", "requirepass", "")
 
     def test_server_listed_twice(self):
+        """Two addresses of one server end with 78, or with a finding of `nodes`."""
         first, second = self.servers.ports[:2]
         twice = f"127.0.0.1:{first}?fresh=1,localhost:{first}?fresh=1,127.0.0.1:{second}?fresh=1"
         result = self.redlock("run", "-s", twice, "x", "--", "true")
@@ -271,6 +304,7 @@ class Codes(Case):
         self.assertCode(self.redlock("run", "-s", same, "x", "--", "true"), 78)
 
     def test_ttl_above_max_ttl(self):
+        """A TTL above max_ttl is refused with 78."""
         result = self.redlock("run", "-t", "31s", "x", "--", "true")
         self.assertCode(result, 78)
         self.assertIn("must be equal in all clients", result.stderr)
@@ -279,6 +313,7 @@ class Codes(Case):
         self.assertCode(self.redlock("acquire", "-n", "-t", "11s", "x", env=environment), 78)
 
     def test_message_about_inconsistent_timings_shows_the_sum(self):
+        """Timings that do not fit into the TTL are refused with the sum."""
         for flags in (["-t", "3s", "--renew", "2s"], ["-t", "3s", "-k", "2s"], ["-t", "300ms"]):
             with self.subTest(flags=flags):
                 result = self.redlock("run", *flags, "x", "--", "true")
@@ -286,6 +321,7 @@ class Codes(Case):
                 self.assertRegex(result.stderr, r"renew \w+ \+ one more try \w+ \+ grace \w+ \+ drift \w+ = \w+")
 
     def test_nodes(self):
+        """`nodes` exits with 0, 1 with a server down, 2 without a majority."""
         result = self.redlock("nodes")
         self.assertCode(result, 0)
         self.assertEqual(result.stdout.count("master"), 5)
@@ -299,6 +335,7 @@ class Codes(Case):
         self.assertIn("no lock can be acquired", result.stdout)
 
     def test_one_and_even_numbers_of_servers_give_one_warning(self):
+        """One server, or an even number, gives one warning."""
         for count, word in (1, "one server"), (2, "odd number"), (4, "odd number"):
             with self.subTest(count=count):
                 servers = ",".join(self.servers.list.split(",")[:count])

@@ -101,6 +101,7 @@ class Resp:
         self.file = self.socket.makefile("rb")
 
     def reply(self):
+        """Reads one reply and returns it."""
         line = self.file.readline()[:-2]
         kind, rest = line[:1], line[1:]
         if kind == b"$":
@@ -112,6 +113,7 @@ class Resp:
         return Exception(rest.decode()) if kind == b"-" else rest
 
     def command(self, *words):
+        """Sends a command and returns its reply. Words are bytes, str or numbers."""
         blob = b"*%d\r\n" % len(words)
         for word in words:
             word = word if isinstance(word, bytes) else str(word).encode()
@@ -120,6 +122,7 @@ class Resp:
         return self.reply()
 
     def close(self):
+        """Closes the connection."""
         self.file.close()
         self.socket.close()
 
@@ -157,11 +160,13 @@ class Servers:
             self.stopped.add(index)
 
     def continue_all(self):
+        """Lets all stopped servers continue."""
         for index in self.stopped:
             os.kill(self.pid(index), signal.SIGCONT)
         self.stopped.clear()
 
     def command(self, index, *words):
+        """Sends a command to one server and returns its reply."""
         connection = Resp(self.ports[index])
         try:
             return connection.command(*words)
@@ -169,6 +174,7 @@ class Servers:
             connection.close()
 
     def command_with_password(self, index, password, *words):
+        """The same for a server that requires a password."""
         connection = Resp(self.ports[index])
         try:
             connection.command("AUTH", password)
@@ -177,9 +183,11 @@ class Servers:
             connection.close()
 
     def command_all_with_password(self, password, *words):
+        """Sends a command to all servers, which require a password. Returns the list of replies."""
         return [self.command_with_password(index, password, *words) for index in range(len(self.ports))]
 
     def command_all(self, *words):
+        """Sends a command to all servers and returns the list of replies."""
         return [self.command(index, *words) for index in range(len(self.ports))]
 
     def keys(self):
@@ -191,6 +199,7 @@ class Servers:
         return [value for value in self.command_all("GET", name) if value is not None]
 
     def end(self):
+        """Ends the sandbox, and with it the servers."""
         self.continue_all()
         self.process.terminate()
         self.process.stdout.close()
@@ -222,6 +231,7 @@ class CommandCase(unittest.TestCase):
         self.addCleanup(self.remove_directory)
 
     def remove_directory(self):
+        """Removes the directory and its files; a directory in it is an error."""
         for name in os.listdir(self.directory):
             os.unlink(os.path.join(self.directory, name))
         os.rmdir(self.directory)
@@ -235,6 +245,7 @@ class CommandCase(unittest.TestCase):
         return path
 
     def environment(self, **more):
+        """Returns the environment of the command: no settings, with `more` added. Classes with servers add these."""
         return clean_environment(**more)
 
     def with_clock(self, ahead_ns):
@@ -263,6 +274,7 @@ class CommandCase(unittest.TestCase):
         )
 
     def assertCode(self, result, code):
+        """Fails, with the output, unless the command exited with this code."""
         self.assertEqual(result.returncode, code, f"stdout: {result.stdout}\nstderr: {result.stderr}")
 
 
@@ -318,12 +330,14 @@ class Case(CommandCase):
 
     @staticmethod
     def end(process):
+        """Kills a process of start(), if it still runs."""
         if process.poll() is None:
             process.kill()
         process.stdout.close()
         process.wait()
 
     def error_text(self):
+        """Returns what the command that start() started last has written to stderr until now."""
         with open(self.errors, encoding="utf-8") as file:
             return file.read()
 
@@ -332,6 +346,7 @@ class Case(CommandCase):
         return until(lambda: re.search(pattern, self.error_text()), f"{pattern!r} on stderr")
 
     def wait_gone(self, *pids):
+        """Waits until none of the processes runs."""
         for pid in pids:
             until(lambda pid=pid: not runs(pid), f"end of process {pid}")
 
@@ -345,12 +360,14 @@ class Case(CommandCase):
         """Waits for `count` events of that name and returns them."""
 
         def find():
+            """Returns the events, or None if there are too few."""
             found = [event for event in self.events(path) if event["event"] == name]
             return found[:count] if len(found) >= count else None
 
         return until(find, f"{count} events {name}")
 
     def wait_event(self, path, name):
+        """Waits for an event of that name and returns the first one."""
         return self.wait_events(path, name, 1)[0]
 
     def start_with_events(self, *args, **options):

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""R01 to R08 of the problems that users of other tools reported: signals, stop on loss, waiting, exit status."""
+"""R01 to R08 of the problems that users of other tools reported: signals, stop on loss, waiting, exit status.
+world.Case starts servers for the class, five unless `count` differs, and empties them before each test. redlock()
+runs the command and returns its result; start() only starts it; hold() acquires a lock as another holder; until()
+waits for a condition."""
 
 import os
 import signal
@@ -18,6 +21,7 @@ class R01(Case):
     """A signal to the wrapper never leaves the command running without the lock."""
 
     def test_every_ending_signal_reaches_the_command(self):
+        """Each of four signals ends the command; the exit code is 128 + its number, and no key is left."""
         for sig in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
             with self.subTest(signal=sig.name):
                 process = self.start("run", "-t", "10s", "r01", "--", "sh", "-c", PRINT_PID_AND_SLEEP)
@@ -28,12 +32,14 @@ class R01(Case):
                 self.assertEqual(self.servers.keys(), set())
 
     def test_killed_wrapper_takes_the_command_with_it(self):
+        """kill -9 of redlock ends the command."""
         process = self.start("run", "-t", "10s", "r01", "--", "sh", "-c", PRINT_PID_AND_SLEEP)
         pid = int(process.stdout.readline())
         process.kill()
         self.wait_gone(pid)
 
     def test_second_signal_kills_what_ignores_the_first(self):
+        """A command that ignores signals is killed after the grace of 1 s."""
         stubborn = "trap '' INT TERM; echo $$; while :; do sleep 1; done"
         process = self.start("run", "-t", "20s", "-k", "1s", "r01", "--", "sh", "-c", stubborn)
         pid = int(process.stdout.readline())
@@ -45,6 +51,7 @@ class R01(Case):
         self.assertEqual(self.servers.keys(), set())
 
     def test_user_signals_are_passed_on(self):
+        """SIGUSR1 and SIGUSR2 reach the command."""
         script = "trap 'echo usr1' USR1; trap 'echo usr2; exit 3' USR2; echo ready; while :; do sleep 0.01; done"
         process = self.start("run", "r01", "--", "sh", "-c", script)
         self.assertEqual(process.stdout.readline(), "ready\n")
@@ -59,6 +66,7 @@ class R02(Case):
     """When the lock is lost, the whole process group of the command is killed, not only the shell."""
 
     def test_grandchild_is_killed_with_the_shell(self):
+        """A loss ends the grandchild, too, before the lock's deadline."""
         script = "sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' & echo $$; wait"
         process = self.start("run", "-t", "3s", "r02", "--", "sh", "-c", script)
         pids = [int(process.stdout.readline()) for _ in range(2)]
@@ -75,6 +83,7 @@ class R03(Case):
     """A signal ends a wait at once, and no key stays."""
 
     def test_signal_ends_the_wait_at_once(self):
+        """A signal ends a wait, and the holder keeps its key."""
         token = self.hold("r03").encode()
         for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             with self.subTest(signal=sig.name):
@@ -85,6 +94,7 @@ class R03(Case):
                 self.assertEqual(set(self.servers.values("r03")), {token})  # the lock is still held: only the signal ended the wait
 
     def test_signal_ends_the_wait_for_a_quorum_too(self):
+        """The same while servers do not reply; no key is left afterwards."""
         self.servers.stop(0, 1, 2)
         process = self.start("run", "r03", "--", "true")
         self.wait_error("waiting for r03")
@@ -98,6 +108,7 @@ class R04(Case):
     """After a stop signal the command is never started."""
 
     def test_released_lock_does_not_start_the_command(self):
+        """A lock that is released after the signal does not start the command."""
         marker = self.path("started")
         token = self.hold("r04")
         process = self.start("run", "r04", "--", "touch", marker)
@@ -127,16 +138,19 @@ class R05(Case):
     """The exit status is that of the command."""
 
     def test_status_is_passed_on(self):
+        """The command's exit status is that of redlock."""
         for status in (0, 1, 2, 3, 64, 75, 124, 125, 255):
             with self.subTest(status=status):
                 self.assertCode(self.redlock("run", "r05", "-c", f"exit {status}"), status)
 
     def test_death_by_signal_is_128_plus_n(self):
+        """A command that dies by signal n gives 128 + n."""
         for sig in (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             with self.subTest(signal=sig.name):
                 self.assertCode(self.redlock("run", "r05", "-c", f"kill -{sig.value} $$"), 128 + sig)
 
     def test_output_and_input_are_untouched(self):
+        """redlock adds nothing to the command's output."""
         result = self.redlock("run", "r05", "--", "sh", "-c", "echo out; echo err >&2")
         self.assertEqual((result.stdout, result.stderr), ("out\n", "err\n"))
 
@@ -145,6 +159,7 @@ class R06(Case):
     """Without the lock the exit status is never 0, unless -E 0 is given."""
 
     def test_held_by_another(self):
+        """A lock that is held ends with 75, or with the code of -E, and the command does not start."""
         self.hold("r06")
         for flags, code in (["-n"], 75), (["-w", "0"], 75), (["-w", "0.9"], 75), (["-n", "-E", "42"], 42), (
             ["-n", "-E", "0"],
@@ -158,12 +173,14 @@ class R06(Case):
                 self.assertIn("held by another", result.stderr)
 
     def test_quiet_is_quiet(self):
+        """-q hides the message about a held lock."""
         self.hold("r06")
         result = self.redlock("run", "-q", "-n", "r06", "--", "true")
         self.assertCode(result, 75)
         self.assertEqual(result.stderr, "")
 
     def test_no_quorum(self):
+        """Without a majority, the exit code is 69 and the message names each server."""
         self.servers.stop(0, 1, 2)
         result = self.redlock("run", "-w", "1s", "r06", "--", "true")
         self.assertCode(result, 69)
@@ -176,20 +193,25 @@ class R07(Case):
     """The command runs without a shell, except with -c."""
 
     def test_arguments_arrive_as_they_are(self):
+        """The command gets its arguments unchanged."""
         words = ["$HOME", "a  b", "*", ";", "", "'\"", "-n", "--help"]
         result = self.redlock("run", "r07", "--", "printf", "[%s]\\n", *words)
         self.assertEqual(result.stdout, "".join(f"[{word}]\n" for word in words))
 
     def test_separator_is_optional(self):
+        """-- before the command may be left out."""
         self.assertEqual(self.redlock("run", "-n", "r07", "echo", "-n", "x").stdout, "x")
 
     def test_flags_may_follow_the_name(self):
+        """Flags after the name belong to redlock, up to the command."""
         self.assertEqual(self.redlock("run", "r07", "-n", "-t", "5s", "echo", "x").stdout, "x\n")
 
     def test_shell_is_opt_in(self):
+        """Only -c runs a shell."""
         self.assertEqual(self.redlock("run", "r07", "-c", "echo a | tr a b; exit 4").stdout, "b\n")
 
     def test_script_without_interpreter_line(self):
+        """A script without #! is run by a shell, as execvp() does."""
         script = self.path("script", "echo $1 $#\n")
         os.chmod(script, 0o755)
         self.assertEqual(self.redlock("run", "r07", "--", script, "a b", "c").stdout, "a b 2\n")
@@ -198,6 +220,7 @@ class R07(Case):
         self.assertEqual(self.redlock("run", "r07", "--", "script", "a b", "c", env=found).stdout, "a b 2\n")
 
     def test_path_search_continues_after_a_file_that_is_not_executable(self):
+        """The search in PATH continues after a file that cannot be executed."""
         other = self.path("other")
         os.mkdir(other)
         self.addCleanup(os.rmdir, other)
@@ -214,10 +237,12 @@ class R08(Case):
     """A short TTL with automatic extension is the default."""
 
     def test_default_ttl_is_30_s(self):
+        """The TTL is 30 s by default."""
         result = self.redlock("run", "r08", "-c", "echo $REDLOCK_TTL_MS")
         self.assertEqual(result.stdout, "30000\n")
 
     def test_lock_outlives_its_ttl_while_the_command_runs(self):
+        """The lock is extended while the command runs, with the same token."""
         process = self.start("run", "-t", "1500ms", "r08", "--", "sh", "-c", PRINT_PID_AND_SLEEP)
         process.stdout.readline()
         before = set(self.servers.values("r08"))
@@ -225,6 +250,7 @@ class R08(Case):
         end = time.monotonic() + 3.5
 
         def held_so_long():
+            """Checks that the key is unchanged, and returns whether 3.5 s have passed."""
             self.assertEqual(set(self.servers.values("r08")), before)
             return time.monotonic() > end
 
@@ -234,6 +260,7 @@ class R08(Case):
         process.wait(10 * SLOW)
 
     def test_crash_frees_the_lock_within_its_ttl(self):
+        """After kill -9 of redlock, the lock is free within the TTL."""
         process = self.start("run", "-t", "2s", "r08", "--", "sh", "-c", PRINT_PID_AND_SLEEP)
         process.stdout.readline()
         process.kill()

@@ -139,8 +139,9 @@ START_TEST(an_acquire_without_replies_ends_with_the_client)
 }
 END_TEST
 
-/* An extension whose servers do not reply returns ECLOSED, and the lock is lost. _i: bit 0 makes the
- * caller drive the loop (see connect_and_prepare()), bit 1 chooses a shutdown instead of a free. */
+/* An extension whose servers do not reply returns ECLOSED, and the lock is lost. _i: bit 0 makes
+ * the caller drive the loop (see connect_and_prepare()), bit 1 chooses a shutdown instead of a
+ * free. */
 START_TEST(an_extension_ends_with_the_client)
 {
     struct caller caller = {.lock = NULL};
