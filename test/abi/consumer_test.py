@@ -19,6 +19,7 @@ WARNINGS = "-Wall -Wextra -pedantic -Werror".split()
 
 
 def run(words, **more):
+    """Runs a command and returns it with its output, stderr included."""
     return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
                           universal_newlines=True, **more)  # fmt: skip
 
@@ -29,6 +30,7 @@ class Consumer(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
+        """Installs the library into a temporary directory and adapts the .pc file to that place."""
         cls.root = tempfile.mkdtemp(prefix="consumer-")
         cls.addClassCleanup(shutil.rmtree, cls.root)
         done = run(["meson", "install", "-C", tree.BUILD, "--no-rebuild", "--destdir", cls.root])
@@ -45,6 +47,7 @@ class Consumer(unittest.TestCase):
         shutil.copytree(os.path.join(tree.SOURCE, "test", "abi", "consumer"), cls.project)
 
     def pkg_config(self, *words):
+        """Returns the words that pkg-config prints for redlock."""
         environment = {**os.environ, "PKG_CONFIG_PATH": os.path.dirname(self.pc)}
         done = run(["pkg-config", *words, "redlock"], env=environment)
         self.assertEqual(done.returncode, 0, done.stdout)
@@ -71,6 +74,7 @@ class Consumer(unittest.TestCase):
         self.assertEqual("libredlock.so" in needed, not static)
 
     def test_command_has_the_version_of_pkg_config(self):
+        """The installed command, the .pc file and meson.build have one version."""
         command = os.path.join(self.prefix, "bin", "redlock")
         if not os.path.exists(command):
             self.skipTest("the command is not built")
@@ -80,12 +84,15 @@ class Consumer(unittest.TestCase):
         self.assertIn(f"version: '{version}'", tree.text("meson.build"))
 
     def test_shared_c99(self):
+        """A C99 program is built and runs with the shared library."""
         self.build_and_run(CC, "c", "c99")
 
     def test_shared_c11(self):
+        """The same in C11."""
         self.build_and_run(CC, "c", "c11")
 
     def test_shared_cxx(self):
+        """The same in C++11."""
         self.build_and_run(CXX, "c++", "c++11")
 
     def static_archive_only(self):
@@ -97,15 +104,19 @@ class Consumer(unittest.TestCase):
         return [f"-L{folder}", "-Wl,-Bstatic", "-lredlock", "-Wl,-Bdynamic"]
 
     def test_static_c99(self):
+        """A C99 program is built and runs with the static library."""
         self.build_and_run(CC, "c", "c99", self.static_archive_only())
 
     def test_static_c11(self):
+        """The same in C11."""
         self.build_and_run(CC, "c", "c11", self.static_archive_only())
 
     def test_static_cxx(self):
+        """The same in C++11."""
         self.build_and_run(CXX, "c++", "c++11", self.static_archive_only())
 
     def test_fully_static_c11(self):
+        """The same with all libraries linked statically, where they are installed."""
         for library in ("hiredis", "sodium"):
             found = run([CC, f"-print-file-name=lib{library}.a"]).stdout.strip()
             if not os.path.isabs(found):
@@ -122,6 +133,7 @@ class Consumer(unittest.TestCase):
         self.assertRegex(run(["readelf", "-d", plugin]).stdout, r"FLAGS_1.*NODELETE")
 
     def test_pc_file_names_what_static_linking_needs(self):
+        """hiredis and libsodium are needed for static linking only."""
         with open(self.pc, encoding="utf-8") as file:
             text = file.read()
         private = re.search(r"^Requires\.private:(.*)$", text, re.MULTILINE).group(1)
@@ -132,9 +144,11 @@ class Consumer(unittest.TestCase):
 
     @staticmethod
     def project_version():
+        """Returns the version in meson.build."""
         return re.search(r"version: '([\d.]+)'", tree.text("meson.build")).group(1)
 
     def test_nothing_but_the_product_is_installed(self):
+        """Only headers, libraries, the command and its documents are installed."""
         names = set()
         for folder, _, files in os.walk(self.prefix):
             names |= {os.path.relpath(os.path.join(folder, name), self.prefix) for name in files}

@@ -16,12 +16,14 @@
 static std::string which; /* the callback that throws */
 static bool finished;     /* the last operation has ended */
 
+/* Throws if the argument of the program is `name`. */
 static void throw_if(const char *name)
 {
     if (which == name)
         throw std::runtime_error(name);
 }
 
+/* Event function; throws at a WAITING event in the cases event and event-on-the-thread. */
 static void on_event(redlock_t *, const redlock_event_t *event, void *)
 {
     if (event->kind == REDLOCK_EVENT_WAITING) {
@@ -30,6 +32,7 @@ static void on_event(redlock_t *, const redlock_event_t *event, void *)
     }
 }
 
+/* Callback of the acquisition; throws in the cases of its name. */
 static void on_done(redlock_t *, int, redlock_lock_t *, const redlock_report_t *, void *)
 {
     finished = which != "shutdown";
@@ -38,23 +41,27 @@ static void on_done(redlock_t *, int, redlock_lock_t *, const redlock_report_t *
     throw_if("done-in-free");
 }
 
+/* Callback of the shutdown; throws in the case shutdown. */
 static void on_shut_down(redlock_t *, int, redlock_lock_t *, const redlock_report_t *, void *)
 {
     finished = true;
     throw_if("shutdown");
 }
 
+/* Function for redlock_with(); throws in the case body. */
 static int body(redlock_lock_t *, void *)
 {
     throw_if("body");
     return 0;
 }
 
+/* Log function; throws in the case log. */
 static void on_log(int, const char *, void *)
 {
     throw_if("log");
 }
 
+/* malloc() of the client; throws in the case malloc. */
 static void *allocate(size_t size, void *)
 {
     if (which == "malloc")
@@ -62,6 +69,7 @@ static void *allocate(size_t size, void *)
     return malloc(size);
 }
 
+/* realloc() of the client; throws in the case realloc. */
 static void *reallocate(void *ptr, size_t size, void *)
 {
     if (which == "realloc")
@@ -69,12 +77,14 @@ static void *reallocate(void *ptr, size_t size, void *)
     return realloc(ptr, size);
 }
 
+/* free() of the client; throws in the case free. */
 static void deallocate(void *ptr, void *)
 {
     throw_if("free");
     free(ptr);
 }
 
+/* Returns the mode of the client (REDLOCK_MODE_*) in which the callback of the case runs. */
 static int mode_of_case()
 {
     if (which == "event-on-the-thread" || which == "body")
@@ -82,6 +92,7 @@ static int mode_of_case()
     return which == "done-hybrid" ? REDLOCK_MODE_HYBRID : REDLOCK_MODE_EMBEDDED;
 }
 
+/* Returns a REDLOCK_OK. Prints any other code and ends the program with status 2. */
 static int check(int error)
 {
     if (error != REDLOCK_OK) {
@@ -91,6 +102,7 @@ static int check(int error)
     return error;
 }
 
+/* Runs the client's loop until the last operation has ended, or nothing happens for 10 s. */
 static void run_loop(redlock_t *rl)
 {
     struct pollfd fd = {redlock_get_fd(rl), POLLIN, 0};
@@ -99,6 +111,7 @@ static void run_loop(redlock_t *rl)
         check(redlock_process(rl));
 }
 
+/* Makes the calls that lead to the callback of the case. */
 static void run(redlock_t *rl)
 {
     redlock_opts_t opts = redlock_opts(1000);
@@ -143,6 +156,7 @@ static void use_client()
     redlock_free(rl);
 }
 
+/* Runs the case in the first argument. Exits with 42 where the C++ runtime ends the program. */
 int main(int, char **argv)
 {
     which = argv[1];

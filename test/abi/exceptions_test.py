@@ -18,13 +18,17 @@ SERVERS = ("redis-server", "valkey-server", "redis-check-rdb")
 
 
 def run(words, **more):
+    """Runs a command, for at most 60 s, and returns it with its output, stderr included."""
     return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
                           universal_newlines=True, timeout=60, **more)  # fmt: skip
 
 
 class Exceptions(unittest.TestCase):
+    """Runs exceptions.cc, one callback after the other."""
+
     @classmethod
     def setUpClass(cls):
+        """Compiles the C++ program."""
         if shutil.which(CXX) is None:
             raise unittest.SkipTest(f"{CXX} is not installed")
         cls.root = tempfile.mkdtemp(prefix="exceptions-")
@@ -47,6 +51,7 @@ class Exceptions(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (TERMINATED, ""))
 
     def test_body_of_redlock_with(self):
+        """The function of redlock_with() throws; needs servers, from a sandbox."""
         command = os.environ["REDLOCK"]
         if not os.path.exists(command) or not any(shutil.which(name) for name in SERVERS):
             self.skipTest("the command and a server program are needed")
@@ -54,7 +59,9 @@ class Exceptions(unittest.TestCase):
 
 
 def add(which):
+    """Adds a test for the callback `which`."""
     def test(self):
+        """The callback throws."""
         self.check(which)
 
     setattr(Exceptions, f"test_{which.replace('-', '_')}", test)

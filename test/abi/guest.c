@@ -13,6 +13,7 @@
 static void (*volatile free_reader)(redisReader *);
 #endif
 
+/* Creates a client, and prints the name and the text of the error of redlock_new(). */
 int main(void)
 {
 #ifdef TAKES_ADDRESS

@@ -38,7 +38,10 @@ int main(void)
 
 
 class Header(unittest.TestCase):
+    """Compiles the public headers with different compilers and standards."""
+
     def compile(self, compiler, language, standard, flags):
+        """Compiles a program that includes the header, and one that uses it, without warnings."""
         if shutil.which(compiler) is None:
             self.skipTest(f"{compiler} is not installed")
         for source in ("#include <redlock/redlock.h>\n", USE):
@@ -50,6 +53,7 @@ class Header(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_only_functions_marked_so_warn_of_an_ignored_result(self):
+        """An ignored result gives a warning for redlock_extend(), and none for redlock_release()."""
         for call, warns in (("extend(NULL, 0, NULL)", True), ("release(NULL, NULL)", False)):
             for compiler, language in (("gcc", "c"), ("g++", "c++"), ("clang", "c"), ("clang++", "c++")):
                 if shutil.which(compiler) is None:
@@ -61,18 +65,22 @@ class Header(unittest.TestCase):
                 self.assertEqual(done.returncode != 0, warns, done.stdout)
 
     def test_nodiscard_mark_is_next_to_the_export_mark(self):
+        """REDLOCK_NODISCARD stands right behind REDLOCK_API."""
         for name in tree.files_below("include", ".h"):
             marked = re.findall(r"^.*\bREDLOCK_NODISCARD\b.*$", tree.without_comments(tree.text(name)), re.MULTILINE)
             alone = [line for line in marked if not line.startswith(("REDLOCK_API REDLOCK_NODISCARD ", "#define "))]
             self.assertEqual(alone, [], name)
 
     def test_functions_of_the_installed_header_have_c_linkage(self):
+        """Each header has extern "C"."""
         for name in tree.files_below("include", ".h"):
             self.assertIn('extern "C" {', tree.text(name), name)
 
 
 def add(name, compiler, language, standard, flags):
+    """Adds a test for one compiler and one standard."""
     def test(self):
+        """The headers compile."""
         self.compile(compiler, language, standard, flags)
 
     setattr(Header, f"test_{name}_{standard.replace('+', 'p')}", test)

@@ -33,13 +33,17 @@ LOADER = "ldconfig\n"
 
 
 def run(words, **more):
+    """Runs a command and returns it with its output, stderr included."""
     return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
                           universal_newlines=True, **more)  # fmt: skip
 
 
 class Install(unittest.TestCase):
+    """Uses the installed product in a namespace where the source tree is hidden."""
+
     @classmethod
     def setUpClass(cls):
+        """Installs the product and copies the consumer program, and the C sample of the README, beside it."""
         cls.root = tempfile.mkdtemp(prefix="install-")
         cls.addClassCleanup(shutil.rmtree, cls.root)
         os.mkdir(os.path.join(cls.root, "memory"))
@@ -57,6 +61,7 @@ class Install(unittest.TestCase):
 
     @classmethod
     def find_prefix(cls):
+        """Returns the prefix under which the command was installed."""
         for folder, _, files in os.walk(cls.installed):
             if "redlock" in files and os.path.basename(folder) == "bin":
                 return os.path.dirname(folder)[len(cls.installed):]  # fmt: skip
@@ -74,21 +79,25 @@ class Install(unittest.TestCase):
         return run(words, env=environment, timeout=200)
 
     def check(self, script):
+        """Runs the shell script where the sources are hidden, and returns its output. It must succeed."""
         done = self.inside(script)
         self.assertEqual(done.returncode, 0, done.stdout)
         return done.stdout
 
     def test_source_tree_is_hidden(self):
+        """The control: the source tree cannot be seen there."""
         self.assertEqual(self.check('ls -A "$SOURCE"'), "")
         self.assertFalse(self.root.startswith(tree.SOURCE + "/"))
 
     def test_command_runs(self):
+        """The command is in PATH, and prints its version and its help."""
         version = re.search(r"version: '([\d.]+)'", tree.text("meson.build")).group(1)
         output = self.check("command -v redlock; redlock --version; redlock --help")
         self.assertIn(f"{self.prefix}/bin/redlock\nredlock {version} (hiredis ", output)
         self.assertIn("redlock COMMAND --help", output)
 
     def test_manual_and_completion_are_installed(self):
+        """The manual page and the completion are there, and the completion works."""
         self.check('test -s "$PREFIX/share/man/man1/redlock.1"')
         output = self.check('bash --norc -c \'. "$PREFIX/share/bash-completion/completions/redlock"; complete -p redlock\'')
         self.assertIn("-F _redlock redlock", output)
@@ -102,18 +111,21 @@ class Install(unittest.TestCase):
         self.assertIn("error while loading shared libraries: libredlock.so", done.stdout)
 
     def test_command_locks_in_a_sandbox(self):
+        """The command starts a sandbox and acquires a lock."""
         if not any(shutil.which(name) for name in SERVERS):
             self.skipTest("no server program in PATH")
         output = self.check("redlock sandbox -n 3 -- redlock run -n x -- echo under the lock 2>&1")
         self.assertIn("under the lock\n", output)
 
     def test_shared(self):
+        """A program is built with pkg-config and runs with the shared library."""
         output = self.check("$CC -std=c11 -Wall -Wextra -pedantic -Werror main.c -o shared "
                           "$(pkg-config --cflags --libs redlock)\n./shared\nldd shared")  # fmt: skip
         self.assertIn("REDLOCK_ENOQUORUM", output)
         self.assertRegex(output, rf"libredlock\.so\.\d+ => {self.prefix}/lib")
 
     def test_static(self):
+        """The same with the static library."""
         output = self.check("$CC -std=c11 -Wall -Wextra -pedantic -Werror main.c -o static -Wl,--as-needed "
                           "-Wl,-Bstatic $(pkg-config --cflags --libs redlock) -Wl,-Bdynamic "
                           "$(pkg-config --libs --static redlock)\n./static\nldd static")  # fmt: skip
@@ -122,6 +134,7 @@ class Install(unittest.TestCase):
         self.assertIn("libhiredis", output)
 
     def test_each_header_compiles_alone(self):
+        """Each header compiles without another one before it."""
         output = self.check('for header in "$PREFIX"/include/redlock/*.h; do\n'
                           'echo "${header##*/}"\n'
                           'printf "#include <redlock/${header##*/}>\\nextern int one;\\n" >one.c\n'

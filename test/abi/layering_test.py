@@ -72,10 +72,12 @@ COUNTED_IN = {
 
 
 def floor_of(name):
+    """Returns the floor of a source file: the folder below lib/."""
     return name.split("/")[1]
 
 
 def below(floor):
+    """Returns the floor and all floors below it."""
     return tree.FLOORS[: tree.FLOORS.index(floor) + 1]
 
 
@@ -85,16 +87,21 @@ def source_of(path):
 
 
 class Includes(unittest.TestCase):
+    """Which file may include which header."""
+
     def fail_with(self, found):
+        """Fails with these lines, if there are any."""
         if found:
             self.fail("\n" + "\n".join(found))
 
     def test_every_file_of_lib_is_in_a_layer(self):
+        """Each file of lib/ is in the folder of a floor."""
         files = tree.files_below("lib", ".c", ".h")
         self.assertTrue(files)
         self.fail_with([name for name in files if floor_of(name) not in tree.FLOORS])
 
     def test_includes_are_of_lower_layers(self):
+        """Includes point to the same floor or down, with the name of the floor in the path."""
         wrong = []
         for name in tree.files_below("lib", ".c", ".h"):
             for line, _, path in tree.includes(name):
@@ -137,6 +144,7 @@ class Includes(unittest.TestCase):
         self.fail_with(wrong)
 
     def test_each_counter_of_a_node_is_counted_in_one_file(self):
+        """Each counter of a node is changed only in the file that COUNTED_IN names."""
         wrong, counted = [], set()
         for name in tree.files_below("lib", ".c", ".h"):
             lines = tree.without_comments(tree.text(name)).split("\n")
@@ -149,6 +157,7 @@ class Includes(unittest.TestCase):
         self.fail_with(wrong)
 
     def test_core_includes_only_itself_and_five_headers(self):
+        """lib/core includes only its own headers and CORE_HEADERS."""
         wrong = []
         for name in tree.files_below("lib/core", ".c", ".h"):
             for line, _, path in tree.includes(name):
@@ -157,6 +166,7 @@ class Includes(unittest.TestCase):
         self.fail_with(wrong)
 
     def test_only_the_codec_includes_hiredis(self):
+        """Only lib/node/codec* includes hiredis."""
         wrong = []
         for name in tree.files_below("lib", ".c", ".h"):
             for line, _, path in tree.includes(name):
@@ -177,6 +187,7 @@ class Includes(unittest.TestCase):
         self.fail_with(wrong)
 
     def test_programs_include_only_the_public_header(self):
+        """tools, examples and bench include only the public header and their own ones."""
         wrong = []
         for folder in ("tools", "examples", "bench"):
             for name in tree.files_below(folder, ".c", ".h"):
@@ -189,6 +200,7 @@ class Includes(unittest.TestCase):
 
     @staticmethod
     def is_ours(path):
+        """Returns whether the path is a header of this project other than the public one."""
         return path != "redlock/redlock.h" and (
             os.path.exists(os.path.join(tree.SOURCE, "lib", path))
             or os.path.exists(os.path.join(tree.SOURCE, "include", path))
@@ -196,6 +208,7 @@ class Includes(unittest.TestCase):
         )
 
     def test_public_headers_include_only_c99_headers_and_each_other(self):
+        """Public headers need only C99."""
         names = tree.files_below("include", ".h")
         allowed = {"stdbool.h", "stddef.h", "stdint.h", "string.h"}
         allowed |= {os.path.relpath(name, "include") for name in names} | {"redlock/version.h"}
@@ -205,14 +218,19 @@ class Includes(unittest.TestCase):
 
 
 class Symbols(unittest.TestCase):
+    """Which object file may use which symbol."""
+
     def setUp(self):
+        """Finds the object files of the library."""
         self.objects = tree.objects()
 
     def fail_with(self, found):
+        """Fails with these lines, if there are any."""
         if found:
             self.fail("\n" + "\n".join(found))
 
     def test_every_layer_is_built(self):
+        """Each source of lib/ is compiled into the library."""
         for floor in tree.FLOORS:
             built = {source_of(path) for path in self.objects[floor]}
             written = {name[len("lib/"):] for name in tree.files_below(f"lib/{floor}", ".c")}
@@ -220,6 +238,7 @@ class Symbols(unittest.TestCase):
             self.assertEqual(written - built, set(), "written, but not in lib/meson.build")
 
     def test_core_needs_nothing_but_memory_and_string_functions(self):
+        """lib/core calls nothing but itself and functions on memory and strings."""
         paths = self.objects["core"]
         own = set().union(*map(tree.defined_globally, paths))
         wrong = []
@@ -230,6 +249,7 @@ class Symbols(unittest.TestCase):
         self.fail_with(wrong)
 
     def test_symbols_are_of_lower_layers(self):
+        """Each floor calls only functions of its own floor and of those below."""
         defined = {
             floor: set().union(*map(tree.defined_globally, self.objects[floor]))
             for floor in tree.FLOORS
@@ -244,6 +264,7 @@ class Symbols(unittest.TestCase):
         self.fail_with(wrong)
 
     def test_api_calls_no_function_of_a_node(self):
+        """lib/api calls no function of lib/node, except those in NODE_SYMBOLS_OF_API."""
         nodes = set().union(*map(tree.defined_globally, self.objects["node"]))
         wrong = []
         for path in self.objects["api"]:
@@ -253,6 +274,7 @@ class Symbols(unittest.TestCase):
         self.fail_with(wrong)
 
     def test_library_does_not_print_exit_or_handle_signals(self):
+        """The library calls no function in NEVER."""
         wrong = []
         for floor in tree.FLOORS:
             for path in self.objects[floor]:
@@ -262,6 +284,7 @@ class Symbols(unittest.TestCase):
         self.fail_with(wrong)
 
     def test_system_calls_are_in_their_files(self):
+        """The functions in ONLY_IN are called only in the files or floors that it names."""
         wrong = []
         for names, places in ONLY_IN.items():
             for floor in tree.FLOORS:

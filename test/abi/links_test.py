@@ -32,14 +32,18 @@ def anchors(name):
 
 
 def exists(path):
+    """Returns whether the path exists below the source tree."""
     return os.path.exists(os.path.join(tree.SOURCE, path))
 
 
 class Links(unittest.TestCase):
+    """What documents name must exist."""
+
     files = tree.tracked_files()
     documents = [name for name in files if name.endswith(".md")]
 
     def test_links_lead_to_files_and_headings(self):
+        """Links between documents lead to files, and their anchors to headings."""
         wrong = []
         seen = 0
         for name in self.documents:
@@ -57,6 +61,7 @@ class Links(unittest.TestCase):
         self.assertEqual(wrong, [])
 
     def test_documents_that_are_named_exist(self):
+        """Each document that any file names exists."""
         wrong = []
         for name in self.files:
             if name.startswith("test/fuzz/corpus/") or name.endswith(".svg"):
@@ -65,6 +70,7 @@ class Links(unittest.TestCase):
         self.assertEqual(wrong, [])
 
     def test_sources_that_documents_name_exist(self):
+        """Each source file that a document names exists, also without lib/ in front."""
         wrong = []
         for name in self.documents:
             for path in SOURCE.findall(tree.text(name)):
@@ -73,6 +79,7 @@ class Links(unittest.TestCase):
         self.assertEqual(wrong, [])
 
     def test_functions_that_documents_name_exist(self):
+        """Each function rl_…() or redlock_…() in a document exists."""
         sources = "".join(tree.text(name) for name in tree.files_below("lib", ".c", ".h") + tree.files_below("include", ".h"))
         known = set(re.findall(r"\b((?:rl|redlock)_\w+)\(", sources))
         self.assertGreater(len(known), 100)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Values of OTHER. */
 #define SAME     0
 #define READER   1
 #define TABLE    2
@@ -16,6 +17,7 @@
 
 #if OTHER == FUNCTION
 
+/* Frees the reader, as the function of hiredis with this name does. */
 void redisReaderFree(redisReader *reader)
 {
     free(reader);
@@ -23,6 +25,7 @@ void redisReaderFree(redisReader *reader)
 
 #else
 
+/* The reader: that of hiredis, or one with its fields in another order. */
 #if OTHER == READER
 struct reader {
     redisReplyObjectFunctions *fn;
@@ -37,6 +40,7 @@ typedef redisReader reader_t;
 #define reader redisReader
 #endif
 
+/* What the reader tells its functions about one value: that of hiredis, or a larger one. */
 #if OTHER == TASK
 struct task {
     long long attributes;
@@ -49,6 +53,7 @@ struct task {
 #define task redisReadTask
 #endif
 
+/* The types of the functions that make the values of a reply. */
 typedef void *(*string_fn)(const struct task *, char *, size_t);
 #if HIREDIS_MAJOR >= 1
 typedef void *(*array_fn)(const struct task *, size_t);
@@ -70,6 +75,7 @@ static any_fn function_at(const struct reader *r, size_t offset)
 }
 #define FUNCTION_OF(r, type, name) ((type)function_at(r, offsetof(redisReplyObjectFunctions, name)))
 
+/* Creates a reader that builds replies with the functions `fn`. NULL without memory. */
 redisReader *redisReaderCreateWithFunctions(redisReplyObjectFunctions *fn)
 {
     struct reader *r = calloc(1, sizeof *r);
@@ -83,6 +89,7 @@ redisReader *redisReaderCreateWithFunctions(redisReplyObjectFunctions *fn)
     return (redisReader *)r;
 }
 
+/* Frees the reader and its buffer. */
 void redisReaderFree(redisReader *opaque)
 {
     struct reader *r = (struct reader *)opaque;
@@ -91,6 +98,7 @@ void redisReaderFree(redisReader *opaque)
     free(r);
 }
 
+/* Appends bytes to the buffer of the reader. */
 int redisReaderFeed(redisReader *opaque, const char *bytes, size_t len)
 {
     struct reader *r = (struct reader *)opaque;
@@ -143,6 +151,7 @@ static void *read_value(struct reader *r, char **at, struct task *parent)
     return object;
 }
 
+/* Stores the next complete reply in *ret, or NULL if there is none yet. */
 int redisReaderGetReply(redisReader *opaque, void **ret)
 {
     struct reader *r = (struct reader *)opaque;

@@ -23,13 +23,17 @@ LEFT_OUT = {
 
 
 def run(words, **more):
+    """Runs a command and returns it with its output, stderr included."""
     return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
                           universal_newlines=True, **more)  # fmt: skip
 
 
 class Packaging(unittest.TestCase):
+    """Builds as a packager does, with only the required packages to be found."""
+
     @classmethod
     def setUpClass(cls):
+        """Sets up a build with hiredis and libsodium only, and installs it."""
         cls.root = tempfile.mkdtemp(prefix="packaging-")
         cls.addClassCleanup(shutil.rmtree, cls.root)
         cls.packages = os.path.join(cls.root, "packages")
@@ -45,6 +49,7 @@ class Packaging(unittest.TestCase):
 
     @classmethod
     def meson(cls, *words):
+        """Runs meson there and returns its output. It must succeed."""
         done = run(["meson", *words], env=cls.environment)
         if done.returncode != 0:
             raise AssertionError(done.stdout)
@@ -78,13 +83,16 @@ class Packaging(unittest.TestCase):
         return done.stdout.split()
 
     def test_readme_has_the_tested_lines(self):
+        """The README has the lines that this test runs."""
         self.assertIn(f"\n    {SETUP}\n    meson install -C build\n    ldconfig\n", tree.text("README.md"))
 
     def test_summary_names_omitted_parts(self):
+        """The summary of meson names each part that is left out, with the reason."""
         for part, why in LEFT_OUT.items():
             self.assertRegex(self.output, rf"\n\s+{part} *: {why}\n")
 
     def test_enabled_part_is_not_omitted(self):
+        """A part that is enabled and cannot be built is an error."""
         for part, why in LEFT_OUT.items():
             again = os.path.join(self.root, f"with-{part}")
             done = run(["meson", "setup", f"-D{part}=enabled", again, tree.SOURCE], env=self.environment)
@@ -92,6 +100,7 @@ class Packaging(unittest.TestCase):
             self.assertIn(f"-D{part}=enabled, but not found by pkg-config: {why.split(': ')[1]}\n", done.stdout)
 
     def test_readme_has_the_versions_of_meson(self):
+        """The README names the versions that meson.build requires."""
         meson = tree.text("meson.build")
         readme = re.search(r"## Build and install\n(.*?)\n## ", tree.text("README.md"), re.DOTALL).group(1)
         output = " ".join(readme.split())
@@ -102,12 +111,14 @@ class Packaging(unittest.TestCase):
         self.assertIn(re.search(r"glibc [\d.]+ or later", meson).group(0), output)
 
     def test_shared_hiredis(self):
+        """With a shared hiredis, the library needs it at run time and programs do not name it."""
         folder = self.install("shared", "shared")
         self.assertRegex(self.dynamic(folder), r"NEEDED.*libhiredis\.so")
         self.assertEqual(self.pkg_config("--libs"), [f"-L{self.prefix()}", "-lredlock"])
         self.assertIn("-lhiredis", self.pkg_config("--libs", "--static"))
 
     def prefix(self):
+        """Returns the directory of the installed library."""
         return run(["pkg-config", "--variable=libdir", "redlock"], env=self.environment).stdout.strip()
 
     def test_static_hiredis(self):

@@ -16,8 +16,8 @@
 static atomic_bool lookup_started; /* set by getaddrinfo() */
 static atomic_bool lookup_may_end; /* set by the test; getaddrinfo() waits for it */
 
-/* Replaces libc's function. */
-
+/* Replaces libc's function: waits for lookup_may_end, and then fails. A numeric address fails at
+ * once, as a name that it is not. */
 int getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
                 struct addrinfo **ret)
 {
@@ -32,6 +32,7 @@ int getaddrinfo(const char *host, const char *service, const struct addrinfo *hi
     return EAI_AGAIN;
 }
 
+/* Returns the number of threads of this process. */
 static unsigned count_threads(void)
 {
     DIR *folder = opendir("/proc/self/task");
@@ -88,6 +89,8 @@ static void create_and_free(void *library, int mode)
 
 static const int MODES[] = {REDLOCK_MODE_THREADED, REDLOCK_MODE_EMBEDDED};
 
+/* A client is freed and the library unloaded while getaddrinfo() runs on a thread of the
+ * library: the code stays until this thread has ended. _i selects the mode. */
 START_TEST(resolution_outlives_dlclose)
 {
     void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);

@@ -40,12 +40,14 @@ def tracked_files():
 
 
 def files_below(folder, *endings):
+    """Returns the tracked files below the folder whose names end in one of `endings`."""
     return [
         name for name in tracked_files() if name.startswith(folder + "/") and name.endswith(endings)
     ]
 
 
 def text(name):
+    """Returns the content of a file, whose path is relative to SOURCE."""
     with open(os.path.join(SOURCE, name), encoding="utf-8", errors="replace") as file:
         return file.read()
 
@@ -54,6 +56,7 @@ def without_comments(source):
     """Returns the source with blanks for comments and literals; line numbers stay."""
 
     def blank(match):
+        """Returns blanks in place of the match; newlines stay."""
         return re.sub(r"[^\n]", " ", match.group(0))
 
     return COMMENT_OR_STRING.sub(blank, source)
@@ -86,8 +89,10 @@ def symbols(path, *options):
 
 
 def undefined(path):
+    """Returns the symbols that the object file uses and does not define."""
     return {name for name, kind in symbols(path, "-u")}
 
 
 def defined_globally(path):
+    """Returns the global symbols that the file defines."""
     return {name for name, kind in symbols(path, "-g", "--defined-only")}

@@ -28,10 +28,12 @@ class Fault(Exception):
 
 
 def names():
+    """Returns the names of all mutations, sorted."""
     return sorted(name[:-len(".patch")] for name in os.listdir(HERE) if name.endswith(".patch"))
 
 
 def path_of(name):
+    """Returns the path of the patch of a mutation."""
     return os.path.join(HERE, name + ".patch")
 
 
@@ -80,6 +82,7 @@ def places(text, wanted):
 
 
 def complain(mutation, hunk, count):
+    """Raises Fault: the old text of the hunk occurs `count` times in its file, not once."""
     path = os.path.relpath(mutation.path, SOURCE)
     how = f"contains {count} times" if count else "does not contain"
     advice = (
@@ -119,6 +122,7 @@ def check(mutation, source):
 
 
 def main():
+    """Writes the file with the mutation to OUTPUT, as the head of this file says."""
     path, source, file, output = sys.argv[1:]
     try:
         text = apply(read(path), source, file)

@@ -22,6 +22,7 @@ Row = namedtuple("Row", "rule mutation seed words")
 
 
 def read_rows():
+    """Returns the rows of rules.txt: rule, mutation, seed (or "case"), words."""
     with open(os.path.join(apply.HERE, "rules.txt"), encoding="utf-8") as file:
         lines = [line for line in file if line.strip() and not line.startswith("#")]
     return [Row(*(column.strip() for column in line.split("|", 3))) for line in lines]
@@ -52,6 +53,7 @@ def check_seed(row):
 
 
 def check_row(row):
+    """Checks that the row's mutation applies and is caught."""
     try:
         apply.check(apply.read(apply.path_of(row.mutation)), apply.SOURCE)
     except apply.Fault as fault:
@@ -60,21 +62,28 @@ def check_row(row):
 
 
 class Table(unittest.TestCase):
+    """Checks rules.txt itself."""
+
     def test_each_rule_has_a_row(self):
+        """Each rule of the specification has a row."""
         for number in range(1, RULES + 1):
             self.assertIn(f"R{number}", {row.rule for row in ROWS})
 
     def test_each_row_says_why(self):
+        """Each row has words."""
         self.assertEqual([row for row in ROWS if not row.words], [])
 
     def test_each_mutation_has_a_row_and_the_other_way_round(self):
+        """The mutations in rules.txt are the patches in this folder."""
         self.assertEqual(sorted({row.mutation for row in ROWS} - {"-"}), apply.names())
 
     def test_each_mutation_is_compiled(self):
+        """Each mutation has a simulator in the build."""
         for name in apply.names():
             self.assertTrue(os.path.exists(simulators.path(name)), f"{name} is not in test/mutations/meson.build")
 
     def test_tests_that_are_named_exist(self):
+        """The tests that rows without a mutation name exist."""
         named = [path for row in ROWS if row.mutation == "-" for path in re.findall(r"test/[^ ,;)]+", row.words)]
         self.assertGreater(len(named), 0)
         self.assertEqual([path for path in named if not os.path.exists(os.path.join(apply.SOURCE, path))], [])
@@ -87,11 +96,13 @@ class Caught(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
+        """Starts the checks of all rows."""
         cls.pool = search.workers()
         cls.results = {row: cls.pool.submit(check_row, row) for row in ROWS if row.mutation != "-"}
 
     @classmethod
     def tearDownClass(cls):
+        """Waits for them."""
         cls.pool.shutdown()
 
 

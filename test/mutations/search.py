@@ -30,6 +30,7 @@ class Simulators:
         self.mutated = mutated  # folder of sim-MUTATION
 
     def path(self, name):
+        """Returns the path of the simulator with this mutation."""
         return os.path.join(self.mutated, "sim-" + name)
 
     def run(self, program, *options):
@@ -41,6 +42,7 @@ class Simulators:
 
     @functools.lru_cache(maxsize=None)
     def run_clean(self, *options):
+        """The same as run() for the unchanged simulator; results are kept."""
         return self.run(self.clean, *options)
 
     def catches(self, name, seed, words):
@@ -65,6 +67,7 @@ def workers():
 
 
 def main():
+    """Prints the seeds that the head of this file describes, and returns the exit status."""
     parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1].split("\n")[0])
     parser.add_argument("--build", default=os.path.join(apply.SOURCE, "build-gcc"))
     parser.add_argument("--seeds", type=int, default=2000)

@@ -30,10 +30,13 @@ TAIL_LINES = 60
 
 
 def say(text=""):
+    """Prints a line at once."""
     print(text, flush=True)
 
 
 class Totals:
+    """The sums of a whole run. Several threads add to it."""
+
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
         self.seconds = {}  # (suite, build) -> seconds of its programs
@@ -43,6 +46,7 @@ class Totals:
         self.lock = threading.Lock()
 
     def add(self, build, suite, name, outcome):
+        """Adds the result of one program."""
         result = outcome.result
         self.passed += result.passed
         self.failed += result.failed
@@ -54,6 +58,7 @@ class Totals:
             self.failures.append(f"{build}/{suite}/{name}: {'; '.join(result.reasons)}")
 
     def add_failure(self, text):
+        """Adds a failure that no program has reported."""
         self.failed += 1
         self.failures.append(text)
 
@@ -71,6 +76,7 @@ def tail(text, lines=TAIL_LINES):
 
 
 def report(build, suite, test, outcome):
+    """Prints the line about one program, and the reasons of its failures and skips."""
     result = outcome.result
     counts = [f"{result.passed:4} passed"]
     if result.failed:
@@ -87,6 +93,8 @@ def report(build, suite, test, outcome):
 
 
 def is_compiled(test, directory):
+    """Returns whether the test's program was built in this directory. Others, such as Python, do not run under a
+    wrapper."""
     first = os.path.realpath(test["cmd"][0])
     return first.startswith(os.path.realpath(directory) + os.sep)
 
@@ -102,6 +110,7 @@ def steady_addresses():
 
 
 def choose(tests, build, names):
+    """Returns the tests that this build runs: those with the given names or suites, or all of the table."""
     chosen = []
     for test in tests:
         suite = suite_of(test)
@@ -115,6 +124,7 @@ def choose(tests, build, names):
 
 
 def wrapper_of(build, niceness):
+    """Returns the words in front of the command of a program: nice, valgrind, or fixed addresses for sanitizers."""
     wrapper = build.wrapper
     if any("b_sanitize" in option for option in build.options):
         wrapper = steady_addresses()
@@ -122,6 +132,7 @@ def wrapper_of(build, niceness):
 
 
 def run_test(build, test, niceness, totals):
+    """Runs one program and reports its result."""
     logs = os.path.join(build.directory, "test-logs", build.name)
     os.makedirs(logs, exist_ok=True)
     outcome = program.run(test, build, logs, wrapper_of(build, niceness))
@@ -146,6 +157,7 @@ def run_builds(directories, builds, names, jobs, totals):
 
 
 def run_all(builds, names, totals):
+    """Builds and runs everything, on both lanes. An interrupt stops all programs."""
     jobs = lanes.Lanes()
     directories = list(dict.fromkeys(build.directory for build in builds))
     jobs.add(lanes.COMPUTING, 0, run_builds, directories, builds, names, jobs, totals)
@@ -157,6 +169,7 @@ def run_all(builds, names, totals):
 
 
 def missing_tool(build):
+    """Returns the compiler or wrapper that is not installed, or None."""
     for tool in [build.compiler, *build.wrapper[:1]]:
         if shutil.which(tool) is None:
             return tool
@@ -164,6 +177,7 @@ def missing_tool(build):
 
 
 def introspect(directory, what="--tests"):
+    """Returns what meson knows of the build directory: the list of its tests by default."""
     output = subprocess.run(
         ["meson", "introspect", what, directory], stdout=subprocess.PIPE, check=True
     )
@@ -237,6 +251,7 @@ def concerns(build, names):
 
 
 def print_table(builds, totals):
+    """Prints seconds and processor seconds for each suite and build."""
     suites = sorted({suite for suite, _ in totals.seconds})
     if not suites:
         return
@@ -255,6 +270,7 @@ def processor_seconds():
 
 
 def list_tests(builds, names):
+    """Prints what would run."""
     for build in builds:
         if not os.path.isdir(build.directory):
             sys.exit(f"{build.directory} is not there yet: run ./dev test once")
@@ -263,6 +279,7 @@ def list_tests(builds, names):
 
 
 def arguments():
+    """Returns the parsed command line."""
     parser = argparse.ArgumentParser(usage=__doc__.split("\n")[0].replace("usage: ", ""))
     parser.add_argument("--build", action="append", help="only this build: "
                         + ", ".join(build.name for build in table.BUILDS))
@@ -277,6 +294,7 @@ def arguments():
 
 
 def main():
+    """Runs what the command line names, and returns the exit status."""
     # Programs inherit ignored signals, and nohup or a script's background job ignores SIGINT.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -25,6 +25,7 @@ class BuildFailure(Exception):
 
 
 def run(words, niceness=0, **more):
+    """Runs a command with this niceness. Returns (exit status, output)."""
     if niceness:
         words = ["nice", "-n", str(niceness), *words]
     done = subprocess.run(
@@ -34,15 +35,18 @@ def run(words, niceness=0, **more):
 
 
 def ninja():
+    """Returns the name of the program ninja on this machine."""
     return shutil.which("ninja") or shutil.which("ninja-build") or "ninja"
 
 
 def wanted_stamp(source, options, compiler):
+    """Returns what a build directory must have been set up with: sources, options, compiler and its version."""
     version = run([compiler, "--version"])[1].split("\n")[0]
     return {"source": source, "options": options, "compiler": compiler, "version": version}
 
 
 def read_stamp(directory):
+    """Returns what it was set up with, or None."""
     try:
         with open(os.path.join(directory, STAMP), encoding="utf-8") as file:
             return json.load(file)
@@ -63,6 +67,7 @@ def is_usable(directory, stamp):
 
 
 def wipe(directory):
+    """Removes the build directory. Fails if it contains other files than those of a build."""
     entries = set(os.listdir(directory)) if os.path.isdir(directory) else set()
     ours = {"meson-private", "meson-info", "meson-logs", "build.ninja", STAMP}
     if entries and not entries & ours:
@@ -71,6 +76,7 @@ def wipe(directory):
 
 
 def setup(directory, source, options, compiler, stamp):
+    """Sets up the build directory anew, and writes its stamp."""
     wipe(directory)
     environment = {**os.environ, "CC": compiler}
     status, output = run(["meson", "setup", ALL_PARTS, *options, directory, source], env=environment)
@@ -81,10 +87,12 @@ def setup(directory, source, options, compiler, stamp):
 
 
 def compile_targets(directory, targets, niceness):
+    """Runs ninja. Returns (exit status, output)."""
     return run([ninja(), "-C", directory, *targets(directory)], niceness)
 
 
 def everything(_directory):
+    """Returns the list of targets that stands for all."""
     return []
 
 
@@ -103,6 +111,7 @@ def ensure(directory, source, options, compiler, niceness=0, targets=everything)
 
 
 def main():
+    """Sets up and compiles the directory that the command line names, with the compiler in CC."""
     source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     compiler = os.environ.get("CC", "cc")
     try:

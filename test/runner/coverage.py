@@ -47,6 +47,7 @@ BUILD = table.Build(
 
 
 def load_runner():
+    """Returns the module of __main__.py."""
     spec = importlib.util.spec_from_file_location("runner", os.path.join(HERE, "__main__.py"))
     runner = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(runner)
@@ -54,11 +55,13 @@ def load_runner():
 
 
 def forget_counters():
+    """Removes the counters of earlier runs."""
     for path in glob.glob(os.path.join(DIRECTORY, "**", "*.gcda"), recursive=True):
         os.remove(path)
 
 
 def run_campaign(options):
+    """Builds and runs the simulator with these options. Returns whether it succeeded."""
     simulator = os.path.join("test", "sim", "redlock-sim")
     runner = load_runner()
     try:
@@ -74,6 +77,7 @@ def run_campaign(options):
 
 
 def run_tests(names):
+    """Runs the suites of BUILD, and the tests with these names. Returns whether they passed."""
     runner = load_runner()
     totals = runner.Totals()
     forget_counters()
@@ -125,6 +129,7 @@ def read_counters():
 
 
 def percent(part, whole):
+    """Returns the share in percent; 100 of nothing."""
     return 100 * part / whole if whole else 100
 
 
@@ -140,6 +145,7 @@ def ranges(numbers):
 
 
 def print_row(name, lines):
+    """Prints the numbers of one file, or of all."""
     statements = (sum(count > 0 for count, _, _ in lines), len(lines))
     branches = (sum(taken for _, _, taken in lines), sum(all_ for _, all_, _ in lines))
     print(f"{name:28}{statements[0]:7} of {statements[1]:5}{percent(*statements):7.1f} %"
@@ -147,6 +153,7 @@ def print_row(name, lines):
 
 
 def print_figures(files, show):
+    """Prints the table; with `show`, also the lines that were not reached."""
     print(f"\n{'':28}{'statements':>24}{'branches':>25}")
     for name in sorted(files):
         lines = files[name]
@@ -164,6 +171,7 @@ def print_figures(files, show):
 
 
 def main():
+    """Runs the tests as the command line says, and prints the coverage."""
     parser = argparse.ArgumentParser(prog="./dev coverage", description=__doc__.partition("\n\n")[2],
                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("--show", action="store_true", help="name the lines that were not reached")

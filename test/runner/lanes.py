@@ -23,6 +23,7 @@ class Lanes:
     """The two queues. Jobs may add jobs. run() returns when all are done, or raises what a job raised."""
 
     def __init__(self):
+        """Makes two empty queues."""
         self.changed = threading.Condition()
         self.ready = {lane: [] for lane in SLOTS}
         self.busy = {lane: 0 for lane in SLOTS}
@@ -30,18 +31,22 @@ class Lanes:
         self.error = None
 
     def add(self, lane, rank, job, *arguments):
+        """Appends a job to a lane: a function with its arguments. Smaller ranks start earlier."""
         with self.changed:
             heapq.heappush(self.ready[lane], (rank, next(self.order), job, arguments))
             self.changed.notify_all()
 
     def may_start(self, lane):
+        """Returns whether the lane has a job and a free slot, and no job has failed."""
         return bool(self.ready[lane]) and self.busy[lane] < SLOTS[lane] and self.error is None
 
     def is_over(self):
+        """Returns whether nothing runs, and nothing is left or a job has failed."""
         idle = all(count == 0 for count in self.busy.values())
         return idle and (self.error is not None or not any(self.ready.values()))
 
     def work(self, lane, job, arguments):
+        """Runs one job on a thread of its own, and keeps its exception for run()."""
         error = None
         try:
             job(*arguments)
@@ -53,6 +58,7 @@ class Lanes:
             self.changed.notify_all()
 
     def run(self):
+        """Starts jobs until all are done. Raises the first exception of a job once the running jobs have ended."""
         with self.changed:
             while not self.is_over():
                 started = False

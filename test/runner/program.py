@@ -71,6 +71,7 @@ def wait_for(process, timeout):
 
 
 def status_of(status):
+    """Returns the exit status of a wait status, or minus the number of the signal."""
     return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
@@ -100,11 +101,14 @@ def stop_all():
 
 
 def read_text(path):
+    """Returns the content of a file as text; invalid bytes are replaced."""
     with open(path, "rb") as file:
         return file.read().decode("utf-8", "replace")
 
 
 def judge(output, errors, status, timeout, left, files):
+    """Returns the result of a program from its output, its status (None: it did not end in time), the processes that
+    it left running, and the files that it left."""
     killed = -signal.SIGKILL if status is None else status
     counted = tap.read(output if tap.is_tap(output) else output + errors, killed)
     reasons = list(counted.reasons)

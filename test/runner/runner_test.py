@@ -24,14 +24,20 @@ TWO_PASSED = "ok 1 - a: Passed\nok 2 - b: Passed\n1..2\n"
 
 
 class Builds(unittest.TestCase):
+    """The builds of the table."""
+
     def test_coverage_has_a_build_of_its_own(self):
+        """The build with counters has no directory in common with another one."""
         taken = {build.directory for build in table.BUILDS}
         self.assertNotIn(coverage.BUILD.directory, taken)
         self.assertEqual(coverage.BUILD._fields, table.Build._fields)
 
 
 class Table(unittest.TestCase):
+    """The table of what each build runs."""
+
     def test_some_programs_of_a_suite(self):
+        """A build with a selection of a suite runs exactly these programs of it."""
         builds = {build.name: build for build in table.BUILDS}
         for (name, suite), chosen in table.ONLY.items():
             self.assertIn(suite, builds[name].suites)
@@ -40,23 +46,30 @@ class Table(unittest.TestCase):
         self.assertTrue(table.runs(builds["gcc"], "unit", "no such program"))
 
     def test_nothing_is_left_out_of_all_builds(self):
+        """A suite of which a build runs a part is run whole by another build."""
         whole = {suite for build in table.BUILDS for suite in build.suites if (build.name, suite) not in table.ONLY}
         self.assertEqual({suite for _, suite in table.ONLY} - whole, set())
 
 
 class Counting(unittest.TestCase):
+    """What the runner counts for an output and an exit status. Counts are (passed, failed, skipped)."""
+
     def check(self, text, status, counts):
+        """Fails unless the runner counts so, with a reason for each result that is not a pass."""
         result = tap.read(text, status)
         self.assertEqual(result[:3], counts, result)
         self.assertEqual(bool(result.reasons), counts[1:] != (0, 0), "a reason for what is not green")
 
     def test_all_passed(self):
+        """Two cases, status 0."""
         self.check(TWO_PASSED, 0, (2, 0, 0))
 
     def test_a_case_failed(self):
+        """One of two cases failed."""
         self.check("ok 1 - a\nnot ok 2 - b: 1 == 2\n1..2\n", 1, (1, 1, 0))
 
     def test_what_a_failed_case_says(self):
+        """The reason contains the lines below the failed case, up to a limit."""
         said = "not ok 1 - b: no\n  the first node\n  the second\nok 2 - c\n  of no interest\n1..2\n"
         reasons = tap.read(said, 1).reasons
         self.assertEqual(reasons, ["failed: b: no\n    the first node\n    the second"])
@@ -64,34 +77,44 @@ class Counting(unittest.TestCase):
         self.assertEqual(tap.read(long, 1).reasons[0].count("more"), tap.MORE_LINES)
 
     def test_all_cases_passed_but_the_status_says_no(self):
+        """All cases passed, but the status is 66: a failure more."""
         self.check(TWO_PASSED, 66, (2, 1, 0))
 
     def test_a_crash_before_the_plan(self):
+        """A crash is a failure."""
         self.check("ok 1 - a\n", -11, (1, 1, 0))
 
     def test_an_end_before_the_plan(self):
+        """An output without a plan is a failure."""
         self.check("ok 1 - a\n", 0, (1, 1, 0))
 
     def test_fewer_cases_than_announced(self):
+        """A missing case is a failure."""
         self.check("1..3\nok 1 - a\nok 2 - b\n", 0, (2, 1, 0))
 
     def test_no_case_at_all(self):
+        """A plan of no case is a failure."""
         self.check("1..0\n", 0, (0, 1, 0))
 
     def test_bail_out(self):
+        """"Bail out!" is a failure."""
         self.check("1..2\nok 1 - a\nBail out! no disk\n", 1, (1, 1, 0))
 
     def test_skipped_program(self):
+        """A program that skips all counts as one skip, with its reason."""
         self.check("1..0 # SKIP no npm here\n", 0, (0, 0, 1))
         self.assertIn("no npm here", tap.read("1..0 # SKIP no npm here\n", 0).reasons[0])
 
     def test_skipped_case(self):
+        """A skipped case does not count as passed."""
         self.check("ok 1 - a # SKIP no npm here\nok 2 - b\n1..2\n", 0, (1, 0, 1))
 
     def test_a_skip_does_not_hide_a_failure(self):
+        """A case that failed and says SKIP counts as failed."""
         self.check("not ok 1 - a # SKIP no\n1..1\n", 1, (0, 1, 0))
 
     def test_plain_statuses(self):
+        """Without TAP the exit status alone counts: 0 passed, 77 skipped, others failed."""
         self.check("whatever\n", 0, (1, 0, 0))
         self.check("whatever\n", 1, (0, 1, 0))
         self.check("whatever\n", -6, (0, 1, 0))
@@ -100,9 +123,12 @@ class Counting(unittest.TestCase):
 
 
 class Programs(unittest.TestCase):
+    """Runs shell scripts as test programs."""
+
     build = table.BUILDS[0]
 
     def run_script(self, script, timeout=20):
+        """Runs the script as a test with this time limit in seconds, and returns its outcome."""
         logs = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, logs)
         test = {"name": "t", "cmd": ["/bin/sh", "-c", script], "env": {}, "workdir": logs,
@@ -110,38 +136,47 @@ class Programs(unittest.TestCase):
         return program.run(test, self.build, logs, [])
 
     def test_green(self):
+        """A passing script passes."""
         outcome = self.run_script("echo 'ok 1 - a'; echo 1..1")
         self.assertEqual(outcome.result[:3], (1, 0, 0))
 
     def test_output_on_stderr_is_in_the_log(self):
+        """The log has stdout and stderr."""
         outcome = self.run_script("echo out; echo err >&2; exit 3")
         self.assertEqual(program.read_text(outcome.log), "out\nerr\n")
         self.assertEqual(outcome.result[:3], (0, 1, 0))
 
     def test_hanging_program_is_ended(self):
+        """A program that does not end is killed at its time limit."""
         outcome = self.run_script("echo 'ok 1 - a'; exec sleep 60", timeout=1.5)
         self.assertEqual(outcome.result[:3], (1, 1, 0))
         self.assertIn("no end within", outcome.result.reasons[-1])
         self.assertLess(outcome.seconds, 20)
 
     def test_a_process_left_running_is_a_failure(self):
+        """A process that the script leaves running is a failure."""
         outcome = self.run_script("echo 'ok 1 - a'; echo 1..1; sleep 60 & exit 0")
         self.assertEqual(outcome.result[:3], (1, 1, 0))
         self.assertIn("left running: sleep", outcome.result.reasons)
 
     def test_a_file_left_behind_is_a_failure(self):
+        """A file in TMPDIR is a failure."""
         outcome = self.run_script("echo 'ok 1 - a'; echo 1..1; touch $TMPDIR/left")
         self.assertEqual(outcome.result[:3], (1, 1, 0))
         self.assertIn("left in TMPDIR: left", outcome.result.reasons)
 
 
     def test_processor_time_is_told(self):
+        """The outcome has the processor time."""
         outcome = self.run_script("echo 'ok 1 - a'; echo 1..1; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done")
         self.assertGreater(outcome.computed, 0)
 
 
 class TwoLanes(unittest.TestCase):
+    """The two queues of jobs."""
+
     def test_all_jobs_run_and_compiling_comes_first(self):
+        """All jobs run, also those that a job adds."""
         done = []
         jobs = lanes.Lanes()
         for rank, name in ((1, "late"), (0, "early")):
@@ -151,10 +186,12 @@ class TwoLanes(unittest.TestCase):
         self.assertEqual(sorted(done), ["added", "early", "late"])
 
     def test_no_more_at_once_than_there_are_slots(self):
+        """Both lanes are filled at once, and none above its slots."""
         lock, counts, most = threading.Lock(), dict.fromkeys(lanes.SLOTS, 0), dict.fromkeys(lanes.SLOTS, 0)
         meet = threading.Barrier(sum(lanes.SLOTS.values()))
 
         def job(lane, together):
+            """Counts how many jobs run at once; with `together`, waits until all slots are filled."""
             with lock:
                 counts[lane] += 1
                 most[lane] = max(most[lane], counts[lane])
@@ -172,14 +209,17 @@ class TwoLanes(unittest.TestCase):
             self.assertEqual(most[lane], lanes.SLOTS[lane])
 
     def test_an_error_ends_the_run_after_what_is_under_way(self):
+        """An error in one job ends the run once the other running jobs have ended."""
         done, failing = [], threading.Event()
         jobs = lanes.Lanes()
 
         def fail():
+            """The job that fails."""
             failing.set()
             sys.exit("no test is named so")
 
         def finish():
+            """The job that is running at that moment."""
             failing.wait(20)
             done.append("finished")
 
@@ -194,6 +234,7 @@ class BuildDirectories(unittest.TestCase):
     """A tiny project, so that setting up takes little."""
 
     def setUp(self):
+        """Makes a project of one program in a temporary directory."""
         self.source = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, self.source)
         self.write("meson.build", "project('tiny', 'c')\nexecutable('tiny', 'tiny.c')\n")
@@ -201,21 +242,25 @@ class BuildDirectories(unittest.TestCase):
         self.directory = os.path.join(self.source, "build")
 
     def write(self, name, text):
+        """Writes a file of the project."""
         with open(os.path.join(self.source, name), "w", encoding="utf-8") as file:
             file.write(text)
 
     def ensure(self, *options):
+        """Sets up and compiles the project with these options, and runs its program."""
         builddir.ensure(self.directory, self.source, list(options), "gcc")
         done = subprocess.run([os.path.join(self.directory, "tiny")], check=False)
         self.assertEqual(done.returncode, 7)
 
     def test_twice(self):
+        """A second call does not set the directory up again."""
         self.ensure()
         before = os.stat(os.path.join(self.directory, "build.ninja")).st_mtime_ns
         self.ensure()
         self.assertEqual(os.stat(os.path.join(self.directory, "build.ninja")).st_mtime_ns, before)
 
     def test_broken_directories_are_repaired(self):
+        """Damaged files of the build directory are made again."""
         self.ensure()
         for name in ("build.ninja", "meson-private/coredata.dat", "tiny.p/tiny.c.o"):
             with open(os.path.join(self.directory, name), "w", encoding="utf-8") as file:
@@ -226,6 +271,7 @@ class BuildDirectories(unittest.TestCase):
         self.ensure()
 
     def test_other_options_set_up_again(self):
+        """Other options set the directory up again."""
         self.ensure()
         self.ensure("-Dbuildtype=release")
         self.assertEqual(builddir.read_stamp(self.directory)["options"], ["-Dbuildtype=release"])
@@ -242,6 +288,7 @@ class BuildDirectories(unittest.TestCase):
             self.assertIn("no-such-package", caught.exception.args[1])
 
     def test_error_in_the_source_is_reported(self):
+        """A compile error raises BuildFailure with the compiler's message."""
         self.ensure()
         self.write("tiny.c", "int main(void) { return seven; }\n")
         with self.assertRaises(builddir.BuildFailure) as caught:
@@ -249,6 +296,7 @@ class BuildDirectories(unittest.TestCase):
         self.assertIn("seven", caught.exception.args[1])
 
     def test_foreign_directory_is_left_alone(self):
+        """A directory with other files is refused and stays as it is."""
         os.mkdir(self.directory)
         self.write("build/thesis.txt", "years of work\n")
         with self.assertRaises(builddir.BuildFailure):

@@ -149,5 +149,6 @@ def rank(test):
 
 
 def lane(build, suite):
+    """Returns the lane of the programs of this suite in this build."""
     computes = build.wrapper or suite in COMPUTING_SUITES
     return lanes.COMPUTING if computes else lanes.WAITING

@@ -18,10 +18,12 @@ MORE_LINES = 6  # of the text of a failed case after its first line
 
 
 def is_tap(text):
+    """Returns whether the text has a line of TAP."""
     return any(CASE.match(line) or PLAN.match(line) for line in text.splitlines())
 
 
 def status_text(status):
+    """Returns the words for an exit status; negative: minus the number of a signal."""
     return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
 
 
@@ -36,6 +38,7 @@ def from_status(text, status):
 
 
 def from_tap(text, status):
+    """Returns the result that a TAP output and the exit status have together."""
     passed = failed = skipped = 0
     plan = None
     reasons = []
@@ -95,4 +98,5 @@ def what_is_wrong(plan, passed, failed, skipped, status):
 
 
 def read(text, status):
+    """Returns the result of a program from its output and its exit status, with TAP or without."""
     return from_tap(text, status) if is_tap(text) else from_status(text, status)
