@@ -290,6 +290,7 @@ START_TEST(replicas_are_excluded)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *addresses_suite(void)
 {
     Suite *suite = suite_create("addresses");
@@ -310,6 +311,7 @@ static Suite *addresses_suite(void)
     return suite;
 }
 
+/* Runs all cases. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

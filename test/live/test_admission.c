@@ -221,7 +221,7 @@ START_TEST(evicting_servers_are_excluded)
 }
 END_TEST
 
-static atomic_uint long_ttls;
+static atomic_uint long_ttls; /* events of count_long_ttls() */
 
 /* Event function that counts the events TTL_EXCEEDS_MAX that name a node. */
 static void count_long_ttls(redlock_t *client, const redlock_event_t *event, void *unused)
@@ -256,6 +256,7 @@ START_TEST(a_longer_ttl_is_reported_and_respected)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *admission_suite(void)
 {
     Suite *suite = suite_create("admission");
@@ -269,6 +270,7 @@ static Suite *admission_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

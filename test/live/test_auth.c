@@ -18,14 +18,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define PASSWORD "s3cret%word"
+#define PASSWORD "s3cret%word"   /* % shows that it is encoded in addresses */
 #define ENCODED  "s3cret%25word" /* the same in a URL */
 
 /* The rights that plain locks need, and no others. */
 #define RIGHTS "resetkeys ~lock:* +set +get +del +pttl +pexpire +evalsha +eval +info"
 
 static char logged[65536]; /* all log lines of the client */
-static size_t logged_len;
+static size_t logged_len;  /* bytes in `logged` */
+/* Guards `logged` and logged_len. */
 static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 /* Log function that appends the line to `logged`. */
@@ -324,6 +325,7 @@ START_TEST(undos_that_are_refused_expire)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *auth_suite(void)
 {
     Suite *suite = suite_create("auth");
@@ -342,6 +344,7 @@ static Suite *auth_suite(void)
     return suite;
 }
 
+/* Runs all cases. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

@@ -343,6 +343,7 @@ START_TEST(an_extension_restores_what_a_third_party_shortened)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *holding_suite(void)
 {
     Suite *suite = suite_create("live_auto_extend");
@@ -361,6 +362,7 @@ static Suite *holding_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

@@ -17,7 +17,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define MAX_TTL_MS 1000
+#define MAX_TTL_MS 1000 /* max_ttl of the clients */
 
 /* Creates live.client with MAX_TTL_MS, and resets the servers' counts of commands. */
 static void connect_counted(void)
@@ -58,7 +58,9 @@ struct bad_opts {
     const char *words[3]; /* what is wrong, its value or limit, what to do */
 };
 
+/* The field `size` of valid options, which each row begins with. */
 #define SIZE .size = sizeof(redlock_opts_t)
+/* One row for each invalid option. Every acquisition with it must be refused with the words. */
 static const struct bad_opts bad_opts[] = {
     {"TTL of 0", {SIZE, .ttl_ms = 0}, {"opts.ttl_ms is 0 ms", "at least 10", "must be"}},
     {"TTL below the least", {SIZE, .ttl_ms = 9}, {"opts.ttl_ms is 9 ms", "at least 10", "must be"}},
@@ -430,6 +432,7 @@ START_TEST(invalid_configurations_are_refused)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *bad_input_suite(void)
 {
     Suite *suite = suite_create("bad input");
@@ -446,6 +449,7 @@ static Suite *bad_input_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

@@ -21,10 +21,11 @@
 #include <string.h>
 
 #define LATE_MS 20000 /* the node timeout of a case that stops servers and starts them again */
-#define TOKEN   "the caller's own:\t\xc3\xbc"
+#define TOKEN   "the caller's own:\t\xc3\xbc" /* a token with bytes that a random one never has */
 
 enum kind { PLAIN, SEVERAL, FENCED, KINDS };
 
+/* Further resources of a lock of several. */
 static const char *const ALSO[] = {"own-a", "own-c"};
 
 /* Returns options for a lock of this kind with this token. */
@@ -192,6 +193,7 @@ START_TEST(a_token_of_a_pending_undo_is_refused)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *own_token_suite(void)
 {
     Suite *suite = suite_create("live_caller_token");
@@ -203,6 +205,7 @@ static Suite *own_token_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

@@ -307,6 +307,7 @@ START_TEST(a_cut_attempt_keeps_the_cause_of_the_wait)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *ending_suite(void)
 {
     Suite *suite = suite_create("live_calls_ended");
@@ -320,6 +321,7 @@ static Suite *ending_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

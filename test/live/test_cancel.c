@@ -19,7 +19,7 @@
 #include <errno.h>
 #include <signal.h>
 
-#define SHARED 6
+#define SHARED 6 /* number of calls with one cancel object */
 
 /* Returns a new cancel object of live.client. */
 static redlock_cancel_t *new_cancel(void)
@@ -207,7 +207,7 @@ START_TEST(a_blocking_call_is_cancelled_from_another_thread)
 }
 END_TEST
 
-static redlock_cancel_t *signalled;
+static redlock_cancel_t *signalled; /* what the signal handler triggers */
 
 /* Signal handler that triggers the cancel object `signalled`. */
 static void on_signal(int number)
@@ -307,6 +307,7 @@ START_TEST(a_cancel_outlives_its_client)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *cancel_suite(void)
 {
     Suite *suite = suite_create("cancel");
@@ -322,6 +323,7 @@ static Suite *cancel_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

@@ -457,6 +457,7 @@ START_TEST(many_clients_of_one_configuration)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *life_suite(void)
 {
     Suite *suite = suite_create("live_client_lifecycle");
@@ -475,6 +476,7 @@ static Suite *life_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

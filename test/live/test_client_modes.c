@@ -20,8 +20,8 @@
 #include <poll.h>
 #include <stdatomic.h>
 
-#define THREADS 8
-#define ROUNDS  30
+#define THREADS 8  /* of one client, all at once */
+#define ROUNDS  30 /* locks that each thread acquires */
 
 /* A thread that acquires and releases a lock again and again. */
 struct worker {
@@ -447,6 +447,7 @@ START_TEST(one_operation_on_a_lock_at_a_time)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *modes_suite(void)
 {
     Suite *suite = suite_create("live_client_modes");
@@ -464,6 +465,7 @@ static Suite *modes_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

@@ -172,8 +172,8 @@ END_TEST
 
 /* ---- a leader for a long time ---- */
 
-#define WAITED_MS    1000
-#define SWITCHES_MAX 200
+#define WAITED_MS    1000 /* wait budget of the call that leads */
+#define SWITCHES_MAX 200  /* of context: a thread that polls has far more */
 
 /* Returns the number of voluntary context switches of this process. */
 static long switches(void)
@@ -277,6 +277,7 @@ START_TEST(wait_ready_keeps_its_budget_beside_a_leader)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *driving_loop_suite(void)
 {
     Suite *suite = suite_create("live_driving_loop");
@@ -291,6 +292,7 @@ static Suite *driving_loop_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NAME "event-end"
+#define NAME "event-end" /* the resource of all cases */
 
 /* The userdata of one acquisition, which records the calls of its functions. */
 struct holder {
@@ -32,8 +32,9 @@ struct holder {
     redlock_lock_t *freed; /* the handle that the event function has freed; NULL: none */
     int frees_at;          /* kind of the event in which it frees the handle; 0: none */
 };
-static struct holder one, two;
+static struct holder one, two; /* of the acquisitions of a case */
 
+/* The mode of the client, by _i. */
 static const int MODES[] = {REDLOCK_MODE_THREADED, REDLOCK_MODE_EMBEDDED, REDLOCK_MODE_HYBRID};
 #define MODE_COUNT 3
 
@@ -467,6 +468,7 @@ START_TEST(does_not_end_in_a_forked_child)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *event_userdata_suite(void)
 {
     Suite *suite = suite_create("live_event_userdata");
@@ -489,6 +491,7 @@ static Suite *event_userdata_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

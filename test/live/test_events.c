@@ -17,7 +17,7 @@
 #include "live_events.h"
 #include "suite.h"
 
-#define MANY 50
+#define MANY 50 /* number of locks, one after the other */
 
 /* Creates live.client, whose events go to client_events. */
 static void connect_for_events(void)
@@ -249,6 +249,7 @@ START_TEST(statistics_of_other_sizes_are_written)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *events_suite(void)
 {
     Suite *suite = suite_create("events");
@@ -264,6 +265,7 @@ static Suite *events_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

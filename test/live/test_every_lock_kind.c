@@ -17,9 +17,10 @@
 
 #include <stdio.h>
 
-#define KINDS   3
-#define PERMITS 2
+#define KINDS   3 /* values of _i */
+#define PERMITS 2 /* of the semaphore */
 
+/* Further resources of a lock of several. */
 static const char *const ALSO[] = {"kind-a", "kind-c"};
 
 /* Returns the options of an acquisition of that kind. */
@@ -214,6 +215,7 @@ START_TEST(a_lock_survives_stopped_servers)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *kinds_suite(void)
 {
     Suite *suite = suite_create("live_every_lock_kind");
@@ -228,6 +230,7 @@ static Suite *kinds_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

@@ -19,8 +19,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GRANTS       6
-#define SHORT_TTL_MS 900
+#define GRANTS       6   /* number of acquisitions at once */
+#define SHORT_TTL_MS 900 /* a TTL that ends while a callback is held up */
 
 /* The callbacks that have run. */
 static struct {
@@ -229,6 +229,7 @@ START_TEST(canceled_before_the_callback)
 }
 END_TEST
 
+/* Whether the signal handler has stopped its thread, and whether that thread may continue. */
 static atomic_bool is_stopped, may_continue;
 
 /* Stops the thread in a signal handler until `may_continue`. */
@@ -287,7 +288,7 @@ static void shut_down_inside(redlock_lock_t *lock)
     redlock_lock_free(lock);
 }
 
-static atomic_bool shut_down_now;
+static atomic_bool shut_down_now; /* the callback runs: the case may shut the client down */
 
 /* Waits in the callback until another thread has begun the shutdown. */
 static void wait_for_shutdown(redlock_lock_t *lock)
@@ -298,6 +299,7 @@ static void wait_for_shutdown(redlock_lock_t *lock)
     redlock_lock_free(lock);
 }
 
+/* The mode of the client, by _i. */
 static const int MODES[] = {REDLOCK_MODE_THREADED, REDLOCK_MODE_EMBEDDED, REDLOCK_MODE_HYBRID};
 
 /* Has all acquisitions granted in one turn: the stopped servers reply to all of them together. */
@@ -353,7 +355,7 @@ END_TEST
 
 /* ---- an event function that takes longer than the validity of the lock ---- */
 
-static atomic_uint events;
+static atomic_uint events; /* ACQUIRED events */
 
 /* Event function that takes longer than the validity of the lock that was acquired. */
 static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
@@ -383,6 +385,7 @@ START_TEST(a_slow_event_callback_ends_the_lock)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *expired_before_callback_suite(void)
 {
     Suite *suite = suite_create("live_expired_before_callback");
@@ -404,6 +407,7 @@ static Suite *expired_before_callback_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

@@ -300,6 +300,7 @@ START_TEST(three_restarts_without_data_are_a_loss)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *faults_suite(void)
 {
     Suite *suite = suite_create("faults");
@@ -316,6 +317,7 @@ static Suite *faults_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     const struct cluster_opts opts = {.keep_data = true};

@@ -24,8 +24,8 @@
 #include <unistd.h>
 
 #define PROCESSES 8
-#define TURNS     12
-#define SLOTS     (PROCESSES * TURNS)
+#define TURNS     12                  /* locks that each process acquires */
+#define SLOTS     (PROCESSES * TURNS) /* one for the result of each acquisition */
 
 /* The results of all processes, in shared memory. */
 struct results {
@@ -40,7 +40,7 @@ struct results {
     } grants[SLOTS];
 };
 
-static struct results *results;
+static struct results *results; /* in memory that all processes share */
 
 /* Returns CLOCK_MONOTONIC in nanoseconds, which all processes share. */
 static uint64_t now_ns(void)
@@ -190,6 +190,7 @@ START_TEST(tokens_increase_with_faults)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *fence_processes_suite(void)
 {
     Suite *suite = suite_create("live_fence_processes");
@@ -198,6 +199,7 @@ static Suite *fence_processes_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

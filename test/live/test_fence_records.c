@@ -519,6 +519,7 @@ START_TEST(corrupt_records_are_excluded)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *records_suite(void)
 {
     Suite *suite = suite_create("live_fence_records");
@@ -542,6 +543,7 @@ static Suite *records_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HANDOVERS 40
+#define HANDOVERS 40 /* number of locks, held by two clients in turn */
 
 /* Two clients hold the lock in turn, HANDOVERS times: each fencing token is larger than the one
  * before. */
@@ -248,7 +248,7 @@ START_TEST(acquisitions_end_before_the_first_vote)
 }
 END_TEST
 
-static atomic_uint long_ttls;
+static atomic_uint long_ttls; /* events of count_long_ttls() */
 
 /* Event function that counts the events TTL_EXCEEDS_MAX. */
 static void count_long_ttls(redlock_t *client, const redlock_event_t *event, void *unused)
@@ -284,6 +284,7 @@ START_TEST(a_longer_ttl_is_reported_by_a_denial)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *fences_suite(void)
 {
     Suite *suite = suite_create("live_fences");
@@ -303,6 +304,7 @@ static Suite *fences_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

@@ -40,11 +40,13 @@ static void put_everywhere(size_t len)
     free(value);
 }
 
+/* Deletes the key "foreign" on all servers. */
 static void remove_everywhere(void)
 {
     cluster_command_all(live.cluster, "DEL foreign");
 }
 
+/* Breaks the lock, keeps the report and returns the status. */
 static int live_break(const char *resource)
 {
     redlock_report_t *taken = NULL;
@@ -53,8 +55,11 @@ static int live_break(const char *resource)
     return status;
 }
 
+/* Lengths of values, in bytes, that the client still reads; by _i. */
 static const size_t LENGTHS[] = {KIB + 1, 2 * KIB, 60 * KIB, 64 * KIB};
 
+/* A long foreign value counts as a held key that is not a lock. It is not deleted, and no
+ * connection is lost. */
 START_TEST(long_values_keep_the_connections)
 {
     live_connect();
@@ -81,8 +86,11 @@ START_TEST(long_values_keep_the_connections)
 }
 END_TEST
 
+/* Lengths of values, in bytes, that fail the request that reads them; by _i. */
 static const size_t TOO_LONG[] = {64 * KIB + 1, 100 * KIB, 3072 * KIB};
 
+/* A longer one fails the inspection or the break that reads it with the cause PROTOCOL, and is not
+ * deleted. Afterwards the client works. */
 START_TEST(very_long_values_fail_one_request)
 {
     live_connect();
@@ -105,6 +113,7 @@ START_TEST(very_long_values_fail_one_request)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *foreign_values_suite(void)
 {
     Suite *suite = suite_create("live_foreign_values");
@@ -113,6 +122,7 @@ static Suite *foreign_values_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

@@ -349,6 +349,7 @@ START_TEST(a_child_makes_its_own_client)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *fork_suite(void)
 {
     Suite *suite = suite_create("fork");
@@ -359,6 +360,7 @@ static Suite *fork_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

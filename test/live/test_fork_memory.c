@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TRIES     5
+#define TRIES     5    /* forks before a remainder in the child is an error */
 #define SILENT_MS 3000 /* node timeout; scaled by live_config() */
 
 static atomic_int blocks; /* that the client has allocated and not freed */
@@ -193,6 +193,7 @@ static void free_all_in_parent(int operations)
     ck_assert_int_eq(atomic_load(&blocks), 0);
 }
 
+/* The mode of the client, by _i. */
 static const int MODES[] = {REDLOCK_MODE_THREADED, REDLOCK_MODE_EMBEDDED, REDLOCK_MODE_HYBRID};
 
 /* A child that frees everything while operations are in flight leaves no block and no
@@ -286,6 +287,7 @@ START_TEST(a_child_frees_beside_a_blocking_call)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *fork_suite(void)
 {
     Suite *suite = suite_create("fork_memory");
@@ -297,6 +299,7 @@ static Suite *fork_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

@@ -315,6 +315,7 @@ START_TEST(with_always_releases)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *handover_suite(void)
 {
     Suite *suite = suite_create("handover");
@@ -330,6 +331,7 @@ static Suite *handover_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

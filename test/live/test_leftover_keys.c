@@ -29,9 +29,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define OPERATIONS   10000
-#define STOPS        40
-#define CUTS         80
+#define OPERATIONS   10000      /* the case ends after at least so many calls, */
+#define STOPS        40         /* so many stops of servers */
+#define CUTS         80         /* and so many cut connections */
 #define RUN_MS_MAX   60000      /* scaled */
 #define SURVIVOR     "survivor" /* a lock that is held during the whole test */
 #define LONG_STOP_MS 2300       /* the client closes a silent connection after two seconds */
@@ -270,6 +270,7 @@ START_TEST(no_key_is_left_and_no_resource_had_two_holders)
 }
 END_TEST
 
+/* Runs all cases. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CALLERS         32
+#define CALLERS         32   /* threads with one call each */
 #define NODE_TIMEOUT_MS 8000 /* node timeout; scaled by live_config() */
 #define LATE_MS         6000 /* scaled */
 
@@ -120,8 +120,8 @@ END_TEST
 
 /* ---- one caller that works while others wait ---- */
 
-#define SLEEPERS 3
-#define TURNS    200
+#define SLEEPERS 3   /* threads that wait for one lock */
+#define TURNS    200 /* blocking calls one after the other */
 #define MANY     150
 
 /* A thread that waits for a held lock. */
@@ -205,8 +205,8 @@ END_TEST
 
 /* ---- thousands of locks in one turn ---- */
 
-#define BURST    3000
-#define NAME_LEN 400
+#define BURST    3000 /* operations that are started at once */
+#define NAME_LEN 400  /* bytes of each name */
 
 /* The locks of a burst. */
 struct burst {
@@ -278,6 +278,7 @@ START_TEST(thousands_of_locks_in_one_tick)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *callers_suite(void)
 {
     Suite *suite = suite_create("live_many_callers");
@@ -288,6 +289,7 @@ static Suite *callers_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

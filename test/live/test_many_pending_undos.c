@@ -19,12 +19,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOCKS 1500
-#define FEW   600 /* the SETs of this many locks are more than a server reads at once, or twice */
-#define AWAY  2   /* servers that are stopped or dead */
+#define LOCKS 1500 /* held at once */
+#define FEW   600  /* the SETs of this many locks are more than a server reads at once, or twice */
+#define AWAY  2    /* servers that are stopped or dead */
 
-static atomic_size_t allocated;
-static atomic_bool may_grow; /* false: realloc() fails */
+static atomic_size_t allocated; /* calls of the allocator */
+static atomic_bool may_grow;    /* false: realloc() fails */
 
 /* Allocator that counts its calls. */
 static void *count_malloc(size_t size, void *userdata)
@@ -243,6 +243,7 @@ START_TEST(undos_without_memory_are_reported)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *many_pending_undos_suite(void)
 {
     Suite *suite = suite_create("live_many_pending_undos");
@@ -252,6 +253,7 @@ static Suite *many_pending_undos_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     const struct cluster_opts opts = {.keep_data = true};

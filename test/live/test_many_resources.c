@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 
+/* Further resources of the lock "many-b". */
 static const char *const ALSO[] = {"many-a", "many-c"};
 static const char *const ALL[] = {"many-b", "many-a", "many-c"}; /* in the order of the options */
 
@@ -349,6 +350,7 @@ START_TEST(with_acquires_and_releases_all)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *many_suite(void)
 {
     Suite *suite = suite_create("live_many_resources");
@@ -367,6 +369,7 @@ static Suite *many_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

@@ -17,8 +17,9 @@
 #include <stdatomic.h>
 
 #define KEPT_MS 300 /* how long a waiter reserves a resource; see core/reservation.h */
-#define ROUNDS  12
+#define ROUNDS  12  /* locks that each worker acquires */
 
+/* Lists of one further resource. */
 static const char *const A[] = {"queue-a"}, *const B[] = {"queue-b"};
 
 /* Starts an acquisition of `resource` and of also[0] (NULL: none) without a time limit. Its
@@ -215,6 +216,7 @@ START_TEST(a_shutdown_ends_waiters)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *queue_suite(void)
 {
     Suite *suite = suite_create("live_many_resources_queue");
@@ -227,6 +229,7 @@ static Suite *queue_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

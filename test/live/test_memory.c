@@ -15,9 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LOCKS     1000
+#define LOCKS     1000 /* held at once */
 #define BYTES_MAX 1280 /* for each, with its share of all tables */
-#define TRIES     8
+#define TRIES     8    /* measurements, because late replies use memory as well */
 #define WAIT_MS   2000 /* for late replies */
 
 /* Before each block: its size. */
@@ -26,9 +26,10 @@ union header {
     max_align_t align;
 };
 
+/* The mutex guards bytes_in_use: what the client has allocated, without the headers. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static size_t bytes_in_use;
-static redlock_lock_t *locks[LOCKS];
+static redlock_lock_t *locks[LOCKS]; /* the held locks */
 
 /* Adds `more` and subtracts `less` from the bytes in use. */
 static void count(size_t more, size_t less)
@@ -137,6 +138,7 @@ START_TEST(a_held_lock_costs_little_memory)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *memory_suite(void)
 {
     Suite *suite = suite_create("memory");
@@ -145,6 +147,7 @@ static Suite *memory_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

@@ -174,6 +174,7 @@ START_TEST(shutdown_does_not_wait_for_unreachable_servers)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *pending_undos_suite(void)
 {
     Suite *suite = suite_create("live_pending_undos");
@@ -187,6 +188,7 @@ static Suite *pending_undos_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     const struct cluster_opts opts = {.keep_data = true};

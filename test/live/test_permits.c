@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PERMITS    3
+#define PERMITS    3  /* of the semaphore */
 #define CONTENDERS 8  /* processes */
 #define TURNS      12 /* permits that each of them acquires */
 
@@ -412,7 +412,7 @@ struct results {
     atomic_uint holders[PERMITS]; /* holders of each slot now */
 };
 
-static struct results *results;
+static struct results *results; /* in memory that all processes share */
 
 /* Extends a permit, and counts holders meanwhile. */
 static void use_permit(redlock_lock_t *lock)
@@ -507,6 +507,7 @@ START_TEST(eight_processes_share_permits)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *permits_suite(void)
 {
     Suite *suite = suite_create("live_permits");
@@ -525,6 +526,7 @@ static Suite *permits_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

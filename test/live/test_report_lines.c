@@ -142,6 +142,7 @@ START_TEST(the_line_of_a_wrong_mode)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *report_lines_suite(void)
 {
     Suite *suite = suite_create("live_report_lines");
@@ -154,6 +155,7 @@ static Suite *report_lines_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

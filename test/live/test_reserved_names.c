@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_TTL_MS 1000
+#define MAX_TTL_MS 1000 /* max_ttl of the clients */
 
 /* Checks a refusal: EINVAL, and a report that contains the words. */
 static void check_refusal(const char *what, int status, redlock_report_t *report, const char *words)
@@ -138,6 +138,7 @@ START_TEST(negative_budgets_are_refused)
 }
 END_TEST
 
+/* Runs all cases. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

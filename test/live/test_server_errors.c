@@ -291,6 +291,7 @@ START_TEST(paused_clients_leave_nothing)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *server_errors_suite(void)
 {
     Suite *suite = suite_create("live_server_errors");
@@ -304,6 +305,7 @@ static Suite *server_errors_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     static const char *const args[] = {"--enable-debug-command", "yes", NULL};

@@ -24,7 +24,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAMES 24
+#define NAMES 24 /* resources; each shard should get several */
 
 /* Checks that the statistics of all shards add up to those of the client. */
 static void expect_sums(redlock_t *client)
@@ -346,6 +346,7 @@ START_TEST(shutdown_releases_in_both_shards)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *shards_suite(void)
 {
     Suite *suite = suite_create("shards");
@@ -360,6 +361,7 @@ static Suite *shards_suite(void)
     return suite;
 }
 
+/* Runs all cases. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

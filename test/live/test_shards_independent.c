@@ -208,6 +208,7 @@ START_TEST(wait_ready_fails_with_the_first_shard)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *shards_independent_suite(void)
 {
     Suite *suite = suite_create("live_shards_independent");
@@ -221,6 +222,7 @@ static Suite *shards_independent_suite(void)
     return suite;
 }
 
+/* Runs all cases. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

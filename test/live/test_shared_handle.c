@@ -184,6 +184,7 @@ START_TEST(the_end_of_a_scope_releases)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *shared_handle_suite(void)
 {
     Suite *suite = suite_create("live_shared_handle");
@@ -197,6 +198,7 @@ static Suite *shared_handle_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

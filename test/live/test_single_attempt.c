@@ -15,8 +15,9 @@
 #include <string.h>
 
 #define TIMES   4 /* calls in a row */
-#define PERMITS 3
+#define PERMITS 3 /* of the semaphore */
 
+/* The resources of the lock: one, or both. */
 static const char *const names[] = {"busy", "also-busy"};
 
 /* Sends a command with each of the keys to a server. */
@@ -40,6 +41,8 @@ static redlock_opts_t opts_without_wait(unsigned permits, unsigned more)
     return opts;
 }
 
+/* Makes one attempt, without a wait budget. Stores the handle, keeps the report and returns the
+ * status. */
 static int acquire_once(const redlock_opts_t *opts, redlock_lock_t **ret)
 {
     redlock_report_t *report = NULL;
@@ -93,24 +96,28 @@ static void check_granted(unsigned permits, unsigned more)
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 
+/* check_granted() for a lock of one resource. */
 START_TEST(a_lock_is_granted_in_one_attempt)
 {
     check_granted(0, 0);
 }
 END_TEST
 
+/* check_granted() for a lock of two resources. */
 START_TEST(several_resources_are_granted_in_one_attempt)
 {
     check_granted(0, 1);
 }
 END_TEST
 
+/* check_granted() for a permit. */
 START_TEST(a_permit_is_granted_in_one_attempt)
 {
     check_granted(PERMITS, 0);
 }
 END_TEST
 
+/* Runs all cases. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

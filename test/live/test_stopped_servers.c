@@ -17,7 +17,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#define TIMES            20
+#define TIMES            20 /* repetitions, because each depends on a race */
 #define STOPPED          3  /* nodes 0 to 2: no majority without them */
 #define SHORT_TIMEOUT_MS 50 /* node timeout of cases in which no reply must be in time */
 
@@ -274,6 +274,7 @@ START_TEST(a_delivered_set_outlives_its_connection)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *stopped_servers_suite(void)
 {
     Suite *suite = suite_create("live_stopped_servers");
@@ -288,6 +289,7 @@ static Suite *stopped_servers_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMES 20
+#define NAMES 20 /* resources that are read, which no client holds */
 
 /* Returns the number of tracked keys of a server. */
 static int64_t entries(unsigned node)
@@ -161,6 +161,7 @@ START_TEST(other_reads_leave_no_tracked_key)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *tracking_suite(void)
 {
     Suite *suite = suite_create("tracking");
@@ -169,6 +170,7 @@ static Suite *tracking_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

@@ -147,6 +147,7 @@ START_TEST(unsent_sets_of_canceled_attempts_are_removed)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *unsent_requests_suite(void)
 {
     Suite *suite = suite_create("live_unsent_requests");
@@ -155,6 +156,7 @@ static Suite *unsent_requests_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     const struct cluster_opts opts = {.unix_sockets = true};

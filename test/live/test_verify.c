@@ -30,6 +30,7 @@
 
 enum kind { PLAIN, SEVERAL, PERMIT, FENCED, KINDS };
 
+/* Further resources of a lock of several. */
 static const char *const ALSO[] = {"verify-a", "verify-c"};
 
 /* Returns the options for a lock of this kind, with events in lock_events. */
@@ -300,6 +301,7 @@ START_TEST(a_release_does_not_signal_the_descriptor)
 }
 END_TEST
 
+/* The mode of the client, by _i. */
 static const int MODES[] = {REDLOCK_MODE_THREADED, REDLOCK_MODE_EMBEDDED, REDLOCK_MODE_HYBRID};
 
 /* Acquires a plain lock in that mode. */
@@ -381,6 +383,7 @@ START_TEST(verify_ends_with_the_client)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *verify_suite(void)
 {
     Suite *suite = suite_create("verify");
@@ -397,6 +400,7 @@ static Suite *verify_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

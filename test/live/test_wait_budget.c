@@ -14,7 +14,7 @@
 #include <signal.h>
 #include <string.h>
 
-#define WAIT_MS 400
+#define WAIT_MS 400 /* wait budget of the acquisition */
 
 /* Checks that the last report names no failed node. */
 static void check_no_node_failed(void)
@@ -86,6 +86,7 @@ START_TEST(a_cut_attempt_reports_missing_replies)
 }
 END_TEST
 
+/* Runs all cases. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

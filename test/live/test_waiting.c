@@ -19,7 +19,7 @@
 #include <string.h>
 
 #define RETRY_MS     60000u /* later than the end of any case */
-#define QUEUE_MAX    3u
+#define QUEUE_MAX    3u     /* waiters that the queue of a resource admits */
 #define USER_RIGHTS  "resetkeys ~* -@all +set +get +del +pttl +pexpire +evalsha +eval +info +time"
 #define WAKE_RIGHTS  "resetchannels &__redis__:invalidate +client +subscribe"
 #define KEEP_WAITING REDLOCK_WAIT_FOREVER
@@ -508,6 +508,7 @@ START_TEST(the_report_has_the_evidence_of_the_lock_ahead)
 }
 END_TEST
 
+/* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *waiting_suite(void)
 {
     Suite *suite = suite_create("waiting");
@@ -528,6 +529,7 @@ static Suite *waiting_suite(void)
     return suite;
 }
 
+/* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

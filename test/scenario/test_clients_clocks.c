@@ -96,6 +96,7 @@ START_TEST(scenario_15_slow_clock)
 }
 END_TEST
 
+/* Runs all cases. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

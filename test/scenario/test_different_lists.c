@@ -79,6 +79,7 @@ START_TEST(scenario_26_two_lists)
 }
 END_TEST
 
+/* Runs all cases. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

@@ -18,10 +18,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define SHORT_TTL_MS 1200
-#define CONTENDERS   8  /* number of clients in scenario 28 */
-#define TURNS        15 /* number of locks that each of them acquires in a run */
-#define RUNS_MAX     20 /* number of runs to get a split vote */
+#define SHORT_TTL_MS 1200 /* a TTL whose end a case waits for */
+#define CONTENDERS   8    /* number of clients in scenario 28 */
+#define TURNS        15   /* number of locks that each of them acquires in a run */
+#define RUNS_MAX     20   /* number of runs to get a split vote */
 
 /* Removes the memory limits at the end of a case. */
 static void heal(void)
@@ -214,6 +214,7 @@ START_TEST(scenario_33_released_too_late)
 }
 END_TEST
 
+/* Runs all cases. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

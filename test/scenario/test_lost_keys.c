@@ -337,6 +337,7 @@ START_TEST(scenario_39_rolled_back)
 }
 END_TEST
 
+/* Runs all cases. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

@@ -192,6 +192,7 @@ START_TEST(scenario_27_two_sides)
 }
 END_TEST
 
+/* Runs all cases. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

@@ -101,6 +101,7 @@ START_TEST(rolling_restart_disturbs_no_lock)
 }
 END_TEST
 
+/* Runs all cases. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

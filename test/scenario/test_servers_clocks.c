@@ -17,7 +17,7 @@
 #include "other_client.h"
 #include "suite.h"
 
-#define TTL_MS 5000
+#define TTL_MS 5000 /* of the locks of scenario 14 */
 
 /* Starts servers whose clocks a case can step or make faster. */
 static void start_with_clocks(void)
@@ -113,6 +113,7 @@ START_TEST(scenario_13_step_back)
 }
 END_TEST
 
+/* Runs all cases. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHORT_TTL_MS 1500
+#define SHORT_TTL_MS 1500 /* a TTL whose end a case waits for */
 #define SET_BYTES    90   /* fewer than a SET request has, more than TIME has */
 #define LATE_TTL_MS  3000 /* longer than it takes to stop the client after its requests */
 
@@ -143,6 +143,7 @@ START_TEST(scenario_36_starved)
 }
 END_TEST
 
+/* Runs all cases. Skips without a server program. */
 int main(void)
 {
     if (!cluster_available())

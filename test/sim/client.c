@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The loop of a client process, as lib/api/loop.c runs it on real sockets. */
+ * The loop of a client process, as lib/api/loop.c runs it on real sockets.
+ *
+ * A world is one simulated run: servers, clients, links and clocks, all modelled. A user is one
+ * caller in a client process, with at most one lock at a time. `at_ns` and `true_ns` are true
+ * time of the world; the client's own clocks may differ. The inbox holds what the sockets of the
+ * process have received until the loop turns next. */
 #include "client.h"
 
 #include "contention.h"

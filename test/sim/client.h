@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A client process: the library's engine on modelled clocks, memory and connections. */
+ * A client process: the library's engine on modelled clocks, memory and connections.
+ *
+ * `world` is one simulated run (world.h). Parameters of type unsigned named client, node, user,
+ * resource or key are indexes; a user is one caller in a client process. */
 #ifndef SIM_CLIENT_H
 #define SIM_CLIENT_H
 

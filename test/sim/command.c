@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Executes the commands of a modelled server. Scripts are recognized by their whole text. An
- * unknown script ends the program, so that no script can change without its model. */
+ * unknown script ends the program, so that no script can change without its model.
+ *
+ * A world is one simulated run: servers, clients, links and clocks, all modelled. A user is one
+ * caller in a client process, with at most one lock at a time. Each do_…() function executes one
+ * command: its words are in the call, and its reply is appended there. Unknown commands end the
+ * program, because the library must not send what the model does not know. */
 #include "command.h"
 #include "permit.h"
 #include "record.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Functions shared by the files that execute a server's commands: command.c, multi.c and record.c.
- */
+ *
+ * `world` is one simulated run (world.h). Parameters of type unsigned named client, node, user,
+ * resource or key are indexes; a user is one caller in a client process. */
 #ifndef SIM_COMMAND_H
 #define SIM_COMMAND_H
 

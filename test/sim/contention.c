@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Runs the cases of contention and measures them. */
+ * Runs the cases of contention and measures them.
+ *
+ * A world is one simulated run: servers, clients, links and clocks, all modelled. A user is one
+ * caller in a client process, with at most one lock at a time. A case of contention is a run in
+ * which all users want the resource r0; its settings and measurements are in plan.contention. */
 #include "contention.h"
 
 #include <inttypes.h>

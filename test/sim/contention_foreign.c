@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Foreign clients, which contend with the clients of the library. They request all nodes at once,
  * wait for 100 to 300 ms after a denial, and do not follow the library's rules of contention. They
- * have no connections: each request takes a delay and always arrives. */
+ * have no connections: each request takes a delay and always arrives.
+ *
+ * A world is one simulated run: servers, clients, links and clocks, all modelled. A user is one
+ * caller in a client process, with at most one lock at a time. A foreign client does not use
+ * this library: it sends SET NX PX to all nodes, counts the votes after a round trip, and
+ * deletes its keys. Each of these is a step (STEP_*), planned as an event. */
 #include "contention.h"
 #include "server.h"
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Begins and ends faults. A lasting fault is ended by an event of its own, or when all faults end.
- */
+ *
+ * A world is one simulated run: servers, clients, links and clocks, all modelled. A user is one
+ * caller in a client process, with at most one lock at a time. `at` is the index of a fault in
+ * the plan. To mend a fault is to end it. */
 #include "fault.h"
 
 #include "client.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Faults: begins and ends what the plan contains. `at` is the index in sim_plan.faults. */
+ * Faults: begins and ends what the plan contains. `at` is the index in sim_plan.faults.
+ *
+ * `world` is one simulated run (world.h). Parameters of type unsigned named client, node, user,
+ * resource or key are indexes; a user is one caller in a client process. */
 #ifndef SIM_FAULT_H
 #define SIM_FAULT_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Checks fencing tokens, and acts as the operator. */
+ * Checks fencing tokens, and acts as the operator.
+ *
+ * A world is one simulated run: servers, clients, links and clocks, all modelled. A user is one
+ * caller in a client process, with at most one lock at a time. */
 #include "fence.h"
 
 #include "client.h"

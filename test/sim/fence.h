@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Fences: checks that fencing tokens increase, and acts as the operator, who restarts the fence
- * records if the clients cannot. */
+ * records if the clients cannot.
+ *
+ * `world` is one simulated run (world.h). Parameters of type unsigned named client, node, user,
+ * resource or key are indexes; a user is one caller in a client process. */
 #ifndef SIM_FENCE_H
 #define SIM_FENCE_H
 

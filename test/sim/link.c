@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Connections and segments: sends, delays, holds back and delivers them. */
+ * Connections and segments: sends, delays, holds back and delivers them.
+ *
+ * A world is one simulated run: servers, clients, links and clocks, all modelled. A user is one
+ * caller in a client process, with at most one lock at a time. A path is one direction of a
+ * connection, a segment what arrives at once on it. Each link has a present connection for
+ * requests and one for notifications (`push`); connections that the client has closed live on
+ * until nothing is under way on them. */
 #include "link.h"
 
 #include "client.h"

@@ -2,7 +2,10 @@
  * The network: connections between clients and servers, which behave as TCP connections do. Bytes
  * arrive late and in order, or not at all. A blocked direction keeps its segments and delivers them
  * after the block. A broken connection delivers a prefix. After a graceful close by the client, all
- * bytes that it sent still arrive; an abortive close discards those that have not arrived. */
+ * bytes that it sent still arrive; an abortive close discards those that have not arrived.
+ *
+ * `world` is one simulated run (world.h). Parameters of type unsigned named client, node, user,
+ * resource or key are indexes; a user is one caller in a client process. */
 #ifndef SIM_LINK_H
 #define SIM_LINK_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Chooses the users' locks and options. */
+ * Chooses the users' locks and options.
+ *
+ * A world is one simulated run: servers, clients, links and clocks, all modelled. A user is one
+ * caller in a client process, with at most one lock at a time. */
 #include "lock_choice.h"
 
 #include "contention.h"

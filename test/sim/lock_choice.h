@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Chooses the resources of the locks that the users of a client acquire, and their options. */
+ * Chooses the resources of the locks that the users of a client acquire, and their options.
+ *
+ * `world` is one simulated run (world.h). Parameters of type unsigned named client, node, user,
+ * resource or key are indexes; a user is one caller in a client process. */
 #ifndef SIM_LOCK_CHOICE_H
 #define SIM_LOCK_CHOICE_H
 

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define JOBS_MAX 64
+#define JOBS_MAX 64 /* largest number of processes of a campaign */
 
 /* The options of the command. */
 struct options {

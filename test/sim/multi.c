@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Executes the library's scripts over several keys. They are recognized by their whole text. */
+ * Executes the library's scripts over several keys. They are recognized by their whole text.
+ *
+ * A world is one simulated run: servers, clients, links and clocks, all modelled. A user is one
+ * caller in a client process, with at most one lock at a time. */
 #include "command.h"
 #include "token.h"
 

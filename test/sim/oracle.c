@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Checks exclusion (G1), validity (G2, G3), leftover keys (G4) and votes. */
+ * Checks exclusion (G1), validity (G2, G3), leftover keys (G4) and votes.
+ *
+ * A world is one simulated run: servers, clients, links and clocks, all modelled. A user is one
+ * caller in a client process, with at most one lock at a time. `at` is the number of a user of
+ * the client. A violation ends the run with a message (sim_violate()). An excused token's keys
+ * may stay until they expire, because the user wanted that or its process ended. */
 #include "oracle.h"
 
 #include "client.h"

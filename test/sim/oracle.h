@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The invariants that must hold after every event. Each function records a violation if one does
- * not. */
+ * not.
+ *
+ * `world` is one simulated run (world.h). Parameters of type unsigned named client, node, user,
+ * resource or key are indexes; a user is one caller in a client process. */
 #ifndef SIM_ORACLE_H
 #define SIM_ORACLE_H
 

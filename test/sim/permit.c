@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The names of keys, and the checks of the semaphore. */
+ * The names of keys, and the checks of the semaphore.
+ *
+ * A world is one simulated run: servers, clients, links and clocks, all modelled. A user is one
+ * caller in a client process, with at most one lock at a time. */
 #include "permit.h"
 
 #include "client.h"

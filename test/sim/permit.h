@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * A semaphore beside the other resources: checks how many clients hold a permit, and how long a
- * free permit may stay unfound. Among the numbers of keys, its slots follow the resources. */
+ * free permit may stay unfound. Among the numbers of keys, its slots follow the resources.
+ *
+ * `world` is one simulated run (world.h). Parameters of type unsigned named client, node, user,
+ * resource or key are indexes; a user is one caller in a client process. */
 #ifndef SIM_PERMIT_H
 #define SIM_PERMIT_H
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The fence record of a server. The scripts are recognized by the text in the library;
- * test/unit/core/test_scripts_fence.c runs them on a real server. */
+ * test/unit/core/test_scripts_fence.c runs them on a real server.
+ *
+ * A world is one simulated run: servers, clients, links and clocks, all modelled. A user is one
+ * caller in a client process, with at most one lock at a time. */
 #include "record.h"
 
 #include "core/protocol.h"

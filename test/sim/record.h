@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The fence record of a server: executes the library's scripts for fencing tokens. */
+ * The fence record of a server: executes the library's scripts for fencing tokens.
+ *
+ * `world` is one simulated run (world.h). Parameters of type unsigned named client, node, user,
+ * resource or key are indexes; a user is one caller in a client process. */
 #ifndef SIM_RECORD_H
 #define SIM_RECORD_H
 

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * A server process: starts it, loses its data, parses requests and sends replies. */
+ * A server process: starts it, loses its data, parses requests and sends replies.
+ *
+ * A world is one simulated run: servers, clients, links and clocks, all modelled. A user is one
+ * caller in a client process, with at most one lock at a time. `node` is the server's number,
+ * `resource` and `key` are numbers of keys (resources first, then the slots of the semaphore).
+ * Former states of a key are kept while they would not have expired: a holder may still rely on
+ * them. */
 #include "server.h"
 
 #include "link.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * A modelled Redis server: it parses requests, sends replies, and has keys that expire by its own
- * clock. */
+ * clock.
+ *
+ * `world` is one simulated run (world.h). Parameters of type unsigned named client, node, user,
+ * resource or key are indexes; a user is one caller in a client process. */
 #ifndef SIM_SERVER_H
 #define SIM_SERVER_H
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The table of tokens. */
+ * The table of tokens.
+ *
+ * A world is one simulated run: servers, clients, links and clocks, all modelled. A user is one
+ * caller in a client process, with at most one lock at a time. A token's number is its place in
+ * the table, counted from 1; 0 means no token. */
 #include "token.h"
 
 #include <stdlib.h>

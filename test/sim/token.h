@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The table of all tokens of a run: the client of each token, the replies about it that clients
- * have received, and whether its keys are still needed. */
+ * have received, and whether its keys are still needed.
+ *
+ * `world` is one simulated run (world.h). Parameters of type unsigned named client, node, user,
+ * resource or key are indexes; a user is one caller in a client process. */
 #ifndef SIM_TOKEN_H
 #define SIM_TOKEN_H
 

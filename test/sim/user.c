@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * The users of a client: they acquire, hold, extend, detach, release and cancel. This file also
  * does what the API does between its callers and the engine: it confirms a grant right before it
- * reports the grant. `at` is the index of a user in its client. */
+ * reports the grant. `at` is the index of a user in its client.
+ *
+ * A world is one simulated run: servers, clients, links and clocks, all modelled. A user is one
+ * caller in a client process, with at most one lock at a time. `index` is the client's number
+ * and `at` the user's. An event whose `stamp` is not that of the user's present operation is
+ * stale and ignored. */
 #include "client.h"
 
 #include "contention.h"

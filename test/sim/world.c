@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Runs one schedule in three phases: faults and users for a while, then no faults, in which every
- * waiter must get its lock, then no users, in which no key may be left. */
+ * waiter must get its lock, then no users, in which no key may be left.
+ *
+ * A world is one simulated run: servers, clients, links and clocks, all modelled. A user is one
+ * caller in a client process, with at most one lock at a time. */
 #include "world.h"
 
 #include "client.h"
@@ -19,8 +22,8 @@
 #include <string.h>
 
 /* A run with more events than this is stuck in a loop. */
-#define EVENTS_MAX            2000000 /* of an ordinary run */
-#define EVENTS_MAX_CONTENTION 20000000
+#define EVENTS_MAX            2000000  /* of an ordinary run */
+#define EVENTS_MAX_CONTENTION 20000000 /* a run with more events does not end */
 
 /* Appends an event to the queue, at now_ns if at_ns has passed. */
 void sim_plan_event(struct sim_world *world, uint64_t at_ns, enum sim_event_kind kind,

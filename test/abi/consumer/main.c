@@ -5,12 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Prints what has failed, with the text of the error (REDLOCK_*). Returns 1, for main(). */
 static int fail(const char *what, int error)
 {
     fprintf(stderr, "consumer: %s: %s\n", what, redlock_strerror(error));
     return 1;
 }
 
+/* Acquires a lock with a client whose only node does not exist: it must end with ENOQUORUM and a
+ * report. Returns 0, or 1 after another result. */
 static int refused_lock(redlock_t *rl)
 {
     redlock_opts_t opts = redlock_opts(1000);
@@ -24,6 +27,8 @@ static int refused_lock(redlock_t *rl)
     return 0;
 }
 
+/* Creates a client, compares the versions of header and library, and tries to acquire a lock.
+ * Returns 0 if all results are as expected. */
 int main(void)
 {
     redlock_t *rl = NULL;
