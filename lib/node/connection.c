@@ -223,6 +223,7 @@ static void end_requests(struct rl_node *node, int cause, uint64_t now_ns)
             .cause = (uint8_t)cause,
             .verb = request.verb,
             .round = request.round,
+            .slot = claim->slot,
             .unsent = request.unsent,
         };
         if (!request.reported && request.round != 0 && claim->owner != NULL)

@@ -45,8 +45,7 @@ struct rl_inbox_vote {
 struct rl_inbox_unreplied {
     struct rl_claim *claim; /* what the request was about */
     uint32_t round;         /* number of the round that the vote belongs to; not 0 */
-    uint16_t slot;          /* semaphore: number of the slot that the request was about; 0 after a
-                             * disconnect, and without a semaphore */
+    uint16_t slot;          /* semaphore: number of the slot that the request was about */
     uint8_t node;           /* index of the node */
     uint8_t vote;           /* enum rl_vote: FAILED or SUSPECT */
     uint8_t cause;          /* enum redlock_cause: why there is no reply */

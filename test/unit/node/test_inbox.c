@@ -76,6 +76,8 @@ static struct rl_claim *take_replied(void)
 /* A reply that ends the connection: its own vote, the change, then the votes of the others. */
 START_TEST(the_entries_of_a_disconnect_have_an_order)
 {
+    a->slot = 5; /* slots of semaphores: each vote names that of its request */
+    b->slot = 6;
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_request(rig, b, 2, RL_VERB_ACQUIRE);
     rig_request(rig, a, 3, RL_VERB_EXTEND);
@@ -92,6 +94,7 @@ START_TEST(the_entries_of_a_disconnect_have_an_order)
         struct rl_inbox_vote vote = rl_inbox_take_vote(inbox);
         ck_assert_ptr_eq(vote.claim, round == 2 ? b : a);
         ck_assert_uint_eq(vote.ballot.round, round);
+        ck_assert_uint_eq(vote.ballot.slot, round == 2 ? 6 : 5);
         ck_assert_uint_eq(vote.ballot.cause, REDLOCK_CAUSE_READONLY);
         rl_claim_drop(vote.claim);
     }
