@@ -29,7 +29,8 @@
 const char baseline_release_script[] = "if redis.call('get',KEYS[1])==ARGV[1] then "
                                        "return redis.call('del',KEYS[1]) else return 0 end";
 
-/* One resource that is acquired and released again and again. */
+/* One resource that is acquired and released again and again. It has at most one command in flight,
+ * which is sent to all servers. */
 struct slot {
     char key[96];
     size_t key_len;
@@ -44,11 +45,11 @@ struct slot {
 
 /* One connection. */
 struct peer {
-    int fd;
-    redisReader *reader;
-    size_t sent;   /* bytes of baseline.out that were written to this server */
-    uint64_t next; /* index in baseline.queue of the next reply */
-    bool blocked;  /* the socket buffer is full and epoll watches EPOLLOUT */
+    int fd;              /* non-blocking socket */
+    redisReader *reader; /* parses replies; owned */
+    size_t sent;         /* bytes of baseline.out that were written to this server */
+    uint64_t next;       /* index in baseline.queue of the next reply */
+    bool blocked;        /* the socket buffer is full and epoll watches EPOLLOUT */
 };
 
 /* The baseline. Owns everything except `result`. */
@@ -58,20 +59,20 @@ struct baseline {
     unsigned peers;  /* number of connections */
     struct peer peer[SERVERS_MAX];
     int epoll;
-    char sha[41]; /* hash of baseline_release_script */
-    char ttl[24]; /* milliseconds, as a text */
-    char *out;    /* common output: bytes that at least one server has not got yet */
-    size_t out_len, out_size;
+    char sha[41];             /* hash of baseline_release_script */
+    char ttl[24];             /* TTL of the keys in milliseconds, as a text */
+    char *out;                /* common output: bytes that at least one server has not got yet */
+    size_t out_len, out_size; /* bytes in `out`, room in `out` */
     /* Ring of `depth` slots, in the order of the commands. A slot has one command in flight, so the
      * ring cannot overflow. `queued` counts all commands until now. */
     unsigned *queue;
     uint64_t queued;
     struct slot *slots;
     unsigned char pool[POOL_BYTES]; /* random bytes, so that not every token is a system call */
-    size_t pool_used;
-    uint64_t todo;         /* pairs that have not started */
-    uint64_t running;      /* pairs in flight */
-    struct result *result; /* of the current run; borrowed */
+    size_t pool_used;               /* bytes of pool[] that are used up */
+    uint64_t todo;                  /* pairs that have not started */
+    uint64_t running;               /* pairs in flight */
+    struct result *result;          /* of the current run; borrowed */
 };
 
 /* Appends a command of the slot to the common output. Returns 0, or -1 if it does not fit. */

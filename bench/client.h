@@ -58,11 +58,10 @@ void holding_acquired(struct holding *holding, struct result *result);
 /* Counts one holder less. Must be called before the release begins. */
 void holding_released(struct holding *holding);
 
-/* Embedded mode: one thread, one poll loop, `depth` acquisitions in flight.
- *
- * embedded_open() connects and waits until the servers are ready. NULL and a text in `error` on
- * failure. */
+/* Embedded mode: one thread, one poll loop, `depth` acquisitions in flight. */
 struct embedded;
+/* Connects and waits until the servers are ready. Returns NULL on failure; `error` then holds a
+ * text, unless memory was the reason. */
 struct embedded *embedded_open(const struct client_settings *settings, char *error,
                                size_t error_size);
 /* Runs `pairs` acquisitions with their releases and adds the measurements to `result`. `embedded`
@@ -76,9 +75,10 @@ int embedded_wait_votes(struct embedded *embedded);
 /* Shuts the client down and frees everything. */
 void embedded_close(struct embedded *embedded);
 
-/* Threaded mode: `depth` threads with blocking calls. The functions are like embedded_open(),
- * embedded_run() and embedded_close(). */
+/* Threaded mode: `depth` threads with blocking calls. */
 struct threaded;
+/* Connects and waits until the servers are ready. Returns NULL on failure; `error` then holds a
+ * text, unless memory or too many separate clients were the reason. */
 struct threaded *threaded_open(const struct client_settings *settings, char *error,
                                size_t error_size);
 /* Runs `pairs` pairs in all threads together and adds the measurements to `result`. `threaded` is a

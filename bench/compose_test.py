@@ -18,6 +18,7 @@ except ImportError:
 HERE = os.path.dirname(os.path.abspath(__file__))
 COMPOSE = os.path.join(HERE, "compose.yaml")
 README = os.path.join(HERE, "README.md")
+# Ports that the servers of compose.yaml publish.
 PORTS = [7101, 7102, 7103, 7104, 7105]
 
 

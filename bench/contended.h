@@ -104,7 +104,7 @@ bool contended_passed(const struct contended_result *result);
 /* The task of one process of DRIVER_REDLOCK. Borrows its texts. */
 struct contender_task {
     const char *servers, *resource;
-    uint64_t ttl_ms, hold_us;
+    uint64_t ttl_ms, hold_us; /* TTL of the lock; time between grant and release */
     int ready; /* pipe to the parent: the contender writes 'r' when ready, 'x' after a failure */
     int go;    /* pipe from the parent: its end is the start signal */
     /* CLOCK_MONOTONIC time of the end, in shared memory; valid after the start signal. */
@@ -122,10 +122,9 @@ void contender_work(const struct contender_task *task, struct contender *self);
 void contended_figures(const struct contender *contenders, unsigned count, uint64_t from_ns,
                        uint64_t to_ns, struct contended_result *result);
 
-/* contended_trip.c. Measures round trips with PING to all servers.
- *
- * trips_open() connects to the servers of a list of URLs. NULL: one of them is not reachable. */
+/* contended_trip.c. Connections that measure round trips with PING to all servers. */
 struct trips;
+/* Connects to the servers of a list of URLs. Returns NULL if one of them is not reachable. */
 struct trips *trips_open(const char *servers);
 /* Sends one PING to each server in turn and records how long the reply took. */
 void trips_ping(struct trips *trips);
@@ -135,11 +134,10 @@ uint64_t trips_quorum_ns(struct trips *trips);
 /* Closes the connections; NULL does nothing. */
 void trips_close(struct trips *trips);
 
-/* contended_peer.c. Runs the script of DRIVER_NODE_REDLOCK in a few processes.
- *
- * peers_start() divides the contenders of `what` among the processes. NULL and a text in `error` on
- * failure. */
+/* contended_peer.c. The processes that run the script of DRIVER_NODE_REDLOCK. */
 struct peers;
+/* Starts a few processes and divides the contenders of `what` among them. Returns NULL and a text
+ * in `error` on failure. */
 struct peers *peers_start(const struct contended_settings *settings, const char *servers,
                           const char *resource, const struct contended_case *what, char *error,
                           size_t error_size);

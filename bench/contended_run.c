@@ -37,13 +37,13 @@ struct arena {
 
 /* Everything that one measurement has opened. clear() closes it. */
 struct stage {
-    const struct contended_case *what;
-    struct contended_settings *settings;
-    char resource[128];      /* name of the contended lock */
-    const char *servers;     /* list of URLs, through the proxy if there is one */
-    struct delay_list *list; /* owned; NULL without a proxy */
-    pid_t proxy;             /* 0: none */
-    int proxy_control;       /* pipe whose end stops the proxy; -1: none */
+    const struct contended_case *what;   /* borrowed */
+    struct contended_settings *settings; /* borrowed */
+    char resource[128];                  /* name of the contended lock */
+    const char *servers;                 /* list of URLs, through the proxy if there is one */
+    struct delay_list *list;             /* owned; NULL without a proxy */
+    pid_t proxy;                         /* 0: none */
+    int proxy_control;                   /* pipe whose end stops the proxy; -1: none */
     struct arena *arena;
     size_t arena_size;          /* bytes */
     pid_t pids[CONTENDERS_MAX]; /* contenders of DRIVER_REDLOCK */
@@ -61,7 +61,7 @@ static int complain(char *error, size_t error_size, const char *what)
     return -1;
 }
 
-/* Forks a child that the kernel kills when this process ends. */
+/* Forks a child that the kernel kills when this process ends. Returns what fork() returns. */
 static pid_t fork_bound(void)
 {
     pid_t parent = getpid(), pid = fork();

@@ -35,6 +35,8 @@ select.select([], [], [])
 
 
 def run(*words, sandbox=True, **environment):
+    """Runs redlock-contended with additional environment variables. Returns the finished
+    process."""
     command = ([REDLOCK, "sandbox", "--"] if sandbox else []) + [CONTENDED, *words]
     surroundings = {key: value for key, value in os.environ.items() if key != "REDLOCK_BENCH_PEER"}
     surroundings.update(environment)

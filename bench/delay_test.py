@@ -15,7 +15,7 @@ import tapcase
 DELAY = os.environ["REDLOCK_TEST_DELAY"]
 SLOW = int(os.environ.get("REDLOCK_TEST_SLOW", "1"))
 DEADLINE_S = 30 * SLOW
-HELD_MAX = 1 << 20
+HELD_MAX = 1 << 20  # DELAY_HELD_MAX of delay.h
 
 
 def receive(connection, size):
@@ -38,11 +38,13 @@ class Echo:
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
+        """Accepts connections, each with a thread of its own."""
         while True:
             connection = self.listener.accept()[0]
             threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
 
     def serve(self, connection):
+        """Sends back what one connection receives."""
         with connection, contextlib.suppress(OSError):
             while data := connection.recv(65536):
                 connection.sendall(data)
@@ -62,6 +64,7 @@ class Proxy:
         self.urls = self.process.stdout.readline().strip().split(",")
 
     def connect(self, index=0):
+        """Returns a connection to a server through the proxy."""
         port = int(self.urls[index].rsplit(":", 1)[1].split("?")[0])
         connection = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_S)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

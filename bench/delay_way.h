@@ -21,19 +21,19 @@ struct delay_chunk {
     size_t len;         /* of bytes[] */
     size_t sent;        /* bytes that were forwarded already */
     enum delay_end end; /* not NONE: the chunk has no bytes and is the last one */
-    char bytes[];
+    char bytes[];       /* as they were received */
 };
 
 /* One direction. Owns its chunks, which are in the order of their due_ns. */
 struct delay_way {
-    void *owner; /* the pair of connections that it belongs to */
-    struct delay_chunk *first, *last;
-    size_t held;          /* bytes in all chunks */
-    bool read_ended;      /* the last chunk is an end */
-    bool blocked;         /* the receiver's socket buffer is full */
-    bool done;            /* the end was forwarded */
-    uint64_t heap_due_ns; /* due_ns of the first chunk, while in the heap */
-    size_t heap_at;       /* position in the heap, from 1; 0: not in the heap */
+    void *owner;                      /* the pair of connections that it belongs to */
+    struct delay_chunk *first, *last; /* the queue; NULL: empty */
+    size_t held;                      /* bytes in all chunks */
+    bool read_ended;                  /* the last chunk is an end */
+    bool blocked;                     /* the receiver's socket buffer is full */
+    bool done;                        /* the end was forwarded */
+    uint64_t heap_due_ns;             /* due_ns of the first chunk, while in the heap */
+    size_t heap_at;                   /* position in the heap, from 1; 0: not in the heap */
 };
 
 /* Why delay_way_flush() has stopped. */
@@ -47,7 +47,7 @@ enum delay_flush {
 /* Reads what is available from `fd`, up to DELAY_HELD_MAX held bytes. The bytes are due at due_ns,
  * or with the bytes before them if those are due later. Returns false if out of memory. */
 bool delay_way_read(struct delay_way *way, int fd, uint64_t due_ns);
-/* Writes to `fd` what is due at now_ns. */
+/* Sends to `fd` what is due at now_ns, and frees the chunks that were sent whole. */
 enum delay_flush delay_way_flush(struct delay_way *way, int fd, uint64_t now_ns);
 /* Frees all chunks. */
 void delay_way_free(struct delay_way *way);

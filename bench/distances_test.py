@@ -16,6 +16,7 @@ DRIVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "distances.py"
 
 
 def run(*words, sandbox=True):
+    """Runs distances.py, in a sandbox or without one. Returns the finished process."""
     command = [sys.executable, DRIVER, "--build", BUILD, *words]
     if sandbox:
         command = [REDLOCK, "sandbox", "-q", "--", *command]

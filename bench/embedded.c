@@ -27,7 +27,7 @@ struct embedded_slot {
 /* The client and its slots. Lives for all runs. */
 struct embedded {
     redlock_t *client;
-    redlock_opts_t opts;
+    redlock_opts_t opts;             /* of the next acquisition */
     struct client_settings settings; /* only its numbers are valid: it borrows its texts */
     struct holding *holdings;        /* one for each resource; owned */
     struct embedded_slot *slots;     /* `depth` of them; owned */

@@ -38,12 +38,14 @@ struct held {
 
 /* Cost of one phase. */
 struct phase {
-    uint64_t wall_ns, cpu_us, turns;
-    uint64_t extended;    /* extensions in the hold phase */
-    uint64_t slices;      /* time slices of SLICE_NS in the hold phase */
-    uint64_t slices_used; /* of these, slices with an extension */
-    uint64_t slice_most;  /* extensions in the busiest slice */
-    struct growth_work work;
+    uint64_t wall_ns;        /* duration */
+    uint64_t cpu_us;         /* processor time of this process */
+    uint64_t turns;          /* calls of redlock_process() */
+    uint64_t extended;       /* extensions in the hold phase */
+    uint64_t slices;         /* time slices of SLICE_NS in the hold phase */
+    uint64_t slices_used;    /* of these, slices with an extension */
+    uint64_t slice_most;     /* extensions in the busiest slice */
+    struct growth_work work; /* of the servers */
 };
 
 /* Runs the application's loop once. */

@@ -18,12 +18,12 @@
 
 /* Measurements of one process, or of all. Processes send it through a pipe. */
 struct share {
-    uint64_t pairs, failed, violations;
-    uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC; growth_loop(): 0 and the duration */
-    uint64_t cpu_us;           /* processor time of the process */
-    uint64_t switches;         /* voluntary context switches of the process */
-    uint64_t p50_ns, p99_ns;   /* of a pair */
-    uint64_t rss, pss;         /* memory, bytes */
+    uint64_t pairs, failed, violations; /* as in struct result */
+    uint64_t start_ns, end_ns;          /* CLOCK_MONOTONIC; growth_loop(): 0 and the duration */
+    uint64_t cpu_us;                    /* processor time of the process */
+    uint64_t switches;                  /* voluntary context switches of the process */
+    uint64_t p50_ns, p99_ns;            /* of a pair */
+    uint64_t rss, pss;                  /* memory, bytes */
 };
 
 /* Returns the settings of a client without contention: a resource for each operation in flight. */

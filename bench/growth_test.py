@@ -18,12 +18,13 @@ DRIVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "growth.py")
 SLOW = int(os.environ.get("REDLOCK_TEST_SLOW", "1"))
 DEADLINE_S = 120 * SLOW
 KIB = 1024
-CLIENT_MAX = 256 * KIB
-HELD_MAX = 1280
+CLIENT_MAX = 256 * KIB  # memory of a client without locks
+HELD_MAX = 1280  # bytes for each held lock
 KEPT_MAX = 768 * KIB  # memory besides the client: tables and buffers that thousands of locks have enlarged
 
 
 def run(*words, nodes=5):
+    """Runs redlock-growth in a sandbox of `nodes` servers. Returns the finished process."""
     # Servers may reply late on a busy machine, which these tests do not measure.
     command = [REDLOCK, "sandbox", "-n", str(nodes), "--", GROWTH, *[str(word) for word in words], "--node-timeout", "20000"]
     return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
@@ -59,6 +60,7 @@ print(f"{len(pids)} processes,", "some still run" if any(runs(pid) for pid in pi
 
 class Growth(unittest.TestCase):
     def measure(self, *words, **others):
+        """Runs redlock-growth, which must succeed, and returns its JSON object."""
         done = run(*words, **others)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return json.loads(done.stdout)

@@ -20,6 +20,7 @@ INSTALL = os.path.join(HERE, "peers", "install")
 REDLOCK = os.environ["REDLOCK_TEST_COMMAND"]
 BUILD = os.environ["REDLOCK_TEST_BUILD"]
 SCRATCH = os.environ["REDLOCK_TEST_SCRATCH"]
+# Where `./dev bench --peers` installs drivers.
 INSTALLED = os.path.join(os.path.dirname(HERE), "build", "bench", "peers")
 DEADLINE_S = 120 * int(os.environ.get("REDLOCK_TEST_SLOW", "1"))
 
@@ -83,12 +84,15 @@ GONE = "#!/bin/sh\necho ready; read line; echo 'nothing to be had' >&2; exit 3\n
 
 
 def run(*words, sandbox=True, peers=INSTALLED):
+    """Runs the comparison; `peers` is the directory of the installed drivers. Returns the finished
+    process."""
     command = ([REDLOCK, "sandbox", "--"] if sandbox else []) + [sys.executable, COMPARE, "--build", BUILD, *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False,
                           env={**os.environ, "REDLOCK_BENCH_PEERS": peers, "PYTHONDONTWRITEBYTECODE": "1"})  # fmt: skip
 
 
 def tiny(*words, **more):
+    """Runs a short comparison and returns its JSON document."""
     done = run("--slice", "0.3", "--warm", "0.1", "--rounds", "1", "--seed", "5", *words, "--json", **more)
     # 1: more than one call in a hundred failed, which means nothing for so few calls on a busy machine.
     assert done.returncode in (0, 1), done.stderr

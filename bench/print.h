@@ -12,11 +12,12 @@ enum print_format { PRINT_TABLE = 0, PRINT_CSV = 1, PRINT_JSON = 2 };
 /* The head of a report. */
 struct print_head {
     struct environment environment;
-    uint64_t seed, ttl_ms;
-    unsigned runs;
+    uint64_t seed;   /* of the order of the slices */
+    uint64_t ttl_ms; /* of the locks */
+    unsigned runs;   /* repetitions of all scenarios */
 };
 
-struct printer;
+struct printer; /* created by printer_open(), freed by printer_close() */
 
 /* Prints the head and returns a printer. `save` is a file that gets the JSON document as well;
  * NULL: none. Returns NULL and errno if the file cannot be written. */

@@ -14,10 +14,10 @@
 
 /* One server. */
 struct server {
-    char host[128];
-    char port[8];
-    pid_t pid;     /* 0: unknown */
-    size_t number; /* of its directory in the sandbox; valid if the pid is known */
+    char host[128]; /* name or address, without brackets */
+    char port[8];   /* decimal */
+    pid_t pid;      /* 0: unknown */
+    size_t number;  /* of its directory in the sandbox; valid if the pid is known */
 };
 
 /* The servers of a list, in its order. */

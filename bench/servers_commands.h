@@ -9,10 +9,10 @@
 
 /* Sums over all servers, since their start. */
 struct commands {
-    size_t count;
+    size_t count; /* of list[] */
     struct {
-        char name[32];
-        uint64_t calls;
+        char name[32];  /* in lower case, as INFO commandstats shows it */
+        uint64_t calls; /* executions, also those by scripts */
     } list[COMMANDS_MAX];
 };
 

@@ -10,13 +10,14 @@
 
 /* One side: functions that run it, and their state. */
 struct side {
-    const char *name;
-    void *state; /* first argument of the functions; borrowed */
+    const char *name; /* for the report; NULL: there is no such side */
+    void *state;      /* first argument of the functions; borrowed */
     /* Runs `pairs` pairs and adds the measurements to `result`. Returns 0, or -1 if the side cannot
      * continue. */
     int (*run)(void *state, uint64_t pairs, struct result *result);
-    /* Called before and after each slice of this side, unmeasured. Return 0 or -1. May be NULL. */
+    /* Prepares a slice of this side, unmeasured. Returns 0 or -1. May be NULL. */
     int (*enter)(void *state);
+    /* Cleans up after a slice of this side, unmeasured. Returns 0 or -1. May be NULL. */
     int (*leave)(void *state);
 };
 

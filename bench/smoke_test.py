@@ -21,11 +21,13 @@ BASELINE = os.environ["REDLOCK_TEST_BASELINE"]
 PLOTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plots.py")
 SLOW = int(os.environ.get("REDLOCK_TEST_SLOW", "1"))
 DEADLINE_S = 60 * SLOW
+# Scenarios without an open loop.
 LOOPS = [
     "limits", "embedded-1", "embedded-8", "embedded-64", "embedded-256",
     "threaded-1", "threaded-8", "threaded-64", "threaded-256", "contended",
     "fenced-1", "fenced-64", "fenced-contended", "many-names", "permits", "permits-contended", "multi-key", "stopped",
 ]  # fmt: skip
+# Scenarios with an open loop.
 PACED = [
     "open", "stalled", "stopped-1", "stopped-2", "killed-1", "killed-2",
     "restarted-1", "restarted-2", "slow-1", "slow-2",
@@ -65,10 +67,12 @@ with open(os.environ["REDLOCK_SANDBOX_DIR"] + "/1/pid") as file:
 sys.stderr.write(bench.stderr.read())
 sys.exit(bench.wait())
 """
+# Names of the percentiles in JSON.
 POINTS = ("p50", "p90", "p95", "p99", "p99_9", "max")
 
 
 def run(*words, sandbox=True):
+    """Runs a command, in a sandbox of five servers or without one. Returns the finished process."""
     command = ([REDLOCK, "sandbox", "--"] if sandbox else []) + list(words)
     return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 

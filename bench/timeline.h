@@ -13,19 +13,19 @@
 struct sample {
     uint64_t at_ns;   /* intended start, since the start of the run */
     uint64_t took_ns; /* from the intended start to the end */
-    bool failed;
+    bool failed;      /* its acquisition or release failed */
 };
 
 /* The begin or the end of a fault. */
 struct mark {
     uint64_t at_ns; /* since the start of the run */
-    char text[48];
+    char text[48];  /* for people, such as "2 stopped" */
 };
 
 /* The samples and marks of one run. */
 struct timeline {
     size_t count, size; /* samples in use, room for samples */
-    size_t marks_count;
+    size_t marks_count; /* of marks[] */
     struct mark marks[MARKS_MAX];
     struct sample samples[];
 };
@@ -33,8 +33,8 @@ struct timeline {
 /* The operations that began in one part of the run. Percentiles are those of the operations that
  * did not fail; 0 if there is none. */
 struct timeline_bin {
-    size_t count, failed; /* all operations; of these, failed ones */
-    uint64_t p50_ns, p99_ns, max_ns;
+    size_t count, failed;            /* all operations; of these, failed ones */
+    uint64_t p50_ns, p99_ns, max_ns; /* of took_ns */
 };
 
 /* Returns an empty timeline with room for `size` samples, or NULL if out of memory. The caller

@@ -9,8 +9,8 @@
 
 /* The state of one asynchronous call. It must live until the callback has run. */
 struct wait {
-    bool done;
-    int status;
+    bool done;  /* the callback has run */
+    int status; /* of the call, valid when done: REDLOCK_OK or an error */
 };
 
 /* Stores the status of the call that has ended. `userdata` is its struct wait. */

@@ -36,17 +36,20 @@ def program(name, *arguments):
 
 
 def end(process, text=""):
+    """Writes `text` to stdin and waits for the end. Returns exit status, stdout and stderr."""
     output, errors = process.communicate(text, timeout=SECONDS_MAX)
     return process.returncode, output, errors
 
 
 class Directory(unittest.TestCase):
+    """A case with a directory of its own."""
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         self.directory = directory.name
 
     def path(self, name):
+        """Returns the path of a file in the case's directory."""
         return os.path.join(self.directory, name)
 
 

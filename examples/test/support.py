@@ -8,11 +8,11 @@ import subprocess
 import sys
 import time
 
-REDLOCK = os.environ["REDLOCK_COMMAND"]
+REDLOCK = os.environ["REDLOCK_COMMAND"]  # path of the command
 EXAMPLES = os.environ["EXAMPLES_DIR"]
 SOURCE = os.environ["SOURCE_DIR"]
 SLOW = int(os.environ.get("REDLOCK_TEST_SLOW", "1"))  # factor of all deadlines; larger with sanitizers
-SECONDS_MAX = 30 * SLOW
+SECONDS_MAX = 30 * SLOW  # deadline of every command
 
 sys.path.insert(0, os.path.join(SOURCE, "test", "lib"))
 import tapcase  # noqa: E402, F401

@@ -12,7 +12,9 @@ import unittest
 
 from support import REDLOCK, SOURCE, held, run, tapcase
 
+# Compiler options with which the documents' code must compile.
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-misleading-indentation"]
+# Includes before a piece of code that has none of its own.
 PREAMBLE = """
 #include <redlock/redlock.h>
 #include <errno.h>
@@ -26,11 +28,13 @@ PREAMBLE = """
 
 
 def blocks(path, language):
+    """Returns the texts of all code blocks of this language in a document."""
     with open(os.path.join(SOURCE, path), encoding="utf-8") as file:
         return re.findall(rf"^```{language}\n(.*?)^```$", file.read(), re.M | re.S)
 
 
 def compile_c(source, *arguments):
+    """Compiles C source with warnings as errors. Returns the finished compiler process."""
     with tempfile.NamedTemporaryFile("w", suffix=".c") as file:
         file.write(source)
         file.flush()

@@ -16,8 +16,8 @@ enum state { IDLE, CALLED, HELD, EXTENDING, ENDING };
 /* One of the locks in flight. */
 struct slot {
     enum state state;
-    unsigned idle; /* number of turns of the loop until the next acquisition */
-    uint64_t random;
+    unsigned idle;   /* number of turns of the loop until the next acquisition */
+    uint64_t random; /* state of draw() */
     struct turn turn;
 };
 

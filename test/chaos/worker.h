@@ -13,10 +13,12 @@
 
 /* The arguments of the process. */
 struct world {
-    const char *name, *urls;
-    uint64_t max_ttl_ms, seed;
-    bool fences;      /* locks of one resource and permits have fencing tokens */
-    atomic_bool stop; /* SIGTERM was received: no new locks */
+    const char *name;    /* of the client's process, for the log */
+    const char *urls;    /* list of the nodes */
+    uint64_t max_ttl_ms; /* of all clients */
+    uint64_t seed;       /* of all random choices of this process */
+    bool fences;         /* locks of one resource and permits have fencing tokens */
+    atomic_bool stop;    /* SIGTERM was received: no new locks */
 };
 extern struct world world; /* set by main(); read by all threads */
 

@@ -9,8 +9,10 @@
  * sequence of events that breaks the order of the fencing tokens.
  *
  * In the comments, p is the proposal of an attempt, f the fencing token that it chooses, F the
- * register of a node, prev its value before a vote, and q the quorum. uint8_t sets have one bit per
- * number. */
+ * register of a node, prev its value before a vote, and q the quorum. VOTE requests the key and
+ * proposes p; RAISE asks a node that granted to store f; DEL deletes the key. GRANTED, ACK and LOST
+ * are replies. Parameters a and n are numbers of an attempt and of a node. A uint8_t that is called
+ * a set has one bit for each number. */
 #ifndef TEST_MODEL_MODEL_H
 #define TEST_MODEL_MODEL_H
 
@@ -144,7 +146,7 @@ struct model_readmitter {
 };
 
 /* Phases of a first start, which reads every node twice: first reading; second reading; certain
- * that all nodes were empty, so that it may seed them; given up. */
+ * that all nodes were empty, so that it may seed them; over, because a node was found in use. */
 enum { START_FIRST_LOOK, START_SECOND_LOOK, START_CERTAIN, START_OVER };
 
 /* A client of the first start. */
@@ -203,14 +205,14 @@ unsigned model_actions(const struct model *model, const struct model_state *stat
 /* Applies an action. Returns false if it broke the order of the fencing tokens. */
 bool model_apply(const struct model *model, struct model_state *state, struct model_action action);
 
-/* The part of actions and apply that readmits nodes (readmit.c). */
+/* readmit.c. Lists the actions of the clients that readmit nodes; returns their number. */
 unsigned readmit_actions(const struct model *model, const struct model_state *state,
                          struct model_action *actions);
 /* Applies an action of a readmitting client. */
 void readmit_apply(const struct model *model, struct model_state *state,
                    struct model_action action);
 
-/* The part that takes all nodes into use for the first time (start.c). */
+/* start.c. Lists the actions of the clients of the first start; returns their number. */
 unsigned start_actions(const struct model *model, const struct model_state *state,
                        struct model_action *actions);
 /* Returns whether a majority of nodes has come into use at some time. Then clients may see that,
@@ -219,7 +221,8 @@ bool start_is_seen(const struct model *model, const struct model_state *state);
 /* Applies an action of the first start. */
 void start_apply(const struct model *model, struct model_state *state, struct model_action action);
 
-/* Apply GRANTED and ACK with the library's code (library.c). False: the order is broken. */
+/* library.c. Applies the reply GRANTED of node n to attempt a with the library's code; prev and
+ * `accepted` are what the reply says. Both functions return false if the order is broken. */
 bool library_grant(const struct model *model, struct model_state *state, unsigned a, unsigned n,
                    uint8_t prev, bool accepted);
 /* Applies the ACK of node n to attempt a. */

@@ -12,13 +12,13 @@
  * which it was reached. `count` states are known, `room` fit into the arrays, the table has `slots`
  * entries, and the search ends at `limit` states. */
 struct space {
-    const struct model *model;
-    bool symmetric;
+    const struct model *model; /* borrowed */
+    bool symmetric;            /* as in pack_state() */
     struct packed *state;
-    uint32_t *parent;
-    uint32_t *table; /* number of a state + 1; 0: free */
+    uint32_t *parent; /* NO_PARENT for the first state */
+    uint32_t *table;  /* number of a state + 1; 0: free */
     uint64_t count, room, slots, limit;
-    struct search result;
+    struct search result; /* until now */
 };
 
 /* Reallocates an array, or ends the program without memory. */

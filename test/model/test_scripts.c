@@ -61,6 +61,8 @@ struct world {
     unsigned offset; /* index in LARGE of the model's number 0 */
     unsigned marks;  /* number of marks that were left */
     char mark[MODEL_READMITTERS][RL_RECORD_MARK_LEN + 1];
+    /* Votes that were granted, denied, or refused for lack of a record; RAISEs that were executed
+     * or found another token; SEEDs with a mark that was gone. */
     unsigned long long granted, denied, refused, raised, lost, stale;
 };
 

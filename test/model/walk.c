@@ -27,9 +27,12 @@ static uint32_t draw(uint64_t *random, uint32_t below)
     return (uint32_t)(((z ^ z >> 31) >> 32) * below >> 32);
 }
 
-/* How rarely some events are chosen, which would otherwise happen as often as all others. */
+/* How rarely some events are chosen, which would otherwise happen as often as all others: one of so
+ * many times. */
 struct rarities {
-    uint32_t interruptions, starts, stragglers;
+    uint32_t interruptions; /* lost keys and records, attempts that give up */
+    uint32_t starts;        /* attempts that begin */
+    uint32_t stragglers;    /* requests that arrive after their attempt has ended */
 };
 
 /* Draws the size and the options of a model. */
