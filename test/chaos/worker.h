@@ -67,9 +67,10 @@ bool turn_continue(struct turn *turn);
 /* Logs that the lock is about to be released, or its handle freed. */
 void turn_log_end(struct turn *turn);
 
-/* Run the two kinds of clients until world.stop is set. */
+/* Runs `threads` threads with blocking calls until world.stop is set; with `hybrid` the calling
+ * thread runs the loop for callbacks. */
 void work_blocking(redlock_t *client, unsigned threads, bool hybrid);
-/* Runs a poll loop with `slots` locks in flight. */
+/* Runs a poll loop with `slots` locks in flight until world.stop is set. */
 void work_embedded(redlock_t *client, unsigned slots);
 
 #endif

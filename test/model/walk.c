@@ -148,8 +148,7 @@ static bool walk(uint32_t broken, uint64_t seed, struct walks *walks, FILE *trac
     return true;
 }
 
-/* Walks `count` times from the seeds seed, seed + 1, …, and stops at a violation. Returns the sums.
- * */
+/* Walks `count` times, from the seed `seed` upwards, and stops at a violation. Returns the sums. */
 struct walks walk_all(uint32_t broken, uint64_t seed, uint64_t count, FILE *trace)
 {
     struct walks walks = {0};
