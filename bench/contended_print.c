@@ -148,8 +148,8 @@ static json_t *json_result(const struct contended_result *result)
     return object;
 }
 
-/* Prints the head of a table or of CSV, or begins the JSON document. Returns NULL if out of memory.
- * */
+/* Prints the head of a table or of CSV, or begins the JSON document. Returns NULL if out of
+ * memory. */
 struct contended_printer *contended_printer_open(enum contended_format format,
                                                  const struct environment *env,
                                                  const struct contended_settings *settings)

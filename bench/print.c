@@ -36,8 +36,8 @@ double print_servers_us_per_pair(const struct result *result)
     return result_divide((double)result->servers_us, (double)result->pairs);
 }
 
-/* Returns the first side relative to the second one, and for closed loops relative to the limits.
- * */
+/* Returns the first side relative to the second one, and for closed loops relative to the
+ * limits. */
 struct ratio ratio_of(const struct scenario_result *result, const struct limits *limits)
 {
     const struct histogram *a = &result->a.pair, *b = &result->b.pair;

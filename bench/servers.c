@@ -310,8 +310,8 @@ static bool read_pids(struct servers *servers, const char *directory)
     return all;
 }
 
-/* Fills in the process ids of all servers from the sandbox. Returns 0, or -1 and a text in `error`.
- * */
+/* Fills in the process ids of all servers from the sandbox. Returns 0, or -1 and a text in
+ * `error`. */
 int servers_find_pids(struct servers *servers, char *error, size_t error_size)
 {
     const char *directory = getenv("REDLOCK_SANDBOX_DIR");

@@ -65,8 +65,8 @@ static uint64_t slice_size(const struct comparison *comparison, uint64_t warm_ns
     return slice > comparison->pairs ? comparison->pairs : slice;
 }
 
-/* Warms both sides up, then runs their slices in turn. Returns 0, or -1 if a side cannot continue.
- * */
+/* Warms both sides up, then runs their slices in turn. Returns 0, or -1 if a side cannot
+ * continue. */
 int side_compare(const struct comparison *comparison, const struct side *a, struct result *ret_a,
                  const struct side *b, struct result *ret_b, uint64_t *seed)
 {

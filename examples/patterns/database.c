@@ -11,8 +11,8 @@ int example_trouble(sqlite3 *db, const char *what)
     return EX_TROUBLE;
 }
 
-/* Opens an existing database whose statements wait up to `busy_ms`. Returns NULL after a message.
- * */
+/* Opens an existing database whose statements wait up to `busy_ms`. Returns NULL after a
+ * message. */
 sqlite3 *example_database(const char *path, int busy_ms)
 {
     sqlite3 *db = NULL;

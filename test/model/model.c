@@ -33,8 +33,8 @@ unsigned model_count(const struct model *model, const struct model_attempt *atte
     return count;
 }
 
-/* Sets the first state: the registers of model->initial, and no node in use if there are starters.
- * */
+/* Sets the first state: the registers of model->initial, and no node in use if there are
+ * starters. */
 void model_init(const struct model *model, struct model_state *state)
 {
     memset(state, 0, sizeof *state);

@@ -379,8 +379,8 @@ struct model row_model(const struct row *row)
     return model;
 }
 
-/* Returns true for a violation where one is expected, otherwise for a complete search without one.
- * */
+/* Returns true for a violation where one is expected, otherwise for a complete search without
+ * one. */
 bool row_is_as_expected(const struct row *row, const struct search *found)
 {
     return row->expected == EXPECT_FOUND ? found->violated : found->complete && !found->violated;

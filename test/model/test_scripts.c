@@ -52,8 +52,8 @@ static const uint64_t LARGE[NUMBERS] = {
 static struct cluster *cluster;
 static redisContext *connection;
 
-/* One random sequence: the model's state, how it maps to the server, and counts of what happened.
- * */
+/* One random sequence: the model's state, how it maps to the server, and counts of what
+ * happened. */
 struct world {
     struct model model;
     struct model_state state;
