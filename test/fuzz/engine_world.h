@@ -11,8 +11,8 @@
 #define ENGINES      2
 #define NODES        3
 #define WORLD_BYTES  ((size_t)256 << 10)
-#define WORLD_KEY    "r"
-#define WORLD_CONFIG "v1 fuzz;"
+#define WORLD_KEY    "r"        /* the resource of all locks */
+#define WORLD_CONFIG "v1 fuzz;" /* the configuration of the fence records */
 
 /* One connection. in: bytes to the server; out: bytes to the client. */
 struct world_conn {
@@ -25,7 +25,7 @@ struct world_conn {
 /* One server. runs counts its starts and makes the run_id. */
 struct world_node {
     struct fake_store store;
-    bool reachable;
+    bool reachable; /* false: connections to it are refused, and it executes nothing */
     unsigned runs;
     char run_id[24];
 };
@@ -33,11 +33,14 @@ struct world_node {
 /* One engine and what it gets from its environment. */
 struct world_client {
     struct rl_engine engine;
-    uint64_t wake_ns, wall_us, random;
+    uint64_t wake_ns; /* when the engine wants its next tick */
+    uint64_t wall_us; /* its wall clock at world time 0 */
+    uint64_t random;  /* state of its random generator */
 };
 
+/* All of it: both engines, the servers and the connections between them. */
 struct world {
-    uint64_t now_ns;
+    uint64_t now_ns; /* virtual time, the same for all */
     struct world_node nodes[NODES];
     struct world_client clients[ENGINES];
     struct world_conn conns[ENGINES][NODES];

@@ -10,22 +10,24 @@
 #define LEDGER_ASKS_MAX 600
 #define LEDGER_NO_TOKEN SERVER_TOKENS
 
+/* State of a request: none made; a vote must come; a vote may come or not; no vote may come any
+ * more. */
 enum ledger_state { LEDGER_NEVER, LEDGER_OPEN, LEDGER_MAYBE, LEDGER_CLOSED };
 
 /* One request. */
 struct ledger_ask {
-    uint8_t state; /* enum ledger_state; MAYBE: a vote may come, or not */
-    uint8_t verb;
-    bool fenced;
-    uint16_t token;
-    uint64_t number; /* of a RAISE */
+    uint8_t state;   /* enum ledger_state */
+    uint8_t verb;    /* enum rl_verb */
+    bool fenced;     /* the attempt wants a fencing token */
+    uint16_t token;  /* index in server->tokens; LEDGER_NO_TOKEN: about the record */
+    uint64_t number; /* fencing token of a RAISE */
 };
 
 /* All requests to one node. Only ledger_node.c changes it, except for the last three fields. */
 struct ledger_node {
     const struct server *server;
-    struct ledger_ask asks[LEDGER_ASKS_MAX]; /* the index is the round */
-    unsigned rounds;
+    struct ledger_ask asks[LEDGER_ASKS_MAX]; /* the index is the round - 1 */
+    unsigned rounds;                         /* number of requests so far */
     bool forged;    /* the server sends arbitrary replies, so that a vote proves nothing */
     bool run_bound; /* a fence record is valid for one run of its server only */
     bool attested;  /* the record survives restarts; required unless run_bound */

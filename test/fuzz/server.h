@@ -33,20 +33,24 @@ struct server_token {
 
 /* The fence record, with fencing tokens as text, as a server stores them. */
 struct server_record {
-    char config[64], mark[24];
+    char config[64]; /* configuration for which the record holds; "": not in use */
+    char mark[24];   /* the mark that a reader left; "": none */
     char numbers[SERVER_STRIPES][24];
     unsigned seeded; /* number of times that it was taken into use */
 };
 
+/* The server, and the bytes between it and the node. The program of the target sets now_ns, info
+ * and the flags; server.c changes the rest. */
 struct server {
-    uint64_t now_ns;
-    const char *info;   /* reply to INFO */
-    bool has_scripts;   /* the scripts of locks are loaded */
-    bool has_fences;    /* the scripts of fences are loaded */
-    bool is_taken;      /* another client holds all locks, so that votes are denied */
-    bool knows_natives; /* DELEX, DELIFEQ and SET IFEQ are supported */
-    uint64_t received;  /* bytes, over all connections */
-    size_t in_len, in_done, out_len;
+    uint64_t now_ns;        /* virtual time, by which keys expire */
+    const char *info;       /* reply to INFO */
+    bool has_scripts;       /* the scripts of locks are loaded */
+    bool has_fences;        /* the scripts of fences are loaded */
+    bool is_taken;          /* another client holds all locks, so that votes are denied */
+    bool knows_natives;     /* DELEX, DELIFEQ and SET IFEQ are supported */
+    uint64_t received;      /* bytes, over all connections */
+    size_t in_len, out_len; /* bytes in `in` and `out` */
+    size_t in_done;         /* bytes of `in` that were executed */
     char in[SERVER_BYTES];  /* received on this connection; the first in_done bytes are executed */
     char out[SERVER_BYTES]; /* replies that are not delivered yet */
     struct server_token tokens[SERVER_TOKENS];
@@ -60,6 +64,7 @@ struct server_word {
 };
 
 #define SERVER_WORDS_MAX 16
+/* One command. Its words point into server->in. */
 struct server_command {
     struct server_word words[SERVER_WORDS_MAX];
     unsigned count;
@@ -94,9 +99,11 @@ uint64_t server_word_number(const struct server_command *command, unsigned i);
 /* Returns the token that word i names: "t" and its index in server->tokens. */
 struct server_token *server_word_token(struct server *server, const struct server_command *command,
                                        unsigned i);
+/* What server_fence() did with a command: it is no script of fences; it was checked; it was
+ * checked, executed and replied to. */
+enum server_fenced { SERVER_NOT_FENCED, SERVER_LOOKED_AT, SERVER_ANSWERED };
 /* Checks a script of fences. With `execute`, executes it and replies. `unknown`: the reply will say
  * that the script is unknown. */
-enum server_fenced { SERVER_NOT_FENCED, SERVER_LOOKED_AT, SERVER_ANSWERED };
 enum server_fenced server_fence(struct server *server, const struct server_command *command,
                                 bool execute, bool unknown);
 

@@ -91,6 +91,7 @@ static bool is_silent(void)
     return recv(client, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
+/* Fixture: starts a fake server and connects a plain socket to it. */
 static void setup(void)
 {
     fake = fake_redis_start(NULL);
@@ -99,6 +100,7 @@ static void setup(void)
     ck_assert(fake_redis_wait_connections(fake, 1, TIME_LIMIT_MS));
 }
 
+/* Fixture: closes the socket and stops the server. */
 static void teardown(void)
 {
     close(client);

@@ -43,6 +43,8 @@ static bool becomes_ready(void)
     return rl_engine_is_ready(engine);
 }
 
+/* Fixture: starts a fake server, and an engine on a poller with that one node; waits until the
+ * node is ready. */
 static void setup(void)
 {
     fake = fake_redis_start(NULL);
@@ -70,6 +72,7 @@ static void setup(void)
     ck_assert(WAIT_UNTIL(becomes_ready(), TIME_LIMIT_MS));
 }
 
+/* Fixture: closes the engine and stops the server. */
 static void teardown(void)
 {
     rl_io_close(&io);

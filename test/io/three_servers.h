@@ -24,19 +24,20 @@
 #define SILENT_MS     400 /* where nothing is stretched */
 #define SILENT_MS_MIN 100 /* where everything is stretched */
 
-/* The servers, the client and the settings of the running test. three_servers_setup() resets all.
- */
+/* The servers, the client and the settings of the running test. three_servers_setup() resets the
+ * settings. */
 struct three_servers {
-    struct fdcheck before;
+    struct fdcheck before; /* descriptors that were open before the test */
     struct fake_redis *fake[THREE_SERVERS];
-    redlock_t *client;
-    int admission;           /* of the next client: REDLOCK_ADMISSION_*; 0: the default */
-    uint32_t node_time_ms;   /* node timeout of the next client; NODE_TIME_MS unless changed */
-    uint32_t retry_ms;       /* reconnect delay of the next client, both bounds; 0: 5 to 50 */
-    bool fences;             /* its locks have fencing tokens; the records are volatile */
+    redlock_t *client;     /* NULL: not connected */
+    int admission;         /* of the next client: REDLOCK_ADMISSION_*; 0: the default */
+    uint32_t node_time_ms; /* node timeout of the next client; NODE_TIME_MS unless changed */
+    uint32_t retry_ms;     /* pause between attempts of the next client, both bounds; 0: 5 to 50 */
+    bool fences;           /* its locks have fencing tokens; the records are volatile */
     const char *const *also; /* more resources that its locks cover; NULL: none */
     size_t also_count;
-    uint32_t permits; /* its locks are permits of that many; 0: plain locks */
+    uint32_t permits; /* number of permits of the semaphore whose permits it acquires; 0: plain
+                       * locks */
     uint64_t fence;   /* fencing token of the last lock acquired; 0: none */
 };
 extern struct three_servers three_servers;

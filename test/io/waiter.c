@@ -181,14 +181,15 @@ void waiter_check_acquired(const char *name)
     ck_assert_msg(three_servers_wait_no_keys(), "%s: keys left behind", name);
 }
 
-/* Creates a client that reconnects and polls soon, and waits until all its nodes are eligible. */
+/* Creates a client that polls soon, and waits until all its nodes are eligible. */
 void waiter_connect_usual(void)
 {
     three_servers_connect();
     ck_assert(three_servers_wait_all_vote());
 }
 
-/* Does the same, but the client does not reconnect or poll before the end of any case. */
+/* Does the same, but the client does not poll before the end of any case: only a notification
+ * can wake it. */
 void waiter_connect_patient(void)
 {
     three_servers.retry_ms = NEVER_MS;

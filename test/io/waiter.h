@@ -8,9 +8,10 @@
 
 #define WAITER_KEY "resource"
 
-/* Creates a client that reconnects and polls soon, and waits until all its nodes are eligible. */
+/* Creates a client that polls soon, and waits until all its nodes are eligible. */
 void waiter_connect_usual(void);
-/* Does the same, but the client does not reconnect or poll before the end of any case. */
+/* Does the same, but the client does not poll before the end of any case: only a notification
+ * can wake it. */
 void waiter_connect_patient(void);
 
 /* Sets the key as another holder and starts an acquisition; returns when the client has requested

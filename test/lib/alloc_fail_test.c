@@ -13,6 +13,7 @@
 /* Kept from the optimiser, which may drop a malloc() whose result is only freed. */
 static void *volatile sink;
 
+/* Returns whether an allocation of 10 bytes succeeds; the block is freed. */
 static bool allocates(void)
 {
     sink = malloc(10);
@@ -108,6 +109,7 @@ START_TEST(hiredis_allocations_fail)
 }
 END_TEST
 
+/* Stores in *userdata whether an allocation succeeds; the main function of a thread. */
 static void *allocate_in_thread(void *userdata)
 {
     bool *got = userdata;

@@ -12,24 +12,28 @@
 
 static struct cluster *cluster;
 
+/* Fixture: starts one server whose clock the test can change. */
 static void start_with_clocks(void)
 {
     const struct cluster_opts opts = {.nodes = 1, .clocks = true};
     cluster = cluster_start_with(&opts);
 }
 
+/* Fixture: starts two servers whose links the test can cut. */
 static void start_with_links(void)
 {
     const struct cluster_opts opts = {.nodes = 2, .network = true};
     cluster = cluster_start_with(&opts);
 }
 
+/* Fixture: stops the servers. */
 static void stop(void)
 {
     cluster_stop(cluster);
     cluster = NULL;
 }
 
+/* Returns what server 0 replies to TIME, in ms. */
 static int64_t server_time_ms(void)
 {
     char *text = cluster_command(cluster, 0, "TIME");
@@ -41,6 +45,7 @@ static int64_t server_time_ms(void)
     return ms;
 }
 
+/* Returns the test's own wall clock in ms. */
 static int64_t our_time_ms(void)
 {
     struct timespec now;
@@ -102,6 +107,7 @@ static redisContext *dial(unsigned node, bool has_time)
     return context;
 }
 
+/* Sends a command. Returns whether a reply came that is no error. */
 static bool is_answered(redisContext *context, const char *command)
 {
     redisReply *reply = redisCommand(context, command);
@@ -138,6 +144,8 @@ START_TEST(a_link_is_cut)
 }
 END_TEST
 
+/* Adds a test case with its start fixture to the suite; the case runs with _i from 0 to times -
+ * 1. */
 static void add(Suite *suite, const char *name, const TTest *test, int times, void (*start)(void))
 {
     TCase *group = tcase_create(name);

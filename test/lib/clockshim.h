@@ -22,8 +22,9 @@ enum clockshim_clock {
 
 /* How one clock differs from the kernel's. All 0: not at all. */
 struct clockshim_setting {
-    /* offset at `since_ns`; kernel's time when the rate was set; gain per second in millionths */
-    int64_t offset_ns, since_ns, rate_ppm;
+    int64_t offset_ns; /* how far the clock was ahead at since_ns */
+    int64_t since_ns;  /* what the kernel's clock showed when the rate was set */
+    int64_t rate_ppm;  /* what the clock gains since then, in millionths */
 };
 
 /* The mapped file. Only the test writes to it. A new setting is written beside the one in use, and

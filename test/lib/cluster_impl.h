@@ -18,15 +18,15 @@ struct cluster {
     struct cluster *next; /* list of the clusters that exit() has to stop */
     pid_t owner;          /* the process that started it; a forked child must not stop its parent's
                            * clusters */
-    struct server_opts opts;
-    char dir[SERVER_PATH_MAX - 16];
-    char urls[CLUSTER_NODES_MAX * URL_MAX];
-    char url[CLUSTER_NODES_MAX][URL_MAX];
-    bool paused[CLUSTER_NODES_MAX];
-    unsigned count;
-    bool guarded, with_clocks, with_network;
-    struct clockshim *clock[CLUSTER_NODES_MAX];
-    struct network network;
+    struct server_opts opts;                 /* of each server process */
+    char dir[SERVER_PATH_MAX - 16];          /* temporary directory; leaves room for "/n30" */
+    char urls[CLUSTER_NODES_MAX * URL_MAX];  /* all addresses, separated by commas */
+    char url[CLUSTER_NODES_MAX][URL_MAX];    /* the address of each server */
+    bool paused[CLUSTER_NODES_MAX];          /* by cluster_pause(), until it is resumed or killed */
+    unsigned count;                          /* number of servers */
+    bool guarded, with_clocks, with_network; /* the options guarded, clocks, network */
+    struct clockshim *clock[CLUSTER_NODES_MAX]; /* settings of its clocks; NULL without `clocks` */
+    struct network network;                     /* the links; only if with_network */
     /* One connection for each server, or NULL if `lasting` was not chosen. */
     redisContext **lasting;
     struct server server[CLUSTER_NODES_MAX];

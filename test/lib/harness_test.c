@@ -17,12 +17,14 @@
 #include "suite.h"
 #include "wait.h"
 
+/* Returns whether the path exists. */
 static bool directory_exists(const char *path)
 {
     struct stat status;
     return stat(path, &status) == 0;
 }
 
+/* Returns whether a process with that id exists, as a zombie too. */
 static bool process_exists(pid_t pid)
 {
     return kill(pid, 0) == 0;
@@ -235,6 +237,7 @@ START_TEST(a_reused_descriptor_number_is_seen)
 }
 END_TEST
 
+/* Counts its calls in *userdata. Returns true at the third one. */
 static bool third_look(void *userdata)
 {
     int *looks = userdata;

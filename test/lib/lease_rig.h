@@ -14,7 +14,7 @@
 struct rig {
     struct rl_lease_params params; /* change before rig_start() */
     struct rl_lease lease;
-    struct rl_view view;
+    struct rl_view view;  /* nodes, clocks and random number that the next step sees */
     struct rl_effects fx; /* of the last step */
     /* The memory that the lease refers to. A copied rig uses its own from its next step on. */
     uint32_t rtt_us[RL_NODES_MAX];
@@ -27,7 +27,8 @@ struct rig {
 };
 
 #define RIG_TTL_NS (10 * RL_SECOND)
-/* 10 s - (1 % + 2 ms) - 10 ms */
+/* The usable time of that TTL: 10 s, less the drift (1 % and 2 ms), less the lost margin of 10 ms.
+ */
 #define RIG_USABLE_NS (9888 * RL_MS)
 
 /* Sets up parameters of one attempt on `nodes` nodes, all of them connected and eligible. */

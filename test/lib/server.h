@@ -14,21 +14,21 @@
 
 /* How the servers of a cluster are started. Strings are borrowed. */
 struct server_opts {
-    bool unix_socket;
-    bool keep_data;
-    const char *host;
-    const char *password;
-    const char *const *args;
+    bool unix_socket;        /* listen on a unix socket only */
+    bool keep_data;          /* write an append-only file */
+    const char *host;        /* unused by server.c: cluster.c copies it into each server */
+    const char *password;    /* NULL: none */
+    const char *const *args; /* more arguments, ended by NULL; or NULL */
 };
 
 /* One server process and its address. server.c changes pid, port and port_fd; cluster.c sets the
  * rest before the start. */
 struct server {
     char dir[SERVER_PATH_MAX]; /* its own directory, below the cluster's: log, data, socket */
-    char host[48];
-    int port;                             /* 0: unix socket only */
-    int port_fd;                          /* socket that reserves the port; -1: none */
-    pid_t pid;                            /* 0: not running */
+    char host[48];             /* the numeric address to listen on */
+    int port;                  /* 0: unix socket only */
+    int port_fd;               /* socket that reserves the port; -1: none */
+    pid_t pid;                 /* 0: not running */
     char clock_path[SERVER_PATH_MAX + 8]; /* file with the settings of its clocks; "": none */
     int network; /* descriptor of the namespace to run in, where it listens on a unix socket as
                   * well; 0: that of the test */

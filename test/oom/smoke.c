@@ -51,6 +51,7 @@ static void on_event_end(void *userdata)
     ended++;
 }
 
+/* Checks that a log line has a level and a text. */
 static void on_log(int level, const char *message, void *userdata)
 {
     (void)userdata;
@@ -64,12 +65,14 @@ static void *counted_malloc(size_t size, void *userdata)
     return malloc(size);
 }
 
+/* Reallocates and counts a new block. */
 static void *counted_realloc(void *block, size_t size, void *userdata)
 {
     *(atomic_int *)userdata += block == NULL;
     return realloc(block, size);
 }
 
+/* Frees a block and no longer counts it. */
 static void counted_free(void *block, void *userdata)
 {
     *(atomic_int *)userdata -= block != NULL;
@@ -139,6 +142,8 @@ static void read_report(redlock_report_t *report, int status)
     redlock_report_free(report);
 }
 
+/* Returns 42 if the lock is held for at least another millisecond; runs inside redlock_run() or
+ * the like. */
 static int body(redlock_lock_t *lock, void *userdata)
 {
     (void)userdata;

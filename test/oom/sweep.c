@@ -18,11 +18,11 @@
 #define MISSES_MAX      3 /* the number of allocations may vary by this many */
 #define ALLOCATIONS_MAX 5000
 
-static char note[160];
-static volatile sig_atomic_t note_len;
+static char note[160];                 /* the present run, for messages */
+static volatile sig_atomic_t note_len; /* its length; 0: no run */
 static struct sigaction before_segv, before_abort;
-static struct fdcheck descriptors;
-static int64_t live_first; /* blocks after the first run */
+static struct fdcheck descriptors; /* descriptors that were open before the run */
+static int64_t live_first;         /* blocks after the first run */
 
 /* What fails: one kind of system call with one fault; NULL: allocations. */
 static const struct call_fault *fault;

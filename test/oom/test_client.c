@@ -10,7 +10,7 @@
 #define EXPIRE_MS   300
 #define SHUTDOWN_MS 60
 
-static redlock_opts_t opts;
+static redlock_opts_t opts; /* options of the acquisitions */
 
 /* ---- the configuration ---- */
 

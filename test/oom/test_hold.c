@@ -9,7 +9,7 @@
 #define BACK_MS      60 /* a reconnection without failures takes less than this */
 #define KEEP_MS      30
 
-static redlock_opts_t opts;
+static redlock_opts_t opts; /* options of the acquisitions */
 static int lost_fd;
 
 /* Acquires the lock on all nodes. */

@@ -4,8 +4,8 @@
 
 #include "rig.h"
 
-static redlock_opts_t opts;
-static char token[128];
+static redlock_opts_t opts; /* options of the acquisitions */
+static char token[128];     /* token of the lock that prepare() has acquired */
 
 /* Acquires the lock on all nodes. */
 static void hold(void)

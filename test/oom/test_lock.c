@@ -6,8 +6,8 @@
 
 #define WAIT_MS 60 /* wait budget of an acquisition without memory */
 
-static redlock_opts_t opts;
-static char token[128];
+static redlock_opts_t opts; /* options of the acquisitions */
+static char token[128];     /* token of the lock that prepare() has acquired */
 
 /* Sets the options of a plain lock. */
 static void set_options(void)

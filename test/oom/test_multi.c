@@ -8,8 +8,8 @@
 #define WAIT_MS 60
 
 static const char *const also[] = {"other", "resource", "third"};
-static redlock_opts_t opts;
-static char token[128];
+static redlock_opts_t opts; /* options of the acquisitions */
+static char token[128];     /* token of the lock that prepare() has acquired */
 
 /* Sets the options of a lock on four resources. */
 static void set_options(void)

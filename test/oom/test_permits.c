@@ -8,7 +8,7 @@
 #define WAIT_MS 60 /* wait budget of an acquisition without memory */
 #define PERMITS 3
 
-static redlock_opts_t opts;
+static redlock_opts_t opts; /* options of the acquisitions */
 
 /* Acquires all slots but one with other tokens. */
 static void take_all_but_one(void)

@@ -12,7 +12,7 @@
 #define LEAVE_MS    1000
 #define STEPS_MAX   16
 
-static redlock_opts_t opts;
+static redlock_opts_t opts; /* options of the acquisitions */
 static int results[STEPS_MAX];
 static unsigned steps;
 static int fd;
@@ -47,6 +47,8 @@ static int note(int result, redlock_report_t **written)
     return result;
 }
 
+/* Returns REDLOCK_OK if the lock is valid for at least another millisecond; runs while the lock
+ * is held. */
 static int body(redlock_lock_t *lock, void *userdata)
 {
     (void)userdata;

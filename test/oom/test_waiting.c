@@ -5,7 +5,7 @@
 
 #define WAIT_MS 500 /* wait budget without memory */
 
-static redlock_opts_t opts;
+static redlock_opts_t opts; /* options of the acquisitions */
 static redlock_lock_t *first;
 
 /* Sets the key "foreign" as another client. */

@@ -15,7 +15,7 @@
 #define TTL_MS       400
 #define WAIT_MS      10000
 
-static redlock_opts_t opts;
+static redlock_opts_t opts; /* options of the acquisitions */
 static int blocked_status;
 
 /* Returns how many requests the client has sent. */
@@ -55,6 +55,7 @@ static void start_all(void)
     rig_started(3, redlock_wait_ready_start(rig.client, WAIT_MS, NULL, rig_done, &rig.call[3]));
 }
 
+/* Checks that each call has had exactly one callback. `hybrid` is for the message. */
 static void check_ended_once(bool hybrid)
 {
     /* Callbacks that did not run before redlock_free() run inside of it, on this thread. */

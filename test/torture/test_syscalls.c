@@ -12,7 +12,7 @@
 #define SHUTDOWN_MS 500
 #define EXPIRE_MS   700
 
-static redlock_opts_t opts;
+static redlock_opts_t opts; /* options of the acquisitions */
 
 /* Returns whether the fault concerns one node. The client as a whole has one poller, with two
  * descriptors of its own, and one timer. */

@@ -10,7 +10,7 @@
 
 #define WAIT_MS 4000
 
-static redlock_opts_t opts;
+static redlock_opts_t opts; /* options of the acquisitions */
 
 /* Returns the cluster's addresses with a host name in the place of each 127.0.0.1. */
 static char *with_names(const char *urls)

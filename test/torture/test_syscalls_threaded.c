@@ -10,7 +10,7 @@
 #define LEAVE_MS 1000
 #define STEPS    5
 
-static redlock_opts_t opts;
+static redlock_opts_t opts; /* options of the acquisitions */
 static int results[STEPS];
 static unsigned steps;
 
@@ -30,6 +30,8 @@ static int note(int result)
     return result;
 }
 
+/* Returns REDLOCK_OK if the lock is valid for at least another millisecond; runs while the lock
+ * is held. */
 static int body(redlock_lock_t *lock, void *userdata)
 {
     (void)userdata;

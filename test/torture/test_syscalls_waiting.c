@@ -8,7 +8,7 @@
 #define WAIT_MS     4000
 #define STARVING_MS 150
 
-static redlock_opts_t opts;
+static redlock_opts_t opts; /* options of the acquisitions */
 
 /* Acquires the lock with another token; `opts` are for waiting for it. */
 static void set_foreign_key(void)

@@ -7,9 +7,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+/* The state of the allocator; `userdata` of its functions. */
 struct heap {
     int left;         /* number of allocations until they fail */
-    int live;         /* number of blocks */
+    int live;         /* number of blocks that are allocated and not freed */
     bool has_secrets; /* a block was freed with a password in it */
 };
 

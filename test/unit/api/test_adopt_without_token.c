@@ -10,6 +10,7 @@
 static redlock_t *client;
 static unsigned reports; /* calls of on_done() */
 
+/* Fixture: creates a client of a server that does not exist. */
 static void setup(void)
 {
     redlock_config_t *config = NULL;
@@ -20,13 +21,14 @@ static void setup(void)
     redlock_config_free(config);
 }
 
+/* Fixture: frees the client and checks that no operation has had a callback. */
 static void teardown(void)
 {
     ck_assert_int_eq(redlock_free(client), REDLOCK_OK);
     ck_assert_uint_eq(reports, 0);
 }
 
-/* Counts the ends of operations; none may be started. */
+/* Counts the end of an operation; none may be started. */
 static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
                     void *userdata)
 {

@@ -11,6 +11,7 @@ static redlock_t *client;
 static unsigned reports; /* calls of on_done() */
 static char too_long[1026];
 
+/* Fixture: creates a client of a server that does not exist, and a token that is too long. */
 static void setup(void)
 {
     redlock_config_t *config = NULL;
@@ -22,6 +23,7 @@ static void setup(void)
     redlock_config_free(config);
 }
 
+/* Fixture: frees the client and checks that no operation has had a callback. */
 static void teardown(void)
 {
     ck_assert_int_eq(redlock_free(client), REDLOCK_OK);

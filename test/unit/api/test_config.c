@@ -13,11 +13,13 @@
 
 static struct redlock_config *config;
 
+/* Fixture: creates a configuration with the defaults. */
 static void setup(void)
 {
     ck_assert_int_eq(redlock_config_new(&config, NULL), 0);
 }
 
+/* Fixture: frees the configuration. */
 static void teardown(void)
 {
     redlock_config_free(config);
@@ -75,11 +77,13 @@ START_TEST(the_validity_excludes_drift_and_margin)
 }
 END_TEST
 
+/* Does nothing: a log function to set and to compare. */
 static void ignore_log(int level, const char *message, void *userdata)
 {
     (void)level, (void)message, (void)userdata;
 }
 
+/* Does nothing: an event function to set and to compare. */
 static void ignore_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
 {
     (void)rl, (void)event, (void)userdata;
@@ -107,31 +111,37 @@ END_TEST
 
 /* ---- numbers ---- */
 
+/* Sets the lower bound of the delay between attempts; the upper one is the largest allowed. */
 static int set_retry_min(redlock_config_t *c, uint64_t value)
 {
     return redlock_config_set_retry_ms(c, (uint32_t)value, 60000);
 }
 
+/* Sets the upper bound of the delay between attempts; the lower one is the smallest allowed. */
 static int set_retry_max(redlock_config_t *c, uint64_t value)
 {
     return redlock_config_set_retry_ms(c, 50, (uint32_t)value);
 }
 
+/* Sets the connect timeout in ms. */
 static int set_connect(redlock_config_t *c, uint64_t value)
 {
     return redlock_config_set_connect_timeout_ms(c, (uint32_t)value);
 }
 
+/* Sets the node timeout in ms. */
 static int set_node(redlock_config_t *c, uint64_t value)
 {
     return redlock_config_set_node_timeout_ms(c, (uint32_t)value);
 }
 
+/* Sets the part of the drift that grows with the TTL, in millionths. */
 static int set_ppm(redlock_config_t *c, uint64_t value)
 {
     return redlock_config_set_drift(c, (uint32_t)value, 77);
 }
 
+/* Sets the constant part of the drift. */
 static int set_constant(redlock_config_t *c, uint64_t value)
 {
     return redlock_config_set_drift(c, 77, (uint32_t)value);

@@ -21,12 +21,14 @@
 static redlock_config_t *config;
 static redlock_t *client;
 
+/* Fixture: creates a configuration of an embedded client. */
 static void setup(void)
 {
     ck_assert_int_eq(redlock_config_new(&config, NULL), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_set_mode(config, REDLOCK_MODE_EMBEDDED), REDLOCK_OK);
 }
 
+/* Fixture: frees the client, if there is one, and the configuration. */
 static void teardown(void)
 {
     redlock_free(client); /* its loop never ran, so it has no connections */

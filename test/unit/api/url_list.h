@@ -7,11 +7,12 @@
 
 #include <string.h>
 
+/* The list and the last error. */
 struct list {
-    struct rl_mem mem;
-    struct rl_node_spec *nodes;
+    struct rl_mem mem;          /* the allocator of nodes */
+    struct rl_node_spec *nodes; /* the addresses; NULL: none */
     size_t count;
-    char error[512];
+    char error[512]; /* text of the last error of parse() */
 };
 
 /* Returns an empty list. */

@@ -12,6 +12,8 @@
 static struct rl_contention contention;
 static uint8_t ranks[5]; /* memory of contention.order */
 
+/* Fixture: prepares the state of a resource on five nodes, whose scores rank them 1, 3, 0, 4,
+ * 2. */
 static void setup(void)
 {
     static const uint64_t scores[] = {30, 50, 10, 40, 20};

@@ -21,12 +21,14 @@ static void hold(struct rig *rig, uint64_t ttl_ns)
     ck_assert_uint_eq(rig->lease.state, RL_STATE_HELD);
 }
 
+/* Passes a grant of each of these nodes to the lease. */
 static void grant_on(struct rig *rig, rl_nodes nodes)
 {
     for (; nodes != 0; nodes &= nodes - 1)
         rig_grant(rig, (unsigned)__builtin_ctz(nodes));
 }
 
+/* Passes a failure of each of these nodes to the lease. */
 static void fail_on(struct rig *rig, rl_nodes nodes)
 {
     for (; nodes != 0; nodes &= nodes - 1)

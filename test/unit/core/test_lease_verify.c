@@ -40,6 +40,7 @@ static void verify_on(unsigned nodes, rl_nodes unproven, rl_nodes unfit)
     rig_start(&rig);
 }
 
+/* Does the same as verify_on() with NODES nodes. */
 static void verify(rl_nodes unproven, rl_nodes unfit)
 {
     verify_on(NODES, unproven, unfit);

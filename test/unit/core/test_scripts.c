@@ -16,6 +16,7 @@
 static struct cluster *cluster;
 static redisContext *connection;
 
+/* Fixture: starts one real server and connects to it. */
 static void setup(void)
 {
     cluster = cluster_start(1);
@@ -24,6 +25,7 @@ static void setup(void)
     ck_assert_msg(connection->err == 0, "%s", connection->errstr);
 }
 
+/* Fixture: closes the connection and stops the server. */
 static void teardown(void)
 {
     redisFree(connection);

@@ -22,6 +22,7 @@ static struct cluster *cluster;
 static redisContext *connection;
 static redisReply *last; /* the last reply; parsed results point into its text */
 
+/* Fixture: starts one real server and connects to it. */
 static void setup(void)
 {
     cluster = cluster_start(1);
@@ -29,6 +30,7 @@ static void setup(void)
     ck_assert_ptr_nonnull(connection);
 }
 
+/* Fixture: closes the connection and stops the server. */
 static void teardown(void)
 {
     if (last != NULL)
@@ -81,11 +83,15 @@ static struct rl_result run_vote(enum rl_verb verb, const char *token, uint64_t 
     return run_command(verb, &command, &reply);
 }
 
+/* Runs the script of a fenced acquisition with this token and proposal. Returns the library's
+ * judgement of the reply. */
 static struct rl_result acquire_with(const char *token, uint64_t number)
 {
     return run_vote(RL_VERB_ACQUIRE, token, number);
 }
 
+/* Runs the script RAISE with this token and fencing token. Returns the library's judgement of
+ * the reply. */
 static struct rl_result raise_with(const char *token, uint64_t number)
 {
     return run_vote(RL_VERB_RAISE, token, number);

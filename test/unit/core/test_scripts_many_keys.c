@@ -18,6 +18,7 @@ static struct cluster *cluster;
 static redisContext *connection;
 static const struct rl_arg keys[KEYS] = {{"a", 1}, {"b", 1}, {"c", 1}};
 
+/* Fixture: starts one real server and connects to it. */
 static void setup(void)
 {
     cluster = cluster_start(1);
@@ -26,6 +27,7 @@ static void setup(void)
     ck_assert_msg(connection->err == 0, "%s", connection->errstr);
 }
 
+/* Fixture: closes the connection and stops the server. */
 static void teardown(void)
 {
     redisFree(connection);

@@ -143,11 +143,13 @@ END_TEST
 
 enum { NONE = REDLOCK_CAUSE_NONE, PROTOCOL = REDLOCK_CAUSE_PROTOCOL };
 
+/* Returns a reply of that kind with a text. */
 static struct rl_reply reply_text(enum rl_reply_kind kind, const char *text)
 {
     return (struct rl_reply){.kind = kind, .text = text, .len = strlen(text)};
 }
 
+/* Returns an integer reply. */
 static struct rl_reply reply_number(int64_t integer)
 {
     return (struct rl_reply){.kind = RL_REPLY_INTEGER, .integer = integer};
@@ -419,6 +421,7 @@ START_TEST(a_resend_names_the_next_form)
 }
 END_TEST
 
+/* Adds the cases about the words of commands. */
 static void add_commands(Suite *suite)
 {
     TCase *tcase = tcase_create("commands");
@@ -429,6 +432,7 @@ static void add_commands(Suite *suite)
     tcase_add_loop_test(tcase, sha_texts_match_the_scripts, 0, 7);
 }
 
+/* Adds the cases about the meaning of replies. */
 static void add_replies(Suite *suite)
 {
     TCase *tcase = tcase_create("replies");

@@ -14,25 +14,26 @@
 #include <string.h>
 
 #define RIG_LOCKS  16
-#define RIG_STEP   RL_MS
+#define RIG_STEP   RL_MS /* the longest step of rig_pass() */
 #define RIG_TTL_NS RL_SECOND
 
 /* A lock and what its engine has reported about it. */
 struct rig_lock {
     struct rl_lock lock;
-    uint64_t room[64];
-    unsigned client;
-    uint32_t flags; /* RL_FX_*, all since the start */
-    int status;     /* of the start if that failed, otherwise of the last report with DONE */
-    bool confirmed; /* the lock was confirmed since its last grant */
+    uint64_t room[64]; /* the memory next to the lock, for its votes and its kind */
+    unsigned client;   /* 0 or 1: whose engine has the lock */
+    uint32_t flags;    /* RL_FX_*, all since the start */
+    int status;        /* of the start if that failed, otherwise of the last report with DONE */
+    bool confirmed;    /* the lock was confirmed since its last grant */
 };
 
 static struct rig_lock rig_locks[RIG_LOCKS];
-static unsigned rig_used;
+static unsigned rig_used; /* number of elements of rig_locks in use */
 static size_t rig_blocks; /* number of blocks that the engines have allocated and not freed */
 static struct rl_mem rig_mem;
-static void (*rig_adjust)(struct rl_engine_params *params);
+static void (*rig_adjust)(struct rl_engine_params *params); /* that of rig_begin(), or NULL */
 
+/* Fails the test; engine_world.c calls this function when a check of its own fails. */
 _Noreturn void fuzz_wrong(const char *file, int line, const char *what)
 {
     ck_abort_msg("%s:%d: %s", file, line, what);
@@ -78,6 +79,7 @@ static void rig_set_params(struct rl_engine_params *params)
         rig_adjust(params);
 }
 
+/* Returns the engine of a client (0 or 1). */
 static inline struct rl_engine *rig_engine(unsigned client)
 {
     return &world.clients[client].engine;
@@ -207,6 +209,8 @@ static inline struct rig_lock *rig_start_with(unsigned client, const struct rl_l
     return item;
 }
 
+/* Starts a lock on one or several keys, in ascending order, ended by NULL; the lease makes its
+ * own token. */
 static inline struct rig_lock *rig_start(unsigned client, const struct rl_lease_params *params,
                                          const char *const *names)
 {

@@ -23,15 +23,16 @@
 #define OTHER        "\nfedcba9876543210\n" /* an emptied record with another mark */
 
 static struct rl_mem mem;
-static struct rl_log silent_log;
+static struct rl_log silent_log; /* logs nothing */
 static struct rl_engine engine;
-static struct rl_node_spec specs[NODES];
-static uint64_t now_ns;
-static bool opened[NODES];
+static struct rl_node_spec specs[NODES];     /* the configured addresses */
+static uint64_t now_ns;                      /* virtual time */
+static bool opened[NODES];                   /* the engine has opened the node's connection */
 static bool read_sent[NODES], seeded[NODES]; /* requests that the node got since the last pass() */
 static bool seed_is_full[NODES]; /* SEED had a number for the first and the last stripe */
-static char run_ids[NODES][16];
+static char run_ids[NODES][16];  /* what each server reports as its run id */
 
+/* Notes that the engine opens the connection of a node. */
 static void on_open(void *ctx, unsigned node)
 {
     (void)ctx;
@@ -52,6 +53,7 @@ static ssize_t on_send(void *ctx, unsigned node, const char *bytes, size_t len)
     return (ssize_t)len;
 }
 
+/* Notes that the engine closes the connection of a node. */
 static void on_close(void *ctx, unsigned node, bool abortive)
 {
     (void)ctx;
@@ -59,23 +61,27 @@ static void on_close(void *ctx, unsigned node, bool abortive)
     opened[node] = false;
 }
 
+/* Returns the test's virtual time for both clocks. */
 static struct rl_now read_clock(void *ctx)
 {
     (void)ctx;
     return (struct rl_now){.boot_ns = now_ns, .raw_ns = now_ns};
 }
 
+/* Returns the test's wall clock in us, which runs with the virtual time. */
 static uint64_t wall_us(void *ctx)
 {
     (void)ctx;
     return UINT64_C(1700000000000000) + now_ns / RL_US;
 }
 
+/* Does nothing: no bytes wait in sockets. */
 static void do_nothing(void *ctx)
 {
     (void)ctx;
 }
 
+/* Ignores the wish for a timer: the test decides when the engine runs. */
 static void no_timer(void *ctx, uint64_t boot_ns)
 {
     (void)ctx;
@@ -135,6 +141,8 @@ static inline void tick(void)
     pass(2 * RL_SECOND);
 }
 
+/* Fixture: opens an engine with three durable servers that are connected and have replied to
+ * the greeting. */
 static void setup(void)
 {
     const struct rl_env env = {
@@ -175,6 +183,7 @@ static void setup(void)
         greet(i);
 }
 
+/* Fixture: closes the engine. */
 static void teardown(void)
 {
     rl_engine_close(&engine);

@@ -18,6 +18,7 @@ static struct rl_announcements list;
 static struct rl_announcement announcement;
 static struct rl_lock a, b, c;
 
+/* Fixture: empties the list and the three locks. */
 static void setup(void)
 {
     memset(&list, 0, sizeof list);
@@ -26,6 +27,8 @@ static void setup(void)
     memset(&c, 0, sizeof c);
 }
 
+/* Takes the first announcement of the list into `announcement`. Returns its lock, or NULL if
+ * the list is empty. */
 static struct rl_lock *take(void)
 {
     memset(&announcement, 0xff, sizeof announcement);

@@ -9,7 +9,7 @@
 
 #include "platform/hash.h"
 
-/* Opens both engines. */
+/* Fixture: opens both engines. */
 static void setup(void)
 {
     rig_begin(NULL);

@@ -34,6 +34,7 @@ static struct held hold(const struct rl_lease_params *params)
     return held;
 }
 
+/* Frees the memory next to a lock. */
 static void free_room(struct held *held)
 {
     free(held->room.at);

@@ -16,19 +16,21 @@
 #define PERMITS   200
 
 static struct rl_mem mem;
-static struct rl_log silent_log;
+static struct rl_log silent_log; /* logs nothing */
 static struct rl_engine engine;
-static struct rl_node_spec specs[NODES];
-static uint64_t now_ns;
-static struct rl_lock *locks[LOCKS_MAX];
-static unsigned lock_count;
+static struct rl_node_spec specs[NODES]; /* the configured addresses */
+static uint64_t now_ns;                  /* virtual time */
+static struct rl_lock *locks[LOCKS_MAX]; /* the locks of the test, freed by teardown() */
+static unsigned lock_count;              /* number of elements of locks in use */
 
+/* Does nothing: no connection is ever established. */
 static void on_open(void *ctx, unsigned node)
 {
     (void)ctx;
     (void)node;
 }
 
+/* Takes all bytes and drops them. Returns their number. */
 static ssize_t on_send(void *ctx, unsigned node, const char *bytes, size_t len)
 {
     (void)ctx;
@@ -37,6 +39,7 @@ static ssize_t on_send(void *ctx, unsigned node, const char *bytes, size_t len)
     return (ssize_t)len;
 }
 
+/* Does nothing. */
 static void on_close(void *ctx, unsigned node, bool abortive)
 {
     (void)ctx;
@@ -44,29 +47,34 @@ static void on_close(void *ctx, unsigned node, bool abortive)
     (void)abortive;
 }
 
+/* Returns the test's virtual time for both clocks. */
 static struct rl_now read_clock(void *ctx)
 {
     (void)ctx;
     return (struct rl_now){.boot_ns = now_ns, .raw_ns = now_ns};
 }
 
+/* Returns the test's wall clock in us, which runs with the virtual time. */
 static uint64_t wall_us(void *ctx)
 {
     (void)ctx;
     return now_ns / RL_US;
 }
 
+/* Does nothing: no bytes wait in sockets. */
 static void do_nothing(void *ctx)
 {
     (void)ctx;
 }
 
+/* Ignores the wish for a timer: the test decides when the engine runs. */
 static void no_timer(void *ctx, uint64_t boot_ns)
 {
     (void)ctx;
     (void)boot_ns;
 }
 
+/* Fixture: opens an engine whose servers never reply. */
 static void setup(void)
 {
     const struct rl_env env = {
@@ -104,6 +112,7 @@ static void setup(void)
     rl_engine_send(&engine);
 }
 
+/* Fixture: ends and frees all locks of the test and closes the engine. */
 static void teardown(void)
 {
     struct rl_announcement announcement;

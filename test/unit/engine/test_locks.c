@@ -11,8 +11,9 @@
 
 #define LONG_NS (20 * RL_SECOND)
 
-static struct rl_engine *engine;
+static struct rl_engine *engine; /* that of client 0 */
 
+/* Fixture: opens both engines and waits until that of client 0 is ready. */
 static void setup(void)
 {
     rig_begin(NULL);

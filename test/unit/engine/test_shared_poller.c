@@ -13,12 +13,14 @@
 #define SHARDS 3
 
 static struct rl_mem mem;
-static struct rl_log silent_log;
+static struct rl_log silent_log; /* logs nothing */
 static struct rl_io io;
 static struct rl_io_shard shards[SHARDS];
 static struct rl_engine engines[SHARDS];
 static struct rl_node_spec spec;
 
+/* Fixture: opens one poller and adds the engines of SHARDS shards to it. Each has one server,
+ * on a port where none listens. */
 static void setup(void)
 {
     const struct rl_engine_params params = {
@@ -42,6 +44,7 @@ static void setup(void)
         ck_assert_int_eq(rl_io_add(&io, &shards[i], &engines[i], &params), REDLOCK_OK);
 }
 
+/* Fixture: closes the poller with its engines. */
 static void teardown(void)
 {
     rl_io_close(&io);

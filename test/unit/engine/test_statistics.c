@@ -9,8 +9,9 @@
 
 #define HOUR_US INT64_C(3600000000)
 
-static struct rl_engine *engine;
+static struct rl_engine *engine; /* that of client 0 */
 
+/* Fixture: opens both engines and waits until that of client 0 is ready. */
 static void setup(void)
 {
     rig_begin(NULL);
@@ -31,6 +32,7 @@ static void read_one(void)
         world.now_ns += 10 * RL_SECOND;
 }
 
+/* Counts a reading and returns the world's time for both clocks. */
 static struct rl_now read_now(void *ctx)
 {
     (void)ctx;
@@ -38,6 +40,7 @@ static struct rl_now read_now(void *ctx)
     return (struct rl_now){.boot_ns = world.now_ns, .raw_ns = world.now_ns};
 }
 
+/* Counts a reading and returns the client's wall clock in us. */
 static uint64_t read_wall(void *ctx)
 {
     const struct world_client *client = ctx;

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct rl_reply_text reply_text;
-static char sent_text[1 << 20];
+static struct rl_reply_text reply_text; /* where the node keeps the text of a reply */
+static char sent_text[1 << 20];         /* the result of rig_take_sent() */
 
 #define PUSH (3 | RL_TRACKER_CONNECTION) /* the transport's number of the second connection */
 

@@ -14,7 +14,8 @@
 #define RIG_VOTES_MAX 512
 #define RIG_WIRE_MAX  ((size_t)4 << 20)
 
-/* One vote from the inbox. The claim is for comparison only. */
+/* One vote from the inbox. The claim may be freed already and is for comparison only. has_reply: a
+ * reply of the server led to the vote. */
 struct rig_vote {
     struct rl_ballot ballot;
     const struct rl_claim *claim;
@@ -23,32 +24,36 @@ struct rig_vote {
 
 /* A node with its surroundings and what it has reported. */
 struct rig {
-    struct rl_node node;
-    struct rl_node_common common;
-    struct rl_mem mem;
-    struct rl_log log;
-    uint64_t now_ns;
-    /* The transport: */
-    bool is_open, abortive, broken; /* abortive: how it was closed last */
-    unsigned opens, closes;
-    size_t room; /* bytes that the kernel still accepts */
-    char *wire;  /* bytes that were sent and not returned by rig_take_sent() yet */
+    struct rl_node node;          /* the node under test, number 3 */
+    struct rl_node_common common; /* what nodes of one engine share */
+    struct rl_mem mem;            /* libc's allocator, unless the test changes it */
+    struct rl_log log;            /* logs nothing */
+    uint64_t now_ns;              /* virtual time, begins at 1000 s */
+    /* The first connection: */
+    bool is_open;
+    bool abortive;          /* the last close asked for a reset */
+    bool broken;            /* set by the test: sending fails */
+    unsigned opens, closes; /* number of calls of the transport */
+    size_t room;            /* bytes that the kernel still accepts; SIZE_MAX: no limit */
+    char *wire;             /* bytes that were sent and not returned by rig_take_sent() yet */
     size_t wire_len;
     /* Taken from the inbox since rig_new() (numbers of reports) or the last check (votes): */
     struct rig_vote votes[RIG_VOTES_MAX];
     unsigned vote_count;
-    unsigned changed, undone, given_up, dropped, steps;
-    unsigned pushes; /* notifications of keys */
-    size_t pushed_len;
-    char pushed[RL_KEY_MAX];              /* the last one */
+    unsigned changed;                     /* reports that the state of the node has changed */
+    unsigned undone, given_up, dropped;   /* undos: confirmed; key has expired; no memory */
+    unsigned steps;                       /* reports that the server's clock has jumped ahead */
+    unsigned pushes;                      /* notifications of keys */
+    size_t pushed_len;                    /* length of pushed; 0: all keys have changed */
+    char pushed[RL_KEY_MAX];              /* the key of the last notification */
     void (*pushed_fn)(struct rl_arg key); /* receives each notified key; may be NULL */
-    bool was_up;
+    bool was_up;                          /* the node was up at its last report of a change */
     bool planned; /* a lock needed the node when the next time limit was computed */
-    /* The second connection: */
-    bool push_open, push_broken;
+    /* The second connection, on which the server sends notifications: */
+    bool push_open, push_broken; /* as is_open and broken */
     unsigned push_opens, push_closes;
-    size_t push_room;
-    char push_wire[1024];
+    size_t push_room;     /* bytes that the kernel still accepts */
+    char push_wire[1024]; /* bytes that the node has sent */
     size_t push_len;
 };
 

@@ -11,10 +11,11 @@
 #define QUARANTINE_NS (UINT64_C(30302) * RL_MS) /* 30 s and 1 % and 2 ms */
 #define ZEROS         "0000000000000000000000000000000000000000"
 
-static struct rl_admission_rules rules;
-static struct rl_admission node;
-static uint64_t now_ns;
+static struct rl_admission_rules rules; /* the client's settings that admission depends on */
+static struct rl_admission node;        /* the admission of the one node of the test */
+static uint64_t now_ns;                 /* virtual time */
 
+/* Fixture: prepares the admission of one node with a max_ttl of 30 s. */
 static void setup(void)
 {
     rules = (struct rl_admission_rules){.drift = {.ppm = 10000, .constant_us = 2000},

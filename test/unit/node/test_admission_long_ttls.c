@@ -4,9 +4,10 @@
 #include "node/admission.h"
 #include "suite.h"
 
-static struct rl_admission_rules rules;
-static uint64_t now_ns;
+static struct rl_admission_rules rules; /* the client's settings that admission depends on */
+static uint64_t now_ns;                 /* virtual time */
 
+/* Fixture: prepares rules of admission with a max_ttl of 30 s. */
 static void setup(void)
 {
     rules = (struct rl_admission_rules){.drift = {.ppm = 10000, .constant_us = 2000},

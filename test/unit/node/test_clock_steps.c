@@ -9,11 +9,13 @@
 #define EPOCH_US INT64_C(1700000000000000)
 #define MS_US    INT64_C(1000)
 
-static struct rl_admission_rules rules;
-static struct rl_admission node;
-static uint64_t now_ns;
-static int64_t offset_us; /* the server's clock minus the client's boot clock */
+static struct rl_admission_rules rules; /* the client's settings that admission depends on */
+static struct rl_admission node;        /* the admission of the one node of the test */
+static uint64_t now_ns;                 /* virtual time */
+static int64_t offset_us;               /* the server's clock minus the client's boot clock */
 
+/* Fixture: prepares the admission of one node with a max_ttl of 30 s and greets a master that
+ * has run for a day. */
 static void setup(void)
 {
     static const struct rl_info info = {.role = "master", .run_id = "a", .uptime_s = 86400};

@@ -15,11 +15,13 @@
 
 static struct rig *rig;
 
+/* Fixture: makes a node that has not been started. */
 static void setup(void)
 {
     rig = rig_new();
 }
 
+/* Fixture: closes and frees the node. */
 static void teardown(void)
 {
     rig_done(rig);

@@ -11,14 +11,16 @@
 #define WORDS_MAX 12
 
 static struct rl_mem mem;
-static struct rl_encoded encoded;
+static struct rl_encoded encoded; /* the buffer that commands are written to */
 
+/* Fixture: prepares an empty buffer. */
 static void begin(void)
 {
     mem = rl_mem_libc();
     encoded = (struct rl_encoded){.bytes = NULL};
 }
 
+/* Fixture: frees the buffer and checks that it is empty then. */
 static void end(void)
 {
     rl_encoded_free(&mem, &encoded);

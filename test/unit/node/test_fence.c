@@ -20,6 +20,8 @@
 static struct rig *rig;
 static struct rl_claim *a, *b, *record;
 
+/* Fixture: makes a READY node whose fence record is "rec" with the configuration "cfg;". `a` is
+ * a fenced claim with stripe 7 and proposal 100, `b` a plain one, `record` the claim of a SEED. */
 static void setup(void)
 {
     rig = rig_new();
@@ -36,6 +38,7 @@ static void setup(void)
     rig_ready(rig);
 }
 
+/* Fixture: closes and frees the node and checks that nothing else refers to the claims. */
 static void teardown(void)
 {
     rig_done(rig);

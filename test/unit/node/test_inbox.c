@@ -15,9 +15,9 @@
 #define IN_FLIGHT 200
 
 static struct rig *rig;
-static struct rl_inbox *inbox;
-static struct rl_claim *a, *b;
-static bool no_memory;
+static struct rl_inbox *inbox; /* that of the rig */
+static struct rl_claim *a, *b; /* claims with the tokens "aa" and "bb" */
+static bool no_memory;         /* allocations fail while this is set */
 
 /* Allocates while there is memory. */
 static void *scarce_malloc(size_t size, void *userdata)
@@ -33,6 +33,7 @@ static void *scarce_realloc(void *ptr, size_t size, void *userdata)
     return no_memory ? NULL : realloc(ptr, size);
 }
 
+/* Fixture: makes a READY node, whose allocations fail while no_memory is true, and two claims. */
 static void setup(void)
 {
     rig = rig_new();
@@ -45,6 +46,7 @@ static void setup(void)
     rig_ready(rig);
 }
 
+/* Fixture: closes and frees the node and checks that nothing else refers to the claims. */
 static void teardown(void)
 {
     rig_done(rig);

@@ -19,8 +19,8 @@
 #define RELEASE_A "EVALSHA release 1 key aa\n"
 
 static struct rig *rig;
-static struct rl_claim *a;
-static struct rl_claim *claims[CLAIMS];
+static struct rl_claim *a;              /* a claim with the token "aa" */
+static struct rl_claim *claims[CLAIMS]; /* those of make_claims() */
 static size_t refused_bytes; /* reallocations of at least so many bytes fail; 0: none fails */
 
 /* Reallocates, unless the size is refused. */
@@ -30,6 +30,8 @@ static void *grow(void *ptr, size_t size, void *userdata)
     return refused_bytes != 0 && size >= refused_bytes ? NULL : realloc(ptr, size);
 }
 
+/* Fixture: makes a node that has not been started, and one claim; large reallocations can be
+ * refused. */
 static void setup(void)
 {
     rig = rig_new();
@@ -38,12 +40,14 @@ static void setup(void)
     a = rig_claim(rig, "aa");
 }
 
+/* Fixture: closes and frees the node and checks that nothing else refers to the claims. */
 static void teardown(void)
 {
     rig_done(rig);
     rig_drop(a);
 }
 
+/* Makes CLAIMS claims with the tokens t00000, t00001, … */
 static void make_claims(void)
 {
     for (unsigned i = 0; i < CLAIMS; i++) {
@@ -53,6 +57,7 @@ static void make_claims(void)
     }
 }
 
+/* Drops the test's references to those claims. */
 static void drop_claims(void)
 {
     for (unsigned i = 0; i < CLAIMS; i++)

@@ -189,11 +189,13 @@ static void *scarce_realloc(void *ptr, size_t size, void *userdata)
     return realloc(ptr, size);
 }
 
+/* Allocates as scarce_realloc() does. */
 static void *scarce_malloc(size_t size, void *userdata)
 {
     return scarce_realloc(NULL, size, userdata);
 }
 
+/* Frees a block. */
 static void plain_free(void *ptr, void *userdata)
 {
     (void)userdata;

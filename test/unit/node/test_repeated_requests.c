@@ -10,8 +10,9 @@
 #include "suite.h"
 
 static struct rig *rig;
-static struct rl_claim *a, *b;
+static struct rl_claim *a, *b; /* claims with the tokens "aa" and "bb" */
 
+/* Fixture: makes a node that has not been started, and two claims. */
 static void setup(void)
 {
     rig = rig_new();
@@ -19,6 +20,7 @@ static void setup(void)
     b = rig_claim(rig, "bb");
 }
 
+/* Fixture: closes and frees the node and checks that nothing else refers to the claims. */
 static void teardown(void)
 {
     rig_done(rig);

@@ -178,6 +178,8 @@ static struct rl_lookup *start(const char *host, uint16_t port)
     return lookup;
 }
 
+/* Fixture: resets the replaced resolver, which then finds two addresses at once, and opens the
+ * descriptor that a finished resolution wakes. */
 static void setup(void)
 {
     open_before = fdcheck_count();
@@ -188,8 +190,9 @@ static void setup(void)
     server.addresses = 2;
 }
 
-/* Waits until every thread of the case has replied and closed its descriptor. Otherwise the next
- * case counts descriptors, or prepares the server, while a thread still ends. */
+/* Fixture: waits until every thread of the case has replied and closed its descriptor.
+ * Otherwise the next case would count descriptors, or prepare the server, while a thread still
+ * ends. Checks that all these threads had all signals blocked. */
 static void teardown(void)
 {
     if (wake_fd >= 0)

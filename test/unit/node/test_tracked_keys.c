@@ -16,6 +16,7 @@
 
 static struct rig *rig;
 
+/* Fixture: makes a READY node with notifications. */
 static void setup(void)
 {
     rig = rig_new();
@@ -23,6 +24,7 @@ static void setup(void)
     rig_ready(rig);
 }
 
+/* Fixture: closes and frees the node. */
 static void teardown(void)
 {
     rig_done(rig);

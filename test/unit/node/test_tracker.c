@@ -20,12 +20,14 @@
 
 static struct rig *rig;
 
+/* Fixture: makes a node with notifications that has not been started. */
 static void setup(void)
 {
     rig = rig_new();
     rig->common.notifications = true;
 }
 
+/* Fixture: closes and frees the node. */
 static void teardown(void)
 {
     rig_done(rig);

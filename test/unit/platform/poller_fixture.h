@@ -14,8 +14,10 @@
 #define DEADLINE_MS 10000 /* a limit for events that happen at once */
 
 static struct rl_poller poller;
-static int pair[3][2];
+static int pair[3][2]; /* both ends of each pair; -1: closed by the case */
 
+/* Fixture: opens the poller and three pairs of connected, non-blocking sockets. The poller does
+ * not watch the sockets yet. */
 static inline void setup(void)
 {
     ck_assert_int_eq(rl_poller_open(&poller), 0);
@@ -24,6 +26,7 @@ static inline void setup(void)
             socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair[i]), 0);
 }
 
+/* Fixture: closes the sockets that are still open, and the poller. */
 static inline void teardown(void)
 {
     for (unsigned i = 0; i < 3; i++)

@@ -16,6 +16,7 @@ struct heap {
     unsigned char freed[32]; /* first bytes of the last block, as they were when it was freed */
 };
 
+/* Counts the call and allocates a block filled with 0xa5; NULL if the heap is broken. */
 static void *heap_malloc(size_t size, void *userdata)
 {
     struct heap *heap = userdata;
@@ -29,6 +30,7 @@ static void *heap_malloc(size_t size, void *userdata)
     return ptr;
 }
 
+/* Counts the call and reallocates; NULL if the heap is broken. */
 static void *heap_realloc(void *ptr, size_t size, void *userdata)
 {
     struct heap *heap = userdata;
@@ -38,6 +40,7 @@ static void *heap_realloc(void *ptr, size_t size, void *userdata)
                         : realloc(ptr, size < sizeof heap->freed ? sizeof heap->freed : size);
 }
 
+/* Counts the call, copies the block's first bytes into heap->freed, and frees the block. */
 static void heap_free(void *ptr, void *userdata)
 {
     struct heap *heap = userdata;
@@ -46,6 +49,7 @@ static void heap_free(void *ptr, void *userdata)
     free(ptr);
 }
 
+/* Resets the heap and returns an allocator that uses it. */
 static struct rl_mem heap_mem(struct heap *heap)
 {
     memset(heap, 0, sizeof *heap);

@@ -268,6 +268,7 @@ START_TEST(opening_without_descriptors_leaks_none)
 }
 END_TEST
 
+/* Adds the cases about the timer. */
 static void add_timer(Suite *suite)
 {
     TCase *tcase = tcase_create("timer");

@@ -48,6 +48,7 @@ START_TEST(wake_keeps_errno)
 }
 END_TEST
 
+/* Wakes the poller, in a signal handler. */
 static void on_signal(int number)
 {
     (void)number;
@@ -66,6 +67,7 @@ START_TEST(wake_from_a_signal_handler)
 }
 END_TEST
 
+/* Does nothing: the signal only interrupts a system call. */
 static void on_alarm(int number)
 {
     (void)number;
@@ -88,6 +90,8 @@ END_TEST
 /* When the poller is woken once: right before or right after it consumes its wake-up. */
 static enum { QUIET, BEFORE, AFTER } waker;
 
+/* Replaces read(): while the poller takes its wake-up, wakes it once more before or after that,
+ * as `waker` says. */
 ssize_t read(int fd, void *buffer, size_t size)
 {
     bool taken = waker != QUIET && fd == poller.wake_fd;
@@ -205,6 +209,7 @@ END_TEST
 
 static unsigned published;
 
+/* Stores a value and then wakes the poller; the main function of a thread. */
 static void *publish(void *arg)
 {
     (void)arg;
