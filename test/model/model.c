@@ -1,23 +1,31 @@
 /* SPDX-License-Identifier: MIT
  * The possible actions of the model and their effects: the scripts of a node (VOTE, RAISE, DEL) and
- * the steps of a client. They follow the description of the algorithm, not the library. */
+ * the steps of a client. They follow the description of the algorithm (model.h), not the library.
+ *
+ * A client sends VOTE with its proposal p to all nodes. A node grants the vote, accepts p if p is
+ * larger than its register, and replies GRANTED with the earlier register, prev. If a quorum has
+ * accepted p, p is the fencing token. Otherwise the client chooses one more than the maximum and
+ * sends RAISE; a quorum of ACKs makes that number the token.
+ *
+ * Functions that list actions append to `out` and return how many. In a reduced model (reduce.c) a
+ * script and its reply are one action. Broken rules are BROKEN_* in model.h. */
 #include <string.h>
 
 #include "model.h"
 
-/* Returns q, the number of nodes that are a majority. */
+/* Returns the number of nodes that must grant: a majority. */
 unsigned model_quorum(const struct model *model)
 {
     return model->nodes / 2 + 1;
 }
 
-/* Returns true while the attempt is voting or raising. */
+/* Returns whether the attempt has begun and not ended. */
 bool model_under_way(const struct model_attempt *attempt)
 {
     return attempt->phase == PHASE_VOTING || attempt->phase == PHASE_RAISING;
 }
 
-/* Returns true if the attempt has returned a fencing token or given up. */
+/* Returns whether the attempt has returned a fencing token or given up. */
 bool model_ended(const struct model_attempt *attempt)
 {
     return attempt->phase == PHASE_DONE || attempt->phase == PHASE_FAILED;
@@ -33,8 +41,7 @@ unsigned model_count(const struct model *model, const struct model_attempt *atte
     return count;
 }
 
-/* Sets the first state: the registers of model->initial, and no node in use if there are
- * starters. */
+/* Sets the first state: registers as configured, nodes in use unless there is a first start. */
 void model_init(const struct model *model, struct model_state *state)
 {
     memset(state, 0, sizeof *state);
@@ -67,7 +74,8 @@ static void clear_all(const struct model *model, struct model_attempt *attempt, 
 
 /* ---- possible actions ---- */
 
-/* Lists what the client of the attempt may do. */
+/* Lists what the client of attempt `a` may do: begin, return after one round, begin the second
+ * round, return after the second round, or give up. */
 static unsigned client_actions(const struct model *model, const struct model_state *state,
                                unsigned a, struct model_action *out)
 {
@@ -105,7 +113,8 @@ static unsigned client_actions(const struct model *model, const struct model_sta
     return count;
 }
 
-/* Lists the ways in which a node may execute the VOTE of the attempt. */
+/* Lists the ways in which node `n` may execute the VOTE of attempt `a`. In a reduced model there
+ * are two: the reply is not used (detail 0), or used at once (detail 1). */
 static unsigned vote_actions(const struct model *model, const struct model_state *state, unsigned a,
                              unsigned n, struct model_action *out)
 {
@@ -122,7 +131,8 @@ static unsigned vote_actions(const struct model *model, const struct model_state
     return count;
 }
 
-/* Lists the messages between an attempt and a node that may arrive. */
+/* Lists the messages between attempt `a` and node `n` that may arrive, and the restoration of a
+ * key. */
 static unsigned message_actions(const struct model *model, const struct model_state *state,
                                 unsigned a, unsigned n, struct model_action *out)
 {
@@ -150,7 +160,7 @@ static unsigned message_actions(const struct model *model, const struct model_st
     return count;
 }
 
-/* Lists the events of a node: a lost record, keys that vanish or are restored. */
+/* Lists the events of a node alone: it loses its record, or one of its keys vanishes. */
 static unsigned node_actions(const struct model *model, const struct model_state *state, unsigned n,
                              struct model_action *out)
 {
@@ -166,8 +176,7 @@ static unsigned node_actions(const struct model *model, const struct model_state
     return count;
 }
 
-/* Lists the actions that are possible in this state and returns their number; 0 when all attempts
- * have ended. */
+/* Lists all possible actions and returns their number; 0 if all attempts have ended. */
 unsigned model_actions(const struct model *model, const struct model_state *state,
                        struct model_action actions[MODEL_ACTIONS_MAX])
 {
@@ -191,7 +200,7 @@ unsigned model_actions(const struct model *model, const struct model_state *stat
 
 /* ---- effects of actions ---- */
 
-/* Begins an attempt with the proposal `p`. */
+/* Begins attempt `a` with the proposal `p` and sends its VOTE to all nodes. */
 static void start(const struct model *model, struct model_state *state, unsigned a, uint8_t p)
 {
     struct model_attempt *attempt = &state->attempt[a];
@@ -211,7 +220,8 @@ static void start(const struct model *model, struct model_state *state, unsigned
         set_all(model, attempt, CELL_AGAIN);
 }
 
-/* Uses the client's GRANTED. */
+/* Adds the GRANTED of node `n` to what the client of the attempt knows: the node belongs to its
+ * quorum, and `prev` and an accepted p count in the maximum. */
 static void use_grant(const struct model *model, struct model_attempt *attempt, unsigned n,
                       uint8_t prev, bool accepted)
 {
@@ -227,7 +237,8 @@ static void use_grant(const struct model *model, struct model_attempt *attempt, 
         attempt->value = larger(attempt->value, attempt->p);
 }
 
-/* Receives GRANTED. Returns false if that breaks the order of the fencing tokens. */
+/* Lets the client receive a GRANTED. Returns false if that breaks the order of the fencing tokens.
+ */
 static bool read_grant(const struct model *model, struct model_state *state,
                        struct model_action action)
 {
@@ -243,7 +254,8 @@ static bool read_grant(const struct model *model, struct model_state *state,
     return true;
 }
 
-/* Records that the key of the node is this attempt's now. */
+/* Records that node `n` has the key of attempt `a` now, and which attempts had the key before. Only
+ * for models with `residencies`. */
 static void note_residency(const struct model *model, struct model_state *state, unsigned a,
                            unsigned n)
 {
@@ -258,7 +270,8 @@ static void note_residency(const struct model *model, struct model_state *state,
             cell->after |= MODEL_BIT(b);
 }
 
-/* Executes VOTE, and in a reduced model also its reply. A node without its fingerprint refuses. */
+/* Executes VOTE on a node, and in a reduced model also its reply. A node that is not in use, or
+ * that has a key, does nothing. In a reduced model a key has vanished just before. */
 static void vote(const struct model *model, struct model_state *state, struct model_action action)
 {
     struct model_node *node = &state->node[action.node];
@@ -292,7 +305,7 @@ static void vote(const struct model *model, struct model_state *state, struct mo
     }
 }
 
-/* Receives ACK. Returns false if that breaks the order of the fencing tokens. */
+/* Lets the client receive an ACK. Returns false if that breaks the order of the fencing tokens. */
 static bool read_ack(const struct model *model, struct model_state *state,
                      struct model_action action)
 {
@@ -305,7 +318,8 @@ static bool read_ack(const struct model *model, struct model_state *state,
     return true;
 }
 
-/* Executes RAISE, and in a reduced model also its reply. */
+/* Executes RAISE on a node, and in a reduced model also its reply. Returns false if that breaks the
+ * order of the fencing tokens. */
 static bool raise_fence(const struct model *model, struct model_state *state,
                         struct model_action action)
 {
@@ -328,7 +342,10 @@ static bool raise_fence(const struct model *model, struct model_state *state,
     return true;
 }
 
-/* Returns whether the fencing token of a is larger than that of b, which has returned before. */
+/* Returns whether the fencing tokens of `a`, which returns now, and of `b`, which has returned
+ * before, are in order. They must differ. That of `a` must be the larger one if `b` had returned
+ * before `a` began. With `residencies` they must also follow the order in which nodes had the keys.
+ */
 static bool in_order(const struct model *model, const struct model_state *state, unsigned a,
                      unsigned b)
 {
@@ -350,7 +367,9 @@ static bool in_order(const struct model *model, const struct model_state *state,
     return true;
 }
 
-/* Ends the attempt with a fencing token. The holder may release at any time from now on. */
+/* Ends attempt `a` with the fencing token `fence`; `flags`: in the cells of the nodes that made it
+ * certain. Returns false if that breaks the order of the fencing tokens. The holder may release at
+ * any time from now on. */
 bool model_finish(const struct model *model, struct model_state *state, unsigned a, uint8_t fence,
                   unsigned flags)
 {
@@ -372,7 +391,8 @@ bool model_finish(const struct model *model, struct model_state *state, unsigned
     return fine;
 }
 
-/* Begins the second round. Returns false if that breaks the order of the fencing tokens. */
+/* Chooses f and sends RAISE to all nodes. Returns false if that breaks the order of the fencing
+ * tokens, which it can do only without a second round (BROKEN_NO_ACKS). */
 static bool second_round(const struct model *model, struct model_state *state, unsigned a)
 {
     struct model_attempt *attempt = &state->attempt[a];
@@ -387,8 +407,7 @@ static bool second_round(const struct model *model, struct model_state *state, u
     return true;
 }
 
-/* Ends an attempt without a fencing token, and sends DEL to all nodes if the model has that
- * message. */
+/* Ends the attempt without a fencing token. */
 void model_give_up(const struct model *model, struct model_attempt *attempt)
 {
     attempt->phase = PHASE_FAILED;
@@ -409,7 +428,7 @@ static void forget(const struct model *model, struct model_state *state, struct 
     node->marks = 0;
 }
 
-/* Executes DEL. */
+/* Executes the DEL of attempt `a` on node `n`: deletes the key if it is this attempt's. */
 static void delete_key(const struct model *model, struct model_state *state, unsigned a, unsigned n)
 {
     uint8_t *owner = &state->node[n].owner[model_key(model, a)];
@@ -419,7 +438,7 @@ static void delete_key(const struct model *model, struct model_state *state, uns
         *owner = 0;
 }
 
-/* Applies one action to the state. Returns false if it broke the order of the fencing tokens. */
+/* Applies one action to the state. Returns false if that breaks the order of the fencing tokens. */
 bool model_apply(const struct model *model, struct model_state *state, struct model_action action)
 {
     unsigned a = action.attempt, n = action.node;

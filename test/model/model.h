@@ -1,12 +1,24 @@
 /* SPDX-License-Identifier: MIT
- * The fence algorithm as a state machine: nodes with one fence register and a key per resource,
- * attempts that vote, raise and return or give up, messages that arrive at any time or never, keys
- * that vanish at any moment, nodes that lose their record. The model has no clock, because the
- * order of fencing tokens must not depend on one.
+ * The algorithm that chooses fencing tokens as a state machine: nodes with one fence register and a
+ * key per resource, attempts that vote, raise and return or give up, messages that arrive at any
+ * time or never, keys that vanish at any moment, nodes that lose their fence record. The model has
+ * no clock, because the order of fencing tokens must not depend on one.
  *
- * A state and an action give the next state; search.h tries all actions, walk.h a random one each
- * time. Every rule of the algorithm can be switched off (mutations.h). The model must then find a
- * sequence of events that breaks the order of the fencing tokens.
+ * An attempt proposes a number p and sends VOTE to all nodes. A node executes VOTE: it sets the key
+ * if there is none, stores p in its register if p is larger (it accepts p), and replies GRANTED
+ * with prev. If a quorum accepted p, p is the fencing token: one round. Otherwise the attempt
+ * chooses f, one more than the maximum of p and the replies, and sends RAISE. A node executes
+ * RAISE: if the key still has the attempt's token, it raises its register to f and replies ACK,
+ * otherwise LOST. After q ACKs f is the fencing token: two rounds. A later attempt must get a
+ * larger one; that is what "the order of the fencing tokens" means. DEL deletes the attempt's key.
+ *
+ * A state and an action give the next state. search.h tries all actions; walk.h tries a random one
+ * each time. Every rule of the algorithm can be switched off (mutations.h). The model must then
+ * find a sequence of events that breaks the order of the fencing tokens.
+ *
+ * A node is in use, or admitted, if its record has the fingerprint; otherwise it refuses VOTE. To
+ * readmit a node is to take it into use again after it lost its record (readmit.c). The first start
+ * takes nodes into use when none has ever been in use (start.c).
  *
  * In the comments, p is the proposal of an attempt, f the fencing token that it chooses, F the
  * register of a node, prev its value before a vote, and q the quorum. VOTE requests the key and
@@ -21,14 +33,14 @@
 
 #define MODEL_NODES_MAX    5   /* nodes of a model */
 #define MODEL_ATTEMPTS_MAX 4   /* attempts of a model */
-#define MODEL_KEYS_MAX     2   /* resources that share the register */
-#define MODEL_READMITTERS  2   /* clients that readmit nodes */
-#define MODEL_STARTERS     2   /* clients of the first start */
-#define MODEL_ACTIONS_MAX  256 /* actions that are possible in one state */
-#define MODEL_FENCE_MAX    15  /* largest value of a register, so that it fits into 4 bits */
-#define MODEL_BIT(i)       ((uint8_t)(1U << (i))) /* the set with the number i only */
+#define MODEL_KEYS_MAX     2   /* number of resources */
+#define MODEL_READMITTERS  2   /* largest number of clients that readmit nodes */
+#define MODEL_STARTERS     2   /* largest number of clients of the first start */
+#define MODEL_ACTIONS_MAX  256 /* more than can be possible in one state */
 
-/* Rules that are switched off, as a set. */
+#define MODEL_BIT(i)       ((uint8_t)(1U << (i))) /* the set that contains only number i */
+
+/* Rules that are switched off (BROKEN_*) and other forms of the algorithm (VARIANT_*), as a set. */
 enum broken {
     BROKEN_EQUAL_ACCEPTED = 1U << 0,   /* VOTE accepts p >= prev instead of p > prev */
     BROKEN_VOTE_LOWERS = 1U << 1,      /* VOTE stores p although prev is larger */
@@ -69,8 +81,8 @@ struct model {
     unsigned nodes, attempts; /* numbers of both */
     unsigned keys;      /* resources that share the register; attempt i is for resource i % keys */
     unsigned proposals; /* p is any of 1 … proposals */
-    uint8_t initial[MODEL_NODES_MAX]; /* first values of the registers */
-    unsigned forgets;                 /* how often a node may lose its record */
+    uint8_t initial[MODEL_NODES_MAX]; /* F of each node at the beginning */
+    unsigned forgets;                 /* how often nodes may lose their record, all together */
     unsigned readmitters;             /* number of clients that readmit such nodes */
     unsigned starters; /* number of clients of the first start: no node is in use at the
                         * beginning */
@@ -81,9 +93,8 @@ struct model {
     bool residencies;  /* also compares tokens with the order in which keys were held on each
                         * node */
     bool library;      /* clients decide with the library's own code (library.c) */
-    /* fewer states with the same outcomes (reduce.c) */
-    bool reduced;
-    uint32_t broken; /* set of enum broken: the rules that are switched off */
+    bool reduced;      /* fewer states with the same outcomes (reduce.c) */
+    uint32_t broken;   /* set of BROKEN_* and VARIANT_* */
 };
 
 /* Messages and knowledge between one attempt and one node. A reduced model has the first five only.
@@ -101,25 +112,24 @@ enum {
     CELL_RESIDED = 1U << 9,  /* the key was once this attempt's */
 };
 
-/* What is under way and known between one attempt and one node. */
+/* The messages and the knowledge between one attempt and one node. */
 struct model_cell {
-    uint16_t flags;
-    uint8_t prev;  /* in the reply that is under way */
-    uint8_t after; /* set of the attempts that had the key here before */
+    uint16_t flags; /* set of CELL_* */
+    uint8_t prev;   /* in the reply that is under way */
+    uint8_t after;  /* set of the attempts that had the key here before */
 };
 
-/* Phases of an attempt: not begun; collects votes; sent RAISE; has returned a fencing token; has
- * given up. */
+/* The state of an attempt: not begun, first round, second round, returned a token, gave up. */
 enum phase { PHASE_IDLE, PHASE_VOTING, PHASE_RAISING, PHASE_DONE, PHASE_FAILED };
 
 /* One attempt of a client. */
 struct model_attempt {
-    uint8_t phase;
-    uint8_t p;      /* proposal */
+    uint8_t phase;  /* enum phase */
+    uint8_t p;      /* its proposal */
     uint8_t value;  /* voting: maximum over Q; raising: f; done: the fencing token */
     uint8_t seen;   /* set of the attempts that had returned before this one began */
     uint8_t counts; /* set of the nodes that made the token certain, for `residencies` */
-    struct model_cell cell[MODEL_NODES_MAX];
+    struct model_cell cell[MODEL_NODES_MAX]; /* one for each node */
 };
 
 /* One server. */
@@ -132,27 +142,28 @@ struct model_node {
     uint8_t marks_before; /* marks of the first start at the moment when it came into use */
 };
 
-/* Phases of a readmission: none; has seen the loss and reads other nodes; has written their
- * maximum, without the fingerprint yet (BROKEN_READMIT_TORN only). */
+/* The phases of a readmission: none; the mark is left and other nodes are read; the registers are
+ * written but not the fingerprint (only with BROKEN_READMIT_TORN). */
 enum { READMIT_IDLE, READMIT_BEGUN, READMIT_MERGED };
 
 /* A client that readmits a node. */
 struct model_readmitter {
-    uint8_t phase;
+    uint8_t phase; /* READMIT_* */
     uint8_t node;  /* the node that it readmits */
+                   /* the node that it readmits */
     uint8_t value; /* maximum of the other nodes' replies */
     uint8_t read;  /* set of the nodes that replied */
     uint8_t waits; /* set of the attempts to wait for: those under way when the loss was seen */
 };
 
-/* Phases of a first start, which reads every node twice: first reading; second reading; certain
- * that all nodes were empty, so that it may seed them; over, because a node was found in use. */
+/* The phases of a first start: it reads every node once and a second time; it is certain that all
+ * were empty at one time and seeds them; or it has ended, because a node is in use already. */
 enum { START_FIRST_LOOK, START_SECOND_LOOK, START_CERTAIN, START_OVER };
 
 /* A client of the first start. */
 struct model_starter {
-    uint8_t phase;
-    uint8_t read; /* set of the nodes that this pass has read */
+    uint8_t phase; /* START_* */
+    uint8_t read;  /* set of the nodes that this phase has read */
 };
 
 /* All that changes. */
@@ -189,12 +200,13 @@ enum action_kind {
     ACTION_ROLL_BACK, /* a node restarts with its state from before it came into use */
 };
 
-/* One event. The kind decides which of the other fields are used. */
+/* One event. `kind` is an enum action_kind and decides which of the other fields are used: the
+ * number of an attempt or client, the number of a node, and the detail described there. */
 struct model_action {
     uint8_t kind, attempt, node, detail;
 };
 
-/* Sets the state in which a model begins. */
+/* Sets the state in which every sequence of events begins. */
 void model_init(const struct model *model, struct model_state *state);
 
 /* Lists the possible actions and returns their number. 0: nothing can happen, or nothing that
@@ -205,14 +217,15 @@ unsigned model_actions(const struct model *model, const struct model_state *stat
 /* Applies an action. Returns false if it broke the order of the fencing tokens. */
 bool model_apply(const struct model *model, struct model_state *state, struct model_action action);
 
-/* readmit.c. Lists the actions of the clients that readmit nodes; returns their number. */
+/* readmit.c. Lists the model_actions() of model_apply() that readmit nodes; returns their number.
+ */
 unsigned readmit_actions(const struct model *model, const struct model_state *state,
                          struct model_action *actions);
 /* Applies an action of a readmitting client. */
 void readmit_apply(const struct model *model, struct model_state *state,
                    struct model_action action);
 
-/* start.c. Lists the actions of the clients of the first start; returns their number. */
+/* start.c. of both that the actions of the clients of the first start; returns their number. */
 unsigned start_actions(const struct model *model, const struct model_state *state,
                        struct model_action *actions);
 /* Returns whether a majority of nodes has come into use at some time. Then clients may see that,
@@ -221,43 +234,44 @@ bool start_is_seen(const struct model *model, const struct model_state *state);
 /* Applies an action of the first start. */
 void start_apply(const struct model *model, struct model_state *state, struct model_action action);
 
-/* library.c. Applies the reply GRANTED of node n to attempt a with the library's code; prev and
- * `accepted` are what the reply says. Both functions return false if the order is broken. */
+/* library.c. Applies the reply the GRANTED of the ACK of node `n` to attempt `a` with the library's
+ * code; prev and `accepted` are what the reply says. Return false if that breaks the order of the
+ * fencing tokens. `prev`, `accepted`: in the reply. */
 bool library_grant(const struct model *model, struct model_state *state, unsigned a, unsigned n,
                    uint8_t prev, bool accepted);
 /* Applies the ACK of node n to attempt a. */
 bool library_ack(const struct model *model, struct model_state *state, unsigned a, unsigned n);
 
-/* Ends an attempt with a fencing token, which the nodes with these flags made certain. Returns
- * false if the order is broken. */
+/* Ends attempt `a` with the fencing token `fence`, which the nodes whose cells have all of `flags`
+ * made certain. Returns false if that breaks the order of the fencing tokens. */
 bool model_finish(const struct model *model, struct model_state *state, unsigned a, uint8_t fence,
                   unsigned flags);
 /* Ends an attempt without a fencing token. */
 void model_give_up(const struct model *model, struct model_attempt *attempt);
 
-/* Returns q, the number of nodes that are a majority. */
+/* Returns q. */
 unsigned model_quorum(const struct model *model);
-/* Returns true while the attempt is voting or raising. */
+/* Returns whether the attempt has begun and not ended. */
 bool model_under_way(const struct model_attempt *attempt);
-/* Returns true if the attempt has returned or given up. */
+/* Returns whether the attempt has returned a fencing token or given up. */
 bool model_ended(const struct model_attempt *attempt);
 /* Returns the number of nodes whose cell has all of these flags. */
 unsigned model_count(const struct model *model, const struct model_attempt *attempt,
                      unsigned flags);
 
-/* Returns true if the rule (BROKEN_... or VARIANT_...) is switched off in this model. */
+/* Returns whether the rule is switched off. */
 static inline bool model_broken(const struct model *model, uint32_t rule)
 {
     return (model->broken & rule) != 0;
 }
 
-/* Returns the mark of a client of the first start. */
+/* Returns the mark of a client of the first start, as a set for model_node.marks. */
 static inline uint8_t model_start_mark(unsigned starter)
 {
     return MODEL_BIT(MODEL_READMITTERS + starter);
 }
 
-/* Returns the index of the resource that an attempt is for. */
+/* Returns the number of the resource that an attempt wants. */
 static inline unsigned model_key(const struct model *model, unsigned attempt)
 {
     return attempt % model->keys;

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The table of models. */
+ * The table of models. Fields that a row does not name are 0: three nodes, proposals from 1 to 3,
+ * F = 0 on all nodes, no broken rule, and EXPECT_HOLDS. F is the register of a node, p the proposal
+ * of an attempt, f the fencing token that it chooses, prev the register before a vote, and q the
+ * quorum. The first part of the table must hold; the second part has `expected` = EXPECT_FOUND. To
+ * forget is to lose the fence record; to bring a node back is to readmit it. */
 #include <string.h>
 
 #include "mutations.h"
@@ -344,8 +348,10 @@ const struct row ROWS[] = {
      .proposals = 1,
      .is_long = true},
 };
+
 const unsigned ROWS_COUNT = sizeof ROWS / sizeof ROWS[0]; /* number of rows */
 
+/* Returns the row of that name, or NULL. */
 /* Returns the row of that name, or NULL. */
 const struct row *row_find(const char *name)
 {
@@ -355,7 +361,7 @@ const struct row *row_find(const char *name)
     return NULL;
 }
 
-/* Returns the model of a row, with three nodes and three proposals where the row has 0. */
+/* Returns the model that the row describes: one resource, and the defaults for 0. */
 struct model row_model(const struct row *row)
 {
     struct model model = {
@@ -379,8 +385,8 @@ struct model row_model(const struct row *row)
     return model;
 }
 
-/* Returns true for a violation where one is expected, otherwise for a complete search without
- * one. */
+/* Returns whether the result `found` is the expected one: a violation for EXPECT_FOUND, otherwise a
+ * complete search without a violation. */
 bool row_is_as_expected(const struct row *row, const struct search *found)
 {
     return row->expected == EXPECT_FOUND ? found->violated : found->complete && !found->violated;

@@ -1,19 +1,34 @@
 /* SPDX-License-Identifier: MIT
  * Packs a state into two words: one column of bits per node, and the bits that belong to no node.
- * Columns are sorted, and the smallest result of all orders of the attempts is taken, so that
- * states that differ in names only become one. */
+ * The numbers of nodes and attempts are mere names. Columns are sorted, and the smallest result of
+ * all orders of the attempts is taken, so that states that differ in names only become one.
+ *
+ * widths_of() says how many bits each part needs in a model; a part that the model does not use has
+ * none. column() and rest() write the parts; unpack_column() and unpack_state() read them in the
+ * opposite order, because the part written last is in the lowest bits. */
 #include <assert.h>
 #include <string.h>
 
 #include "reduce.h"
 
-/* The number of bits of each part. */
+/* The number of bits of each part; 0: the model does not use it. */
 struct widths {
-    unsigned value, p, owner, flags, prev, attempts, admitted, clients, residency, column, rest;
-    unsigned starters, before;
+    unsigned value;     /* of a register, a fencing token or a maximum */
+    unsigned p;         /* of a proposal */
+    unsigned owner;     /* of the owner of a key */
+    unsigned flags;     /* of a cell */
+    unsigned prev;      /* of a cell's prev */
+    unsigned attempts;  /* of a set of attempts: their number */
+    unsigned admitted;  /* 1: nodes can be in use or not */
+    unsigned clients;   /* number of clients that readmit nodes */
+    unsigned residency; /* 1: cells also say which attempts had the key before */
+    unsigned column;    /* of all parts of one node */
+    unsigned rest;      /* of all parts that belong to no node */
+    unsigned starters;  /* number of clients of the first start */
+    unsigned before;    /* 1: nodes also have marks_before */
 };
 
-/* Returns the number of flags in a cell of this model. */
+/* Returns the number of flags (CELL_*, from the lowest) that a cell of this model can have. */
 static unsigned flags_of(const struct model *model)
 {
     if (!model->reduced)
@@ -49,6 +64,7 @@ static struct widths widths_of(const struct model *model)
     return w;
 }
 
+/* Returns whether a column fits into 64 bits and a state into 128. */
 /* Returns true if the columns of all nodes and the rest fit into two words. */
 bool pack_fits(const struct model *model)
 {
@@ -57,14 +73,14 @@ bool pack_fits(const struct model *model)
     return w.column <= 64 && model->nodes * w.column + w.rest <= 128;
 }
 
-/* Adds bits below the present ones, so that the first ones are the highest. */
+/* Appends `width` bits below the present ones, so that the first ones are the highest. */
 static void put_bits(uint64_t *bits, uint64_t value, unsigned width)
 {
     assert(value >> width == 0);
     *bits = *bits << width | value;
 }
 
-/* Removes and returns the lowest bits. */
+/* Removes the lowest `width` bits and returns them. */
 static uint64_t take_bits(uint64_t *bits, unsigned width)
 {
     uint64_t value = *bits & ((1ULL << width) - 1);
@@ -75,11 +91,11 @@ static uint64_t take_bits(uint64_t *bits, unsigned width)
 
 /* A renaming: attempt order[i] gets the name i. */
 struct names {
-    uint8_t order[MODEL_ATTEMPTS_MAX];
-    uint8_t name[MODEL_ATTEMPTS_MAX];
+    uint8_t order[MODEL_ATTEMPTS_MAX]; /* attempt for each new name */
+    uint8_t name[MODEL_ATTEMPTS_MAX];  /* new name for each attempt; follows from `order` */
 };
 
-/* Returns the set of attempts in their new names. */
+/* Returns the set of attempts with their new names. */
 static uint64_t rename_set(const struct model *model, const struct names *names, uint8_t set)
 {
     uint64_t renamed = 0;
@@ -90,7 +106,7 @@ static uint64_t rename_set(const struct model *model, const struct names *names,
     return renamed;
 }
 
-/* Returns the bits of a node. */
+/* Returns the bits of node `n`, with renamed attempts. */
 static uint64_t column(const struct model *model, const struct widths *w,
                        const struct model_state *state, const struct names *names, unsigned n)
 {
@@ -128,7 +144,7 @@ static uint64_t column(const struct model *model, const struct widths *w,
     return bits;
 }
 
-/* Returns the bits that belong to no node. */
+/* Returns the bits that belong to no node, with renamed attempts. */
 static uint64_t rest(const struct model *model, const struct widths *w,
                      const struct model_state *state, const struct names *names)
 {
@@ -164,7 +180,7 @@ static void sort_columns(uint64_t *columns, unsigned count)
     }
 }
 
-/* Packs the state with these names. */
+/* Packs the state with these names of the attempts. `sorted`: nodes have no names either. */
 static struct packed pack_named(const struct model *model, const struct widths *w,
                                 const struct model_state *state, const struct names *names,
                                 bool sorted)
@@ -188,7 +204,8 @@ static void set_names(const struct model *model, struct names *names)
         names->name[names->order[i]] = (uint8_t)i;
 }
 
-/* Makes the next order, in the lexicographic sequence. Returns false after the last one. */
+/* Makes the next permutation of `order`, in the lexicographic sequence. Returns false after the
+ * last one. */
 static bool next_order(uint8_t *order, unsigned count)
 {
     unsigned i = count - 1, j = count - 1;
@@ -210,8 +227,8 @@ static bool next_order(uint8_t *order, unsigned count)
     return true;
 }
 
-/* Returns a number that does not depend on names. Attempts are sorted by it, and only for equal
- * numbers both orders are tried. */
+/* Returns a number of attempt `a` that does not depend on names. Attempts are sorted by their
+ * numbers, and only for equal numbers both orders are tried. */
 static uint64_t number_without_names(const struct model *model, const struct model_state *state,
                                      unsigned a)
 {
@@ -229,7 +246,7 @@ static uint64_t number_without_names(const struct model *model, const struct mod
            (uint64_t)attempt->p << 48 | sum;
 }
 
-/* Returns true if the order of the attempts is that of their numbers. */
+/* Returns true if the order of the attempts is that of their numbers, smallest first. */
 static bool is_ordered(const struct model *model, const struct names *names, const uint64_t *number)
 {
     for (unsigned i = 1; i < model->attempts; i++)
@@ -238,7 +255,8 @@ static bool is_ordered(const struct model *model, const struct names *names, con
     return true;
 }
 
-/* Packs a state; with `symmetric`, states that differ only in names become one. */
+/* Packs a state. With `symmetric`, states that differ only in the names of nodes and attempts
+ * become the same two words. */
 struct packed pack_state(const struct model *model, const struct model_state *state, bool symmetric)
 {
     struct widths w = widths_of(model);
@@ -263,7 +281,7 @@ struct packed pack_state(const struct model *model, const struct model_state *st
     return least;
 }
 
-/* Unpacks the bits of a node. */
+/* Restores what column() wrote for node `n`, without a renaming. */
 static void unpack_column(const struct model *model, const struct widths *w, uint64_t bits,
                           unsigned n, struct model_state *state)
 {
@@ -298,7 +316,8 @@ static void unpack_column(const struct model *model, const struct widths *w, uin
     node->fence = (uint8_t)take_bits(&bits, w->value);
 }
 
-/* Restores a state that pack_state() has packed. */
+/* Restores a state from its two words. After a symmetric packing, nodes and attempts have other
+ * names than in the packed state. */
 void unpack_state(const struct model *model, struct packed packed, struct model_state *state)
 {
     struct widths w = widths_of(model);

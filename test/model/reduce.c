@@ -29,7 +29,7 @@ static unsigned possible(const struct model *model, const struct model_attempt *
     return count;
 }
 
-/* Returns whether the attempt can still return a fencing token. */
+/* Returns whether the attempt, which is under way, can still return a fencing token. */
 static bool can_succeed(const struct model *model, const struct model_attempt *attempt)
 {
     unsigned q = model_quorum(model);
@@ -42,7 +42,7 @@ static bool can_succeed(const struct model *model, const struct model_attempt *a
     return possible(model, attempt, CELL_ACKED, CELL_RAISE | late) >= q;
 }
 
-/* Removes what cannot matter any more from the cell of attempt `a` and node `n`. */
+/* Removes from the cell of attempt `a` and node `n` what can have no effect any more. */
 static void reduce_cell(const struct model *model, const struct model_state *state, unsigned a,
                         unsigned n, struct model_cell *cell)
 {
@@ -63,7 +63,7 @@ static void reduce_cell(const struct model *model, const struct model_state *sta
     }
 }
 
-/* Removes from the state of a reduced model what can no longer matter. */
+/* Removes from a state of a reduced model what can have no effect any more. */
 void reduce_state(const struct model *model, struct model_state *state)
 {
     for (unsigned a = 0; a < model->attempts; a++) {

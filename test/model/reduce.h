@@ -5,7 +5,7 @@
 
 #include "model.h"
 
-/* A state in two words, as pack_state() writes it. */
+/* A state in 128 bits, the highest word first. */
 struct packed {
     uint64_t word[2];
 };

@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: MIT
  * Breadth-first search. States are in one array in the order of their discovery, which is the
- * queue as well; a hash table of their numbers finds them again. */
+ * queue as well; the number of a state is its index there. A hash table of these numbers finds
+ * states again. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "search.h"
 
 #define NO_PARENT UINT32_MAX /* parent of the first state */
-
-/* A running search. Owns its arrays: state[i] is the i-th state found, and parent[i] the state from
- * which it was reached. `count` states are known, `room` fit into the arrays, the table has `slots`
- * entries, and the search ends at `limit` states. */
-struct space {
+*which it was reached. `count` states are known, `room` fit into the arrays,
+    the table has `slots` *entries,
+    and the search ends at `limit` states.* /
+        /* The states that a search has found. */
+        struct space {
     const struct model *model; /* borrowed */
-    bool symmetric;            /* as in pack_state() */
-    struct packed *state;
-    uint32_t *parent; /* NO_PARENT for the first state */
-    uint32_t *table;  /* number of a state + 1; 0: free */
-    uint64_t count, room, slots, limit;
+    bool symmetric;            /* as for pack_state() */
+    struct packed *state;      /* all states */
+    uint32_t *parent;          /* for each state, the number of the state that led to it first */
+    uint32_t *table;           /* number of a state + 1; 0: free */
+    uint64_t count, room;      /* number of states, and of elements in `state` and `parent` */
+    uint64_t slots;       /* number of elements of `table`: a power of two, at most half in use */
+    uint64_t limit;       /* largest count */
     struct search result; /* until now */
 };
 
-/* Reallocates an array, or ends the program without memory. */
+/* Reallocates an array to `count` elements of `size` bytes. Ends the program if memory is short. */
 static void *grow_array(void *memory, uint64_t count, size_t size)
 {
     memory = realloc(memory, count * size);
@@ -42,7 +45,7 @@ static uint64_t hash(struct packed key)
     return h ^ h >> 32;
 }
 
-/* Returns the slot of the state in the table, or the free slot for it. */
+/* Returns the index in the table of the state's slot, or of the free slot for it. */
 static uint64_t slot_of(const struct space *space, struct packed key)
 {
     uint64_t slot = hash(key) & (space->slots - 1);
@@ -56,7 +59,7 @@ static uint64_t slot_of(const struct space *space, struct packed key)
     return slot;
 }
 
-/* Makes room for one more state. */
+/* Makes room for one more state in the arrays and in the table. */
 static void grow(struct space *space)
 {
     if (space->count == space->room) {
@@ -73,7 +76,7 @@ static void grow(struct space *space)
         space->table[slot_of(space, space->state[i])] = (uint32_t)(i + 1);
 }
 
-/* Adds a state if it is new. Returns false if the limit is reached. */
+/* Adds a state if it is new. Returns false if it is new and the limit is reached. */
 static bool discover(struct space *space, struct packed key, uint32_t parent)
 {
     grow(space);
@@ -88,7 +91,8 @@ static bool discover(struct space *space, struct packed key, uint32_t parent)
     return true;
 }
 
-/* Applies an action. Returns false if it breaks the order of the fencing tokens. */
+/* Applies an action, and reduces the state in a reduced model. Returns false if that breaks the
+ * order of the fencing tokens. */
 static bool step(const struct space *space, struct model_state *state, struct model_action action)
 {
     bool fine = model_apply(space->model, state, action);
@@ -106,7 +110,7 @@ static bool has_returned(const struct model_state *before, const struct model_st
            after->attempt[a].phase == PHASE_DONE;
 }
 
-/* Adds the outcome of attempt `a` to the result. */
+/* Adds the outcome of attempt `a`, which has returned in `state`, to the result. */
 static void note_outcome(struct search *result, const struct model *model,
                          const struct model_state *state, unsigned a)
 {
@@ -122,8 +126,10 @@ static void note_outcome(struct search *result, const struct model *model,
     }
 }
 
-/* Writes the path to a state. States are packed without names, so the path is followed from the
- * first state: each step takes an event that leads to the next packed state. */
+/* Writes the events from the first state to the state `last`, and the event of kind `final` that
+ * breaks the order. result.length is the number of these events plus 1. States are packed without
+ * names, so the path is followed from the first state: each step takes an event that leads to the
+ * next packed state. */
 static void write_path(struct space *space, uint32_t last, struct model_action final, FILE *out)
 {
     struct model_action actions[MODEL_ACTIONS_MAX];
@@ -172,7 +178,8 @@ static void note_violation(struct space *space, uint32_t from, struct model_acti
     space->result.length--;
 }
 
-/* Adds the successors of a state. Returns false if the search must end. */
+/* Adds the successors of state `number`. Returns false if the search must end: after a violation,
+ * or at the limit. */
 static bool expand(struct space *space, uint32_t number, FILE *trace)
 {
     struct model_action actions[MODEL_ACTIONS_MAX];
@@ -197,8 +204,8 @@ static bool expand(struct space *space, uint32_t number, FILE *trace)
     return true;
 }
 
-/* Searches all states, the nearest first, until a violation, states_max states, or the last one.
- * Returns the result. */
+/* Searches all states, the nearest first, until a violation or until `states_max` states were
+ * found. Writes the events of the violation to `trace` unless it is NULL. */
 struct search search_all(const struct model *model, bool symmetric, uint64_t states_max,
                          FILE *trace)
 {

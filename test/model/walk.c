@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define EVENTS_MAX 2000 /* events of one walk */
+#define EVENTS_MAX 2000 /* a walk that is longer ends without a violation */
 
 /* Rules of the nodes and of readmission, which may be broken while clients use the library's code.
  */
@@ -27,15 +27,16 @@ static uint32_t draw(uint64_t *random, uint32_t below)
     return (uint32_t)(((z ^ z >> 31) >> 32) * below >> 32);
 }
 
-/* How rarely some events are chosen, which would otherwise happen as often as all others: one of so
- * many times. */
+/* How rarely some events are chosen, which would otherwise happen as often as all others: in one of
+ * so many cases. */
 struct rarities {
-    uint32_t interruptions; /* lost keys and records, attempts that give up */
-    uint32_t starts;        /* attempts that begin */
-    uint32_t stragglers;    /* requests that arrive after their attempt has ended */
+    uint32_t interruptions; /* lost keys and records, healed keys, attempts that give up */
+    uint32_t starts;        /* an attempt begins */
+    uint32_t stragglers;    /* a message of an attempt that has ended arrives */
 };
 
-/* Draws the size and the options of a model. */
+/* Draws the size and the options of a model with the rules `broken` switched off, and the rarities.
+ */
 static struct model draw_model(uint32_t broken, uint64_t *random, struct rarities *rarities)
 {
     struct model model = {
@@ -91,7 +92,7 @@ static uint32_t rarity(const struct model_state *state, struct model_action acti
     }
 }
 
-/* Chooses one of the possible events. */
+/* Chooses one of the `count` possible events. A rare one is drawn again, at most 16 times. */
 static struct model_action choose(const struct model_state *state,
                                   const struct model_action *actions, unsigned count,
                                   const struct rarities *rarities, uint64_t *random)
@@ -122,7 +123,8 @@ static void count_event(struct walks *walks, struct model_action action,
         walks->slow++;
 }
 
-/* Walks once. Returns false if the order of the fencing tokens was broken. */
+/* Walks once through the model that the seed gives. Returns false if the order of the fencing
+ * tokens was broken. Adds the events to `walks`, and writes them to `trace` unless it is NULL. */
 static bool walk(uint32_t broken, uint64_t seed, struct walks *walks, FILE *trace)
 {
     struct model_action actions[MODEL_ACTIONS_MAX];
@@ -148,7 +150,7 @@ static bool walk(uint32_t broken, uint64_t seed, struct walks *walks, FILE *trac
     return true;
 }
 
-/* Walks `count` times, from the seed `seed` upwards, and stops at a violation. Returns the sums. */
+/* Walks `count` times with seed, seed + 1 and so on, and stops at a violation. */
 struct walks walk_all(uint32_t broken, uint64_t seed, uint64_t count, FILE *trace)
 {
     struct walks walks = {0};

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Writes events in words, for the reader of a counterexample. */
+ * Writes events in words, for the reader of a counterexample. Attempts are A, B, C, D; clients that
+ * readmit nodes R1, R2; clients of the first start S1, S2; nodes have numbers from 1. `before` and
+ * `after` are the states around the event. */
 #include "search.h"
 
 /* Writes the registers of all nodes; '?' marks a node that is not in use. */
@@ -12,7 +14,7 @@ static void registers(FILE *out, const struct model *model, const struct model_s
     fprintf(out, ")");
 }
 
-/* Writes a VOTE and its effect. */
+/* Writes that a node executes VOTE, its reply, and whether the client uses the reply. */
 static void vote(FILE *out, const struct model *model, const struct model_state *before,
                  const struct model_state *after, struct model_action action)
 {
@@ -81,7 +83,7 @@ static void first_start(FILE *out, const struct model_state *before,
     }
 }
 
-/* Writes what the library decided. */
+/* Writes what the library decided for attempt `a`, if anything. */
 static void decision(FILE *out, const struct model_state *before, const struct model_state *after,
                      unsigned a)
 {
@@ -97,7 +99,7 @@ static void decision(FILE *out, const struct model_state *before, const struct m
         fprintf(out, " and cannot succeed any more");
 }
 
-/* Writes an action in words and what it changed from `before` to `after`, as one line. */
+/* Writes one event, and the registers after it, as one line. */
 void words_action(FILE *out, const struct model *model, const struct model_state *before,
                   const struct model_state *after, struct model_action action)
 {

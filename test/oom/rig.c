@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The client of a scenario, its calls and its loop; the keys on the servers. */
+ * The functions that scenarios call (rig.h): they create the client of a run, start its operations
+ * as rig.call[i], turn its loop, and count the keys on the servers. */
 #include "rig.h"
 
 #include <poll.h>
@@ -7,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FINISH_MS  10000
-#define PATIENT_MS 8000 /* must stay below FINISH_MS */
-#define SPIN_MAX   200  /* more turns in one millisecond than this are a busy loop */
+#define FINISH_MS  10000 /* an operation that takes longer hangs */
+#define PATIENT_MS 8000  /* wait budget without starving; must stay below FINISH_MS */
+#define SPIN_MAX   200   /* more turns in one millisecond than this are a busy loop */
 
 struct rig rig;
 
@@ -27,7 +28,7 @@ static void close_cluster(void)
     rig.cluster = NULL;
 }
 
-/* Adds the fixtures: servers for all cases together, and cleaning up after each. */
+/* Adds the servers for all cases together, and rig_after() after each case. */
 void rig_add_fixtures(TCase *tcase)
 {
     tcase_add_unchecked_fixture(tcase, open_cluster, close_cluster);
@@ -35,7 +36,8 @@ void rig_add_fixtures(TCase *tcase)
     tcase_set_timeout(tcase, 0); /* none, because each run has its own */
 }
 
-/* Runs all cases in this process. Returns what main() is to return. */
+/* Runs the suite in this process, or skips the suite if there is no Redis. Returns the exit status.
+ */
 int rig_main(Suite *suite)
 {
     if (cluster_available())
@@ -44,14 +46,15 @@ int rig_main(Suite *suite)
     return suite_skip(CLUSTER_MISSING);
 }
 
-/* Prints the message and ends the program; for act(), where Check's assertions cannot be used. */
+/* Prints `what` on stderr and aborts. */
 void rig_die(const char *what)
 {
     fprintf(stderr, "%s\n", what);
     abort();
 }
 
-/* Reads all parts of a report: each may be missing when memory ran out. */
+/* Reads all parts of a report into the call. A part that is missing because memory ran out is
+ * skipped; a part without a text aborts. */
 static void read_report(const redlock_report_t *report, struct rig_call *call)
 {
     redlock_node_report_t node;
@@ -70,8 +73,7 @@ static void read_report(const redlock_report_t *report, struct rig_call *call)
     }
 }
 
-/* Stores the result of an operation in the rig_call that `userdata` points to. The callback of
- * every operation. */
+/* Stores the result of an operation in its call, and counts the callback. */
 void rig_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
               void *userdata)
 {
@@ -85,8 +87,8 @@ void rig_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_rep
     call->callbacks++; /* last, because another thread may be waiting for it */
 }
 
-/* Returns whether a call may be started after that error; also while the client is being freed,
- * when the remaining callbacks run. */
+/* Returns whether `error` is a result that a function for statistics may have in a callback: OK, or
+ * ECLOSED while the client is being freed. */
 static bool may_ask(int error)
 {
     return error == REDLOCK_OK || error == REDLOCK_ECLOSED;
@@ -119,13 +121,14 @@ static void on_log(int level, const char *message, void *userdata)
         abort();
 }
 
-/* Checks the result of a setter of the configuration. */
+/* Fails the case unless the result of a setter of the configuration is OK. */
 static void configure(int error)
 {
     ck_assert_msg(error == REDLOCK_OK, "%s", redlock_config_error(rig.config));
 }
 
-/* Creates rig.config for the servers in `urls`, with short delays and volatile fence records. */
+/* Creates rig.config for a client in `mode` of the servers at `urls`, with this file's callbacks,
+ * and with pauses of 1 to 3 ms so that runs are short. */
 void rig_new_config_for(int mode, const char *urls)
 {
     ck_assert_int_eq(redlock_config_new(&rig.config, NULL), REDLOCK_OK);
@@ -141,13 +144,13 @@ void rig_new_config_for(int mode, const char *urls)
     configure(redlock_config_set_connect_timeout_ms(rig.config, (uint32_t)wait_scaled_ms(500)));
 }
 
-/* Creates rig.config for the rig's own servers. */
+/* Creates rig.config for a client in `mode` of the rig's servers. */
 void rig_new_config(int mode)
 {
     rig_new_config_for(mode, cluster_urls(rig.cluster));
 }
 
-/* Records the result of a starting call. */
+/* Records in rig.call[i] the result of a function that starts an operation. */
 void rig_started(unsigned i, int result)
 {
     rig.call[i].used = true;
@@ -160,7 +163,7 @@ static void on_end(void *ended)
     ++*(atomic_uint *)ended;
 }
 
-/* Starts an acquisition as call i. Its lock is in rig.call[i].lock after the callback. */
+/* Starts to acquire the resource as rig.call[i], and counts the acquisition in rig.begun. */
 void rig_acquire(unsigned i, const char *resource, const redlock_opts_t *opts)
 {
     redlock_opts_t own = *opts;
@@ -171,26 +174,28 @@ void rig_acquire(unsigned i, const char *resource, const redlock_opts_t *opts)
     rig_started(i, redlock_acquire_start(rig.client, resource, &own, rig_done, &rig.call[i]));
 }
 
-/* Starts to release a lock of another call, as call i. */
+/* Starts to release the lock as rig.call[i]. */
 void rig_release(unsigned i, redlock_lock_t *lock)
 {
     rig.call[i].borrows = true;
     rig_started(i, redlock_release_start(lock, rig_done, &rig.call[i]));
 }
 
-/* Starts to extend a lock of another call, as call i. */
+/* Starts to extend the lock to a TTL of `ttl_ms` as rig.call[i]. */
 void rig_extend(unsigned i, redlock_lock_t *lock, uint64_t ttl_ms)
 {
     rig.call[i].borrows = true;
     rig_started(i, redlock_extend_start(lock, ttl_ms, rig_done, &rig.call[i]));
 }
 
-/* Returns false: the condition of a rig_drive() that only lets time pass. */
+/* Returns false: a condition for rig_drive() that never holds. */
 bool rig_never(void)
 {
     return false;
 }
 
+/* Returns the wait budget of an acquisition in ms: `starving_ms` if all later allocations fail,
+ * PATIENT_MS otherwise. Sets rig.hasty in the first case. */
 /* Returns the wait budget of an acquisition, for prepare(): `starving_ms` if all later
  * allocations fail, otherwise PATIENT_MS; both scaled. */
 uint64_t rig_wait_ms(uint64_t starving_ms)
@@ -199,7 +204,7 @@ uint64_t rig_wait_ms(uint64_t starving_ms)
     return wait_scaled_ms(rig.starve ? starving_ms : PATIENT_MS);
 }
 
-/* Returns whether a server sends notifications, on the client's second connection to it. */
+/* Returns whether a server sends notifications to the client. */
 bool rig_any_notifies(void)
 {
     for (unsigned i = 0; i < RIG_NODES; i++) {
@@ -211,8 +216,8 @@ bool rig_any_notifies(void)
     return false;
 }
 
-/* Returns true if a server sends notifications, if the chosen allocation has failed, or if no
- * call is pending. */
+/* Returns true if a server sends notifications, if the chosen allocation has failed, or if all
+ * calls have had their callback. */
 bool rig_notifies_or_failed(void)
 {
     return rig_any_notifies() || rig_has_failed() || rig_all_notified();
@@ -224,8 +229,9 @@ bool rig_no_keys(void)
     return cluster_count_all_keys(rig.cluster) == 0;
 }
 
-/* Turns the client's loop until the condition holds. Returns false after `deadline_ms`
- * (scaled). Ends the program if the loop spins. */
+/* Turns the client's loop until `until` returns true. Returns false if it does not within
+ * `deadline_ms` (scaled for slow builds). A threaded client needs no turns, so the function only
+ * waits. */
 bool rig_drive(rig_condition_fn until, uint64_t deadline_ms)
 {
     const uint64_t begin = wait_now_ms();
@@ -260,6 +266,7 @@ bool rig_all_notified(void)
     return true;
 }
 
+/* Turns the loop until all calls have had their callback. Aborts after FINISH_MS. */
 /* Turns the loop until all calls have had their callback. Ends the program after ten seconds. */
 void rig_finish(void)
 {
@@ -290,7 +297,8 @@ static bool is_ours(const char *key, const char *value)
            strcmp(value, redlock_lock_token(rig.lock)) == 0;
 }
 
-/* Counts the keys of one server: those of rig.lock, and those that no lock explains. */
+/* Adds the keys of one server to the sums: to `ret_held` the key with the token of rig.lock, to
+ * `ret_strays` each key with neither that token nor a foreign one. */
 static void count_keys(unsigned node, unsigned *ret_held, size_t *ret_strays)
 {
     char **keys = cluster_keys(rig.cluster, node);
@@ -320,6 +328,8 @@ unsigned rig_count_held(void)
 
 /* Returns the number of keys on all servers that belong neither to rig.lock nor to a foreign
  * token ("foreign…"). */
+/* Returns the number of keys on all servers that belong neither to rig.lock nor to a foreign token.
+ */
 size_t rig_strays(void)
 {
     unsigned held = 0;
@@ -330,6 +340,8 @@ size_t rig_strays(void)
     return strays;
 }
 
+/* Fails the case unless call `i` had one callback and its status is in the list `allowed`, which
+ * ends with RIG_END. If no allocation has failed, the status must be the first of the list. */
 /* Fails unless the status of call i is in the list, which ends with RIG_END. If nothing has
  * failed, only the first status of the list is allowed. */
 void rig_expect(unsigned i, const int *allowed)
@@ -356,7 +368,8 @@ static bool call_0_has_ended(void)
     return rig.call[0].callbacks > 0;
 }
 
-/* Waits for a call of the harness itself and removes its results. */
+/* Waits for the end of call 0, and fails the case unless its status is `expected`. `what` names the
+ * operation in messages. */
 static void settle_call(int expected, const char *what)
 {
     ck_assert_msg(rig.call[0].started == REDLOCK_OK, "%s: %s", what,
@@ -366,7 +379,7 @@ static void settle_call(int expected, const char *what)
                   redlock_error_name(rig.call[0].status), rig.call[0].text);
 }
 
-/* Acquires rig.lock, for prepare(). */
+/* Acquires the lock as rig.lock and waits for the grant. Uses call 0 and resets all calls. */
 void rig_hold(const char *resource, const redlock_opts_t *opts)
 {
     memset(rig.call, 0, sizeof rig.call);
@@ -376,7 +389,7 @@ void rig_hold(const char *resource, const redlock_opts_t *opts)
     memset(rig.call, 0, sizeof rig.call);
 }
 
-/* Returns true if each node has granted a lock. */
+/* Returns true if each node has granted a lock to this client. */
 static bool all_granted(void)
 {
     redlock_node_stats_t node;
@@ -388,15 +401,14 @@ static bool all_granted(void)
     return true;
 }
 
-/* Acquires rig.lock and waits until all nodes have granted it, not only a majority. It must be
- * the client's first lock. */
+/* Acquires rig.lock and waits until all nodes have granted it. Must be the client's first lock. */
 void rig_hold_on_all(const char *resource, const redlock_opts_t *opts)
 {
     rig_hold(resource, opts);
     ck_assert_msg(rig_drive(all_granted, FINISH_MS), "not all nodes have granted the lock");
 }
 
-/* Returns true if each node is eligible and its server known. */
+/* Returns true if each node is eligible and the run id of its server known. */
 static bool all_up(void)
 {
     redlock_node_stats_t node;
@@ -408,7 +420,7 @@ static bool all_up(void)
     return true;
 }
 
-/* Creates an embedded client of the rig's servers and waits until all nodes are eligible. */
+/* Creates rig.client in embedded mode and waits until all nodes are eligible. */
 void rig_connect(void)
 {
     rig_new_config(REDLOCK_MODE_EMBEDDED);
@@ -418,8 +430,8 @@ void rig_connect(void)
     ck_assert_msg(rig_drive(all_up, FINISH_MS), "not all nodes answered");
 }
 
-/* Creates the client (call 0), acquires the lock "resource" (call 1) and waits for both.
- * Returns true if rig.lock is that lock. */
+/* Creates the client (call 0), acquires the lock "resource" (call 1) and waits for both. Returns
+ * true if rig.lock is that lock. */
 bool rig_take(const redlock_opts_t *opts)
 {
     rig_started(0, redlock_new(&rig.client, rig.config));

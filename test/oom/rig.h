@@ -4,6 +4,11 @@
  * available again, and everything must recover: no key without a holder, no leaked block or
  * descriptor, and a client that can acquire and release a lock.
  *
+ * A `scenario` is that piece of code in three functions: prepare(), act() and judge(). rig_sweep()
+ * runs a scenario again and again, each time with another failing allocation. One such execution is
+ * called a run. In its last runs no allocation fails, because the scenario makes fewer of them.
+ * rig.c has the functions that scenarios call; sweep.c makes the runs.
+ *
  * While allocations fail, a scenario only records what happens, in `rig`. It is judged afterwards,
  * because Check allocates as well. */
 #ifndef TEST_OOM_RIG_H
@@ -18,35 +23,36 @@
 #include "suite.h"
 #include "wait.h"
 
-#define RIG_NODES  5
-#define RIG_CALLS  4
+#define RIG_NODES  5     /* number of servers */
+#define RIG_CALLS  4     /* number of asynchronous operations of one run */
 #define RIG_TTL_MS 20000 /* longer than any wait here, so that expiry explains no missing key */
 
 /* One asynchronous operation and its callback. */
 struct rig_call {
-    bool used, borrows;    /* borrows: the lock that the callback gets belongs to another call */
-    int started;           /* result of the starting call */
-    atomic_uint callbacks; /* how often the callback has run */
-    int status;            /* of the callback, as are the fields below */
-    redlock_lock_t *lock;  /* acquire, adopt: this call owns it now */
-    redlock_report_info_t info;
-    unsigned granted, denied, failed;
-    char text[512];
+    bool used;                  /* the operation was started, or a start was refused */
+    bool borrows;               /* the lock that the callback gets belongs to another call */
+    int started;                /* result of the starting call */
+    atomic_uint callbacks;      /* how often the callback has run */
+    int status;                 /* of the callback, as are the fields below */
+    redlock_lock_t *lock;       /* acquire, adopt: this call owns the handle now; NULL: no lock */
+    redlock_report_info_t info; /* of the report; zeros if there was no report */
+    unsigned granted, denied, failed; /* number of nodes with that vote in the report */
+    char text[512];                   /* of the report; "" if there was no report */
 };
 
 /* The state of the present run. rig.c and sweep.c reset it before each run. */
 struct rig {
-    struct cluster *cluster;
-    redlock_config_t *config;
-    redlock_t *client;
+    struct cluster *cluster;  /* the servers; stays for all runs */
+    redlock_config_t *config; /* for redlock_new(); freed after the run; NULL: none */
+    redlock_t *client;        /* NULL: there is none (any more) */
     redlock_lock_t *lock; /* acquired by prepare(); released after the run unless act() did it */
-    redlock_cancel_t *cancel;
+    redlock_cancel_t *cancel; /* created by the scenario, freed after the run; NULL: none */
     struct rig_call call[RIG_CALLS];
-    atomic_uint events[16];
+    atomic_uint events[16];         /* number of events of each kind REDLOCK_EVENT_* since act() */
     unsigned begun;                 /* acquisitions by rig_acquire(), including refused ones */
     atomic_uint ended;              /* number of them that can have no more events */
     bool threaded;                  /* set by prepare(): the client has its own thread */
-    uint64_t k;                     /* number of the allocation that fails */
+    uint64_t k;                     /* number of the allocation or system call that fails, from 0 */
     bool frugal;                    /* callbacks must not allocate either */
     bool hit;                       /* for judge(): an allocation has failed */
     bool starve;                    /* all later ones fail as well */
@@ -59,7 +65,7 @@ extern struct rig rig;
 
 /* One piece of code to run with failing allocations or system calls. */
 struct scenario {
-    const char *name;
+    const char *name;      /* printed in the messages of a failed run */
     void (*prepare)(void); /* may be NULL; the client is connected */
     void (*act)(void);     /* runs with failing allocations */
     void (*judge)(void);   /* may be NULL; runs with memory again */
@@ -83,12 +89,12 @@ void rig_sweep_calls(const struct scenario *scenario);
  * says that it is slow. */
 unsigned rig_step(void);
 
-/* Records the present run, so that its name is printed on stderr if the program dies or hangs:
- * allocation or call `k` fails in the scenario `name`, with `starve` all later ones as well. */
+/* Records the name of the present run, which is printed on stderr if the program dies, and starts
+ * an alarm that ends a run that hangs. `name`: the scenario; `k`, `starve`: as in `rig`. */
 void rig_note(const char *name, bool starve, uint64_t k);
-/* Does the same for a run that `text` describes. */
+/* Does the same with a `text` that describes the run in other words. */
 void rig_note_text(const char *name, const char *text);
-/* Ends the note: the run has ended. */
+/* Removes the name of the run and stops the alarm. */
 void rig_end_note(void);
 /* Checked teardown: if the run has not ended, because an assertion failed in it, prints its
  * note and cleans up for the next case. */
@@ -99,25 +105,25 @@ void rig_add_fixtures(TCase *tcase);
 /* Runs all cases in this process. Returns what main() is to return. */
 int rig_main(Suite *suite);
 
-/* Stores the result of an operation in the rig_call that `call` points to. The callback of
- * every operation. */
+/* The callback of all operations: stores the the in the `struct rig_call` that `call` is. */
 void rig_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
               void *call);
-/* For act(): starts an acquisition as call i. */
+/* For act(): start an operation as rig.call[i], whose callback is rig_done(). */
 void rig_acquire(unsigned i, const char *resource, const redlock_opts_t *opts);
 /* For act(): starts to release a lock as call i. */
 void rig_release(unsigned i, redlock_lock_t *lock);
 /* For act(): starts to extend a lock as call i. */
 void rig_extend(unsigned i, redlock_lock_t *lock, uint64_t ttl_ms);
-/* Records the result of a starting call. */
+/* Records in rig.call[i] the result of a function that starts an operation. */
 void rig_started(unsigned i, int result);
 
-/* Turns the loop until the condition holds. Returns false after the deadline (scaled). */
+/* Turns the client's loop until the condition holds, and ends the program if the loop spins.
+ * Returns false if the condition does not hold after `deadline_ms`, scaled for slow builds. */
 typedef bool (*rig_condition_fn)(void);
 bool rig_drive(rig_condition_fn until, uint64_t deadline_ms);
 /* Returns whether all calls that were started have had their callback. */
 bool rig_all_notified(void);
-/* Returns false: the condition of a rig_drive() that only lets time pass. */
+/* Returns false: rig_drive(rig_never, ms) turns the loop for that long. */
 bool rig_never(void);
 /* For act(): returns whether the chosen allocation has failed. Before that, everything succeeds, if
  * slowly. */
@@ -128,8 +134,8 @@ bool rig_has_failed(void);
 uint64_t rig_wait_ms(uint64_t starving_ms);
 /* Returns whether a server sends notifications, on the client's second connection to it. */
 bool rig_any_notifies(void);
-/* Returns true if a server sends notifications, if the chosen allocation has failed, or if no
- * call is pending. */
+/* Returns true if rig_any_notifies(), if the chosen allocation has failed, or if all calls have had
+ * their callback. */
 bool rig_notifies_or_failed(void);
 /* Returns whether no server has a key. */
 bool rig_no_keys(void);
@@ -163,10 +169,12 @@ void rig_hold(const char *resource, const redlock_opts_t *opts);
  * majority. It must be the client's first lock. */
 void rig_hold_on_all(const char *resource, const redlock_opts_t *opts);
 /* Creates rig.config for the rig's own servers. mode: REDLOCK_MODE_*. */
+/* For prepare(): create rig.config for a client in `mode` (REDLOCK_MODE_*), of the rig's servers or
+ * of those at `urls`. */
 void rig_new_config(int mode);
 /* Creates rig.config for the servers in `urls` instead. */
 void rig_new_config_for(int mode, const char *urls);
-/* Creates an embedded client of the rig's servers and waits until all nodes are eligible. */
+/* Creates rig.client in embedded mode and waits until all nodes are eligible. */
 void rig_connect(void);
 
 #endif

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Calls each function of the public interface once, on real servers, in each mode. valgrind_test.py
  * runs it under valgrind, which looks for bad accesses, leaks and open descriptors, and compares
- * its source with the list of public functions. It prints nothing if all is well. */
+ * its source with the list of public functions. It prints nothing if all is well.
+ *
+ * Each function from hold_and_hand_over() on uses a group of public functions and ends the program
+ * if one has not the expected result. The client counts blocks with an allocator of its own; none
+ * may be left at the end. */
 #include <poll.h>
 #include <pthread.h>
 #include <redlock/redlock.h>
@@ -13,11 +17,11 @@
 #include "cluster.h"
 #include "wait.h"
 
-#define TTL_MS  10000
-#define WAIT_MS 20000 /* valgrind is slow */
+#define TTL_MS  10000 /* of all locks; longer than the program needs them */
+#define WAIT_MS 20000 /* limit of every wait; valgrind is slow */
 
-static struct cluster *cluster;
-static atomic_uint events;
+static struct cluster *cluster; /* the servers */
+static atomic_uint events;      /* number of events since cancel_a_wait() began */
 
 /* Prints the failed condition and ends the program unless `holds`. */
 static void require_at(bool holds, int line, const char *what)
@@ -31,7 +35,7 @@ static void require_at(bool holds, int line, const char *what)
 #define REQUIRE(condition) require_at((condition), __LINE__, #condition)
 #define REQUIRE_OK(call)   require_at((call) == REDLOCK_OK, __LINE__, #call)
 
-/* Counts events. */
+/* Counts the event, and requires that its size and its report (if any) are readable. */
 static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
 {
     (void)rl;
@@ -42,7 +46,7 @@ static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata
     events++;
 }
 
-static atomic_uint ended;
+static atomic_uint ended; /* number of calls of on_event_end() */
 
 /* Counts locks that can have no more events. */
 static void on_event_end(void *userdata)
@@ -51,35 +55,35 @@ static void on_event_end(void *userdata)
     ended++;
 }
 
-/* Checks that a log line has a level and a text. */
+/* Requires that each log message has a level and a text. */
 static void on_log(int level, const char *message, void *userdata)
 {
     (void)userdata;
     REQUIRE(level >= REDLOCK_LOG_ERROR && message[0] != '\0');
 }
 
-/* A caller's allocator, which counts each block. */
+/* Allocates a block and counts it in `userdata`, the number of blocks in use. */
 static void *counted_malloc(size_t size, void *userdata)
 {
     ++*(atomic_int *)userdata;
     return malloc(size);
 }
 
-/* Reallocates and counts a new block. */
+/* Resizes a block; a NULL block is a new one and counted. */
 static void *counted_realloc(void *block, size_t size, void *userdata)
 {
     *(atomic_int *)userdata += block == NULL;
     return realloc(block, size);
 }
 
-/* Frees a block and no longer counts it. */
+/* Frees a block and subtracts it from the number of blocks in use. */
 static void counted_free(void *block, void *userdata)
 {
     *(atomic_int *)userdata -= block != NULL;
     free(block);
 }
 
-static atomic_int blocks;
+static atomic_int blocks; /* number of blocks that clients have in use */
 static const redlock_allocator_t allocator = {
     .size = sizeof allocator,
     .malloc_fn = counted_malloc,
@@ -88,7 +92,8 @@ static const redlock_allocator_t allocator = {
     .userdata = &blocks,
 };
 
-/* Creates a client of all servers in this mode, with every setter of the configuration. */
+/* Creates a client of all servers in this mode (REDLOCK_MODE_*), and calls every setter of the
+ * configuration. `password`: of the servers. */
 static redlock_t *new_client(int mode, const char *password)
 {
     redlock_config_t *config;
@@ -125,7 +130,7 @@ static redlock_t *new_client(int mode, const char *password)
     return rl;
 }
 
-/* Reads all parts of a report and frees it. */
+/* Reads all parts of a report, requires that its status is `status`, and frees the report. */
 static void read_report(redlock_report_t *report, int status)
 {
     redlock_report_info_t info;
@@ -142,8 +147,7 @@ static void read_report(redlock_report_t *report, int status)
     redlock_report_free(report);
 }
 
-/* Returns 42 if the lock is held for at least another millisecond; runs inside redlock_run() or
- * the like. */
+/* The function that redlock_with() runs while it holds the lock. Returns 42 if the lock is held. */
 static int body(redlock_lock_t *lock, void *userdata)
 {
     (void)userdata;
@@ -213,7 +217,8 @@ static void hold_and_hand_over(redlock_t *rl)
     redlock_lock_free(adopted);
 }
 
-/* Acquires a lock, is denied it a second time, and runs a function under it. */
+/* Acquires a lock, is denied it a second time, breaks it, and finds it lost. Then releases a lock
+ * by its token, and runs body() under a lock with redlock_with(). */
 static void acquire_and_release_contended(redlock_t *rl)
 {
     redlock_opts_t opts = redlock_opts(TTL_MS);
@@ -301,10 +306,11 @@ static void use_blocking_calls(const char *password)
 
 /* ---- asynchronous calls ---- */
 
+/* The end of one asynchronous operation. */
 struct result {
-    bool done;
-    int status;
-    redlock_lock_t *lock;
+    bool done;            /* the callback has run */
+    int status;           /* of the callback */
+    redlock_lock_t *lock; /* as the callback got it; may be NULL */
 };
 
 /* Records the end of an operation and reads its report. */
@@ -325,7 +331,8 @@ static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlo
     *result = (struct result){true, status, lock};
 }
 
-/* Drives the client until the operation has ended with `status`. Returns its lock. */
+/* Drives the client until the operation has ended, and requires that its status is `status`. Resets
+ * `result` for the next operation. Returns the lock that the callback got, or NULL. */
 static redlock_lock_t *finish(redlock_t *rl, struct result *result, int status)
 {
     const uint64_t end = wait_now_ms() + WAIT_MS;
@@ -399,7 +406,8 @@ static void use_asynchronous_calls(int mode, const char *password)
     REQUIRE_OK(redlock_free(rl));
 }
 
-/* Frees a client with all kinds of operations in flight: each callback runs all the same. */
+/* Frees a client with an acquisition, an inspection and a wait in flight, and requires that each
+ * callback runs all the same, without a lock. */
 static void free_with_calls_in_flight(const char *password)
 {
     redlock_t *rl = new_client(REDLOCK_MODE_EMBEDDED, password);
@@ -415,7 +423,7 @@ static void free_with_calls_in_flight(const char *password)
         REQUIRE(answers[i].done && answers[i].lock == NULL);
 }
 
-/* Acquires a lock with a client of two shards. */
+/* Acquires and releases a lock with a client of two shards, each of one server. */
 static void use_shards(const char *password)
 {
     redlock_config_t *config;
@@ -445,6 +453,8 @@ static void use_shards(const char *password)
     REQUIRE_OK(redlock_free(rl));
 }
 
+/* Starts the servers, uses the functions that need no client, then all others. Exit status 77 skips
+ * the test: there is no Redis. */
 int main(void)
 {
     static const char password[] = "secret";

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Runs one scenario once for each allocation or system call in it. */
+ * Runs one scenario once for each allocation or system call in it.
+ *
+ * run() is one run: it resets the rig, prepares, lets act() meet the failure, judges, and checks
+ * that everything recovers. rig_sweep() and sweep_calls() call run() with k = 0, 1, 2 and so on. A
+ * run in which nothing failed is a miss: k is larger than the number of allocations or calls.
+ * MISSES_MAX misses in a row end the loop. */
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,20 +16,20 @@
 #include "fdcheck.h"
 #include "rig.h"
 
-#define RECOVER_MS      5000
-#define RUN_SECONDS     15 /* a longer run hangs */
-#define NEVER           UINT64_MAX
-#define ALWAYS          5 /* this many first allocations are tried in every build */
-#define MISSES_MAX      3 /* the number of allocations may vary by this many */
-#define ALLOCATIONS_MAX 5000
+#define RECOVER_MS      5000       /* time limit of each step of the recovery (scaled) */
+#define RUN_SECONDS     15         /* a longer run hangs */
+#define NEVER           UINT64_MAX /* as k: nothing fails in this run */
+#define ALWAYS          5          /* this many first allocations are tried in every build */
+#define MISSES_MAX      3          /* the number of allocations may vary by this many */
+#define ALLOCATIONS_MAX 5000       /* far more than any scenario needs: a larger k is an error */
 
-static char note[160];                 /* the present run, for messages */
-static volatile sig_atomic_t note_len; /* its length; 0: no run */
-static struct sigaction before_segv, before_abort;
-static struct fdcheck descriptors; /* descriptors that were open before the run */
-static int64_t live_first;         /* blocks after the first run */
+static char note[160];                 /* name of the present run, for the signal handlers */
+static volatile sig_atomic_t note_len; /* length of `note`; 0: no run */
+static struct sigaction before_segv, before_abort; /* the handlers before catch_signals() */
+static struct fdcheck descriptors;                 /* those open before the run */
+static int64_t live_first;                         /* blocks after the first run */
 
-/* What fails: one kind of system call with one fault; NULL: allocations. */
+/* What fails in the present runs: one kind of system call with one fault; NULL: allocations. */
 static const struct call_fault *fault;
 
 /* Sanitizers end the process without a signal that could be caught. */
@@ -67,8 +72,7 @@ static void catch_signals(void)
         __sanitizer_set_death_callback(print_note);
 }
 
-/* Records the present run, so that its name is printed on stderr if the program dies or hangs:
- * allocation or call `k` fails in the scenario `name`, with `starve` all later ones as well. */
+/* Records the name of the run in which number `k`, or with `starve` also each later one, fails. */
 void rig_note(const char *name, bool starve, uint64_t k)
 {
     char text[sizeof note / 2];
@@ -78,6 +82,7 @@ void rig_note(const char *name, bool starve, uint64_t k)
     rig_note_text(name, text);
 }
 
+/* Records "in NAME, TEXT" as the name of the run, and starts an alarm of RUN_SECONDS (scaled). */
 /* Does the same for a run that `text` describes. */
 void rig_note_text(const char *name, const char *text)
 {
@@ -87,7 +92,7 @@ void rig_note_text(const char *name, const char *text)
     alarm((unsigned)wait_scaled_ms(RUN_SECONDS));
 }
 
-/* Ends the note: the run has ended. */
+/* Removes the name of the run and stops the alarm. */
 void rig_end_note(void)
 {
     alarm(0);
@@ -105,28 +110,28 @@ static void start_failing(bool starve, uint64_t k)
         alloc_fail_once(k, ALLOC_FAIL_ALL_THREADS);
 }
 
-/* Ends the failures. Returns true if there was one. */
+/* Ends the failures. Returns true if an allocation or call has failed. */
 static bool stop_failing(void)
 {
     return fault != NULL ? call_fail_stop() : alloc_fail_stop();
 }
 
-/* Returns whether the chosen allocation or call has failed. */
+/* Returns whether number rig.k of the allocations or system calls was reached, so that it has
+ * failed. */
 bool rig_has_failed(void)
 {
     return (fault != NULL ? call_fail_seen() : alloc_fail_seen()) > rig.k;
 }
 
-/* Exempts the calling thread: while `on`, its allocations and system calls are neither counted
- * nor failed. */
+/* Exempts the calling thread from failures of both kinds while `on`. */
 void rig_exempt(bool on)
 {
     alloc_fail_exempt(on);
     call_fail_exempt(on);
 }
 
-/* Checked teardown: ends the failures. If the run has not ended, because an assertion failed in
- * it, prints its note and cleans up for the next case. */
+/* Cleans up after a case. If its run did not end, prints the name of the run, frees the client and
+ * removes all keys. */
 void rig_after(void)
 {
     (void)stop_failing();
@@ -140,6 +145,8 @@ void rig_after(void)
         cluster_command_all(rig.cluster, "FLUSHALL");
 }
 
+/* Returns the distance between the values of k that this build tries: 1 in a normal build, 3 in one
+ * up to three times as slow, 13 in slower ones. */
 /* Returns the distance between the allocations that this build tries: 1 unless
  * REDLOCK_TEST_SLOW says that it is slow. */
 unsigned rig_step(void)
@@ -220,8 +227,9 @@ static void reset_rig(void)
     rig.cluster = cluster;
 }
 
-/* Returns whether no block has leaked. libc keeps blocks for later threads, as many as there once
- * were threads at a time. */
+/* Returns whether no block has leaked; `live`: number of blocks before the run. If the scenario has
+ * `kept`, blocks are counted from the first run instead, because libc keeps blocks for later
+ * threads. */
 static bool is_freed(const struct scenario *scenario, int64_t live)
 {
     const int64_t now = alloc_fail_live();
@@ -229,7 +237,8 @@ static bool is_freed(const struct scenario *scenario, int64_t live)
     return scenario->kept == 0 ? now == live : now <= live_first + scenario->kept;
 }
 
-/* Runs the scenario once and checks that everything recovers. Returns true if something failed. */
+/* Runs the scenario once, with number `k` failing (`starve`: and each later one), and checks that
+ * everything recovers. Returns true if something failed. */
 static bool run(const struct scenario *scenario, bool starve, uint64_t k)
 {
     reset_rig();
@@ -262,8 +271,8 @@ static bool run(const struct scenario *scenario, bool starve, uint64_t k)
     return hit;
 }
 
-/* Runs the scenario for each allocation twice: with only that one failing, and with all later
- * ones failing as well. */
+/* Runs the scenario for each k, first with one failing allocation, then with all later ones failing
+ * as well. `hits` counts the runs of both kinds in which an allocation failed. */
 void rig_sweep(const struct scenario *scenario)
 {
     const unsigned step = rig_step();
@@ -308,8 +317,7 @@ static unsigned sweep_calls(const struct scenario *scenario)
     return hits;
 }
 
-/* Runs the scenario for each kind of system call, with each of its faults, at each of its
- * calls, once and lastingly. */
+/* Runs the scenario with each fault of the table in call_fail.h whose call the scenario names. */
 void rig_sweep_calls(const struct scenario *scenario)
 {
     const uint64_t begin = wait_now_ms();
