@@ -26,7 +26,7 @@
 
 struct chaos chaos; /* the run of this process */
 
-/* Returns the next random number below `below` (xorshift) of the run. */
+/* Returns a random number below `below`, from the seed of the run (xorshift). */
 unsigned chance(unsigned below)
 {
     chaos.random ^= chaos.random << 13;
@@ -50,8 +50,8 @@ static void start_servers(void)
     chaos.cluster = cluster_start_with(&opts);
 }
 
-/* Begins and ends faults for that long, with `pace_ms` between them on average, and restarts
- * clients that end. */
+/* Begins and ends faults for `seconds`, with `pace_ms` between them on average, and restarts
+ * clients that end. Ends all faults before it returns. */
 static void inject_faults(uint64_t seconds, uint64_t pace_ms)
 {
     const uint64_t end_ms = wait_now_ms() + seconds * 1000;
@@ -84,8 +84,9 @@ static void wait_without_faults(void)
     }
 }
 
-/* Logs all keys of the servers. `word` is "key" right after the end, and "left" when they should
- * have expired. */
+/* Logs all keys of the servers but fence records, with value and remaining TTL. `word` is "key"
+ * right after the clients' end, and "left" when keys should have expired. Returns the number of
+ * keys. */
 static size_t log_keys(const char *word)
 {
     size_t count = 0;

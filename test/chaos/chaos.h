@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The parts of a chaos run: servers with clocks and links, client processes, faults. */
+ * The parts of a chaos run: servers with clocks and links, client processes, faults. A link is the
+ * simulated cable between a server and the clients; it can be cut in each direction. A client here
+ * is a process that acquires and releases locks; it has a number, which stays, and a name. The
+ * functions chaos.c needs of clients.c and faults.c are declared below. */
 #ifndef CHAOS_CHAOS_H
 #define CHAOS_CHAOS_H
 
@@ -9,46 +12,46 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define NODES       5    /* servers of a run */
-#define CLIENTS_MAX 9    /* clients of a run */
+#define NODES       5    /* number of servers */
+#define CLIENTS_MAX 9    /* number of clients if node-redlock is installed */
 #define OURS        8    /* number of this library's clients; the last one uses node-redlock */
-#define MAX_TTL_MS  1000 /* of all clients */
+#define MAX_TTL_MS  1000 /* the max_ttl of all clients: no lock has a longer TTL */
 
 /* The chaos run of this process. */
 struct chaos {
-    struct cluster *cluster;
-    bool network;         /* the servers have links that can be cut */
-    uint64_t random;      /* state of chance() */
-    const char *dir;      /* directory of the logs */
-    const char *fences;   /* "plain" or "fenced" */
+    struct cluster *cluster; /* the servers */
+    bool network;            /* the servers have links that can be cut */
+    uint64_t random;         /* state of chance() */
+    const char *dir;         /* directory of the logs */
+    const char *fences;      /* "plain" or "fenced" */
     const char *programs; /* directory of the programs chaos-client, chaos-command and chaos-hold */
     const char *redlock;  /* path of the command */
     const char *foreign;  /* script of the node-redlock client; NULL: none, it is not installed */
 };
 extern struct chaos chaos; /* set by main() */
 
-/* Returns a random number below `below`. */
+/* Returns a random number below `below`, from the seed of the run. */
 unsigned chance(unsigned below);
 
 /* Clients. Each is a process, named NAME.COUNT; a restarted one has a larger COUNT. All functions
  * with a number take it below clients_count(). */
-/* Returns the number of clients. */
+/* Returns the number of clients: CLIENTS_MAX, or OURS without node-redlock. */
 unsigned clients_count(void);
-/* Starts all clients. */
+/* Starts the process of each client and logs that. */
 void clients_start_all(void);
 /* Logs the clients that ended by themselves and starts them again. */
 void clients_check(void);
 /* Kills the process and logs it. The client stays down until client_start(). */
 void client_kill(unsigned client);
-/* Starts a client's next process, with a larger COUNT. */
+/* Starts a new process of the client, with COUNT one larger, and logs that. */
 void client_start(unsigned client);
-/* Stops the client's process with SIGSTOP. */
+/* Stops the process client's process with SIGSTOP. */
 void client_stop(unsigned client);
 /* Continues a stopped client with SIGCONT. */
 void client_continue(unsigned client);
 /* Returns whether the client has a process, running or stopped. */
 bool client_runs(unsigned client);
-/* Returns its name without the count. */
+/* Returns NAME, without the count. */
 const char *client_name(unsigned client);
 /* Steps the wall clock of one of this library's clients by up to an hour in either direction. */
 void client_step_clock(unsigned client);
@@ -64,7 +67,7 @@ void clients_end_all(void);
 void faults_begin_one(void);
 /* Ends the faults whose time has passed. */
 void faults_end_due(void);
-/* Ends all faults that are in effect. */
+/* Ends all faults. */
 void faults_end_all(void);
 
 #endif

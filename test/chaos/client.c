@@ -24,7 +24,7 @@ static void on_signal(int number)
     atomic_store(&world.stop, true);
 }
 
-/* Ends the shutdown; `userdata` is a bool that becomes true. */
+/* Sets the flag `userdata` when the shutdown has ended. */
 static void on_shut_down(redlock_t *client, int status, redlock_lock_t *lock,
                          const redlock_report_t *report, void *userdata)
 {
@@ -52,7 +52,7 @@ static void shut_down(redlock_t *client, int mode)
     }
 }
 
-/* Returns the mode (REDLOCK_MODE_...) for "threaded", "embedded" or "hybrid". */
+/* Returns the REDLOCK_MODE_* for the argument threaded, embedded or hybrid. */
 static int mode_of(const char *word)
 {
     if (strcmp(word, "threaded") == 0)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The client processes of a chaos run. */
+ * The client processes of a chaos run: starts, stops, kills and restarts them, and logs that. A
+ * client keeps its number, which is its index in `clients`, and its name; each of its processes has
+ * another label, NAME.COUNT. In this file "client" is the record of such a process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -39,13 +41,14 @@ static struct client clients[CLIENTS_MAX] = {
     {.kind = "foreign", .name = "f1"},
 };
 
-/* Returns the number of clients: without node-redlock the last one is left out. */
+/* Returns the number of clients: without the last one if node-redlock is not installed. */
 unsigned clients_count(void)
 {
     return chaos.foreign != NULL ? CLIENTS_MAX : OURS;
 }
 
-/* Writes the path of the client's clock file. */
+/* Writes the path of the client's clock file to `ret_path`, which has PATH_LEN bytes. The file
+ * holds the offset of the clock that the client's process sees. */
 static void clock_path(const struct client *client, char *ret_path)
 {
     snprintf(ret_path, PATH_LEN, "%s/%s.clock", chaos.dir, client->label);
@@ -63,14 +66,15 @@ static void create_clock(struct client *client)
         client_step_clock((unsigned)(client - clients));
 }
 
-/* Steps the wall clock of one client by up to an hour in either direction. */
+/* Steps the client's wall clock to a random offset of up to an hour in either direction. */
 void client_step_clock(unsigned number)
 {
     const int64_t step_ms = (int64_t)chance(7200000) - 3600000;
     clockshim_step(clients[number].clocks, CLOCKSHIM_REALTIME, step_ms * NS_PER_MS);
 }
 
-/* Replaces this process by the client's program. */
+/* Replaces this process, a child after fork(), by the client's program with its arguments. Ends
+ * with status 127 if there is none. */
 static _Noreturn void exec_client(const struct client *client)
 {
     char program[PATH_LEN], log[PATH_LEN], errors[PATH_LEN], hold[PATH_LEN], seed[24], ttl[16];
@@ -107,7 +111,7 @@ static _Noreturn void exec_client(const struct client *client)
     _exit(127);
 }
 
-/* Starts the next process of a client, with a new label and log. */
+/* Starts a new process of the client and logs that. */
 void client_start(unsigned number)
 {
     struct client *client = &clients[number];
@@ -124,26 +128,26 @@ void client_start(unsigned number)
     history_write(history_now_ns(), "born %s %s", client->label, client->kind);
 }
 
-/* Starts all clients. */
+/* Starts the process of each client and logs that. */
 void clients_start_all(void)
 {
     for (unsigned i = 0; i < clients_count(); i++)
         client_start(i);
 }
 
-/* Returns the client's name without the count. */
+/* Returns the client's name, without the count of its processes. */
 const char *client_name(unsigned number)
 {
     return clients[number].name;
 }
 
-/* Returns true if the client has a process, running or stopped. */
+/* Returns whether the client has a process, running or stopped. */
 bool client_runs(unsigned number)
 {
     return clients[number].pid != 0;
 }
 
-/* Kills the client's process, waits for its end and logs it. */
+/* Kills the client's process, waits for its end, and logs that. */
 void client_kill(unsigned number)
 {
     struct client *client = &clients[number];
@@ -160,14 +164,15 @@ void client_stop(unsigned number)
     kill(clients[number].pid, SIGSTOP);
 }
 
-/* Continues the client's process with SIGCONT, if there is one. */
+/* Continues the client's process, if there is one. */
 void client_continue(unsigned number)
 {
     if (clients[number].pid != 0)
         kill(clients[number].pid, SIGCONT);
 }
 
-/* Returns whether the client has no process any more, and logs its end. */
+/* Logs the end of the client's process if it has ended. Returns whether the client has no process.
+ */
 static bool reap(struct client *client)
 {
     int status = 0;
@@ -196,7 +201,7 @@ static FILE *open_log(const struct client *client)
     return fopen(path, "re");
 }
 
-/* Remembers the present size of each client's log. */
+/* Records the present size of each client's log, for clients_served(). */
 void clients_mark(void)
 {
     for (unsigned i = 0; i < clients_count(); i++) {
@@ -207,7 +212,7 @@ void clients_mark(void)
     }
 }
 
-/* Returns whether the client has acquired a lock since clients_mark(). */
+/* Returns whether the client has logged an acquired lock since clients_mark(). */
 static bool is_served(const struct client *client)
 {
     char line[512];
@@ -223,7 +228,7 @@ static bool is_served(const struct client *client)
     return found;
 }
 
-/* Returns true if each client has acquired a lock since clients_mark(). */
+/* Returns whether each client has acquired a lock since clients_mark(). */
 bool clients_served(void)
 {
     for (unsigned i = 0; i < clients_count(); i++)
@@ -232,7 +237,7 @@ bool clients_served(void)
     return true;
 }
 
-/* Returns true if no client has a process any more, and logs the ends. */
+/* Reaps all clients. Returns whether none has a process any more. */
 static bool all_ended(void)
 {
     bool ended = true;
@@ -241,7 +246,8 @@ static bool all_ended(void)
     return ended;
 }
 
-/* Sends SIGTERM to all clients and waits up to END_MS; logs and kills those that do not end. */
+/* Sends SIGTERM to all clients and waits for their end, at most END_MS (scaled). Logs and kills
+ * those that do not end. */
 void clients_end_all(void)
 {
     history_write(history_now_ns(), "finish");

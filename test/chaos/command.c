@@ -36,7 +36,8 @@ static void on_signal(int number)
     atomic_store(&world.stop, true);
 }
 
-/* Chooses the next run: every third has a fault, the others are short. */
+/* Chooses the next run. Every third has a fault (stop and kill by turns) and holds for twice the
+ * largest TTL; the others are short. */
 static void choose(struct run *run, uint64_t *random)
 {
     static unsigned count;
@@ -56,7 +57,7 @@ static void choose(struct run *run, uint64_t *random)
     run->for_ms = max_ttl_ms / 2 + draw(random, 2 * max_ttl_ms);
 }
 
-/* Replaces this process by `redlock run` with its arguments. */
+/* Replaces this process by `redlock run` with the arguments of the run; `argv`: of this program. */
 static _Noreturn void exec_redlock(const struct run *run, char *const *argv)
 {
     const char *words[WORDS_MAX] = {argv[7],      "run", "-q",     "-s", world.urls, "--max-ttl",
@@ -93,7 +94,8 @@ static bool has_ended(pid_t pid)
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
 }
 
-/* Kills or stops `redlock` as chosen, unless it has ended before, and logs the fault. */
+/* Waits for after_ms, kills or stops `redlock` as chosen unless it has ended before, and logs the
+ * fault. Continues a stopped one after for_ms. */
 static void inject_fault(const struct run *run, pid_t pid)
 {
     if ((!run->stop && !run->kill) || WAIT_UNTIL(has_ended(pid), run->after_ms))
@@ -110,7 +112,9 @@ static void inject_fault(const struct run *run, pid_t pid)
     history_write(history_now_ns(), "heal command_stop %s", world.name);
 }
 
-/* Runs the command once. Returns false if it ended in a way that no fault explains. */
+/* Runs the command once. Returns false if it ended in a way that no fault explains. Explained are
+ * the exit statuses 0 (success), 69 (no quorum), 75 (another client holds the lock) and 124
+ * (stopped because the lock was about to be lost), and any signal after a kill. */
 static bool run_once(uint64_t *random, char *const *argv)
 {
     struct run run;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The faults of a chaos run. */
+ * The faults of a chaos run. A fault begins on one target, a server or a client, and may have a
+ * length, after which it ends. chaos.c calls faults_begin_one() at random times; this file draws
+ * the kind and the target, refuses what would hit too many servers at once, and logs the fault.
+ * Functions with `node` take the number of a server. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,68 +34,68 @@ struct kind {
     void (*end)(unsigned target); /* NULL: the fault has no length */
 };
 
-/* Kills the server's process, which loses what was not written to disk. */
+/* Ends the server with SIGKILL. */
 static void kill_server(unsigned node)
 {
     cluster_kill(chaos.cluster, node);
 }
 
-/* Starts a killed server again with its data on disk. */
+/* Starts a killed server again with the data it had on disk. */
 static void start_with_data(unsigned node)
 {
     cluster_restart(chaos.cluster, node, true);
 }
 
-/* Starts a killed server again without its data. */
+/* Starts a killed server again without data. */
 static void start_empty(unsigned node)
 {
     cluster_restart(chaos.cluster, node, false);
 }
 
-/* Shuts the server down without saving and starts it again with the data on disk. */
+/* Ends the server without saving and starts it again at once with the data on disk. */
 static void restart_at_once(unsigned node)
 {
     free(cluster_command(chaos.cluster, node, "SHUTDOWN NOSAVE FORCE"));
     cluster_restart(chaos.cluster, node, true);
 }
 
-/* Pauses the server's process, so that it does not reply. */
+/* Stops the server's process, so that it does not reply. */
 static void stop_server(unsigned node)
 {
     cluster_pause(chaos.cluster, node);
 }
 
-/* Continues a paused server. */
+/* Continues a stopped server. */
 static void continue_server(unsigned node)
 {
     cluster_resume(chaos.cluster, node);
 }
 
-/* Drops what clients send to the server. */
+/* Cuts the server's link in the direction from the clients to the server. */
 static void cut_there(unsigned node)
 {
     cluster_cut(chaos.cluster, node, NETWORK_CUT_THERE);
 }
 
-/* Drops what the server sends to clients. */
+/* Cuts the server's link in the direction from the server to the clients. */
 static void cut_back(unsigned node)
 {
     cluster_cut(chaos.cluster, node, NETWORK_CUT_BACK);
 }
 
-/* Drops what clients and the server send to each other. */
+/* Cuts the server's link in both directions. */
 static void cut_both(unsigned node)
 {
     cluster_cut(chaos.cluster, node, NETWORK_CUT_BOTH);
 }
 
-/* Restores the server's link. */
+/* Repairs the server's link. */
 static void repair_link(unsigned node)
 {
     cluster_cut(chaos.cluster, node, NETWORK_WHOLE);
 }
 
-/* Makes the server close all connections of clients. */
+/* Closes the server's connections with clients; clients may connect again at once. */
 static void cut_connections(unsigned node)
 {
     free(cluster_command(chaos.cluster, node, "CLIENT KILL TYPE normal"));
@@ -106,62 +109,63 @@ static void step_ahead(unsigned node)
 
 static int64_t stepped_back_ms[NODES]; /* by how much step_back() stepped a server's clock */
 
-/* Steps the server's clock back by up to ten minutes. */
+/* Steps a server's clock back, by up to ten minutes. */
 static void step_back(unsigned node)
 {
     stepped_back_ms[node] = 100 + chance(600000);
     cluster_clock_step(chaos.cluster, node, -stepped_back_ms[node]);
 }
 
-/* Undoes step_back(). */
+/* Steps a server's clock forward again, as far as step_back() stepped it back. */
 static void step_forward(unsigned node)
 {
     cluster_clock_step(chaos.cluster, node, stepped_back_ms[node]);
 }
 
-/* Makes the server's clock fast by 5000 ppm. */
+/* Lets a server's clock run 0.5 % fast (5000 of a million), half of the tolerated drift. */
 static void run_slightly_fast(unsigned node)
 {
     cluster_clock_rate(chaos.cluster, node, 5000); /* half of the tolerated drift */
 }
 
-/* Makes the server's clock fast by 83333 ppm. */
+/* Lets a server's clock run 8.3 % fast, more than the tolerated drift. */
 static void run_fast(unsigned node)
 {
     cluster_clock_rate(chaos.cluster, node, 83333); /* as fast as chrony may slew */
 }
 
-/* Ends run_slightly_fast() or run_fast(). */
+/* Lets a server's clock run at its right rate. */
 static void run_at_right_rate(unsigned node)
 {
     cluster_clock_rate(chaos.cluster, node, 0);
 }
 
-/* Makes the server forget all scripts. */
+/* Removes the scripts that the server has cached. */
 static void flush_scripts(unsigned node)
 {
     free(cluster_command(chaos.cluster, node, "SCRIPT FLUSH"));
 }
 
-/* Deletes all keys of the server. */
+/* Removes all keys of the server, fence record included. */
 static void flush_keys(unsigned node)
 {
     free(cluster_command(chaos.cluster, node, "FLUSHALL"));
 }
 
-/* Makes the server refuse writes for lack of memory. */
+/* Lets the server refuse writes for lack of memory. */
 static void fill_memory(unsigned node)
 {
     free(cluster_command(chaos.cluster, node, "CONFIG SET maxmemory 1"));
 }
 
-/* Ends fill_memory(). */
+/* Lets the server accept writes again. */
 static void empty_memory(unsigned node)
 {
     free(cluster_command(chaos.cluster, node, "CONFIG SET maxmemory 0"));
 }
 
-/* All kinds of faults. The columns are the fields of struct kind. */
+/* All kinds: name, flags, shortest and longest length in ms, function that begins the fault,
+ * function that ends it. */
 static const struct kind kinds[] = {
     {"kill_keep", DOWN | FORGETS, 5, 1500, kill_server, start_with_data},
     {"kill_lose", DOWN | LOSES, 5, 1500, kill_server, start_empty},
@@ -214,14 +218,15 @@ static unsigned next_kind(void)
     return deck[undrawn - 1];
 }
 
-/* Returns true if the locks of this run have fencing tokens. */
+/* Returns whether this run uses fencing tokens. */
 static bool is_fenced(void)
 {
     return strcmp(chaos.fences, "fenced") == 0;
 }
 
-/* Returns whether the fault makes a server lose something. A lost fence record counts in fenced
- * runs only: if too many servers lose theirs, no lock is granted until an operator intervenes. */
+/* Returns whether a fault of this kind makes a server lose something. A lost fence record counts in
+ * fenced runs only: if too many servers lose theirs, no lock is granted until an operator
+ * intervenes. */
 static bool loses(const struct kind *kind)
 {
     return (kind->flags & LOSES) != 0 || (is_fenced() && (kind->flags & FORGETS) != 0);
@@ -246,7 +251,7 @@ static bool has_record(unsigned node)
     return used;
 }
 
-/* Returns whether the server is a loser or may lack its fence record. */
+/* Returns whether the server is a loser or may lack its fence record; `node`: its number. */
 static bool counts_as_loser(struct target *server, unsigned node)
 {
     if (server->loser_until_ms > wait_now_ms())
@@ -289,7 +294,8 @@ static void log_fault(const char *word, const struct kind *kind, unsigned number
         history_write(history_now_ns(), "%s %s %u", word, kind->name, number);
 }
 
-/* Begins a fault of the next kind, if that is allowed now and its random target is free. */
+/* Draws a kind and a target and begins the fault. Does nothing if the fault would hit too many
+ * servers or the target has one already; the kind is then drawn again next time. */
 void faults_begin_one(void)
 {
     unsigned number = 0;
@@ -319,7 +325,7 @@ void faults_begin_one(void)
     }
 }
 
-/* Ends the present fault of a server or client and logs that. */
+/* Ends the present fault of a target and logs that; `number`: of the server or client. */
 static void end_one(struct target *target, unsigned number)
 {
     const struct kind *kind = target->kind;
@@ -328,7 +334,7 @@ static void end_one(struct target *target, unsigned number)
     log_fault("heal", kind, number);
 }
 
-/* Ends the faults that were to end before that time. */
+/* Ends the faults that were to end by `now_ms` (wait_now_ms()). */
 static void end_before(uint64_t now_ms)
 {
     for (unsigned i = 0; i < NODES; i++)
@@ -345,7 +351,7 @@ void faults_end_due(void)
     end_before(wait_now_ms());
 }
 
-/* Ends all faults that are in effect. */
+/* Ends all faults. */
 void faults_end_all(void)
 {
     end_before(UINT64_MAX);

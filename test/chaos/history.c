@@ -10,18 +10,18 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LINE_MAX_BYTES 256 /* bytes of a line, with the newline; longer ones are cut */
+#define LINE_MAX_BYTES 256 /* a longer line is cut off */
 
-static int file = -1; /* the log; -1: not open */
+static int file = -1; /* descriptor of the log; -1: not open */
 
-/* Opens the log for appending. Returns false if that fails. */
+/* Opens the log for appending. Returns false if it cannot be opened. */
 bool history_open(const char *path)
 {
     file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     return file >= 0;
 }
 
-/* Returns CLOCK_BOOTTIME in nanoseconds. */
+/* Returns the time of CLOCK_BOOTTIME in ns. */
 uint64_t history_now_ns(void)
 {
     struct timespec now;
@@ -29,7 +29,8 @@ uint64_t history_now_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* Writes the line "at_ns text". Ends the process if that fails. */
+/* Writes `at_ns`, a space and the text as one line in one write(). Ends the process with status 70
+ * if the line cannot be written. */
 void history_write(uint64_t at_ns, const char *format, ...)
 {
     char line[LINE_MAX_BYTES];
@@ -45,7 +46,7 @@ void history_write(uint64_t at_ns, const char *format, ...)
         _exit(70);
 }
 
-/* Returns a number from the process id and a counter, so that it differs from all others. */
+/* Returns the number of a new acquisition: the process id and a counter. */
 uint64_t history_new_id(void)
 {
     static _Atomic uint64_t count;

@@ -71,8 +71,8 @@ static void run_loop(redlock_t *client)
     }
 }
 
-/* Runs `threads` threads until world.stop is set, and waits for their end. With `hybrid` the
- * calling thread runs the loop for callbacks meanwhile. */
+/* Runs `threads` threads that acquire locks until world.stop is set. `hybrid`: this thread runs the
+ * loop for callbacks meanwhile. */
 void work_blocking(redlock_t *client, unsigned threads, bool hybrid)
 {
     struct thread thread[THREADS_MAX];

@@ -21,7 +21,7 @@ struct slot {
     struct turn turn;
 };
 
-/* Ends the acquisition of a slot and logs it. */
+/* Records the end of an acquisition: the slot holds the lock, or is idle for a while. */
 static void on_acquired(redlock_t *client, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata)
 {
@@ -33,7 +33,7 @@ static void on_acquired(redlock_t *client, int status, redlock_lock_t *lock,
     slot->idle = draw(&slot->random, 20);
 }
 
-/* Ends the extension of a slot; the next check notices a loss. */
+/* Records the end of an extension: the slot goes on holding, whatever the status. */
 static void on_extended(redlock_t *client, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata)
 {
@@ -45,7 +45,7 @@ static void on_extended(redlock_t *client, int status, redlock_lock_t *lock,
     slot->state = HELD;
 }
 
-/* Ends the release of a slot, which then is idle for up to 19 turns of the loop. */
+/* Frees the handle after a release; the slot is idle for a while. */
 static void on_released(redlock_t *client, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata)
 {
@@ -102,7 +102,7 @@ static void step(redlock_t *client, struct slot *slot)
     }
 }
 
-/* Runs `slots` slots in one poll loop until world.stop is set and all are idle. */
+/* Runs `slots` locks in flight in one loop until world.stop is set and all have ended. */
 void work_embedded(redlock_t *client, unsigned slots)
 {
     struct slot slot[SLOTS_MAX] = {{.state = IDLE}};

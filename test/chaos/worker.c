@@ -12,7 +12,7 @@
 
 struct world world; /* the arguments of this process */
 
-/* Returns the next random number below `below` (xorshift) and advances the state. */
+/* Returns a random number below `below` and advances the state `random` (xorshift). */
 unsigned draw(uint64_t *random, unsigned below)
 {
     *random ^= *random << 13;
@@ -21,7 +21,8 @@ unsigned draw(uint64_t *random, unsigned below)
     return (unsigned)((*random >> 11) % below);
 }
 
-/* Derives the initial random state of a thread or slot from world.seed and its number. */
+/* Returns the initial state of the random numbers of the thread or slot `actor`. The first numbers
+ * are thrown away, because they are alike for neighbouring seeds. */
 uint64_t random_of(unsigned actor)
 {
     uint64_t random = world.seed + (actor + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -30,7 +31,8 @@ uint64_t random_of(unsigned actor)
     return random;
 }
 
-/* Ends the process with a message about the configuration if a call failed. */
+/* Ends the process with status 70 and a message about the configuration unless `status` is OK.
+ * `what` names the setting. */
 static void exit_unless_ok(int status, const char *what, redlock_config_t *config)
 {
     if (status == REDLOCK_OK)
@@ -39,7 +41,7 @@ static void exit_unless_ok(int status, const char *what, redlock_config_t *confi
     exit(70);
 }
 
-/* Creates a client of all nodes in `mode` (REDLOCK_MODE_...). Ends the process if that fails. */
+/* Returns a client of all servers in `mode`. Ends the process if it cannot be created. */
 redlock_t *worker_client(int mode)
 {
     redlock_config_t *config = NULL;
@@ -77,7 +79,7 @@ static void choose_several(struct lock_choice *workload, uint64_t *random)
     }
 }
 
-/* Chooses several resources (2 of 10 times), a permit (4 of 10) or one resource. */
+/* Chooses the resources of a lock: several (2 of 10), a permit (4 of 10) or one resource. */
 void workload_choose(struct lock_choice *workload, uint64_t *random)
 {
     static const char *const names[RESOURCES] = {"r0", "r1", "r2", "r3"};
@@ -108,7 +110,8 @@ static void set_opts(struct turn *turn)
         turn->opts.flags |= REDLOCK_FLAG_FENCE;
 }
 
-/* Chooses the resources, TTL, wait and hold time of the next turn at random, and logs the call. */
+/* Chooses the next turn and logs the call. Of 40 turns one holds longer than its TTL, two are
+ * extended automatically, three are extended once, and the others are short. */
 void turn_choose(struct turn *turn, uint64_t *random)
 {
     const unsigned kind = draw(random, 40);
@@ -133,8 +136,8 @@ void turn_choose(struct turn *turn, uint64_t *random)
                   turn->opts.ttl_ms);
 }
 
-/* Reads the keys as the lock reports them, not as they were chosen: the checker compares the two.
- */
+/* Stores the keys in turn->held as the lock reports them, not as they were chosen: the checker
+ * compares the two. */
 static void read_names(struct turn *turn)
 {
     const int slot = redlock_lock_slot(turn->lock);
@@ -152,8 +155,8 @@ static void read_names(struct turn *turn)
     }
 }
 
-/* Logs the deadline that the library reports, if it is a new one. The clock was read before, so
- * that a pause between the two calls makes the logged deadline earlier. */
+/* Logs the deadline that the library reports as an event `word`, if it is a new one. The clock was
+ * read before, so that a pause between the two calls makes the logged deadline earlier. */
 static void log_deadline(struct turn *turn, uint64_t now_ns, const char *word)
 {
     const uint64_t deadline_ns = now_ns + redlock_lock_remaining_ms(turn->lock) * NS_PER_MS;
@@ -164,8 +167,7 @@ static void log_deadline(struct turn *turn, uint64_t now_ns, const char *word)
                   deadline_ns, redlock_lock_fence(turn->lock));
 }
 
-/* Logs the end of an acquisition: "fail", or "hold" with its deadline. `lock` is NULL after a
- * failure. */
+/* Logs how the acquisition ended: "hold" with a lock, "fail" without one. */
 void turn_begin(struct turn *turn, int status, redlock_lock_t *lock)
 {
     const uint64_t now_ns = history_now_ns();
@@ -180,8 +182,8 @@ void turn_begin(struct turn *turn, int status, redlock_lock_t *lock)
     log_deadline(turn, now_ns, "hold");
 }
 
-/* Checks a held lock and logs a new deadline or the loss. Returns false if the lock is lost,
- * hold_ms has passed, or world.stop is set. */
+/* Checks the lock and logs a loss or a new deadline. Returns false if the lock is lost, was held
+ * for hold_ms, or world.stop is set. */
 bool turn_continue(struct turn *turn)
 {
     const uint64_t now_ns = history_now_ns();
