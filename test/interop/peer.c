@@ -19,9 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOCKS_MAX  16    /* names that may be in use */
-#define NAME_MAX_  64    /* bytes of a name, with the NUL */
-#define LINE_MAX_  256   /* bytes of a line, with the NUL */
+#define LOCKS_MAX  16    /* number of names */
+#define NAME_MAX_  64    /* bytes of a name, with the 0 at its end */
+#define LINE_MAX_  256   /* bytes of a line, with the 0 at its end */
 #define READY_MS   10000 /* how long the program waits for the nodes at its start */
 #define TIMEOUT_MS 2000  /* node timeout: servers of a busy machine must not look unresponsive */
 
@@ -32,9 +32,10 @@ struct held {
 };
 
 /* All locks of this process. */
-static struct held held[LOCKS_MAX];
+static struct held held[LOCKS_MAX]; /* all names that were ever used */
 
-/* Returns the entry with that name, or takes a free one for it. */
+/* Returns the entry with that name, or takes a free one for it. Ends the program with status 1 if
+ * there is none. */
 static struct held *find(const char *name)
 {
     struct held *empty = NULL;
@@ -63,8 +64,8 @@ static void reply(int error, const redlock_report_t *report, const char *more)
     fflush(stdout);
 }
 
-/* Acquires the lock of an entry and prints its token. `flags` are REDLOCK_FLAG_...; a wait_ms of 0
- * allows one attempt. */
+/* Acquires the lock of the entry and replies with its token. `flags`: REDLOCK_FLAG_*. A handle that
+ * the entry had before is freed. */
 static void acquire(redlock_t *rl, struct held *at, uint64_t ttl_ms, uint64_t wait_ms,
                     uint32_t flags)
 {
@@ -83,7 +84,7 @@ static void acquire(redlock_t *rl, struct held *at, uint64_t ttl_ms, uint64_t wa
     redlock_report_free(report);
 }
 
-/* Extends the lock of an entry by ttl_ms and prints the result. */
+/* Extends the lock of the entry and replies. */
 static void extend(struct held *at, uint64_t ttl_ms)
 {
     redlock_report_t *report;
@@ -93,7 +94,7 @@ static void extend(struct held *at, uint64_t ttl_ms)
     redlock_report_free(report);
 }
 
-/* Releases the lock of an entry, frees its handle and prints the result. */
+/* Releases the lock of the entry, frees its handle, and replies. */
 static void release(struct held *at)
 {
     redlock_report_t *report;
@@ -105,7 +106,7 @@ static void release(struct held *at)
     at->lock = NULL;
 }
 
-/* Inspects a resource and prints "ok held", "ok free" or "ok unknown". */
+/* Inspects the resource and replies with held, free or unknown. */
 static void print_state(redlock_t *rl, const char *name)
 {
     static const char *const words[] = {"unknown", "free", "held"};
@@ -119,7 +120,7 @@ static void print_state(redlock_t *rl, const char *name)
     redlock_report_free(report);
 }
 
-/* Prints "ok NUMBER", or the name of the error. */
+/* Replies with the number, or with the error. */
 static void print_number(int error, uint64_t number)
 {
     char text[24];
@@ -155,8 +156,8 @@ static bool execute(redlock_t *rl, const char *line)
     return true;
 }
 
-/* Applies the time limit and the environment variables to the configuration. Returns REDLOCK_OK or
- * an error. */
+/* Sets the options of the configuration, those from the environment included. Returns 0 or the
+ * first error. */
 static int configure(redlock_config_t *config)
 {
     const char *max_ttl = getenv("PEER_MAX_TTL_MS"), *drift = getenv("PEER_DRIFT_PPM");
@@ -174,7 +175,8 @@ static int configure(redlock_config_t *config)
     return error;
 }
 
-/* Returns a client of the nodes that is ready. Ends the process after a message if that fails. */
+/* Returns a client of the `count` addresses that is ready. Ends the program with status 1 if that
+ * fails. */
 static redlock_t *connect_to(int count, char *const *urls)
 {
     redlock_config_t *config;

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * A client is ended after each single turn of its loop, while operations of all kinds are in
  * flight: it is freed, its locks are freed, everything is canceled, or the process forks. Each
- * operation gets one callback, no key is left, and servers receive nothing from a forked child. */
+ * operation gets one callback, no key is left, and servers receive nothing from a forked child.
+ *
+ * The operations come in scenes, which start_next_scene() starts one after the other. Their numbers
+ * are those of the calls in the order of their start: 0 to 3 in the first scene, 4 to 7 in the
+ * second, 8 and 9 in the third. run() ends the client after a number of turns, in one of the ways
+ * of `enum way`; sweep() calls run() for 0, 1, 2 and more turns. The key "foreign" belongs to
+ * another client during the whole test. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,26 +20,29 @@
 #include "fdcheck.h"
 #include "rig.h"
 
-#define TURNS_MAX 400
-#define TTL_MS    400 /* of keys that cannot be released any more */
-#define WAIT_MS   10000
-#define CALLS     12
+#define TURNS_MAX 400   /* more than the scenes need */
+#define TTL_MS    400   /* of keys that cannot be released any more */
+#define WAIT_MS   10000 /* limit of every wait */
+#define CALLS     12    /* 10 of the scenes, one of shut_down_and_check(), one spare */
 
 /* Makes each turn handle one event only, so that there are many turns. */
 static const struct call_fault one_event = {.call = CALL_EPOLL_WAIT, .lasting = true};
 
+/* How the client is ended: freed at once; after its locks; after a cancel; after a fork, whose
+ * child must not be able to use the client; after a shutdown. */
 enum way { FREE_CLIENT, FREE_LOCKS, CANCEL, FORK, SHUT_DOWN };
 
 /* The state of the run: what was started, and how it ended. */
 static struct {
-    struct rig_call call[CALLS];
-    unsigned calls;
-    unsigned at; /* index of the next scene */
-    redlock_opts_t opts;
+    struct rig_call call[CALLS]; /* used instead of rig.call, which is too short */
+    unsigned calls;              /* number of calls that were started or refused */
+    unsigned at;                 /* index of the next scene */
+    redlock_opts_t opts;         /* of all acquisitions */
     struct listener {
-        bool used;
-        unsigned ends, late; /* late: events after the end */
-    } listener[CALLS];       /* of the acquisitions */
+        bool used;     /* the call with this number is an acquisition */
+        unsigned ends; /* how often the end of the lock's events was reported */
+        unsigned late; /* number of events after the end */
+    } listener[CALLS]; /* one for each call */
 } scene_state;
 
 /* Counts events of a lock that come after its end. */
@@ -49,7 +58,7 @@ static void on_end(void *listener)
     ((struct listener *)listener)->ends++;
 }
 
-/* Records the result of the next starting call. */
+/* Records the result of the function that started the next call, and counts the call. */
 static void note_started(int result)
 {
     struct rig_call *call = &scene_state.call[scene_state.calls++];
@@ -58,14 +67,14 @@ static void note_started(int result)
     call->started = result;
 }
 
-/* Returns the record for the next call. */
+/* Returns the record for the next call. Fails the case if there are too many. */
 static void *next_call(void)
 {
     ck_assert_uint_lt(scene_state.calls, CALLS);
     return &scene_state.call[scene_state.calls];
 }
 
-/* Starts an acquisition with events. */
+/* Starts an acquisition with events; with `waits` it has a wait budget. */
 static void acquire(const char *resource, bool waits)
 {
     redlock_opts_t opts = scene_state.opts;
@@ -78,7 +87,7 @@ static void acquire(const char *resource, bool waits)
     note_started(redlock_acquire_start(rig.client, resource, &opts, rig_done, next_call()));
 }
 
-/* Makes a call on a lock that may have ended by now. */
+/* Releases or extends the lock that call `of_call` acquired, unless there is none by now. */
 static void on_lock(unsigned of_call, bool release)
 {
     redlock_lock_t *lock = scene_state.call[of_call].lock;
@@ -91,7 +100,7 @@ static void on_lock(unsigned of_call, bool release)
                          : redlock_extend_start(lock, scene_state.opts.ttl_ms, rig_done, call));
 }
 
-/* Starts to verify the lock of an earlier call. */
+/* Starts to verify the lock that call `of_call` acquired, unless there is none. */
 static void verify(unsigned of_call)
 {
     redlock_lock_t *lock = scene_state.call[of_call].lock;
@@ -111,7 +120,8 @@ static bool has_ended(unsigned i)
     return call->started != REDLOCK_OK || call->callbacks > 0;
 }
 
-/* Starts the next scene when the present one has ended. Returns false after the last one. */
+/* Starts the next scene when the calls of the present one that it needs have ended. Returns false
+ * when the last scene is over. */
 static bool start_next_scene(void)
 {
     switch (scene_state.at) {
@@ -143,7 +153,8 @@ static bool start_next_scene(void)
     return true;
 }
 
-/* Starts the next scene if possible and runs the loop once. Returns false after the last scene. */
+/* Starts the next scene if possible and turns the loop once. Returns false when the last scene is
+ * over. */
 static bool run_turn(void)
 {
     struct pollfd ready = {.fd = redlock_get_fd(rig.client), .events = POLLIN};
@@ -249,8 +260,8 @@ static uint64_t bytes_read(void)
 
 static uint64_t status_request_size; /* number of bytes that bytes_read() itself sends */
 
-/* Returns true if the servers have read nothing but the requests of bytes_read(). */
-
+/* Returns true if the servers have read nothing but the requests of bytes_read() meanwhile, as many
+ * bytes as at the call before. Sets status_request_size. */
 static bool is_quiet(void)
 {
     const uint64_t before = bytes_read(), cost = bytes_read() - before;
@@ -260,6 +271,8 @@ static bool is_quiet(void)
     return still;
 }
 
+/* Ends a forked child with status 1 unless the condition holds: Check's assertions belong to the
+ * parent. */
 #define CHILD_CHECK(condition)                                                                     \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -321,7 +334,8 @@ static void fork_and_check(void)
     cancel_and_free();
 }
 
-/* Ends the client in this way. */
+/* Ends the client in this way, frees it, and checks that each call ended once and no key is left.
+ */
 static void end_client(enum way way)
 {
     switch (way) {
@@ -349,7 +363,8 @@ static void end_client(enum way way)
     ck_assert(keys_explained());
 }
 
-/* Ends the client after that many turns. Returns true if some operation was still in flight. */
+/* Creates a client, runs `turns` turns of its loop with the scenes, and ends the client in this
+ * way. Returns true if the scenes were not over by then. */
 static bool run(enum way way, unsigned turns)
 {
     static const char *const names[] = {"free", "free locks", "cancel", "fork", "shut down"};
@@ -386,7 +401,7 @@ static bool run(enum way way, unsigned turns)
     return going;
 }
 
-/* Ends the client after 0, 1, 2 and more turns, until nothing is in flight any more. */
+/* Runs with 0, 1, 2 and more turns, until the scenes are over before the end. */
 static void sweep(enum way way)
 {
     const unsigned step = rig_step();

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Clients with a thread of their own are freed while it works: after each number of requests, with
- * operations that wait for callbacks; or shut down first, while another thread sleeps in a call. */
+ * operations that wait for callbacks; or shut down first, while another thread sleeps in a call.
+ * run() is one such client; sweep() calls run() for 0, 1, 2 and more requests. The key "foreign"
+ * belongs to another client. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -11,12 +13,12 @@
 #include "fdcheck.h"
 #include "rig.h"
 
-#define REQUESTS_MAX 200
-#define TTL_MS       400
-#define WAIT_MS      10000
+#define REQUESTS_MAX 200   /* more than the operations need */
+#define TTL_MS       400   /* of all locks; keys that cannot be released any more expire soon */
+#define WAIT_MS      10000 /* limit of every wait */
 
-static redlock_opts_t opts; /* options of the acquisitions */
-static int blocked_status;
+static redlock_opts_t opts; /* of all acquisitions */
+static int blocked_status;  /* result of the call in wait_in_a_call() */
 
 /* Returns how many requests the client has sent. */
 static unsigned long count_requests(void)
@@ -30,7 +32,8 @@ static unsigned long count_requests(void)
     return sum;
 }
 
-/* Waits in a blocking call that does not end by itself, on a thread of its own. */
+/* The function of a thread: waits for the lock "foreign" without a time limit, until the client is
+ * shut down. */
 static void *wait_in_a_call(void *userdata)
 {
     redlock_opts_t waiting = opts;
@@ -43,7 +46,7 @@ static void *wait_in_a_call(void *userdata)
     return NULL;
 }
 
-/* Starts operations of all kinds. */
+/* Starts two acquisitions, an inspection and a wait for the nodes. */
 static void start_all(void)
 {
     redlock_opts_t waiting = opts;
@@ -55,10 +58,11 @@ static void start_all(void)
     rig_started(3, redlock_wait_ready_start(rig.client, WAIT_MS, NULL, rig_done, &rig.call[3]));
 }
 
-/* Checks that each call has had exactly one callback. `hybrid` is for the message. */
+/* Checks that each call had one callback. Callbacks that did not run before redlock_free() run
+ * inside of it, on this thread. `hybrid`: only for the message. */
 static void check_ended_once(bool hybrid)
 {
-    /* Callbacks that did not run before redlock_free() run inside of it, on this thread. */
+
     for (unsigned i = 0; i < RIG_CALLS; i++)
         ck_assert_msg(rig.call[i].callbacks == 1, "call %u was called back %u times (%s)", i,
                       rig.call[i].callbacks, hybrid ? "hybrid" : "threaded");
@@ -70,8 +74,9 @@ static bool only_foreign_keys(void)
     return cluster_count_all_keys(rig.cluster) == RIG_NODES;
 }
 
-/* Frees the client after that number of requests. Returns true if some operation was still in
- * flight. */
+/* Frees a client after it has sent `wanted` requests. If that number is odd, another thread waits
+ * in a blocking call, and the client is shut down first. Returns true if the client came to send
+ * that many requests within two seconds (scaled). */
 static bool run(int mode, unsigned long wanted)
 {
     static struct fdcheck descriptors;
@@ -116,7 +121,8 @@ static bool run(int mode, unsigned long wanted)
     return reached;
 }
 
-/* Frees the client after 0, 1, 2 and more requests, until nothing is in flight any more. */
+/* Frees a client after 0, 1, 2 and more requests, in larger steps after a quarter of REQUESTS_MAX,
+ * until a client sends no more that many. */
 static void sweep(int mode)
 {
     const unsigned step = rig_step();

@@ -16,12 +16,14 @@
 #define LATE_MS 100  /* delay of the thread after each wake-up */
 #define CALL_MS 1500 /* how long the caller drives the loop */
 
-static pthread_t caller;
-static atomic_bool delays;     /* the client's own thread is delayed after each wake-up */
-static atomic_bool is_polling; /* the client's own thread is polling */
-static atomic_uint callbacks_run, turns;
+static pthread_t caller;          /* the thread that makes the blocking calls */
+static atomic_bool delays;        /* the client's own thread is delayed after each wake-up */
+static atomic_bool is_polling;    /* the client's own thread is polling */
+static atomic_uint callbacks_run; /* number of callbacks of the client's thread */
+static atomic_uint turns;         /* how often the caller has polled */
 
-/* Returns whether the descriptor stays ready for a while, because no other thread reads it. */
+/* Returns whether the descriptor stays ready for LATE_MS, or until `delays` ends, because no other
+ * thread reads it. */
 static bool stays_ready(int epoll_fd)
 {
     struct pollfd ready = {.fd = epoll_fd, .events = POLLIN};

@@ -14,12 +14,12 @@
 #include "cluster.h"
 #include "rig.h"
 
-#define ROUNDS      400
-#define DELAY_US    3000
-#define SECONDS_MAX 60
+#define ROUNDS      400  /* number of locks per mode */
+#define DELAY_US    3000 /* longest delay of a wake-up */
+#define SECONDS_MAX 60   /* a quarter of it is the limit per mode */
 
-static atomic_bool delays; /* each wake-up is delayed at random */
-static atomic_uint seed = 1;
+static atomic_bool delays;   /* each wake-up is delayed at random */
+static atomic_uint seed = 1; /* state of random_below() */
 
 /* Returns the time of CLOCK_MONOTONIC in µs. */
 static uint64_t now_us(void)

@@ -8,9 +8,9 @@
 #include "call_fail.h"
 #include "rig.h"
 
-#define READY_MS    2000
-#define SHUTDOWN_MS 500
-#define EXPIRE_MS   700
+#define READY_MS    2000 /* wait budget of the acquisition, and limit for the grants of all nodes */
+#define SHUTDOWN_MS 500  /* time limit of the shutdown */
+#define EXPIRE_MS   700  /* TTL of keys that a failed shutdown leaves */
 
 static redlock_opts_t opts; /* options of the acquisitions */
 
@@ -37,7 +37,8 @@ static bool must_succeed(void)
     return !rig.hit || rig.fault->harmless || (!rig.starve && is_of_one_node());
 }
 
-/* Checks the status of call `i`. */
+/* Fails the case unless the status of call `i` is in the list `allowed`, which ends with RIG_END,
+ * and is OK if this run must not cost the caller anything. */
 static void expect(unsigned i, const int *allowed)
 {
     const int status = rig.call[i].started != REDLOCK_OK ? rig.call[i].started : rig.call[i].status;
@@ -84,7 +85,8 @@ static void acquire_extend_release(void)
     rig_finish();
 }
 
-/* Checks that results which are no failure were not taken for one. */
+/* Checks that no node was connected again: results of system calls that are no failure were not
+ * taken for one. */
 static void check_connections(void)
 {
     redlock_node_stats_t node;

@@ -6,13 +6,13 @@
 #include "call_fail.h"
 #include "rig.h"
 
-#define WAIT_MS  3000
-#define LEAVE_MS 1000
-#define STEPS    5
+#define WAIT_MS  3000 /* wait budget of acquisitions */
+#define LEAVE_MS 1000 /* time limit of the shutdown */
+#define STEPS    5    /* number of blocking calls in call_and_wait() */
 
-static redlock_opts_t opts; /* options of the acquisitions */
-static int results[STEPS];
-static unsigned steps;
+static redlock_opts_t opts; /* of all acquisitions */
+static int results[STEPS];  /* of the blocking calls, in their order */
+static unsigned steps;      /* number of results */
 
 /* Prepares the configuration of a threaded client. */
 static void configure(void)
@@ -30,15 +30,16 @@ static int note(int result)
     return result;
 }
 
-/* Returns REDLOCK_OK if the lock is valid for at least another millisecond; runs while the lock
- * is held. */
+/* The function that redlock_with() runs while it holds the lock. Returns whether the lock is held,
+ * as redlock_lock_check() says it. */
 static int body(redlock_lock_t *lock, void *userdata)
 {
     (void)userdata;
     return redlock_lock_check(lock, 1);
 }
 
-/* Makes all blocking calls. */
+/* Creates the client, acquires and releases a lock, runs body() under a lock, and inspects. Ends
+ * early if the client or the first lock is refused. */
 static void call_and_wait(void)
 {
     int result = -1;
