@@ -138,8 +138,8 @@ static void *create_integer(const redisReadTask *task, long long value)
     return &decoder->reply;
 }
 
-/* Stores a nil bulk string that is the whole reply. As an element of an array it is refused, unless
- * decoder->texts is set. */
+/* Stores a nil bulk string that is the whole reply, and refuses any other nil as the whole reply. A
+ * nil as an element of an array is refused, unless decoder->texts is set. */
 static void *create_nil(const redisReadTask *task)
 {
     struct rl_decoder *decoder = task->privdata;

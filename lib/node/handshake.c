@@ -20,14 +20,14 @@
 enum step {
     STEP_AUTH = 1,
     STEP_SELECT,
-    STEP_SETNAME,
-    STEP_INFO_SERVER,
+    STEP_SETNAME,     /* CLIENT SETNAME */
+    STEP_INFO_SERVER, /* INFO server, and so on */
     STEP_INFO_REPLICATION,
     STEP_INFO_MEMORY,
     STEP_INFO_PERSISTENCE,
     STEP_INFO_CPU,
     STEP_TIME,
-    STEP_SCRIPT /* SCRIPT LOAD, several times */
+    STEP_SCRIPT /* SCRIPT LOAD; one step for each of three scripts */
 };
 
 /* Appends one command of `argc` words to the greeting, as a step of this kind. Returns false

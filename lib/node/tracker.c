@@ -30,7 +30,12 @@
 /* The steps of the greeting, one for each command, in the order in which they are sent. AUTH is
  * left out if there is no password. SUBSCRIBE must be the last: no other command is allowed after
  * it. */
-enum step { STEP_AUTH = 0, STEP_SETNAME, STEP_ID, STEP_SUBSCRIBE };
+enum step {
+    STEP_AUTH = 0,
+    STEP_SETNAME,  /* CLIENT SETNAME */
+    STEP_ID,       /* CLIENT ID */
+    STEP_SUBSCRIBE /* to CHANNEL */
+};
 
 /* Returns the number of the node's second connection, which the functions of the transport expect.
  */
