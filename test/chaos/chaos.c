@@ -21,10 +21,10 @@
 /* The time without faults lasts at least QUIET_MS and ends when each client has acquired a lock; on
  * a busy machine this takes long. */
 #define QUIET_MS     (3 * MAX_TTL_MS)
-#define QUIET_MAX_MS (30 * MAX_TTL_MS) /* the time without faults ends here at the latest */
-#define LEFT_MS      (3 * MAX_TTL_MS)  /* after it every key of a lock should have expired */
+#define QUIET_MAX_MS (30 * MAX_TTL_MS)
+#define LEFT_MS      (3 * MAX_TTL_MS) /* after it every key of a lock should have expired */
 
-struct chaos chaos; /* the run of this process */
+struct chaos chaos;
 
 /* Returns a random number below `below`, from the seed of the run (xorshift). */
 unsigned chance(unsigned below)
@@ -123,8 +123,6 @@ static bool has_no_lock_keys(void)
     return true;
 }
 
-/* Parses the arguments, runs the faults, ends all clients and looks for leftover keys. Returns the
- * exit status. */
 int main(int argc, char **argv)
 {
     char log[512];

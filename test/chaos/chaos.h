@@ -28,7 +28,7 @@ struct chaos {
     const char *redlock;  /* path of the command */
     const char *foreign;  /* script of the node-redlock client; NULL: none, it is not installed */
 };
-extern struct chaos chaos; /* set by main() */
+extern struct chaos chaos;
 
 /* Returns a random number below `below`, from the seed of the run. */
 unsigned chance(unsigned below);
@@ -45,9 +45,8 @@ void clients_check(void);
 void client_kill(unsigned client);
 /* Starts a new process of the client, with COUNT one larger, and logs that. */
 void client_start(unsigned client);
-/* Stops the process client's process with SIGSTOP. */
+/* Stop the process with SIGSTOP; continue it. */
 void client_stop(unsigned client);
-/* Continues a stopped client with SIGCONT. */
 void client_continue(unsigned client);
 /* Returns whether the client has a process, running or stopped. */
 bool client_runs(unsigned client);

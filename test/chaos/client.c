@@ -60,8 +60,6 @@ static int mode_of(const char *word)
     return strcmp(word, "embedded") == 0 ? REDLOCK_MODE_EMBEDDED : REDLOCK_MODE_HYBRID;
 }
 
-/* Parses the arguments, works until SIGTERM and shuts down. Exit codes: 0, 64 wrong arguments, 70 a
- * call failed. */
 int main(int argc, char **argv)
 {
     const struct sigaction action = {.sa_handler = on_signal};

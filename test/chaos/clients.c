@@ -17,9 +17,9 @@
 #include "wait.h"
 
 #define END_MS    20000 /* time that clients have to end after SIGTERM */
-#define PATH_LEN  512   /* bytes of a path, with the NUL */
+#define PATH_LEN  512
 
-#define NS_PER_MS INT64_C(1000000) /* nanoseconds of a millisecond */
+#define NS_PER_MS INT64_C(1000000)
 
 /* A client and its process. */
 struct client {
@@ -32,7 +32,6 @@ struct client {
     long mark;                /* size of its log at clients_mark() */
 };
 
-/* All clients; their numbers are the indexes. The first OURS use this library. */
 static struct client clients[CLIENTS_MAX] = {
     {.kind = "threaded", .name = "t1"}, {.kind = "threaded", .name = "t2"},
     {.kind = "embedded", .name = "e1"}, {.kind = "embedded", .name = "e2"},

@@ -18,7 +18,7 @@
 #include "wait.h"
 #include "worker.h"
 
-#define WORDS_MAX 32 /* words of the command line, with the NULL at the end */
+#define WORDS_MAX 32
 
 /* One `redlock run`. */
 struct run {
@@ -134,8 +134,6 @@ static bool run_once(uint64_t *random, char *const *argv)
     return code == 0 || code == 69 || code == 75 || code == 124;
 }
 
-/* Parses the arguments and runs commands until SIGTERM. Exit codes: 0, 64 wrong arguments, 70 a run
- * ended as no fault explains. */
 int main(int argc, char **argv)
 {
     const struct sigaction action = {.sa_handler = on_signal};

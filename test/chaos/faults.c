@@ -187,7 +187,7 @@ static const struct kind kinds[] = {
     {"client_kill", ON_CLIENT, 5, 300, client_kill, client_start},
 };
 
-#define KINDS (sizeof kinds / sizeof kinds[0]) /* number of kinds */
+#define KINDS (sizeof kinds / sizeof kinds[0])
 
 /* The state of a server or client. */
 struct target {
@@ -197,7 +197,6 @@ struct target {
     bool forgot;             /* the server may have lost its fence record */
 };
 
-/* The present state of each server and client. */
 static struct target servers[NODES], clients[CLIENTS_MAX];
 /* The kinds in a random order, of which the first `undrawn` have not been drawn yet. */
 static unsigned deck[KINDS], undrawn;

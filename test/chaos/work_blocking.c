@@ -8,7 +8,7 @@
 #include "wait.h"
 #include "worker.h"
 
-#define THREADS_MAX 8 /* threads of one client */
+#define THREADS_MAX 8
 
 /* A thread that acquires locks. */
 struct thread {

@@ -6,8 +6,8 @@
 #include "wait.h"
 #include "worker.h"
 
-#define SLOTS_MAX 8 /* locks in flight */
-#define POLL_MS   2 /* longest wait of one turn of the loop */
+#define SLOTS_MAX 8
+#define POLL_MS   2
 
 /* What a slot does: nothing; waits for its acquisition; holds the lock; waits for its extension;
  * waits for its release. */
@@ -16,8 +16,8 @@ enum state { IDLE, CALLED, HELD, EXTENDING, ENDING };
 /* One of the locks in flight. */
 struct slot {
     enum state state;
-    unsigned idle;   /* number of turns of the loop until the next acquisition */
-    uint64_t random; /* state of draw() */
+    unsigned idle; /* number of turns of the loop until the next acquisition */
+    uint64_t random;
     struct turn turn;
 };
 

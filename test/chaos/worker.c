@@ -8,9 +8,9 @@
 
 #include "history.h"
 
-#define NS_PER_MS UINT64_C(1000000) /* nanoseconds of a millisecond */
+#define NS_PER_MS UINT64_C(1000000)
 
-struct world world; /* the arguments of this process */
+struct world world;
 
 /* Returns a random number below `below` and advances the state `random` (xorshift). */
 unsigned draw(uint64_t *random, unsigned below)

@@ -22,7 +22,7 @@ struct world {
     bool fences;         /* locks of one resource and permits have fencing tokens */
     atomic_bool stop;    /* SIGTERM was received: no new locks */
 };
-extern struct world world; /* set by main(); read by all threads */
+extern struct world world;
 
 /* The resources of a lock, as in the log: `r0`, `r2+r0+r3` (all of them), `s1*3` (one of three
  * permits). Choices overlap, their names come in any order, and other clients lock the same names
@@ -72,11 +72,9 @@ bool turn_continue(struct turn *turn);
 /* Logs that the lock is about to be released, or its handle freed. */
 void turn_log_end(struct turn *turn);
 
-/* Runs `threads` threads with blocking calls until world.stop is set: with `threads` threads that
- * make blocking calls (`hybrid`: the caller runs the loop), or with `slots` locks in flight in one
- * loop. */
+/* Run the two kinds of clients until world.stop is set: with `threads` threads that make blocking
+ * calls (`hybrid`: the caller runs the loop), or with `slots` locks in flight in one loop. */
 void work_blocking(redlock_t *client, unsigned threads, bool hybrid);
-/* Runs a poll loop with `slots` locks in flight until world.stop is set. */
 void work_embedded(redlock_t *client, unsigned slots);
 
 #endif

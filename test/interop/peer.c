@@ -31,7 +31,6 @@ struct held {
     redlock_lock_t *lock; /* NULL: not acquired */
 };
 
-/* All locks of this process. */
 static struct held held[LOCKS_MAX]; /* all names that were ever used */
 
 /* Returns the entry with that name, or takes a free one for it. Ends the program with status 1 if
@@ -199,7 +198,6 @@ static redlock_t *connect_to(int count, char *const *urls)
     return rl;
 }
 
-/* Executes the lines of stdin. Returns 0 at their end, or 64 for a line that is not valid. */
 int main(int argc, char **argv)
 {
     char line[LINE_MAX_];

@@ -21,18 +21,16 @@
  * takes nodes into use when none has ever been in use (start.c).
  *
  * In the comments, p is the proposal of an attempt, f the fencing token that it chooses, F the
- * register of a node, prev its value before a vote, and q the quorum. VOTE requests the key and
- * proposes p; RAISE asks a node that granted to store f; DEL deletes the key. GRANTED, ACK and LOST
- * are replies. Parameters a and n are numbers of an attempt and of a node. A uint8_t that is called
- * a set has one bit for each number. */
+ * register of a node, prev its value before a vote, and q the quorum. uint8_t sets have one bit per
+ * number. */
 #ifndef TEST_MODEL_MODEL_H
 #define TEST_MODEL_MODEL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MODEL_NODES_MAX    5   /* nodes of a model */
-#define MODEL_ATTEMPTS_MAX 4   /* attempts of a model */
+#define MODEL_NODES_MAX    5
+#define MODEL_ATTEMPTS_MAX 4
 #define MODEL_KEYS_MAX     2   /* number of resources */
 #define MODEL_READMITTERS  2   /* largest number of clients that readmit nodes */
 #define MODEL_STARTERS     2   /* largest number of clients of the first start */
@@ -78,7 +76,7 @@ enum broken {
 
 /* The size of a model and the rules that hold in it. */
 struct model {
-    unsigned nodes, attempts; /* numbers of both */
+    unsigned nodes, attempts;
     unsigned keys;      /* resources that share the register; attempt i is for resource i % keys */
     unsigned proposals; /* p is any of 1 … proposals */
     uint8_t initial[MODEL_NODES_MAX]; /* F of each node at the beginning */
@@ -150,7 +148,6 @@ enum { READMIT_IDLE, READMIT_BEGUN, READMIT_MERGED };
 struct model_readmitter {
     uint8_t phase; /* READMIT_* */
     uint8_t node;  /* the node that it readmits */
-                   /* the node that it readmits */
     uint8_t value; /* maximum of the other nodes' replies */
     uint8_t read;  /* set of the nodes that replied */
     uint8_t waits; /* set of the attempts to wait for: those under way when the loss was seen */
@@ -176,7 +173,6 @@ struct model_state {
     uint8_t used;    /* set of the nodes that have come into use at some time */
 };
 
-/* The kinds of events. RAISE, VOTE and DEL are requests; GRANTED and ACK are replies. */
 enum action_kind {
     ACTION_START,     /* an attempt begins; detail: p */
     ACTION_VOTE,      /* a node executes VOTE; reduced, detail: whether the reply is used */
@@ -217,29 +213,24 @@ unsigned model_actions(const struct model *model, const struct model_state *stat
 /* Applies an action. Returns false if it broke the order of the fencing tokens. */
 bool model_apply(const struct model *model, struct model_state *state, struct model_action action);
 
-/* readmit.c. Lists the model_actions() of model_apply() that readmit nodes; returns their number.
- */
+/* The part of model_actions() and model_apply() that readmits nodes (readmit.c). */
 unsigned readmit_actions(const struct model *model, const struct model_state *state,
                          struct model_action *actions);
-/* Applies an action of a readmitting client. */
 void readmit_apply(const struct model *model, struct model_state *state,
                    struct model_action action);
 
-/* start.c. of both that the actions of the clients of the first start; returns their number. */
+/* The part of both that takes all nodes into use for the first time (start.c). */
 unsigned start_actions(const struct model *model, const struct model_state *state,
                        struct model_action *actions);
 /* Returns whether a majority of nodes has come into use at some time. Then clients may see that,
  * and begin to vote. */
 bool start_is_seen(const struct model *model, const struct model_state *state);
-/* Applies an action of the first start. */
 void start_apply(const struct model *model, struct model_state *state, struct model_action action);
 
-/* library.c. Applies the reply the GRANTED of the ACK of node `n` to attempt `a` with the library's
- * code; prev and `accepted` are what the reply says. Return false if that breaks the order of the
- * fencing tokens. `prev`, `accepted`: in the reply. */
+/* Apply the GRANTED and the ACK of node `n` to attempt `a` with the library's code (library.c).
+ * Return false if that breaks the order of the fencing tokens. `prev`, `accepted`: in the reply. */
 bool library_grant(const struct model *model, struct model_state *state, unsigned a, unsigned n,
                    uint8_t prev, bool accepted);
-/* Applies the ACK of node n to attempt a. */
 bool library_ack(const struct model *model, struct model_state *state, unsigned a, unsigned n);
 
 /* Ends attempt `a` with the fencing token `fence`, which the nodes whose cells have all of `flags`

@@ -8,7 +8,6 @@
 
 #include "mutations.h"
 
-/* The models that must hold, then each broken rule. Fields that a row does not name are 0. */
 const struct row ROWS[] = {
     {.name = "two-attempts", .what = "the algorithm, F = (0, 0, 0)", .attempts = 2},
     {.name = "two-attempts-uneven",
@@ -349,9 +348,8 @@ const struct row ROWS[] = {
      .is_long = true},
 };
 
-const unsigned ROWS_COUNT = sizeof ROWS / sizeof ROWS[0]; /* number of rows */
+const unsigned ROWS_COUNT = sizeof ROWS / sizeof ROWS[0];
 
-/* Returns the row of that name, or NULL. */
 /* Returns the row of that name, or NULL. */
 const struct row *row_find(const char *name)
 {

@@ -32,9 +32,8 @@ struct row {
 /* The limit of a search: with more states the result is not complete. They take 2 GB of memory. */
 #define ROWS_STATES_MAX 50000000
 
-/* The table of all models. */
 extern const struct row ROWS[];
-extern const unsigned ROWS_COUNT; /* number of rows */
+extern const unsigned ROWS_COUNT;
 
 /* Returns the row of that name, or NULL. */
 const struct row *row_find(const char *name);

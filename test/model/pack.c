@@ -65,7 +65,6 @@ static struct widths widths_of(const struct model *model)
 }
 
 /* Returns whether a column fits into 64 bits and a state into 128. */
-/* Returns true if the columns of all nodes and the rest fit into two words. */
 bool pack_fits(const struct model *model)
 {
     struct widths w = widths_of(model);

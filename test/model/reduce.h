@@ -20,7 +20,6 @@ bool pack_fits(const struct model *model);
  * attempts become one. */
 struct packed pack_state(const struct model *model, const struct model_state *state,
                          bool symmetric);
-/* Restores the state that pack_state() has packed. */
 void unpack_state(const struct model *model, struct packed packed, struct model_state *state);
 
 #endif

@@ -8,20 +8,18 @@
 #include "search.h"
 
 #define NO_PARENT UINT32_MAX /* parent of the first state */
-*which it was reached. `count` states are known, `room` fit into the arrays,
-    the table has `slots` *entries,
-    and the search ends at `limit` states.* /
-        /* The states that a search has found. */
-        struct space {
-    const struct model *model; /* borrowed */
-    bool symmetric;            /* as for pack_state() */
-    struct packed *state;      /* all states */
-    uint32_t *parent;          /* for each state, the number of the state that led to it first */
-    uint32_t *table;           /* number of a state + 1; 0: free */
-    uint64_t count, room;      /* number of states, and of elements in `state` and `parent` */
+
+/* The states that a search has found. */
+struct space {
+    const struct model *model;
+    bool symmetric;       /* as for pack_state() */
+    struct packed *state; /* all states */
+    uint32_t *parent;     /* for each state, the number of the state that led to it first */
+    uint32_t *table;      /* number of a state + 1; 0: free */
+    uint64_t count, room; /* number of states, and of elements in `state` and `parent` */
     uint64_t slots;       /* number of elements of `table`: a power of two, at most half in use */
     uint64_t limit;       /* largest count */
-    struct search result; /* until now */
+    struct search result;
 };
 
 /* Reallocates an array to `count` elements of `size` bytes. Ends the program if memory is short. */

@@ -196,8 +196,6 @@ bool rig_never(void)
 
 /* Returns the wait budget of an acquisition in ms: `starving_ms` if all later allocations fail,
  * PATIENT_MS otherwise. Sets rig.hasty in the first case. */
-/* Returns the wait budget of an acquisition, for prepare(): `starving_ms` if all later
- * allocations fail, otherwise PATIENT_MS; both scaled. */
 uint64_t rig_wait_ms(uint64_t starving_ms)
 {
     rig.hasty = rig.starve;
@@ -267,7 +265,6 @@ bool rig_all_notified(void)
 }
 
 /* Turns the loop until all calls have had their callback. Aborts after FINISH_MS. */
-/* Turns the loop until all calls have had their callback. Ends the program after ten seconds. */
 void rig_finish(void)
 {
     if (!rig_drive(rig_all_notified, FINISH_MS))
@@ -326,8 +323,6 @@ unsigned rig_count_held(void)
     return held;
 }
 
-/* Returns the number of keys on all servers that belong neither to rig.lock nor to a foreign
- * token ("foreign…"). */
 /* Returns the number of keys on all servers that belong neither to rig.lock nor to a foreign token.
  */
 size_t rig_strays(void)
@@ -342,8 +337,6 @@ size_t rig_strays(void)
 
 /* Fails the case unless call `i` had one callback and its status is in the list `allowed`, which
  * ends with RIG_END. If no allocation has failed, the status must be the first of the list. */
-/* Fails unless the status of call i is in the list, which ends with RIG_END. If nothing has
- * failed, only the first status of the list is allowed. */
 void rig_expect(unsigned i, const int *allowed)
 {
     const struct rig_call *call = &rig.call[i];

@@ -96,8 +96,7 @@ void rig_note(const char *name, bool starve, uint64_t k);
 void rig_note_text(const char *name, const char *text);
 /* Removes the name of the run and stops the alarm. */
 void rig_end_note(void);
-/* Checked teardown: if the run has not ended, because an assertion failed in it, prints its
- * note and cleans up for the next case. */
+/* Checked teardown: prints where an assertion failed and cleans up for the next case. */
 void rig_after(void);
 
 /* Adds the fixtures: servers for all cases together, and cleaning up after each. */
@@ -105,14 +104,12 @@ void rig_add_fixtures(TCase *tcase);
 /* Runs all cases in this process. Returns what main() is to return. */
 int rig_main(Suite *suite);
 
-/* The callback of all operations: stores the the in the `struct rig_call` that `call` is. */
+/* The callback of all operations: stores the result in the `struct rig_call` that `call` is. */
 void rig_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
               void *call);
 /* For act(): start an operation as rig.call[i], whose callback is rig_done(). */
 void rig_acquire(unsigned i, const char *resource, const redlock_opts_t *opts);
-/* For act(): starts to release a lock as call i. */
 void rig_release(unsigned i, redlock_lock_t *lock);
-/* For act(): starts to extend a lock as call i. */
 void rig_extend(unsigned i, redlock_lock_t *lock, uint64_t ttl_ms);
 /* Records in rig.call[i] the result of a function that starts an operation. */
 void rig_started(unsigned i, int result);
@@ -163,16 +160,13 @@ size_t rig_strays(void);
 #define RIG_END            0x7fffffff
 void rig_expect(unsigned i, const int *allowed);
 
-/* For prepare(): acquires rig.lock. */
+/* For prepare(): acquire rig.lock. The second function waits for all replies instead of a majority;
+ * the lock must be the client's first. */
 void rig_hold(const char *resource, const redlock_opts_t *opts);
-/* For prepare(): acquires rig.lock and waits until all nodes have granted it, not only a
- * majority. It must be the client's first lock. */
 void rig_hold_on_all(const char *resource, const redlock_opts_t *opts);
-/* Creates rig.config for the rig's own servers. mode: REDLOCK_MODE_*. */
 /* For prepare(): create rig.config for a client in `mode` (REDLOCK_MODE_*), of the rig's servers or
  * of those at `urls`. */
 void rig_new_config(int mode);
-/* Creates rig.config for the servers in `urls` instead. */
 void rig_new_config_for(int mode, const char *urls);
 /* Creates rig.client in embedded mode and waits until all nodes are eligible. */
 void rig_connect(void);

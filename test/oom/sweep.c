@@ -83,7 +83,6 @@ void rig_note(const char *name, bool starve, uint64_t k)
 }
 
 /* Records "in NAME, TEXT" as the name of the run, and starts an alarm of RUN_SECONDS (scaled). */
-/* Does the same for a run that `text` describes. */
 void rig_note_text(const char *name, const char *text)
 {
     catch_signals();
@@ -147,8 +146,6 @@ void rig_after(void)
 
 /* Returns the distance between the values of k that this build tries: 1 in a normal build, 3 in one
  * up to three times as slow, 13 in slower ones. */
-/* Returns the distance between the allocations that this build tries: 1 unless
- * REDLOCK_TEST_SLOW says that it is slow. */
 unsigned rig_step(void)
 {
     const uint64_t slow = wait_scaled_ms(1);

@@ -242,8 +242,8 @@ static void free_locks_and_wait(void)
     ck_assert_msg(rig_drive(only_foreign_keys, WAIT_MS), "locks are freed, and keys stay");
 }
 
-/* Returns how many bytes all servers have read since their start, from their INFO. Meanwhile
- * only the harness sends to them. */
+/* Returns how many bytes the servers have read from all connections. Only the harness sends to them
+ * meanwhile. */
 static uint64_t bytes_read(void)
 {
     uint64_t sum = 0;

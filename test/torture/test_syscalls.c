@@ -12,7 +12,7 @@
 #define SHUTDOWN_MS 500  /* time limit of the shutdown */
 #define EXPIRE_MS   700  /* TTL of keys that a failed shutdown leaves */
 
-static redlock_opts_t opts; /* options of the acquisitions */
+static redlock_opts_t opts;
 
 /* Returns whether the fault concerns one node. The client as a whole has one poller, with two
  * descriptors of its own, and one timer. */
