@@ -8,7 +8,10 @@
  * asks the preferred node first, which is the same for all of them, and the other nodes after its
  * grant.
  *
- * All times are boot times. Nothing here decides whether a lock is held, only when nodes are asked.
+ * All times are readings of the boot clock in nanoseconds. `round_trip_ns` is the usual round trip
+ * of the servers, `random` a random word. Nothing here decides whether a lock is held, only when
+ * nodes are asked. A row is a series of acquisitions that this client begins right after its own
+ * releases.
  */
 #ifndef RL_CORE_CONTENTION_H
 #define RL_CORE_CONTENTION_H
@@ -19,53 +22,61 @@
 #define RL_CONTENTION_RECENT_NS (RL_SECOND)
 
 /* The memory of one resource. It is part of the resource state and outlives single locks. Only
- * contention.c changes it; others read `yield_until_ns` directly. Counters stop at their largest
- * value. */
+ * contention.c changes it; other files read `yield_until_ns` directly. Counters stop at their
+ * largest value. */
 struct rl_contention {
-    const uint8_t *order;     /* all nodes, most preferred first; borrowed */
+    const uint8_t *order; /* the ranking: the indices of all nodes, most preferred first; owned by
+                           * the caller of rl_contention_init() */
     uint64_t recent_until_ns; /* until when contention is recent; 0: never noticed */
-    uint64_t yield_until_ns;  /* before that, this client begins no first attempt; 0: no limit */
-    uint64_t released_ns;     /* last release by this client; 0: none */
+    uint64_t yield_until_ns;  /* before this time, an acquisition of this client does not begin its
+                               * first attempt; 0: no limit */
+    uint64_t released_ns;     /* when this client last released the resource; 0: never */
     uint64_t row_ns;          /* when the row that `in_a_row` counts began */
     uint64_t slots_held;      /* semaphore: slots that this client holds; bit i is slot i < 64 */
-    uint64_t slots_released;  /* semaphore: slots that it has released and not requested since */
-    rl_nodes preferred;     /* the node asked first by the last denied attempt, if that node did not
-                             * deny; 0: it did */
-    rl_nodes skipped;       /* nodes that are not preferred while contention is recent, because
-                             * their votes were often those of a minority */
-    uint32_t contenders;    /* notifications that this client gets before it acquires the resource:
-                             * smoothed, in eighths; an estimate of the number of contenders; 0:
-                             * unknown */
-    uint16_t notifications; /* notifications since the last grant */
+    uint64_t slots_released;  /* semaphore, same bits: slots that this client has released, and that
+                               * rl_contention_slot() has not returned for that reason since */
+    rl_nodes preferred;  /* the node asked first by the last denied attempt, if that node did not
+                          * deny; 0: that node denied, or no attempt was denied yet. An attempt
+                          * that does not show it leaves the field as it is */
+    rl_nodes skipped;    /* nodes that are not preferred while contention is recent, because
+                          * their votes were often those of a minority */
+    uint32_t contenders; /* an estimate of the number of contenders, in eighths; 0: unknown. It is
+                          * the smoothed number of notifications between two grants */
+    uint16_t notifications; /* notifications since this client last won an attempt */
     uint8_t nodes;          /* elements of `order` */
-    uint8_t splits;         /* weighted number of split votes since the last grant; each denial
-                             * without a grant reduces it */
-    uint8_t misses;         /* denied attempts in a row that `preferred`, always the same node, did
-                             * not deny */
-    uint8_t stale;          /* won attempts in a row that the node asked first has denied */
-    uint8_t in_a_row;       /* acquisitions in a row, each right after our own release */
-    uint8_t contended_in_a_row;  /* with `contended`: acquisitions in a row after which the client
-                                  * yields; doubled each time no contender has appeared */
-    uint8_t request_all_backoff; /* attempts that ask all nodes at once become rarer by the factor 2
-                                  * to the power of this, because such attempts have failed */
+    uint8_t splits;   /* split votes since the last grant, 4 for each; a denied attempt without
+                       * a split subtracts 1 */
+    uint8_t misses;   /* denied attempts in a row that `preferred`, always the same node, did
+                       * not deny */
+    uint8_t stale;    /* won attempts in a row that the node asked first has denied */
+    uint8_t in_a_row; /* acquisitions of the present row: those that this client began right
+                       * after its own release, at most two round trips later */
+    uint8_t contended_in_a_row;  /* the value of `in_a_row` at which the client yields while
+                                  * `contended`; 0 at first and after a denied attempt; then 1,
+                                  * doubled each time no contender has appeared, up to 128 */
+    uint8_t request_all_backoff; /* 0 to 5: how often the probability of an attempt that asks all
+                                  * nodes at once is halved, because such attempts have failed */
     bool has_split;              /* an attempt since the last grant has split the votes */
     bool contended; /* since the client has yielded last, a node has denied an attempt that won:
                      * there may be other contenders */
 };
 
-/* Initializes the memory and ranks the nodes by their scores for this resource, the highest first.
- * `scores` has `nodes` elements, 1 to RL_NODES_MAX; the ranking is written to `order`, which has as
- * many and is borrowed. The scores are hashes of node and resource (rendezvous hashing), so clients
- * with different lists of servers rank those that they share in the same order. */
+/* Initializes the memory, with nothing noted, and ranks the nodes by their scores for this
+ * resource, the highest first. `scores` has `nodes` elements, 1 to RL_NODES_MAX; the ranking is
+ * written to `order`, which has as many and is borrowed. The scores are hashes of node and resource
+ * (rendezvous hashing), so clients with different lists of servers rank those that they share in
+ * the same order. */
 void rl_contention_init(struct rl_contention *contention, uint8_t *order, unsigned nodes,
                         const uint64_t *scores);
 
-/* Returns whether other contenders were noticed within RL_CONTENTION_RECENT_NS. */
+/* Returns whether contention is recent: other contenders were noticed, by a denial or a
+ * notification, within the last RL_CONTENTION_RECENT_NS. */
 bool rl_contention_is_recent(const struct rl_contention *contention, uint64_t now_ns);
 
-/* Notes an attempt that was denied. `split`: some node has granted it. `first`: the node that was
- * asked first, if it did not deny; it may have lost the holder's key, or be unable to store one. 0:
- * it did deny. RL_CONTENTION_UNKNOWN: the attempt does not show whether it did. */
+/* Notes an attempt that was denied. `split`: some node has granted the attempt. `first`: the node
+ * that was asked first, if that node did not deny; it may have lost the holder's key, or be unable
+ * to store one. 0: the node asked first did deny. RL_CONTENTION_UNKNOWN: the attempt does not show
+ * whether it did. */
 #define RL_CONTENTION_UNKNOWN (~(rl_nodes)0)
 void rl_contention_note_denial(struct rl_contention *contention, bool split, rl_nodes first,
                                uint64_t now_ns);
@@ -75,15 +86,17 @@ void rl_contention_note_notification(struct rl_contention *contention, uint64_t 
  * node, and after one more of them it is skipped. That it does not have the key shows nothing then,
  * because the holder may have won without it. */
 bool rl_contention_doubts_preferred(const struct rl_contention *contention);
-/* Notes the start of an acquisition, before its first attempt. */
+/* Notes the start of an acquisition, before its first attempt: continues the row of this client or
+ * begins a new one. Forgets contention that is not recent. */
 void rl_contention_note_start(struct rl_contention *contention, uint64_t round_trip_ns,
                               uint64_t now_ns);
 /* Notes whether `first`, the node that was asked first, has granted an attempt that won. If it
  * denies several in a row, its key belongs to no holder, and it is skipped. */
 void rl_contention_note_preferred(struct rl_contention *contention, rl_nodes first, bool granted);
-/* Notes that an attempt has won. */
+/* Notes that an attempt has won, and adjusts the estimate of the number of contenders. */
 void rl_contention_note_grant(struct rl_contention *contention);
-/* Notes that some node has denied an attempt that has won, before or after it was decided. */
+/* Notes that some node has denied an attempt that has won; the denial may come before or after the
+ * attempt is decided. */
 void rl_contention_note_contender(struct rl_contention *contention);
 /* Notes that this client sends a release. If contention is recent, or if this client has acquired
  * the resource many times in a row, sets `yield_until_ns`, so that another contender can acquire

@@ -13,8 +13,9 @@
 
 #define DIGITS_MAX 16 /* decimal digits of numbers below 2^53 */
 
-/* Returns the number that an attempt proposes: one more than `hint`, or the wall clock in
- * microseconds if that is larger; always below RL_FENCE_CORRUPT. */
+/* Returns the number that an attempt proposes: one more than `hint`, the largest number that this
+ * client has seen in the register; or `wall_us`, the wall clock in microseconds since 1970, if that
+ * is larger. The result is below RL_FENCE_CORRUPT. */
 uint64_t rl_fence_propose(uint64_t hint, uint64_t wall_us)
 {
     return rl_min_u64(rl_max_u64(rl_add_sat(hint, 1), wall_us), RL_FENCE_CORRUPT - 1);
@@ -37,7 +38,8 @@ void rl_fence_begin(struct rl_fence *fence, uint64_t proposal)
 /* Takes a grant of `node`, whose register held `previous` before it. `accepted`: the node says that
  * it stored the proposal. The node becomes one of `used`. After the choice, it does so only if a
  * second round is under way and its register holds less than the number chosen. Returns true in
- * that case: the caller must send the node a RAISE. */
+ * that case: the caller must send the node a RAISE. Returns false for every grant before the
+ * choice. */
 bool rl_fence_grant(struct rl_fence *fence, unsigned node, uint64_t previous, bool accepted)
 {
     /* Strictly larger: of two attempts that propose the same number, only one may use it. */
@@ -55,7 +57,8 @@ bool rl_fence_grant(struct rl_fence *fence, unsigned node, uint64_t previous, bo
 
 /* Chooses the fence, once a quorum of the nodes that count has granted: the proposal, if a quorum
  * has stored it; else one more than the largest number seen, which a second round must write.
- * Returns the nodes to which the caller must send a RAISE; 0 if no second round is needed. */
+ * `counted` are the nodes whose grants count. Returns the nodes to which the caller must send a
+ * RAISE; 0 if no second round is needed. */
 rl_nodes rl_fence_choose(struct rl_fence *fence, rl_nodes counted, unsigned quorum)
 {
     RL_ASSERT(fence->chosen == 0);
@@ -69,8 +72,9 @@ rl_nodes rl_fence_choose(struct rl_fence *fence, rl_nodes counted, unsigned quor
     return fence->used;
 }
 
-/* Notes the result of the RAISE that was sent to `node`: whether its register now holds the fence.
- * Only the first result of a node counts. */
+/* Notes the result of the RAISE to `node`. `acked`: the register of the node now holds the fence,
+ * or more. Not `acked`: the RAISE was denied, has failed or could not be sent. Only the first
+ * result of a node counts. */
 void rl_fence_raised(struct rl_fence *fence, unsigned node, bool acked)
 {
     rl_nodes bit = RL_NODE(node) & fence->used & ~(fence->acked | fence->failed);
@@ -80,8 +84,9 @@ void rl_fence_raised(struct rl_fence *fence, unsigned node, bool acked)
 }
 
 /* Returns whether a quorum holds the fence. Only the nodes of `counted` count; those of `pending`
- * have not voted on the attempt yet. OPEN before the choice; AGREED after it, if no second round is
- * needed; else a quorum must have granted the RAISE. */
+ * have not voted on the attempt yet. OPEN before the choice; AGREED after the choice, if no second
+ * round is needed. In a second round: AGREED once a quorum has granted the RAISE, FAILED once a
+ * quorum has become impossible, else OPEN. */
 enum rl_fence_outcome rl_fence_judge(const struct rl_fence *fence, rl_nodes counted,
                                      rl_nodes pending, unsigned quorum)
 {
@@ -98,7 +103,7 @@ enum rl_fence_outcome rl_fence_judge(const struct rl_fence *fence, rl_nodes coun
 }
 
 /* Writes `text` and a NUL into the fingerprint `ret` at offset `at`. Returns the offset of the NUL.
- */
+ * Aborts if the fingerprint would be longer than RL_FENCE_TEXT_MAX. */
 static size_t put(char *ret, size_t at, const char *text)
 {
     size_t len = strlen(text);
@@ -108,10 +113,11 @@ static size_t put(char *ret, size_t at, const char *text)
     return at + len;
 }
 
-/* Writes `name` and then the decimal digits of `value` into the fingerprint, as put() does. */
+/* Writes `name` and then the decimal digits of `value` into the fingerprint `ret` at offset `at`,
+ * and a NUL. Returns the offset of the NUL. */
 static size_t put_integer(char *ret, size_t at, const char *name, uint64_t value)
 {
-    char digits[24];
+    char digits[24]; /* up to 20 digits and the NUL */
     size_t first = sizeof digits;
 
     digits[--first] = '\0';
@@ -122,7 +128,9 @@ static size_t put_integer(char *ret, size_t at, const char *name, uint64_t value
     return put(ret, put(ret, at, name), digits + first);
 }
 
-/* Writes the fingerprint of `config` to `ret`, terminated. Returns its length in bytes. */
+/* Writes the fingerprint of `config` to `ret`, terminated. Returns its length in bytes. The text is
+ * "v1 k=STRIPES nodes=N max_ttl=MS durable=0|1 set=HASH prefix=HASH;". The hashes stand for the
+ * addresses of the shard and for the key prefix. */
 size_t rl_fence_fingerprint(char ret[RL_FENCE_TEXT_MAX + 1], const struct rl_fence_config *config)
 {
     size_t at = put_integer(ret, 0, "v1 k=", RL_FENCE_STRIPES);

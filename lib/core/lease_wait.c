@@ -1,20 +1,33 @@
 /* SPDX-License-Identifier: MIT
  * Waits between two attempts for a resource that another client holds. One node is sent a probe and
  * tracks the key: it replies whether the key exists, and sends a notification when the key changes.
- * That is the preferred node, if it can send notifications. A timer begins the next attempt in any
- * case, because that node may be wrong or fail. */
+ * That is the preferred node, if it can send notifications. A timer (lease->next) begins the next
+ * attempt in any case, because that node may be wrong or fail.
+ *
+ * rl_wait_start() begins the first attempt. rl_wait_begin() begins to wait after a failed one.
+ * While the lease waits, it processes three inputs: the reply to the probe (rl_wait_vote), a
+ * wake-up (rl_wait_wake) and a timer (rl_wait_tick). A reply or wake-up which says that the key is
+ * gone plans an attempt: lease->wait says when the attempt begins and whether it asks all nodes at
+ * once. An attempt that begins because lease->next has come asks all nodes at once.
+ *
+ * `view` is what the engine knows in this tick, and `fx` takes what the engine must do after it. A
+ * lease for a permit is passed on to lease_permit.c. A lease without contention memory
+ * (lease->contention is NULL) has no preferred node and waits for its timer only. */
 #include "core/lease_hold.h"
 
 #include "redlock/redlock.h"
 
 #include <string.h>
 
-/* Returns the nodes that can be asked first without delay: connected, eligible and not slow. */
+/* Returns the nodes that can be asked first without delay: those that can be asked now, are
+ * eligible and are not slow. */
 static rl_nodes prompt_nodes(const struct rl_view *view)
 {
     return view->up & view->eligible & ~view->slow;
 }
 
+/* Returns the preferred node of the resource, as a set of one node: the first of the ranking that
+ * can be asked first without delay. 0: there is none, or no contention memory. */
 rl_nodes rl_wait_preferred(const struct rl_lease *lease, const struct rl_view *view)
 {
     return lease->contention != NULL
@@ -22,6 +35,8 @@ rl_nodes rl_wait_preferred(const struct rl_lease *lease, const struct rl_view *v
                : 0;
 }
 
+/* Returns the node of the ranking that comes first among those that can be asked, are eligible and
+ * are not in `requested`. A slow node is returned only if there is no other. 0: there is none. */
 rl_nodes rl_wait_next_node(const struct rl_lease *lease, rl_nodes requested,
                            const struct rl_view *view)
 {
@@ -33,15 +48,18 @@ rl_nodes rl_wait_next_node(const struct rl_lease *lease, rl_nodes requested,
 }
 
 /* Returns whether the holder has probably won without the preferred node. Then the nodes that have
- * denied the last attempt have its key, and one of them should track it. */
+ * denied the last attempt have the holder's key, and one of these nodes should track it. Never true
+ * of a lock of several keys. */
 static bool is_held_elsewhere(const struct rl_lease *lease, const struct rl_view *view)
 {
     return lease->keys <= 1 && (rl_wait_preferred(lease, view) & lease->round.granted) != 0 &&
            rl_contention_doubts_preferred(lease->contention);
 }
 
-/* Returns the node that should track the key: the most preferred one that can send notifications.
- * Any node will do, because a release changes the key on all of them. 0: there is none. */
+/* Returns the node that should track the key, as a set: the most preferred one that can send
+ * notifications. Any node will do for most locks, because a release changes the key on all nodes.
+ * For a permit, only the preferred node will do. If the holder has probably won without the
+ * preferred node, only a node that has denied the last attempt will do. 0: there is none. */
 static rl_nodes notifier_of(const struct rl_lease *lease, const struct rl_view *view)
 {
     rl_nodes notifying = prompt_nodes(view) & view->notifying;
@@ -53,12 +71,14 @@ static rl_nodes notifier_of(const struct rl_lease *lease, const struct rl_view *
     return lease->contention != NULL ? rl_contention_preferred(lease->contention, notifying) : 0;
 }
 
+/* Returns whether some node can track the key and send a notification when the key changes. */
 bool rl_wait_is_notified(const struct rl_lease *lease, const struct rl_view *view)
 {
     return notifier_of(lease, view) != 0;
 }
 
-/* Begins the first attempt, with the preferred node first if contention is recent. */
+/* Begins the first attempt of the call. If contention is recent, the attempt asks the preferred
+ * node first, else all nodes at once. */
 static void begin_contended(struct rl_lease *lease, const struct rl_view *view,
                             struct rl_effects *fx)
 {
@@ -71,6 +91,9 @@ static void begin_contended(struct rl_lease *lease, const struct rl_view *view,
         rl_attempt_begin(lease, recent ? rl_wait_preferred(lease, view) : 0, view, fx);
 }
 
+/* Starts an acquisition: forgets what an earlier wait knew, and begins the first attempt. If this
+ * client yields to other contenders, the lease waits until the end of the yield instead, at most as
+ * long as its wait budget allows. */
 void rl_wait_start(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_contention *contention = lease->contention;
@@ -93,7 +116,8 @@ void rl_wait_start(struct rl_lease *lease, const struct rl_view *view, struct rl
 }
 
 /* Returns whether an attempt may ask all nodes at once after a notification. Another contender may
- * get the vote of the preferred node, so all other nodes must be able to grant and make a quorum.
+ * get the vote of the preferred node. So all nodes must be up and eligible, none may have failed in
+ * the last attempt, and all nodes but one must make a quorum.
  */
 static bool may_request_all(const struct rl_lease *lease, const struct rl_view *view)
 {
@@ -102,14 +126,16 @@ static bool may_request_all(const struct rl_lease *lease, const struct rl_view *
     return fit == rl_nodes_all(lease->terms->nodes) && lease->terms->nodes > lease->terms->quorum;
 }
 
-/* Returns the boot time before which no notification begins an attempt; 0: there is no such time. A
- * contender that prefers another node, or requests another one of several resources, can split the
- * votes with this client. Both then notify each other with their undos, again and again if both
- * retry at once. So an attempt that has split the votes is followed by a random pause. */
+/* Returns the boot time before which no notification begins an attempt: the end of the pause after
+ * an attempt that has split the votes. 0: no such pause, because the last attempt got no grant, or
+ * because it is the first split vote for a single key. A contender that prefers another node, or
+ * requests another one of several resources, can split the votes with this client. Both then notify
+ * each other with their undos, again and again if both retry at once. So an attempt that has split
+ * the votes is followed by a random pause. */
 static uint64_t pause_until_ns(const struct rl_lease *lease, const struct rl_view *view)
 {
     bool split = lease->round.granted != 0;
-    unsigned spare = lease->keys > 1 ? 0 : 1; /* the first split needs no pause */
+    unsigned spare = lease->keys > 1 ? 0 : 1; /* split votes that need no pause */
 
     if (!split || rl_contention_splits(lease->contention) <= spare)
         return 0;
@@ -118,9 +144,10 @@ static uint64_t pause_until_ns(const struct rl_lease *lease, const struct rl_vie
                       rl_contention_pause_ns(lease->contention, view->round_trip_ns, random));
 }
 
-/* Plans an attempt after a reply or notification that the key is gone or has changed, which other
- * waiters get as well: either one that asks all nodes at once, or a delayed one that asks the
- * preferred node. */
+/* Plans an attempt in lease->wait, after a reply or notification that the key is gone or has
+ * changed. Other waiters get the same notification. So at random the attempt either asks all nodes
+ * at once, at `start_ns`, or asks the preferred node first, after a delay. Does not begin it; see
+ * begin_planned(). */
 static void plan_attempt(struct rl_lease *lease, const struct rl_view *view)
 {
     uint64_t now_ns = view->now.boot_ns;
@@ -136,20 +163,27 @@ static void plan_attempt(struct rl_lease *lease, const struct rl_view *view)
     wait->start_ns = rl_max_u64(wait->start_ns, rl_add_sat(now_ns, lag_ns));
 }
 
+/* Begins to wait after an attempt that failed with `status`: forgets the previous wait and, if the
+ * attempt was denied (ECONTENDED), chooses the node that tracks the key. fx->track gets the nodes
+ * to be prepared for notifications, fx->probe the node to be sent a probe now. The next attempt
+ * begins at lease->next at the latest, which the caller has set. */
 void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *view,
                    struct rl_effects *fx)
 {
     struct rl_contention *contention = lease->contention;
     struct rl_wait *wait = &lease->wait;
-    /* The node was sent a probe right after the denied request, so it already tracks the key. */
+    /* The preferred node denied while the others were deferred. It was sent a probe right after the
+     * request that it denied, so it already tracks the key. */
     rl_nodes tracking = lease->round.deferred != 0 ? wait->probed & lease->round.denied : 0;
-    bool notified = wait->notified, tried = wait->is_guess;
+    bool notified = wait->notified; /* the key has changed since the probe */
+    bool tried = wait->is_guess;    /* a guess began the attempt, see is_worth_attempt() */
 
     if (rl_permit_is(lease)) {
         rl_permit_pause(lease, status);
         return;
     }
     memset(wait, 0, sizeof *wait);
+    /* `taken` counts the keys from 1 on, `key` from 0 on; unknown (0): the first key is probed. */
     wait->key = (uint8_t)(lease->taken - (lease->taken != 0));
     wait->tried = tried;
     if (contention == NULL || status != REDLOCK_ECONTENDED)
@@ -167,16 +201,21 @@ void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *vie
         plan_attempt(lease, view);
 }
 
-/* Begins the planned attempt, if there is one and its time has come. */
+/* Begins the planned attempt, if there is one and lease->wait.start_ns has come. Else does nothing.
+ */
 static void begin_planned(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     if (!lease->wait.free || lease->wait.start_ns > view->now.boot_ns)
         return;
     rl_nodes first = rl_wait_preferred(lease, view);
     rl_attempt_begin(lease, lease->wait.request_all ? 0 : first, view, fx);
-    lease->wait.preferred = first & lease->round.requested; /* also if all nodes were asked */
+    /* Also if all nodes were asked at once. */
+    lease->wait.preferred = first & lease->round.requested;
 }
 
+/* Processes a TICK while waiting. Before lease->next, begins the planned attempt if it is due. At
+ * lease->next, begins the first attempt if there was none yet (this client has yielded), else an
+ * attempt that asks all nodes at once. */
 void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     if (rl_permit_is(lease))
@@ -191,10 +230,12 @@ void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
     }
 }
 
-/* Returns whether a reply of `node` that the key does not exist should begin an attempt. The holder
- * may never have had the key on a node that is not the preferred one. But the key may also have
- * been deleted before the probe arrived, and then no notification follows. So such a reply begins
- * one attempt, and no other one before a notification or the timer. */
+/* Returns whether a reply of `node` that the key does not exist should begin an attempt. It should
+ * if the node is the preferred one, or if the holder has probably won without the preferred node
+ * and this node had the holder's key. Of any other node, the reply is a guess: the holder may never
+ * have had the key there. But the key may also have been deleted before the probe arrived, and then
+ * no notification follows. So a guess begins one attempt, and no other one before a notification or
+ * the timer. Sets lease->wait.is_guess. */
 static bool is_worth_attempt(struct rl_lease *lease, rl_nodes node, const struct rl_view *view)
 {
     struct rl_wait *wait = &lease->wait;
@@ -206,6 +247,10 @@ static bool is_worth_attempt(struct rl_lease *lease, rl_nodes node, const struct
     return wait->is_guess;
 }
 
+/* Processes the reply to the probe of this wait, a ballot of PTTL from the node that tracks the
+ * key; ignores other ballots. If the key does not exist, plans an attempt and begins it if it is
+ * due. If the key expires in ballot->pttl_ms milliseconds, the next attempt begins 1 ms after that
+ * at the latest. */
 void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                   const struct rl_view *view, struct rl_effects *fx)
 {
@@ -233,7 +278,8 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     }
 }
 
-/* Processes a notification of the node that tracks the key. */
+/* Processes a notification of the node that tracks the key: notes it in the contention memory,
+ * plans an attempt if there is none, and begins it if it is due. */
 static void wake(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     rl_contention_note_notification(lease->contention, view->now.boot_ns);
@@ -243,6 +289,11 @@ static void wake(struct rl_lease *lease, const struct rl_view *view, struct rl_e
     begin_planned(lease, view, fx);
 }
 
+/* Processes a WAKE. `nodes` is 0 if another lock of this client has released the resource: then the
+ * attempt begins at once. Else `nodes` is the node that has sent a notification or can track the
+ * key from now on. If that node tracks the key already, the WAKE is a notification: an attempt is
+ * planned. If no node tracks the key yet, or if that node is the preferred one, a probe is sent to
+ * it, and it tracks the key instead of any other node. `slot` is used for permits only. */
 void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot, const struct rl_view *view,
                   struct rl_effects *fx)
 {
@@ -255,7 +306,7 @@ void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot, const s
         rl_wait_tick(lease, view, fx);
         return;
     }
-    /* Only a lease that was denied waits for the key; other failures have other causes. */
+    /* Only a lease whose last attempt was denied waits for a change of the key. */
     bool denied = lease->attempts > 0 && lease->status == REDLOCK_ECONTENDED;
     if (denied && lease->wait.tracked == 0) /* the node could not send notifications before */
         lease->wait.tracked = fx->probe = nodes & view->notifying & view->up & view->eligible;
@@ -267,7 +318,9 @@ void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot, const s
         wake(lease, view, fx);
 }
 
-/* Prefers what the preferred node says, because that node will be sent the probe. */
+/* Notes in lease->taken, from a denial that says so, which key of a lock of several keys exists
+ * (ballot->key, counted from 1). The first denial counts, unless the preferred node sends a later
+ * one, because that node will be sent the probe. */
 void rl_wait_note_taken(struct rl_lease *lease, const struct rl_ballot *ballot,
                         const struct rl_view *view)
 {
@@ -275,6 +328,8 @@ void rl_wait_note_taken(struct rl_lease *lease, const struct rl_ballot *ballot,
         lease->taken = ballot->key;
 }
 
+/* Returns the boot time of the next TICK that a waiting lease needs: for the planned attempt or for
+ * lease->next, whichever is earlier. */
 uint64_t rl_wait_wake_ns(const struct rl_lease *lease, const struct rl_view *view)
 {
     if (rl_permit_is(lease))

@@ -5,7 +5,8 @@
  *
  * A classifier turns a reply that is not an error into a struct rl_result: a vote, and what else
  * the reply says. rl_protocol_format() makes the words of a request, rl_protocol_classify_error()
- * classifies error replies. A reply that the request cannot have is FAILED with CAUSE_PROTOCOL.
+ * classifies error replies. A reply that the request cannot have is malformed: FAILED with
+ * CAUSE_PROTOCOL.
  *
  * Fenced requests are scripts that reply with one text: a letter, and words after it. "The record"
  * is the fence record of the server, "the proposal" the number that an ACQUIRE proposes as a fence,
@@ -120,9 +121,9 @@ static char letter_of(const struct rl_reply *reply, struct rl_arg *ret_rest)
     return word.len == 1 ? word.data[0] : '\0';
 }
 
-/* Classifies the letters with which all fence scripts reply if the record cannot be used: it is
- * missing (M), belongs to another configuration (R), or is corrupt (C). They are FAILED with
- * CAUSE_FENCE_RECORD and the state of the record. Any other letter is malformed. */
+/* Classifies `letter`, with which a fence script replies if the record cannot be used: the record
+ * is missing (M), belongs to another configuration (R), or is corrupt (C). These letters are FAILED
+ * with CAUSE_FENCE_RECORD and the state of the record. Any other letter is malformed. */
 static struct rl_result classify_record(char letter)
 {
     uint8_t state = letter == 'M'   ? RL_RECORD_MISSING
@@ -165,6 +166,8 @@ static struct rl_result classify_vote(const struct rl_reply *reply, unsigned key
         return malformed();
     if (letter == 'D') {
         struct rl_arg pttl = rl_wire_next_word(&rest);
+
+        /* A key without an expiry has the PTTL -1, which is not parsed: pttl_ms stays 0. */
         (void)rl_fence_parse(pttl.data, pttl.len, &result.pttl_ms);
         return result;
     }

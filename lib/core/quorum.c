@@ -28,8 +28,9 @@ static void check_invariants(const struct rl_round *round)
     RL_ASSERT((round->deferred & (round->requested | round->failed | ~all)) == 0);
 }
 
-/* Makes a round for `nodes` nodes that needs `quorum` votes; no request was sent yet. Keeps the two
- * arrays, which have an element for each node. */
+/* Makes a round for `nodes` nodes that needs `quorum` votes; no request was sent yet. The round
+ * uses the two arrays from now on, for the round trip and the cause of each node. Each has `nodes`
+ * elements and belongs to the caller. */
 void rl_round_init(struct rl_round *round, unsigned nodes, unsigned quorum, uint32_t *rtt_us,
                    uint8_t *cause)
 {
@@ -55,9 +56,10 @@ void rl_round_copy(struct rl_round *round, const struct rl_round *from)
     memcpy(cause, from->cause, from->nodes * sizeof *cause);
 }
 
-/* Returns all nodes that may be asked in this round. These are the nodes that are up. Suspect nodes
- * may be asked as well, in two cases: the request is RELEASE or SHORTEN, which should reach every
- * key; or without them, fewer of the `targets` nodes than the quorum could be asked and count. */
+/* Returns all nodes that may be asked in this round, in `targets` or not. These are the nodes that
+ * are up. Suspect nodes may be asked as well, in two cases: the request is RELEASE or SHORTEN,
+ * which should reach every key; or without them, the nodes of `targets` that can be asked and are
+ * not excluded would be fewer than the quorum. */
 static rl_nodes reachable(const struct rl_round *round, rl_nodes targets,
                           const struct rl_view *view)
 {
@@ -150,7 +152,7 @@ void rl_round_complete(struct rl_round *round, const struct rl_round *later)
     check_invariants(round);
 }
 
-/* Counts all deferred nodes as failed with `cause`, without asking them. */
+/* Counts all deferred nodes as failed with `cause` (enum redlock_cause), without asking them. */
 void rl_round_fail_deferred(struct rl_round *round, uint8_t cause)
 {
     round->failed |= round->deferred;
@@ -322,7 +324,9 @@ enum rl_outcome rl_round_judge(struct rl_round *round)
 }
 
 /* Returns the error (enum redlock_error) of a round that has failed or is abandoned. `spare` is the
- * number of nodes that a quorum does not need. More nodes than that without a usable vote make a
+ * number of nodes that a quorum does not need. A node has no usable vote if it has failed, if it is
+ * excluded and has not denied, or if it is suspect and pending; if the round is still open, every
+ * pending or deferred node has none, either. More than `spare` nodes without a usable vote make a
  * quorum impossible. The first error in this order applies: ENOMEM, EAUTH or EEXCLUDED, if one of
  * them alone accounts for more than `spare` nodes; EFENCE or EEXCLUDED, if there would have been a
  * quorum without the nodes whose record is unusable or that are excluded; ENOQUORUM, if more than
@@ -330,7 +334,10 @@ enum rl_outcome rl_round_judge(struct rl_round *round)
 int rl_round_status(const struct rl_round *round)
 {
     unsigned spare = (unsigned)(round->nodes - round->quorum);
-    /* Numbers of nodes: without a usable vote (`failed`), and of those, by cause. */
+    /* Numbers of nodes without a usable vote: `failed` counts all of them, `memory`, `auth` and
+     * `refused` those whose cause stands for ENOMEM, EAUTH and EEXCLUDED, `fence` those whose fence
+     * record is unusable, and `excluded` those that did not fail and whose cause is a reason for
+     * exclusion. */
     unsigned failed = 0, refused = 0, auth = 0, memory = 0, fence = 0, excluded = 0;
     unsigned denied = rl_nodes_count(round->denied);
 
@@ -343,7 +350,6 @@ int rl_round_status(const struct rl_round *round)
         uint8_t cause = round->cause[node];
         failed++;
         int status = rl_cause_of(cause)->status;
-        /* Counts the nodes that did not fail, but are excluded by admission or their record. */
         excluded += (round->failed & RL_NODE(node)) == 0 && rl_cause_of(cause)->excludes;
         fence += cause == REDLOCK_CAUSE_FENCE_RECORD;
         memory += status == REDLOCK_ENOMEM;

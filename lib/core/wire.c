@@ -3,7 +3,8 @@
 #include "core/wire.h"
 
 /* Reads decimal digits up to `end` or to the first other byte into `*ret`. Returns the position
- * after them. NULL: there is no digit, or more than 12, too many for seconds or microseconds. */
+ * after them. NULL: there is no digit, or there are more than 12, which is too many for seconds or
+ * microseconds. */
 static const char *take_number(const char *at, const char *end, uint64_t *ret)
 {
     const char *begin = at;

@@ -61,7 +61,9 @@ static bool is_code(const char *text, size_t len, const char *word)
             text[word_len] == '\n');
 }
 
-/* Returns the cause of the code or phrase at the beginning of the text; NONE: unknown. */
+/* Returns the cause (enum redlock_cause) of the code, or of the phrase with or without "ERR "
+ * before it, with which `text` of `len` bytes begins. Returns CAUSE_NONE if neither table has it.
+ */
 static int cause_at(const char *text, size_t len)
 {
     for (size_t i = 0; i < sizeof CODES / sizeof CODES[0]; i++)
@@ -78,8 +80,8 @@ static int cause_at(const char *text, size_t len)
 }
 
 /* Returns the cause of a script's error from a server before Redis 7: "... (call to f_SHA):
- * @user_script:1: [@user_script: 1: -]CODE words". Tries what follows each ": ", with or without
- * '-'. NONE: unknown. */
+ * @user_script:1: [@user_script: 1: -]CODE words". Looks for a code or phrase after each ": ", with
+ * or without '-'. Returns CAUSE_NONE if there is none. */
 static int cause_in_wrapper(const char *text, size_t len)
 {
     for (size_t i = 2; i < len; i++) {

@@ -33,8 +33,9 @@ static bool next_line(struct rl_arg *text, struct rl_arg *ret)
     return true;
 }
 
-/* Divides the reply to READ into its lines: configuration, mark, and the rest, which has the
- * registers. Returns false if it has fewer lines. */
+/* Divides the reply to READ into its parts, which `ret` then points to: the line of the
+ * configuration, the line of the mark, and the rest, which has the registers. Returns false if the
+ * reply has fewer than two newlines. */
 bool rl_wire_record_parse(const struct rl_reply *reply, struct rl_record_text *ret)
 {
     struct rl_arg rest = {reply->text, reply->len};
@@ -45,9 +46,9 @@ bool rl_wire_record_parse(const struct rl_reply *reply, struct rl_record_text *r
     return true;
 }
 
-/* Reads the element "stripe:number" at offset `*at` of `numbers` and moves `*at` to the next one.
- * Returns false at the end, where `*at` is not smaller than numbers.len, and for a malformed
- * element, which leaves `*at` as it is. */
+/* Reads the element "stripe:number" at offset `*at` of `numbers` into `*ret_stripe` and
+ * `*ret_number`, and moves `*at` to the next element. Returns false at the end, where `*at` is not
+ * smaller than numbers.len, and for a malformed element, which leaves `*at` as it is. */
 bool rl_wire_record_next(struct rl_arg numbers, size_t *at, unsigned *ret_stripe,
                          uint64_t *ret_number)
 {
