@@ -10,21 +10,22 @@
  * minority is skipped: the next node of the ranking is preferred instead, as long as contention is
  * recent.
  *
- * A row is a series of acquisitions that this client begins right after its own releases, so that
- * no other contender gets a chance. To yield is to let the others begin first, after a release.
- * `round_trip_ns` is the usual round trip of the servers, `random` a random word, and `now_ns` the
- * boot clock, in nanoseconds. */
+ * A series is a number of acquisitions in a row that this client begins right after its own
+ * releases, so that no other contender gets a chance. To yield is to let the others begin first,
+ * after a release. `round_trip_ns` is the usual round trip of the servers, `random` a random word,
+ * and `now_ns` the boot clock, in nanoseconds. */
 #include "core/contention.h"
 
 #include <string.h>
 
-/* The client yields after a row of this many acquisitions. More than 100, so that for a client
+/* The client yields after a series of this many acquisitions. More than 100, so that for a client
  * without contenders fewer than one in a hundred acquisitions are delayed. */
-#define IN_A_ROW_MAX 128
-/* The client also yields when the row has lasted for ROW_MAX_NS, but not before ROW_TRIPS_MIN round
- * trips: a yield takes up to four of them, which must stay a small part of the time. */
-#define ROW_MAX_NS    RL_SECOND
-#define ROW_TRIPS_MIN 128
+#define SERIES_MAX 128
+/* The client also yields when the series has lasted for SERIES_MAX_NS, but not before
+ * SERIES_TRIPS_MIN round trips: a yield takes up to four of them, which must stay a small part of
+ * the time. */
+#define SERIES_MAX_NS    RL_SECOND
+#define SERIES_TRIPS_MIN 128
 /* A node is skipped when rl_contention.misses or rl_contention.stale has reached this number. */
 #define PREFERRED_MISSES_MAX 3
 /* The smoothing of rl_contention.contenders: the latest value has the weight 1 / CONTENDERS_SHARE.
@@ -127,7 +128,7 @@ bool rl_contention_doubts_preferred(const struct rl_contention *contention)
 }
 
 /* Notes whether the node of `first`, which was asked first, has granted an attempt that has won. A
- * grant ends the node's series of misses and stale denials. A denial is stale, because the key on
+ * grant sets the counts of misses and stale denials to 0. A denial is stale, because the key on
  * that node belongs to no holder. After PREFERRED_MISSES_MAX stale denials in a row, the node is
  * skipped. */
 void rl_contention_note_preferred(struct rl_contention *contention, rl_nodes first, bool granted)
@@ -148,7 +149,7 @@ void rl_contention_note_notification(struct rl_contention *contention, uint64_t 
         contention->notifications++;
 }
 
-/* Notes the start of an acquisition, before its first attempt. Continues the row if the last
+/* Notes the start of an acquisition, before its first attempt. Continues the series if the last
  * release of this client was at most two round trips ago; else begins a new one. If contention is
  * no longer recent, forgets the skipped nodes, the split votes and the stale denials. */
 void rl_contention_note_start(struct rl_contention *contention, uint64_t round_trip_ns,
@@ -161,7 +162,7 @@ void rl_contention_note_start(struct rl_contention *contention, uint64_t round_t
     else
         contention->in_a_row = increment(contention->in_a_row);
     if (contention->in_a_row == 0)
-        contention->row_ns = now_ns;
+        contention->series_ns = now_ns;
     if (!rl_contention_is_recent(contention, now_ns)) {
         contention->skipped = 0;
         contention->splits = 0;
@@ -194,15 +195,15 @@ void rl_contention_note_grant(struct rl_contention *contention)
 }
 
 /* Notes that some node has denied an attempt that has won: there may be other contenders. Until the
- * client has yielded, `contended_in_a_row` is the limit of its row. */
+ * client has yielded, `contended_in_a_row` is the limit of its series. */
 void rl_contention_note_contender(struct rl_contention *contention)
 {
     contention->contended = true;
 }
 
 /* Notes that this client sends a release. Sets `yield_until_ns` to two to four round trips from
- * now, in three cases: contention is recent; the row has reached its limit of acquisitions; or it
- * has reached its limit of time. The limit is IN_A_ROW_MAX acquisitions, or `contended_in_a_row`
+ * now, in three cases: contention is recent; the series has reached its limit of acquisitions; or
+ * it has reached its limit of time. The limit is SERIES_MAX acquisitions, or `contended_in_a_row`
  * since a node has denied an attempt that won. The yield ends at random within its last round trip.
  */
 void rl_contention_note_release(struct rl_contention *contention, uint64_t round_trip_ns,
@@ -210,11 +211,11 @@ void rl_contention_note_release(struct rl_contention *contention, uint64_t round
 {
     uint64_t unit_ns = rl_max_u64(round_trip_ns, ROUND_TRIP_MIN_NS); /* one round trip */
     bool recent = rl_contention_is_recent(contention, now_ns);
-    uint32_t limit = contention->contended ? contention->contended_in_a_row : IN_A_ROW_MAX;
+    uint32_t limit = contention->contended ? contention->contended_in_a_row : SERIES_MAX;
 
-    uint64_t row_max_ns = rl_max_u64(ROW_MAX_NS, ROW_TRIPS_MIN * unit_ns);
+    uint64_t series_max_ns = rl_max_u64(SERIES_MAX_NS, SERIES_TRIPS_MIN * unit_ns);
     bool for_long =
-        contention->in_a_row > 0 && rl_sub_sat(now_ns, contention->row_ns) >= row_max_ns;
+        contention->in_a_row > 0 && rl_sub_sat(now_ns, contention->series_ns) >= series_max_ns;
 
     contention->released_ns = now_ns;
     if (!recent && contention->in_a_row < limit && !for_long)
@@ -224,9 +225,9 @@ void rl_contention_note_release(struct rl_contention *contention, uint64_t round
         contention->contended_in_a_row =
             contention->contended_in_a_row == 0
                 ? 1
-                : (uint8_t)rl_min_u64(2u * contention->contended_in_a_row, IN_A_ROW_MAX);
+                : (uint8_t)rl_min_u64(2u * contention->contended_in_a_row, SERIES_MAX);
     contention->in_a_row = 0;
-    contention->row_ns = now_ns;
+    contention->series_ns = now_ns;
     contention->contended = false;
     /* A waiter that is notified of this release reaches the preferred node after one and a half
      * round trips, and the other nodes after two and a half. If contention is recent, this client

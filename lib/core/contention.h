@@ -10,8 +10,8 @@
  *
  * All times are readings of the boot clock in nanoseconds. `round_trip_ns` is the usual round trip
  * of the servers, `random` a random word. Nothing here decides whether a lock is held, only when
- * nodes are asked. A row is a series of acquisitions that this client begins right after its own
- * releases.
+ * nodes are asked. A series is a number of acquisitions in a row that this client begins right
+ * after its own releases.
  */
 #ifndef RL_CORE_CONTENTION_H
 #define RL_CORE_CONTENTION_H
@@ -31,7 +31,7 @@ struct rl_contention {
     uint64_t yield_until_ns;  /* before this time, an acquisition of this client does not begin its
                                * first attempt; 0: no limit */
     uint64_t released_ns;     /* when this client last released the resource; 0: never */
-    uint64_t row_ns;          /* when the row that `in_a_row` counts began */
+    uint64_t series_ns;       /* when the series that `in_a_row` counts began */
     uint64_t slots_held;      /* semaphore: slots that this client holds; bit i is slot i < 64 */
     uint64_t slots_released;  /* semaphore, same bits: slots that this client has released, and that
                                * rl_contention_slot() has not returned for that reason since */
@@ -49,7 +49,7 @@ struct rl_contention {
     uint8_t misses;   /* denied attempts in a row that `preferred`, always the same node, did
                        * not deny */
     uint8_t stale;    /* won attempts in a row that the node asked first has denied */
-    uint8_t in_a_row; /* acquisitions of the present row: those that this client began right
+    uint8_t in_a_row; /* acquisitions of the present series: those that this client began right
                        * after its own release, at most two round trips later */
     uint8_t contended_in_a_row;  /* the value of `in_a_row` at which the client yields while
                                   * `contended`; 0 at first and after a denied attempt; then 1,
@@ -86,8 +86,8 @@ void rl_contention_note_notification(struct rl_contention *contention, uint64_t 
  * node, and after one more of them it is skipped. That it does not have the key shows nothing then,
  * because the holder may have won without it. */
 bool rl_contention_doubts_preferred(const struct rl_contention *contention);
-/* Notes the start of an acquisition, before its first attempt: continues the row of this client or
- * begins a new one. Forgets contention that is not recent. */
+/* Notes the start of an acquisition, before its first attempt: continues the series of this client
+ * or begins a new one. Forgets contention that is not recent. */
 void rl_contention_note_start(struct rl_contention *contention, uint64_t round_trip_ns,
                               uint64_t now_ns);
 /* Notes whether `first`, the node that was asked first, has granted an attempt that won. If it
