@@ -15,8 +15,8 @@ import run
 import servers
 import tapcase  # found below test/lib
 
-SECONDS = 35
-PACE_MS = 500
+SECONDS = 35  # with faults: enough for each kind at least once
+PACE_MS = 500  # between faults, on average
 STDERR_LINES = 20  # of the clients' messages, how many a failure shows
 # Normal ends of `redlock run`, as wait() statuses: success, no quorum, held by another, lock lost, killed.
 ENDS = {0, 69 << 8, 75 << 8, 124 << 8, 9}

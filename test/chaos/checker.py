@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from history import lock_of
 
+# Kinds of faults after which a server may lack keys that it had.
 LOSES_KEYS = {"clock_ahead", "flushall", "clock_fast"}
 # This library quarantines a server that was restarted without its keys; other libraries count its votes.
 FORGETS = {"kill_lose"}
@@ -31,12 +32,13 @@ class Verdict:
 
 
 def ms(ns):
-    """Returns nanoseconds as text in milliseconds."""
+    """Returns nanoseconds as a text in ms."""
     return f"{ns / 1e6:.3f}"
 
 
 def excuse(history, first, second, longest_ttl_ns):
-    """Returns the fault that may have let both hold the lock, or None."""
+    """Returns the fault that may have let both grants hold the lock, or None. `longest_ttl_ns`: of all locks of the
+    run; for so long a fault of OUTLASTS has an effect."""
     since, until = min(first.earliest, second.earliest), max(first.start, second.start)
     for fault in history.faults:
         if fault.start > until:
@@ -56,7 +58,8 @@ def excuse(history, first, second, longest_ttl_ns):
 
 
 def check_pair(history, verdict, key, other, grant, longest_ttl_ns):
-    """Excuses two holders of a key at once, or records them as a violation."""
+    """Adds two grants that held `key` at once to the verdict: excused by a fault, or as a violation. `other` is the one
+    that began first."""
     why = excuse(history, other, grant, longest_ttl_ns)
     if why:
         verdict.excused.append((other, grant, why))
@@ -82,8 +85,8 @@ def check_exclusion(history, verdict, longest_ttl_ns):
 
 
 def check_permits(history, verdict):
-    """Checks that there are no more holders than permits, whatever slots they report. An excused second holder of a slot
-    is not counted."""
+    """Checks that there are no more holders than permits, whatever slots they report. An excused second holder of a
+    slot is not counted."""
     excused = {id(second) for _, second, _ in verdict.excused}
     holding = {}
     for grant in history.grants:
@@ -183,7 +186,6 @@ def check_turns(history, verdict):
         lived = name not in history.died or history.died[name] > history.finish
         if lived and born <= history.peace and name not in served:
             verdict.violations.append(f"turns: {name} got no lock in the time without faults")
-
 
     granted = {lock_of(grant.choice) for grant in history.grants if grant.start >= history.peace}
     called = Counter(lock_of(choice) for when, choice in history.calls if when >= history.peace)

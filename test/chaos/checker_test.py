@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Tests the checker of chaos runs with forged histories: it finds each violation and no other, and a fault excuses
-only what it can cause."""
+only what it can cause.
+
+A history is what the processes of a run logged (history.py). Forged writes such logs with chosen times; Case checks
+them. A turn is one lock: requested, held, ended. Each test forges turns and faults at times below 7000 ms, then
+expects no violation, one violation, or an excused one. Resources are r0, r1 and so on; s0 is a semaphore. Locks have
+the numbers 1, 2 and so on in the order of turn(); 1 and 2 are those that setUp() gives to the two clients."""
 
 import os
 import sys
@@ -16,8 +21,8 @@ import report
 import tapcase  # found below test/lib
 import timeline
 
-MS = 10**6  # nanoseconds of a millisecond
-TTL = 1000  # of the forged locks, in ms
+MS = 10**6  # ns
+TTL = 1000  # ms, of all locks that a test does not give another one
 
 
 class Forged:
@@ -29,7 +34,7 @@ class Forged:
         self.count = 0  # number of locks
 
     def run_line(self, when, words):
-        """Adds a line to the log of the run."""
+        """Adds a line to faults.log, the log of the run itself."""
         self.run.append((when, words))
 
     def client(self, name, kind="threaded", ends=True):
@@ -46,7 +51,9 @@ class Forged:
         self.clients[name].append((when, words))
 
     def turn(self, name, resource, called, start, end=None, deadline=None, fence=0, ttl=TTL, held=None):
-        """Adds a lock that was requested at `called` and held from `start` until `end`. Returns its number."""
+        """Adds a lock that was requested at `called` and held from `start` until `end` (None: its end is not logged).
+        `resource` is what was requested, `held` what the lock has (None: the same). The deadline is 20 ms before the
+        end of the TTL unless it is given, as if 20 ms were lost to drift. Returns the number of the lock, a text."""
         self.count += 1
         number = str(self.count)
         deadline = start + ttl - 20 if deadline is None else deadline
@@ -57,7 +64,7 @@ class Forged:
         return number
 
     def fault(self, kind, target, begin, end=None):
-        """Adds a fault; without `end` it has no length."""
+        """Adds a fault of a server or client, `target`; `end` None: it has no length."""
         self.run_line(begin, f"fault {kind} {target}")
         self.run_line(begin if end is None else end, f"heal {kind} {target}")
 
@@ -77,6 +84,7 @@ class Case(unittest.TestCase):
     """A run with two clients, a and b, and without a violation."""
 
     def setUp(self):
+        """Forges the run: faults until 7000 ms, the end of the clients from 9000 ms on, the end of the run at 9900."""
         self.forged = Forged()
         self.forged.run_line(1, "peace")
         self.forged.run[0] = (7000, "peace")
@@ -86,7 +94,8 @@ class Case(unittest.TestCase):
         self.b = self.forged.client("b.0")
 
     def two_turns(self, end=200, start=150, called=120):
-        """Lets `a` hold r0 from 101 to `end`, and `b` from `start` on, requested at `called`."""
+        """Lets `a` hold r0 from 101 to `end`, and `b` from `start` to 300, requested at `called`. Without arguments,
+        both hold r0 from 150 to 200, which is a violation. Returns the number of the second lock."""
         self.forged.turn(self.a, "r0", 100, 101, end)
         return self.forged.turn(self.b, "r0", called, start, 300)
 
@@ -96,25 +105,27 @@ class Case(unittest.TestCase):
         return checker.check(self.history)
 
     def assert_no_violation(self):
-        """Fails if the checker finds or excuses anything."""
+        """Requires that the checker finds nothing."""
         verdict = self.verdict()
         self.assertEqual(verdict.violations, [])
         self.assertEqual(verdict.excused, [])
 
     def assert_violation(self, word, count=1):
-        """Fails unless the checker finds `count` violations, and the first one contains `word`."""
+        """Requires `count` violations, and `word` in the text of the first."""
         found = self.verdict().violations
         self.assertEqual(len(found), count, found)
         self.assertIn(word, found[0])
 
     def assert_excused(self, kind):
-        """Fails unless the checker excuses one pair of holders by a fault of this kind."""
+        """Requires no violation, but one pair of holders that a fault of this kind excuses."""
         verdict = self.verdict()
         self.assertEqual(verdict.violations, [])
         self.assertEqual([why.kind for _, _, why in verdict.excused], [kind])
 
 
 class Exclusion(Case):
+    """Locks of one resource: which time each lock covers, and that no two overlap."""
+
     def test_second_starts_when_first_ends(self):
         self.two_turns(end=149.999999)
         self.assert_no_violation()
@@ -256,7 +267,10 @@ class SeveralResources(Case):
 
 
 class Permits(Case):
+    """Permits of the semaphore s0, which has two (`s0*2`): slots 0 and 1."""
+
     def take(self, name, slot, start, end, called=None, **more):
+        """Lets a client hold a permit, requested 30 ms before `start` unless `called` is given. Returns its number."""
         called = start - 30 if called is None else called
         return self.forged.turn(name, "s0*2", called, start, end, held=f"s0{{#{slot}}}", **more)
 
@@ -395,6 +409,8 @@ class Excuses(Case):
 
 
 class Fences(Case):
+    """The order of fencing tokens: one requested after another was returned must be larger."""
+
     def test_growing_fencing_tokens(self):
         self.forged.turn(self.a, "r0", 100, 101, 110, fence=5)
         self.forged.turn(self.b, "r0", 120, 121, 130, fence=6)
@@ -426,6 +442,8 @@ class Fences(Case):
 
 
 class Processes(Case):
+    """The end of the processes, the keys that they leave, the end of the run, and the timeline."""
+
     def test_run_without_violations(self):
         self.assert_no_violation()
         totals = report.Totals()

@@ -34,7 +34,8 @@ import os
 import re
 from dataclasses import dataclass, field
 
-NEVER = 1 << 63  # later than all times
+NEVER = 1 << 63  # a time after all others: the event did not happen
+# The key of a slot: name of the semaphore, number.
 SLOT = re.compile(r"(.+)\{#([0-9]+)\}")
 
 
@@ -49,15 +50,15 @@ class Grant:
     called: int  # when the call began
     ttl: int = 0  # ms; 0: not known
     resource: str = ""  # the KEYS of the lock
-    start: int = 0
-    end: int = 0
-    deadline: int = 0
+    start: int = 0  # when it was granted, as all times in ns; 0: it was not
+    end: int = 0  # after which the client did not rely on it any more
+    deadline: int = 0  # the last one that was logged
     earliest: int = 0  # no key of the lock was set before
-    fence: int = 0
-
+    fence: int = 0  # fencing token; 0: none
 
     @property
     def keys(self):
+        """Returns the keys of the lock."""
         return self.resource.split("+")
 
     @property
@@ -99,7 +100,7 @@ class History:
     skips: list = field(default_factory=list)  # reasons
     calls: list = field(default_factory=list)  # (when, choice)
     semaphores: dict = field(default_factory=dict)  # name: permits
-    start: int = 0
+    start: int = 0  # when the first line was written
     peace: int = 0  # when the time without faults began
     finish: int = 0  # when the run began to end the clients
     over: int = 0  # the end of the run
@@ -115,7 +116,7 @@ def lines(path):
 
 
 def end_fault(faults, kind, target, when):
-    """Sets the end of the latest fault of this kind and target that has none."""
+    """Sets the end of the latest such fault that has none."""
     for fault in reversed(faults):
         if fault.kind == kind and fault.target == target and fault.end == NEVER:
             fault.end = when
@@ -123,7 +124,7 @@ def end_fault(faults, kind, target, when):
 
 
 def read_run(history, path):
-    """Reads the log of the run into the history."""
+    """Adds the lines of faults.log to the history."""
     for when, word, rest in lines(path):
         history.start = history.start or when
         if word == "fault":
@@ -159,7 +160,7 @@ class Belief:
         self.last = NEVER  # when a lost lock was last found held
 
     def hold(self, when, keys, deadline, fence):
-        """Notes the line "hold": the lock was granted at `when`."""
+        """Adds a line `hold`. No key was set before the call, nor earlier than a TTL before the deadline."""
         self.grant.start = when
         self.grant.resource = keys
         self.grant.deadline = deadline
@@ -181,7 +182,7 @@ class Belief:
 
 
 def read_grant_line(belief, when, word, rest):
-    """Notes one line about an acquisition: "hold", "still", "alive", "end" or "lost"."""
+    """Adds a line about an acquisition to its belief; `rest`: the words after `word`."""
     if word == "hold":
         belief.hold(when, rest[0], int(rest[2]), int(rest[3]))
     elif word == "still":
@@ -195,7 +196,7 @@ def read_grant_line(belief, when, word, rest):
 
 
 def read_client(history, path, name):
-    """Reads the log of one client into the history."""
+    """Adds the log of the client process `name` to the history: its calls, its grants, and faults that it logged."""
     beliefs = {}
     kind = history.kinds.get(name, "?")
     for when, word, rest in lines(path):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from history import lock_of
 
+# Kinds of faults, of clients and of locks, in the order of the report.
 KINDS = [
     "kill_keep", "kill_lose", "restart", "stop", "cut_there", "cut_back", "cut_both", "cut_connections",
     "clock_ahead", "clock_back", "clock_little_fast", "clock_fast", "script_flush", "flushall", "memory_full",
@@ -35,6 +36,7 @@ class Totals:
     skips: set = field(default_factory=set)
 
     def add(self, history, verdict):
+        """Adds the figures of one run."""
         self.runs += 1
         self.disturbed_s += ((history.peace or history.start) - history.start) / 1e9
         self.calls += len(history.calls)
@@ -51,6 +53,7 @@ class Totals:
         self.skips.update(history.skips)
 
     def lines(self):
+        """Yields the lines of the report."""
         yield f"{self.runs} runs, {self.disturbed_s / 60:.1f} minutes with faults"
         yield f"{'fault':20}{'times':>8}"
         for kind in KINDS:

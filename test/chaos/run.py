@@ -38,7 +38,8 @@ def foreign_client(build):
 
 
 def run_once(build, directory, seconds, pace, seed, fences):
-    """Runs once. Returns the history and its verdict."""
+    """Runs the program chaos once, with the logs in `directory`. `pace`: ms between faults; `fences`: "plain" or
+    "fenced". Returns the history and its verdict."""
     words, environment, missing = foreign_client(build)
     programs = os.path.join(build, "test", "chaos")
     command = [
@@ -85,7 +86,7 @@ def run_part(build, options, seconds, seed, totals):
 
 
 def main():
-    """Runs parts until the time is over, and prints the totals. Exits with 1 after a violation."""
+    """Makes runs until the time is over; each has a seed larger by one than the one before."""
     parser = argparse.ArgumentParser(prog="./dev chaos")
     parser.add_argument("build", help=argparse.SUPPRESS)
     parser.add_argument("--minutes", type=float, default=2, help="with faults (2)")

@@ -15,25 +15,25 @@ class Picture:
     """An SVG of the time from `start` to `end`, drawn row by row from the top."""
 
     def __init__(self, start, end):
-        self.start, self.end = start, end
-        self.parts = []
-        self.y = TOP
+        self.start, self.end = start, end  # ns
+        self.parts = []  # elements of the SVG
+        self.y = TOP  # top of the present row
 
     def x(self, when):
-        """Returns the position of a time, in pixels; times outside are moved to the edge."""
+        """Returns the horizontal position of a time, which is moved into the picture if it is outside."""
         share = (min(max(when, self.start), self.end) - self.start) / (self.end - self.start)
         return LEFT + share * (WIDTH - LEFT - RIGHT)
 
     def text(self, x, y, words, size=12, anchor="start", colour="#222"):
-        """Draws a text."""
+        """Adds a text. `anchor`: which point of the text is at x (start, middle, end)."""
         self.parts.append(
             f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{colour}">'
             f"{escape(words)}</text>"
         )
 
     def box(self, begin, end, colour, title, edge="none", inset=0):
-        """Draws a box in the present row, with `title` as its tooltip. Returns its position and
-        width."""
+        """Adds a rectangle for a time to the present row, smaller than the row by `inset` above and below. `title` is
+        shown under the mouse pointer. Returns the position and width of the rectangle."""
         x = self.x(begin)
         width = max(self.x(end) - x, 1.2)
         self.parts.append(
@@ -50,11 +50,11 @@ class Picture:
         )
 
     def next(self, gap=2):
-        """Goes to the next row, `gap` pixels below."""
+        """Goes to the next row."""
         self.y += LANE + gap
 
     def svg(self):
-        """Returns the picture as an SVG document."""
+        """Returns the SVG as a text."""
         height = self.y + 30
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
@@ -65,19 +65,19 @@ class Picture:
 
 
 def colour_of(index, count):
-    """Returns one of `count` colours that differ."""
+    """Returns the colour of number `index` of `count` clients, for SVG."""
     red, green, blue = colorsys.hls_to_rgb(index / max(count, 1), 0.6, 0.6)
     return f"#{int(red * 255):02x}{int(green * 255):02x}{int(blue * 255):02x}"
 
 
 def busiest(history):
-    """Returns the part with most faults."""
+    """Returns the start of the part with most faults, in ns."""
     starts = [fault.start for fault in history.faults] or [history.start]
     return max(starts, key=lambda begin: sum(begin <= when < begin + SPAN_NS for when in starts))
 
 
 def within(begin, end, picture):
-    """Returns whether a part of the time from `begin` to `end` is in the picture."""
+    """Returns whether a time from `begin` to `end` is visible in the picture."""
     return begin < picture.end and end > picture.start
 
 
@@ -93,7 +93,8 @@ def draw_scale(picture, origin):
 
 
 def draw_grants(picture, history, colours, marked):
-    """Draws a row for each key. A lock of several keys is in several rows, with an edge."""
+    """Draws a row for each key. A lock of several keys is in several rows, with an edge. `colours`: by name of the
+    client; `marked`: id() of the grants that get a red edge."""
     for key in sorted({key for grant in history.grants for key in grant.keys}):
         picture.lane(key)
         for grant in history.grants:
@@ -112,7 +113,7 @@ def draw_grants(picture, history, colours, marked):
 
 
 def draw_faults(picture, history, targets, on_clients):
-    """Draws a row for each server or client, with its faults."""
+    """Draws a row for each server or client (`targets`), with its faults: red if the target does not work meanwhile."""
     for target in targets:
         name = f"server {target}"
         faults = [

@@ -147,7 +147,7 @@ static void read_report(redlock_report_t *report, int status)
     redlock_report_free(report);
 }
 
-/* The function that redlock_with() runs while it holds the lock. Returns 42 if the lock is held. */
+/* Is run under a lock by the client. Returns 42 if the lock is held, otherwise 0. */
 static int body(redlock_lock_t *lock, void *userdata)
 {
     (void)userdata;
@@ -218,7 +218,7 @@ static void hold_and_hand_over(redlock_t *rl)
 }
 
 /* Acquires a lock, is denied it a second time, breaks it, and finds it lost. Then releases a lock
- * by its token, and runs body() under a lock with redlock_with(). */
+ * by its token, and lets the client run body() under a lock. */
 static void acquire_and_release_contended(redlock_t *rl)
 {
     redlock_opts_t opts = redlock_opts(TTL_MS);

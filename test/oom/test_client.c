@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: MIT
  * Memory runs out while a configuration is built, while a client is created, connects and greets,
- * and while it is freed. */
+ * and while it is freed. All cases but the first are scenarios of rig.h: rig_sweep() runs
+ * prepare(), act() and judge() once for each allocation of act(), which then fails, alone or with
+ * all later ones. rig.call[i] is the operation number i of a run; rig.hit is true if an allocation
+ * has failed.
+ */
 #include <string.h>
 
 #include "alloc_fail.h"
 #include "rig.h"
 
-#define READY_MS    40 /* time to wait for the nodes without memory */
-#define EXPIRE_MS   300
-#define SHUTDOWN_MS 60
+#define READY_MS    40  /* time to wait for the nodes without memory */
+#define EXPIRE_MS   300 /* TTL of keys that a freed client leaves */
+#define SHUTDOWN_MS 60  /* time limit of the shutdown */
 
-static redlock_opts_t opts; /* options of the acquisitions */
+static redlock_opts_t opts; /* of the acquisitions */
 
 /* ---- the configuration ---- */
 
-/* Builds a configuration with every setter that allocates. Returns 0 or the first error. */
+/* Builds a configuration with every setter that allocates. Returns 0 or the first error. The caller
+ * frees the configuration in either case. */
 static int build(redlock_config_t **ret_config)
 {
     int error = redlock_config_new(ret_config, NULL);
@@ -34,7 +39,8 @@ static int build(redlock_config_t **ret_config)
     return error;
 }
 
-/* Builds the configuration with each allocation failing. */
+/* Builds the configuration once for each allocation, which fails; with `starve` all later ones
+ * fail, too. Checks that the error is ENOMEM and no block stays. */
 static void sweep_config(bool starve)
 {
     redlock_config_t *config;
@@ -75,7 +81,8 @@ static void configure(void)
     rig_new_config(REDLOCK_MODE_EMBEDDED);
 }
 
-/* Creates the client and waits until it is ready. */
+/* Creates the client (call 0) and waits until it is ready (call 1). Waits again after READY_MS as
+ * long as no allocation has failed. */
 static void connect_and_wait(void)
 {
     rig_started(0, redlock_new(&rig.client, rig.config));
@@ -90,7 +97,7 @@ static void connect_and_wait(void)
     } while (rig.call[1].status == REDLOCK_ENOQUORUM && !rig_has_failed());
 }
 
-/* Checks that only a lack of memory leaves no client. */
+/* Checks that only a lack of memory leaves no client, and the status of the wait. */
 static void judge_connecting(void)
 {
     if (rig.client == NULL) {
@@ -114,7 +121,7 @@ END_TEST
 
 /* ---- shutting down with a lock held, one waited for, and a pending undo ---- */
 
-/* Holds one lock and waits for another. */
+/* Holds the lock "resource" and waits for the lock "foreign" of another client (call 1). */
 static void be_busy(void)
 {
     opts = redlock_opts(RIG_TTL_MS);
@@ -124,7 +131,7 @@ static void be_busy(void)
     rig_acquire(1, "foreign", &opts);
 }
 
-/* Shuts the client down. */
+/* Shuts the client down (call 0). */
 static void shut_down(void)
 {
     rig_started(
@@ -133,7 +140,8 @@ static void shut_down(void)
         rig_finish();
 }
 
-/* Checks that all operations have ended and the lock is gone. */
+/* Checks that all operations have ended and the lock is gone. A shutdown that was refused has
+ * changed nothing, so the lock is released first. */
 static void judge_shutdown(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
@@ -162,7 +170,8 @@ END_TEST
 
 /* ---- freed with operations in flight: keys that it cannot undo any more expire ---- */
 
-/* Starts operations that are in flight when the client is freed. */
+/* Holds a lock with a short TTL and starts three operations that are in flight when the client is
+ * freed. */
 static void be_busy_shortly(void)
 {
     opts = redlock_opts(wait_scaled_ms(EXPIRE_MS));
@@ -180,7 +189,7 @@ static void free_client(void)
     rig.client = NULL;
 }
 
-/* Checks that each operation has ended with the client. */
+/* Checks that each operation has ended with the client: ECLOSED, or ENOMEM if memory was short. */
 static void judge_freeing(void)
 {
     RIG_EXPECT(1, REDLOCK_ECLOSED, REDLOCK_ENOMEM);

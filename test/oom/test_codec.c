@@ -15,11 +15,12 @@
 #define REPLIES (205 * 25)
 #define REPLY   "+no\r\n" /* "+OK" would not go through hiredis */
 
-static struct rl_reply_text text;
-static bool says_why;
-static char many[REPLIES * (sizeof REPLY - 1)];
+static struct rl_reply_text text;               /* room for the text of a reply */
+static bool says_why;                           /* a failed decoder reports the lack of memory */
+static char many[REPLIES * (sizeof REPLY - 1)]; /* REPLIES times REPLY */
 
-/* Feeds bytes and takes all replies. Returns false if the decoder failed. */
+/* Feeds bytes and takes all replies, whose number is added to `ret_taken`. Returns false if the
+ * decoder failed. */
 static bool decode(struct rl_decoder *decoder, const char *bytes, size_t len, unsigned *ret_taken)
 {
     int got;
@@ -33,7 +34,8 @@ static bool decode(struct rl_decoder *decoder, const char *bytes, size_t len, un
     return got == 0;
 }
 
-/* Alternates long and short runs: the buffer grows and shrinks again. */
+/* Decodes long and short runs by turns: the buffer grows and shrinks again. Returns the number of
+ * replies before a failure, or of all. */
 static unsigned decode_runs(void)
 {
     struct rl_decoder decoder;
@@ -49,7 +51,8 @@ static unsigned decode_runs(void)
     return taken;
 }
 
-/* Decodes all replies with each allocation failing. */
+/* Decodes all replies once for each allocation, which fails; with `starve` all later ones fail,
+ * too. Checks that no block stays and no reply is taken twice. */
 static void sweep_decoder(bool starve)
 {
     bool hit = true;

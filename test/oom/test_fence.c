@@ -6,7 +6,7 @@
 #define RESOURCE "orders:42"
 #define STRIPE   "246" /* of the resource */
 
-static redlock_opts_t opts; /* options of the acquisitions */
+static redlock_opts_t opts; /* of the lock */
 
 /* Sets options for a lock with a fence. */
 static void want_fence(void)

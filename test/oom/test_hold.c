@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * Memory runs out while a lock is held: extended, lost, released, released with a delay. */
+ * Memory runs out while a lock is held: extended, lost, released, released with a delay. Each case
+ * is a scenario of rig.h: rig_sweep() runs prepare(), act() and judge() once for each allocation of
+ * act(), which then fails, alone or with all later ones (rig.starve). A case proves that each call
+ * ends with a status that a lack of memory explains; with .frugal it proves that act() does not
+ * allocate. rig.lock is the lock that prepare() acquired; rig.hit is true if an allocation has
+ * failed. */
 #include <poll.h>
 
 #include "rig.h"
 
-#define SHORT_TTL_MS (rig_step() == 1 ? 400 : 1000)
+#define SHORT_TTL_MS (rig_step() == 1 ? 400 : 1000) /* longer in a slow build */
 #define HEAL_MS      40 /* a heal without failures takes less than this */
 #define BACK_MS      60 /* a reconnection without failures takes less than this */
-#define KEEP_MS      30
+#define KEEP_MS      30 /* delay of a delayed release */
 
-static redlock_opts_t opts; /* options of the acquisitions */
-static int lost_fd;
+static redlock_opts_t opts; /* of the lock */
+static int lost_fd;         /* the lock's descriptor, readable after a loss */
 
 /* Acquires the lock on all nodes. */
 static void hold(void)
@@ -19,14 +24,14 @@ static void hold(void)
     rig_hold_on_all("resource", &opts);
 }
 
-/* Extends the lock. */
+/* Extends the lock as call 0. */
 static void extend(void)
 {
     rig_extend(0, rig.lock, RIG_TTL_MS);
     rig_finish();
 }
 
-/* Checks that a failed extension leaves the lock and its validity unchanged. */
+/* Checks that a failed extension leaves the lock on a majority with most of its validity. */
 static void judge_extension(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
@@ -157,7 +162,8 @@ static void release(void)
     rig_finish();
 }
 
-/* Checks that the lock is being released, with any status of the call. */
+/* Checks that the lock counts as lost for the caller, with any status of the call. The rig checks
+ * that its keys disappear. */
 static void judge_release(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
@@ -226,7 +232,7 @@ START_TEST(releasing_with_a_delay_without_memory)
 }
 END_TEST
 
-/* Frees the handle of the held lock. */
+/* Frees the handle of the held lock and turns the loop for 3 ms. */
 static void free_handle(void)
 {
     redlock_lock_free(rig.lock);

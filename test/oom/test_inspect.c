@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Memory runs out while a lock is inspected, broken, or released by its token. */
+ * Memory runs out while a lock is inspected, verified, broken, or released by its token. The cases
+ * are scenarios of rig.h: rig_sweep() runs prepare(), act() and judge() once for each allocation of
+ * act(), which then fails, alone or with all later ones. rig.call[0] is the operation of a run;
+ * rig.hit is true if an allocation has failed. */
 #include <string.h>
 
 #include "rig.h"
 
-static redlock_opts_t opts; /* options of the acquisitions */
-static char token[128];     /* token of the lock that prepare() has acquired */
+static redlock_opts_t opts; /* of the lock */
+static char token[128];     /* of the detached lock */
 
 /* Acquires the lock on all nodes. */
 static void hold(void)
@@ -88,14 +91,14 @@ static void set_different_values(void)
     rig_command(3, "SET resource foreign-c");
 }
 
-/* Breaks the lock. */
+/* Breaks the lock "resource" as call 0. */
 static void break_it(void)
 {
     rig_started(0, redlock_break_start(rig.client, "resource", NULL, rig_done, &rig.call[0]));
     rig_finish();
 }
 
-/* Counts the servers that still have the key. */
+/* Returns the number of servers that still have the key. */
 static unsigned keys_left(void)
 {
     unsigned left = 0;
@@ -104,7 +107,8 @@ static unsigned keys_left(void)
     return left;
 }
 
-/* Checks that a lock that was reported as broken is gone from a majority. */
+/* Checks that a break that succeeded has removed the key from a majority, and from all servers if
+ * nothing failed. */
 static void judge_break(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
@@ -140,7 +144,8 @@ static void release_token(void)
     rig_finish();
 }
 
-/* Checks that a release by token that began is completed once memory is available. */
+/* Checks the status. If the release was refused, deletes the key; otherwise the rig checks that the
+ * key disappears once memory is available. */
 static void judge_release_token(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Memory runs out while a lock is acquired, waited for, canceled or adopted. */
+ * Memory runs out while a lock is acquired, waited for, canceled or adopted. Each case is a
+ * scenario of rig.h: rig_sweep() runs prepare(), act() and judge() once for each allocation of
+ * act(), which then fails, alone or with all later ones. A case proves that each call ends with a
+ * status that a lack of memory explains. The rig checks after each run that no key or block is
+ * left. rig.call[i] is the operation number i of a run, rig.hit is true if an allocation has
+ * failed. */
 #include <string.h>
 
 #include "rig.h"
 
 #define WAIT_MS 60 /* wait budget of an acquisition without memory */
 
-static redlock_opts_t opts; /* options of the acquisitions */
-static char token[128];     /* token of the lock that prepare() has acquired */
+static redlock_opts_t opts; /* of the acquisitions */
+static char token[128];     /* of the lock to adopt */
 
 /* Sets the options of a plain lock. */
 static void set_options(void)
@@ -15,14 +20,15 @@ static void set_options(void)
     opts = redlock_opts(RIG_TTL_MS);
 }
 
-/* Acquires the lock. */
+/* Acquires the free lock "resource" as call 0. */
 static void acquire(void)
 {
     rig_acquire(0, "resource", &opts);
     rig_finish();
 }
 
-/* Checks that a grant is a lock: its token is on a majority. */
+/* Checks that the lock of call `i`, if there is one, is held and its token on a majority. Hands the
+ * lock over to rig.lock, which the rig releases. */
 static void judge_grant(unsigned i)
 {
     if (rig.call[i].lock == NULL)
@@ -33,7 +39,7 @@ static void judge_grant(unsigned i)
     ck_assert_uint_ge(rig_count_held(), RIG_NODES / 2 + 1);
 }
 
-/* Checks the status, the event and the lock. */
+/* Checks the status, that the event ACQUIRED came exactly with a lock, and the lock. */
 static void judge_acquire(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
@@ -121,7 +127,7 @@ static bool is_waiting_or_ended(void)
     return rig.events[REDLOCK_EVENT_WAITING] > 0 || rig_all_notified();
 }
 
-/* Waits for the other client's lock, which is released. */
+/* Waits for the other client's lock, whose key is deleted once the wait has begun. */
 static void wait_for_foreign(void)
 {
     opts.wait_ms = rig_wait_ms(WAIT_MS);
@@ -131,7 +137,8 @@ static void wait_for_foreign(void)
     rig_finish();
 }
 
-/* Checks the status and the lock. */
+/* Checks the status and the lock. ECONTENDED is allowed, because the wait budget is short if all
+ * later allocations fail. */
 static void judge_retry(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM, REDLOCK_ECONTENDED);
@@ -244,7 +251,8 @@ static void adopt(void)
     rig_finish();
 }
 
-/* Checks that the lock is adopted, or still has all its keys. */
+/* Checks that the lock is adopted, or still has all its keys: a failed adoption has not taken the
+ * lock from its holder. */
 static void judge_adoption(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * Memory runs out while locks of several resources are acquired, waited for, extended and handed
- * over. */
+ * over. The cases are scenarios of rig.h: rig_sweep() runs prepare(), act() and judge() once for
+ * each allocation of act(), which then fails, alone or with all later ones. rig.call[0] is the
+ * operation of a run; rig.hit is true if an allocation has failed. */
 #include <string.h>
 
 #include "rig.h"
 
-#define WAIT_MS 60
+#define WAIT_MS 60 /* wait budget of an acquisition that is not granted */
 
-static const char *const also[] = {"other", "resource", "third"};
-static redlock_opts_t opts; /* options of the acquisitions */
-static char token[128];     /* token of the lock that prepare() has acquired */
+static const char *const also[] = {"other", "resource", "third"}; /* locked beside "name" */
+static redlock_opts_t opts; /* of a lock on all four resources */
+static char token[128];     /* of the keys that set_keys_with_token() sets */
 
 /* Sets the options of a lock on four resources. */
 static void set_options(void)
@@ -28,7 +30,8 @@ static unsigned count_servers_with(const char *key)
     return count;
 }
 
-/* Checks that a grant is a lock: of all resources, on a majority. */
+/* Checks that the lock of call `i`, if there is one, is held and each of its keys on a majority.
+ * Frees the lock. */
 static void judge_grant(unsigned i)
 {
     if (rig.call[i].lock == NULL)
@@ -41,7 +44,7 @@ static void judge_grant(unsigned i)
     rig.call[i].lock = NULL;
 }
 
-/* Acquires the lock. */
+/* Acquires all four resources as call 0. */
 static void acquire(void)
 {
     rig_acquire(0, "name", &opts);
@@ -63,8 +66,8 @@ START_TEST(acquiring_several_resources_without_memory)
 }
 END_TEST
 
-/* Three acquisitions that follow each other in the queues of their client, one of them of a single
- * resource. */
+/* Starts three acquisitions that follow each other in the queues of their client. The last one is
+ * of a single resource. */
 static void acquire_three(void)
 {
     redlock_opts_t single = redlock_opts(RIG_TTL_MS), second = opts;
@@ -160,7 +163,7 @@ START_TEST(adopting_several_resources_without_memory)
 }
 END_TEST
 
-/* Releases all resources by the token. */
+/* Releases all four resources by the token. */
 static void release_by_token(void)
 {
     static const char *const all[] = {"name", "other", "resource", "third"};

@@ -6,11 +6,11 @@
 #include "rig.h"
 
 #define WAIT_MS 60 /* wait budget of an acquisition without memory */
-#define PERMITS 3
+#define PERMITS 3  /* of the semaphore "pool": its keys are pool{#0}, pool{#1} and pool{#2} */
 
-static redlock_opts_t opts; /* options of the acquisitions */
+static redlock_opts_t opts; /* of the acquisition */
 
-/* Acquires all slots but one with other tokens. */
+/* Sets the options, and the keys of slots 0 and 2 with other tokens. Slot 1 stays free. */
 static void take_all_but_one(void)
 {
     opts = redlock_opts(RIG_TTL_MS);
@@ -20,7 +20,7 @@ static void take_all_but_one(void)
     rig_command_all("SET pool{#2} foreign-2");
 }
 
-/* Acquires all slots with other tokens. */
+/* Sets the keys of all three slots with other tokens. */
 static void take_all(void)
 {
     take_all_but_one();
@@ -28,7 +28,7 @@ static void take_all(void)
     opts.wait_ms = rig_wait_ms(WAIT_MS);
 }
 
-/* Acquires a permit. */
+/* Acquires a permit as call 0. */
 static void acquire(void)
 {
     rig_acquire(0, "pool", &opts);
@@ -60,7 +60,7 @@ static void check_foreign(void)
     rig_command_all("DEL pool{#0} pool{#2}");
 }
 
-/* Checks and frees the permit, if there is one. */
+/* Checks that the permit, if there is one, is held and in slot 1, and frees it. */
 static void free_permit(void)
 {
     if (rig.call[0].lock == NULL)

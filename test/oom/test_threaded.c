@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT
  * Memory runs out in a client with its own thread, in the calling thread as well as in that one:
- * every blocking call, each with its report. */
+ * every blocking call, each with its report. The cases are scenarios of rig.h: rig_sweep() runs
+ * prepare(), act() and judge() once for each allocation of act(), which then fails, alone or with
+ * all later ones. rig.hit is true if an allocation has failed. */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "rig.h"
 
-#define READY_MS    30
-#define SHUTDOWN_MS 30
-#define LEAVE_MS    1000
-#define STEPS_MAX   16
+#define READY_MS  30 /* time to wait for the nodes without memory */
 
-static redlock_opts_t opts; /* options of the acquisitions */
-static int results[STEPS_MAX];
-static unsigned steps;
-static int fd;
+#define LEAVE_MS  1000 /* time limit of the other shutdown */
+#define STEPS_MAX 16   /* more than act() makes calls */
+
+static redlock_opts_t opts;    /* of the acquisitions */
+static int results[STEPS_MAX]; /* of the blocking calls, in their order */
+static unsigned steps;         /* number of results */
+static int fd;                 /* descriptor of the lock; negative: an error */
 
 /* Prepares the configuration of a threaded client. */
 static void configure(void)
@@ -25,7 +27,8 @@ static void configure(void)
     rig_new_config(REDLOCK_MODE_THREADED);
 }
 
-/* Reads all of the report and frees it. */
+/* Records the result of a call and returns it. Reads all of the report `*written` and frees it;
+ * `written` NULL: the call has no report. */
 static int note(int result, redlock_report_t **written)
 {
     redlock_report_t *report = written != NULL ? *written : NULL;
@@ -47,8 +50,8 @@ static int note(int result, redlock_report_t **written)
     return result;
 }
 
-/* Returns REDLOCK_OK if the lock is valid for at least another millisecond; runs while the lock
- * is held. */
+/* The function that redlock_with() runs while it holds the lock. Returns the result of
+ * redlock_lock_check(). */
 static int body(redlock_lock_t *lock, void *userdata)
 {
     (void)userdata;
@@ -67,7 +70,8 @@ static void use_lock(void)
     note(redlock_release(rig.lock, &report), &report);
 }
 
-/* Makes all blocking calls. */
+/* Makes all blocking calls, one after the other, and records their results. Ends early if there is
+ * no client or it does not become ready. */
 static void call_everything(void)
 {
     redlock_report_t *report;
@@ -93,7 +97,8 @@ static void call_everything(void)
     redlock_cancel_trigger(rig.cancel);
 }
 
-/* Checks that each result is a success, or lack of memory and what follows from it. */
+/* Checks that each result is OK or an error that a lack of memory explains, and that all ten calls
+ * were made if nothing failed. */
 static void judge_everything(void)
 {
     ck_assert_uint_gt(steps, 0);

@@ -5,8 +5,8 @@
 
 #define WAIT_MS 500 /* wait budget without memory */
 
-static redlock_opts_t opts; /* options of the acquisitions */
-static redlock_lock_t *first;
+static redlock_opts_t opts;   /* of both acquisitions */
+static redlock_lock_t *first; /* the lock of the first acquisition; NULL: not granted */
 
 /* Sets the key "foreign" as another client. */
 static void set_foreign_key(void)
@@ -23,7 +23,8 @@ static bool first_has_ended(void)
            atomic_load(&rig.call[0].callbacks) != 0;
 }
 
-/* Two acquisitions of one client, of which the second waits in the queue. */
+/* Starts two acquisitions of one client, of which the second waits in the queue. Deletes the other
+ * client's key, and releases the first lock so that the second can be granted. */
 static void wait_and_be_notified(void)
 {
     rig_acquire(0, "foreign", &opts);
