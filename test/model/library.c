@@ -51,7 +51,8 @@ static void store_fence(const struct model *model, struct model_attempt *attempt
     }
 }
 
-/* Lets the library judge the attempt. Returns false if the order of fencing tokens is broken. */
+/* Asks the library whether the attempt has succeeded or failed, and ends it accordingly. Returns
+ * false if the order of the fencing tokens is broken. */
 static bool judge(const struct model *model, struct model_state *state, unsigned a,
                   const struct rl_fence *fence)
 {
@@ -70,8 +71,9 @@ static bool judge(const struct model *model, struct model_state *state, unsigned
     }
 }
 
-/* Applies the reply GRANTED of node n to attempt a: prev is its register before the vote,
- * `accepted` whether it stored p. Returns false if the order of the fencing tokens is broken. */
+/* Lets the library handle the GRANTED of node `n` to attempt `a`, with `prev` and `accepted` as in
+ * the reply. Sends RAISE to the nodes that the library names. Returns false if the order of the
+ * fencing tokens is broken. */
 bool library_grant(const struct model *model, struct model_state *state, unsigned a, unsigned n,
                    uint8_t prev, bool accepted)
 {
@@ -91,8 +93,8 @@ bool library_grant(const struct model *model, struct model_state *state, unsigne
     return judge(model, state, a, &fence);
 }
 
-/* Applies the ACK of node n to attempt a. Returns false if the order of the fencing tokens is
- * broken. */
+/* Lets the library handle the ACK of node `n` to attempt `a`. Returns false if the order of the
+ * fencing tokens is broken. */
 bool library_ack(const struct model *model, struct model_state *state, unsigned a, unsigned n)
 {
     struct rl_fence fence = load_fence(model, &state->attempt[a]);

@@ -24,7 +24,7 @@ static int usage(int status)
     return status;
 }
 
-/* Returns the time that has passed. */
+/* Returns the seconds since `start`. */
 static double seconds_since(const struct timespec *start)
 {
     struct timespec now;
@@ -33,7 +33,8 @@ static double seconds_since(const struct timespec *start)
     return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
 }
 
-/* Searches a row. Returns true if the result is the expected one. */
+/* Searches the model of a row and prints the result; writes the events of a violation to `trace`
+ * unless it is NULL. Returns true if the result is the expected one. */
 static bool search_row(const struct row *row, FILE *trace)
 {
     struct model model = row_model(row);
@@ -81,7 +82,7 @@ static bool walk_row(const struct row *row, uint64_t count, uint64_t seed)
     return walks.violated == (row != NULL && row->expected == EXPECT_FOUND);
 }
 
-/* Runs the command --walks. Returns the exit status. */
+/* Runs the command --walks with the arguments of the program. Returns the exit status. */
 static int walk_command(int argc, char **argv)
 {
     uint64_t count = strtoull(argv[2], NULL, 10), seed = 1;
@@ -102,8 +103,7 @@ static int walk_command(int argc, char **argv)
     return walk_row(row, count, seed) ? 0 : 1;
 }
 
-/* Searches the rows, walks, or prints the list, as the arguments say. Returns 0 if all results are
- * as expected, 1 if not, 64 for wrong usage. */
+/* Runs the command that the arguments name. Returns the exit status that usage() prints. */
 int main(int argc, char **argv)
 {
     bool fine = true;

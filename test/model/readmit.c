@@ -2,10 +2,10 @@
  * The readmission of a node that lost its record. A client sees that the fingerprint is missing and
  * leaves a mark. It waits until every attempt has ended that was under way then, reads the
  * registers of q other nodes, and writes the maximum together with the fingerprint if its mark is
- * still there. */
+ * still there. q is the quorum; broken rules are BROKEN_* in model.h. */
 #include "model.h"
 
-/* Returns whether the attempts have ended that this client has to wait for. In reality TTL and
+/* Returns whether all attempts have ended for which this client has to wait. In reality TTL and
  * drift say so, which is the only use of clocks. */
 static bool has_waited(const struct model *model, const struct model_state *state,
                        const struct model_readmitter *client)
@@ -33,7 +33,7 @@ static bool may_admit(const struct model *model, const struct model_state *state
            (has_waited(model, state, client) || model_broken(model, BROKEN_READMIT_EARLY));
 }
 
-/* Lists what client `r` may do. */
+/* Lists what client `r` may do, in `out`. Returns how many actions that are. */
 static unsigned one_readmitter(const struct model *model, const struct model_state *state,
                                unsigned r, struct model_action *out)
 {
@@ -67,7 +67,7 @@ static unsigned one_readmitter(const struct model *model, const struct model_sta
     return count;
 }
 
-/* Lists what all readmitting clients may do and returns the number of actions. */
+/* Lists what all clients that readmit nodes may do. Returns how many actions that are. */
 unsigned readmit_actions(const struct model *model, const struct model_state *state,
                          struct model_action *actions)
 {
@@ -90,7 +90,7 @@ static void begin(const struct model *model, struct model_state *state, unsigned
             client->waits |= MODEL_BIT(a);
 }
 
-/* Writes the maximum that the client has read to its node. */
+/* Raises the register of the client's node to the maximum that the client has read. */
 static void merge(struct model_state *state, const struct model_readmitter *client)
 {
     struct model_node *node = &state->node[client->node];
@@ -99,7 +99,8 @@ static void merge(struct model_state *state, const struct model_readmitter *clie
         node->fence = client->value;
 }
 
-/* Writes the fingerprint to the client's node. */
+/* Writes the fingerprint to the client's node, removes all marks there, and ends the readmission.
+ */
 static void admit(struct model_state *state, struct model_readmitter *client)
 {
     state->node[client->node].admitted = true;
@@ -107,7 +108,7 @@ static void admit(struct model_state *state, struct model_readmitter *client)
     *client = (struct model_readmitter){.phase = READMIT_IDLE};
 }
 
-/* Applies an action of a readmitting client, whose number is action.attempt. */
+/* Applies an action of a client that readmits a node. */
 void readmit_apply(const struct model *model, struct model_state *state, struct model_action action)
 {
     struct model_readmitter *client = &state->readmitter[action.attempt];

@@ -13,7 +13,8 @@ static bool has_mark(const struct model_state *state, unsigned s, unsigned n)
     return (state->node[n].marks & model_start_mark(s)) != 0;
 }
 
-/* Lists what client `s` may do. */
+/* Lists what client `s` may do, in `out`: read a node, or seed one. Returns how many actions that
+ * are. */
 static unsigned one_starter(const struct model *model, const struct model_state *state, unsigned s,
                             struct model_action *out)
 {
@@ -35,7 +36,8 @@ static unsigned one_starter(const struct model *model, const struct model_state 
     return count;
 }
 
-/* Lists what all clients of the first start may do and returns the number of actions. */
+/* Lists what all clients of the first start may do, and with BROKEN_SEED_ANY_RUN the restarts of
+ * nodes. Returns how many actions that are. */
 unsigned start_actions(const struct model *model, const struct model_state *state,
                        struct model_action *actions)
 {
@@ -51,14 +53,15 @@ unsigned start_actions(const struct model *model, const struct model_state *stat
     return count;
 }
 
-/* Returns true if the model has no first start, or a majority of nodes has come into use at some
- * time. */
+/* Returns whether a majority of nodes has come into use at some time, or there is no first start in
+ * this model. Then clients may begin to vote. */
 bool start_is_seen(const struct model *model, const struct model_state *state)
 {
     return model->starters == 0 || (unsigned)__builtin_popcount(state->used) >= model_quorum(model);
 }
 
-/* Removes the marks of client `s`, which begins again. */
+/* Removes the marks of client `s` from all nodes; the client begins again with its first reading.
+ */
 static void restart(const struct model *model, struct model_state *state, unsigned s)
 {
     state->starter[s] = (struct model_starter){.phase = START_FIRST_LOOK};
@@ -66,7 +69,9 @@ static void restart(const struct model *model, struct model_state *state, unsign
         state->node[n].marks &= (uint8_t)~model_start_mark(s);
 }
 
-/* Lets client `s` read node `n` and leave or check its mark. */
+/* Lets client `s` read node `n`. The client ends if the node is in use, begins again if its mark is
+ * gone at the second reading, and otherwise leaves its mark. After the last node it goes on to the
+ * next phase. */
 static void read_node(const struct model *model, struct model_state *state, unsigned s, unsigned n)
 {
     struct model_starter *starter = &state->starter[s];
@@ -98,7 +103,7 @@ static void note_used(const struct model *model, struct model_state *state, unsi
         state->used = (uint8_t)(MODEL_BIT(model->nodes) - 1);
 }
 
-/* Returns the marks of all clients. */
+/* Returns the marks of all clients of the first start, as a set. */
 static uint8_t start_marks(const struct model *model)
 {
     uint8_t marks = 0;
@@ -108,7 +113,8 @@ static uint8_t start_marks(const struct model *model)
     return marks;
 }
 
-/* Applies an action of the first start, or the restart of a node with its earlier state. */
+/* Applies an action of a first start: a client reads or seeds a node, or a node restarts with its
+ * state from before it came into use (the default case). */
 void start_apply(const struct model *model, struct model_state *state, struct model_action action)
 {
     struct model_node *node = &state->node[action.node];

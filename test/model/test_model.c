@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The algorithm of fences as a model: all states of the small cases, random walks through larger
- * ones, and every rule switched off once, which must be detected. */
+ * The algorithm of fencing tokens as a model (model.h): all states of the small cases, random walks
+ * through larger ones, and every rule switched off once, which must be detected. A row is one model
+ * of the table in mutations.c; long rows are left to ./dev model. */
 #include <string.h>
 
 #include "mutations.h"
@@ -16,7 +17,7 @@ static void note(const struct row *row, const struct search *found)
             found->violated ? "violated" : (found->complete ? "complete" : "not complete"));
 }
 
-/* Returns the short row with this number, or NULL. */
+/* Returns the short row with this number, counted from 0, or NULL. */
 static const struct row *short_row(int number)
 {
     for (unsigned i = 0; i < ROWS_COUNT; i++)
@@ -25,7 +26,7 @@ static const struct row *short_row(int number)
     return NULL;
 }
 
-/* Proves the expected result of each row that is not long. _i: number of the short row. */
+/* Searches the short row _i completely, and compares the result with the expected one. */
 START_TEST(every_short_row_has_its_expected_result)
 {
     const struct row *row = short_row(_i);
@@ -76,7 +77,7 @@ START_TEST(a_violation_is_printed)
 END_TEST
 
 /* The reduced model, with and without names, reaches the same fencing tokens as the one in which
- * each message is a state, with decisions of the model and of the library. */
+ * each message is a state. _i is 0 for the decisions of the model, 1 for those of the library. */
 START_TEST(reductions_change_no_outcome)
 {
     struct model model = {.nodes = 3, .attempts = 2, .keys = 1, .proposals = 1, .library = _i != 0};
@@ -98,8 +99,8 @@ START_TEST(reductions_change_no_outcome)
 }
 END_TEST
 
-/* Proves that 60000 walks without a broken rule keep the order, and that they reach all kinds of
- * events often enough. */
+/* Random walks with all rules find no violation. The lower bounds at the end prove that the walks
+ * get into each part of the algorithm. */
 START_TEST(random_walks_find_no_violation)
 {
     struct walks walks = walk_all(0, 1, 60000, NULL);

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * The scripts on a real server do what the nodes of the model do. Random sequences of votes,
  * raises, deletions, lost keys, lost records and readmissions are executed in both. After each step
- * the replies, the register, the keys and the fingerprint must be the same. */
+ * the replies, the register, the keys and the fingerprint must be the same.
+ *
+ * The model (model.h) has one node here; attempts a to d want one of two resources. Its numbers are
+ * small (0 to 7); large() translates them into those of the server. A walk is one such sequence.
+ * VOTE of the model is the script ACQUIRE of the library, DEL is RELEASE, and the end of a
+ * readmission is SEED. Comments use the model's words. */
 #include <hiredis/hiredis.h>
 #include <string.h>
 
@@ -11,16 +16,17 @@
 #include "model.h"
 #include "suite.h"
 
-#define WALKS   200             /* random sequences */
-#define STEPS   200             /* events of one sequence */
-#define STRIPE  7               /* stripe of both resources: any one, the same for both */
+#define WALKS   200             /* number of walks */
+#define STEPS   200             /* largest number of events of a walk */
+#define STRIPE  7               /* of both resources, as if their hashes were equal */
 #define RECORD  "redlock:fence" /* key of the fence record */
-#define CONFIG  "v1 test;"      /* configuration in the fingerprint: any text, always the same */
-#define RUN     "r1"            /* run id of the server in the fingerprint */
-#define TTL_MS  600000          /* of the keys: longer than the test */
-#define TEXT(s) ((struct rl_arg){(s), strlen(s)}) /* a string as an argument of a command */
-#define NUMBERS 16 /* length of LARGE: the values 0 to MODEL_FENCE_MAX */
+#define CONFIG  "v1 test;"      /* fingerprint without the run */
+#define RUN     "r1"            /* run of the server in the fingerprint */
+#define TTL_MS  600000          /* longer than the test, so that no key expires */
+#define TEXT(s) ((struct rl_arg){(s), strlen(s)})
+#define NUMBERS 16 /* length of LARGE */
 
+/* The key of each resource, and the token of each attempt. */
 /* Names of the keys of the model's resources. */
 static const char *const KEYS[MODEL_KEYS_MAX] = {"lock:one", "lock:two"};
 /* Tokens of the model's attempts. */
@@ -53,14 +59,19 @@ static struct cluster *cluster;
 static redisContext *connection;
 
 /* One random sequence: the model's state, how it maps to the server, and counts of what
- * happened. */
+ *cluster;  /* one server */
+static happened.*connection; /* to that server */
+
+/* The present walk. */
 struct world {
     struct model model;
-    struct model_state state;
-    uint64_t random;
-    unsigned offset; /* index in LARGE of the model's number 0 */
-    unsigned marks;  /* number of marks that were left */
-    char mark[MODEL_READMITTERS][RL_RECORD_MARK_LEN + 1];
+    struct model_state state; /* of the model */
+    uint64_t random;          /* state of draw() */
+    unsigned offset;          /* index in LARGE of the model's number 0 */
+    unsigned marks;           /* number of marks that were left */
+    char mark[MODEL_READMITTERS][RL_RECORD_MARK_LEN + 1]; /* that each client has read */
+    /* Sums over all walks: votes with each of three replies, RAISEs with ACK and with LOST, and
+     * SEEDs with a mark that was gone. */
     /* Votes that were granted, denied, or refused for lack of a record; RAISEs that were executed
      * or found another token; SEEDs with a mark that was gone. */
     unsigned long long granted, denied, refused, raised, lost, stale;
@@ -73,14 +84,15 @@ static unsigned draw(struct world *world, unsigned below)
     return (unsigned)((world->random >> 33) % below);
 }
 
-/* Returns the number on the server for one of the model. */
+/* Returns the number on the server for one of the model. 0 stays 0: a register that does not exist.
+ */
 static uint64_t large(const struct world *world, unsigned small)
 {
     ck_assert_uint_lt(small + world->offset, NUMBERS);
     return small == 0 ? 0 : LARGE[small + world->offset];
 }
 
-/* Runs a command. The caller frees the reply. */
+/* Runs a command on the server, whose reply must be no error. The caller frees the reply. */
 static redisReply *run(const struct rl_command *command)
 {
     const char *words[RL_ARGS_MAX];
@@ -105,7 +117,8 @@ static struct rl_result classify(enum rl_verb verb, const redisReply *reply)
     return rl_protocol_classify(verb, RL_FORM_EVAL, 1, &text);
 }
 
-/* Runs the script of `verb` for a key. */
+/* Runs the script of `verb` for a key with this token and number, and returns what the reply means.
+ */
 static struct rl_result run_script(enum rl_verb verb, const char *key, const char *token,
                                    uint64_t number)
 {
@@ -127,7 +140,8 @@ static struct rl_result run_script(enum rl_verb verb, const char *key, const cha
     return result;
 }
 
-/* Runs SEED with this mark and number. */
+/* Runs SEED with this mark and with the number on the server for `small`. Returns what the reply
+ * means. */
 static struct rl_result seed(const struct world *world, const char *mark, unsigned small)
 {
     struct rl_command command;
@@ -177,7 +191,8 @@ static void flush_server(void)
 
 /* ---- one event in the model and on the server ---- */
 
-/* Runs the vote of attempt `a` and compares the reply with the model. */
+/* Runs the vote of attempt `a` on the server and compares the reply with the model; `before`: its
+ * state before the vote. */
 static void vote(struct world *world, const struct model_state *before, unsigned a)
 {
     const struct model_node *node = &before->node[0];
@@ -202,7 +217,7 @@ static void vote(struct world *world, const struct model_state *before, unsigned
     ck_assert_int_eq(result.accepted, world->state.node[0].fence == p && node->fence != p);
 }
 
-/* Runs the RAISE of attempt `a` and compares the reply with the model. */
+/* Runs the RAISE of attempt `a` on the server and compares the reply with the model. */
 static void raise_fence(struct world *world, const struct model_state *before, unsigned a)
 {
     unsigned key = model_key(&world->model, a);
@@ -214,7 +229,7 @@ static void raise_fence(struct world *world, const struct model_state *before, u
     ck_assert_int_eq(result.vote, ours ? RL_VOTE_GRANTED : RL_VOTE_DENIED);
 }
 
-/* Deletes the key of attempt `a`. */
+/* Runs the DEL of attempt `a` on the server: deletes the key if it has this token. */
 static void delete_key(const struct world *world, unsigned a)
 {
     struct rl_command command;
@@ -227,7 +242,8 @@ static void delete_key(const struct world *world, unsigned a)
     freeReplyObject(run(&command));
 }
 
-/* Executes an event of the model on the server. */
+/* Executes an event on the server that the model has executed already; `before`: the model's state
+ * before it. */
 static void do_on_server(struct world *world, const struct model_state *before,
                          struct model_action action)
 {
@@ -261,7 +277,8 @@ static void do_on_server(struct world *world, const struct model_state *before,
     }
 }
 
-/* Checks a reply; `expected` NULL: nil. */
+/* Checks a reply, which must be the text `expected`, or nil if that is NULL. `what` names the
+ * reply. */
 static void check_text(const char *what, const redisReply *reply, const char *expected)
 {
     if (expected == NULL)
@@ -292,7 +309,8 @@ static void compare(const struct world *world)
     }
 }
 
-/* Checks that a SEED with a mark that is gone changes nothing. */
+/* Checks that a SEED with the mark of client `r` changes nothing if the mark is gone from the
+ * record. Does nothing if the mark is still there. */
 static void try_stale_mark(struct world *world, unsigned r)
 {
     const struct model_node *node = &world->state.node[0];
@@ -305,7 +323,7 @@ static void try_stale_mark(struct world *world, unsigned r)
     compare(world);
 }
 
-/* Draws a model and brings the server into its first state. */
+/* Draws a model and brings the server into its first state: a record in use, no keys. */
 static void begin(struct world *world)
 {
     world->offset = draw(world, 8);
@@ -334,7 +352,7 @@ static bool is_rare(struct model_action action)
            action.kind == ACTION_GIVE_UP || action.kind == ACTION_FAST || action.kind == ACTION_DEL;
 }
 
-/* Walks at random through a model and compares the server after each event. */
+/* Walks at random through a model and compares the server after each event, at most STEPS times. */
 static void walk(struct world *world)
 {
     struct model_action actions[MODEL_ACTIONS_MAX];
