@@ -174,9 +174,11 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_node_timeout_ms(redlock_con
                                                                      uint32_t timeout_ms);
 
 /* Sets the bounds of the random delay between attempts. delay_ms_min: 1 to 60000 milliseconds;
- * default 10. delay_ms_max: delay_ms_min to 60000 milliseconds; default 200. While a server sends
- * notifications for the resource, waiters poll every 100 to 300 milliseconds only, or at this delay
- * if it is longer. EINVAL: config is NULL, or a delay is out of range. [configuration] */
+ * default 10. delay_ms_max: delay_ms_min to 60000 milliseconds; default 200. A delay is three round
+ * trips or more; if that is longer than delay_ms_min, it is random up to six at least. While a
+ * server sends notifications for the resource, waiters poll every 100 to 300 milliseconds only, or
+ * at this delay if it is longer. EINVAL: config is NULL, or a delay is out of range.
+ * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_retry_ms(redlock_config_t *config,
                                                               uint32_t delay_ms_min,
                                                               uint32_t delay_ms_max);

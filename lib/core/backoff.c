@@ -21,12 +21,17 @@ static uint64_t double_up_to(uint64_t value, unsigned times, uint64_t limit)
 
 /* Returns a random pause in nanoseconds after `failures` failed attempts in a row, each value
  * between two bounds being equally likely. The lower bound is min_ns, but at least three round
- * trips. The upper bound doubles with each failure, up to max_ns. `random` is a random word. */
+ * trips. The upper bound doubles with each failure, up to max_ns. If three round trips are the
+ * lower bound, the upper one is at least six after a failure, even above max_ns: without a random
+ * part, two contenders could split the votes again and again. `random` is a random word. */
 uint64_t rl_backoff_ns(const struct rl_backoff *bounds, unsigned failures, uint64_t round_trip_ns,
                        uint64_t random)
 {
     uint64_t low = rl_max_u64(bounds->min_ns, times_sat(round_trip_ns, 3));
     uint64_t high = rl_max_u64(low, double_up_to(low, failures, bounds->max_ns));
+
+    if (failures > 0 && low > bounds->min_ns)
+        high = rl_max_u64(high, times_sat(low, 2));
 
     /* The divisor is never 0: it would be so for low = 0 and high = UINT64_MAX only, and a low of 0
      * is not doubled. The remainder favours small values by less than the size of the range / 2^64,

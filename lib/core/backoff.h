@@ -8,13 +8,14 @@
 /* Bounds of a pause, from the configuration; never changed afterwards. */
 struct rl_backoff {
     uint64_t min_ns; /* lower bound */
-    uint64_t max_ns; /* upper bound; three round trips may exceed it, see rl_backoff_ns() */
+    uint64_t max_ns; /* upper bound; round trips may exceed it, see rl_backoff_ns() */
 };
 
 /* Returns a pause in nanoseconds, uniform in [low, high], where low = max(min, 3 * round trip) and
- * high = max(low, min(max, low * 2^failures)). `failures` is the number of failed attempts in a
- * row, `random` one uniformly random word. Three round trips are the least, because an attempt of
- * another contender needs that long to end. */
+ * high = max(low, min(max, low * 2^failures)); if low is above min, high is at least 2 * low after
+ * a failure, so that the pause always has a random part. `failures` is the number of failed
+ * attempts in a row, `random` one uniformly random word. Three round trips are the least, because
+ * an attempt of another contender needs that long to end. */
 uint64_t rl_backoff_ns(const struct rl_backoff *bounds, unsigned failures, uint64_t round_trip_ns,
                        uint64_t random);
 

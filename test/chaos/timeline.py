@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape
 SPAN_NS = 12 * 10**9  # length of the part
 WIDTH, LEFT, RIGHT, TOP = 1500, 120, 20, 70  # of the picture, and its margins
 LANE, GAP = 22, 8  # height of a row; distance between groups of rows
-NODES = [str(node) for node in range(5)]  # targets of faults of servers, as in the log
+NODES = [str(node) for node in range(5)]
 MOMENT_NS = 30 * 10**6  # width of a fault without length
 
 

@@ -137,7 +137,6 @@ START_TEST(random_walks_find_broken_rules)
 }
 END_TEST
 
-/* Runs all cases. Returns 0 if they pass. */
 int main(void)
 {
     int short_rows = 0;

@@ -27,9 +27,7 @@
 #define NUMBERS 16 /* length of LARGE */
 
 /* The key of each resource, and the token of each attempt. */
-/* Names of the keys of the model's resources. */
 static const char *const KEYS[MODEL_KEYS_MAX] = {"lock:one", "lock:two"};
-/* Tokens of the model's attempts. */
 static const char *const TOKENS[MODEL_ATTEMPTS_MAX] = {"token-a", "token-b", "token-c", "token-d"};
 
 /* The numbers on the server that stand for the small ones of the model, in the same order. They
@@ -54,13 +52,8 @@ static const uint64_t LARGE[NUMBERS] = {
     9007199254740989,
 };
 
-/* The servers of the test, and a connection to one of them. */
-static struct cluster *cluster;
-static redisContext *connection;
-
-/* One random sequence: the model's state, how it maps to the server, and counts of what
- *cluster;  /* one server */
-static happened.*connection; /* to that server */
+static struct cluster *cluster;  /* one server */
+static redisContext *connection; /* to that server */
 
 /* The present walk. */
 struct world {
@@ -72,8 +65,6 @@ struct world {
     char mark[MODEL_READMITTERS][RL_RECORD_MARK_LEN + 1]; /* that each client has read */
     /* Sums over all walks: votes with each of three replies, RAISEs with ACK and with LOST, and
      * SEEDs with a mark that was gone. */
-    /* Votes that were granted, denied, or refused for lack of a record; RAISEs that were executed
-     * or found another token; SEEDs with a mark that was gone. */
     unsigned long long granted, denied, refused, raised, lost, stale;
 };
 
@@ -375,8 +366,6 @@ static void walk(struct world *world)
     }
 }
 
-/* Proves that the server and the model agree after each event of WALKS sequences. The sums at the
- * end show that each kind of reply occurred. */
 START_TEST(scripts_do_what_the_model_says)
 {
     struct world world = {0};
@@ -413,7 +402,6 @@ static void teardown(void)
     cluster_stop(cluster);
 }
 
-/* Runs the case, or skips it without a server program. Returns 0 if it passes. */
 int main(void)
 {
     if (!cluster_available())

@@ -101,7 +101,7 @@ int main(void)
         return EXIT_FAILURE;
     tcase_set_timeout(tc, (double)wait_scaled_ms(280000) / 1000.0);
     tcase_add_test(tc, fixed_seeds);
-    tcase_add_loop_test(tc, seeds_of_former_faults, 0, 5);
+    tcase_add_loop_test(tc, seeds_of_former_faults, 0, 6);
     tcase_add_test(tc, runs_have_grants_and_faults);
     tcase_add_test(tc, fresh_seeds);
     suite_add_tcase(suite, tc);

@@ -22,8 +22,10 @@ static const struct range RANGES[] = {
     {{10 * RL_MS, 200 * RL_MS}, 5, 0, 10 * RL_MS, 200 * RL_MS}, /* bounded by max_ns */
     {{10 * RL_MS, 200 * RL_MS}, UINT32_MAX, 0, 10 * RL_MS, 200 * RL_MS},
     {{10 * RL_MS, 200 * RL_MS}, 1, 3 * RL_MS, 10 * RL_MS, 20 * RL_MS},
-    {{10 * RL_MS, 200 * RL_MS}, 1, 5 * RL_MS, 15 * RL_MS, 30 * RL_MS},    /* 3 round trips */
-    {{10 * RL_MS, 200 * RL_MS}, 9, 90 * RL_MS, 270 * RL_MS, 270 * RL_MS}, /* low above max */
+    {{10 * RL_MS, 200 * RL_MS}, 1, 5 * RL_MS, 15 * RL_MS, 30 * RL_MS}, /* 3 round trips */
+    /* Round trips raise the lower bound to nearly max_ns, or above it: still a random range. */
+    {{10 * RL_MS, 200 * RL_MS}, 9, 60 * RL_MS, 180 * RL_MS, 360 * RL_MS},
+    {{10 * RL_MS, 200 * RL_MS}, 9, 90 * RL_MS, 270 * RL_MS, 540 * RL_MS},
     {{300 * RL_MS, 200 * RL_MS}, 3, 0, 300 * RL_MS, 300 * RL_MS},
     {{1, UINT64_MAX}, 63, 0, 1, UINT64_C(1) << 63},
     {{1, UINT64_MAX}, 64, 0, 1, UINT64_MAX},
