@@ -18,11 +18,11 @@
 #include "wait.h"
 #include "worker.h"
 
-#define WORDS_MAX 32
+#define WORDS_MAX 32 /* more than the arguments of a run */
 
 /* One `redlock run`. */
 struct run {
-    struct lock_choice workload;
+    struct lock_choice workload;                              /* the resources */
     char permits[8];                                          /* number of permits; "0": none */
     char id[24], hold_ms[16], max_ttl[16], ttl[16], wait[16]; /* arguments */
     bool stop, kill;                                          /* its fault, if any */

@@ -8,6 +8,7 @@ const fs = require("fs");
 const Redis = require("ioredis");
 const Redlock = require("redlock5").default;
 
+/* The first argument, NAME, is not needed. */
 const [, log, ttlText, urls] = process.argv.slice(2);
 const maxTtl = Number(ttlText);
 const RESOURCES = ["r0", "r1", "r2", "r3"];
@@ -23,10 +24,12 @@ const [seconds] = fs.readFileSync("/proc/uptime", "utf8").split(" ");
 const suspended = Number(seconds) - Number(process.hrtime.bigint()) / 1e9;
 const OFFSET = suspended > 1 ? BigInt(Math.round(suspended * 1e9)) : 0n;
 
-let stop = false;
-let count = 0;
+let stop = false; /* SIGTERM was received: no new locks */
+let count = 0; /* number of acquisitions */
 process.on("SIGTERM", () => (stop = true));
 
+/* now: time of CLOCK_BOOTTIME in ns; write: writes a line of the log; below: a random whole number
+ * below the limit; pause: waits for some ms; one: a random element. */
 const now = () => process.hrtime.bigint() + OFFSET;
 const write = (at, words) => fs.writeSync(file, `${at} ${words}\n`);
 const below = (limit) => Math.floor(Math.random() * limit);

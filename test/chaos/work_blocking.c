@@ -17,7 +17,8 @@ struct thread {
     unsigned number; /* makes its random numbers different from those of other threads */
 };
 
-/* Logs the end of a turn, and releases the lock or only frees its handle. */
+/* Logs the end of a turn, and releases the lock or only frees its handle (turn->drop). `held`:
+ * false if an extension has failed; the lock is then released in any case. */
 static void end_turn(struct turn *turn, bool held)
 {
     turn_log_end(turn);
@@ -41,7 +42,8 @@ static void hold(struct turn *turn)
     end_turn(turn, held);
 }
 
-/* Runs one turn after the other until world.stop is set. */
+/* The function of a thread: runs one turn after the other until world.stop is set. `userdata`: its
+ * struct thread. */
 static void *work(void *userdata)
 {
     struct thread *self = userdata;

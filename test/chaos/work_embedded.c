@@ -6,8 +6,8 @@
 #include "wait.h"
 #include "worker.h"
 
-#define SLOTS_MAX 8
-#define POLL_MS   2
+#define SLOTS_MAX 8 /* largest number of locks in flight */
+#define POLL_MS   2 /* length of a turn of the loop without events */
 
 /* What a slot does: nothing; waits for its acquisition; holds the lock; waits for its extension;
  * waits for its release. */
@@ -16,9 +16,9 @@ enum state { IDLE, CALLED, HELD, EXTENDING, ENDING };
 /* One of the locks in flight. */
 struct slot {
     enum state state;
-    unsigned idle; /* number of turns of the loop until the next acquisition */
-    uint64_t random;
-    struct turn turn;
+    unsigned idle;    /* number of turns of the loop until the next acquisition */
+    uint64_t random;  /* state of draw() */
+    struct turn turn; /* of the lock; valid unless IDLE */
 };
 
 /* Records the end of an acquisition: the slot holds the lock, or is idle for a while. */

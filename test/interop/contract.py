@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What two clients must guarantee each other on one key, in both directions. A test program derives a TestCase
-from Contract for each pair of clients."""
+from Contract for each pair of clients. A method check_… proves one guarantee for a first client `a` and a second
+client `b`; two tests call it, with this library's client on either side. A method of a client returns "ok",
+"contended" (another client holds the lock) or "lost" (sides.py)."""
 
 import time
 
@@ -20,6 +22,7 @@ class Contract:
 
     @classmethod
     def setUpClass(cls):
+        """Starts the servers and both clients, for all tests of the class."""
         cls.servers = servers.Servers(cls.NODES).__enter__()
         try:
             cls.ours = cls.make_ours([f"{url}?fresh=1" for url in cls.servers.urls()])
@@ -30,12 +33,12 @@ class Contract:
 
     @classmethod
     def tearDownClass(cls):
+        """Ends both clients and the servers."""
         for side in (cls.ours, cls.theirs):
             side.close()
         cls.servers.__exit__()
 
     def setUp(self):
-        """Chooses the key of this test and deletes all keys."""
         self.name = "interop:" + self._testMethodName
         self.command_all("FLUSHALL")
 
@@ -49,11 +52,12 @@ class Contract:
         return [self.servers.command(number, *command) for number in range(self.NODES)]
 
     def values(self):
-        """Returns the value of the test's key on each server, None where there is no key."""
+        """Returns the value of the test's key on each server; None: there is no key."""
         return self.command_all("GET", self.name)
 
     def wait_for_all(self, held):
-        """Waits for all servers, because both sides reply after a majority, and returns the values there."""
+        """Waits until all servers have the key (`held`) or none has it, because both sides reply after a majority.
+        Returns the values there."""
         deadline = time.monotonic() + WAIT_MS / 1000
         while time.monotonic() < deadline:
             values = self.values()
@@ -62,14 +66,12 @@ class Contract:
         self.fail(f"still {values} after {WAIT_MS} ms, expected all {'held' if held else 'free'}")
 
     def assert_ok(self, result):
-        """Fails unless the result of a call is "ok"."""
         self.assertEqual(result, "ok")
 
     # ---- the tests: `a` acquires the lock first, then `b` ----
 
     def check_exclusion(self, a, b):
-        """Checks that each client finds the lock of the other one, and can acquire it after the
-        release."""
+        """Checks that neither client gets a lock that the other one holds, and that each gets it after a release."""
         self.assert_ok(a.acquire(self.name, LONG_MS))
         self.assertEqual(b.acquire(self.name, LONG_MS), "contended")
         self.assert_ok(a.release(self.name))
@@ -79,7 +81,7 @@ class Contract:
         self.wait_for_all(held=False)
 
     def check_extension(self, a, b):
-        """Checks that the extension by `a` gives the keys a longer TTL and still excludes `b`."""
+        """Checks that an extension gives all keys a longer TTL, and that the lock still excludes `b`."""
         self.assert_ok(a.acquire(self.name, MIDDLE_MS))
         self.wait_for_all(held=True)
         self.assert_ok(a.extend(self.name, LONG_MS))
@@ -90,14 +92,14 @@ class Contract:
         self.assert_ok(b.acquire(self.name, LONG_MS))
 
     def check_expiry(self, a, b):
-        """Checks that `b` gets the lock of `a` when its keys expire, and then excludes `a`."""
+        """Checks that `b`, which waits, gets the lock when the keys of `a` have expired."""
         self.assert_ok(a.acquire(self.name, SHORT_MS))
         self.assert_ok(b.acquire(self.name, LONG_MS, WAIT_MS))
         self.assertEqual(a.acquire(self.name, LONG_MS), "contended")
 
     def check_token_decides(self, a, b, verb):
-        """Checks that `a`, whose key was deleted and whose deadline is far, cannot release or extend the lock of `b`: the
-        token decides."""
+        """Checks that `a`, whose key was deleted and whose deadline is far, cannot release or extend the lock of `b`:
+        the token decides. `verb`: "release" or "extend"."""
         self.assert_ok(a.acquire(self.name, LONG_MS))
         self.wait_for_all(held=True)
         self.command_all("DEL", self.name)

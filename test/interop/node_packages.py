@@ -8,7 +8,7 @@ import subprocess
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "node")
 FILES = ["package.json", "package-lock.json"]
-SECONDS_MAX = 90
+SECONDS_MAX = 90  # time limit of npm
 # Sends no statistics, runs no scripts of the packages, and writes below our directory only.
 NPM = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--no-update-notifier",
        "--logs-max=0", "--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=15000",
@@ -20,6 +20,7 @@ class Missing(Exception):
 
 
 def _fingerprint():
+    """Returns a hash of FILES, which names the directory: other versions get another one."""
     digest = hashlib.sha256()
     for name in FILES:
         with open(os.path.join(HERE, name), "rb") as file:
@@ -28,6 +29,7 @@ def _fingerprint():
 
 
 def _install(directory):
+    """Installs the packages in a new directory. Raises Missing if npm fails or takes too long."""
     temporary = os.path.join(directory, "tmp")
     os.makedirs(temporary)
     for name in FILES:

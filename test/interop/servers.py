@@ -10,7 +10,7 @@ import time
 
 PROGRAMS = ["redis-server", "valkey-server", "redis-check-rdb"]  # Debian has one program for all
 MISSING = "no redis-server, valkey-server or redis-check-rdb in PATH"
-SECONDS_MAX = 20  # for a server to reply after its start
+SECONDS_MAX = 20  # time limit of the start of a server
 LOWEST_PORT, HIGHEST_PORT = 10000, 30000  # below the source ports that the kernel chooses
 
 
@@ -71,7 +71,7 @@ class Servers:
         return self
 
     def _start(self, number):
-        """Starts one server with a directory and port of its own."""
+        """Starts server `number` on a free port, with its log in a directory of its own."""
         directory = os.path.join(self.directory, str(number))
         os.mkdir(directory)
         self.keepers.append(take_port())
@@ -84,7 +84,7 @@ class Servers:
         self.ports.append(port)
 
     def _wait(self, port):
-        """Waits until the server on this port replies."""
+        """Waits until the server on this port replies. Raises RuntimeError after SECONDS_MAX."""
         give_up = time.monotonic() + SECONDS_MAX
         while not replies(port):
             if time.monotonic() > give_up:
@@ -118,5 +118,5 @@ class Servers:
         raise RuntimeError(f"{words}: {line!r}")
 
     def urls(self):
-        """Returns the addresses of all servers."""
+        """Returns the addresses of the servers."""
         return [f"redis://127.0.0.1:{port}" for port in self.ports]

@@ -6,9 +6,9 @@ client."""
 import os
 import subprocess
 
-REDLOCK = os.environ.get("REDLOCK", "")
-PEER = os.environ["PEER"]
-SECONDS_MAX = 30  # for a program to end, and for one call of the command
+REDLOCK = os.environ.get("REDLOCK", "")  # path of the command; "": not built
+PEER = os.environ["PEER"]  # path of the program peer.c
+SECONDS_MAX = 30  # time limit of a process
 
 
 class Process:
@@ -20,7 +20,7 @@ class Process:
         )
 
     def request(self, *words):
-        """Sends a line and returns the reply. Raises AssertionError if the program has ended."""
+        """Sends one line and returns the reply. Fails the test if the program has ended."""
         self.process.stdin.write(" ".join(str(word) for word in words) + "\n")
         self.process.stdin.flush()
         reply = self.process.stdout.readline().strip()
@@ -29,6 +29,7 @@ class Process:
         return reply
 
     def close(self):
+        """Ends the program by closing its stdin, or kills it after SECONDS_MAX."""
         self.process.stdin.close()
         try:
             self.process.wait(SECONDS_MAX)
@@ -47,7 +48,7 @@ class Library:
         self.process = Process([PEER, *urls])
 
     def _request(self, *words):
-        """Sends a command to peer.c and returns the result as the module describes."""
+        """Sends one line. Returns "ok", "contended", "lost", or the reply itself."""
         reply = self.process.request(*words)
         return self.WORDS.get(reply.split()[0], reply)
 
@@ -70,14 +71,14 @@ class Library:
 class Command:
     """This library, through the command redlock: one process for each call."""
 
-    STATES = {0: "held", 1: "free", 3: "unknown"}
+    STATES = {0: "held", 1: "free", 3: "unknown"}  # by exit status of `redlock status`
 
     def __init__(self, urls):
         self.servers = ",".join(urls)
         self.tokens = {}
 
     def _run(self, verb, *words):
-        """Runs `redlock VERB` and returns the finished process."""
+        """Runs the subcommand `verb` without the user's configuration. Returns the ended process."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("REDLOCK_")}
         command = [REDLOCK, verb, "-q", "-s", self.servers, "--node-timeout", "2s", *words]
         return subprocess.run(
@@ -91,8 +92,7 @@ class Command:
 
     @staticmethod
     def _result(done, meanings):
-        """Returns "ok", or the meaning of the exit status (meanings: status to result), or a
-        message."""
+        """Returns "ok" for exit status 0, the word for another one in `meanings`, otherwise the error message."""
         what = f"exit status {done.returncode}: {done.stderr}"
         return "ok" if done.returncode == 0 else meanings.get(done.returncode, what)
 
@@ -139,7 +139,7 @@ class RedisPy:
         return "ok" if acquired else "contended"
 
     def _try(self, call):
-        """Calls a function of redis-py. Returns "ok", or "lost" if the lock is not held."""
+        """Calls `call`. Returns "ok", or "lost" if the lock is not owned any more."""
         try:
             call()
         except self.redis.exceptions.LockNotOwnedError:

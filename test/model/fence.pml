@@ -2,7 +2,9 @@
  * The algorithm of fences on one page, for Spin: two attempts, three nodes. It is the reduced form
  * of the model in C (reduce.c says why nothing is missed): a key that is in the way of a VOTE has
  * vanished, and an answer is used at once or never. Every process may wait for ever: that is a
- * message that never arrives, or a client that has given up.
+ * message that never arrives, or a client that has given up. Attempt number `me` proposes p; node n
+ * executes its VOTE and its RAISE. -DEQUAL_ACCEPTED, -DGUARD=true and -DCOUNTS=true each switch off
+ * one rule; Spin must then find a violation.
  *
  *     spin -a fence.pml && cc -O2 -DSAFETY -o pan pan.c && ./pan -E
  */
@@ -26,20 +28,21 @@
 byte F[3];     /* the register of each node; it never decreases */
 byte owner[3]; /* whose key is there: 0, or attempt + 1 */
 
+/* What the client of an attempt knows. */
 typedef attempt {
     byte p;             /* proposal; 0: not begun */
     byte top;           /* largest number that the answers show */
-    byte f;             /* second round */
-    byte fence;         /* returned */
+    byte f;             /* the token chosen for the second round; 0: no second round */
+    byte fence;         /* the token that was returned; 0: none */
     bool decided;       /* no more votes are used */
     bool late;          /* the other one had returned before this one began */
-    bool used[3];       /* Q */
-    bool accepted[3];
-    bool acked[3]
+    bool used[3];       /* nodes whose vote counts */
+    bool accepted[3];   /* nodes that have accepted p */
+    bool acked[3]       /* nodes whose ACK counts */
 }
 attempt a[2];
 
-/* Fences differ, and grow from one attempt to those that begin after it has returned. */
+/* Returns a fencing token. Tokens differ, and grow from one attempt to those that begin after it has returned. */
 inline finish(number)
 {
     a[me].fence = number;
@@ -47,6 +50,7 @@ inline finish(number)
     assert(!a[me].late || number > a[1 - me].fence)
 }
 
+/* Node n executes the VOTE of an attempt, and the client uses the answer at once or never. */
 proctype Vote(byte me, n)
 {
     byte prev;
@@ -72,6 +76,7 @@ proctype Vote(byte me, n)
     }
 }
 
+/* Node n executes the RAISE of an attempt. The ACK counts at once. */
 proctype Raise(byte me, n)
 {
     atomic {
@@ -88,6 +93,7 @@ proctype Raise(byte me, n)
     }
 }
 
+/* Begins the attempt, and returns after one round or after two. */
 proctype Client(byte me)
 {
     atomic {

@@ -12,11 +12,12 @@ import unittest
 import tapcase
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SECONDS_MAX = 600
+SECONDS_MAX = 600  # time limit of each program
 
 
 def explore(*changes):
-    """Runs Spin on the changed model. Returns (violations, states)."""
+    """Runs Spin on the model with `changes`, which are options -D… of its preprocessor. Returns the
+    numbers of violations and of states."""
     with tempfile.TemporaryDirectory() as directory:
 
         def run(*command):
@@ -46,6 +47,7 @@ def explore(*changes):
 @unittest.skipUnless(shutil.which("spin"), "no spin in PATH")
 class Spin(unittest.TestCase):
     def test_the_algorithm_holds(self):
+        """The lower bound proves that Spin has seen the whole model and not a part of it."""
         errors, states = explore()
         self.assertEqual(errors, 0)
         self.assertGreater(states, 1000000)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Memory runs out while a fencing token is chosen, while records are read and taken into use, and
- * while an operator does that. */
+ * while an operator does that. Each case is a scenario of rig.h, which rig_sweep() runs once for
+ * each allocation of act(). rig.call[0] is the operation of a run; rig.hit: an allocation has
+ * failed. */
 #include "rig.h"
 
 #define RESOURCE "orders:42"
@@ -15,7 +17,7 @@ static void want_fence(void)
     opts.flags = REDLOCK_FLAG_FENCE;
 }
 
-/* Acquires the lock. */
+/* Acquires the lock with a fencing token as call 0. */
 static void acquire(void)
 {
     rig_acquire(0, RESOURCE, &opts);
@@ -83,7 +85,7 @@ static void init(void)
     rig_finish();
 }
 
-/* Checks the result of the initialization. */
+/* Checks the status of the initialization: OK if nothing has failed. */
 static void judge_init(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM, REDLOCK_EFENCE);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Memory runs out while a permit is acquired: requests about slots that cannot be sent, an attempt
- * without a token, a resource state that cannot be created. */
+ * without a token, a resource state that cannot be created. The cases are scenarios of rig.h:
+ * rig_sweep() runs prepare(), act() and judge() once for each allocation of act(), which then
+ * fails, alone or with all later ones. rig.call[0] is the acquisition; rig.hit is true if an
+ * allocation has failed. */
 #include <string.h>
 
 #include "rig.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Memory runs out while a client with two shards is created, acquires a lock in each, and takes the
- * fence records of both into use. */
+ * fence records of both into use. The cases are scenarios of rig.h: rig_sweep() runs prepare(),
+ * act() and judge() once for each allocation of act(), which then fails, alone or with all later
+ * ones. rig.call[i] is operation number i of a run; rig.hit is true if an allocation has failed. */
 #include <stdio.h>
 #include <string.h>
 
@@ -26,7 +28,7 @@ static void configure(void)
     rig_new_config_for(REDLOCK_MODE_EMBEDDED, text);
 }
 
-/* Creates the client. Returns false if that fails. */
+/* Creates the client as call 0. Returns false if that fails. */
 static bool create_client(void)
 {
     rig_started(0, redlock_new(&rig.client, rig.config));
@@ -73,7 +75,7 @@ START_TEST(acquiring_in_two_shards_without_memory)
 }
 END_TEST
 
-/* Initializes the fence records of both shards. */
+/* Initializes the fence records of both shards as call 1. */
 static void init(void)
 {
     if (!create_client())
@@ -83,7 +85,7 @@ static void init(void)
     rig_finish();
 }
 
-/* Checks the result of the initialization. */
+/* Checks the status of the initialization, if there is a client: OK if nothing has failed. */
 static void judge_init(void)
 {
     if (rig.client == NULL)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Memory runs out while locks wait: the resource state, the queue entry, and the second connection,
- * on which the server sends notifications. */
+ * on which the server sends notifications. The case is a scenario of rig.h: rig_sweep() runs
+ * prepare(), act() and judge() once for each allocation of act(), which then fails, alone or with
+ * all later ones. rig.call[i] is operation number i of a run. */
 #include "rig.h"
 
 #define WAIT_MS 500 /* wait budget without memory */

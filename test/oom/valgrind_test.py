@@ -14,9 +14,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
 import tapcase  # found below test/lib
 
-SMOKE = os.environ["SMOKE"]
-SYMBOLS = os.path.join(HERE, "..", "abi", "symbols.txt")
-SECONDS_MAX = 240
+SMOKE = os.environ["SMOKE"]  # path of the program smoke.c
+SYMBOLS = os.path.join(HERE, "..", "abi", "symbols.txt")  # all public functions, one in a line
+SECONDS_MAX = 240  # time limit of the program under valgrind
 VALGRIND = [
     "valgrind",
     "--quiet",
@@ -32,6 +32,7 @@ OPEN = re.compile(r"Open (?:file descriptor|AF_\w+ socket) (\d+).*\n(.*)")
 
 
 def public_functions():
+    """Returns the names of all public functions."""
     with open(SYMBOLS, encoding="utf-8") as file:
         return [line.strip() for line in file if line.startswith("redlock_")]
 

@@ -8,11 +8,12 @@
 #include "call_fail.h"
 #include "rig.h"
 
-#define WAIT_MS 4000
+#define WAIT_MS 4000 /* wait budget of the acquisition */
 
-static redlock_opts_t opts; /* options of the acquisitions */
+static redlock_opts_t opts; /* of the acquisition */
 
-/* Returns the cluster's addresses with a host name in the place of each 127.0.0.1. */
+/* Returns the addresses with a host name in the place of each 127.0.0.1, which is as long. The
+ * caller frees the text. */
 static char *with_names(const char *urls)
 {
     static const char number[] = "127.0.0.1", name[] = "localhost";

@@ -5,12 +5,12 @@
 #include "call_fail.h"
 #include "rig.h"
 
-#define WAIT_MS     4000
-#define STARVING_MS 150
+#define WAIT_MS     4000 /* wait budget of the acquisition */
+#define STARVING_MS 150  /* the same if all later calls fail */
 
-static redlock_opts_t opts; /* options of the acquisitions */
+static redlock_opts_t opts; /* of the acquisition */
 
-/* Acquires the lock with another token; `opts` are for waiting for it. */
+/* Sets the key "foreign" as another client, and `opts` to wait for its lock. */
 static void set_foreign_key(void)
 {
     opts = redlock_opts(RIG_TTL_MS);
@@ -38,7 +38,8 @@ static void release_foreign_and_finish(void)
     }
 }
 
-/* The failure meets the second connection when it is made, or a notification on it. */
+/* Waits for the other client's lock from the beginning: the failure meets the second connection
+ * when it is made, or a notification on it. */
 static void wait_from_the_beginning(void)
 {
     rig_acquire(0, "foreign", &opts);
@@ -55,14 +56,15 @@ static void wait_until_notified(void)
         rig_die("no server sends notifications");
 }
 
-/* The second connection exists: the failure meets the notification and the attempt that follows. */
+/* Changes and deletes the other client's key while the second connection exists: the failure meets
+ * the notification and the attempt that follows. */
 static void wait_for_the_notification(void)
 {
     rig_command_all("SET foreign foreign-token-2");
     release_foreign_and_finish();
 }
 
-/* Checks that a failure costs nothing unless the waits are short. */
+/* Checks the status of the calls, and that both succeed unless the waits are short (rig.hasty). */
 static void judge(void)
 {
     const bool costs_nothing = !rig.hasty;
