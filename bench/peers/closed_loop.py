@@ -15,7 +15,7 @@ class Task:
 
     def __init__(self, words):
         servers, self.resource, ttl, hold, first, count = words[:6]
-        self.servers = servers.split(",")
+        self.servers = servers.split(",")  # addresses as host:port
         self.ttl_ms = int(ttl)
         self.hold_s = int(hold) / 1e6
         self.callers = range(int(first), int(first) + int(count))

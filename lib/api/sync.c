@@ -19,9 +19,11 @@ static void sleep_until_done(struct redlock *rl, struct rl_waiter *waiter)
     rl_leader_wait(rl, waiter);
 }
 
-/* Waits for the end of an acquisition. A granted lock must still be valid when this thread wakes
- * up; if not, the engine continues with the next attempt and this function waits again. The result
- * is in waiter->status. Mutex held; it is released meanwhile. */
+/* Waits for the end of an acquisition; waiter->status receives the result. A granted lock must
+ * still be valid when this thread wakes up; if not, the engine continues with the next attempt and
+ * this function waits again. If the client was closed or the lock has ended meanwhile, the status
+ * becomes REDLOCK_ECLOSED or REDLOCK_ETOOSLOW. Mutex held; it is released while the function waits.
+ */
 static void confirm(struct redlock *rl, struct redlock_lock *handle, struct rl_waiter *waiter)
 {
     for (;;) {

@@ -59,7 +59,7 @@ bool rl_slot_of(struct rl_arg key, struct rl_arg *ret_name, uint16_t *ret_slot)
         if (unit > 10 * RL_PERMITS_MAX)
             return false;
     }
-    if (unit == 1 || slot > RL_PERMITS_MAX || at < 3 || key.data[at - 1] != '#' ||
+    if (unit == 1 || slot >= RL_PERMITS_MAX || at < 3 || key.data[at - 1] != '#' ||
         key.data[at - 2] != '{')
         return false;
     *ret_name = (struct rl_arg){key.data, at - 2};

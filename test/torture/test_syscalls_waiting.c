@@ -5,8 +5,10 @@
 #include "call_fail.h"
 #include "rig.h"
 
-#define WAIT_MS     4000 /* wait budget of the acquisition */
-#define STARVING_MS 150  /* the same if all later calls fail */
+#define WAIT_MS 4000 /* wait budget of the acquisition, in milliseconds */
+/* Wait budget in a run whose injected fault may keep the acquisition from ever succeeding, so that
+ * the run is short; see rig_wait_ms(). */
+#define STARVING_MS 150
 
 static redlock_opts_t opts; /* of the acquisition */
 
