@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * All votes, in all orders, each with and without a timeout, for up to five nodes: rounds, leases,
  * and a small world of servers. Runs in the optimized build only. */
+/* Saves the time of Check's note about each assertion; see suite.h. */
 #define SUITE_MANY_ASSERTIONS
 #include "suite.h"
 #include "walk.h"

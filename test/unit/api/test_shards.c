@@ -4,6 +4,7 @@
  *
  * Uses failing_allocator.h: an allocator that fails after heap.left calls, counts its live blocks,
  * and notices freed blocks that begin with a Q, as every password in these tests does. */
+/* Saves the time of Check's note about each assertion; see suite.h. */
 #define SUITE_MANY_ASSERTIONS
 #include "api/client.h"
 #include "api/fence.h"

@@ -3,6 +3,7 @@
  *
  * Uses url_list.h: parse() adds the addresses of a text to a list of parsed addresses and returns
  * 0 or an error. */
+/* Saves the time of Check's note about each assertion; see suite.h. */
 #define SUITE_MANY_ASSERTIONS
 #include "api/url.h"
 #include "api/url_mask.h"

@@ -5,6 +5,7 @@
  * Uses lease_rig.h: one lease in virtual time. The test passes events to it: rig_grant(),
  * rig_deny() and rig_fail() are votes in the running round, rig_tick() is a timer that is due.
  * rig_pass() only advances the clocks. rig.fx holds the effects of the last step. */
+/* Saves the time of Check's note about each assertion; see suite.h. */
 #define SUITE_MANY_ASSERTIONS
 #include "core/lease.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The scripts over several keys on a real server: all or none, in every state that the keys can be
  * in. */
+/* Saves the time of Check's note about each assertion; see suite.h. */
 #define SUITE_MANY_ASSERTIONS
 #include "core/protocol.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The words of locks on several keys, and the meaning of every reply to them. */
+/* Saves the time of Check's note about each assertion; see suite.h. */
 #define SUITE_MANY_ASSERTIONS
 #include "core/protocol.h"
 

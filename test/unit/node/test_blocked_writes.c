@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "redlock/redlock.h"
+/* Saves the time of Check's note about each assertion; see suite.h. */
 #define SUITE_MANY_ASSERTIONS
 #include "suite.h"
 

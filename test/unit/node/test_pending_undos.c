@@ -5,6 +5,7 @@
  * Uses node_rig.h: one node without a network, in virtual time. The test plays the server with
  * rig_reply() and rig_receive(). rig_take_sent() returns the commands that the node has sent, as
  * text; rig_check_vote() checks the vote that it has reported. */
+/* Saves the time of Check's note about each assertion; see suite.h. */
 #define SUITE_MANY_ASSERTIONS
 #include "node_rig.h"
 
@@ -341,7 +342,8 @@ END_TEST
 
 #define EXPIRY_NS(ttl_ns) ((ttl_ns) + rl_drift_ns(ttl_ns, &rig->common.admission.drift))
 
-enum hostile_server { REFUSES = 0, GREETS_ONLY, HANGS_UP, BAD_REPLIES };
+/* Kinds of servers that never confirm an undo; HOSTILE_SERVERS is their number. */
+enum hostile_server { REFUSES = 0, GREETS_ONLY, HANGS_UP, HOSTILE_SERVERS };
 
 /* Simulates the server until `end_ns`. REFUSES: replies to each undo with an error at once.
  * GREETS_ONLY: replies to the greeting only. HANGS_UP: disconnects when an undo arrives. */
@@ -503,10 +505,10 @@ int main(void)
     tcase_add_test(tcase, a_pending_undo_can_become_unlimited);
     tcase_add_test(tcase, a_set_sent_with_the_greeting_makes_its_undo_unlimited);
     tcase_add_test(tcase, undos_of_answered_sets_expire_with_their_keys);
-    tcase_add_loop_test(tcase, retries_do_not_renew_the_expiry, 0, BAD_REPLIES);
+    tcase_add_loop_test(tcase, retries_do_not_renew_the_expiry, 0, HOSTILE_SERVERS);
     tcase_add_test(tcase, an_unanswered_set_counts_from_one_greeting);
     tcase_add_test(tcase, a_refused_undo_of_an_unanswered_set_expires_after_the_greeting);
     tcase_add_loop_test(tcase, extensions_and_heals_renew_the_expiry, 0, 2);
-    tcase_add_loop_test(tcase, the_undos_pending_are_those_of_one_ttl, 0, BAD_REPLIES);
+    tcase_add_loop_test(tcase, the_undos_pending_are_those_of_one_ttl, 0, HOSTILE_SERVERS);
     return suite_run(suite);
 }

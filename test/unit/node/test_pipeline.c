@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Saves the time of Check's note about each assertion; see suite.h. */
 #define SUITE_MANY_ASSERTIONS
 #include "suite.h"
 

@@ -5,6 +5,7 @@
  * Uses node_rig.h: one node without a network, in virtual time. The test plays the server with
  * rig_reply() and rig_receive(). rig_take_sent() returns the commands that the node has sent, as
  * text; rig_check_vote() checks the vote that it has reported. */
+/* Saves the time of Check's note about each assertion; see suite.h. */
 #define SUITE_MANY_ASSERTIONS
 #include "node_rig.h"
 

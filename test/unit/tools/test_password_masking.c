@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * No list of addresses, however malformed, gets a password into a text of the library or of
  * `redlock config`. The lists are made of pieces by a generator with a fixed seed. */
+/* Saves the time of Check's note about each assertion; see suite.h. */
 #define SUITE_MANY_ASSERTIONS
 #include "api/config.h"
 #include "api/url_mask.h"
