@@ -79,8 +79,10 @@ uint64_t rl_tracker_due_ns(const struct rl_node *node);
 /* Notes that the first connection has become ready. Makes the second connection due if a lock has
  * waited for a key: now, or after HARMFUL_NS if the last try was harmful. */
 void rl_tracker_node_ready(struct rl_node *node, uint64_t now_ns);
-/* Closes the second connection, because the first one is closed. `retry` false: no first connection
- * follows, and so no second one. */
+/* Closes the second connection, because the first one is closed. With `retry`, the node connects
+ * again, and rl_tracker_node_ready() then makes the second connection due again. Without, the node
+ * stays closed, and the wish of locks for notifications is forgotten. Notes whether the first
+ * connection broke while tracking was being requested (`harmful`). */
 void rl_tracker_node_lost(struct rl_node *node, bool retry);
 /* Frees all memory. Does not close the connection, which was closed or belongs to another process.
  */
@@ -94,8 +96,10 @@ void rl_tracker_reply(struct rl_node *node, const struct rl_reply *reply, uint64
  * the server then tracks the key that the next request reads. The caller appends that request, a
  * PTTL of the claim's key, right afterwards. Without memory no REGISTER is sent. */
 void rl_tracker_register(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns);
-/* Handles the reply to the REGISTER of rl_tracker_register(). Closes the second connection if the
- * reply is not OK. */
+/* Handles the reply to the REGISTER of rl_tracker_register(). A reply that is not OK closes the
+ * second connection: after BUSY another try is planned; after anything else the server counts as
+ * refusing until the first connection is made anew. Ignores the reply if notifications are off
+ * already. */
 void rl_tracker_registered(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
 
 /* Handles the end of an attempt to open the second connection. If it has succeeded (`ok`), sends
