@@ -11,9 +11,10 @@ struct contended_printer;
 /* The output: a table for people, CSV, or one JSON document. */
 enum contended_format { CONTENDED_TABLE = 0, CONTENDED_CSV = 1, CONTENDED_JSON = 2 };
 
-/* Returns a printer, or NULL if out of memory. Prints `environment` (machine and versions) and
- * `settings` at once, with the names of the columns, as a table or CSV. JSON keeps them for the
- * document, which is printed at the end. Does not use the two pointers after the call. */
+/* Returns a printer, or NULL if there is no memory for it. (Without memory for the JSON document,
+ * the printer prints nothing.) Prints `environment` (machine and versions) and `settings` at once,
+ * with the names of the columns, as a table or CSV. JSON keeps them for the document, which is
+ * printed at the end. Does not use the two pointers after the call. */
 struct contended_printer *contended_printer_open(enum contended_format format,
                                                  const struct environment *environment,
                                                  const struct contended_settings *settings);

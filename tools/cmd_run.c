@@ -279,7 +279,8 @@ static int acquire_lock(struct run *run)
 }
 
 /* Starts the command under the lock, runs the loop until the command has ended, and does what
- * follows. Returns the exit code. */
+ * follows. If the starter has ended or the command cannot be started, releases the lock and says so
+ * instead. Returns the exit code. */
 static int run_locked(struct run *run)
 {
     run->acquired_ns = boottime_ns();

@@ -15,7 +15,7 @@ class Task:
 
     def __init__(self, words):
         servers, self.resource, ttl, hold, first, count = words[:6]
-        self.servers = servers.split(",")  # addresses as host:port
+        self.servers = servers.split(",")  # URLs, redis://host:port
         self.ttl_ms = int(ttl)
         self.hold_s = int(hold) / 1e6
         self.callers = range(int(first), int(first) + int(count))
@@ -32,7 +32,7 @@ def one_line(error):
 
 
 def failed(number, want, word, text=""):
-    """Returns the line of a failed call that began at `want`."""
+    """Returns the line of a failed call. `want`: when the failed release began, or the first try since the last hold."""
     return f"failed {number} {want} {now()} {word} {text}"
 
 

@@ -4,7 +4,7 @@
  * leaves the client (sends and releases the mutex). A struct rl_waiter on the stack stands for the
  * waiting thread and receives the result. The waiting thread creates the report itself. It also
  * checks the deadline of a new lock again when it wakes up, because the lock may have expired since
- * the quorum was reached. async.c has the form of each function that does not block. */
+ * the quorum was reached. async.c has the forms that do not block, of all but redlock_with(). */
 #include "api/handle.h"
 #include "api/operation.h"
 #include "api/opts.h"
@@ -172,8 +172,9 @@ REDLOCK_API int redlock_extend(redlock_lock_t *handle, uint64_t ttl_ms,
     return wait_on_handle(handle, &waiter, rl_start_extend(handle, ttl_ms, &call), ret_report);
 }
 
-/* Releases a held lock. `keep`: its keys expire after `delay_ms` instead of being deleted. Returns
- * REDLOCK_OK or an error. *ret_report, if ret_report is not NULL, receives the report. */
+/* Releases a held lock; a lock with several users only loses one of them. `keep`: its keys expire
+ * after `delay_ms` instead of being deleted. Returns REDLOCK_OK or an error. *ret_report, if
+ * ret_report is not NULL, receives the report. */
 static int release(redlock_lock_t *handle, bool keep, uint64_t delay_ms,
                    redlock_report_t **ret_report)
 {

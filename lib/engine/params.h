@@ -27,8 +27,9 @@ struct rl_engine_params {
                                           * greeting (the first requests of a connection) */
     uint64_t node_timeout_ns;            /* a server that has not replied for longer is suspect; 0:
                                           * the limit is derived from measured round trips */
-    uint64_t heartbeat_ns;               /* time between two heartbeats while locks are active */
-    struct rl_arg fence_record;          /* key of the fence record */
+    uint64_t heartbeat_ns; /* time between two heartbeats while locks are active; a node that its
+                              operator must repair has one each second at least */
+    struct rl_arg fence_record; /* key of the fence record */
     struct rl_arg fence_config; /* fingerprint of the settings that all clients with the same
                                  * fence records must share; see rl_fence_fingerprint() */
     bool fence_run_bound;       /* fence records are volatile: bound to one run of their server */

@@ -45,7 +45,7 @@ struct rl_arg rl_slot_key(char bytes[RL_SLOT_KEY_MAX], struct rl_arg name, unsig
 }
 
 /* Divides a key `name{#N}` into name and number. Returns false if it has another form, or N is
- * larger than RL_PERMITS_MAX. Reads from the end, because the name may contain braces. */
+ * RL_PERMITS_MAX or larger. Reads from the end, because the name may contain braces. */
 bool rl_slot_of(struct rl_arg key, struct rl_arg *ret_name, uint16_t *ret_slot)
 {
     unsigned slot = 0, unit = 1;

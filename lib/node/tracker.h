@@ -16,7 +16,8 @@
 
 /* The states of the second connection. */
 enum rl_tracker_state {
-    RL_TRACKER_OFF = 0,        /* closed: no lock has waited yet, or the next try is planned */
+    RL_TRACKER_OFF = 0, /* closed: no lock has waited yet, the next try is planned, or it is planned
+                           once the first connection is ready */
     RL_TRACKER_CONNECTING = 1, /* is being opened; rl_tracker_opened() reports the result */
     RL_TRACKER_GREETING = 2,   /* open; replies to the greeting are missing */
     RL_TRACKER_LISTENING = 3,  /* the greeting is complete; the server can send notifications */
@@ -29,19 +30,23 @@ enum rl_tracker_state {
 struct rl_tracker {
     uint8_t state;     /* enum rl_tracker_state */
     uint8_t step;      /* GREETING: enum step in tracker.c, of the command whose reply comes next */
-    bool wanted;       /* a lock has waited for a key on this node */
+    bool wanted;       /* a lock has waited for a key on this node while notifications were
+                        * configured; cleared when the node is closed for good */
     bool on;           /* the server sends notifications of tracked keys */
-    bool harmful;      /* when tracking was requested last, the first connection broke, or the reply
-                        * was neither OK nor an error: the next try is delayed by HARMFUL_NS */
+    bool harmful;      /* the first connection broke before the replies to TRACK and its test came,
+                        * or the reply to a REGISTER was neither OK nor an error: the next try after
+                        * a new first connection is delayed by HARMFUL_NS */
     unsigned pending;  /* replies still to come on the first connection to TRACK, and to the one
-                        * REGISTER that is sent after each TRACK as a test. The last two belong to
-                        * this second connection, any others to earlier ones */
-    unsigned failures; /* second connections in a row that failed, or ended before they had been on
-                        * for RL_LASTING_NS (connection.h: one second) */
+                        * REGISTER that is sent after each TRACK as a test. In state LISTENING the
+                        * last two belong to this second connection, all others to earlier ones */
+    unsigned failures; /* tries in a row, for the delay before the next one. A second connection
+                        * that was on for RL_LASTING_NS (connection.h: one second) starts the count
+                        * anew at 1, and the loss of the first connection at 0 */
     uint64_t due_ns;   /* OFF: when to connect; CONNECTING, GREETING: when to give up; RL_NEVER:
                         * nothing is planned */
     uint64_t on_ns;    /* when `on` was set last; 0: never */
-    uint64_t id;       /* CLIENT ID of the second connection; 0: unknown */
+    uint64_t id; /* CLIENT ID of the second connection, or of an earlier one until the reply to
+                  * CLIENT ID has come; 0: there was none */
     struct rl_encoded encoded; /* the commands of the greeting */
     size_t sent;               /* bytes of `encoded` that the transport has accepted */
     uint8_t cause;             /* enum redlock_cause: why the server refused the second connection

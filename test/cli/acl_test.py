@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The ACL user that `redlock nodes --acl` prints, with prefixes that contain special characters. redis-cli runs the
-printed line unchanged; the user has all rights that locks need for keys with the prefix, and none for other keys.
-world.OwnServersCase starts three servers for each test. world.CommandCase gives a directory, and no servers.
-redlock() runs the command and returns its result."""
+printed line, with a password in place of PASSWORD. The user has all rights that locks need for keys with the prefix,
+and none for other keys. world.OwnServersCase starts three servers for each test. world.CommandCase gives a directory,
+and no servers. redlock() runs the command and returns its result."""
 
 import os
 import re
@@ -43,7 +43,7 @@ class Line(CommandCase):
         self.assertRegex(result.stderr, r"REDLOCK_FENCE_KEY: .* cannot contain a blank")
 
     def test_plain_prefixes_are_quoted(self):
-        """The key pattern of an ordinary prefix is in quotes for the shell of redis-cli."""
+        """The key pattern of an ordinary prefix is in quotes, which redis-cli reads."""
         result = self.redlock("nodes", "--acl", "--fence", "--prefix", "app:", env=clean_environment())
         self.assertIn(" '~app:*' '~redlock:fence' ", result.stdout)
 

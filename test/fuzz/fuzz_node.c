@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Fuzzes a whole node with a script of events: requests of its engine, events of its connection,
  * replies of its server byte by byte, and time. Checks after each event: each request gets one
- * vote, and no vote comes without a request. A SET is sent at most once, and never after its undo.
+ * vote, and no vote comes without a request. A SET is never sent after its undo.
  * A grant means that the key was set. Fenced votes are requested once, and carry the fencing token
  * that the server had, from a record in use only; a token is raised only where the vote was
- * granted. At the end all faults are removed, and no key is left that was undone.
+ * granted. At the end the server replies to everything, and no key is left that was undone.
  *
- *     2 bytes failing allocation, 1 byte behaviour of the transport and server, then events of 1
+ *     2 bytes failing allocation, 1 byte behaviour of the server (texts of INFO, native
+ * commands, forged replies, what is attested, whether the fence record is in use), then events of 1
  * byte and their arguments */
 #include "ledger_node.h"
 #include "server.h"
@@ -145,7 +146,7 @@ static void request_of_node(unsigned slot, enum rl_verb verb)
         ledger_node_close(&ledger, round);
 }
 
-/* Makes a claim without requests so far one with a fence. */
+/* Gives a claim a fence, unless it has sent an ACQUIRE or a HEAL before. */
 static void fence_claim(unsigned slot, unsigned detail)
 {
     static const uint64_t proposals[] = {1, 100, 101, RL_FENCE_CORRUPT - 1};
@@ -402,7 +403,8 @@ static bool is_quiet(void)
     return rig->node.conn.state == RL_NODE_READY && rl_node_undos_pending(&rig->node) == 0;
 }
 
-/* Removes all faults and lets time pass, so that all pending undos are sent. */
+/* Makes the connection work and the server reply, and lets time pass, so that all pending undos are
+ * sent. */
 static void heal(void)
 {
     rig->broken = false;
@@ -467,7 +469,7 @@ static void check_nothing_is_left(void)
     for (unsigned i = 0; i < next_token; i++) {
         if (!undone[i] || ledger.forged)
             continue;
-        /* release_after: kept on purpose for a while, 64 * 50 ms at most */
+        /* release_after: kept on purpose for a while, 7 * 50 ms at most */
         if (server_has(&server, i))
             MUST(server.tokens[i].expires_ns <= server.now_ns + 4 * RL_SECOND);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Fuzzes lists of node addresses. A list is accepted as a whole or not at all, each refusal has a
- * text, each accepted address has a name, and the name is parsed as the same address. A password
- * (QQ stands for one) is in no text.
+ * text, each accepted address has a name, and the name of a TCP address is parsed as the same
+ * address. A password (QQ stands for one) is in no text.
  *
  *     2 bytes failing allocation, then the list; a byte of 1 stands for the login
  *     "redis://u:QQQQ@", a byte of 2 for one without a scheme, "u:QQQQ@" */
@@ -78,7 +78,8 @@ static bool is_plain(const char *text)
     return true;
 }
 
-/* Checks that the name of an address without a login is parsed as the same address. */
+/* Checks that the name of an address, which has no login in it, is parsed as the same address; a
+ * Unix socket's name is not parsed. */
 static void check_name(const struct rl_node_spec *spec)
 {
     struct list again;

@@ -136,7 +136,6 @@ static void set(struct server *server, const struct server_command *command, boo
     MUST(server_word_is(command, 3, "NX") && command->count == 6);
     MUST(server_word_is(command, 4, "PX") && ttl_ns > 0);
     MUST(token->banned_from == 0 || command->place < token->banned_from);
-    token->sets++;
     if (!execute)
         return;
     if (!is_there(server, token)) {

@@ -20,7 +20,6 @@ struct server_token {
     uint64_t expires_ns; /* 0: no key with it */
     uint64_t
         banned_from; /* position in the stream after which no SET of it may begin; 0: none yet */
-    unsigned sets;   /* SETs that were received */
     unsigned made, extended, deleted; /* commands that were executed with success */
     /* Of fenced attempts: */
     unsigned votes, unknown; /* votes that were received; those of them that were refused as an

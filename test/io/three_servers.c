@@ -300,8 +300,8 @@ void three_servers_check_failed(size_t index, const char *name, unsigned causes)
         ck_assert_msg(*c >= 0x20 && *c < 0x7f, "%s: byte %d in '%s'", name, *c, node.text);
 }
 
-/* Removes all rules. Then all three nodes must become eligible, grant locks, and have no key
- * left. */
+/* Removes all rules. Then all three nodes must become eligible, locks must be granted, and no key
+ * may be left. */
 void three_servers_check_recovers(const char *name)
 {
     three_servers_behave();

@@ -103,7 +103,8 @@ void three_servers_behave(void);
 void three_servers_check_fails(const char *name, int wanted, uint64_t wait_ms);
 /* Checks that the node has failed for one of these reasons, and that its text is printable. */
 void three_servers_check_failed(size_t index, const char *name, unsigned causes);
-/* Removes all rules. Then all three nodes must become eligible, grant locks, and have no key left.
+/* Removes all rules. Then all three nodes must become eligible, locks must be granted, and no key
+ * may be left.
  */
 void three_servers_check_recovers(const char *name);
 

@@ -48,7 +48,8 @@ enum occurrence {
 /* The state that all actors share. */
 struct leftovers {
     atomic_bool stop;       /* all actors end soon */
-    atomic_uint operations; /* number of calls of the library that acquire, extend or release */
+    atomic_uint operations; /* steps that the clients have taken: operations begun, and ends of
+                             * acquisitions; grows while the clients work */
     atomic_uint occurred[OCCURRENCE_COUNT];
     atomic_uint overlaps;               /* times that two actors held one resource */
     atomic_uint holders[2 * RESOURCES]; /* actors that hold each resource; the second half: in

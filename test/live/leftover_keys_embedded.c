@@ -8,7 +8,7 @@
 
 #define SLOTS 10
 
-/* BUSY: an extension or a release is in flight. */
+/* What a slot does. BUSY: its lock is being extended, released or freed. */
 enum slot_state { IDLE, ACQUIRING, HOLDING, BUSY };
 
 /* One of the locks of the client. */
@@ -38,7 +38,8 @@ static void count_operation(void)
     count_one(EMBEDDED);
 }
 
-/* Frees the objects of the slot. */
+/* Frees the objects of the slot. A lock that is still held is then released by the library in the
+ * background, because its handle is freed. */
 static void become_idle(struct slot *slot)
 {
     redlock_lock_free(slot->lock);
@@ -114,7 +115,8 @@ static void start_acquire(struct slot *slot)
         abort();
 }
 
-/* Ends the lock of a slot: frees the handle, or starts a release. */
+/* Ends the lock of a slot: starts a release, or only frees the handle, after which the library
+ * releases the lock in the background. */
 static void end_lock(struct slot *slot)
 {
     struct embedded *all = slot->all;
@@ -141,7 +143,7 @@ static void end_lock(struct slot *slot)
         become_idle(slot); /* the lock was lost */
 }
 
-/* Starts the next operation of a slot that holds a lock: a release or an extension. */
+/* Starts the next operation of a slot that holds a lock: extends the lock or ends it. */
 static void start_next(struct slot *slot)
 {
     count_operation();
@@ -157,7 +159,8 @@ static void start_next(struct slot *slot)
     slot->all->in_flight++;
 }
 
-/* Lets a random slot do its next step, if it does not wait for a callback. */
+/* Lets the slot do its next step at random: acquire when idle, go on when holding, cancel an
+ * acquisition in flight. Does nothing while the slot is BUSY. */
 static void advance(struct embedded *all, struct slot *slot)
 {
     if (slot->state == IDLE) {

@@ -87,7 +87,7 @@ void live_keep_report(redlock_report_t *report);
 
 /* Acquires a lock, which must be granted. */
 redlock_lock_t *live_lock(const char *resource, uint64_t ttl_ms);
-/* Acquires and releases a lock. Fails the case unless both work. */
+/* Acquires, extends and releases a lock. Fails the case unless all three work. */
 void live_check_works(void);
 
 /* Return the last report and its part about one node. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Servers that fail: two of five that are killed, stopped or restarted have no effect on the
- * caller. Three cause "no quorum" with a cause for each node. As soon as they are back, locks are
- * granted again.
+ * caller. Three cause "no quorum" with a cause for each node. Once they are back, locks are granted
+ * again; restarted servers must be attested as durable for that, or stay in quarantine.
  *
  * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
  * settings and the client of the running case. After each case all servers are made healthy, and a
@@ -90,7 +90,7 @@ START_TEST(two_stopped_servers_have_no_effect)
 }
 END_TEST
 
-/* Returns whether each node has granted that many requests. */
+/* Returns whether each node has granted at least that many requests. */
 static bool all_granted(uint64_t times)
 {
     bool all = true;
@@ -99,8 +99,9 @@ static bool all_granted(uint64_t times)
     return all;
 }
 
-/* A held lock survives two servers that fail, also two of the three that made the majority. The
- * keys of the others, which were set after the decision, count after a successful round. */
+/* A held lock survives two servers that fail, here nodes 1 and 3, which may be two of the three
+ * that made the majority. The keys of the others, which were set after the decision, count after a
+ * successful round. */
 START_TEST(a_held_lock_survives_two_faults)
 {
     live_connect();
@@ -118,7 +119,9 @@ START_TEST(a_held_lock_survives_two_faults)
 }
 END_TEST
 
-/* Checks that an acquisition fails without a quorum, with that cause for the first three nodes. */
+/* Checks that an acquisition fails without a quorum, after most of its wait budget and within
+ * TIME_LIMIT_MS (10 s, scaled) after it. The first three nodes must have that cause; a second
+ * acquisition must fail as well. */
 static void check_no_quorum(int cause)
 {
     redlock_lock_t *lock = NULL;
@@ -205,7 +208,7 @@ START_TEST(nodes_known_to_be_down_get_no_request)
     ck_assert_uint_eq(live_info().attempts, 1);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
 
-    /* If a third one fails, a majority needs the suspect node: it gets a request. */
+    /* If a third one fails, a majority needs the suspect node, so it is asked, too. */
     cluster_kill(live.cluster, 2);
     wait_refused(1, 3);
     CHECK_STATUS(live_acquire("third", LONG_TTL_MS, 0, &lock), REDLOCK_ENOQUORUM);

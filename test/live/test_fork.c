@@ -58,7 +58,7 @@ static int unused_body(redlock_lock_t *lock, void *userdata)
     return 0;
 }
 
-/* Checks that each call that would send requests fails in the child. */
+/* Checks that calls which would send requests, one of each kind, fail in the child. */
 static void child_sends_nothing(redlock_t *rl, redlock_lock_t *lock)
 {
     const redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
@@ -87,7 +87,7 @@ static void child_sends_nothing(redlock_t *rl, redlock_lock_t *lock)
     CHILD_CHECK(outcome.calls == 0 && none == NULL);
 }
 
-/* Checks the calls that only read, in the child. */
+/* Checks the calls that need no server, in the child. */
 static void child_reads(redlock_t *rl, redlock_lock_t *lock)
 {
     redlock_cancel_t *cancel = NULL;
@@ -134,7 +134,8 @@ static void wait_for_child(pid_t child)
     ck_assert_msg(status == 0, "the child ended with status %x", (unsigned)status);
 }
 
-/* Returns how many commands for locks a server has executed. */
+/* Returns how many commands a server has executed that locks or a new connection of the library
+ * need. */
 static uint64_t commands_of_locks(unsigned node)
 {
     return live_calls(node, "set") + live_calls(node, "evalsha") + live_calls(node, "eval") +
@@ -153,7 +154,8 @@ static unsigned connections(unsigned node)
     return count;
 }
 
-/* Creates a client in that mode with a held lock, a cancel object and a report. */
+/* Creates a client in that mode with a held lock and a cancel object, and a report unless the mode
+ * is embedded. */
 static struct handles open_handles(int mode)
 {
     struct handles handles = {.before = live.before};
@@ -280,7 +282,8 @@ START_TEST(children_are_not_affected_by_operations)
 }
 END_TEST
 
-/* The parent extends its lock while the child runs and after it has ended. */
+/* The parent goes on extending its lock: after the child has ended, the lock was extended and is
+ * held. */
 START_TEST(the_parent_keeps_extending)
 {
     const uint64_t ttl_ms = live_brief_ms(6000);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * System calls fail in a client that waits for a lock of another holder. Its second connections are
  * being made, or exist already and carry notifications. One failure has no effect, whatever
- * connection it meets, and no failure delays the lock longer than the waiter's timer. */
+ * connection it meets, and after a single failure the waiter's timer still gets the lock. */
 #include "call_fail.h"
 #include "rig.h"
 
-#define WAIT_MS 4000 /* wait budget of the acquisition, in milliseconds */
+#define WAIT_MS                                                                                    \
+    4000 /* wait budget of the acquisition, and limit of the loop that drives it, in milliseconds  \
+          */
 /* Wait budget in a run whose injected fault may keep the acquisition from ever succeeding, so that
  * the run is short; see rig_wait_ms(). */
 #define STARVING_MS 150
