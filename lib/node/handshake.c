@@ -148,8 +148,9 @@ void rl_greeting_expect(struct rl_node *node)
 }
 
 /* Judges an error reply to a step (enum step). Returns 0 if the connection can be used although the
- * step has failed. Else keeps the text of the error, and returns the enum redlock_cause for which
- * the connection must be closed. */
+ * step has failed. Else keeps the text of the error, or for AUTH a fixed text where the error might
+ * repeat the password, and returns the enum redlock_cause for which the connection must be closed.
+ */
 static int judge_error(struct rl_node *node, uint8_t step, const struct rl_reply *reply)
 {
     int cause = rl_wire_error_cause(reply->text, reply->len);

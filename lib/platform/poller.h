@@ -29,7 +29,7 @@ struct rl_poller {
 
 /* A descriptor that is ready, and for what. */
 struct rl_ready {
-    uint32_t tag;  /* the tag that was given to rl_poller_add() */
+    uint32_t tag;  /* the tag that was given to rl_poller_add() or rl_poller_change() last */
     bool readable; /* a read does not block */
     bool writable; /* a write does not block; reported only if `want_write` was set */
     bool broken;   /* error or hang-up; the next read returns which */
@@ -54,9 +54,9 @@ void rl_poller_remove(struct rl_poller *poller, int fd);
 
 /* Waits up to `timeout_ms` (-1: without limit, 0: not at all) and writes up to `max` > 0 ready
  * descriptors to `ret_ready`. Returns their number. Other ready descriptors are reported by the
- * next wait. The timer and wake-ups end the wait and are consumed, but not reported. So a result of
- * 0 means that no descriptor is ready: the timer has fired, a wake-up or a signal has come, or the
- * timeout has ended. */
+ * next wait. The timer and wake-ups end the wait and are consumed, but not reported. With `max`
+ * above 2, as the library uses it, a result of 0 means that no descriptor is ready: the timer has
+ * fired, a wake-up or a signal has come, or the timeout has ended. */
 int rl_poller_wait(struct rl_poller *poller, struct rl_ready *ret_ready, size_t max,
                    int timeout_ms);
 

@@ -121,8 +121,8 @@ BAD_INPUT = [
     (["sandbox", "no-such-command-here"], 127, "command not found"),
 ]
 
-# arguments and environment that are just accepted, and just refused with these words. An accepted `run` ends before it
-# contacts a server, because its command does not exist.
+# Arguments and environment that are accepted, and that are refused with these words: both near a bound. An accepted
+# `run` ends before it contacts a server, because its command does not exist.
 BOUNDS = [
     # 8787 + 100 (one more try) + 1000 + 112 (drift) ms are less than 10 s.
     ("-t 10s -k 1s --node-timeout 100ms --renew 8787ms", "-t 10s -k 1s --node-timeout 100ms --renew 8788ms", "= 10s must be less"),
@@ -153,12 +153,12 @@ class Bounds(CommandCase):
         exist: exit code 127 shows that all settings were accepted."""
         flags = [word for word in words.split() if "=" not in word]
         environment = dict(word.split("=") for word in words.split() if "=" in word)
-        # With this drift there is no time for an extension by default.
+        # With some of these settings there is no time for an extension by default.
         flags += ["--no-renew", "-k", "1s"] if environment else []
         return self.redlock("run", *flags, "-s", "a:1", "x", "no-such-command-here", env=clean_environment(**environment))
 
     def test_bounds(self):
-        """A value at the bound is accepted, the next one beyond it is refused with the words of the row."""
+        """A value within the bound is accepted, one beyond it is refused with the words of the row."""
         for inside, outside, words in BOUNDS:
             with self.subTest(inside=inside):
                 self.assertCode(self.run_with(inside), 127)
@@ -168,7 +168,7 @@ class Bounds(CommandCase):
                 self.assertIn(words, result.stderr)
 
     def test_lengths(self):
-        """Limits of a line of a settings file, of the first line of a token or password file, and of a name."""
+        """Limits of a line of a settings file, of the first line of a password file, and of a name."""
         for length, code in (190, 0), (191, 78):
             with self.subTest(line=length):
                 line = "prefix = "
@@ -222,7 +222,8 @@ class Help(CommandCase):
         self.assertRegex(result.stdout, r"^redlock \d+\.\d+\.\d+ \(hiredis \d\S*, libsodium \d\S*, jansson \d\S*\)\n$")
 
     def test_every_flag_is_in_its_help(self):
-        """Every option of the table is in the help, by its letter if it has one."""
+        """Every option of the table is in the help, by its letter if it has one. Two are left out: --help, and
+        a time limit that has no letter."""
         flags = list(option_table())
         self.assertGreater(len(flags), 35)
         for command in COMMANDS:
@@ -234,7 +235,7 @@ class Help(CommandCase):
 
 
 class BadInput(CommandCase):
-    """Command lines that are refused, from the table BAD_INPUT. Nothing listens at the servers' addresses."""
+    """Command lines that are refused, most from the table BAD_INPUT. Nothing listens at the servers' addresses."""
 
     def test_refusal_names_value_source_and_advice(self):
         """Each row ends with its exit code and its message."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What two clients must guarantee each other on one key, in both directions. A test program derives a TestCase
 from Contract for each pair of clients. A method check_… proves one guarantee for a first client `a` and a second
-client `b`; two tests call it, with this library's client on either side. A method of a client returns "ok",
+client `b`; several tests call it, with this library's client on either side. A method of a client returns "ok",
 "contended" (another client holds the lock) or "lost" (sides.py)."""
 
 import time
@@ -71,7 +71,8 @@ class Contract:
     # ---- the tests: `a` acquires the lock first, then `b` ----
 
     def check_exclusion(self, a, b):
-        """Checks that neither client gets a lock that the other one holds, and that each gets it after a release."""
+        """Checks that neither client gets a lock that the other one holds, and that a client gets
+        it after the other has released it."""
         self.assert_ok(a.acquire(self.name, LONG_MS))
         self.assertEqual(b.acquire(self.name, LONG_MS), "contended")
         self.assert_ok(a.release(self.name))

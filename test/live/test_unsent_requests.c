@@ -21,7 +21,7 @@
 struct flood {
     redlock_lock_t *lock[LOCKS];      /* `granted` of them */
     redlock_cancel_t *cancel;         /* of all acquisitions */
-    unsigned done, granted, canceled; /* acquisitions that ended, by result */
+    unsigned done, granted, canceled; /* acquisitions that ended: all, and by result */
     unsigned released;                /* releases that succeeded */
 };
 
@@ -49,7 +49,8 @@ static void on_released(redlock_t *rl, int status, redlock_lock_t *lock,
     flood->released += status == REDLOCK_OK;
 }
 
-/* Starts all acquisitions in one turn, with one write to each node. */
+/* Starts all acquisitions in one turn. Writes are few: the library sends when 60 KiB have gathered
+ * for a node, and at the end of the turn. */
 static void start_all(struct flood *flood)
 {
     char resource[501];
@@ -90,7 +91,8 @@ static void wait_for_undos(void)
                              TIME_LIMIT_MS));
 }
 
-/* Returns how many compare-and-deletes a server has executed, in any of their forms. */
+/* Returns how many compare-and-deletes a server has executed, as a native command or by EVALSHA; no
+ * case uses EVAL. */
 static uint64_t count_undos(unsigned node)
 {
     return live_calls(node, "evalsha") + live_calls(node, "delex") + live_calls(node, "delifeq");

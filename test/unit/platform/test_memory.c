@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Memory: the caller's functions get every call, overflow is refused, secrets are wiped before they
- * are freed. */
+ * Memory: the caller's functions get every call that could allocate or free something, overflow is
+ * refused, secrets are wiped before they are freed. */
 #include "platform/memory.h"
 
 #include <stdlib.h>
@@ -8,7 +8,8 @@
 
 #include "suite.h"
 
-/* An allocator that counts its calls, fills new memory with garbage, and can be made to fail. */
+/* An allocator that counts its calls, fills new memory of malloc with garbage, and can be made to
+ * fail. */
 struct heap {
     unsigned mallocs, reallocs, frees;
     bool broken;
