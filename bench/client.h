@@ -60,8 +60,7 @@ void holding_released(struct holding *holding);
 
 /* Embedded mode: one thread, one poll loop, `depth` acquisitions in flight. */
 struct embedded;
-/* Connects and waits until the servers are ready. Returns NULL on failure; `error` then holds a
- * text, unless memory was the reason. */
+/* Connects and waits until the servers are ready. Returns NULL and a text in `error` on failure. */
 struct embedded *embedded_open(const struct client_settings *settings, char *error,
                                size_t error_size);
 /* Runs `pairs` acquisitions with their releases and adds the measurements to `result`. `embedded`
@@ -77,8 +76,7 @@ void embedded_close(struct embedded *embedded);
 
 /* Threaded mode: `depth` threads with blocking calls. */
 struct threaded;
-/* Connects and waits until the servers are ready. Returns NULL on failure; `error` then holds a
- * text, unless memory or too many separate clients were the reason. */
+/* Connects and waits until the servers are ready. Returns NULL and a text in `error` on failure. */
 struct threaded *threaded_open(const struct client_settings *settings, char *error,
                                size_t error_size);
 /* Runs `pairs` pairs in all threads together and adds the measurements to `result`. `threaded` is a

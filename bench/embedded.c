@@ -222,6 +222,7 @@ struct embedded *embedded_open(const struct client_settings *settings, char *err
                                size_t error_size)
 {
     struct embedded *embedded = calloc(1, sizeof *embedded);
+    snprintf(error, error_size, "out of memory"); /* unless another text replaces it */
     if (embedded == NULL)
         return NULL;
     embedded->depth = settings->depth;

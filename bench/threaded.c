@@ -130,12 +130,18 @@ static int connect_clients(struct threaded *threaded, const struct client_settin
     return 0;
 }
 
-/* Creates the clients and waits until they are ready. Returns NULL on failure; `error` then holds a
- * text, unless memory or CLIENTS_MAX was the reason. */
+/* Creates the clients and waits until they are ready. Returns NULL and a text in `error` on
+ * failure.
+ */
 struct threaded *threaded_open(const struct client_settings *settings, char *error,
                                size_t error_size)
 {
+    if (settings->separate && settings->depth > CLIENTS_MAX) {
+        snprintf(error, error_size, "at most %d separate clients", CLIENTS_MAX);
+        return NULL;
+    }
     struct threaded *threaded = calloc(1, sizeof *threaded);
+    snprintf(error, error_size, "out of memory"); /* unless another text replaces it */
     if (threaded == NULL)
         return NULL;
     threaded->depth = settings->depth;
@@ -146,7 +152,6 @@ struct threaded *threaded_open(const struct client_settings *settings, char *err
     threaded->workers = calloc(settings->depth, sizeof *threaded->workers);
     (void)pthread_barrier_init(&threaded->start, NULL, settings->depth + 1);
     if (threaded->holdings == NULL || threaded->workers == NULL ||
-        (settings->separate && settings->depth > CLIENTS_MAX) ||
         connect_clients(threaded, settings, error, error_size) != 0) {
         threaded_close(threaded);
         return NULL;
