@@ -101,7 +101,7 @@ class Runner:
         for size in self.sizes(HELD):
             row = self.run("held", "--nodes", self.five(), "--size", size, "--ttl", 6000, "--hold", hold)
             row["bytes_per_lock"] = row["held_bytes"] / max(row["held"], 1)
-            row["take_us_per_lock"] = row["take_ms"] * 1000 / size
+            row["acquire_us_per_lock"] = row["acquire_ms"] * 1000 / size
             row["hold_cpu_us_per_renewal"] = row["hold_cpu_ms"] * 1000 / max(row["renewed"], 1)
             row["commands_per_read"] = row["hold_commands"] / max(row["hold_reads"], 1)
             yield size, row
@@ -170,12 +170,12 @@ COLUMNS = {
         ("B/lock", "bytes_per_lock", 0, 1),
         ("rss KiB", "held_rss", 0, 1 / 1024),
         ("kept KiB", "after_bytes", 0, 1 / 1024),
-        ("take us", "take_us_per_lock", 1, 1),
+        ("acquire us", "acquire_us_per_lock", 1, 1),
         ("renewed", "renewed", 0, 1),
         ("most/10ms", "slice_most", 0, 1),
         ("cpu us/ren", "hold_cpu_us_per_renewal", 1, 1),
         ("cmds/read", "commands_per_read", 1, 1),
-        ("give ms", "give_ms", 0, 1),
+        ("release ms", "release_ms", 0, 1),
     ],
     "loop": PAIR,
     "threads": PAIR + [("switches", "switches_per_pair", 2, 1), ("rss KiB", "rss", 0, 1 / 1024)],

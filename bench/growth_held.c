@@ -318,9 +318,9 @@ int growth_held(const struct growth_settings *settings)
     printf(",\"renewed\":%" PRIu64 ",\"slices\":%" PRIu64 ",\"slices_used\":%" PRIu64
            ",\"slice_most\":%" PRIu64,
            holding.extended, holding.slices, holding.slices_used, holding.slice_most);
-    print_phase("take", &acquiring);
+    print_phase("acquire", &acquiring);
     print_phase("hold", &holding);
-    print_phase("give", &releasing);
+    print_phase("release", &releasing);
     printf("}\n");
     bool good = failed == 0 && held.have == settings->held && stats.lost == 0 &&
                 held.unreleased == 0 && !held.broken && memory.live == 0;

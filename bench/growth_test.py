@@ -73,7 +73,7 @@ class Growth(unittest.TestCase):
             self.assertLessEqual(row["client_bytes"], CLIENT_MAX)
             # Commands to a late server may be sent after the end of a phase. Each lock has a majority, so a command
             # whose undo is queued before it was sent is not sent at all.
-            commands = row["take_commands"] + row["hold_commands"] + row["give_commands"]
+            commands = row["acquire_commands"] + row["hold_commands"] + row["release_commands"]
             self.assertGreaterEqual(commands, 6 * row["held"])
             self.assertLessEqual(commands, 12 * row["held"])
         # The cost of one more lock, without what the first ones allocate once.

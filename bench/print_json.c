@@ -154,7 +154,7 @@ int json_print_close(struct json_print *json, const struct series *series, size_
         struct ratio ratio = ratio_median(&series[i]);
         json_object_set_new(medians, series[i].scenario->name, json_ratio(&ratio));
     }
-    json_object_set_new(json->document, "middle_ratios", medians);
+    json_object_set_new(json->document, "median_ratios", medians);
     if (out != NULL && dump(json->document, out) != 0)
         status = -1;
     if (save != NULL && (dump(json->document, save) != 0 || fclose(save) != 0))

@@ -48,7 +48,7 @@ static int run_renewals(const struct scenario *scenario, struct scenario_setting
                      error, error_size) != 0)
         return -1;
     scenario_figure(result, "locks", (double)locks);
-    scenario_figure(result, "taken_per_s", (double)renewals.fill_per_s);
+    scenario_figure(result, "acquired_per_s", (double)renewals.fill_per_s);
     scenario_figure(result, "commands_per_renewal", renewals.commands_per_renewal);
     scenario_figure(result, "failed_rounds", (double)renewals.failed_rounds);
     scenario_figure(result, "lost", (double)renewals.lost);

@@ -129,7 +129,7 @@ class Bench(unittest.TestCase):
         if figures:
             both = 1 / figures["set_per_s"] + 1 / figures["release_per_s"]
             self.assertAlmostEqual(figures["servers_pairs_per_s"] * both, 1, 3)
-            ratio = document["middle_ratios"]["embedded-1"]
+            ratio = document["median_ratios"]["embedded-1"]
             self.assertGreater(ratio["acquire_p50_pings"], 0)
             self.assertGreater(ratio["of_servers_limit"], 0)
 
