@@ -12,7 +12,7 @@ REDRAW_SECONDS = 0.05  # shortest time between two drawings of the live line
 
 
 class Screen:
-    """The output of the demo. `unicode` tells whether it may contain braille."""
+    """The output of the demo. `unicode`: it may contain braille."""
     def __init__(self, out):
         self.out = out
         self.terminal = out.isatty() and os.environ.get("TERM", "dumb") != "dumb"

@@ -264,9 +264,9 @@ REDLOCK_API int redlock_opts_init(redlock_opts_t *ret_opts, size_t size, uint64_
  * *ret_cancel and frees it with redlock_cancel_free(). EINVAL, ENOMEM, EFORKED. [starts] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_cancel_new(redlock_cancel_t **ret_cancel, redlock_t *rl);
 
-/* Ends all operations that were given the cancel, and those that will be, with ECANCELED. What an
- * attempt may have set is undone. A triggered cancel stays triggered. cancel: may be NULL. Allowed
- * in signal handlers. [any thread] */
+/* Ends all operations that were given the cancel, and those that will be, with ECANCELED. Keys that
+ * an attempt may have set are deleted. A triggered cancel stays triggered. cancel: may be NULL.
+ * Allowed in signal handlers. [any thread] */
 REDLOCK_API void redlock_cancel_trigger(redlock_cancel_t *cancel);
 
 /* Frees a cancel; operations that were given it go on. No signal handler and no other thread may

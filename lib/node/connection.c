@@ -4,7 +4,8 @@
  *
  * rl_connection_tick() opens, rl_node_opened() sends the greeting, rl_connection_take_greeting()
  * reads the replies to it, and become_ready() makes the connection ready. In the same tick
- * rl_connection_begin_use() starts to use it. Whatever ends the connection calls rl_node_close().
+ * rl_connection_begin_use() starts to use it. Every end of the connection goes through
+ * rl_node_close().
  */
 #include "node/connection.h"
 

@@ -3,10 +3,10 @@
  *
  * rl_tracker_tick() opens the connection, rl_tracker_opened() sends the greeting (AUTH, CLIENT
  * SETNAME, CLIENT ID, SUBSCRIBE), and take_greeting() reads the replies to it. Then track() sends
- * the request TRACK on the first connection: the server is told to send notifications to the second
- * one. Notifications are on once TRACK and a REGISTER behind it, as a test, have got their replies
- * (rl_tracker_reply()). The request REGISTER, sent in front of the PTTL of a waiter, makes the
- * server track the key that the PTTL reads. An unexpected reply ends the second connection: the
+ * the request TRACK on the first connection: the server is requested to send notifications to the
+ * second one. Notifications are on once TRACK and a REGISTER behind it, as a test, have got their
+ * replies (rl_tracker_reply()). The request REGISTER, sent in front of the PTTL of a waiter, makes
+ * the server track the key that the PTTL reads. An unexpected reply ends the second connection: the
  * timers of waiters make up for a lost notification, but not for one that is misread. */
 #include "node/node_parts.h"
 #include "redlock/redlock.h"

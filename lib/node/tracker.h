@@ -31,7 +31,7 @@ struct rl_tracker {
     uint8_t state;     /* enum rl_tracker_state */
     uint8_t step;      /* GREETING: enum step in tracker.c, of the command whose reply comes next */
     bool wanted;       /* a lock has waited for a key on this node while notifications were
-                        * configured; cleared when the node is closed for good */
+                        * configured; cleared when the node is closed and does not connect again */
     bool on;           /* the server sends notifications of tracked keys */
     bool harmful;      /* the first connection broke before the replies to TRACK and its test came,
                         * or the reply to a REGISTER was neither OK nor an error: the next try after

@@ -40,7 +40,8 @@ typedef redisReader reader_t;
 #define reader redisReader
 #endif
 
-/* What the reader tells its functions about one value: that of hiredis, or a larger one. */
+/* The description of one value that the reader passes to its functions: that of hiredis, or a
+ * larger one. */
 #if OTHER == TASK
 struct task {
     long long attributes;

@@ -86,7 +86,7 @@ def run_part(build, options, seconds, seed, totals):
 
 
 def main():
-    """Makes runs until the time is over; each has a seed larger by one than the one before."""
+    """Makes runs until the time limit; each has a seed larger by one than the one before."""
     parser = argparse.ArgumentParser(prog="./dev chaos")
     parser.add_argument("build", help=argparse.SUPPRESS)
     parser.add_argument("--minutes", type=float, default=2, help="with faults (2)")

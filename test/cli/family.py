@@ -92,7 +92,7 @@ class FamilyCase(Case):
         )[0]
 
     def assert_gone_within(self, pids, since, seconds):
-        """Fails unless all processes have ended at most so many seconds after `since` (time.monotonic())."""
+        """Fails unless all processes have ended at most `seconds` after `since` (time.monotonic())."""
         self.assertLess(seconds_until_gone(pids, since), seconds)
 
     def stalled_at(self, path):

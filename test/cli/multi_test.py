@@ -53,7 +53,7 @@ class SeveralResources(Case):
         self.check_none()
 
     def test_run_exports_names_and_holds_all(self):
-        """`run` holds all names and tells its command which."""
+        """`run` holds all names and passes them to its command in the environment."""
         script = f'printf %s "$REDLOCK_NAME:$REDLOCK_NAMES"; "{REDLOCK}" acquire -n a'
         result = self.redlock("run", "c", "-a", "b", "--also", "a", "-c", script)
         self.assertCode(result, 75)
