@@ -50,9 +50,12 @@ enum redlock_log_level {
     REDLOCK_LOG_DEBUG = 4
 };
 
-/* Receives one log line. level: enum redlock_log_level. message: without a newline, without secrets
- * and tokens; borrowed for the call. userdata: as given to redlock_config_set_log(). May run on any
- * thread, and while the client is locked: it must not call this library, and it should not wait. */
+/* Receives one log line. May run on any thread, and while the client is locked: it must not call
+ * this library, and it should not wait.
+ *
+ * level: enum redlock_log_level.
+ * message: without a newline, without secrets and tokens; borrowed for the call.
+ * userdata: as given to redlock_config_set_log(). */
 typedef void (*redlock_log_fn)(int level, const char *message, void *userdata);
 
 /* The caller's allocator. All three functions are required. They may be called from any thread. */
@@ -64,42 +67,57 @@ typedef struct redlock_allocator {
     void *userdata;                                              /* passed to the functions */
 } redlock_allocator_t;
 
-/* Creates a configuration with all defaults and without servers. allocator: used for this
- * configuration and for everything that is made from it; the struct is copied; NULL: malloc() and
- * free() of libc. Its functions are used until all of that is freed. On success the caller owns
- * *ret_config and frees it with redlock_config_free(). EINVAL: ret_config is NULL, or the allocator
- * lacks a function, has a smaller size than redlock_allocator_t, or uses a field that this version
- * does not know. ENOMEM. [any thread] */
+/* Creates a configuration with all defaults and without servers. On success the caller owns
+ * *ret_config and frees it with redlock_config_free().
+ *
+ * allocator: used for this configuration and for everything that is made from it; the struct is
+ *   copied; NULL: malloc() and free() of libc. Its functions are used until all of that is freed.
+ * EINVAL: ret_config is NULL, or the allocator lacks a function, has a smaller size than
+ *   redlock_allocator_t, or uses a field that this version does not know.
+ * ENOMEM.
+ * [any thread] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_new(redlock_config_t **ret_config,
                                                      const redlock_allocator_t *allocator);
 
 /* Frees a configuration and wipes its passwords. Clients that were made from it are not affected.
- * config: may be NULL. [configuration] */
+ *
+ * config: may be NULL.
+ * [configuration] */
 REDLOCK_API void redlock_config_free(redlock_config_t *config);
 
 /* Returns why a setter or redlock_new() refused the configuration last: what is wrong, and what to
  * do, without secrets. The text is "" if nothing was refused yet; never NULL. It is borrowed until
- * the next call on config. [configuration] */
+ * the next call on config.
+ * [configuration] */
 REDLOCK_API const char *redlock_config_error(const redlock_config_t *config);
 
 /* Setters. Each one copies its strings and structs. A setter that returns an error has changed
  * nothing, and unless config is NULL redlock_config_error() says why. */
 
-/* Adds servers. Can be called more than once.
- * urls: addresses, separated by commas or white space, each in one of these forms:
+/* Adds servers. Can be called more than once. All clients of a lock need the same servers.
+ *
+ * Each address has one of these forms:
  *     redis://[[user]:password@]host[:port][/db]      host      host:port      [ipv6]:port
  *     unix://[[user]:password@]/path[?db=n]           /path
+ *
  * Parameters follow a '?' and are joined by '&'. With them an operator attests what the client
  * cannot check:
  *     durable=1  the server loses no acknowledged write in a restart (appendfsync always)
  *     fresh=1    the server held no lock before this client started; for tests
  *     id=NAME    the name of this server in all clients (1..64 bytes), where they use different
  *                addresses for it: the preferred node and fence records depend on these names
- * "name=url,url; name=url,url" adds shards, as redlock_config_add_shard() does.
- * All clients of a lock need the same servers.
+ *
+ * Parts that are left out are the host localhost, the port 6379 and the database 0. In a user, a
+ * password, a path and an id, %HH stands for the byte with these two hex digits: %40 for '@'.
+ * Addresses with TLS (rediss://) are refused.
+ *
+ * urls: addresses, separated by commas or white space; or "name=url,url; name=url,url" to add
+ *   shards, as redlock_config_add_shard() does.
  * EINVAL: config or urls is NULL; an address is malformed or already there; there are more than
- * REDLOCK_NODES_MAX; the text names shards and the configuration has servers without one, or the
- * reverse. ENOMEM. [configuration] */
+ *   REDLOCK_NODES_MAX; the text names shards and the configuration has servers without one, or the
+ *   reverse.
+ * ENOMEM.
+ * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_nodes(redlock_config_t *config,
                                                            const char *urls);
 
@@ -107,144 +125,203 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_nodes(redlock_config_t *con
  * resource's name and of the names of the shards. If a resource has a hash tag, only the hash tag
  * is hashed: "{order:7}:pay" and "{order:7}:ship" are in the same shard, as one lock on several
  * resources needs it. The order of the calls does not change where resources belong; adding a shard
- * moves some of them (docs/embedding.md).
+ * moves some of them (docs/embedding.md). All clients need the same shards; where they differ, two
+ * clients can hold the same lock.
+ *
  * name: of the shard, the same in all clients: 1 to 64 letters, digits, '.', '_' and '-'.
  * urls: all its servers, as for redlock_config_add_nodes().
- * All clients need the same shards; where they differ, two clients can hold the same lock.
  * EINVAL: an argument is NULL; the name is malformed or taken; an address is malformed or already
- * there; there are more than REDLOCK_SHARDS_MAX shards or REDLOCK_NODES_MAX servers; the
- * configuration has servers without a shard. ENOMEM. [configuration] */
+ *   there; there are more than REDLOCK_SHARDS_MAX shards or REDLOCK_NODES_MAX servers; the
+ *   configuration has servers without a shard.
+ * ENOMEM.
+ * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_shard(redlock_config_t *config,
                                                            const char *name, const char *urls);
 
-/* Sets user and password for the servers whose address has none. user: at most 256 bytes; NULL or
- * "": the default user of the server. password: at most 4096 bytes; NULL: no login, the default;
- * then user must be NULL or "". EINVAL: config is NULL; the password is "", or missing beside a
- * user; one of them is too long or contains control bytes, or the user a blank. ENOMEM.
+/* Sets user and password for the servers whose address has none.
+ *
+ * user: at most 256 bytes; NULL or "": the default user of the server.
+ * password: at most 4096 bytes; NULL: no login, the default; then user must be NULL or "".
+ * EINVAL: config is NULL; the password is "", or missing beside a user; one of them is too long or
+ *   contains control bytes, or the user a blank.
+ * ENOMEM.
  * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_auth(redlock_config_t *config,
                                                           const char *user, const char *password);
 
-/* Sets the mode. mode: enum redlock_mode; default REDLOCK_MODE_THREADED. EINVAL: config is NULL, or
- * mode is no such value. [configuration] */
+/* Sets the mode.
+ *
+ * mode: enum redlock_mode; default REDLOCK_MODE_THREADED.
+ * EINVAL: config is NULL, or mode is no such value.
+ * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_mode(redlock_config_t *config, int mode);
 
-/* Sets what all keys of locks begin with. prefix: at most 256 bytes; default "". All clients of a
- * lock need the same. EINVAL: an argument is NULL, or the prefix is too long. [configuration] */
+/* Sets what all keys of locks begin with. All clients of a lock need the same.
+ *
+ * prefix: at most 256 bytes; default "".
+ * EINVAL: an argument is NULL, or the prefix is too long.
+ * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_key_prefix(redlock_config_t *config,
                                                                 const char *prefix);
 
-/* Sets the key of the fence record on each server (REDLOCK_FLAG_FENCE). key: 1 to 256 bytes,
- * without the prefix; default "redlock:fence". All clients need the same, and nothing else may use
- * it: a lock with this key is refused. EINVAL: config or key is NULL, or the key has another
- * length. [configuration] */
+/* Sets the key of the fence record on each server (REDLOCK_FLAG_FENCE). All clients need the same,
+ * and nothing else may use it: a lock with this key is refused.
+ *
+ * key: 1 to 256 bytes, without the prefix; default "redlock:fence".
+ * EINVAL: config or key is NULL, or the key has another length.
+ * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_fence_key(redlock_config_t *config,
                                                                const char *key);
 
 /* Sets whether fence records survive a restart of their server (docs/guarantees.md says what to
- * choose). records: enum redlock_fence_records; default REDLOCK_FENCE_RECORDS_DURABLE. All clients
- * need the same. EINVAL: config is NULL, or records is no such value. [configuration] */
+ * choose). All clients need the same.
+ *
+ * records: enum redlock_fence_records; default REDLOCK_FENCE_RECORDS_DURABLE.
+ * EINVAL: config is NULL, or records is no such value.
+ * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_fence_records(redlock_config_t *config,
                                                                    int records);
 
 /* Sets the owner: a label of this client that its tokens carry. Operators read it in Redis;
- * redlock_inspect() reports it. label: at most 128 printable ASCII characters without blanks;
- * default "". EINVAL: an argument is NULL, or the label is too long or contains other characters.
+ * redlock_inspect() reports it.
+ *
+ * label: at most 128 printable ASCII characters without blanks; default "".
+ * EINVAL: an argument is NULL, or the label is too long or contains other characters.
  * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_owner(redlock_config_t *config,
                                                            const char *label);
 
-/* Sets the longest TTL that the client accepts, which also bounds quarantines. max_ttl_ms:
- * REDLOCK_TTL_MS_MIN to REDLOCK_TTL_MS_MAX milliseconds; default 30000. All clients of the same
- * servers need the same. EINVAL: config is NULL, or max_ttl_ms is out of range. [configuration] */
+/* Sets the longest TTL that the client accepts, which also bounds quarantines. All clients of the
+ * same servers need the same.
+ *
+ * max_ttl_ms: REDLOCK_TTL_MS_MIN to REDLOCK_TTL_MS_MAX milliseconds; default 30000.
+ * EINVAL: config is NULL, or max_ttl_ms is out of range.
+ * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_max_ttl_ms(redlock_config_t *config,
                                                                 uint64_t max_ttl_ms);
 
 /* Sets the time limit for connecting to a server, and again for the greeting that follows.
- * timeout_ms: 1 to 60000 milliseconds; default 250. EINVAL: config is NULL, or timeout_ms is out of
- * range. [configuration] */
+ *
+ * timeout_ms: 1 to 60000 milliseconds; default 250.
+ * EINVAL: config is NULL, or timeout_ms is out of range.
+ * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_connect_timeout_ms(redlock_config_t *config,
                                                                         uint32_t timeout_ms);
 
-/* Sets the time limit for each reply of a server. timeout_ms: 1 to 60000 milliseconds. 0, the
- * default: a server with requests in flight may be silent for eight smoothed round trips or two of
- * the longest recent one, within 10 to 250 milliseconds, and no reply may take more than 250.
- * EINVAL: config is NULL, or timeout_ms is out of range. [configuration] */
+/* Sets the time limit for each reply of a server.
+ *
+ * timeout_ms: 1 to 60000 milliseconds. 0, the default: a server with requests in flight may be
+ *   silent for eight smoothed round trips or two of the longest recent one, within 10 to 250
+ *   milliseconds, and no reply may take more than 250.
+ * EINVAL: config is NULL, or timeout_ms is out of range.
+ * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_node_timeout_ms(redlock_config_t *config,
                                                                      uint32_t timeout_ms);
 
-/* Sets the bounds of the random delay between attempts. delay_ms_min: 1 to 60000 milliseconds;
- * default 10. delay_ms_max: delay_ms_min to 60000 milliseconds; default 200. A delay is three round
- * trips or more; if that is longer than delay_ms_min, it is random up to six at least. While a
- * server sends notifications for the resource, waiters poll every 100 to 300 milliseconds only, or
- * at this delay if it is longer. EINVAL: config is NULL, or a delay is out of range.
+/* Sets the bounds of the random delay between attempts. A delay is three round trips or more; if
+ * that is longer than delay_ms_min, it is random up to six at least. While a server sends
+ * notifications for the resource, waiters poll every 100 to 300 milliseconds only, or at this delay
+ * if it is longer.
+ *
+ * delay_ms_min: 1 to 60000 milliseconds; default 10.
+ * delay_ms_max: delay_ms_min to 60000 milliseconds; default 200.
+ * EINVAL: config is NULL, or a delay is out of range.
  * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_retry_ms(redlock_config_t *config,
                                                               uint32_t delay_ms_min,
                                                               uint32_t delay_ms_max);
 
 /* Sets by how much clock rates may differ: a part of the TTL plus a constant, both subtracted from
- * the validity. drift_ppm: 0 to 500000 parts per million of the TTL; default 10000.
- * drift_constant_us: 0 to 1000000 microseconds; default 2000. All clients of a lock need the same.
- * EINVAL: config is NULL, or a value is out of range. [configuration] */
+ * the validity. All clients of a lock need the same.
+ *
+ * drift_ppm: 0 to 500000 parts per million of the TTL; default 10000.
+ * drift_constant_us: 0 to 1000000 microseconds; default 2000.
+ * EINVAL: config is NULL, or a value is out of range.
+ * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_drift(redlock_config_t *config,
                                                            uint32_t drift_ppm,
                                                            uint32_t drift_constant_us);
 
 /* Returns the validity of a lock that is granted in no time: the TTL less the drift of
  * redlock_config_set_drift(), less the time by which a loss is reported early (5 ms or a thousandth
- * of the TTL, whichever is more); in milliseconds, rounded down. ttl_ms: any value. Returns 0 if
- * nothing is left or config is NULL. Since 0.2.0. [configuration] */
+ * of the TTL, whichever is more); in milliseconds, rounded down. Returns 0 if nothing is left or
+ * config is NULL.
+ *
+ * ttl_ms: any value.
+ * Since 0.2.0.
+ * [configuration] */
 REDLOCK_API uint64_t redlock_config_validity_ms(const redlock_config_t *config, uint64_t ttl_ms);
 
 /* Sets whether servers are asked to send notifications when a key changes that a waiter waits for
- * (CLIENT TRACKING, over a second connection that is made when there is a waiter). on: default
- * true. With false, and where a server or the rights of its user do not allow it, waiters poll
+ * (CLIENT TRACKING, over a second connection that is made when there is a waiter). With false, and
+ * where a server or the rights of its user do not allow it, waiters poll
  * (redlock_config_set_retry_ms()); redlock_node_stats_t.notify_state says which. `redlock nodes
- * --acl` prints the rights. EINVAL: config is NULL. [configuration] */
+ * --acl` prints the rights.
+ *
+ * on: default true.
+ * EINVAL: config is NULL.
+ * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_notifications(redlock_config_t *config,
                                                                    bool on);
 
 /* Sets how many acquisitions of one resource may wait in the queue of this client, first come,
  * first served. Further ones fail with EQUEUEFULL. Acquisitions with opts.wait_ms of 0 do not
- * queue. waiters: 0 to 1000000; 0: no limit, the default. EINVAL: config is NULL, or waiters is out
- * of range. [configuration] */
+ * queue.
+ *
+ * waiters: 0 to 1000000; 0: no limit, the default.
+ * EINVAL: config is NULL, or waiters is out of range.
+ * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_queue_max(redlock_config_t *config,
                                                                uint32_t waiters);
 
 /* Sets how often each server is asked for its clock, its identity and its eviction policy while
  * locks are held or being acquired. A clock step or an eviction policy is noticed after this time
- * at the latest. interval_ms: 10 to 60000 milliseconds; default 1000. All clients of a lock need
- * the same. EINVAL: config is NULL, or interval_ms is out of range. [configuration] */
+ * at the latest. All clients of a lock need the same.
+ *
+ * interval_ms: 10 to 60000 milliseconds; default 1000.
+ * EINVAL: config is NULL, or interval_ms is out of range.
+ * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_heartbeat_ms(redlock_config_t *config,
                                                                   uint32_t interval_ms);
 
 /* Sets how far the wall clock (CLOCK_REALTIME) of this machine may be set ahead while a lock is
  * held; beyond that the lock is lost. A jump of the wall clock is the only trace that a paused
  * virtual machine leaves. The first time synchronisation after a boot can look the same: let it end
- * before locks are acquired. slack_ms: 1 to 60000 milliseconds; default 100; 0: no limit. All
- * clients of a lock need the same. EINVAL: config is NULL, or slack_ms is out of range.
+ * before locks are acquired. All clients of a lock need the same.
+ *
+ * slack_ms: 1 to 60000 milliseconds; default 100; 0: no limit.
+ * EINVAL: config is NULL, or slack_ms is out of range.
  * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_clock_slack_ms(redlock_config_t *config,
                                                                     uint32_t slack_ms);
 
-/* Sets which servers vote, by what they tell about their identity and age. admission: enum
- * redlock_admission; default REDLOCK_ADMISSION_STRICT. EINVAL: config is NULL, or admission is no
- * such value. [configuration] */
+/* Sets which servers vote, by what they tell about their identity and age.
+ *
+ * admission: enum redlock_admission; default REDLOCK_ADMISSION_STRICT.
+ * EINVAL: config is NULL, or admission is no such value.
+ * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_admission(redlock_config_t *config,
                                                                int admission);
 
-/* Sets the function that receives log lines. level_max: enum redlock_log_level; lines of a higher
- * level are dropped; ignored if fn is NULL. fn: NULL: no log, the default. userdata: passed to fn;
- * not copied. fn may run until the last client that was made from config is freed. EINVAL: config
- * is NULL, or level_max is no such value. [configuration] */
+/* Sets the function that receives log lines.
+ *
+ * level_max: enum redlock_log_level; lines of a higher level are dropped; ignored if fn is NULL.
+ * fn: NULL: no log, the default.
+ * userdata: passed to fn; not copied. fn may run until the last client that was made from config is
+ *   freed.
+ * EINVAL: config is NULL, or level_max is no such value.
+ * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_log(redlock_config_t *config, int level_max,
                                                          redlock_log_fn fn, void *userdata);
 
 /* Sets the function that receives all events of the client: those of its nodes, and those of its
- * locks after each lock's own function. fn: NULL: none, the default. userdata: passed to fn; not
- * copied. fn does not run any more once redlock_free() has returned for the last client that was
- * made from config. EINVAL: config is NULL. [configuration] */
+ * locks after each lock's own function.
+ *
+ * fn: NULL: none, the default.
+ * userdata: passed to fn; not copied. fn does not run any more once redlock_free() has returned for
+ *   the last client that was made from config.
+ * EINVAL: config is NULL.
+ * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_event(redlock_config_t *config,
                                                            redlock_event_fn fn, void *userdata);
 

@@ -57,39 +57,51 @@ enum redlock_error {
         REDLOCK_ERROR_LAST_ = -1000 /* keeps the enum signed and 32 bits wide; no error */
 };
 
-/* Returns a text of a few words for an error, for example "lock is no longer held". error: enum
- * redlock_error; for any other number the text is "unknown error". The text is static; never NULL.
+/* Returns a text of a few words for an error, for example "lock is no longer held". The text is
+ * static; never NULL.
+ *
+ * error: enum redlock_error; for any other number the text is "unknown error".
  * [any thread] */
 REDLOCK_API const char *redlock_strerror(int error);
 
-/* Returns the name of an error, for example "REDLOCK_ELOST". error: enum redlock_error; for any
- * other number the name is "REDLOCK_UNKNOWN". The name is static; never NULL. [any thread] */
+/* Returns the name of an error, for example "REDLOCK_ELOST". The name is static; never NULL.
+ *
+ * error: enum redlock_error; for any other number the name is "REDLOCK_UNKNOWN".
+ * [any thread] */
 REDLOCK_API const char *redlock_error_name(int error);
 
 /* Lists the errors of the library at run time:
  *     for (size_t i = 0; (error = redlock_error_at(i)) != REDLOCK_OK; i++) ...
+ * Returns an error, or REDLOCK_OK for an index past the last one.
+ *
  * index: from 0 on, in no particular order; the index of an error may differ between versions.
- * Returns an error, or REDLOCK_OK for an index past the last one. Since 0.2.0. [any thread] */
+ * Since 0.2.0.
+ * [any thread] */
 REDLOCK_API int redlock_error_at(size_t index);
 
-/* Returns whether the same call can succeed later, with the same arguments and configuration:
- * true for ENOMEM, ESYS, EBUSY, EQUEUEFULL, ECONTENDED, ENOQUORUM, ETOOSLOW, EEXCLUDED and EFENCE.
- * error: enum redlock_error; false for any other number. [any thread] */
+/* Returns whether the same call can succeed later, with the same arguments and configuration: true
+ * for ENOMEM, ESYS, EBUSY, EQUEUEFULL, ECONTENDED, ENOQUORUM, ETOOSLOW, EEXCLUDED and EFENCE.
+ *
+ * error: enum redlock_error; false for any other number.
+ * [any thread] */
 REDLOCK_API bool redlock_error_is_retriable(int error);
 
 /* Versions. The macros of version.h are the version of the header that a program is compiled with.
  * The functions return the version of the library that it runs with. */
 
 /* Returns the version of the library, to be compared with REDLOCK_VERSION_NUMBER: 0xMMmmpp, one
- * byte for each of major, minor and patch. [any thread] */
+ * byte for each of major, minor and patch.
+ * [any thread] */
 REDLOCK_API uint32_t redlock_version_number(void);
 
-/* Returns the version of the library as text, for example "0.2.0". Static, never NULL. Since 0.2.0.
+/* Returns the version of the library as text, for example "0.2.0". Static, never NULL.
+ * Since 0.2.0.
  * [any thread] */
 REDLOCK_API const char *redlock_version_string(void);
 
 /* Returns the versions of the libraries that this one was compiled with, for example "hiredis
- * 0.14.1, libsodium 1.0.18". Static, never NULL. [any thread] */
+ * 0.14.1, libsodium 1.0.18". Static, never NULL.
+ * [any thread] */
 REDLOCK_API const char *redlock_build_text(void);
 
 /* Limits */
@@ -104,7 +116,7 @@ REDLOCK_API const char *redlock_build_text(void);
 
 /* Handles. Their contents belong to the library. */
 
-typedef struct redlock redlock_t;               /* a client: connections, locks, one thread */
+typedef struct redlock_client redlock_t;        /* a client: connections and locks */
 typedef struct redlock_config redlock_config_t; /* settings for new clients, which copy them */
 typedef struct redlock_lock redlock_lock_t;     /* one lock that was acquired or adopted */
 typedef struct redlock_cancel redlock_cancel_t; /* ends the operations that it was given to */

@@ -7,10 +7,15 @@
  * docs/guarantees.md states what a lock promises and what it does not, docs/embedding.md how to
  * build the library into a program, docs/glossary.md what each term means.
  *
+ * Contracts
+ *   A comment before a function says what the function does. Then each parameter that needs an
+ *   explanation, and each error, has a line of its own: "ttl_ms: ...", "ELOST: ...".
+ *
  * Results and errors
  *   REDLOCK_OK is 0; errors are negative (enum redlock_error). Contracts name errors without the
  *   prefix REDLOCK_. They list every error of the function; these need no explanation there:
- *     EINVAL   An argument is NULL where the contract does not allow it, or out of range.
+ *     EINVAL   An argument is out of range, or a pointer is NULL. Pointers may be NULL only where
+ *              the contract says so.
  *     ENOMEM   Memory is missing.
  *     EFORKED  The handle was made before fork(), by the parent process.
  *     ECLOSED  redlock_shutdown() or redlock_free() has begun on the client.
@@ -75,20 +80,31 @@ extern "C" {
 
 /* Client */
 
-/* Creates a client and begins to connect; returns before any server has replied. config: copied,
- * stays the caller's. On success the caller owns *ret_rl and frees it with redlock_free(). On
- * failure redlock_config_error(config) gives the reason, unless an argument is NULL.
+/* Creates a client and begins to connect; returns before any server has replied. On success the
+ * caller owns *ret_rl and frees it with redlock_free(). On failure redlock_config_error(config)
+ * gives the reason, unless an argument is NULL.
+ *
+ * config: copied, stays the caller's.
  * EINVAL: an argument is NULL, the configuration has no servers, or drift leaves nothing of
- * max_ttl_ms. ENOMEM. ESYS: no descriptors, no thread or no randomness is available. ELIBRARY: the
- * process loaded another version of hiredis first, and its functions replace those that the library
- * needs. [configuration] */
+ *   max_ttl_ms.
+ * ENOMEM.
+ * ESYS: no descriptors, no thread or no randomness is available.
+ * ELIBRARY: the process loaded another version of hiredis first, and its functions replace those
+ *   that the library needs.
+ * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_new(redlock_t **ret_rl, redlock_config_t *config);
 
 /* Waits until a majority of the servers, in each shard, is connected and eligible. Other calls do
- * not need it. wait_ms: time limit in milliseconds, at most INT64_MAX, or REDLOCK_WAIT_FOREVER; 0:
- * returns the present state. At the time limit: EAUTH if too many servers refused the user,
- * EEXCLUDED if too many are excluded, else ENOQUORUM. At once: EDUPLICATE if two addresses are the
- * same server, EINVAL, ENOMEM, EFORKED, ECLOSED. [blocks] */
+ * not need it.
+ *
+ * wait_ms: time limit in milliseconds, at most INT64_MAX, or REDLOCK_WAIT_FOREVER; 0: returns the
+ *   present state.
+ * EAUTH: at the time limit too many servers refuse the user.
+ * EEXCLUDED: at the time limit too many servers are excluded.
+ * ENOQUORUM: at the time limit too few servers reply.
+ * EDUPLICATE: two addresses are the same server; returned at once.
+ * EINVAL, ENOMEM, EFORKED, ECLOSED.
+ * [blocks] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_wait_ready(redlock_t *rl, uint64_t wait_ms);
 
 /* Declares the fence records of all servers that reply as valid, whatever they contain. Each
@@ -96,41 +112,58 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_wait_ready(redlock_t *rl, uint64_t wai
  * is an operator's decision, for two cases: the records of a majority were lost; or settings that
  * all clients share have changed (servers, max_ttl, prefix, kind of records, shards). A new
  * installation needs it only if some server does not reply or has a record already. No fenced lock
- * may be acquired meanwhile: a fencing token granted at this moment can be missed. wait_ms: time
- * limit in milliseconds, at most INT64_MAX, or REDLOCK_WAIT_FOREVER. Servers that are late are
- * asked again; half of the time is for reading. Servers that are down are not waited for.
- * ENOQUORUM: too few servers replied in time; nothing was changed. EFENCE: too few servers
- * confirmed the new records. EDUPLICATE: two addresses are the same server. With several shards the
- * error is that of one; the others may have been changed. EINVAL, ENOMEM, EFORKED, ECLOSED.
+ * may be acquired meanwhile: a fencing token granted at this moment can be missed.
+ *
+ * wait_ms: time limit in milliseconds, at most INT64_MAX, or REDLOCK_WAIT_FOREVER. Servers that are
+ *   late are asked again; half of the time is for reading. Servers that are down are not waited
+ *   for.
+ * OK: in each shard a majority of the servers has confirmed the new records.
+ * ENOQUORUM: too few servers replied in time; nothing was changed.
+ * EFENCE: too few servers confirmed the new records.
+ * EDUPLICATE: two addresses are the same server.
+ * With several shards the error is that of one; the others may have been changed.
+ * EINVAL, ENOMEM, EFORKED, ECLOSED.
  * [blocks] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_init_fence_records(redlock_t *rl, uint64_t wait_ms);
 
 /* Shuts the client down: ends waiting calls with ECLOSED, releases held locks, and sends pending
  * undos. Nothing new can be started from then on. The caller frees the client afterwards.
+ *
  * budget_ms: time limit in milliseconds, at most INT64_MAX, or REDLOCK_WAIT_FOREVER. Servers that
- * are down, and undos whose key has expired, are not waited for. ENOQUORUM: the time limit came
- * first, or redlock_free() did. ENOMEM: all was done, except for undos that could not be kept for
- * lack of memory (redlock_stats_t.undo_dropped): their keys stay until they expire; or the call
- * could not start. EINVAL, EFORKED, ECLOSED. [blocks] */
+ *   are down, and undos whose key has expired, are not waited for.
+ * ENOQUORUM: the time limit came first, or redlock_free() did.
+ * ENOMEM: all was done, except for undos that could not be kept for lack of memory
+ *   (redlock_stats_t.undo_dropped): their keys stay until they expire; or the call could not start.
+ * EINVAL, EFORKED, ECLOSED.
+ * [blocks] */
 REDLOCK_API int redlock_shutdown(redlock_t *rl, uint64_t budget_ms);
 
 /* Frees the client: ends waiting calls with ECLOSED, releases held locks, sends what can be sent
- * without waiting, closes the connections, and runs the callbacks that are due on the calling
- * thread. Locks, reports and cancels of the client may be freed later. rl: may be NULL.
- * EDEADLK: called in a callback of this client; nothing was done. No other thread may be in a call
- * on the client or begin one. */
+ * without waiting for servers, closes the connections, and runs the callbacks that are due on the
+ * calling thread. Waits for a callback that runs on the thread of the library. Locks, reports and
+ * cancels of the client may be freed later.
+ *
+ * rl: may be NULL.
+ * EDEADLK: called in a callback of this client; nothing was done.
+ * No other thread may be in a call on the client or begin one. */
 REDLOCK_API int redlock_free(redlock_t *rl);
 
 /* Returns the descriptor that a loop of the caller polls for reading, in embedded and hybrid mode.
- * It stays the same until redlock_free(). The caller must not read from it or close it. EINVAL,
- * EFORKED. EMODE: threaded mode. [any thread] */
+ * It stays the same until redlock_free(). The caller must not read from it or close it.
+ *
+ * EINVAL, EFORKED.
+ * EMODE: threaded mode.
+ * [any thread] */
 REDLOCK_API int redlock_get_fd(redlock_t *rl);
 
 /* Does what is due in embedded and hybrid mode (enum redlock_mode) and runs callbacks on the
  * calling thread. To be called when the descriptor of redlock_get_fd() is readable; harmless
- * otherwise. Never waits for the network, but takes as long as the callbacks do. EINVAL, EFORKED.
- * EMODE: threaded mode. EDEADLK: called in a callback of this client. One thread at a time for each
- * client. */
+ * otherwise. Never waits for the network, but takes as long as the callbacks do.
+ *
+ * EINVAL, EFORKED.
+ * EMODE: threaded mode.
+ * EDEADLK: called in a callback of this client.
+ * One thread at a time for each client. */
 REDLOCK_API int redlock_process(redlock_t *rl);
 
 /* Options of an acquisition */
@@ -228,7 +261,7 @@ typedef struct redlock_options {
  *  - before the call returns, on the calling thread, if the call was refused before anything began
  *    (EINVAL, ENOMEM, EFORKED, ...);
  *  - after the last event (REDLOCK_EVENT_WAITING) and after the function of a _start call, if the
- *    acquisition fails or is cancelled; a blocking call may have returned before;
+ *    acquisition fails or is canceled; a blocking call may have returned before;
  *  - after REDLOCK_EVENT_RELEASED, REDLOCK_EVENT_LOST or redlock_lock_detach(), if the lock ends;
  *    its handle may be freed before or after; a shutdown ends locks as a release does;
  *  - soon, without waiting for servers, if the handle of a held lock is freed;
@@ -238,8 +271,10 @@ typedef struct redlock_options {
  * the child may free its copy of the userdata after redlock_free(). It does not run if opts is
  * NULL, or if opts.size is too small to contain it. */
 
-/* Returns options with all defaults. ttl_ms: as opts.ttl_ms; checked by the call that gets the
- * options. [any thread] */
+/* Returns options with all defaults.
+ *
+ * ttl_ms: as opts.ttl_ms; checked by the call that gets the options.
+ * [any thread] */
 static inline redlock_opts_t redlock_opts(uint64_t ttl_ms)
 {
     redlock_opts_t opts;
@@ -250,27 +285,41 @@ static inline redlock_opts_t redlock_opts(uint64_t ttl_ms)
 }
 
 /* Writes options with all defaults into *ret_opts, for callers that cannot use an inline function,
- * such as bindings of other languages. size: bytes of the caller's redlock_opts_t, which may be
- * smaller or larger than the library's; exactly these bytes are written. ttl_ms: as opts.ttl_ms;
- * checked by the call that gets the options. Nothing in *ret_opts has to be freed. EINVAL: ret_opts
- * is NULL, or size is too small for the fields `size` and `ttl_ms`; nothing was written. Since
- * 0.2.0. [any thread] */
+ * such as bindings of other languages. Nothing in *ret_opts has to be freed.
+ *
+ * size: bytes of the caller's redlock_opts_t, which may be smaller or larger than the library's;
+ *   exactly these bytes are written.
+ * ttl_ms: as opts.ttl_ms; checked by the call that gets the options.
+ * EINVAL: ret_opts is NULL, or size is too small for the fields `size` and `ttl_ms`; nothing was
+ *   written.
+ * Since 0.2.0.
+ * [any thread] */
 REDLOCK_API int redlock_opts_init(redlock_opts_t *ret_opts, size_t size, uint64_t ttl_ms);
 
 /* Cancels */
 
 /* Creates a cancel: an object that ends all operations to which it is given (opts.cancel, and
- * `cancel` of the _start calls). rl: the client of these operations. On success the caller owns
- * *ret_cancel and frees it with redlock_cancel_free(). EINVAL, ENOMEM, EFORKED. [starts] */
+ * `cancel` of the _start calls). On success the caller owns *ret_cancel and frees it with
+ * redlock_cancel_free().
+ *
+ * rl: the client of these operations.
+ * EINVAL, ENOMEM, EFORKED.
+ * [starts] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_cancel_new(redlock_cancel_t **ret_cancel, redlock_t *rl);
 
 /* Ends all operations that were given the cancel, and those that will be, with ECANCELED. Keys that
- * an attempt may have set are deleted. A triggered cancel stays triggered. cancel: may be NULL.
- * Allowed in signal handlers. [any thread] */
+ * an attempt may have set are deleted. A triggered cancel stays triggered. Allowed in signal
+ * handlers.
+ *
+ * cancel: may be NULL.
+ * [any thread] */
 REDLOCK_API void redlock_cancel_trigger(redlock_cancel_t *cancel);
 
 /* Frees a cancel; operations that were given it go on. No signal handler and no other thread may
- * trigger it meanwhile or later. Allowed after redlock_free(). cancel: may be NULL. [any thread] */
+ * trigger it meanwhile or later. Allowed after redlock_free().
+ *
+ * cancel: may be NULL.
+ * [any thread] */
 REDLOCK_API void redlock_cancel_free(redlock_cancel_t *cancel);
 
 /* Calls that block */
@@ -279,9 +328,8 @@ REDLOCK_API void redlock_cancel_free(redlock_cancel_t *cancel);
  * majority it tries again, after random delays and when a notification comes, until opts.wait_ms
  * has passed.
  *
- * resource: 1 to REDLOCK_RESOURCE_LEN_MAX bytes. opts: may be freed when the call returns. On
- * success the caller owns *ret_lock: redlock_release() releases the lock, redlock_lock_free() frees
- * the handle. On failure nothing is held, and what was set is undone in the background.
+ * On success the caller owns *ret_lock: redlock_release() releases the lock, redlock_lock_free()
+ * frees the handle. On failure nothing is held, and what was set is undone in the background.
  *
  * With opts.also it is one lock on several resources. Each server grants all of them or none in one
  * step, and the lock is held as long as all of them are. A waiting lock holds none of its
@@ -293,31 +341,45 @@ REDLOCK_API void redlock_cancel_free(redlock_cancel_t *cancel);
  * that failed: a server may still execute an earlier undo with this token, and would delete the new
  * lock. 128 random bits make such a token. The call makes one attempt, so opts.wait_ms must be 0.
  * It is refused with REDLOCK_KIND_PERMIT, and while a lock of this client, a request in flight or a
- * pending undo has the same token. The owner label is not appended to it. Since 0.2.0.
+ * pending undo has the same token. The owner label is not appended to it. opts.token exists since
+ * 0.2.0.
  *
- * EINVAL: an argument is NULL or out of range; the resources belong to different shards; a rule of
- * opts is broken; or durable=1 is attested for too few servers, with REDLOCK_FLAG_FENCE and durable
- * records. The report says which.
- * ECONTENDED: another client holds the lock, or all permits of the semaphore.
- * ENOQUORUM: too few servers replied. ETOOSLOW: less than opts.validity_ms_min was left.
+ * resource: 1 to REDLOCK_RESOURCE_LEN_MAX bytes.
+ * opts: may be freed when the call returns.
+ * EINVAL: an argument is NULL or out of range; the resources belong to different shards; the key of
+ *   a resource is that of the fence record; a rule of opts is broken; or durable=1 is attested for
+ *   too few servers, with REDLOCK_FLAG_FENCE and durable records. The report says which.
+ * ECONTENDED: another client, or another lock of this client, holds the resource or all permits.
+ * ENOQUORUM: too few servers replied.
+ * ETOOSLOW: less than opts.validity_ms_min was left.
  * EEXCLUDED: the votes of too many servers do not count.
  * EFENCE: the fence records of too many servers cannot be used.
  * EQUEUEFULL: too many acquisitions wait (redlock_config_set_queue_max()).
- * Without waiting for opts.wait_ms: EAUTH: too many servers refused the user. EDUPLICATE: two
- * addresses are the same server. ECANCELED: opts.cancel was triggered.
- * ENOMEM, EFORKED, ECLOSED. [blocks] */
+ * EAUTH: too many servers refused the user. The call does not wait for opts.wait_ms then.
+ * EDUPLICATE: two addresses are the same server. The call does not wait then either.
+ * ECANCELED: opts.cancel was triggered.
+ * ENOMEM, EFORKED, ECLOSED.
+ * [blocks] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_acquire(redlock_t *rl, const char *resource,
                                                   const redlock_opts_t *opts,
                                                   redlock_lock_t **ret_lock,
                                                   redlock_report_t **ret_report);
 
 /* Extends a held lock: gives it a later deadline. Its deadline never becomes an earlier one: if
- * more than ttl_ms is left, servers are asked for what is left. ttl_ms: TTL from now on in
- * milliseconds, REDLOCK_TTL_MS_MIN to max_ttl_ms; 0: that of the acquisition. EINVAL. EBUSY:
- * another call runs on the lock. ELOST: the lock is not held any more. ENOQUORUM: too few servers
- * replied. EEXCLUDED: the votes of too many servers do not count. EAUTH: too many servers refused
- * the user. After these three the old deadline stands. ECANCELED: the handle was freed meanwhile.
- * ENOMEM, EFORKED, ECLOSED. [blocks] */
+ * more than ttl_ms is left, servers are asked for what is left.
+ *
+ * ttl_ms: TTL from now on in milliseconds, REDLOCK_TTL_MS_MIN to max_ttl_ms; 0: that of the
+ *   acquisition.
+ * EINVAL.
+ * EBUSY: another call runs on the lock.
+ * ELOST: the lock is not held any more.
+ * ENOQUORUM: too few servers replied.
+ * EEXCLUDED: the votes of too many servers do not count.
+ * EAUTH: too many servers refused the user.
+ * After these three the old deadline stands.
+ * ECANCELED: the handle was freed meanwhile.
+ * ENOMEM, EFORKED, ECLOSED.
+ * [blocks] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_extend(redlock_lock_t *lock, uint64_t ttl_ms,
                                                  redlock_report_t **ret_report);
 
@@ -328,32 +390,50 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_extend(redlock_lock_t *lock, uint64_t 
  * After redlock_lock_retain() the call ends one retain instead: it returns OK at once, and the lock
  * stays held. The report is then about the lock's last round.
  *
- * EINVAL. EBUSY: another call runs on the lock; nothing was done. ELOST: the lock was not held any
- * more. ENOQUORUM: too few servers replied. EEXCLUDED: the votes of too many servers do not count.
- * EAUTH: too many servers refused the user. After these three the deletes are repeated until the
- * keys have expired. ENOMEM, EFORKED, ECLOSED. [blocks] */
+ * EINVAL.
+ * EBUSY: another call runs on the lock; nothing was done.
+ * ELOST: the lock was not held any more.
+ * ENOQUORUM: too few servers replied.
+ * EEXCLUDED: the votes of too many servers do not count.
+ * EAUTH: too many servers refused the user.
+ * After these three the deletes are repeated until the keys have expired.
+ * ENOMEM, EFORKED, ECLOSED.
+ * [blocks] */
 REDLOCK_API int redlock_release(redlock_lock_t *lock, redlock_report_t **ret_report);
 
-/* Releases a held lock as redlock_release() does, but its keys stay for delay_ms without a holder.
+/* Releases a held lock as redlock_release() does, but its keys stay without a holder. They expire
+ * delay_ms after their server has executed the release, whatever TTL they had.
+ *
  * delay_ms: 0 to max_ttl_ms milliseconds; without effect if the lock stays held because it was
- * retained. Errors: as redlock_release(). [blocks] */
+ *   retained.
+ * EINVAL, EBUSY, ELOST, ENOQUORUM, EEXCLUDED, EAUTH, ENOMEM, EFORKED, ECLOSED: as for
+ *   redlock_release().
+ * [blocks] */
 REDLOCK_API int redlock_release_after(redlock_lock_t *lock, uint64_t delay_ms,
                                       redlock_report_t **ret_report);
 
 /* Retains a held lock: declares one more user of it in this process, so one more release is needed.
  * It is for code that needs the lock and may run inside code that holds it. A loss, a detach,
- * freeing the handle and a shutdown end the lock for all its users. EINVAL: lock is NULL, or it was
- * retained 2^32 - 1 times. ELOST: the lock is not held, or is being released. EFORKED, ECLOSED.
+ * freeing the handle and a shutdown end the lock for all its users.
+ *
+ * EINVAL: lock is NULL, or it was retained 2^32 - 1 times.
+ * ELOST: the lock is not held, or is being released.
+ * EFORKED, ECLOSED.
  * [starts] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_lock_retain(redlock_lock_t *lock);
 
 /* Adopts a lock: takes over, by its token, a lock that another client or process acquired. The lock
  * is extended by opts.ttl_ms, with further attempts until opts.wait_ms has passed, and is held from
  * the success on.
+ *
  * resource: as for redlock_acquire(); of a permit the name of its slot (redlock_slot_name()).
- * token: 1 to 1024 bytes. opts, ret_lock: as for redlock_acquire().
- * EINVAL. ELOST: no majority has the lock with this token. ENOQUORUM, ETOOSLOW, EEXCLUDED, EAUTH,
- * EDUPLICATE, ECANCELED: as for redlock_acquire(). ENOMEM, EFORKED, ECLOSED. [blocks] */
+ * token: 1 to 1024 bytes.
+ * opts, ret_lock: as for redlock_acquire().
+ * EINVAL.
+ * ELOST: no majority has the lock with this token.
+ * ENOQUORUM, ETOOSLOW, EEXCLUDED, EAUTH, EDUPLICATE, ECANCELED: as for redlock_acquire().
+ * ENOMEM, EFORKED, ECLOSED.
+ * [blocks] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_adopt(redlock_t *rl, const char *resource,
                                                 const char *token, const redlock_opts_t *opts,
                                                 redlock_lock_t **ret_lock,
@@ -361,21 +441,37 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_adopt(redlock_t *rl, const char *resou
 
 /* Detaches a held lock: stops extending it and relying on it without releasing it, so that its
  * token can be passed on. Its deadline is now. Freeing the handle, which is still needed, deletes
- * nothing. EINVAL. EBUSY: another call runs on the lock. ELOST: the lock is not held. EFORKED,
- * ECLOSED. [starts] */
+ * nothing.
+ *
+ * EINVAL.
+ * EBUSY: another call runs on the lock.
+ * ELOST: the lock is not held.
+ * EFORKED, ECLOSED.
+ * [starts] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_lock_detach(redlock_lock_t *lock);
 
-/* Releases, by its token, a lock that this client has no handle of. resource, token: as for
- * redlock_adopt(). EINVAL. ELOST: no majority had the lock with this token. ENOQUORUM, EEXCLUDED,
- * EAUTH: as for redlock_release(). ENOMEM, EFORKED, ECLOSED. [blocks] */
+/* Releases, by its token, a lock that this client has no handle of.
+ *
+ * resource, token: as for redlock_adopt().
+ * EINVAL.
+ * ELOST: no majority had the lock with this token.
+ * ENOQUORUM, EEXCLUDED, EAUTH: as for redlock_release().
+ * ENOMEM, EFORKED, ECLOSED.
+ * [blocks] */
 REDLOCK_API int redlock_release_token(redlock_t *rl, const char *resource, const char *token,
                                       redlock_report_t **ret_report);
 
-/* Releases, by its token, a lock on several resources. resources: names, each once, in any order,
- * all in one shard. count: 1 to REDLOCK_RESOURCES_MAX. token: as for redlock_adopt(). EINVAL.
+/* Releases, by its token, a lock on several resources.
+ *
+ * resources: names, each once, in any order, all in one shard.
+ * count: 1 to REDLOCK_RESOURCES_MAX.
+ * token: as for redlock_adopt().
+ * EINVAL.
  * ELOST: no majority had all of them with this token; those that a server had are released all the
- * same. ENOQUORUM, EEXCLUDED, EAUTH: as for redlock_release(). ENOMEM, EFORKED, ECLOSED. [blocks]
- */
+ *   same.
+ * ENOQUORUM, EEXCLUDED, EAUTH: as for redlock_release().
+ * ENOMEM, EFORKED, ECLOSED.
+ * [blocks] */
 REDLOCK_API int redlock_release_token_all(redlock_t *rl, const char *const *resources, size_t count,
                                           const char *token, redlock_report_t **ret_report);
 
@@ -385,44 +481,65 @@ REDLOCK_API int redlock_release_token_all(redlock_t *rl, const char *const *reso
  * takes one round trip, or the time limit of a server that does not reply.
  *
  * lock: acquired or adopted, of any kind; other calls may run on it at the same time. A server must
- * have all of several resources, of a permit the key of its slot. ret_report: for each server that
- * replied before the decision, whether it has the lock, and for how long (pttl_ms; UINT64_MAX for
- * several resources).
- *
+ *   have all of several resources, of a permit the key of its slot.
+ * ret_report: for each server that replied before the decision, whether it has the lock, and for
+ *   how long (pttl_ms; UINT64_MAX for several resources).
  * OK: a majority had the lock, and the validity has not ended. redlock_lock_remaining_ms() still
- * says how long the lock may be relied on; a key with another TTL does not change that. EINVAL:
- * lock is NULL. ELOST: the lock is not held, or was lost before the replies came; or no majority
- * can have it any more. In the last case another client may hold it, so the lock is lost at once
- * (REDLOCK_EVENT_LOST, redlock_lock_fd(), redlock_lock_check()), and keys that are left are deleted
- * in the background.
- * ENOQUORUM: too few servers replied, or too few of their votes count. EEXCLUDED: too many servers
- * are excluded. EAUTH: too many servers refused the user. These three prove nothing, and the lock
- * is as before. A key that was set again after it had been missing does not count
- * (REDLOCK_CAUSE_HEALED) until an extension has counted it.
- * ENOMEM, EFORKED, ECLOSED. Since 0.2.0. [blocks] */
+ *   says how long the lock may be relied on; a key with another TTL does not change that.
+ * EINVAL: lock is NULL.
+ * ELOST: the lock is not held, or was lost before the replies came; or no majority can have it any
+ *   more. In the last case another client may hold it, so the lock is lost at once
+ *   (REDLOCK_EVENT_LOST, redlock_lock_fd(), redlock_lock_check()), and keys that are left are
+ *   deleted in the background.
+ * ENOQUORUM: too few servers replied, or too few of their votes count.
+ * EEXCLUDED: too many servers are excluded.
+ * EAUTH: too many servers refused the user.
+ * These three prove nothing, and the lock is as before. A key that was set again after it had been
+ * missing does not count (REDLOCK_CAUSE_HEALED) until an extension has counted it.
+ * ENOMEM, EFORKED, ECLOSED.
+ * Since 0.2.0.
+ * [blocks] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_verify(redlock_lock_t *lock,
                                                  redlock_report_t **ret_report);
 
 /* Inspects a resource: asks who holds it. The result is in the report (state, and for each server
- * owner, key and pttl_ms); it may be old when it is read. resource: as for redlock_acquire().
- * OK: a majority replied. EINVAL. ENOQUORUM: too few servers replied. EEXCLUDED: too many servers
- * are excluded. EAUTH: too many servers refused the user. ENOMEM, EFORKED, ECLOSED. [blocks] */
+ * owner, key and pttl_ms); it may be old when it is read.
+ *
+ * resource: as for redlock_acquire().
+ * OK: a majority replied.
+ * EINVAL.
+ * ENOQUORUM: too few servers replied.
+ * EEXCLUDED: too many servers are excluded.
+ * EAUTH: too many servers refused the user.
+ * ENOMEM, EFORKED, ECLOSED.
+ * [blocks] */
 REDLOCK_API int redlock_inspect(redlock_t *rl, const char *resource, redlock_report_t **ret_report);
 
 /* Breaks a lock: inspects the resource and deletes the keys that were found, without a token. Keys
- * that were set later stay. The holder learns of it with its next extension. resource: as for
- * redlock_acquire(). OK: a majority has no key any more. EINVAL. ENOQUORUM, EEXCLUDED, EAUTH: as
- * for redlock_inspect(). ENOMEM, EFORKED, ECLOSED. [blocks] */
+ * that were set later stay. The holder learns of it with its next extension.
+ *
+ * resource: as for redlock_acquire().
+ * OK: a majority has no key any more, or had none.
+ * EINVAL.
+ * ENOQUORUM, EEXCLUDED, EAUTH: as for redlock_inspect().
+ * ENOMEM, EFORKED, ECLOSED.
+ * [blocks] */
 REDLOCK_API int redlock_break(redlock_t *rl, const char *resource, redlock_report_t **ret_report);
 
-/* Is run by redlock_with() while the lock is held. lock: borrowed for the call; the function must
- * not free it. userdata: as given to redlock_with(). Its result is written to *ret_body. */
+/* Is run by redlock_with() while the lock is held. Its result is written to *ret_body.
+ *
+ * lock: borrowed for the call; the function must not free it.
+ * userdata: as given to redlock_with(). */
 typedef int (*redlock_body_fn)(redlock_lock_t *lock, void *userdata);
 
 /* Acquires a lock, runs body(lock, userdata) on the calling thread, and releases the lock whatever
- * body returned. resource, opts: as for redlock_acquire(). ret_body: receives the result of body;
- * may be NULL; not written if body did not run. body: required. If body did not run, returns an
- * error of redlock_acquire() and its report; else a result of redlock_release() and its report.
+ * body returned. If body did not run, the call returns an error of redlock_acquire() and its
+ * report; else a result of redlock_release() and its report.
+ *
+ * resource, opts: as for redlock_acquire().
+ * ret_body: receives the result of body; may be NULL; not written if body did not run.
+ * body: required.
+ * userdata: passed to body.
  * [blocks] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_with(redlock_t *rl, const char *resource,
                                                const redlock_opts_t *opts, int *ret_body,
@@ -434,87 +551,145 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_with(redlock_t *rl, const char *resour
  * Each starts what the blocking call of the same name does, with the same parameters, and returns
  * at once. If it returns OK, fn runs exactly once, later, where callbacks run (enum redlock_mode),
  * with the status that the blocking call would return. If it returns an error, fn does not run.
- * Errors of starting: EINVAL (also if fn is NULL where it is required), ENOMEM, EFORKED, ECLOSED,
- * ECANCELED if the cancel was already triggered, and those named below. cancel: ends the operation;
- * NULL: none. userdata: passed to fn. */
+ * The errors in a contract are those of starting. Besides those of other contracts, EINVAL: fn is
+ * NULL where it is required; ECANCELED: the cancel was already triggered.
+ *
+ * cancel: ends the operation; NULL: none.
+ * userdata: passed to fn. */
 
-/* Receives the end of an operation that a _start call began. rl: the client. status: enum
- * redlock_error. lock: of an acquisition or adoption that succeeded, a lock that the caller owns
- * from now on; of an extension, release or verification, the lock that it was about, or NULL if its
- * handle was freed meanwhile; else NULL. report: borrowed for the call, see redlock_report_ref();
- * NULL for redlock_wait_ready_start(), redlock_init_fence_records_start() and
- * redlock_shutdown_start(). userdata: as given to the _start call. It may start, cancel and free;
- * it should not wait. */
+/* Receives the end of an operation that a _start call began. It may start, cancel and free; it
+ * should not wait.
+ *
+ * rl: the client.
+ * status: enum redlock_error.
+ * lock: of an acquisition or adoption that succeeded, a lock that the caller owns from now on; of
+ *   an extension, release or verification, the lock that it was about, or NULL if its handle was
+ *   freed meanwhile; else NULL.
+ * report: borrowed for the call, see redlock_report_ref(); NULL for redlock_wait_ready_start(),
+ *   redlock_init_fence_records_start() and redlock_shutdown_start().
+ * userdata: as given to the _start call. */
 typedef void (*redlock_done_fn)(redlock_t *rl, int status, redlock_lock_t *lock,
                                 const redlock_report_t *report, void *userdata);
 
-/* Starts redlock_acquire(); opts.cancel ends it. fn: required; on success it receives the lock.
- * Also EQUEUEFULL. [starts] */
+/* Starts redlock_acquire(); opts.cancel ends it.
+ *
+ * fn: required; on success it receives the lock.
+ * EQUEUEFULL: as for redlock_acquire().
+ * EINVAL, ENOMEM, EFORKED, ECLOSED, ECANCELED.
+ * [starts] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_acquire_start(redlock_t *rl, const char *resource,
                                                         const redlock_opts_t *opts,
                                                         redlock_done_fn fn, void *userdata);
 
-/* Starts redlock_extend(). fn: required. Also EBUSY and ELOST. The handle may be freed before fn
- * runs. [starts] */
+/* Starts redlock_extend(). The handle may be freed before fn runs.
+ *
+ * fn: required.
+ * EBUSY, ELOST: as for redlock_extend().
+ * EINVAL, ENOMEM, EFORKED, ECLOSED.
+ * [starts] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_extend_start(redlock_lock_t *lock, uint64_t ttl_ms,
                                                        redlock_done_fn fn, void *userdata);
 
-/* Starts redlock_release(). fn: may be NULL. Also EBUSY and ELOST. The handle may be freed before
- * fn runs. [starts] */
+/* Starts redlock_release(). The handle may be freed before fn runs.
+ *
+ * fn: may be NULL.
+ * EBUSY, ELOST: as for redlock_release().
+ * EINVAL, ENOMEM, EFORKED, ECLOSED.
+ * [starts] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_release_start(redlock_lock_t *lock, redlock_done_fn fn,
                                                         void *userdata);
 
-/* Starts redlock_release_after(). fn: may be NULL. Also EBUSY and ELOST. The handle may be freed
- * before fn runs. [starts] */
+/* Starts redlock_release_after(). The handle may be freed before fn runs.
+ *
+ * fn: may be NULL.
+ * EBUSY, ELOST: as for redlock_release_after().
+ * EINVAL, ENOMEM, EFORKED, ECLOSED.
+ * [starts] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_release_after_start(redlock_lock_t *lock,
                                                               uint64_t delay_ms, redlock_done_fn fn,
                                                               void *userdata);
 
-/* Starts redlock_adopt(); opts.cancel ends it. fn: required; on success it receives the lock.
+/* Starts redlock_adopt(); opts.cancel ends it.
+ *
+ * fn: required; on success it receives the lock.
+ * EINVAL, ENOMEM, EFORKED, ECLOSED, ECANCELED.
  * [starts] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_adopt_start(redlock_t *rl, const char *resource,
                                                       const char *token, const redlock_opts_t *opts,
                                                       redlock_done_fn fn, void *userdata);
 
-/* Starts redlock_release_token(). fn: required. [starts] */
+/* Starts redlock_release_token().
+ *
+ * fn: required.
+ * EINVAL, ENOMEM, EFORKED, ECLOSED, ECANCELED.
+ * [starts] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_release_token_start(redlock_t *rl, const char *resource,
                                                               const char *token,
                                                               redlock_cancel_t *cancel,
                                                               redlock_done_fn fn, void *userdata);
 
-/* Starts redlock_release_token_all(). fn: required. [starts] */
+/* Starts redlock_release_token_all().
+ *
+ * fn: required.
+ * EINVAL, ENOMEM, EFORKED, ECLOSED, ECANCELED.
+ * [starts] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_release_token_all_start(
     redlock_t *rl, const char *const *resources, size_t count, const char *token,
     redlock_cancel_t *cancel, redlock_done_fn fn, void *userdata);
 
-/* Starts redlock_verify(). fn: required. Also ELOST. The handle may be freed before fn runs. Since
- * 0.2.0. [starts] */
+/* Starts redlock_verify(). The handle may be freed before fn runs.
+ *
+ * fn: required.
+ * ELOST: as for redlock_verify().
+ * EINVAL, ENOMEM, EFORKED, ECLOSED, ECANCELED.
+ * Since 0.2.0.
+ * [starts] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_verify_start(redlock_lock_t *lock,
                                                        redlock_cancel_t *cancel, redlock_done_fn fn,
                                                        void *userdata);
 
-/* Starts redlock_inspect(). fn: required. [starts] */
+/* Starts redlock_inspect().
+ *
+ * fn: required.
+ * EINVAL, ENOMEM, EFORKED, ECLOSED, ECANCELED.
+ * [starts] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_inspect_start(redlock_t *rl, const char *resource,
                                                         redlock_cancel_t *cancel,
                                                         redlock_done_fn fn, void *userdata);
 
-/* Starts redlock_break(). fn: required. [starts] */
+/* Starts redlock_break().
+ *
+ * fn: required.
+ * EINVAL, ENOMEM, EFORKED, ECLOSED, ECANCELED.
+ * [starts] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_break_start(redlock_t *rl, const char *resource,
                                                       redlock_cancel_t *cancel, redlock_done_fn fn,
                                                       void *userdata);
 
-/* Starts redlock_wait_ready(). fn: required. [starts] */
+/* Starts redlock_wait_ready().
+ *
+ * fn: required.
+ * EINVAL, ENOMEM, EFORKED, ECLOSED, ECANCELED.
+ * [starts] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_wait_ready_start(redlock_t *rl, uint64_t wait_ms,
                                                            redlock_cancel_t *cancel,
                                                            redlock_done_fn fn, void *userdata);
 
-/* Starts redlock_init_fence_records(). fn: required. [starts] */
+/* Starts redlock_init_fence_records().
+ *
+ * fn: required.
+ * EINVAL, ENOMEM, EFORKED, ECLOSED, ECANCELED.
+ * [starts] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_init_fence_records_start(redlock_t *rl, uint64_t wait_ms,
                                                                    redlock_cancel_t *cancel,
                                                                    redlock_done_fn fn,
                                                                    void *userdata);
 
-/* Starts redlock_shutdown(). fn: required. [starts] */
+/* Starts redlock_shutdown().
+ *
+ * fn: required.
+ * EINVAL, ENOMEM, EFORKED, ECLOSED.
+ * [starts] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_shutdown_start(redlock_t *rl, uint64_t budget_ms,
                                                          redlock_done_fn fn, void *userdata);
 
@@ -522,60 +697,85 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_shutdown_start(redlock_t *rl, uint64_t
 
 /* Checks that a lock is held for at least margin_ms more. It reads the clocks itself, so no thread
  * and no loop has to run. To be called right before each effect that must not happen twice.
- * margin_ms: any number of milliseconds. EINVAL: lock is NULL. ELOST: less is left, or the lock was
- * lost, released or detached. EFORKED. [any thread] */
+ *
+ * margin_ms: any number of milliseconds.
+ * EINVAL: lock is NULL.
+ * ELOST: less is left, or the lock was lost, released or detached.
+ * EFORKED.
+ * [any thread] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_lock_check(const redlock_lock_t *lock,
                                                      uint64_t margin_ms);
 
 /* Returns the validity that is left, in milliseconds, rounded down. 0: the lock is not held, or
- * lock is NULL, or from before fork(). [any thread] */
+ * lock is NULL, or from before fork().
+ * [any thread] */
 REDLOCK_API uint64_t redlock_lock_remaining_ms(const redlock_lock_t *lock);
 
 /* Returns a descriptor that becomes readable when the lock is lost, or when redlock_shutdown() or
  * redlock_free() releases it. A release by the caller, redlock_lock_detach() and
  * redlock_lock_free() wake no poller. The descriptor is created on first use and closed with the
- * handle: end the polling before. The caller must only poll it. EINVAL: lock is NULL. ESYS: no
- * descriptor is available. EFORKED. [any thread] */
+ * handle: end the polling before. The caller must only poll it.
+ *
+ * EINVAL: lock is NULL.
+ * ESYS: no descriptor is available.
+ * EFORKED.
+ * [any thread] */
 REDLOCK_API int redlock_lock_fd(redlock_lock_t *lock);
 
-/* Returns the name of a resource of the lock. index: 0: the first one; from 1 on those of
- * opts.also. NULL: lock is NULL, or index is past the last one. Borrowed until the handle is freed.
+/* Returns the name of a resource of the lock. NULL: lock is NULL, or index is past the last one.
+ * Borrowed until the handle is freed.
+ *
+ * index: 0: the first one; from 1 on those of opts.also.
  * [any thread] */
 REDLOCK_API const char *redlock_lock_resource(const redlock_lock_t *lock, size_t index);
 
 /* Returns the token of the lock: the value of its keys, with which anyone can extend or release it.
- * It is not a fencing token. NULL: lock is NULL. Borrowed until the handle is freed. [any thread]
- */
+ * It is not a fencing token. NULL: lock is NULL. Borrowed until the handle is freed.
+ * [any thread] */
 REDLOCK_API const char *redlock_lock_token(const redlock_lock_t *lock);
 
-/* Returns the slot of a permit, from 0 on. EINVAL: lock is NULL, or no permit; a permit that was
- * adopted is a lock on its slot, and no permit. [any thread] */
+/* Returns the slot of a permit, from 0 on.
+ *
+ * EINVAL: lock is NULL, or no permit; a permit that was adopted is a lock on its slot, and no
+ *   permit.
+ * [any thread] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_lock_slot(const redlock_lock_t *lock);
 
 /* Writes the name of a slot, `resource{#slot}`, into ret_name. Under this name a permit is adopted,
- * released by token, inspected and broken. size: bytes of ret_name, with the final NUL. resource:
- * the semaphore. slot: below REDLOCK_PERMITS_MAX. EINVAL: an argument is NULL or out of range, or
- * the name is longer than `size` or than a resource may be; nothing was written. [any thread] */
+ * released by token, inspected and broken.
+ *
+ * size: bytes of ret_name, with the final NUL.
+ * resource: the semaphore.
+ * slot: below REDLOCK_PERMITS_MAX.
+ * EINVAL: an argument is NULL or out of range, or the name is longer than `size` or than a resource
+ *   may be; nothing was written.
+ * [any thread] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_slot_name(char *ret_name, size_t size,
                                                     const char *resource, uint32_t slot);
 
-/* Returns the fencing token of a lock that was acquired with REDLOCK_FLAG_FENCE: a number below
- * 2^53 that is larger than that of every earlier holder of the resource. It stays the same until
- * the handle is freed, also when the lock is lost. The system that is written to must compare it:
- * it accepts a write if the token is not smaller than the largest one it has seen, and stores the
- * token with the write. Of a permit it is larger than that of every earlier holder of the same
- * slot, so it stops late writes of that slot's former holder only. 0: lock is NULL, or has no
- * fencing token. [any thread] */
+/* Returns the fencing token of a lock that was acquired with REDLOCK_FLAG_FENCE, or adopted with
+ * opts.fence: a number below 2^53 that is larger than that of every earlier holder of the resource.
+ * It stays the same until the handle is freed, also when the lock is lost. The system that is
+ * written to must compare it: it accepts a write if the token is not smaller than the largest one
+ * it has seen, and stores the token with the write. Of a permit it is larger than that of every
+ * earlier holder of the same slot, so it stops late writes of that slot's former holder only. 0:
+ * lock is NULL, or has no fencing token.
+ * [any thread] */
 REDLOCK_API uint64_t redlock_lock_fence(const redlock_lock_t *lock);
 
 /* Frees a handle. If the lock is still held, it is released in the background. No events of the
  * lock follow; one that already runs on another thread may still run, so what opts.event_userdata
  * points to is freed in opts.event_end_fn, on the thread of callbacks, or later. Allowed after
- * redlock_free(). lock: may be NULL. [starts] */
+ * redlock_free().
+ *
+ * lock: may be NULL.
+ * [starts] */
 REDLOCK_API void redlock_lock_free(redlock_lock_t *lock);
 
-/* Frees the handle in a variable; for REDLOCK_SCOPED. lock: the variable, not NULL; its value may
- * be NULL. [starts] */
+/* Frees the handle in a variable; for REDLOCK_SCOPED.
+ *
+ * lock: the variable, not NULL; its value may be NULL.
+ * [starts] */
 static inline void redlock_lock_cleanup(redlock_lock_t **lock)
 {
     redlock_lock_free(*lock);

@@ -47,7 +47,7 @@ enum redlock_cause {
     REDLOCK_CAUSE_RESTARTED = 13,    /* restarted, may have lost keys: quarantine */
     REDLOCK_CAUSE_REPLICA = 14,      /* the server is a replica */
     REDLOCK_CAUSE_LOADING = 15,      /* the server is loading its data */
-    REDLOCK_CAUSE_PROMOTED = 16,     /* has the data of another master: quarantine */
+    REDLOCK_CAUSE_PROMOTED = 16,     /* has the data of another server: quarantine */
     REDLOCK_CAUSE_EVICTING = 17,     /* the server evicts keys when its memory is full */
     REDLOCK_CAUSE_DUPLICATE = 18,    /* same server as another address of the client */
     REDLOCK_CAUSE_CLOCK_STEP = 19,   /* the server's clock jumped: quarantine */
@@ -60,13 +60,17 @@ enum redlock_cause {
     REDLOCK_CAUSE_NO_SOCKET = 26             /* this process cannot create a socket. Since 0.2.0 */
 };
 
-/* Returns the name of a cause, for example "REDLOCK_CAUSE_TIMEOUT". cause: enum redlock_cause; for
- * any other number the name is "REDLOCK_CAUSE_UNKNOWN". Static, never NULL. Since 0.2.0.
+/* Returns the name of a cause, for example "REDLOCK_CAUSE_TIMEOUT". Static, never NULL.
+ *
+ * cause: enum redlock_cause; for any other number the name is "REDLOCK_CAUSE_UNKNOWN".
+ * Since 0.2.0.
  * [any thread] */
 REDLOCK_API const char *redlock_cause_name(int cause);
 
 /* Returns how many causes the library knows, with REDLOCK_CAUSE_NONE: their numbers are 0 to one
- * less than this. Since 0.2.0. [any thread] */
+ * less than this.
+ * Since 0.2.0.
+ * [any thread] */
 REDLOCK_API size_t redlock_cause_count(void);
 
 /* Result of an inspection. */
@@ -132,16 +136,24 @@ typedef struct redlock_node_report {
                              * 0.2.0 */
 } redlock_node_report_t;
 
-/* Copies the outcome of an operation into *ret_info. report: owned, or borrowed in the callback
- * that was given it. size: bytes of *ret_info, not 0. The strings in *ret_info live as long as the
- * report. EINVAL: an argument is NULL, or size is 0; nothing was written. [any thread] */
+/* Copies the outcome of an operation into *ret_info. The strings in *ret_info live as long as the
+ * report.
+ *
+ * report: owned, or borrowed in the callback that was given it.
+ * size: bytes of *ret_info, not 0.
+ * EINVAL: an argument is NULL, or size is 0; nothing was written.
+ * [any thread] */
 REDLOCK_API int redlock_report_get_info(const redlock_report_t *report,
                                         redlock_report_info_t *ret_info, size_t size);
 
-/* Copies what was learned of one node into *ret_node. report: owned, or borrowed in the callback
- * that was given it. index: 0 to redlock_report_info_t.nodes - 1. size: bytes of *ret_node, not 0.
- * The strings in *ret_node live as long as the report. EINVAL: an argument is NULL, size is 0, or
- * index is past the last node; nothing was written. [any thread] */
+/* Copies what was learned of one node into *ret_node. The strings in *ret_node live as long as the
+ * report.
+ *
+ * report: owned, or borrowed in the callback that was given it.
+ * index: 0 to redlock_report_info_t.nodes - 1.
+ * size: bytes of *ret_node, not 0.
+ * EINVAL: an argument is NULL, size is 0, or index is past the last node; nothing was written.
+ * [any thread] */
 REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t index,
                                         redlock_node_report_t *ret_node, size_t size);
 
@@ -151,15 +163,20 @@ REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t i
  * [any thread] */
 REDLOCK_API const char *redlock_report_text(const redlock_report_t *report);
 
-/* Returns a reference to a report, so that the caller can keep it. report: owned by the caller, or
- * borrowed in the callback that was given it; a borrowed report is copied, so the pointer may
- * differ. Returns NULL if report is NULL or memory is missing. The caller frees each reference with
- * redlock_report_free(). Since 0.2.0. [any thread] */
+/* Returns a reference to a report, so that the caller can keep it. Returns NULL if report is NULL
+ * or memory is missing. The caller frees each reference with redlock_report_free().
+ *
+ * report: owned by the caller, or borrowed in the callback that was given it; a borrowed report is
+ *   copied, so the pointer may differ.
+ * Since 0.2.0.
+ * [any thread] */
 REDLOCK_API REDLOCK_NODISCARD redlock_report_t *redlock_report_ref(const redlock_report_t *report);
 
-/* Drops a reference to a report; the last one frees it. report: from a ret_report or from
- * redlock_report_ref(). NULL and reports that a callback borrows are left alone. Allowed after
- * redlock_free(). [any thread] */
+/* Drops a reference to a report; the last one frees it. Allowed after redlock_free().
+ *
+ * report: from a ret_report or from redlock_report_ref(). NULL and reports that a callback borrows
+ *   are left alone.
+ * [any thread] */
 REDLOCK_API void redlock_report_free(redlock_report_t *report);
 
 /* Events */
@@ -196,14 +213,18 @@ typedef struct redlock_event {
 } redlock_event_t;
 
 /* Receives events: of one lock (opts.event_fn), or of a client and all its locks
- * (redlock_config_set_event()). rl, event: borrowed for the call. userdata: as given with the
- * function. Runs where callbacks run (enum redlock_mode). It may start, cancel and free; it should
- * not wait, because other callbacks wait for it. */
+ * (redlock_config_set_event()). Runs where callbacks run (enum redlock_mode). It may start, cancel
+ * and free; it should not wait, because other callbacks wait for it.
+ *
+ * rl, event: borrowed for the call.
+ * userdata: as given with the function. */
 typedef void (*redlock_event_fn)(redlock_t *rl, const redlock_event_t *event, void *userdata);
 
-/* Ends the use of a lock's event function and its userdata (opts.event_end_fn). userdata:
- * opts.event_userdata; the function may free what it points to. It may start, cancel and free; it
- * should not wait, because other callbacks wait for it. Since 0.2.0. */
+/* Ends the use of a lock's event function and its userdata (opts.event_end_fn). It may start,
+ * cancel and free; it should not wait, because other callbacks wait for it.
+ *
+ * userdata: opts.event_userdata; the function may free what it points to.
+ * Since 0.2.0. */
 typedef void (*redlock_event_end_fn)(void *userdata);
 
 #ifdef __cplusplus

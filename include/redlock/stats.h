@@ -21,7 +21,7 @@ typedef struct redlock_stats {
     uint64_t too_slow;         /* acquisitions that failed with ETOOSLOW */
     uint64_t excluded;         /* acquisitions that failed with EEXCLUDED, EAUTH or EDUPLICATE */
     uint64_t canceled;         /* acquisitions that failed with ECANCELED or ECLOSED */
-    uint64_t attempts;         /* attempts of all acquisitions */
+    uint64_t attempts;         /* attempts of all acquisitions in which a server was asked */
     uint64_t split_votes;      /* attempts that got some grants and failed with ECONTENDED */
     uint64_t extended;         /* extensions that succeeded */
     uint64_t extend_failed;    /* rounds of extensions that failed */
@@ -39,6 +39,9 @@ typedef struct redlock_stats {
     uint64_t queued;           /* gauge: of `waiting`, those in the queue of this client */
     uint64_t undo_expired;     /* undos dropped because their key expired before they were sent */
     uint64_t undo_dropped; /* undos dropped for lack of memory: the key stays until it expires */
+    uint64_t wait_us_sum;  /* sum of the durations that wait_us_hist counts. Since 0.2.0 */
+    uint64_t endangered;   /* times that the margin before the deadline of a lock began
+                            * (REDLOCK_EVENT_ENDANGERED). Since 0.2.0 */
 } redlock_stats_t;
 
 /* What a server reports of itself, and what its address attests. */
@@ -96,43 +99,106 @@ typedef struct redlock_node_stats {
     uint32_t shard_index;     /* index of its shard */
     int32_t notify_cause;     /* gauge: with REDLOCK_NOTIFY_REFUSED: enum redlock_cause; else 0.
                                * Since 0.2.0 */
+    uint64_t rtt_us_sum;      /* sum of the round trips that rtt_us_hist counts. Since 0.2.0 */
 } redlock_node_stats_t;
 
-/* Copies the statistics of all shards together into *ret_stats. size: bytes of *ret_stats, not 0.
- * EINVAL: an argument is NULL, or size is 0. EFORKED, ECLOSED. [any thread] */
+/* Copies the statistics of all shards together into *ret_stats.
+ *
+ * size: bytes of *ret_stats, not 0.
+ * EINVAL: an argument is NULL, or size is 0.
+ * EFORKED, ECLOSED.
+ * [any thread] */
 REDLOCK_API int redlock_get_stats(redlock_t *rl, redlock_stats_t *ret_stats, size_t size);
 
-/* Returns the number of nodes of the client, in all shards; 0 if rl is NULL. [any thread] */
+/* Returns the number of nodes of the client, in all shards; 0 if rl is NULL.
+ * [any thread] */
 REDLOCK_API size_t redlock_node_count(const redlock_t *rl);
 
-/* Copies the statistics of one node into *ret_stats. index: 0 to redlock_node_count() - 1, in the
- * order in which the nodes were added, over all shards. size: bytes of *ret_stats, not 0. EINVAL:
- * an argument is NULL, size is 0, or index is past the last node. EFORKED, ECLOSED. [any thread] */
+/* Copies the statistics of one node into *ret_stats.
+ *
+ * index: 0 to redlock_node_count() - 1, in the order in which the nodes were added, over all
+ *   shards.
+ * size: bytes of *ret_stats, not 0.
+ * EINVAL: an argument is NULL, size is 0, or index is past the last node.
+ * EFORKED, ECLOSED.
+ * [any thread] */
 REDLOCK_API int redlock_get_node_stats(redlock_t *rl, size_t index, redlock_node_stats_t *ret_stats,
                                        size_t size);
 
 /* Shards (redlock_config_add_shard()). A client that was configured without them has one, with the
  * name "". */
 
-/* Returns the number of shards of the client; 0 if rl is NULL. [any thread] */
+/* Returns the number of shards of the client; 0 if rl is NULL.
+ * [any thread] */
 REDLOCK_API size_t redlock_shard_count(const redlock_t *rl);
 
-/* Returns the name of a shard. index: 0 to redlock_shard_count() - 1, in the order in which the
- * shards were added. The name is borrowed until redlock_free(). NULL: rl is NULL, or index is past
- * the last shard. [any thread] */
+/* Returns the name of a shard. The name is borrowed until redlock_free(). NULL: rl is NULL, or
+ * index is past the last shard.
+ *
+ * index: 0 to redlock_shard_count() - 1, in the order in which the shards were added.
+ * [any thread] */
 REDLOCK_API const char *redlock_shard_name(const redlock_t *rl, size_t index);
 
-/* Returns the index of the shard that a resource belongs to. resource: 1 to
- * REDLOCK_RESOURCE_LEN_MAX bytes. EINVAL: rl or resource is NULL, or the name has another length.
+/* Returns the index of the shard that a resource belongs to.
+ *
+ * resource: 1 to REDLOCK_RESOURCE_LEN_MAX bytes.
+ * EINVAL: rl or resource is NULL, or the name has another length.
  * [any thread] */
 REDLOCK_API int redlock_shard_of(const redlock_t *rl, const char *resource);
 
 /* Copies the statistics of one shard into *ret_stats; those of all shards add up to those of
- * redlock_get_stats(). index: 0 to redlock_shard_count() - 1. size: bytes of *ret_stats, not 0.
- * EINVAL: an argument is NULL, size is 0, or index is past the last shard. EFORKED, ECLOSED.
+ * redlock_get_stats().
+ *
+ * index: 0 to redlock_shard_count() - 1.
+ * size: bytes of *ret_stats, not 0.
+ * EINVAL: an argument is NULL, size is 0, or index is past the last shard.
+ * EFORKED, ECLOSED.
  * [any thread] */
 REDLOCK_API int redlock_get_shard_stats(redlock_t *rl, size_t index, redlock_stats_t *ret_stats,
                                         size_t size);
+
+/* Text for Prometheus */
+
+#define REDLOCK_LABELS_MAX      16  /* labels that a caller can add */
+#define REDLOCK_LABEL_NAME_MAX  64  /* bytes of a label's name */
+#define REDLOCK_LABEL_VALUE_MAX 512 /* bytes of a label's value */
+
+/* A label that the caller adds to all figures, for example {"service", "billing"}. Since
+ * 0.2.0. */
+typedef struct redlock_label {
+    const char *name;  /* 1 to REDLOCK_LABEL_NAME_MAX letters, digits and '_', no digit first, not
+                        * "__" first, and none of the names that the library uses itself: cause, le,
+                        * policy, result, role, rounds, server, shard, state, version */
+    const char *value; /* at most REDLOCK_LABEL_VALUE_MAX bytes, whatever they are; bytes that are
+                        * not UTF-8 become U+FFFD */
+} redlock_label_t;
+
+/* Writes the statistics of the client, of its shards and of its servers as text for Prometheus
+ * (text format 0.0.4). Each figure has a line that explains it. The caller passes the text on, for
+ * example as reply of its own HTTP server with the type "text/plain; version=0.0.4".
+ *
+ * Returns the length of the whole text without its NUL, as snprintf() does: if it is `size` or
+ * more, the text was cut, and the caller tries again with a larger buffer. The next text may be
+ * longer, because the numbers grow. Five servers need about 25 000 bytes.
+ *
+ * Each figure is read when its line is written. The client's mutex is held for that only, not while
+ * text is written; the search for the shortest validity looks at each lock that is held. Nothing is
+ * allocated.
+ *
+ * labels: added to each figure, no name twice; NULL if label_count is 0.
+ * label_count: elements of labels: 0 to REDLOCK_LABELS_MAX.
+ * ret_text: buffer for the text, which ends with a NUL. A text that does not fit is cut there.
+ *   NULL if size is 0.
+ * size: bytes of ret_text.
+ * EINVAL: rl is NULL, ret_text is NULL and size is not 0, or labels are not as above.
+ * EFORKED, ECLOSED.
+ * After an error *ret_text is not valid.
+ * Since 0.2.0.
+ * [any thread] */
+REDLOCK_API REDLOCK_NODISCARD int redlock_stats_prometheus(redlock_t *rl,
+                                                           const redlock_label_t *labels,
+                                                           size_t label_count, char *ret_text,
+                                                           size_t size);
 
 #ifdef __cplusplus
 }

@@ -158,7 +158,7 @@ REDLOCK_API int redlock_verify_start(redlock_lock_t *handle, redlock_cancel_t *c
 
     if (handle == NULL || fn == NULL)
         return REDLOCK_EINVAL;
-    struct redlock *rl = handle->shard->rl;
+    struct redlock_client *rl = handle->shard->rl;
     int error = rl_client_enter(rl);
     if (error != REDLOCK_OK)
         return error;

@@ -17,7 +17,7 @@
 /* Allocates what the break `handle` and its parts share, and stores it in handle->breaking. Its
  * `merged` round starts as a release with the failures of the inspection, and with a denial for
  * each node without the key. Returns false without memory. */
-static bool begin_merge(struct redlock *rl, struct redlock_lock *handle)
+static bool begin_merge(struct redlock_client *rl, struct redlock_lock *handle)
 {
     const struct rl_round *seen = rl_lock_round(&handle->lock);
     size_t nodes = seen->nodes;
@@ -43,7 +43,7 @@ static bool begin_merge(struct redlock *rl, struct redlock_lock *handle)
 
 /* Ends the break `handle`: with REDLOCK_OK if a quorum of nodes is known to be without the key,
  * else with REDLOCK_ENOQUORUM. */
-static void end(struct redlock *rl, struct redlock_lock *handle)
+static void end(struct redlock_client *rl, struct redlock_lock *handle)
 {
     const struct rl_round *merged = &handle->breaking->merged;
     unsigned clean = rl_nodes_count(merged->granted | merged->denied);
@@ -102,7 +102,7 @@ static void start_part(struct redlock_lock *parent, unsigned index)
 /* Continues the break `handle` after its inspection has ended: starts a part for each value that
  * was seen. Ends the break if the inspection has failed, if there is no memory, or if no part was
  * started. */
-void rl_break_inspected(struct redlock *rl, struct redlock_lock *handle)
+void rl_break_inspected(struct redlock_client *rl, struct redlock_lock *handle)
 {
     const struct rl_round *round = rl_lock_round(&handle->lock);
     const struct rl_seen *seen = rl_lock_seen(&handle->lock);
@@ -131,7 +131,7 @@ void rl_break_inspected(struct redlock *rl, struct redlock_lock *handle)
 /* Adds the votes of a part that has ended to those of its break: a grant means that the node has
  * deleted the value. Ends the break with its last part. Drops the part's reference to the handle of
  * the break. */
-void rl_break_part_done(struct redlock *rl, struct redlock_lock *part)
+void rl_break_part_done(struct redlock_client *rl, struct redlock_lock *part)
 {
     struct redlock_lock *whole = rl_break_whole(part);
     const struct rl_seen *seen = rl_lock_seen(&whole->lock);

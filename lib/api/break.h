@@ -25,8 +25,8 @@ static inline struct redlock_lock *rl_break_whole(const struct redlock_lock *han
 bool rl_break_leave(struct redlock_lock *part);
 /* Continues a break after its inspection has ended: starts the release of each value that was seen,
  * or ends the break. */
-void rl_break_inspected(struct redlock *rl, struct redlock_lock *handle);
+void rl_break_inspected(struct redlock_client *rl, struct redlock_lock *handle);
 /* Adds the votes of a part that has ended to those of the break. The last part ends the break. */
-void rl_break_part_done(struct redlock *rl, struct redlock_lock *part);
+void rl_break_part_done(struct redlock_client *rl, struct redlock_lock *part);
 
 #endif

@@ -19,7 +19,7 @@ redlock_cancel_t *rl_cancel_ref(redlock_cancel_t *cancel)
  * reference to the client. */
 void rl_cancel_drop(redlock_cancel_t *cancel)
 {
-    struct redlock *rl = cancel->rl;
+    struct redlock_client *rl = cancel->rl;
 
     if (atomic_fetch_sub_explicit(&cancel->refs, 1, memory_order_acq_rel) != 1)
         return;

@@ -9,9 +9,9 @@
 /* One cancel object (redlock_cancel_t). Owned by cancel.c. It is freed when the user and all
  * operations that were started with it have dropped their references. */
 struct redlock_cancel {
-    atomic_uint refs;      /* references: of the user, and one for each operation */
-    atomic_bool triggered; /* never reset */
-    struct redlock *rl;    /* the client whose operations it can end; referenced */
+    atomic_uint refs;          /* references: of the user, and one for each operation */
+    atomic_bool triggered;     /* never reset */
+    struct redlock_client *rl; /* the client whose operations it can end; referenced */
 };
 
 /* Adds a reference and returns `cancel`. */

@@ -9,7 +9,7 @@
 /* Copies the caller's options, which may be those of an older or newer header, to *ret and zeroes
  * what they lack. Refuses unknown fields that are not zero, and unknown flags. Returns REDLOCK_OK;
  * or REDLOCK_EINVAL with a report in `refusal`, or in the log if that is NULL. */
-int rl_check_opts(struct redlock *rl, const redlock_opts_t *opts, redlock_opts_t *ret,
+int rl_check_opts(struct redlock_client *rl, const redlock_opts_t *opts, redlock_opts_t *ret,
                   redlock_report_t **refusal)
 {
     static const char HINT[] = "start from redlock_opts(ttl_ms)";
@@ -34,7 +34,7 @@ int rl_check_opts(struct redlock *rl, const redlock_opts_t *opts, redlock_opts_t
 /* Checks that the TTL `ttl_ms` is from `min_ms` to the client's max_ttl_ms. `what` is its name in a
  * refusal. Returns REDLOCK_OK; or REDLOCK_EINVAL with a report in `refusal`, or in the log if that
  * is NULL. */
-int rl_check_ttl(struct redlock *rl, const char *what, uint64_t ttl_ms, uint64_t min_ms,
+int rl_check_ttl(struct redlock_client *rl, const char *what, uint64_t ttl_ms, uint64_t min_ms,
                  redlock_report_t **refusal)
 {
     if (ttl_ms > rl->config->max_ttl_ms)
@@ -53,7 +53,7 @@ int rl_check_ttl(struct redlock *rl, const char *what, uint64_t ttl_ms, uint64_t
 /* Checks that the token of an existing lock is not NULL and has 1 to RL_CALLER_TOKEN_MAX bytes.
  * Returns REDLOCK_OK; or REDLOCK_EINVAL with a report in `refusal`, or in the log if that is
  * NULL. */
-int rl_check_token(struct redlock *rl, const char *token, redlock_report_t **refusal)
+int rl_check_token(struct redlock_client *rl, const char *token, redlock_report_t **refusal)
 {
     if (token == NULL || token[0] == '\0')
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
@@ -65,7 +65,7 @@ int rl_check_token(struct redlock *rl, const char *token, redlock_report_t **ref
 }
 
 /* Returns whether a lock of this client has the token, or a request with it has no reply yet. */
-static bool is_used(const struct redlock *rl, const char *token)
+static bool is_used(const struct redlock_client *rl, const char *token)
 {
     const struct rl_arg words = {token, strlen(token)};
     bool used = false;
@@ -78,7 +78,7 @@ static bool is_used(const struct redlock *rl, const char *token)
 /* Checks opts->token, the caller's token for an acquisition: it must not be in use, and only one
  * attempt is allowed with it. `adopt`: the call adopts a lock and must not have one. Returns
  * REDLOCK_OK; or REDLOCK_EINVAL with a report in `refusal`, or in the log if that is NULL. */
-int rl_check_own_token(struct redlock *rl, const redlock_opts_t *opts, bool adopt,
+int rl_check_own_token(struct redlock_client *rl, const redlock_opts_t *opts, bool adopt,
                        redlock_report_t **refusal)
 {
     if (opts->token == NULL)
@@ -110,7 +110,7 @@ int rl_check_own_token(struct redlock *rl, const redlock_opts_t *opts, bool adop
 /* Refuses a duration above INT64_MAX, which was a negative number before its conversion. `what` is
  * its name in a refusal. `forever`: REDLOCK_WAIT_FOREVER is accepted, too. Returns REDLOCK_OK; or
  * REDLOCK_EINVAL with a report in `refusal`, or in the log if that is NULL. */
-int rl_check_duration(struct redlock *rl, const char *what, uint64_t ms, bool forever,
+int rl_check_duration(struct redlock_client *rl, const char *what, uint64_t ms, bool forever,
                       redlock_report_t **refusal)
 {
     if (ms <= INT64_MAX || (forever && ms == REDLOCK_WAIT_FOREVER))
@@ -120,10 +120,10 @@ int rl_check_duration(struct redlock *rl, const char *what, uint64_t ms, bool fo
         (unsigned long long)ms, (long long)INT64_MAX, forever ? ", or REDLOCK_WAIT_FOREVER" : "");
 }
 
-/* Checks that the validity of the TTL, after drift and lost margin, is long enough for the times in
+/* Checks that the validity of the TTL, after drift and loss margin, is long enough for the times in
  * the options, and that hold_ms_max is longer than the least validity. Returns REDLOCK_OK; or
  * REDLOCK_EINVAL with a report in `refusal`, or in the log if that is NULL. */
-static int check_validity(struct redlock *rl, const redlock_opts_t *opts,
+static int check_validity(struct redlock_client *rl, const redlock_opts_t *opts,
                           redlock_report_t **refusal)
 {
     uint64_t ttl_ns = opts->ttl_ms * RL_MS;
@@ -149,7 +149,7 @@ static int check_validity(struct redlock *rl, const redlock_opts_t *opts,
                 "%llu ms, too little for %s = %llu: raise opts.ttl_ms",
                 (unsigned long long)opts->ttl_ms,
                 (unsigned long long)(rl_drift_ns(ttl_ns, &rl->config->drift) / RL_MS),
-                (unsigned long long)(rl_lost_margin_ns(ttl_ns) / RL_MS),
+                (unsigned long long)(rl_loss_margin_ns(ttl_ns) / RL_MS),
                 (unsigned long long)usable_ms, parts[i].name, (unsigned long long)parts[i].value);
     }
     if (opts->hold_ms_max != 0 && opts->hold_ms_max <= parts[0].value)
@@ -164,7 +164,8 @@ static int check_validity(struct redlock *rl, const redlock_opts_t *opts,
 /* Checks the TTL and all durations of the options, and that the validity of the TTL is long enough
  * for them. Returns REDLOCK_OK; or REDLOCK_EINVAL with a report in `refusal`, or in the log if that
  * is NULL. */
-int rl_check_times(struct redlock *rl, const redlock_opts_t *opts, redlock_report_t **refusal)
+int rl_check_times(struct redlock_client *rl, const redlock_opts_t *opts,
+                   redlock_report_t **refusal)
 {
     int error = rl_check_ttl(rl, "opts.ttl_ms", opts->ttl_ms, REDLOCK_TTL_MS_MIN, refusal);
 
@@ -202,7 +203,7 @@ static int check_records(const struct rl_shard *shard, redlock_report_t **refusa
 int rl_check_fence(const struct rl_shard *shard, const redlock_opts_t *opts, bool adopt,
                    redlock_report_t **refusal)
 {
-    struct redlock *rl = shard->rl;
+    struct redlock_client *rl = shard->rl;
     bool fenced = (opts->flags & REDLOCK_FLAG_FENCE) != 0;
 
     if (opts->also_count != 0 && (fenced || opts->fence != 0))

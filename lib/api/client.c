@@ -16,7 +16,7 @@
 #define OWN_DESCRIPTORS 5 /* file descriptors that a client needs beside one for each node */
 
 /* Adds a reference to the client and returns `rl`. Needs no mutex. */
-struct redlock *rl_client_ref(struct redlock *rl)
+struct redlock_client *rl_client_ref(struct redlock_client *rl)
 {
     atomic_fetch_add_explicit(&rl->refs, 1, memory_order_relaxed);
     return rl;
@@ -24,7 +24,7 @@ struct redlock *rl_client_ref(struct redlock *rl)
 
 /* Maps a page that the kernel zeroes in a forked child, because reading it is the cheapest check
  * for a fork. Without such a page (an old kernel), rl_client_is_forked() compares the pid. */
-static void mark_process(struct redlock *rl)
+static void mark_process(struct redlock_client *rl)
 {
     size_t size = (size_t)sysconf(_SC_PAGESIZE);
     unsigned char *page =
@@ -42,14 +42,14 @@ static void mark_process(struct redlock *rl)
 }
 
 /* Unmaps the page that mark_process() has mapped, if there is one. */
-static void unmark_process(struct redlock *rl)
+static void unmark_process(struct redlock_client *rl)
 {
     if (rl->fork_mark != NULL)
         munmap((void *)(uintptr_t)rl->fork_mark, (size_t)sysconf(_SC_PAGESIZE));
 }
 
 /* Returns whether this process is a forked child of the process that created the client. */
-bool rl_client_is_forked(const struct redlock *rl)
+bool rl_client_is_forked(const struct redlock_client *rl)
 {
     if (rl->fork_mark != NULL)
         return rl->fork_mark[0] == 0;
@@ -58,7 +58,7 @@ bool rl_client_is_forked(const struct redlock *rl)
 
 /* Drops a reference to the client. The last one frees the client and everything that it owns. The
  * mutex is not held, because it is destroyed here. */
-void rl_client_drop(struct redlock *rl)
+void rl_client_drop(struct redlock_client *rl)
 {
     if (atomic_fetch_sub_explicit(&rl->refs, 1, memory_order_acq_rel) != 1)
         return;
@@ -78,7 +78,7 @@ void rl_client_drop(struct redlock *rl)
  * for the engines. Returns REDLOCK_OK with the mutex held; or, without it, EFORKED in a forked
  * child, ECLOSED after redlock_free(), and for a call that blocks also EMODE in embedded mode and
  * EDEADLK in a callback of this client. */
-static int enter(struct redlock *rl, bool blocks, bool timed)
+static int enter(struct redlock_client *rl, bool blocks, bool timed)
 {
     if (rl_client_is_forked(rl))
         return REDLOCK_EFORKED;
@@ -99,7 +99,7 @@ static int enter(struct redlock *rl, bool blocks, bool timed)
 /* Locks the mutex and reads the clocks for a call that queues nothing to be sent. Returns
  * REDLOCK_OK with the mutex held; or REDLOCK_EFORKED or REDLOCK_ECLOSED without it.
  * rl_client_unlock() ends the call. */
-int rl_client_enter_readonly(struct redlock *rl)
+int rl_client_enter_readonly(struct redlock_client *rl)
 {
     if (rl_client_is_forked(rl))
         return REDLOCK_EFORKED;
@@ -113,27 +113,27 @@ int rl_client_enter_readonly(struct redlock *rl)
 }
 
 /* Locks the mutex and reads the clocks for a call that does not block. Results as enter(). */
-int rl_client_enter(struct redlock *rl)
+int rl_client_enter(struct redlock_client *rl)
 {
     return enter(rl, false, true);
 }
 
 /* Locks the mutex for a call that does not block, without reading the clocks. Results as
  * enter(). */
-int rl_client_enter_untimed(struct redlock *rl)
+int rl_client_enter_untimed(struct redlock_client *rl)
 {
     return enter(rl, false, false);
 }
 
 /* Locks the mutex and reads the clocks for a call that blocks. Results as enter(). */
-int rl_client_enter_blocking(struct redlock *rl)
+int rl_client_enter_blocking(struct redlock_client *rl)
 {
     return enter(rl, true, true);
 }
 
 /* Sends the requests that a call has queued, or has another thread send them. Keeps the mutex,
  * which is held. In embedded mode the next redlock_process() sends them. */
-void rl_client_send(struct redlock *rl)
+void rl_client_send(struct redlock_client *rl)
 {
     if (rl->closed)
         return;
@@ -148,7 +148,7 @@ void rl_client_send(struct redlock *rl)
 
 /* Ends a call: sends what was queued, releases the mutex and wakes the threads whose operations
  * have ended. */
-void rl_client_leave(struct redlock *rl)
+void rl_client_leave(struct redlock_client *rl)
 {
     rl_client_send(rl);
     rl_client_unlock(rl);
@@ -157,7 +157,7 @@ void rl_client_leave(struct redlock *rl)
 /* Opens the next element of rl->shards: its engine and its sockets, for the shard `from` of the
  * configuration. On success counts it in rl->shard_count. Returns REDLOCK_OK or the error of
  * rl_io_add(). */
-static int open_shard(struct redlock *rl, const struct rl_config_shard *from)
+static int open_shard(struct redlock_client *rl, const struct rl_config_shard *from)
 {
     struct redlock_config *config = rl->config;
     struct rl_shard *shard = &rl->shards[rl->shard_count];
@@ -198,7 +198,7 @@ static int open_shard(struct redlock *rl, const struct rl_config_shard *from)
 /* Opens the poller, all shards and the descriptors for wake-ups. Starts the I/O thread, except in
  * embedded mode. Returns REDLOCK_OK or an error; then the poller and the shards are closed
  * again. */
-static int open_shards(struct redlock *rl)
+static int open_shards(struct redlock_client *rl)
 {
     const struct redlock_config *config = rl->config;
 
@@ -221,7 +221,7 @@ static int open_shards(struct redlock *rl)
 }
 
 /* Logs a warning if the shard has one node or an even number of nodes. */
-static void warn_about_count(const struct redlock *rl, const struct rl_config_shard *shard)
+static void warn_about_count(const struct redlock_client *rl, const struct rl_config_shard *shard)
 {
     const char *name = shard->name, *colon = name[0] != '\0' ? ": " : "";
 
@@ -292,7 +292,7 @@ REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
         error = check_libraries(config);
     if (error != REDLOCK_OK)
         return error;
-    struct redlock *rl =
+    struct redlock_client *rl =
         rl_alloc(&config->mem, sizeof *rl + config->shard_count * sizeof rl->shards[0]);
     if (rl == NULL)
         return refuse_start(config, REDLOCK_ENOMEM);
@@ -326,7 +326,7 @@ REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
 /* Frees a client in a forked child, where the descriptors and the connections belong to the parent.
  * If a thread of the parent held the mutex during the fork, the memory may be inconsistent: then
  * only the descriptors are closed, and the memory is leaked. */
-static void free_in_child(struct redlock *rl)
+static void free_in_child(struct redlock_client *rl)
 {
     rl_dispatch_close(rl); /* first, because a write to it would reach the parent */
     if (pthread_mutex_trylock(&rl->mutex) == 0) {
@@ -378,7 +378,7 @@ REDLOCK_API int redlock_free(redlock_t *rl)
 
 /* Returns REDLOCK_OK if the caller may drive the loop of this client or run its callbacks, else
  * EINVAL, EFORKED or EMODE. */
-static int check_driven(const struct redlock *rl)
+static int check_driven(const struct redlock_client *rl)
 {
     if (rl == NULL)
         return REDLOCK_EINVAL;

@@ -18,7 +18,7 @@
  * Invariants: `mutex` guards the engines and every field that is not atomic and may change after
  * redlock_new(). It is the only mutex of the library. No thread holds it while it waits in the
  * poller, or while an event or completion callback runs. */
-struct redlock {
+struct redlock_client {
     atomic_uint refs;              /* references; see above */
     struct rl_mem mem;             /* allocator of the client and of all that it makes */
     struct redlock_config *config; /* the client's own copy; constant */
@@ -44,38 +44,38 @@ struct redlock {
 };
 
 /* Adds a reference and returns `rl`. Needs no mutex. */
-struct redlock *rl_client_ref(struct redlock *rl);
+struct redlock_client *rl_client_ref(struct redlock_client *rl);
 /* Drops a reference; the last one frees the client. Needs no mutex, and must not be called with the
  * mutex held if the reference may be the last. */
-void rl_client_drop(struct redlock *rl);
+void rl_client_drop(struct redlock_client *rl);
 /* Returns whether this process is a forked child of the one that created the client. */
-bool rl_client_is_forked(const struct redlock *rl);
+bool rl_client_is_forked(const struct redlock_client *rl);
 
 /* Locks the mutex for a call and reads the clocks. Returns REDLOCK_OK; or REDLOCK_EFORKED or
  * REDLOCK_ECLOSED, and then the mutex is not held. rl_client_leave() ends the call. */
-int rl_client_enter(struct redlock *rl);
+int rl_client_enter(struct redlock_client *rl);
 /* Does the same for a call that queues nothing to be sent. rl_client_unlock() ends the call: it
  * sends nothing and does not wake the loop. */
-int rl_client_enter_readonly(struct redlock *rl);
+int rl_client_enter_readonly(struct redlock_client *rl);
 /* Does the same as rl_client_enter(), but does not read the clocks. */
-int rl_client_enter_untimed(struct redlock *rl);
+int rl_client_enter_untimed(struct redlock_client *rl);
 /* Does the same as rl_client_enter() for a call that blocks. Returns also REDLOCK_EMODE in embedded
  * mode and REDLOCK_EDEADLK in a callback of this client. */
-int rl_client_enter_blocking(struct redlock *rl);
+int rl_client_enter_blocking(struct redlock_client *rl);
 /* Sends what was queued, releases the mutex and wakes the waiters whose operations have ended. */
-void rl_client_leave(struct redlock *rl);
+void rl_client_leave(struct redlock_client *rl);
 /* Sends what was queued, or arranges that another thread does; keeps the mutex. For callers that go
  * on to wait. */
-void rl_client_send(struct redlock *rl);
+void rl_client_send(struct redlock_client *rl);
 
 /* Releases the mutex and wakes the waiters whose operations have ended. */
-static inline void rl_client_unlock(struct redlock *rl)
+static inline void rl_client_unlock(struct redlock_client *rl)
 {
     rl_wake_unlock(&rl->wakes);
 }
 
 /* Returns the time of the last reading of the clocks. The mutex is held. */
-static inline struct rl_now rl_client_now(const struct redlock *rl)
+static inline struct rl_now rl_client_now(const struct redlock_client *rl)
 {
     return rl_engine_now(&rl->shards[0].engine);
 }

@@ -346,7 +346,7 @@ REDLOCK_API int redlock_config_set_drift(redlock_config_t *config, uint32_t drif
 }
 
 /* Public function: returns the validity, in ms, of a lock with this TTL that is granted in no time:
- * the TTL without drift and lost margin. Returns 0 if nothing is left, or for NULL. */
+ * the TTL without drift and loss margin. Returns 0 if nothing is left, or for NULL. */
 REDLOCK_API uint64_t redlock_config_validity_ms(const redlock_config_t *config, uint64_t ttl_ms)
 {
     uint64_t ttl_ns = rl_min_u64(ttl_ms, UINT64_MAX / RL_MS) * RL_MS;

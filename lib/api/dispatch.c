@@ -24,14 +24,14 @@
 
 /* Prepares the pending callbacks of a new client, whose fields are 0: there is no descriptor yet.
  * No mutex. */
-void rl_dispatch_init(struct redlock *rl)
+void rl_dispatch_init(struct redlock_client *rl)
 {
     rl->pending.fd = -1;
 }
 
 /* Creates the descriptor that is readable while callbacks are pending in hybrid mode; other modes
  * have none. Returns REDLOCK_OK, or REDLOCK_ESYS without a descriptor. No mutex. */
-int rl_dispatch_open(struct redlock *rl)
+int rl_dispatch_open(struct redlock_client *rl)
 {
     if (rl->mode != REDLOCK_MODE_HYBRID)
         return REDLOCK_OK;
@@ -40,7 +40,7 @@ int rl_dispatch_open(struct redlock *rl)
 }
 
 /* Closes the descriptor, if there is one. No mutex. */
-void rl_dispatch_close(struct redlock *rl)
+void rl_dispatch_close(struct redlock_client *rl)
 {
     if (rl->pending.fd >= 0)
         close(rl->pending.fd);
@@ -48,13 +48,13 @@ void rl_dispatch_close(struct redlock *rl)
 }
 
 /* Returns the descriptor of hybrid mode, -1 in other modes. No mutex. */
-int rl_dispatch_fd(const struct redlock *rl)
+int rl_dispatch_fd(const struct redlock_client *rl)
 {
     return rl->pending.fd;
 }
 
 /* Makes the descriptor of hybrid mode unreadable again. No mutex. */
-void rl_dispatch_clear(struct redlock *rl)
+void rl_dispatch_clear(struct redlock_client *rl)
 {
     uint64_t count;
 
@@ -63,7 +63,7 @@ void rl_dispatch_clear(struct redlock *rl)
 }
 
 /* Makes the descriptor of hybrid mode readable. */
-static void signal_pending(struct redlock *rl)
+static void signal_pending(struct redlock_client *rl)
 {
     const uint64_t one = 1;
 
@@ -73,7 +73,7 @@ static void signal_pending(struct redlock *rl)
 
 /* Adds the bits `pending` (RL_FX_* and RL_PENDING_*) to handle->pending. Appends the handle to the
  * queue of pending callbacks, which takes a reference, unless it is in the queue already. */
-static void queue_pending(struct redlock *rl, struct redlock_lock *handle, uint32_t pending)
+static void queue_pending(struct redlock_client *rl, struct redlock_lock *handle, uint32_t pending)
 {
     handle->pending |= pending;
     if (handle->queued)
@@ -90,22 +90,28 @@ static void queue_pending(struct redlock *rl, struct redlock_lock *handle, uint3
 }
 
 /* Returns whether callbacks are pending: of a lock, of a node or of a client operation. */
-bool rl_dispatch_has_pending(const struct redlock *rl)
+bool rl_dispatch_has_pending(const struct redlock_client *rl)
 {
     return rl->pending.first != NULL || rl->pending.has_node_events ||
            rl->pending.client_done != NULL;
 }
 
 /* Returns whether the calling thread runs a callback of this client. */
-bool rl_dispatch_is_own_callback(const struct redlock *rl)
+bool rl_dispatch_is_own_callback(const struct redlock_client *rl)
 {
     return rl->pending.in_callback && pthread_equal(rl->pending.callback_thread, pthread_self());
 }
 
 /* Returns whether an event callback of the lock or of the client exists. */
-static bool has_listener(const struct redlock *rl, const struct redlock_lock *handle)
+static bool has_listener(const struct redlock_client *rl, const struct redlock_lock *handle)
 {
     return handle->event_fn != NULL || rl->config->event_fn != NULL;
+}
+
+/* Returns whether an operation of this kind (enum rl_op_kind) gives its caller a lock. */
+static bool makes_lock(uint8_t kind)
+{
+    return kind == RL_OP_ACQUIRE || kind == RL_OP_ADOPT;
 }
 
 /* Returns the event, RL_PENDING_ACQUIRED or RL_PENDING_RELEASED, that goes with the end of the
@@ -116,14 +122,13 @@ static uint32_t event_of_done(const struct redlock_lock *handle, int status)
 
     if (kind == RL_OP_RELEASE)
         return RL_PENDING_RELEASED;
-    bool acquired = kind == RL_OP_ACQUIRE || kind == RL_OP_ADOPT;
-    return acquired && status == REDLOCK_OK ? RL_PENDING_ACQUIRED : 0;
+    return makes_lock(kind) && status == REDLOCK_OK ? RL_PENDING_ACQUIRED : 0;
 }
 
 /* Ends the operation of the handle with `status`: wakes the thread that waits for it, or queues its
  * callback. Also queues the event that goes with it (event_of_done()). Does nothing if there is no
  * operation, or if it has ended. */
-void rl_dispatch_done(struct redlock *rl, struct redlock_lock *handle, int status)
+void rl_dispatch_done(struct redlock_client *rl, struct redlock_lock *handle, int status)
 {
     struct rl_op *op = &handle->op;
 
@@ -143,7 +148,7 @@ void rl_dispatch_done(struct redlock *rl, struct redlock_lock *handle, int statu
 }
 
 /* Queues the end callback of the lock, if it has one that has not run. */
-void rl_dispatch_end(struct redlock *rl, struct redlock_lock *handle)
+void rl_dispatch_end(struct redlock_client *rl, struct redlock_lock *handle)
 {
     if (handle->event_end_fn != NULL)
         queue_pending(rl, handle, RL_PENDING_END);
@@ -153,7 +158,7 @@ void rl_dispatch_end(struct redlock *rl, struct redlock_lock *handle)
  * event of the node. */
 static void take_long_ttl(struct rl_shard *shard, unsigned node, uint64_t pttl_ms)
 {
-    struct redlock *rl = shard->rl;
+    struct redlock_client *rl = shard->rl;
 
     rl_logf(
         &rl->log, REDLOCK_LOG_WARN,
@@ -182,7 +187,7 @@ static void note_long_ttls(const struct redlock_lock *handle)
 /* Reverts the end of an operation with a grant that the engine has withdrawn before it was
  * reported: the operation continues. A cancel that came in the meantime was ignored, so it is
  * reviewed again. */
-static void undo_grant(struct redlock *rl, struct redlock_lock *handle)
+static void undo_grant(struct redlock_client *rl, struct redlock_lock *handle)
 {
     struct rl_op *op = &handle->op;
 
@@ -198,7 +203,7 @@ static void undo_grant(struct redlock *rl, struct redlock_lock *handle)
 
 /* Takes the announcement of one lock. Handles its flags in the order in which the engine can have
  * set them: an attempt failed, the operation ended, the lock ended. */
-static void take_lock(struct redlock *rl, struct redlock_lock *handle,
+static void take_lock(struct redlock_client *rl, struct redlock_lock *handle,
                       const struct rl_announcement *announcement)
 {
     uint32_t flags = announcement->flags;
@@ -246,7 +251,7 @@ static bool is_refusal(uint8_t cause)
 static void log_node(const struct rl_shard *shard, unsigned index,
                      const struct rl_node_status *node, uint8_t kind)
 {
-    const struct redlock *rl = shard->rl;
+    const struct redlock_client *rl = shard->rl;
     char text[RL_TEXT_MAX] = "";
     uint64_t quarantine_ms;
 
@@ -269,7 +274,7 @@ static void log_node(const struct rl_shard *shard, unsigned index,
  * or NODE_EXCLUDED event follows, logs it and queues it for the client's event callback. */
 static void take_node(struct rl_shard *shard, unsigned index)
 {
-    struct redlock *rl = shard->rl;
+    struct redlock_client *rl = shard->rl;
     const struct rl_node_status node = rl_engine_node_status(&shard->engine, index);
     bool up = node.answers, votes = node.votes;
     uint8_t cause = up ? node.cause : node.error_cause;
@@ -300,7 +305,7 @@ static void take_node(struct rl_shard *shard, unsigned index)
 
 /* Takes all announcements of the engine of one shard: of nodes that have changed, of keys that live
  * longer than max_ttl, and of locks. */
-static void take_shard(struct redlock *rl, struct rl_shard *shard)
+static void take_shard(struct redlock_client *rl, struct rl_shard *shard)
 {
     struct rl_announcements *list = rl_engine_announcements(&shard->engine);
     struct rl_announcement announcement;
@@ -320,7 +325,7 @@ static void take_shard(struct redlock *rl, struct rl_shard *shard)
 
 /* Takes the announcements of all engines until none is left: publishes deadlines, ends operations
  * and queues callbacks, but runs none. Returns whether there was an announcement. */
-bool rl_dispatch_take(struct redlock *rl)
+bool rl_dispatch_take(struct redlock_client *rl)
 {
     bool any = false;
 
@@ -335,7 +340,7 @@ bool rl_dispatch_take(struct redlock *rl)
 
 /* Does one turn of the engines: reads from the `count` sockets in `ready`, does what is due, sends,
  * and takes the announcements. */
-void rl_dispatch_tick(struct redlock *rl, const struct rl_ready *ready, int count)
+void rl_dispatch_tick(struct redlock_client *rl, const struct rl_ready *ready, int count)
 {
     rl_io_tick(&rl->io, ready, count);
     (void)rl_dispatch_take(rl);
@@ -345,7 +350,7 @@ void rl_dispatch_tick(struct redlock *rl, const struct rl_ready *ready, int coun
 
 /* Sends queued requests and takes announcements, until there are none of either. Arms the timer of
  * the poller. */
-void rl_dispatch_flush(struct redlock *rl)
+void rl_dispatch_flush(struct redlock_client *rl)
 {
     do {
         rl_io_flush(&rl->io);
@@ -375,7 +380,7 @@ void rl_dispatch_note_absent(struct redlock_lock *handle, rl_nodes nodes)
 }
 
 /* Releases the mutex for a callback, and notes that this thread runs one. */
-static void begin_callback(struct redlock *rl)
+static void begin_callback(struct redlock_client *rl)
 {
     rl->pending.in_callback = true;
     rl->pending.callback_thread = pthread_self();
@@ -383,7 +388,7 @@ static void begin_callback(struct redlock *rl)
 }
 
 /* Locks the mutex again after a callback, and reads the clocks, because the callback took time. */
-static void end_callback(struct redlock *rl)
+static void end_callback(struct redlock_client *rl)
 {
     pthread_mutex_lock(&rl->mutex);
     rl->pending.in_callback = false;
@@ -393,7 +398,8 @@ static void end_callback(struct redlock *rl)
 
 /* Runs the event callbacks of the lock and of the client, if they exist, for one event of the lock.
  * `kind`: enum redlock_event_kind. `status`: enum redlock_error that the event reports. */
-static void report_event(struct redlock *rl, struct redlock_lock *handle, int kind, int status)
+static void report_event(struct redlock_client *rl, struct redlock_lock *handle, int kind,
+                         int status)
 {
     struct redlock_report report;
     redlock_event_fn lock_fn = handle->event_fn, client_fn = rl->config->event_fn;
@@ -423,12 +429,11 @@ static void report_event(struct redlock *rl, struct redlock_lock *handle, int ki
 
 /* Delivers the result of the operation to its callback and ends it: drops its reference, or passes
  * it to the user together with the lock. Does nothing if a blocking call gets the result. */
-static void report_done(struct redlock *rl, struct redlock_lock *handle)
+static void report_done(struct redlock_client *rl, struct redlock_lock *handle)
 {
     struct redlock_report report;
     struct rl_op op = handle->op;
-    bool makes_lock = op.kind == RL_OP_ACQUIRE || op.kind == RL_OP_ADOPT;
-    bool gives_lock = makes_lock && op.status == REDLOCK_OK;
+    bool gives_lock = makes_lock(op.kind) && op.status == REDLOCK_OK;
     bool has_lock = op.kind == RL_OP_EXTEND || op.kind == RL_OP_RELEASE ||
                     op.kind == RL_OP_UNRETAIN || op.kind == RL_OP_VERIFY;
     struct redlock_lock *about = handle->subject != NULL ? handle->subject : handle;
@@ -453,7 +458,7 @@ static void report_done(struct redlock *rl, struct redlock_lock *handle)
 }
 
 /* Runs the end callback of the lock, and removes its event callback, so that no event follows. */
-static void report_event_end(struct redlock *rl, struct redlock_lock *handle)
+static void report_event_end(struct redlock_client *rl, struct redlock_lock *handle)
 {
     redlock_event_end_fn fn = handle->event_end_fn;
     void *userdata = handle->event_userdata;
@@ -469,7 +474,7 @@ static void report_event_end(struct redlock *rl, struct redlock_lock *handle)
 
 /* Turns the result of the handle's operation into an error if it is a grant that was not reported
  * yet and whose lock is not held any more: REDLOCK_ECLOSED in a shutdown, else REDLOCK_ETOOSLOW. */
-void rl_dispatch_disown(const struct redlock *rl, struct redlock_lock *handle)
+void rl_dispatch_disown(const struct redlock_client *rl, struct redlock_lock *handle)
 {
     struct rl_op *op = &handle->op;
     bool held = !rl->closed && rl_lock_is_held(&handle->lock);
@@ -484,7 +489,7 @@ void rl_dispatch_disown(const struct redlock *rl, struct redlock_lock *handle)
 /* Confirms in the engine that a grant, whose operation has ended, is about to be reported. Returns
  * true if the operation has a final result: a grant whose lock is still held, or an error. Returns
  * false if the lock is not held any more and the engine goes on with the next attempt. */
-bool rl_dispatch_confirm(struct redlock *rl, struct redlock_lock *handle)
+bool rl_dispatch_confirm(struct redlock_client *rl, struct redlock_lock *handle)
 {
     bool gave_up;
 
@@ -499,10 +504,9 @@ bool rl_dispatch_confirm(struct redlock *rl, struct redlock_lock *handle)
 
 /* Confirms a grant right before it is reported, because time has passed since the votes: it must be
  * valid when the callback begins. Does nothing for other results. */
-static void confirm(struct redlock *rl, struct redlock_lock *handle)
+static void confirm(struct redlock_client *rl, struct redlock_lock *handle)
 {
-    bool grant = handle->op.done && handle->op.status == REDLOCK_OK &&
-                 (handle->op.kind == RL_OP_ACQUIRE || handle->op.kind == RL_OP_ADOPT);
+    bool grant = handle->op.done && handle->op.status == REDLOCK_OK && makes_lock(handle->op.kind);
 
     if (!grant)
         return;
@@ -534,8 +538,7 @@ static int status_of_pending(const struct redlock_lock *handle, uint32_t flag)
  * the meantime, because RELEASED is never reported without an earlier ACQUIRED. */
 static bool was_acquired(const struct redlock_lock *handle)
 {
-    bool pending = (handle->pending & RL_FX_DONE) != 0 &&
-                   (handle->op.kind == RL_OP_ACQUIRE || handle->op.kind == RL_OP_ADOPT);
+    bool pending = (handle->pending & RL_FX_DONE) != 0 && makes_lock(handle->op.kind);
 
     return (handle->pending & RL_PENDING_ACQUIRED) != 0 &&
            (!pending || handle->op.status == REDLOCK_OK);
@@ -543,7 +546,7 @@ static bool was_acquired(const struct redlock_lock *handle)
 
 /* Runs the callbacks of one handle: events in a fixed order, the result of its operation, then the
  * end callback. */
-static void report_handle(struct redlock *rl, struct redlock_lock *handle)
+static void report_handle(struct redlock_client *rl, struct redlock_lock *handle)
 {
     static const struct {
         uint32_t flag; /* bit of redlock_lock.pending */
@@ -584,7 +587,7 @@ static void report_handle(struct redlock *rl, struct redlock_lock *handle)
 }
 
 /* Runs the event callback of the client for each event of the shard's nodes. */
-static void report_nodes(struct redlock *rl, struct rl_shard *shard)
+static void report_nodes(struct redlock_client *rl, struct rl_shard *shard)
 {
     for (unsigned i = 0; i < shard->config->count; i++) {
         uint8_t kind = shard->pending.kind[i];
@@ -603,7 +606,7 @@ static void report_nodes(struct redlock *rl, struct rl_shard *shard)
 }
 
 /* Queues the callback of a client operation that has ended. Takes ownership of `item`. */
-void rl_dispatch_client_op(struct redlock *rl, struct rl_client_op *item)
+void rl_dispatch_client_op(struct redlock_client *rl, struct rl_client_op *item)
 {
     item->next = rl->pending.client_done;
     rl->pending.client_done = item;
@@ -611,7 +614,7 @@ void rl_dispatch_client_op(struct redlock *rl, struct rl_client_op *item)
 }
 
 /* Runs the callbacks of the client operations that have ended, and frees them. */
-static void report_client_ops(struct redlock *rl)
+static void report_client_ops(struct redlock_client *rl)
 {
     while (rl->pending.client_done != NULL) {
         struct rl_client_op *item = rl->pending.client_done;
@@ -629,7 +632,7 @@ static void report_client_ops(struct redlock *rl)
 }
 
 /* Queues the ACQUIRED event of an acquisition by a blocking call, if there is an event callback. */
-void rl_dispatch_acquired(struct redlock *rl, struct redlock_lock *handle)
+void rl_dispatch_acquired(struct redlock_client *rl, struct redlock_lock *handle)
 {
     if (has_listener(rl, handle))
         queue_pending(rl, handle, RL_PENDING_ACQUIRED);
@@ -637,7 +640,7 @@ void rl_dispatch_acquired(struct redlock *rl, struct redlock_lock *handle)
 
 /* Runs all pending callbacks: those of the queued handles, of the nodes, and of the client
  * operations that have ended. Releases the mutex while each callback runs. */
-void rl_dispatch(struct redlock *rl)
+void rl_dispatch(struct redlock_client *rl)
 {
     while (rl->pending.first != NULL) {
         struct redlock_lock *handle = rl->pending.first;
@@ -657,7 +660,7 @@ void rl_dispatch(struct redlock *rl)
 
 /* Drops the references of the engines and operations to the locks whose end the engines of a forked
  * child have announced. */
-static void abandon_locks(struct redlock *rl)
+static void abandon_locks(struct redlock_client *rl)
 {
     struct rl_announcement announcement;
     struct rl_lock *lock;
@@ -673,7 +676,7 @@ static void abandon_locks(struct redlock *rl)
 
 /* In a forked child, drops all pending callbacks and the references of the engines, of the queue
  * and of all operations to their handles. Runs no callback. */
-void rl_dispatch_abandon(struct redlock *rl)
+void rl_dispatch_abandon(struct redlock_client *rl)
 {
     abandon_locks(rl);
     while (rl->pending.first != NULL) {

@@ -11,7 +11,7 @@
 
 #include <pthread.h>
 
-struct redlock;
+struct redlock_client;
 struct redlock_lock;
 struct rl_client_op;
 struct rl_ready;
@@ -23,7 +23,8 @@ struct rl_shard;
 #define RL_PENDING_ACQUIRED (1u << 30) /* report REDLOCK_EVENT_ACQUIRED */
 #define RL_PENDING_RELEASED (1u << 31) /* report REDLOCK_EVENT_RELEASED */
 
-/* The callbacks of one client that have not run yet. Owned by dispatch.c; part of struct redlock.
+/* The callbacks of one client that have not run yet. Owned by dispatch.c; part of struct
+ * redlock_client.
  */
 struct rl_pending_events {
     struct redlock_lock *first, *last; /* queue of handles whose `pending` is not 0, linked by
@@ -45,32 +46,32 @@ struct rl_pending_node_events {
 };
 
 /* Prepares the pending callbacks of a new client. No mutex. */
-void rl_dispatch_init(struct redlock *rl);
+void rl_dispatch_init(struct redlock_client *rl);
 /* Creates the descriptor of hybrid mode; other modes have none. Returns 0 or REDLOCK_ESYS. No
  * mutex.
  */
-int rl_dispatch_open(struct redlock *rl);
+int rl_dispatch_open(struct redlock_client *rl);
 /* Closes the descriptor, if there is one. No mutex. */
-void rl_dispatch_close(struct redlock *rl);
+void rl_dispatch_close(struct redlock_client *rl);
 /* Returns the descriptor of hybrid mode, -1 in other modes. No mutex. */
-int rl_dispatch_fd(const struct redlock *rl);
+int rl_dispatch_fd(const struct redlock_client *rl);
 /* Makes the descriptor unreadable again. No mutex. */
-void rl_dispatch_clear(struct redlock *rl);
+void rl_dispatch_clear(struct redlock_client *rl);
 /* Drops all pending callbacks, and the references of the engines and of all operations. For a
  * forked child, after rl_io_abandon(). */
-void rl_dispatch_abandon(struct redlock *rl);
+void rl_dispatch_abandon(struct redlock_client *rl);
 
 /* Takes the announcements of all engines, until none is left: publishes deadlines, ends operations
  * and queues events. Runs no callback. Call it after each call into an engine that works on locks,
  * before the mutex is released and before the results of that call are used. It may start the
  * second half of a break, so the caller must send afterwards. Returns whether there was an
  * announcement. */
-bool rl_dispatch_take(struct redlock *rl);
+bool rl_dispatch_take(struct redlock_client *rl);
 /* Runs one turn of the loop: reads from the `count` sockets of `ready`, does what is due, and
  * sends. Call rl_dispatch_flush() before the next wait. */
-void rl_dispatch_tick(struct redlock *rl, const struct rl_ready *ready, int count);
+void rl_dispatch_tick(struct redlock_client *rl, const struct rl_ready *ready, int count);
 /* Sends queued requests and takes announcements, until there are none of either. Arms the timer. */
-void rl_dispatch_flush(struct redlock *rl);
+void rl_dispatch_flush(struct redlock_client *rl);
 /* Passes an event to a lock with rl_lock_event(), and takes the announcements. */
 void rl_dispatch_event(struct redlock_lock *handle, uint8_t kind, uint64_t ttl_ns, int status);
 /* Notes in the engine that these nodes do not have the lock, and takes the announcement of this
@@ -78,27 +79,27 @@ void rl_dispatch_event(struct redlock_lock *handle, uint8_t kind, uint64_t ttl_n
 void rl_dispatch_note_absent(struct redlock_lock *handle, rl_nodes nodes);
 
 /* Runs all pending callbacks. Releases the mutex while each of them runs. */
-void rl_dispatch(struct redlock *rl);
+void rl_dispatch(struct redlock_client *rl);
 /* Returns whether callbacks are pending. */
-bool rl_dispatch_has_pending(const struct redlock *rl);
+bool rl_dispatch_has_pending(const struct redlock_client *rl);
 /* Returns whether this thread runs a callback of the client. */
-bool rl_dispatch_is_own_callback(const struct redlock *rl);
+bool rl_dispatch_is_own_callback(const struct redlock_client *rl);
 
 /* Ends the operation of the handle with `status`: wakes its waiter, or queues its callback. Does
  * nothing if there is no operation, or if it has ended. */
-void rl_dispatch_done(struct redlock *rl, struct redlock_lock *handle, int status);
+void rl_dispatch_done(struct redlock_client *rl, struct redlock_lock *handle, int status);
 /* Confirms in the engine that a grant, whose operation has ended, is about to be reported. Returns
  * true if the result can be reported: the lock is still held, or the operation has failed. Returns
  * false if the lock is not held any more and the next attempt follows. */
-bool rl_dispatch_confirm(struct redlock *rl, struct redlock_lock *handle);
+bool rl_dispatch_confirm(struct redlock_client *rl, struct redlock_lock *handle);
 /* Turns the result of the operation into an error, if it is a grant that was not reported yet and
  * whose lock is not held any more: REDLOCK_ECLOSED in a shutdown, else REDLOCK_ETOOSLOW. */
-void rl_dispatch_disown(const struct redlock *rl, struct redlock_lock *handle);
+void rl_dispatch_disown(const struct redlock_client *rl, struct redlock_lock *handle);
 /* Queues the ACQUIRED event of a blocking call, if there is an event callback. */
-void rl_dispatch_acquired(struct redlock *rl, struct redlock_lock *handle);
+void rl_dispatch_acquired(struct redlock_client *rl, struct redlock_lock *handle);
 /* Queues the end callback of the lock, if it has one that has not run. */
-void rl_dispatch_end(struct redlock *rl, struct redlock_lock *handle);
+void rl_dispatch_end(struct redlock_client *rl, struct redlock_lock *handle);
 /* Queues the callback of a client operation that has ended. Takes ownership of `item`. */
-void rl_dispatch_client_op(struct redlock *rl, struct rl_client_op *item);
+void rl_dispatch_client_op(struct redlock_client *rl, struct rl_client_op *item);
 
 #endif

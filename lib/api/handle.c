@@ -20,7 +20,7 @@
 struct redlock_lock *rl_handle_new(struct rl_shard *shard, const struct rl_names *names,
                                    struct rl_storage *storage)
 {
-    struct redlock *rl = shard->rl;
+    struct redlock_client *rl = shard->rl;
     size_t len = 0;
     for (unsigned i = 0; i < names->count; i++)
         len += names->lens[i] + 1u;
@@ -54,7 +54,7 @@ void rl_handle_ref(struct redlock_lock *handle)
  * the handle's references to the client, to a cancel object and to the lock that it verifies. */
 void rl_handle_drop(struct redlock_lock *handle)
 {
-    struct redlock *rl = handle->shard->rl;
+    struct redlock_client *rl = handle->shard->rl;
 
     if (atomic_fetch_sub_explicit(&handle->refs, 1, memory_order_acq_rel) != 1)
         return;
@@ -77,7 +77,7 @@ void rl_handle_drop(struct redlock_lock *handle)
  * for it to the client. */
 void rl_handle_forget_op(struct redlock_lock *handle)
 {
-    struct redlock *rl = handle->shard->rl;
+    struct redlock_client *rl = handle->shard->rl;
     struct redlock_lock *whole = rl_break_whole(handle);
 
     if (whole != NULL) {
@@ -163,7 +163,7 @@ REDLOCK_API int redlock_lock_fd(redlock_lock_t *handle)
 {
     if (handle == NULL)
         return REDLOCK_EINVAL;
-    struct redlock *rl = handle->shard->rl;
+    struct redlock_client *rl = handle->shard->rl;
     if (rl_client_is_forked(rl))
         return REDLOCK_EFORKED;
     pthread_mutex_lock(&rl->mutex);
@@ -194,7 +194,7 @@ REDLOCK_API int redlock_lock_detach(redlock_lock_t *handle)
 {
     if (handle == NULL)
         return REDLOCK_EINVAL;
-    struct redlock *rl = handle->shard->rl;
+    struct redlock_client *rl = handle->shard->rl;
     int error = rl_client_enter(rl);
     if (error != REDLOCK_OK)
         return error;
@@ -215,7 +215,7 @@ REDLOCK_API int redlock_lock_retain(redlock_lock_t *handle)
 {
     if (handle == NULL)
         return REDLOCK_EINVAL;
-    struct redlock *rl = handle->shard->rl;
+    struct redlock_client *rl = handle->shard->rl;
     int error = rl_client_enter_readonly(rl);
     if (error != REDLOCK_OK)
         return error;
@@ -235,7 +235,8 @@ REDLOCK_API void redlock_lock_free(redlock_lock_t *handle)
 {
     if (handle == NULL)
         return;
-    struct redlock *rl = rl_client_ref(handle->shard->rl); /* the mutex must outlive this call */
+    struct redlock_client *rl =
+        rl_client_ref(handle->shard->rl); /* the mutex must outlive this call */
     bool entered = rl_client_enter_untimed(rl) == REDLOCK_OK;
     if (entered) {
         bool held = rl_lock_is_held(&handle->lock);

@@ -58,7 +58,7 @@
 
 /* Prepares the leader of a new client, whose fields are 0: creates the condition variable
  * `park`. */
-void rl_leader_init(struct redlock *rl)
+void rl_leader_init(struct redlock_client *rl)
 {
     pthread_condattr_t attr;
 
@@ -71,7 +71,7 @@ void rl_leader_init(struct redlock *rl)
 /* Lets the I/O thread wait on `park` for at most `ns` nanoseconds, until rl_leader_recall() ends
  * the wait. Wakes the noted threads first. The mutex is held on entry and on return, and released
  * during the wait. */
-static void park(struct redlock *rl, uint64_t ns)
+static void park(struct redlock_client *rl, uint64_t ns)
 {
     struct rl_leader *leader = &rl->leader;
     struct timespec until;
@@ -85,20 +85,20 @@ static void park(struct redlock *rl, uint64_t ns)
 }
 
 /* Destroys the condition variable `park`. */
-void rl_leader_free(struct redlock *rl)
+void rl_leader_free(struct redlock_client *rl)
 {
     pthread_cond_destroy(&rl->leader.park);
 }
 
 /* Notes that the I/O thread is about to enter the poller for the first time. Called before the
  * thread starts, without the mutex. */
-void rl_leader_begin(struct redlock *rl)
+void rl_leader_begin(struct redlock_client *rl)
 {
     rl->leader.polls = true;
 }
 
 /* Notes that the I/O thread has left the poller. Has the candidate woken, which may lead now. */
-void rl_leader_returned(struct redlock *rl)
+void rl_leader_returned(struct redlock_client *rl)
 {
     struct rl_leader *leader = &rl->leader;
 
@@ -111,7 +111,7 @@ void rl_leader_returned(struct redlock *rl)
  * callbacks of threaded mode meanwhile. Then sends what callers have left to this thread, and notes
  * that the thread enters the poller. Called by the I/O thread without the mutex. Returns at once if
  * the thread must end. */
-void rl_leader_yield(struct redlock *rl)
+void rl_leader_yield(struct redlock_client *rl)
 {
     struct rl_leader *leader = &rl->leader;
     uint64_t park_ns = PARK_NS;
@@ -138,7 +138,7 @@ void rl_leader_yield(struct redlock *rl)
 }
 
 /* Ends the wait of the I/O thread on `park`, if it is parked, so that it looks for work. */
-void rl_leader_recall(struct redlock *rl)
+void rl_leader_recall(struct redlock_client *rl)
 {
     struct rl_leader *leader = &rl->leader;
 
@@ -148,7 +148,7 @@ void rl_leader_recall(struct redlock *rl)
 
 /* Locks the mutex for a caller that may send something when it leaves. Counts the caller in
  * `entering` until it has the mutex. */
-void rl_leader_enter(struct redlock *rl)
+void rl_leader_enter(struct redlock_client *rl)
 {
     atomic_fetch_add(&rl->leader.entering, 1);
     pthread_mutex_lock(&rl->mutex);
@@ -156,7 +156,7 @@ void rl_leader_enter(struct redlock *rl)
 }
 
 /* Sends all queued requests, also those that callers have left to the I/O thread. */
-void rl_leader_flush(struct redlock *rl)
+void rl_leader_flush(struct redlock_client *rl)
 {
     rl->leader.flush_pending = false;
     rl_dispatch_flush(rl);
@@ -165,7 +165,7 @@ void rl_leader_flush(struct redlock *rl)
 /* Leaves the queued requests to the I/O thread if several callers sleep. More calls are likely
  * then, and the I/O thread sends the requests of all of them with one write for each node. Returns
  * whether the I/O thread will send. */
-static bool hand_to_thread(struct redlock *rl)
+static bool hand_to_thread(struct redlock_client *rl)
 {
     struct rl_leader *leader = &rl->leader;
 
@@ -185,7 +185,7 @@ static bool hand_to_thread(struct redlock *rl)
  * leaves it to the I/O thread (hand_to_thread()). `in_callback`: the caller runs in a callback of
  * the I/O thread, which sends when the callback returns. In threaded mode has the I/O thread run
  * pending callbacks. */
-void rl_leader_send(struct redlock *rl, bool in_callback)
+void rl_leader_send(struct redlock_client *rl, bool in_callback)
 {
     struct rl_leader *leader = &rl->leader;
 
@@ -208,7 +208,7 @@ void rl_leader_send(struct redlock *rl, bool in_callback)
 
 /* Ends the operation of a waiter with `status`, an enum redlock_error, and has its thread woken,
  * whether it sleeps on a futex or is in the poller. */
-void rl_leader_complete(struct redlock *rl, struct rl_waiter *waiter, int status)
+void rl_leader_complete(struct redlock_client *rl, struct rl_waiter *waiter, int status)
 {
     waiter->done = true;
     waiter->status = status;
@@ -220,7 +220,7 @@ void rl_leader_complete(struct redlock *rl, struct rl_waiter *waiter, int status
 /* Returns whether the caller that is about to wait may lead: no other call is blocked, and the I/O
  * thread is parked or the streak is long enough. Counts this call in `streak`, or sets `streak` to
  * 0 if another call is blocked. */
-static bool may_lead(struct redlock *rl)
+static bool may_lead(struct redlock_client *rl)
 {
     struct rl_leader *leader = &rl->leader;
 
@@ -235,7 +235,7 @@ static bool may_lead(struct redlock *rl)
 
 /* Returns whether a timer of an engine, or the time limit of a client operation, is due within
  * PARK_NS. */
-static bool is_due_soon(struct redlock *rl)
+static bool is_due_soon(struct redlock_client *rl)
 {
     uint64_t soon_ns = rl_add_sat(rl_client_now(rl).boot_ns, PARK_NS);
     bool due = rl_review_wake_ns(rl) <= soon_ns;
@@ -246,7 +246,7 @@ static bool is_due_soon(struct redlock *rl)
 }
 
 /* Waits until the I/O thread has left the poller or the waiter's operation is done. */
-static void await_poller(struct redlock *rl, struct rl_waiter *waiter)
+static void await_poller(struct redlock_client *rl, struct rl_waiter *waiter)
 {
     struct rl_leader *leader = &rl->leader;
 
@@ -259,7 +259,7 @@ static void await_poller(struct redlock *rl, struct rl_waiter *waiter)
 
 /* Leads until the waiter's operation is done, then hands over to the I/O thread if something is
  * left to do. */
-static void drive_until_done(struct redlock *rl, struct rl_waiter *waiter)
+static void drive_until_done(struct redlock_client *rl, struct rl_waiter *waiter)
 {
     struct rl_leader *leader = &rl->leader;
 
@@ -292,7 +292,7 @@ static void drive_until_done(struct redlock *rl, struct rl_waiter *waiter)
 
 /* Waits until no caller leads. Called when the client closes, after all operations have ended and
  * the I/O thread has stopped. The mutex is released during the wait. */
-void rl_leader_end(struct redlock *rl)
+void rl_leader_end(struct redlock_client *rl)
 {
     struct rl_leader *leader = &rl->leader;
 
@@ -305,7 +305,7 @@ void rl_leader_end(struct redlock *rl)
 
 /* Blocks the calling thread until the waiter's operation is done: drives the loop if it may lead,
  * else sleeps on a futex. The mutex is held on entry and on return, and released meanwhile. */
-void rl_leader_wait(struct redlock *rl, struct rl_waiter *waiter)
+void rl_leader_wait(struct redlock_client *rl, struct rl_waiter *waiter)
 {
     struct rl_leader *leader = &rl->leader;
 

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct redlock;
+struct redlock_client;
 struct rl_waiter;
 
 /* Which thread of one client leads, that is, drives the loop. Owned by leader.c; part of struct
@@ -45,39 +45,39 @@ struct rl_leader {
 };
 
 /* Prepares the leader of a new client, before its first thread starts. No mutex. */
-void rl_leader_init(struct redlock *rl);
+void rl_leader_init(struct redlock_client *rl);
 /* Frees what rl_leader_init() made, after the last thread has left. No mutex. */
-void rl_leader_free(struct redlock *rl);
+void rl_leader_free(struct redlock_client *rl);
 
 /* Locks the mutex for a caller that may send something when it leaves. The mutex is not held on
  * entry. */
-void rl_leader_enter(struct redlock *rl);
+void rl_leader_enter(struct redlock_client *rl);
 /* Sends what a caller has queued, or leaves that to a thread that will send it soon.
  * `in_callback`: the caller runs in a callback of the I/O thread, which sends when it returns. */
-void rl_leader_send(struct redlock *rl, bool in_callback);
+void rl_leader_send(struct redlock_client *rl, bool in_callback);
 /* Sends all queued requests, also those that callers have left to the I/O thread. */
-void rl_leader_flush(struct redlock *rl);
+void rl_leader_flush(struct redlock_client *rl);
 
 /* Blocks until the waiter's operation is done: sleeps, or drives the loop. Releases the mutex while
  * it waits. */
-void rl_leader_wait(struct redlock *rl, struct rl_waiter *waiter);
+void rl_leader_wait(struct redlock_client *rl, struct rl_waiter *waiter);
 /* Ends the operation of a waiter with `status` and has its thread woken, whether it sleeps or is in
  * the poller. */
-void rl_leader_complete(struct redlock *rl, struct rl_waiter *waiter, int status);
+void rl_leader_complete(struct redlock_client *rl, struct rl_waiter *waiter, int status);
 
 /* Notes that the I/O thread is about to enter the poller for the first time. Called before that
  * thread starts; no mutex. */
-void rl_leader_begin(struct redlock *rl);
+void rl_leader_begin(struct redlock_client *rl);
 /* Notes that the I/O thread has left the poller, and lets a caller that waits for this lead. */
-void rl_leader_returned(struct redlock *rl);
+void rl_leader_returned(struct redlock_client *rl);
 /* Keeps the I/O thread out of the poller as long as a caller leads. Called by the I/O thread
  * without the mutex. When it returns, the I/O thread must enter the poller, or end if it was
  * stopped. */
-void rl_leader_yield(struct redlock *rl);
+void rl_leader_yield(struct redlock_client *rl);
 /* Wakes the I/O thread if it is parked, so that it looks for work. */
-void rl_leader_recall(struct redlock *rl);
+void rl_leader_recall(struct redlock_client *rl);
 /* Waits until no caller leads. Called when the client closes, after all operations have ended and
  * the I/O thread has stopped. */
-void rl_leader_end(struct redlock *rl);
+void rl_leader_end(struct redlock_client *rl);
 
 #endif

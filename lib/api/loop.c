@@ -18,7 +18,7 @@
 /* Finishes a turn: ends operations that were cancelled or are out of time, runs callbacks and sends
  * requests, until no callback is pending; then sets the timer. In hybrid mode redlock_process()
  * runs the callbacks instead. Mutex held, but released while a callback runs. */
-void rl_loop_settle(struct redlock *rl)
+void rl_loop_settle(struct redlock_client *rl)
 {
     do {
         rl_review(rl);
@@ -31,7 +31,7 @@ void rl_loop_settle(struct redlock *rl)
 
 /* Makes one turn with the `count` events in `ready`, which the poller has returned. Mutex held, but
  * released while a callback runs. */
-static void turn(struct redlock *rl, const struct rl_ready *ready, int count)
+static void turn(struct redlock_client *rl, const struct rl_ready *ready, int count)
 {
     rl->loop.turning = true;
     rl_dispatch_tick(rl, ready, count);
@@ -41,7 +41,7 @@ static void turn(struct redlock *rl, const struct rl_ready *ready, int count)
 
 /* Makes one turn with the events that the poller has at this moment, without waiting for one. Mutex
  * held, but released while a callback runs. */
-void rl_loop_poll(struct redlock *rl)
+void rl_loop_poll(struct redlock_client *rl)
 {
     struct rl_ready ready[RL_READY_MAX];
 
@@ -50,7 +50,7 @@ void rl_loop_poll(struct redlock *rl)
 
 /* Waits in the poller, without a time limit other than the timer of the poller, and makes one turn.
  * The mutex is not held on entry or on return. */
-static void wait_and_turn(struct redlock *rl)
+static void wait_and_turn(struct redlock_client *rl)
 {
     struct rl_ready ready[RL_READY_MAX];
 
@@ -65,7 +65,7 @@ static void wait_and_turn(struct redlock *rl)
  * Returns NULL. */
 static void *run(void *arg)
 {
-    struct redlock *rl = arg;
+    struct redlock_client *rl = arg;
 
     while (!atomic_load(&rl->loop.stop)) {
         wait_and_turn(rl);
@@ -75,7 +75,7 @@ static void *run(void *arg)
 }
 
 /* Starts the I/O thread. Returns REDLOCK_OK, or REDLOCK_ESYS if no thread can be created. */
-int rl_loop_start(struct redlock *rl)
+int rl_loop_start(struct redlock_client *rl)
 {
     sigset_t all, before;
 
@@ -91,20 +91,20 @@ int rl_loop_start(struct redlock *rl)
 }
 
 /* Returns whether the I/O thread was started and not joined yet; false in embedded mode. */
-bool rl_loop_has_thread(const struct redlock *rl)
+bool rl_loop_has_thread(const struct redlock_client *rl)
 {
     return rl->loop.runs;
 }
 
 /* Returns whether rl_loop_stop() was called, so that the I/O thread must end. */
-bool rl_loop_is_stopping(const struct redlock *rl)
+bool rl_loop_is_stopping(const struct redlock_client *rl)
 {
     return atomic_load(&rl->loop.stop);
 }
 
 /* Has the I/O thread end, whether it is in the poller or parked, and joins it. Does nothing if
  * there is none. The mutex is not held. */
-void rl_loop_stop(struct redlock *rl)
+void rl_loop_stop(struct redlock_client *rl)
 {
     if (!rl->loop.runs)
         return;

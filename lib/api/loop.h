@@ -10,9 +10,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-struct redlock;
+struct redlock_client;
 
-/* The I/O thread of one client. Owned by loop.c; part of struct redlock. */
+/* The I/O thread of one client. Owned by loop.c; part of struct redlock_client. */
 struct rl_loop {
     pthread_t thread; /* with `runs` */
     bool runs;        /* the I/O thread was started and not joined; false in embedded mode */
@@ -22,19 +22,19 @@ struct rl_loop {
 };
 
 /* Starts the I/O thread. Returns REDLOCK_OK or REDLOCK_ESYS. */
-int rl_loop_start(struct redlock *rl);
+int rl_loop_start(struct redlock_client *rl);
 /* Ends the I/O thread and joins it. Does nothing if there is none. The mutex is not held. */
-void rl_loop_stop(struct redlock *rl);
+void rl_loop_stop(struct redlock_client *rl);
 /* Returns whether there is an I/O thread. */
-bool rl_loop_has_thread(const struct redlock *rl);
+bool rl_loop_has_thread(const struct redlock_client *rl);
 /* Returns whether rl_loop_stop() was called. */
-bool rl_loop_is_stopping(const struct redlock *rl);
+bool rl_loop_is_stopping(const struct redlock_client *rl);
 
 /* Makes one turn without waiting for events. The mutex is held; callbacks run without it. */
-void rl_loop_poll(struct redlock *rl);
+void rl_loop_poll(struct redlock_client *rl);
 /* Finishes what a tick has brought: reviews cancels and client operations, runs callbacks (in
  * hybrid mode redlock_process() runs them), sends, and sets the timer. The mutex is held; callbacks
  * run without it. */
-void rl_loop_settle(struct redlock *rl);
+void rl_loop_settle(struct redlock_client *rl);
 
 #endif

@@ -13,8 +13,8 @@
 /* Checks that `name` has 1 to RL_RESOURCE_MAX bytes and appends it to `names`. `what` says in a
  * refusal which argument it is. Returns REDLOCK_OK; or REDLOCK_EINVAL with a report in `refusal`
  * (may be NULL). */
-static int add_name(struct redlock *rl, struct rl_names *names, const char *what, const char *name,
-                    redlock_report_t **refusal)
+static int add_name(struct redlock_client *rl, struct rl_names *names, const char *what,
+                    const char *name, redlock_report_t **refusal)
 {
     size_t len = name != NULL ? strnlen(name, RL_RESOURCE_MAX + 1) : 0;
 
@@ -40,7 +40,7 @@ static int by_bytes(const void *a, const void *b)
 
 /* Checks that all `names` are different. Returns REDLOCK_OK; or REDLOCK_EINVAL with a report in
  * `refusal` (may be NULL). */
-static int check_duplicates(struct redlock *rl, const struct rl_names *names,
+static int check_duplicates(struct redlock_client *rl, const struct rl_names *names,
                             redlock_report_t **refusal)
 {
     const char *sorted[RL_KEYS_MAX];
@@ -58,7 +58,7 @@ static int check_duplicates(struct redlock *rl, const struct rl_names *names,
 /* Checks `resource` and the `also_count` further names in `also`, and collects them in `ret`, in
  * this order. Returns REDLOCK_OK; or REDLOCK_EINVAL, with a report in `refusal` (may be NULL), if
  * there are too many, one is empty or too long, or two are equal. */
-int rl_names_collect(struct redlock *rl, const char *resource, const char *const *also,
+int rl_names_collect(struct redlock_client *rl, const char *resource, const char *const *also,
                      size_t also_count, struct rl_names *ret, redlock_report_t **refusal)
 {
     ret->count = 0;
@@ -84,7 +84,8 @@ int rl_names_collect(struct redlock *rl, const char *resource, const char *const
 
 /* Returns whether `key` is the key of the resource `name` of `len` bytes: the configured prefix and
  * the name. */
-static bool is_key_of(const struct redlock *rl, const char *name, size_t len, struct rl_arg key)
+static bool is_key_of(const struct redlock_client *rl, const char *name, size_t len,
+                      struct rl_arg key)
 {
     size_t prefix_len = rl->config->prefix_len;
 
@@ -95,7 +96,7 @@ static bool is_key_of(const struct redlock *rl, const char *name, size_t len, st
 /* Checks that no name has the key of the fence record as its key, and if `permits` is not 0, that
  * none of that many slots of the single name has. Returns REDLOCK_OK; or REDLOCK_EINVAL with a
  * report in `refusal` (may be NULL). */
-int rl_names_check_record(struct redlock *rl, const struct rl_names *names, uint32_t permits,
+int rl_names_check_record(struct redlock_client *rl, const struct rl_names *names, uint32_t permits,
                           redlock_report_t **refusal)
 {
     static const char HINT[] = "the key of the fence record on the servers: choose another name, "
@@ -130,7 +131,7 @@ static int by_key(const void *a, const void *b)
  * memory, which only several names need. rl_names_keys_done() frees the keys. */
 bool rl_names_keys(const struct redlock_lock *handle, struct rl_keys *ret)
 {
-    const struct redlock *rl = handle->shard->rl;
+    const struct redlock_client *rl = handle->shard->rl;
     size_t prefix_len = rl->config->prefix_len;
     const char *name = handle->bytes;
 

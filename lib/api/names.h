@@ -8,7 +8,7 @@
 
 #include <redlock/redlock.h>
 
-struct redlock;
+struct redlock_client;
 
 /* The names of the resources of one call. Made by names.c on the caller's stack. Invariant: all are
  * different and have 1 to RL_RESOURCE_MAX bytes. */
@@ -30,12 +30,12 @@ struct rl_keys {
 /* Collects and checks `resource` and the `also_count` names in `also`. Returns REDLOCK_OK, or
  * REDLOCK_EINVAL if there are too many, one is empty or too long, or two are equal; then `refusal`
  * (may be NULL) receives a report. Mutex held. */
-int rl_names_collect(struct redlock *rl, const char *resource, const char *const *also,
+int rl_names_collect(struct redlock_client *rl, const char *resource, const char *const *also,
                      size_t also_count, struct rl_names *ret, redlock_report_t **refusal);
 /* Returns REDLOCK_EINVAL if the key of a name, or of one of its slots, is the key of the fence
  * record, because a token under that key would make fenced locks impossible for all clients.
  * `permits`: number of slots of the single name; 0: the names are the keys. */
-int rl_names_check_record(struct redlock *rl, const struct rl_names *names, uint32_t permits,
+int rl_names_check_record(struct redlock_client *rl, const struct rl_names *names, uint32_t permits,
                           redlock_report_t **refusal);
 /* Makes the keys of the handle's names. False: no memory. rl_names_keys_done() frees them. */
 bool rl_names_keys(const struct redlock_lock *handle, struct rl_keys *ret);

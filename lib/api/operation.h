@@ -64,7 +64,7 @@ struct rl_call {
  * `ret_handle` receives without a further reference. */
 
 /* Starts to acquire `resource`; with a `token` (not NULL), to adopt the lock that has it. */
-int rl_start_acquire(struct redlock *rl, const char *resource, const char *token,
+int rl_start_acquire(struct redlock_client *rl, const char *resource, const char *token,
                      const redlock_opts_t *opts, const struct rl_call *call,
                      struct redlock_lock **ret_handle);
 /* Starts to extend a held lock. `ttl_ms`: 0 for the TTL it was acquired with. */
@@ -75,7 +75,7 @@ int rl_start_release(struct redlock_lock *handle, bool keep, uint64_t delay_ms,
                      const struct rl_call *call);
 /* Starts a release by token, an inspection or a break (`kind`) of `count` resources. `token` is
  * used by a release only. */
-int rl_start_query(struct redlock *rl, const char *const *resources, size_t count,
+int rl_start_query(struct redlock_client *rl, const char *const *resources, size_t count,
                    const char *token, uint8_t kind, const struct rl_call *call,
                    struct redlock_lock **ret_handle);
 /* Starts to verify `subject`, a held lock. `ret_handle` receives the handle of the verification. */
@@ -83,7 +83,7 @@ int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
                     struct redlock_lock **ret_handle);
 /* Starts an operation on the whole client: RL_OP_READY, RL_OP_SHUTDOWN or RL_OP_FENCE_INIT. It ends
  * after `budget_ms` at the latest (REDLOCK_WAIT_FOREVER: no limit). */
-int rl_start_client_op(struct redlock *rl, uint8_t kind, uint64_t budget_ms,
+int rl_start_client_op(struct redlock_client *rl, uint8_t kind, uint64_t budget_ms,
                        const struct rl_call *call);
 
 #endif

@@ -13,7 +13,7 @@ static_assert(REDLOCK_PERMITS_MAX == RL_PERMITS_MAX, "one limit"); /* public and
 /* Checks that `permits` is 1 to RL_PERMITS_MAX, and that the name of the last slot,
  * `resource{#permits-1}`, is not too long. Returns REDLOCK_OK; or REDLOCK_EINVAL with a report in
  * `refusal` (may be NULL). */
-static int check_permits(struct redlock *rl, const char *resource, uint32_t permits,
+static int check_permits(struct redlock_client *rl, const char *resource, uint32_t permits,
                          redlock_report_t **refusal)
 {
     char bytes[RL_SLOT_KEY_MAX];
@@ -39,7 +39,7 @@ static int check_permits(struct redlock *rl, const char *resource, uint32_t perm
 /* Checks opts->kind; and for a permit of a semaphore its number of permits, and that the call
  * neither names further resources nor adopts a lock (`adopt`). Returns REDLOCK_OK; or
  * REDLOCK_EINVAL with a report in `refusal` (may be NULL). Mutex held. */
-int rl_permit_check(struct redlock *rl, const char *resource, const redlock_opts_t *opts,
+int rl_permit_check(struct redlock_client *rl, const char *resource, const redlock_opts_t *opts,
                     bool adopt, redlock_report_t **refusal)
 {
     if (opts->kind != REDLOCK_KIND_EXCLUSIVE && opts->kind != REDLOCK_KIND_PERMIT)

@@ -8,7 +8,7 @@
 /* Checks opts->kind, and for a semaphore the number of its permits. `adopt`: the call adopts a
  * lock. Returns REDLOCK_OK, or REDLOCK_EINVAL with a report in `refusal` (may be NULL). Mutex held.
  */
-int rl_permit_check(struct redlock *rl, const char *resource, const redlock_opts_t *opts,
+int rl_permit_check(struct redlock_client *rl, const char *resource, const redlock_opts_t *opts,
                     bool adopt, redlock_report_t **refusal);
 
 #endif

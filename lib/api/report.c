@@ -317,18 +317,22 @@ static void fill_line(struct redlock_report *report, const struct redlock_lock *
          i++) {
         if ((missing & RL_NODE(i)) == 0 && !is_uncounted(round, i))
             continue;
-        at +=
+        int len =
             snprintf(report->line + at, (size_t)(size - at), "; %s: %s",
                      rl_shard_node_name(report->shard, i), report->texts + (size_t)i * RL_TEXT_MAX);
-        if (at < size)
-            report->in_line |= RL_NODE(i);
+        if (len >= size - at) {
+            report->line[at] = '\0'; /* this text does not fit: a shorter one may */
+            continue;
+        }
+        at += len;
+        report->in_line |= RL_NODE(i);
     }
 }
 
 /* Fills a report, usually on the caller's stack, with the evidence of the operation that ended on
  * `handle` with `status`. The report has no references. rl_report_done() frees what this function
  * allocates. Without memory the texts or owners are missing. Mutex held. */
-void rl_report_fill(struct redlock_report *report, struct redlock *rl,
+void rl_report_fill(struct redlock_report *report, struct redlock_client *rl,
                     const struct redlock_lock *handle, int status)
 {
     const struct rl_lock *lock = &handle->lock;
@@ -386,7 +390,8 @@ void rl_report_done(struct redlock_report *report)
 
 /* Creates a report with one reference, which the user owns, for the operation that ended on
  * `handle` with `status`. Returns NULL without memory. Mutex held. */
-redlock_report_t *rl_report_new(struct redlock *rl, const struct redlock_lock *handle, int status)
+redlock_report_t *rl_report_new(struct redlock_client *rl, const struct redlock_lock *handle,
+                                int status)
 {
     struct redlock_report *report = rl_alloc(&rl->mem, sizeof *report);
 
@@ -422,7 +427,8 @@ redlock_report_t *rl_report_of_entry(int error)
 /* Refuses a call with `status` and a text in the form of printf(). Stores a report with the text,
  * which the user owns, in *ret; NULL without memory. If `ret` is NULL, logs the text of an EINVAL
  * instead. Returns `status`. Mutex held. */
-int rl_report_refuse(struct redlock *rl, redlock_report_t **ret, int status, const char *fmt, ...)
+int rl_report_refuse(struct redlock_client *rl, redlock_report_t **ret, int status, const char *fmt,
+                     ...)
 {
     va_list args;
 
@@ -569,7 +575,7 @@ REDLOCK_API void redlock_report_free(redlock_report_t *report)
         return;
     if (atomic_fetch_sub_explicit(&report->refs, 1, memory_order_acq_rel) != 1)
         return;
-    struct redlock *rl = report->rl;
+    struct redlock_client *rl = report->rl;
     struct rl_mem mem = report->mem;
     rl_report_done(report);
     rl_free(&mem, report);

@@ -13,7 +13,7 @@
  * Invariant: a report does not change after it was filled, apart from `refs`. */
 struct redlock_report {
     atomic_uint refs;              /* 0: the user may not free it */
-    struct redlock *rl;            /* referenced if refs > 0; NULL: a constant */
+    struct redlock_client *rl;     /* referenced if refs > 0; NULL: a constant */
     const struct rl_shard *shard;  /* the shard of `rl` that knows the names of the nodes; NULL: the
                                     * call was refused, and there are no votes */
     struct rl_mem mem;             /* copy of the client's, to free the report with */
@@ -29,19 +29,20 @@ struct redlock_report {
                                            * 0: not excluded, or an operator must act */
     char *texts;    /* RL_TEXT_MAX bytes for each node; NULL: constant texts are used instead */
     char *owners;   /* RL_OWNER_MAX + 1 bytes for each node; NULL: none */
-    char line[256]; /* the whole result in one line */
+    char line[512]; /* the whole result in one line */
 };
 
 /* Fills a report on the caller's stack with the evidence of the operation that ended on `handle`.
  * rl_report_done() frees what it allocates. Mutex held. */
-void rl_report_fill(struct redlock_report *report, struct redlock *rl,
+void rl_report_fill(struct redlock_report *report, struct redlock_client *rl,
                     const struct redlock_lock *handle, int status);
 /* Frees what rl_report_fill() allocated. */
 void rl_report_done(struct redlock_report *report);
 
 /* Creates a report that the user owns, for the operation that ended on `handle`. NULL: no memory.
  * Mutex held. */
-redlock_report_t *rl_report_new(struct redlock *rl, const struct redlock_lock *handle, int status);
+redlock_report_t *rl_report_new(struct redlock_client *rl, const struct redlock_lock *handle,
+                                int status);
 
 /* Returns the report of a call that could not enter the client. It is a constant, because the
  * client may be closed or belong to another process. NULL: there is none for this error. */
@@ -49,7 +50,7 @@ redlock_report_t *rl_report_of_entry(int error);
 
 /* Refuses a call: creates a report with this text, which the user owns, in `*ret`; NULL without
  * memory. If `ret` is NULL, an EINVAL is logged instead. Returns `status`. Mutex held. */
-int rl_report_refuse(struct redlock *rl, redlock_report_t **ret, int status, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+int rl_report_refuse(struct redlock_client *rl, redlock_report_t **ret, int status, const char *fmt,
+                     ...) __attribute__((format(printf, 4, 5)));
 
 #endif

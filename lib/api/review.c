@@ -10,7 +10,7 @@
 
 /* Ends the client operation `item`, which is not in rl->client_ops any more, with `status`: wakes
  * the thread that waits for it and frees `item`, or queues its callback. */
-static void finish(struct redlock *rl, struct rl_client_op *item, int status)
+static void finish(struct redlock_client *rl, struct rl_client_op *item, int status)
 {
     struct rl_waiter *waiter = item->op.waiter;
 
@@ -28,7 +28,7 @@ static void finish(struct redlock *rl, struct rl_client_op *item, int status)
 /* Returns the result of a shutdown: REDLOCK_OK if all locks are released and all undos done, ENOMEM
  * if an undo was dropped for lack of memory, ENOQUORUM if the time limit is reached (`late`); or 1
  * if the shutdown goes on. */
-static int judge_shutdown(const struct redlock *rl, bool late)
+static int judge_shutdown(const struct redlock_client *rl, bool late)
 {
     bool settled = true, dropped = false;
 
@@ -61,7 +61,7 @@ static int judge_shard(const struct rl_engine *engine, uint8_t kind, bool late)
 
 /* Returns the result of the client operation `item`, an enum redlock_error; or 1 if the operation
  * goes on. */
-static int judge(const struct redlock *rl, const struct rl_client_op *item)
+static int judge(const struct redlock_client *rl, const struct rl_client_op *item)
 {
     bool late = rl_remaining_ns(item->until, rl_client_now(rl)) == 0;
 
@@ -87,7 +87,7 @@ static int judge(const struct redlock *rl, const struct rl_client_op *item)
 
 /* Adds a client operation, which the next turn of the loop reviews. Takes ownership of `item`. A
  * shutdown begins at once. */
-void rl_review_add(struct redlock *rl, struct rl_client_op *item)
+void rl_review_add(struct redlock_client *rl, struct rl_client_op *item)
 {
     item->next = rl->client_ops;
     rl->client_ops = item;
@@ -97,7 +97,7 @@ void rl_review_add(struct redlock *rl, struct rl_client_op *item)
 }
 
 /* Ends the client operations that have a result (judge()). */
-static void review_client_ops(struct redlock *rl)
+static void review_client_ops(struct redlock_client *rl)
 {
     struct rl_client_op **at = &rl->client_ops;
 
@@ -130,7 +130,7 @@ static void review_cancels(struct rl_engine *engine)
 
 /* Ends the operations whose cancel object was triggered, and the client operations that have a
  * result. Called after each tick. */
-void rl_review(struct redlock *rl)
+void rl_review(struct redlock_client *rl)
 {
     bool canceled = atomic_exchange(&rl->cancels, false);
 
@@ -142,7 +142,7 @@ void rl_review(struct redlock *rl)
 }
 
 /* Ends all client operations with `status`; a shutdown ends with REDLOCK_ENOQUORUM instead. */
-void rl_review_end_all(struct redlock *rl, int status)
+void rl_review_end_all(struct redlock_client *rl, int status)
 {
     while (rl->client_ops != NULL) {
         struct rl_client_op *item = rl->client_ops;
@@ -153,7 +153,7 @@ void rl_review_end_all(struct redlock *rl, int status)
 
 /* Frees a list of client operations in a forked child, from `item` (NULL: none) on. Drops the
  * references to their cancel objects, and those of their waiting threads to the client. */
-void rl_review_abandon(struct redlock *rl, struct rl_client_op *item)
+void rl_review_abandon(struct redlock_client *rl, struct rl_client_op *item)
 {
     while (item != NULL) {
         struct rl_client_op *next = item->next;
@@ -168,7 +168,7 @@ void rl_review_abandon(struct redlock *rl, struct rl_client_op *item)
 
 /* Returns the earliest time limit of the client operations, in ns on the boot clock; RL_NEVER if
  * there is none. */
-uint64_t rl_review_wake_ns(const struct redlock *rl)
+uint64_t rl_review_wake_ns(const struct redlock_client *rl)
 {
     uint64_t wake_ns = RL_NEVER;
 
@@ -178,7 +178,7 @@ uint64_t rl_review_wake_ns(const struct redlock *rl)
 }
 
 /* Makes the poller return at rl_review_wake_ns() at the latest. */
-void rl_review_arm(struct redlock *rl)
+void rl_review_arm(struct redlock_client *rl)
 {
     if (rl->client_ops != NULL)
         rl_io_wake_at(&rl->io, rl_review_wake_ns(rl));
@@ -187,7 +187,7 @@ void rl_review_arm(struct redlock *rl)
 /* Releases a held lock for which the user did not call redlock_release(). First ends a running
  * extension with `status`, so that it does not receive the result of the release. If `status` is
  * ECLOSED, also makes the descriptor of redlock_lock_fd() readable. */
-void rl_review_release(struct redlock *rl, struct redlock_lock *handle, int status)
+void rl_review_release(struct redlock_client *rl, struct redlock_lock *handle, int status)
 {
     if (handle->op.kind == RL_OP_EXTEND)
         rl_dispatch_done(rl, handle, status);
@@ -197,7 +197,7 @@ void rl_review_release(struct redlock *rl, struct redlock_lock *handle, int stat
 }
 
 /* Ends the acquisitions of one shard with ECLOSED, and releases its held locks. */
-static void end_locks(struct redlock *rl, struct rl_engine *engine)
+static void end_locks(struct redlock_client *rl, struct rl_engine *engine)
 {
     struct rl_lock *next;
 
@@ -212,7 +212,7 @@ static void end_locks(struct redlock *rl, struct rl_engine *engine)
 
 /* Begins the shutdown: sets rl->draining, so that no new operation starts, and ends the locks of
  * all shards. Does nothing if the shutdown has begun. */
-void rl_review_begin_shutdown(struct redlock *rl)
+void rl_review_begin_shutdown(struct redlock_client *rl)
 {
     if (rl->draining)
         return;

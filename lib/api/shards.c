@@ -44,7 +44,7 @@ static unsigned find(const struct redlock_config *config, const char *name, size
 /* Finds the shard that all `names` belong to and stores it in *ret. Returns REDLOCK_OK; or
  * REDLOCK_EINVAL if the names belong to several shards, with a report in `refusal` (may be NULL).
  * Mutex held. */
-int rl_shards_find(struct redlock *rl, const struct rl_names *names, struct rl_shard **ret,
+int rl_shards_find(struct redlock_client *rl, const struct rl_names *names, struct rl_shard **ret,
                    redlock_report_t **refusal)
 {
     const struct redlock_config *config = rl->config;
@@ -69,7 +69,7 @@ int rl_shards_find(struct redlock *rl, const struct rl_names *names, struct rl_s
 
 /* Returns the shard of a node. `index` counts the nodes of all shards; it must be below
  * redlock_node_count(). */
-struct rl_shard *rl_shards_of_node(struct redlock *rl, size_t index)
+struct rl_shard *rl_shards_of_node(struct redlock_client *rl, size_t index)
 {
     unsigned at = 0;
 
@@ -90,7 +90,7 @@ const char *rl_shard_node_name(const struct rl_shard *shard, unsigned node)
  * held. */
 void rl_shards_warn_shared(const struct rl_shard *shard, const struct rl_node_status *node)
 {
-    const struct redlock *rl = shard->rl;
+    const struct redlock_client *rl = shard->rl;
 
     for (unsigned i = 0; node->run_id[0] != '\0' && i < rl->shard_count; i++) {
         const struct rl_shard *other = &rl->shards[i];

@@ -14,7 +14,7 @@
 /* One shard: a quorum group of nodes and the engine that works on them. Owned by client.c, which
  * fills it in redlock_new(); `pending` is owned by dispatch.c. */
 struct rl_shard {
-    struct redlock *rl;                       /* the client that contains the shard */
+    struct redlock_client *rl;                /* the client that contains the shard */
     const struct rl_config_shard *config;     /* its name and nodes, in rl->config */
     char fence_config[RL_FENCE_TEXT_MAX + 1]; /* fingerprint of the settings that all clients with
                                                * fenced locks must share */
@@ -26,11 +26,11 @@ struct rl_shard {
 /* Finds the shard that these names belong to and stores it in *ret. Returns REDLOCK_OK, or
  * REDLOCK_EINVAL if they belong to several shards; then `refusal` (may be NULL) receives a report.
  */
-int rl_shards_find(struct redlock *rl, const struct rl_names *names, struct rl_shard **ret,
+int rl_shards_find(struct redlock_client *rl, const struct rl_names *names, struct rl_shard **ret,
                    redlock_report_t **refusal);
 /* Returns the shard of a node. `index` counts the nodes of all shards, below
  * redlock_node_count(). */
-struct rl_shard *rl_shards_of_node(struct redlock *rl, size_t index);
+struct rl_shard *rl_shards_of_node(struct redlock_client *rl, size_t index);
 /* Returns the name of a node of the shard, by its number in the shard. */
 const char *rl_shard_node_name(const struct rl_shard *shard, unsigned node);
 /* Logs a warning for each other shard that contains the server of `node`, a node of `shard`. Locks

@@ -26,7 +26,7 @@ static uint64_t ms_to_ns(uint64_t ms)
 static struct rl_lease_params lease_params(const struct rl_shard *shard, uint8_t kind,
                                            const redlock_opts_t *opts)
 {
-    const struct redlock *rl = shard->rl;
+    const struct redlock_client *rl = shard->rl;
 
     struct rl_lease_params params = {
         .terms =
@@ -92,7 +92,7 @@ static int launch(struct redlock_lock *handle, const struct rl_lease_params *par
 /* Checks that a new operation may start: the shutdown has not begun, and the cancel object, if
  * there is one, belongs to this client and is not triggered. Returns REDLOCK_OK; or ECLOSED, EINVAL
  * or ECANCELED with a report in call->ret_refusal. */
-static int check_call(struct redlock *rl, const struct rl_call *call)
+static int check_call(struct redlock_client *rl, const struct rl_call *call)
 {
     if (rl->draining)
         return rl_report_refuse(rl, call->ret_refusal, REDLOCK_ECLOSED, "client is shutting down");
@@ -109,7 +109,7 @@ static int check_call(struct redlock *rl, const struct rl_call *call)
 /* Checks the arguments and starts to acquire `resource`; if `token` is not NULL, starts to adopt
  * the lock that has it. *ret_handle receives the handle, without a further reference. Returns
  * REDLOCK_OK; or an error, and then nothing was started. */
-int rl_start_acquire(struct redlock *rl, const char *resource, const char *token,
+int rl_start_acquire(struct redlock_client *rl, const char *resource, const char *token,
                      const redlock_opts_t *opts, const struct rl_call *call,
                      struct redlock_lock **ret_handle)
 {
@@ -169,7 +169,7 @@ static int check_handle(struct redlock_lock *handle)
  * EINVAL, EBUSY or ELOST; on an error nothing was started. */
 int rl_start_extend(struct redlock_lock *handle, uint64_t ttl_ms, const struct rl_call *call)
 {
-    struct redlock *rl = handle->shard->rl;
+    struct redlock_client *rl = handle->shard->rl;
     redlock_report_t **refusal = call->ret_refusal;
 
     int error = rl_check_ttl(rl, "ttl_ms", ttl_ms, ttl_ms == 0 ? 0 : REDLOCK_TTL_MS_MIN, refusal);
@@ -190,7 +190,7 @@ int rl_start_extend(struct redlock_lock *handle, uint64_t ttl_ms, const struct r
 int rl_start_release(struct redlock_lock *handle, bool keep, uint64_t delay_ms,
                      const struct rl_call *call)
 {
-    struct redlock *rl = handle->shard->rl;
+    struct redlock_client *rl = handle->shard->rl;
     redlock_report_t **refusal = call->ret_refusal;
     int error = REDLOCK_OK;
 
@@ -217,7 +217,7 @@ int rl_start_release(struct redlock_lock *handle, bool keep, uint64_t delay_ms,
 /* Starts a release by token, an inspection or a break, as `kind` says (RL_OP_*), of `count`
  * resources. `token` is used by a release only. *ret_handle receives a new handle. Returns
  * REDLOCK_OK; or an error, and then nothing was started. */
-int rl_start_query(struct redlock *rl, const char *const *resources, size_t count,
+int rl_start_query(struct redlock_client *rl, const char *const *resources, size_t count,
                    const char *token, uint8_t kind, const struct rl_call *call,
                    struct redlock_lock **ret_handle)
 {
@@ -258,7 +258,7 @@ int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
                     struct redlock_lock **ret_handle)
 {
     struct rl_shard *shard = subject->shard;
-    struct redlock *rl = shard->rl;
+    struct redlock_client *rl = shard->rl;
     const redlock_opts_t opts = redlock_opts(rl->config->max_ttl_ms);
     struct rl_names names = {.count = subject->names};
 
@@ -294,7 +294,7 @@ int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
 /* Starts the initialization of the fence records of all shards, which ends after `wait_ns` at the
  * latest. First allocates what each shard needs, so that it does not start in some shards only.
  * Returns false without memory. */
-static bool init_records(struct redlock *rl, uint64_t wait_ns)
+static bool init_records(struct redlock_client *rl, uint64_t wait_ns)
 {
     for (unsigned i = 1; i < rl->shard_count; i++) {
         if (!rl_records_start(&rl->shards[i].engine))
@@ -309,7 +309,7 @@ static bool init_records(struct redlock *rl, uint64_t wait_ns)
 /* Starts an operation on the whole client: RL_OP_READY, RL_OP_SHUTDOWN or RL_OP_FENCE_INIT
  * (`kind`). It ends after `budget_ms` at the latest (REDLOCK_WAIT_FOREVER: no limit). Returns
  * REDLOCK_OK; or an error, and then nothing was started. */
-int rl_start_client_op(struct redlock *rl, uint8_t kind, uint64_t budget_ms,
+int rl_start_client_op(struct redlock_client *rl, uint8_t kind, uint64_t budget_ms,
                        const struct rl_call *call)
 {
     int error = kind == RL_OP_SHUTDOWN ? REDLOCK_OK : check_call(rl, call);

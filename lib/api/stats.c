@@ -34,6 +34,7 @@ static void add_stats(redlock_stats_t *to, const struct rl_engine_stats *from)
     to->split_votes += from->split_votes;
     to->extended += from->extended;
     to->extend_failed += from->extend_failed;
+    to->endangered += from->endangered;
     to->lost += from->lost;
     to->released += from->released;
     to->release_failed += from->release_failed;
@@ -47,6 +48,7 @@ static void add_stats(redlock_stats_t *to, const struct rl_engine_stats *from)
     to->queue_full += from->queue_full;
     to->wakeups += from->wakeups;
     to->queued += from->queued;
+    to->wait_us_sum += from->wait_us_sum;
     for (size_t i = 0; i < RL_BUCKETS; i++)
         to->wait_us_hist[i] += from->wait_us_hist[i];
 }

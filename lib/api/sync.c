@@ -13,7 +13,7 @@
 
 /* Sends what was queued and blocks until the operation of the waiter is done. Mutex held, but
  * released during the wait. */
-static void sleep_until_done(struct redlock *rl, struct rl_waiter *waiter)
+static void sleep_until_done(struct redlock_client *rl, struct rl_waiter *waiter)
 {
     rl_client_send(rl);
     rl_leader_wait(rl, waiter);
@@ -24,7 +24,8 @@ static void sleep_until_done(struct redlock *rl, struct rl_waiter *waiter)
  * this function waits again. If the client was closed or the lock has ended meanwhile, the status
  * becomes REDLOCK_ECLOSED or REDLOCK_ETOOSLOW. Mutex held; it is released while the function waits.
  */
-static void confirm(struct redlock *rl, struct redlock_lock *handle, struct rl_waiter *waiter)
+static void confirm(struct redlock_client *rl, struct redlock_lock *handle,
+                    struct rl_waiter *waiter)
 {
     for (;;) {
         sleep_until_done(rl, waiter);
@@ -46,7 +47,7 @@ static void confirm(struct redlock *rl, struct redlock_lock *handle, struct rl_w
 /* Removes the ended operation from the handle. Creates its report in *ret_report, if `ret_report`
  * is not NULL. Returns the result, an enum redlock_error. The operation's reference to the handle
  * passes to the caller. Mutex held. */
-static int finish(struct redlock *rl, struct redlock_lock *handle, struct rl_waiter *waiter,
+static int finish(struct redlock_client *rl, struct redlock_lock *handle, struct rl_waiter *waiter,
                   redlock_report_t **ret_report)
 {
     int status = waiter->status;
@@ -63,7 +64,7 @@ static int finish(struct redlock *rl, struct redlock_lock *handle, struct rl_wai
 /* Enters the client for a blocking call and adds a reference to the client. Returns REDLOCK_OK with
  * the mutex held; or an error, and then *ret_report receives a constant report or NULL.
  * leave_blocking() ends the call. */
-static int enter_blocking(struct redlock *rl, redlock_report_t **ret_report)
+static int enter_blocking(struct redlock_client *rl, redlock_report_t **ret_report)
 {
     if (ret_report != NULL)
         *ret_report = NULL;
@@ -78,7 +79,7 @@ static int enter_blocking(struct redlock *rl, redlock_report_t **ret_report)
 }
 
 /* Leaves the client: sends, releases the mutex, and drops the reference of enter_blocking(). */
-static void leave_blocking(struct redlock *rl)
+static void leave_blocking(struct redlock_client *rl)
 {
     rl_client_leave(rl);
     rl_client_drop(rl);
@@ -147,7 +148,7 @@ REDLOCK_API int redlock_adopt(redlock_t *rl, const char *resource, const char *t
 static int wait_on_handle(struct redlock_lock *handle, struct rl_waiter *waiter, int error,
                           redlock_report_t **ret_report)
 {
-    struct redlock *rl = handle->shard->rl;
+    struct redlock_client *rl = handle->shard->rl;
 
     if (error == REDLOCK_OK) {
         sleep_until_done(rl, waiter);
@@ -260,7 +261,7 @@ REDLOCK_API int redlock_verify(redlock_lock_t *handle, redlock_report_t **ret_re
 {
     struct rl_waiter waiter = {.done = false};
     const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
-    struct redlock *rl = handle != NULL ? handle->shard->rl : NULL;
+    struct redlock_client *rl = handle != NULL ? handle->shard->rl : NULL;
     struct redlock_lock *verification;
 
     int error = enter_blocking(rl, ret_report);

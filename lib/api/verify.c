@@ -9,7 +9,7 @@
  * engine which nodes have denied the verified lock, handle->subject, which may lose the lock at
  * once. The result is ELOST as well if the verified lock has reached its deadline or was released
  * meanwhile, unless the verification was cancelled or the client closed. Mutex held. */
-void rl_verify_done(struct redlock *rl, struct redlock_lock *handle, int status)
+void rl_verify_done(struct redlock_client *rl, struct redlock_lock *handle, int status)
 {
     struct redlock_lock *subject = handle->subject;
     struct rl_lock *held = &subject->lock;

@@ -28,7 +28,7 @@ struct rl_waiter {
     int status;             /* enum redlock_error, with `done` */
 };
 
-/* The futexes of one client. Owned by wake.c; part of struct redlock. */
+/* The futexes of one client. Owned by wake.c; part of struct redlock_client. */
 struct rl_wakes {
     const struct rl_mem *mem;
     pthread_mutex_t *mutex;               /* the client's */

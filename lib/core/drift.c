@@ -4,7 +4,7 @@
 #include "core/drift.h"
 
 #define PPM            UINT64_C(1000000) /* divisor of parts per million */
-#define LOST_MARGIN_NS (5 * RL_MS)       /* least lost margin of any TTL */
+#define LOSS_MARGIN_NS (5 * RL_MS)       /* least loss margin of any TTL */
 
 /* Returns a * b, or UINT64_MAX if that overflows. */
 static uint64_t mul_sat(uint64_t a, uint64_t b)
@@ -22,20 +22,20 @@ uint64_t rl_drift_ns(uint64_t ttl_ns, const struct rl_drift *drift)
     return rl_add_sat(rl_add_sat(whole, rest), drift->constant_us * RL_US);
 }
 
-/* Returns the lost margin of a TTL in nanoseconds: how long before the end of the validity the lock
+/* Returns the loss margin of a TTL in nanoseconds: how long before the end of the validity the lock
  * counts as lost. It is a thousandth of the TTL, rounded up, but at least 5 ms. */
-uint64_t rl_lost_margin_ns(uint64_t ttl_ns)
+uint64_t rl_loss_margin_ns(uint64_t ttl_ns)
 {
     uint64_t thousandth = ttl_ns / 1000 + (ttl_ns % 1000 != 0);
-    return rl_max_u64(LOST_MARGIN_NS, thousandth);
+    return rl_max_u64(LOSS_MARGIN_NS, thousandth);
 }
 
-/* Returns the usable time of a TTL in nanoseconds: what is left without drift and lost margin; at
+/* Returns the usable time of a TTL in nanoseconds: what is left without drift and loss margin; at
  * least 0. */
 uint64_t rl_usable_ns(uint64_t ttl_ns, const struct rl_drift *drift)
 {
     uint64_t left = rl_sub_sat(ttl_ns, rl_drift_ns(ttl_ns, drift));
-    return rl_sub_sat(left, rl_lost_margin_ns(ttl_ns));
+    return rl_sub_sat(left, rl_loss_margin_ns(ttl_ns));
 }
 
 /* Returns the shortest TTL, in whole milliseconds but as nanoseconds, whose usable time is at least
@@ -50,7 +50,7 @@ uint64_t rl_ttl_for_ns(uint64_t usable_ns, const struct rl_drift *drift)
     do {
         before_ns = ttl_ns;
         ttl_ns = rl_add_sat(rl_add_sat(usable_ns, rl_drift_ns(before_ns, drift)),
-                            rl_lost_margin_ns(before_ns));
+                            rl_loss_margin_ns(before_ns));
     } while (ttl_ns > before_ns);
     uint64_t part_ns = ttl_ns % RL_MS;
     ttl_ns = part_ns != 0 ? rl_add_sat(ttl_ns, RL_MS - part_ns) : ttl_ns;

@@ -6,7 +6,7 @@
  * `ttl` is the TTL of the keys. `elapsed` is the time since T1, the instant read before the first
  * SET was sent: no key can have been set before T1, so no key expires before T1 + ttl, measured on
  * its server's clock. `drift` covers that server's clock running faster than the local one. This
- * library also subtracts the lost margin, so that the caller learns of a loss before it happens.
+ * library also subtracts the loss margin, so that the caller learns of a loss before it happens.
  *
  * Integers only; overflows saturate. Drift rounds up and validity rounds down, because a validity
  * that is too short costs an early extension, and one that is too long breaks mutual exclusion. */
@@ -29,11 +29,11 @@ struct rl_drift {
 /* Returns the drift of a TTL: ceil(ttl * ppm / 10^6) + the constant part. */
 uint64_t rl_drift_ns(uint64_t ttl_ns, const struct rl_drift *drift);
 
-/* Returns the lost margin of a TTL: how long before the end of the validity the library treats the
+/* Returns the loss margin of a TTL: how long before the end of the validity the library treats the
  * lock as lost. It is max(5 ms, ttl / 1000), rounded up. */
-uint64_t rl_lost_margin_ns(uint64_t ttl_ns);
+uint64_t rl_loss_margin_ns(uint64_t ttl_ns);
 
-/* Returns the usable time of a TTL: ttl - drift - lost margin, at least 0. That is the validity of
+/* Returns the usable time of a TTL: ttl - drift - loss margin, at least 0. That is the validity of
  * a lock that was granted with no time elapsed. */
 uint64_t rl_usable_ns(uint64_t ttl_ns, const struct rl_drift *drift);
 

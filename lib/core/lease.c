@@ -13,24 +13,26 @@
 
 #include <string.h>
 
-/* The transitions that the state machine allows: element `from` has bit `to` set if a lease may go
- * from state `from` to state `to`. Indexed by enum rl_lease_state. */
-static const uint8_t moves[] = {
-    [RL_STATE_NEW] = 1u << RL_STATE_ACQUIRING | 1u << RL_STATE_WAITING | 1u << RL_STATE_RELEASING |
-                     1u << RL_STATE_QUEUED | 1u << RL_STATE_ENDED,
-    [RL_STATE_QUEUED] = 1u << RL_STATE_ACQUIRING | 1u << RL_STATE_WAITING | 1u << RL_STATE_ENDED,
-    [RL_STATE_ACQUIRING] = 1u << RL_STATE_WAITING | 1u << RL_STATE_HELD | 1u << RL_STATE_ENDED,
-    [RL_STATE_WAITING] = 1u << RL_STATE_ACQUIRING | 1u << RL_STATE_ENDED,
-    [RL_STATE_HELD] = 1u << RL_STATE_EXTENDING | 1u << RL_STATE_RELEASING | 1u << RL_STATE_WAITING |
-                      1u << RL_STATE_ENDED,
-    [RL_STATE_EXTENDING] = 1u << RL_STATE_HELD | 1u << RL_STATE_RELEASING | 1u << RL_STATE_ENDED,
-    [RL_STATE_RELEASING] = 1u << RL_STATE_ENDED,
-    [RL_STATE_ENDED] = 0,
-};
-
 /* Changes the state of the lease; aborts if moves[] does not allow the transition. */
 void rl_lease_move(struct rl_lease *lease, enum rl_lease_state state)
 {
+    /* Element `from` has bit `to` set if a lease may go from state `from` to state `to`. Both are
+     * of enum rl_lease_state. */
+    static const uint8_t moves[] = {
+        [RL_STATE_NEW] = 1u << RL_STATE_ACQUIRING | 1u << RL_STATE_WAITING |
+                         1u << RL_STATE_RELEASING | 1u << RL_STATE_QUEUED | 1u << RL_STATE_ENDED,
+        [RL_STATE_QUEUED] =
+            1u << RL_STATE_ACQUIRING | 1u << RL_STATE_WAITING | 1u << RL_STATE_ENDED,
+        [RL_STATE_ACQUIRING] = 1u << RL_STATE_WAITING | 1u << RL_STATE_HELD | 1u << RL_STATE_ENDED,
+        [RL_STATE_WAITING] = 1u << RL_STATE_ACQUIRING | 1u << RL_STATE_ENDED,
+        [RL_STATE_HELD] = 1u << RL_STATE_EXTENDING | 1u << RL_STATE_RELEASING |
+                          1u << RL_STATE_WAITING | 1u << RL_STATE_ENDED,
+        [RL_STATE_EXTENDING] =
+            1u << RL_STATE_HELD | 1u << RL_STATE_RELEASING | 1u << RL_STATE_ENDED,
+        [RL_STATE_RELEASING] = 1u << RL_STATE_ENDED,
+        [RL_STATE_ENDED] = 0,
+    };
+
     RL_ASSERT((moves[lease->state] & (1u << state)) != 0);
     lease->state = (uint8_t)state;
 }

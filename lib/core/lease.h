@@ -154,7 +154,7 @@ struct rl_lease_storage {
 };
 
 /* One lease: all that the core keeps about one lock. Only core/lease*.c change it, except for
- * `contention`, which the engine sets; the engine and the api floor read it.
+ * `contention`, which the engine sets; the engine and the api layer read it.
  *
  * Invariants, as long as the lock is held:
  *   - `deadline`, `backing` and `wall_us` belong to the same round, the last one that has won;

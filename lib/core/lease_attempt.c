@@ -189,7 +189,7 @@ static void note_won(struct rl_lease *lease, const struct rl_view *view)
 /* Counts the votes of the present attempt. If they are undecided, does nothing. If a quorum is
  * impossible, fails the attempt. If a quorum has granted, starts to hold the lock, on two
  * conditions: a quorum has agreed on the fence, if there is one; and the validity that is left, ttl
- * - drift - lost margin - elapsed, is at least validity_min_ns. While the fence is undecided, waits
+ * - drift - loss margin - elapsed, is at least validity_min_ns. While the fence is undecided, waits
  * for more votes. If a condition cannot be met, fails the attempt. */
 void rl_attempt_judge(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {

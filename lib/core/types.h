@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Limits, basic types and arithmetic that all floors share. Nothing here needs a clock, memory, a
+ * Limits, basic types and arithmetic that all layers share. Nothing here needs a clock, memory, a
  * thread or a socket. */
 #ifndef RL_CORE_TYPES_H
 #define RL_CORE_TYPES_H
@@ -26,8 +26,13 @@
 #define RL_SECOND       UINT64_C(1000000000) /* nanoseconds of a second */
 
 /* Aborts the process if an invariant is broken, in release builds, too: a lock library that
- * continues with a broken invariant can grant one lock twice. */
+ * continues with a broken invariant can grant one lock twice. With -Dassertions=false the result of
+ * the condition is ignored, and the compiler removes the test. */
+#ifdef NDEBUG
+#define RL_ASSERT(condition) ((void)(condition))
+#else
 #define RL_ASSERT(condition) assert(condition)
+#endif
 
 /* A set of nodes of one shard: bit i stands for node i, in the order of the configuration. */
 typedef uint32_t rl_nodes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Announcements of an engine to the api floor: a list of locks to which something has happened,
+ * Announcements of an engine to the api layer: a list of locks to which something has happened,
  * linked through the locks so that it needs no memory, and sets of nodes. To take an announcement
  * is to remove it from here and to return it. */
 #include "engine/announcements.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What an engine announces to the api floor, as data: the engine adds announcements, and calls no
- * function of the api floor. The api floor takes everything after each call into the engine, before
+ * What an engine announces to the api layer, as data: the engine adds announcements, and calls no
+ * function of the api layer. The api layer takes everything after each call into the engine, before
  * it releases the client's mutex. Announcements of one lock, or of one node, are merged until they
  * are taken. */
 #ifndef RL_ENGINE_ANNOUNCEMENTS_H

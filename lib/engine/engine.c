@@ -7,8 +7,8 @@
  * yet. The function rl_engine_drain_all() takes these entries and passes them to the locks, the
  * fence records and the view. A tick also sends events to the nodes and locks whose timer has
  * ended. Requests are only queued at first: rl_engine_send() hands them to the transport after the
- * tick, and rl_engine_flush() also sets the timer for the next tick. News for the api floor is
- * added to the announcements, which the api floor takes. */
+ * tick, and rl_engine_flush() also sets the timer for the next tick. News for the api layer is
+ * added to the announcements, which the api layer takes. */
 #include "engine/engine.h"
 
 #include "engine/slot.h"

@@ -5,11 +5,11 @@
  *
  * One pass of the engine is a tick. First rl_engine_refresh() reads the clocks, and the bytes that
  * have arrived are passed to the nodes. Then rl_engine_tick() handles the timers that have ended.
- * Then the api floor takes the announcements, and rl_engine_send() or rl_engine_flush() sends the
+ * Then the api layer takes the announcements, and rl_engine_send() or rl_engine_flush() sends the
  * requests that were queued meanwhile. Whenever a function of a node was called, rl_engine_drain()
  * processes what the node has reported.
  *
- * All functions require the client's mutex. None calls the api floor: what happened is in the
+ * All functions require the client's mutex. None calls the api layer: what happened is in the
  * announcements, which the caller takes after each call that works on locks or nodes. */
 #ifndef RL_ENGINE_ENGINE_H
 #define RL_ENGINE_ENGINE_H
@@ -51,6 +51,7 @@ struct rl_engine_stats {
     uint64_t split_votes;    /* attempts that got some grants and failed with ECONTENDED */
     uint64_t extended;       /* extensions that have won */
     uint64_t extend_failed;  /* rounds of extensions that have failed */
+    uint64_t endangered;     /* times that the margin before the deadline of a lock has begun */
     uint64_t lost;           /* locks that were lost */
     uint64_t released;       /* releases that a quorum has confirmed */
     uint64_t release_failed; /* releases that ended with an error */
@@ -71,6 +72,7 @@ struct rl_engine_stats {
     uint64_t queued;  /* gauge: of `waiting`, those in the queue of this client */
     uint64_t wait_us_hist[RL_BUCKETS]; /* durations of acquisitions, also of failed ones; see
                                         * rl_count_us() */
+    uint64_t wait_us_sum;              /* sum of these durations */
     uint64_t fence_one_round;          /* of `acquired`, with a fence: one round has chosen it */
     uint64_t fence_two_rounds; /* of `acquired`, with a fence: a second round has written it */
 };
@@ -87,7 +89,7 @@ struct rl_engine {
     const struct rl_mem *mem;              /* borrowed from the parameters */
     const struct rl_log *log;              /* borrowed from the parameters */
     struct rl_engine_params params;        /* copy of the parameter of rl_engine_open() */
-    struct rl_announcements announcements; /* announcements.c: what the api floor has not taken */
+    struct rl_announcements announcements; /* announcements.c: what the api layer has not taken */
     struct rl_env env;                     /* copy of the parameter of rl_engine_open() */
     struct rl_reply_text text;             /* text of the one reply that is being processed */
     struct rl_node_common common;          /* what all nodes share, with the inbox in which they

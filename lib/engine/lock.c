@@ -3,7 +3,7 @@
  * statistics, queues and announcements. lock_send.c carries out those that send requests.
  *
  * All events of a lock go through rl_lock_step(), with an event (struct rl_event) as input. The
- * functions that follow it make the events: a start, a call of the api floor, a vote, a
+ * functions that follow it make the events: a start, a call of the api layer, a vote, a
  * notification, a timer. A lock is active from its start until the step whose effects have
  * RL_FX_ENDED. RL_FX_* are the bits of the effects' flags, and RL_STATE_* the states of a lease. */
 #include "engine/lock.h"
@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "engine/lock_send.h"
 #include "engine/slot.h"
+#include "platform/probe.h"
 #include "redlock/redlock.h"
 
 #include <string.h>
@@ -48,21 +49,28 @@ static bool is_waiting(uint8_t state)
 }
 
 /* Counts in the statistics what the effects `fx` of a step report: an extension, a loss, a split
- * vote, the end of a release or of an acquisition. `before`: the state before the step. */
+ * vote, the end of a release or of an acquisition. Most of these have a probe. `before`: the state
+ * before the step. */
 static void count_outcome(struct rl_engine *engine, const struct rl_lock *lock,
                           const struct rl_effects *fx, uint8_t before)
 {
     struct rl_engine_stats *stats = &engine->stats;
     const struct rl_lease *lease = &lock->lease;
+    const struct rl_arg key = rl_claim_key(lock->claim);
 
     stats->extended += (fx->flags & RL_FX_EXTENDED) != 0;
     stats->extend_failed += (fx->flags & RL_FX_EXTEND_FAILED) != 0;
+    stats->endangered += (fx->flags & RL_FX_ENDANGERED) != 0;
     stats->lost += (fx->flags & RL_FX_LOST) != 0;
+    if (fx->flags & RL_FX_LOST)
+        rl_probe_loss(key.data, key.len, rl_elapsed_ns(lease->begun, engine->view.now) / RL_MS);
     bool failed_attempt = (fx->flags & (RL_FX_WAITING | RL_FX_SKIPPED)) != 0 ||
                           ((fx->flags & RL_FX_DONE) != 0 && fx->status != REDLOCK_OK);
-    if (before == RL_STATE_ACQUIRING && failed_attempt && lease->round.granted != 0 &&
-        fx->status == REDLOCK_ECONTENDED)
-        stats->split_votes++;
+    if (before == RL_STATE_ACQUIRING && failed_attempt) {
+        stats->split_votes += lease->round.granted != 0 && fx->status == REDLOCK_ECONTENDED;
+        rl_probe_attempt_failed(key.data, key.len, fx->status, rl_nodes_count(lease->round.granted),
+                                rl_nodes_count(lease->round.denied));
+    }
     if ((fx->flags & RL_FX_DONE) == 0)
         return;
     /* The end of a release: of a held lock, or of a lock that is only known by its token. */
@@ -70,6 +78,7 @@ static void count_outcome(struct rl_engine *engine, const struct rl_lock *lock,
         lease->round.verb == RL_VERB_SHORTEN) {
         stats->released += fx->status == REDLOCK_OK;
         stats->release_failed += fx->status != REDLOCK_OK;
+        rl_probe_release(key.data, key.len, fx->status);
         return;
     }
     /* All that follows counts the end of an acquisition only. */
@@ -77,7 +86,11 @@ static void count_outcome(struct rl_engine *engine, const struct rl_lock *lock,
         return;
     uint64_t wait_us = rl_elapsed_ns(lease->begun, engine->view.now) / RL_US;
     rl_count_us(stats->wait_us_hist, wait_us);
+    stats->wait_us_sum += wait_us;
     stats->acquired += fx->status == REDLOCK_OK;
+    if (fx->status == REDLOCK_OK)
+        rl_probe_grant(key.data, key.len, rl_lease_remaining_ns(lease, engine->view.now) / RL_MS,
+                       lease->attempts, wait_us);
     if (fx->status == REDLOCK_OK && lease->terms->fence)
         *(lease->fence->raising ? &stats->fence_two_rounds : &stats->fence_one_round) += 1;
     stats->contended += fx->status == REDLOCK_ECONTENDED;
@@ -290,6 +303,8 @@ int rl_lock_start_multi(struct rl_engine *engine, struct rl_lock *lock,
         return error;
     }
     link_lock(engine, lock);
+    if (terms->kind == RL_LEASE_ACQUIRE)
+        rl_probe_acquire(keys[0].data, keys[0].len, count, terms->ttl_ns / RL_MS);
     struct rl_event event = {.kind = lock->queued ? RL_EVENT_QUEUE : RL_EVENT_START};
     if (lock->queued || rl_lock_may_start(engine, lock))
         rl_lock_step(engine, lock, &event);
@@ -336,7 +351,7 @@ void rl_lock_start_deferred(struct rl_engine *engine)
     }
 }
 
-/* Passes an event of the api floor to an active lock. `kind`: enum rl_event_kind. `ttl_ns`: EXTEND:
+/* Passes an event of the api layer to an active lock. `kind`: enum rl_event_kind. `ttl_ns`: EXTEND:
  * the TTL to ask for; SHORTEN: the delay after which the keys expire. `status`: CANCEL: the result
  * of the operation. With SHORTEN, the claim's undo also shortens the TTL from now on, instead of
  * deleting the keys at once. */
@@ -551,6 +566,7 @@ void rl_lock_wake(struct rl_engine *engine, unsigned node, struct rl_arg key)
     char semaphore[RL_SLOT_KEY_MAX];
     uint16_t slot;
 
+    rl_probe_notification(engine->nodes[node].name, key.data, key.len);
     if (key.len != 0) {
         wake_key(engine, key, node, RL_SLOT_ANY);
         if (rl_slot_of(key, &name, &slot))

@@ -3,9 +3,9 @@
  * the effects of the lease into requests and announcements, and the votes of the nodes into events
  * of the lease.
  *
- * The api floor starts a lock with one of the rl_lock_start functions, passes its calls on with
+ * The api layer starts a lock with one of the rl_lock_start functions, passes its calls on with
  * rl_lock_event(), and takes the results from the announcements. Inspections and verifications are
- * locks, too, which are never held. The end of this header has what the api floor may read of a
+ * locks, too, which are never held. The end of this header has what the api layer may read of a
  * lock.
  *
  * All functions require the client's mutex. Those that change a lock may announce something about
@@ -45,7 +45,7 @@ enum rl_queue_end {
                               * that lock's round */
 };
 
-/* One lock. It is part of a handle, and the api floor owns its memory. The engine works on it from
+/* One lock. It is part of a handle, and the api layer owns its memory. The engine works on it from
  * rl_lock_start() until the step with RL_FX_ENDED: meanwhile it is active. The memory must stay
  * valid until the announcement with RL_FX_ENDED was taken. Owner: lock.c, except for the parts that
  * name another file.
@@ -73,7 +73,7 @@ struct rl_lock {
     struct rl_queue_entry *more_entries; /* queue.c: at the other resources; NULL: one resource */
     struct rl_seen *seen;     /* inspection, verification: one element for each node; else NULL */
     struct rl_claim **probes; /* slot.c: claims for probes of slots; NULL: none was needed yet */
-    struct rl_pending_announcement pending; /* announcements.c: not taken by the api floor yet */
+    struct rl_pending_announcement pending; /* announcements.c: not taken by the api layer yet */
 };
 
 /* Starts to work on a lock. All bytes of the lock are zero before. `storage` has the size that
@@ -137,7 +137,7 @@ void rl_lock_invalidate(struct rl_engine *engine, rl_nodes nodes);
 void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct rl_ballot *ballot,
                   const struct rl_reply *reply);
 
-/* ---- What the api floor reads of a lock ---- */
+/* ---- What the api layer reads of a lock ---- */
 
 /* Until when a lock is valid: a copy, which is not updated when the lock changes. */
 struct rl_validity {

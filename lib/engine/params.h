@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The parameters of an engine. The api floor fills them from the configuration of the client. */
+ * The parameters of an engine. The api layer fills them from the configuration of the client. */
 #ifndef RL_ENGINE_PARAMS_H
 #define RL_ENGINE_PARAMS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Reads the state of nodes and locks for the api floor. `index` is the index of a node. Functions
+ * Reads the state of nodes and locks for the api layer. `index` is the index of a node. Functions
  * that write to `text` write at most `size` bytes, with a NUL. */
 #include "engine/status.h"
 
@@ -73,9 +73,9 @@ void rl_engine_failure_text(const struct rl_engine *engine, unsigned index, uint
 static uint32_t facts_of(const struct rl_node *node)
 {
     const struct rl_info *info = rl_eligibility_info(&node->eligibility);
-    bool is_identified = info->run_id[0] != '\0' && !info->refused;
 
-    return (is_identified ? REDLOCK_FACT_INFO : 0u) | (info->aof ? REDLOCK_FACT_AOF : 0u) |
+    return (rl_info_is_identified(info) ? REDLOCK_FACT_INFO : 0u) |
+           (info->aof ? REDLOCK_FACT_AOF : 0u) |
            (info->aof && info->aof_failing ? REDLOCK_FACT_AOF_FAILING : 0u) |
            (rl_eligibility_is_durable(&node->eligibility) ? REDLOCK_FACT_DURABLE : 0u) |
            (rl_eligibility_is_fresh(&node->eligibility) ? REDLOCK_FACT_FRESH : 0u);
@@ -135,6 +135,7 @@ void rl_engine_node_stats(const struct rl_engine *engine, unsigned index,
         .timeouts = counters->timeouts,
         .replies_late = counters->replies_late,
         .reconnects = counters->reconnects,
+        .rtt_us_sum = counters->rtt_us_sum,
         .rtt_us = rl_detector_srtt_ns(&node->detector) / RL_US,
         .uptime_s = info->uptime_s,
         .undos_pending = rl_node_undos_pending(node),
@@ -212,6 +213,22 @@ struct rl_progress rl_lock_progress(const struct rl_lock *lock, struct rl_now no
         .elapsed_ns = has_round ? rl_elapsed_ns(lease->round.t1, now) : 0,
         .remaining_ns = rl_lease_remaining_ns(lease, now),
     };
+}
+
+/* Returns the shortest time until the deadline of any held lock, in nanoseconds; RL_NEVER if none
+ * is held. */
+uint64_t rl_engine_shortest_validity_ns(const struct rl_engine *engine)
+{
+    uint64_t shortest_ns = RL_NEVER;
+    const struct rl_lock *lock = engine->stats.held != 0 ? engine->locks : NULL;
+
+    for (; lock != NULL; lock = lock->next) {
+        if (!rl_state_is_held(lock->lease.state))
+            continue;
+        uint64_t left_ns = rl_lease_remaining_ns(&lock->lease, engine->view.now);
+        shortest_ns = rl_min_u64(shortest_ns, left_ns);
+    }
+    return shortest_ns;
 }
 
 /* Returns the names and versions of the libraries that the engine was built with. */

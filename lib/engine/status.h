@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the engine knows of its nodes and locks, as plain data for the api floor, which does not use
+ * What the engine knows of its nodes and locks, as plain data for the api layer, which does not use
  * nodes itself. All functions require the client's mutex. `node` is the index of a node, and
  * `cause` an enum redlock_cause. Functions that write to `text` write at most `size` bytes, with a
  * NUL. */
@@ -65,6 +65,10 @@ struct rl_progress {
 
 /* Returns how far the last operation on a lock has come at the time `now`. */
 struct rl_progress rl_lock_progress(const struct rl_lock *lock, struct rl_now now);
+
+/* Returns the shortest time until the deadline of any held lock, in nanoseconds; RL_NEVER if none
+ * is held. Looks at all active locks. */
+uint64_t rl_engine_shortest_validity_ns(const struct rl_engine *engine);
 
 /* Returns the names and versions of the libraries that the engine was built with. */
 const char *rl_engine_libraries(void);

@@ -148,7 +148,7 @@ static void begin_quarantine(struct rl_admission *admission, const struct rl_inf
  * a quarantine then begins, unless an attestation makes it unnecessary. */
 bool rl_admission_greet(struct rl_admission *admission, const struct rl_info *info, uint64_t now_ns)
 {
-    bool is_unknown = info->refused || info->run_id[0] == '\0';
+    bool is_unknown = !rl_info_is_identified(info);
     bool evicts = rl_info_evicts(info);
 
     set_exclusion(admission, RL_EXCLUSION_NO_INFO, is_unknown && !admission->rules->lenient);

@@ -103,11 +103,14 @@ static void *create_string(const redisReadTask *task, char *text, size_t len)
 }
 
 /* Begins an array of `elements` elements; the reader calls the other functions for each of them.
- * Refuses too many elements, and nested arrays unless decoder->texts is set. */
+ * Refuses too many elements, and nested arrays unless decoder->texts is set. An array in a nested
+ * array is always refused: hiredis 1.x has no limit of its own, and keeps memory for each level. */
 static void *create_array(const redisReadTask *task, element_count elements)
 {
     struct rl_decoder *decoder = task->privdata;
 
+    if (task->parent != NULL && task->parent->parent != NULL)
+        return refuse(decoder);
     if (decoder->texts != NULL && task->type == REDIS_REPLY_ARRAY) {
         if (task->parent == NULL) {
             decoder->texts->count = 0;

@@ -60,9 +60,9 @@ struct rl_decoder {
                              * RL_INFO_MAX; RL_BULK_MAX at first */
     unsigned elements_max;  /* set by the owner: most elements of an array in the next reply; 0:
                              * arrays are refused */
-    struct rl_texts *texts; /* set by the owner: where the elements of arrays of any depth are
-                             * stored. NULL: only arrays of bulk strings are allowed; their elements
-                             * are stored in `joined` */
+    struct rl_texts *texts; /* set by the owner: where the elements of arrays, nested once
+                             * or not, are stored. NULL: only arrays of bulk strings are allowed;
+                             * their elements are stored in `joined` */
     bool refused;           /* the reply that was read last was beyond a limit, or of a kind that no
                              * request has */
     /* Elements of an array, joined by blanks. Not in `text`, which is shared: another node's reply
@@ -116,8 +116,8 @@ static inline void rl_decoder_expect(struct rl_decoder *decoder, size_t bulk_max
     decoder->elements_max = elements_max;
 }
 
-/* Has the elements of all further arrays stored in `texts` (borrowed). Nested arrays are then
- * allowed, and RL_TEXTS_MAX replaces the limit `elements_max`. */
+/* Has the elements of all further arrays stored in `texts` (borrowed). Arrays in an
+ * array are then allowed, and RL_TEXTS_MAX replaces the limit `elements_max`. */
 static inline void rl_decoder_collect(struct rl_decoder *decoder, struct rl_texts *texts)
 {
     decoder->texts = texts;

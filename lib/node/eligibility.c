@@ -84,7 +84,7 @@ int rl_eligibility_greeted(struct rl_node *node, const struct rl_server_time *ti
     const struct rl_info *info = &eligibility->info;
 
     identify(eligibility);
-    if (info->role[0] != '\0' && strcmp(info->role, "master") != 0) {
+    if (rl_info_is_replica(info)) {
         *ret_text = "server is a replica";
         return REDLOCK_CAUSE_REPLICA;
     }

@@ -110,11 +110,11 @@ static void take_heartbeat(struct rl_node *node, uint64_t now_ns)
 {
     const struct rl_info *info = &node->heartbeat.info;
 
-    if (info->role[0] != '\0' && strcmp(info->role, "master") != 0) {
+    if (rl_info_is_replica(info)) {
         rl_node_close(node, REDLOCK_CAUSE_REPLICA, "server became a replica", true, now_ns);
         return;
     }
-    bool is_identified = !info->refused && info->run_id[0] != '\0';
+    bool is_identified = rl_info_is_identified(info);
     if (!is_identified && node->heartbeat.sections != SECTIONS)
         return; /* the server may be busy: only a full heartbeat counts as refused */
     rl_eligibility_take_info(node, info, is_identified, now_ns);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What the nodes of an engine report to the engine, as data. A node adds an entry to the inbox, and
- * calls no function of an upper floor. The engine has one inbox for all nodes, and takes all
+ * calls no function of an upper layer. The engine has one inbox for all nodes, and takes all
  * entries out of it (rl_engine_drain()) after every call into a node that may have added one. */
 #ifndef RL_NODE_INBOX_H
 #define RL_NODE_INBOX_H

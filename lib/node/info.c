@@ -178,6 +178,19 @@ void rl_info_parse(struct rl_info *info, const char *text, size_t len)
     }
 }
 
+/* Returns true if the server has reported its run id and refused no section of INFO. */
+bool rl_info_is_identified(const struct rl_info *info)
+{
+    return info->run_id[0] != '\0' && !info->refused;
+}
+
+/* Returns true if the server reports a role that is not "master". Without a report of the role it
+ * counts as no replica. */
+bool rl_info_is_replica(const struct rl_info *info)
+{
+    return info->role[0] != '\0' && strcmp(info->role, "master") != 0;
+}
+
 /* Returns true if INFO shows a promotion: an id of the data before it, or an offset. */
 bool rl_info_was_promoted(const struct rl_info *info)
 {

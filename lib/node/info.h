@@ -40,6 +40,12 @@ struct rl_info {
  * not trusted. */
 void rl_info_parse(struct rl_info *info, const char *text, size_t len);
 
+/* Returns true if the server has reported its run id and refused no section of INFO. */
+bool rl_info_is_identified(const struct rl_info *info);
+
+/* Returns true if the server reports that it is a replica. */
+bool rl_info_is_replica(const struct rl_info *info);
+
 /* Returns true if the server was a replica once and was promoted, or was started from the data of a
  * promoted server. */
 bool rl_info_was_promoted(const struct rl_info *info);

@@ -78,6 +78,7 @@ struct rl_node_counters {
     uint64_t replies_late; /* reply.c: replies that came after the time limit of their request */
     uint64_t rtt_us_hist[RL_BUCKETS]; /* reply.c: histogram of round trips in microseconds, as
                                        * rl_count_us() fills it */
+    uint64_t rtt_us_sum;              /* reply.c: sum of these round trips */
     uint64_t timeouts;      /* failure_detector.c: how often the node has become suspect */
     uint64_t reconnects;    /* connection.c: connections opened after the first one */
     uint64_t notifications; /* tracker.c: notifications that have arrived */

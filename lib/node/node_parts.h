@@ -51,4 +51,8 @@ void rl_node_notify_changed(struct rl_node *node);
 void rl_node_build_command(const struct rl_node *node, struct rl_command *command,
                            const struct rl_claim *claim, enum rl_verb verb, enum rl_form form);
 
+/* request.c. Returns the enum redlock_cause for which no request can be sent to the node: that of
+ * its connection, or else REDLOCK_CAUSE_DISCONNECT. */
+int rl_node_failure_cause(const struct rl_node *node);
+
 #endif

@@ -35,6 +35,7 @@ static uint64_t note_round_trip(struct rl_node *node, const struct rl_request *r
 
     rl_detector_note_trip(node, rtt_ns, now_ns);
     rl_count_us(node->counters.rtt_us_hist, rtt_us);
+    node->counters.rtt_us_sum += rtt_us;
     return rtt_us;
 }
 

@@ -5,9 +5,8 @@
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
-/* Returns the enum redlock_cause for which no request can be sent to the node: that of its
- * connection, or else REDLOCK_CAUSE_DISCONNECT. */
-static int failure_cause(const struct rl_node *node)
+/* Returns why no request can be sent; see node_parts.h. */
+int rl_node_failure_cause(const struct rl_node *node)
 {
     return rl_connection_cause(&node->conn) != REDLOCK_CAUSE_NONE ? rl_connection_cause(&node->conn)
                                                                   : REDLOCK_CAUSE_DISCONNECT;
@@ -49,7 +48,7 @@ int rl_node_request(struct rl_node *node, struct rl_claim *claim, uint32_t round
                     uint64_t now_ns)
 {
     return rl_node_is_up(node) ? append_request(node, claim, round, verb, now_ns)
-                               : failure_cause(node);
+                               : rl_node_failure_cause(node);
 }
 
 /* Requests the remaining TTL of the claim's key, and has the server track the key if notifications

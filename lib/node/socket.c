@@ -110,6 +110,20 @@ static void connect_next(struct rl_sockets *sockets, struct rl_socket *sock)
                sock->addresses.len[at]);
 }
 
+/* Returns the text of an errno: a constant string. Unlike strerror() of glibc, it may be called in
+ * several threads at once, and does not depend on the locale. That of musl has no memory of its
+ * own. */
+static const char *text_of_errno(int error)
+{
+#ifdef __GLIBC__
+    const char *text = strerrordesc_np(error);
+
+    return text != NULL ? text : "unknown error";
+#else
+    return strerror(error);
+#endif
+}
+
 /* Handles a failure to connect: closes the socket and tries the next address of the name, which may
  * have an IPv6 and an IPv4 address. Without another address, or if the look-up failed, reports the
  * failure with `cause` (enum redlock_cause). `what` says what has failed. `error` is an errno,
@@ -130,7 +144,7 @@ static void fail_open(struct rl_sockets *sockets, struct rl_socket *sock, int ca
         return;
     }
     if (error != 0)
-        snprintf(text, sizeof text, "%s: %s", what, strerrordesc_np(error));
+        snprintf(text, sizeof text, "%s: %s", what, text_of_errno(error));
     else
         snprintf(text, sizeof text, "%s", what);
     report_opened(sockets, sock, false, cause, text);

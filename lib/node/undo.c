@@ -261,12 +261,10 @@ enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t
             return RL_VOTE_DENIED;
     }
     /* While a connection is being made, a release waits in its pipeline like any request. */
-    bool connecting = !rl_connection_is_ready(&node->conn) && rl_node_is_up(node);
-    if ((!rl_connection_is_ready(&node->conn) && !connecting) || rl_pipeline_is_full(&node->pipe)) {
+    bool ready = rl_connection_is_ready(&node->conn);
+    if ((!ready && !rl_node_is_up(node)) || rl_pipeline_is_full(&node->pipe)) {
         rl_undos_retry(node, claim, SOON_NS, now_ns);
-        *ret_cause = rl_connection_cause(&node->conn) != REDLOCK_CAUSE_NONE
-                         ? rl_connection_cause(&node->conn)
-                         : REDLOCK_CAUSE_DISCONNECT;
+        *ret_cause = rl_node_failure_cause(node);
         return RL_VOTE_FAILED;
     }
     (void)rl_undos_reserve(node); /* in case no reply comes; without memory the undo is sent, too */

@@ -102,7 +102,7 @@ static void probe_not_asking(const struct branch *branch)
 /* Lets the time limit pass for the nodes without a reply. */
 static void end_by_timeout(struct branch *branch)
 {
-    for (unsigned i = 0; i < branch->truth.nodes; i++)
+    for (unsigned i = 0; i < WALK_NODES_MAX; i++)
         if ((branch->truth.asked & RL_NODE(i)) != 0 && branch->truth.answer[i] == SILENT)
             branch->truth.answer[i] = TIMED_OUT;
 }

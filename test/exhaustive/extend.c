@@ -219,7 +219,7 @@ static void choose(unsigned nodes, enum answer *answers, unsigned at, unsigned g
 {
     static const enum answer kinds[] = {GRANTED, DENIED, TIMED_OUT, SILENT};
 
-    if (at == nodes) {
+    if (at >= nodes || at >= WALK_NODES_MAX) {
         for (rl_nodes up = 0; grants >= nodes / 2 + 1 && up < RL_NODE(nodes); up++) {
             start(nodes, answers, up, up % 2 == 0);
             if (nodes < 5)

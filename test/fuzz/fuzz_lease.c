@@ -77,7 +77,7 @@ static void draw_params(struct fuzz_input *input)
     rig.view.random = fuzz_byte(input) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* Returns t1 + ttl - drift - lost margin, computed without the code under test. */
+/* Returns t1 + ttl - drift - loss margin, computed without the code under test. */
 static uint64_t latest_ns(uint64_t t1, uint64_t ttl)
 {
     uint64_t drift = ttl / 1000000 * rig.params.terms.drift.ppm +

@@ -320,7 +320,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_alloc_begin(&input);
     unsigned lengths = fuzz_byte(&input);
     unsigned count = fuzz_byte(&input) % PIECES_MAX + 1;
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count && i < PIECES_MAX; i++)
         lens[i] = fuzz_byte(&input);
     const char *stream = fuzz_bytes(&input, STREAM_MAX, &len);
     decode(&whole, stream, len, NULL, 0, lengths);

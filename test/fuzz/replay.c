@@ -18,7 +18,7 @@
 
 #define FILE_MAX ((size_t)1 << 20)
 
-static int results; /* the target may close its stdout */
+static int results; /* where the results go; the target may print to stdout, or close it */
 static unsigned cases, failures;
 
 /* Reads a file into a block of exactly its size, which the caller frees. */
@@ -88,6 +88,8 @@ int main(int argc, char **argv)
     struct stat info;
 
     results = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (results < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+        return EXIT_FAILURE;
     for (int i = 1; i < argc; i++) {
         if (stat(argv[i], &info) == 0 && S_ISDIR(info.st_mode))
             replay_folder(argv[i]);

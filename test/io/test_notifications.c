@@ -204,6 +204,7 @@ static const struct hostile_reply pushes[] = {
     {"unsubscribed", FAKE_REPLY,
      "*3\r\n$11\r\nunsubscribe\r\n$20\r\n__redis__:invalidate\r\n:0\r\n", 0, 0},
     {"an array without end", FAKE_REPLY, PUSH "*1000000000\r\n", 0, 0},
+    {"an array in a nested array", FAKE_REPLY, PUSH "*1\r\n*1\r\n", 0, 0},
     {"a key of a gigabyte", FAKE_ENDLESS, PUSH "*1\r\n$1000000000\r\n", 0, 0},
     {"a key longer than any", FAKE_ENDLESS, PUSH "*1\r\n$100000\r\n", 0, 0},
     {"no keys at all", FAKE_REPLY, PUSH "*0\r\n", 0, 0},

@@ -203,6 +203,40 @@ START_TEST(the_text_names_the_nodes_that_failed)
 }
 END_TEST
 
+/* A text that does not fit into the line is left out as a whole, and the report does not mark its
+ * node. A shorter one behind it is there. */
+START_TEST(the_text_contains_no_part_of_a_text)
+{
+    redlock_opts_t opts = redlock_opts(TTL_MS);
+    redlock_report_t *report = NULL;
+    redlock_lock_t *lock = NULL;
+    redlock_node_report_t node;
+    char error[400];
+    unsigned named = 0, nodes = 0;
+
+    snprintf(error, sizeof error, "-ERR %0350d\r\n", 0);
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_rule(three_servers.fake[i],
+                        (struct fake_rule){.command = "SET", .fault = FAKE_REPLY, .bytes = error});
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
+    ck_assert_int_eq(redlock_acquire(three_servers.client, "resource", &opts, &lock, &report),
+                     REDLOCK_ENOQUORUM);
+    const char *line = redlock_report_text(report);
+    for (size_t i = 0; redlock_report_get_node(report, i, &node, sizeof node) == REDLOCK_OK; i++) {
+        char entry[512];
+        snprintf(entry, sizeof entry, "; %s: %s", node.node, node.text);
+        ck_assert_int_eq(node.in_text, strstr(line, entry) != NULL);
+        ck_assert(node.in_text || strstr(line, node.node) == NULL);
+        named += node.in_text != 0;
+        nodes++;
+    }
+    ck_assert_uint_eq(nodes, THREE_SERVERS);
+    ck_assert_uint_ge(named, 1);
+    redlock_report_free(report);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("reports");
@@ -215,6 +249,7 @@ int main(void)
     tcase_add_loop_test(tcase, the_report_shows_the_state_of_the_key, 0,
                         sizeof keys / sizeof keys[0]);
     tcase_add_test(tcase, the_text_names_the_nodes_that_failed);
+    tcase_add_test(tcase, the_text_contains_no_part_of_a_text);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

@@ -147,10 +147,17 @@ int socket(int domain, int type, int protocol)
     return fault_of(CALL_SOCKET) != NULL ? -1 : next(domain, type, protocol);
 }
 
+/* The type of an address in the declaration of connect(): in glibc a union of pointers. */
+#ifdef __GLIBC__
+typedef __CONST_SOCKADDR_ARG address_arg;
+#else
+typedef const struct sockaddr *address_arg;
+#endif
+
 /* Replaces connect(). A fault with `done` connects and reports the error all the same. */
-int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t len)
+int connect(int fd, address_arg address, socklen_t len)
 {
-    NEXT(int, "connect", int, __CONST_SOCKADDR_ARG, socklen_t);
+    NEXT(int, "connect", int, address_arg, socklen_t);
     const struct call_fault *fault = fault_of(CALL_CONNECT);
     if (fault == NULL)
         return next(fd, address, len);

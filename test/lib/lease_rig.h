@@ -27,7 +27,7 @@ struct rig {
 };
 
 #define RIG_TTL_NS (10 * RL_SECOND)
-/* The usable time of that TTL: 10 s, less the drift (1 % and 2 ms), less the lost margin of 10 ms.
+/* The usable time of that TTL: 10 s, less the drift (1 % and 2 ms), less the loss margin of 10 ms.
  */
 #define RIG_USABLE_NS (9888 * RL_MS)
 

@@ -38,6 +38,10 @@ struct server {
  * PATH. */
 const char *server_program(void);
 
+/* Returns the major version of the server program: 6 or more of Redis, 7 or more of Valkey. Returns
+ * 0 if there is none, or if it does not print its version. */
+int server_major(void);
+
 /* Returns whether a server could listen at that address: false for ::1 on a machine without IPv6.
  */
 bool server_host_works(const char *host);

@@ -191,12 +191,13 @@ START_TEST(servers_demoted_before_an_attempt_are_excluded)
 }
 END_TEST
 
-/* live.heal of the cases with eviction. */
+/* live.heal of the cases with eviction. Servers before 7.0 set one value in a command. */
 static void disable_eviction(void)
 {
-    for (unsigned i = 0; i < NODES; i++)
-        free(
-            cluster_command(live.cluster, i, "CONFIG SET maxmemory 0 maxmemory-policy noeviction"));
+    for (unsigned i = 0; i < NODES; i++) {
+        free(cluster_command(live.cluster, i, "CONFIG SET maxmemory 0"));
+        free(cluster_command(live.cluster, i, "CONFIG SET maxmemory-policy noeviction"));
+    }
 }
 
 /* Servers that evict keys are excluded. When eviction is disabled, they are eligible again on the
@@ -205,8 +206,10 @@ START_TEST(evicting_servers_are_excluded)
 {
     redlock_lock_t *lock = NULL;
     live.heal = disable_eviction;
-    for (unsigned i = 0; i < QUORUM; i++)
-        expect_ok(i, "CONFIG SET maxmemory 100mb maxmemory-policy allkeys-lru");
+    for (unsigned i = 0; i < QUORUM; i++) {
+        expect_ok(i, "CONFIG SET maxmemory 100mb");
+        expect_ok(i, "CONFIG SET maxmemory-policy allkeys-lru");
+    }
     redlock_config_t *config = live_config();
     ck_assert_int_eq(redlock_new(&live.client, config), REDLOCK_OK);
     redlock_config_free(config);

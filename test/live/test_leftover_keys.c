@@ -197,7 +197,7 @@ static void write_urls(char *urls, size_t size, const char *database)
 
 /* Deletes the keys of database 1 and returns how many there were. redlock_free() does not wait for
  * the network: if a server writes to a connection that is closed already, as happens on a busy
- * machine, it drops the last undo on it, and the key stays for its TTL (docs/guarantees.md, G4). */
+ * machine, it drops the last undo on it, and the key stays for its TTL (docs/guarantees.md). */
 static uint64_t empty_database_1(void)
 {
     uint64_t count = 0;

@@ -268,13 +268,17 @@ static void acquire_permit(redlock_t *rl)
     redlock_lock_free(lock);
 }
 
-/* Reads the statistics of the client and of its nodes. */
+/* Reads the statistics of the client and of its nodes, also as text in a buffer that is too small
+ * for it. */
 static void read_statistics(redlock_t *rl)
 {
+    const redlock_label_t label = {"service", "smoke"};
     redlock_stats_t stats;
     redlock_node_stats_t node;
+    char text[5000];
 
     REQUIRE_OK(redlock_get_stats(rl, &stats, sizeof stats));
+    REQUIRE(redlock_stats_prometheus(rl, &label, 1, text, sizeof text) > (int)sizeof text);
     REQUIRE(stats.acquired > 0);
     for (size_t i = 0; i < redlock_node_count(rl); i++)
         REQUIRE_OK(redlock_get_node_stats(rl, i, &node, sizeof node));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Checks exclusion (G1), validity (G2, G3), leftover keys (G4) and votes.
+ * Checks exclusion, validity, leftover keys and votes.
  *
  * A world is one simulated run: servers, clients, links and clocks, all modelled. A user is one
  * caller in a client process, with at most one lock at a time. `at` is the number of a user of

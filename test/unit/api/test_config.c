@@ -53,7 +53,7 @@ START_TEST(a_new_configuration_has_the_defaults)
 }
 END_TEST
 
-/* Subtracts the drift, its constant part and the lost margin from the TTL, and rounds down. */
+/* Subtracts the drift, its constant part and the loss margin from the TTL, and rounds down. */
 START_TEST(the_validity_excludes_drift_and_margin)
 {
     static const struct {

@@ -47,14 +47,14 @@ START_TEST(drift_equals_wide_arithmetic)
 }
 END_TEST
 
-START_TEST(lost_margin_is_five_ms_or_a_thousandth)
+START_TEST(loss_margin_is_five_ms_or_a_thousandth)
 {
-    ck_assert_uint_eq(rl_lost_margin_ns(0), 5 * RL_MS);
-    ck_assert_uint_eq(rl_lost_margin_ns(10 * RL_MS), 5 * RL_MS);
-    ck_assert_uint_eq(rl_lost_margin_ns(5 * RL_SECOND), 5 * RL_MS);
-    ck_assert_uint_eq(rl_lost_margin_ns(5 * RL_SECOND + 1), 5 * RL_MS + 1); /* rounded up */
-    ck_assert_uint_eq(rl_lost_margin_ns(30 * RL_SECOND), 30 * RL_MS);
-    ck_assert_uint_eq(rl_lost_margin_ns(UINT64_MAX), UINT64_MAX / 1000 + 1);
+    ck_assert_uint_eq(rl_loss_margin_ns(0), 5 * RL_MS);
+    ck_assert_uint_eq(rl_loss_margin_ns(10 * RL_MS), 5 * RL_MS);
+    ck_assert_uint_eq(rl_loss_margin_ns(5 * RL_SECOND), 5 * RL_MS);
+    ck_assert_uint_eq(rl_loss_margin_ns(5 * RL_SECOND + 1), 5 * RL_MS + 1); /* rounded up */
+    ck_assert_uint_eq(rl_loss_margin_ns(30 * RL_SECOND), 30 * RL_MS);
+    ck_assert_uint_eq(rl_loss_margin_ns(UINT64_MAX), UINT64_MAX / 1000 + 1);
 }
 END_TEST
 
@@ -153,7 +153,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_loop_test(tcase, drift_is_rounded_up, 0, DRIFT_CASES);
     tcase_add_test(tcase, drift_equals_wide_arithmetic);
-    tcase_add_test(tcase, lost_margin_is_five_ms_or_a_thousandth);
+    tcase_add_test(tcase, loss_margin_is_five_ms_or_a_thousandth);
     tcase_add_test(tcase, usable_time_is_never_negative);
     tcase_add_test(tcase, the_ttl_for_a_usable_time_is_the_shortest);
     tcase_add_test(tcase, a_deadline_is_set_on_both_clocks);

@@ -47,7 +47,7 @@ START_TEST(the_earlier_of_two_drifting_clocks_ends_the_lock)
                                   : rig.view.now.raw_ns - deadline.raw_ns;
     ck_assert(rig.view.now.boot_ns >= deadline.boot_ns || rig.view.now.raw_ns >= deadline.raw_ns);
     /* The last sleep lasts at most 20 ms. With the largest slew of chrony, 8.3 %, it ends within
-     * 2 ms of the deadline; the smallest lost margin is 5 ms. */
+     * 2 ms of the deadline; the smallest loss margin is 5 ms. */
     ck_assert_uint_le(late_ns, 2 * RL_MS);
     if (ppm[_i] >= 0 && ppm[_i] <= 500)
         ck_assert_uint_le(late_ns, 50 * RL_US);

@@ -7,6 +7,8 @@
  * advances time and runs the servers and both engines. */
 #include "engine_rig.h"
 
+#include "engine/status.h"
+
 #define HOUR_US INT64_C(3600000000)
 
 static struct rl_engine *engine; /* that of client 0 */
@@ -110,6 +112,48 @@ START_TEST(ends_of_locks_are_counted)
     ck_assert_uint_eq(stats->canceled, 2);
     ck_assert_uint_eq(stats->held, 0);
     ck_assert_uint_eq(stats->waiting, 0);
+}
+END_TEST
+
+/* The sum of the durations is counted beside their histogram, and the sum of the round trips. */
+START_TEST(durations_are_summed)
+{
+    const struct rl_lease_params params = waiting_params(0);
+    struct rl_node_counters *counters = &engine->nodes[0].counters;
+    const uint64_t trips_us = counters->rtt_us_sum;
+
+    (void)rig_hold(0, &params, "a");
+    ck_assert_uint_eq(engine->stats.wait_us_sum, 1000);
+    ck_assert_uint_eq(counters->rtt_us_sum, trips_us + 1000);
+    (void)rig_hold(0, &params, "b");
+    ck_assert_uint_eq(engine->stats.wait_us_sum, 2000);
+    ck_assert_uint_eq(counters->rtt_us_sum, trips_us + 2000);
+}
+END_TEST
+
+/* The margin before the deadline is counted once, and the shortest validity is that of the held
+ * lock whose deadline is the next one. */
+START_TEST(endangered_locks_are_counted)
+{
+    struct rl_lease_params params = waiting_params(0);
+
+    ck_assert_uint_eq(rl_engine_shortest_validity_ns(engine), RL_NEVER);
+    (void)rig_hold(0, &params, "long");
+    const uint64_t long_ns = rl_engine_shortest_validity_ns(engine);
+    ck_assert_uint_gt(long_ns, 50 * RL_SECOND);
+    params.terms.ttl_ns = 10 * RL_SECOND;
+    params.terms.margin_ns = RL_SECOND;
+    (void)rig_hold(0, &params, "brief");
+    const uint64_t brief_ns = rl_engine_shortest_validity_ns(engine);
+    ck_assert_uint_gt(brief_ns, 9 * RL_SECOND);
+    ck_assert_uint_lt(brief_ns, 10 * RL_SECOND);
+    rig_pass(brief_ns - RL_SECOND / 2);
+    ck_assert_uint_eq(engine->stats.endangered, 1);
+    ck_assert_uint_eq(engine->stats.lost, 0);
+    rig_pass(RL_SECOND);
+    ck_assert_uint_eq(engine->stats.endangered, 1);
+    ck_assert_uint_eq(engine->stats.lost, 1);
+    ck_assert_uint_gt(rl_engine_shortest_validity_ns(engine), 40 * RL_SECOND);
 }
 END_TEST
 
@@ -218,6 +262,8 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, rig_end);
     tcase_add_loop_test(tcase, a_pause_between_clock_readings_is_no_jump, 0, 8);
     tcase_add_test(tcase, ends_of_locks_are_counted);
+    tcase_add_test(tcase, durations_are_summed);
+    tcase_add_test(tcase, endangered_locks_are_counted);
     tcase_add_test(tcase, failed_releases_are_counted);
     tcase_add_test(tcase, ends_of_undos_are_counted);
     tcase_add_test(tcase, duplicates_are_counted_as_refusals);
