@@ -40,15 +40,29 @@ const char *client_owner(void)
     return label;
 }
 
-/* Prints a message of the library; warnings only with -v, because the command reports their causes
- * itself. */
+/* The last error that the library has logged in this thread, "" if none: why it has refused an
+ * asynchronous call, which returns no report. */
+static _Thread_local char refusal[1024];
+
+/* Returns why the library has refused the last call of this thread, "" if it has not. */
+const char *client_refusal(void)
+{
+    return refusal;
+}
+
+/* Takes a message of the library. Prints it only with -v, because the command reports the causes of
+ * warnings and errors itself. Keeps an error for client_refusal(). */
 static void on_log(int level, const char *message, void *userdata)
 {
+    static const char prefix[] = "refused: ";
+
     (void)userdata;
-    if (level == REDLOCK_LOG_ERROR)
-        say(SAY_ERROR, "%s", message);
-    else
-        say(level == REDLOCK_LOG_WARN ? SAY_INFO : SAY_DEBUG, "%s", message);
+    if (level == REDLOCK_LOG_ERROR) {
+        const char *text =
+            !strncmp(message, prefix, sizeof prefix - 1) ? message + sizeof prefix - 1 : message;
+        snprintf(refusal, sizeof refusal, "%s", text);
+    }
+    say(level <= REDLOCK_LOG_WARN ? SAY_INFO : SAY_DEBUG, "%s", message);
 }
 
 /* Reports why the library has refused the setting that comes from `origin`, and frees the
@@ -129,7 +143,7 @@ static int check_removed(const struct settings *settings)
 
     if (servers->rank == RANK_ENVIRONMENT && strstr(servers->text, "***@"))
         what = "REDLOCK_SERVERS: its passwords were removed (***)";
-    else if (removed && servers->rank != RANK_FLAG && !settings->password &&
+    else if (removed && servers->rank != RANK_OPTION && !settings->password &&
              !strchr(servers->text, '@'))
         what = "REDLOCK_AUTH: removed from the environment";
     if (!what)
@@ -308,6 +322,19 @@ int client_check_slots(const char *command, const char *name, unsigned permits)
         "the last one NAME%s; use 1 to %zu bytes",
         command, permits, suffix, REDLOCK_RESOURCE_LEN_MAX - len);
     return EXIT_USAGE;
+}
+
+/* Returns `stem`, or `stem` followed by "/1", "/2" and so on: the first of these names that belongs
+ * to the shard. To be freed. */
+char *client_name_in(redlock_t *rl, size_t shard, const char *stem)
+{
+    char *name = text_copy(stem);
+
+    for (unsigned i = 1; redlock_shard_of(rl, name) != (int)shard; i++) {
+        free(name);
+        name = text_format("%s/%u", stem, i);
+    }
+    return name;
 }
 
 /* Returns the name of the slot that the permit `lock` holds, or a copy of `name` if the lock is no

@@ -38,6 +38,10 @@ int client_open(const struct options *options, struct settings *ret_settings, re
  * REDLOCK_OK if no undo is left pending. `rl` may be NULL. */
 int client_close(redlock_t *rl, uint64_t budget_ms);
 
+/* Returns why the library has refused the last asynchronous call of this thread with
+ * REDLOCK_EINVAL; "" if it has refused none. Valid until the next call. */
+const char *client_refusal(void);
+
 /* Returns the label of this process in its tokens: "host/pid/start", where start is in seconds
  * since 1970. Static storage. */
 const char *client_owner(void);
@@ -48,6 +52,10 @@ int client_check_name(const char *command, const char *name);
 /* Checks that the names of all slots of a semaphore are short enough. `permits` is the number of
  * permits; 0: `name` is a lock. Returns -1 on success, or EXIT_USAGE after a message. */
 int client_check_slots(const char *command, const char *name, unsigned permits);
+
+/* Returns a name that begins with `stem` and that the client assigns to the shard with this index.
+ * To be freed. */
+char *client_name_in(redlock_t *rl, size_t shard, const char *stem);
 
 /* Returns the name of the slot that a permit holds, or `name` if the lock is no permit. To be
  * freed. */

@@ -75,7 +75,9 @@ static int hand_out(const struct options *options, const struct settings *settin
     else
         written = print_words(options, wait);
     if (!written) {
-        say(SAY_ERROR, "%s: the token cannot be written to stdout; the lock was released",
+        say(SAY_ERROR,
+            "%s: the lock was released, because its token could not be written to stdout; check "
+            "where stdout goes (a full disk, a closed pipe)",
             wait->names->text);
         return EXIT_OUTPUT;
     }
@@ -97,6 +99,7 @@ static int acquire_with(const struct options *options, const struct settings *se
                         .events = &events,
                         .names = names,
                         .max_ttl_ms = settings->max_ttl_ms,
+                        .quorum_wait_ms = settings->quorum_wait_ms,
                         .conflict_code = options->conflict_code,
                         .permits = options->permits,
                         .signal_fd = signals_open(),
@@ -142,7 +145,7 @@ int cmd_acquire(const struct options *options)
     redlock_t *rl;
 
     if (options->operand_count == 0) {
-        say(SAY_ERROR, "acquire: give one name or more; see: redlock acquire --help");
+        say(SAY_ERROR, "acquire: no name; write: redlock acquire NAME...");
         return EXIT_USAGE;
     }
     int result = names_collect(&names, options, options->operand_count);

@@ -8,12 +8,13 @@
 #include "commands.h"
 #include "exits.h"
 #include "json.h"
+#include "mask.h"
 #include "say.h"
 #include "settings.h"
 #include "shown.h"
 #include "timing.h"
 
-/* Returns where the value comes from, such as "flag -t"; "default" if the setting is not set. */
+/* Returns where the value comes from, such as "option -t"; "default" if the setting is not set. */
 static const char *origin_of(const struct setting *setting)
 {
     return setting->origin ? setting->origin : "default";
@@ -77,7 +78,8 @@ int cmd_config(const struct options *options)
     redlock_config_t *config;
 
     if (options->operand_count > 0) {
-        say(SAY_ERROR, "config: takes no operand; see: redlock config --help");
+        say(SAY_ERROR, "config: unexpected word %s; give options only: redlock config --help",
+            mask_word(options->operands[0]));
         return EXIT_USAGE;
     }
     int result = settings_load(options, &settings);

@@ -18,6 +18,8 @@
 #include "examination.h"
 #include "exits.h"
 #include "json.h"
+#include "mask.h"
+#include "nodes_figures.h"
 #include "nodes_notify.h"
 #include "reports.h"
 #include "say.h"
@@ -52,19 +54,6 @@ static void wait_for_replies(redlock_t *rl, const struct settings *settings,
         read_nodes(rl, &exams[i]);
 }
 
-/* Returns `stem`, or `stem` followed by "/1", "/2" and so on: the first of these names that belongs
- * to the shard of `exam`. To be freed. */
-char *nodes_name_in(redlock_t *rl, const struct examination *exam, const char *stem)
-{
-    char *name = text_copy(stem);
-
-    for (unsigned i = 1; redlock_shard_of(rl, name) != (int)exam->shard; i++) {
-        free(name);
-        name = text_format("%s/%u", stem, i);
-    }
-    return name;
-}
-
 /* Returns true if the node is excluded because its server did not reply in time. `number` is its
  * index among the nodes of all shards. */
 static bool is_suspect(redlock_t *rl, size_t number)
@@ -95,7 +84,7 @@ static void measure(redlock_t *rl, const struct settings *settings, struct exami
     uint64_t times[REDLOCK_NODES_MAX][MEASURE_ROUNDS] = {0};
     unsigned replies[REDLOCK_NODES_MAX] = {0};
     redlock_node_report_t node;
-    char *name = nodes_name_in(rl, exam, "redlock-nodes");
+    char *name = client_name_in(rl, exam->shard, "redlock-nodes");
 
     for (int round = 0; round < MEASURE_ROUNDS; round++) {
         redlock_report_t *report = NULL;
@@ -360,7 +349,8 @@ int cmd_nodes(const struct options *options)
     redlock_t *rl;
 
     if (options->operand_count > 0) {
-        say(SAY_ERROR, "nodes: takes no operand; servers are given with -s");
+        say(SAY_ERROR, "nodes: unexpected word %s; give options only, and servers with -s",
+            mask_word(options->operands[0]));
         return EXIT_USAGE;
     }
     if (options->acl)
@@ -387,7 +377,10 @@ int cmd_nodes(const struct options *options)
     for (size_t i = 0; i < shards; i++)
         examination_judge(&exams[i]);
     print_all(options, exams, shards);
-    result = (int)worst_of(exams, shards);
+    result =
+        options->metrics_file ? nodes_figures_write(options->metrics_file, rl, exams, shards) : -1;
+    if (result < 0)
+        result = (int)worst_of(exams, shards);
     free(exams);
     client_close(rl, CLOSE_BUDGET_MS);
     settings_free(&settings);

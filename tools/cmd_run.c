@@ -38,7 +38,7 @@ static int check_operands(struct run *run)
     const struct options *options = run->options;
 
     if (options->operand_count == 0) {
-        say(SAY_ERROR, "run: give the name of a lock and a command: redlock run NAME -- CMD");
+        say(SAY_ERROR, "run: no name and no command; write: redlock run NAME -- CMD");
         return EXIT_USAGE;
     }
     const char *name = options->operands[0];
@@ -160,8 +160,8 @@ static int find_command(struct run *run)
                 shown, run->options->operands[0], shown);
             return result;
         }
-    say(SAY_ERROR, "run: %s: %s; the lock was not requested", shown,
-        result == EXIT_NOT_FOUND ? "command not found" : "cannot be executed");
+    say(SAY_ERROR, "run: %s: %s (the lock was not requested)", shown,
+        result == EXIT_NOT_FOUND ? COMMAND_NOT_FOUND : COMMAND_CANNOT_RUN);
     return result;
 }
 
@@ -249,6 +249,7 @@ static int acquire_lock(struct run *run)
                         .events = &run->events,
                         .names = &run->names,
                         .max_ttl_ms = run->settings.max_ttl_ms,
+                        .quorum_wait_ms = run->settings.quorum_wait_ms,
                         .conflict_code = run->options->conflict_code,
                         .permits = run->options->permits,
                         .signal_fd = run->signal_fd,
@@ -284,6 +285,7 @@ static int acquire_lock(struct run *run)
 static int run_locked(struct run *run)
 {
     run->acquired_ns = boottime_ns();
+    run_figures_held(run->figures, run->lock);
     run_refresh_deadline(run);
     /* The guardian has the kill time before there is a process to kill. */
     run_feed_guardian(run);
@@ -311,12 +313,13 @@ static int run_guarded(struct run *run, redlock_config_t *config)
             run->name);
     signals_block();
     if (guardian_start(&run->job.guardian, NULL) != 0) {
-        say(SAY_ERROR, "run: cannot fork: %s", strerror(errno));
+        say(SAY_ERROR, "run: cannot fork: %s; " MORE_PROCESSES, strerror(errno));
         return EXIT_SYSTEM;
     }
     run->signal_fd = signals_open();
     result = client_start(config, &rl);
     if (result < 0) {
+        run_figures_watch(run->figures, rl);
         client_warn_count(&run->settings, rl);
         client_settle(rl, CLIENT_SETTLE_MS);
         result = session_open(&run->session, rl);
@@ -324,6 +327,7 @@ static int run_guarded(struct run *run, redlock_config_t *config)
             result = acquire_lock(run);
         if (result < 0)
             result = run_locked(run);
+        run_figures_leave(run->figures);
         redlock_lock_free(run->lock);
         run_report_release(run, session_close(&run->session, CLOSE_BUDGET_MS) != REDLOCK_OK);
     }
@@ -332,7 +336,10 @@ static int run_guarded(struct run *run, redlock_config_t *config)
     /* The guardian killed although this process never sent the stop signal: it was stopped
      * itself. */
     if (killed && !run->stop && run->end_signals < 2 && result == EXIT_SIGNAL_BASE + SIGKILL) {
-        say(SAY_ERROR, "%s: redlock was suspended for too long; its guardian killed the command",
+        say(SAY_ERROR,
+            "%s: redlock was suspended for too long, and its guardian killed the command; raise -t "
+            "if "
+            "that may happen again",
             run->name);
         return run->options->preserve_status ? result : EXIT_STOPPED;
     }
@@ -357,9 +364,13 @@ int cmd_run(const struct options *options)
         result = client_configure(&run.settings, &config);
     if (result < 0)
         result = find_command(&run);
+    if (result < 0)
+        result = run_figures_begin(options->metrics_file, run.names.list[0], &run.figures);
     if (result < 0) {
         events_open(&run.events, run.names.list[0], options->status_fd, options->json);
         result = run_guarded(&run, config);
+        const struct run_ending ending = run_ending_of(&run, result);
+        run_figures_end(run.figures, &ending);
     }
     redlock_config_free(config);
     environment_free(&run.environment);

@@ -23,42 +23,6 @@
 /* Time limit for closing the client, which sends pending undos first. */
 #define CLOSE_BUDGET_MS 1000
 
-/* What a report says about the holder of one lock. Borrows from the report. */
-struct holding {
-    const char *owner;  /* label of the holder that most servers name; "" if there is none */
-    struct votes votes; /* granted: servers with a key; denied: servers without; failed: no reply */
-    /* shortest and longest TTL on a server; UINT64_MAX: not known */
-    uint64_t pttl_min_ms, pttl_max_ms;
-};
-
-/* Reads the holder out of the report of an inspection. `report` may be NULL. */
-static struct holding holding_of(const redlock_report_t *report)
-{
-    struct holding holding = {.owner = report_owner(report),
-                              .votes = report_votes(report),
-                              .pttl_min_ms = UINT64_MAX,
-                              .pttl_max_ms = UINT64_MAX};
-    redlock_node_report_t node;
-
-    for (size_t i = 0; report_node(report, i, &node); i++) {
-        if (node.vote != REDLOCK_VOTE_GRANTED || node.pttl_ms == UINT64_MAX)
-            continue;
-        if (node.pttl_ms < holding.pttl_min_ms)
-            holding.pttl_min_ms = node.pttl_ms;
-        if (holding.pttl_max_ms == UINT64_MAX || node.pttl_ms > holding.pttl_max_ms)
-            holding.pttl_max_ms = node.pttl_ms;
-    }
-    return holding;
-}
-
-/* Returns the name of an enum redlock_state: "held", "free" or "unknown". */
-static const char *state_name(int state)
-{
-    if (state == REDLOCK_STATE_HELD)
-        return "held";
-    return state == REDLOCK_STATE_FREE ? "free" : "unknown";
-}
-
 /* The key on one server, compared with the holder that most servers name: no key, a key of that
  * holder, a key of another holder, no reply. */
 enum value { VALUE_NONE = 0, VALUE_MATCH, VALUE_OTHER, VALUE_ERROR };
@@ -322,7 +286,7 @@ int cmd_status(const struct options *options)
     int worst = 0, result = -1;
 
     if (options->operand_count == 0) {
-        say(SAY_ERROR, "status: give one name or more; see: redlock status --help");
+        say(SAY_ERROR, "status: no name; write: redlock status NAME...");
         return EXIT_USAGE;
     }
     for (size_t i = 0; i < options->operand_count && result < 0; i++) {
@@ -389,7 +353,8 @@ int cmd_break(const struct options *options)
     redlock_t *rl;
 
     if (options->operand_count != 1) {
-        say(SAY_ERROR, "break: give one name; see: redlock break --help");
+        say(SAY_ERROR, "break: %s; write: redlock break --yes NAME",
+            options->operand_count ? "more than one name" : "no name");
         return EXIT_USAGE;
     }
     int result = client_check_name("break", options->operands[0]);

@@ -48,7 +48,8 @@ static int read_token_file(const char *command, const char *path, char **ret_tok
 
     *ret_token = fd < 0 ? NULL : read_first_line(fd);
     if (!*ret_token)
-        say(SAY_ERROR, "%s: --token-file %s: %s", command, mask_word(path),
+        say(SAY_ERROR, "%s: --token-file %s: %s; give a file with the output of `redlock acquire`",
+            command, mask_word(path),
             errno == EFBIG ? "its first line is too long for a token" : strerror(errno));
     else
         cut_fence(*ret_token);
@@ -66,8 +67,9 @@ static int get_token(const struct options *options, struct names *ret_names, cha
 
     if (options->operand_count < 1 + words) {
         say(SAY_ERROR,
-            "%s: give NAME and TOKEN, or NAME and --token-file FILE; see: redlock %s "
-            "--help",
+            "%s: %s; write: redlock %s NAME... TOKEN, or redlock %s --token-file FILE NAME...",
+            options->command_name,
+            options->token_file || options->operand_count == 0 ? "no name" : "no token",
             options->command_name, options->command_name);
         return EXIT_USAGE;
     }

@@ -11,6 +11,7 @@
 #include "client.h"
 #include "clock.h"
 #include "commands.h"
+#include "durations.h"
 #include "exits.h"
 #include "json.h"
 #include "reports.h"
@@ -85,7 +86,7 @@ static bool handle_inspection(struct watched *watched, const redlock_report_t *r
 /* Reports that stdout cannot be written. Returns EXIT_OUTPUT. */
 static int reader_is_gone(void)
 {
-    say(SAY_ERROR, "the output could not be written to stdout");
+    say(SAY_ERROR, OUTPUT_LOST);
     return EXIT_OUTPUT;
 }
 
@@ -168,16 +169,17 @@ int cmd_watch(const struct options *options)
     struct settings settings;
     redlock_t *rl;
     int result = -1;
+    char interval[DURATION_TEXT];
 
     if (options->operand_count == 0) {
-        say(SAY_ERROR, "watch: give one name or more; see: redlock watch --help");
+        say(SAY_ERROR, "watch: no name; write: redlock watch NAME...");
         return EXIT_USAGE;
     }
     if (options->interval_ms < INTERVAL_MIN_MS) {
         say(SAY_ERROR,
-            "watch: --interval must be at least %d ms: each inspection sends a request to all "
-            "servers",
-            INTERVAL_MIN_MS);
+            "watch: --interval %s: too short, because each inspection sends a request to all "
+            "servers; write %dms or more",
+            duration_text(options->interval_ms, interval), INTERVAL_MIN_MS);
         return EXIT_USAGE;
     }
     for (size_t i = 0; i < options->operand_count && result < 0; i++)

@@ -9,4 +9,9 @@
  * executed, or EXIT_NOT_FOUND. */
 int command_resolve(const char *name, char **ret_path);
 
+/* What messages say about a command that command_resolve() refuses, for EXIT_NOT_FOUND and for
+ * EXIT_CANNOT_RUN. */
+#define COMMAND_NOT_FOUND  "command not found; give a program that is on PATH, or its path"
+#define COMMAND_CANNOT_RUN "cannot be executed; check its permissions"
+
 #endif

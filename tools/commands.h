@@ -19,7 +19,8 @@ int cmd_nodes(const struct options *options);   /* checks whether the servers ar
 int cmd_break(const struct options *options);   /* deletes the key of a lock */
 int cmd_config(const struct options *options);  /* prints the settings in effect */
 int cmd_watch(const struct options *options);   /* prints each change of holder */
-int cmd_sandbox(const struct options *options); /* starts throw-away servers */
+int cmd_top(const struct options *options);     /* a live view of servers and locks */
+int cmd_sandbox(const struct options *options); /* starts temporary servers */
 
 /* Runs `nodes --init`: takes the fence records of all servers into use. Returns the exit code. */
 int nodes_init(const struct options *options);
@@ -28,10 +29,6 @@ int nodes_acl(const struct options *options);
 
 struct examination;
 struct settings;
-
-/* Returns a name that begins with `stem` and that the client `rl` assigns to the shard of `exam`.
- * To be freed. */
-char *nodes_name_in(redlock_t *rl, const struct examination *exam, const char *stem);
 
 /* Acquires, extends and releases a lock on each eligible server of the shard alone. Records in
  * exam->troubles which step failed first, and in exam->notify whether the server sends

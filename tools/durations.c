@@ -73,6 +73,16 @@ bool duration_parse(const char *text, uint64_t *ret_ms)
     return true;
 }
 
+/* Parses a duration, or WAIT_FOREVER as UINT64_MAX, into *ret_ms. Returns false, with *ret_ms
+ * unchanged, if `text` is neither. */
+bool wait_parse(const char *text, uint64_t *ret_ms)
+{
+    if (strcmp(text, WAIT_FOREVER) != 0)
+        return duration_parse(text, ret_ms);
+    *ret_ms = UINT64_MAX;
+    return true;
+}
+
 /* Writes the duration with the largest unit of which it is a whole number, such as "1500ms" or
  * "2h". Returns `buffer`. */
 const char *duration_text(uint64_t ms, char buffer[DURATION_TEXT])
@@ -85,5 +95,20 @@ const char *duration_text(uint64_t ms, char buffer[DURATION_TEXT])
         snprintf(buffer, DURATION_TEXT, "%" PRIu64 "m", ms / 60000);
     else
         snprintf(buffer, DURATION_TEXT, "%" PRIu64 "s", ms / 1000);
+    return buffer;
+}
+
+/* Writes the duration in whole seconds, in minutes and seconds, or in hours and minutes. Returns
+ * `buffer`. */
+const char *duration_brief(uint64_t ms, char buffer[DURATION_TEXT])
+{
+    uint64_t s = ms / 1000;
+
+    if (s < 60)
+        snprintf(buffer, DURATION_TEXT, "%" PRIu64 "s", s);
+    else if (s < 3600)
+        snprintf(buffer, DURATION_TEXT, "%" PRIu64 "m%02us", s / 60, (unsigned)(s % 60));
+    else
+        snprintf(buffer, DURATION_TEXT, "%" PRIu64 "h%02um", s / 3600, (unsigned)(s / 60 % 60));
     return buffer;
 }

@@ -70,7 +70,8 @@ static const struct remedy *remedy_of(int cause)
          "wait (redlock nodes --wait); a server that loses no keys in a restart (appendfsync "
          "always) may be listed with ?durable=1"},
         {REDLOCK_CAUSE_PROMOTED, "promoted",
-         "wait (redlock nodes --wait), and use no fail-over for the servers of locks"},
+         "restart it without its data, and use no fail-over: until then each new client begins the "
+         "quarantine anew"},
         {REDLOCK_CAUSE_EVICTING, "evicting",
          "set maxmemory-policy to noeviction: eviction removes locks"},
         {REDLOCK_CAUSE_DUPLICATE, "duplicate", "remove one of the two addresses"},
@@ -325,6 +326,29 @@ static bool is_gap(const struct examination *exam, size_t i)
            count_records(exam, RECORD_THERE) > 0;
 }
 
+/* Returns true if the fence record of server `i` may be in use: nothing is known against it, or too
+ * few other records are in use. */
+static bool may_have_record(const struct examination *exam, size_t i)
+{
+    const struct trouble *trouble = &exam->fence_troubles[i];
+
+    return !is_gap(exam, i) && (!trouble->cause || trouble->record == REDLOCK_RECORD_IN_USE);
+}
+
+/* Returns the advice for a fence record that is a gap. If a quorum of the servers has a record, a
+ * client that holds a fenced lock restores the gap; else only an operator can. */
+static const char *advice_for_gap(const struct examination *exam)
+{
+    size_t usable = 0;
+
+    for (size_t i = 0; i < exam->count; i++)
+        usable += may_have_record(exam, i);
+    return usable < exam->quorum
+               ? "stop all clients that use fencing tokens, then: redlock nodes --init"
+               : "hold a fenced lock for longer than max-ttl, which writes it: redlock run --fence "
+                 "NAME -- sleep SECONDS";
+}
+
 /* Adds a finding if server `i` is eligible, but takes no part in fenced locks. */
 static void check_fence(struct examination *exam, size_t i)
 {
@@ -341,11 +365,12 @@ static void check_fence(struct examination *exam, size_t i)
                     "give the user the rights that redlock nodes --acl --fence prints", "%s",
                     trouble->text);
     else if (is_gap(exam, i))
-        add_finding(
-            exam, FINDING_WARN, (int)i, "fence_missing",
-            "wait: a client that continues to acquire fenced locks writes it after max-ttl; if a "
-            "majority has none, or no client runs that long: redlock nodes --init",
-            "%s", trouble->cause ? trouble->text : "has no fence record, or has lost it");
+        add_finding(exam, FINDING_WARN, (int)i, "fence_missing", advice_for_gap(exam), "%s",
+                    trouble->cause ? trouble->text : "has no fence record, or has lost it");
+    else if (trouble->cause == REDLOCK_CAUSE_FENCE_RECORD &&
+             trouble->record == REDLOCK_RECORD_IN_USE)
+        add_finding(exam, FINDING_WARN, (int)i, "fence_record",
+                    "see the findings about the other servers", "%s", trouble->text);
     else if (trouble->cause)
         add_finding(
             exam, FINDING_WARN, (int)i, "fence_record",

@@ -43,6 +43,9 @@
 
 #include "descendants.h"
 
+/* What messages advise if guardian_start() fails. */
+#define MORE_PROCESSES "free memory, or raise the limit of processes (ulimit -u)"
+
 /* Names of the two processes, as ps and pkill show them. */
 #define GUARDIAN_TITLE "rl-guardian"
 #define STARTER_TITLE  "rl-starter"

@@ -17,19 +17,46 @@
 #include "say.h"
 #include "title.h"
 
-/* Parses the flags of a subcommand and runs it. `index` is that of command_names. Returns the
+/* Returns the function of the subcommand with this bit. */
+static int (*command_function(enum command_bit bit))(const struct options *)
+{
+    switch (bit) {
+    case CMD_RUN:
+        return cmd_run;
+    case CMD_ACQUIRE:
+        return cmd_acquire;
+    case CMD_EXTEND:
+        return cmd_extend;
+    case CMD_RELEASE:
+        return cmd_release;
+    case CMD_STATUS:
+        return cmd_status;
+    case CMD_WATCH:
+        return cmd_watch;
+    case CMD_TOP:
+        return cmd_top;
+    case CMD_NODES:
+        return cmd_nodes;
+    case CMD_BREAK:
+        return cmd_break;
+    case CMD_CONFIG:
+        return cmd_config;
+    case CMD_SANDBOX:
+        return cmd_sandbox;
+    }
+    abort();
+}
+
+/* Parses the options of a subcommand and runs it. `index` is that of command_names. Returns the
  * exit code. */
 static int run_subcommand(unsigned index, int argc, char **argv)
 {
-    /* in the order of command_names */
-    static int (*const commands[])(const struct options *) = {
-        cmd_run,   cmd_acquire, cmd_extend, cmd_release, cmd_status,
-        cmd_nodes, cmd_break,   cmd_config, cmd_sandbox, cmd_watch};
+    enum command_bit bit = (enum command_bit)(1u << index);
     struct options options;
-    int result = options_parse(1u << index, command_names[index], argc, argv, &options);
+    int result = options_parse(bit, command_names[index], argc, argv, &options);
 
     if (result < 0)
-        result = commands[index](&options);
+        result = command_function(bit)(&options);
     free(options.operands);
     free(options.also);
     free(options.servers);
@@ -45,7 +72,7 @@ static int close_output(int result)
     failed = fclose(stdout) != 0 || failed;
     if (!failed || result != EXIT_OK)
         return result;
-    say(SAY_ERROR, "the output could not be written to stdout");
+    say(SAY_ERROR, OUTPUT_LOST);
     return EXIT_OUTPUT;
 }
 
@@ -87,7 +114,7 @@ static int dispatch(int argc, char **argv)
     if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help")) {
         for (unsigned i = 0; argc > 2 && command_names[i]; i++)
             if (!strcmp(argv[2], command_names[i])) {
-                help_command(command_names[i]);
+                help_command(command_names[i], true);
                 return EXIT_OK;
             }
         if (argc > 2)

@@ -33,8 +33,7 @@ static int add(struct names *names, const char *command, const char *name)
         return EXIT_USAGE;
     }
     if (names->count == REDLOCK_RESOURCES_MAX) {
-        say(SAY_ERROR, "%s: more than %d locks at once; name fewer", command,
-            REDLOCK_RESOURCES_MAX);
+        say(SAY_ERROR, "%s: more than %d names; name fewer locks", command, REDLOCK_RESOURCES_MAX);
         return EXIT_USAGE;
     }
     char *text = names->count == 0 ? text_copy(name) : text_format("%s, %s", names->text, name);
@@ -57,12 +56,18 @@ int names_collect(struct names *ret_names, const struct options *options, size_t
     for (size_t i = 0; i < options->also_count && result < 0; i++)
         result = add(ret_names, options->command_name, options->also[i]);
     if (result < 0 && options->fence && ret_names->count > 1) {
-        say(SAY_ERROR, "%s: --fence is for one lock: a fencing token belongs to one resource",
+        say(SAY_ERROR,
+            "%s: --fence with several names: a fencing token belongs to one lock; name one, or "
+            "leave "
+            "--fence out",
             options->command_name);
         result = EXIT_USAGE;
     }
     if (result < 0 && options->permits && ret_names->count > 1) {
-        say(SAY_ERROR, "%s: --permits is for one name", options->command_name);
+        say(SAY_ERROR,
+            "%s: --permits with several names: a permit belongs to one name; name one, or leave "
+            "--permits out",
+            options->command_name);
         result = EXIT_USAGE;
     }
     if (result < 0)

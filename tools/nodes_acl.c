@@ -77,13 +77,27 @@ static void print_pattern(const char *text, const char *rest)
     free(pattern);
 }
 
+/* Prints the name of the user, quoted for redis-cli if it is not of letters, digits and "-_.", and
+ * a blank. */
+static void print_name(const char *name)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
+
+    if (name[strspn(name, plain)] == '\0')
+        printf("%s ", name);
+    else
+        print_quoted(name);
+}
+
 /* Prints the command that makes the user, and comments for older and newer servers. With --fence,
  * the user gets the rights that fences need, too. */
 static void print_user(const struct options *options, const struct settings *settings)
 {
     printf("# For redis-cli on each server. redlock also sends AUTH and SELECT, which need no "
            "right.\n");
-    printf("ACL SETUSER redlock on >PASSWORD resetkeys ");
+    printf("ACL SETUSER ");
+    print_name(*text_of(settings, SET_USER) ? text_of(settings, SET_USER) : "redlock");
+    printf("on >PASSWORD resetkeys ");
     print_pattern(text_of(settings, SET_PREFIX), "*");
     if (options->fence)
         print_pattern(text_of(settings, SET_FENCE_KEY), "");

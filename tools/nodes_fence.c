@@ -155,7 +155,7 @@ static void read_statistics(redlock_t *rl, const struct examination *exam,
 static void acquire_fenced_locks(redlock_t *rl, uint64_t max_ttl_ms, struct examination *exam)
 {
     char *stem = text_format("redlock-nodes/%s", client_owner());
-    char *name = nodes_name_in(rl, exam, stem);
+    char *name = client_name_in(rl, exam->shard, stem);
     redlock_opts_t opts = redlock_opts(max_ttl_ms < TTL_MS ? max_ttl_ms : TTL_MS);
     uint64_t give_up_ns = boottime_ns() + TIME_LIMIT_MS * NS_PER_MS;
     bool answered[REDLOCK_NODES_MAX] = {false}, all;

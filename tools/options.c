@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Parses a command line with getopt_long(). Error messages say what to write instead. parse_loop()
- * calls getopt_long() until the command line ends. set_option() stores each flag in struct options
- * by one of four functions: flags without a value (set_switch), values that settings.c parses later
- * (set_text), values that are parsed here (set_value), and -s, which may be repeated. Functions
- * that return an int return -1 to continue, or the exit code of the program.
+ * calls getopt_long() until the command line ends. set_option() stores each option in struct
+ * options by one of four functions: options without a value (set_switch), values that settings.c
+ * parses later (set_text), values that are parsed here (set_value), and -s, which may be repeated.
+ * Functions that return an int return -1 to continue, or the exit code of the program.
  */
 #include "options.h"
 
@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "conflicts.h"
 #include "durations.h"
 #include "exits.h"
 #include "help.h"
@@ -25,6 +26,9 @@
 #include "say.h"
 #include "signals.h"
 
+/* Largest --scan-rate, in keys a second. */
+#define SCAN_RATE_MAX 1000000
+
 /* Prints `what` is wrong with the command line, and how to get help. Returns EXIT_USAGE. */
 static int usage(const struct options *options, const char *what)
 {
@@ -33,12 +37,12 @@ static int usage(const struct options *options, const char *what)
     return EXIT_USAGE;
 }
 
-/* Reports a wrong value of a flag; `want` says what to write. Returns EXIT_USAGE. */
-static int bad_value(const struct options *options, const char *flag, const char *value,
+/* Reports a wrong value of an option; `want` says what to write. Returns EXIT_USAGE. */
+static int bad_value(const struct options *options, const char *option, const char *value,
                      const char *want)
 {
-    say(SAY_ERROR, "%s: %s %s: %s", options->command_name, flag, *value ? mask_word(value) : "\"\"",
-        want);
+    say(SAY_ERROR, "%s: %s %s: %s", options->command_name, option,
+        *value ? mask_word(value) : "\"\"", want);
     return EXIT_USAGE;
 }
 
@@ -66,30 +70,31 @@ static void add_servers(struct options *options, const char *value)
     options->servers = joined;
 }
 
-/* Parses the value of `flag` as a duration into *ret_ms. Returns -1 on success, or EXIT_USAGE after
- * a message. */
-static int set_duration(struct options *options, const char *flag, const char *value,
+/* Parses the value of `option` as a duration into *ret_ms. Returns -1 on success, or EXIT_USAGE
+ * after a message. */
+static int set_duration(struct options *options, const char *option, const char *value,
                         uint64_t *ret_ms)
 {
     if (!duration_parse(value, ret_ms))
-        return bad_value(options, flag, value, "not a duration; " DURATION_HELP);
+        return bad_value(options, option, value, "not a duration; " DURATION_HELP);
     return -1;
 }
 
-/* Parses the value of `flag` as a number from `least` to `most` into *ret. Returns -1 on success,
+/* Parses the value of `option` as a number from `least` to `most` into *ret. Returns -1 on success,
  * or EXIT_USAGE after a message. */
-static int set_number(struct options *options, const char *flag, const char *value, long least,
+static int set_number(struct options *options, const char *option, const char *value, long least,
                       long most, int *ret)
 {
     long number;
-    char want[64];
+    char want[96];
 
     if (parse_number(value, most, &number) && number >= least) {
         *ret = (int)number;
         return -1;
     }
-    snprintf(want, sizeof want, "write a number from %ld to %ld", least, most);
-    return bad_value(options, flag, value, want);
+    snprintf(want, sizeof want, "%s; write a number from %ld to %ld",
+             value[strspn(value, "0123456789")] ? "not a number" : "out of range", least, most);
+    return bad_value(options, option, value, want);
 }
 
 /* Stores --status-fd, which must be open for writing. Returns -1 on success, or EXIT_USAGE after a
@@ -101,8 +106,8 @@ static int set_status_fd(struct options *options, const char *value)
 
     if (result >= 0)
         return result;
-    int flags = fcntl(fd, F_GETFL);
-    if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
+    int mode = fcntl(fd, F_GETFL);
+    if (mode < 0 || (mode & O_ACCMODE) == O_RDONLY)
         return bad_value(
             options, "--status-fd", value,
             "this descriptor is not open for writing; open it, for example with 3>events");
@@ -110,14 +115,14 @@ static int set_status_fd(struct options *options, const char *value)
     return -1;
 }
 
-/* Parses and stores the value of the flag `id` (enum option_id), if it is one of those whose value
- * is parsed here. Returns -1 on success, or EXIT_USAGE after a message. */
+/* Parses and stores the value of the option `id` (enum option_id), if it is one of those whose
+ * value is parsed here. Returns -1 on success, or EXIT_USAGE after a message. */
 static int set_value(struct options *options, int id, const char *value)
 {
     int number = 0, result;
 
     switch (id) {
-    case OPT_CONFLICT_CODE:
+    case OPT_CONFLICT_EXIT_CODE:
         return set_number(options, "-E", value, 0, 255, &options->conflict_code);
     case OPT_MIN_HOLD:
         return set_duration(options, "--min-hold", value, &options->min_hold_ms);
@@ -136,6 +141,10 @@ static int set_value(struct options *options, int id, const char *value)
         result = set_number(options, "-n", value, 1, REDLOCK_NODES_MAX, &number);
         options->nodes = (unsigned)number;
         return result;
+    case OPT_SCAN_RATE:
+        result = set_number(options, "--scan-rate", value, 1, SCAN_RATE_MAX, &number);
+        options->scan_rate = (unsigned)number;
+        return result;
     case OPT_PERMITS:
         result = set_number(options, "--permits", value, 1, REDLOCK_PERMITS_MAX, &number);
         options->permits = (unsigned)number;
@@ -148,7 +157,7 @@ static int set_value(struct options *options, int id, const char *value)
     case OPT_ON_LOSS:
         options->warn_on_loss = !strcmp(value, "warn");
         if (!options->warn_on_loss && strcmp(value, "stop") != 0)
-            return bad_value(options, "--on-loss", value, "write stop or warn");
+            return bad_value(options, "--on-loss", value, "no such action; write stop or warn");
         return -1;
     case OPT_ALSO:
         options->also[options->also_count++] = value;
@@ -158,8 +167,8 @@ static int set_value(struct options *options, int id, const char *value)
     }
 }
 
-/* Stores the value of the flag `id` if the value stays text: settings.c parses it. Returns false if
- * `id` is no such flag. */
+/* Stores the value of the option `id` if the value stays text: settings.c parses it. Returns false
+ * if `id` is no such option. */
 static bool set_text(struct options *options, int id, const char *value)
 {
     const struct {
@@ -174,10 +183,14 @@ static bool set_text(struct options *options, int id, const char *value)
                  {OPT_NODE_TIMEOUT, &options->node_timeout},
                  {OPT_TTL, &options->ttl},
                  {OPT_WAIT, &options->wait},
+                 {OPT_QUORUM_WAIT, &options->quorum_wait},
+                 {OPT_WAIT_LIMIT, &options->wait},
                  {OPT_GRACE, &options->grace},
                  {OPT_RENEW, &options->renew},
                  {OPT_COMMAND, &options->shell_command},
-                 {OPT_TOKEN_FILE, &options->token_file}};
+                 {OPT_MATCH, &options->match},
+                 {OPT_TOKEN_FILE, &options->token_file},
+                 {OPT_METRICS_FILE, &options->metrics_file}};
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         if (texts[i].id == id) {
@@ -188,8 +201,8 @@ static bool set_text(struct options *options, int id, const char *value)
     return false;
 }
 
-/* Sets the field of the flag `id` to true if that flag takes no value. Returns false if `id` is no
- * such flag. */
+/* Sets the field of the option `id` to true if that option takes no value. Returns false if `id` is
+ * no such option. */
 static bool set_switch(struct options *options, int id)
 {
     const struct {
@@ -198,6 +211,7 @@ static bool set_switch(struct options *options, int id)
     } switches[] = {{OPT_JSON, &options->json},
                     {OPT_QUIET, &options->quiet},
                     {OPT_NONBLOCK, &options->nonblock},
+                    {OPT_ONCE, &options->once},
                     {OPT_NO_RENEW, &options->no_renew},
                     {OPT_KEEP, &options->keep},
                     {OPT_KEEP_ENV, &options->keep_env},
@@ -221,10 +235,14 @@ static bool set_switch(struct options *options, int id)
     return false;
 }
 
-/* Stores the flag `id` (enum option_id) with its value, which is NULL if the flag takes none.
+/* Stores the option `id` (enum option_id) with its value, which is NULL if the option takes none.
  * Returns -1 on success, or EXIT_USAGE after a message. */
 static int set_option(struct options *options, int id, const char *value)
 {
+    int result = conflicts_note(options, id, value);
+
+    if (result >= 0)
+        return result;
     if (id == OPT_SERVERS) {
         add_servers(options, value);
         return -1;
@@ -238,28 +256,29 @@ static int set_option(struct options *options, int id, const char *value)
     return set_value(options, id, value);
 }
 
-/* Returns how many bytes of "--flag=value" a message may show: those before the '=', at most 60. */
-static int flag_len(const char *argument)
+/* Returns how many bytes of "--option=value" a message may show: those before the '=', at most 60.
+ */
+static int option_len(const char *argument)
 {
     size_t len = strcspn(argument, "=");
 
     return len < 60 ? (int)len : 60;
 }
 
-/* Reports an unknown flag, with the subcommands that accept it or else the most similar flag of
+/* Reports an unknown option, with the subcommands that accept it or else the most similar option of
  * this subcommand. Returns EXIT_USAGE. */
-static int unknown_flag(const struct options *options, const char *flag)
+static int unknown_option(const struct options *options, const char *option)
 {
     char known[128], elsewhere[128], word[64];
 
     /* "--word=value" and "-x" are searched for as "word" and "x". The value is not shown. */
-    snprintf(word, sizeof word, "%s", flag + strspn(flag, "-"));
+    snprintf(word, sizeof word, "%s", option + strspn(option, "-"));
     word[strcspn(word, "=")] = '\0';
-    snprintf(known, sizeof known, "unknown flag %.*s", flag_len(flag), flag);
+    snprintf(known, sizeof known, "unknown option %.*s", option_len(option), option);
     const char *near = word[0] && word[1] ? option_nearest(options->command, word) : NULL;
     const char *commands = option_elsewhere(word, elsewhere, sizeof elsewhere);
     if (commands)
-        say(SAY_ERROR, "%s: %s (a flag of %s); see: redlock %s --help", options->command_name,
+        say(SAY_ERROR, "%s: %s (an option of %s); see: redlock %s --help", options->command_name,
             known, commands, options->command_name);
     else if (near)
         say(SAY_ERROR, "%s: %s; did you mean --%s? See: redlock %s --help", options->command_name,
@@ -270,8 +289,9 @@ static int unknown_flag(const struct options *options, const char *flag)
 }
 
 /* Reports the argument that getopt_long() has refused. `code` is its result: ':' if a value is
- * missing, '?' for an unknown flag or a flag with a value that takes none. Returns EXIT_USAGE. */
-static int refuse_flag(const struct options *options, int code, char **argv)
+ * missing, '?' for an unknown option or an option with a value that takes none. Returns EXIT_USAGE.
+ */
+static int refuse_option(const struct options *options, int code, char **argv)
 {
     char text[128];
 
@@ -279,21 +299,21 @@ static int refuse_flag(const struct options *options, int code, char **argv)
         snprintf(text, sizeof text, "%.60s needs a value", argv[optind - 1]);
         return usage(options, text);
     }
-    if (optopt >= 256) { /* the id of a long flag: it was given a value but takes none */
-        snprintf(text, sizeof text, "%.*s takes no value", flag_len(argv[optind - 1]),
+    if (optopt >= 256) { /* the id of a long option: it was given a value but takes none */
+        snprintf(text, sizeof text, "%.*s takes no value", option_len(argv[optind - 1]),
                  argv[optind - 1]);
         return usage(options, text);
     }
     if (optopt) {
         snprintf(text, sizeof text, "-%c", optopt);
-        return unknown_flag(options, text);
+        return unknown_option(options, text);
     }
-    return unknown_flag(options, argv[optind - 1]);
+    return unknown_option(options, argv[optind - 1]);
 }
 
 /* Returns the number of operands before the words of a command that redlock runs: 1 for `run NAME
  * CMD`, 0 for `sandbox CMD`. After that many operands, all words belong to that command and are no
- * flags of redlock. SIZE_MAX if the subcommand runs no command. */
+ * options of redlock. SIZE_MAX if the subcommand runs no command. */
 static size_t operands_before_command(unsigned command)
 {
     if (command == CMD_RUN)
@@ -301,7 +321,7 @@ static size_t operands_before_command(unsigned command)
     return command == CMD_SANDBOX ? 0 : SIZE_MAX;
 }
 
-/* Reads all flags and operands into `options`. Returns -1 on success, or an exit code: help was
+/* Reads all options and operands into `options`. Returns -1 on success, or an exit code: help was
  * printed, or the usage was wrong and a message was printed. */
 static int parse_loop(struct options *options, int argc, char **argv)
 {
@@ -317,11 +337,11 @@ static int parse_loop(struct options *options, int argc, char **argv)
         optopt = 0;
         int code = getopt_long(argc, argv, short_options, long_options, NULL);
         if (code == '?' || code == ':')
-            return refuse_flag(options, code, argv);
+            return refuse_option(options, code, argv);
         if (code != -1) {
             int id = code < 256 ? option_by_letter(options->command, code) : code;
             if (id == OPT_HELP) {
-                help_command(options->command_name);
+                help_command(options->command_name, code >= 256);
                 return EXIT_OK;
             }
             int result = set_option(options, id, optarg);
@@ -339,43 +359,7 @@ static int parse_loop(struct options *options, int argc, char **argv)
     return -1;
 }
 
-/* Reports that the flags `one` and `other` contradict each other. Returns EXIT_USAGE. */
-static int refuse_pair(const struct options *options, const char *one, const char *other)
-{
-    char text[160];
-
-    snprintf(text, sizeof text, "%s and %s contradict each other; give one of them", one, other);
-    return usage(options, text);
-}
-
-/* Refuses combinations in which one flag would be ignored silently. Returns -1 or EXIT_USAGE. */
-static int check_pairs(const struct options *options)
-{
-    const struct {
-        bool both; /* both flags were given */
-        const char *one, *other;
-    } pairs[] = {{options->quiet && options->verbose > 0, "-q", "-v"},
-                 {options->no_renew && options->renew, "--no-renew", "--renew"},
-                 {options->acl && options->init, "--acl", "--init"},
-                 {options->acl && options->wait_all, "--acl", "--wait"},
-                 {options->acl && options->json, "--acl", "--json"},
-                 {options->init && options->wait_all, "--init", "--wait"}};
-    char wait[64];
-    uint64_t wait_ms = 0;
-
-    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
-        if (pairs[i].both)
-            return refuse_pair(options, pairs[i].one, pairs[i].other);
-    if (options->command == CMD_NODES && options->wait && !options->wait_all)
-        return usage(options, "-w needs --wait");
-    bool waits = options->wait && !(duration_parse(options->wait, &wait_ms) && wait_ms == 0);
-    if (!options->nonblock || !waits)
-        return -1;
-    snprintf(wait, sizeof wait, "-w %.40s", mask_word(options->wait));
-    return refuse_pair(options, "-n", wait);
-}
-
-/* Fills *ret_options with the defaults and then with the flags and operands, checks flags that
+/* Fills *ret_options with the defaults and then with the options and operands, checks options that
  * contradict each other, and sets the level of messages. Returns -1 on success, or an exit code
  * after help or a message. */
 int options_parse(unsigned command, const char *command_name, int argc, char **argv,
@@ -387,12 +371,13 @@ int options_parse(unsigned command, const char *command_name, int argc, char **a
                                     .stop_signal = SIGTERM,
                                     .status_fd = -1,
                                     .nodes = 5,
-                                    .interval_ms = 500};
+                                    .interval_ms = command == CMD_TOP ? 1000 : 500,
+                                    .scan_rate = 10000};
     ret_options->operands = must(calloc((size_t)argc + 1, sizeof *ret_options->operands));
     ret_options->also = must(calloc((size_t)argc + 1, sizeof *ret_options->also));
     int result = parse_loop(ret_options, argc, argv);
     if (result < 0)
-        result = check_pairs(ret_options);
+        result = conflicts_check(ret_options);
     if (result >= 0)
         return result;
     if (ret_options->nonblock)

@@ -8,29 +8,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One bit for each subcommand, in the order of command_names: CMD_RUN is `redlock run`, and so
- * on. */
-enum command_bit {
-    CMD_RUN = 1u << 0,
-    CMD_ACQUIRE = 1u << 1,
-    CMD_EXTEND = 1u << 2,
-    CMD_RELEASE = 1u << 3,
-    CMD_STATUS = 1u << 4,
-    CMD_NODES = 1u << 5,
-    CMD_BREAK = 1u << 6,
-    CMD_CONFIG = 1u << 7,
-    CMD_SANDBOX = 1u << 8,
-    CMD_WATCH = 1u << 9
-};
+#include "options_ids.h"
 
 /* The parsed command line. options_parse() fills it; nothing changes it later. Fields are named
- * after the flags that set them: a bool is true if its flag was given. Texts that may also come
- * from the environment or a file stay text; settings.c merges and parses them. NULL: the flag was
+ * after the options that set them: a bool is true if its option was given. Texts that may also come
+ * from the environment or a file stay text; settings.c merges and parses them. NULL: the option was
  * not given. The strings are borrowed from argv, except that main.c frees `servers`, `also` and
  * `operands`. */
 struct options {
     unsigned command;         /* enum command_bit */
     const char *command_name; /* name of the subcommand, such as "run" */
+
+    /* Entry `id - OPT_FIRST` is the last value of the option `id` as text: "" if it takes none,
+     * NULL if it was not given. */
+    const char *given[OPT_END - OPT_FIRST];
 
     char *servers;           /* all values of -s, joined with blanks */
     const char *config_file; /* -f */
@@ -39,13 +30,15 @@ struct options {
     const char *pass_file;   /* --pass-file: file with the password */
     /* durations as text: --max-ttl, --connect-timeout, --node-timeout */
     const char *max_ttl, *connect_timeout, *node_timeout;
-    const char *ttl;   /* -t, a duration as text */
-    const char *wait;  /* -w, a duration as text; "0" after -n */
-    const char *grace; /* -k, a duration as text: time between the stop signal and KILL */
-    const char *renew; /* --renew, a duration as text: time between two extensions */
+    const char *ttl;         /* -t, a duration as text */
+    const char *wait;        /* -w, a duration as text; "0" after -n */
+    const char *quorum_wait; /* --quorum-wait, a duration as text */
+    const char *grace;       /* -k, a duration as text: time between the stop signal and KILL */
+    const char *renew;       /* --renew, a duration as text: time between two extensions */
 
     bool json;     /* print JSON */
     bool quiet;    /* -q: print errors only */
+    bool once;     /* `top`: print once instead of drawing */
     bool nonblock; /* -n of `run` and `acquire`: do not wait for the lock */
     int verbose;   /* number of -v */
 
@@ -64,6 +57,7 @@ struct options {
     bool export_token;         /* give the command the token of the lock */
     const char *shell_command; /* -c of `run`: a command for /bin/sh */
     const char *token_file;    /* of `extend` and `release`: file with the token */
+    const char *metrics_file;  /* of `run` and `nodes`: file for figures */
     bool strict;               /* `release` fails if the lock is not held with this token */
     bool yes;                  /* `break` really deletes the key */
     bool fence;                /* acquire with a fencing token; `nodes`: examine fences, too */
@@ -72,11 +66,13 @@ struct options {
     bool acl;                  /* `nodes` prints the rights that a user needs */
     unsigned nodes;            /* sandbox: number of servers */
     unsigned permits;          /* number of permits of a semaphore; 0: NAME is a lock */
-    uint64_t interval_ms;      /* watch: time between two inspections */
+    uint64_t interval_ms;      /* watch, top: time between two inspections */
+    const char *match;         /* top: glob pattern of the names to search for */
+    unsigned scan_rate;        /* top: keys that SCAN examines a second on a server */
 
     const char **also; /* the names of --also */
     size_t also_count;
-    char **operands; /* all arguments that are no flags */
+    char **operands; /* all arguments that are no options */
     size_t operand_count;
 };
 

@@ -1,83 +1,25 @@
 /* SPDX-License-Identifier: MIT
- * The table of flags, and searches in it.
+ * The table of options, and searches in it.
  */
 #include "options_table.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "options.h"
+/* Defines command_names, option_specs and option_specs_count. */
+#include "options_rows.inc"
 
-/* Sets of subcommands, for the last column of the table: those that connect to servers or read
- * settings (all but `sandbox`); those that hand out or take a token; those that acquire; and
- * `config`, which prints what would be in effect with the flag. */
-#define ALL     (CMD_RUN | TOKENS | CMD_STATUS | CMD_NODES | CMD_BREAK | CMD_CONFIG | CMD_WATCH)
-#define TOKENS  (CMD_ACQUIRE | CMD_EXTEND | CMD_RELEASE)
-#define TAKING  (CMD_RUN | CMD_ACQUIRE)
-#define SETTING (CMD_CONFIG)
+_Static_assert(sizeof option_specs / sizeof option_specs[0] < OPTION_SPECS_MAX,
+               "getopt_long() needs one more entry than there are options");
 
-/* The subcommands in the order of enum command_bit. */
-const char *const command_names[] = {"run",   "acquire", "extend",  "release", "status", "nodes",
-                                     "break", "config",  "sandbox", "watch",   NULL};
-
-/* Columns: long name, letter (0: none), whether it takes a value, id, subcommands that accept it.
- * Rows with the same id are two spellings of one flag. */
-const struct option_spec option_specs[] = {
-    {"servers", 's', true, OPT_SERVERS, ALL},
-    {"config", 'f', true, OPT_CONFIG, ALL},
-    {"prefix", 0, true, OPT_PREFIX, ALL},
-    {"user", 0, true, OPT_USER, ALL},
-    {"pass-file", 0, true, OPT_PASS_FILE, ALL},
-    {"max-ttl", 0, true, OPT_MAX_TTL, ALL},
-    {"connect-timeout", 0, true, OPT_CONNECT_TIMEOUT, ALL},
-    {"node-timeout", 0, true, OPT_NODE_TIMEOUT, ALL},
-    {"json", 0, false, OPT_JSON, ALL},
-    {"quiet", 'q', false, OPT_QUIET, ALL | CMD_SANDBOX},
-    {"verbose", 'v', false, OPT_VERBOSE, ALL | CMD_SANDBOX},
-    {"help", 'h', false, OPT_HELP, ALL | CMD_SANDBOX},
-    {"nonblock", 'n', false, OPT_NONBLOCK, TAKING},
-    {"wait", 'w', true, OPT_WAIT, TAKING | SETTING},
-    {"timeout", 0, true, OPT_WAIT, TAKING | SETTING},
-    {"conflict-exit-code", 'E', true, OPT_CONFLICT_CODE, TAKING},
-    {"ttl", 't', true, OPT_TTL, TAKING | CMD_EXTEND | SETTING},
-    {"grace", 'k', true, OPT_GRACE, CMD_RUN | SETTING},
-    {"renew", 0, true, OPT_RENEW, CMD_RUN | SETTING},
-    {"no-renew", 0, false, OPT_NO_RENEW, CMD_RUN},
-    {"signal", 0, true, OPT_SIGNAL, CMD_RUN},
-    {"on-loss", 0, true, OPT_ON_LOSS, CMD_RUN},
-    {"min-hold", 0, true, OPT_MIN_HOLD, CMD_RUN},
-    {"max-hold", 0, true, OPT_MAX_HOLD, CMD_RUN},
-    {"keep", 0, false, OPT_KEEP, CMD_RUN},
-    {"keep-env", 0, false, OPT_KEEP_ENV, CMD_RUN},
-    {"command", 'c', true, OPT_COMMAND, CMD_RUN},
-    {"foreground", 0, false, OPT_FOREGROUND, CMD_RUN},
-    {"preserve-status", 0, false, OPT_PRESERVE_STATUS, CMD_RUN},
-    {"allow-nested", 0, false, OPT_ALLOW_NESTED, CMD_RUN},
-    {"export-token", 0, false, OPT_EXPORT_TOKEN, CMD_RUN},
-    {"fence", 0, false, OPT_FENCE, TAKING | CMD_NODES},
-    {"status-fd", 0, true, OPT_STATUS_FD, CMD_RUN},
-    {"also", 'a', true, OPT_ALSO, TAKING | CMD_EXTEND | CMD_RELEASE},
-    {"token-file", 0, true, OPT_TOKEN_FILE, CMD_EXTEND | CMD_RELEASE},
-    {"strict", 0, false, OPT_STRICT, CMD_RELEASE},
-    {"yes", 0, false, OPT_YES, CMD_BREAK},
-    {"init", 0, false, OPT_INIT, CMD_NODES},
-    {"wait", 0, false, OPT_WAIT_ALL, CMD_NODES},
-    {"timeout", 'w', true, OPT_WAIT, CMD_NODES},
-    {"acl", 0, false, OPT_ACL, CMD_NODES},
-    {"nodes", 'n', true, OPT_NODES, CMD_SANDBOX},
-    {"permits", 0, true, OPT_PERMITS, TAKING | CMD_STATUS},
-    {"interval", 'i', true, OPT_INTERVAL, CMD_WATCH},
-};
-const size_t option_specs_count = sizeof option_specs / sizeof option_specs[0];
-
-/* Writes the tables for getopt_long() with those flags that the subcommand accepts. */
+/* Writes the tables for getopt_long() with those options that the subcommand accepts. */
 void option_table(unsigned command, struct option long_options[OPTION_SPECS_MAX],
                   char short_options[2 * OPTION_SPECS_MAX + 3])
 {
     size_t count = 0;
     char *at = short_options;
 
-    /* '+': stop at the first operand. ':': tell a missing value from an unknown flag. */
+    /* '+': stop at the first operand. ':': tell a missing value from an unknown option. */
     *at++ = '+';
     *at++ = ':';
     for (size_t i = 0; i < option_specs_count; i++) {
@@ -98,13 +40,22 @@ void option_table(unsigned command, struct option long_options[OPTION_SPECS_MAX]
     *at = '\0';
 }
 
-/* Returns the id of the flag with this letter in the subcommand, or 0. */
+/* Returns the id of the option with this letter in the subcommand, or 0. */
 int option_by_letter(unsigned command, int letter)
 {
     for (size_t i = 0; i < option_specs_count; i++)
         if (option_specs[i].letter == letter && (option_specs[i].commands & command))
             return option_specs[i].id;
     return 0;
+}
+
+/* Returns the first row of the option `id` that the subcommand accepts; NULL if there is none. */
+const struct option_spec *option_by_id(unsigned command, int id)
+{
+    for (size_t i = 0; i < option_specs_count; i++)
+        if (option_specs[i].id == id && (option_specs[i].commands & command))
+            return &option_specs[i];
+    return NULL;
 }
 
 /* Longest word, in bytes, that is compared; also the distance of words that are not similar. */
@@ -155,7 +106,7 @@ static unsigned rank(const char *word, const char *name)
     return found <= 1 + strlen(name) / 3 && found < strlen(name) ? found : WORD_MAX;
 }
 
-/* Returns the flag of the subcommand with the smallest rank(), or NULL if none is similar. */
+/* Returns the option of the subcommand with the smallest rank(), or NULL if none is similar. */
 const char *option_nearest(unsigned command, const char *word)
 {
     const char *best = NULL;

@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "client.h"
 #include "json.h"
 #include "say.h"
 
@@ -26,12 +27,16 @@ bool report_node(const redlock_report_t *report, size_t index, redlock_node_repo
     return redlock_report_get_node(report, index, ret_node, sizeof *ret_node) == REDLOCK_OK;
 }
 
-/* Returns the text of the report; the text of the error code `error` if the report has none. */
+/* Returns the text of the report. If it has none: why the library has refused the call, or else the
+ * text of the error code `error`. */
 const char *report_reason(const redlock_report_t *report, int error)
 {
     const char *text = redlock_report_text(report);
 
-    return *text ? text : redlock_strerror(error);
+    if (*text)
+        return text;
+    return error == REDLOCK_EINVAL && *client_refusal() ? client_refusal()
+                                                        : redlock_strerror(error);
 }
 
 /* Counts the nodes that granted, denied, and did neither. */
@@ -137,4 +142,33 @@ const char *report_owner(const redlock_report_t *report)
         }
     }
     return best;
+}
+
+/* Reads the holder out of the report of an inspection: its label, the votes, and the shortest and
+ * the longest TTL on a server. `report` may be NULL. */
+struct holding holding_of(const redlock_report_t *report)
+{
+    struct holding holding = {.owner = report_owner(report),
+                              .votes = report_votes(report),
+                              .pttl_min_ms = UINT64_MAX,
+                              .pttl_max_ms = UINT64_MAX};
+    redlock_node_report_t node;
+
+    for (size_t i = 0; report_node(report, i, &node); i++) {
+        if (node.vote != REDLOCK_VOTE_GRANTED || node.pttl_ms == UINT64_MAX)
+            continue;
+        if (node.pttl_ms < holding.pttl_min_ms)
+            holding.pttl_min_ms = node.pttl_ms;
+        if (holding.pttl_max_ms == UINT64_MAX || node.pttl_ms > holding.pttl_max_ms)
+            holding.pttl_max_ms = node.pttl_ms;
+    }
+    return holding;
+}
+
+/* Returns the name of an enum redlock_state: "held", "free" or "unknown". */
+const char *state_name(int state)
+{
+    if (state == REDLOCK_STATE_HELD)
+        return "held";
+    return state == REDLOCK_STATE_FREE ? "free" : "unknown";
 }

@@ -26,7 +26,8 @@ redlock_report_info_t report_info(const redlock_report_t *report);
  * index. */
 bool report_node(const redlock_report_t *report, size_t index, redlock_node_report_t *ret_node);
 
-/* Returns the text of the report, or of `error` if the report has none. */
+/* Returns the text of the report; if it has none, why the library has refused the call, or the text
+ * of `error`. */
 const char *report_reason(const redlock_report_t *report, int error);
 
 /* Counts the votes of the nodes in the report. */
@@ -41,6 +42,20 @@ json_t *report_nodes_json(const redlock_report_t *report);
 
 /* Returns the label of the holder that most nodes name, or ""; borrowed from the report. */
 const char *report_owner(const redlock_report_t *report);
+
+/* What a report of an inspection says about the holder of one lock. Borrows from the report. */
+struct holding {
+    const char *owner;  /* label of the holder that most servers name; "" if there is none */
+    struct votes votes; /* granted: servers with a key; denied: servers without; failed: no reply */
+    /* shortest and longest TTL on a server; UINT64_MAX: not known */
+    uint64_t pttl_min_ms, pttl_max_ms;
+};
+
+/* Reads the holder out of the report of an inspection. */
+struct holding holding_of(const redlock_report_t *report);
+
+/* Returns the name of an enum redlock_state: "held", "free" or "unknown". */
+const char *state_name(int state);
 
 /* Writes the name of an enum redlock_cause to `text`, such as "connect", and returns it. */
 const char *cause_name(int cause, char text[CAUSE_NAME]);

@@ -17,6 +17,7 @@
 #include "job.h"
 #include "names.h"
 #include "options.h"
+#include "run_figures.h"
 #include "session.h"
 #include "settings.h"
 #include "timing.h"
@@ -45,10 +46,11 @@ struct run {
     char **argv;      /* arguments of the command; ends with NULL; borrowed */
     struct environment environment; /* the environment that the command gets */
 
-    struct job job;         /* the command, under its guardian */
-    struct session session; /* the client, and the notes that its callbacks become */
-    struct events events;   /* where --status-fd and --json get their lines */
-    int signal_fd;          /* from signals_open() */
+    struct job job;              /* the command, under its guardian */
+    struct session session;      /* the client, and the notes that its callbacks become */
+    struct events events;        /* where --status-fd and --json get their lines */
+    int signal_fd;               /* from signals_open() */
+    struct run_figures *figures; /* of --metrics-file; NULL: there is no such file */
 
     redlock_lock_t *lock; /* NULL until it is acquired */
     /* Times are ns of CLOCK_BOOTTIME. */
@@ -99,5 +101,8 @@ int run_end(struct run *run);
 /* Reports the result of the release as event and, if the release failed, as message. Call it after
  * the client was closed. `undo_pending`: undos were still pending on some servers then. */
 void run_report_release(struct run *run, bool undo_pending);
+
+/* Returns what the figures say about the end of the run. `code`: exit code of redlock. */
+struct run_ending run_ending_of(const struct run *run, int code);
 
 #endif

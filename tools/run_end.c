@@ -217,7 +217,8 @@ void run_report_release(struct run *run, bool undo_pending)
 int run_not_started(const struct run *run)
 {
     if (run->sent_kill_ns == NEVER_NS || boottime_ns() < run->sent_kill_ns) {
-        say(SAY_ERROR, "%s: the guardian process was killed; the command was not started",
+        say(SAY_ERROR,
+            "%s: the guardian process was killed, so the command was not started; start again",
             run->name);
         return EXIT_INTERNAL;
     }
@@ -242,7 +243,8 @@ int run_end(struct run *run)
         return code;
     }
     if (run->reports_end && run->job.state != JOB_ENDED && run->job.state != JOB_FAILED) {
-        say(SAY_ERROR, "%s: the guardian process was killed, so the command was killed too",
+        say(SAY_ERROR,
+            "%s: the guardian process was killed, so the command was killed too; start again",
             run->name);
         run->stop = STOP_INTERNAL;
     } else {
@@ -257,4 +259,46 @@ int run_end(struct run *run)
         return EXIT_INTERNAL;
     int code = job_exit_code(&run->job);
     return was_stopped(run) && !run->options->preserve_status ? EXIT_STOPPED : code;
+}
+
+/* Returns how a run has ended that did not acquire the lock, by its exit code. */
+static enum run_result result_without_lock(const struct run *run, int code)
+{
+    if (code == run->options->conflict_code)
+        return RUN_HELD;
+    if (code == EXIT_NO_QUORUM)
+        return RUN_NO_QUORUM;
+    if (code == EXIT_REFUSED)
+        return RUN_REFUSED;
+    return code > EXIT_SIGNAL_BASE ? RUN_SIGNALED : RUN_ERROR;
+}
+
+/* Returns how a run has ended that acquired the lock. */
+static enum run_result result_with_lock(const struct run *run, int code)
+{
+    /* The guardian has killed a command whose wrapper was suspended. */
+    bool killed = code == EXIT_STOPPED && job_exit_code(&run->job) != EXIT_STOPPED;
+
+    if (run->stop == STOP_INTERNAL || run->job.state != JOB_ENDED)
+        return RUN_ERROR;
+    if (run->stop == STOP_MAX_HOLD)
+        return RUN_MAX_HOLD;
+    if (run->lost || run->stop == STOP_LOSS || killed)
+        return RUN_LOST;
+    if (run->end_signals > 0)
+        return RUN_SIGNALED;
+    return code == EXIT_OK ? RUN_SUCCESS : RUN_FAILED;
+}
+
+/* Returns what the figures say about the end of the run, which exits with `code`. */
+struct run_ending run_ending_of(const struct run *run, int code)
+{
+    bool acquired = run->acquired_ns != 0;
+
+    return (struct run_ending){
+        .result = acquired ? result_with_lock(run, code) : result_without_lock(run, code),
+        .exit_code = code,
+        .lost = run->lost,
+        .kept = run->options->keep && acquired && !run->lost,
+    };
 }

@@ -109,6 +109,7 @@ static void report_lost(struct run *run)
     if (!run->lost || run->lost_reported)
         return;
     run->lost_reported = true;
+    run_figures_lost(run->figures);
     event_emit(&run->events, "lost", json_pack("{s:i}", "remaining_ms", 0));
     if (run->options->warn_on_loss)
         say(SAY_ERROR, "%s: the lock is lost; the command runs on without it (--on-loss warn)",

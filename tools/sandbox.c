@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * `redlock sandbox`: starts throw-away servers for trying and testing, and with CMD a command
+ * `redlock sandbox`: starts temporary servers for trying and testing, and with CMD a command
  * beside them. This process forks a guardian, which forks a starter (guardian.h). The starter
  * executes what this process requests, the servers one after the other and then the command, and
  * reports when each has started or ended. The loop waits for these reports and for signals; each
@@ -90,7 +90,8 @@ static int make_directory(struct sandbox *sandbox, const char *server)
         result = sandbox_node_prepare(&sandbox->nodes[i], sandbox->directory, i + 1);
     if (result == 0)
         return 0;
-    say(SAY_ERROR, "sandbox: %s: %s", sandbox->directory, strerror(errno));
+    say(SAY_ERROR, "sandbox: %s: %s; free space, or set TMPDIR to another directory",
+        sandbox->directory, strerror(errno));
     return EXIT_SYSTEM;
 }
 
@@ -137,7 +138,8 @@ static bool node_report(struct sandbox *sandbox, const struct start_report *repo
     unsigned count = sandbox->options->nodes;
 
     if (report->kind == REPORT_FAILED || report->kind == REPORT_NO_PROCESS) {
-        say(SAY_ERROR, "sandbox: cannot run the server: %s", strerror(report->value));
+        say(SAY_ERROR, "sandbox: %s: %s; install another redis-server or valkey-server",
+            sandbox->program, strerror(report->value));
         return false;
     }
     if (report->kind == REPORT_STARTED) {
@@ -197,7 +199,8 @@ static void turn(struct sandbox *sandbox, uint64_t at_ns)
     if (!fds[1].revents)
         return;
     if (!starter_read(sandbox->job.guardian.report_fd, &report)) {
-        say(SAY_ERROR, "sandbox: the guardian process was killed");
+        say(SAY_ERROR,
+            "sandbox: the guardian process was killed, and all servers with it; start again");
         sandbox->failed = true;
         return;
     }
@@ -222,7 +225,8 @@ static int start_nodes(struct sandbox *sandbox)
     while (ready < count && !has_to_stop(sandbox)) {
         uint64_t now_ns = boottime_ns();
         if (now_ns >= give_up_ns) {
-            say(SAY_ERROR, "sandbox: the servers did not reply within 20s");
+            say(SAY_ERROR, "sandbox: the servers did not reply within 20s; start fewer (-n), or "
+                           "free processor time");
             return EXIT_NO_QUORUM;
         }
         ready = 0;
@@ -325,7 +329,7 @@ static int run_guarded(struct sandbox *sandbox, const char *server)
     signals_block();
     int result = make_directory(sandbox, server);
     if (result == 0 && guardian_start(&sandbox->job.guardian, sandbox->directory) != 0) {
-        say(SAY_ERROR, "sandbox: cannot fork: %s", strerror(errno));
+        say(SAY_ERROR, "sandbox: cannot fork: %s; " MORE_PROCESSES, strerror(errno));
         result = EXIT_SYSTEM;
     }
     if (result == 0) {
@@ -356,7 +360,7 @@ int cmd_sandbox(const struct options *options)
         result = command_resolve(options->operands[0], &sandbox.command_path);
     if (result) {
         say(SAY_ERROR, "sandbox: %s: %s", mask_word(options->operands[0]),
-            result == EXIT_NOT_FOUND ? "command not found" : "cannot be executed");
+            result == EXIT_NOT_FOUND ? COMMAND_NOT_FOUND : COMMAND_CANNOT_RUN);
         return result;
     }
     result = find_server(&server);

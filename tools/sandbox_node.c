@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Directory, port, configuration and first reply of one throw-away server of `redlock sandbox`. The
+ * Directory, port, configuration and first reply of one temporary server of `redlock sandbox`. The
  * directory has the files conf (configuration), port (its number), and, once the server runs, pid
  * and log. A socket that is bound to the port but does not listen reserves the port until the
  * sandbox ends.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One throw-away server of `redlock sandbox`: its directory, port and configuration.
+ * One temporary server of `redlock sandbox`: its directory, port and configuration.
  */
 #ifndef TOOLS_SANDBOX_NODE_H
 #define TOOLS_SANDBOX_NODE_H

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Prints messages to stderr, as text or as JSON objects.
+ * Prints messages to stderr, as text or as JSON objects. While there is a status line, each message
+ * is printed over it, and the status line again below. Messages may come from the library's thread,
+ * so a mutex protects the status line.
  */
 #include "say.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +20,15 @@
 static int shown_max = SAY_NOTE;
 static bool as_json = false;
 
+/* Set by say_set_screen(): shows the ordinary screen again; NULL: the terminal shows it. */
+static void (*screen_restore)(void) = NULL;
+
+/* Moves the cursor to the start of the line and erases the line. */
+#define ERASE_LINE "\r\033[K"
+/* The status line; NULL: there is none. Protected by status_mutex. */
+static char *status_line = NULL;
+static pthread_mutex_t status_mutex = PTHREAD_MUTEX_INITIALIZER;
+
 /* Sets the highest level that is printed (-q and -v change it), and whether messages are JSON
  * lines. */
 void say_setup(int level_max, bool json)
@@ -28,7 +40,13 @@ void say_setup(int level_max, bool json)
 /* Returns true if messages of this level are printed. */
 bool say_shows(int level)
 {
-    return level <= shown_max;
+    return level <= shown_max && !screen_restore;
+}
+
+/* Begins or ends the time in which the terminal shows a full screen. */
+void say_set_screen(void (*restore)(void))
+{
+    screen_restore = restore;
 }
 
 /* Writes `len` bytes to `fd` as far as that does not block. Returns false if some bytes were not
@@ -61,6 +79,34 @@ static void say_json(enum say_level level, const char *text)
     free(line);
 }
 
+/* Sets or removes the status line, and prints the change. */
+void say_status(const char *line)
+{
+    pthread_mutex_lock(&status_mutex);
+    if (line || status_line) {
+        char *text = text_format(ERASE_LINE "%s", line ? line : "");
+        write_line(STDERR_FILENO, text, strlen(text));
+        free(text);
+    }
+    free(status_line);
+    status_line = line ? text_copy(line) : NULL;
+    pthread_mutex_unlock(&status_mutex);
+}
+
+/* Prints one line to stderr, above the status line. */
+static void print_above(const char *line)
+{
+    pthread_mutex_lock(&status_mutex);
+    if (status_line) {
+        char *text = text_format(ERASE_LINE "%s%s", line, status_line);
+        write_line(STDERR_FILENO, text, strlen(text));
+        free(text);
+    } else {
+        write_line(STDERR_FILENO, line, strlen(line));
+    }
+    pthread_mutex_unlock(&status_mutex);
+}
+
 /* Prints one message to stderr, "redlock: " and the text, if its level is printed. A text of more
  * than 2047 bytes is cut. */
 void say(enum say_level level, const char *format, ...)
@@ -79,7 +125,7 @@ void say(enum say_level level, const char *format, ...)
     }
     char *shown = text_shown(text);
     char *line = text_format("redlock: %s%s\n", level == SAY_WARNING ? "warning: " : "", shown);
-    write_line(STDERR_FILENO, line, strlen(line));
+    print_above(line);
     free(line);
     free(shown);
 }
@@ -89,6 +135,8 @@ void *must(void *memory)
 {
     if (!memory) {
         static const char text[] = "redlock: out of memory\n";
+        if (screen_restore)
+            screen_restore();
         write_line(STDERR_FILENO, text, sizeof text - 1);
         _exit(EXIT_SYSTEM);
     }

@@ -74,7 +74,8 @@ int session_open(struct session *session, redlock_t *rl)
 
     *session = (struct session){.rl = rl, .note_read = -1, .note_write = -1};
     if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) {
-        say(SAY_ERROR, "cannot make a pipe: %s", strerror(errno));
+        say(SAY_ERROR, "cannot make a pipe: %s; raise the limit of open files (ulimit -n)",
+            strerror(errno));
         return EXIT_SYSTEM;
     }
     session->note_read = fds[0];

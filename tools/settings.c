@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Merges flags, environment, file and defaults, and turns the texts into numbers. merge() first
+ * Merges options, environment, file and defaults, and turns the texts into numbers. merge() first
  * offers the values of each source to setting_offer(), which keeps the text of the source with the
  * highest rank. Then the read_...() functions parse the texts that were kept into the numbers of
  * struct settings. Functions that return an int return -1 to continue, or the exit code of the
@@ -19,6 +19,7 @@
 #include "exits.h"
 #include "files.h"
 #include "mask.h"
+#include "quorum_wait.h"
 #include "rates.h"
 #include "redlock/redlock.h"
 #include "say.h"
@@ -28,10 +29,10 @@
 #define GRACE_MS_MAX   5000
 #define TTL_MS_DEFAULT 30000
 
-/* What is known about each setting: its name in the file; its environment variable and its flag
+/* What is known about each setting: its name in the file; its environment variable and its option
  * (NULL: none); and its default as text (NULL: none, or one that depends on other settings). */
 static const struct {
-    const char *name, *environment, *flag, *standard;
+    const char *name, *environment, *option, *standard;
 } about[SET_COUNT] = {
     [SET_SERVERS] = {"servers", "REDLOCK_SERVERS", "-s", NULL},
     [SET_PREFIX] = {"prefix", "REDLOCK_PREFIX", "--prefix", ""},
@@ -40,7 +41,9 @@ static const struct {
     [SET_PASS_FILE] = {"pass-file", NULL, "--pass-file", NULL},
     [SET_MAX_TTL] = {"max-ttl", "REDLOCK_MAX_TTL", "--max-ttl", "30s"},
     [SET_TTL] = {"ttl", NULL, "-t", NULL},
-    [SET_WAIT] = {"wait", NULL, "-w", NULL},
+    [SET_WAIT] = {"wait", NULL, "-w", WAIT_FOREVER},
+    [SET_QUORUM_WAIT] = {"quorum-wait", "REDLOCK_QUORUM_WAIT", "--quorum-wait",
+                         QUORUM_WAIT_DEFAULT},
     [SET_GRACE] = {"grace", NULL, "-k", NULL},
     [SET_RENEW] = {"renew", NULL, "--renew", NULL},
     [SET_CONNECT_TIMEOUT] = {"connect-timeout", NULL, "--connect-timeout", "250ms"},
@@ -86,8 +89,8 @@ void setting_offer(struct settings *settings, enum setting_id id, enum setting_r
     *value = (struct setting){.text = text_copy(text), .origin = text_copy(origin), .rank = rank};
 }
 
-/* Offers the values of the flags that were given. */
-static void offer_flags(const struct options *options, struct settings *settings)
+/* Offers the values of the options that were given. */
+static void offer_options(const struct options *options, struct settings *settings)
 {
     const char *given[SET_COUNT] = {
         [SET_SERVERS] = options->servers,
@@ -97,6 +100,7 @@ static void offer_flags(const struct options *options, struct settings *settings
         [SET_MAX_TTL] = options->max_ttl,
         [SET_TTL] = options->ttl,
         [SET_WAIT] = options->wait,
+        [SET_QUORUM_WAIT] = options->quorum_wait,
         [SET_GRACE] = options->grace,
         [SET_RENEW] = options->renew,
         [SET_CONNECT_TIMEOUT] = options->connect_timeout,
@@ -106,8 +110,8 @@ static void offer_flags(const struct options *options, struct settings *settings
     for (int id = 0; id < SET_COUNT; id++) {
         if (!given[id])
             continue;
-        char *origin = text_format("flag %s", about[id].flag);
-        setting_offer(settings, (enum setting_id)id, RANK_FLAG, given[id], origin);
+        char *origin = text_format("option %s", about[id].option);
+        setting_offer(settings, (enum setting_id)id, RANK_OPTION, given[id], origin);
         free(origin);
     }
 }
@@ -135,14 +139,19 @@ static void offer_defaults(struct settings *settings)
 }
 
 /* Reports that the value of the setting is invalid; `why` says why. Returns EXIT_USAGE if the value
- * comes from a flag, else EXIT_CONFIG. */
+ * comes from an option, else EXIT_CONFIG. */
 static int refuse(const struct settings *settings, enum setting_id id, const char *why)
 {
     const struct setting *value = &settings->values[id];
 
-    say(SAY_ERROR, "%s: %s %s: %s", value->origin, about[id].name,
-        *value->text ? mask_word(value->text) : "\"\"", why);
-    return value->rank == RANK_FLAG ? EXIT_USAGE : EXIT_CONFIG;
+    const char *shown = *value->text ? mask_word(value->text) : "\"\"";
+
+    if (value->rank == RANK_FILE) /* its origin is a line, which does not name the setting */
+        say(SAY_ERROR, "%s: %s %s: %s", value->origin, about[id].name, shown, why);
+    else
+        say(SAY_ERROR, "%s%s%s: %s", value->origin, value->rank == RANK_OPTION ? " " : "=", shown,
+            why);
+    return value->rank == RANK_OPTION ? EXIT_USAGE : EXIT_CONFIG;
 }
 
 /* Parses the value of the setting as a duration in ms; leaves *ret_ms unchanged if the setting is
@@ -153,6 +162,15 @@ static int read_duration(const struct settings *settings, enum setting_id id, ui
 
     if (text && !duration_parse(text, ret_ms))
         return refuse(settings, id, "not a duration; " DURATION_HELP);
+    return -1;
+}
+
+/* Parses the value of the setting as a duration in ms, or as WAIT_FOREVER, which gives
+ * REDLOCK_WAIT_FOREVER. Returns -1 on success, or an exit code after a message. */
+static int read_wait(const struct settings *settings, enum setting_id id, uint64_t *ret_ms)
+{
+    if (!wait_parse(settings->values[id].text, ret_ms))
+        return refuse(settings, id, "not a duration; " DURATION_HELP "; no limit: " WAIT_FOREVER);
     return -1;
 }
 
@@ -195,17 +213,18 @@ static int read_numbers(struct settings *settings)
         size_t offset; /* of the number in struct settings, a uint64_t in ms */
     } durations[] = {{SET_MAX_TTL, offsetof(struct settings, max_ttl_ms)},
                      {SET_TTL, offsetof(struct settings, ttl_ms)},
-                     {SET_WAIT, offsetof(struct settings, wait_ms)},
                      {SET_GRACE, offsetof(struct settings, grace_ms)},
                      {SET_RENEW, offsetof(struct settings, renew_ms)}};
 
-    settings->wait_ms = REDLOCK_WAIT_FOREVER;
-    for (size_t i = 0; i < sizeof durations / sizeof durations[0]; i++) {
+    int result = read_wait(settings, SET_WAIT, &settings->wait_ms);
+    if (result < 0)
+        result = read_wait(settings, SET_QUORUM_WAIT, &settings->quorum_wait_ms);
+    for (size_t i = 0; i < sizeof durations / sizeof durations[0] && result < 0; i++) {
         uint64_t *field = (uint64_t *)(void *)((char *)settings + durations[i].offset);
-        int result = read_duration(settings, durations[i].id, field);
-        if (result >= 0)
-            return result;
+        result = read_duration(settings, durations[i].id, field);
     }
+    if (result >= 0)
+        return result;
     if (!settings->values[SET_TTL].text)
         settings->ttl_ms =
             settings->max_ttl_ms < TTL_MS_DEFAULT ? settings->max_ttl_ms : TTL_MS_DEFAULT;
@@ -214,8 +233,7 @@ static int read_numbers(struct settings *settings)
             settings->ttl_ms / 4 < GRACE_MS_MAX ? settings->ttl_ms / 4 : GRACE_MS_MAX;
     if (!settings->values[SET_RENEW].text)
         settings->renew_ms = settings->ttl_ms / 3;
-    int result =
-        read_up_to_a_minute(settings, SET_CONNECT_TIMEOUT, 1, &settings->connect_timeout_ms);
+    result = read_up_to_a_minute(settings, SET_CONNECT_TIMEOUT, 1, &settings->connect_timeout_ms);
     if (result < 0)
         result = read_up_to_a_minute(settings, SET_NODE_TIMEOUT, 1, &settings->node_timeout_ms);
     return result >= 0 ? result : read_clocks(settings);
@@ -232,7 +250,7 @@ static int read_words(struct settings *settings)
     else if (!strcmp(records, "volatile"))
         settings->fence_records = REDLOCK_FENCE_RECORDS_VOLATILE;
     else
-        return refuse(settings, SET_FENCE_RECORDS, "write durable or volatile");
+        return refuse(settings, SET_FENCE_RECORDS, "unknown; write durable or volatile");
     if (!strcmp(admission, "strict"))
         settings->admission = REDLOCK_ADMISSION_STRICT;
     else if (!strcmp(admission, "lenient"))
@@ -240,7 +258,7 @@ static int read_words(struct settings *settings)
     else if (!strcmp(admission, "proven"))
         settings->admission = REDLOCK_ADMISSION_PROVEN;
     else
-        return refuse(settings, SET_ADMISSION, "write strict, lenient or proven");
+        return refuse(settings, SET_ADMISSION, "unknown; write strict, lenient or proven");
     return -1;
 }
 
@@ -265,9 +283,10 @@ static int read_pass_file(struct settings *settings)
 
     settings->password = fd < 0 ? NULL : read_first_line(fd);
     if (!settings->password)
-        say(SAY_ERROR, "%s: pass-file %s: %s", settings->values[SET_PASS_FILE].origin,
-            mask_word(path),
-            errno == EFBIG ? "its first line, the password, is too long" : strerror(errno));
+        say(SAY_ERROR, "%s%s %s: %s; give a file with the password in its first line",
+            settings->values[SET_PASS_FILE].origin,
+            settings->values[SET_PASS_FILE].rank == RANK_FILE ? ": pass-file" : "", mask_word(path),
+            errno == EFBIG ? "its first line is too long for a password" : strerror(errno));
     else
         settings_warn_readable(fd, path);
     if (fd >= 0)
@@ -300,7 +319,7 @@ static int read_password(struct settings *settings)
  * Returns -1 on success, or an exit code. */
 static int merge(const struct options *options, struct settings *settings)
 {
-    offer_flags(options, settings);
+    offer_options(options, settings);
     offer_environment(settings);
     int result = settings_read_file(options, settings);
     if (result >= 0)
@@ -343,7 +362,8 @@ bool settings_renews(const struct settings *settings)
 
     if (!renew->text || settings->renew_ms > 0)
         return true;
-    say(SAY_ERROR, "%s: renew 0: give an interval, such as a third of the TTL, or --no-renew",
+    say(SAY_ERROR,
+        "%s: renew 0 is no interval; give one, such as a third of the TTL, or --no-renew",
         renew->origin);
     return false;
 }
@@ -368,8 +388,6 @@ char *setting_shown(const struct settings *settings, enum setting_id id)
         return text_copy(duration_text(settings->grace_ms, buffer));
     case SET_RENEW:
         return text_copy(duration_text(settings->renew_ms, buffer));
-    case SET_WAIT:
-        return text_copy("no limit");
     case SET_NODE_TIMEOUT:
         return text_copy("measured");
     default:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The settings in effect. Flags have precedence over the environment, the environment over the
+ * The settings in effect. Options have precedence over the environment, the environment over the
  * file, and the file over the defaults. Each value keeps its origin.
  */
 #ifndef TOOLS_SETTINGS_H
@@ -21,6 +21,7 @@ enum setting_id {
     SET_MAX_TTL,         /* longest TTL of any client */
     SET_TTL,             /* TTL of a lock */
     SET_WAIT,            /* longest wait for a lock */
+    SET_QUORUM_WAIT,     /* longest wait without a quorum */
     SET_GRACE,           /* time between the stop signal and KILL */
     SET_RENEW,           /* time between two extensions */
     SET_CONNECT_TIMEOUT, /* time limit for connecting */
@@ -36,12 +37,12 @@ enum setting_id {
 
 /* Where a value comes from; a higher rank has precedence. RANK_FALLBACK is the variable
  * REDIS_URL. */
-enum setting_rank { RANK_DEFAULT, RANK_FALLBACK, RANK_FILE, RANK_ENVIRONMENT, RANK_FLAG };
+enum setting_rank { RANK_DEFAULT, RANK_FALLBACK, RANK_FILE, RANK_ENVIRONMENT, RANK_OPTION };
 
 /* One value as text, owned by struct settings. */
 struct setting {
     char *text;   /* the value; NULL: not set */
-    char *origin; /* source of the value: "flag -t", "REDLOCK_SERVERS", "/etc/redlock.conf:3",
+    char *origin; /* source of the value: "option -t", "REDLOCK_SERVERS", "/etc/redlock.conf:3",
                      "default" */
     enum setting_rank rank; /* of the origin */
 };
@@ -53,6 +54,7 @@ struct settings {
     uint64_t max_ttl_ms;              /* longest TTL of any client of these servers */
     uint64_t ttl_ms;                  /* TTL of a lock */
     uint64_t wait_ms;                 /* how long to wait for a lock; may be REDLOCK_WAIT_FOREVER */
+    uint64_t quorum_wait_ms;          /* longest wait without a quorum; may be that, too */
     uint64_t grace_ms;                /* time between the stop signal and KILL */
     uint64_t renew_ms;                /* time between two extensions */
     uint32_t connect_timeout_ms;      /* time limit for connecting to a server */
@@ -66,8 +68,8 @@ struct settings {
     char *password;    /* from REDLOCK_AUTH, the file or the pass file; NULL: none; owned */
 };
 
-/* Fills *ret_settings from the flags in `options`, the environment, the configuration file and the
- * defaults. Returns -1 on success, or an exit code after a message. */
+/* Fills *ret_settings from the options in `options`, the environment, the configuration file and
+ * the defaults. Returns -1 on success, or an exit code after a message. */
 int settings_load(const struct options *options, struct settings *ret_settings);
 /* Frees all texts, after overwriting the password, and sets all fields to zero. */
 void settings_free(struct settings *settings);

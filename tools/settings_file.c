@@ -160,8 +160,9 @@ static int handle(void *user, const char *section, const char *name, const char 
                       "write [redlock], [node.NAME] or [shard.NAME]");
     if (!setting_by_name(name, &id))
         return refuse(reading, "unknown key ", name,
-                      "use one of: servers prefix user pass-file password max-ttl ttl wait grace "
-                      "renew connect-timeout node-timeout fence-key fence-records admission "
+                      "use one of: servers prefix user pass-file password max-ttl ttl wait "
+                      "quorum-wait grace renew connect-timeout node-timeout fence-key "
+                      "fence-records admission "
                       "drift heartbeat clock-slack");
     if (id == SET_SERVERS)
         return add_servers_of(reading, "", value);
@@ -194,7 +195,7 @@ static int read_stream(struct reading *reading)
 static int read_text(struct reading *reading, char *text, size_t len)
 {
     if (len > FILE_MAX_BYTES) {
-        say(SAY_ERROR, "%s: is larger than %zu kB; give a configuration file", reading->path,
+        say(SAY_ERROR, "%s: larger than %zu kB; give a configuration file", reading->path,
             FILE_MAX_BYTES / 1024);
         return EXIT_CONFIG;
     }
@@ -210,7 +211,7 @@ static int read_text(struct reading *reading, char *text, size_t len)
     return result;
 }
 
-/* Reads the file `path`. `named_by` is the flag or variable that named the file; NULL: none did,
+/* Reads the file `path`. `named_by` is the option or variable that named the file; NULL: none did,
  * and a missing file is no error. Returns -1 on success, or EXIT_CONFIG after a message. */
 static int read_path(struct settings *settings, const char *path, const char *named_by)
 {
@@ -220,15 +221,15 @@ static int read_path(struct settings *settings, const char *path, const char *na
     if (!file) {
         if (!named_by && (errno == ENOENT || errno == ENOTDIR))
             return -1;
-        say(SAY_ERROR, "%s%s%s: %s", named_by ? named_by : "", named_by ? ": " : "",
-            mask_word(path), strerror(errno));
+        say(SAY_ERROR, "%s%s%s: %s; give a configuration file that this user may read",
+            named_by ? named_by : "", named_by ? " " : "", mask_word(path), strerror(errno));
         return EXIT_CONFIG;
     }
     char *text = must(malloc(FILE_MAX_BYTES + 1));
     size_t len = fread(text, 1, FILE_MAX_BYTES + 1, file);
     int result = EXIT_CONFIG;
     if (ferror(file)) /* a directory, for example */
-        say(SAY_ERROR, "%s: cannot be read: %s", path, strerror(errno));
+        say(SAY_ERROR, "%s: %s; give a configuration file", path, strerror(errno));
     else
         result = read_text(&reading, text, len);
     if (reading.secret)
@@ -264,7 +265,7 @@ int settings_read_file(const struct options *options, struct settings *settings)
     char *path = NULL;
 
     if (options->config_file)
-        return read_path(settings, options->config_file, "flag -f");
+        return read_path(settings, options->config_file, "option -f");
     if (named && *named)
         return read_path(settings, named, "REDLOCK_CONFIG");
     if (xdg && *xdg == '/')

@@ -3,12 +3,14 @@
  */
 #include "shown.h"
 
+#include <locale.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
 
 #include "say.h"
 
@@ -72,6 +74,70 @@ char *text_shown(const char *text)
     }
     *to = '\0';
     return shown;
+}
+
+/* Returns how many columns of a terminal the character takes: 0 to 2. Assumes 2 for a character
+ * that the C library does not know. */
+static size_t columns_of(uint32_t code)
+{
+    static locale_t utf8 = (locale_t)0;
+
+    if (code < 0x80)
+        return 1;
+    if (!utf8)
+        utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    if (!utf8)
+        return 2;
+    locale_t before = uselocale(utf8);
+    int columns = wcwidth((wchar_t)code);
+    uselocale(before);
+    return columns < 0 ? 2 : (size_t)columns;
+}
+
+/* Adds up the columns of all characters. A byte that is not UTF-8 counts as one. */
+size_t text_width(const char *shown)
+{
+    size_t columns = 0;
+    uint32_t code;
+
+    while (*shown) {
+        size_t len = decode(shown, &code);
+        columns += len > 0 ? columns_of(code) : 1;
+        shown += len ? len : 1;
+    }
+    return columns;
+}
+
+/* Returns the length in bytes of the longest beginning of the text that has at most this many
+ * columns. */
+static size_t len_within(const char *text, size_t columns)
+{
+    const char *at = text;
+    uint32_t code;
+
+    while (*at) {
+        size_t len = decode(at, &code);
+        size_t width = len > 0 ? columns_of(code) : 1;
+        if (width > columns)
+            break;
+        columns -= width;
+        at += len ? len : 1;
+    }
+    return (size_t)(at - text);
+}
+
+/* Returns the text, or as much of it as fits the columns, with "..." in the last three. To be
+ * freed. */
+char *text_cut(const char *shown, size_t columns)
+{
+    static const char mark[] = "...";
+    size_t len = len_within(shown, columns);
+
+    if (!shown[len])
+        return text_copy(shown);
+    if (columns < sizeof mark - 1)
+        return text_format("%.*s", (int)len, shown);
+    return text_format("%.*s%s", (int)len_within(shown, columns - (sizeof mark - 1)), shown, mark);
 }
 
 /* Prints to stdout as printf() does, with unprintable characters escaped. Only a '\n' at the end of

@@ -6,6 +6,8 @@
 #ifndef TOOLS_SHOWN_H
 #define TOOLS_SHOWN_H
 
+#include <stddef.h>
+
 /* Returns a copy for a terminal: each byte of an unprintable character, and each byte that is not
  * UTF-8, is "\xHH". To be freed. */
 char *text_shown(const char *text);
@@ -13,6 +15,13 @@ char *text_shown(const char *text);
 /* Prints to stdout as printf() does, with text_shown() of the result. A '\n' at the end of the
  * format ends the line; any other one is escaped. */
 void show(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Returns how many columns of a terminal a printable text takes. */
+size_t text_width(const char *shown);
+
+/* Returns a copy of a printable text, cut to this many columns of a terminal. "..." at the end
+ * shows that something is missing. To be freed. */
+char *text_cut(const char *shown, size_t columns);
 
 /* Returns a copy that is valid UTF-8. Nothing is lost: each byte that is not UTF-8, and each byte
  * of a U+FFFD, is U+FFFD followed by two hex digits. To be freed. */

@@ -50,7 +50,8 @@ int signals_open(void)
     handled_set(&set);
     int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (fd < 0) {
-        say(SAY_ERROR, "cannot watch signals: %s", strerror(errno));
+        say(SAY_ERROR, "cannot watch signals: %s; raise the limit of open files (ulimit -n)",
+            strerror(errno));
         exit(EXIT_SYSTEM);
     }
     return fd;

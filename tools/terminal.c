@@ -11,6 +11,9 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -29,6 +32,25 @@ int terminal_open(void)
     if (fd < 0 && isatty(STDIN_FILENO))
         fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     return fd;
+}
+
+/* Returns true if stderr is a terminal, our group is its foreground group, and TERM does not say
+ * that it can only print. */
+bool terminal_takes_status(void)
+{
+    const char *type = getenv("TERM");
+
+    return type && *type && strcmp(type, "dumb") != 0 && tcgetpgrp(STDERR_FILENO) == getpgrp();
+}
+
+/* Returns the number of columns of the terminal on stderr, or 80. */
+unsigned terminal_columns(void)
+{
+    struct winsize size;
+
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+        return 80;
+    return size.ws_col;
 }
 
 /* Returns true if the process group of this process is the foreground group of the terminal `fd`;

@@ -12,6 +12,12 @@
  * is none. */
 int terminal_open(void);
 
+/* Returns true if a status line may be updated on stderr: stderr is a terminal that can erase a
+ * line, and our group is its foreground group, so that the shell has no prompt there. */
+bool terminal_takes_status(void);
+/* Returns the width of the terminal on stderr in columns; 80 if it does not say. */
+unsigned terminal_columns(void);
+
 /* Returns true if the process group of the calling process is the foreground group of the terminal
  * `fd`; false if `fd` is -1. */
 bool terminal_is_ours(int fd);

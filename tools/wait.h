@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Acquires a lock for `redlock run` and `redlock acquire`, and waits for it as long as the user
- * wants. Prints the reason for waiting at once and every ten seconds. A signal ends the wait. After
- * a long wait it inspects the key, which may never expire.
+ * wants. Prints the reason for waiting at once and every ten seconds. A signal ends the wait, and
+ * so does the lack of a quorum for too long. After a long wait it inspects the key, which may never
+ * expire.
  */
 #ifndef TOOLS_WAIT_H
 #define TOOLS_WAIT_H
@@ -16,6 +17,7 @@ struct wait {
     struct events *events;     /* where the events "waiting" and "not_acquired" go */
     const struct names *names; /* the names of the lock */
     uint64_t max_ttl_ms;       /* a key with more time left than this is stuck */
+    uint64_t quorum_wait_ms;   /* longest wait in a row without a quorum; see quorum_wait.h */
     int conflict_code;         /* exit code if another client holds the lock */
     unsigned permits;          /* number of permits of which one is acquired; 0: the lock itself */
     int signal_fd;             /* from signals_open() */

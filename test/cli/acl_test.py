@@ -37,7 +37,7 @@ class Line(CommandCase):
                 result = self.redlock("nodes", "--acl", "--prefix", prefix, env=clean_environment())
                 self.assertCode(result, 78)
                 self.assertEqual(result.stdout, "")
-                self.assertRegex(result.stderr, r"flag --prefix: .* cannot contain a blank")
+                self.assertRegex(result.stderr, r"option --prefix: .* cannot contain a blank")
         result = self.redlock("nodes", "--acl", "--fence", env=clean_environment(REDLOCK_FENCE_KEY="a b"))
         self.assertCode(result, 78)
         self.assertRegex(result.stderr, r"REDLOCK_FENCE_KEY: .* cannot contain a blank")
@@ -46,6 +46,13 @@ class Line(CommandCase):
         """The key pattern of an ordinary prefix is in quotes, which redis-cli reads."""
         result = self.redlock("nodes", "--acl", "--fence", "--prefix", "app:", env=clean_environment())
         self.assertIn(" '~app:*' '~redlock:fence' ", result.stdout)
+
+    def test_name_of_the_user(self):
+        """The name is that of the settings, in quotes if redis-cli needs them, or redlock."""
+        for words, name in ([], "redlock"), (["--user", "jobs"], "jobs"), (["--user", 'a"b'], "'a\"b'"):
+            with self.subTest(words=words):
+                result = self.redlock("nodes", "--acl", *words, env=clean_environment())
+                self.assertIn(f"\nACL SETUSER {name} on >PASSWORD ", result.stdout)
 
     def test_no_control_byte_is_printed(self):
         """A prefix with control bytes does not put them on the terminal."""

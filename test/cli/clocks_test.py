@@ -135,7 +135,7 @@ class Clocks(Case):
                     self.assertCode(result, 0)
                     continue
                 self.assertCode(result, 78)
-                self.assertIn(f"REDLOCK_{name}: ", result.stderr)
+                self.assertIn(f"REDLOCK_{name}={word}: ", result.stderr)
                 self.assertIn(advice, result.stderr)
         for word in "50%", "500000ppm", "0ppm", "0.0001%", "08.30%":
             self.assertCode(self.redlock("config", env=self.environment(REDLOCK_DRIFT=word)), 0)

@@ -25,6 +25,7 @@ ttl = 10s
 grace = 1s
 renew = 2s
 wait = 5s
+quorum-wait = 40s
 connect-timeout = 100ms
 node-timeout = 50ms
 """
@@ -53,7 +54,8 @@ class Settings(CommandCase):
         self.check(settings, "max-ttl", "30s", "default")
         self.check(settings, "grace", "5s", "default")
         self.check(settings, "renew", "10s", "default")
-        self.check(settings, "wait", "no limit", "default")
+        self.check(settings, "wait", "forever", "default")
+        self.check(settings, "quorum-wait", "30s", "default")
         self.check(settings, "connect-timeout", "250ms", "default")
 
     def test_file(self):
@@ -65,22 +67,28 @@ class Settings(CommandCase):
             self.check(settings, "max-ttl", "20s", path)
             self.check(settings, "ttl", "10s", path)
             self.check(settings, "wait", "5s", path)
+            self.check(settings, "quorum-wait", "40s", path)
             self.check(settings, "node-timeout", "50ms", path)
 
     def test_environment_wins_over_the_file_and_flags_over_both(self):
         """Flags come before variables, variables before the file."""
         path = self.path("conf", FILE)
-        environment = {"REDLOCK_SERVERS": "e:1", "REDLOCK_PREFIX": "env:", "REDLOCK_MAX_TTL": "25s", "REDIS_URL": "r:1"}
+        environment = {"REDLOCK_SERVERS": "e:1", "REDLOCK_PREFIX": "env:", "REDLOCK_MAX_TTL": "25s", "REDIS_URL": "r:1",
+                       "REDLOCK_QUORUM_WAIT": "50s"}
         settings = self.settings("-f", path, **environment)
         self.check(settings, "servers", "e:1", "REDLOCK_SERVERS")
         self.check(settings, "prefix", "env:", "REDLOCK_PREFIX")
         self.check(settings, "max-ttl", "25s", "REDLOCK_MAX_TTL")
         self.check(settings, "ttl", "10s", path)
+        self.check(settings, "quorum-wait", "50s", "REDLOCK_QUORUM_WAIT")
+        settings = self.settings("-f", path, "-w", "forever", "--quorum-wait", "forever", **environment)
+        self.check(settings, "wait", "forever", "option -w")
+        self.check(settings, "quorum-wait", "forever", "option --quorum-wait")
         settings = self.settings("-f", path, "-s", "a:1", "-s", "b:2,c:3", "--prefix", "", "--max-ttl", "28s", "-t", "9s", **environment)
-        self.check(settings, "servers", "a:1 b:2,c:3", "flag -s")
-        self.check(settings, "prefix", "", "flag --prefix")
-        self.check(settings, "max-ttl", "28s", "flag --max-ttl")
-        self.check(settings, "ttl", "9s", "flag -t")
+        self.check(settings, "servers", "a:1 b:2,c:3", "option -s")
+        self.check(settings, "prefix", "", "option --prefix")
+        self.check(settings, "max-ttl", "28s", "option --max-ttl")
+        self.check(settings, "ttl", "9s", "option -t")
 
     def test_redis_url_is_used_last_with_a_warning(self):
         """REDIS_URL names the server only if nothing else does."""
@@ -125,17 +133,17 @@ class Settings(CommandCase):
                 self.assertRegex(result.stderr, pattern)
         result = self.redlock("config", "-f", self.directory, env=clean_environment())
         self.assertCode(result, 78)
-        self.assertIn(f"{self.directory}: cannot be read: Is a directory", result.stderr)
+        self.assertIn(f"{self.directory}: Is a directory; give a configuration file", result.stderr)
         result = self.redlock("config", "-f", "/nonexistent/file", env=clean_environment())
         self.assertCode(result, 78)
-        self.assertIn("flag -f: /nonexistent/file: No such file", result.stderr)
+        self.assertIn("option -f /nonexistent/file: No such file", result.stderr)
 
     def test_binary_and_large_files_are_refused(self):
         """Files above 64 kB or with zero bytes are refused; empty ones are not."""
         cases = {
-            "/dev/zero": "/dev/zero: is larger than 64 kB; give a configuration file",
-            "/dev/full": "/dev/full: is larger than 64 kB",
-            self.path("large", "# comment\n" * 7000): "is larger than 64 kB",
+            "/dev/zero": "/dev/zero: larger than 64 kB; give a configuration file",
+            "/dev/full": "/dev/full: larger than 64 kB",
+            self.path("large", "# comment\n" * 7000): "larger than 64 kB",
             self.path("zeros", "[redlock]\nttl = 3s\0\n"): "zeros: contains zero bytes; give a text file",
         }
         for path, words in cases.items():
@@ -286,14 +294,14 @@ class Settings(CommandCase):
         """A user without a password is refused."""
         result = self.redlock("acquire", "--user", "ada", "x", env=clean_environment(REDLOCK_SERVERS="a:1"))
         self.assertCode(result, 78)
-        self.assertIn("flag --user: user ada without a password; set REDLOCK_AUTH", result.stderr)
+        self.assertIn("option --user: user ada without a password; set REDLOCK_AUTH", result.stderr)
 
     def test_pass_file(self):
         """The password file is used, and gives a warning if others may read it."""
         path = self.path("pass", "s3cr3t\n")
         os.chmod(path, 0o600)
         settings = self.settings("--pass-file", path, REDLOCK_AUTH="other")
-        self.check(settings, "pass-file", path, "flag --pass-file")
+        self.check(settings, "pass-file", path, "option --pass-file")
         os.chmod(path, stat.S_IRUSR | stat.S_IROTH)
         result = self.redlock("config", "--pass-file", path, env=clean_environment())
         self.assertEqual(result.stderr, f"redlock: warning: {path} contains a password and can be read by all users; chmod 600 it\n")
@@ -306,7 +314,7 @@ class Settings(CommandCase):
         self.assertCode(self.redlock("config", "--pass-file", empty, env=clean_environment()), 78)
         result = self.redlock("config", "--pass-file", self.path("long", "p" * 1025), env=clean_environment())
         self.assertCode(result, 78)
-        self.assertIn("its first line, the password, is too long", result.stderr)
+        self.assertIn("its first line is too long for a password", result.stderr)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ class Descriptors(Case):
             with self.subTest(command=command):
                 result = self.sh(f"redlock {command} >/dev/full")
                 self.assertCode(result, 74)
-                self.assertIn("could not be written to stdout", result.stderr)
+                self.assertIn("stdout: the output could not be written; ", result.stderr)
         self.assertCode(self.sh("redlock status d >/dev/full"), 1)  # the exit status has the result
 
     def test_too_few_descriptors(self):

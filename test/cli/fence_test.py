@@ -110,7 +110,8 @@ class Fence(Case):
         environment = self.environment(REDLOCK_FENCE_RECORDS="durable")
         result = self.redlock("run", "--fence", "job", *PRINT, env=environment)  # fails at once: waiting cannot help
         self.assertCode(result, 78)
-        self.assertIn("not attested as durable", result.stderr)
+        self.assertRegex(result.stderr, r"^redlock: \S+: not acquired: .* not attested as durable .*: write ")
+        self.assertEqual(result.stderr.count("attested"), 1)  # the reason is said once
         self.assertIn("5 of 5 servers", result.stderr)
         servers = self.servers.list.replace("fresh=1", "durable=1")
         self.assertIn("durable=1", servers)

@@ -1,179 +1,152 @@
 # SPDX-License-Identifier: MIT
-"""The manual page and the completion have exactly the options of the command, the page has all variables and exit
-codes, and its markup is valid."""
+"""The manual pages: each subcommand has one with exactly its options, their markup is valid, they fit 80 columns, they
+have all variables and exit codes, and the build makes them the same everywhere. MANUAL is the directory in which the
+build has made them."""
 
+import itertools
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(FOLDER, "..", "abi"))
+sys.path.insert(0, os.path.join(FOLDER, "..", "..", "tools", "manual"))
 
+import model  # noqa: E402 (in tools/manual)
+import pages  # noqa: E402
+import table  # noqa: E402
 import tree  # noqa: E402
 import tapcase  # noqa: E402 (found through tree)
 
-REDLOCK = os.environ.get("REDLOCK", "redlock")
-PAGE = "docs/redlock.1"
-COMPLETION = os.path.join(tree.SOURCE, "tools", "redlock.bash")
+MANUAL = os.environ["MANUAL"]
+GENERATOR = os.path.join(FOLDER, "..", "..", "tools", "manual", "generate.py")
+FORMAT = {**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "80"}
 
 
-def rows():
-    """Reads the option table of the command: (commands, names with dashes, takes a value, id) for each option."""
-    text = tree.text("tools/options_table.c")
-    names = re.findall(r'"(\w+)"', re.search(r"command_names\[\] = \{(.*?)NULL\}", text, re.DOTALL).group(1))
-    members = {f"CMD_{name.upper()}": {name} for name in names}
-    macros = dict(re.findall(r"#define (\w+)\s+\((.*?)\)", text))
-
-    def commands_of(expression):
-        """Returns the commands that the C expression CMD_... | CMD_... names."""
-        found = set()
-        for word in re.findall(r"\w+", expression):
-            found |= members[word] if word in members else commands_of(macros[word])
-        return found
-
-    found = re.findall(r"\{\"([a-z-]+)\", (0|'.'), (true|false), (\w+),\s+([A-Z_| \n]+)\}", text)
-    return [
-        (commands_of(which), {f"--{name}"} | ({f"-{letter[1]}"} if letter != "0" else set()), takes == "true", what)
-        for name, letter, takes, what, which in found
-    ]
+def page(command):
+    """Returns the source of the page of a subcommand, of redlock(1) for ""."""
+    with open(os.path.join(MANUAL, f"redlock-{command}.1" if command else "redlock.1"), encoding="utf-8") as file:
+        return file.read()
 
 
-def commands():
-    """Returns {command: names of its options}."""
-    options = {}
-    for having, names, _, _ in rows():
-        for command in having:
-            options[command] = options.get(command, set()) | names
-    return options
-
-
-def with_value(command):
-    """Returns the names of the command's options that take a value."""
-    return {name for having, names, takes, _ in rows() if takes and command in having for name in names}
-
-
-def items(section):
-    """Returns the options that a section of the page has an entry for."""
+def items(text):
+    """Returns the options that the text has an entry for."""
     found = set()
-    for line in re.findall(r"^\.It (Fl .*)$", section, re.MULTILINE):
+    for line in re.findall(r"^\.It (Fl .*)$", text, re.MULTILINE):
         found |= {f"-{word}" for word in re.findall(r"Fl ([A-Za-z-]+)", line)}
     return found
 
 
-def bash(script, *words):
-    """Runs a script after the completion file, and returns the words that it prints."""
-    run = subprocess.run(["bash", "--norc", "-c", f'source "$0"\n{script}', COMPLETION, *words],
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, universal_newlines=True)  # fmt: skip
-    return run.stdout.split()
-
-
-def complete(*words):
-    """Returns what the completion offers for the last of the words."""
-    return bash('COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))\n_redlock\nprintf "%s\\n" "${COMPREPLY[@]}"', *words)
+def spellings(options):
+    """Returns all names of the options."""
+    return {name for option in options for name in option.spellings}
 
 
 class Manual(unittest.TestCase):
-    """Compares the manual page and the completion with the option table in tools/options_table.c."""
+    """Compares the manual pages with the table of options and with the sources of the command."""
 
-    @classmethod
-    def setUpClass(cls):
-        """Reads the option table and the manual page."""
-        cls.page = tree.text(PAGE)
-        cls.options = commands()
-        cls.common = set.intersection(*(options for name, options in cls.options.items() if name != "sandbox"))
-        cls.sections = dict(re.findall(r"^\.Ss (.*?)\n(.*?)(?=^\.S[sh] )", cls.page, re.MULTILINE | re.DOTALL))
+    commands = [command.name for command in table.COMMANDS]
 
-    def test_option_table_can_be_read(self):
-        """The table is found and has entries: otherwise the other tests would compare nothing."""
-        self.assertEqual(len(self.options), 10)
-        self.assertIn("--servers", self.common)
-        self.assertLess({"-n", "--nodes", "-q", "--help"}, self.options["sandbox"])
-        self.assertGreater(len(self.options["run"]), 40)
+    def test_each_subcommand_has_a_page(self):
+        """The build makes the pages of all subcommands, and no others."""
+        self.assertGreater(len(self.commands), 9)
+        made = {name for name in os.listdir(MANUAL) if name.endswith(".1")}
+        self.assertEqual(made, {"redlock.1"} | {f"redlock-{command}.1" for command in self.commands})
 
-    def test_page_has_the_options_of_each_command(self):
-        """The page has exactly the options of each command."""
-        everywhere = items(self.sections["Options of all commands"])
-        self.assertEqual(everywhere, self.common)
-        for command, options in self.options.items():
+    def test_pages_have_the_options_of_their_subcommands(self):
+        """A page has the options of its own and names the common ones, which redlock(1) has."""
+        run = {option.c_name: option for option in model.options_of(table, "run")}
+        common = [option for option in run.values() if pages.is_common(option)]
+        self.assertGreater(len(common), 10)
+        self.assertEqual(items(page("")), spellings(common))
+        for command in self.commands:
             with self.subTest(command=command):
-                self.assertEqual(items(self.sections[f"redlock {command}"]), options - self.common)
-                self.assertRegex(self.page, rf"\.Sh SYNOPSIS\n(.*\n)*\.Cm {command}\n(.*\n)*\.Sh DESCRIPTION")
+                options = model.options_of(table, command)
+                own = [option for option in options if option not in common]
+                self.assertEqual(items(page(command)), spellings(own))
+                names = re.search(r"\.Ss Common options\n(.*?)\.S[hs] ", page(command), re.DOTALL).group(1)
+                shown = {f"-{word}" for word in re.findall(r"^\.Fl ([\w-]+)", names, re.MULTILINE)}
+                self.assertEqual(shown, {option.spellings[0] for option in options if option in common})
 
-    def test_page_lists_options_of_the_sandbox_last(self):
-        """Among the options of all commands, those that `sandbox` has, too, come last."""
-        last = re.findall(r"^\.It .*$", self.sections["Options of all commands"], re.MULTILINE)[-3:]
-        self.assertEqual(items("\n".join(last)), self.options["sandbox"] & self.common)
-
-    def test_help_has_the_options_of_each_command(self):
-        """Every option in the help exists, and every option is in the help under one of its names."""
-        for command, options in self.options.items():
-            text = subprocess.run([REDLOCK, command, "--help"], stdout=subprocess.PIPE, check=True,
-                                  universal_newlines=True).stdout  # fmt: skip
-            text = re.sub(r"(?m)^(Example:|Exit:).*(\n +.*)*", "", text)
-            named = set(re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", text))
-            names = {}
-            for having, words, _, what in rows():
-                if command in having:
-                    names[what] = names.get(what, set()) | words
+    def test_pages_lead_to_each_other(self):
+        """redlock(1) names each page, each page names redlock(1), and each reference leads to a page or a known program."""
+        known = {"redlock"} | {f"redlock-{command}" for command in self.commands}
+        known |= {"flock", "redis-cli", "redis-server", "valkey-server"}
+        for command in ["", *self.commands]:
             with self.subTest(command=command):
-                self.assertLessEqual(named, options)
-                missing = [what for what, words in names.items() if not words & (named | {"--help"})]
-                self.assertEqual(missing, [])
+                names = set(re.findall(r"^\.(?:It )?Xr ([\w-]+) 1", page(command), re.MULTILINE))
+                self.assertLessEqual(names, known)
+                wanted = {"redlock"} if command else {f"redlock-{name}" for name in self.commands}
+                self.assertLessEqual(wanted, names)
 
-    def test_page_has_all_variables(self):
-        """The page names each variable that tools/ reads or sets."""
-        named = set(re.findall(r"RED(?:IS|LOCK)_[A-Z_]+", self.page))
+    def test_pages_have_all_variables(self):
+        """The pages name the variables that tools/ reads or sets, and no others."""
+        named = set()
+        for command in ["", *self.commands]:
+            named |= set(re.findall(r"RED(?:IS|LOCK)_[A-Z_]*[A-Z]", page(command).replace("REDLOCK_CAUSE_", "")))
         set_or_read = set()
-        for name in os.listdir(os.path.join(tree.SOURCE, "tools")):
-            if not name.endswith(".c") or name == "help.c":
-                continue
-            text = tree.text(f"tools/{name}")
-            set_or_read |= set(re.findall(r'"(RED(?:IS|LOCK)_[A-Z_]*[A-Z])"', text))
+        for name in tree.tracked_files():
+            if name.startswith("tools/") and name.endswith(".c"):
+                set_or_read |= set(re.findall(r'"(RED(?:IS|LOCK)_[A-Z_]*[A-Z])"', tree.text(name)))
         self.assertGreater(len(set_or_read), 20)
         self.assertEqual(named, set_or_read)
 
-    def test_page_has_all_exit_codes(self):
-        """The page names each exit code."""
-        codes = re.search(r"enum exit_code \{(.*?)\}", tree.text("tools/exits.h"), re.DOTALL).group(1)
-        text = re.search(r"\.Sh EXIT STATUS\n(.*?)\.El", self.page, re.DOTALL).group(1)
-        self.assertEqual(set(re.findall(r"^\.It (\d+)", text, re.MULTILINE)), set(re.findall(r"= (\d+)", codes)))
-
-    def test_page_has_valid_markup(self):
-        """The page is formatted without warnings."""
-        checked = False
-        for words in (["mandoc", "-Tlint", "-Wwarning"], ["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8"]):
-            if not shutil.which(words[0]):
-                continue
-            run = subprocess.run([*words, os.path.join(tree.SOURCE, PAGE)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
-                                 universal_newlines=True, env={**os.environ, "LC_ALL": "C.UTF-8"})  # fmt: skip
-            output = run.stdout if words[0] == "mandoc" else run.stderr
-            self.assertEqual((output, run.returncode), ("", 0))
-            checked = True
-        if not checked:
-            self.skipTest("neither mandoc nor man")
-
-    def test_completion_of_options(self):
-        """The completion offers exactly the options of each command."""
-        for command, options in self.options.items():
+    def test_pages_have_all_exit_codes(self):
+        """redlock(1) has each exit code of tools/exits.h that several subcommands use; the pages have only codes of it."""
+        text = tree.text("tools/exits.h")
+        common = set(re.findall(r"= (\d+)", re.search(r"enum exit_code \{(.*?)\}", text, re.DOTALL).group(1)))
+        codes = {code for found in re.findall(r"enum \w+ \{(.*?)\}", text, re.DOTALL) for code in re.findall(r"= (\d+)", found)}
+        self.assertGreater(len(common), 12)
+        for command in ["", *self.commands]:
+            section = re.search(r"\.Sh EXIT STATUS\n(.*?)\.El", page(command), re.DOTALL).group(1)
+            shown = set(re.findall(r"^\.It (\d+)", section, re.MULTILINE))
             with self.subTest(command=command):
-                self.assertEqual(set(complete("redlock", command, "-")), options)
-                values = bash('_redlock_options "$1"; printf "%s\\n" $options', command)
-                self.assertEqual({word[:-1] for word in values if word.endswith("=")}, with_value(command))
+                self.assertLessEqual(shown, codes)
+                self.assertEqual(shown & common, common if not command else shown & common)
 
-    def test_completion_of_words(self):
-        """The completion offers the words that an option accepts."""
-        self.assertEqual(set(complete("redlock", "")), set(self.options) | {"--help", "--version"})
-        self.assertEqual(complete("redlock", "st"), ["status"])
-        self.assertEqual(complete("redlock", "run", "--on-loss", ""), ["stop", "warn"])
-        self.assertEqual(complete("redlock", "run", "-w", ""), [])
-        self.assertEqual(complete("redlock", "run", "-w", "1s", "name", "--", "cat", "/etc/hostn"), ["/etc/hostname"])
-        self.assertIn("bash", complete("redlock", "run", "-w", "1s", "name", "bas"))
-        self.assertIn("bash", complete("redlock", "sandbox", "-n", "3", "bas"))
-        self.assertEqual(complete("redlock", "status", "na"), [])
-        self.assertEqual(complete("redlock", "run", "name", "cat", "--fen"), [])
+    def test_markup_is_valid(self):
+        """The pages are formatted without warnings."""
+        found = [words for words in (["mandoc", "-Tlint", "-Wwarning"], ["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8"])
+                 if shutil.which(words[0])]  # fmt: skip
+        if not found:
+            self.skipTest("neither mandoc nor man")
+        for command in ["", *self.commands]:
+            for words in found:
+                path = os.path.join(MANUAL, f"redlock-{command}.1" if command else "redlock.1")
+                run = subprocess.run([*words, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                                     universal_newlines=True, env=FORMAT)  # fmt: skip
+                with self.subTest(command=command, program=words[0]):
+                    self.assertEqual((run.stdout if words[0] == "mandoc" else run.stderr, run.returncode), ("", 0))
+
+    def test_pages_fit_80_columns(self):
+        """Formatted for 80 columns, no line is longer, and no mark of the sources is left."""
+        found = [words for words in (["mandoc", "-Tutf8", "-Owidth=80"], ["man", "-P", "cat", "-l"]) if shutil.which(words[0])]
+        if not found:
+            self.skipTest("neither mandoc nor man")
+        for command, words in itertools.product(["", *self.commands], found):
+            path = os.path.join(MANUAL, f"redlock-{command}.1" if command else "redlock.1")
+            run = subprocess.run([*words, path], stdout=subprocess.PIPE, check=True, universal_newlines=True, encoding="utf-8",
+                                 env=FORMAT)  # fmt: skip
+            text = re.sub(r".\x08|\x1b\[\d+m", "", run.stdout)
+            with self.subTest(command=command, program=words[0]):
+                self.assertGreater(len(text.splitlines()), 30)
+                self.assertLessEqual(max(map(len, text.splitlines())), 80)
+                self.assertNotRegex(text, r"`|^@|NAME \{")
+
+    def test_build_is_reproducible(self):
+        """Another locale, another time zone and another order of hashes give the same files."""
+        names = [name for name in os.listdir(MANUAL) if os.path.isfile(os.path.join(MANUAL, name))]
+        self.assertGreater(len(names), 14)
+        with tempfile.TemporaryDirectory() as directory:
+            subprocess.run([sys.executable, "-B", GENERATOR, directory, *names], check=True, cwd="/",
+                           env={"PATH": os.environ["PATH"], "LC_ALL": "C", "TZ": "Asia/Tokyo", "PYTHONHASHSEED": "7"})  # fmt: skip
+            for name in names:
+                with open(os.path.join(MANUAL, name), "rb") as mine, open(os.path.join(directory, name), "rb") as other:
+                    self.assertEqual(mine.read(), other.read(), name)
 
 
 if __name__ == "__main__":

@@ -282,7 +282,7 @@ class Nodes(OwnServersCase):
         self.assertIn("restarts, evictions and replicas are not detected", result.stdout)
         result = self.redlock("config", env=self.environment(REDLOCK_ADMISSION="kind"))
         self.assertCode(result, 78)
-        self.assertIn("REDLOCK_ADMISSION: admission kind: write strict, lenient or proven", result.stderr)
+        self.assertIn("REDLOCK_ADMISSION=kind: unknown; write strict, lenient or proven", result.stderr)
 
     def test_users_without_a_needed_right(self):
         """These users can connect; `redlock nodes` acquires a lock and so finds the missing right."""
@@ -355,11 +355,17 @@ class Nodes(OwnServersCase):
         self.servers.command(1, "FLUSHALL")
         found = self.fence_findings(code=1)["warn", "fence_missing"]
         self.assertEqual(found["server"], f"127.0.0.1:{self.servers.ports[1]}")
+        self.assertIn("redlock run --fence", found["advice"])
         self.servers.command(2, "FLUSHALL")
         found = self.fence_findings(code=2)
         self.assertIn("1 of 3 servers take part in fenced locks", found["crit", "no_fences"]["text"])
         self.assertIn("--init", found["warn", "fence_missing"]["advice"])
         self.assertEqual(self.servers.command_all("KEYS", "*"), [[b"redlock:fence"], [], []])
+        environment = self.environment(REDLOCK_FENCE_RECORDS="volatile")
+        self.assertCode(self.redlock("run", "-n", "--fence", "marks-the-gaps", "--", "true", env=environment), 69)
+        found = self.fence_findings(code=2)
+        self.assertIn("--init", found["warn", "fence_missing"]["advice"])
+        self.assertIn("other servers", found["warn", "fence_record"]["advice"])
         self.make_records()
         self.servers.command(1, "DEL", "redlock:fence")
         self.servers.command(1, "HSET", "redlock:fence", "mark", "0123456789abcdef")

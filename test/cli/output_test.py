@@ -112,8 +112,8 @@ class Output(Case):
         """So does `config`."""
         path = self.path("conf\x1b\x9b", "[redlock]\nttl = 5s\n")
         out, _ = self.run_plain("config", "-f", path, "--prefix", HOSTILE, "-s", b"a:1\nb:1")
-        self.assertRegex(out, rf"prefix +{re.escape(SHOWN)} +# flag --prefix\n")
-        self.assertRegex(out, r"servers +a:1\\x0ab:1 +# flag -s\n")
+        self.assertRegex(out, rf"prefix +{re.escape(SHOWN)} +# option --prefix\n")
+        self.assertRegex(out, r"servers +a:1\\x0ab:1 +# option -s\n")
         self.assertRegex(out, r"ttl +5s +# .*conf\\x1b\\xc2\\x9b:2\n")
         out, _ = self.run_plain("config", "--json", "--prefix", HOSTILE)
         self.assertEqual(bytes_of(json.loads(out)["settings"]["prefix"]["value"]), HOSTILE)

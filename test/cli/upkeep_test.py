@@ -54,7 +54,7 @@ class R10(Case):
         run = " ".join(self.redlock("run", "--help").stdout.split())
         self.assertIn("extended until CMD ends, then released", run)
         acquire = " ".join(self.redlock("acquire", "--help").stdout.split())
-        self.assertIn("it expires after its TTL, or ends with `redlock release NAME TOKEN`", acquire)
+        self.assertIn("it expires after its TTL, or ends with redlock release NAME TOKEN", acquire)
 
 
 class R11(Case):

@@ -6,31 +6,16 @@ import os
 import re
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(FOLDER, "..", "lib"))
+sys.path.insert(0, os.path.join(FOLDER, "..", "..", "tools", "manual"))
 
+import model  # noqa: E402 (in tools/manual)
+import table  # noqa: E402
 import tapcase  # noqa: E402
 from world import CommandCase, clean_environment  # noqa: E402
 
-COMMANDS = "run acquire extend release status nodes break config sandbox watch".split()
-
-TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "options_table.c")
-
-
-def option_table():
-    """Returns (name, letter or "", commands) of each row of the command's option table."""
-    with open(TABLE, encoding="utf-8") as file:
-        text = file.read()
-    groups = {}
-    for name, value in re.findall(r"^#define (\w+) +\(([\w |]+)\)", text, re.M):
-        groups[name] = value.split(" | ")
-
-    def members(word):
-        """Returns the commands that this word of the C table stands for: one, or those of a group."""
-        return sum(map(members, groups[word]), []) if word in groups else [word[len("CMD_") :].lower()]
-
-    for name, letter, commands in re.findall(r"^    \{\"([\w-]+)\", (0|'.'), \w+, \w+, ([\w |]+)\}", text, re.M):
-        yield name, letter.strip("'0"), sum(map(members, commands.split(" | ")), [])
-
+COMMANDS = [command.name for command in table.COMMANDS]
 
 # arguments, exit code, what the message must name
 BAD_INPUT = [
@@ -38,30 +23,30 @@ BAD_INPUT = [
     (["rnu", "x"], 64, "did you mean run"),
     (["backup", "./backup.sh"], 64, "redlock run NAME -- CMD"),
     (["--frob"], 64, "unknown command --frob"),
-    (["run"], 64, "give the name of a lock and a command"),
+    (["run"], 64, "no name and no command; write: redlock run NAME -- CMD"),
     (["run", "x"], 64, "no command for x"),
     (["run", "", "true"], 64, "the name of the lock is empty; use 1 to 512 bytes"),
     (["run", "n" * 513, "true"], 64, "too long; use 1 to 512 bytes"),
     (["run", "--grcae", "1s", "x", "true"], 64, "did you mean --grace"),
     (["run", "--tll=3s", "x", "true"], 64, "did you mean --ttl"),
-    (["run", "-z", "x", "true"], 64, "unknown flag -z"),
-    (["run", "--strict", "x", "true"], 64, "unknown flag --strict (a flag of release)"),
-    (["run", "--password", "x", "true"], 64, "unknown flag --password"),
-    (["release", "--yes", "x", "t"], 64, "a flag of break"),
+    (["run", "-z", "x", "true"], 64, "unknown option -z"),
+    (["run", "--strict", "x", "true"], 64, "unknown option --strict (an option of release)"),
+    (["run", "--password", "x", "true"], 64, "unknown option --password"),
+    (["release", "--yes", "x", "t"], 64, "(an option of break)"),
     (["run", "-t"], 64, "-t needs a value"),
     (["run", "--keep=1", "x", "true"], 64, "takes no value"),
-    (["run", "-t", "30x", "x", "true"], 64, "ttl 30x: not a duration; write 250ms"),
+    (["run", "-t", "30x", "x", "true"], 64, "option -t 30x: not a duration; write 250ms"),
     (["run", "-t", "-1", "x", "true"], 64, "not a duration"),
-    (["run", "-t", "", "x", "true"], 64, 'ttl ""'),
+    (["run", "-t", "", "x", "true"], 64, 'option -t ""'),
     (["run", "-t", "1e3", "x", "true"], 64, "not a duration"),
     (["run", "-t", "1.5ms", "x", "true"], 64, "not a duration"),
     (["run", "-t", "9999999999999999999999h", "x", "true"], 64, "not a duration"),
     (["run", "-t", "0", "x", "true"], 78, "ttl 0"),
     (["run", "-t", "24001h", "x", "true"], 64, "at most 1000 days"),
-    (["run", "-w", "soon", "x", "true"], 64, "wait soon"),
-    (["run", "--renew", "0", "x", "true"], 78, "flag --renew: renew 0: give an interval"),
-    (["run", "-E", "256", "x", "true"], 64, "write a number from 0 to 255"),
-    (["run", "-E", "-1", "x", "true"], 64, "write a number from 0 to 255"),
+    (["run", "-w", "soon", "x", "true"], 64, "option -w soon: not a duration"),
+    (["run", "--renew", "0", "x", "true"], 78, "option --renew: renew 0 is no interval; give one"),
+    (["run", "-E", "256", "x", "true"], 64, "out of range; write a number from 0 to 255"),
+    (["run", "-E", "-1", "x", "true"], 64, "not a number; write a number from 0 to 255"),
     (["run", "-E", "600", "x", "true"], 64, "write a number from 0 to 255"),
     (["run", "--signal", "NOPE", "x", "true"], 64, "no such signal"),
     (["run", "--on-loss", "panic", "x", "true"], 64, "write stop or warn"),
@@ -72,22 +57,13 @@ BAD_INPUT = [
     (["run", "--min-hold", "20s", "--max-hold", "10s", "x", "true"], 78, "longer than max-hold"),
     (["run", "-t", "10s", "--no-renew", "--min-hold", "20s", "x", "true"], 78, "--no-renew"),
     (["run", "-c", "true", "x", "extra"], 64, "quote all of it"),
-    (["run", "-n", "-w", "5", "x", "true"], 64, "-n and -w 5 contradict each other"),
-    (["acquire", "--wait=5s", "--nonblock", "x"], 64, "-n and -w 5s contradict each other"),
-    (["run", "--no-renew", "--renew", "3s", "x", "true"], 64, "--no-renew and --renew contradict each other"),
-    (["run", "-q", "-v", "x", "true"], 64, "-q and -v contradict each other"),
-    (["nodes", "--acl", "--init"], 64, "--acl and --init contradict each other"),
-    (["nodes", "--acl", "--wait"], 64, "--acl and --wait contradict each other"),
-    (["nodes", "--init", "--wait"], 64, "--init and --wait contradict each other"),
-    (["nodes", "--acl", "--json"], 64, "--acl and --json contradict each other"),
-    (["nodes", "-w", "5s"], 64, "-w needs --wait"),
     (["help", "foo"], 64, "unknown command foo"),
     (["help", "rnu"], 64, "did you mean run"),
     (["--help", "foo"], 64, "unknown command foo"),
     (["config", "-t", "1h"], 78, "ttl 1h is above max_ttl 30s"),
     (["config", "-t", "10s", "-k", "20s"], 78, "grace"),
     (["config", "-t", "10s", "--renew", "20s"], 78, "renew"),
-    (["config", "--renew", "0"], 78, "flag --renew: renew 0: give an interval"),
+    (["config", "--renew", "0"], 78, "option --renew: renew 0 is no interval; give one"),
     (["run", "--connect-timeout", "0", "x", "true"], 64, "out of range"),
     (["run", "-s", "", "x", "true"], 78, "no server address given"),
     (["run", "-s", "http://a", "x", "true"], 78, "unknown scheme"),
@@ -95,31 +71,40 @@ BAD_INPUT = [
     (["run", "-s", "a:99999", "x", "true"], 78, "port"),
     (["run", "-s", "a:1,b:2,a:1", "x", "true"], 78, "a:1"),
     (["run", "-s", "redis://who@a:1", "x", "true"], 78, "write user:password@host"),
-    (["acquire"], 64, "give one name or more"),
-    (["watch"], 64, "give one name or more"),
-    (["watch", "-i", "5ms", "x"], 64, "at least 10 ms"),
-    (["watch", "-i", "0", "x"], 64, "at least 10 ms"),
+    (["acquire"], 64, "no name; write: redlock"),
+    (["watch"], 64, "no name; write: redlock"),
+    (["watch", "-i", "5ms", "x"], 64, "too short, because each inspection"),
+    (["watch", "-i", "0", "x"], 64, "too short, because each inspection"),
     (["watch", "-i", "often", "x"], 64, "not a duration"),
     (["acquire", "a", "b", "a"], 64, "a is named twice"),
     (["acquire", "a", ""], 64, "the name of the lock is empty"),
-    (["acquire", "--fence", "a", "b"], 64, "--fence is for one lock"),
-    (["acquire", *map(str, range(65))], 64, "more than 64 locks"),
+    (["acquire", "--fence", "a", "b"], 64, "--fence with several names"),
+    (["acquire", *map(str, range(65))], 64, "more than 64 names"),
     (["run", "a", "--also", "a", "true"], 64, "a is named twice"),
     (["run", "-s", "a:1", "a", "no-such-lock-or-command", "--", "true"], 127, "redlock run a -a no-such"),
     (["release", "a", "b", "b", "token"], 64, "b is named twice"),
     (["acquire", "-t", "9ms", "x"], 78, "ttl 9ms is below 10 ms"),
-    (["extend", "x"], 64, "give NAME and TOKEN"),
+    (["extend", "x"], 64, "no token; write: redlock extend NAME"),
     (["release", "x", ""], 64, "the token is empty"),
     (["release", "--token-file", "/nonexistent/t", "x"], 64, "No such file"),
     (["extend", "-t", "31s", "x", "t"], 78, "must be equal in all clients"),
-    (["status"], 64, "give one name or more"),
-    (["nodes", "x"], 64, "takes no operand"),
+    (["extend"], 64, "no name; write: redlock extend"),
+    (["release", "--token-file", "/dev/null"], 64, "no name; write: redlock release"),
+    (["break"], 64, "no name; write: redlock break --yes NAME"),
+    (["break", "--yes", "a", "b"], 64, "more than one name"),
+    (["acquire", "--permits", "2", "a", "b"], 64, "--permits with several names"),
+    (["run", "--permits", "2", "-a", "b", "a", "true"], 64, "--permits with several names"),
+    (["status"], 64, "no name; write: redlock"),
+    (["nodes", "x"], 64, "unexpected word x"),
     (["break", "x"], 64, "--yes"),
-    (["config", "x"], 64, "takes no operand"),
+    (["config", "x"], 64, "unexpected word x"),
     (["sandbox", "-n", "0"], 64, "write a number from 1 to 31"),
     (["sandbox", "-n", "32"], 64, "write a number from 1 to 31"),
     (["sandbox", "no-such-command-here"], 127, "command not found"),
 ]
+
+# Each refusal ends in what to do: after a semicolon, or as a question.
+ADVICE = r"; |did you mean|must be"
 
 # Arguments and environment that are accepted, and that are refused with these words: both near a bound. An accepted
 # `run` ends before it contacts a server, because its command does not exist.
@@ -196,42 +181,66 @@ class Help(CommandCase):
         for word in "redlock sandbox", "redlock run", "redlock status", "REDLOCK_SERVERS":
             self.assertIn(word, result.stdout)
 
-    def test_every_help_fits_a_screen_and_has_an_example(self):
-        """Each help has at most 24 lines of 80 characters, an example and the exit codes."""
+    def help_of(self, *words):
+        """Returns the lines of a help text; none is longer than the screen is wide."""
+        result = self.redlock(*words, env=clean_environment())
+        self.assertCode(result, 0)
+        lines = result.stdout.splitlines()
+        self.assertLessEqual(max(len(line) for line in lines), 80)
+        return lines
+
+    def test_every_card_fits_a_screen_and_has_an_example(self):
+        """Each card has at most 24 lines of 80 characters, an example, the exit codes, and where to read more."""
         for command in COMMANDS:
             with self.subTest(command=command):
-                result = self.redlock(command, "--help", env=clean_environment())
-                self.assertCode(result, 0)
-                lines = result.stdout.splitlines()
+                lines = self.help_of(command, "-h")
                 self.assertLessEqual(len(lines), 24)
-                self.assertLessEqual(max(len(line) for line in lines), 80)
-                self.assertIn("Example: ", result.stdout)
-                self.assertIn("Exit: ", result.stdout)
-                self.assertEqual(self.redlock("help", command, env=clean_environment()).stdout, result.stdout)
+                for start in f"Usage: redlock {command}", "Exit: ", "Example: redlock", f"More: redlock {command} --help":
+                    if start == "Example: redlock" and command == "acquire":
+                        start = "Example: token=$(redlock acquire"
+                    self.assertTrue([line for line in lines if line.startswith(start)], start)
+
+    def test_card_has_each_option(self):
+        """The card has the options of the table, each by its shortest name, and no others."""
+        for command in COMMANDS:
+            with self.subTest(command=command):
+                lines = [line for line in self.help_of(command, "-h") if line.startswith("  ")]
+                shown = re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", "\n".join(lines))
+                for option in model.options_of(table, command):
+                    self.assertIn(option.spellings[0], shown)
+                known = {name for option in model.options_of(table, command) for name in option.spellings}
+                self.assertLessEqual(set(shown), known)
+
+    def test_help_has_a_line_for_each_option(self):
+        """`--help` begins a line with each option, in both forms and with its argument, below the heading of its group."""
+        for command in COMMANDS:
+            lines = self.help_of(command, "--help")
+            for option in model.options_of(table, command):
+                with self.subTest(command=command, option=option.name):
+                    names = f"-{option.letter}, --{option.name}" if option.letter else f"    --{option.name}"
+                    start = f"  {names} {option.short_argument}".rstrip()
+                    found = [at for at, line in enumerate(lines) if re.match(re.escape(start) + r"(  |$)", line)]
+                    self.assertEqual(len(found), 1, start)
+                    headings = [line for line in lines[: found[0]] if re.match(r"[A-Z].*:$", line)]
+                    self.assertEqual(headings[-1], f"{table.GROUPS[option.group]}:")
+                    text = " ".join(line.strip() for line in lines[found[0] :]).replace("  ", " ")
+                    if option.default:
+                        self.assertIn(f"Default: {option.default}.", text)
+            self.assertEqual(self.help_of("help", command), lines)
 
     def test_overview_names_every_command(self):
-        """`redlock --help` names each command."""
-        result = self.redlock("--help", env=clean_environment())
-        self.assertLessEqual(len(result.stdout.splitlines()), 24)
+        """`redlock --help` names each command, on one screen; `-h` and `help` are the same."""
+        lines = self.help_of("--help")
+        self.assertLessEqual(len(lines), 24)
         for command in COMMANDS:
-            self.assertIn(f"\n  {command} ", result.stdout)
+            self.assertIn(f"\n  {command} ", "\n".join(lines))
+        self.assertEqual(self.help_of("-h"), lines)
+        self.assertEqual(self.help_of("help"), lines)
 
     def test_version(self):
         """`redlock --version` names the versions of the libraries, too."""
         result = self.redlock("--version", env=clean_environment())
         self.assertRegex(result.stdout, r"^redlock \d+\.\d+\.\d+ \(hiredis \d\S*, libsodium \d\S*, jansson \d\S*\)\n$")
-
-    def test_every_flag_is_in_its_help(self):
-        """Every option of the table is in the help, by its letter if it has one. Two are left out: --help, and
-        a time limit that has no letter."""
-        flags = list(option_table())
-        self.assertGreater(len(flags), 35)
-        for command in COMMANDS:
-            words = re.findall(r"(?<![\w-])--?[\w-]+", self.redlock(command, "--help", env=clean_environment()).stdout)
-            for name, letter, commands in flags:
-                if command in commands and name != "help" and (letter or name != "timeout"):
-                    with self.subTest(command=command, flag=name):
-                        self.assertIn(f"-{letter}" if letter else f"--{name}", words)
 
 
 class BadInput(CommandCase):
@@ -245,6 +254,7 @@ class BadInput(CommandCase):
                 self.assertCode(result, code)
                 self.assertIn(message, result.stderr)
                 self.assertTrue(result.stderr.startswith("redlock: "))
+                self.assertRegex(result.stderr.splitlines()[-1], ADVICE)
 
     def test_flags_that_only_look_contradictory_are_accepted(self):
         """-n together with -w 0 is accepted; so is a short TTL where no command has to be stopped."""

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ * What a connection for SCAN takes from the name of a server and from the list of addresses. */
+#include <string.h>
+
+#include "../../../tools/server_link.h"
+#include "suite.h"
+
+static const struct place_row {
+    const char *node, *host, *path;
+    int port, db;
+} PLACES[] = {
+    {"a.example:6379", "a.example", "", 6379, 0},
+    {"10.0.0.1:6380/2", "10.0.0.1", "", 6380, 2},
+    {"[::1]:6379", "::1", "", 6379, 0},
+    {"[fe80::1%eth0]:7000/15", "fe80::1%eth0", "", 7000, 15},
+    {"unix:/run/redis.sock", "", "/run/redis.sock", 0, 0},
+    {"unix:/run/redis.sock?db=3", "", "/run/redis.sock", 0, 3},
+    {"unix:/run/a?db=1/x?db=4", "", "/run/a?db=1/x", 0, 4},
+};
+
+START_TEST(place_of_name)
+{
+    const struct place_row *row = &PLACES[_i];
+    struct server_place place = server_place_of(row->node);
+
+    ck_assert_str_eq(place.host, row->host);
+    ck_assert_str_eq(place.path, row->path);
+    ck_assert_int_eq(place.port, row->port);
+    ck_assert_int_eq(place.db, row->db);
+}
+END_TEST
+
+static const struct login_row {
+    const char *list;
+    size_t index;
+    const char *user, *password; /* NULL: none */
+} LOGINS[] = {
+    {"a,b", 0, NULL, NULL},
+    {"a,b", 2, NULL, NULL},
+    {"redis://:secret@a:1", 0, NULL, "secret"},
+    {"a, redis://me:secret@b ,c", 1, "me", "secret"},
+    {"a, redis://me:secret@b ,c", 2, NULL, NULL},
+    {"redis://me:s%65cret%40@a:6379/2?id=x", 0, "me", "secret@"},
+    {"redis://a/0?id=b@c", 0, NULL, NULL}, /* the '@' is not before the host */
+    {"unix://me:secret@/run/redis.sock?db=1", 0, "me", "secret"},
+    {"unix:///run/redis.sock", 0, NULL, NULL},
+    {"redis://me:p%4@a", 0, "me", "p%4"}, /* the library refuses it before */
+};
+
+START_TEST(login_of_list)
+{
+    const struct login_row *row = &LOGINS[_i];
+    struct server_login login = server_login_of(row->list, row->index);
+
+    ck_assert_pstr_eq(login.user, row->user);
+    ck_assert_pstr_eq(login.password, row->password);
+    server_login_free(&login);
+    ck_assert_ptr_null(login.password);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("tools_server_link");
+    TCase *tcase = tcase_create("server_link");
+    suite_add_tcase(suite, tcase);
+    tcase_add_loop_test(tcase, place_of_name, 0, (int)(sizeof PLACES / sizeof PLACES[0]));
+    tcase_add_loop_test(tcase, login_of_list, 0, (int)(sizeof LOGINS / sizeof LOGINS[0]));
+    return suite_run(suite);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT
+ * Searches servers for keys with SCAN. scan_step() chooses the servers anew each time: the first
+ * ones of each shard that reply, as many as are needed to find every held lock. It sends them one
+ * SCAN each, and then reads the replies. When SCAN has passed over all keys of a server, the next
+ * pass begins after a rest.
+ */
+#include "top_scan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "say.h"
+
+/* Bounds of the keys of one step, and the time between two steps if the rate allows it. */
+#define STEP_KEYS_MIN 10
+#define STEP_KEYS_MAX 1000
+#define STEPS_PER_S   10
+/* Time between two passes. */
+#define REST_NS (1000 * NS_PER_MS)
+/* Time limit for a reply, and time until a server is tried again after an error. */
+#define REPLY_MS 1000
+#define RETRY_NS (5000 * NS_PER_MS)
+
+/* Returns a glob pattern for keys: the prefix, with its special characters escaped, and `match`. To
+ * be freed. */
+static char *pattern_of(const char *prefix, const char *match)
+{
+    char *pattern = must(malloc(2 * strlen(prefix) + strlen(match) + 1)), *to = pattern;
+
+    for (; *prefix; prefix++) {
+        if (strchr("*?[]^\\", *prefix))
+            *to++ = '\\';
+        *to++ = *prefix;
+    }
+    strcpy(to, match);
+    return pattern;
+}
+
+/* Sets the keys of a step and the time between two, so that a server examines `rate` keys a second.
+ */
+void scan_open(struct scan *scan, redlock_t *rl, const struct settings *settings, const char *match,
+               unsigned rate)
+{
+    unsigned keys = rate / STEPS_PER_S;
+
+    if (keys < STEP_KEYS_MIN)
+        keys = STEP_KEYS_MIN;
+    if (keys > STEP_KEYS_MAX)
+        keys = STEP_KEYS_MAX;
+    *scan = (struct scan){.rl = rl,
+                          .settings = settings,
+                          .pattern = pattern_of(settings->values[SET_PREFIX].text, match),
+                          .keys_per_step = keys,
+                          .step_ns = UINT64_C(1000000000) * keys / rate};
+}
+
+/* Closes the connection of a source. A new connection begins a new pass. */
+static void close_source(struct scan_source *source)
+{
+    if (source->context)
+        redisFree(source->context);
+    *source = (struct scan_source){.cursor = "0", .retry_ns = source->retry_ns};
+}
+
+/* Closes all connections and frees the pattern. */
+void scan_close(struct scan *scan)
+{
+    for (size_t i = 0; i < REDLOCK_NODES_MAX; i++)
+        close_source(&scan->sources[i]);
+    free(scan->pattern);
+    scan->pattern = NULL;
+}
+
+/* Notes the error of a server, which is tried again later. */
+static void fail(struct scan *scan, size_t index, const char *node, const char *why)
+{
+    snprintf(scan->error, sizeof scan->error, "%s: %s", node, why);
+    close_source(&scan->sources[index]);
+    scan->sources[index].retry_ns = boottime_ns() + RETRY_NS;
+}
+
+/* Connects to a server unless that is done. `place` is its position in the shard. Returns false,
+ * after noting the error, if that fails. */
+static bool connect_source(struct scan *scan, size_t index, const redlock_node_stats_t *node,
+                           size_t place)
+{
+    struct scan_source *source = &scan->sources[index];
+    char error[LINK_ERROR_MAX];
+
+    if (source->context)
+        return true;
+    source->context = server_connect(scan->settings, node, place, REPLY_MS, error);
+    strcpy(source->cursor, "0");
+    if (source->context)
+        return true;
+    fail(scan, index, node->node, error);
+    return false;
+}
+
+/* Chooses the servers of a shard that are searched: the first ones that reply, as many as needed.
+ * Stores their indexes in `chosen`, and returns their number. Sets scan->short_of if there are too
+ * few. */
+static size_t choose(struct scan *scan, size_t shard, size_t chosen[REDLOCK_NODES_MAX])
+{
+    redlock_node_stats_t node;
+    size_t count = 0, fit = 0;
+
+    for (size_t i = 0; i < redlock_node_count(scan->rl); i++) {
+        if (redlock_get_node_stats(scan->rl, i, &node, sizeof node) != REDLOCK_OK ||
+            node.shard_index != shard)
+            continue;
+        bool replies = node.eligible || node.quarantine_ms > 0;
+        if (replies && boottime_ns() >= scan->sources[i].retry_ns &&
+            connect_source(scan, i, &node, count))
+            chosen[fit++] = i;
+        count++;
+    }
+    size_t needed = count - (count / 2 + 1) + 1;
+    scan->short_of = scan->short_of || fit < needed;
+    return fit < needed ? fit : needed;
+}
+
+/* Calls `found` for each key of the reply that is longer than the prefix. */
+static void take_keys(const struct scan *scan, const redisReply *keys, scan_found_fn found,
+                      void *context)
+{
+    size_t prefix_len = strlen(scan->settings->values[SET_PREFIX].text);
+
+    for (size_t i = 0; i < keys->elements; i++) {
+        const redisReply *key = keys->element[i];
+        if (key->type == REDIS_REPLY_STRING && key->len > prefix_len)
+            found(context, key->str + prefix_len, key->len - prefix_len);
+    }
+}
+
+/* Reads the reply of one server. */
+static void take_reply(struct scan *scan, size_t index, scan_found_fn found, void *context)
+{
+    struct scan_source *source = &scan->sources[index];
+    redlock_node_stats_t node;
+    redisReply *reply = NULL;
+
+    redlock_get_node_stats(scan->rl, index, &node, sizeof node);
+    int status = redisGetReply(source->context, (void **)&reply);
+    if (status != REDIS_OK)
+        fail(scan, index, node.node, source->context->errstr);
+    else if (reply->type == REDIS_REPLY_ERROR)
+        fail(scan, index, node.node, reply->str);
+    else if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
+             reply->element[0]->type != REDIS_REPLY_STRING ||
+             reply->element[1]->type != REDIS_REPLY_ARRAY)
+        fail(scan, index, node.node, "unexpected reply to SCAN");
+    else {
+        snprintf(source->cursor, sizeof source->cursor, "%s", reply->element[0]->str);
+        source->done = !strcmp(source->cursor, "0");
+        take_keys(scan, reply->element[1], found, context);
+    }
+    if (reply)
+        freeReplyObject(reply);
+}
+
+/* Begins the next pass on all servers. */
+static void begin_pass(struct scan *scan)
+{
+    for (size_t i = 0; i < REDLOCK_NODES_MAX; i++)
+        scan->sources[i].done = false;
+}
+
+/* Sends one SCAN to each chosen server whose pass has not ended, and then reads the replies.
+ * Returns true if the pass of all has ended. */
+static bool scan_chosen(struct scan *scan, const size_t *chosen, size_t count, scan_found_fn found,
+                        void *context)
+{
+    bool done = true;
+
+    for (size_t i = 0; i < count; i++) {
+        struct scan_source *source = &scan->sources[chosen[i]];
+        source->asked =
+            !source->done &&
+            redisAppendCommand(source->context, "SCAN %s MATCH %s COUNT %u", source->cursor,
+                               scan->pattern, scan->keys_per_step) == REDIS_OK;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (scan->sources[chosen[i]].asked)
+            take_reply(scan, chosen[i], found, context);
+        done = done && scan->sources[chosen[i]].done;
+    }
+    return done;
+}
+
+/* Makes one step of the search, if it is due. */
+void scan_step(struct scan *scan, scan_found_fn found, void *context)
+{
+    size_t chosen[REDLOCK_NODES_MAX], count = 0;
+
+    if (boottime_ns() < scan->due_ns)
+        return;
+    scan->short_of = false;
+    for (size_t shard = 0; shard < redlock_shard_count(scan->rl); shard++)
+        count += choose(scan, shard, chosen + count);
+    if (!scan->short_of)
+        scan->error[0] = '\0';
+    bool done = scan_chosen(scan, chosen, count, found, context);
+    scan->due_ns = boottime_ns() + scan->step_ns;
+    if (!done)
+        return;
+    scan->complete = !scan->short_of;
+    scan->due_ns = boottime_ns() + (scan->step_ns > REST_NS ? scan->step_ns : REST_NS);
+    begin_pass(scan);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT
+ * What is reported about a wait for a lock: a line from time to time, or a status line on a
+ * terminal; the events "waiting" and "not_acquired"; and the message about its end.
+ *
+ * The status line is one line, so what matters most comes first: the time waited, when the wait
+ * ends without a quorum, and the reason. The end of the line is cut off in a narrow terminal.
+ */
+#include "waiting.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "clock.h"
+#include "durations.h"
+#include "exits.h"
+#include "json.h"
+#include "say.h"
+#include "shown.h"
+#include "terminal.h"
+
+/* Time between two lines about waiting. */
+#define REPEAT_NS (10 * UINT64_C(1000000000))
+/* Columns of the terminal that the status line leaves free. */
+#define FREE_COLUMNS 3
+
+/* Returns the text about a stuck key if `status`, the error code of an attempt, is that another
+ * client holds the lock; else "". */
+static const char *stuck_of(const struct waiting *waiting, int status)
+{
+    return status == REDLOCK_ECONTENDED ? waiting->stuck : "";
+}
+
+/* Returns the fields of an event as JSON object: the error code `status`, what the report says, the
+ * text about a stuck key, and for how long there has been no quorum. `report` may be NULL. */
+static json_t *cause_json(const struct waiting *waiting, const redlock_report_t *report, int status)
+{
+    json_t *fields = must(json_pack("{s:s, s:s}", "error", redlock_error_name(status), "reason",
+                                    redlock_strerror(status)));
+
+    if (report) {
+        redlock_report_info_t info = report_info(report);
+        json_object_set_new(fields, "text", json_text(redlock_report_text(report)));
+        json_object_set_new(fields, "attempts", json_integer(info.attempts));
+        json_object_set_new(fields, "servers", report_nodes_json(report));
+    }
+    json_object_set_new(
+        fields, "waited_ms",
+        json_integer((json_int_t)((boottime_ns() - waiting->start_ns) / NS_PER_MS)));
+    if (*stuck_of(waiting, status))
+        json_object_set_new(fields, "stuck", json_text(stuck_of(waiting, status)));
+    if (waiting->quorum.spent_ns > 0)
+        json_object_set_new(fields, "no_quorum_ms",
+                            json_integer((json_int_t)(waiting->quorum.spent_ns / NS_PER_MS)));
+    return fields;
+}
+
+/* Returns how long the wait goes on if no quorum returns, in ms; UINT64_MAX: without limit. */
+static uint64_t left_ms(const struct waiting *waiting)
+{
+    uint64_t waited_ms = (boottime_ns() - waiting->start_ns) / NS_PER_MS;
+    uint64_t quorum_ms = quorum_wait_left_ms(&waiting->quorum);
+
+    if (waiting->wait_ms == REDLOCK_WAIT_FOREVER)
+        return quorum_ms;
+    uint64_t budget_ms = waiting->wait_ms > waited_ms ? waiting->wait_ms - waited_ms : 0;
+    return budget_ms < quorum_ms ? budget_ms : quorum_ms;
+}
+
+/* Prints one line: why the lock is waited for, and when the wait ends if a quorum is missing. */
+static void say_waiting(const struct waiting *waiting)
+{
+    int status = waiting->attempt_status;
+    const char *stuck = stuck_of(waiting, status);
+    uint64_t left = left_ms(waiting);
+    char end[64] = "", text[DURATION_TEXT];
+
+    if (status != REDLOCK_ECONTENDED && waiting->quorum.state == QUORUM_MISSING &&
+        left != UINT64_MAX)
+        snprintf(end, sizeof end, "; gives up in %s",
+                 duration_text(left < 1000 ? left : (left + 999) / 1000 * 1000, text));
+    say(SAY_NOTE, "waiting for %s: %s%s%s%s", waiting->wait->names->text,
+        report_reason(waiting->attempt_report, status), *stuck ? "; its key " : "", stuck, end);
+}
+
+/* Returns true if stderr is a terminal with us in the foreground, and gets messages for people
+ * only. */
+bool waiting_is_live(const struct waiting *waiting)
+{
+    const int *fds = waiting->wait->events->fds;
+
+    return say_shows(SAY_NOTE) && fds[0] != STDERR_FILENO && fds[1] != STDERR_FILENO &&
+           terminal_takes_status();
+}
+
+/* Reports, every ten seconds, why the lock is waited for. */
+void waiting_report(struct waiting *waiting)
+{
+    uint64_t now_ns = boottime_ns();
+
+    if (now_ns < waiting->report_at_ns)
+        return;
+    waiting->report_at_ns = now_ns + REPEAT_NS;
+    if (!waiting_is_live(waiting))
+        say_waiting(waiting);
+    event_emit(waiting->wait->events, "waiting",
+               cause_json(waiting, waiting->attempt_report, waiting->attempt_status));
+}
+
+/* Returns who holds the lock and how much time its key has left, or that all permits are taken. The
+ * time comes first, because the label may be long. To be freed. */
+static char *holder_text(const struct waiting *waiting)
+{
+    const struct seen_holder *holder = &waiting->holder;
+    const struct wait *wait = waiting->wait;
+    uint64_t now_ns = boottime_ns();
+    char left[DURATION_TEXT], time[64] = "";
+
+    if (wait->permits)
+        return text_format("all %u permits are taken", wait->permits);
+    if (!holder->name)
+        return text_copy(redlock_strerror(REDLOCK_ECONTENDED));
+    const char *owner = *holder->owner ? holder->owner : "a client without a label";
+    const char *name = wait->names->count > 1 ? holder->name : "";
+    const char *blank = *name ? " " : "";
+    if (*waiting->stuck)
+        return text_format("%s%sheld by %s; its key %s", name, blank, owner, waiting->stuck);
+    if (holder->expires_ns != NEVER_NS && holder->expires_ns > now_ns)
+        snprintf(time, sizeof time, " (%s left)",
+                 duration_brief((holder->expires_ns - now_ns) / NS_PER_MS + 999, left));
+    return text_format("%s%sheld%s by %s", name, blank, time, owner);
+}
+
+/* Returns why the lock is waited for. To be freed. */
+static char *reason_text(const struct waiting *waiting)
+{
+    if (waiting->attempt_status == REDLOCK_OK)
+        return text_copy("no reply yet");
+    if (waiting->attempt_status == REDLOCK_ECONTENDED)
+        return holder_text(waiting);
+    return text_copy(report_reason(waiting->attempt_report, waiting->attempt_status));
+}
+
+/* Returns the status line, whatever its length and its characters. To be freed. */
+static char *line_text(const struct waiting *waiting)
+{
+    char waited[DURATION_TEXT], most[DURATION_TEXT], left[DURATION_TEXT], end[64] = "";
+    bool limited = waiting->wait_ms != REDLOCK_WAIT_FOREVER;
+    bool missing = waiting->quorum.state == QUORUM_MISSING &&
+                   waiting->attempt_status != REDLOCK_ECONTENDED && left_ms(waiting) != UINT64_MAX;
+    char *reason = reason_text(waiting);
+
+    duration_brief((boottime_ns() - waiting->start_ns) / NS_PER_MS, waited);
+    if (missing)
+        snprintf(end, sizeof end, "gives up in %s, ", duration_brief(left_ms(waiting) + 999, left));
+    char *text = text_format("redlock: waiting for %s: %s%s%s, %s%s", waiting->wait->names->text,
+                             waited, limited ? " of " : "",
+                             limited ? duration_text(waiting->wait_ms, most) : "", end, reason);
+    free(reason);
+    return text;
+}
+
+/* Prints the status line if it has changed. The last columns stay free: a terminal may wrap a line
+ * that fills it, and prints "^C" behind the line when the user ends the wait. */
+void waiting_show_line(struct waiting *waiting)
+{
+    if (!waiting_is_live(waiting))
+        return;
+    char *text = line_text(waiting), *shown = text_shown(text);
+    unsigned columns = terminal_columns();
+    char *line = text_cut(shown, columns > FREE_COLUMNS ? columns - FREE_COLUMNS : 0);
+    free(text);
+    free(shown);
+    if (waiting->line && !strcmp(waiting->line, line)) {
+        free(line);
+        return;
+    }
+    say_status(line);
+    free(waiting->line);
+    waiting->line = line;
+}
+
+/* Removes the status line. The next waiting_show_line() prints it again. */
+void waiting_hide_line(struct waiting *waiting)
+{
+    if (waiting->line)
+        say_status(NULL);
+    free(waiting->line);
+    waiting->line = NULL;
+}
+
+/* Prints one line: why the lock was not acquired, which limit has ended the wait for a quorum, and
+ * what to do. */
+static void say_not_acquired(const struct waiting *waiting, enum say_level level)
+{
+    const struct wait *wait = waiting->wait;
+    const char *stuck = stuck_of(waiting, waiting->status);
+    char end[128] = "", text[DURATION_TEXT];
+
+    if (waiting->no_quorum)
+        snprintf(end, sizeof end,
+                 "; gave up after %s without a quorum (--quorum-wait); check the servers: redlock "
+                 "nodes",
+                 duration_text(waiting->quorum.limit_ns / NS_PER_MS, text));
+    say(level, "%s: not acquired: %s%s%s%s", wait->names->text,
+        report_reason(wait->report, waiting->status), *stuck ? "; its key " : "", stuck, end);
+}
+
+/* Returns the name of the limit that has ended the wait, in JSON; NULL if an error has ended it. */
+static const char *limit_name(const struct waiting *waiting)
+{
+    if (waiting->no_quorum)
+        return "quorum-wait";
+    bool limited = waiting->wait_ms != REDLOCK_WAIT_FOREVER;
+    return limited && redlock_error_is_retriable(waiting->status) ? "wait" : NULL;
+}
+
+/* Reports, as message and as event, why the lock was not acquired. Returns the exit code. */
+int waiting_explain(const struct waiting *waiting)
+{
+    const struct wait *wait = waiting->wait;
+    int code = exit_of_error(waiting->status, wait->conflict_code);
+    int level = waiting->status == REDLOCK_ECONTENDED ? SAY_NOTE : SAY_ERROR;
+    json_t *fields = cause_json(waiting, wait->report, waiting->status);
+
+    say_not_acquired(waiting, (enum say_level)level);
+    if (code == EXIT_NO_QUORUM || code == EXIT_REFUSED || code == EXIT_CONFIG)
+        report_say_nodes(wait->report, level);
+    if (limit_name(waiting))
+        json_object_set_new(fields, "limit", json_string(limit_name(waiting)));
+    json_object_set_new(fields, "exit", json_integer(code));
+    event_emit(wait->events, "not_acquired", fields);
+    return code;
+}
