@@ -9,6 +9,7 @@ import time
 import unittest
 
 from support import EXAMPLES, REDLOCK, SECONDS_MAX, example, held, run, status_of, tapcase
+import prometheus  # found through support
 
 NOBODY_THERE = "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"
 
@@ -69,6 +70,27 @@ class AutoExtend(unittest.TestCase):
         self.assertNotIn("600 steps", output)
 
 
+@unittest.skipUnless(os.path.exists(os.path.join(EXAMPLES, "cpp-transfer")), "no C++ compiler was found")
+class Cpp(unittest.TestCase):
+    def test_locks_both_accounts(self):
+        done = example("cpp-transfer", "alice", "bob")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"^both accounts are held for 9[0-9]{3} ms\nmoved from alice to bob\n$")
+        self.assertEqual((status_of("account:alice"), status_of("account:bob")), (1, 1))
+
+    def test_says_who_holds_an_account(self):
+        with held("account:bob"):
+            done = example("cpp-transfer", "alice", "bob")
+        self.assertEqual((done.returncode, done.stdout), (75, ""))
+        self.assertIn("held by another client", done.stderr)
+        self.assertEqual(status_of("account:alice"), 1)
+
+    def test_no_quorum(self):
+        done = example("cpp-transfer", "alice", "bob", REDLOCK_SERVERS=NOBODY_THERE)
+        self.assertEqual((done.returncode, done.stdout), (69, ""))
+        self.assertIn("refused", done.stderr)
+
+
 class PollLoop(unittest.TestCase):
     def test_several_locks_in_one_thread(self):
         done = example("poll_loop", "t:a", "t:b", "t:c")
@@ -106,6 +128,55 @@ class PollLoop(unittest.TestCase):
 
     def test_usage(self):
         self.assertEqual(example("poll_loop").returncode, 64)
+
+
+class Metrics(unittest.TestCase):
+    """The program that prints the figures of its client for Prometheus."""
+
+    def test_prints_valid_figures_of_a_held_lock(self):
+        """The text has the strict format, the label of the program and the figures of one lock."""
+        done = example("metrics", "t:metrics")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        figures = prometheus.parse(done.stdout)
+        own = {"service": "billing"}
+        for family in figures.values():
+            for _, labels, _ in family.samples:
+                self.assertLessEqual(own.items(), labels.items())
+        self.assertEqual(prometheus.value(figures, "redlock_locks_held"), 1)
+        self.assertEqual(prometheus.value(figures, "redlock_acquisitions_total", result="acquired"), 1)
+        self.assertEqual(prometheus.value(figures, "redlock_servers_configured"), 5)
+        self.assertIn(prometheus.value(figures, "redlock_servers_eligible"), (3, 4, 5))  # some may still connect
+        self.assertEqual(len(figures["redlock_server_eligible"].samples), 5)
+        self.assertEqual(status_of("t:metrics"), 1)
+
+    def test_prometheus_accepts_the_figures(self):
+        """promtool has neither an error nor advice."""
+        found = prometheus.promtool("check", "metrics", text=example("metrics").stdout)
+        if found is None:
+            self.skipTest("no promtool (Debian: prometheus)")
+        self.assertEqual(found, "")
+
+    def test_figures_without_a_quorum(self):
+        """Servers that cannot be reached have a cause in the figures."""
+        done = example("metrics", REDLOCK_SERVERS=NOBODY_THERE)
+        self.assertEqual(done.returncode, 1)
+        figures = prometheus.parse(done.stdout)
+        self.assertEqual(prometheus.value(figures, "redlock_acquisitions_total", result="no_quorum"), 1)
+        self.assertEqual(prometheus.value(figures, "redlock_servers_eligible"), 0)
+        causes = [labels["cause"] for _, labels, _ in figures["redlock_server_excluded"].samples]
+        self.assertEqual(causes, ["connect"] * 3)
+
+    def test_the_reader_of_the_tests_is_strict(self):
+        """Texts that break one rule each are rejected."""
+        good = "# HELP redlock_a_total Text.\n# TYPE redlock_a_total counter\nredlock_a_total{l=\"1\"} 1\n"
+        self.assertEqual(prometheus.value(prometheus.parse(good), "redlock_a_total", l="1"), 1)
+        for old, new in [("# HELP redlock_a_total Text.\n", ""), ("counter", "gauge"), ("_total", ""), (" 1\n", " 1"),
+                         (" 1\n", " x\n"), ('"1"', '"\\x"'), ('"1"', '"1",l="2"'), ('"1"', '"1",'), ("l=", "__l="),
+                         (" 1\n", " -1\n"), ("redlock_a_total{", "redlock_b_total{"), ("_a_", "_a_ms_"), ("} 1", "}  1"),
+                         ("# TYPE redlock_a_total counter\n", "")]:  # fmt: skip
+            with self.subTest(new=new):
+                with self.assertRaises(prometheus.FormatError):
+                    prometheus.parse(good.replace(old, new))
 
 
 if __name__ == "__main__":

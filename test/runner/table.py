@@ -41,7 +41,7 @@ BUILDS = [
         directory="build-gcc",
         compiler="gcc",
         options=WERROR,
-        suites="runner unit exhaustive model fuzz io oom sim contention mutations live bench scenario interop chaos cli examples abi".split(),
+        suites="runner unit exhaustive model fuzz io oom sim contention mutations live bench bindings scenario interop chaos cli examples abi docs".split(),
         wrapper=[],
         slow=1,
         environment={},
@@ -63,7 +63,7 @@ BUILDS = [
         directory="build-asan",
         compiler="gcc",
         options=["-Db_sanitize=address,undefined", "-Doptimization=1"],
-        suites="unit fuzz io oom torture sim live cli examples".split(),
+        suites="unit fuzz io oom torture sim live bindings cli examples".split(),
         wrapper=[],
         slow=3,
         environment={
@@ -119,7 +119,7 @@ ONLY = {
     },
     # Code that reads, writes or judges bytes of servers and users: valgrind finds uninitialized values there.
     ("valgrind", "unit"): {
-        "api_config", "api_url", "core_error", "core_fence", "core_lease_acquire", "core_lease_fence", "core_lease_hold",
+        "api_config", "api_prometheus", "api_url", "core_error", "core_fence", "core_lease_acquire", "core_lease_fence", "core_lease_hold",
         "core_lease_many_keys", "core_lease_permit", "core_quorum", "core_wire", "core_wire_fence", "core_wire_many_keys",
         "engine_clocks_and_servers", "engine_first_start", "engine_lock_memory", "engine_locks", "engine_lock_queue",
         "engine_record_missing", "node_admission", "node_connect", "node_encode", "node_fence", "node_info", "node_pipeline",

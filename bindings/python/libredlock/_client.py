@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: MIT
+"""The client: connections to all servers."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Optional, Tuple, Type, Union
+
+from ._errors import error
+from ._native import FOREVER, Report, Seconds, c_string, check, milliseconds
+from ._redlock import ffi, lib
+
+if TYPE_CHECKING:
+    from ._asyncio import AsyncLock
+    from ._lock import Lock
+
+EXIT_SECONDS = 1.0  # for the last releases when the interpreter ends
+_clients: "weakref.WeakSet[Client]" = weakref.WeakSet()
+
+
+class Client:
+    """A client of all servers that vote on a lock. One for the whole process is enough; any thread and any event loop
+    may use it. Times are in seconds.
+
+    servers: addresses as for redlock_config_add_nodes(), in one string or several: "a:6379,b:6379,c:6379".
+    default_timeout: TTL of locks without a `timeout`, which are extended automatically while they are held.
+    max_ttl: the longest TTL that the client accepts. All clients of the same servers need the same.
+    user, password: for servers whose address has none.
+    key_prefix: what all keys begin with. owner: a label that operators see in the tokens of this client.
+    connect_timeout, node_timeout: time limits for connecting and for each reply; None: the library's.
+    retry_delay: least and largest delay between attempts; None: the library's.
+    queue_max: most acquisitions of one name that wait in this client; 0: no limit.
+    volatile_fence_records: whether fence records are lost when a server restarts (docs/guarantees.md).
+
+    After fork() the child gets connections of its own with its first call. The locks of the parent are not held there.
+    """
+
+    def __init__(
+        self,
+        servers: Union[str, Iterable[str]],
+        *,
+        default_timeout: Seconds = 10,
+        max_ttl: Seconds = 30,
+        user: Optional[str] = None,
+        password: Optional[str] = None,
+        key_prefix: str = "",
+        owner: str = "",
+        connect_timeout: Optional[Seconds] = None,
+        node_timeout: Optional[Seconds] = None,
+        retry_delay: Optional[Tuple[Seconds, Seconds]] = None,
+        queue_max: int = 0,
+        volatile_fence_records: bool = False,
+    ) -> None:
+        self.default_timeout = default_timeout
+        self._mutex = threading.Lock()
+        self._closed = False
+        self._config = _new_config()
+        for urls in [servers] if isinstance(servers, str) else servers:
+            self._set(lib.redlock_config_add_nodes, c_string(urls, "servers"))
+        self._set(lib.redlock_config_set_max_ttl_ms, milliseconds(max_ttl))
+        self._set(lib.redlock_config_set_key_prefix, c_string(key_prefix, "key_prefix"))
+        self._set(lib.redlock_config_set_owner, c_string(owner, "owner"))
+        self._set(lib.redlock_config_set_queue_max, queue_max)
+        if user is not None or password is not None:
+            self._set(lib.redlock_config_set_auth, c_string(user or "", "user"),
+                      ffi.NULL if password is None else c_string(password, "password"))  # fmt: skip
+        if connect_timeout is not None:
+            self._set(lib.redlock_config_set_connect_timeout_ms, milliseconds(connect_timeout))
+        if node_timeout is not None:
+            self._set(lib.redlock_config_set_node_timeout_ms, milliseconds(node_timeout))
+        if retry_delay is not None:
+            self._set(lib.redlock_config_set_retry_ms, *map(milliseconds, retry_delay))
+        if volatile_fence_records:
+            self._set(lib.redlock_config_set_fence_records, lib.REDLOCK_FENCE_RECORDS_VOLATILE)
+        self._native = self._open()
+        _clients.add(self)
+
+    def _set(self, setter: Any, *arguments: Any) -> None:
+        """Calls a setter of the configuration. Raises its text if it refuses."""
+        status = setter(self._config, *arguments)
+        if status != lib.REDLOCK_OK:
+            raise error(status, self._config_error())
+
+    def _config_error(self) -> str:
+        """Returns why the configuration was refused."""
+        return str(ffi.string(lib.redlock_config_error(self._config)).decode("utf-8", "replace"))
+
+    def _open(self) -> Any:
+        """Creates the client of the library."""
+        native = ffi.new("redlock_t **")
+        check(lib.redlock_new(native, self._config), self._config_error())
+        return ffi.gc(native[0], lib.redlock_free)
+
+    def _forked(self) -> None:
+        """Forgets the connections of the parent, in the child after fork()."""
+        self._mutex = threading.Lock()  # a thread that the child does not have may hold the other one
+        self._native = None
+
+    @property
+    def native(self) -> Any:
+        """The client of the library (redlock_t *). Raises after close()."""
+        with self._mutex:
+            if self._closed:
+                raise error(lib.REDLOCK_ECLOSED)
+            if self._native is None:
+                self._native = self._open()
+            return self._native
+
+    def lock(self, name: Union[str, bytes], timeout: Optional[Seconds] = None, **more: Any) -> "Lock":
+        """Returns a Lock, which is not acquired yet. Arguments: those of Lock."""
+        from ._lock import Lock
+
+        return Lock(self, name, timeout, **more)
+
+    def async_lock(self, name: Union[str, bytes], timeout: Optional[Seconds] = None, **more: Any) -> "AsyncLock":
+        """Returns an AsyncLock, which is not acquired yet. Arguments: those of Lock."""
+        from ._asyncio import AsyncLock
+
+        return AsyncLock(self, name, timeout, **more)
+
+    def wait_ready(self, timeout: Optional[Seconds] = None) -> None:
+        """Waits until a majority of the servers is connected and eligible. Other calls do not need it. timeout: time
+        limit; None: none."""
+        check(lib.redlock_wait_ready(self.native, FOREVER if timeout is None else milliseconds(timeout)))
+
+    def break_lock(self, name: Union[str, bytes]) -> None:
+        """Deletes the keys of a lock without its token: for operators."""
+        report = Report()
+        status = lib.redlock_break(self.native, c_string(name, "the name"), report.address)
+        text = report.text()
+        report.free()
+        check(status, text)
+
+    def stats(self) -> Dict[str, int]:
+        """Returns the counters and gauges of redlock_stats_t, without histograms."""
+        stats = ffi.new("redlock_stats_t *")
+        check(lib.redlock_get_stats(self.native, stats, ffi.sizeof("redlock_stats_t")))
+        fields = ffi.typeof("redlock_stats_t").fields
+        return {name: int(getattr(stats, name)) for name, _ in fields}
+
+    def close(self, timeout: Seconds = EXIT_SECONDS) -> None:
+        """Ends waiting calls, releases held locks, and waits at most `timeout` until the servers have the releases. May
+        be called again. The interpreter calls it when it ends."""
+        with self._mutex:
+            native, self._native, self._closed = self._native, None, True
+        if native is not None:
+            lib.redlock_shutdown(native, milliseconds(timeout))
+        # The last reference frees the client: that of a thread that is in a call may outlive this one.
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
+                 traceback: Optional[TracebackType]) -> None:  # fmt: skip
+        self.close()
+
+
+def _new_config() -> Any:
+    """Creates a configuration."""
+    config = ffi.new("redlock_config_t **")
+    check(lib.redlock_config_new(config, ffi.NULL))
+    owned = ffi.gc(config[0], lib.redlock_config_free)
+    check(lib.refusal_log(owned))
+    return owned
+
+
+def _after_fork() -> None:
+    """Has all clients make new connections in the child."""
+    for client in list(_clients):
+        client._forked()
+
+
+def _at_exit() -> None:
+    """Closes all clients, so that the last releases are sent."""
+    for client in list(_clients):
+        client.close()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_at_exit)

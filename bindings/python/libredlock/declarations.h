@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ * What the binding uses of redlock.h and of operation.c, for cffi. "..." stands for fields that it
+ * does not use; the compiler supplies them. */
+typedef struct redlock_client redlock_t;
+typedef struct redlock_config redlock_config_t;
+typedef struct redlock_lock redlock_lock_t;
+typedef struct redlock_cancel redlock_cancel_t;
+typedef struct redlock_report redlock_report_t;
+typedef void (*redlock_done_fn)(redlock_t *rl, int status, redlock_lock_t *lock,
+                                const redlock_report_t *report, void *userdata);
+
+typedef struct {
+    uint64_t ttl_ms;
+    uint64_t wait_ms;
+    uint64_t validity_ms_min;
+    uint32_t flags;
+    redlock_cancel_t *cancel;
+    const char *const *also;
+    size_t also_count;
+    uint32_t kind;
+    uint32_t permits;
+    const char *token;
+    ...;
+} redlock_opts_t;
+
+typedef struct {
+    int32_t state;
+    ...;
+} redlock_report_info_t;
+
+typedef struct {
+    uint64_t acquired;
+    uint64_t contended;
+    uint64_t no_quorum;
+    uint64_t too_slow;
+    uint64_t excluded;
+    uint64_t canceled;
+    uint64_t attempts;
+    uint64_t split_votes;
+    uint64_t extended;
+    uint64_t extend_failed;
+    uint64_t lost;
+    uint64_t released;
+    uint64_t release_failed;
+    uint64_t undone;
+    uint64_t held;
+    uint64_t waiting;
+    uint64_t fence_one_round;
+    uint64_t fence_two_rounds;
+    uint64_t queue_full;
+    uint64_t wakeups;
+    uint64_t queued;
+    uint64_t undo_expired;
+    uint64_t undo_dropped;
+    ...;
+} redlock_stats_t;
+
+#define REDLOCK_OK                     0
+#define REDLOCK_EINVAL                 ...
+#define REDLOCK_ENOMEM                 ...
+#define REDLOCK_EFORKED                ...
+#define REDLOCK_ECLOSED                ...
+#define REDLOCK_ECANCELED              ...
+#define REDLOCK_ECONTENDED             ...
+#define REDLOCK_ENOQUORUM              ...
+#define REDLOCK_ETOOSLOW               ...
+#define REDLOCK_ELOST                  ...
+#define REDLOCK_EEXCLUDED              ...
+#define REDLOCK_EAUTH                  ...
+#define REDLOCK_EFENCE                 ...
+#define REDLOCK_FLAG_AUTO_EXTEND       ...
+#define REDLOCK_FLAG_FENCE             ...
+#define REDLOCK_KIND_PERMIT            ...
+#define REDLOCK_STATE_FREE             ...
+#define REDLOCK_FENCE_RECORDS_DURABLE  ...
+#define REDLOCK_FENCE_RECORDS_VOLATILE ...
+#define REDLOCK_RESOURCE_LEN_MAX       ...
+
+const char *redlock_strerror(int error);
+const char *redlock_error_name(int error);
+bool redlock_error_is_retriable(int error);
+const char *redlock_version_string(void);
+
+int redlock_config_new(redlock_config_t **ret_config, const void *allocator);
+void redlock_config_free(redlock_config_t *config);
+const char *redlock_config_error(const redlock_config_t *config);
+int redlock_config_add_nodes(redlock_config_t *config, const char *urls);
+int redlock_config_set_auth(redlock_config_t *config, const char *user, const char *password);
+int redlock_config_set_key_prefix(redlock_config_t *config, const char *prefix);
+int redlock_config_set_fence_records(redlock_config_t *config, int records);
+int redlock_config_set_owner(redlock_config_t *config, const char *label);
+int redlock_config_set_max_ttl_ms(redlock_config_t *config, uint64_t max_ttl_ms);
+int redlock_config_set_connect_timeout_ms(redlock_config_t *config, uint32_t timeout_ms);
+int redlock_config_set_node_timeout_ms(redlock_config_t *config, uint32_t timeout_ms);
+int redlock_config_set_retry_ms(redlock_config_t *config, uint32_t delay_ms_min,
+                                uint32_t delay_ms_max);
+int redlock_config_set_queue_max(redlock_config_t *config, uint32_t waiters);
+
+int redlock_new(redlock_t **ret_rl, redlock_config_t *config);
+int redlock_wait_ready(redlock_t *rl, uint64_t wait_ms);
+int redlock_shutdown(redlock_t *rl, uint64_t budget_ms);
+int redlock_free(redlock_t *rl);
+int redlock_get_stats(redlock_t *rl, redlock_stats_t *ret_stats, size_t size);
+
+int redlock_opts_init(redlock_opts_t *ret_opts, size_t size, uint64_t ttl_ms);
+int redlock_cancel_new(redlock_cancel_t **ret_cancel, redlock_t *rl);
+void redlock_cancel_trigger(redlock_cancel_t *cancel);
+void redlock_cancel_free(redlock_cancel_t *cancel);
+
+int redlock_acquire(redlock_t *rl, const char *resource, const redlock_opts_t *opts,
+                    redlock_lock_t **ret_lock, redlock_report_t **ret_report);
+int redlock_extend(redlock_lock_t *lock, uint64_t ttl_ms, redlock_report_t **ret_report);
+int redlock_release(redlock_lock_t *lock, redlock_report_t **ret_report);
+int redlock_verify(redlock_lock_t *lock, redlock_report_t **ret_report);
+int redlock_inspect(redlock_t *rl, const char *resource, redlock_report_t **ret_report);
+int redlock_break(redlock_t *rl, const char *resource, redlock_report_t **ret_report);
+
+int redlock_acquire_start(redlock_t *rl, const char *resource, const redlock_opts_t *opts,
+                          redlock_done_fn fn, void *userdata);
+int redlock_extend_start(redlock_lock_t *lock, uint64_t ttl_ms, redlock_done_fn fn, void *userdata);
+int redlock_release_start(redlock_lock_t *lock, redlock_done_fn fn, void *userdata);
+int redlock_verify_start(redlock_lock_t *lock, redlock_cancel_t *cancel, redlock_done_fn fn,
+                         void *userdata);
+int redlock_inspect_start(redlock_t *rl, const char *resource, redlock_cancel_t *cancel,
+                          redlock_done_fn fn, void *userdata);
+
+int redlock_lock_check(const redlock_lock_t *lock, uint64_t margin_ms);
+uint64_t redlock_lock_remaining_ms(const redlock_lock_t *lock);
+int redlock_lock_fd(redlock_lock_t *lock);
+int redlock_lock_detach(redlock_lock_t *lock);
+const char *redlock_lock_token(const redlock_lock_t *lock);
+uint64_t redlock_lock_fence(const redlock_lock_t *lock);
+int redlock_lock_slot(const redlock_lock_t *lock);
+int redlock_slot_name(char *ret_name, size_t size, const char *resource, uint32_t slot);
+void redlock_lock_free(redlock_lock_t *lock);
+
+int redlock_report_get_info(const redlock_report_t *report, redlock_report_info_t *ret_info,
+                            size_t size);
+const char *redlock_report_text(const redlock_report_t *report);
+void redlock_report_free(redlock_report_t *report);
+
+typedef struct {
+    int fd;
+    int status;
+    redlock_report_t *report;
+    ...;
+} operation_t;
+operation_t *operation_new(bool acquires);
+void operation_ref(operation_t *operation);
+void operation_unref(operation_t *operation);
+void operation_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
+                    void *userdata);
+redlock_lock_t *operation_take_lock(operation_t *operation);
+void refusal_forget(void);
+const char *refusal_text(void);
+int refusal_log(redlock_config_t *config);

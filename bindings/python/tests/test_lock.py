@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: MIT
+"""Lock: acquire, release, extend, ownership, loss, threads, signals."""
+
+import gc
+import select
+import signal
+import threading
+import time
+
+import pytest
+
+import libredlock
+from libredlock._lock import Request
+from libredlock._native import Operation
+from libredlock._redlock import lib
+from conftest import PATIENT, wait_until
+
+
+def test_excludes_others_while_held(client, servers):
+    lock = client.lock("a", timeout=10)
+    other = client.lock("a", timeout=10, blocking=False)
+    assert lock.acquire() is True
+    assert servers.value("a") == lock.local.token
+    assert 9 < lock.remaining <= 10 and 9000 < servers.pttl("a") <= 10000
+    assert other.acquire() is False and "held" in other.reason
+    lock.release()
+    assert servers.value("a") is None and lock.local.token is None and lock.remaining == 0
+    assert other.acquire() is True
+    other.release()
+
+
+def test_without_a_timeout_it_is_extended(make_client, servers):
+    lock = make_client(default_timeout=0.5).lock("a")
+    with lock:
+        begin = time.monotonic()
+        wait_until(lambda: time.monotonic() > begin + 1.5)
+        lock.check(margin=0.01)
+        assert servers.pttl("a") > 0
+        with pytest.raises(libredlock.LockError, match="no timeout"):
+            lock.extend(1)
+
+
+def test_blocking_timeout_ends_the_wait(client):
+    with client.lock("a", timeout=10):
+        waiter = client.lock("a", timeout=10, blocking_timeout=0.2)
+        begin = time.monotonic()
+        assert waiter.acquire() is False
+        assert time.monotonic() >= begin + 0.2
+        assert waiter.acquire(blocking=False) is False
+        with pytest.raises(libredlock.LockError, match="within the time specified.*held") as raised:
+            with waiter:
+                pass
+        assert raised.value.lock_name == "a"
+
+
+def test_waiter_gets_the_lock_of_another_thread(client):
+    lock = client.lock("a", timeout=20)
+    lock.acquire()
+    results = []
+    waiter = threading.Thread(target=lambda: results.append(client.lock("a", timeout=20).acquire()))
+    waiter.start()
+    wait_until(lambda: client.stats()["waiting"] == 1)
+    lock.release()
+    waiter.join(PATIENT)
+    assert results == [True]
+
+
+def test_threads_run_while_one_waits(client):
+    """A call that blocks does not hold the interpreter."""
+    ticks = []
+    with client.lock("a", timeout=20):
+        done = threading.Event()
+
+        def wait():
+            """Waits for the lock that is held."""
+            client.lock("a", timeout=20, blocking_timeout=0.5).acquire()
+            done.set()
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        while not done.wait(0.01):
+            ticks.append(1)
+        thread.join(PATIENT)
+    assert len(ticks) > 5
+
+
+def test_threads_have_tokens_of_their_own(client):
+    lock = client.lock("a", timeout=20)
+    lock.acquire()
+    seen = []
+
+    def look():
+        """Uses the lock object of the other thread."""
+        seen.append(lock.local.token)
+        seen.append(lock.owned())
+        with pytest.raises(libredlock.LockError):
+            lock.release()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join(PATIENT)
+    assert seen == [None, False] and lock.owned()
+    lock.release()
+
+
+def test_lock_is_passed_to_another_thread(client):
+    lock = client.lock("a", timeout=20, thread_local=False)
+    lock.acquire()
+    thread = threading.Thread(target=lock.release)
+    thread.start()
+    thread.join(PATIENT)
+    assert lock.local.token is None and not lock.locked()
+
+
+def test_extend_and_reacquire(client, servers):
+    lock = client.lock("a", timeout=10)
+    lock.acquire()
+    assert lock.extend(10) is True
+    assert 19000 < servers.pttl("a") <= 20000
+    servers.all("PEXPIRE", "a", 5000)
+    assert lock.reacquire() is True
+    assert 9000 < servers.pttl("a") <= 20000
+    assert lock.extend(15, replace_ttl=True) is True
+    assert 14000 < servers.pttl("a") <= 20000
+    lock.release()
+    for call in (lambda: lock.extend(1), lock.reacquire, lock.release):
+        with pytest.raises(libredlock.LockError):
+            call()
+
+
+def test_owned_and_locked_ask_the_servers(client, servers):
+    lock, other = client.lock("a", timeout=10), client.lock("a", timeout=10)
+    assert (lock.owned(), lock.locked()) == (False, False)
+    lock.acquire()
+    assert (lock.owned(), lock.locked(), other.owned(), other.locked()) == (True, True, False, True)
+    servers.all("SET", "a", "another")
+    assert (lock.owned(), lock.locked()) == (False, True)
+    servers.all("DEL", "a")
+    assert lock.locked() is False
+
+
+@pytest.mark.parametrize("call", ["release", "reacquire", "extend"])
+def test_lost_lock_is_not_owned(client, servers, call):
+    lock = client.lock("a", timeout=10)
+    lock.acquire()
+    servers.all("SET", "a", "another")
+    with pytest.raises(libredlock.LockNotOwnedError) as raised:
+        lock.extend(5) if call == "extend" else getattr(lock, call)()
+    assert (raised.value.lock_name, raised.value.name) == ("a", "REDLOCK_ELOST")
+    assert servers.value("a") == b"another"
+    assert call != "release" or lock.local.token is None
+
+
+def test_loss_is_seen_through_the_descriptor(make_client, servers):
+    lock = make_client(default_timeout=0.5).lock("a")
+    lock.acquire()
+    servers.all("DEL", "a")
+    assert select.select([lock.fileno()], [], [], PATIENT)[0]
+    with pytest.raises(libredlock.LockNotOwnedError):
+        lock.check()
+    with pytest.raises(libredlock.LockNotOwnedError):
+        lock.release()
+
+
+def test_block_raises_after_a_loss(client, servers, caplog):
+    with pytest.raises(libredlock.LockNotOwnedError):
+        with client.lock("a", timeout=10):
+            servers.all("DEL", "a")
+    with client.lock("b", timeout=10, raise_on_release_error=False):
+        servers.all("DEL", "b")
+    assert "b was not released" in caplog.text
+
+
+def test_block_passes_exceptions_on_and_releases(client):
+    with pytest.raises(KeyError):
+        with client.lock("a", timeout=10):
+            raise KeyError
+    assert not client.lock("a").locked()
+
+
+def test_token_of_the_caller(client, servers):
+    lock = client.lock("a", timeout=10)
+    assert lock.acquire(blocking=False, token="mine-1")
+    assert lock.local.token == b"mine-1" == servers.value("a")
+    lock.release()
+    with pytest.raises(libredlock.LockError, match="one attempt"):
+        lock.acquire(token="mine-2")
+
+
+def test_several_names_are_one_lock(client):
+    both = client.lock("{x}:a", timeout=10, also=["{x}:b", b"{x}:c"])
+    assert not both.locked()
+    with both:
+        assert client.lock("{x}:c").acquire(blocking=False) is False
+        assert both.locked() and both.owned()
+    assert client.lock("{x}:c", timeout=1).acquire(blocking=False) is True
+
+
+def test_permits(client):
+    first, second, third = (client.lock("s", timeout=10, permits=2) for _ in range(3))
+    assert first.acquire() and not third.locked()
+    assert second.acquire() and third.locked()
+    assert {first.slot, second.slot} == {0, 1}
+    assert third.acquire(blocking=False) is False
+    first.release()
+    assert third.acquire(blocking=False) is True
+
+
+def test_fence_grows(make_client):
+    lock = make_client(volatile_fence_records=True).lock("f", timeout=10, fence=True)
+    with lock:
+        before = lock.fence
+    with lock:
+        assert lock.fence > before > 0
+
+
+def test_dropped_lock_is_released(client, servers):
+    lock = client.lock("a", timeout=20)
+    lock.acquire()
+    del lock
+    gc.collect()
+    assert servers.value("a") is None
+
+
+def test_acquisition_that_nothing_waits_for_is_released(client, servers):
+    """A lock that was won in the moment in which the wait for it ended is released, too."""
+    lock = client.lock("a", timeout=20)
+    request = Request(lock, 0, None)
+    operation = Operation(acquires=True)
+    operation.start(lambda done, data: lib.redlock_acquire_start(client.native, b"a", request.opts, done, data))
+    assert operation.wait() == 0 and servers.value("a") is not None
+    del operation
+    gc.collect()
+    assert servers.value("a") is None
+
+
+def test_detached_lock_stays(client, servers):
+    lock = client.lock("a", timeout=20)
+    lock.acquire()
+    assert lock.detach() == servers.value("a")
+    assert lock.local.token is None and lock.locked()
+
+
+def test_signal_ends_the_wait(client, servers):
+    """A handler that raises ends acquire(); the lock is not acquired afterwards."""
+
+    def handler(number, frame):
+        """Ends the wait."""
+        raise InterruptedError
+
+    previous = signal.signal(signal.SIGALRM, handler)
+    try:
+        holder = client.lock("a", timeout=20)
+        holder.acquire()
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(InterruptedError):
+            client.lock("a", timeout=20).acquire()
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+    wait_until(lambda: client.stats()["waiting"] == 0)
+    holder.release()
+    assert servers.value("a") is None
