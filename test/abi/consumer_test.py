@@ -95,6 +95,40 @@ class Consumer(unittest.TestCase):
         """The same in C++11."""
         self.build_and_run(CXX, "c++", "c++11")
 
+    def test_shared_cxx20(self):
+        """The same in C++20."""
+        self.build_and_run(CXX, "c++", "c++20")
+
+    def cmake(self, wanted):
+        """Configures the project for CMake with this version of the library. Returns the directory, the exit status and
+        the output."""
+        if shutil.which("cmake") is None:
+            self.skipTest("cmake is not installed")
+        folder = os.path.join(self.root, f"cmake-{wanted}")
+        done = run(["cmake", "-S", self.project, "-B", folder, f"-DCMAKE_C_COMPILER={CC}", f"-DWANTED={wanted}",
+                    f"-DCMAKE_PREFIX_PATH={self.prefix}", "-DCMAKE_C_FLAGS=-Wall -Wextra -pedantic -Werror"])  # fmt: skip
+        return folder, done.returncode, done.stdout
+
+    def test_cmake_finds_the_library(self):
+        """find_package(redlock) gives targets for the shared and the static library, and programs with them run."""
+        folder, status, output = self.cmake(".".join(self.project_version().split(".")[:2]))
+        self.assertEqual(status, 0, output)
+        done = run(["cmake", "--build", folder])
+        self.assertEqual(done.returncode, 0, done.stdout)
+        for name, shared in (("shared", True), ("archive", False)):
+            program = os.path.join(folder, name)
+            done = run([program], env={**os.environ, "LD_LIBRARY_PATH": self.libdir if shared else ""}, timeout=60)
+            self.assertIn("REDLOCK_ENOQUORUM", done.stdout)
+            self.assertEqual("libredlock.so" in run(["objdump", "-p", program]).stdout, shared)
+
+    def test_cmake_refuses_other_versions(self):
+        """CMake finds no library with a newer version, another minor version of 0, or another major version."""
+        major, minor, patch = self.project_version().split(".")
+        for wanted in (f"{major}.{minor}.{int(patch) + 1}", f"{major}.{int(minor) - 1}", f"{int(major) + 1}.0"):
+            _, status, output = self.cmake(wanted)
+            self.assertNotEqual(status, 0, wanted)
+            self.assertIn(f'compatible with requested version "{wanted}"', " ".join(output.split()))
+
     def static_archive_only(self):
         """Returns flags for libredlock.a in a directory without libredlock.so, where -lredlock means the archive."""
         folder = os.path.join(self.root, "archive")
@@ -154,7 +188,8 @@ class Consumer(unittest.TestCase):
             names |= {os.path.relpath(os.path.join(folder, name), self.prefix) for name in files}
         names = {re.sub(r"^lib/[^/]+-linux-[^/]+/", "lib/", name) for name in names}
         names = {re.sub(r"^lib64/", "lib/", name) for name in names}
-        product = r"include/redlock/(redlock|config|error|report|stats|version)\.h|lib/libredlock\.(a|so[\d.]*)|lib/pkgconfig/redlock\.pc"
+        product = r"include/redlock/((redlock|config|error|report|stats|version)\.h|redlock\.hpp|adapters/\w+\.(h|hpp))|lib/libredlock\.(a|so[\d.]*)|lib/pkgconfig/redlock\.pc"
+        product += r"|lib/cmake/redlock/redlockConfig(Version)?\.cmake"
         product += r"|bin/redlock|share/(doc/redlock|man/man\d|bash-completion|zsh|fish)/.*"
         self.assertEqual([name for name in sorted(names) if not re.fullmatch(product, name)], [])
 

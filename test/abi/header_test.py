@@ -27,6 +27,19 @@ int main(void)
     return opts.size == sizeof opts && REDLOCK_ENOMEM < REDLOCK_OK ? 0 : 1;
 }
 """
+USE_CPP = """
+#include <redlock/redlock.hpp>
+#include <redlock/redlock.hpp>
+using namespace std::chrono_literals;
+int one(redlock::client &client);
+int one(redlock::client &client)
+{
+    std::unique_lock guard(*std::make_unique<redlock::unique_lock>(client, "a", redlock::options(10s), std::defer_lock), 1min);
+    return redlock::with(client, {"a", "b"}, redlock::options(10s), [](redlock::unique_lock &lock) { return lock ? 1 : 0; });
+}
+"""
+# The adapters for event loops, with the name of the loop for pkg-config; asio.hpp is for C++ only.
+ADAPTERS = {"libuv": "libuv", "libevent": "libevent_core", "glib": "glib-2.0", "sdevent": "libsystemd"}
 IGNORES = """
 #include <redlock/redlock.h>
 int main(void)
@@ -51,6 +64,53 @@ class Header(unittest.TestCase):
                 input=source, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
                 universal_newlines=True)  # fmt: skip
             self.assertEqual(done.returncode, 0, done.stdout)
+
+    def compile_adapters(self, compiler, language, standard):
+        """Compiles the header of each adapter, included twice, whose event loop is installed. libuv needs the names that
+        GNU's forms of the standards have."""
+        if shutil.which(compiler) is None:
+            self.skipTest(f"{compiler} is not installed")
+        seen = 0
+        for adapter, package in ADAPTERS.items():
+            found = subprocess.run(["pkg-config", "--cflags", package], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                   check=False, universal_newlines=True)  # fmt: skip
+            if found.returncode != 0:
+                continue
+            seen += 1
+            system = [word.replace("-I", "-isystem", 1) for word in found.stdout.split()]
+            gnu = standard.replace("c", "gnu", 1)
+            done = subprocess.run([compiler, "-x", language, f"-std={gnu}", *FLAGS, *INCLUDES, *system, "-"],
+                                  input=f"#include <redlock/adapters/{adapter}.h>\n" * 2, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, check=False, universal_newlines=True)  # fmt: skip
+            self.assertEqual(done.returncode, 0, done.stdout)
+        if seen == 0:
+            self.skipTest("the development files of no event loop are installed")
+
+    def compile_asio(self, compiler, standard):
+        """Compiles the adapter for Asio, with and without Boost, as far as they are installed."""
+        if shutil.which(compiler) is None:
+            self.skipTest(f"{compiler} is not installed")
+        seen = 0
+        for flags, header in ((["-DASIO_STANDALONE"], "asio.hpp"), ([], "boost/asio.hpp")):
+            words = [compiler, "-x", "c++", f"-std={standard}", *FLAGS, *CXX_FLAGS, *flags, *INCLUDES, "-"]
+            include = "#include <{}>\n"
+            if subprocess.run(words, input=include.format(header), capture_output=True, check=False, text=True).returncode != 0:
+                continue
+            seen += 1
+            done = subprocess.run(words, input=include.format("redlock/adapters/asio.hpp") * 2, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, check=False, text=True)  # fmt: skip
+            self.assertEqual(done.returncode, 0, done.stdout)
+        if seen == 0:
+            self.skipTest("Asio is not installed")
+
+    def compile_cpp(self, compiler, standard):
+        """Compiles the C++ wrapper, included twice, and uses of its templates, without warnings."""
+        if shutil.which(compiler) is None:
+            self.skipTest(f"{compiler} is not installed")
+        done = subprocess.run([compiler, "-x", "c++", f"-std={standard}", *FLAGS, *CXX_FLAGS, "-Wconversion", "-Wsign-conversion",
+                               *INCLUDES, "-"], input=USE_CPP, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                              universal_newlines=True)  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_only_functions_marked_so_warn_of_an_ignored_result(self):
         """An ignored result gives a warning for redlock_extend(), and none for redlock_release()."""
@@ -78,12 +138,31 @@ class Header(unittest.TestCase):
 
 
 def add(name, compiler, language, standard, flags):
-    """Adds a test for one compiler and one standard."""
+    """Adds tests for one compiler and one standard."""
     def test(self):
         """The headers compile."""
         self.compile(compiler, language, standard, flags)
 
-    setattr(Header, f"test_{name}_{standard.replace('+', 'p')}", test)
+    def test_adapters(self):
+        """The headers of the adapters compile."""
+        self.compile_adapters(compiler, language, standard)
+
+    def test_asio(self):
+        """The header of the adapter for Asio compiles."""
+        self.compile_asio(compiler, standard)
+
+    def test_cpp(self):
+        """The C++ wrapper compiles."""
+        self.compile_cpp(compiler, standard)
+
+    suffix = f"{name}_{standard.replace('+', 'p')}"
+    setattr(Header, f"test_{suffix}", test)
+    if standard in ("c99", "c17", "c++11", "c++20"):
+        setattr(Header, f"test_adapters_{suffix}", test_adapters)
+    if standard in ("c++11", "c++20"):
+        setattr(Header, f"test_asio_{suffix}", test_asio)
+    if standard in ("c++17", "c++20"):
+        setattr(Header, f"test_cpp_{suffix}", test_cpp)
 
 
 for each in ("gcc", "clang"):

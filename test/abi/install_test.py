@@ -97,8 +97,10 @@ class Install(unittest.TestCase):
         self.assertIn("redlock COMMAND --help", output)
 
     def test_manual_and_completion_are_installed(self):
-        """The manual page and the completion are there, and the completion works."""
-        self.check('test -s "$PREFIX/share/man/man1/redlock.1"')
+        """The manual pages and the completions are there, and that for bash works."""
+        self.check('test -s "$PREFIX/share/man/man1/redlock.1" && test -s "$PREFIX/share/man/man1/redlock-run.1"')
+        self.check('test -s "$PREFIX/share/zsh/site-functions/_redlock"')
+        self.check('test -s "$PREFIX/share/fish/vendor_completions.d/redlock.fish"')
         output = self.check('bash --norc -c \'. "$PREFIX/share/bash-completion/completions/redlock"; complete -p redlock\'')
         self.assertIn("-F _redlock redlock", output)
 

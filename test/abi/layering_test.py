@@ -65,6 +65,7 @@ COUNTED_IN = {
     "errors": "node/reply.c",
     "replies_late": "node/reply.c",
     "rtt_us_hist": "node/reply.c",
+    "rtt_us_sum": "node/reply.c",
     "timeouts": "node/failure_detector.c",
     "reconnects": "node/connection.c",
     "notifications": "node/tracker.c",
@@ -208,8 +209,8 @@ class Includes(unittest.TestCase):
         )
 
     def test_public_headers_include_only_c99_headers_and_each_other(self):
-        """Public headers need only C99."""
-        names = tree.files_below("include", ".h")
+        """Public headers need only C99. Adapters also include the event loop that they are for."""
+        names = [name for name in tree.files_below("include", ".h") if "/adapters/" not in name]
         allowed = {"stdbool.h", "stddef.h", "stdint.h", "string.h"}
         allowed |= {os.path.relpath(name, "include") for name in names} | {"redlock/version.h"}
         self.assertIn("include/redlock/redlock.h", names)

@@ -87,6 +87,20 @@ class Links(unittest.TestCase):
                  if function not in known]  # fmt: skip
         self.assertEqual(wrong, [])
 
+    def test_troubleshooting_names_each_error_cause_and_exit_code(self):
+        """docs/troubleshooting.md has each public error, each cause and each exit code of the command in a table."""
+        names = ["REDLOCK_" + name for name in re.findall(r"^ +XX\((E\w+), -", tree.text("include/redlock/error.h"), re.M)]
+        self.assertGreater(len(names), 15)
+        causes = re.findall(r"\b(REDLOCK_CAUSE_\w+) = \d", tree.text("include/redlock/report.h"))
+        self.assertGreater(len(causes), 25)
+        codes = re.findall(r"\bEXIT_\w+ = (\d+)", tree.text("tools/exits.h"))
+        self.assertGreater(len(codes), 10)
+        rows = [row for row in tree.text("docs/troubleshooting.md").split("\n") if row.startswith("| ")]
+        first = " ".join(row.split("|")[1] for row in rows)
+        missing = [name for name in names + causes if f"`{name}`" not in first]
+        missing += [code for code in codes if not re.search(rf"(?<!\w){code}(?!\w)", first)]
+        self.assertEqual(missing, [])
+
 
 if __name__ == "__main__":
     tapcase.main()

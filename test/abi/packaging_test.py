@@ -13,7 +13,8 @@ import tree
 import tapcase  # found through tree
 
 CC = os.environ.get("CC", "cc")
-SETUP = "meson setup build -Dprefix=/usr/local"
+OPTIONS = ["-Dprefix=/usr/local", "-Dlibdir=lib"]
+SETUP = "meson setup build " + " ".join(OPTIONS)
 LEFT_OUT = {
     "tools": "left out, not found: jansson, inih",
     "examples": "left out, not found: sqlite3",
@@ -45,7 +46,7 @@ class Packaging(unittest.TestCase):
         cls.environment.pop("PKG_CONFIG_PATH", None)
         cls.build = os.path.join(cls.root, "build")
         # Without optimisation, so that the build is faster.
-        cls.output = cls.meson("setup", "-Dprefix=/usr/local", "-Doptimization=0", cls.build, tree.SOURCE)
+        cls.output = cls.meson("setup", *OPTIONS, "-Doptimization=0", cls.build, tree.SOURCE)
 
     @classmethod
     def meson(cls, *words):

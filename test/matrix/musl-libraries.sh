@@ -1,0 +1,25 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Compiles what redlock and its tests need with musl-gcc, as static libraries in /musl, from the sources of Debian.
+set -eu
+# The wrapper has no headers of the kernel.
+for name in linux asm-generic; do ln -sfn "/usr/include/$name" "/usr/include/x86_64-linux-musl/$name"; done
+ln -sfn /usr/include/x86_64-linux-gnu/asm /usr/include/x86_64-linux-musl/asm
+apt-get update -q
+mkdir -p /sources /musl/lib/pkgconfig
+cd /sources
+apt-get source -q --only-source hiredis libsodium jansson libinih check
+
+make -C hiredis-*/ -j2 PREFIX=/musl CC=musl-gcc install
+rm -f /musl/lib/*.so*
+
+(cd libsodium-*/ && ./configure --quiet --host=x86_64-linux-musl --prefix=/musl --disable-shared CC=musl-gcc && make -s -j2 && make -s install)
+(cd jansson-*/ && ./configure --quiet --host=x86_64-linux-musl --prefix=/musl --disable-shared CC=musl-gcc && make -s -j2 && make -s install)
+
+(cd inih-*/ 2>/dev/null || cd libinih-*/ && musl-gcc -O2 -fPIC -c ini.c && ar rcs /musl/lib/libinih.a ini.o && cp ini.h /musl/include)
+printf 'Name: inih\nDescription: inih\nVersion: 55\nLibs: -L/musl/lib -linih\nCflags: -I/musl/include\n' >/musl/lib/pkgconfig/inih.pc
+
+cd check-*/
+cmake -DCMAKE_C_COMPILER=musl-gcc -DCMAKE_INSTALL_PREFIX=/musl -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF \
+    -DCHECK_ENABLE_SUBUNIT=OFF -DBUILD_TESTING=OFF -DHAVE_SUBUNIT=0 -S . -B out >out.log 2>&1 || { tail -20 out.log; exit 1; }
+make -s -C out check && make -s -C out install || { echo "check does not install"; exit 1; }
