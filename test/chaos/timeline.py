@@ -4,8 +4,10 @@
 import colorsys
 from xml.sax.saxutils import escape
 
-SPAN_NS = 12 * 10**9  # length of the part
-WIDTH, LEFT, RIGHT, TOP = 1500, 120, 20, 70  # of the picture, and its margins
+SPAN_NS = 8 * 10**9  # length of the part
+WIDTH, LEFT, RIGHT, TOP = 1200, 90, 30, 132  # of the picture, and its margins
+DOWN, IMPAIRED = "#ef9a9a", "#ffcc80"  # colours of faults: the target does not work meanwhile; it works
+LETTER = 0.62  # estimated width of a letter, as a share of the font size
 LANE, GAP = 22, 8  # height of a row; distance between groups of rows
 NODES = [str(node) for node in range(5)]
 MOMENT_NS = 30 * 10**6  # width of a fault without length
@@ -24,7 +26,7 @@ class Picture:
         share = (min(max(when, self.start), self.end) - self.start) / (self.end - self.start)
         return LEFT + share * (WIDTH - LEFT - RIGHT)
 
-    def text(self, x, y, words, size=12, anchor="start", colour="#222"):
+    def text(self, x, y, words, size=13, anchor="start", colour="#1f2328"):
         """Adds a text. `anchor`: which point of the text is at x (start, middle, end)."""
         self.parts.append(
             f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{colour}">'
@@ -58,6 +60,7 @@ class Picture:
         height = self.y + 30
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
+            f'viewBox="0 0 {WIDTH} {height}" '
             f'font-family="sans-serif"><rect width="100%" height="100%" fill="white"/>'
             + "\n".join(self.parts)
             + "</svg>\n"
@@ -66,8 +69,29 @@ class Picture:
 
 def colour_of(index, count):
     """Returns the colour of number `index` of `count` clients, for SVG."""
-    red, green, blue = colorsys.hls_to_rgb(index / max(count, 1), 0.6, 0.6)
+    red, green, blue = colorsys.hls_to_rgb(index / max(count, 1), 0.72 if index % 2 else 0.8, 0.65)
     return f"#{int(red * 255):02x}{int(green * 255):02x}{int(blue * 255):02x}"
+
+
+def fits(words, size, width):
+    """Returns whether a text of this font size has room in this width."""
+    return len(words) * size * LETTER + 6 <= width
+
+
+def draw_legend(picture, colours):
+    """Draws what colours and edges mean, in two rows above the scale. `colours`: by name of the client."""
+    entries = [("held by", None, "none")] + [(name, colour, "none") for name, colour in colours.items()]
+    faults = [("lock of several keys", "white", "#333"), ("overlap of two holders", "white", "red"),
+              ("fault: the server or client does not work", DOWN, "none"),
+              ("fault: it works, with a wrong clock, full memory or lost keys", IMPAIRED, "none")]  # fmt: skip
+    for y, row in ((46, entries), (74, faults)):
+        x = LEFT
+        for words, colour, edge in row:
+            if colour:
+                picture.parts.append(f'<rect x="{x}" y="{y}" width="18" height="14" fill="{colour}" stroke="{edge}"/>')
+                x += 23
+            picture.text(x, y + 12, words)
+            x += len(words) * 13 * LETTER * 0.85 + 22
 
 
 def busiest(history):
@@ -89,7 +113,7 @@ def draw_scale(picture, origin):
         picture.parts.append(
             f'<line x1="{x:.1f}" y1="{TOP - 12}" x2="{x:.1f}" y2="{picture.y}" stroke="#eee"/>'
         )
-        picture.text(x, TOP - 16, f"{(when - origin) / 1e9:.1f} s", 11, "middle", "#666")
+        picture.text(x, TOP - 16, f"{round((when - origin) / 1e9, 1):g} s", 12, "middle", "#59636e")
 
 
 def draw_grants(picture, history, colours, marked):
@@ -107,8 +131,8 @@ def draw_grants(picture, history, colours, marked):
                     f"{grant.client} #{grant.number} {grant.resource} {(grant.end - grant.start) / 1e6:.1f} ms"
                     + (f", fence {grant.fence}" if grant.fence else ""),
                     "red" if bad else edge, 5 if bad else 2)  # fmt: skip
-                if width > 24:
-                    picture.text(x + 3, picture.y + LANE * 0.7, name, 11)
+                if fits(name, 12, width):
+                    picture.text(x + 3, picture.y + LANE * 0.7, name, 12)
         picture.next()
 
 
@@ -122,20 +146,22 @@ def draw_faults(picture, history, targets, on_clients):
             and within(fault.start, max(fault.end, fault.start + MOMENT_NS), picture)
         ]  # fmt: skip
         picture.lane(name if not on_clients else target)
-        labelled_to = 0
-        for fault in faults:
+        edges = [picture.x(fault.start) for fault in faults[1:]] + [WIDTH - RIGHT]
+        for fault, room_to in zip(faults, edges):
             end = max(fault.end, fault.start + MOMENT_NS)
             down = fault.kind.startswith(("kill", "stop", "cut_", "client"))
-            x, _ = picture.box(fault.start, end, "#e57373" if down else "#ffb74d", fault.kind, inset=3)
-            if x > labelled_to:
-                picture.text(x + 2, picture.y + LANE * 0.7, fault.kind, 10)
-                labelled_to = x + 7 * len(fault.kind)
+            x, width = picture.box(fault.start, end, DOWN if down else IMPAIRED, fault.kind, inset=3)
+            words = fault.kind.removeprefix("client_").replace("_", " ")
+            if fits(words, 12, width):
+                picture.text(x + 3, picture.y + LANE * 0.7, words, 12)
+            elif fits(words, 12, room_to - x - width):
+                picture.text(x + width + 3, picture.y + LANE * 0.7, words, 12)
         picture.next()
 
 
 def draw(history, verdict, title):
     """Returns an SVG of the part with the first violation, or of the one with most faults."""
-    start = busiest(history) - 10**8
+    start = history.start + (busiest(history) - history.start) // 10**9 * 10**9
     pairs = verdict.overlaps or [(first, second) for first, second, _ in verdict.excused]
     if verdict.overlaps:
         start = verdict.overlaps[0][1].start - SPAN_NS // 2
@@ -143,7 +169,8 @@ def draw(history, verdict, title):
     names = sorted({grant.client.partition(".")[0] for grant in history.grants})
     colours = {name: colour_of(index, len(names)) for index, name in enumerate(names)}
     marked = {id(grant) for pair in pairs for grant in pair}
-    picture.text(LEFT, 24, title, 15)
+    picture.text(LEFT, 26, title, 16)
+    draw_legend(picture, colours)
     draw_grants(picture, history, colours, marked)
     picture.next(GAP)
     draw_faults(picture, history, NODES, on_clients=False)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""Reads the samples of a document: its fenced blocks, and the comments before them that say how a test runs them.
+
+Each block begins with a language. A line `<!-- sample: WORDS -->` directly before a block changes how it is run:
+
+    fragment        C or C++: the body of a function that has rl, lock, config and rc.
+    file NAME       The block is written to this file first; a later block may use it.
+    exit N          The expected exit status, otherwise 0.
+    prints TEXT     The output must contain this text.
+    setup COMMAND   A shell command that runs before the block.
+    skip REASON     The block is not run.
+"""
+
+import re
+
+# The languages whose blocks are run, those that are parsed, and those that are neither.
+RUN = {"c", "cpp", "python", "sh", "crontab"}
+PARSED = {"json", "ini", "yaml"}
+SHOWN = {"text", "console", "conf", "sql", "js", "go", "java", "csharp", "cmake", "meson", "make", "diff", "promql"}
+
+FENCE = re.compile(r"^(?P<indent> *)```(?P<language>[\w+-]*)[ \t]*\n(?P<body>.*?)^(?P=indent)```[ \t]*$", re.M | re.S)
+COMMENT = re.compile(r"<!-- sample: (\w+) ?(.*?) -->[ \t]*\n\Z")
+DIRECTIVES = {"fragment", "file", "exit", "prints", "setup", "skip"}
+
+
+class Sample:
+    """A fenced block of a document."""
+
+    def __init__(self, document, line, language, body):
+        self.document, self.line = document, line  # of the first line of the block
+        self.language, self.body = language, body
+        self.directives = {}  # by name: the words behind it
+        self.unknown = []  # names that are no directives
+
+    @property
+    def place(self):
+        """Returns where the sample is, for messages."""
+        return f"{self.document}:{self.line}"
+
+
+def samples_of(document, text):
+    """Returns the samples of a document in their order."""
+    found = []
+    for match in FENCE.finditer(text):
+        indent = len(match["indent"])
+        body = "".join(line[indent:] if line.strip() else line for line in match["body"].splitlines(keepends=True))
+        sample = Sample(document, text.count("\n", 0, match.start()) + 1, match["language"], body)
+        before = text[: match.start()]
+        while True:
+            comment = COMMENT.search(before)
+            if not comment:
+                break
+            if comment[1] in DIRECTIVES:
+                sample.directives[comment[1]] = comment[2]
+            else:
+                sample.unknown.append(comment[1])
+            before = before[: comment.start()]
+        found.append(sample)
+    return found
+
+
+HOST = r"[A-Za-z0-9_.-]+(?::[0-9]{2,5})?(?:\?[\w=&]+)?"
+LIST = re.compile(rf"((?:REDLOCK_SERVERS=|(?<![\w-])-s |--servers[ =])[\"']?)({HOST}(?:,{HOST})*)(?=[\"'\s]|$)", re.M)
+URL = re.compile(r"rediss?://[A-Za-z0-9_.-]+(?::\d+)?(?:/\d+)?(?=[\"'\s,\]]|$)")
+
+
+def with_servers(text, servers):
+    """Returns the text with the addresses of the sandbox in place of those of the document: in lists of servers, which
+    keep their length up to the number of servers, and in redis:// URLs, the first URL of the text first."""
+
+    def replace_list(match):
+        wanted = match[2].count(",") + 1
+        return match[1] + ",".join(servers[:wanted])
+
+    order = {}
+
+    def replace_url(match):
+        number = order.setdefault(match[0], len(order))
+        return "redis://" + servers[number % len(servers)].partition("?")[0]
+
+    return URL.sub(replace_url, LIST.sub(replace_list, text))
+
+
+SCRIPT = re.compile(r"(?<![\w./-])(?:\./|/usr/local/bin/)([\w-]+(?:\.sh)?)(?![\w./])")
+
+
+def scripts_named(text):
+    """Returns the programs of the reader's own that a shell sample names: ./backup.sh, /usr/local/bin/report."""
+    return {match[1] for match in SCRIPT.finditer(text)}
