@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The layers (floors) of lib/: a file includes headers and uses symbols of its own layer and lower ones only, and calls
+"""The layers of lib/: a file includes headers and uses symbols of its own layer and lower ones only, and calls
 only the system functions that its layer may call. Programs include the public header only."""
 
 import os
@@ -22,7 +22,7 @@ NEVER = set(
     " localtime gmtime ctime time gettimeofday setenv putenv setlocale sleep usleep nanosleep"
     " gethostbyname inet_ntoa pthread_cancel setitimer alarm raise".split()
 )
-# Functions, and the only files that may call them. The name of a floor stands for all its files.
+# Functions, and the only files that may call them. The name of a layer stands for all its files.
 ONLY_IN = {
     # A lookup's thread may outlive the client and its allocator, so its memory is libc's.
     "malloc calloc realloc reallocarray strdup strndup asprintf": ["platform/memory.c", "node/resolve.c"],
@@ -72,14 +72,14 @@ COUNTED_IN = {
 }
 
 
-def floor_of(name):
-    """Returns the floor of a source file: the folder below lib/."""
+def layer_of(name):
+    """Returns the layer of a source file: the folder below lib/."""
     return name.split("/")[1]
 
 
-def below(floor):
-    """Returns the floor and all floors below it."""
-    return tree.FLOORS[: tree.FLOORS.index(floor) + 1]
+def below(layer):
+    """Returns the layer and all layers below it."""
+    return tree.LAYERS[: tree.LAYERS.index(layer) + 1]
 
 
 def source_of(path):
@@ -96,22 +96,22 @@ class Includes(unittest.TestCase):
             self.fail("\n" + "\n".join(found))
 
     def test_every_file_of_lib_is_in_a_layer(self):
-        """Each file of lib/ is in the folder of a floor."""
+        """Each file of lib/ is in the folder of a layer."""
         files = tree.files_below("lib", ".c", ".h")
         self.assertTrue(files)
-        self.fail_with([name for name in files if floor_of(name) not in tree.FLOORS])
+        self.fail_with([name for name in files if layer_of(name) not in tree.LAYERS])
 
     def test_includes_are_of_lower_layers(self):
-        """Includes point to the same floor or down, with the name of the floor in the path."""
+        """Includes point to the same layer or down, with the name of the layer in the path."""
         wrong = []
         for name in tree.files_below("lib", ".c", ".h"):
             for line, _, path in tree.includes(name):
-                floor = path.split("/")[0]
-                if floor in tree.FLOORS and floor not in below(floor_of(name)):
-                    wrong.append(f"{name}:{line}: includes {path}, which is above {floor_of(name)}")
+                layer = path.split("/")[0]
+                if layer in tree.LAYERS and layer not in below(layer_of(name)):
+                    wrong.append(f"{name}:{line}: includes {path}, which is above {layer_of(name)}")
                 if path.startswith("..") or ("/" not in path and os.path.exists(
                         os.path.join(tree.SOURCE, os.path.dirname(name), path))):  # fmt: skip
-                    wrong.append(f"{name}:{line}: includes {path} without its floor's name")
+                    wrong.append(f"{name}:{line}: includes {path} without its layer's name")
         self.fail_with(wrong)
 
     def test_api_uses_the_engine_only(self):
@@ -232,10 +232,10 @@ class Symbols(unittest.TestCase):
 
     def test_every_layer_is_built(self):
         """Each source of lib/ is compiled into the library."""
-        for floor in tree.FLOORS:
-            built = {source_of(path) for path in self.objects[floor]}
-            written = {name[len("lib/"):] for name in tree.files_below(f"lib/{floor}", ".c")}
-            self.assertTrue(written, floor)
+        for layer in tree.LAYERS:
+            built = {source_of(path) for path in self.objects[layer]}
+            written = {name[len("lib/"):] for name in tree.files_below(f"lib/{layer}", ".c")}
+            self.assertTrue(written, layer)
             self.assertEqual(written - built, set(), "written, but not in lib/meson.build")
 
     def test_core_needs_nothing_but_memory_and_string_functions(self):
@@ -250,18 +250,18 @@ class Symbols(unittest.TestCase):
         self.fail_with(wrong)
 
     def test_symbols_are_of_lower_layers(self):
-        """Each floor calls only functions of its own floor and of those below."""
+        """Each layer calls only functions of its own layer and of those below."""
         defined = {
-            floor: set().union(*map(tree.defined_globally, self.objects[floor]))
-            for floor in tree.FLOORS
+            layer: set().union(*map(tree.defined_globally, self.objects[layer]))
+            for layer in tree.LAYERS
         }
         everywhere = set().union(*defined.values())
         wrong = []
-        for floor in tree.FLOORS:
-            reachable = set().union(*(defined[lower] for lower in below(floor)))
-            for path in self.objects[floor]:
+        for layer in tree.LAYERS:
+            reachable = set().union(*(defined[lower] for lower in below(layer)))
+            for path in self.objects[layer]:
                 for name in sorted(tree.undefined(path) & (everywhere - reachable)):
-                    wrong.append(f"{source_of(path)}: uses {name}, which is above {floor}")
+                    wrong.append(f"{source_of(path)}: uses {name}, which is above {layer}")
         self.fail_with(wrong)
 
     def test_api_calls_no_function_of_a_node(self):
@@ -277,20 +277,20 @@ class Symbols(unittest.TestCase):
     def test_library_does_not_print_exit_or_handle_signals(self):
         """The library calls no function in NEVER."""
         wrong = []
-        for floor in tree.FLOORS:
-            for path in self.objects[floor]:
+        for layer in tree.LAYERS:
+            for path in self.objects[layer]:
                 plain = {re.sub(r"^__|_chk$", "", name) for name in tree.undefined(path)}
                 for name in sorted(plain & NEVER):
                     wrong.append(f"{source_of(path)}: uses {name}")
         self.fail_with(wrong)
 
     def test_system_calls_are_in_their_files(self):
-        """The functions in ONLY_IN are called only in the files or floors that it names."""
+        """The functions in ONLY_IN are called only in the files or layers that it names."""
         wrong = []
         for names, places in ONLY_IN.items():
-            for floor in tree.FLOORS:
-                for path in self.objects[floor]:
-                    if floor in places or source_of(path) in places:
+            for layer in tree.LAYERS:
+                for path in self.objects[layer]:
+                    if layer in places or source_of(path) in places:
                         continue
                     for name in sorted(tree.undefined(path) & set(names.split())):
                         wrong.append(f"{source_of(path)}: {name} belongs to {', '.join(places)}")
@@ -299,8 +299,8 @@ class Symbols(unittest.TestCase):
     def test_no_writable_globals(self):
         """A pointer table that the loader relocates is not writable afterwards and does not count."""
         wrong = []
-        for floor in tree.FLOORS:
-            for path in self.objects[floor]:
+        for layer in tree.LAYERS:
+            for path in self.objects[layer]:
                 table = subprocess.run(["objdump", "-t", path], stdout=subprocess.PIPE, check=True,
                                        universal_newlines=True).stdout  # fmt: skip
                 for line in table.split("\n"):

@@ -15,7 +15,7 @@ SOURCE = os.environ.get("REDLOCK_SOURCE") or os.path.dirname(
 BUILD = os.environ.get("REDLOCK_BUILD") or os.path.join(SOURCE, "build-gcc")
 sys.path.insert(0, os.path.join(SOURCE, "test", "lib"))
 
-FLOORS = ["core", "platform", "node", "engine", "api"]  # the layers of lib/, from the lowest to the highest
+LAYERS = ["core", "platform", "node", "engine", "api"]  # the layers of lib/, from the lowest to the highest
 COMMENT_OR_STRING = re.compile(
     r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL
 )
@@ -73,9 +73,9 @@ def includes(name):
 
 
 def objects():
-    """Returns {floor: [object file]} of the library in BUILD."""
+    """Returns {layer: [object file]} of the library in BUILD."""
     folder = glob.escape(os.path.join(BUILD, "lib"))
-    return {floor: sorted(glob.glob(f"{folder}/libredlock-*.a.p/{floor}_*.o")) for floor in FLOORS}
+    return {layer: sorted(glob.glob(f"{folder}/libredlock-*.a.p/{layer}_*.o")) for layer in LAYERS}
 
 
 @functools.lru_cache(maxsize=None)

@@ -5,7 +5,7 @@
 Builds with gcc's coverage counters, runs the tests (without names: the suites below) and prints for
 each file of lib/ how many of its statements and branches were reached. --show names those that were
 not; --again prints the figures of the last run without running anything. ./dev sim --coverage runs a
-campaign of the simulator instead, and prints the figures of the floors that the simulator uses.
+campaign of the simulator instead, and prints the figures of the layers that the simulator uses.
 
 The branches of an RL_ASSERT are not counted, because one of them ends the process.
 """
@@ -164,9 +164,9 @@ def print_figures(files, show):
             print(f"    not reached: {ranges(missed)}")
         if show and halves:
             print(f"    branches not taken: {ranges(halves)}")
-    for floor in sorted({name.split("/")[1] for name in files}):
-        below = [lines for name, lines in files.items() if name.startswith(f"lib/{floor}/")]
-        print_row(f"all of {floor}", [counts for lines in below for counts in lines.values()])
+    for layer in sorted({name.split("/")[1] for name in files}):
+        below = [lines for name, lines in files.items() if name.startswith(f"lib/{layer}/")]
+        print_row(f"all of {layer}", [counts for lines in below for counts in lines.values()])
     print_row("all", [counts for lines in files.values() for counts in lines.values()])
 
 
