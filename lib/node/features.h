@@ -42,8 +42,11 @@ void rl_features_learn(struct rl_features *features, enum rl_form form,
 /* Returns the form in which RELEASE of one key is sent: the server's own command if it supports
  * one, else RL_FORM_SHA. A command that is likely according to `info`, but not proven, is returned
  * only if the caller awaits the reply (`is_awaited`): the fallback then follows in the same round.
- */
-enum rl_form rl_features_release_form(struct rl_features *features, const struct rl_info *info,
-                                      bool is_awaited);
+ * The caller calls rl_features_note_sent() once the request is in the pipeline. */
+enum rl_form rl_features_release_form(const struct rl_features *features,
+                                      const struct rl_info *info, bool is_awaited);
+
+/* Notes that a request of this form was appended to the pipeline. */
+void rl_features_note_sent(struct rl_features *features, enum rl_form form);
 
 #endif

@@ -170,7 +170,10 @@ static bool send_undo(struct rl_node *node, struct rl_claim *claim, uint32_t rou
     if (verb == RL_VERB_RELEASE && claim->more_keys == 0)
         form = rl_features_release_form(&node->features, rl_eligibility_info(&node->eligibility),
                                         round != 0);
-    return rl_node_send_request(node, claim, round, verb, form, now_ns);
+    if (!rl_node_send_request(node, claim, round, verb, form, now_ns))
+        return false;
+    rl_features_note_sent(&node->features, form);
+    return true;
 }
 
 /* Appends pending undos to the pipeline while the connection is ready and the pipeline is not full.

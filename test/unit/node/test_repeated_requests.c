@@ -104,6 +104,40 @@ START_TEST(an_unsent_native_command_may_be_tried_again)
 }
 END_TEST
 
+/* Fails, as an allocator without memory. */
+static void *no_malloc(size_t size, void *userdata)
+{
+    (void)size;
+    (void)userdata;
+    return NULL;
+}
+
+/* Fails, as an allocator without memory. */
+static void *no_realloc(void *ptr, size_t size, void *userdata)
+{
+    (void)ptr;
+    (void)size;
+    (void)userdata;
+    return NULL;
+}
+
+/* The first native command could not be sent for lack of memory, so it has not been tried. */
+START_TEST(a_native_command_without_memory_may_be_tried_again)
+{
+    ready_as("redis_version:8.4.0\r\n");
+    const struct rl_mem memory = rig->mem;
+    rig->mem.malloc_fn = no_malloc;
+    rig->mem.realloc_fn = no_realloc;
+    ck_assert_uint_eq(rig_undo(rig, a, 1), RL_VOTE_FAILED);
+    rig->mem = memory;
+    ck_assert_str_eq(rig_take_sent(rig), "");
+    ck_assert_uint_eq(rig_undo(rig, b, 2), RL_VOTE_NONE);
+    ck_assert_str_eq(rig_take_sent(rig), "DELEX key IFEQ bb\n");
+    rig_reply(rig, ":1\r\n");
+    rig_check_vote(rig, b, RL_VOTE_GRANTED, 0, 2);
+}
+END_TEST
+
 static Suite *repeated_requests_suite(void)
 {
     Suite *suite = suite_create("node_repeated_requests");
@@ -113,6 +147,7 @@ static Suite *repeated_requests_suite(void)
     tcase_add_loop_test(repeated, an_extension_is_not_repeated_after_a_delayed_release, 0,
                         REFUSALS_COUNT);
     tcase_add_test(repeated, an_unsent_native_command_may_be_tried_again);
+    tcase_add_test(repeated, a_native_command_without_memory_may_be_tried_again);
     suite_add_tcase(suite, repeated);
     return suite;
 }
