@@ -197,7 +197,7 @@ static void begin_reading(struct rl_engine *engine)
 
     records->phase = RL_RECORDS_READING;
     records->round++;
-    records->waiting = records->requested = records->answered = 0;
+    records->waiting = records->requested = records->answered = records->whole = 0;
     records->due_ns = RL_NEVER;
     records->ready = ready_gaps(engine);
     memset(records->fences, 0, sizeof records->fences);
@@ -264,8 +264,9 @@ static rl_nodes choose_nodes_to_seed(struct rl_engine *engine)
         return rl_record_init_choose(engine);
     if (rl_first_start_begin(engine))
         return rl_nodes_all(engine->count);
-    /* `fences` has the numbers of all records that were read. A quorum of them must be in use. */
-    rl_nodes read = admitted(engine) & records->answered;
+    /* `fences` has all numbers of the records in `whole`. A quorum of these must be in use. A vote
+     * can show that another record is in use, too, but not what its other registers contain. */
+    rl_nodes read = admitted(engine) & records->whole;
     rl_nodes ready = records->ready & ready_gaps(engine) & records->answered;
     return (rl_nodes_count(read) >= engine->quorum ? ready : 0) | rl_first_start_unchanged(engine);
 }
@@ -384,7 +385,8 @@ bool rl_records_init(struct rl_engine *engine, uint64_t wait_ns)
 }
 
 /* Takes the record in the reply to READ: sets the state of the node's record, adds its numbers to
- * `fences`, where the largest of each stripe counts, and notes which gap it is. */
+ * `fences`, where the largest of each stripe counts, and notes which gap it is. A record with a
+ * malformed number is CORRUPT and not in use, unless it belongs to another configuration. */
 static void take_record(struct rl_engine *engine, unsigned index, const struct rl_reply *reply)
 {
     struct rl_records *records = engine->records;
@@ -395,18 +397,20 @@ static void take_record(struct rl_engine *engine, unsigned index, const struct r
     size_t at = 0;
 
     (void)rl_wire_record_parse(reply, &text); /* succeeds: a READ is granted only if it does */
-    set_state(engine, index, (uint8_t)rl_record_classify(engine, index, text.config));
+    uint8_t state = (uint8_t)rl_record_classify(engine, index, text.config);
     record->empty = text.fences.len == 0;
     while (rl_wire_record_next(text.fences, &at, &stripe, &number))
         records->fences[stripe] = rl_max_u64(records->fences[stripe], number);
     bool broken = at < text.fences.len;
-    if (record->state == RL_RECORD_FOREIGN)
+    if (state == RL_RECORD_FOREIGN)
         rl_record_note_other(record, text.config);
     else if (broken)
-        record->state = RL_RECORD_CORRUPT;
+        state = RL_RECORD_CORRUPT;
+    set_state(engine, index, state);
     if ((gaps(engine) & RL_NODE(index)) != 0)
         rl_record_note_gap(engine, index, text.mark);
     records->answered |= RL_NODE(index);
+    records->whole |= broken ? 0 : RL_NODE(index);
 }
 
 /* Notes that a node has granted SEED: its record is in use from now on. */

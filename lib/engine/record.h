@@ -83,6 +83,8 @@ struct rl_records {
     rl_nodes waiting;                /* READING: nodes that are connecting, and get READ then */
     rl_nodes requested;              /* nodes that have READ or SEED in flight */
     rl_nodes answered;  /* nodes that have replied to READ with their record, in the last reading */
+    rl_nodes whole;     /* of `answered`: the record has no malformed number, so `fences` has all of
+                         * its numbers */
     rl_nodes timed_out; /* nodes that were asked in this phase and have not replied in time; if also
                          * in `requested`: the late reply is still awaited (with `init` only) */
     rl_nodes ready;     /* nodes with a gap whose wait had ended before the last reading began: only

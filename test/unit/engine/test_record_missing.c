@@ -7,7 +7,8 @@
  * check_seeded() checks which nodes got a SEED, and pass() and tick() advance time. */
 #include "record_rig.h"
 
-#define GAP EMPTY /* a missing record */
+#define GAP    EMPTY                /* a missing record */
+#define BROKEN CONFIG "\n\n1:5 7:x" /* the second number is malformed */
 
 /* Returns the time until the records are read again; RL_NEVER: not planned. */
 static uint64_t next_reading_ns(void)
@@ -199,6 +200,35 @@ START_TEST(only_records_that_were_read_count_for_a_gap)
 }
 END_TEST
 
+/* A record with a malformed number is not in use: the numbers behind it are unknown. */
+START_TEST(a_record_with_a_malformed_number_does_not_count)
+{
+    read_records();
+    reply_to_all(USED, BROKEN, BROKEN);
+    ck_assert_int_eq(rl_records_state(&engine, 1), RL_RECORD_CORRUPT);
+    ck_assert(!rl_records_may_vote(&engine));
+    ck_assert_uint_ne(next_reading_ns(), RL_NEVER);
+    note(1, RL_RECORD_ADMITTED); /* the register of that vote is not the malformed one */
+    ck_assert(rl_records_may_vote(&engine));
+}
+END_TEST
+
+/* A vote shows that a record is in use which has a malformed number in another register. Its other
+ * numbers are unknown, so it does not count for the majority from which a gap is seeded. */
+START_TEST(a_malformed_record_does_not_count_for_a_gap)
+{
+    read_records();
+    reply_to_all(USED, USED, GAP);
+    pass(next_reading_ns());
+    reply(1, BROKEN);
+    note(1, RL_RECORD_ADMITTED);
+    reply(0, USED);
+    reply(2, GAP);
+    rl_engine_flush(&engine);
+    check_seeded(false, false, false);
+}
+END_TEST
+
 /* A late reply comes during the next reading, which waits for its own reply. */
 START_TEST(a_reply_to_an_earlier_reading_does_not_count)
 {
@@ -330,6 +360,8 @@ int main(void)
     tcase_add_test(tcase, a_gap_is_seeded_if_its_wait_ended_before_the_reading);
     tcase_add_test(tcase, a_record_lost_again_waits_anew);
     tcase_add_test(tcase, only_records_that_were_read_count_for_a_gap);
+    tcase_add_test(tcase, a_record_with_a_malformed_number_does_not_count);
+    tcase_add_test(tcase, a_malformed_record_does_not_count_for_a_gap);
     tcase_add_test(tcase, a_reply_to_an_earlier_reading_does_not_count);
     tcase_add_test(tcase, a_reading_does_not_wait_for_a_failed_connection);
     tcase_add_test(tcase, a_refused_first_start_is_repeated_soon);
