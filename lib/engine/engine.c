@@ -510,15 +510,16 @@ static void find_wake(struct rl_engine *engine)
     engine->wake_active = engine->common.active;
 }
 
-/* Returns whether a node or a lock has a timer that ends at the boot time `by_ns` or earlier. The
- * reading of fence records does not count. */
+/* Returns whether a timer of a node, of a lock or of the fence records ends at the boot time
+ * `by_ns` or earlier. */
 bool rl_engine_is_due(struct rl_engine *engine, uint64_t by_ns)
 {
     const struct rl_lock *first = rl_heap_first(&engine->timers);
 
     if (engine->common.wake_ns <= by_ns)
         find_wake(engine); /* the stored time may be too early */
-    return engine->common.wake_ns <= by_ns || (first != NULL && first->due_ns <= by_ns);
+    return engine->common.wake_ns <= by_ns || (first != NULL && first->due_ns <= by_ns) ||
+           rl_records_wake_ns(engine) <= by_ns;
 }
 
 /* Processes the inbox, sends what is queued, updates the statistics of undos, and has the next tick

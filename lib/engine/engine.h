@@ -161,8 +161,8 @@ void rl_engine_send(struct rl_engine *engine);
 /* Processes the inbox, does the same as rl_engine_send(), and sets the timer by env.wake_at(). */
 void rl_engine_flush(struct rl_engine *engine);
 
-/* Returns whether a node or a lock has a timer that ends at the boot time `by_ns` or earlier. The
- * planned reading of fence records does not count. */
+/* Returns whether a timer of a node, of a lock or of the fence records ends at the boot time
+ * `by_ns` or earlier. */
 bool rl_engine_is_due(struct rl_engine *engine, uint64_t by_ns);
 
 /* Returns boot clock and raw clock as they were read last. */

@@ -363,6 +363,8 @@ START_TEST(the_timer_includes_locks_and_records)
     engine->records->due_ns = world.now_ns + RL_MS;
     rl_engine_flush(engine);
     ck_assert_uint_le(world.clients[0].wake_ns, world.now_ns + RL_MS);
+    ck_assert(rl_engine_is_due(engine, world.now_ns + RL_MS));
+    ck_assert(!rl_engine_is_due(engine, world.now_ns + RL_MS - 1));
     engine->records->due_ns = RL_NEVER;
     params.terms.ttl_ns = 200 * RL_MS;
     params.terms.margin_ns = 0;
