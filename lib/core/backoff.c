@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Exponential backoff with full jitter: contenders that split the votes retry at different times.
- */
+ * Exponential backoff: with full jitter for attempts, so that contenders that split the votes retry
+ * at different times; with a quarter of jitter for connections. */
 #include "core/backoff.h"
 
 /* Returns value * factor, or UINT64_MAX if that overflows; factor > 0. */
@@ -37,4 +37,13 @@ uint64_t rl_backoff_ns(const struct rl_backoff *bounds, unsigned failures, uint6
      * is not doubled. The remainder favours small values by less than the size of the range / 2^64,
      * which is negligible for pauses. */
     return low + random % (high - low + 1);
+}
+
+/* Returns the delay in nanoseconds before the next connection after `failures` failed ones in a
+ * row. It doubles from min_ns to max_ns, and a random part of up to a quarter is subtracted. */
+uint64_t rl_backoff_connect_ns(const struct rl_backoff *bounds, unsigned failures, uint64_t random)
+{
+    uint64_t delay_ns = double_up_to(bounds->min_ns, failures, bounds->max_ns);
+
+    return delay_ns - random % (delay_ns / 4 + 1);
 }

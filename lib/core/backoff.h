@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Computes the pause before the next attempt: exponential backoff with full jitter. */
+ * Computes the pause before the next attempt of a lock, by exponential backoff with full jitter,
+ * and the delay before the next connection. */
 #ifndef RL_CORE_BACKOFF_H
 #define RL_CORE_BACKOFF_H
 
@@ -18,6 +19,11 @@ struct rl_backoff {
  * an attempt of another contender needs that long to end. */
 uint64_t rl_backoff_ns(const struct rl_backoff *bounds, unsigned failures, uint64_t round_trip_ns,
                        uint64_t random);
+
+/* Returns the delay in nanoseconds before the next connection: min_ns, doubled for each of the
+ * `failures` failed connections in a row, at most max_ns; less a random part of up to a quarter, so
+ * that clients that lost the same server do not connect together. `random` is a random word. */
+uint64_t rl_backoff_connect_ns(const struct rl_backoff *bounds, unsigned failures, uint64_t random);
 
 /* Returns a random word for one decision of one lease. `random` is the word that all leases of a
  * tick share, `salt` differs between leases, and `count` between the decisions of a lease. So

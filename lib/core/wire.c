@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Reads the reply to TIME. */
+ * Reads the reply to TIME, and makes texts of servers printable. */
 #include "core/wire.h"
+
+/* Copies the first bytes of `text`, which has `len` bytes, to `ret`, as many as fit into `size`
+ * with a NUL. Writes '?' for each byte that is not printable ASCII. */
+void rl_wire_copy_printable(char *ret, size_t size, const char *text, size_t len)
+{
+    size_t at = 0;
+
+    for (; at < len && at + 1 < size; at++)
+        ret[at] = text[at] >= 0x20 && text[at] < 0x7f ? text[at] : '?';
+    ret[at] = '\0';
+}
 
 /* Reads decimal digits up to `end` or to the first other byte into `*ret`. Returns the position
  * after them. NULL: there is no digit, or there are more than 12, which is too many for seconds or

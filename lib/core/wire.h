@@ -86,6 +86,10 @@ enum rl_record_state {
     RL_RECORD_UNATTESTED = 6 /* records must be durable, but the server is not attested to be */
 };
 
+/* Copies `text` as printable ASCII for a message: at most size - 1 bytes, with '?' for each byte
+ * that is not printable, and a NUL behind them. `size`: bytes of `ret`, not 0. */
+void rl_wire_copy_printable(char *ret, size_t size, const char *text, size_t len);
+
 /* Reads the reply to TIME and returns it in `*ret_us` as microseconds since 1970. Returns false if
  * the reply is anything else. */
 bool rl_wire_time_us(const struct rl_reply *reply, uint64_t *ret_us);

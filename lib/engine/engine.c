@@ -102,6 +102,19 @@ static rl_nodes set_bit(rl_nodes set, rl_nodes bit, bool on)
     return on ? set | bit : set & ~bit;
 }
 
+/* Returns why the votes of a node do not count (enum redlock_cause); REDLOCK_CAUSE_NONE: they
+ * count. `up`: the node is connected and replies. */
+static int cause_of(const struct rl_node *node, bool up)
+{
+    int cause = rl_connection_cause(&node->conn);
+
+    if (rl_eligibility_is_duplicate(&node->eligibility))
+        return REDLOCK_CAUSE_DUPLICATE;
+    if (up)
+        return rl_eligibility_cause(&node->eligibility);
+    return cause != REDLOCK_CAUSE_NONE ? cause : REDLOCK_CAUSE_CONNECT;
+}
+
 /* Updates the bits and the cause that the view has for one node. A duplicate counts neither as up
  * nor as suspect. */
 static void update_node(struct rl_engine *engine, struct rl_node *node)
@@ -119,12 +132,7 @@ static void update_node(struct rl_engine *engine, struct rl_node *node)
     engine->view.notifying = set_bit(engine->view.notifying, bit, up && rl_tracker_is_on(node));
     engine->view.suspect =
         set_bit(engine->view.suspect, bit, rl_detector_is_suspect(&node->detector) && !duplicate);
-    engine->view.cause[node->index] = duplicate
-                                          ? REDLOCK_CAUSE_DUPLICATE
-                                          : (uint8_t)(up ? rl_eligibility_cause(eligibility)
-                                                         : (rl_connection_cause(&node->conn) != 0
-                                                                ? rl_connection_cause(&node->conn)
-                                                                : REDLOCK_CAUSE_CONNECT));
+    engine->view.cause[node->index] = (uint8_t)cause_of(node, up);
 }
 
 /* Processes an entry CHANGED of the inbox, which says that the connection or the eligibility of

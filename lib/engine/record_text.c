@@ -76,8 +76,5 @@ void rl_record_note_other(struct rl_record *record, struct rl_arg config)
     const char *end = memchr(config.data, ';', config.len);
     size_t len = end != NULL ? (size_t)(end - config.data) : config.len;
 
-    snprintf(record->other, sizeof record->other, "%.*s", (int)rl_min_u64(len, RL_FENCE_TEXT_MAX),
-             config.data);
-    for (char *at = record->other; *at != '\0'; at++)
-        *at = *at >= 0x20 && *at < 0x7f ? *at : '?';
+    rl_wire_copy_printable(record->other, sizeof record->other, config.data, len);
 }

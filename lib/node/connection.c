@@ -9,6 +9,7 @@
  */
 #include "node/connection.h"
 
+#include "core/backoff.h"
 #include "core/cause.h"
 #include "node/handshake.h"
 #include "node/node_parts.h"
@@ -17,18 +18,15 @@
 #include <string.h>
 
 /* Bounds of the delay before the next connection: each failure doubles the delay. */
-#define RECONNECT_MIN_NS (50 * RL_MS)
-#define RECONNECT_MAX_NS (2 * RL_SECOND)
+static const struct rl_backoff delays = {.min_ns = 50 * RL_MS, .max_ns = 2 * RL_SECOND};
+/* The delay after a cause with `retry_slowly`, whatever came before. */
+static const struct rl_backoff slow_delay = {.min_ns = RL_SECOND, .max_ns = RL_SECOND};
 
 /* Keeps the text as the last error: cut to the size of conn->text, with '?' for each byte that is
  * not printable ASCII. */
 void rl_connection_set_text(struct rl_connection *conn, const char *text, size_t len)
 {
-    size_t at = 0;
-
-    for (; at < len && at + 1 < sizeof conn->text; at++)
-        conn->text[at] = text[at] >= 0x20 && text[at] < 0x7f ? text[at] : '?';
-    conn->text[at] = '\0';
+    rl_wire_copy_printable(conn->text, sizeof conn->text, text, len);
 }
 
 /* Prepares a connection that is down and for which nothing is planned. */
@@ -150,13 +148,10 @@ void rl_connection_begin_use(struct rl_node *node, uint64_t now_ns)
  * connection, or make it ready. */
 void rl_connection_take_greeting(struct rl_node *node, uint64_t now_ns)
 {
-    const struct rl_clocks *clocks = &node->common->clocks;
-
     /* A first estimate of the round trip, until votes measure it. */
     if (rl_detector_srtt_ns(&node->detector) == 0)
         rl_detector_note_trip(node, rl_sub_sat(now_ns, node->conn.opened_ns), now_ns);
-    uint64_t read_ns = clocks->now(clocks->ctx).boot_ns;
-    int cause = rl_greeting_reply(node, rl_decoder_reply(&node->decoder), read_ns);
+    int cause = rl_greeting_reply(node, rl_decoder_reply(&node->decoder), rl_node_clock_ns(node));
     if (cause != REDLOCK_CAUSE_NONE)
         rl_node_close(node, cause, NULL, true, now_ns);
     else if (rl_greeting_is_complete(&node->greeting))
@@ -180,18 +175,11 @@ static void plan_reconnect(struct rl_node *node, bool was_ready, int cause, uint
     bool at_once = was_ready && node->conn.failures == 0 && node->conn.brief <= 1;
     unsigned doublings = was_ready && node->conn.brief > node->conn.failures ? node->conn.brief
                                                                              : node->conn.failures;
-    uint64_t delay_ns = RECONNECT_MIN_NS << (doublings < 6 ? doublings : 6);
+    const struct rl_backoff *bounds = rl_cause_of(cause)->retry_slowly ? &slow_delay : &delays;
+    uint64_t delay_ns = 0;
 
-    if (at_once) {
-        delay_ns = 0;
-    } else {
-        delay_ns = rl_min_u64(delay_ns, RECONNECT_MAX_NS);
-        if (rl_cause_of(cause)->retry_slowly)
-            delay_ns = RECONNECT_MAX_NS / 2;
-        /* Minus a random part of up to a quarter, so that clients that lost the same server do not
-         * connect together. */
-        delay_ns -= (node->common->random >> 7) % (delay_ns / 4 + 1);
-    }
+    if (!at_once)
+        delay_ns = rl_backoff_connect_ns(bounds, doublings, node->common->random >> 7);
     node->conn.failures++;
     node->conn.connect_failed = delay_ns != 0;
     node->conn.due_ns = rl_add_sat(now_ns, delay_ns);

@@ -57,16 +57,6 @@ void rl_eligibility_refuse_info(struct rl_eligibility *eligibility)
     eligibility->info.refused = true;
 }
 
-/* Returns the present time (boot clock), which counts as the time at which a reply was read. The
- * time of the tick may be older if this process was stopped, and the server may have lost its keys
- * between the two. */
-static uint64_t time_read_ns(const struct rl_node *node)
-{
-    const struct rl_clocks *clocks = &node->common->clocks;
-
-    return clocks->now(clocks->ctx).boot_ns;
-}
-
 /* Copies the run id from `info`: the server that showed it is the one that the node has now. */
 static void identify(struct rl_eligibility *eligibility)
 {
@@ -96,7 +86,7 @@ int rl_eligibility_greeted(struct rl_node *node, const struct rl_server_time *ti
         *ret_text = "server runs in cluster mode, where keys can move to another server";
         return REDLOCK_CAUSE_CLUSTER;
     }
-    rl_admission_greet(&eligibility->admission, info, time_read_ns(node));
+    rl_admission_greet(&eligibility->admission, info, rl_node_clock_ns(node));
     *ret_stepped =
         time->received_ns != 0 &&
         rl_admission_time(&eligibility->admission, time->time_us, sent_ns, time->received_ns);
@@ -116,7 +106,7 @@ void rl_eligibility_note_step(const struct rl_node *node)
 void rl_eligibility_take_time(struct rl_node *node, uint64_t time_us, uint64_t sent_ns,
                               uint64_t now_ns)
 {
-    if (!rl_admission_time(&node->eligibility.admission, time_us, sent_ns, time_read_ns(node)))
+    if (!rl_admission_time(&node->eligibility.admission, time_us, sent_ns, rl_node_clock_ns(node)))
         return;
     rl_eligibility_review(node, now_ns);
     rl_eligibility_note_step(node);
@@ -130,7 +120,7 @@ void rl_eligibility_take_info(struct rl_node *node, const struct rl_info *info, 
     struct rl_eligibility *eligibility = &node->eligibility;
     bool is_new_run = is_identified && strcmp(info->run_id, eligibility->run_id) != 0;
 
-    rl_admission_greet(&eligibility->admission, info, time_read_ns(node));
+    rl_admission_greet(&eligibility->admission, info, rl_node_clock_ns(node));
     if (is_identified)
         eligibility->info = *info;
     else

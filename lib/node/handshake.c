@@ -16,16 +16,12 @@
 #define REPEATED_MIN 16
 
 /* The commands of the greeting, in the order in which they are sent. AUTH and SELECT are left out
- * where they are not needed. The five steps of INFO are adjacent: see is_info(). */
+ * where they are not needed. */
 enum step {
     STEP_AUTH = 1,
     STEP_SELECT,
-    STEP_SETNAME,     /* CLIENT SETNAME */
-    STEP_INFO_SERVER, /* INFO server, and so on */
-    STEP_INFO_REPLICATION,
-    STEP_INFO_MEMORY,
-    STEP_INFO_PERSISTENCE,
-    STEP_INFO_CPU,
+    STEP_SETNAME, /* CLIENT SETNAME */
+    STEP_INFO,    /* INFO; one step for each of rl_info_sections */
     STEP_TIME,
     STEP_SCRIPT /* SCRIPT LOAD; one step for each of three scripts */
 };
@@ -73,10 +69,15 @@ static bool append_script(struct rl_node *node, enum rl_verb verb)
                                     rl_arg_of(rl_protocol_script(verb, RL_FORM_SHA)->text)});
 }
 
-/* Appends INFO of one section. Servers before Redis 7 accept only one section in a command. */
-static bool append_info(struct rl_node *node, enum step step, const char *section)
+/* Appends one INFO for each section. */
+static bool append_info(struct rl_node *node)
 {
-    return append(node, step, 2, (struct rl_arg[]){rl_arg_of("INFO"), rl_arg_of(section)});
+    bool ok = true;
+
+    for (unsigned i = 0; ok && i < RL_INFO_SECTIONS; i++)
+        ok = append(node, STEP_INFO, 2,
+                    (struct rl_arg[]){rl_arg_of("INFO"), rl_arg_of(rl_info_sections[i])});
+    return ok;
 }
 
 /* Encodes the commands of a new greeting. Returns false without memory; the greeting is empty then.
@@ -89,11 +90,7 @@ bool rl_greeting_prepare(struct rl_node *node)
               append(node, STEP_SETNAME, 3,
                      (struct rl_arg[]){rl_arg_of("CLIENT"), rl_arg_of("SETNAME"),
                                        rl_arg_of("redlock")}) &&
-              append_info(node, STEP_INFO_SERVER, "server") &&
-              append_info(node, STEP_INFO_REPLICATION, "replication") &&
-              append_info(node, STEP_INFO_MEMORY, "memory") &&
-              append_info(node, STEP_INFO_PERSISTENCE, "persistence") &&
-              append_info(node, STEP_INFO_CPU, "cpu") &&
+              append_info(node) &&
               append(node, STEP_TIME, 1, (struct rl_arg[]){rl_arg_of("TIME")}) &&
               append_script(node, RL_VERB_RELEASE) && append_script(node, RL_VERB_EXTEND) &&
               append_script(node, RL_VERB_SHORTEN);
@@ -131,19 +128,13 @@ void rl_greeting_flush(struct rl_node *node, uint64_t now_ns)
     }
 }
 
-/* Returns true if the kind of step (enum step) is INFO of any section. */
-static bool is_info(uint8_t step)
-{
-    return step >= STEP_INFO_SERVER && step <= STEP_INFO_CPU;
-}
-
 /* Sets the limits of the decoder for the reply to the next step: INFO has a long text, TIME an
  * array of two elements. */
 void rl_greeting_expect(struct rl_node *node)
 {
     uint8_t step = node->greeting.kinds[node->greeting.done];
 
-    rl_decoder_expect(&node->decoder, is_info(step) ? RL_INFO_MAX : RL_BULK_MAX,
+    rl_decoder_expect(&node->decoder, step == STEP_INFO ? RL_INFO_MAX : RL_BULK_MAX,
                       step == STEP_TIME ? 2 : 0);
 }
 
@@ -175,7 +166,7 @@ static int judge_error(struct rl_node *node, uint8_t step, const struct rl_reply
     /* The user may lack the permission. Without INFO the server is not identified, which the
      * admission judges. Without TIME clock steps are not noticed. Without SCRIPT LOAD the first
      * EVALSHA is repeated as EVAL. */
-    if (is_info(step))
+    if (step == STEP_INFO)
         rl_eligibility_refuse_info(&node->eligibility);
     return 0;
 }
@@ -185,7 +176,7 @@ static enum rl_reply_kind kind_of(uint8_t step)
 {
     if (step == STEP_TIME)
         return RL_REPLY_ARRAY;
-    return is_info(step) || step == STEP_SCRIPT ? RL_REPLY_BULK : RL_REPLY_STATUS;
+    return step == STEP_INFO || step == STEP_SCRIPT ? RL_REPLY_BULK : RL_REPLY_STATUS;
 }
 
 /* Judges the reply to the next step, and keeps what INFO and TIME show. Returns 0 if the greeting
@@ -200,7 +191,7 @@ int rl_greeting_reply(struct rl_node *node, const struct rl_reply *reply, uint64
         rl_connection_set_text(&node->conn, "unexpected reply in the handshake", 33);
         return REDLOCK_CAUSE_PROTOCOL;
     }
-    if (is_info(step))
+    if (step == STEP_INFO)
         rl_eligibility_add_info(&node->eligibility, reply->text, reply->len);
     if (step == STEP_TIME && rl_wire_time_us(reply, &node->greeting.time.time_us))
         node->greeting.time.received_ns = now_ns;

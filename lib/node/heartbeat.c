@@ -17,14 +17,10 @@
  * must remove. */
 #define REPAIR_NS RL_SECOND
 /* Each FULL_HEARTBEAT-th heartbeat reads all sections of INFO. The others read only the first
- * SHORT_HEARTBEAT sections: identity, replication, eviction policy. While the node is excluded for
- * a reason that its operator must remove, every heartbeat reads all sections. */
+ * SHORT_HEARTBEAT of rl_info_sections: identity, replication, eviction policy. While the node is
+ * excluded for a reason that its operator must remove, every heartbeat reads all sections. */
 #define FULL_HEARTBEAT  8
 #define SHORT_HEARTBEAT 3
-
-/* The sections of INFO, in the order in which a heartbeat reads them. */
-static const char *const sections[] = {"server", "replication", "memory", "persistence", "cpu"};
-#define SECTIONS (sizeof sections / sizeof sections[0]) /* number of all sections */
 
 /* Returns when the next heartbeat is due (boot clock). RL_NEVER: the node is not ready or is
  * suspect, a heartbeat is under way, or none is needed. */
@@ -50,8 +46,8 @@ static bool send_request(struct rl_node *node, enum rl_verb verb, uint8_t sectio
         .verb = (uint8_t)verb,
         .form = section,
     };
-    const struct rl_encoded *encoded = rl_node_encode_verb(
-        node, verb, (struct rl_arg){sections[section], strlen(sections[section])});
+    const struct rl_encoded *encoded =
+        rl_node_encode_verb(node, verb, rl_arg_of(rl_info_sections[section]));
     bool ok =
         encoded != NULL && rl_pipeline_push(&node->pipe, &request, encoded->bytes, encoded->len);
     node->heartbeat.pending += ok;
@@ -76,7 +72,7 @@ void rl_heartbeat_send(struct rl_node *node, uint64_t now_ns)
 {
     bool whole = rl_eligibility_needs_repair(&node->eligibility) ||
                  node->heartbeat.count % FULL_HEARTBEAT == FULL_HEARTBEAT - 1;
-    uint8_t count = whole ? SECTIONS : SHORT_HEARTBEAT;
+    uint8_t count = whole ? RL_INFO_SECTIONS : SHORT_HEARTBEAT;
 
     node->heartbeat.last_ns = now_ns;
     rl_node_replan(node);
@@ -115,7 +111,7 @@ static void take_heartbeat(struct rl_node *node, uint64_t now_ns)
         return;
     }
     bool is_identified = rl_info_is_identified(info);
-    if (!is_identified && node->heartbeat.sections != SECTIONS)
+    if (!is_identified && node->heartbeat.sections != RL_INFO_SECTIONS)
         return; /* the server may be busy: only a full heartbeat counts as refused */
     rl_eligibility_take_info(node, info, is_identified, now_ns);
 }

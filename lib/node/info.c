@@ -7,6 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What stands for a server's identity and for keys that it may remove comes first: a short
+ * heartbeat reads only the first sections (heartbeat.c). */
+const char *const rl_info_sections[RL_INFO_SECTIONS] = {"server", "replication", "memory",
+                                                        "persistence", "cpu"};
+
 /* The value of one field of INFO. */
 struct field {
     const char *value; /* borrowed from the text; not terminated */

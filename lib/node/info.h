@@ -35,6 +35,12 @@ struct rl_info {
     bool refused; /* a section was requested and the reply was an error; set by the owner */
 };
 
+/* Number of the sections of INFO that clients read. */
+#define RL_INFO_SECTIONS 5
+/* Their names, in the order in which they are requested. Each one is requested by a command of its
+ * own, because servers before Redis 7 accept only one section in a command. */
+extern const char *const rl_info_sections[RL_INFO_SECTIONS];
+
 /* Reads all known fields of an INFO text of `len` bytes, of any sections, into `info`. Fields of
  * `info` that the text does not contain, or that are malformed there, stay as they are. The text is
  * not trusted. */

@@ -23,6 +23,15 @@ static inline void rl_node_note_dirty(const struct rl_node *node)
     node->common->inbox.dirty |= RL_NODE(node->index);
 }
 
+/* Returns the boot clock as it is now. The time at which the tick has begun may be older if this
+ * process was stopped, and the server may have lost its keys between the two. */
+static inline uint64_t rl_node_clock_ns(const struct rl_node *node)
+{
+    const struct rl_clocks *clocks = &node->common->clocks;
+
+    return clocks->now(clocks->ctx).boot_ns;
+}
+
 /* Notes that rl_node_wake_ns() may have become earlier, so that the engine computes it again.
  * Requests and replies call rl_detector_note() instead, which does the same only when it is needed.
  */

@@ -8,6 +8,7 @@
  * replies (rl_tracker_reply()). The request REGISTER, sent in front of the PTTL of a waiter, makes
  * the server track the key that the PTTL reads. An unexpected reply ends the second connection: the
  * timers of waiters make up for a lost notification, but not for one that is misread. */
+#include "core/backoff.h"
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
@@ -21,8 +22,7 @@
 #define REGISTER "*3\r\n$6\r\nCLIENT\r\n$7\r\nCACHING\r\n$3\r\nYES\r\n"
 /* Bounds of the delay before the next second connection: each failure in a row doubles the delay.
  */
-#define RECONNECT_MIN_NS (50 * RL_MS)
-#define RECONNECT_MAX_NS (5 * RL_SECOND)
+static const struct rl_backoff delays = {.min_ns = 50 * RL_MS, .max_ns = 5 * RL_SECOND};
 /* Delay of the next second connection if `harmful` is set: a try may cost the first connection, and
  * with it the votes. */
 #define HARMFUL_NS (30 * RL_SECOND)
@@ -126,11 +126,10 @@ static void retry_later(struct rl_node *node, uint64_t now_ns)
 
     if (tracker->on && rl_sub_sat(now_ns, tracker->on_ns) >= RL_LASTING_NS)
         tracker->failures = 0;
-    uint64_t delay_ns = RECONNECT_MIN_NS << (tracker->failures < 7 ? tracker->failures : 7);
+    uint64_t delay_ns =
+        rl_backoff_connect_ns(&delays, tracker->failures, node->common->random >> 9);
     close_connection(node);
     tracker->failures++;
-    delay_ns = rl_min_u64(delay_ns, RECONNECT_MAX_NS);
-    delay_ns -= (node->common->random >> 9) % (delay_ns / 4 + 1);
     if (rl_connection_is_ready(&node->conn))
         tracker->due_ns = rl_add_sat(now_ns, delay_ns);
 }
@@ -156,7 +155,7 @@ static void refuse(struct rl_node *node, const struct rl_reply *reply, uint64_t 
     }
     bool is_error = reply->kind == RL_REPLY_ERROR && reply->len > 0;
     const char *text = is_error ? reply->text : UNEXPECTED;
-    size_t len = is_error ? reply->len : sizeof UNEXPECTED - 1, at = 0;
+    size_t len = is_error ? reply->len : sizeof UNEXPECTED - 1;
 
     tracker->cause =
         is_error ? (uint8_t)rl_wire_error_cause(reply->text, reply->len) : REDLOCK_CAUSE_PROTOCOL;
@@ -165,9 +164,7 @@ static void refuse(struct rl_node *node, const struct rl_reply *reply, uint64_t 
         text = "the server refuses the login";
         len = strlen(text);
     }
-    for (; at < len && at + 1 < sizeof tracker->text; at++)
-        tracker->text[at] = text[at] >= 0x20 && text[at] < 0x7f ? text[at] : '?';
-    tracker->text[at] = '\0';
+    rl_wire_copy_printable(tracker->text, sizeof tracker->text, text, len);
     close_connection(node);
     tracker->state = RL_TRACKER_REFUSED;
 }

@@ -75,6 +75,23 @@ START_TEST(delays_are_spread)
 }
 END_TEST
 
+/* The delay before a connection doubles up to its bound, and is at most a quarter shorter. */
+START_TEST(connection_delays_double)
+{
+    static const struct rl_backoff bounds = {50 * RL_MS, 2 * RL_SECOND};
+    uint64_t expected_ns = 50 * RL_MS;
+
+    for (unsigned failures = 0; failures < 100; failures++) {
+        ck_assert_uint_eq(rl_backoff_connect_ns(&bounds, failures, 0), expected_ns);
+        ck_assert_uint_eq(rl_backoff_connect_ns(&bounds, failures, expected_ns / 4),
+                          expected_ns - expected_ns / 4);
+        ck_assert_uint_eq(rl_backoff_connect_ns(&bounds, failures, expected_ns / 4 + 1),
+                          expected_ns);
+        expected_ns = rl_min_u64(2 * expected_ns, bounds.max_ns);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("core_backoff");
@@ -82,5 +99,6 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_loop_test(tcase, delays_lie_in_the_exact_range, 0, (int)RANGE_COUNT);
     tcase_add_test(tcase, delays_are_spread);
+    tcase_add_test(tcase, connection_delays_double);
     return suite_run(suite);
 }

@@ -392,6 +392,37 @@ START_TEST(wrapped_wrongtype_is_denied)
 }
 END_TEST
 
+/* A text of a server becomes one printable line, cut to the buffer; the rest of the buffer stays.
+ */
+START_TEST(texts_are_made_printable)
+{
+    static const struct {
+        const char *text;
+        size_t len;
+        const char *expected;
+    } texts[] = {
+        {"", 0, ""},
+        {"a b~", 4, "a b~"},
+        {"a\0b\n\x7f", 5, "a?b??"},
+        {"\xc3\xa9\x1b[", 4, "???["},
+        {"1234567", 7, "1234567"},
+        {"12345678", 8, "1234567"},
+        {"12345678", 3, "123"},
+    };
+    const size_t count = sizeof texts / sizeof texts[0];
+
+    for (size_t i = 0; i < count; i++) {
+        char ret[10] = "#########";
+        rl_wire_copy_printable(ret, 8, texts[i].text, texts[i].len);
+        ck_assert_str_eq(ret, texts[i].expected);
+        ck_assert_int_eq(ret[8], '#');
+    }
+    char one[1] = {'#'};
+    rl_wire_copy_printable(one, sizeof one, "abc", 3);
+    ck_assert_int_eq(one[0], '\0');
+}
+END_TEST
+
 START_TEST(a_resend_names_the_next_form)
 {
     static const struct {
@@ -447,6 +478,7 @@ static void add_replies(Suite *suite)
     tcase_add_loop_test(tcase, errors_are_classified_for_every_request, 0, (int)REQUEST_KIND_COUNT);
     tcase_add_test(tcase, wrapped_wrongtype_is_denied);
     tcase_add_test(tcase, a_resend_names_the_next_form);
+    tcase_add_test(tcase, texts_are_made_printable);
 }
 
 int main(void)
