@@ -304,5 +304,32 @@ class BuildDirectories(unittest.TestCase):
         self.assertTrue(os.path.exists(os.path.join(self.directory, "thesis.txt")))
 
 
+class Needs(unittest.TestCase):
+    """How ./dev sees whether what a command needs is there. Its functions run here without its last line, main."""
+
+    def holds(self, probe):
+        """Returns whether a probe of ./dev finds what it looks for."""
+        path = os.path.join(os.path.dirname(os.path.dirname(HERE)), "dev")
+        with open(path, encoding="utf-8") as file:
+            functions, main = file.read().rstrip().rsplit("\n", 1)
+        self.assertEqual(main, 'main "$@"')
+        done = subprocess.run(["bash", "-c", f"{functions}\nif {probe}; then echo yes; else echo no; fi", path],
+                              capture_output=True, text=True, check=False, timeout=60)  # fmt: skip
+        self.assertEqual(done.stderr, "")
+        return done.stdout == "yes\n"
+
+    def test_headers(self):
+        """A header counts if it is there, whatever packages are installed."""
+        self.assertTrue(self.holds("has_header stdio.h"))
+        self.assertTrue(self.holds("has_header sys/types.h"))
+        self.assertFalse(self.holds("has_header no_such_header_anywhere.h"))
+
+    def test_programs_and_libraries(self):
+        """The same for programs and libraries."""
+        self.assertTrue(self.holds("has bash"))
+        self.assertFalse(self.holds("has no-such-program"))
+        self.assertFalse(self.holds("has_library no-such-library"))
+
+
 if __name__ == "__main__":
     tapcase.main()
