@@ -194,5 +194,46 @@ class Consumer(unittest.TestCase):
         self.assertEqual([name for name in sorted(names) if not re.fullmatch(product, name)], [])
 
 
+class Uninstalled(unittest.TestCase):
+    """The .pc file for the build directory, which pkg-config prefers to the installed one: a program is built against
+    a library that is not installed."""
+
+    folder = os.path.join(tree.BUILD, "meson-uninstalled")
+
+    def build_and_run(self, compiler, source, standard, static=()):
+        """Builds a program with the flags of pkg-config, in a directory of its own, and runs it with the library of the
+        build directory."""
+        if shutil.which(compiler) is None:
+            self.skipTest(f"{compiler} is not installed")
+        root = tempfile.mkdtemp(prefix="uninstalled-")
+        self.addCleanup(shutil.rmtree, root)
+        words = ["pkg-config", "--cflags", "--libs", *(["--static"] if static else []), "redlock"]
+        found = run(words, env={**os.environ, "PKG_CONFIG_PATH": self.folder})
+        self.assertEqual(found.returncode, 0, found.stdout)
+        flags = found.stdout.split()
+        for flag in flags:
+            if flag.startswith(("-I", "-L")):
+                self.assertTrue(os.path.isdir(flag[2:]), flag)
+        program = os.path.join(root, "program")
+        done = run([compiler, f"-std={standard}", *WARNINGS, source, "-o", program, *static, *flags], cwd=root)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        done = run([program], env={**os.environ, "LD_LIBRARY_PATH": os.path.join(tree.BUILD, "lib")}, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        return done.stdout
+
+    def test_shared_c11(self):
+        """A C program is built and runs with the shared library of the build directory."""
+        source = os.path.join(tree.SOURCE, "test", "abi", "consumer", "main.c")
+        self.assertIn("REDLOCK_ENOQUORUM", self.build_and_run(CC, source, "c11"))
+
+    def test_shared_cxx17(self):
+        """The wrapper for C++ is found, too."""
+        with tempfile.NamedTemporaryFile("w", suffix=".cc", delete=False) as file:
+            file.write("#include <cstdio>\n#include <redlock/redlock.hpp>\n"
+                       'int main() { std::printf("%s\\n", redlock::redlock_category().name()); }\n')  # fmt: skip
+        self.addCleanup(os.unlink, file.name)
+        self.assertEqual(self.build_and_run(CXX, file.name, "c++17"), "redlock\n")
+
+
 if __name__ == "__main__":
     tapcase.main()
