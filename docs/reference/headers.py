@@ -28,6 +28,13 @@ ENTRY = re.compile(rf"(?:(?P<names>{NAMES}): (?P<text>.*)|(?P<bare>{ERRORS})\.)$
 MARK = re.compile(r"^\[([a-z ]+)\]$")
 HIDDEN = {"REDLOCK_API", "REDLOCK_NODISCARD", "REDLOCK_SCOPED"}  # explained in comments, or not part of the interface
 
+# Sentences of a contract about the result: the first one, and those that go with it.
+RESULT = re.compile(r"Returns (?!when\b)")
+MORE_OF_RESULT = re.compile(
+    r'Returns (?!when\b)|(NULL|0|false|""): |(It is )?(B|b)orrowed\b|(It is )?(S|s)tatic\b|Never NULL'
+    r"|The (name|text|string) (is|belongs)\b|The caller frees\b"
+)
+
 # What parameters are that most functions have, and that contracts leave out.
 COMMON = {
     "rl": "the client",
@@ -95,8 +102,20 @@ class Item:
     @property
     def brief(self):
         """Returns the first sentence of the description, without its full stop."""
-        first = self.paragraphs[0] if self.paragraphs and isinstance(self.paragraphs[0], str) else self.name
-        return re.split(r"(?<=[a-z)*_\"])[.:] |\.$", first)[0]
+        first = self.paragraphs[0] if self.paragraphs else self.name
+        first = first if isinstance(first, str) else first[0]
+        return re.split(r"(?<=[a-z)}*_\"])[.:] |[.:]$", first)[0]
+
+    @property
+    def returns(self):
+        """Returns what the contract says of the result, as sentences without the word Returns; [] if it says nothing but
+        that the result is a status."""
+        found = []
+        for text in self.paragraphs:
+            for sentence in re.split(r"(?<=[.]) (?=[A-Z0-9])", text) if isinstance(text, str) else []:
+                if (MORE_OF_RESULT if found else RESULT).match(sentence):
+                    found.append(sentence.removeprefix("Returns "))
+        return [sentence[:1].upper() + sentence[1:] for sentence in found]
 
     @property
     def arguments(self):

@@ -10,11 +10,13 @@ import headers
 MARKS = {
     "any thread": "Never waits for the network. May be called in every mode from any thread, also in a callback.",
     "configuration": "Never waits. One thread at a time for each configuration.",
-    "blocks": "Waits. May be called from any thread in threaded and hybrid mode. Returns REDLOCK_EMODE in embedded mode, "
-    "and REDLOCK_EDEADLK in a callback of the same client.",
+    "blocks": "Waits. May be called from any thread in threaded and hybrid mode, but not in a callback of the same client.",
     "starts": "Never waits for the network. May be called from any thread, also in a callback; in embedded mode by one "
     "thread at a time for each client with all its locks and cancels.",
 }
+# Errors of all functions that block.
+BLOCKING = [("REDLOCK_EMODE", "The client is in embedded mode."),
+            ("REDLOCK_EDEADLK", "Called in a callback of the same client.")]  # fmt: skip
 # Errors that contracts leave without a text.
 PLAIN = {
     "EINVAL": "an argument is NULL where that is not allowed, or out of range",
@@ -100,6 +102,27 @@ def error_rows(item):
     return rows
 
 
+def result_rows(item):
+    """Returns the paragraphs of the section about the result of a function; [] if it returns nothing."""
+    if item.kind != "function" or re.match(r"void \w", item.code):
+        return []
+    told = " ".join(item.returns)
+    if not item.errors:
+        return [told]
+    if told:
+        told += " It is 0 or more on success."
+    else:
+        causes = [text for name, text in error_rows(item) if name == "REDLOCK_OK" and text]
+        told = "0 (REDLOCK_OK) on success" + (": " + causes[0][:1].lower() + causes[0][1:] if causes else ".")
+    return [told, "Otherwise one of the errors below, which are negative constants."]
+
+
+def failure_rows(item):
+    """Returns the rows of the section of errors, without REDLOCK_OK. A function that blocks has two more."""
+    rows = [row for row in error_rows(item) if row[0] != "REDLOCK_OK"]
+    return rows + (BLOCKING if item.mark == "blocks" else [])
+
+
 def see_also(item, reference):
     """Returns the names of the items that the description of an item refers to."""
     text = " ".join(part if isinstance(part, str) else " ".join(part) for part in item.paragraphs)
@@ -121,11 +144,10 @@ def page(item, reference, version):
     rows = [(name, sentence(text, item)) for name, text in rows if text]
     if rows:
         out += [".SH PARAMETERS", *entries(rows)]
+    if result_rows(item):
+        out += [".SH RETURN VALUE", *paragraphs(result_rows(item))[1:]]
     if item.errors:
-        if re.search(r"\bint redlock_", item.code):
-            out += [".SH RETURN VALUE", "0 or more on success (\\fBREDLOCK_OK\\fR is 0), or one of the errors below."]
-            out += [prose(text) for name, text in error_rows(item) if name == "REDLOCK_OK"]
-        out += [".SH ERRORS", *entries([row for row in error_rows(item) if row[0] != "REDLOCK_OK"])]
+        out += [".SH ERRORS", *entries(failure_rows(item))]
     if item.mark:
         out += [".SH THREADS", prose(MARKS[item.mark])]
     out += [".SH HISTORY", f"Since version {item.since}."]

@@ -51,7 +51,9 @@ def item_html(item, reference):
     if item.kind in ("function", "callback"):
         rows = [(name, pages.sentence(text, item)) for name, text in item.explained(reference.blocking_of(item)) if text]
         out.append("<h4>Parameters</h4>" + definitions(rows, reference) if rows else "")
-        out.append("<h4>Errors</h4>" + definitions(pages.error_rows(item), reference) if item.errors else "")
+        result = " ".join(pages.result_rows(item))
+        out.append(f"<h4>Return value</h4><p>{linked(result, reference)}</p>" if result else "")
+        out.append("<h4>Errors</h4>" + definitions(pages.failure_rows(item), reference) if item.errors else "")
     mark = f"Threads: {pages.MARKS[item.mark]} " if item.mark else ""
     out.append(f'<p class="soft">{escape(mark)}Since {item.since}. Header: redlock/{item.header}.</p></section>')
     return "".join(out)

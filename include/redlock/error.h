@@ -72,6 +72,7 @@ REDLOCK_API const char *redlock_error_name(int error);
 
 /* Lists the errors of the library at run time:
  *     for (size_t i = 0; (error = redlock_error_at(i)) != REDLOCK_OK; i++) ...
+ *
  * Returns an error, or REDLOCK_OK for an index past the last one.
  *
  * index: from 0 on, in no particular order; the index of an error may differ between versions.

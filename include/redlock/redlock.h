@@ -540,6 +540,14 @@ typedef int (*redlock_body_fn)(redlock_lock_t *lock, void *userdata);
  * ret_body: receives the result of body; may be NULL; not written if body did not run.
  * body: required.
  * userdata: passed to body.
+ * OK: body ran, and a majority is known not to have the lock any more.
+ * ECONTENDED, ETOOSLOW, EFENCE, EQUEUEFULL, EDUPLICATE, ECANCELED: as for redlock_acquire(); body
+ *   did not run.
+ * ELOST, EBUSY: as for redlock_release(); body ran.
+ * ENOQUORUM, EEXCLUDED, EAUTH: as for redlock_acquire() if body did not run, else as for
+ *   redlock_release().
+ * EINVAL: body is NULL, or as for redlock_acquire().
+ * ENOMEM, EFORKED, ECLOSED.
  * [blocks] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_with(redlock_t *rl, const char *resource,
                                                const redlock_opts_t *opts, int *ret_body,
@@ -734,7 +742,7 @@ REDLOCK_API const char *redlock_lock_resource(const redlock_lock_t *lock, size_t
  * [any thread] */
 REDLOCK_API const char *redlock_lock_token(const redlock_lock_t *lock);
 
-/* Returns the slot of a permit, from 0 on.
+/* Returns the slot of a permit: 0 to opts.permits - 1.
  *
  * EINVAL: lock is NULL, or no permit; a permit that was adopted is a lock on its slot, and no
  *   permit.

@@ -139,7 +139,7 @@ REDLOCK_API size_t redlock_shard_count(const redlock_t *rl);
  * [any thread] */
 REDLOCK_API const char *redlock_shard_name(const redlock_t *rl, size_t index);
 
-/* Returns the index of the shard that a resource belongs to.
+/* Returns the index of the shard that a resource belongs to: 0 to redlock_shard_count() - 1.
  *
  * resource: 1 to REDLOCK_RESOURCE_LEN_MAX bytes.
  * EINVAL: rl or resource is NULL, or the name has another length.

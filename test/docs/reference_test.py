@@ -14,6 +14,7 @@ BUILD = os.environ["REDLOCK_BUILD"]
 sys.path[:0] = [os.path.join(SOURCE, "test", "lib"), os.path.join(SOURCE, "docs", "reference")]
 import headers
 import pages
+import site_html
 import tapcase
 
 
@@ -48,7 +49,7 @@ class Contracts(unittest.TestCase):
     def test_each_error_is_in_a_contract(self):
         """No error exists that no function returns."""
         returned = {name for item in self.functions for names, text in item.errors for name in names}
-        returned |= set(re.findall(r"\bE[A-Z]{3,}\b", " ".join(pages.MARKS.values()).replace("REDLOCK_", "")))
+        returned |= {name.removeprefix("REDLOCK_") for name, _ in pages.BLOCKING}
         unused = [name for name, _, _ in self.reference.error_texts if name.removeprefix("REDLOCK_") not in returned]
         self.assertEqual(unused, [])
 
@@ -56,6 +57,60 @@ class Contracts(unittest.TestCase):
         """A contract ends with a mark of threads, or has a sentence about threads."""
         silent = [item.name for item in self.functions if not item.mark and "thread" not in str(item.errors + item.paragraphs)]
         self.assertEqual(silent, [])
+
+
+class Results(unittest.TestCase):
+    """The section RETURN VALUE of the manual pages: one for each function that returns something."""
+
+    # The functions of type int whose result is a number, and a word that says which.
+    NUMBERS = {"redlock_get_fd": "descriptor", "redlock_lock_fd": "descriptor", "redlock_lock_slot": "slot",
+               "redlock_shard_of": "index", "redlock_stats_prometheus": "length"}  # fmt: skip
+    texts = pages.texts(Contracts.reference, "0")
+
+    def section(self, name):
+        """Returns the text of RETURN VALUE on the page of a function, or ""."""
+        found = re.search(r"^\.SH RETURN VALUE\n(.*?)^\.SH ", self.texts[f"{name}.3"], re.M | re.S)
+        return re.sub(r"\\f[BR]|\n\.PP", "", found[1]).replace("\n", " ") if found else ""
+
+    def test_each_function_says_what_it_returns(self):
+        """A page has the section unless the function returns nothing."""
+        for item in Contracts.functions:
+            with self.subTest(name=item.name):
+                self.assertEqual(self.section(item.name) == "", item.code.startswith("void "))
+
+    def test_functions_of_type_int(self):
+        """Those that return numbers say which; the others return 0. Both say that errors are negative."""
+        seen = 0
+        for item in Contracts.functions:
+            if not item.code.startswith("int ") or item.name == "redlock_error_at":
+                continue
+            seen += 1
+            text = self.section(item.name)
+            with self.subTest(name=item.name, text=text):
+                self.assertIn("the errors below, which are negative constants", text)
+                if item.name in self.NUMBERS:
+                    self.assertIn(self.NUMBERS[item.name], text)
+                    self.assertIn("0 or more on success", text)
+                else:
+                    self.assertTrue(text.startswith("0 (REDLOCK_OK)"), text)
+                    self.assertNotIn("0 or more", text)
+        self.assertGreater(seen, 50)
+
+    def test_other_types(self):
+        """Functions of other types say what they return, when it is NULL, and how long it lives."""
+        for name, words in (("redlock_lock_token", ["the value of its keys", "NULL: lock is NULL.", "Borrowed until"]),
+                            ("redlock_lock_remaining_ms", ["in milliseconds", "0: the lock is not held"]),
+                            ("redlock_error_at", ["REDLOCK_OK for an index past"]),
+                            ("redlock_report_ref", ["NULL if report is NULL", "frees each reference"])):  # fmt: skip
+            for word in words:
+                self.assertIn(word, self.section(name))
+
+    def test_html_says_the_same(self):
+        """The page of HTML has the same text for each function."""
+        html = site_html.site(Contracts.reference, "0")
+        for name, word in self.NUMBERS.items():
+            part = re.search(rf'<section id="{name}">.*?</section>', html, re.S)[0]
+            self.assertRegex(re.sub(r"<.*?>", "", part), rf"Return value.*{word}.*0 or more on success")
 
 
 class Pages(unittest.TestCase):
