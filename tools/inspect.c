@@ -104,3 +104,15 @@ void inspect_all(redlock_t *rl, struct inspection *inspections, size_t count)
     sem_destroy(&ended);
     free(requests);
 }
+
+/* Inspects one lock. Returns the report, to be freed by the caller; NULL if there is none. Sets
+ * *ret_error to the error code of the inspection. */
+redlock_report_t *inspect_one(redlock_t *rl, const char *name, int *ret_error)
+{
+    struct inspection inspection = {.name = text_copy(name)};
+
+    inspect_all(rl, &inspection, 1);
+    free(inspection.name);
+    *ret_error = inspection.error;
+    return inspection.report;
+}

@@ -17,4 +17,8 @@ struct inspection {
  * which too few servers replied. Blocks. */
 void inspect_all(redlock_t *rl, struct inspection *inspections, size_t count);
 
+/* Inspects one lock in the same way. Returns the report, to be freed by the caller; NULL if there
+ * is none. Sets *ret_error to the error code of the inspection. */
+redlock_report_t *inspect_one(redlock_t *rl, const char *name, int *ret_error);
+
 #endif

@@ -231,7 +231,8 @@ static char *break_if_same(struct top *top, const char *name, const char *owner)
     } else {
         int error = redlock_break(top->rl, name, &report);
         text = error == REDLOCK_OK
-                   ? text_format("%s: deleted on %u servers", name, report_votes(report).granted)
+                   ? text_format("%s: deleted on %u of %u servers", name,
+                                 report_votes(report).granted, report_info(report).nodes)
                    : text_format("%s: %s", name, report_reason(report, error));
     }
     redlock_report_free(report);

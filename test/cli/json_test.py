@@ -56,7 +56,13 @@ class Json(Case):
         self.hold("j")
         broken = self.json("break", "--json", "--yes", "j")[0]
         self.assertEqual(broken["state"], "held")
-        self.assertGreaterEqual(broken["deleted"], 3)
+        self.assertEqual((broken["deleted"], broken["configured"], broken["others"]), (5, 5, []))
+        self.hold("j")
+        until(lambda: len(self.servers.values("j")) == 5, "the key on all servers")
+        self.servers.command(4, "DEL", "j")
+        broken = self.json("break", "--json", "--yes", "j")[0]
+        self.assertEqual((broken["deleted"], broken["configured"]), (4, 5))
+        self.assertEqual(broken["others"], [{"server": f"127.0.0.1:{self.servers.ports[4]}", "value": "none"}])
 
     def watch(self, *args):
         """Starts `redlock watch`. It is killed after the test."""

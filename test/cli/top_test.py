@@ -98,7 +98,7 @@ class Top(TopCase):
         self.type("b")
         self.wait_line("^Press y to break second")
         self.type("y")
-        self.wait_line("^second: deleted on [345] servers$")
+        self.wait_line("^second: deleted on [345] of 5 servers$")
         self.wait_names("first")
         until(lambda: self.servers.values("second") == [], "no key of the broken lock")
         self.assertEqual(set(self.servers.values("first")), {token})

@@ -200,6 +200,31 @@ class R13(Case):
         until(lambda: self.servers.keys() == set(), "no key on any server")
         self.assertCode(self.redlock("break", "--yes", "r13"), 1)
 
+    def broken(self):
+        """Runs `break` and returns what it prints after the holder."""
+        result = self.redlock("break", "--yes", "r13")
+        self.assertCode(result, 0)
+        return result.stdout[result.stdout.rindex("r13: deleted on "):]
+
+    def test_break_says_of_how_many_servers(self):
+        """`break` waits for the servers that reply after the majority, and names those without the key."""
+        self.hold("r13")
+        until(lambda: len(self.servers.values("r13")) == 5, "the key on all servers")
+        self.assertEqual(self.broken(), "r13: deleted on 5 of 5 servers\n")
+        self.hold("r13")
+        until(lambda: len(self.servers.values("r13")) == 5, "the key on all servers")
+        self.servers.command(1, "DEL", "r13")
+        self.assertRegex(self.broken(), rf"^r13: deleted on 4 of 5 servers\n"
+                         rf"  127\.0\.0\.1:{self.servers.ports[1]} +free +no key\n$")  # fmt: skip
+
+    def test_break_names_a_server_that_was_not_reached(self):
+        """The line of a server that does not reply says why."""
+        self.hold("r13")
+        until(lambda: len(self.servers.values("r13")) == 5, "the key on all servers")
+        self.servers.stop(2)
+        self.assertRegex(self.broken(), rf"^r13: deleted on 4 of 5 servers\n"
+                         rf"  127\.0\.0\.1:{self.servers.ports[2]} +error +\S.*: its key, if any, expires by itself\n$")  # fmt: skip
+
 
 class R14(Case):
     """A failed extension is reported and repeated, until the command must be stopped."""
