@@ -175,7 +175,7 @@ int client_configure(const struct settings *settings, redlock_config_t **ret_con
         return EXIT_CONFIG;
     }
     if (redlock_config_new(&config, NULL) != REDLOCK_OK) {
-        say(SAY_ERROR, "cannot start the client: %s", redlock_strerror(REDLOCK_ENOMEM));
+        say(SAY_ERROR, "the client cannot start: %s", redlock_strerror(REDLOCK_ENOMEM));
         return EXIT_SYSTEM;
     }
     result = set_all(settings, config);
@@ -230,7 +230,7 @@ int client_start(redlock_config_t *config, redlock_t **ret_rl)
 
     if (error != REDLOCK_OK) {
         const char *why = redlock_config_error(config);
-        say(SAY_ERROR, "cannot start the client: %s", why && *why ? why : redlock_strerror(error));
+        say(SAY_ERROR, "%s", why && *why ? why : redlock_strerror(error));
         return exit_of_error(error, EXIT_HELD);
     }
     return -1;

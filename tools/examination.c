@@ -89,6 +89,27 @@ static const struct remedy *remedy_of(int cause)
     return &other;
 }
 
+/* Records that a server could not be checked because this process could not start a client. */
+void trouble_incomplete(struct trouble *trouble, int error)
+{
+    trouble->cause = REDLOCK_CAUSE_NO_SOCKET;
+    snprintf(trouble->text, sizeof trouble->text, "could not be checked: %s",
+             error == REDLOCK_ESYS ? "this process has too few descriptors or threads"
+                                   : redlock_strerror(error));
+}
+
+/* Returns true if this process lacked descriptors to check one of the servers. */
+static bool is_incomplete(const struct examination *exam)
+{
+    bool lacks = false;
+
+    for (size_t i = 0; i < exam->count; i++)
+        lacks = lacks || exam->troubles[i].cause == REDLOCK_CAUSE_NO_SOCKET ||
+                exam->fence_troubles[i].cause == REDLOCK_CAUSE_NO_SOCKET ||
+                (!exam->nodes[i].eligible && exam->nodes[i].cause == REDLOCK_CAUSE_NO_SOCKET);
+    return lacks;
+}
+
 /* Sets exam->duplicate_of[] for all servers: the index of the first earlier server with the same
  * run id, or -1. Two addresses with the same run id lead to one server. */
 static void find_duplicates(struct examination *exam)
@@ -263,10 +284,11 @@ static void check_time(struct examination *exam, size_t i, uint64_t median_us)
 }
 
 /* Adds the findings about the whole shard: a server is listed twice, too few servers are eligible
- * or grant locks, no server is in reserve, or the number of servers is unwise. */
+ * or grant locks, no server is in reserve, or the number of servers is unwise. If the check is
+ * incomplete, nothing is known of how many grant locks. */
 static void check_shard(struct examination *exam)
 {
-    bool duplicates = false;
+    bool duplicates = false, known = !exam->incomplete;
 
     for (size_t i = 0; i < exam->count; i++)
         duplicates = duplicates || exam->duplicate_of[i] >= 0 ||
@@ -274,15 +296,15 @@ static void check_shard(struct examination *exam)
     if (duplicates)
         add_finding(exam, FINDING_CRIT, -1, "duplicate", "remove one of its addresses",
                     "a server is listed twice: no lock can be acquired until that is repaired");
-    if (exam->eligible < exam->quorum)
+    if (known && exam->eligible < exam->quorum)
         add_finding(exam, FINDING_CRIT, -1, "no_quorum", "see the findings about the servers",
                     "%zu of %zu servers are eligible, %zu required: no lock can be acquired",
                     exam->eligible, exam->count, exam->quorum);
-    else if (exam->useful < exam->quorum)
+    else if (known && exam->useful < exam->quorum)
         add_finding(exam, FINDING_CRIT, -1, "no_quorum", "see the findings about the servers",
                     "%zu of %zu servers grant, extend and release locks, %zu required",
                     exam->useful, exam->count, exam->quorum);
-    else if (exam->useful == exam->quorum && exam->useful < exam->count)
+    else if (known && exam->useful == exam->quorum && exam->useful < exam->count)
         add_finding(exam, FINDING_WARN, -1, "no_reserve",
                     "repair another server before you stop one",
                     "only a bare majority is eligible: if one more fails, no lock can be acquired");
@@ -360,6 +382,9 @@ static void check_fence(struct examination *exam, size_t i)
         add_finding(exam, FINDING_WARN, (int)i, "fence_unattested",
                     "list it with ?durable=1, or set fence-records = volatile for all clients",
                     "its fence record is not attested as durable");
+    else if (trouble->cause == REDLOCK_CAUSE_NO_SOCKET)
+        add_finding(exam, FINDING_WARN, (int)i, remedy_of(trouble->cause)->code,
+                    remedy_of(trouble->cause)->advice, "%s", trouble->text);
     else if (trouble->cause == REDLOCK_CAUSE_NOPERM)
         add_finding(exam, FINDING_WARN, (int)i, "noperm",
                     "give the user the rights that redlock nodes --acl --fence prints", "%s",
@@ -391,6 +416,8 @@ static void check_fences(struct examination *exam)
         fit += exam->nodes[i].eligible && !exam->troubles[i].cause &&
                !exam->fence_troubles[i].cause && !is_unattested(exam, i) && !is_gap(exam, i);
     }
+    if (exam->incomplete)
+        return;
     if (fit < exam->quorum)
         add_finding(exam, FINDING_CRIT, -1, "no_fences", "see the findings about the servers",
                     "%zu of %zu servers take part in fenced locks, %zu required", fit, exam->count,
@@ -413,13 +440,15 @@ static int worst_first(const void *a, const void *b)
 }
 
 /* Computes quorum, duplicates and the numbers of eligible and useful servers, makes all findings,
- * sorts them, worst first, and sets the health: OK if there are only notes, else WARN or CRIT. */
+ * sorts them, worst first, and sets the health: UNKNOWN if the check is incomplete; OK if there are
+ * only notes, else WARN or CRIT. */
 void examination_judge(struct examination *exam)
 {
     exam->quorum = exam->count / 2 + 1;
     exam->eligible = exam->useful = 0;
     exam->finding_count = 0;
     exam->health = HEALTH_OK;
+    exam->incomplete = is_incomplete(exam);
     find_duplicates(exam);
     uint64_t median_us = median_rtt_us(exam);
     for (size_t i = 0; i < exam->count; i++) {
@@ -435,14 +464,20 @@ void examination_judge(struct examination *exam)
     if (exam->fences)
         check_fences(exam);
     qsort(exam->findings, exam->finding_count, sizeof exam->findings[0], worst_first);
-    if (exam->finding_count > 0 && exam->findings[0].severity != FINDING_NOTE)
+    if (exam->incomplete)
+        exam->health = HEALTH_UNKNOWN;
+    else if (exam->finding_count > 0 && exam->findings[0].severity != FINDING_NOTE)
         exam->health = exam->findings[0].severity == FINDING_CRIT ? HEALTH_CRIT : HEALTH_WARN;
 }
 
-/* Writes the text of the first critical finding about the whole shard; if there is none, how many
- * servers are eligible. */
+/* Writes that the check is incomplete, or the text of the first critical finding about the whole
+ * shard; if there is none, how many servers are eligible. */
 void examination_verdict(const struct examination *exam, char *text, size_t size)
 {
+    if (exam->incomplete) {
+        snprintf(text, size, "the check is incomplete: this process has too few descriptors");
+        return;
+    }
     for (size_t i = 0; i < exam->finding_count; i++) {
         if (exam->findings[i].node < 0 && exam->findings[i].severity == FINDING_CRIT) {
             snprintf(text, size, "%s", exam->findings[i].text);

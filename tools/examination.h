@@ -72,6 +72,7 @@ struct examination {
     size_t eligible;        /* number of eligible servers */
     /* number of eligible servers that granted, extended and released the probe's lock */
     size_t useful;
+    bool incomplete; /* this process lacked descriptors to check a server: nothing is known of it */
     redlock_node_stats_t nodes[REDLOCK_NODES_MAX]; /* what the library knows of each server */
     struct trouble troubles[REDLOCK_NODES_MAX];    /* failures of the probe of nodes_probe() */
     struct notify_check notify[REDLOCK_NODES_MAX]; /* results of the probe for notifications */
@@ -84,15 +85,19 @@ struct examination {
     struct elsewhere elsewhere[REDLOCK_NODES_MAX]; /* the same server in another shard */
     struct finding findings[FINDINGS_MAX];         /* worst first */
     size_t finding_count;                          /* number of findings */
-    enum health_exit health;                       /* the worst finding as exit code */
+    enum health_exit health; /* the worst finding as exit code; UNKNOWN if incomplete */
 };
 
 /* Fills in `elsewhere` of all servers in an array of one examination for each shard. The caller has
  * filled in the field `nodes` of all of them. */
 void examination_compare(struct examination *exams, size_t shards);
 
-/* Fills in quorum, eligible, useful, duplicate_of, findings, finding_count and health. The caller
- * has filled in all other fields. */
+/* Records in `trouble` that a server could not be checked because this process could not start a
+ * client: redlock_new() returned `error`. */
+void trouble_incomplete(struct trouble *trouble, int error);
+
+/* Fills in quorum, eligible, useful, incomplete, duplicate_of, findings, finding_count and health.
+ * The caller has filled in all other fields. */
 void examination_judge(struct examination *exam);
 
 /* Sorts the `count` values in place and returns the middle one; 0 if there are none. */

@@ -101,10 +101,15 @@ static void read_records(const struct settings *settings, struct examination *ex
     free(servers);
     if (result >= 0)
         return;
-    if (client_start(config, &rl) < 0) {
+    int error = redlock_new(&rl, config);
+    if (error != REDLOCK_OK) {
+        say(SAY_DEBUG, "fence records: %s", redlock_config_error(config));
+        for (size_t i = 0; i < exam->count; i++)
+            trouble_incomplete(&exam->fence_troubles[i], error);
+    } else {
         while (!all_seen(exam) && boottime_ns() < give_up_ns) {
             redlock_report_t *report = NULL;
-            int error = redlock_inspect(rl, settings->values[SET_FENCE_KEY].text, &report);
+            error = redlock_inspect(rl, settings->values[SET_FENCE_KEY].text, &report);
             say(SAY_DEBUG, "fence records: %s", redlock_strerror(error));
             for (size_t i = 0; report && i < exam->count; i++)
                 if (redlock_report_get_node(report, i, &node, sizeof node) == REDLOCK_OK)

@@ -32,7 +32,7 @@ static void add_shards(struct figures *text, const char *name, const char *help,
     }
 }
 
-/* Returns the health of the shard as number: 0 OK, 1 WARN, 2 CRIT. */
+/* Returns the health of the shard as number: 0 OK, 1 WARN, 2 CRIT, 3 UNKNOWN. */
 static int64_t health_of(const struct examination *exam)
 {
     return (int64_t)exam->health;
@@ -91,8 +91,9 @@ int nodes_figures_write(const char *path, redlock_t *rl, const struct examinatio
     figures_begin(&text);
     figures_family(&text, "nodes_check_timestamp_seconds", "When the servers were examined.");
     figures_seconds(&text, "nodes_check_timestamp_seconds", NULL, unix_ms());
-    add_shards(&text, "nodes_health", "0: in order; 1: something needs repair; 2: critical.", exams,
-               shards, health_of);
+    add_shards(&text, "nodes_health",
+               "0: in order; 1: something needs repair; 2: critical; 3: the check is incomplete.",
+               exams, shards, health_of);
     add_shards(&text, "nodes_useful", "Servers that granted, extended and released a lock.", exams,
                shards, useful_of);
     add_shards(&text, "nodes_reserve",

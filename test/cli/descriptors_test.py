@@ -2,6 +2,7 @@
 """Unusual file descriptors: closed, too few, or on a full device; and no /proc. world.Case starts servers for the
 class, five unless `count` differs, and empties them before each test."""
 
+import json
 import os
 import subprocess
 import sys
@@ -75,6 +76,34 @@ class Descriptors(Case):
         self.assertIn("Too many open files\n      -> raise ulimit -n", result.stdout)
         result = self.sh("ulimit -n 10; redlock run -n d -- true")
         self.assertIn("descriptors (see ulimit -n)", result.stderr)
+
+    def test_nodes_with_too_few_descriptors(self):
+        """`nodes` says once that the check is incomplete, and what to do, and exits with 3. The servers are healthy, so
+        no other finding than that may be worse than a note."""
+        codes = set()
+        patient = "--connect-timeout 2s --node-timeout 2s"
+        for limit in (*range(8, 32, 2), 48):
+            result = self.sh(f"ulimit -n {limit}; redlock nodes {patient}")
+            with self.subTest(limit=limit, output=result.stdout + result.stderr):
+                self.assertIn(result.returncode, (0, 3))
+                codes.add(result.returncode)
+                said = (result.stdout + result.stderr).count("ulimit -n")
+                self.assertEqual(said, 1 if result.returncode == 3 else 0)
+                self.assertLessEqual(len(result.stderr.splitlines()), 1)
+                self.assertNotRegex(result.stdout, "(?m)^crit ")
+                if result.returncode == 3 and result.stdout:
+                    self.assertRegex(result.stdout, "(?m)^UNKNOWN: the check is incomplete")
+        self.assertEqual(codes, {0, 3})
+
+    def test_nodes_in_json_and_with_fences_and_too_few_descriptors(self):
+        """JSON has the same state, with a finding about each server that could not be checked."""
+        for more in ("", "--fence"):
+            result = self.sh(f"export REDLOCK_FENCE_RECORDS=volatile; ulimit -n 14; redlock nodes --json {more}")
+            self.assertCode(result, 3)
+            state = json.loads(result.stdout)
+            self.assertEqual(state["state"], "UNKNOWN")
+            codes = {(finding["severity"], finding["code"]) for finding in state["findings"]}
+            self.assertEqual(codes - {("note", "no_aof")}, {("warn", "descriptors")})
 
     def test_no_proc(self):
         """Without /proc there is a warning; namespaces_test.py checks how processes end then."""
