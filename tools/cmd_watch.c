@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * `redlock watch`: prints who holds each lock, and a line of JSON for each change. It inspects
  * the locks periodically, so it misses a change that is reverted between two inspections. An
- * inspection is unclear if it shows neither a holder nor that the lock is free.
+ * inspection is unclear if it shows neither a holder nor that the lock is free. With --permits it
+ * watches the lock of each slot of a semaphore instead.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "commands.h"
 #include "durations.h"
 #include "exits.h"
+#include "inspect.h"
 #include "json.h"
 #include "reports.h"
 #include "say.h"
@@ -25,7 +27,8 @@
 
 /* One lock that is watched, and what was printed about it last. */
 struct watched {
-    const char *name;       /* of the lock, borrowed */
+    const char *name;       /* of the lock or slot, borrowed */
+    int slot;               /* number of the slot; -1: a lock */
     int state;              /* enum redlock_state, as printed last */
     char owner[132];        /* label of the holder as printed last, at most 128 bytes */
     bool reported;          /* false until the first line was printed */
@@ -50,6 +53,8 @@ static json_t *line_of(const struct watched *watched, const redlock_report_t *re
                        state_names[watched->state], "votes", (int)report_votes(report).granted,
                        "quorum", (int)report_info(report).quorum));
 
+    if (watched->slot >= 0)
+        json_object_set_new(object, "slot", json_integer(watched->slot));
     if (watched->state == REDLOCK_STATE_HELD)
         json_object_set_new(object, "owner", json_text(watched->owner));
     for (size_t i = 0; report_node(report, i, &node); i++) {
@@ -90,26 +95,30 @@ static int reader_is_gone(void)
     return EXIT_OUTPUT;
 }
 
-/* Inspects all `count` locks once, one after the other, and prints changes. Returns -1 on success,
- * or an exit code after a message. */
-static int probe(redlock_t *rl, struct watched *watched, size_t count)
+/* Takes the result of the inspection of one lock. Returns -1 on success, or an exit code after a
+ * message. */
+static int take(struct watched *watched, const struct inspection *seen)
 {
+    if (seen->error != REDLOCK_EAUTH && seen->error != REDLOCK_EINVAL)
+        return handle_inspection(watched, seen->report) ? -1 : reader_is_gone();
+    say(SAY_ERROR, "%s: %s", watched->name, report_reason(seen->report, seen->error));
+    report_say_nodes(seen->report, SAY_ERROR);
+    return exit_of_error(seen->error, EXIT_HELD);
+}
+
+/* Inspects all `count` locks once and prints changes. `seen` has an element for each, with its
+ * name. Returns -1 on success, or an exit code after a message. */
+static int probe(redlock_t *rl, struct watched *watched, struct inspection *seen, size_t count)
+{
+    int result = -1;
+
+    inspect_once(rl, seen, count);
     for (size_t i = 0; i < count; i++) {
-        redlock_report_t *report = NULL;
-        int error = redlock_inspect(rl, watched[i].name, &report);
-        int result = -1;
-        if (error == REDLOCK_EAUTH || error == REDLOCK_EINVAL) {
-            say(SAY_ERROR, "%s: %s", watched[i].name, report_reason(report, error));
-            report_say_nodes(report, SAY_ERROR);
-            result = exit_of_error(error, EXIT_HELD);
-        } else if (!handle_inspection(&watched[i], report)) {
-            result = reader_is_gone();
-        }
-        redlock_report_free(report);
-        if (result >= 0)
-            return result;
+        if (result < 0)
+            result = take(&watched[i], &seen[i]);
+        redlock_report_free(seen[i].report);
     }
-    return -1;
+    return result;
 }
 
 /* Returns the pause, in ms, before the next inspection; a shorter one if the last inspection of a
@@ -145,21 +154,44 @@ static int sleep_or_end(int signal_fd, int ms)
     }
 }
 
-/* Inspects the locks again and again until a signal or an error ends the program. `watched` has one
- * element for each operand. Returns the exit code. */
-static int watch(const struct options *options, redlock_t *rl, struct watched *watched)
+/* Inspects the locks again and again until a signal or an error ends the program. `watched` and
+ * `seen` have `count` elements. Returns the exit code. */
+static int watch(const struct options *options, redlock_t *rl, struct watched *watched,
+                 struct inspection *seen, size_t count)
 {
-    size_t count = options->operand_count;
     int signal_fd = signals_open();
 
     for (;;) {
-        int result = probe(rl, watched, count);
+        int result = probe(rl, watched, seen, count);
         if (result >= 0)
             return result;
         result = sleep_or_end(signal_fd, next_probe_ms(watched, count, options->interval_ms));
         if (result >= 0)
             return result;
     }
+}
+
+/* Watches the locks of the operands, or with --permits the slots of each operand. Returns the exit
+ * code. */
+static int watch_operands(const struct options *options, redlock_t *rl)
+{
+    size_t slots = options->permits ? options->permits : 1, count = options->operand_count * slots;
+    struct watched *watched = must(calloc(count, sizeof *watched));
+    struct inspection *seen = must(calloc(count, sizeof *seen));
+
+    for (size_t i = 0; i < count; i++) {
+        const char *name = options->operands[i / slots];
+        watched[i].slot = options->permits ? (int)(i % slots) : -1;
+        seen[i].name =
+            options->permits ? text_format("%s{#%zu}", name, i % slots) : text_copy(name);
+        watched[i].name = seen[i].name;
+    }
+    int result = watch(options, rl, watched, seen, count);
+    for (size_t i = 0; i < count; i++)
+        free(seen[i].name);
+    free(seen);
+    free(watched);
+    return result;
 }
 
 /* Runs `redlock watch`: checks the operands, starts a client and watches the locks. Returns the
@@ -184,17 +216,15 @@ int cmd_watch(const struct options *options)
     }
     for (size_t i = 0; i < options->operand_count && result < 0; i++)
         result = client_check_name("watch", options->operands[i]);
+    for (size_t i = 0; i < options->operand_count && result < 0; i++)
+        result = client_check_slots("watch", options->operands[i], options->permits);
     if (result >= 0)
         return result;
     signals_block();
     result = client_open(options, &settings, &rl);
     if (result >= 0)
         return result;
-    struct watched *watched = must(calloc(options->operand_count, sizeof *watched));
-    for (size_t i = 0; i < options->operand_count; i++)
-        watched[i].name = options->operands[i];
-    result = watch(options, rl, watched);
-    free(watched);
+    result = watch_operands(options, rl);
     client_close(rl, CLOSE_BUDGET_MS);
     settings_free(&settings);
     return result;

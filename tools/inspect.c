@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Inspects several locks at once. inspect_all() starts an inspection for each lock, at most AT_ONCE
- * at a time, and waits until all have ended. on_inspected() runs on the library's thread, records
- * each result, and posts a semaphore on which the calling thread waits.
+ * Inspects several locks at once. inspect_once() starts an inspection for each lock, at most
+ * AT_ONCE at a time, and waits until all have ended; inspect_all() repeats those without a quorum.
+ * on_inspected() runs on the library's thread, records each result, and posts a semaphore on which
+ * the calling thread waits.
  */
 #include "inspect.h"
 
@@ -82,9 +83,10 @@ static bool lacks_quorum(const struct inspection *inspections, size_t count)
     return false;
 }
 
-/* Inspects all locks, and repeats for TIME_LIMIT_MS those to which too few servers replied. Fills
+/* Inspects all locks, and repeats for `patience_ms` those to which too few servers replied. Fills
  * in `error` and `report` of each. Blocks. */
-void inspect_all(redlock_t *rl, struct inspection *inspections, size_t count)
+static void inspect_for(redlock_t *rl, struct inspection *inspections, size_t count,
+                        uint64_t patience_ms)
 {
     struct request *requests = must(calloc(count, sizeof *requests));
     sem_t ended;
@@ -96,13 +98,25 @@ void inspect_all(redlock_t *rl, struct inspection *inspections, size_t count)
         inspections[i].report = NULL;
     }
     inspect_matching(rl, requests, count, REDLOCK_OK);
-    uint64_t give_up_ns = boottime_ns() + TIME_LIMIT_MS * NS_PER_MS;
+    uint64_t give_up_ns = boottime_ns() + patience_ms * NS_PER_MS;
     while (lacks_quorum(inspections, count) && boottime_ns() < give_up_ns) {
         poll(NULL, 0, PAUSE_MS);
         inspect_matching(rl, requests, count, REDLOCK_ENOQUORUM);
     }
     sem_destroy(&ended);
     free(requests);
+}
+
+/* Inspects all locks once. */
+void inspect_once(redlock_t *rl, struct inspection *inspections, size_t count)
+{
+    inspect_for(rl, inspections, count, 0);
+}
+
+/* Inspects all locks, and repeats for TIME_LIMIT_MS those to which too few servers replied. */
+void inspect_all(redlock_t *rl, struct inspection *inspections, size_t count)
+{
+    inspect_for(rl, inspections, count, TIME_LIMIT_MS);
 }
 
 /* Inspects one lock. Returns the report, to be freed by the caller; NULL if there is none. Sets

@@ -13,6 +13,9 @@ struct inspection {
     int error;                /* REDLOCK_OK, or why nothing is known */
 };
 
+/* Inspects all `count` locks once and fills in their results. Blocks. */
+void inspect_once(redlock_t *rl, struct inspection *inspections, size_t count);
+
 /* Inspects all `count` locks and fills in their results. Repeats, for half a second, inspections to
  * which too few servers replied. Blocks. */
 void inspect_all(redlock_t *rl, struct inspection *inspections, size_t count);

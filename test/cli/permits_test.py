@@ -6,6 +6,7 @@ and returns its result; start() only starts it."""
 import json
 import os
 import socket
+import subprocess
 import sys
 import threading
 
@@ -126,6 +127,31 @@ class Permits(Case):
         self.assertEqual(self.redlock("break", "--yes", second["key"]).returncode, 0)
         self.assertEqual(self.status().returncode, 1)
 
+    def test_watch_prints_each_change_of_a_slot(self):
+        """`watch --permits` prints a line for each slot, and again for each slot whose holder changes."""
+        watcher = subprocess.Popen([REDLOCK, "watch", "-i", "20ms", "--permits", "2", "pool"], env=self.environment(),
+                                   stdout=subprocess.PIPE, text=True)  # fmt: skip
+        self.addCleanup(watcher.stdout.close)
+        self.addCleanup(watcher.wait)
+        self.addCleanup(watcher.kill)
+
+        def line():
+            """Returns schema, name, slot and state of the next line, and whether it has a holder."""
+            one = json.loads(watcher.stdout.readline())
+            return one["schema"], one["name"], one["slot"], one["state"], bool(one.get("owner"))
+
+        states = {line() for _ in range(2)}
+        self.assertEqual(states, {("redlock.watch/1", f"pool{{#{slot}}}", slot, "free", False) for slot in (0, 1)})
+        held = [self.redlock("acquire", "-t", LONG, "--permits", "2", "pool").stdout.split()]
+        first = line()
+        self.assertEqual((first[1], first[3:]), (held[0][0], ("held", True)))
+        held.append(self.redlock("acquire", "-t", LONG, "--permits", "2", "pool").stdout.split())
+        second = line()
+        self.assertEqual((second[1], second[3:]), (held[1][0], ("held", True)))
+        self.assertEqual({first[2], second[2]}, {0, 1})
+        self.assertCode(self.redlock("release", *held[0]), 0)
+        self.assertEqual(line()[1:4], (held[0][0], first[2], "free"))
+
     def test_fencing_tokens_of_a_slot_grow(self):
         """The fencing tokens of one slot increase."""
         numbers = []
@@ -172,9 +198,10 @@ class Permits(Case):
                         result = self.redlock(*words)
                         self.assertCode(result, code)
                         self.assertEqual(f"use 1 to {longest} bytes" in result.stderr, code == 64)
-            result = self.redlock("status", "--permits", str(slots), "x" * (longest + 1))
-            self.assertCode(result, 64)
-            self.assertIn(f"NAME{{#{slots - 1}}}; use 1 to {longest} bytes", result.stderr)
+            for command in "status", "watch":
+                result = self.redlock(command, "--permits", str(slots), "x" * (longest + 1))
+                self.assertCode(result, 64)
+                self.assertIn(f"NAME{{#{slots - 1}}}; use 1 to {longest} bytes", result.stderr)
             self.assertCode(self.redlock("status", "--permits", str(slots), "y" * longest), 1)
 
     def test_status_reads_many_slots_at_once(self):

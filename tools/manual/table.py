@@ -193,7 +193,7 @@ OPTIONS = [
     Option(
         "permits",
         argument="limit",
-        commands="run acquire status",
+        commands="run acquire status watch",
         group="lock",
         card="one of L permits",
         text="Acquire one of {limit} permits of {name}: up to {limit} commands run at the same time.",
@@ -206,6 +206,10 @@ OPTIONS = [
             "status": {
                 "card": "NAME has L permits: print how many are free",
                 "text": "{name} has {limit} permits: print how many are free, and the holders of the others.",
+            },
+            "watch": {
+                "card": "NAME has L permits: print the holder of each",
+                "text": "{name} has {limit} permits: print the holder of each slot, `NAME{#0}` and so on.",
             },
         },
     ),
