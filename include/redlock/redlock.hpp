@@ -29,8 +29,14 @@
  * Threads
  *   As for the C functions: a client may be used by any thread, a unique_lock by one at a time. The
  *   functions that wait for servers fail with errc::mode in embedded mode and with errc::deadlock
- * in a callback. There the _start functions of redlock.h are used with native(), and
+ *   in a callback. There the _start functions of redlock.h are used with native(), and
  *   unique_lock(client, handle) takes over the lock that they deliver.
+ *
+ * What has no wrapper
+ *   The functions of redlock.h take native() of a client or a lock. These are called so: the _start
+ *   functions, redlock_get_fd() and redlock_process(), for loops; redlock_lock_retain(), because an
+ *   object of C++ has one owner; redlock_init_fence_records(), for operators; names and versions
+ *   (redlock_error_name(), redlock_cause_name(), redlock_version_string()).
  */
 #ifndef REDLOCK_REDLOCK_HPP
 #define REDLOCK_REDLOCK_HPP
@@ -288,6 +294,16 @@ inline void check(const std::error_code &code, const report &evidence = {})
         throw error(code, evidence);
 }
 
+/* Returns a string for the C interface; it lives as long as `text`. Throws errc::invalid_argument
+ * if the string contains NUL, where the library would cut it. */
+inline const char *c_string(const std::string &text)
+{
+    if (text.find('\0') != std::string::npos)
+        throw error(make_error_code(errc::invalid_argument), "a string contains NUL");
+    return text.c_str();
+}
+const char *c_string(std::string &&) = delete;
+
 /* Returns a duration for the C interface. A negative one becomes a number that every function
  * refuses. */
 inline std::uint64_t to_ms(milliseconds duration) noexcept
@@ -326,17 +342,19 @@ class config
 
     config &add_nodes(const std::string &urls)
     {
-        return check(redlock_config_add_nodes(native(), urls.c_str()));
+        return check(redlock_config_add_nodes(native(), detail::c_string(urls)));
     }
 
     config &add_shard(const std::string &name, const std::string &urls)
     {
-        return check(redlock_config_add_shard(native(), name.c_str(), urls.c_str()));
+        return check(
+            redlock_config_add_shard(native(), detail::c_string(name), detail::c_string(urls)));
     }
 
     config &set_auth(const std::string &user, const std::string &password)
     {
-        return check(redlock_config_set_auth(native(), user.c_str(), password.c_str()));
+        return check(
+            redlock_config_set_auth(native(), detail::c_string(user), detail::c_string(password)));
     }
 
     config &set_mode(redlock_mode mode)
@@ -346,12 +364,12 @@ class config
 
     config &set_key_prefix(const std::string &prefix)
     {
-        return check(redlock_config_set_key_prefix(native(), prefix.c_str()));
+        return check(redlock_config_set_key_prefix(native(), detail::c_string(prefix)));
     }
 
     config &set_fence_key(const std::string &key)
     {
-        return check(redlock_config_set_fence_key(native(), key.c_str()));
+        return check(redlock_config_set_fence_key(native(), detail::c_string(key)));
     }
 
     config &set_fence_records(redlock_fence_records records)
@@ -361,7 +379,7 @@ class config
 
     config &set_owner(const std::string &label)
     {
-        return check(redlock_config_set_owner(native(), label.c_str()));
+        return check(redlock_config_set_owner(native(), detail::c_string(label)));
     }
 
     config &set_max_ttl(milliseconds max_ttl)
@@ -484,6 +502,65 @@ class config
     std::shared_ptr<detail::event_function> event_; /* userdata of the event function */
 };
 
+/* The resources of one lock: one name or several. Several are acquired and held together, all or
+ * none: {"account:1", "account:2"}. */
+class names
+{
+  public:
+    names(std::string name)
+    {
+        names_.push_back(std::move(name));
+    }
+    names(const char *name) : names(std::string(name))
+    {
+    }
+    names(std::initializer_list<std::string> several) : names_(several)
+    {
+    }
+    names(std::vector<std::string> several) : names_(std::move(several))
+    {
+    }
+
+    /* Returns the names, in the order in which they were given. */
+    const std::vector<std::string> &all() const noexcept
+    {
+        return names_;
+    }
+
+  private:
+    std::vector<std::string> names_;
+};
+
+namespace detail
+{
+
+/* Returns pointers to the names, for the C interface; they live as long as `what`. Throws
+ * errc::invalid_argument if a name contains NUL. */
+inline std::vector<const char *> pointers_to(const names &what)
+{
+    std::vector<const char *> pointers;
+    for (const std::string &name : what.all())
+        pointers.push_back(c_string(name));
+    return pointers;
+}
+std::vector<const char *> pointers_to(names &&) = delete;
+
+} // namespace detail
+
+/* Returns the name of a slot of a semaphore, `resource{#slot}`, under which a permit is adopted,
+ * released by its token, inspected and broken (redlock_slot_name()). slot: below
+ * REDLOCK_PERMITS_MAX. Throws errc::invalid_argument if the name is too long for a resource. */
+inline std::string slot_name(const std::string &resource, std::uint32_t slot)
+{
+    char name[REDLOCK_RESOURCE_LEN_MAX + 1];
+    detail::check(
+        detail::to_code(redlock_slot_name(name, sizeof name, detail::c_string(resource), slot)));
+    return name;
+}
+
+/* Labels that a caller adds to the figures for Prometheus: name and value of each. */
+using labels = std::vector<std::pair<std::string, std::string>>;
+
 /* A client: connections to all servers, and the thread that drives them. One for the whole process
  * is enough. It may be moved while nothing uses it. Locks may outlive it. */
 class client
@@ -558,7 +635,7 @@ class client
     report inspect(const std::string &resource)
     {
         redlock_report_t *made = nullptr;
-        const int result = redlock_inspect(rl_, resource.c_str(), &made);
+        const int result = redlock_inspect(rl_, detail::c_string(resource), &made);
         return checked(result, report(made));
     }
 
@@ -566,16 +643,18 @@ class client
     report break_lock(const std::string &resource)
     {
         redlock_report_t *made = nullptr;
-        const int result = redlock_break(rl_, resource.c_str(), &made);
+        const int result = redlock_break(rl_, detail::c_string(resource), &made);
         return checked(result, report(made));
     }
 
-    /* Releases, by its token, a lock that this client has no handle of (redlock_release_token()).
-     * errc::lost: no majority had it. */
-    report release_token(const std::string &resource, const std::string &token)
+    /* Releases, by its token, a lock that this client has no handle of
+     * (redlock_release_token_all()). errc::lost: no majority had all names with it. */
+    report release_token(const names &what, const std::string &token)
     {
+        const std::vector<const char *> resources = detail::pointers_to(what);
         redlock_report_t *made = nullptr;
-        const int result = redlock_release_token(rl_, resource.c_str(), token.c_str(), &made);
+        const int result = redlock_release_token_all(rl_, resources.data(), resources.size(),
+                                                     detail::c_string(token), &made);
         return checked(result, report(made));
     }
 
@@ -585,6 +664,63 @@ class client
         redlock_stats_t stats = {};
         detail::check(detail::to_code(redlock_get_stats(rl_, &stats, sizeof stats)));
         return stats;
+    }
+
+    /* Returns the statistics of one shard. shard: its index in shards(). */
+    redlock_stats_t shard_stats(std::size_t shard) const
+    {
+        redlock_stats_t stats = {};
+        detail::check(detail::to_code(redlock_get_shard_stats(rl_, shard, &stats, sizeof stats)));
+        return stats;
+    }
+
+    /* Returns the state and the statistics of each server, in the order in which the servers were
+     * added. Their strings `node` and `shard` are borrowed from the client. */
+    std::vector<redlock_node_stats_t> node_stats() const
+    {
+        std::vector<redlock_node_stats_t> all(redlock_node_count(rl_));
+        for (std::size_t i = 0; i < all.size(); i++)
+            detail::check(detail::to_code(redlock_get_node_stats(rl_, i, &all[i], sizeof all[i])));
+        return all;
+    }
+
+    /* Returns the names of the shards, in the order in which they were added. A client without
+     * shards has one, with the name "". */
+    std::vector<std::string> shards() const
+    {
+        std::vector<std::string> all(redlock_shard_count(rl_));
+        for (std::size_t i = 0; i < all.size(); i++)
+            all[i] = redlock_shard_name(rl_, i);
+        return all;
+    }
+
+    /* Returns the index in shards() of the shard that a resource belongs to. */
+    std::size_t shard_of(const std::string &resource) const
+    {
+        const int shard = redlock_shard_of(rl_, detail::c_string(resource));
+        detail::check(detail::to_code(shard));
+        return static_cast<std::size_t>(shard);
+    }
+
+    /* Returns the statistics of the client, of its shards and of its servers as text for
+     * Prometheus (redlock_stats_prometheus()). extra: labels of all figures, each name once; at
+     * most REDLOCK_LABELS_MAX. Throws errc::invalid_argument for others. */
+    std::string prometheus(const labels &extra = {}) const
+    {
+        std::vector<redlock_label_t> all;
+        for (const auto &[name, value] : extra)
+            all.push_back({detail::c_string(name), detail::c_string(value)});
+        std::string text(32768, '\0'); /* what seven servers need */
+        for (;;) {
+            const int len =
+                redlock_stats_prometheus(rl_, all.data(), all.size(), text.data(), text.size());
+            detail::check(detail::to_code(len));
+            const auto needed = static_cast<std::size_t>(len);
+            const bool fits = needed < text.size();
+            text.resize(fits ? needed : needed + needed / 8 + 1); /* the numbers grow meanwhile */
+            if (fits)
+                return text;
+        }
     }
 
     /* Returns the client of the C interface, for the functions that this class does not have.
@@ -671,35 +807,6 @@ struct options {
     std::function<void(const redlock_event_t &)> on_event;
 };
 
-/* The resources of one lock: one name or several. Several are acquired and held together, all or
- * none: {"account:1", "account:2"}. */
-class names
-{
-  public:
-    names(std::string name)
-    {
-        names_.push_back(std::move(name));
-    }
-    names(const char *name) : names(std::string(name))
-    {
-    }
-    names(std::initializer_list<std::string> several) : names_(several)
-    {
-    }
-    names(std::vector<std::string> several) : names_(std::move(several))
-    {
-    }
-
-    /* Returns the names, in the order in which they were given. */
-    const std::vector<std::string> &all() const noexcept
-    {
-        return names_;
-    }
-
-  private:
-    std::vector<std::string> names_;
-};
-
 namespace detail
 {
 
@@ -730,13 +837,10 @@ struct listener {
 class request
 {
   public:
-    request(names what, options how) : names_(std::move(what)), options_(std::move(how))
+    request(names what, options how)
+        : names_(std::move(what)), options_(std::move(how)), pointers_(pointers_to(names_))
     {
-        for (const std::string &name : names_.all()) {
-            if (name.find('\0') != std::string::npos)
-                throw error(make_error_code(errc::invalid_argument), "a name contains NUL");
-            pointers_.push_back(name.c_str());
-        }
+        c_string(options_.token);
     }
     request(const request &) = delete;
     request &operator=(const request &) = delete;
@@ -872,13 +976,13 @@ class unique_lock
     static unique_lock adopt(client &owner, names what, const std::string &token, options how)
     {
         unique_lock made(owner, std::move(what), std::move(how), std::defer_lock);
-        std::error_code code;
+        const char *held = detail::c_string(token);
         redlock_opts_t opts;
         redlock_report_t *evidence = nullptr;
         int result = made.request_->fill(opts, made.request_->wait(), true);
         if (result == REDLOCK_OK)
-            result = redlock_adopt(made.rl_, made.request_->resource(), token.c_str(), &opts,
-                                   &made.handle_, &evidence);
+            result = redlock_adopt(made.rl_, made.request_->resource(), held, &opts, &made.handle_,
+                                   &evidence);
         made.report_ = report(evidence);
         detail::check(detail::to_code(result), made.report_);
         return made;
@@ -1010,6 +1114,18 @@ class unique_lock
         detail::check(detail::to_code(redlock_lock_detach(handle_)));
         redlock_lock_free(std::exchange(handle_, nullptr));
         return token;
+    }
+
+    /* Returns a descriptor that becomes readable when the lock is lost (redlock_lock_fd()), for a
+     * loop. It is closed when the lock is released or the object is assigned to: end the polling
+     * before. Throws std::errc::operation_not_permitted if nothing was acquired. */
+    int loss_fd() const
+    {
+        if (!handle_)
+            throw error(std::make_error_code(std::errc::operation_not_permitted));
+        const int fd = redlock_lock_fd(handle_);
+        detail::check(detail::to_code(fd));
+        return fd;
     }
 
     /* Returns the fencing token of a lock that was acquired with options.fence; 0: none. */

@@ -339,6 +339,127 @@ START_TEST(held_lock_is_used)
 }
 END_TEST
 
+/* The statistics of a client, of its shards and of its servers, as structs and as text. */
+START_TEST(statistics_are_read)
+{
+    redlock::client client = connected();
+    unique_lock lock(client, "a", lasting());
+    const std::vector<redlock_node_stats_t> nodes = client.node_stats();
+    ck_assert_uint_eq(nodes.size(), NODES);
+    for (const redlock_node_stats_t &node : nodes)
+        ck_assert(node.eligible == 1 && std::strcmp(node.role, "master") == 0);
+    ck_assert((client.shards() == std::vector<std::string>{""}));
+    ck_assert_uint_eq(client.shard_of("a"), 0);
+    ck_assert_uint_eq(client.shard_stats(0).held, 1);
+    check_code(thrown([&] { client.shard_stats(1); }), errc::invalid_argument);
+    check_code(thrown([&] { client.shard_of(""); }), errc::invalid_argument);
+    const std::string text = client.prometheus();
+    ck_assert(text.find("\nredlock_locks_held 1\n") != std::string::npos);
+    ck_assert(text.size() == std::strlen(text.c_str()));
+    const std::string value = "billing \"x\"";
+    const std::string labeled = client.prometheus({{"service", value}, {"zone", "b"}});
+    ck_assert(labeled.find("\nredlock_locks_held{service=\"billing \\\"x\\\"\",zone=\"b\"} 1\n") !=
+              std::string::npos);
+    check_code(thrown([&] { client.prometheus({{"le", "1"}}); }), errc::invalid_argument);
+    check_code(thrown([&] {
+                   client.prometheus({{"a", std::string("b\0c", 3)}});
+               }),
+               errc::invalid_argument);
+}
+END_TEST
+
+/* A text for Prometheus that is longer than the first buffer is complete. */
+START_TEST(long_texts_are_complete)
+{
+    redlock::client client = connected();
+    std::vector<std::pair<std::string, std::string>> labels;
+    for (unsigned i = 0; i < REDLOCK_LABELS_MAX; i++)
+        labels.emplace_back("label" + std::to_string(i), std::string(REDLOCK_LABEL_VALUE_MAX, 'v'));
+    const std::string text = client.prometheus(labels);
+    ck_assert_uint_gt(text.size(), 1000000);
+    ck_assert(text.size() == std::strlen(text.c_str()) && text.back() == '\n');
+    labels.emplace_back("one", "more");
+    check_code(thrown([&] { client.prometheus(labels); }), errc::invalid_argument);
+}
+END_TEST
+
+/* Resources belong to shards, which have statistics of their own. */
+START_TEST(shards_have_names)
+{
+    redlock::config config;
+    config.add_shard("east", "127.0.0.1:1").add_shard("west", "127.0.0.1:2");
+    redlock::client client(config);
+    ck_assert((client.shards() == std::vector<std::string>{"east", "west"}));
+    std::set<std::size_t> found;
+    for (unsigned i = 0; i < 100; i++)
+        found.insert(client.shard_of("name" + std::to_string(i)));
+    ck_assert((found == std::set<std::size_t>{0, 1}));
+    ck_assert_str_eq(client.node_stats()[1].shard, "west");
+    ck_assert_uint_eq(client.shard_stats(1).held, 0);
+}
+END_TEST
+
+/* A lock is released by its token: one name, several, or the slot of a permit. */
+START_TEST(token_releases_a_lock)
+{
+    redlock::client client = connected();
+    unique_lock one(client, "a", lasting());
+    client.release_token("a", one.detach());
+    unique_lock both(client, {"{x}:a", "{x}:b"}, lasting());
+    client.release_token({"{x}:a", "{x}:b"}, both.detach());
+    ck_assert(WAIT_UNTIL(live_nodes_with("{x}:b") == 0, TIME_LIMIT_MS));
+    redlock::options opts = lasting();
+    opts.permits = 2;
+    unique_lock permit(client, "s", opts);
+    const std::string name = redlock::slot_name("s", *permit.slot());
+    ck_assert(name == "s{#0}" || name == "s{#1}");
+    client.release_token(name, permit.detach());
+    check_code(thrown([&] { redlock::slot_name("s", REDLOCK_PERMITS_MAX); }),
+               errc::invalid_argument);
+    check_code(thrown([&] { redlock::slot_name(std::string(600, 's'), 0); }),
+               errc::invalid_argument);
+}
+END_TEST
+
+/* A string that the library would cut at its NUL is refused: it would name another lock. */
+START_TEST(strings_contain_no_nul)
+{
+    const std::string cut("a\0b", 3);
+    redlock::client client = connected();
+    redlock::config config;
+    unique_lock lock(client, "a", lasting());
+    redlock::options opts = lasting();
+    opts.token = cut;
+    check_code(thrown([&] { client.break_lock(cut); }), errc::invalid_argument);
+    check_code(thrown([&] { client.inspect(cut); }), errc::invalid_argument);
+    check_code(thrown([&] { client.shard_of(cut); }), errc::invalid_argument);
+    check_code(thrown([&] { client.release_token("a", cut); }), errc::invalid_argument);
+    check_code(thrown([&] { unique_lock::adopt(client, "a", cut, lasting()); }),
+               errc::invalid_argument);
+    check_code(thrown([&] { unique_lock(client, {"b", cut}, lasting()); }), errc::invalid_argument);
+    check_code(thrown([&] { unique_lock(client, "b", opts, std::defer_lock); }),
+               errc::invalid_argument);
+    check_code(thrown([&] { config.set_auth("user", cut); }), errc::invalid_argument);
+    check_code(thrown([&] { config.set_key_prefix(cut); }), errc::invalid_argument);
+    ck_assert(lock.owns_lock());
+}
+END_TEST
+
+/* A loop learns of a loss through a descriptor. */
+START_TEST(descriptor_reports_a_loss)
+{
+    redlock::client client = connected();
+    unique_lock lock(client, "a", lasting(), std::defer_lock);
+    check_code(thrown([&] { lock.loss_fd(); }), std::errc::operation_not_permitted);
+    lock.lock();
+    pollfd ready = {lock.loss_fd(), POLLIN, 0};
+    ck_assert_int_eq(poll(&ready, 1, 0), 0);
+    cluster_command_all(live.cluster, "DEL a");
+    check_code(thrown([&] { lock.verify(); }), errc::lost);
+    ck_assert_int_eq(poll(&ready, 1, wait_scaled_ms(TIME_LIMIT_MS)), 1);
+}
+END_TEST
+
 /* The standard's lock classes and algorithms accept a lock. */
 START_TEST(standard_classes_accept_a_lock)
 {
@@ -510,6 +631,12 @@ int main()
     live_add(suite, "kinds", kinds_of_locks);
     live_add(suite, "fence", fence_grows);
     live_add(suite, "use", held_lock_is_used);
+    live_add(suite, "statistics", statistics_are_read);
+    live_add(suite, "long text", long_texts_are_complete);
+    live_add(suite, "shards", shards_have_names);
+    live_add(suite, "token", token_releases_a_lock);
+    live_add(suite, "NUL", strings_contain_no_nul);
+    live_add(suite, "descriptor", descriptor_reports_a_loss);
     live_add(suite, "standard", standard_classes_accept_a_lock);
     live_add(suite, "with", with_runs_the_body_under_the_lock);
     live_add(suite, "cancel", cancel_ends_the_waiting);
