@@ -27,6 +27,7 @@
 #include "shown.h"
 #include "signals.h"
 #include "terminal_guard.h"
+#include "terminal_type.h"
 #include "top_text.h"
 
 /* Longest filter, in bytes. */
@@ -569,7 +570,7 @@ int top_screen(struct top *top, int signal_fd)
     setlocale(LC_CTYPE, "");
     wait_for_foreground();
     terminal_guard_begin();
-    SCREEN *terminal = newterm(NULL, stdout, stdin);
+    SCREEN *terminal = terminal_type_is_known() ? newterm(NULL, stdout, stdin) : NULL;
     if (!terminal) {
         terminal_guard_end();
         say(SAY_ERROR, "top: unknown terminal type \"%s\"; set TERM, or give --once",
