@@ -33,10 +33,16 @@
  *   unique_lock(client, handle) takes over the lock that they deliver.
  *
  * What has no wrapper
- *   The functions of redlock.h take native() of a client or a lock. These are called so: the _start
- *   functions, redlock_get_fd() and redlock_process(), for loops; redlock_lock_retain(), because an
- *   object of C++ has one owner; redlock_init_fence_records(), for operators; names and versions
- *   (redlock_error_name(), redlock_cause_name(), redlock_version_string()).
+ *   The functions of redlock.h take native() of a client or a lock. These are called so:
+ *     - the _start functions, redlock_get_fd() and redlock_process(), for loops;
+ *     - redlock_lock_retain(), because an object of C++ has one owner; redlock_lock_resource(),
+ *       because a unique_lock is created with its names;
+ *     - redlock_init_fence_records(), for operators;
+ *     - names and versions: redlock_error_name(), redlock_error_at(), redlock_cause_name(),
+ *       redlock_cause_count(), redlock_version_number(), redlock_version_string(),
+ *       redlock_build_text().
+ *   with(), options and release_token() take the place of redlock_with(), redlock_opts_init() and
+ *   redlock_release_token().
  */
 #ifndef REDLOCK_REDLOCK_HPP
 #define REDLOCK_REDLOCK_HPP

@@ -172,5 +172,37 @@ for each in ("g++", "clang++"):
     for cxx_standard in ("c++11", "c++17", "c++20"):
         add(each, each, "c++", cxx_standard, CXX_FLAGS)
 
+class Wrappers(unittest.TestCase):
+    """What redlock.hpp and the binding for Python cover of redlock.h. A new function must be wrapped, or named as one that
+    is not."""
+
+    # What the binding for Python leaves out; its README says why. Started calls have only those that asyncio needs.
+    NOT_IN_PYTHON = set(
+        "redlock_adopt redlock_with redlock_release_token redlock_lock_retain redlock_lock_resource redlock_get_fd"
+        " redlock_process redlock_init_fence_records redlock_report_ref redlock_config_add_shard redlock_config_set_mode"
+        " redlock_config_set_log redlock_config_set_event redlock_config_validity_ms redlock_error_at"
+        " redlock_cause_count redlock_version_number redlock_build_text".split()
+    )
+
+    def setUp(self):
+        """Reads the names of the exported functions."""
+        self.exported = {name for name in re.findall(r"^redlock_\w+", tree.text("test/abi/symbols.txt"), re.M)}
+        self.assertGreater(len(self.exported), 80)
+
+    def test_cpp(self):
+        """redlock.hpp calls each function, or its first comment names it; started calls are named as a group."""
+        text = tree.text("include/redlock/redlock.hpp")
+        missing = {name for name in self.exported if not name.endswith("_start") and not re.search(rf"\b{name}\(", text)}
+        self.assertEqual(missing, set())
+
+    def test_python(self):
+        """The binding uses each function that it declares, and declares all but NOT_IN_PYTHON."""
+        declared = set(re.findall(r"\bredlock_\w+(?=\()", tree.text("bindings/python/libredlock/declarations.h")))
+        code = "".join(tree.text(name) for name in tree.files_below("bindings/python/libredlock", ".py", ".c"))
+        self.assertEqual({name for name in declared if not re.search(rf"\b{name}\b", code)}, set())
+        missing = {name for name in self.exported - declared if not name.endswith("_start")}
+        self.assertEqual(missing, self.NOT_IN_PYTHON)
+
+
 if __name__ == "__main__":
     tapcase.main()

@@ -15,7 +15,18 @@ from ._errors import LockError, LockNotOwnedError, NoQuorumError, RedlockError
 from ._lock import Lock
 from ._redlock import ffi as _ffi
 from ._redlock import lib as _lib
+from ._statistics import Inspection, ServerKey
 
 __version__ = _ffi.string(_lib.redlock_version_string()).decode()  # of the library that is loaded
 
-__all__ = ["AsyncLock", "Client", "Lock", "LockError", "LockNotOwnedError", "NoQuorumError", "RedlockError"]
+__all__ = [
+    "AsyncLock",
+    "Client",
+    "Inspection",
+    "Lock",
+    "LockError",
+    "LockNotOwnedError",
+    "NoQuorumError",
+    "RedlockError",
+    "ServerKey",
+]

@@ -8,7 +8,7 @@ from typing import Any, Callable, Optional, Type
 
 from ._errors import LockError, LockNotOwnedError, NoQuorumError
 from ._lock import Held, LockBase, Name, Request, new_cancel
-from ._native import Operation, Seconds, check, readable
+from ._native import Operation, Seconds, check, milliseconds, readable
 from ._redlock import ffi, lib
 
 
@@ -27,14 +27,30 @@ class AsyncLock(LockBase):
         client = self.client.native
         cancel = new_cancel(client)
         request = Request(self, wait_ms, token, cancel)
+        return await self._obtain(
+            client, cancel, lambda fn, data: lib.redlock_acquire_start(client, self.names[0], request.opts, fn, data)
+        )
+
+    async def _obtain(self, client: Any, cancel: Any, start: Callable[[Any, Any], int]) -> bool:
+        """Starts a call that delivers a lock, and waits for it. cancel: ends the call if the task is cancelled."""
         operation = Operation(acquires=True)
-        operation.start(lambda done, data: lib.redlock_acquire_start(client, self.names[0], request.opts, done, data))
+        operation.start(start, self._label)
         try:
             status = await operation.wait_async()
         except BaseException:
             lib.redlock_cancel_trigger(cancel)
             raise
         return self._acquired(status, operation.take_lock(), operation.text(), client)
+
+    async def adopt(self, token: Name, fence: int = 0) -> None:
+        """Takes over a lock by its token as Lock.adopt() does."""
+        client = self.client.native
+        value = self._adoption(token)
+        cancel = new_cancel(client)
+        request = Request(self, self._wait_ms(None, None, None), None, cancel, fence)
+        await self._obtain(
+            client, cancel, lambda fn, data: lib.redlock_adopt_start(client, self.names[0], value, request.opts, fn, data)
+        )
 
     async def _call(self, start: Callable[[Any, Any], int], held: Optional[Held] = None) -> Operation:
         """Starts a call and waits for it. held: kept alive meanwhile. Returns the operation that has ended."""
@@ -48,6 +64,13 @@ class AsyncLock(LockBase):
         """Releases the lock as Lock.release() does."""
         held = self._give_up()
         done = await self._call(lambda fn, data: lib.redlock_release_start(held.handle, fn, data), held)
+        check(done.status(), done.text(), self._label)
+
+    async def release_after(self, delay: Seconds) -> None:
+        """Releases the lock as Lock.release_after() does."""
+        delay_ms = milliseconds(delay)
+        held = self._give_up()
+        done = await self._call(lambda fn, data: lib.redlock_release_after_start(held.handle, delay_ms, fn, data), held)
         check(done.status(), done.text(), self._label)
 
     async def extend(self, additional_time: Seconds, replace_ttl: bool = False) -> bool:

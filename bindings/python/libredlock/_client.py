@@ -8,16 +8,23 @@ import os
 import threading
 import weakref
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Optional, Tuple, Type, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from ._errors import error
 from ._native import FOREVER, Report, Seconds, c_string, check, milliseconds
 from ._redlock import ffi, lib
+from ._statistics import Inspection, inspection, nodes, prometheus, shards
+from ._statistics import stats as statistics
 
 if TYPE_CHECKING:
     from ._asyncio import AsyncLock
     from ._lock import Lock
 
+ADMISSIONS = {
+    "strict": lib.REDLOCK_ADMISSION_STRICT,
+    "lenient": lib.REDLOCK_ADMISSION_LENIENT,
+    "proven": lib.REDLOCK_ADMISSION_PROVEN,
+}
 EXIT_SECONDS = 1.0  # for the last releases when the interpreter ends
 _clients: "weakref.WeakSet[Client]" = weakref.WeakSet()
 
@@ -35,6 +42,12 @@ class Client:
     retry_delay: least and largest delay between attempts; None: the library's.
     queue_max: most acquisitions of one name that wait in this client; 0: no limit.
     volatile_fence_records: whether fence records are lost when a server restarts (docs/guarantees.md).
+    fence_key: key of the fence records. admission: "strict", "lenient" or "proven". heartbeat: interval at which
+        servers are asked for their clock. clock_slack: by how much this machine's clock may be set ahead while a lock
+        is held; 0: no limit. drift: parts per million of the TTL, and microseconds, by which clocks may differ.
+        All clients of a lock need the same; None: the library's.
+    notifications: whether servers notify waiters.
+    servers with several shards: "east=a:6379,b:6379,c:6379; west=d:6379,e:6379,f:6379".
 
     After fork() the child gets connections of its own with its first call. The locks of the parent are not held there.
     """
@@ -54,6 +67,12 @@ class Client:
         retry_delay: Optional[Tuple[Seconds, Seconds]] = None,
         queue_max: int = 0,
         volatile_fence_records: bool = False,
+        fence_key: Optional[str] = None,
+        admission: Optional[str] = None,
+        notifications: bool = True,
+        heartbeat: Optional[Seconds] = None,
+        clock_slack: Optional[Seconds] = None,
+        drift: Optional[Tuple[int, int]] = None,
     ) -> None:
         self.default_timeout = default_timeout
         self._mutex = threading.Lock()
@@ -76,8 +95,26 @@ class Client:
             self._set(lib.redlock_config_set_retry_ms, *map(milliseconds, retry_delay))
         if volatile_fence_records:
             self._set(lib.redlock_config_set_fence_records, lib.REDLOCK_FENCE_RECORDS_VOLATILE)
+        self._set_shared(fence_key, admission, heartbeat, clock_slack, drift)
+        self._set(lib.redlock_config_set_notifications, notifications)
         self._native = self._open()
         _clients.add(self)
+
+    def _set_shared(self, fence_key: Optional[str], admission: Optional[str], heartbeat: Optional[Seconds],
+                    clock_slack: Optional[Seconds], drift: Optional[Tuple[int, int]]) -> None:  # fmt: skip
+        """Passes on what all clients of a lock have in common, unless it is None."""
+        if fence_key is not None:
+            self._set(lib.redlock_config_set_fence_key, c_string(fence_key, "fence_key"))
+        if admission is not None:
+            if admission not in ADMISSIONS:
+                raise ValueError(f"admission is {admission!r}, but must be one of {', '.join(ADMISSIONS)}")
+            self._set(lib.redlock_config_set_admission, ADMISSIONS[admission])
+        if heartbeat is not None:
+            self._set(lib.redlock_config_set_heartbeat_ms, milliseconds(heartbeat))
+        if clock_slack is not None:
+            self._set(lib.redlock_config_set_clock_slack_ms, milliseconds(clock_slack))
+        if drift is not None:
+            self._set(lib.redlock_config_set_drift, *drift)
 
     def _set(self, setter: Any, *arguments: Any) -> None:
         """Calls a setter of the configuration. Raises its text if it refuses."""
@@ -135,12 +172,57 @@ class Client:
         report.free()
         check(status, text)
 
-    def stats(self) -> Dict[str, int]:
-        """Returns the counters and gauges of redlock_stats_t, without histograms."""
-        stats = ffi.new("redlock_stats_t *")
-        check(lib.redlock_get_stats(self.native, stats, ffi.sizeof("redlock_stats_t")))
-        fields = ffi.typeof("redlock_stats_t").fields
-        return {name: int(getattr(stats, name)) for name, _ in fields}
+    def inspect(self, name: Union[str, bytes]) -> Inspection:
+        """Asks the servers who holds a lock. Raises NoQuorumError if too few servers reply. The answer may be old when
+        it is read. Of a permit: the name of its slot, Lock.slot_name."""
+        report = Report()
+        status = lib.redlock_inspect(self.native, c_string(name, "the name"), report.address)
+        try:
+            check(status, report.text())
+            return inspection(report)
+        finally:
+            report.free()
+
+    def release_token(self, name: Union[str, bytes, Sequence[Union[str, bytes]]], token: Union[str, bytes]) -> None:
+        """Releases, by its token, a lock that this client has no object of. name: several for a lock with `also`. Raises
+        LockNotOwnedError if no majority has the lock with this token."""
+        names = [name] if isinstance(name, (str, bytes)) else list(name)
+        strings = [ffi.new("char[]", c_string(each, "the name")) for each in names]
+        pointers = ffi.new("char *[]", strings)
+        report = Report()
+        status = lib.redlock_release_token_all(self.native, ffi.cast("const char *const *", pointers), len(names),
+                                               c_string(token, "the token"), report.address)  # fmt: skip
+        text = report.text()
+        report.free()
+        check(status, text, ", ".join(c_string(each, "the name").decode("utf-8", "replace") for each in names))
+
+    def stats(self, shard: Optional[str] = None) -> Dict[str, int]:
+        """Returns the counters and gauges of redlock_stats_t, without histograms. shard: its name; None: all together."""
+        if shard is None:
+            return statistics(self.native, None)
+        names = self.shards()
+        if shard not in names:
+            raise ValueError(f"no shard {shard!r}, but {', '.join(map(repr, names))}")
+        return statistics(self.native, names.index(shard))
+
+    def nodes(self) -> List[Dict[str, Union[str, int, bool]]]:
+        """Returns state and counters of each server: the fields of redlock_node_stats_t, without histograms. `cause` is a
+        name, such as "timeout" or "restarted"; "none": the votes of the server count."""
+        return nodes(self.native)
+
+    def shards(self) -> List[str]:
+        """Returns the names of the shards. A client without shards has one, with the name ""."""
+        return shards(self.native)
+
+    def shard_of(self, name: Union[str, bytes]) -> str:
+        """Returns the name of the shard that a lock belongs to."""
+        index = check(lib.redlock_shard_of(self.native, c_string(name, "the name")))
+        return self.shards()[index]
+
+    def prometheus(self, labels: Optional[Mapping[str, str]] = None) -> str:
+        """Returns the statistics of the client, of its shards and of its servers as text for Prometheus, to be served as
+        "text/plain; version=0.0.4". labels: added to each figure, at most 16."""
+        return prometheus(self.native, labels or {})
 
     def close(self, timeout: Seconds = EXIT_SECONDS) -> None:
         """Ends waiting calls, releases held locks, and waits at most `timeout` until the servers have the releases. May

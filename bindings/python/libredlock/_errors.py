@@ -13,9 +13,9 @@ class RedlockError(Exception):
     `retriable` tells whether the same call can succeed later."""
 
     def __init__(self, message: Optional[str] = None, code: int = lib.REDLOCK_EINVAL) -> None:
-        super().__init__(message if message else _text(lib.redlock_strerror(code)))
+        super().__init__(message if message else c_text(lib.redlock_strerror(code)))
         self.code = code
-        self.name = _text(lib.redlock_error_name(code))
+        self.name = c_text(lib.redlock_error_name(code))
         self.retriable = bool(lib.redlock_error_is_retriable(code))
 
 
@@ -43,7 +43,7 @@ _NO_QUORUM = {lib.REDLOCK_ENOQUORUM, lib.REDLOCK_ETOOSLOW, lib.REDLOCK_EEXCLUDED
 def error(status: int, text: str = "", lock_name: Optional[str] = None) -> RedlockError:
     """Returns the exception for a negative status. text: of a report or a configuration; "": that of the error."""
     if status in (lib.REDLOCK_ELOST, lib.REDLOCK_EFORKED) and lock_name is not None:
-        return LockNotOwnedError(text or _text(lib.redlock_strerror(status)), lock_name, status)
+        return LockNotOwnedError(text or c_text(lib.redlock_strerror(status)), lock_name, status)
     if status == lib.REDLOCK_ECONTENDED:
         return LockError(text, lock_name, status)
     if status in _NO_QUORUM:
@@ -51,6 +51,6 @@ def error(status: int, text: str = "", lock_name: Optional[str] = None) -> Redlo
     return RedlockError(text, status)
 
 
-def _text(text: object) -> str:
+def c_text(text: object) -> str:
     """Returns a C string as str."""
     return str(ffi.string(text).decode("utf-8", "replace"))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import threading
 from types import TracebackType
-from typing import Any, List, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Type, Union
 
 from ._client import Client
 from ._errors import LockError, LockNotOwnedError, NoQuorumError, error
@@ -45,9 +45,9 @@ class ThreadLocal(threading.local):
 
 
 class Request:
-    """The options of one acquisition, and what they point to."""
+    """The options of one acquisition, or of an adoption, and what they point to."""
 
-    def __init__(self, lock: "LockBase", wait_ms: int, token: Optional[Name], cancel: Any = ffi.NULL) -> None:
+    def __init__(self, lock: "LockBase", wait_ms: int, token: Optional[Name], cancel: Any = ffi.NULL, fence: int = 0) -> None:
         self.opts = ffi.new("redlock_opts_t *")
         ttl_ms = milliseconds(lock.timeout or lock.client.default_timeout)
         check(lib.redlock_opts_init(self.opts, ffi.sizeof("redlock_opts_t"), ttl_ms))
@@ -65,6 +65,7 @@ class Request:
         self.opts.permits = lock.permits
         self.opts.token = self._token
         self.opts.cancel = cancel
+        self.opts.fence = fence
 
 
 class LockBase:
@@ -139,6 +140,12 @@ class LockBase:
         self.local.held, self.local.token = held, held.token()
         return True
 
+    def _adoption(self, token: Name) -> bytes:
+        """Returns a token to adopt. Raises LockError if this object is for a permit, whose slot has a name of its own."""
+        if self.permits:
+            raise LockError("A permit is adopted by the name of its slot, slot_name, without `permits`", self._label)
+        return c_string(token, "the token")
+
     def _held(self, verb: str) -> Held:
         """Returns the lock. Raises LockError if it was not acquired."""
         held = self.local.held
@@ -175,13 +182,7 @@ class LockBase:
         """Returns the names of the keys of this lock, and whether all of them, not just any, must be there."""
         if not self.permits:
             return self.names, False
-        slots = []
-        size = lib.REDLOCK_RESOURCE_LEN_MAX + 1
-        for slot in range(self.permits):
-            name = ffi.new("char[]", size)
-            check(lib.redlock_slot_name(name, size, self.names[0], slot))
-            slots.append(bytes(ffi.string(name)))
-        return slots, True
+        return [slot_name(self.names[0], slot) for slot in range(self.permits)], True
 
     def _leave(self, failure: Exception) -> None:
         """Decides what a release that failed means at the end of a `with` block."""
@@ -215,6 +216,20 @@ class LockBase:
         """The slot of a permit, from 0 on."""
         return check(int(lib.redlock_lock_slot(self._held("read the slot of").handle)))
 
+    @property
+    def slot_name(self) -> str:
+        """The name of the slot of a permit, "name{#0}" and so on: under it the permit is adopted, inspected and broken."""
+        return slot_name(self.names[0], self.slot).decode("utf-8", "surrogateescape")
+
+    def detach(self) -> bytes:
+        """Ends the use of the lock without releasing it: its keys stay until they expire. Returns its token, with which
+        adopt() takes the lock over."""
+        held = self._held("detach")
+        token = held.token()
+        check(lib.redlock_lock_detach(held.handle), lock_name=self._label)
+        self._give_up()
+        return token
+
     def fileno(self) -> int:
         """Returns a descriptor that becomes readable when the lock is lost, for select() and the like. It is closed when
         the lock is released."""
@@ -243,14 +258,28 @@ class Lock(LockBase):
             return self._acquire_once(client, token)
         cancel = new_cancel(client)
         request = Request(self, wait_ms, token, cancel)
+        return self._obtain(client, cancel, lambda fn, data: lib.redlock_acquire_start(client, self.names[0], request.opts, fn, data))
+
+    def _obtain(self, client: Any, cancel: Any, start: Callable[[Any, Any], int]) -> bool:
+        """Starts a call that delivers a lock, and waits for it. cancel: ends the call if a signal handler raises."""
         operation = Operation(acquires=True)
-        operation.start(lambda done, data: lib.redlock_acquire_start(client, self.names[0], request.opts, done, data))
+        operation.start(start, self._label)
         try:
             status = operation.wait()
         except BaseException:
             lib.redlock_cancel_trigger(cancel)
             raise
         return self._acquired(status, operation.take_lock(), operation.text(), client)
+
+    def adopt(self, token: Name, fence: int = 0) -> None:
+        """Takes over, by its token, a lock that another client or process acquired (detach()): extends it by the timeout,
+        and holds it from then on. fence: its fencing token, if this object was created with fence=True. Raises
+        LockNotOwnedError if no majority has the lock with this token."""
+        client = self.client.native
+        value = self._adoption(token)
+        cancel = new_cancel(client)
+        request = Request(self, self._wait_ms(None, None, None), None, cancel, fence)
+        self._obtain(client, cancel, lambda fn, data: lib.redlock_adopt_start(client, self.names[0], value, request.opts, fn, data))
 
     def _acquire_once(self, client: Any, token: Optional[Name]) -> bool:
         """Makes one attempt."""
@@ -264,6 +293,11 @@ class Lock(LockBase):
         NoQuorumError if too few servers confirm the release; then its keys stay until they expire."""
         held = self._give_up()
         self._call(lib.redlock_release, held)
+
+    def release_after(self, delay: Seconds) -> None:
+        """Releases the lock, but its keys stay for `delay` seconds without a holder. Raises as release() does."""
+        delay_ms = milliseconds(delay)
+        self._call(lib.redlock_release_after, self._give_up(), delay_ms)
 
     def extend(self, additional_time: Seconds, replace_ttl: bool = False) -> bool:
         """Adds seconds to the time that the lock is valid, or replaces that time. Returns True. Raises LockError if
@@ -317,14 +351,6 @@ class Lock(LockBase):
         finally:
             report.free()
 
-    def detach(self) -> bytes:
-        """Ends the use of the lock without releasing it: its keys stay until they expire. Returns its token."""
-        held = self._held("detach")
-        token = held.token()
-        check(lib.redlock_lock_detach(held.handle), lock_name=self._label)
-        self._give_up()
-        return token
-
     def __enter__(self) -> "Lock":
         if self.acquire():
             return self
@@ -336,6 +362,14 @@ class Lock(LockBase):
             self.release()
         except (LockError, NoQuorumError) as failure:
             self._leave(failure)
+
+
+def slot_name(name: bytes, slot: int) -> bytes:
+    """Returns the name of a slot of a semaphore."""
+    size = lib.REDLOCK_RESOURCE_LEN_MAX + 1
+    buffer = ffi.new("char[]", size)
+    check(lib.redlock_slot_name(buffer, size, name, slot))
+    return bytes(ffi.string(buffer))
 
 
 def report_text(report: Report) -> str:

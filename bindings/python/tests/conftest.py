@@ -87,7 +87,7 @@ def make_client(servers):
 
     def make(**settings):
         """Returns a new client with these settings."""
-        made.append(libredlock.Client(SERVERS, **{**SLOW, **settings}))
+        made.append(libredlock.Client(**{"servers": SERVERS, **SLOW, **settings}))
         return made[-1]
 
     yield make

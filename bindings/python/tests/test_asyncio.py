@@ -48,6 +48,18 @@ async def test_lock(client, servers):
 
 
 @in_loop
+async def test_adopt_and_delayed_release(client, servers):
+    lock, other = client.async_lock("a", timeout=10), client.async_lock("a", timeout=20)
+    assert await lock.acquire()
+    await other.adopt(lock.detach())
+    assert await other.owned() and servers.pttl("a") > 10000
+    with pytest.raises(libredlock.LockNotOwnedError):
+        await lock.adopt("another")
+    await other.release_after(20)
+    assert other.local.token is None and await other.locked()
+
+
+@in_loop
 async def test_other_tasks_run_while_one_waits(client, servers):
     """A waiting task gets the lock when another task of the same thread releases it."""
     lock = client.async_lock("a", timeout=20)

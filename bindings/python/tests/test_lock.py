@@ -241,6 +241,57 @@ def test_detached_lock_stays(client, servers):
     assert lock.local.token is None and lock.locked()
 
 
+def test_lock_is_adopted_by_its_token(make_client, servers):
+    lock, other = make_client().lock("a", timeout=10), make_client().lock("a", timeout=20)
+    lock.acquire()
+    token = lock.detach()
+    other.adopt(token)
+    assert other.local.token == token == servers.value("a") and other.owned() and servers.pttl("a") > 10000
+    with pytest.raises(libredlock.LockNotOwnedError):
+        lock.adopt("another")
+    other.release()
+    assert servers.value("a") is None
+    with pytest.raises(libredlock.LockNotOwnedError):
+        other.adopt(token)
+
+
+def test_fence_is_adopted(make_client):
+    client = make_client(volatile_fence_records=True)
+    lock, other = (client.lock("f", timeout=10, fence=True) for _ in range(2))
+    lock.acquire()
+    fence = lock.fence
+    other.adopt(lock.detach(), fence=fence)
+    assert other.fence == fence
+    with pytest.raises(libredlock.RedlockError):
+        client.lock("f", timeout=10, fence=True).adopt(other.detach())
+
+
+def test_permit_is_adopted_by_the_name_of_its_slot(client):
+    permit = client.lock("s", timeout=10, permits=2)
+    permit.acquire()
+    name = permit.slot_name
+    assert name == f"s{{#{permit.slot}}}"
+    token = permit.detach()
+    with pytest.raises(libredlock.LockError, match="slot"):
+        client.lock("s", permits=2).adopt(token)
+    adopted = client.lock(name, timeout=10)
+    adopted.adopt(token)
+    assert adopted.owned()
+
+
+def test_keys_stay_after_a_delayed_release(client, servers):
+    lock = client.lock("a", timeout=10)
+    lock.acquire()
+    with pytest.raises(ValueError, match="duration"):
+        lock.release_after(-1)
+    assert lock.owned()
+    lock.release_after(20)
+    assert lock.local.token is None and lock.locked() and servers.pttl("a") > 10000
+    client.break_lock("a")
+    with pytest.raises(libredlock.LockError):
+        lock.release_after(1)
+
+
 def test_signal_ends_the_wait(client, servers):
     """A handler that raises ends acquire(); the lock is not acquired afterwards."""
 
