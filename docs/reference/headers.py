@@ -8,8 +8,14 @@ import os
 import re
 import textwrap
 
-FILES = ["redlock.h", "config.h", "report.h", "stats.h", "error.h"]  # in the order of the reference
-GROUP_OF_FILE = {"config.h": "Configuration", "stats.h": "Statistics", "report.h": "Reports", "error.h": "Errors"}
+ADAPTERS = {
+    "adapters/glib.h": "Adapter for GLib",
+    "adapters/libevent.h": "Adapter for libevent",
+    "adapters/libuv.h": "Adapter for libuv",
+    "adapters/sdevent.h": "Adapter for sd-event",
+}
+FILES = ["redlock.h", "config.h", "report.h", "stats.h", "error.h", *ADAPTERS]  # in the order of the reference
+GROUP_OF_FILE = {"config.h": "Configuration", "stats.h": "Statistics", "report.h": "Reports", "error.h": "Errors", **ADAPTERS}
 
 COMMENT = r"/\*(?P<comment>(?:(?!\*/).)*)\*/\n"
 DECLARATION = (
@@ -118,6 +124,11 @@ class Item:
         return [sentence[:1].upper() + sentence[1:] for sentence in found]
 
     @property
+    def include(self):
+        """Returns the header that a program includes for the item."""
+        return f"redlock/{self.header if self.header in ADAPTERS else FILES[0]}"
+
+    @property
     def arguments(self):
         """Returns the names of the parameters in their order."""
         inside = re.search(r"\((?!\*)((?:[^()]|\([^()]*\))*)\)[^()]*$", self.code, re.S)
@@ -202,8 +213,11 @@ class Reference:
                 text = clean(token["comment"])
                 if first:
                     first = False
+                    text = text.partition("\n")[2].strip("\n")  # without the licence
                     if header == FILES[0]:
-                        self.overview = text.partition("\n\n")[2]
+                        self.overview = text
+                    elif header in ADAPTERS:
+                        self.groups[title] = [text, []]
                 elif token["empty"]:
                     head, _, rest = text.partition("\n\n")
                     if len(head) < 40:
@@ -223,13 +237,19 @@ class Reference:
         kind, name = kind_of(code)
         if name in HIDDEN or name.endswith("_H") or name == "REDLOCK_ERROR_MAP":
             return
+        if " ".join(comment.split()).endswith("Not for other callers."):
+            return
         if kind == "function":
             code = re.sub(r"\s*\{.*", ";", code, flags=re.S)
             code = re.sub(r"(REDLOCK_API|REDLOCK_NODISCARD|static inline)\s+", "", code)
         beside = re.search(r"/\* (.*?) \*/$", code) if kind in ("constant", "handle") else None
         if beside:
             comment, code = beside[1][0].upper() + beside[1][1:] + ".", code[: beside.start()].rstrip()
-        self.groups.setdefault(title, ["", []])[1].append(Item(kind, name, code, comment, header))
+        item = Item(kind, name, code, comment, header)
+        group = self.groups.setdefault(title, ["", []])
+        since = re.search(r"^Since ([\d.]+)\.$", group[0], re.M)  # of all that the header has
+        item.since = since[1] if since else item.since
+        group[1].append(item)
 
     @staticmethod
     def read_errors(path):

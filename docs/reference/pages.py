@@ -39,31 +39,44 @@ def prose(text):
     return BOLD_WORD.sub(lambda word: f"\\fB{word[1]}\\fR", escape(text))
 
 
+def parts(lines):
+    """Divides the lines of a paragraph: yields ("code", lines) where lines are indented and keep their layout, ("item",
+    text) for each item of a list, and ("text", text) for the rest."""
+    kind, held = "text", []
+    for line in [*lines, None]:
+        is_item = line is not None and re.match(r" *- ", line)
+        is_code = line is not None and line.startswith("  ") and not is_item and kind != "item"
+        goes_on = line is not None and not is_item and (is_code == (kind == "code")) and (kind != "item" or line.startswith("  "))
+        if held and not goes_on:
+            yield kind, held if kind == "code" else " ".join(held)
+            held = []
+        kind = "item" if is_item else "code" if is_code else kind if goes_on else "text"
+        held.append(line if is_code else (line or "").strip().removeprefix("- "))
+
+
 def block(text):
-    """Returns the lines of a text in which lines that are indented keep their layout."""
-    out, held = [], []
-    for line in text.split("\n") + [""]:
-        if line.startswith("  "):
-            if held:
-                out, held = [*out, prose(" ".join(held))], []
-            out.append(("verbatim", line))
-        elif line.strip():
-            held.append(line)
-    out += [prose(" ".join(held))] if held else []
-    lines, inside = [], False
-    for line in out:
-        if isinstance(line, tuple) != inside:
-            lines.append(".fi" if inside else ".nf")
-            inside = not inside
-        lines.append(escape(line[1]) if isinstance(line, tuple) else line)
-    return lines + ([".fi"] if inside else [])
+    """Returns the lines of a text for roff. Lines that are indented keep their layout, and items of a list are marked."""
+    out = []
+    for paragraph in re.split(r"\n(?:[ \t]*\n)+", text.strip("\n")):
+        out += [".PP"] if out else []
+        after_item = False
+        for kind, part in parts(paragraph.split("\n")):
+            if kind == "code":
+                out += verbatim(part)
+            elif kind == "item":
+                out += [".IP \\(bu 2", prose(part)]
+            else:
+                out += [".PP"] if after_item else []
+                out.append(prose(part))
+            after_item = kind == "item"
+    return out
 
 
 def sentence(text, item=None):
     """Returns a text with a capital letter and a full stop. A name of the interface, or of a parameter of `item`, keeps
     its small letter."""
-    first = re.match(r"\w*", text)[0]
-    is_name = "_" in first or item is not None and first in item.arguments
+    first = re.match(r"\w*\(?", text)[0]
+    is_name = "_" in first or first.endswith("(") or item is not None and first in item.arguments
     text = text if is_name else text[:1].upper() + text[1:]
     return text if text.endswith((".", "!")) else text + "."
 
@@ -77,8 +90,7 @@ def paragraphs(texts):
     """Returns the lines of the paragraphs of a description."""
     out = []
     for text in texts:
-        out.append(".PP")
-        out += [prose(text)] if isinstance(text, str) else verbatim(text)
+        out += [".PP", *([prose(text)] if isinstance(text, str) else block("\n".join(text)))]
     return out
 
 
@@ -136,7 +148,7 @@ def page(item, reference, version):
     """Returns the manual page of an item."""
     out = [f'.TH {item.name} 3 "" "redlock {version}" "redlock reference"', ".nh", ".ad l", ".SH NAME",
            f"{item.name} \\- {escape(item.brief[:1].lower() + item.brief[1:])}", ".SH SYNOPSIS", ".nf",
-           ".B #include <redlock/redlock.h>", ".PP",
+           f".B #include <{item.include}>", ".PP",
            *[f"\\fB{escape(line)}\\fR" if line.strip() else "\\&" for line in headers.declaration(item).split("\n")],
            ".fi", ".SH DESCRIPTION"]  # fmt: skip
     out += paragraphs(item.paragraphs)[1:]
@@ -151,7 +163,7 @@ def page(item, reference, version):
     if item.mark:
         out += [".SH THREADS", prose(MARKS[item.mark])]
     out += [".SH HISTORY", f"Since version {item.since}."]
-    others = see_also(item, reference)
+    others = see_also(item, reference) + (["redlock_adapters"] if item.header in headers.ADAPTERS else [])
     out += [".SH SEE ALSO", ", ".join(f"\\fB{name}\\fR(3)" for name in [*others, "redlock_reference"])]
     return "\n".join(out) + "\n"
 
@@ -169,7 +181,88 @@ def overview(reference, version):
         out += entries([(f"{item.name}(3)" if item.kind not in ("constant", "handle") else item.name, sentence(item.brief))
                         for item in items])  # fmt: skip
     out += [".SH ALL ERRORS", *entries([(name, f"{number}: {text}.") for name, number, text in reference.error_texts])]
-    out += [".SH SEE ALSO", "\\fBredlock\\fR(1)"]
+    out += [".SH SEE ALSO", "\\fBredlock.hpp\\fR(3), \\fBredlock_adapters\\fR(3), \\fBredlock\\fR(1)"]
+    return "\n".join(out) + "\n"
+
+
+def told_rows(entity):
+    """Returns [(names, text)] of the parameters and errors of a function of C++."""
+    rows = [(", ".join(names), sentence(text)) for names, text in entity.parameters]
+    for names, text in entity.errors:
+        shown = re.sub(r"\b(E[A-Z]{2,})\b", r"REDLOCK_\1", names)
+        rows.append((shown, sentence(text or PLAIN.get(names, ""), entity)))
+    return rows
+
+
+def member(entity):
+    """Returns the entry of a function of C++, with its parameters and errors."""
+    first, *others = [f"\\fB{escape(text)}\\fR" for text in entity.declarations]
+    out = [".TP", first]
+    for text in others:
+        out += [".TQ", text]
+    told = paragraphs(entity.paragraphs)[1:]
+    if entity.calls and not told:
+        told = [prose(f"Calls {entity.calls[0]}().")]
+    out += [".IP" if line == ".PP" else line for line in told]
+    if told_rows(entity):
+        out += [".RS", *entries(told_rows(entity)), ".RE"]
+    if entity.see and entity.paragraphs:
+        out += [".IP", "In C: " + ", ".join(f"\\fB{name}\\fR(3)" for name in entity.see) + "."]
+    return out
+
+
+def class_lines(entity):
+    """Returns the section of a class, of an enumeration or of a struct."""
+    out = paragraphs(entity.paragraphs)[1:]
+    if not entity.declarations[0].startswith("enum "):
+        out = [".nf", f"\\fB{escape(entity.declarations[0])}\\fR", ".fi", ".PP", *out]
+    if entity.code:
+        out += [".PP", *verbatim(entity.code.split("\n"))]
+    for one in entity.members:
+        out += member(one)
+    return out
+
+
+def cpp_page(header, version):
+    """Returns the page of redlock.hpp."""
+    out = [f'.TH {header.name} 3 "" "redlock {version}" "redlock reference"', ".nh", ".ad l", ".SH NAME",
+           f"{header.name} \\- libredlock for C++17", ".SH SYNOPSIS", ".nf", f".B #include <redlock/{header.path}>", ".PP",
+           ".B c++ \\-std=c++17 program.cc $(pkg\\-config \\-\\-cflags \\-\\-libs redlock)", ".fi", ".SH DESCRIPTION"]  # fmt: skip
+    for title, text in sections(header.overview):
+        out += ([f".SS {title}"] if title else [".PP"]) + block(text)
+    plain = [entity for entity in header.entities if not is_class(entity)]
+    for entity in header.entities:
+        if is_class(entity):
+            out += [f".SH redlock::{entity.name}", *class_lines(entity)]
+    out += [".SH FUNCTIONS AND CONSTANTS"]
+    for entity in plain:
+        out += member(entity)
+    out += [".SH HISTORY", "Since version 0.2.0.", ".SH SEE ALSO",
+            "\\fBredlock_reference\\fR(3), \\fBredlock_adapters\\fR(3)"]  # fmt: skip
+    return "\n".join(out) + "\n"
+
+
+def is_class(entity):
+    """Returns whether an entity of C++ has a section of its own."""
+    return entity.declarations[0].startswith(("class ", "struct ", "enum "))
+
+
+def adapters(reference, asio, version):
+    """Returns the page about the adapters for event loops. asio: the header of the one that is a class."""
+    groups = [(title, path, *reference.groups[title]) for path, title in headers.ADAPTERS.items()]
+    out = [f'.TH redlock_adapters 3 "" "redlock {version}" "redlock reference"', ".nh", ".ad l", ".SH NAME",
+           "redlock_adapters \\- event loops that drive a client", ".SH SYNOPSIS", ".nf",
+           *[f".B #include <redlock/{path}>" for path in [*headers.ADAPTERS, asio.path]], ".fi", ".SH DESCRIPTION",
+           prose("An adapter has the event loop of a program drive a client in embedded or hybrid mode: the loop polls the "
+                 "descriptor of redlock_get_fd() and calls redlock_process(), so callbacks run in the loop. Each adapter is a "
+                 "header, of which nothing has to be linked but the event loop.")]  # fmt: skip
+    for title, _, text, items in groups:
+        out += [f".SH {title}", *block(text), ".PP", ", ".join(f"\\fB{item.name}\\fR(3)" for item in items) + "."]
+    out += [".SH Adapter for Asio", *block(asio.overview)]
+    for entity in asio.entities:
+        out += [".PP", *class_lines(entity)]
+    out += [".SH SEE ALSO", ", ".join(f"\\fB{name}\\fR(3)" for name in
+                                      ["redlock_get_fd", "redlock_process", "redlock_mode", "redlock.hpp", "redlock_reference"])]  # fmt: skip
     return "\n".join(out) + "\n"
 
 
@@ -186,9 +279,10 @@ def sections(text):
     return found
 
 
-def texts(reference, version):
-    """Returns the manual pages: {file name: text}."""
-    found = {"redlock_reference.3": overview(reference, version)}
+def texts(reference, version, cpp):
+    """Returns the manual pages: {file name: text}. cpp: the headers for C++."""
+    found = {"redlock_reference.3": overview(reference, version), "redlock.hpp.3": cpp_page(cpp["redlock.hpp"], version),
+             "redlock_adapters.3": adapters(reference, cpp["asio.hpp"], version)}  # fmt: skip
     for item in reference.items.values():
         if item.kind not in ("constant", "handle"):
             found[f"{item.name}.3"] = page(item, reference, version)

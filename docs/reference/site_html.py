@@ -16,7 +16,7 @@ a { color: var(--link); text-decoration: none } a:hover { text-decoration: under
 pre, code { font-family: ui-monospace, monospace; font-size: 14px }
 pre { background: var(--code); border: 1px solid var(--line); border-radius: 6px; overflow-x: auto; padding: .7rem }
 section { border-top: 1px solid var(--line); margin-top: 2rem } h3 code { font-size: 18px } dt { font-weight: 600 }
-dd { margin: 0 0 .4rem 1.5rem } .text { white-space: pre-line } .soft { color: var(--soft) } td { padding: .1rem 1rem .1rem 0; vertical-align: top }
+dd { margin: 0 0 .4rem 1.5rem } .soft { color: var(--soft) } td { padding: .1rem 1rem .1rem 0; vertical-align: top }
 """
 
 
@@ -31,6 +31,24 @@ def linked(text, reference):
     return re.sub(r"(?<![\w#\">])((?:redlock|REDLOCK)_\w+)(?:\(\))?", link, text)
 
 
+def block(text, reference):
+    """Returns a text as HTML: paragraphs, lists, and lines that keep their layout."""
+    out = []
+    for paragraph in re.split(r"\n(?:[ \t]*\n)+", text.strip("\n")):
+        for kind, part in pages.parts(paragraph.split("\n")):
+            if kind == "code":
+                out.append("<pre>" + escape("\n".join(part), quote=False) + "</pre>")
+            else:
+                tag = "li" if kind == "item" else "p"
+                out.append(f"<{tag}>{linked(part, reference)}</{tag}>")
+    return re.sub(r"((?:<li>(?:(?!</li>).)*</li>)+)", r"<ul>\1</ul>", "".join(out), flags=re.S)
+
+
+def described(paragraphs, reference):
+    """Returns the paragraphs of a description."""
+    return "".join(block(text if isinstance(text, str) else "\n".join(text), reference) for text in paragraphs)
+
+
 def definitions(rows, reference):
     """Returns a list of terms with their texts."""
     out = []
@@ -43,11 +61,7 @@ def definitions(rows, reference):
 def item_html(item, reference):
     """Returns the section of an item."""
     out = [f'<section id="{item.name}"><h3><code>{item.name}</code></h3><pre>{escape(headers.declaration(item))}</pre>']
-    for text in item.paragraphs:
-        if isinstance(text, str):
-            out.append(f"<p>{linked(text, reference)}</p>")
-        else:
-            out.append("<pre>" + escape("\n".join(text)) + "</pre>")
+    out.append(described(item.paragraphs, reference))
     if item.kind in ("function", "callback"):
         rows = [(name, pages.sentence(text, item)) for name, text in item.explained(reference.blocking_of(item)) if text]
         out.append("<h4>Parameters</h4>" + definitions(rows, reference) if rows else "")
@@ -59,22 +73,59 @@ def item_html(item, reference):
     return "".join(out)
 
 
-def site(reference, version):
-    """Returns the whole page."""
+def function_html(entity, reference):
+    """Returns a function of C++, with its parameters and errors."""
+    out = ["<pre>" + escape("\n".join(entity.declarations)) + "</pre>"]
+    out.append(described(entity.paragraphs or [f"Calls {name}()." for name in entity.calls[:1]], reference))
+    rows = pages.told_rows(entity)
+    out.append(definitions(rows, reference) if rows else "")
+    if entity.see and entity.paragraphs:
+        out.append(f'<p class="soft">In C: {linked(", ".join(f"{name}()" for name in entity.see), reference)}.</p>')
+    return "".join(out)
+
+
+def header_html(header, title, reference):
+    """Returns the part about a header for C++. The id of an entity has the name of the header in front."""
+    out = [f"<h2>{escape(title)}</h2><pre>#include &lt;redlock/{header.path}&gt;</pre>"]
+    for name, text in pages.sections(header.overview):
+        out.append(f"<h4>{escape(name)}</h4>" if name else "")
+        out.append(block(text, reference))
+    for entity in header.entities:
+        out.append(f'<section id="{header.name}:{entity.name}"><h3><code>redlock::{entity.name}</code></h3>')
+        if pages.is_class(entity):
+            is_enum = entity.declarations[0].startswith("enum ")
+            out.append("" if is_enum else "<pre>" + escape(entity.declarations[0]) + "</pre>")
+            out.append(described(entity.paragraphs, reference))
+            out.append("<pre>" + escape(entity.code) + "</pre>" if entity.code else "")
+            out += [function_html(one, reference) for one in entity.members]
+        else:
+            out.append(function_html(entity, reference))
+        out.append("</section>")
+    return "".join(out)
+
+
+def site(reference, version, cpp):
+    """Returns the whole page. cpp: the headers for C++."""
     out = [f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
            f"<title>redlock {version}: reference</title><style>{STYLE}</style></head><body>"
-           f"<h1>redlock {version}: reference of the C interface</h1>"]  # fmt: skip
+           f"<h1>redlock {version}: reference</h1>"]  # fmt: skip
     for title, text in pages.sections(reference.overview):
         out.append(f"<h4>{escape(title)}</h4>" if title else "")
-        out.append(f"<div class=\"text\">{linked(text, reference)}</div>")
+        out.append(block(text, reference))
     out.append("<h2>Index</h2>")
     for title, (_, items) in reference.groups.items():
         rows = "".join(f'<tr><td><a href="#{item.name}"><code>{item.name}</code></a></td>'
                        f"<td>{linked(pages.sentence(item.brief), reference)}</td></tr>" for item in items)  # fmt: skip
         out.append(f"<h4>{escape(title)}</h4><table>{rows}</table>")
+    chapters = {"redlock.hpp": "C++: redlock.hpp", "asio.hpp": "Adapter for Asio"}
+    for name, title in chapters.items():
+        rows = "".join(f'<tr><td><a href="#{name}:{entity.name}"><code>redlock::{entity.name}</code></a></td>'
+                       f"<td>{linked(pages.sentence(entity.brief), reference)}</td></tr>" for entity in cpp[name].entities)  # fmt: skip
+        out.append(f"<h4>{escape(title)}</h4><table>{rows}</table>")
     out.append("<h2>All errors</h2>")
     out.append(definitions([(name, f"{number}: {text}.") for name, number, text in reference.error_texts], reference))
     for title, (text, items) in reference.groups.items():
-        out.append(f"<h2>{escape(title)}</h2>" + (f"<p>{linked(' '.join(text.split()), reference)}</p>" if text else ""))
+        out.append(f"<h2>{escape(title)}</h2>" + (block(text, reference) if text else ""))
         out += [item_html(item, reference) for item in items]
+    out += [header_html(cpp[name], title, reference) for name, title in chapters.items()]
     return "\n".join(out) + "</body></html>\n"

@@ -248,13 +248,14 @@ class report
 class error : public std::system_error
 {
   public:
-    /* code: not 0. evidence: the report of the operation, or an empty one. */
+    /* Creates an error of an operation. code: not 0. evidence: the report of the operation, or an
+     * empty one. */
     explicit error(std::error_code code, report evidence = {})
         : std::system_error(code), evidence_(std::move(evidence))
     {
     }
 
-    /* text: what is wrong and what to do. */
+    /* Creates an error without a report. text: what is wrong and what to do. */
     error(std::error_code code, const std::string &text) : std::system_error(code, text)
     {
     }
@@ -513,6 +514,7 @@ class config
 class names
 {
   public:
+    /* Takes one name, or several. A name, or a list of names in braces, is converted implicitly. */
     names(std::string name)
     {
         names_.push_back(std::move(name));
@@ -709,8 +711,8 @@ class client
     }
 
     /* Returns the statistics of the client, of its shards and of its servers as text for
-     * Prometheus (redlock_stats_prometheus()). extra: labels of all figures, each name once; at
-     * most REDLOCK_LABELS_MAX. Throws errc::invalid_argument for others. */
+     * Prometheus (redlock_stats_prometheus()). extra: labels of all figures, each name once, at
+     * most REDLOCK_LABELS_MAX; else throws errc::invalid_argument. */
     std::string prometheus(const labels &extra = {}) const
     {
         std::vector<redlock_label_t> all;
@@ -787,7 +789,7 @@ class cancel
 /* How a lock is acquired: the options of redlock_options with the same names, where each but `ttl`
  * has a default. Durations: 0 is the default of redlock.h. */
 struct options {
-    /* ttl: TTL of the keys; at most the max_ttl of the client. */
+    /* Creates options with all defaults. ttl_of_keys: at most the max_ttl of the client. */
     explicit options(milliseconds ttl_of_keys) : ttl(ttl_of_keys)
     {
     }

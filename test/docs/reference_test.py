@@ -12,16 +12,20 @@ sys.dont_write_bytecode = True
 SOURCE = os.environ["REDLOCK_SOURCE"]
 BUILD = os.environ["REDLOCK_BUILD"]
 sys.path[:0] = [os.path.join(SOURCE, "test", "lib"), os.path.join(SOURCE, "docs", "reference")]
+import cpp
 import headers
 import pages
 import site_html
 import tapcase
 
 
+INCLUDE = os.path.join(SOURCE, "include", "redlock")
+
+
 class Contracts(unittest.TestCase):
     """What the headers say about each function."""
 
-    reference = headers.Reference(os.path.join(SOURCE, "include", "redlock"))
+    reference = headers.Reference(INCLUDE)
     functions = [item for item in reference.items.values() if item.kind == "function"]
 
     def test_each_exported_function_has_an_entry(self):
@@ -65,7 +69,7 @@ class Results(unittest.TestCase):
     # The functions of type int whose result is a number, and a word that says which.
     NUMBERS = {"redlock_get_fd": "descriptor", "redlock_lock_fd": "descriptor", "redlock_lock_slot": "slot",
                "redlock_shard_of": "index", "redlock_stats_prometheus": "length"}  # fmt: skip
-    texts = pages.texts(Contracts.reference, "0")
+    texts = pages.texts(Contracts.reference, "0", cpp.read(INCLUDE))
 
     def section(self, name):
         """Returns the text of RETURN VALUE on the page of a function, or ""."""
@@ -107,10 +111,105 @@ class Results(unittest.TestCase):
 
     def test_html_says_the_same(self):
         """The page of HTML has the same text for each function."""
-        html = site_html.site(Contracts.reference, "0")
+        html = site_html.site(Contracts.reference, "0", cpp.read(INCLUDE))
         for name, word in self.NUMBERS.items():
             part = re.search(rf'<section id="{name}">.*?</section>', html, re.S)[0]
             self.assertRegex(re.sub(r"<.*?>", "", part), rf"Return value.*{word}.*0 or more on success")
+
+
+class Adapters(unittest.TestCase):
+    """The adapters for event loops: pages for their functions, and one that shows how to use each."""
+
+    texts = pages.texts(Contracts.reference, "0", cpp.read(INCLUDE))
+    loops = ["glib", "libevent", "libuv", "sdevent"]
+
+    def test_each_function_has_a_page(self):
+        """attach() and detach() are there, with the header to include; what only the loop calls is not."""
+        for loop in self.loops:
+            for verb in ("attach", "detach"):
+                page = self.texts[f"redlock_{loop}_{verb}.3"]
+                self.assertIn(f"#include <redlock/adapters/{loop}.h>", page)
+                self.assertIn(".SH PARAMETERS\n.TP\n.B adapter\n", page)
+                self.assertIn("redlock_adapters\\fR(3)", page)
+            self.assertIn("REDLOCK_EMODE", self.texts[f"redlock_{loop}_attach.3"])
+            self.assertIn("Since version 0.2.0.", self.texts[f"redlock_{loop}_attach.3"])
+            self.assertIn(f"redlock_{loop}_t.3", self.texts)
+            self.assertNotIn(f"redlock_{loop}_ready.3", self.texts)
+
+    def test_overview(self):
+        """redlock_adapters(3) has the use of each adapter."""
+        page = self.texts["redlock_adapters.3"]
+        for loop in self.loops:
+            self.assertIn(f"int rc = redlock_{loop}_attach(&adapter, rl, ", page)
+        self.assertIn("redlock::asio_adapter adapter(context);", page)
+        self.assertIn("int attach(redlock_t *rl)", page)
+        self.assertIn(".B context, executor\n", page)
+        self.assertIn(".B REDLOCK_EMODE\n", page)
+        self.assertNotIn("is_attached", page)
+
+    def test_each_adapter_is_in_it(self):
+        """No header of include/redlock/adapters is missing."""
+        names = sorted(os.path.splitext(name)[0] for name in os.listdir(os.path.join(INCLUDE, "adapters")))
+        self.assertEqual(names, ["asio", *self.loops])
+
+
+class Cpp(unittest.TestCase):
+    """redlock.hpp: what its page contains, and that the reader has understood the header."""
+
+    header = cpp.read(INCLUDE)["redlock.hpp"]
+    page = pages.texts(Contracts.reference, "0", cpp.read(INCLUDE))["redlock.hpp.3"]
+
+    def members(self):
+        """Returns (name of the class or "", member) of everything that the page documents."""
+        return [(entity.name if entity.members else "", member) for entity in self.header.entities
+                for member in entity.members or [entity]]  # fmt: skip
+
+    def test_what_is_public_is_there(self):
+        """Classes, members and functions, with their declarations as in the header."""
+        for declaration in ("class unique_lock", "class client", "class config", "class cancel", "struct options", "class names",
+                            "class report", "class error : public std::system_error", "enum class errc : int",
+                            "inline constexpr milliseconds forever = milliseconds::max();",
+                            "std::string prometheus(const labels &extra = {}) const",
+                            "static unique_lock adopt(client &owner, names what, const std::string &token, options how)",
+                            "explicit client(const std::string &servers)",
+                            "config &set_auth(const std::string &user, const std::string &password)",
+                            "bool try_lock_for(const std::chrono::duration<Rep, Period> &duration)",
+                            "bool owns_lock(milliseconds margin = milliseconds(0)) const noexcept",
+                            "std::string slot_name(const std::string &resource, std::uint32_t slot)",
+                            "bool auto_extend = false;", "no_quorum = REDLOCK_ENOQUORUM"):  # fmt: skip
+            with self.subTest(declaration=declaration):
+                self.assertIn(pages.escape(declaration), self.page)
+        self.assertEqual(self.page.count("with(client &owner, names what, options how, Body &&body)"), 1)
+
+    def test_what_is_private_is_not(self):
+        """Neither the namespace detail, nor private members, nor the bodies of functions."""
+        for word in ("to_ms", "struct listener", "class request", "handle_", "redlock_report_t *report_", "std::exchange", "friend", "detail::"):
+            self.assertNotIn(word, self.page)
+
+    def test_each_member_is_explained(self):
+        """A member has a description, its own or the function of redlock.h that it calls."""
+        seen = 0
+        for owner, member in self.members():
+            seen += 1
+            with self.subTest(owner=owner, member=member.declarations):
+                self.assertTrue(member.paragraphs or member.calls)
+        self.assertGreater(seen, 80)
+
+    def test_parameters_and_errors(self):
+        """What a comment says of a parameter or an error is taken out of it."""
+        found = {(owner, member.name): member for owner, member in self.members()}
+        node = found["report", "node"]
+        self.assertEqual(node.parameters, [(["index"], "below nodes(); else throws errc::invalid_argument")])
+        release = found["client", "release_token"]
+        self.assertEqual(release.errors, [("errc::lost", "no majority had all names with it")])
+        self.assertEqual(found["client", "inspect"].calls, ["redlock_inspect"])
+        self.assertEqual(found["config", "set_auth"].calls, ["redlock_config_set_auth"])
+
+    def test_each_called_function_exists(self):
+        """The functions of redlock.h that members name are in the reference."""
+        calls = {call for _, member in self.members() for call in member.calls}
+        self.assertGreater(len(calls), 40)
+        self.assertEqual(calls - set(Contracts.reference.items), set())
 
 
 class Pages(unittest.TestCase):
@@ -123,7 +222,7 @@ class Pages(unittest.TestCase):
         with open(os.path.join(self.folder, "redlock_extend.3"), encoding="utf-8") as file:
             text = file.read()
         version = re.search(r'"redlock ([\d.]+)"', text)[1]
-        self.assertEqual(text, pages.texts(Contracts.reference, version)["redlock_extend.3"])
+        self.assertEqual(text, pages.texts(Contracts.reference, version, cpp.read(INCLUDE))["redlock_extend.3"])
 
     def test_man_reads_each_page(self):
         """man formats each page at 80 columns without a warning."""
@@ -137,13 +236,28 @@ class Pages(unittest.TestCase):
         self.assertEqual((shown.returncode, shown.stderr), (0, ""))
         self.assertIn("REDLOCK_ELOST", shown.stdout)
 
+    def test_html_is_well_formed(self):
+        """Each element of the page of HTML is closed, in the right order."""
+        with open(os.path.join(self.folder, "reference.html"), encoding="utf-8") as file:
+            text = file.read()
+        opened = []
+        for end, name in re.findall(r"<(/?)([a-z]\w*)\b[^>]*>", re.sub(r"<style>.*?</style>", "", text, flags=re.S)):
+            if not end:
+                opened += [] if name == "meta" else [name]
+            else:
+                self.assertEqual(opened.pop(), name)
+        self.assertEqual(opened, [])
+
     def test_html_has_each_item_and_no_dead_link(self):
         """The page of HTML has a section for each item, and each link leads to one."""
         with open(os.path.join(self.folder, "reference.html"), encoding="utf-8") as file:
             text = file.read()
-        sections = re.findall(r'<section id="(\w+)">', text)
-        self.assertEqual(sorted(sections), sorted(Contracts.reference.items))
-        self.assertEqual(sorted(set(re.findall(r'href="#(\w+)"', text)) - set(sections)), [])
+        sections = re.findall(r'<section id="([\w:.]+)">', text)
+        own = [f"{header.name}:{entity.name}" for header in cpp.read(INCLUDE).values() for entity in header.entities]
+        self.assertEqual(sorted(sections), sorted([*Contracts.reference.items, *own]))
+        self.assertEqual(sorted(set(re.findall(r'href="#([\w:.]+)"', text)) - set(sections)), [])
+        for word in ("prometheus(const labels", "redlock_glib_attach", "asio_adapter"):
+            self.assertIn(word, text)
 
 
 if __name__ == "__main__":
