@@ -10,7 +10,7 @@ import row
 import tree
 
 NATIVE = ["ninja-build", "meson", "pkg-config", "python3", "libhiredis-dev", "libsodium-dev", "libjansson-dev", "libinih-dev",
-          "check", "libc6-dev"]  # fmt: skip
+          "libncurses-dev", "check", "libc6-dev"]  # fmt: skip
 LEAST = ["-Dauto_features=auto", "-Dtools=enabled", "-Dtests=enabled", "-Dexamples=disabled", "-Dbench=disabled",
          "-Dwerror=true"]  # fmt: skip
 FOLDER = "/redlock"

@@ -69,6 +69,17 @@ class Recipes(unittest.TestCase):
             if name != "jansson":
                 self.assertIn(f'"{name}/[>={version} <2]"', tree.text("packaging/conan/conanfile.py"))
 
+    def test_packages_of_the_command(self):
+        """Each recipe of a system names the packages of the command, ncurses of `redlock top` among them, and demands the
+        parts that meson would leave out without a word otherwise."""
+        names = {"jansson": "jansson", "inih": "inih", "ncursesw": "ncurses"}
+        for library, name in names.items():
+            self.assertIn(f"pkgconfig({library})", tree.text(SPEC))
+            self.assertRegex(tree.text("debian/control"), rf"\n +lib{name}-dev\b")
+            self.assertRegex(tree.text(APKBUILD), rf"\n\t{name}-dev\n")
+        for path in ("debian/rules", APKBUILD, SPEC):
+            self.assertRegex(tree.text(path), r"-Dtools=enabled\s[^\n]*\n?\s*-Dtop=enabled|-Dtools=enabled -Dtop=enabled")
+
     def test_alpine_recipe_is_valid_shell(self):
         """A shell reads APKBUILD, and shellcheck finds nothing."""
         path = os.path.join(tree.SOURCE, APKBUILD)
