@@ -18,12 +18,18 @@
 
 #include <inttypes.h>
 
-/* Acquires a lock, and waits until all nodes have its key. */
+/* Acquires a lock, and waits until all nodes have its key. A node that is suspect when the lock is
+ * acquired gets no request, so the lock is released and acquired again then. */
 static redlock_lock_t *lock_on_all(const char *resource, uint64_t ttl_ms)
 {
-    redlock_lock_t *lock = live_lock(resource, ttl_ms);
-    ck_assert(WAIT_UNTIL(live_nodes_with(resource) == NODES, TIME_LIMIT_MS));
-    return lock;
+    for (unsigned attempt = 0; attempt < 5; attempt++) {
+        redlock_lock_t *lock = live_lock(resource, ttl_ms);
+        if (WAIT_UNTIL(live_nodes_with(resource) == NODES, TIME_LIMIT_MS / 5))
+            return lock;
+        CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    }
+    ck_abort_msg("no lock with keys on all nodes in five attempts");
+    return NULL;
 }
 
 /* Returns the time to live of the key on the server in ms; -2: there is no such key. */
