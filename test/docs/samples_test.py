@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Runs the samples of the user documents on five real servers: what a reader copies works.
+"""Runs the samples of the user documents on five real servers: what a reader copies works, and leaves no process behind.
 
 Programs are compiled with warnings as errors against the library of the build; C and C++ without main() is compiled
-only. Shell samples run with `bash -e`, with
-the command of the build in PATH; programs of the reader's own (./backup.sh, /usr/local/bin/report) are scripts that do
-nothing, unless a sample before has made them. The samples of a document run in its order and in one directory."""
+only. Shell samples run with `bash -e`, with the command of the build in PATH; programs of the reader's own (./backup.sh,
+/usr/local/bin/report) are scripts that do nothing, unless a sample before has made them. The samples of a document run
+in its order and in one directory, inside a `redlock sandbox` of their own: as its command, this program runs again with
+the words `inside DOCUMENT`."""
 
 import configparser
 import glob
@@ -22,7 +23,8 @@ sys.dont_write_bytecode = True
 SOURCE = os.environ["REDLOCK_SOURCE"]
 BUILD = os.environ["REDLOCK_BUILD"]
 REDLOCK = os.path.join(BUILD, "tools", "redlock")
-sys.path[:0] = [os.path.join(SOURCE, "test", "lib")]
+sys.path[:0] = [os.path.join(SOURCE, "test", name) for name in ("lib", "runner")]
+import keeper
 import samples
 import tapcase
 
@@ -31,6 +33,8 @@ CXX = os.environ.get("CXX", "c++")
 SLOW = float(os.environ.get("REDLOCK_TEST_SLOW", "1"))
 TIME_LIMIT = 90 * SLOW  # seconds: what takes that long hangs
 DOCUMENTS = ["README.md", *sorted(os.path.relpath(path, SOURCE) for path in glob.glob(os.path.join(SOURCE, "docs", "*.md")))]
+
+OF_THE_SANDBOX = ("REDLOCK_SERVERS", "REDLOCK_FENCE_RECORDS", "REDLOCK_SANDBOX_DIR")  # variables that it sets
 
 # Includes before a sample that is no program, what is put around a fragment, and what is put before other code.
 INCLUDES = """#include <redlock/redlock.h>
@@ -65,16 +69,15 @@ class Failed(Exception):
 class Reader:
     """Does what a reader of one document would do, in a directory of its own."""
 
-    def __init__(self, servers, fence_records, sandbox):
-        self.servers = servers
-        self.folder = tempfile.mkdtemp(prefix="samples-")
+    def __init__(self, folder):
+        self.servers = os.environ["REDLOCK_SERVERS"].split(",")
+        self.folder = folder
         self.bin = os.path.join(self.folder, "bin")
         os.mkdir(self.bin)
         os.symlink(REDLOCK, os.path.join(self.bin, "redlock"))
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("REDLOCK_", "LD_")) and k != "REDIS_URL"}
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("REDLOCK_", "LD_")) or k in OF_THE_SANDBOX}
         self.environment = {
-            **kept, "HOME": self.folder, "XDG_CONFIG_HOME": self.folder, "REDLOCK_SERVERS": ",".join(servers),
-            "REDLOCK_FENCE_RECORDS": fence_records, "REDLOCK_SANDBOX_DIR": sandbox, "CC": CC, "CXX": CXX,
+            **kept, "HOME": self.folder, "XDG_CONFIG_HOME": self.folder, "CC": CC, "CXX": CXX,
             "PATH": f"{self.bin}:{os.environ['PATH']}", "LD_LIBRARY_PATH": os.path.join(BUILD, "lib"),
             "PKG_CONFIG_PATH": self.pkg_config(),
         }  # fmt: skip
@@ -95,7 +98,9 @@ class Reader:
             output, _ = process.communicate(text, timeout=TIME_LIMIT)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+            process.wait()
+            process.stdin.close()
+            process.stdout.close()  # a daemon may still have the other end
             raise Failed(f"{sample.place}: does not end within {TIME_LIMIT:.0f} s") from None
         expected = int(sample.directives.get("exit", "0"))
         if process.returncode != expected:
@@ -224,49 +229,59 @@ def missing_module(sample):
     return ""
 
 
+def failures_of(reader, sample):
+    """Runs a sample and returns the text of its failure in a list, or an empty list. Prints why it is not run."""
+    if sample.unknown:
+        return [f"{sample.place}: unknown words after `sample:`: {', '.join(sample.unknown)}"]
+    if sample.language not in samples.RUN | samples.PARSED | samples.SHOWN:
+        return [f"{sample.place}: unknown language {sample.language or '(none)'}: say how the block is to be run"]
+    if sample.language in samples.SHOWN:
+        return []
+    reason = sample.directives.get("skip", "")
+    if not reason and sample.language == "python":
+        reason = missing_module(sample)
+    if reason:
+        print(f"# {sample.place}: not run: {reason}", flush=True)
+        return []
+    try:
+        reader.run_sample(sample)
+    except Failed as wrong:
+        return [str(wrong)]
+    return []
+
+
+def run_inside(document):
+    """Runs the samples of a document, in a sandbox. Prints comments of TAP, and then the failures as a list in JSON."""
+    with open(os.path.join(SOURCE, document), encoding="utf-8") as file:
+        found = samples.samples_of(document, file.read())
+    with tempfile.TemporaryDirectory(prefix="samples-") as folder:
+        reader = Reader(folder)
+        failures = [text for sample in found for text in failures_of(reader, sample)]
+    print(json.dumps(failures))
+
+
 class Samples(unittest.TestCase):
     """One case for each document, see the end of this file."""
 
     @classmethod
     def setUpClass(cls):
-        """Checks what the samples need."""
+        """Checks what the samples need, and makes this process the parent of what they leave behind."""
         if not shutil.which("bash"):
             raise unittest.SkipTest("no bash")
+        keeper.become_subreaper()
 
     def run_document(self, document):
         """Runs the samples of a document. Each failure is reported with its line."""
-        with open(os.path.join(SOURCE, document), encoding="utf-8") as file:
-            found = samples.samples_of(document, file.read())
-        names = ("REDLOCK_SERVERS", "REDLOCK_FENCE_RECORDS", "REDLOCK_SANDBOX_DIR")
-        words = [REDLOCK, "sandbox", "--", "sh", "-c", f"printenv {' '.join(names)}; cat"]
-        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as sandbox:
-            servers, fence_records, folder = [sandbox.stdout.readline().strip() for _ in names]
-            self.assertEqual(servers.count(","), 4)
-            reader = Reader(servers.split(","), fence_records, folder)
-            failures = [text for sample in found for text in self.failures_of(reader, sample)]
-            shutil.rmtree(reader.folder)
-            sandbox.stdin.close()
+        words = [REDLOCK, "sandbox", "--", sys.executable, os.path.abspath(__file__), "inside", document]
+        done = subprocess.run(words, env={k: v for k, v in os.environ.items() if k != "REDIS_URL"}, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, text=True, check=False)  # fmt: skip
+        left = keeper.end_children(grace=0)
+        *comments, last = done.stdout.splitlines() or [""]
+        print("".join(line + "\n" for line in comments), end="", flush=True)
+        self.assertEqual(done.returncode, 0, last)
+        failures = json.loads(last)
         self.assertEqual(failures, [], "\n" + "\n".join(failures))
-
-    def failures_of(self, reader, sample):
-        """Runs a sample and returns the text of its failure in a list, or an empty list."""
-        if sample.unknown:
-            return [f"{sample.place}: unknown words after `sample:`: {', '.join(sample.unknown)}"]
-        if sample.language not in samples.RUN | samples.PARSED | samples.SHOWN:
-            return [f"{sample.place}: unknown language {sample.language or '(none)'}: say how the block is to be run"]
-        if sample.language in samples.SHOWN:
-            return []
-        reason = sample.directives.get("skip", "")
-        if not reason and sample.language == "python":
-            reason = missing_module(sample)
-        if reason:
-            print(f"# {sample.place}: not run: {reason}", flush=True)
-            return []
-        try:
-            reader.run_sample(sample)
-        except Failed as wrong:
-            return [str(wrong)]
-        return []
+        self.assertEqual(left, [], "left running")
 
 
 def add_cases():
@@ -278,4 +293,7 @@ def add_cases():
 
 add_cases()
 if __name__ == "__main__":
-    tapcase.main()
+    if sys.argv[1:2] == ["inside"]:
+        run_inside(sys.argv[2])
+    else:
+        tapcase.main()

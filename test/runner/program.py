@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Runs one test program in a session and a temporary directory of its own, with a deadline, and ends what it
-leaves running."""
+"""Runs one test program in a session and a temporary directory of its own, with a deadline. A keeper (keeper.py) is the
+parent of the program, and ends what it leaves running."""
 
+import json
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections import namedtuple
@@ -14,72 +16,39 @@ import tap
 
 Outcome = namedtuple("Outcome", "result seconds computed log")
 
-running = set()  # sessions of the programs that run now
+running = set()  # keepers of the programs that run now
 
-GONE_SECONDS = 2.0  # for servers that are being killed by the kernel
-REAP_STEP_SECONDS = 0.02
-WAIT_STEP_SECONDS = 0.05
+# For processes that are ending when their program has ended. A busy machine takes seconds for that; only a process that
+# is a fault costs this time.
+GRACE_SECONDS = 15.0
 
-
-def session_members(session):
-    """Returns the processes of that session that still run (a zombie does not)."""
-    members = []
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
-                fields = file.read().rpartition(")")[2].split()
-            if int(fields[3]) == session and fields[0] not in "ZX":
-                with open(f"/proc/{entry}/comm", encoding="utf-8", errors="replace") as file:
-                    members.append((int(entry), file.read().strip()))
-        except (OSError, IndexError):
-            continue
-    return members
+KEEPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper.py")
 
 
-def end_session(session, seconds):
-    """Kills the processes of a session that do not end by themselves in time. Returns their names."""
-    give_up = time.monotonic() + seconds
-    members = session_members(session)
-    while members and time.monotonic() < give_up:
-        time.sleep(REAP_STEP_SECONDS)
-        members = session_members(session)
-    for pid, _ in members:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-    return sorted({name for _, name in members})
-
-
-def wait_for(process, timeout):
-    """Returns (status or None if the deadline passed, processor seconds of it and its reaped children)."""
-    give_up = time.monotonic() + timeout
-    step = 0.001
-    while True:
-        pid, status, used = os.wait4(process.pid, os.WNOHANG)
-        if pid != 0:
-            process.returncode = status_of(status)  # it is reaped: Popen must not wait for it again
-            return process.returncode, used.ru_utime + used.ru_stime
-        if time.monotonic() > give_up:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            return None, 0.0
-        time.sleep(step)
-        step = min(2 * step, WAIT_STEP_SECONDS)
+def take_report(path):
+    """Reads and removes the report of a keeper. Returns that of a program without an end if there is none, as after KILL."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+        os.unlink(path)
+        return found
+    except (OSError, ValueError):
+        return {"status": None, "computed": 0.0, "left": []}
 
 
 def status_of(status):
-    """Returns the exit status of a wait status, or minus the number of the signal."""
+    """Returns the exit status of a wait status, or minus the number of the signal. None stays None."""
+    if status is None:
+        return None
     return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
 def run_words(words, log_path, environment, directory, timeout):
     """Returns (status or None if the deadline passed, names of processes left running, processor seconds)."""
+    report = os.path.abspath(log_path) + ".report"  # the keeper runs in another directory
     with open(log_path, "wb") as log, open(log_path + ".err", "wb") as errors:
-        process = subprocess.Popen(
-            words,
+        keeper = subprocess.Popen(
+            [sys.executable, "-I", "-S", KEEPER, report, str(GRACE_SECONDS), *words],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=errors,
@@ -87,17 +56,26 @@ def run_words(words, log_path, environment, directory, timeout):
             cwd=directory,
             start_new_session=True,
         )
-        running.add(process.pid)
-        status, computed = wait_for(process, timeout)
-        left = end_session(process.pid, GONE_SECONDS)
-        running.discard(process.pid)
-    return status, left, computed
+        running.add(keeper)
+        try:
+            keeper.wait(timeout)
+        except subprocess.TimeoutExpired:
+            keeper.terminate()
+            keeper.wait()
+        running.discard(keeper)
+    found = take_report(report)
+    # What a program that was killed has left running is no news.
+    left = found["left"] if found["status"] is not None else []
+    return status_of(found["status"]), left, found["computed"]
 
 
 def stop_all():
     """Kills all running programs after an interrupt, which does not reach programs in sessions of their own."""
-    for session in list(running):
-        end_session(session, 0)
+    keepers = list(running)
+    for keeper in keepers:
+        keeper.terminate()
+    for keeper in keepers:
+        keeper.wait()
 
 
 def read_text(path):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 sys.dont_write_bytecode = True
@@ -127,6 +128,11 @@ class Programs(unittest.TestCase):
 
     build = table.BUILDS[0]
 
+    def setUp(self):
+        """Shortens the time for what is left, which two cases use up."""
+        self.addCleanup(setattr, program, "GRACE_SECONDS", program.GRACE_SECONDS)
+        program.GRACE_SECONDS = 3.0
+
     def run_script(self, script, timeout=20):
         """Runs the script as a test with this time limit in seconds, and returns its outcome."""
         logs = tempfile.mkdtemp()
@@ -134,6 +140,11 @@ class Programs(unittest.TestCase):
         test = {"name": "t", "cmd": ["/bin/sh", "-c", script], "env": {}, "workdir": logs,
                 "timeout": timeout}  # fmt: skip
         return program.run(test, self.build, logs, [])
+
+    def assert_gone(self, path):
+        """Fails if the process whose pid is in the file still exists, even as a zombie."""
+        with open(path, encoding="ascii") as file:
+            self.assertFalse(os.path.exists(f"/proc/{file.read().strip()}"))
 
     def test_green(self):
         """A passing script passes."""
@@ -159,12 +170,51 @@ class Programs(unittest.TestCase):
         self.assertEqual(outcome.result[:3], (1, 1, 0))
         self.assertIn("left running: sleep", outcome.result.reasons)
 
+    def test_a_daemon_left_running_is_a_failure(self):
+        """A process that has left the session of the script is found, too, and is killed with its children."""
+        daemon = "setsid sh -c 'setsid sleep 60 & echo $! >pid; exec sleep 60' & until [ -s pid ]; do :; done"
+        outcome = self.run_script(f"echo 'ok 1 - a'; echo 1..1; {daemon}")
+        self.assertEqual(outcome.result[:3], (1, 1, 0))
+        self.assertIn("left running: sleep", outcome.result.reasons)
+        self.assert_gone(os.path.join(os.path.dirname(outcome.log), "pid"))
+
+    def test_nothing_of_a_hanging_program_is_left(self):
+        """At the time limit, what the program has started is killed, too."""
+        outcome = self.run_script("setsid sleep 60 & echo $! >pid; exec sleep 60", timeout=1.5)
+        self.assertIn("no end within", outcome.result.reasons[-1])
+        self.assert_gone(os.path.join(os.path.dirname(outcome.log), "pid"))
+
+    def test_a_daemon_that_ends_in_time_is_no_failure(self):
+        """What ends within the time for it is not left."""
+        outcome = self.run_script("echo 'ok 1 - a'; echo 1..1; setsid sleep 0.3 & exit 0")
+        self.assertEqual(outcome.result[:3], (1, 0, 0))
+
+    def test_the_signal_that_ends_a_program_is_reported(self):
+        """A program that a signal ends has failed by it."""
+        outcome = self.run_script("echo 'ok 1 - a'; echo 1..1; kill -SEGV $$")
+        self.assertEqual(outcome.result[:3], (1, 1, 0))
+        self.assertIn("11", outcome.result.reasons[-1])
+
+    def test_an_interrupt_ends_all_programs(self):
+        """stop_all() ends programs that run, with what they have started."""
+        started = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, started)
+        outcomes = []
+        script = f"setsid sleep 60 & echo $! >{started}/new; mv {started}/new {started}/pid; exec sleep 60"
+        thread = threading.Thread(target=lambda: outcomes.append(self.run_script(script)))
+        thread.start()
+        while not os.path.exists(f"{started}/pid"):
+            time.sleep(0.01)
+        program.stop_all()
+        thread.join(20)
+        self.assertEqual((program.running, outcomes[0].result.failed), (set(), 1))
+        self.assert_gone(f"{started}/pid")
+
     def test_a_file_left_behind_is_a_failure(self):
         """A file in TMPDIR is a failure."""
         outcome = self.run_script("echo 'ok 1 - a'; echo 1..1; touch $TMPDIR/left")
         self.assertEqual(outcome.result[:3], (1, 1, 0))
         self.assertIn("left in TMPDIR: left", outcome.result.reasons)
-
 
     def test_processor_time_is_told(self):
         """The outcome has the processor time."""
