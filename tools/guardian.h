@@ -65,8 +65,9 @@ struct guardian {
 };
 
 /* Forks the guardian, which forks the starter. Call it while the process has one thread and with
- * all signals blocked. If `remove_dir` is not NULL, the guardian removes that directory with its
- * contents when it ends, unless the guardian itself is killed. Returns 0, or -1 with errno. */
+ * all signals blocked. If `remove_dir` is not NULL, it is the directory of a sandbox: the guardian
+ * calls sandbox_remove() for it when it ends, unless the guardian itself is killed. Returns 0, or
+ * -1 with errno. */
 int guardian_start(struct guardian *ret_guardian, const char *remove_dir);
 
 /* Sends the guardian the time at which it has to kill, in ns of CLOCK_BOOTTIME; UINT64_MAX means

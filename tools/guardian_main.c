@@ -23,8 +23,8 @@
 #include "children.h"
 #include "clock.h"
 #include "descendants.h"
-#include "files.h"
 #include "guardian.h"
+#include "sandbox_node.h"
 
 /* Time limits for the starter: to report the end of the command after a kill, and to end itself. */
 #define REPORT_TIMEOUT_NS (500 * NS_PER_MS)
@@ -38,7 +38,7 @@ struct watch {
     pid_t starter;          /* pid of the starter */
     pid_t command;          /* pid of the command; 0 until the wrapper has sent it */
     bool own_group;         /* the pid of the command is also its process group */
-    const char *remove_dir; /* removed at the end; NULL: none */
+    const char *remove_dir; /* of a sandbox; removed at the end with its servers; NULL: none */
 };
 
 /* Sleeps for `ms` milliseconds. */
@@ -93,7 +93,7 @@ static void end_starter(const struct watch *watch)
 }
 
 /* Ends the guardian with exit code `code`. With `kill_rest`, all descendants are killed first.
- * Removes the directory if there is one. */
+ * Ends the servers in the directory of the sandbox, if there is one, and removes it. */
 static _Noreturn void leave(const struct watch *watch, bool kill_rest, enum guardian_exit code)
 {
     const struct descendants_scope all = {.ancestor = getpid()};
@@ -108,7 +108,7 @@ static _Noreturn void leave(const struct watch *watch, bool kill_rest, enum guar
     if (kill_rest && !descendants_visible())
         descendants_end(&all);
     if (watch->remove_dir)
-        remove_tree(watch->remove_dir);
+        sandbox_remove(watch->remove_dir);
     _exit((int)code);
 }
 

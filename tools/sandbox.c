@@ -4,7 +4,8 @@
  * executes what this process requests, the servers one after the other and then the command, and
  * reports when each has started or ended. The loop waits for these reports and for signals; each
  * pass of it is one call of turn(). However the sandbox ends, the guardian kills all processes that
- * are left and removes the directory of the servers.
+ * are left, with those servers that were started again in another terminal, and removes the
+ * directory of the servers.
  */
 #include <errno.h>
 #include <poll.h>
@@ -18,7 +19,6 @@
 #include "commands.h"
 #include "environment.h"
 #include "exits.h"
-#include "files.h"
 #include "job.h"
 #include "mask.h"
 #include "sandbox_node.h"
@@ -344,7 +344,7 @@ static int run_guarded(struct sandbox *sandbox, const char *server)
     }
     /* The guardian removes the directory, unless it was killed. */
     if (sandbox->directory && access(sandbox->directory, F_OK) == 0)
-        remove_tree(sandbox->directory);
+        sandbox_remove(sandbox->directory);
     return result;
 }
 

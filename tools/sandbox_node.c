@@ -9,21 +9,30 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "descendants.h"
+#include "files.h"
 #include "say.h"
 
 /* Ports are chosen at random from PORT_COUNT ports beginning with PORT_FIRST. They are below those
  * that the kernel uses for outgoing connections. */
 #define PORT_FIRST 20000
 #define PORT_COUNT 12000
+
+/* How often the end of a killed server is checked, at intervals of KILL_STEP_NS. */
+#define KILL_STEPS   200
+#define KILL_STEP_NS 5000000L
 
 /* Returns the socket address of 127.0.0.1 with this port. */
 static struct sockaddr_in loopback(int port)
@@ -173,4 +182,65 @@ void sandbox_node_show_log(const struct sandbox_node *node)
     for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
         if (*line)
             say(SAY_ERROR, "  %s", line);
+}
+
+/* Returns the number in the file pid of the directory; 0 if there is none. */
+static pid_t read_pid(const char *directory)
+{
+    char *path = text_format("%s/pid", directory);
+    FILE *file = fopen(path, "re");
+    int pid = 0;
+
+    free(path);
+    if (file && fscanf(file, "%d", &pid) != 1)
+        pid = 0;
+    if (file)
+        fclose(file);
+    return pid > 0 ? pid : 0;
+}
+
+/* Returns true if the current directory of the process is this one. */
+static bool works_in(pid_t pid, const char *directory)
+{
+    struct stat current, wanted;
+    char link[32];
+
+    snprintf(link, sizeof link, "/proc/%d/cwd", (int)pid);
+    return stat(link, &current) == 0 && stat(directory, &wanted) == 0 &&
+           current.st_dev == wanted.st_dev && current.st_ino == wanted.st_ino;
+}
+
+/* Kills the server of this directory if one runs, and waits up to a second for its end. It is the
+ * process whose pid is in the file pid and whose current directory this is: a pid that now belongs
+ * to another process gets no signal, nor does a shell in this directory. */
+static void end_server(const char *directory)
+{
+    const struct timespec step = {.tv_nsec = KILL_STEP_NS};
+    pid_t pid = read_pid(directory);
+    int pidfd = pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1; /* pins the pid if possible */
+
+    for (int i = 0; pid && i < KILL_STEPS && works_in(pid, directory); i++) {
+        if ((pidfd < 0 || syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) != 0) &&
+            kill(pid, SIGKILL) != 0)
+            break;
+        nanosleep(&step, NULL);
+    }
+    if (pidfd >= 0)
+        close(pidfd);
+}
+
+/* Ends the servers that run in the directories 1, 2, ... of the sandbox's directory, and removes
+ * that directory. */
+void sandbox_remove(const char *sandbox_directory)
+{
+    bool more = descendants_visible();
+
+    for (unsigned number = 1; more; number++) {
+        char *directory = text_format("%s/%u", sandbox_directory, number);
+        more = access(directory, F_OK) == 0;
+        if (more)
+            end_server(directory);
+        free(directory);
+    }
+    remove_tree(sandbox_directory);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One temporary server of `redlock sandbox`: its directory, port and configuration.
+ * One temporary server of `redlock sandbox`: its directory, port and configuration; and the end of
+ * all of them.
  */
 #ifndef TOOLS_SANDBOX_NODE_H
 #define TOOLS_SANDBOX_NODE_H
@@ -33,5 +34,10 @@ bool sandbox_node_answers(const struct sandbox_node *node);
 
 /* Prints the last lines of the server's log to stderr. */
 void sandbox_node_show_log(const struct sandbox_node *node);
+
+/* Removes the directory of a sandbox. Kills the servers that still run in it first: a server that
+ * was started again in another terminal does not descend from the sandbox, so the guardian cannot
+ * find it among its descendants. */
+void sandbox_remove(const char *sandbox_directory);
 
 #endif

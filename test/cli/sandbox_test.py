@@ -13,7 +13,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import tapcase  # noqa: E402
-from world import REDLOCK, SLOW, CommandCase, Resp, clean_environment, runs, until  # noqa: E402
+from world import REDLOCK, SLOW, CommandCase, Resp, children_of, clean_environment, runs, until  # noqa: E402
 
 PRINT_SANDBOX = "echo $REDLOCK_SANDBOX_DIR; cat $REDLOCK_SANDBOX_DIR/*/pid; echo end"
 
@@ -136,9 +136,67 @@ class Sandbox(CommandCase):
             "./redis-server 1/conf & "
             f"until {REDLOCK} nodes >/dev/null; do :; done; cat 1/pid"
         )
-        result = self.redlock("sandbox", "-n", "3", "--", "sh", "-c", script)
-        self.assertCode(result, 0)
-        self.assertFalse(runs(int(result.stdout.split()[-1])))
+        for script in (script, script.replace("conf & ", "conf --daemonize yes >/dev/null; ")):
+            result = self.redlock("sandbox", "-n", "3", "--", "sh", "-c", script)
+            self.assertCode(result, 0)
+            self.assertFalse(runs(int(result.stdout.split()[-1])))
+
+    def restart(self, directory, number):
+        """Starts a killed server again as another terminal does: as a daemon that does not descend from the sandbox.
+        Returns its pid."""
+        home = f"{directory}/{number}"
+        with open(f"{home}/pid", encoding="ascii") as file:
+            old = file.read()
+        subprocess.run([f"{directory}/redis-server", f"{home}/conf", "--daemonize", "yes"], check=True, stdout=subprocess.DEVNULL)
+
+        def new_pid():
+            """Returns the pid in the file once it is that of a server that runs; else 0."""
+            with open(f"{home}/pid", encoding="ascii") as file:
+                text = file.read()
+            return int(text) if text.endswith("\n") and text != old and runs(int(text)) else 0
+
+        pid = until(new_pid, "the pid of the server")
+        self.addCleanup(self.kill, pid)
+        return pid
+
+    @staticmethod
+    def kill(pid):
+        """Kills a process if it still runs."""
+        if runs(pid):
+            os.kill(pid, signal.SIGKILL)
+
+    def test_server_of_another_terminal_is_ended(self):
+        """A server that was started again outside of the sandbox ends with it, also after kill -9 of a process of it."""
+        for killed in (None, "the sandbox", "the guardian"):
+            with self.subTest(killed=killed):
+                process = self.begin("-n", "3", "--", "sh", "-c", PRINT_SANDBOX + "; exec sleep 1000")
+                directory, pids = self.read_sandbox(process)
+                guardian = next(pid for pid in children_of(process.pid))
+                for pid in pids[:2]:
+                    os.kill(pid, signal.SIGKILL)
+                    until(lambda pid=pid: not runs(pid), "the end of the server")
+                pids += [self.restart(directory, number) for number in (1, 2)]
+                os.kill(guardian if killed == "the guardian" else process.pid, signal.SIGKILL if killed else signal.SIGTERM)
+                process.wait(20 * SLOW)
+                self.assert_nothing_left(directory, pids)
+
+    def test_other_processes_are_spared(self):
+        """A process that has nothing but its pid, or nothing but its current directory, in common with a server goes on."""
+        process = self.begin("-n", "2", "--", "sh", "-c", PRINT_SANDBOX + "; exec sleep 1000")
+        directory, pids = self.read_sandbox(process)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+            until(lambda pid=pid: not runs(pid), "the end of the server")
+        others = [subprocess.Popen(["sleep", "1000"], cwd=cwd) for cwd in ("/", f"{directory}/2")]
+        for other in others:
+            self.addCleanup(other.wait)
+            self.addCleanup(other.kill)
+        with open(f"{directory}/1/pid", "w", encoding="ascii") as file:
+            file.write(f"{others[0].pid}\n")
+        process.terminate()
+        process.wait(20 * SLOW)
+        self.assert_nothing_left(directory, pids)
+        self.assertEqual([other.poll() for other in others], [None, None])
 
     def test_port_of_a_killed_server_stays_reserved(self):
         """The kernel assigns the port to no other socket until the sandbox ends."""

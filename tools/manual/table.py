@@ -154,7 +154,7 @@ Environment: REDLOCK_SERVERS REDLOCK_PREFIX REDLOCK_USER REDLOCK_AUTH
         "for Ctrl-C. All files are in one temporary directory, `REDLOCK_SANDBOX_DIR`.",
         notes="""\
 For each server 1 to N the directory has 1/port 1/pid 1/log and 1/conf, which
-starts it again if it was killed:
+starts it again if it was killed. In any terminal, until the sandbox ends:
   "$REDLOCK_SANDBOX_DIR/redis-server" "$REDLOCK_SANDBOX_DIR/1/conf" &
 """,
         examples=(
