@@ -99,6 +99,7 @@ class Guardian(FamilyCase):
         directory = more["PROCSTALL"]
         for how in (signal.SIGKILL, signal.SIGSTOP):
             process, pids = self.family("-t", "2s", name=f"g{int(how)}", env=more)
+            guardian = self.guardian_of(process)
             others = [pid for pid in pids if os.getpgid(pid) != os.getpgid(pids[0])]
             self.assertEqual(len(others), 3)
             process.send_signal(how)
@@ -106,7 +107,7 @@ class Guardian(FamilyCase):
             self.wait_gone(*set(pids) - set(others))
             self.assertTrue(all(runs(pid) for pid in others))
             self.path("stall/go", "")
-            self.wait_gone(*pids)
+            self.wait_gone(guardian, *pids)  # it lists /proc again, which needs the file "go"
             process.kill()
             process.wait(10 * SLOW)
             os.unlink(f"{directory}/reached")
