@@ -6,6 +6,7 @@ import glob
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -13,6 +14,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "abi"))
 import chroot  # noqa: E402
+import manifest  # noqa: E402
 import tapcase  # noqa: E402
 import tree  # noqa: E402
 
@@ -86,7 +88,18 @@ class Debian(unittest.TestCase):
         """dpkg-gensymbols found no function that debian/libredlock0.symbols does not have."""
         self.assertNotIn("dpkg-gensymbols: warning", self.built.stdout)
 
-    def test_5_packages_work_when_installed(self):
+    def test_5_packages_have_all_files(self):
+        """Each file that the build installs is in the package to which it belongs, and the packages have the version."""
+        packaged = {}
+        for path in glob.glob(f"{self.results}/*.deb"):
+            package = os.path.basename(path).split("_")[0]
+            lines = subprocess.run(["dpkg-deb", "--contents", path], stdout=subprocess.PIPE, check=True,
+                                   universal_newlines=True).stdout.splitlines()  # fmt: skip
+            packaged[package] = [line.split()[5] for line in lines if not line.startswith("d")]
+            self.assertEqual(os.path.basename(path).split("_")[1], version())
+        manifest.compare(self, "debian", packaged)
+
+    def test_6_packages_work_when_installed(self):
         """Each test of debian/tests passes in a clean system that has only what it asks for."""
         files = [path for path in glob.glob(f"{self.results}/*.deb") if "dbgsym" not in path]
         self.assertEqual(len(files), len(PACKAGES))
