@@ -112,7 +112,7 @@ static void suspect_votes(struct rl_node *node, uint64_t now_ns)
     for (uint64_t i = rl_pipeline_oldest_unreported(&node->pipe); i < end; i++) {
         const struct rl_request *request = rl_pipeline_at(&node->pipe, i);
         bool is_late = reply_limit_ns(node, i) <= now_ns;
-        if (!request->reported && !request->removed && (is_late || !request->suspected))
+        if (!request->reported && (is_late || !request->suspected))
             suspect_vote(node, i, is_late);
     }
 }
@@ -198,7 +198,6 @@ void rl_detector_tick(struct rl_node *node, uint64_t now_ns)
  * late. */
 void rl_detector_review(struct rl_node *node, uint64_t now_ns)
 {
-    rl_pipeline_drop_removed(&node->pipe);
     if (!node->detector.suspect)
         return;
     if (rl_pipeline_count(&node->pipe) > 0) {

@@ -99,16 +99,15 @@ struct rl_request rl_pipeline_pop(struct rl_pipeline *pipe)
     return *rl_pipeline_at(pipe, pipe->head++);
 }
 
-/* Returns the index of the oldest request that is neither `reported` nor `removed`;
- * rl_pipeline_end(): there is none. */
+/* Returns the index of the oldest request that is not `reported`; rl_pipeline_end(): there is none.
+ */
 uint64_t rl_pipeline_oldest_unreported(struct rl_pipeline *pipe)
 {
-    /* `reported` and `removed` are never reset, so earlier requests need no second look. */
+    /* `reported` is never reset, so earlier requests need no second look. */
     if (pipe->first_unreported < pipe->head)
         pipe->first_unreported = pipe->head;
     while (pipe->first_unreported != pipe->tail &&
-           (rl_pipeline_at(pipe, pipe->first_unreported)->reported ||
-            rl_pipeline_at(pipe, pipe->first_unreported)->removed))
+           rl_pipeline_at(pipe, pipe->first_unreported)->reported)
         pipe->first_unreported++;
     return pipe->first_unreported;
 }
@@ -118,7 +117,7 @@ bool rl_pipeline_has_change(const struct rl_pipeline *pipe, const struct rl_clai
 {
     for (uint64_t i = pipe->head; i != pipe->tail; i++) {
         const struct rl_request *request = rl_pipeline_at(pipe, i);
-        if (request->claim == claim && !request->removed && !rl_protocol[request->verb].only_reads)
+        if (request->claim == claim && !rl_protocol[request->verb].only_reads)
             return true;
     }
     return false;
@@ -129,8 +128,7 @@ bool rl_pipeline_uses_token(const struct rl_pipeline *pipe, struct rl_arg token)
 {
     for (uint64_t i = pipe->head; i != pipe->tail; i++) {
         const struct rl_request *request = rl_pipeline_at(pipe, i);
-        if (!request->removed && request->claim != NULL &&
-            rl_claim_has_token(request->claim, token))
+        if (request->claim != NULL && rl_claim_has_token(request->claim, token))
             return true;
     }
     return false;
@@ -168,12 +166,12 @@ void rl_pipeline_disconnect(struct rl_pipeline *pipe)
     pipe->sent = 0;
 }
 
-/* Removes all requests of `claim` of which no byte was sent. Returns true if an ACQUIRE was among
- * the removed requests. */
+/* Removes all requests of `claim` of which no byte was sent, and closes the gaps in the ring and in
+ * the output. Returns true if an ACQUIRE was among the removed requests. */
 bool rl_pipeline_cut(struct rl_pipeline *pipe, const struct rl_claim *claim)
 {
     bool cut_acquire = false;
-    uint64_t removed_len = 0;
+    uint64_t removed = 0, removed_reported = 0, removed_len = 0;
 
     if (pipe->out_len == 0)
         return false;
@@ -181,19 +179,23 @@ bool rl_pipeline_cut(struct rl_pipeline *pipe, const struct rl_claim *claim)
         struct rl_request *request = rl_pipeline_at(pipe, i);
         bool unsent = rl_request_is_unsent(pipe, request);
         request->start -= unsent ? removed_len : 0;
-        if (!unsent || request->removed || request->claim != claim)
+        if (!unsent || request->claim != claim) {
+            if (removed != 0)
+                *rl_pipeline_at(pipe, i - removed) = *request;
             continue;
+        }
         size_t at = (size_t)(request->start - pipe->sent);
         size_t rest = pipe->out_len - at - request->len;
         memmove(pipe->out + at, pipe->out + at + request->len, rest);
         pipe->out_len -= request->len;
+        removed++;
+        removed_reported += i < pipe->first_unreported;
         removed_len += request->len;
         cut_acquire |= request->verb == RL_VERB_ACQUIRE;
-        request->removed = true;
-        request->len = 0;
         rl_claim_drop(request->claim);
-        request->claim = NULL;
     }
+    pipe->tail -= removed;
+    pipe->first_unreported -= removed_reported;
     return cut_acquire;
 }
 
@@ -214,12 +216,9 @@ bool rl_pipeline_has_set(const struct rl_pipeline *pipe)
  * of the oldest request without a reply. */
 uint64_t rl_pipeline_unread(const struct rl_pipeline *pipe)
 {
-    for (uint64_t i = pipe->head; i != pipe->tail; i++) {
-        const struct rl_request *request = rl_pipeline_at(pipe, i);
-        if (!request->removed)
-            return rl_sub_sat(pipe->sent, request->start);
-    }
-    return 0;
+    if (pipe->head == pipe->tail)
+        return 0;
+    return rl_sub_sat(pipe->sent, rl_pipeline_oldest(pipe)->start);
 }
 
 /* Returns true if at least one byte of a request that creates a key was sent, but not a complete

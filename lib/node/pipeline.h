@@ -12,17 +12,17 @@
  * not read as the reply to a later request.
  *
  * The caller of rl_pipeline_push() sets claim, sent_ns, round, verb, form and `reported`.
- * pipeline.c sets start, len, unsent and removed. The failure detector sets `reported` and
+ * pipeline.c sets start, len and unsent. The failure detector sets `reported` and
  * `suspected`; request.c also sets `suspected`. connection.c sets sent_ns again when the connection
  * becomes ready. reply.c copies sent_ns and `reported` to the new request of a resend. */
 struct rl_request {
     struct rl_claim *claim; /* the claim that the request sets, reads or removes; the request holds
-                             * a reference. NULL: PING, a heartbeat or TRACK, or `removed` */
+                             * a reference. NULL: PING, a heartbeat or TRACK */
     uint64_t start;         /* number of the request's first byte among all bytes of the connection,
                              * counted from 0 */
     uint64_t sent_ns; /* boot clock: when the request was appended, or when the connection that
                        * it had to wait for became ready; the time limit of the reply begins */
-    uint32_t len;     /* number of the request's bytes; 0: `removed` */
+    uint32_t len;     /* number of the request's bytes */
     uint32_t round;   /* rl_round.number that its vote belongs to; 0: no vote is reported */
     uint8_t verb;     /* enum rl_verb */
     uint8_t form;     /* enum rl_form; INFO: index of the section (heartbeat.c) */
@@ -31,9 +31,8 @@ struct rl_request {
     bool reported;    /* no vote is reported when the reply comes: the time limit has passed and a
                        * vote FAILED was reported, or the request never has a vote (PING, TRACK,
                        * REGISTER) */
-    bool unsent;  /* no byte of the request was sent; set by rl_pipeline_disconnect(). reply.c sets
-                   * it for a request that the server has not executed and that is not resent */
-    bool removed; /* the bytes of the request were removed before any was sent; no reply comes */
+    bool unsent; /* no byte of the request was sent; set by rl_pipeline_disconnect(). reply.c sets
+                  * it for a request that the server has not executed and that is not resent */
 };
 
 /* Bytes of output with which a pipeline is full: its users append no new request then, except a
@@ -53,13 +52,13 @@ struct rl_pipeline {
     size_t out_cap; /* bytes allocated for `out` */
     uint64_t sent;  /* bytes that the transport has accepted on this connection; also the number of
                      * the byte out[0], counted as rl_request.start */
-    uint64_t unsent_since_ns; /* boot clock: when `out` stopped being empty; valid while
-                               * out_len > 0 */
-    struct rl_request *ring;  /* the requests in flight; NULL: ring_cap is 0 */
-    uint32_t ring_cap;        /* elements of `ring`: a power of two, or 0 */
-    uint64_t head, tail; /* indices of the oldest request and of the next one to be appended; they
-                          * only grow. Request i is ring[i % ring_cap] */
-    uint64_t first_unreported; /* every request before this index is `reported` or `removed` */
+    uint64_t unsent_since_ns;  /* boot clock: when `out` stopped being empty; valid while
+                                * out_len > 0 */
+    struct rl_request *ring;   /* the requests in flight; NULL: ring_cap is 0 */
+    uint32_t ring_cap;         /* elements of `ring`: a power of two, or 0 */
+    uint64_t head, tail;       /* indices of the oldest request and of the next one to be appended.
+                                * Request i is ring[i % ring_cap] */
+    uint64_t first_unreported; /* every request before this index is `reported` */
 };
 
 /* Prepares an empty pipeline. Borrows `mem` and `inbox` as long as the pipeline is used. */
@@ -81,7 +80,7 @@ static inline uint64_t rl_pipeline_end(const struct rl_pipeline *pipe)
     return pipe->tail;
 }
 
-/* Returns the number of requests in flight, removed ones included. */
+/* Returns the number of requests in flight. */
 static inline uint64_t rl_pipeline_count(const struct rl_pipeline *pipe)
 {
     return pipe->tail - pipe->head;
@@ -152,19 +151,15 @@ bool rl_pipeline_push(struct rl_pipeline *pipe, const struct rl_request *request
  * caller. */
 struct rl_request rl_pipeline_pop(struct rl_pipeline *pipe);
 
-/* Returns the index of the oldest request that is neither `reported` nor `removed`;
- * rl_pipeline_end(): there is none. Looks at each request once only, because an unresponsive server
- * can leave thousands of requests that were reported. */
+/* Returns the index of the oldest request that is not `reported`; rl_pipeline_end(): there is none.
+ * Looks at each request once only, because an unresponsive server can leave thousands of requests
+ * that were reported. */
 uint64_t rl_pipeline_oldest_unreported(struct rl_pipeline *pipe);
 
 /* Returns enum rl_verb of the request whose reply comes next; RL_VERB_NONE: no reply is due. */
 static inline unsigned rl_pipeline_next_verb(const struct rl_pipeline *pipe)
 {
-    uint64_t next = pipe->head;
-
-    while (next != pipe->tail && rl_pipeline_at(pipe, next)->removed)
-        next++;
-    return next != pipe->tail ? rl_pipeline_at(pipe, next)->verb : RL_VERB_NONE;
+    return pipe->head != pipe->tail ? rl_pipeline_oldest(pipe)->verb : RL_VERB_NONE;
 }
 
 /* Returns true if a request of `claim` is in flight that can change a key (its verb is not one that
@@ -177,13 +172,6 @@ bool rl_pipeline_uses_token(const struct rl_pipeline *pipe, struct rl_arg token)
 /* Returns the number of undos in flight. */
 unsigned rl_pipeline_count_undos(const struct rl_pipeline *pipe);
 
-/* Drops removed requests from the front, so that the oldest request is one that gets a reply. */
-static inline void rl_pipeline_drop_removed(struct rl_pipeline *pipe)
-{
-    while (pipe->head != pipe->tail && rl_pipeline_at(pipe, pipe->head)->removed)
-        pipe->head++;
-}
-
 /* Drops the first `len` bytes of the output, because the transport has accepted them. */
 void rl_pipeline_sent(struct rl_pipeline *pipe, size_t len);
 
@@ -193,8 +181,8 @@ void rl_pipeline_sent(struct rl_pipeline *pipe, size_t len);
 void rl_pipeline_disconnect(struct rl_pipeline *pipe);
 
 /* Removes all requests of `claim` of which no byte was sent: drops their bytes and their claim
- * references, and sets `removed`. Returns true if an ACQUIRE was among the removed requests: the
- * server has not seen the claim then. */
+ * references. Later requests get lower indices. Returns true if an ACQUIRE was among the removed
+ * requests: the server has not seen the claim then. */
 bool rl_pipeline_cut(struct rl_pipeline *pipe, const struct rl_claim *claim);
 
 /* Returns true if at least one byte of a request that creates a key was sent, but not a complete

@@ -230,7 +230,6 @@ static void take_information(struct rl_node *node, const struct rl_request *requ
  * reply of the wrong type, and one that shows a replica. */
 void rl_node_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
-    rl_pipeline_drop_removed(&node->pipe);
     if (rl_pipeline_count(&node->pipe) == 0 ||
         rl_request_is_unsent(&node->pipe, rl_pipeline_oldest(&node->pipe))) {
         rl_node_close(node, REDLOCK_CAUSE_PROTOCOL, "reply without a request", true, now_ns);

@@ -395,12 +395,8 @@ static void play_event(struct fuzz_input *input)
 /* Returns true if the node is READY and has neither requests nor pending undos. */
 static bool is_quiet(void)
 {
-    const struct rl_pipeline *pipe = &rig->node.pipe;
-
-    for (uint64_t i = pipe->head; i != pipe->tail; i++)
-        if (!rl_pipeline_at(pipe, i)->removed)
-            return false;
-    return rig->node.conn.state == RL_NODE_READY && rl_node_undos_pending(&rig->node) == 0;
+    return rig->node.conn.state == RL_NODE_READY && rl_pipeline_count(&rig->node.pipe) == 0 &&
+           rl_node_undos_pending(&rig->node) == 0;
 }
 
 /* Makes the connection work and the server reply, and lets time pass, so that all pending undos are

@@ -289,25 +289,28 @@ START_TEST(the_memory_of_a_burst_is_released)
 }
 END_TEST
 
-/* Returns the first request that is neither reported nor removed, by looking at all of them. */
+/* Returns the first request that is not reported, by looking at all of them. */
 static uint64_t find_oldest_unreported(const struct rl_pipeline *pipe)
 {
     uint64_t at = pipe->head;
 
-    while (at != pipe->tail &&
-           (rl_pipeline_at(pipe, at)->reported || rl_pipeline_at(pipe, at)->removed))
+    while (at != pipe->tail && rl_pipeline_at(pipe, at)->reported)
         at++;
     return at;
 }
 
-/* The oldest unreported request is always the one that a search finds, and the requests before it
- * are not examined again. */
+/* The oldest unreported request is always the one that a search finds, also after requests were
+ * removed, and the requests before it are not examined again. */
 START_TEST(the_oldest_unreported_request_is_found)
 {
     struct rl_pipeline pipe;
+    struct rl_claim *claims[4];
     uint64_t word = 88172645463325252u;
+    unsigned removed = 0;
 
     mem = rl_mem_libc();
+    for (unsigned i = 0; i < 4; i++)
+        claims[i] = rl_claim_new(&mem, (struct rl_arg){"k", 1}, 8);
     memset(&pipe, 0, sizeof pipe);
     pipe.mem = &mem;
     pipe.inbox = &common.inbox;
@@ -316,23 +319,30 @@ START_TEST(the_oldest_unreported_request_is_found)
         word ^= word << 13;
         word ^= word >> 7;
         word ^= word << 17;
-        struct rl_request request = {.round = 1, .reported = word % 7 == 0};
+        struct rl_request request = {
+            .claim = claims[word >> 50 & 3], .round = 1, .reported = word % 7 == 0};
         uint64_t count = rl_pipeline_count(&pipe), at = pipe.head + (word >> 20) % (count + 1);
         /* Phases of filling, of reporting and of emptying. */
         if (word >> 32 & 1 && i / 1000 % 3 == 0)
             ck_assert(rl_pipeline_push(&pipe, &request, "x", 1));
-        else if (count != 0 && i / 1000 % 3 != 2 && at != pipe.tail)
-            *(word >> 33 & 1 ? &rl_pipeline_at(&pipe, at)->reported
-                             : &rl_pipeline_at(&pipe, at)->removed) = true;
+        else if (count != 0 && i / 1000 % 3 != 2 && at != pipe.tail && word >> 33 & 1)
+            rl_pipeline_at(&pipe, at)->reported = true;
+        else if (count != 0 && i / 1000 % 3 != 2)
+            (void)rl_pipeline_cut(&pipe, request.claim);
         else if (count != 0)
-            (void)rl_pipeline_pop(&pipe);
-        rl_pipeline_sent(&pipe, pipe.out_len);
+            rl_claim_drop(rl_pipeline_pop(&pipe).claim);
+        removed += rl_pipeline_count(&pipe) + 1 < count;
+        if ((word >> 34) % 16 == 0)
+            rl_pipeline_sent(&pipe, pipe.out_len);
         if (i % 3 != 0)
             continue;
         ck_assert_uint_eq(rl_pipeline_oldest_unreported(&pipe), find_oldest_unreported(&pipe));
         ck_assert_uint_eq(pipe.first_unreported, find_oldest_unreported(&pipe));
     }
+    ck_assert_uint_ne(removed, 0);
     rl_pipeline_free(&pipe);
+    for (unsigned i = 0; i < 4; i++)
+        rl_claim_drop(claims[i]);
     rl_inbox_free(&common.inbox);
 }
 END_TEST

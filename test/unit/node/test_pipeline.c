@@ -57,15 +57,12 @@ START_TEST(cutting_removes_the_unsent_requests_of_a_claim)
     ck_assert_uint_eq(pipe.out_len, 8);
     ck_assert_mem_eq(pipe.out, "bbbBBBBB", 8);
     ck_assert_uint_eq(a->refs, 1);
-    ck_assert_uint_eq(rl_pipeline_count(&pipe), 4);
-    rl_pipeline_drop_removed(&pipe);
-    ck_assert_uint_eq(rl_pipeline_count(&pipe), 3);
+    ck_assert_uint_eq(rl_pipeline_count(&pipe), 2);
     rl_pipeline_sent(&pipe, 4); /* SET of b, and one byte of its release */
     struct rl_request set = rl_pipeline_pop(&pipe);
     ck_assert_ptr_eq(set.claim, b);
     ck_assert(rl_request_is_whole(&pipe, &set));
     rl_claim_drop(set.claim);
-    rl_pipeline_drop_removed(&pipe);
     const struct rl_request *release = rl_pipeline_at(&pipe, pipe.head);
     ck_assert(!rl_request_is_unsent(&pipe, release));
     ck_assert(!rl_request_is_whole(&pipe, release));
@@ -247,7 +244,6 @@ END_TEST
 struct model_request {
     int claim; /* -1: none */
     uint8_t verb;
-    bool removed;
     unsigned len, sent; /* its bytes, and how many of them were sent */
     char byte;          /* all its bytes are this one */
 };
@@ -269,14 +265,15 @@ static uint64_t random_below(uint64_t below)
 static bool model_cut(int claim)
 {
     bool cut_set = false;
+    unsigned kept = model_head;
 
     for (unsigned i = model_head; i < model_tail; i++) {
-        struct model_request *request = &model[i];
-        if (request->removed || request->sent > 0 || request->claim != claim)
-            continue;
-        request->removed = true;
-        cut_set = cut_set || request->verb == RL_VERB_ACQUIRE;
+        if (model[i].sent > 0 || model[i].claim != claim)
+            model[kept++] = model[i];
+        else
+            cut_set = cut_set || model[i].verb == RL_VERB_ACQUIRE;
     }
+    model_tail = kept;
     return cut_set;
 }
 
@@ -284,8 +281,6 @@ static bool model_cut(int claim)
 static void model_sent(size_t len)
 {
     for (unsigned i = model_head; i < model_tail && len > 0; i++) {
-        if (model[i].removed)
-            continue;
         size_t more = model[i].len - model[i].sent;
         more = more < len ? more : len;
         model[i].sent += (unsigned)more;
@@ -301,13 +296,12 @@ static bool model_bare(void)
         const struct model_request *set = &model[i];
         bool makes_key = set->verb == RL_VERB_ACQUIRE || set->verb == RL_VERB_HEAL;
         bool undone = false;
-        if (!makes_key || set->removed || set->sent == 0)
+        if (!makes_key || set->sent == 0)
             continue;
         for (unsigned j = i + 1; j < model_tail; j++) {
             const struct model_request *undo = &model[j];
             bool deletes = undo->verb == RL_VERB_RELEASE || undo->verb == RL_VERB_SHORTEN;
-            undone = undone || (deletes && !undo->removed && undo->claim == set->claim &&
-                                undo->sent == undo->len);
+            undone = undone || (deletes && undo->claim == set->claim && undo->sent == undo->len);
         }
         if (!undone)
             return true;
@@ -330,9 +324,6 @@ static void check_model(const struct rl_pipeline *pipe)
     ck_assert_uint_eq(rl_pipeline_count(pipe), model_tail - model_head);
     for (unsigned i = model_head; i < model_tail; i++) {
         const struct rl_request *request = rl_pipeline_at(pipe, pipe->head + i - model_head);
-        SAME(request->removed, model[i].removed, i);
-        if (model[i].removed)
-            continue;
         SAME(request->len, model[i].len, i);
         SAME(request->verb, model[i].verb, i);
         SAME(rl_request_is_unsent(pipe, request), (model[i].sent == 0), i);
@@ -388,9 +379,6 @@ static void random_operation(struct rl_pipeline *pipe, struct rl_claim **claims,
         bool expected = model_cut(claim);
         ck_assert_int_eq(rl_pipeline_cut(pipe, claims[claim]), expected);
     } else {
-        rl_pipeline_drop_removed(pipe);
-        while (model_head < model_tail && model[model_head].removed)
-            model_head++;
         if (model_head < model_tail && model[model_head].sent == model[model_head].len) {
             struct rl_request request = rl_pipeline_pop(pipe);
             ck_assert_uint_eq(request.verb, model[model_head].verb);
