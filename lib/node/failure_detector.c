@@ -145,11 +145,11 @@ static void become_suspect(struct rl_node *node, uint64_t now_ns)
     suspect_votes(node, now_ns);
 }
 
-/* Has the engine plan the next tick again if a request or reply makes it due earlier than planned.
+/* Has the engine plan the next tick again if requests or replies make it due earlier than planned.
  *
  * A reply cannot be late sooner than `least_ns` after now. If the planned tick is earlier than
  * that, the plan stays, and that tick computes the exact time. A tick that comes too early costs
- * less than computing the time for each request. */
+ * less than computing the time again. */
 void rl_detector_note(struct rl_node *node, uint64_t now_ns)
 {
     const struct rl_node_common *common = node->common;
@@ -198,8 +198,7 @@ void rl_detector_tick(struct rl_node *node, uint64_t now_ns)
  * late. */
 void rl_detector_review(struct rl_node *node, uint64_t now_ns)
 {
-    if (!node->detector.suspect)
-        return;
+    RL_ASSERT(node->detector.suspect);
     if (rl_pipeline_count(&node->pipe) > 0) {
         uint64_t oldest = rl_pipeline_first(&node->pipe);
         if (rl_pipeline_at(&node->pipe, oldest)->reported ||

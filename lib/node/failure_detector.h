@@ -83,8 +83,8 @@ static inline void rl_detector_note_idle(struct rl_detector *detector)
  * would grow to minutes. */
 void rl_detector_note_trip(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns);
 
-/* Notes that a request was appended, or that a reply arrived while other requests are in flight.
- * Has the next tick planned again, unless the planned one is early enough to find a late reply. */
+/* Notes that requests are in flight, after some were appended or after replies have arrived. Has
+ * the next tick planned again, unless the planned one is early enough to find a late reply. */
 void rl_detector_note(struct rl_node *node, uint64_t now_ns);
 
 /* Does what is due: makes the node suspect, fails late votes, or closes the connection of a node
@@ -94,8 +94,8 @@ void rl_detector_tick(struct rl_node *node, uint64_t now_ns);
 /* Returns when rl_detector_tick() has something to do (boot clock); RL_NEVER: no reply is due. */
 uint64_t rl_detector_wake_ns(struct rl_node *node);
 
-/* Makes a suspect node not suspect if no reply is late any more, and reports that. Called after
- * each reply on a ready connection. */
+/* Makes a suspect node not suspect if no reply is late any more, and reports that. Called for a
+ * suspect node after each reply on a ready connection. */
 void rl_detector_review(struct rl_node *node, uint64_t now_ns);
 
 /* Returns the node timeout in nanoseconds: how long no reply may come while one is due. It is the

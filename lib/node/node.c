@@ -156,7 +156,6 @@ bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t
     if (rl_protocol[verb].resets_ttl)
         claim->renewed_ns = now_ns;
     node->counters.requests++;
-    rl_detector_note(node, now_ns);
     if (rl_connection_is_ready(&node->conn))
         rl_node_note_dirty(node);
     if (rl_pipeline_output(&node->pipe).len >= RL_FLUSH_BYTES)
@@ -165,7 +164,8 @@ bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t
 }
 
 /* Hands the greeting or the output to the transport, as much as it accepts. Closes the connection
- * on an error. Reports a change of the node if the pipeline is no longer full. */
+ * on an error. Reports a change of the node if the pipeline is no longer full. Plans the next tick
+ * for the requests that were appended. */
 void rl_node_flush(struct rl_node *node, uint64_t now_ns)
 {
     const struct rl_transport *transport = &node->common->transport;
@@ -192,6 +192,7 @@ void rl_node_flush(struct rl_node *node, uint64_t now_ns)
     }
     if (was_full != rl_pipeline_is_full(&node->pipe))
         rl_node_notify_changed(node);
+    rl_detector_note(node, now_ns);
 }
 
 /* Closes the connection because the decoder has failed: without memory, or because of bytes that it
@@ -204,13 +205,15 @@ static void close_unreadable(struct rl_node *node, uint64_t now_ns)
                   memory ? "out of memory" : "not the Redis protocol, or too long", true, now_ns);
 }
 
-/* Removes a node whose received bytes have all been read from the set RL_INBOX_UNREAD. If no
- * request is in flight any more, frees memory that only a burst of requests needed. */
-static void end_receiving(struct rl_node *node)
+/* Removes a node whose received bytes have all been read from the set RL_INBOX_UNREAD. Plans the
+ * next tick if requests are in flight; else frees memory that only a burst of requests needed. */
+static void end_receiving(struct rl_node *node, uint64_t now_ns)
 {
     rl_inbox_forget(&node->common->inbox, RL_INBOX_UNREAD, node->index);
-    if (rl_pipeline_count(&node->pipe) != 0)
+    if (rl_pipeline_count(&node->pipe) != 0) {
+        rl_detector_note(node, now_ns);
         return;
+    }
     rl_detector_note_idle(&node->detector);
     rl_pipeline_trim(&node->pipe);
     rl_undos_trim(node, &node->undos);
@@ -236,7 +239,7 @@ static void take_reply(struct rl_node *node, uint64_t now_ns)
     if (!rl_decoder_is_open(&node->decoder))
         return; /* closed */
     if (got == 0 || (!greeting && rl_decoder_is_done(&node->decoder)))
-        end_receiving(node);
+        end_receiving(node, now_ns);
     else
         rl_inbox_note(&node->common->inbox, RL_INBOX_UNREAD, node->index);
 }

@@ -221,7 +221,7 @@ static void take_information(struct rl_node *node, const struct rl_request *requ
     else
         rl_heartbeat_reply(node, request, reply, now_ns);
     rl_claim_drop(request->claim);
-    if (rl_connection_is_ready(&node->conn))
+    if (rl_connection_is_ready(&node->conn) && rl_detector_is_suspect(&node->detector))
         rl_detector_review(node, now_ns);
 }
 
@@ -251,8 +251,6 @@ void rl_node_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t 
         check_fence_record(node, &request, &result);
     }
     uint64_t rtt_us = rl_max_u64(note_round_trip(node, &request, now_ns), 1);
-    if (rl_pipeline_count(&node->pipe) != 0)
-        rl_detector_note(node, now_ns);
     if (request.claim == NULL) {
         rl_detector_note_probe(&node->detector);
     } else if (result.vote != RL_VOTE_RESEND || !resend(node, &request, &result, now_ns)) {
@@ -274,6 +272,6 @@ void rl_node_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t 
         rl_node_close(node, REDLOCK_CAUSE_PROTOCOL, "reply of the wrong type", true, now_ns);
     else if (result.vote == RL_VOTE_FAILED && result.cause == REDLOCK_CAUSE_READONLY)
         rl_node_close(node, REDLOCK_CAUSE_READONLY, "server became a replica", true, now_ns);
-    else
+    else if (rl_detector_is_suspect(&node->detector))
         rl_detector_review(node, now_ns);
 }
