@@ -4,9 +4,10 @@
  * reserve gigabytes. The functions here enforce limits and allocate nothing. The most frequent
  * replies are parsed here without the reader.
  *
- * Received bytes stay at `ahead` while the reader is between two replies. rl_decoder_next() first
- * tries to parse a frequent reply there (read_plain()). If that fails, it passes all bytes at
- * `ahead` to the reader, which copies them and calls create_string() and its like for each value.
+ * Received bytes stay at `ahead` while the reader is between two replies. rl_decoder_next_plain()
+ * parses a frequent reply there. If the next reply is another one, rl_decoder_next() passes all
+ * bytes at `ahead` to the reader, which copies them and calls create_string() and its like for each
+ * value.
  */
 #include "node/codec.h"
 
@@ -221,7 +222,7 @@ static void shrink(struct rl_decoder *decoder)
 }
 
 /* Returns whether the reader is between two replies, without an error and without unread bytes. */
-static bool is_at_rest(const struct rl_decoder *decoder)
+bool rl_decoder_is_at_rest(const struct rl_decoder *decoder)
 {
     const redisReader *reader = decoder->reader;
 
@@ -257,7 +258,7 @@ bool rl_decoder_feed(struct rl_decoder *decoder, const char *bytes, size_t len)
 {
     if (!feed_ahead(decoder))
         return false;
-    if (!is_at_rest(decoder))
+    if (!rl_decoder_is_at_rest(decoder))
         return feed_reader(decoder, bytes, len);
     decoder->ahead = bytes;
     decoder->ahead_len = len;
@@ -309,24 +310,22 @@ static bool read_integer(struct rl_decoder *decoder)
 }
 
 /* Reads OK, nil or an integer from the start of `ahead` into decoder->reply: nearly all replies
- * that are votes. Returns false, and removes nothing, if the reader must parse the next reply. */
-static bool read_plain(struct rl_decoder *decoder)
+ * that are votes. Returns 1; 0, and removes nothing, if the reader must parse the next reply. */
+int rl_decoder_next_plain(struct rl_decoder *decoder)
 {
     if (skip(decoder, "+OK\r\n", 5)) {
         decoder->reply = (struct rl_reply){.kind = RL_REPLY_STATUS, .text = "OK", .len = 2};
-        return true;
+        return 1;
+    }
+    if (skip(decoder, ":1\r\n", 4)) { /* as read_integer() does, but the reply to most undos */
+        decoder->reply = (struct rl_reply){.kind = RL_REPLY_INTEGER, .integer = 1};
+        return 1;
     }
     if (skip(decoder, "$-1\r\n", 5)) {
         decoder->reply = (struct rl_reply){.kind = RL_REPLY_NIL};
-        return true;
+        return 1;
     }
     return read_integer(decoder);
-}
-
-/* Returns true if all received bytes were read as replies. */
-bool rl_decoder_is_done(const struct rl_decoder *decoder)
-{
-    return decoder->ahead_len == 0 && is_at_rest(decoder);
 }
 
 /* Reads the next reply into decoder->reply. Returns 1; 0 if more bytes are needed; -1 if the bytes
@@ -336,7 +335,7 @@ int rl_decoder_next(struct rl_decoder *decoder)
     void *object = NULL;
 
     decoder->refused = false;
-    if (decoder->ahead_len != 0 && read_plain(decoder))
+    if (decoder->ahead_len != 0 && rl_decoder_next_plain(decoder))
         return 1;
     if (rl_decoder_is_done(decoder))
         return 0; /* an empty reader, if called, would count as inside of a reply */

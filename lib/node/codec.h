@@ -85,14 +85,23 @@ bool rl_decoder_feed(struct rl_decoder *decoder, const char *bytes, size_t len);
  * after a failure. */
 bool rl_decoder_lacks_memory(const struct rl_decoder *decoder);
 
+/* Returns true if the reader is between two replies, without an error and without unread bytes. */
+bool rl_decoder_is_at_rest(const struct rl_decoder *decoder);
 /* Returns true if all received bytes were read as replies, so that rl_decoder_next() would return
  * 0. */
-bool rl_decoder_is_done(const struct rl_decoder *decoder);
+static inline bool rl_decoder_is_done(const struct rl_decoder *decoder)
+{
+    return decoder->ahead_len == 0 && rl_decoder_is_at_rest(decoder);
+}
 
 /* Reads the next reply. Returns 1 if `decoder->reply` is that reply, which is valid until the next
  * call for any decoder with the same `text`; 0 if more bytes are needed; -1 if the bytes violate
  * the protocol, the reply is beyond a limit, or there is no memory. */
 int rl_decoder_next(struct rl_decoder *decoder);
+/* Reads the next reply if it is OK, nil or an integer, as nearly all votes are; the limits that
+ * rl_decoder_expect() sets do not concern such a reply. Returns 1 as rl_decoder_next() does, or 0
+ * if the next reply is another one or not complete; rl_decoder_next() must be called then. */
+int rl_decoder_next_plain(struct rl_decoder *decoder);
 
 /* Returns true between rl_decoder_open() and rl_decoder_close(). */
 static inline bool rl_decoder_is_open(const struct rl_decoder *decoder)

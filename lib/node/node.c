@@ -225,11 +225,14 @@ static void take_reply(struct rl_node *node, uint64_t now_ns)
 {
     bool greeting = rl_connection_state(&node->conn) == RL_NODE_GREETING;
 
-    if (greeting)
-        rl_greeting_expect(node);
-    else
-        rl_reply_expect(node);
-    int got = rl_decoder_next(&node->decoder);
+    int got = rl_decoder_next_plain(&node->decoder);
+    if (got == 0) {
+        if (greeting)
+            rl_greeting_expect(node);
+        else
+            rl_reply_expect(node);
+        got = rl_decoder_next(&node->decoder);
+    }
     if (got < 0)
         close_unreadable(node, now_ns);
     else if (got > 0 && greeting)
