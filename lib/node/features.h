@@ -34,19 +34,41 @@ static inline unsigned rl_features_supported(const struct rl_features *features)
     return features->supported;
 }
 
+/* Learns from the reply to a request whose form needs the feature `bit`; part of
+ * rl_features_learn(). */
+void rl_features_learn_bit(struct rl_features *features, unsigned bit,
+                           const struct rl_result *result);
 /* Learns from the reply to a request of this form, which `result` describes: a grant or a denial
  * proves the command; RESEND shows that it is missing. */
-void rl_features_learn(struct rl_features *features, enum rl_form form,
-                       const struct rl_result *result);
+static inline void rl_features_learn(struct rl_features *features, enum rl_form form,
+                                     const struct rl_result *result)
+{
+    if (rl_forms[form].feature != 0)
+        rl_features_learn_bit(features, rl_forms[form].feature, result);
+}
 
 /* Returns the form in which RELEASE of one key is sent: the server's own command if it supports
  * one, else RL_FORM_SHA. A command that is likely according to `info`, but not proven, is returned
  * only if the caller awaits the reply (`is_awaited`): the fallback then follows in the same round.
  * The caller calls rl_features_note_sent() once the request is in the pipeline. */
-enum rl_form rl_features_release_form(const struct rl_features *features,
-                                      const struct rl_info *info, bool is_awaited);
+static inline enum rl_form rl_features_release_form(const struct rl_features *features,
+                                                    const struct rl_info *info, bool is_awaited)
+{
+    unsigned wanted = RL_FEATURE_DELEX | RL_FEATURE_DELIFEQ;
+    unsigned use = features->supported & wanted;
 
-/* Notes that a request of this form was appended to the pipeline. */
-void rl_features_note_sent(struct rl_features *features, enum rl_form form);
+    if (use == 0 && is_awaited)
+        use = info->features & wanted & ~features->missing & ~features->trying;
+    if (use == 0)
+        return RL_FORM_SHA;
+    return use == RL_FEATURE_DELEX ? RL_FORM_DELEX : RL_FORM_DELIFEQ;
+}
+
+/* Notes that a request of this form was appended to the pipeline. A command that is not proven is
+ * not sent again before the reply. */
+static inline void rl_features_note_sent(struct rl_features *features, enum rl_form form)
+{
+    features->trying |= rl_forms[form].feature & ~features->supported;
+}
 
 #endif

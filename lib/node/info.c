@@ -94,7 +94,14 @@ static bool is_word(struct field field, const char *word)
     return field.len == strlen(word) && memcmp(field.value, word, field.len) == 0;
 }
 
-/* Reads a version such as "7.0.15" into major, minor, is_valkey and version. */
+/* Returns true if the version is at least major.minor. */
+static bool at_least(const struct rl_info *info, unsigned major, unsigned minor)
+{
+    return info->major > major || (info->major == major && info->minor >= minor);
+}
+
+/* Reads a version such as "7.0.15" into major, minor, is_valkey, features and version. DELIFEQ
+ * exists since Valkey 9.0, DELEX since Redis 8.4. */
 static void parse_version(struct rl_info *info, struct field field, bool valkey)
 {
     unsigned *const parts[] = {&info->major, &info->minor};
@@ -110,6 +117,10 @@ static void parse_version(struct rl_info *info, struct field field, bool valkey)
         *parts[i] = (unsigned)rl_min_u64(number, 9999);
     }
     info->is_valkey = valkey;
+    if (valkey)
+        info->features = at_least(info, 9, 0) ? RL_FEATURE_DELIFEQ : 0;
+    else
+        info->features = at_least(info, 8, 4) ? RL_FEATURE_DELEX : 0;
     copy_text(text, sizeof text, field);
     snprintf(info->version, sizeof info->version, "%s %s", valkey ? "valkey" : "redis", text);
 }
@@ -210,19 +221,4 @@ bool rl_info_evicts(const struct rl_info *info)
 {
     return info->maxmemory != 0 && info->policy[0] != '\0' &&
            strcmp(info->policy, "noeviction") != 0;
-}
-
-/* Returns true if the version is at least major.minor. */
-static bool at_least(const struct rl_info *info, unsigned major, unsigned minor)
-{
-    return info->major > major || (info->major == major && info->minor >= minor);
-}
-
-/* Returns the RL_FEATURE_* bits that a server of this version should support: DELIFEQ since Valkey
- * 9.0, DELEX since Redis 8.4. */
-unsigned rl_info_features(const struct rl_info *info)
-{
-    if (info->is_valkey)
-        return at_least(info, 9, 0) ? RL_FEATURE_DELIFEQ : 0;
-    return at_least(info, 8, 4) ? RL_FEATURE_DELEX : 0;
 }

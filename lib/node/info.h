@@ -15,6 +15,8 @@ struct rl_info {
     char version[32];      /* "redis 7.0.15", "valkey 8.1.1" */
     unsigned major, minor; /* of the version; at most 9999 */
     int is_valkey;         /* 1: Valkey; 0: Redis or unknown */
+    unsigned features;     /* RL_FEATURE_* (optional commands) that a server of this version should
+                            * support; the server may refuse them all the same */
     uint64_t uptime_s;     /* seconds since the start of the server, by its wall clock: a clock step
                             * changes this number */
     uint64_t cpu_user_us;  /* processor time of the main thread in user mode, in microseconds; 0:
@@ -59,9 +61,5 @@ bool rl_info_was_promoted(const struct rl_info *info);
 /* Returns true if the server may remove keys before they expire: it has a limit of memory, and a
  * policy other than noeviction. */
 bool rl_info_evicts(const struct rl_info *info);
-
-/* Returns the set of RL_FEATURE_* (optional commands) that a server of this version should support.
- * The server may refuse them all the same. */
-unsigned rl_info_features(const struct rl_info *info);
 
 #endif

@@ -178,8 +178,7 @@ START_TEST(native_commands_follow_from_the_version)
 {
     struct rl_info info = parse(FEATURES[_i].text);
 
-    ck_assert_uint_eq(rl_info_features(&info),
-                      FEATURES[_i].native_commands_follow_from_the_version);
+    ck_assert_uint_eq(info.features, FEATURES[_i].native_commands_follow_from_the_version);
 }
 END_TEST
 
