@@ -18,11 +18,13 @@ struct field {
     size_t len;        /* bytes of `value` */
 };
 
-/* Returns true if the line of `len` bytes is the field `name`; then stores its value in `*ret`. */
+/* Returns true if the line of `len` bytes is the field `name`; then stores its value in `*ret`.
+ * Nearly all lines differ in the first character. */
 static bool is_field(const char *line, size_t len, const char *name, struct field *ret)
 {
+    if (len == 0 || line[0] != name[0])
+        return false;
     size_t name_len = strlen(name);
-
     if (len <= name_len || memcmp(line, name, name_len) != 0 || line[name_len] != ':')
         return false;
     ret->value = line + name_len + 1;
