@@ -34,6 +34,10 @@
 #define RL_ASSERT(condition) assert(condition)
 #endif
 
+/* A function that is called rarely, by a frequent one. It is not inlined, so that the frequent one
+ * does not save the registers that only the rare one needs. */
+#define RL_RARE __attribute__((noinline, cold))
+
 /* A set of nodes of one shard: bit i stands for node i, in the order of the configuration. */
 typedef uint32_t rl_nodes;
 /* The set that contains node `i` alone; `i` < RL_NODES_MAX. */
@@ -54,7 +58,7 @@ struct rl_now {
  * bucket also counts 0, the last one all longer durations. */
 static inline void rl_count_us(uint64_t hist[RL_BUCKETS], uint64_t us)
 {
-    unsigned bucket = us == 0 ? 0 : 63u - (unsigned)__builtin_clzll(us);
+    unsigned bucket = 63u - (unsigned)__builtin_clzll(us | 1);
 
     hist[bucket < RL_BUCKETS ? bucket : RL_BUCKETS - 1]++;
 }

@@ -92,13 +92,6 @@ bool rl_pipeline_push(struct rl_pipeline *pipe, const struct rl_request *request
     return true;
 }
 
-/* Removes and returns the oldest request, whose claim reference passes to the caller. */
-struct rl_request rl_pipeline_pop(struct rl_pipeline *pipe)
-{
-    RL_ASSERT(pipe->head != pipe->tail);
-    return *rl_pipeline_at(pipe, pipe->head++);
-}
-
 /* Returns the index of the oldest request that is not `reported`; rl_pipeline_end(): there is none.
  */
 uint64_t rl_pipeline_oldest_unreported(struct rl_pipeline *pipe)

@@ -149,7 +149,11 @@ bool rl_pipeline_push(struct rl_pipeline *pipe, const struct rl_request *request
 
 /* Removes and returns the oldest request; there must be one. Its claim reference passes to the
  * caller. */
-struct rl_request rl_pipeline_pop(struct rl_pipeline *pipe);
+static inline struct rl_request rl_pipeline_pop(struct rl_pipeline *pipe)
+{
+    RL_ASSERT(pipe->head != pipe->tail);
+    return *rl_pipeline_at(pipe, pipe->head++);
+}
 
 /* Returns the index of the oldest request that is not `reported`; rl_pipeline_end(): there is none.
  * Looks at each request once only, because an unresponsive server can leave thousands of requests

@@ -99,12 +99,13 @@ static void report_reply(struct rl_node *node, const struct rl_request *request,
 static void count_reply(struct rl_node *node, const struct rl_request *request,
                         const struct rl_result *result)
 {
-    node->counters.granted += result->vote == RL_VOTE_GRANTED;
-    node->counters.denied += result->vote == RL_VOTE_DENIED;
-    node->counters.errors += result->vote == RL_VOTE_FAILED;
     node->counters.replies_late += request->reported;
-    if (result->vote != RL_VOTE_FAILED)
-        rl_connection_note_answer(&node->conn);
+    if (result->vote == RL_VOTE_FAILED) {
+        node->counters.errors++;
+        return;
+    }
+    *(result->vote == RL_VOTE_GRANTED ? &node->counters.granted : &node->counters.denied) += 1;
+    rl_connection_note_answer(&node->conn);
 }
 
 /* Returns true if a request that can create a key must not be executed any more: its vote is not
@@ -121,8 +122,8 @@ static bool is_superseded(const struct rl_node *node, const struct rl_request *r
 /* Sends a request again in the form result->form, because the server has not executed it in the
  * form of the first try. The vote then comes from the new request. Returns false, and makes
  * `result` a failed vote, if that is not allowed or there is no memory. */
-static bool resend(struct rl_node *node, struct rl_request *request, struct rl_result *result,
-                   uint64_t now_ns)
+RL_RARE static bool resend(struct rl_node *node, struct rl_request *request,
+                           struct rl_result *result, uint64_t now_ns)
 {
     const struct rl_claim *claim = request->claim;
 
@@ -200,6 +201,17 @@ static void keep_error_text(struct rl_node *node, const struct rl_reply *reply,
     rl_connection_set_text(&node->conn, reply->text, len);
 }
 
+/* Keeps the text of an error, and makes an undo pending again, after a failed vote on the request.
+ */
+RL_RARE static void note_failure(struct rl_node *node, const struct rl_request *request,
+                                 const struct rl_reply *reply, uint64_t now_ns)
+{
+    if (reply->kind == RL_REPLY_ERROR)
+        keep_error_text(node, reply, request->claim);
+    if (rl_protocol[request->verb].is_undo)
+        rl_undos_retry(node, request->claim, UNDO_RETRY_NS, now_ns);
+}
+
 /* Returns what the reply to the request means as a vote. */
 static struct rl_result classify(const struct rl_request *request, const struct rl_reply *reply)
 {
@@ -211,8 +223,8 @@ static struct rl_result classify(const struct rl_request *request, const struct 
 
 /* Passes a reply that is not a vote to the file that sent the request: the tracker (TRACK,
  * REGISTER) or the heartbeat (TIME, INFO). Drops the claim reference of the request. */
-static void take_information(struct rl_node *node, const struct rl_request *request,
-                             const struct rl_reply *reply, uint64_t now_ns)
+RL_RARE static void take_information(struct rl_node *node, const struct rl_request *request,
+                                     const struct rl_reply *reply, uint64_t now_ns)
 {
     if (request->verb == RL_VERB_TRACK)
         rl_tracker_reply(node, reply, now_ns);
@@ -223,6 +235,39 @@ static void take_information(struct rl_node *node, const struct rl_request *requ
     rl_claim_drop(request->claim);
     if (rl_connection_is_ready(&node->conn) && rl_detector_is_suspect(&node->detector))
         rl_detector_review(node, now_ns);
+}
+
+/* Handles the reply to a request with a claim: reports the vote `result`, keeps a failed undo, or
+ * sends the request again in another form. Drops the claim reference of the request. */
+static void take_vote(struct rl_node *node, struct rl_request *request, struct rl_result *result,
+                      const struct rl_reply *reply, uint64_t rtt_us, uint64_t now_ns)
+{
+    struct rl_claim *claim = request->claim;
+
+    if (result->vote != RL_VOTE_RESEND || !resend(node, request, result, now_ns)) {
+        count_reply(node, request, result);
+        if (result->vote == RL_VOTE_FAILED)
+            note_failure(node, request, reply, now_ns);
+        else if (rl_protocol[request->verb].is_undo)
+            node->common->inbox.undos[RL_UNDO_DONE]++;
+        /* The engine takes late replies about fence records, too. */
+        if (!request->reported || claim->is_record)
+            report_reply(node, request, result, reply, rtt_us);
+    }
+    rl_claim_drop(claim);
+}
+
+/* Closes the connection after a failed vote that shows that it cannot be used any more: a reply of
+ * the wrong type, or one of a replica. Returns false if the vote has another cause. */
+RL_RARE static bool close_failed(struct rl_node *node, int cause, uint64_t now_ns)
+{
+    if (cause == REDLOCK_CAUSE_PROTOCOL)
+        rl_node_close(node, REDLOCK_CAUSE_PROTOCOL, "reply of the wrong type", true, now_ns);
+    else if (cause == REDLOCK_CAUSE_READONLY)
+        rl_node_close(node, REDLOCK_CAUSE_READONLY, "server became a replica", true, now_ns);
+    else
+        return false;
+    return true;
 }
 
 /* Handles the reply to the oldest request in flight: reports its vote, learns from it, or sends the
@@ -236,42 +281,28 @@ void rl_node_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t 
         return;
     }
     struct rl_request request = rl_pipeline_pop(&node->pipe);
-    rl_detector_note_reply(&node->detector, now_ns);
+    struct rl_claim *claim = request.claim;
     const struct rl_protocol_row *row = &rl_protocol[request.verb];
+    rl_detector_note_reply(&node->detector, now_ns);
     if (row->informs) {
         take_information(node, &request, reply, now_ns);
         return;
     }
     struct rl_result result = classify(&request, reply);
     rl_features_learn(&node->features, (enum rl_form)request.form, &result);
-    if (request.claim != NULL) {
-        rl_undos_note_read(node, request.claim);
-        if (row->resets_ttl)
-            request.claim->renewed_ns = now_ns; /* the server has executed the request by now */
-        check_fence_record(node, &request, &result);
-    }
-    uint64_t rtt_us = rl_max_u64(note_round_trip(node, &request, now_ns), 1);
-    if (request.claim == NULL) {
+    uint64_t rtt_us = note_round_trip(node, &request, now_ns);
+    if (claim == NULL) {
         rl_detector_note_probe(&node->detector);
-    } else if (result.vote != RL_VOTE_RESEND || !resend(node, &request, &result, now_ns)) {
-        count_reply(node, &request, &result);
-        if (result.vote == RL_VOTE_FAILED && reply->kind == RL_REPLY_ERROR)
-            keep_error_text(node, reply, request.claim);
-        if (row->is_undo && result.vote == RL_VOTE_FAILED) {
-            rl_undos_retry(node, request.claim, UNDO_RETRY_NS, now_ns);
-        } else if (row->is_undo) {
-            node->common->inbox.undos[RL_UNDO_DONE]++;
-        }
-        /* The engine takes late replies about fence records, too. */
-        bool in_time = !request.reported || request.claim->is_record;
-        if (in_time)
-            report_reply(node, &request, &result, reply, rtt_us);
+    } else {
+        if (claim->maybe_executed != 0)
+            rl_undos_note_read(node, claim);
+        if (row->resets_ttl)
+            claim->renewed_ns = now_ns; /* the server has executed the request by now */
+        check_fence_record(node, &request, &result);
+        take_vote(node, &request, &result, reply, rl_max_u64(rtt_us, 1), now_ns);
     }
-    rl_claim_drop(request.claim);
-    if (result.vote == RL_VOTE_FAILED && result.cause == REDLOCK_CAUSE_PROTOCOL)
-        rl_node_close(node, REDLOCK_CAUSE_PROTOCOL, "reply of the wrong type", true, now_ns);
-    else if (result.vote == RL_VOTE_FAILED && result.cause == REDLOCK_CAUSE_READONLY)
-        rl_node_close(node, REDLOCK_CAUSE_READONLY, "server became a replica", true, now_ns);
-    else if (rl_detector_is_suspect(&node->detector))
+    if (result.vote == RL_VOTE_FAILED && close_failed(node, result.cause, now_ns))
+        return;
+    if (rl_detector_is_suspect(&node->detector))
         rl_detector_review(node, now_ns);
 }
