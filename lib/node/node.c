@@ -39,17 +39,6 @@ void rl_node_free(struct rl_node *node)
     rl_pipeline_free(&node->pipe);
 }
 
-/* Returns true if rl_node_request() can append a request now: the node is ready and not suspect, or
- * a connection is expected; and the pipeline is not full. */
-bool rl_node_is_up(const struct rl_node *node)
-{
-    if (rl_pipeline_is_full(&node->pipe))
-        return false;
-    if (rl_connection_is_ready(&node->conn))
-        return !rl_detector_is_suspect(&node->detector);
-    return rl_connection_is_expected(&node->conn);
-}
-
 /* Returns true if the node is ready, can send a request, and is no duplicate of another node. */
 bool rl_node_is_responsive(const struct rl_node *node)
 {
@@ -119,16 +108,16 @@ static const struct rl_encoded *encode(struct rl_node *node, const struct rl_cla
     return encode_uncached(node, claim, verb, form);
 }
 
-/* Hands the output to the transport if the last request has made it reach another multiple of
- * RL_FLUSH_BYTES; `before`: bytes of output before that request. A tick that releases thousands of
+/* Hands the output to the transport if the last request, of `len` bytes, has made it reach another
+ * multiple of RL_FLUSH_BYTES. A tick that releases thousands of
  * locks then does not fill the pipeline. Ignores an error of the transport, because the caller
  * still uses the pipeline: rl_node_flush() meets it again and closes the connection. */
-static void flush_early(struct rl_node *node, size_t before)
+RL_RARE static void flush_early(struct rl_node *node, size_t len)
 {
     const struct rl_transport *transport = &node->common->transport;
     struct rl_arg output = rl_pipeline_output(&node->pipe);
 
-    if (before / RL_FLUSH_BYTES == output.len / RL_FLUSH_BYTES ||
+    if ((output.len - len) / RL_FLUSH_BYTES == output.len / RL_FLUSH_BYTES ||
         rl_pipeline_is_full(&node->pipe) || !rl_connection_is_ready(&node->conn))
         return;
     ssize_t sent = transport->send(transport->ctx, node->index, output.data, output.len);
@@ -149,8 +138,6 @@ bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t
         .form = (uint8_t)form,
     };
 
-    size_t before = rl_pipeline_output(&node->pipe).len;
-
     if (encoded == NULL || !rl_pipeline_push(&node->pipe, &request, encoded->bytes, encoded->len))
         return false;
     if (rl_protocol[verb].resets_ttl)
@@ -159,7 +146,7 @@ bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t
     if (rl_connection_is_ready(&node->conn))
         rl_node_note_dirty(node);
     if (rl_pipeline_output(&node->pipe).len >= RL_FLUSH_BYTES)
-        flush_early(node, before);
+        flush_early(node, encoded->len);
     return true;
 }
 

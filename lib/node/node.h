@@ -123,7 +123,14 @@ void rl_node_start(struct rl_node *node, uint64_t now_ns);
 /* Returns true if rl_node_request() can send a request now: the node is ready and not suspect, or a
  * connection is being made for the first time or right after a loss; and the pipeline is not full.
  */
-bool rl_node_is_up(const struct rl_node *node);
+static inline bool rl_node_is_up(const struct rl_node *node)
+{
+    if (rl_pipeline_is_full(&node->pipe))
+        return false;
+    if (rl_connection_is_ready(&node->conn))
+        return !rl_detector_is_suspect(&node->detector);
+    return rl_connection_is_expected(&node->conn);
+}
 /* Returns true if the node is ready, can send a request, and is no duplicate of another node. Its
  * votes may be excluded all the same. */
 bool rl_node_is_responsive(const struct rl_node *node);

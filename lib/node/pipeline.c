@@ -7,8 +7,6 @@
  * sent is still in the output as a whole. */
 #include "node/pipeline.h"
 
-#include <string.h>
-
 #define RING_MIN 32   /* requests that the first ring holds */
 #define OUT_MIN  4096 /* bytes that the first output buffer holds */
 
@@ -55,41 +53,14 @@ static bool grow_out(struct rl_pipeline *pipe, size_t needed)
     return true;
 }
 
-/* Makes room for `requests` more requests and `bytes` more bytes of output. Returns false without
- * memory. */
-static bool has_room(struct rl_pipeline *pipe, uint64_t requests, size_t bytes)
+/* Grows the ring and the output for `requests` more requests with `bytes` bytes in all. Returns
+ * false without memory. */
+bool rl_pipeline_grow(struct rl_pipeline *pipe, uint64_t requests, size_t bytes)
 {
     uint64_t slots = rl_pipeline_count(pipe) + requests;
 
     return (slots <= pipe->ring_cap || grow_ring(pipe, slots)) &&
            (pipe->out_len + bytes <= pipe->out_cap || grow_out(pipe, pipe->out_len + bytes));
-}
-
-/* Makes room for a request and its undo. Returns false without memory. */
-bool rl_pipeline_reserve(struct rl_pipeline *pipe, size_t bytes, size_t undo_bytes)
-{
-    return has_room(pipe, 2, bytes + undo_bytes); /* the request and its undo */
-}
-
-/* Appends a copy of `request`, with a reference to its claim, and its encoded bytes. Returns false
- * without memory; nothing is appended then. */
-bool rl_pipeline_push(struct rl_pipeline *pipe, const struct rl_request *request, const char *bytes,
-                      size_t len)
-{
-    if (!has_room(pipe, 1, len))
-        return false;
-    struct rl_request *slot = rl_pipeline_at(pipe, pipe->tail);
-    *slot = *request;
-    slot->start = pipe->sent + pipe->out_len;
-    slot->len = (uint32_t)len;
-    if (slot->claim != NULL)
-        rl_claim_ref(slot->claim);
-    if (pipe->out_len == 0)
-        pipe->unsent_since_ns = request->sent_ns;
-    memcpy(pipe->out + pipe->out_len, bytes, len);
-    pipe->out_len += len;
-    pipe->tail++;
-    return true;
 }
 
 /* Returns the index of the oldest request that is not `reported`; rl_pipeline_end(): there is none.

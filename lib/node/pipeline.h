@@ -7,6 +7,8 @@
 #include "node/claim.h"
 #include "node/inbox.h"
 
+#include <string.h>
+
 /* One request of a pipeline, from the call that appends it until its reply or the end of the
  * connection. A request whose vote has timed out stays in the pipeline, so that its late reply is
  * not read as the reply to a later request.
@@ -138,14 +140,38 @@ static inline bool rl_request_is_whole(const struct rl_pipeline *pipe, const str
     return req->start + req->len <= pipe->sent;
 }
 
-/* Makes room for a request of `bytes` bytes and for its undo of `undo_bytes` bytes, so that the
- * undo does not fail for lack of memory. Returns false without memory. */
-bool rl_pipeline_reserve(struct rl_pipeline *pipe, size_t bytes, size_t undo_bytes);
+/* Grows the ring and the output for `requests` more requests with `bytes` bytes in all. Returns
+ * false without memory. */
+RL_RARE bool rl_pipeline_grow(struct rl_pipeline *pipe, uint64_t requests, size_t bytes);
+/* Makes room for `requests` more requests with `bytes` bytes in all, so that appending them does
+ * not fail for lack of memory. Returns false without memory. */
+static inline bool rl_pipeline_reserve(struct rl_pipeline *pipe, uint64_t requests, size_t bytes)
+{
+    return (rl_pipeline_count(pipe) + requests <= pipe->ring_cap &&
+            pipe->out_len + bytes <= pipe->out_cap) ||
+           rl_pipeline_grow(pipe, requests, bytes);
+}
 
 /* Appends a copy of `request` and its `len` encoded bytes. Takes a reference to the claim. Returns
  * false without memory; nothing is appended then. */
-bool rl_pipeline_push(struct rl_pipeline *pipe, const struct rl_request *request, const char *bytes,
-                      size_t len);
+static inline bool rl_pipeline_push(struct rl_pipeline *pipe, const struct rl_request *request,
+                                    const char *bytes, size_t len)
+{
+    if (!rl_pipeline_reserve(pipe, 1, len))
+        return false;
+    struct rl_request *slot = rl_pipeline_at(pipe, pipe->tail);
+    *slot = *request;
+    slot->start = pipe->sent + pipe->out_len;
+    slot->len = (uint32_t)len;
+    if (slot->claim != NULL)
+        rl_claim_ref(slot->claim);
+    if (pipe->out_len == 0)
+        pipe->unsent_since_ns = request->sent_ns;
+    memcpy(pipe->out + pipe->out_len, bytes, len);
+    pipe->out_len += len;
+    pipe->tail++;
+    return true;
+}
 
 /* Removes and returns the oldest request; there must be one. Its claim reference passes to the
  * caller. */

@@ -31,7 +31,8 @@ static int append_request(struct rl_node *node, struct rl_claim *claim, uint32_t
         rl_heartbeat_send(node, now_ns);
     if (claim->fenced)
         bytes += node->common->fence_record.len + node->common->fence_config.len + 96;
-    if (!rl_pipeline_reserve(&node->pipe, bytes, undo_bytes) || !rl_undos_reserve(node))
+    /* Two requests: this one and its undo. */
+    if (!rl_pipeline_reserve(&node->pipe, 2, bytes + undo_bytes) || !rl_undos_reserve(node))
         return REDLOCK_CAUSE_NO_MEMORY;
     claim->requested_ns = now_ns;
     enum rl_form form = rl_protocol_first_form(verb, claim->fenced, claim->more_keys != 0);

@@ -215,7 +215,7 @@ START_TEST(reserved_room_is_there)
         allocations_left = UINT32_MAX;
         for (unsigned i = 0; i < fill; i++)
             ck_assert(rl_pipeline_push(&pipe, &request, bytes, 100 + i));
-        ck_assert(rl_pipeline_reserve(&pipe, 600, 500));
+        ck_assert(rl_pipeline_reserve(&pipe, 2, 600 + 500));
         allocations_left = 0;
         ck_assert(rl_pipeline_push(&pipe, &request, bytes, 600));
         request.verb = RL_VERB_RELEASE;
@@ -225,7 +225,7 @@ START_TEST(reserved_room_is_there)
             ck_assert_uint_lt(++pushed, 1000);
         ck_assert_uint_eq(rl_pipeline_count(&pipe), pushed); /* a failed push changes nothing */
         ck_assert_uint_eq(a->refs, pushed + 1);
-        ck_assert(!rl_pipeline_reserve(&pipe, 100000, 1));
+        ck_assert(!rl_pipeline_reserve(&pipe, 2, 100000 + 1));
         ck_assert_uint_eq(rl_pipeline_count(&pipe), pushed);
         rl_pipeline_free(&pipe);
         rl_inbox_free(pipe.inbox);
