@@ -285,6 +285,12 @@ struct rl_effects {
     uint64_t slots; /* with `probe`, for a permit: the slots to probe, see struct rl_permit */
 };
 
+/* Returns whether there is anything that the engine must do. */
+static inline bool rl_effects_exist(const struct rl_effects *fx)
+{
+    return (fx->flags | fx->request | fx->undo | fx->heal | fx->raise | fx->track | fx->probe) != 0;
+}
+
 /* Makes a lease in state NEW. The terms are those of `storage`; params->terms is not read. */
 void rl_lease_init(struct rl_lease *lease, const struct rl_lease_params *params,
                    const struct rl_lease_storage *storage);

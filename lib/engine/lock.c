@@ -153,22 +153,17 @@ static void note_resource(struct rl_engine *engine, struct rl_lock *lock, uint8_
         rl_queue_leave(engine, lock);
 }
 
-/* Passes one event to the lease and carries out the effects. Adds the requests of the round that
- * could not be sent to `unsent`.
+/* Carries out the effects `fx` of a step, and what follows from the change of the state. Adds the
+ * requests of the round that could not be sent to `unsent`. `before`: the state before the step.
  *
  * The order matters. Undos come before the new round, because a new attempt replaces the token that
  * is undone. A lock leaves the engine's list before its end is announced, because its memory may be
  * freed once the announcement is taken. */
-static void step(struct rl_engine *engine, struct rl_lock *lock, const struct rl_event *event,
-                 struct rl_unsent *unsent)
+static void carry_out(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx,
+                      uint8_t before, struct rl_unsent *unsent)
 {
-    struct rl_effects fx;
-    uint8_t before = lock->lease.state;
-
-    rl_lease_step(&lock->lease, event, &engine->view, &fx);
     uint8_t after = lock->lease.state;
-    if (lock->lease.wake_ns != lock->due_ns || lock->heap_at == RL_HEAP_NONE)
-        rl_heap_set(&engine->timers, lock);
+
     if (before != after) {
         engine->stats.held +=
             (uint64_t)rl_state_is_held(after) - (uint64_t)rl_state_is_held(before);
@@ -176,29 +171,44 @@ static void step(struct rl_engine *engine, struct rl_lock *lock, const struct rl
         engine->stats.queued +=
             (uint64_t)(after == RL_STATE_QUEUED) - (uint64_t)(before == RL_STATE_QUEUED);
     }
-    if (fx.undo != 0)
-        rl_lock_send_undo(engine, lock, fx.undo);
-    if (fx.flags != 0)
-        count_outcome(engine, lock, &fx, before);
-    if ((fx.flags & RL_FX_HELD) != 0 && lock->claim->fenced)
+    if (fx->undo != 0)
+        rl_lock_send_undo(engine, lock, fx->undo);
+    if (fx->flags != 0)
+        count_outcome(engine, lock, fx, before);
+    if ((fx->flags & RL_FX_HELD) != 0 && lock->claim->fenced)
         rl_lock_note_fence(engine, lock);
     if (lock->queue_entry.resource != NULL && before != after)
         note_resource(engine, lock, before);
     if (lock->probes != NULL && !is_waiting(after))
         rl_slot_forget(engine, lock);
-    if (fx.flags & RL_FX_ENDED) {
+    if (fx->flags & RL_FX_ENDED) {
         unlink_lock(engine, lock);
         lock->claim->owner = NULL; /* votes that still come are dropped */
     }
-    uint32_t pending = fx.flags & ~(uint32_t)(RL_FX_ATTEMPT | RL_FX_SKIPPED);
+    uint32_t pending = fx->flags & ~(uint32_t)(RL_FX_ATTEMPT | RL_FX_SKIPPED);
     if (pending != 0)
-        rl_announcements_add(&engine->announcements, lock, pending, fx.status);
-    if (after != RL_STATE_ENDED && (fx.request | fx.heal | fx.raise) != 0)
-        rl_lock_send_round(engine, lock, &fx, unsent);
-    for (rl_nodes rest = fx.track; rest != 0; rest &= rest - 1)
+        rl_announcements_add(&engine->announcements, lock, pending, fx->status);
+    if (after != RL_STATE_ENDED && (fx->request | fx->heal | fx->raise) != 0)
+        rl_lock_send_round(engine, lock, fx, unsent);
+    for (rl_nodes rest = fx->track; rest != 0; rest &= rest - 1)
         rl_tracker_request(&engine->nodes[__builtin_ctz(rest)], engine->view.now.boot_ns);
-    if (fx.probe != 0 && is_waiting(lock->lease.state))
-        rl_lock_send_probe(engine, lock, &fx);
+    if (fx->probe != 0 && is_waiting(lock->lease.state))
+        rl_lock_send_probe(engine, lock, fx);
+}
+
+/* Passes one event to the lease, sets the timer of the lock, and carries out the effects. Adds the
+ * requests of the round that could not be sent to `unsent`. Most votes have no effect. */
+static void step(struct rl_engine *engine, struct rl_lock *lock, const struct rl_event *event,
+                 struct rl_unsent *unsent)
+{
+    struct rl_effects fx;
+    uint8_t before = lock->lease.state;
+
+    rl_lease_step(&lock->lease, event, &engine->view, &fx);
+    if (lock->lease.wake_ns != lock->due_ns || lock->heap_at == RL_HEAP_NONE)
+        rl_heap_set(&engine->timers, lock);
+    if (before != lock->lease.state || rl_effects_exist(&fx))
+        carry_out(engine, lock, &fx, before, unsent);
 }
 
 /* Passes an event to the lease and carries out the effects. A request that could not be sent counts
@@ -446,8 +456,8 @@ static bool save_value(struct rl_engine *engine, struct rl_seen *seen, const str
  * changes `ballot` to the vote of both replies. A failure completes the vote. With several keys GET
  * is the only request. The ballot then has the verb GET in any case, because that is the verb of
  * the round. */
-static bool note_seen(struct rl_engine *engine, struct rl_lock *lock, struct rl_ballot *ballot,
-                      const struct rl_reply *reply)
+RL_RARE static bool note_seen(struct rl_engine *engine, struct rl_lock *lock,
+                              struct rl_ballot *ballot, const struct rl_reply *reply)
 {
     struct rl_seen *seen = &lock->seen[ballot->node];
     bool verify = lock->lease.terms->kind == RL_LEASE_VERIFY;
@@ -479,16 +489,16 @@ static bool note_seen(struct rl_engine *engine, struct rl_lock *lock, struct rl_
     return true;
 }
 
-/* Notes the time to live of another client's key, which a denial reports. Announces a time that
- * exceeds max_ttl and all that were announced for the node before. It means that the clients
+/* Notes the time to live (not 0) of another client's key, which a denial reports. Announces a time
+ * that exceeds max_ttl and all that were announced for the node before. It means that the clients
  * disagree about max_ttl, or that a clock was set back. */
-static void note_pttl(struct rl_engine *engine, const struct rl_ballot *ballot)
+RL_RARE static void note_pttl(struct rl_engine *engine, const struct rl_ballot *ballot)
 {
     struct rl_admission_rules *rules = &engine->common.admission;
     int64_t pttl_ms = (int64_t)ballot->pttl_ms;
     uint64_t now_ns = engine->view.now.boot_ns;
 
-    if (pttl_ms == 0 || !rl_admission_saw_ttl(rules, ballot->node, pttl_ms, now_ns))
+    if (!rl_admission_saw_ttl(rules, ballot->node, pttl_ms, now_ns))
         return;
     if (rl_admission_reports_ttl(rules, ballot->node, pttl_ms))
         rl_announcements_add_long_ttl(&engine->announcements, ballot->node, ballot->pttl_ms);
@@ -500,11 +510,11 @@ static void note_pttl(struct rl_engine *engine, const struct rl_ballot *ballot)
 void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct rl_ballot *ballot,
                   const struct rl_reply *reply)
 {
-    struct rl_event event = {.kind = RL_EVENT_VOTE, .ballot = *ballot};
-
     if (!lock->active || lock->lease.round.number != ballot->round)
         return;
-    if (lock->seen == NULL) /* the times of an inspection are noted by rl_engine_note_ttls() */
+    struct rl_event event = {.kind = RL_EVENT_VOTE, .ballot = *ballot};
+    /* The times of an inspection are noted by rl_engine_note_ttls(). */
+    if (lock->seen == NULL && ballot->pttl_ms != 0)
         note_pttl(engine, ballot);
     if (lock->seen != NULL && !note_seen(engine, lock, &event.ballot, reply))
         return;
