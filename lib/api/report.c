@@ -149,8 +149,8 @@ static void describe_vote(char *text, struct redlock_report *report, unsigned i)
     }
 }
 
-/* Allocates report->texts and writes the text of each node. Without memory report->texts stays
- * NULL. */
+/* Allocates report->texts, writes the text of each node, and sets report->quarantine_ms. Without
+ * memory report->texts stays NULL. */
 static void fill_texts(struct redlock_report *report, const struct redlock_lock *handle)
 {
     unsigned nodes = report->round.nodes;
@@ -159,6 +159,7 @@ static void fill_texts(struct redlock_report *report, const struct redlock_lock 
     report->texts = rl_alloc(&report->mem, (size_t)nodes * RL_TEXT_MAX);
     if (report->texts == NULL)
         return;
+    memset(report->quarantine_ms, 0, sizeof report->quarantine_ms);
     for (unsigned i = 0; i < nodes; i++) {
         char *text = report->texts + (size_t)i * RL_TEXT_MAX;
         bool probed = seen != NULL && report->round.verb == RL_VERB_GET &&
@@ -198,9 +199,11 @@ static void fill_records(struct redlock_report *report)
 {
     const struct rl_round *round = &report->round;
 
-    for (unsigned i = 0; !report->rl->closed && i < round->nodes; i++)
+    for (rl_nodes rest = report->rl->closed ? 0 : round->failed; rest != 0; rest &= rest - 1) {
+        unsigned i = (unsigned)__builtin_ctz(rest);
         if (round->cause[i] == REDLOCK_CAUSE_FENCE_RECORD)
             report->record[i] = record_of(rl_records_state(&report->shard->engine, i));
+    }
 }
 
 /* Fills in what an inspection or a verification has seen on each node: the kind of the key and its
@@ -211,12 +214,15 @@ static void fill_seen(struct redlock_report *report, const struct redlock_lock *
     const struct rl_seen *seen = rl_lock_seen(&handle->lock);
     unsigned nodes = report->round.nodes;
 
+    report->has_seen = seen != NULL;
+    if (seen == NULL)
+        return;
     for (unsigned i = 0; i < nodes; i++) {
         bool answered = ((report->round.granted | report->round.denied) & RL_NODE(i)) != 0;
-        report->pttl_ms[i] = seen == NULL ? UINT64_MAX : pttl_of(&seen[i]);
-        report->key[i] = seen != NULL && answered ? key_of(&seen[i]) : REDLOCK_KEY_UNKNOWN;
+        report->pttl_ms[i] = pttl_of(&seen[i]);
+        report->key[i] = answered ? key_of(&seen[i]) : REDLOCK_KEY_UNKNOWN;
     }
-    if (seen == NULL || handle->subject != NULL)
+    if (handle->subject != NULL)
         return;
     if (report->info.status == REDLOCK_OK)
         report->info.state = judge_state(&report->round, seen);
@@ -345,9 +351,9 @@ void rl_report_fill(struct redlock_report *report, struct redlock_client *rl,
     report->mem = rl->mem;
     atomic_init(&report->refs, 0);
     report->texts = report->owners = NULL;
+    report->success = NULL;
     report->line[0] = '\0';
     report->in_line = 0;
-    memset(report->quarantine_ms, 0, sizeof report->quarantine_ms);
     memset(report->record, 0, sizeof report->record);
     const struct rl_round *round =
         handle->breaking != NULL ? &handle->breaking->merged : rl_lock_evidence(lock);
@@ -372,8 +378,7 @@ void rl_report_fill(struct redlock_report *report, struct redlock_client *rl,
     /* A success gets a short line: formatting the whole one would cost a quarter of the time that
      * an acquire and a release need. */
     if (status == REDLOCK_OK && rl_lock_seen(&handle->lock) == NULL && handle->breaking == NULL) {
-        const char *text = success_text(report, false);
-        memcpy(report->line, text, strlen(text) + 1);
+        report->success = success_text(report, false);
         return;
     }
     fill_texts(report, handle);
@@ -400,6 +405,7 @@ redlock_report_t *rl_report_new(struct redlock_client *rl, const struct redlock_
     rl_report_fill(report, rl, handle, status);
     if (report->texts == NULL)
         fill_texts(report, handle);
+    report->success = NULL;
     fill_line(report, handle);
     atomic_init(&report->refs, 1);
     rl_client_ref(rl);
@@ -501,11 +507,11 @@ REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t i
         .vote = vote,
         .cause = cause,
         .rtt_us = round->rtt_us[i],
-        .pttl_ms = report->pttl_ms[i],
+        .pttl_ms = report->has_seen ? report->pttl_ms[i] : UINT64_MAX,
         .owner = report->owners != NULL ? report->owners + index * (RL_OWNER_MAX + 1) : "",
         .text = report->texts != NULL ? report->texts + index * RL_TEXT_MAX : words,
-        .quarantine_ms = report->quarantine_ms[i],
-        .key = report->key[i],
+        .quarantine_ms = report->texts != NULL ? report->quarantine_ms[i] : 0,
+        .key = report->has_seen ? report->key[i] : REDLOCK_KEY_UNKNOWN,
         .record = cause == REDLOCK_CAUSE_FENCE_RECORD ? report->record[i] : REDLOCK_RECORD_UNKNOWN,
         .in_text = (report->in_line & RL_NODE(i)) != 0,
     };
@@ -515,7 +521,9 @@ REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t i
 /* Public function: returns the report as one line; "" for NULL. The report owns the text. */
 REDLOCK_API const char *redlock_report_text(const redlock_report_t *report)
 {
-    return report != NULL ? report->line : "";
+    if (report == NULL)
+        return "";
+    return report->success != NULL ? report->success : report->line;
 }
 
 /* Copies a block of `size` bytes to new memory in *ret; if `from` is NULL, *ret becomes NULL.

@@ -23,13 +23,16 @@ struct redlock_report {
     uint8_t cause[RL_NODES_MAX];   /* enum redlock_cause */
     uint64_t pttl_ms[RL_NODES_MAX];       /* time to live of the key; UINT64_MAX: none or unknown */
     uint8_t key[RL_NODES_MAX];            /* enum redlock_key */
-    uint8_t record[RL_NODES_MAX];         /* enum redlock_record */
+    uint8_t record[RL_NODES_MAX];         /* enum redlock_record; 0 unless the vote has failed */
+    bool has_seen;                        /* pttl_ms and key are set: an inspection, verification */
     rl_nodes in_line;                     /* set of the nodes whose texts `line` contains */
-    uint64_t quarantine_ms[RL_NODES_MAX]; /* time until the votes of an excluded node count again;
-                                           * 0: not excluded, or an operator must act */
-    char *texts;    /* RL_TEXT_MAX bytes for each node; NULL: constant texts are used instead */
-    char *owners;   /* RL_OWNER_MAX + 1 bytes for each node; NULL: none */
-    char line[512]; /* the whole result in one line */
+    uint64_t quarantine_ms[RL_NODES_MAX]; /* set with `texts`: time until the votes of an excluded
+                                           * node count again; 0: not excluded, or an operator must
+                                           * act */
+    char *texts;  /* RL_TEXT_MAX bytes for each node; NULL: constant texts are used instead */
+    char *owners; /* RL_OWNER_MAX + 1 bytes for each node; NULL: none */
+    const char *success; /* the whole result, a constant; NULL: it is in `line` */
+    char line[512];      /* the whole result in one line */
 };
 
 /* Fills a report on the caller's stack with the evidence of the operation that ended on `handle`.
