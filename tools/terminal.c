@@ -9,12 +9,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -60,26 +60,33 @@ bool terminal_is_ours(int fd)
     return fd >= 0 && tcgetpgrp(fd) == getpgrp();
 }
 
-/* Runs in the child that terminal_yield() has forked: continues the parent by SIGCONT when the
- * shell has the terminal, or after YIELD_MS. Repeats the signal, because the first one may arrive
- * before the parent has stopped. The value sent with the signal is 1 if the shell has the terminal,
- * else 0. `group` is the process group of the parent, and `fd` the terminal. Never returns. Makes
- * system calls only, because the parent has threads. */
-static _Noreturn void wake_parent(int fd, pid_t parent, pid_t group)
-{
-    const struct timespec step = {.tv_nsec = STEP_MS * 1000000L};
-    union sigval taken = {.sival_int = 0};
+/* Exit status of the child that terminal_yield() forks: a set of these bits. */
+#define CHILD_SAW_SHELL 1 /* another group was the foreground group of the terminal */
+#define CHILD_SAW_CONT  2 /* somebody sent SIGCONT to our group */
 
-    if (prctl(PR_SET_PDEATHSIG, (long)SIGKILL) != 0)
-        _exit(1);
-    for (int waited_ms = 0; getppid() == parent; waited_ms += STEP_MS) {
-        nanosleep(&step, NULL);
+/* Runs in the child that terminal_yield() has forked: continues the parent by SIGCONT when the
+ * shell has the terminal, when somebody has continued our group, or after YIELD_MS. Repeats the
+ * signal, because the first one may arrive before the parent has stopped. Ends when the parent
+ * closes its end of the pipe, whose other end is `fd_pipe`, or ends. `group` is the process group
+ * of the parent, and `fd` the terminal. Never returns. Makes system calls only, because the parent
+ * has threads. */
+static _Noreturn void wake_parent(int fd, int fd_pipe, pid_t parent, pid_t group)
+{
+    struct pollfd end = {.fd = fd_pipe, .events = 0};
+    int seen = 0;
+
+    for (int waited_ms = 0; poll(&end, 1, STEP_MS) <= 0; waited_ms += STEP_MS) {
+        sigset_t pending;
         if (tcgetpgrp(fd) != group)
-            taken.sival_int = 1;
-        if (taken.sival_int || waited_ms >= YIELD_MS)
-            sigqueue(parent, SIGCONT, taken);
+            seen |= CHILD_SAW_SHELL;
+        /* Nobody takes the SIGCONT of the group from the child. The parent may lose its own: it is
+         * discarded when the parent stops afterwards, and only one can be pending. */
+        if (sigpending(&pending) == 0 && sigismember(&pending, SIGCONT))
+            seen |= CHILD_SAW_CONT;
+        if (seen || waited_ms >= YIELD_MS)
+            kill(parent, SIGCONT);
     }
-    _exit(0);
+    _exit(seen);
 }
 
 /* Removes the blocked signal `sig` from those that are pending for this process, and stores who
@@ -94,33 +101,64 @@ static bool take_pending(int sig, siginfo_t *ret_info)
     return sigtimedwait(&set, ret_info, &now) == sig;
 }
 
+/* Waits until the child that wake_parent() runs in has ended, and returns its exit status. If it
+ * is stopped, kills it and returns 0. */
+static int end_child(pid_t child)
+{
+    int status;
+
+    for (;;) {
+        pid_t got = waitpid(child, &status, WUNTRACED);
+        if (got < 0 && errno != EINTR)
+            return 0;
+        if (got == child && !WIFSTOPPED(status))
+            return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+        if (got == child)
+            kill(child, SIGKILL);
+    }
+}
+
+/* Returns true if the shell has the terminal, or a SIGCONT has come that nobody has handled. */
+static bool has_continued(int fd)
+{
+    sigset_t pending;
+
+    return !terminal_is_ours(fd) ||
+           (sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) != 0);
+}
+
 /* Stops this process group with SIGTSTP and SIGSTOP until the child forked here, or another
  * process, continues it. Returns true if the shell has taken the terminal, or if another process
  * sent SIGCONT; that SIGCONT is then made pending again. */
 bool terminal_yield(int fd)
 {
     pid_t parent = getpid(), group = getpgrp();
+    int fds[2];
     siginfo_t info;
 
-    if (getsid(0) == parent) /* no shell is around this process */
+    if (getsid(0) == parent || pipe2(fds, O_CLOEXEC) != 0) /* no shell is around this process */
         return false;
     pid_t child = fork();
-    if (child < 0)
-        return false;
-    if (child == 0)
-        wake_parent(fd, parent, group);
-    /* The whole group is stopped, because a shell waits until all processes of its job have
-     * stopped. */
-    kill(0, SIGTSTP);
-    take_pending(SIGTSTP, &info);
-    raise(SIGSTOP);
-    kill(child, SIGKILL);
-    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
-        ;
-    if (!take_pending(SIGCONT, &info))
-        return false;
-    if (info.si_pid == child)
-        return info.si_value.sival_int != 0;
-    kill(parent, SIGCONT);
-    return true;
+    if (child == 0) {
+        close(fds[1]);
+        wake_parent(fd, fds[0], parent, group);
+    }
+    close(fds[0]);
+    /* A stop signal would discard the SIGCONT. */
+    bool stops = child > 0 && !has_continued(fd);
+    if (stops) {
+        /* The whole group is stopped, because a shell waits until all processes of its job have
+         * stopped. */
+        kill(0, SIGTSTP);
+        take_pending(SIGTSTP, &info);
+        raise(SIGSTOP);
+    }
+    close(fds[1]);
+    int seen = child > 0 ? end_child(child) : 0;
+    if (!stops)
+        return child > 0;
+    bool sent = take_pending(SIGCONT, &info) && info.si_pid != child;
+    if (sent || (seen & CHILD_SAW_CONT))
+        kill(parent, SIGCONT);
+    return sent || seen != 0;
 }

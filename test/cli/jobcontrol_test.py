@@ -281,6 +281,30 @@ class JobControl(Case):
         self.read_until("end=0.")
         self.prompt()
 
+    def test_fg_before_redlock_has_stopped(self):
+        """The shell continues the job after the script has stopped and before redlock has, which gets a SIGCONT all the same."""
+        if "PROCSTALL_SHIM" not in os.environ:
+            self.skipTest("a preloaded library does not work under a sanitizer")
+        stall = self.directory
+        script = self.path("script", 'redlock run j -- sh -c "$ASK"\necho end=$?.\n')
+        shim = f"LD_PRELOAD={os.environ['PROCSTALL_SHIM']} PROCSTALL={stall} PROCSTALL_AT=stop"
+        self.type(f"env {shim} sh {script}\n")
+        child = self.child()
+        self.wait_has_terminal(child)
+        script_pid = stat_fields(self.wrapper(child))[1]
+        self.type("\x1a")
+        self.wait_stopped(child)
+        until(lambda: os.path.exists(os.path.join(stall, "reached")), "redlock to be about to stop")
+        self.prompt()
+        self.type("fg\n")
+        until(lambda: state_of(script_pid) != "T", "the script to go on")
+        with open(os.path.join(stall, "go"), "w", encoding="utf-8"):
+            pass
+        self.wait_has_terminal(child)
+        self.type_answer()
+        self.read_until("end=0.")
+        self.prompt()
+
     def test_script_with_background_job_keeps_the_terminal(self):
         """A script without job control keeps the terminal when it starts `redlock run` in the background."""
         script = self.path("script", "redlock run j -- sh -c 'echo pid=$$.; exec sleep 1000' &\nread line\necho got=$line.\nkill $!\nwait\n")

@@ -5,6 +5,10 @@
  * PROCSTALL_AT (/proc: the processes that it kills; /proc/self/fd: it has just started).
  *
  * With PROCSTALL_AT=command the wrapper waits in the same way, right before it starts the command.
+ * With PROCSTALL_AT=stop the wrapper waits in the same way, right before it stops itself after the
+ * other processes of its group; its child that is to continue it waits for `go`, too, before it
+ * looks who has the terminal.
+ *
  * With PROCSTALL_AT=note the wrapper gets a SIGTERM right after a callback of the library has run,
  * such as the one for an acquired lock.
  *
@@ -40,6 +44,16 @@ static bool is_guardian(void)
     return prctl(PR_GET_NAME, name) == 0 && strcmp(name, "rl-guardian") == 0;
 }
 
+/* Waits for the file `go`. */
+static void await_go(const char *directory)
+{
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/go", directory);
+    for (unsigned i = 0; i < GIVE_UP_MS && access(path, F_OK) != 0; i++)
+        (void)poll(NULL, 0, 1);
+}
+
 /* Creates the file `reached` and waits for the file `go`. */
 static void stall(const char *directory)
 {
@@ -49,9 +63,7 @@ static void stall(const char *directory)
     int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     if (fd >= 0)
         close(fd);
-    snprintf(path, sizeof path, "%s/go", directory);
-    for (unsigned i = 0; i < GIVE_UP_MS && access(path, F_OK) != 0; i++)
-        (void)poll(NULL, 0, 1);
+    await_go(directory);
 }
 
 /* Waits as described above: the wrapper calls it first between the lock and its command. */
@@ -65,6 +77,41 @@ char *ctermid(char *name)
     if (directory != NULL && at != NULL && strcmp(at, "command") == 0)
         stall(directory);
     return next(name);
+}
+
+/* Returns the directory named by PROCSTALL with PROCSTALL_AT=stop; else NULL. */
+static const char *stop_directory(void)
+{
+    const char *at = getenv("PROCSTALL_AT");
+
+    return at != NULL && strcmp(at, "stop") == 0 ? getenv("PROCSTALL") : NULL;
+}
+
+/* Waits as described above before a SIGSTOP. */
+int raise(int sig)
+{
+    int (*next)(int) = NULL;
+    void *symbol = dlsym(RTLD_NEXT, "raise");
+
+    memcpy(&next, &symbol, sizeof next);
+    if (sig == SIGSTOP && stop_directory() != NULL)
+        stall(stop_directory());
+    return next(sig);
+}
+
+/* Waits as described above in the child of the wrapper: the wrapper itself calls it before. */
+pid_t tcgetpgrp(int fd)
+{
+    static pid_t wrapper;
+    pid_t (*next)(int) = NULL;
+    void *symbol = dlsym(RTLD_NEXT, "tcgetpgrp");
+
+    memcpy(&next, &symbol, sizeof next);
+    if (wrapper == 0)
+        wrapper = getpid();
+    if (wrapper == getppid() && stop_directory() != NULL)
+        await_go(stop_directory());
+    return next(fd);
 }
 
 /* Sends the SIGTERM: the wrapper reads a pointer from a pipe after each callback. */
