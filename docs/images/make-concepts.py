@@ -99,7 +99,7 @@ class Picture:
 
 def quorum():
     """Returns the picture of one attempt with two servers down."""
-    picture = Picture("One attempt on five servers, two of them down: three grants are a quorum", 400)
+    picture = Picture("One attempt on five servers, two of them down: three grants are a quorum", 424)
     picture.box(24, 110, 150, 84, "info", ["client", "token 7f3a…"])
     for index in range(5):
         y = 24 + index * 54
@@ -107,23 +107,24 @@ def quorum():
         picture.box(500, y, 120, 40, "bad" if down else "good", [f"server {index + 1}"], dashed=down)
         start = 122 + index * 15
         if down:
-            picture.rule(178, start, 480, y + 20, "badline", dashed=True)
-            picture.cross(487, y + 20, 6)
-            picture.text(634, y + 25, ["stopped: no reply", "unreachable: no reply"][index - 3], "badink")
+            picture.rule(178, start, 466, y + 20, "badline", dashed=True)
+            picture.cross(476, y + 20, 6)
+            picture.text(640, y + 25, ["stopped: no reply", "unreachable: no reply"][index - 3], "badink")
         else:
             picture.arrow(178, start, 496, y + 20, "line")
-            picture.text(634, y + 25, "OK: a grant", "goodink")
+            picture.text(640, y + 25, "OK: a grant", "goodink")
     picture.text(24, 34, "SET invoice:42 7f3a… NX PX 10000", "ink", size=14, bold=True)
     picture.text(24, 54, "to all servers at once", "soft")
     picture.text(24, 222, "3 grants of 5 servers:", "goodink", bold=True)
     picture.text(24, 242, "a quorum. The lock is held;", "goodink")
     picture.text(24, 262, "the call returns without the others.", "goodink")
-    left, right, y = 24, 836, 320
+    left, right, y = 24, 836, 344
     picture.box(left, y, 70, 34, "plain", ["reply"], size=13)
     picture.box(left + 70, y, right - left - 150, 34, "good", ["validity: the holder may rely on the lock"], size=13)
     picture.box(right - 80, y, 80, 34, "warn", ["drift"], size=13)
     picture.text(left, y - 10, "first byte sent", "soft", size=13)
     picture.text(right, y - 10, "first byte sent + TTL", "soft", "end", 13)
+    picture.text((left + right) / 2, y - 10, "not to scale", "soft", "middle", 13)
     picture.text(left, y + 56, "time until the third grant arrived", "soft", size=13)
     picture.text(right, y + 56, "allowance for clocks that run at different rates", "soft", "end", 13)
     return picture
@@ -134,6 +135,7 @@ def lease():
     picture = Picture("A lock from acquire over an extension to ENDANGERED and LOST", 390)
     now = [40, 126, 300, 470, 640, 726, 780]  # acquire, acquired, extension, failed extension, endangered, lost, keys gone
     picture.text(40, 30, "The lease of one lock, TTL 10 s", "ink", bold=True, size=15)
+    picture.text(836, 30, "not to scale", "soft", "end", 13)
     picture.text(40, 64, "calls and events", "soft", size=13)
     y = 120
     for x, first, second, kind in (

@@ -8,6 +8,7 @@ expects no violation, one violation, or an excused one. Resources are r0, r1 and
 the numbers 1, 2 and so on in the order of turn(); 1 and 2 are those that setUp() gives to the two clients."""
 
 import os
+import re
 import sys
 import tempfile
 import unittest
@@ -494,6 +495,18 @@ class Processes(Case):
         picture = timeline.draw(self.history, verdict, "a <title>")
         for words in ("a &lt;title&gt;", "server 3", 'stroke="red"', "r0"):
             self.assertIn(words, picture)
+
+    def test_colours_of_faults_are_those_of_the_legend(self):
+        with open(os.path.join(HERE, "faults.c"), encoding="utf-8") as file:
+            kinds = re.findall(r'^    \{"(\w+)", ', file.read(), re.M)
+        down = [kind for kind in kinds if timeline.colour_of_fault(kind) == timeline.DOWN]
+        self.assertEqual(down, ["kill_keep", "kill_lose", "restart", "stop", "cut_there", "cut_back", "cut_both",
+                                "cut_connections", "client_stop", "client_kill"])  # fmt: skip
+
+    def test_clients_of_one_kind_differ(self):
+        names = [letter + number for letter in "cefht" for number in "12"]
+        colours = {timeline.colour_of(name) for name in names}
+        self.assertEqual(len(colours | {timeline.DOWN, timeline.IMPAIRED}), len(names) + 2)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: MIT
 """Draws a part of a chaos run: which client believed to hold which lock, and the faults of servers and clients."""
 
-import colorsys
 from xml.sax.saxutils import escape
 
 SPAN_NS = 8 * 10**9  # length of the part
-WIDTH, LEFT, RIGHT, TOP = 1200, 90, 30, 132  # of the picture, and its margins
-DOWN, IMPAIRED = "#ef9a9a", "#ffcc80"  # colours of faults: the target does not work meanwhile; it works
+WIDTH, LEFT, RIGHT, TOP = 1200, 90, 30, 164  # of the picture, and its margins
+DOWN, IMPAIRED = "#ff7b72", "#ffb03a"  # colours of faults: the target does not work meanwhile; it works
+STOPPING = ("kill", "restart", "stop", "cut_", "client_kill", "client_stop")  # how kinds begin that have the colour DOWN
+# Kinds of clients by the first letter of their names: what the legend says, and the colours of their first and second client.
+KINDS = {
+    "c": ("redlock run", "#fdf0a8", "#d9bf3c"),
+    "e": ("embedded mode", "#bfe8b4", "#63b45a"),
+    "f": ("another Redlock client", "#d3d7db", "#9aa1a8"),
+    "h": ("hybrid mode", "#bfe1f8", "#5aa9de"),
+    "t": ("threaded mode", "#edcdf5", "#bd82cf"),
+}
+UNKNOWN = ("", "#e6dccb", "#b59e7a")  # a name with another letter
 LETTER = 0.62  # estimated width of a letter, as a share of the font size
 LANE, GAP = 22, 8  # height of a row; distance between groups of rows
 NODES = [str(node) for node in range(5)]
@@ -51,6 +60,11 @@ class Picture:
             f'<line x1="{LEFT}" y1="{self.y + LANE}" x2="{WIDTH - RIGHT}" y2="{self.y + LANE}" stroke="#ddd"/>'
         )
 
+    def heading(self, words):
+        """Writes what the rows below it show, in a row of its own."""
+        self.text(LEFT, self.y + LANE * 0.7, words, colour="#59636e")
+        self.next()
+
     def next(self, gap=2):
         """Goes to the next row."""
         self.y += LANE + gap
@@ -67,10 +81,15 @@ class Picture:
         )
 
 
-def colour_of(index, count):
-    """Returns the colour of number `index` of `count` clients, for SVG."""
-    red, green, blue = colorsys.hls_to_rgb(index / max(count, 1), 0.72 if index % 2 else 0.8, 0.65)
-    return f"#{int(red * 255):02x}{int(green * 255):02x}{int(blue * 255):02x}"
+def colour_of(name):
+    """Returns the colour of a client, for SVG: the hue says its kind, light or dark whether its number is odd or even."""
+    digits = "".join(letter for letter in name if letter.isdigit())
+    return KINDS.get(name[:1], UNKNOWN)[2 if int(digits or 1) % 2 == 0 else 1]
+
+
+def colour_of_fault(kind):
+    """Returns the colour of a kind of fault, for SVG: whether the server or client works meanwhile."""
+    return DOWN if kind.startswith(STOPPING) else IMPAIRED
 
 
 def fits(words, size, width):
@@ -78,19 +97,23 @@ def fits(words, size, width):
     return len(words) * size * LETTER + 6 <= width
 
 
-def draw_legend(picture, colours):
-    """Draws what colours and edges mean, in two rows above the scale. `colours`: by name of the client."""
-    entries = [("held by", None, "none")] + [(name, colour, "none") for name, colour in colours.items()]
-    faults = [("lock of several keys", "white", "#333"), ("overlap of two holders", "white", "red"),
-              ("fault: the server or client does not work", DOWN, "none"),
-              ("fault: it works, with a wrong clock, full memory or lost keys", IMPAIRED, "none")]  # fmt: skip
-    for y, row in ((46, entries), (74, faults)):
-        x = LEFT
-        for words, colour, edge in row:
-            if colour:
-                picture.parts.append(f'<rect x="{x}" y="{y}" width="18" height="14" fill="{colour}" stroke="{edge}"/>')
-                x += 23
-            picture.text(x, y + 12, words)
+def draw_legend(picture, names):
+    """Draws what colours and edges mean, in three rows above the scale. `names`: of the clients."""
+    held = []
+    for letter in sorted({name[:1] for name in names}):
+        ours = [name for name in names if name[:1] == letter]
+        held.append((", ".join(ours) + ": " + KINDS.get(letter, UNKNOWN)[0], [colour_of(name) for name in ours], "none"))
+    edges = [("lock of several keys", ["white"], "#333"), ("overlap of two holders", ["white"], "red")]
+    faults = [("the server or client does not work", [DOWN], "none"),
+              ("it works, but its clock, memory or data are wrong", [IMPAIRED], "none")]  # fmt: skip
+    for y, title, row in ((46, "lock held by", held), (74, "its edge", edges), (102, "fault", faults)):
+        picture.text(LEFT, y + 12, title, colour="#59636e")
+        x = LEFT + 94
+        for words, colours, edge in row:
+            for colour in colours:
+                picture.parts.append(f'<rect x="{x:.1f}" y="{y}" width="18" height="14" fill="{colour}" stroke="{edge}"/>')
+                x += 21
+            picture.text(x + 2, y + 12, words)
             x += len(words) * 13 * LETTER * 0.85 + 22
 
 
@@ -116,9 +139,10 @@ def draw_scale(picture, origin):
         picture.text(x, TOP - 16, f"{round((when - origin) / 1e9, 1):g} s", 12, "middle", "#59636e")
 
 
-def draw_grants(picture, history, colours, marked):
-    """Draws a row for each key. A lock of several keys is in several rows, with an edge. `colours`: by name of the
-    client; `marked`: id() of the grants that get a red edge."""
+def draw_grants(picture, history, marked):
+    """Draws a row for each key. A lock of several keys is in several rows, with an edge. `marked`: id() of the grants
+    that get a red edge."""
+    picture.heading("Each row is a key: which client held its lock. The key s0{#1} is slot 1 of the semaphore s0.")
     for key in sorted({key for grant in history.grants for key in grant.keys}):
         picture.lane(key)
         for grant in history.grants:
@@ -127,7 +151,7 @@ def draw_grants(picture, history, colours, marked):
                 bad = id(grant) in marked
                 edge = "#333" if len(grant.keys) > 1 else "none"
                 x, width = picture.box(
-                    grant.start, grant.end, colours[name],
+                    grant.start, grant.end, colour_of(name),
                     f"{grant.client} #{grant.number} {grant.resource} {(grant.end - grant.start) / 1e6:.1f} ms"
                     + (f", fence {grant.fence}" if grant.fence else ""),
                     "red" if bad else edge, 5 if bad else 2)  # fmt: skip
@@ -137,7 +161,9 @@ def draw_grants(picture, history, colours, marked):
 
 
 def draw_faults(picture, history, targets, on_clients):
-    """Draws a row for each server or client (`targets`), with its faults: red if the target does not work meanwhile."""
+    """Draws a row for each server or client (`targets`), with its faults. `on_clients`: the targets are clients."""
+    picture.heading("Each row is a client: faults of its process." if on_clients else
+                    "Each row is a server: faults of the server or of its network.")  # fmt: skip
     for target in targets:
         name = f"server {target}"
         faults = [
@@ -149,8 +175,7 @@ def draw_faults(picture, history, targets, on_clients):
         edges = [picture.x(fault.start) for fault in faults[1:]] + [WIDTH - RIGHT]
         for fault, room_to in zip(faults, edges):
             end = max(fault.end, fault.start + MOMENT_NS)
-            down = fault.kind.startswith(("kill", "stop", "cut_", "client"))
-            x, width = picture.box(fault.start, end, DOWN if down else IMPAIRED, fault.kind, inset=3)
+            x, width = picture.box(fault.start, end, colour_of_fault(fault.kind), fault.kind, inset=3)
             words = fault.kind.removeprefix("client_").replace("_", " ")
             if fits(words, 12, width):
                 picture.text(x + 3, picture.y + LANE * 0.7, words, 12)
@@ -167,11 +192,10 @@ def draw(history, verdict, title):
         start = verdict.overlaps[0][1].start - SPAN_NS // 2
     picture = Picture(start, start + SPAN_NS)
     names = sorted({grant.client.partition(".")[0] for grant in history.grants})
-    colours = {name: colour_of(index, len(names)) for index, name in enumerate(names)}
     marked = {id(grant) for pair in pairs for grant in pair}
     picture.text(LEFT, 26, title, 16)
-    draw_legend(picture, colours)
-    draw_grants(picture, history, colours, marked)
+    draw_legend(picture, names)
+    draw_grants(picture, history, marked)
     picture.next(GAP)
     draw_faults(picture, history, NODES, on_clients=False)
     picture.next(GAP)
