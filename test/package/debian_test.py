@@ -14,6 +14,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "abi"))
 import chroot  # noqa: E402
+import links  # noqa: E402
 import manifest  # noqa: E402
 import tapcase  # noqa: E402
 import tree  # noqa: E402
@@ -99,7 +100,15 @@ class Debian(unittest.TestCase):
             self.assertEqual(os.path.basename(path).split("_")[1], version())
         manifest.compare(self, "debian", packaged)
 
-    def test_6_packages_work_when_installed(self):
+    def test_6_links_lead_to_files(self):
+        """Each relative link of the documents in redlock-doc leads to a file of that package."""
+        root = tempfile.mkdtemp(prefix="debian-")
+        self.addCleanup(shutil.rmtree, root)
+        [path] = glob.glob(f"{self.results}/redlock-doc_*.deb")
+        subprocess.run(["dpkg-deb", "--extract", path, root], check=True)
+        links.check(self, os.path.join(root, links.DOCUMENTS))
+
+    def test_7_packages_work_when_installed(self):
         """Each test of debian/tests passes in a clean system that has only what it asks for."""
         files = [path for path in glob.glob(f"{self.results}/*.deb") if "dbgsym" not in path]
         self.assertEqual(len(files), len(PACKAGES))

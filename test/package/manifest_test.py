@@ -12,6 +12,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import links  # noqa: E402
 import manifest  # noqa: E402
 import tapcase  # noqa: E402
 import tree  # noqa: E402
@@ -111,6 +112,49 @@ class Lists(unittest.TestCase):
                     os.remove(os.path.join(root, path))
         packaged["redlock"] = files_below(root, "*")
         manifest.compare(self, "alpine", packaged)
+
+
+class Documents(unittest.TestCase):
+    """What packaging/documents.py copies for all packages."""
+
+    def setUp(self):
+        """Copies."""
+        self.root = tempfile.mkdtemp(prefix="documents-")
+        self.addCleanup(shutil.rmtree, self.root)
+        subprocess.run([os.path.join(tree.SOURCE, "packaging", "documents.py"), self.root], check=True)
+
+    def text(self, name):
+        """Returns a document as it was copied."""
+        with open(os.path.join(self.root, name), encoding="utf-8") as file:
+            return file.read()
+
+    def test_links_lead_to_files(self):
+        """Each relative link leads to a copied file, and most links are kept."""
+        links.check(self, self.root)
+
+    def test_links_to_the_sources_become_text(self):
+        """A link to a file that is not copied is text with the path; one to a file that is copied, and code, stay."""
+        self.assertIn("MIT license (`LICENSE` in the sources)", self.text("README.md"))
+        self.assertIn("(`test/docs/samples.py` (in the sources))", self.text("CONTRIBUTING.md"))
+        for name in ("docs/operations.md", "examples/monitoring/README.md"):
+            self.assertEqual(self.text(name), tree.text(name))
+
+    def test_what_is_copied(self):
+        """Each user document, each example and each header is copied, and no test and no description of a build."""
+        found = files_below(self.root, "*")
+        wanted = [name for name in tree.tracked_files() if name.startswith(("docs/", "examples/", "include/"))
+                  and not re.search(r"meson.build$|^docs/.*\.py$|^examples/test/|/test_|\.in$", name)]  # fmt: skip
+        self.assertEqual({name for name in found if name.startswith(("docs/", "examples/", "include/"))}, set(wanted))
+
+    def test_control(self):
+        """links.follow() finds a link to a missing file, to a file outside, and a missing picture."""
+        for name, text in (("a.md", "[x](b.md) [y](../other.md) ![p](p.svg) `[z](none)` [a](#a)"), ("b.md", "[a](a.md#x)"),
+                           ("c.html", '<a href="none.html">x</a><img src="a.md">')):  # fmt: skip
+            with open(os.path.join(self.root, name), "w", encoding="utf-8") as file:
+                file.write(text)
+        count, broken = links.follow(self.root)
+        self.assertEqual(broken, ["a.md: ../other.md", "a.md: p.svg", "c.html: none.html"])
+        self.assertGreater(count, 100)
 
 
 class Symbols(unittest.TestCase):

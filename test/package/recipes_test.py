@@ -15,6 +15,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "abi"))
+import links  # noqa: E402
 import manifest  # noqa: E402
 import tapcase  # noqa: E402
 import tree  # noqa: E402
@@ -51,6 +52,13 @@ def run(words, **more):
 def project_version():
     """Returns the version in meson.build."""
     return re.search(r"version: '([\d.]+)'", tree.text("meson.build")).group(1)
+
+
+def documents():
+    """Returns the names of the files that packaging/documents.py copies."""
+    with tempfile.TemporaryDirectory(prefix="documents-") as root:
+        subprocess.run([os.path.join(tree.SOURCE, "packaging", "documents.py"), root], check=True)
+        return [os.path.relpath(os.path.join(folder, name), root) for folder, _, names in os.walk(root) for name in names]
 
 
 class Recipes(unittest.TestCase):
@@ -113,6 +121,7 @@ class Alpine(unittest.TestCase):
                  for folder, _, names in os.walk(environment["pkgdir"]) for name in names}  # fmt: skip
         manifest.compare(self, "alpine", {"all": found}, together=True)
         self.assertLessEqual({"usr/share/licenses/redlock/LICENSE", "usr/share/doc/redlock/docs/operations.md"}, found)
+        links.check(self, os.path.join(environment["pkgdir"], links.DOCUMENTS))
 
 
 class Rpm(unittest.TestCase):
@@ -137,6 +146,7 @@ class Rpm(unittest.TestCase):
         self.assertEqual(sorted(packaged), sorted(PACKAGES))
         folders = {os.path.dirname(path) for paths in packaged.values() for path in paths}
         manifest.compare(self, "rpm", {name: set(paths) - folders for name, paths in packaged.items()})
+        self.assertLessEqual({f"/usr/share/doc/redlock/{name}" for name in documents()}, set(packaged["redlock-doc"]))
 
 
 class Conan(unittest.TestCase):
