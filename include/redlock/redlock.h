@@ -388,7 +388,7 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_extend(redlock_lock_t *lock, uint64_t 
  * EEXCLUDED and EAUTH the lock is not held any more. The caller frees the handle afterwards.
  *
  * After redlock_lock_retain() the call ends one retain instead: it returns OK at once, and the lock
- * stays held. The report is then about the lock's last round.
+ * stays held. The votes in the report are then those of the lock's last round.
  *
  * EINVAL.
  * EBUSY: another call runs on the lock; nothing was done.

@@ -158,8 +158,10 @@ REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t i
                                         redlock_node_report_t *ret_node, size_t size);
 
 /* Returns the report as one line for people: the outcome, and each server that stood in the way. Of
- * a call that was refused, the line says what is wrong and what to do. In a callback after a
- * success it is the outcome alone. Returns "" if report is NULL. The string belongs to the report.
+ * a release that succeeded, it counts the servers that are known not to have the lock any more, and
+ * says when the key expires on the others, if that is known. Of a call that was refused, the line
+ * says what is wrong and what to do. In a callback after a success it is the outcome alone. Returns
+ * "" if report is NULL. The string belongs to the report.
  * [any thread] */
 REDLOCK_API const char *redlock_report_text(const redlock_report_t *report);
 

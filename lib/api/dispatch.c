@@ -396,6 +396,22 @@ static void end_callback(struct redlock_client *rl)
         rl_io_refresh(&rl->io);
 }
 
+/* Returns the text of the report on an event of this `kind` (enum redlock_event_kind) whose status
+ * is REDLOCK_OK. The last round of the lock may be of another operation by now. */
+static const char *event_text(int kind)
+{
+    switch (kind) {
+    case REDLOCK_EVENT_ACQUIRED:
+        return "acquired";
+    case REDLOCK_EVENT_EXTENDED:
+        return "extended";
+    case REDLOCK_EVENT_ENDANGERED:
+        return "endangered";
+    default:
+        return "released";
+    }
+}
+
 /* Runs the event callbacks of the lock and of the client, if they exist, for one event of the lock.
  * `kind`: enum redlock_event_kind. `status`: enum redlock_error that the event reports. */
 static void report_event(struct redlock_client *rl, struct redlock_lock *handle, int kind,
@@ -407,7 +423,7 @@ static void report_event(struct redlock_client *rl, struct redlock_lock *handle,
 
     if (lock_fn == NULL && client_fn == NULL)
         return;
-    rl_report_fill(&report, rl, handle, status);
+    rl_report_fill(&report, rl, handle, status, event_text(kind));
     const redlock_event_t event = {
         .size = sizeof event,
         .kind = kind,
@@ -442,10 +458,11 @@ static void report_done(struct redlock_client *rl, struct redlock_lock *handle)
         return;
     if (gives_lock)
         handle->owned_by_user = true;
-    handle->op = (struct rl_op){.kind = RL_OP_NONE};
+    if (op.fn != NULL)
+        rl_report_fill(&report, rl, handle, op.status, NULL);
+    handle->op = (struct rl_op){.kind = RL_OP_NONE}; /* the callback may start another one */
     if (op.fn != NULL) {
         redlock_lock_t *lock = gives_lock || (has_lock && about->owned_by_user) ? about : NULL;
-        rl_report_fill(&report, rl, handle, op.status);
         begin_callback(rl);
         rl_call_done(op.fn, rl, op.status, lock, &report, op.userdata);
         rl_report_done(&report);

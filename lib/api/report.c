@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Reports: fills them with the votes of an operation, formats the texts, and hands them out. A
- * report is a copy: of the last round (struct rl_round), in which each bit of `granted`, `denied`
- * and `failed` stands for the vote of one node; and, for an inspection or verification, of what was
- * seen on each node (struct rl_seen: whether there is a key, its value and its time to live).
- * handle->subject is set for a verification only, and handle->breaking for a break only. */
+ * Reports: fills them with the votes of an operation, and hands them out. report_text.c formats the
+ * texts. A report is a copy: of the last round (struct rl_round), in which each bit of `granted`,
+ * `denied` and `failed` stands for the vote of one node; and, for an inspection or verification, of
+ * what was seen on each node (struct rl_seen: whether there is a key, its value and its time to
+ * live). handle->subject is set for a verification only, and handle->breaking for a break only. */
 #include "api/report.h"
 
 #include "api/break.h"
+#include "api/report_text.h"
 #include "api/stats.h"
 #include "core/cause.h"
 
@@ -68,111 +69,6 @@ static void copy_owner(char *to, const struct rl_seen *seen)
     to[at] = '\0';
 }
 
-/* Writes to `text` (RL_TEXT_MAX bytes) what an inspection has found on a node. */
-static void describe_seen(char *text, const struct rl_seen *seen, uint64_t max_ttl_ms)
-{
-    if (!seen->present)
-        snprintf(text, RL_TEXT_MAX, "free");
-    else if (seen->foreign_kind)
-        snprintf(text, RL_TEXT_MAX, "key is not a string, so it is not a lock");
-    else if (seen->pttl_ms < 0)
-        snprintf(text, RL_TEXT_MAX, "held, never expires");
-    else
-        snprintf(text, RL_TEXT_MAX, "held, expires in %lld ms%s", (long long)seen->pttl_ms,
-                 (uint64_t)seen->pttl_ms > max_ttl_ms
-                     ? ", longer than max_ttl: it is stuck, or another client's max_ttl is larger"
-                     : "");
-}
-
-/* Writes to `text` (RL_TEXT_MAX bytes) what a verification has found on a node. */
-static void describe_verified(char *text, const struct rl_seen *seen)
-{
-    if (!seen->ours)
-        snprintf(text, RL_TEXT_MAX, "%s", seen->present ? "held by another client" : "key is gone");
-    else if (seen->pttl_ms < 0)
-        snprintf(text, RL_TEXT_MAX, "held with this token");
-    else
-        snprintf(text, RL_TEXT_MAX, "held with this token, expires in %lld ms",
-                 (long long)seen->pttl_ms);
-}
-
-/* Returns whether the vote of node `i` does not count because the node is excluded: its grant was
- * not counted, or it was not asked. A denial counts in any case. */
-static bool is_uncounted(const struct rl_round *round, unsigned i)
-{
-    rl_nodes bit = RL_NODE(i);
-
-    return (round->excluded & bit) != 0 && (round->denied & bit) == 0 && round->cause[i] != 0;
-}
-
-/* Returns the text for node `i`, which has given no vote: "no reply yet" or "not asked". */
-static const char *unanswered_text(const struct rl_round *round, unsigned i)
-{
-    return (round->requested & RL_NODE(i)) != 0 ? "no reply yet" : "not asked";
-}
-
-/* Writes to `text` (RL_TEXT_MAX bytes) why node `i` was excluded, and to report->quarantine_ms[i]
- * for how long its quarantine still lasts. Returns false, with nothing written, if the node was not
- * excluded, if the reason has changed since, or if the client is closed. */
-static bool describe_exclusion(char *text, struct redlock_report *report, unsigned i)
-{
-    const struct rl_round *round = &report->round;
-
-    if (report->rl->closed || (round->failed & RL_NODE(i)) != 0 || !is_uncounted(round, i))
-        return false;
-    return rl_engine_exclusion_text(&report->shard->engine, i, round->cause[i], text, RL_TEXT_MAX,
-                                    &report->quarantine_ms[i]);
-}
-
-/* Writes to `text` (RL_TEXT_MAX bytes) what the vote of node `i` was. */
-static void describe_vote(char *text, struct redlock_report *report, unsigned i)
-{
-    const struct rl_round *round = &report->round;
-    rl_nodes bit = RL_NODE(i);
-    bool denied = (round->denied & bit) != 0;
-
-    if (describe_exclusion(text, report, i))
-        return;
-    if (round->failed & bit || is_uncounted(round, i)) {
-        if (report->rl->closed)
-            snprintf(text, RL_TEXT_MAX, "%s", rl_cause_of(round->cause[i])->text);
-        else
-            rl_engine_failure_text(&report->shard->engine, i, round->cause[i], text, RL_TEXT_MAX);
-    } else if (denied) {
-        snprintf(text, RL_TEXT_MAX, "%s",
-                 round->verb == RL_VERB_ACQUIRE ? "held by another client"
-                                                : "not held with this token any more");
-    } else if (round->granted & bit) {
-        snprintf(text, RL_TEXT_MAX, "granted");
-    } else {
-        snprintf(text, RL_TEXT_MAX, "%s", unanswered_text(round, i));
-    }
-}
-
-/* Allocates report->texts, writes the text of each node, and sets report->quarantine_ms. Without
- * memory report->texts stays NULL. */
-static void fill_texts(struct redlock_report *report, const struct redlock_lock *handle)
-{
-    unsigned nodes = report->round.nodes;
-    const struct rl_seen *seen = rl_lock_seen(&handle->lock);
-
-    report->texts = rl_alloc(&report->mem, (size_t)nodes * RL_TEXT_MAX);
-    if (report->texts == NULL)
-        return;
-    memset(report->quarantine_ms, 0, sizeof report->quarantine_ms);
-    for (unsigned i = 0; i < nodes; i++) {
-        char *text = report->texts + (size_t)i * RL_TEXT_MAX;
-        bool probed = seen != NULL && report->round.verb == RL_VERB_GET &&
-                      ((report->round.granted | report->round.denied) & RL_NODE(i)) != 0;
-        if (probed && handle->subject != NULL && !is_uncounted(&report->round, i))
-            describe_verified(text, &seen[i]);
-        else if (probed && handle->subject == NULL)
-            describe_seen(text, &seen[i], report->rl->config->max_ttl_ms);
-        else
-            describe_vote(text, report, i);
-    }
-}
-
 /* Returns the enum redlock_state that an inspection has found. `seen`: what each node has,
  * round->nodes elements. Held: a quorum of nodes has the same value. Free: no value can be on a
  * quorum, whatever the nodes without a reply have. Otherwise unknown. */
@@ -231,115 +127,13 @@ static void fill_seen(struct redlock_report *report, const struct redlock_lock *
         copy_owner(report->owners + (size_t)i * (RL_OWNER_MAX + 1), &seen[i]);
 }
 
-/* Returns the text for an operation that succeeded, such as "acquired". `breaking`: the operation
- * is a break. */
-static const char *success_text(const struct redlock_report *report, bool breaking)
-{
-    switch (report->round.verb) {
-    case RL_VERB_ACQUIRE:
-        return "acquired";
-    case RL_VERB_EXTEND:
-        return "extended";
-    case RL_VERB_GET:
-        return report->info.state == REDLOCK_STATE_HELD   ? "held"
-               : report->info.state == REDLOCK_STATE_FREE ? "free"
-                                                          : "unknown";
-    default:
-        return !breaking ? "released" : report->info.granted > 0 ? "broken" : "free";
-    }
-}
-
-/* Writes to `to` (`size` bytes) how many servers granted the request, or have replied to an
- * inspection, verification or break. `breaking`: the operation is a break. Returns the length that
- * the whole text needs, as snprintf() does. */
-static int print_votes(char *to, size_t size, const struct redlock_report *report, bool breaking)
-{
-    const struct rl_round *round = &report->round;
-    unsigned answered = rl_nodes_count(round->granted | round->denied);
-    unsigned count = report->info.granted;
-    bool settled = report->info.status == REDLOCK_OK && (breaking || round->verb == RL_VERB_GET);
-    const char *done = round->verb == RL_VERB_ACQUIRE           ? "granted the lock"
-                       : round->verb == RL_VERB_EXTEND          ? "extended the lock"
-                       : breaking || round->verb == RL_VERB_GET ? "replied"
-                                                                : "released the lock";
-
-    if (breaking && settled)
-        return snprintf(to, size, ": %s %u of %u servers",
-                        count > 0 ? "deleted on" : "nothing to delete on",
-                        count > 0 ? count : answered, report->info.nodes);
-    if (breaking || round->verb == RL_VERB_GET)
-        count = answered;
-    int len = snprintf(to, size, ": %u of %u servers %s", count, report->info.nodes, done);
-    if (settled || len < 0 || (size_t)len >= size)
-        return len;
-    return len + snprintf(to + len, size - (size_t)len, ", %u required", report->info.quorum);
-}
-
-/* Writes the first part of the line to `to` (`size` bytes): the result, and which resource or slot
- * it is about. Returns the length that the whole text needs, as snprintf() does. */
-static int print_status(char *to, size_t size, const struct redlock_report *report,
-                        const struct redlock_lock *handle)
-{
-    int status = report->info.status;
-    unsigned permits = rl_lock_terms(&handle->lock)->permits;
-    const char *taken = status == REDLOCK_ECONTENDED ? rl_names_taken(handle) : NULL;
-    const char *text = status == REDLOCK_OK ? success_text(report, handle->breaking != NULL)
-                                            : redlock_strerror(status);
-    char which[128] = "";
-
-    if (taken != NULL)
-        snprintf(which, sizeof which, " ('%.80s')", taken);
-    if (permits != 0 && status == REDLOCK_ECONTENDED)
-        snprintf(which, sizeof which, ": all %u permits are taken; the slot tried last, %u",
-                 permits, (unsigned)rl_lock_slot(&handle->lock));
-    if (rl_lock_queue_end(&handle->lock) == RL_QUEUE_END_HOLDER && status == REDLOCK_ECONTENDED)
-        return snprintf(to, size, "held by another lock of this client%s", which);
-    if (rl_lock_queue_end(&handle->lock) == RL_QUEUE_END_WAITER)
-        snprintf(which, sizeof which, "; for the lock ahead in the queue of this client");
-    return snprintf(to, size, "%s%s", text, which);
-}
-
-/* Writes report->line: the result and the count of votes; of a failure also the texts of the nodes
- * whose votes are missing, as many as fit. Notes these nodes in report->in_line. */
-static void fill_line(struct redlock_report *report, const struct redlock_lock *handle)
-{
-    const struct rl_round *round = &report->round;
-    int size = (int)sizeof report->line;
-
-    int at = print_status(report->line, sizeof report->line, report, handle);
-    if (rl_lock_queue_end(&handle->lock) == RL_QUEUE_END_HOLDER) {
-        snprintf(report->line + at, (size_t)(size - at), "%s",
-                 report->info.status == REDLOCK_ECONTENDED
-                     ? "; no request was sent"
-                     : ": a lock of this client holds it; no request was sent");
-        return;
-    }
-    rl_nodes missing = round->failed;
-    if (report->info.status == REDLOCK_ENOQUORUM || report->info.status == REDLOCK_ETOOSLOW)
-        missing |= rl_round_pending(round);
-    at += print_votes(report->line + at, (size_t)(size - at), report, handle->breaking != NULL);
-    for (unsigned i = 0; report->texts != NULL && report->info.status != REDLOCK_OK &&
-                         i < round->nodes && at < size;
-         i++) {
-        if ((missing & RL_NODE(i)) == 0 && !is_uncounted(round, i))
-            continue;
-        int len =
-            snprintf(report->line + at, (size_t)(size - at), "; %s: %s",
-                     rl_shard_node_name(report->shard, i), report->texts + (size_t)i * RL_TEXT_MAX);
-        if (len >= size - at) {
-            report->line[at] = '\0'; /* this text does not fit: a shorter one may */
-            continue;
-        }
-        at += len;
-        report->in_line |= RL_NODE(i);
-    }
-}
-
 /* Fills a report, usually on the caller's stack, with the evidence of the operation that ended on
- * `handle` with `status`. The report has no references. rl_report_done() frees what this function
- * allocates. Without memory the texts or owners are missing. Mutex held. */
+ * `handle` with `status`. `success`: the text of a report on an event with REDLOCK_OK, a constant;
+ * NULL: the report is on the operation, which handle->op still describes. The report has no
+ * references. rl_report_done() frees what this function allocates. Without memory the texts or
+ * owners are missing. Mutex held. */
 void rl_report_fill(struct redlock_report *report, struct redlock_client *rl,
-                    const struct redlock_lock *handle, int status)
+                    const struct redlock_lock *handle, int status, const char *success)
 {
     const struct rl_lock *lock = &handle->lock;
     struct rl_now now = rl_engine_now(&handle->shard->engine);
@@ -378,11 +172,11 @@ void rl_report_fill(struct redlock_report *report, struct redlock_client *rl,
     /* A success gets a short line: formatting the whole one would cost a quarter of the time that
      * an acquire and a release need. */
     if (status == REDLOCK_OK && rl_lock_seen(&handle->lock) == NULL && handle->breaking == NULL) {
-        report->success = success_text(report, false);
+        report->success = success != NULL ? success : rl_report_success_text(report, handle);
         return;
     }
-    fill_texts(report, handle);
-    fill_line(report, handle);
+    rl_report_fill_texts(report, handle);
+    rl_report_fill_line(report, handle);
 }
 
 /* Frees what rl_report_fill() has allocated, but not the report. */
@@ -402,11 +196,11 @@ redlock_report_t *rl_report_new(struct redlock_client *rl, const struct redlock_
 
     if (report == NULL)
         return NULL;
-    rl_report_fill(report, rl, handle, status);
+    rl_report_fill(report, rl, handle, status, NULL);
     if (report->texts == NULL)
-        fill_texts(report, handle);
+        rl_report_fill_texts(report, handle);
     report->success = NULL;
-    fill_line(report, handle);
+    rl_report_fill_line(report, handle);
     atomic_init(&report->refs, 1);
     rl_client_ref(rl);
     return report;
@@ -496,11 +290,12 @@ REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t i
     const struct rl_round *round = &report->round;
     int32_t vote = vote_of(round, i);
     bool plain = vote == REDLOCK_VOTE_NONE || vote == REDLOCK_VOTE_GRANTED;
-    int32_t cause = plain && !is_uncounted(round, i) ? REDLOCK_CAUSE_NONE : round->cause[i];
+    int32_t cause =
+        plain && !rl_report_is_uncounted(round, i) ? REDLOCK_CAUSE_NONE : round->cause[i];
     const char *words = vote == REDLOCK_VOTE_GRANTED  ? "granted"
                         : vote == REDLOCK_VOTE_DENIED ? "denied"
-                        : vote == REDLOCK_VOTE_NONE && !is_uncounted(round, i)
-                            ? unanswered_text(round, i)
+                        : vote == REDLOCK_VOTE_NONE && !rl_report_is_uncounted(round, i)
+                            ? rl_report_unanswered_text(round, i)
                             : rl_cause_of(cause)->text;
     const redlock_node_report_t node = {
         .node = rl_shard_node_name(report->shard, i),

@@ -35,10 +35,11 @@ struct redlock_report {
     char line[512];      /* the whole result in one line */
 };
 
-/* Fills a report on the caller's stack with the evidence of the operation that ended on `handle`.
- * rl_report_done() frees what it allocates. Mutex held. */
+/* Fills a report on the caller's stack with the evidence of the operation that ended on `handle`,
+ * while handle->op still describes it. `success`: the text of a report on an event with REDLOCK_OK,
+ * a constant; NULL: that of the operation. rl_report_done() frees what it allocates. Mutex held. */
 void rl_report_fill(struct redlock_report *report, struct redlock_client *rl,
-                    const struct redlock_lock *handle, int status);
+                    const struct redlock_lock *handle, int status, const char *success);
 /* Frees what rl_report_fill() allocated. */
 void rl_report_done(struct redlock_report *report);
 

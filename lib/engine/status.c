@@ -215,6 +215,22 @@ struct rl_progress rl_lock_progress(const struct rl_lock *lock, struct rl_now no
     };
 }
 
+/* Returns the time in milliseconds, rounded up, after which the keys of the lock have expired on
+ * all of `nodes`, even if no undo reaches them; RL_NEVER: not known. */
+uint64_t rl_engine_keys_left_ms(const struct rl_engine *engine, const struct rl_lock *lock,
+                                rl_nodes nodes)
+{
+    uint64_t last_ns = 0;
+
+    for (; nodes != 0; nodes &= nodes - 1) {
+        const struct rl_node *node = &engine->nodes[__builtin_ctz(nodes)];
+        last_ns = rl_max_u64(last_ns, rl_undos_key_expiry_ns(node, lock->claim));
+    }
+    if (last_ns == RL_NEVER)
+        return RL_NEVER;
+    return (rl_sub_sat(last_ns, engine->view.now.boot_ns) + RL_MS - 1) / RL_MS;
+}
+
 /* Returns the shortest time until the deadline of any held lock, in nanoseconds; RL_NEVER if none
  * is held. */
 uint64_t rl_engine_shortest_validity_ns(const struct rl_engine *engine)

@@ -66,6 +66,11 @@ struct rl_progress {
 /* Returns how far the last operation on a lock has come at the time `now`. */
 struct rl_progress rl_lock_progress(const struct rl_lock *lock, struct rl_now now);
 
+/* Returns the time in milliseconds after which the keys of the lock have expired on all of `nodes`,
+ * even if no undo reaches them; RL_NEVER: not known. The lock may have ended. */
+uint64_t rl_engine_keys_left_ms(const struct rl_engine *engine, const struct rl_lock *lock,
+                                rl_nodes nodes);
+
 /* Returns the shortest time until the deadline of any held lock, in nanoseconds; RL_NEVER if none
  * is held. Looks at all active locks. */
 uint64_t rl_engine_shortest_validity_ns(const struct rl_engine *engine);

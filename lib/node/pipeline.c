@@ -87,6 +87,17 @@ bool rl_pipeline_has_change(const struct rl_pipeline *pipe, const struct rl_clai
     return false;
 }
 
+/* Returns true if a request of `claim` is in flight that creates a key or resets its TTL. */
+bool rl_pipeline_resets_ttl(const struct rl_pipeline *pipe, const struct rl_claim *claim)
+{
+    for (uint64_t i = pipe->head; i != pipe->tail; i++) {
+        const struct rl_request *request = rl_pipeline_at(pipe, i);
+        if (request->claim == claim && rl_protocol[request->verb].resets_ttl)
+            return true;
+    }
+    return false;
+}
+
 /* Returns true if a request whose claim has this token is in flight. */
 bool rl_pipeline_uses_token(const struct rl_pipeline *pipe, struct rl_arg token)
 {

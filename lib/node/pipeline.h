@@ -196,6 +196,9 @@ static inline unsigned rl_pipeline_next_verb(const struct rl_pipeline *pipe)
  * only reads). */
 bool rl_pipeline_has_change(const struct rl_pipeline *pipe, const struct rl_claim *claim);
 
+/* Returns true if a request of `claim` is in flight that creates a key or resets its TTL. */
+bool rl_pipeline_resets_ttl(const struct rl_pipeline *pipe, const struct rl_claim *claim);
+
 /* Returns true if a request whose claim has this token is in flight. */
 bool rl_pipeline_uses_token(const struct rl_pipeline *pipe, struct rl_arg token);
 

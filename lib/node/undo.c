@@ -82,6 +82,14 @@ static uint64_t expiry_ns(const struct rl_node *node, struct rl_claim *claim)
     return rl_add_sat(claim->renewed_ns, ttl_ns_of(node, claim->ttl_max_ms * RL_MS));
 }
 
+/* Returns when the key of the claim has expired on this node (boot clock), even if no undo reaches
+ * it; RL_NEVER: not known, because the server may still execute a request that creates the key or
+ * resets its TTL. */
+uint64_t rl_undos_key_expiry_ns(const struct rl_node *node, struct rl_claim *claim)
+{
+    return rl_pipeline_resets_ttl(&node->pipe, claim) ? RL_NEVER : expiry_ns(node, claim);
+}
+
 /* Counts an undo as dropped, because there is no memory to keep it, and logs a warning unless an
  * earlier dropped undo still counts. `expires_ns`: when its key expires. The result of a release
  * was returned to the caller before. The statistics and redlock_shutdown() report the dropped undo.

@@ -65,6 +65,11 @@ void rl_undos_retry(struct rl_node *node, struct rl_claim *claim, uint64_t delay
  * greeting. */
 void rl_undos_note_read(const struct rl_node *node, struct rl_claim *claim);
 
+/* Returns when the key of the claim has expired on this node (boot clock), even if no undo reaches
+ * it; RL_NEVER: not known, because the server may still execute a request that creates the key or
+ * resets its TTL. */
+uint64_t rl_undos_key_expiry_ns(const struct rl_node *node, struct rl_claim *claim);
+
 /* Computes the expiry times of pending undos again after a connection has ended, because the server
  * may still execute requests that were sent on that connection. */
 void rl_undos_review(struct rl_node *node);
