@@ -76,6 +76,24 @@ char *text_shown(const char *text)
     return shown;
 }
 
+/* Returns the text in single quotes, with each single quote in it as '\'', if it has a character
+ * that a shell may interpret; else a copy. To be freed. */
+char *shell_word(const char *text)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                                "_./:@%+=,-";
+    /* "'\''" takes 4 bytes */
+    char *word = must(malloc(4 * strlen(text) + 3)), *to = word;
+
+    if (*text && strspn(text, plain) == strlen(text))
+        return strcpy(word, text);
+    *to++ = '\'';
+    for (; *text; text++)
+        to += *text == '\'' ? sprintf(to, "'\\''") : sprintf(to, "%c", *text);
+    strcpy(to, "'");
+    return word;
+}
+
 /* Returns how many columns of a terminal the character takes: 0 to 2. Assumes 2 for a character
  * that the C library does not know. */
 static size_t columns_of(uint32_t code)

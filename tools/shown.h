@@ -12,6 +12,10 @@
  * UTF-8, is "\xHH". To be freed. */
 char *text_shown(const char *text);
 
+/* Returns the text as one word of a shell's command line: in quotes, if it has other characters
+ * than letters, digits and a few signs. To be freed. */
+char *shell_word(const char *text);
+
 /* Prints to stdout as printf() does, with text_shown() of the result. A '\n' at the end of the
  * format ends the line; any other one is escaped. */
 void show(const char *format, ...) __attribute__((format(printf, 1, 2)));

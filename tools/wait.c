@@ -4,7 +4,9 @@
  * session, or for the end of the guardian. Notes are: the acquisition waits (a line about that is
  * printed from time to time), the acquisition has ended, or an inspection has ended. After a long
  * wait, the key is inspected, because a stuck key, one that never expires or too late, would block
- * all waiters. check_quorum() cancels the acquisition when no quorum could be had for too long.
+ * all waiters. If the wait ends without the lock, the key is inspected once more, because the
+ * message names its holder. check_quorum() cancels the acquisition when no quorum could be had for
+ * too long.
  */
 #include "wait.h"
 
@@ -26,6 +28,8 @@
 #define LONG_WAIT_NS (60 * UINT64_C(1000000000))
 /* Time that a canceled acquisition has to end. */
 #define END_WAIT_NS (UINT64_C(1000000000))
+/* Time to find out which client holds a lock that was not acquired. */
+#define HOLDER_WAIT_NS (500 * NS_PER_MS)
 /* How long, and with what pause, an acquisition without a wait is repeated if servers are slow. */
 #define SLOW_TIMEOUT_NS (QUORUM_WAIT_MS_MIN * NS_PER_MS)
 #define SLOW_PAUSE_MS   20
@@ -49,6 +53,14 @@ static uint64_t probe_at_ns(const struct waiting *waiting)
     return long_at_ns > again_ns ? long_at_ns : again_ns;
 }
 
+/* Starts an inspection of the lock `name`. */
+static void probe_name(struct waiting *waiting, const char *name)
+{
+    waiting->probed_ns = boottime_ns();
+    waiting->probe_name = name;
+    waiting->probing = session_inspect(waiting->wait->session, name) == REDLOCK_OK;
+}
+
 /* Starts an inspection of the key if one is due and another client holds the lock. The keys of
  * several names are inspected in turn. */
 static void probe_key(struct waiting *waiting)
@@ -58,13 +70,11 @@ static void probe_key(struct waiting *waiting)
         waiting->wait->permits) /* a semaphore has no key of its own name */
         return;
     const struct names *names = waiting->wait->names;
-    waiting->probed_ns = boottime_ns();
-    waiting->probe_name = names->list[waiting->probes++ % names->count];
-    waiting->probing = session_inspect(waiting->wait->session, waiting->probe_name) == REDLOCK_OK;
+    probe_name(waiting, names->list[waiting->probes++ % names->count]);
 }
 
-/* Stores who holds the lock that was inspected, for the status line. Of several names, remembers
- * one that is held. */
+/* Stores which client holds the lock that was inspected. Of several names, remembers one that is
+ * held. */
 static void take_holder(struct waiting *waiting, const redlock_report_t *report)
 {
     struct holding holding = holding_of(report);
@@ -76,6 +86,7 @@ static void take_holder(struct waiting *waiting, const redlock_report_t *report)
         return;
     }
     holder->name = waiting->probe_name;
+    holder->majority = report_info(report).state == REDLOCK_STATE_HELD;
     snprintf(holder->owner, sizeof holder->owner, "%s", holding.owner);
     holder->expires_ns = holding.pttl_max_ms == UINT64_MAX
                              ? NEVER_NS
@@ -95,7 +106,7 @@ static void take_probe(struct waiting *waiting, const struct note *note)
     if (stuck_text(note->report, waiting->wait->max_ttl_ms, waiting->stuck,
                    sizeof waiting->stuck) &&
         !known)
-        waiting->report_at_ns = 0;
+        waiting->event_at_ns = waiting->message_at_ns = 0;
 }
 
 /* Cancels the acquisition, which has END_WAIT_NS to end. */
@@ -135,7 +146,6 @@ static void take_note(struct waiting *waiting, struct note *note)
         waiting->attempt_report = redlock_report_ref(note->report);
         waiting->attempt_status = note->status;
         check_quorum(waiting);
-        waiting_report(waiting);
         probe_key(waiting);
     }
     if (note->kind == NOTE_INSPECTED)
@@ -190,6 +200,8 @@ static void turn(struct waiting *waiting)
     while ((note = session_next(wait->session)))
         take_note(waiting, note);
     check_quorum(waiting);
+    if (waiting->attempt_status != REDLOCK_OK && !waiting->finished && !waiting->signal_code)
+        waiting_report(waiting);
     waiting_show_line(waiting);
     if (wait->watch_fd >= 0 && fds[2].revents)
         waiting->gone = true;
@@ -242,6 +254,37 @@ static int run_acquisition(struct waiting *waiting, const redlock_opts_t *opts)
     return REDLOCK_OK;
 }
 
+/* Waits until the inspection that is under way has ended, at most until `give_up_ns`. Returns false
+ * if it has not. */
+static bool wait_for_probe(struct waiting *waiting, uint64_t give_up_ns)
+{
+    struct pollfd notes = {.fd = waiting->wait->session->note_read, .events = POLLIN};
+    struct note *note;
+
+    while (waiting->probing && boottime_ns() < give_up_ns) {
+        poll(&notes, 1, poll_timeout(boottime_ns(), give_up_ns));
+        while ((note = session_next(waiting->wait->session)))
+            take_note(waiting, note);
+    }
+    return !waiting->probing;
+}
+
+/* Inspects the lock that was not acquired, for the message about it. Of several names, the first
+ * one that a client holds on a quorum of servers decides. Gives up after HOLDER_WAIT_NS. */
+static void find_holder(struct waiting *waiting)
+{
+    const struct names *names = waiting->wait->names;
+    struct seen_holder *holder = &waiting->holder;
+    uint64_t give_up_ns = boottime_ns() + HOLDER_WAIT_NS;
+    bool ended = wait_for_probe(waiting, give_up_ns); /* one may be under way */
+
+    *holder = (struct seen_holder){.name = NULL};
+    for (size_t i = 0; i < names->count && ended && !(holder->name && holder->majority); i++) {
+        probe_name(waiting, names->list[i]);
+        ended = wait_for_probe(waiting, give_up_ns);
+    }
+}
+
 /* Decides what the wait has ended with. Returns -1 with wait->lock, or an exit code after a
  * message.
  */
@@ -265,6 +308,8 @@ static int finish(struct waiting *waiting)
         return -1;
     if (waiting->no_quorum)
         take_attempt(waiting);
+    if (waiting_names_holder(waiting))
+        find_holder(waiting);
     return waiting_explain(waiting);
 }
 
@@ -278,6 +323,7 @@ int wait_for_lock(struct wait *wait, redlock_opts_t opts)
     uint64_t quorum_ms = opts.wait_ms == 0 ? REDLOCK_WAIT_FOREVER : wait->quorum_wait_ms;
 
     quorum_wait_start(&waiting.quorum, quorum_ms, waiting.start_ns);
+    waiting_schedule(&waiting);
     names_to_opts(wait->names, &opts);
     opts.kind = wait->permits ? REDLOCK_KIND_PERMIT : REDLOCK_KIND_EXCLUSIVE;
     opts.permits = wait->permits;

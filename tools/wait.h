@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Acquires a lock for `redlock run` and `redlock acquire`, and waits for it as long as the user
- * wants. Prints the reason for waiting at once and every ten seconds. A signal ends the wait, and
- * so does the lack of a quorum for too long. After a long wait it inspects the key, which may never
- * expire.
+ * wants. Prints the reason for waiting from time to time, and at the end why the lock was not
+ * acquired. A signal ends the wait, and so does the lack of a quorum for too long. After a long
+ * wait it inspects the key, which may never expire.
  */
 #ifndef TOOLS_WAIT_H
 #define TOOLS_WAIT_H

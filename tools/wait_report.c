@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What is reported about a wait for a lock: a line from time to time, or a status line on a
- * terminal; the events "waiting" and "not_acquired"; and the message about its end.
+ * terminal; the events "waiting" and "not_acquired"; and the message about its end, with what to
+ * do.
  *
  * The status line is one line, so what matters most comes first: the time waited, when the wait
  * ends without a quorum, and the reason. The end of the line is cut off in a narrow terminal.
@@ -21,8 +22,11 @@
 #include "shown.h"
 #include "terminal.h"
 
-/* Time between two lines about waiting. */
+/* Time between two lines about waiting, and between two events. */
 #define REPEAT_NS (10 * UINT64_C(1000000000))
+/* Wait after which the first line about it is printed, if stderr is no terminal. cron mails each
+ * line, and a wait that is shorter than this and ends with the lock needs none. */
+#define FIRST_NS (10 * UINT64_C(1000000000))
 /* Columns of the terminal that the status line leaves free. */
 #define FREE_COLUMNS 3
 
@@ -95,18 +99,31 @@ bool waiting_is_live(const struct waiting *waiting)
            terminal_takes_status();
 }
 
-/* Reports, every ten seconds, why the lock is waited for. */
+/* Sets when the first reports are due: at once, but a line on stderr that is no terminal only after
+ * FIRST_NS, unless -v asks for more messages. */
+void waiting_schedule(struct waiting *waiting)
+{
+    bool at_once = isatty(STDERR_FILENO) || say_shows(SAY_INFO);
+
+    waiting->event_at_ns = waiting->start_ns;
+    waiting->message_at_ns = waiting->start_ns + (at_once ? 0 : FIRST_NS);
+}
+
+/* Reports why the lock is waited for, and sets when the next reports are due. */
 void waiting_report(struct waiting *waiting)
 {
     uint64_t now_ns = boottime_ns();
 
-    if (now_ns < waiting->report_at_ns)
-        return;
-    waiting->report_at_ns = now_ns + REPEAT_NS;
-    if (!waiting_is_live(waiting))
-        say_waiting(waiting);
-    event_emit(waiting->wait->events, "waiting",
-               cause_json(waiting, waiting->attempt_report, waiting->attempt_status));
+    if (now_ns >= waiting->message_at_ns) {
+        waiting->message_at_ns = now_ns + REPEAT_NS;
+        if (!waiting_is_live(waiting))
+            say_waiting(waiting);
+    }
+    if (now_ns >= waiting->event_at_ns) {
+        waiting->event_at_ns = now_ns + REPEAT_NS;
+        event_emit(waiting->wait->events, "waiting",
+                   cause_json(waiting, waiting->attempt_report, waiting->attempt_status));
+    }
 }
 
 /* Returns who holds the lock and how much time its key has left, or that all permits are taken. The
@@ -191,23 +208,6 @@ void waiting_hide_line(struct waiting *waiting)
     waiting->line = NULL;
 }
 
-/* Prints one line: why the lock was not acquired, which limit has ended the wait for a quorum, and
- * what to do. */
-static void say_not_acquired(const struct waiting *waiting, enum say_level level)
-{
-    const struct wait *wait = waiting->wait;
-    const char *stuck = stuck_of(waiting, waiting->status);
-    char end[128] = "", text[DURATION_TEXT];
-
-    if (waiting->no_quorum)
-        snprintf(end, sizeof end,
-                 "; gave up after %s without a quorum (--quorum-wait); check the servers: redlock "
-                 "nodes",
-                 duration_text(waiting->quorum.limit_ns / NS_PER_MS, text));
-    say(level, "%s: not acquired: %s%s%s%s", wait->names->text,
-        report_reason(wait->report, waiting->status), *stuck ? "; its key " : "", stuck, end);
-}
-
 /* Returns the name of the limit that has ended the wait, in JSON; NULL if an error has ended it. */
 static const char *limit_name(const struct waiting *waiting)
 {
@@ -215,6 +215,134 @@ static const char *limit_name(const struct waiting *waiting)
         return "quorum-wait";
     bool limited = waiting->wait_ms != REDLOCK_WAIT_FOREVER;
     return limited && redlock_error_is_retriable(waiting->status) ? "wait" : NULL;
+}
+
+/* Returns true if another client holds the lock and stderr or an event says so. A semaphore has no
+ * key of its own name, and each of its permits has another holder. */
+bool waiting_names_holder(const struct waiting *waiting)
+{
+    const int *fds = waiting->wait->events->fds;
+
+    return waiting->status == REDLOCK_ECONTENDED && !waiting->wait->permits &&
+           (say_shows(SAY_NOTE) || fds[0] >= 0 || fds[1] >= 0);
+}
+
+/* Returns the holder of the lock that was not acquired. NULL: it is not known, or no client has a
+ * quorum of its keys. */
+static const struct seen_holder *known_holder(const struct waiting *waiting)
+{
+    const struct seen_holder *holder = &waiting->holder;
+    bool held = waiting_names_holder(waiting) && holder->name && holder->majority;
+
+    return held ? holder : NULL;
+}
+
+/* Returns the time, in ms, until the holder's key expires; UINT64_MAX: it never does, or that is
+ * not known. */
+static uint64_t holder_left_ms(const struct seen_holder *holder)
+{
+    uint64_t now_ns = boottime_ns();
+
+    if (holder->expires_ns == NEVER_NS)
+        return UINT64_MAX;
+    return holder->expires_ns > now_ns ? (holder->expires_ns - now_ns) / NS_PER_MS : 0;
+}
+
+/* Returns why the lock was not acquired: of a held lock the holder's label and the time left of its
+ * key, if they are known, or that all permits are taken. To be freed. */
+static char *end_reason(const struct waiting *waiting)
+{
+    const struct wait *wait = waiting->wait;
+    const struct seen_holder *holder = known_holder(waiting);
+    const char *held = redlock_strerror(REDLOCK_ECONTENDED);
+    char left[DURATION_TEXT], time[64] = "";
+
+    if (waiting->status == REDLOCK_ECONTENDED && wait->permits)
+        return text_format("%s: all %u permits are taken", held, wait->permits);
+    if (!holder)
+        return text_copy(report_reason(wait->report, waiting->status));
+    if (!*waiting->stuck && holder_left_ms(holder) != UINT64_MAX)
+        snprintf(time, sizeof time, " (%s left)",
+                 duration_brief(holder_left_ms(holder) + 999, left));
+    bool several = wait->names->count > 1;
+    return text_format("%s%s%s%s%s%s%s", held, several ? " ('" : "", several ? holder->name : "",
+                       several ? "')" : "", *holder->owner ? ": " : "", holder->owner, time);
+}
+
+/* Returns the words that show the holders of the lock, for a shell. To be freed. */
+static char *status_command(const struct waiting *waiting)
+{
+    const struct wait *wait = waiting->wait;
+    const struct seen_holder *holder = known_holder(waiting);
+
+    if (!holder && wait->names->count > 1)
+        return text_copy("redlock status NAME...");
+    char *name = shell_word(holder ? holder->name : wait->names->list[0]);
+    char *text = wait->permits ? text_format("redlock status --permits %u %s", wait->permits, name)
+                               : text_format("redlock status %s", name);
+    free(name);
+    return text;
+}
+
+/* Returns what to do about a lock that another client holds; "" if its key is stuck, because the
+ * text about that says it. To be freed. */
+static char *holder_advice(const struct waiting *waiting)
+{
+    if (*waiting->stuck)
+        return text_copy("");
+    char *command = status_command(waiting);
+    char *text =
+        text_format("; to check the holder: %s; to wait %s", command,
+                    waiting->wait_ms == 0 ? "for the lock: --wait 1m" : "longer: raise --wait");
+    free(command);
+    return text;
+}
+
+/* Returns what to do about a lock that was not acquired, after "; ", or "". To be freed. */
+static char *end_advice(const struct waiting *waiting)
+{
+    int code = exit_of_error(waiting->status, EXIT_HELD);
+
+    if (waiting->status == REDLOCK_ECONTENDED)
+        return holder_advice(waiting);
+    if (code != EXIT_NO_QUORUM && code != EXIT_REFUSED)
+        return text_copy("");
+    return text_format("; check the servers: redlock nodes%s",
+                       waiting->status == REDLOCK_EFENCE ? " --fence" : "");
+}
+
+/* Prints one line: why the lock was not acquired, which limit has ended the wait, and what to do.
+ */
+static void say_not_acquired(const struct waiting *waiting, enum say_level level)
+{
+    const char *stuck = stuck_of(waiting, waiting->status), *limit = limit_name(waiting);
+    char *reason = end_reason(waiting), *advice = end_advice(waiting);
+    char end[96] = "", text[DURATION_TEXT];
+
+    if (waiting->no_quorum)
+        snprintf(end, sizeof end, "; gave up after %s without a quorum (--quorum-wait)",
+                 duration_text(waiting->quorum.limit_ns / NS_PER_MS, text));
+    else if (limit && waiting->wait_ms > 0)
+        snprintf(end, sizeof end, "; gave up after %s (--wait)",
+                 duration_text(waiting->wait_ms, text));
+    say(level, "%s: not acquired: %s%s%s%s%s", waiting->wait->names->text, reason,
+        *stuck ? "; its key " : "", stuck, end, advice);
+    free(reason);
+    free(advice);
+}
+
+/* Adds the holder of the lock, if it is known, to the fields of an event. */
+static void add_holder(const struct waiting *waiting, json_t *fields)
+{
+    const struct seen_holder *holder = known_holder(waiting);
+
+    if (!holder)
+        return;
+    json_t *object = must(json_pack("{s:o, s:o}", "name", json_text(holder->name), "owner",
+                                    json_text(holder->owner)));
+    if (holder_left_ms(holder) != UINT64_MAX)
+        json_object_set_new(object, "ttl_ms", json_integer((json_int_t)holder_left_ms(holder)));
+    json_object_set_new(fields, "holder", object);
 }
 
 /* Reports, as message and as event, why the lock was not acquired. Returns the exit code. */
@@ -228,6 +356,7 @@ int waiting_explain(const struct waiting *waiting)
     say_not_acquired(waiting, (enum say_level)level);
     if (code == EXIT_NO_QUORUM || code == EXIT_REFUSED || code == EXIT_CONFIG)
         report_say_nodes(wait->report, level);
+    add_holder(waiting, fields);
     if (limit_name(waiting))
         json_object_set_new(fields, "limit", json_string(limit_name(waiting)));
     json_object_set_new(fields, "exit", json_integer(code));

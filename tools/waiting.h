@@ -14,6 +14,7 @@ struct seen_holder {
     const char *name;    /* the lock, borrowed; NULL: no holder was seen */
     char owner[132];     /* label of the holder, at most 128 bytes; "": it has none */
     uint64_t expires_ns; /* when the key expires; NEVER_NS: it never does, or that is not known */
+    bool majority;       /* a quorum of servers has a key of that holder */
 };
 
 /* The state of one call of wait_for_lock(). Times are ns of CLOCK_BOOTTIME. */
@@ -39,16 +40,19 @@ struct waiting {
     struct seen_holder holder;  /* what they have found */
     char stuck[STUCK_TEXT_MAX]; /* text about a stuck key that was found, "" if none */
     /* What was printed. */
-    uint64_t report_at_ns; /* when the next line about waiting is due */
-    char *line;            /* the status line, as printed last; NULL: there is none; owned */
+    uint64_t event_at_ns;   /* when the next event about waiting is due */
+    uint64_t message_at_ns; /* when the next line about waiting is due */
+    char *line;             /* the status line, as printed last; NULL: there is none; owned */
 };
 
 /* Returns true if a status line on the terminal shows why the lock is waited for. Else lines about
  * that are printed from time to time. */
 bool waiting_is_live(const struct waiting *waiting);
 
+/* Sets when the first line and the first event about waiting are due. `start_ns` is set. */
+void waiting_schedule(struct waiting *waiting);
 /* Reports, if a report is due, why the lock is waited for: as message, unless there is a status
- * line, and as event. */
+ * line, and as event. An attempt has failed. */
 void waiting_report(struct waiting *waiting);
 
 /* Updates the status line, if there may be one. */
@@ -56,7 +60,11 @@ void waiting_show_line(struct waiting *waiting);
 /* Removes the status line. */
 void waiting_hide_line(struct waiting *waiting);
 
-/* Reports, as message and as event, why the lock was not acquired. Returns the exit code. */
+/* Returns true if waiting_explain() would print or write the holder of a lock that was not
+ * acquired. */
+bool waiting_names_holder(const struct waiting *waiting);
+/* Reports, as message and as event, why the lock was not acquired and what to do. Returns the exit
+ * code. */
 int waiting_explain(const struct waiting *waiting);
 
 #endif

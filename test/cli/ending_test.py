@@ -88,7 +88,7 @@ class Signals(Case):
     def test_ending_signals_end_a_wait(self):
         """Each of these signals ends `run` and `acquire` that wait, and the holder keeps its key."""
         token = self.hold("e").encode()
-        for words in ("run", "e", "--", "true"), ("acquire", "e"):
+        for words in ("run", "-v", "e", "--", "true"), ("acquire", "-v", "e"):
             for sig in ENDING_SIGNALS:
                 with self.subTest(signal=sig, words=words):
                     process = self.start(*words)
@@ -114,7 +114,7 @@ class Signals(Case):
     def test_other_signals_do_not_end_a_wait(self):
         """Signals for users and ignored ones do not end a wait."""
         token = self.hold("e")
-        process = self.start("run", "e", "--", "sh", "-c", "exit 7")
+        process = self.start("run", "-v", "e", "--", "sh", "-c", "exit 7")
         self.wait_error("waiting for e")
         for sig in (*USER_SIGNALS, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGURG):
             process.send_signal(sig)
@@ -199,7 +199,7 @@ class NotStarted(Case):
         """An error of the operating system has the exit code 71, not 126 as an error of the command."""
         token = self.hold("e")
         marker = self.path("started")
-        process, events = self.start_with_events("e", "--", "touch", marker)
+        process, events = self.start_with_events("-v", "e", "--", "touch", marker)
         self.wait_error("waiting for e")
         starter = until(lambda: [p for g in children_of(process.pid) for p in children_of(g)], "the starter")[0]
         resource.prlimit(starter, resource.RLIMIT_NOFILE, (3, 3))
@@ -218,7 +218,7 @@ class NotStarted(Case):
                 token = self.hold("e")
                 path = self.path("program", "#!/bin/sh\nexit 0\n")
                 os.chmod(path, 0o700)
-                process = self.start("run", "e", "--", path)
+                process = self.start("run", "-v", "e", "--", path)
                 self.wait_error("waiting for e")
                 change(path)
                 self.redlock("release", "e", token)

@@ -126,7 +126,7 @@ class Guardian(FamilyCase):
     def test_guardian_killed_while_waiting(self):
         """The guardian is killed while the lock is waited for: redlock exits with 70."""
         self.hold("g")
-        process = self.start("run", "g", "--", "true")
+        process = self.start("run", "-v", "g", "--", "true")
         self.wait_error("waiting for g")
         os.kill(self.guardian_of(process), signal.SIGKILL)
         self.assertEqual(process.wait(10 * SLOW), 70)
@@ -238,7 +238,7 @@ class Guardian(FamilyCase):
         """The starter of the inner `redlock run` gets hardly any processor time. The outer one must wait for its end and
         not report it as a leftover process."""
         self.hold("h")
-        process = self.start("run", "g", "--", REDLOCK, "run", "h", "--", "true")
+        process = self.start("run", "g", "--", REDLOCK, "run", "-v", "h", "--", "true")
         self.wait_error("waiting for h")
         inner = children_of(self.starter_of(self.guardian_of(process)))[0]
         starter, processor = self.starter_of(children_of(inner)[0]), min(os.sched_getaffinity(0))

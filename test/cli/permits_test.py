@@ -165,7 +165,7 @@ class Permits(Case):
     def test_waiting_run_gets_released_permit(self):
         """A `run` that waits gets the next permit that is released."""
         name, token = self.redlock("acquire", "-t", LONG, "--permits", "1", "pool").stdout.split()
-        waiter = self.start("run", "--permits", "1", "pool", "--", "echo", "mine")
+        waiter = self.start("run", "-v", "--permits", "1", "pool", "--", "echo", "mine")
         self.wait_error("waiting for pool: held by another client: all 1 permits are taken")
         self.assertEqual(self.redlock("release", name, token).returncode, 0)
         self.assertEqual(waiter.stdout.readline(), "mine\n")

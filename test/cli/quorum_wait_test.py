@@ -29,7 +29,7 @@ class QuorumWait(Case):
         """The wait ends with 69 after the limit, not before, and says what, where and what to do."""
         self.servers.stop(0, 1, 2)
         started = time.monotonic()
-        process, path = self.start_with_events("--quorum-wait", "2s", "q", "--", "true")
+        process, path = self.start_with_events("-v", "--quorum-wait", "2s", "q", "--", "true")
         self.assertEqual(process.wait(TIME_LIMIT), 69)
         self.assertGreater(time.monotonic() - started, 1.9)
         self.assertRegex(self.error_text(), r"waiting for q: no quorum: .*; gives up in [12]s\n")
@@ -71,7 +71,7 @@ class QuorumWait(Case):
         self.assertCode(result, 75)
         self.assertGreater(time.monotonic() - started, 2.9)
         self.assertEqual(json_lines(result.stderr)["not_acquired"]["limit"], "wait")
-        process = self.start("run", "--quorum-wait", "0", "q", "--", "echo", "mine")
+        process = self.start("run", "-v", "--quorum-wait", "0", "q", "--", "echo", "mine")
         self.wait_error("waiting for q: held by another client")
         self.assertNotIn("gives up", self.error_text())
         self.assertCode(self.redlock("release", "q", token), 0)
@@ -80,7 +80,7 @@ class QuorumWait(Case):
     def test_majority_is_stopped_while_waiting(self):
         """If the majority stops while the lock is held, the limit counts from then on."""
         self.hold("q")
-        process, path = self.start_with_events("--quorum-wait", "2s", "q", "--", "true")
+        process, path = self.start_with_events("-v", "--quorum-wait", "2s", "q", "--", "true")
         self.wait_event(path, "waiting")
         self.servers.stop(0, 1, 2)
         stopped = time.monotonic()
@@ -107,7 +107,7 @@ class QuorumWait(Case):
     def test_signal_wins(self):
         """A signal ends a wait without a quorum, as it ends any other."""
         self.servers.stop(0, 1, 2)
-        process = self.start("acquire", "--quorum-wait", "forever", "q")
+        process = self.start("acquire", "-v", "--quorum-wait", "forever", "q")
         self.wait_error("waiting for q: no quorum")
         self.assertNotIn("gives up", self.error_text())
         process.terminate()

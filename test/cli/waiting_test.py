@@ -21,7 +21,7 @@ class Waiting(Case):
     def test_waiter_gets_the_lock_when_it_is_released(self):
         """A `run` that waits starts its command when the holder releases."""
         token = self.hold("w")
-        process = self.start("run", "w", "--", "echo", "mine")
+        process = self.start("run", "-v", "w", "--", "echo", "mine")
         self.wait_error("waiting for w: held by another client")
         self.redlock("release", "w", token)
         self.assertEqual(process.stdout.readline(), "mine\n")
@@ -30,7 +30,7 @@ class Waiting(Case):
     def test_waiter_gets_the_lock_when_servers_return(self):
         """A `run` that waits for a quorum starts its command when the servers continue."""
         self.servers.stop(0, 1, 2)
-        process = self.start("run", "w", "--", "echo", "mine")
+        process = self.start("run", "-v", "w", "--", "echo", "mine")
         self.wait_error("waiting for w: no quorum: ")
         self.servers.continue_all()
         self.assertEqual(process.stdout.readline(), "mine\n")
@@ -52,9 +52,9 @@ class Waiting(Case):
         self.assertLess(spent, 10 * SLOW)  # the lock is held for longer
 
     def test_waiting_message_at_once_and_after_ten_seconds(self):
-        """The message about the wait is printed at once and once more after ten seconds."""
+        """With -v the message about the wait is printed at once and once more after ten seconds."""
         self.hold("w", "30s")
-        process = self.start("run", "-w", "11s", "w", "--", "true")
+        process = self.start("run", "-v", "-w", "11s", "w", "--", "true")
         self.wait_error("waiting for w")
         self.assertEqual(process.wait(30 * SLOW), 75)
         self.assertEqual(self.error_text().count("waiting for w"), 2)
@@ -91,7 +91,7 @@ class Waiting(Case):
         """Waiting clients are interrupted during their attempts."""
         token = self.hold("w").encode()
         for turn in range(5):
-            waiters = [self.start("run", "w", "--", "true") for _ in range(4)]
+            waiters = [self.start("run", "-v", "w", "--", "true") for _ in range(4)]
             self.wait_error("waiting for w")
             send_at = time.monotonic() + 0.013 * turn
             until(lambda send_at=send_at: time.monotonic() >= send_at, "a moment in the retries")
@@ -118,7 +118,7 @@ class Waiting(Case):
         self.hold("w")
         self.assertCode(self.redlock("acquire", "-n", "w"), 75)
         self.assertCode(self.redlock("acquire", "-w", "900ms", "-E", "3", "w"), 3)
-        process = self.start("acquire", "w")
+        process = self.start("acquire", "-v", "w")
         self.wait_error("waiting for w")
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(10 * SLOW), 128 + signal.SIGTERM)

@@ -87,7 +87,7 @@ class R03(Case):
         token = self.hold("r03").encode()
         for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             with self.subTest(signal=sig.name):
-                process = self.start("run", "r03", "--", "true")
+                process = self.start("run", "-v", "r03", "--", "true")
                 self.wait_error("waiting for r03: held by another client")
                 process.send_signal(sig)
                 self.assertEqual(process.wait(10 * SLOW), 128 + sig)
@@ -96,7 +96,7 @@ class R03(Case):
     def test_signal_ends_the_wait_for_a_quorum_too(self):
         """The same while servers do not reply; no key is left afterwards."""
         self.servers.stop(0, 1, 2)
-        process = self.start("run", "r03", "--", "true")
+        process = self.start("run", "-v", "r03", "--", "true")
         self.wait_error("waiting for r03")
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(10 * SLOW), 128 + signal.SIGTERM)
@@ -111,7 +111,7 @@ class R04(Case):
         """A lock that is released after the signal does not start the command."""
         marker = self.path("started")
         token = self.hold("r04")
-        process = self.start("run", "r04", "--", "touch", marker)
+        process = self.start("run", "-v", "r04", "--", "touch", marker)
         self.wait_error("waiting for r04")
         process.send_signal(signal.SIGTERM)
         self.redlock("release", "r04", token)

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: MIT
+"""What `run` and `acquire` print on stderr when they do not get the lock, and what they print while they wait if stderr
+is no terminal. world.Case starts five servers for the class and empties them before each test; OwnServersCase starts
+three for each test. redlock() runs the command and returns its result; start() and start_with_events() only start it;
+hold() acquires a lock as another holder."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import tapcase  # noqa: E402
+from world import TIME_LIMIT, Case, OwnServersCase, Resp, until  # noqa: E402
+
+HOLDER = r"[^ /]+/\d+/\d+"
+NO_WAIT = "to wait for the lock: --wait 1m"
+LONGER = "to wait longer: raise --wait"
+
+
+class Held(Case):
+    """Another client holds the lock: exit code 75."""
+
+    def ending(self, *args, code=75):
+        """Runs the command until it has seen the holder, which it looks for only half a second. Returns its stderr."""
+
+        def run():
+            """Returns stderr if the holder is in it."""
+            result = self.redlock(*args)
+            self.assertCode(result, code)
+            return result.stderr if re.search(r"\(\d+s left\)", result.stderr) else None
+
+        return until(run, "the holder on stderr")
+
+    def test_holder_time_and_advice_without_wait(self):
+        """-n: one line with the holder, the time left of its key, how to see it, and how to wait."""
+        self.hold("h")
+        for args in (["run", "-n", "h", "--", "true"], ["acquire", "-n", "h"], ["acquire", "-w", "0", "h"]):
+            self.assertRegex(
+                self.ending(*args),
+                rf"\Aredlock: h: not acquired: held by another client: {HOLDER} \([123]?\ds left\); "
+                rf"to check the holder: redlock status h; {NO_WAIT}\n\Z",
+            )
+
+    def test_holder_time_and_advice_after_a_wait(self):
+        """-w: the line also says which limit has ended the wait, and that it can be raised. It is the only line."""
+        self.hold("h")
+        self.assertRegex(
+            self.ending("run", "-w", "900ms", "h", "--", "true"),
+            rf"\Aredlock: h: not acquired: held by another client: {HOLDER} \([123]?\ds left\); gave up after 900ms "
+            rf"\(--wait\); to check the holder: redlock status h; {LONGER}\n\Z",
+        )
+
+    def test_other_code_and_quiet(self):
+        """-E changes the code and not the line. -q suppresses it, and then no request is made for it."""
+        self.hold("h")
+        self.assertIn("redlock status h", self.ending("run", "-n", "-E", "0", "h", "--", "true", code=0))
+        monitor = Resp(self.servers.ports[0])
+        self.addCleanup(monitor.close)
+        monitor.command("MONITOR")
+        result = self.redlock("run", "-q", "-n", "h", "--", "true")
+        self.assertCode(result, 75)
+        self.assertEqual(result.stderr, "")
+        self.servers.command(0, "ECHO", "end")
+        seen = []
+        while not seen or '"ECHO" "end"' not in seen[-1]:
+            seen.append(monitor.reply().decode())
+        self.assertEqual([line for line in seen if '"GET" "h"' in line and " lua]" not in line], [])
+
+    def test_several_names_and_names_for_a_shell(self):
+        """Of several names, the line names the one that is held, quoted as a shell needs it."""
+        self.hold("it's b")
+        text = self.ending("run", "-n", "a", "-a", "it's b", "--", "true")
+        self.assertRegex(text, rf"^redlock: a, it's b: not acquired: held by another client \('it's b'\): {HOLDER} ")
+        command = re.search("holder: (.*); to wait", text).group(1)
+        self.assertEqual(command, r"redlock status 'it'\''s b'")
+        shown = subprocess.run(["sh", "-c", f"printf '%s.' {command}"], capture_output=True, text=True, check=True)
+        self.assertEqual(shown.stdout, "redlock.status.it's b.")
+
+    def test_permits(self):
+        """Permits have several holders, which the status shows."""
+        self.assertCode(self.redlock("acquire", "--permits", "1", "-t", "30s", "p"), 0)
+        result = self.redlock("acquire", "-n", "--permits", "1", "p")
+        self.assertCode(result, 75)
+        self.assertEqual(
+            result.stderr,
+            "redlock: p: not acquired: held by another client: all 1 permits are taken; "
+            f"to check the holder: redlock status --permits 1 p; {NO_WAIT}\n",
+        )
+
+    def test_key_without_label_and_stuck_key(self):
+        """A key of another program has no label. If it never expires, the line says what to do about that instead."""
+        self.servers.command_all("SET", "h", "foreign", "EX", "20")
+        self.assertRegex(self.ending("acquire", "-n", "h"), r"held by another client \([123]?\ds left\); to check")
+        self.servers.command_all("SET", "h", "foreign")
+        until(
+            lambda: re.search(
+                r"held by another client; its key never expires on [345] servers, .*: redlock break --yes\n\Z",
+                self.redlock("acquire", "-n", "h").stderr,
+            ),
+            "the stuck key on stderr",
+        )
+
+    def test_no_holder_of_a_majority(self):
+        """If no client holds a majority of the keys, none is named, and the advice stays."""
+        for index, value in enumerate((b"a@x", b"a@x", b"b@y", b"b@y", b"c@z")):
+            self.servers.command(index, "SET", "h", value, "EX", "20")
+        result = self.redlock("acquire", "-n", "h")
+        self.assertCode(result, 75)
+        self.assertRegex(result.stderr, r"held by another client: 0 of 5 servers granted .*; to check the holder: redlock status h; ")
+
+    def test_event(self):
+        """The event has the holder as fields."""
+        self.hold("h")
+
+        def holder():
+            """Returns the holder in the event, or None if it was not found in time."""
+            result = self.redlock("acquire", "--json", "-n", "h")
+            events = [json.loads(line) for line in result.stderr.splitlines()]
+            [event] = [event for event in events if event.get("event") == "not_acquired"]
+            return event.get("holder")
+
+        found = until(holder, "the holder in the event")
+        self.assertEqual(found["name"], "h")
+        self.assertRegex(found["owner"], f"^{HOLDER}$")
+        self.assertGreater(found["ttl_ms"], 1000)
+        self.assertLessEqual(found["ttl_ms"], 30000)
+
+
+class NoQuorum(OwnServersCase):
+    """Too few servers grant the lock: exit code 69."""
+
+    def test_servers_and_advice(self):
+        """Each ending says which servers failed, why, and how to check them. A limit that has ended it is named."""
+        servers = f"{self.servers.list.split(',')[0]},127.0.0.1:1,127.0.0.1:2"
+        limits = {"-w": r"; gave up after 900ms \(--wait\)", "--quorum-wait": r"; gave up after 900ms without a quorum \(--quorum-wait\)"}
+        for flags in (["-n"], ["-w", "900ms"], ["--quorum-wait", "900ms"]):
+            result = self.redlock("run", "-s", servers, *flags, "q", "--", "true")
+            self.assertCode(result, 69)
+            self.assertRegex(
+                result.stderr,
+                r"\Aredlock: q: not acquired: [^\n]*: [01] of 3 servers granted the lock, 2 required; "
+                r"127\.0\.0\.1:1: connect: Connection refused; 127\.0\.0\.1:2: connect: Connection refused"
+                rf"{limits.get(flags[0], '')}; check the servers: redlock nodes\n\Z",
+            )
+
+    def test_fence_records(self):
+        """If the fence records are what fails, the check is that of the fences."""
+        self.servers.command_all("SET", "redlock:fence", "no record")
+        volatile = self.environment(REDLOCK_FENCE_RECORDS="volatile")
+        result = self.redlock("acquire", "-n", "--fence", "q", env=volatile)
+        self.assertCode(result, 69)
+        self.assertRegex(result.stderr, r"check the servers: redlock nodes --fence\n")
+
+    def test_user_is_refused(self):
+        """A refused user is told the same way: exit code 77."""
+        self.servers.command_all("CONFIG", "SET", "requirepass", "pw")
+        result = self.redlock("acquire", "-n", "q")
+        self.assertCode(result, 77)
+        self.assertRegex(result.stderr, r"q: not acquired: .*NOAUTH.*; check the servers: redlock nodes\n")
+
+
+class Silence(Case):
+    """stderr is no terminal, as under cron: a wait prints nothing at first."""
+
+    def test_short_wait_that_ends_with_the_lock(self):
+        """A wait of less than ten seconds that ends with the lock leaves nothing to mail."""
+        token = self.hold("c")
+        process, path = self.start_with_events("-w", "2m", "c", "--", "true")
+        self.wait_event(path, "waiting")
+        self.assertCode(self.redlock("release", "c", token), 0)
+        self.assertEqual(process.wait(TIME_LIMIT), 0)
+        [acquired] = [event for event in self.events(path) if event["event"] == "acquired"]
+        if acquired["waited_ms"] < 10000:
+            self.assertEqual(self.error_text(), "")
+
+    def test_long_wait(self):
+        """After ten seconds the reason is printed. The event, for programs, comes before that, and then again."""
+        self.hold("c", "30s")
+        started = time.monotonic()
+        process, path = self.start_with_events("-w", "2m", "c", "--", "true")
+        self.wait_event(path, "waiting")
+        if time.monotonic() - started < 9:
+            self.assertEqual(self.error_text(), "")
+        self.wait_error(r"\Aredlock: waiting for c: held by another client.*\n\Z")
+        self.assertGreater(time.monotonic() - started, 9.9)
+        first, second = self.wait_events(path, "waiting", 2)
+        self.assertGreater(second["waited_ms"] - first["waited_ms"], 9900)
+        process.terminate()
+        self.assertEqual(process.wait(TIME_LIMIT), 128 + signal.SIGTERM)
+
+    def test_verbose(self):
+        """-v prints the reason at once."""
+        self.hold("c")
+        self.start("run", "-v", "c", "--", "true")
+        self.wait_error("waiting for c: held by another client")
+
+    def test_json(self):
+        """The same holds for the message in JSON."""
+        self.hold("c")
+        result = self.redlock("run", "--json", "-w", "900ms", "c", "--", "true")
+        self.assertCode(result, 75)
+        messages = [json.loads(line) for line in result.stderr.splitlines()]
+        texts = [message["text"] for message in messages if message["schema"] == "redlock.message/1"]
+        self.assertEqual([text.partition(":")[0] for text in texts], ["c"])
+
+
+if __name__ == "__main__":
+    tapcase.main()
