@@ -8,6 +8,8 @@ import os
 import re
 import textwrap
 
+import declarations
+
 ADAPTERS = {
     "adapters/glib.h": "Adapter for GLib",
     "adapters/libevent.h": "Adapter for libevent",
@@ -32,6 +34,7 @@ ERRORS = r"(?:OK|E[A-Z]{2,})(?:, (?:OK|E[A-Z]{2,}))*"
 NAMES = rf"[a-z_]\w*(?:, [a-z_]\w*)*|{ERRORS}"
 ENTRY = re.compile(rf"(?:(?P<names>{NAMES}): (?P<text>.*)|(?P<bare>{ERRORS})\.)$", re.S)
 MARK = re.compile(r"^\[([a-z ]+)\]$")
+ERRORS_ENUM = "redlock_error"  # its values come from a macro, and its contract lists what each error means
 HIDDEN = {"REDLOCK_API", "REDLOCK_NODISCARD", "REDLOCK_SCOPED"}  # explained in comments, or not part of the interface
 
 # Sentences of a contract about the result: the first one, and those that go with it.
@@ -100,7 +103,7 @@ class Item:
 
     def is_entry(self, entry):
         """Returns whether what looks like an entry is one: of errors, or of parameters that exist."""
-        if self.kind not in ("function", "callback"):
+        if self.kind not in ("function", "callback") and self.name != ERRORS_ENUM:
             return False
         names = entry["bare"] or entry["names"]
         return names.replace(", ", "").isupper() or set(names.split(", ")) <= set(self.arguments)
@@ -198,6 +201,7 @@ class Reference:
                 self.read(name, file.read())
         self.items = {item.name: item for _, items in self.groups.values() for item in items}
         self.error_texts = self.read_errors(os.path.join(folder, "error.h"))
+        self.write_out_errors(self.items[ERRORS_ENUM])
 
     def blocking_of(self, item):
         """Returns the call that a _start call starts, or None."""
@@ -251,6 +255,16 @@ class Reference:
         item.since = since[1] if since else item.since
         group[1].append(item)
 
+    def write_out_errors(self, item):
+        """Replaces the macro in the enum of errors by what it expands to."""
+        rows = "".join(f"    {name} = {number}, /* {text} */\n" for name, number, text in self.error_texts)
+        item.code = f"enum {item.name} {{\n    REDLOCK_OK = 0,\n{rows}}};"
+
+    def meanings(self):
+        """Returns [(name, number, text, meaning)] of the errors. The meaning is what the contract of the enum says."""
+        told = {name: text for names, text in self.items[ERRORS_ENUM].errors for name in names}
+        return [(*row, told.get(row[0].removeprefix("REDLOCK_"), "")) for row in self.error_texts]
+
     @staticmethod
     def read_errors(path):
         """Returns [(name, number, text)] of the list of errors."""
@@ -264,7 +278,7 @@ def declaration(item):
     code = re.sub(r"\s+", " ", item.code)
     if item.kind not in ("function", "callback"):
         return item.code
-    if len(code) <= 76:
+    if len(code) <= declarations.WIDTH:
         return code
     head, _, rest = code.partition("(") if item.kind == "function" else code.partition(")(")
     opening = "(" if item.kind == "function" else ")("

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Writes the reference as manual pages of section 3: one for each function, callback and type, and an overview."""
 
+import os
 import re
 import textwrap
 
+import declarations
 import headers
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+EXAMPLES = declarations.examples(HERE)
+SMALLEST = declarations.smallest(HERE)
 
 # What the marks at the end of a contract mean.
 MARKS = {
@@ -39,19 +45,39 @@ def prose(text):
     return BOLD_WORD.sub(lambda word: f"\\fB{word[1]}\\fR", escape(text))
 
 
+DEFINITION = re.compile(r"(?P<indent> {2,})(?P<term>\S+(?: \S+)*) {2,}(?P<text>\S.*)")
+
+
 def parts(lines):
-    """Divides the lines of a paragraph: yields ("code", lines) where lines are indented and keep their layout, ("item",
-    text) for each item of a list, and ("text", text) for the rest."""
+    """Divides the lines of a paragraph: yields ("code", lines) where lines are indented and keep their layout,
+    ("definitions", [(term, text)]) where these lines are two columns, ("item", text) for each item of a list, and ("text",
+    text) for the rest."""
     kind, held = "text", []
     for line in [*lines, None]:
         is_item = line is not None and re.match(r" *- ", line)
         is_code = line is not None and line.startswith("  ") and not is_item and kind != "item"
         goes_on = line is not None and not is_item and (is_code == (kind == "code")) and (kind != "item" or line.startswith("  "))
         if held and not goes_on:
-            yield kind, held if kind == "code" else " ".join(held)
+            told = definitions(held) if kind == "code" else []
+            yield ("definitions", told) if told else (kind, held if kind == "code" else " ".join(held))
             held = []
         kind = "item" if is_item else "code" if is_code else kind if goes_on else "text"
         held.append(line if is_code else (line or "").strip().removeprefix("- "))
+
+
+def definitions(lines):
+    """Returns [(term, text)] of lines in two columns, of which the second goes on where the first is empty; [] of others."""
+    first = DEFINITION.match(lines[0])
+    found = []
+    for line in lines if first else []:
+        entry = DEFINITION.match(line)
+        if entry and entry["indent"] == first["indent"] and entry.start("text") == first.start("text"):
+            found.append((entry["term"], entry["text"]))
+        elif len(line) - len(line.lstrip()) == first.start("text"):
+            found[-1] = (found[-1][0], f"{found[-1][1]} {line.strip()}")
+        else:
+            return []
+    return found
 
 
 def block(text):
@@ -59,16 +85,18 @@ def block(text):
     out = []
     for paragraph in re.split(r"\n(?:[ \t]*\n)+", text.strip("\n")):
         out += [".PP"] if out else []
-        after_item = False
+        after_list = False
         for kind, part in parts(paragraph.split("\n")):
             if kind == "code":
-                out += verbatim(part)
+                out += [".RS 4", *verbatim(textwrap.dedent("\n".join(part)).split("\n")), ".RE"]
+            elif kind == "definitions":
+                out += entries(part)
             elif kind == "item":
                 out += [".IP \\(bu 2", prose(part)]
             else:
-                out += [".PP"] if after_item else []
+                out += [".PP"] if after_list else []
                 out.append(prose(part))
-            after_item = kind == "item"
+            after_list = kind in ("item", "definitions")
     return out
 
 
@@ -144,45 +172,101 @@ def see_also(item, reference):
     return sorted(found - constants)
 
 
+def synopsis(item):
+    """Returns the declaration of an item without its comments, which are a list of its own."""
+    return declarations.bare(item.code) if item.kind in ("struct", "enum") else headers.declaration(item)
+
+
+def member_list(code, kind):
+    """Returns the section about the values of an enum, or about the fields of a struct; [] if none has a comment."""
+    rows = [(declarations.term(declaration, kind), sentence(text)) for declaration, text in declarations.members(code) if text]
+    return [".SH VALUES" if kind == "enum" else ".SH FIELDS", *entries(rows)] if rows else []
+
+
+def meaning_rows(reference):
+    """Returns [(error with its number, what it means)] of all errors."""
+    return [(f"{name} ({number})", f"{sentence(text)} {sentence(meaning)}") for name, number, text, meaning in reference.meanings()]
+
+
 def page(item, reference, version):
     """Returns the manual page of an item."""
     out = [f'.TH {item.name} 3 "" "redlock {version}" "redlock reference"', ".nh", ".ad l", ".SH NAME",
            f"{item.name} \\- {escape(item.brief[:1].lower() + item.brief[1:])}", ".SH SYNOPSIS", ".nf",
            f".B #include <{item.include}>", ".PP",
-           *[f"\\fB{escape(line)}\\fR" if line.strip() else "\\&" for line in headers.declaration(item).split("\n")],
-           ".fi", ".SH DESCRIPTION"]  # fmt: skip
+           *[f"\\fB{escape(line)}\\fR" for line in synopsis(item).split("\n")], ".fi", ".SH DESCRIPTION"]  # fmt: skip
     out += paragraphs(item.paragraphs)[1:]
+    out += member_list(item.code, item.kind) if item.kind in ("struct", "enum") and item.name != headers.ERRORS_ENUM else []
     rows = item.explained(reference.blocking_of(item)) if item.kind in ("function", "callback") else []
     rows = [(name, sentence(text, item)) for name, text in rows if text]
     if rows:
         out += [".SH PARAMETERS", *entries(rows)]
     if result_rows(item):
         out += [".SH RETURN VALUE", *paragraphs(result_rows(item))[1:]]
-    if item.errors:
+    if item.name == headers.ERRORS_ENUM:
+        out += [".SH ERRORS", *entries(meaning_rows(reference))]
+    elif item.errors:
         out += [".SH ERRORS", *entries(failure_rows(item))]
     if item.mark:
         out += [".SH THREADS", prose(MARKS[item.mark])]
+    if item.name in EXAMPLES:
+        text, code = EXAMPLES[item.name]
+        out += [".SH EXAMPLES", prose(text), ".PP", *verbatim(code.split("\n"))]
     out += [".SH HISTORY", f"Since version {item.since}."]
     others = see_also(item, reference) + (["redlock_adapters"] if item.header in headers.ADAPTERS else [])
-    out += [".SH SEE ALSO", ", ".join(f"\\fB{name}\\fR(3)" for name in [*others, "redlock_reference"])]
+    out += [".SH SEE ALSO", ", ".join(f"\\fB{name}\\fR(3)" for name in [*others, "redlock"])]
     return "\n".join(out) + "\n"
+
+
+# What holds for all functions, for the page redlock(3).
+THREADS = [
+    "Each page says in its section THREADS from which threads its function may be called.",
+    "Calls that block wait for servers. They may be called from any thread in threaded mode, which is the default, and in "
+    "hybrid mode, but not in a callback of the same client. In embedded mode they return REDLOCK_EMODE.",
+    "Calls whose name ends in _start never wait, and tell their result to a function of the caller.",
+    "Functions of the caller run on the thread of the library in threaded mode, and else on the thread that calls "
+    "redlock_process().",
+    "While a call runs on a lock, another extension or release of it returns REDLOCK_EBUSY.",
+    "No other thread may be in a call on a client while redlock_free() frees it.",
+]
+DOCUMENTS = [
+    ("guarantees", "what a lock promises, what it does not, and the duties of the program"),
+    ("tutorial", "from nothing to a held lock"),
+    ("embedding", "modes, callbacks, event loops, permits, fences, statistics"),
+    ("operations", "the servers: choice, settings, monitoring, replacement"),
+    ("troubleshooting", "by symptom, error and cause"),
+]
+LEFT_OUT = ("Contracts", "Threads", "Versions")  # parts of the comment in redlock.h about its comments
 
 
 def overview(reference, version):
-    """Returns the page that lists all items by group, and all errors."""
-    out = [f'.TH redlock_reference 3 "" "redlock {version}" "redlock reference"', ".nh", ".ad l", ".SH NAME",
-           "redlock_reference \\- functions, types and errors of libredlock", ".SH SYNOPSIS", ".nf",
+    """Returns the page redlock(3): the smallest program, all items by group, and the rules of all functions."""
+    out = [f'.TH redlock 3 "" "redlock {version}" "redlock reference"', ".nh", ".ad l", ".SH NAME",
+           "redlock \\- locks on a majority of independent Redis servers, for C", ".SH SYNOPSIS", ".nf",
            ".B #include <redlock/redlock.h>", ".PP", ".B cc program.c $(pkg\\-config \\-\\-cflags \\-\\-libs redlock)", ".fi",
-           ".SH DESCRIPTION"]  # fmt: skip
-    for title, text in sections(reference.overview):
-        out += ([f".SS {title}"] if title else [".PP"]) + block(text)
+           ".SH DESCRIPTION",
+           prose("A client has a connection to each server. A lock is held while a majority of the servers has its key, until "
+                 "its deadline. It can be lost while it is held: call redlock_lock_check() before each effect that must not "
+                 "happen twice."), ".PP",
+           prose("The smallest program. `redlock sandbox -- ./program` runs it with five temporary servers:"),
+           ".PP", *verbatim(SMALLEST.split("\n")), ".SH FUNCTIONS AND TYPES"]  # fmt: skip
     for title, (_, items) in reference.groups.items():
-        out += [f".SH {title.upper()}"]
+        out += [f".SS {title}"]
         out += entries([(f"{item.name}(3)" if item.kind not in ("constant", "handle") else item.name, sentence(item.brief))
                         for item in items])  # fmt: skip
-    out += [".SH ALL ERRORS", *entries([(name, f"{number}: {text}.") for name, number, text in reference.error_texts])]
-    out += [".SH SEE ALSO", "\\fBredlock.hpp\\fR(3), \\fBredlock_adapters\\fR(3), \\fBredlock\\fR(1)"]
+    out += [".SH THREADS"]
+    for rule in THREADS:
+        out += [".IP \\(bu 2", prose(rule)]
+    for title, text in conventions(reference):
+        out += [f".SH {title.upper()}", *block(text)]
+    out += [".SH DOCUMENTS", "The directory docs of the sources has them, and packages install them in /usr/share/doc.",
+            *entries([(f"{name}.md", sentence(text)) for name, text in DOCUMENTS])]  # fmt: skip
+    out += [".SH SEE ALSO", "\\fBredlock_error\\fR(3), \\fBredlock.hpp\\fR(3), \\fBredlock_adapters\\fR(3), \\fBredlock\\fR(1)"]
     return "\n".join(out) + "\n"
+
+
+def conventions(reference):
+    """Returns [(title, text)] of the rules that hold for all functions, but those about threads."""
+    return [(title, text) for title, text in sections(reference.overview) if title and title not in LEFT_OUT]
 
 
 def told_rows(entity):
@@ -216,8 +300,12 @@ def class_lines(entity):
     out = paragraphs(entity.paragraphs)[1:]
     if not entity.declarations[0].startswith("enum "):
         out = [".nf", f"\\fB{escape(entity.declarations[0])}\\fR", ".fi", ".PP", *out]
-    if entity.code:
+    if entity.code and entity.declarations[0].startswith("enum "):
         out += [".PP", *verbatim(entity.code.split("\n"))]
+    elif entity.code:
+        found = declarations.members(entity.code)
+        out += [".PP", *verbatim([declaration for declaration, _ in found])]
+        out += entries([(declaration, sentence(text)) for declaration, text in found if text])
     for one in entity.members:
         out += member(one)
     return out
@@ -238,7 +326,7 @@ def cpp_page(header, version):
     for entity in plain:
         out += member(entity)
     out += [".SH HISTORY", "Since version 0.2.0.", ".SH SEE ALSO",
-            "\\fBredlock_reference\\fR(3), \\fBredlock_adapters\\fR(3)"]  # fmt: skip
+            "\\fBredlock\\fR(3), \\fBredlock_adapters\\fR(3)"]  # fmt: skip
     return "\n".join(out) + "\n"
 
 
@@ -262,7 +350,7 @@ def adapters(reference, asio, version):
     for entity in asio.entities:
         out += [".PP", *class_lines(entity)]
     out += [".SH SEE ALSO", ", ".join(f"\\fB{name}\\fR(3)" for name in
-                                      ["redlock_get_fd", "redlock_process", "redlock_mode", "redlock.hpp", "redlock_reference"])]  # fmt: skip
+                                      ["redlock_get_fd", "redlock_process", "redlock_mode", "redlock.hpp", "redlock"])]  # fmt: skip
     return "\n".join(out) + "\n"
 
 
@@ -281,7 +369,7 @@ def sections(text):
 
 def texts(reference, version, cpp):
     """Returns the manual pages: {file name: text}. cpp: the headers for C++."""
-    found = {"redlock_reference.3": overview(reference, version), "redlock.hpp.3": cpp_page(cpp["redlock.hpp"], version),
+    found = {"redlock.3": overview(reference, version), "redlock.hpp.3": cpp_page(cpp["redlock.hpp"], version),
              "redlock_adapters.3": adapters(reference, cpp["asio.hpp"], version)}  # fmt: skip
     for item in reference.items.values():
         if item.kind not in ("constant", "handle"):

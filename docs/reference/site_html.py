@@ -38,6 +38,8 @@ def block(text, reference):
         for kind, part in pages.parts(paragraph.split("\n")):
             if kind == "code":
                 out.append("<pre>" + escape("\n".join(part), quote=False) + "</pre>")
+            elif kind == "definitions":
+                out.append(definitions(part, reference))
             else:
                 tag = "li" if kind == "item" else "p"
                 out.append(f"<{tag}>{linked(part, reference)}</{tag}>")
@@ -68,6 +70,11 @@ def item_html(item, reference):
         result = " ".join(pages.result_rows(item))
         out.append(f"<h4>Return value</h4><p>{linked(result, reference)}</p>" if result else "")
         out.append("<h4>Errors</h4>" + definitions(pages.failure_rows(item), reference) if item.errors else "")
+    if item.name == headers.ERRORS_ENUM:
+        out.append(definitions(pages.meaning_rows(reference), reference))
+    if item.name in pages.EXAMPLES:
+        text, code = pages.EXAMPLES[item.name]
+        out.append(f"<h4>Example</h4><p>{linked(text, reference)}</p><pre>{escape(code, quote=False)}</pre>")
     mark = f"Threads: {pages.MARKS[item.mark]} " if item.mark else ""
     out.append(f'<p class="soft">{escape(mark)}Since {item.since}. Header: redlock/{item.header}.</p></section>')
     return "".join(out)
@@ -104,26 +111,31 @@ def header_html(header, title, reference):
     return "".join(out)
 
 
+def index(reference, cpp, chapters):
+    """Returns the index: a table for each group."""
+    tables = [(title, [(item.name, item.name, item.brief) for item in items]) for title, (_, items) in reference.groups.items()]
+    tables += [(title, [(f"{name}:{entity.name}", f"redlock::{entity.name}", entity.brief) for entity in cpp[name].entities])
+               for name, title in chapters.items()]  # fmt: skip
+    out = []
+    for title, rows in tables:
+        cells = "".join(f'<tr><td><a href="#{place}"><code>{name}</code></a></td>'
+                        f"<td>{linked(pages.sentence(brief), reference)}</td></tr>" for place, name, brief in rows)  # fmt: skip
+        out.append(f"<h4>{escape(title)}</h4><table>{cells}</table>")
+    return "".join(out)
+
+
 def site(reference, version, cpp):
-    """Returns the whole page. cpp: the headers for C++."""
+    """Returns the whole page: the smallest program, the index, the errors, the rules of all functions, and then each item."""
+    chapters = {"redlock.hpp": "C++: redlock.hpp", "asio.hpp": "Adapter for Asio"}
     out = [f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
            f"<title>redlock {version}: reference</title><style>{STYLE}</style></head><body>"
-           f"<h1>redlock {version}: reference</h1>"]  # fmt: skip
-    for title, text in pages.sections(reference.overview):
-        out.append(f"<h4>{escape(title)}</h4>" if title else "")
-        out.append(block(text, reference))
-    out.append("<h2>Index</h2>")
-    for title, (_, items) in reference.groups.items():
-        rows = "".join(f'<tr><td><a href="#{item.name}"><code>{item.name}</code></a></td>'
-                       f"<td>{linked(pages.sentence(item.brief), reference)}</td></tr>" for item in items)  # fmt: skip
-        out.append(f"<h4>{escape(title)}</h4><table>{rows}</table>")
-    chapters = {"redlock.hpp": "C++: redlock.hpp", "asio.hpp": "Adapter for Asio"}
-    for name, title in chapters.items():
-        rows = "".join(f'<tr><td><a href="#{name}:{entity.name}"><code>redlock::{entity.name}</code></a></td>'
-                       f"<td>{linked(pages.sentence(entity.brief), reference)}</td></tr>" for entity in cpp[name].entities)  # fmt: skip
-        out.append(f"<h4>{escape(title)}</h4><table>{rows}</table>")
-    out.append("<h2>All errors</h2>")
-    out.append(definitions([(name, f"{number}: {text}.") for name, number, text in reference.error_texts], reference))
+           f"<h1>redlock {version}: reference</h1><p>The smallest program:</p><pre>{escape(pages.SMALLEST, quote=False)}</pre>"
+           "<pre>cc program.c $(pkg-config --cflags --libs redlock) -o program\nredlock sandbox -- ./program</pre>"]  # fmt: skip
+    out += ["<h2>Index</h2>", index(reference, cpp, chapters), "<h2>All errors</h2>"]
+    out.append(definitions(pages.meaning_rows(reference), reference))
+    out.append("<h2>Threads</h2><ul>" + "".join(f"<li>{linked(rule, reference)}</li>" for rule in pages.THREADS) + "</ul>")
+    for title, text in pages.conventions(reference):
+        out.append(f"<h2>{escape(title)}</h2>" + block(text, reference))
     for title, (text, items) in reference.groups.items():
         out.append(f"<h2>{escape(title)}</h2>" + (block(text, reference) if text else ""))
         out += [item_html(item, reference) for item in items]

@@ -97,8 +97,10 @@ REDLOCK_API const char *redlock_config_error(const redlock_config_t *config);
 /* Adds servers. Can be called more than once. All clients of a lock need the same servers.
  *
  * Each address has one of these forms:
- *     redis://[[user]:password@]host[:port][/db]      host      host:port      [ipv6]:port
- *     unix://[[user]:password@]/path[?db=n]           /path
+ *     host, host:port, [ipv6]:port
+ *     redis://[[user]:password@]host[:port][/db]
+ *     /path
+ *     unix://[[user]:password@]/path[?db=n]
  *
  * Parameters follow a '?' and are joined by '&'. With them an operator attests what the client
  * cannot check:

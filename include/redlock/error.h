@@ -48,7 +48,28 @@ extern "C" {
     XX(EFENCE, -26, "fence record not usable")                                                     \
     XX(EDUPLICATE, -27, "two addresses of the same server")
 
-/* Results of functions: 0, or a negative number. */
+/* Results of functions: 0, or a negative number. This is what each error means; the contract of a
+ * function says when it returns it.
+ *
+ * EINVAL: the program is wrong, not the servers. The report, or redlock_config_error(), says what.
+ * ENOMEM: an acquisition that failed holds nothing. Free memory, and try again.
+ * ESYS: no descriptor, no thread or no randomness is available; errno may say why.
+ * ECLOSED: redlock_shutdown() or redlock_free() has begun on the client.
+ * ECANCELED: the caller ended the operation.
+ * EBUSY: wait for the end of the other operation, or give each thread a lock of its own.
+ * EDEADLK: use the _start form of the call in callbacks, and free the client elsewhere.
+ * EFORKED: a child process must create a client of its own.
+ * EQUEUEFULL: redlock_config_set_queue_max() sets how many may wait for one resource.
+ * EMODE: embedded mode has no calls that block, and threaded mode no loop of the caller.
+ * ELIBRARY: the process has loaded another version of hiredis before, with the same names.
+ * ECONTENDED: the only error that says that another holder exists. Try again, or wait longer.
+ * ENOQUORUM: fewer servers than a majority replied in time. The lock may be free.
+ * ETOOSLOW: the replies came so late that too little validity was left. The lock was undone.
+ * ELOST: stop the work that the lock protects. Another client may hold the lock.
+ * EEXCLUDED: servers reply, but votes do not count, for example for max_ttl after a restart.
+ * EAUTH: check user, password and rights on the servers. Waiting does not help.
+ * EFENCE: too few servers have a usable fence record; the report says which, and why.
+ * EDUPLICATE: repair the list of servers; one server must not have two votes. */
 enum redlock_error {
     REDLOCK_OK = 0,
 #define XX(name, value, text) REDLOCK_##name = (value),
@@ -71,7 +92,8 @@ REDLOCK_API const char *redlock_strerror(int error);
 REDLOCK_API const char *redlock_error_name(int error);
 
 /* Lists the errors of the library at run time:
- *     for (size_t i = 0; (error = redlock_error_at(i)) != REDLOCK_OK; i++) ...
+ *     for (size_t i = 0; (error = redlock_error_at(i)) != 0; i++)
+ *         puts(redlock_error_name(error));
  *
  * Returns an error, or REDLOCK_OK for an index past the last one.
  *

@@ -58,7 +58,8 @@
  *                      its locks and cancels.
  *   Contracts with another rule state it.
  *
- * Functions and fields without "Since" exist since version 0.1.0.
+ * Versions
+ *   Functions and fields without "Since" exist since version 0.1.0.
  */
 #ifndef REDLOCK_REDLOCK_H
 #define REDLOCK_REDLOCK_H

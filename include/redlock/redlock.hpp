@@ -5,7 +5,7 @@
  *     redlock::client client("a:6379,b:6379,c:6379");
  *     redlock::options opts(10s);
  *     opts.wait = 5s;
- *     redlock::with(client, "invoice:42", opts, [&](redlock::unique_lock &lock) {
+ *     redlock::with(client, "invoice:42", opts, [&](auto &lock) {
  *         if (lock.owns_lock(500ms))
  *             bill(42);
  *     });

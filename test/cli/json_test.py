@@ -17,7 +17,15 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import tapcase  # noqa: E402
 from world import REDLOCK, SLOW, Case, until  # noqa: E402
 
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 RFC3339 = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+
+
+def fields_of(value):
+    """Returns the names of all fields of a JSON value, at any depth."""
+    if isinstance(value, list):
+        return set().union(*(fields_of(one) for one in value))
+    return set(value).union(*(fields_of(one) for one in value.values())) if isinstance(value, dict) else set()
 
 
 class Json(Case):
@@ -118,6 +126,20 @@ class Json(Case):
             self.assertGreater(node["rtt_us"], 0)
             self.assertRegex(node["version"], r"^(redis|valkey) \d")
         self.assertEqual(self.json("config", "--json")[0]["settings"]["servers"]["value"], self.servers.list)
+
+    def test_pages_name_each_field(self):
+        """The section JSON of a manual page has each field that the command prints."""
+        self.hold("j")
+        rare = {"nodes": {"shard", "shards", "initialized"},
+                "top": {"shard", "quarantine_ms", "uptime_s", "text", "endless", "scan_error"}}  # fmt: skip
+        for name, options in (("nodes", []), ("top", ["--once", "j", "k"])):
+            with open(os.path.join(SOURCE, "tools", "manual", "pages", f"{name}.mdoc"), encoding="utf-8") as file:
+                told = re.search(r"^\.Sh JSON\n(.*?)^@", file.read(), re.M | re.S)[1]
+            printed = set()
+            for value in self.json(name, "--json", *options):
+                printed |= fields_of(value) - {"schema"}
+            self.assertGreater(len(printed), 12)
+            self.assertEqual({field for field in printed | rare[name] if not re.search(rf"\b{field}\b", told)}, set())
 
     def test_names_of_any_bytes(self):
         """Names that are not UTF-8 are printed as valid JSON."""

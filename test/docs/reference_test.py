@@ -13,6 +13,7 @@ SOURCE = os.environ["REDLOCK_SOURCE"]
 BUILD = os.environ["REDLOCK_BUILD"]
 sys.path[:0] = [os.path.join(SOURCE, "test", "lib"), os.path.join(SOURCE, "docs", "reference")]
 import cpp
+import declarations
 import headers
 import pages
 import site_html
@@ -115,6 +116,51 @@ class Results(unittest.TestCase):
         for name, word in self.NUMBERS.items():
             part = re.search(rf'<section id="{name}">.*?</section>', html, re.S)[0]
             self.assertRegex(re.sub(r"<.*?>", "", part), rf"Return value.*{word}.*0 or more on success")
+
+
+class Types(unittest.TestCase):
+    """The pages of structs and enums: their members, each with its text."""
+
+    texts = pages.texts(Contracts.reference, "0", cpp.read(INCLUDE))
+
+    def test_errors(self):
+        """redlock_error(3) has each error with its number and what it means, and no macro."""
+        page = self.texts["redlock_error.3"]
+        self.assertNotIn("XX", page)
+        self.assertGreater(len(Contracts.reference.meanings()), 15)
+        for name, number, text, meaning in Contracts.reference.meanings():
+            with self.subTest(name=name):
+                self.assertGreater(len(meaning.split()), 3)
+                self.assertIn(pages.escape(f"    {name} = {number},"), page)
+                self.assertIn(f".B {pages.escape(f'{name} ({number})')}\n{pages.sentence(text)[:1]}", page)
+        told = {name for names, _ in Contracts.reference.items["redlock_error"].errors for name in names}
+        self.assertEqual(told, {name.removeprefix("REDLOCK_") for name, *_ in Contracts.reference.meanings()})
+
+    def test_members(self):
+        """Each member of the header is in the declaration, and each comment in the list."""
+        for item in Contracts.reference.items.values():
+            if item.kind not in ("struct", "enum") or item.name == "redlock_error":
+                continue
+            page = self.texts[f"{item.name}.3"]
+            code = re.sub(r"/\*.*?\*/", "", item.code, flags=re.S)
+            separator = ";" if item.kind == "struct" else ","
+            inside = code[code.index("{") + 1 : code.rindex("}")]
+            expected = [" ".join(part.split()) for part in re.split(rf"{separator}(?![^()]*\))", inside) if part.strip()]
+            with self.subTest(name=item.name):
+                self.assertEqual([text.rstrip(separator) for text, _ in declarations.members(item.code)], expected)
+                self.assertEqual(len(re.findall(r"^\.TP$", page, re.M)), item.code.count("/*"))
+
+    def test_examples(self):
+        """The pages of the main functions have an example, which is a part of the program that samples_test.py runs."""
+        with open(os.path.join(SOURCE, "docs", "reference", "examples.c"), encoding="utf-8") as file:
+            source = file.read().replace("static ", "")
+        for name in ("new", "acquire", "release", "extend", "with", "inspect", "kind", "lock_slot", "lock_fence", "lock_check"):
+            text, code = pages.EXAMPLES[f"redlock_{name}"]
+            self.assertIn(code, source)
+            self.assertRegex(text, r"^[A-Z][a-z]+s ")
+            self.assertIn(".SH EXAMPLES\n", self.texts[f"redlock_{name}.3"])
+        for name in pages.EXAMPLES:
+            self.assertIn(f"{name}.3", self.texts)
 
 
 class Adapters(unittest.TestCase):
@@ -235,6 +281,18 @@ class Pages(unittest.TestCase):
                                env={**os.environ, "MANWIDTH": "80", "LC_ALL": "C.UTF-8", "MANPAGER": "cat"}, check=False, text=True)  # fmt: skip
         self.assertEqual((shown.returncode, shown.stderr), (0, ""))
         self.assertIn("REDLOCK_ELOST", shown.stdout)
+        lines = re.sub(r".\x08", "", shown.stdout).splitlines()
+        self.assertEqual([line for line in lines if len(line) > 80], [])
+
+    def test_man_shows_the_overview(self):
+        """redlock(3) begins with a program, and then has each function in its group."""
+        page = pages.texts(Contracts.reference, "0", cpp.read(INCLUDE))["redlock.3"]
+        self.assertLess(page.index("redlock_acquire(client"), page.index(".SS Client"))
+        self.assertLess(page.index(".SS Limits"), page.index(".SH THREADS"))
+        for item in Contracts.functions:
+            self.assertIn(f".B {item.name}(3)\n", page)
+        for name in re.findall(r"^\.B (\w+\.md)$", page, re.M):
+            self.assertTrue(os.path.exists(os.path.join(SOURCE, "docs", name)), name)
 
     def test_html_is_well_formed(self):
         """Each element of the page of HTML is closed, in the right order."""
@@ -247,6 +305,13 @@ class Pages(unittest.TestCase):
             else:
                 self.assertEqual(opened.pop(), name)
         self.assertEqual(opened, [])
+
+    def test_html_begins_with_what_readers_look_for(self):
+        """The smallest program, the index, the errors; the rules come later."""
+        html = site_html.site(Contracts.reference, "0", cpp.read(INCLUDE))
+        places = [html.index(words) for words in ("int main(void)", "<h2>Index</h2>", "<h2>All errors</h2>", "<h2>Strings</h2>")]
+        self.assertEqual(places, sorted(places))
+        self.assertIn("Stop the work that the lock protects.", html)
 
     def test_html_has_each_item_and_no_dead_link(self):
         """The page of HTML has a section for each item, and each link leads to one."""

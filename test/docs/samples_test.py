@@ -32,6 +32,7 @@ CC = os.environ.get("CC", "cc")
 CXX = os.environ.get("CXX", "c++")
 SLOW = float(os.environ.get("REDLOCK_TEST_SLOW", "1"))
 TIME_LIMIT = 90 * SLOW  # seconds: what takes that long hangs
+PROGRAMS = [os.path.join("docs", "reference", name) for name in ("examples.c", "smallest.c")]  # of the manual pages
 DOCUMENTS = ["README.md", *sorted(os.path.relpath(path, SOURCE) for path in glob.glob(os.path.join(SOURCE, "docs", "*.md")))]
 
 OF_THE_SANDBOX = ("REDLOCK_SERVERS", "REDLOCK_FENCE_RECORDS", "REDLOCK_SANDBOX_DIR")  # variables that it sets
@@ -253,7 +254,8 @@ def failures_of(reader, sample):
 def run_inside(document):
     """Runs the samples of a document, in a sandbox. Prints comments of TAP, and then the failures as a list in JSON."""
     with open(os.path.join(SOURCE, document), encoding="utf-8") as file:
-        found = samples.samples_of(document, file.read())
+        text = file.read()
+    found = [samples.Sample(document, 1, "c", text)] if document in PROGRAMS else samples.samples_of(document, text)
     with tempfile.TemporaryDirectory(prefix="samples-") as folder:
         reader = Reader(folder)
         failures = [text for sample in found for text in failures_of(reader, sample)]
@@ -286,7 +288,7 @@ class Samples(unittest.TestCase):
 
 def add_cases():
     """Adds a case to Samples for each document with samples."""
-    for document in DOCUMENTS:
+    for document in [*DOCUMENTS, *PROGRAMS]:
         name = "test_" + re.sub(r"\W+", "_", document.lower())
         setattr(Samples, name, lambda self, document=document: self.run_document(document))
 

@@ -5,8 +5,10 @@
  *
  *     redlock::asio_adapter adapter(context);
  *     int rc = adapter.attach(rl);
- *     ...                 context.run(): callbacks run here
- *     adapter.detach();   before redlock_free(rl); the destructor does it, too
+ *     context.run(); // callbacks run in it
+ *     adapter.detach(); // before redlock_free(rl)
+ *
+ * The destructor detaches, too.
  *
  * Since 0.2.0. */
 #ifndef REDLOCK_ADAPTERS_ASIO_HPP

@@ -4,8 +4,8 @@
  *
  *     redlock_glib_t adapter;
  *     int rc = redlock_glib_attach(&adapter, rl, NULL);
- *     ...                              g_main_loop_run(loop): callbacks run here
- *     redlock_glib_detach(&adapter);   before redlock_free(rl)
+ *     g_main_loop_run(loop); // callbacks run in it
+ *     redlock_glib_detach(&adapter); // before redlock_free(rl)
  *
  * Since 0.2.0. */
 #ifndef REDLOCK_ADAPTERS_GLIB_H

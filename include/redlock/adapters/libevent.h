@@ -4,8 +4,8 @@
  *
  *     redlock_libevent_t adapter;
  *     int rc = redlock_libevent_attach(&adapter, rl, base);
- *     ...                                  event_base_dispatch(base): callbacks run here
- *     redlock_libevent_detach(&adapter);   before redlock_free(rl)
+ *     event_base_dispatch(base); // callbacks run in it
+ *     redlock_libevent_detach(&adapter); // before redlock_free(rl)
  *
  * Since 0.2.0. */
 #ifndef REDLOCK_ADAPTERS_LIBEVENT_H

@@ -4,8 +4,8 @@
  *
  *     redlock_libuv_t adapter;
  *     int rc = redlock_libuv_attach(&adapter, rl, loop);
- *     ...                                        uv_run(loop, UV_RUN_DEFAULT): callbacks run here
- *     redlock_libuv_detach(&adapter, closed);    before redlock_free(rl)
+ *     uv_run(loop, UV_RUN_DEFAULT); // callbacks run in it
+ *     redlock_libuv_detach(&adapter, closed); // before redlock_free(rl)
  *
  * Since 0.2.0. */
 #ifndef REDLOCK_ADAPTERS_LIBUV_H

@@ -4,8 +4,8 @@
  *
  *     redlock_sdevent_t adapter;
  *     int rc = redlock_sdevent_attach(&adapter, rl, event);
- *     ...                                 sd_event_loop(event): callbacks run here
- *     redlock_sdevent_detach(&adapter);   before redlock_free(rl)
+ *     sd_event_loop(event); // callbacks run in it
+ *     redlock_sdevent_detach(&adapter); // before redlock_free(rl)
  *
  * Since 0.2.0. */
 #ifndef REDLOCK_ADAPTERS_SDEVENT_H
