@@ -79,7 +79,7 @@ class AsyncLock(LockBase):
         return await self._extend(held, self._extended_ms(held, additional_time, replace_ttl))
 
     async def reacquire(self) -> bool:
-        """Resets the time that the lock is valid to its timeout. Returns True. Raises as extend() does."""
+        """Makes the time that the lock is valid at least its timeout, as Lock.reacquire() does."""
         return await self._extend(self._fixed("reacquire"), 0)
 
     async def _extend(self, held: Held, ttl_ms: int) -> bool:

@@ -18,7 +18,7 @@ from ._statistics import stats as statistics
 
 if TYPE_CHECKING:
     from ._asyncio import AsyncLock
-    from ._lock import Lock
+    from ._lock import Lock, Name
 
 ADMISSIONS = {
     "strict": lib.REDLOCK_ADMISSION_STRICT,
@@ -147,17 +147,71 @@ class Client:
                 self._native = self._open()
             return self._native
 
-    def lock(self, name: Union[str, bytes], timeout: Optional[Seconds] = None, **more: Any) -> "Lock":
+    def lock(
+        self,
+        name: Name,
+        timeout: Optional[Seconds] = None,
+        sleep: Seconds = 0.1,
+        blocking: bool = True,
+        blocking_timeout: Optional[Seconds] = None,
+        thread_local: bool = True,
+        raise_on_release_error: bool = True,
+        *,
+        also: Sequence[Name] = (),
+        permits: int = 0,
+        fence: bool = False,
+        auto_extend: Optional[bool] = None,
+    ) -> "Lock":
         """Returns a Lock, which is not acquired yet. Arguments: those of Lock."""
         from ._lock import Lock
 
-        return Lock(self, name, timeout, **more)
+        return Lock(
+            self,
+            name,
+            timeout,
+            sleep,
+            blocking,
+            blocking_timeout,
+            thread_local,
+            raise_on_release_error,
+            also=also,
+            permits=permits,
+            fence=fence,
+            auto_extend=auto_extend,
+        )
 
-    def async_lock(self, name: Union[str, bytes], timeout: Optional[Seconds] = None, **more: Any) -> "AsyncLock":
+    def async_lock(
+        self,
+        name: Name,
+        timeout: Optional[Seconds] = None,
+        sleep: Seconds = 0.1,
+        blocking: bool = True,
+        blocking_timeout: Optional[Seconds] = None,
+        thread_local: bool = True,
+        raise_on_release_error: bool = True,
+        *,
+        also: Sequence[Name] = (),
+        permits: int = 0,
+        fence: bool = False,
+        auto_extend: Optional[bool] = None,
+    ) -> "AsyncLock":
         """Returns an AsyncLock, which is not acquired yet. Arguments: those of Lock."""
         from ._asyncio import AsyncLock
 
-        return AsyncLock(self, name, timeout, **more)
+        return AsyncLock(
+            self,
+            name,
+            timeout,
+            sleep,
+            blocking,
+            blocking_timeout,
+            thread_local,
+            raise_on_release_error,
+            also=also,
+            permits=permits,
+            fence=fence,
+            auto_extend=auto_extend,
+        )
 
     def wait_ready(self, timeout: Optional[Seconds] = None) -> None:
         """Waits until a majority of the servers is connected and eligible. Other calls do not need it. timeout: time

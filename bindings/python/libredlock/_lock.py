@@ -300,13 +300,15 @@ class Lock(LockBase):
         self._call(lib.redlock_release_after, self._give_up(), delay_ms)
 
     def extend(self, additional_time: Seconds, replace_ttl: bool = False) -> bool:
-        """Adds seconds to the time that the lock is valid, or replaces that time. Returns True. Raises LockError if
-        the lock was not acquired or has no timeout, and LockNotOwnedError if it is not held any more."""
+        """Adds seconds to the time that the lock is valid. replace_ttl: makes that time at least additional_time
+        instead; unlike in redis-py, it never becomes shorter. Returns True. Raises LockError if the lock was not
+        acquired or has no timeout, and LockNotOwnedError if it is not held any more."""
         held = self._fixed("extend")
         return self._extend(held, self._extended_ms(held, additional_time, replace_ttl))
 
     def reacquire(self) -> bool:
-        """Resets the time that the lock is valid to its timeout. Returns True. Raises as extend() does."""
+        """Makes the time that the lock is valid at least its timeout; unlike in redis-py, it never becomes shorter.
+        Returns True. Raises as extend() does."""
         return self._extend(self._fixed("reacquire"), 0)
 
     def _extend(self, held: Held, ttl_ms: int) -> bool:

@@ -128,6 +128,23 @@ def test_extend_and_reacquire(client, servers):
             call()
 
 
+def test_an_extension_takes_no_time_away(client, servers):
+    """redis-py shortens the TTL here. What check() and `remaining` have promised stays true."""
+    lock = client.lock("a", timeout=25)
+    lock.acquire()
+    lock.check(margin=5)
+    assert lock.extend(2, replace_ttl=True) is True
+    lock.check(margin=5)
+    assert servers.pttl("a") > 5000
+    lock.release()
+    brief = client.lock("b", timeout=5)
+    brief.acquire()
+    assert brief.extend(20) is True
+    assert brief.reacquire() is True
+    assert brief.remaining > 5 and servers.pttl("b") > 5000
+    brief.release()
+
+
 def test_owned_and_locked_ask_the_servers(client, servers):
     lock, other = client.lock("a", timeout=10), client.lock("a", timeout=10)
     assert (lock.owned(), lock.locked()) == (False, False)
