@@ -4,6 +4,7 @@
 import pytest
 
 import libredlock
+from conftest import wait_until
 
 
 def test_prometheus_has_the_figures_of_the_client(client):
@@ -28,6 +29,7 @@ def test_long_text_for_prometheus_is_complete(client):
 
 
 def test_nodes(client, servers):
+    wait_until(lambda: all(node["eligible"] for node in client.nodes()))  # wait_ready() waits for a majority
     nodes = client.nodes()
     assert [node["node"] for node in nodes] == [f"127.0.0.1:{port}" for port in servers.ports]
     for node in nodes:
