@@ -470,22 +470,29 @@ void examination_judge(struct examination *exam)
         exam->health = exam->findings[0].severity == FINDING_CRIT ? HEALTH_CRIT : HEALTH_WARN;
 }
 
+/* Returns the first critical finding about the whole shard; NULL if there is none, or if the check
+ * is incomplete. */
+const struct finding *examination_verdict_finding(const struct examination *exam)
+{
+    for (size_t i = 0; i < exam->finding_count && !exam->incomplete; i++)
+        if (exam->findings[i].node < 0 && exam->findings[i].severity == FINDING_CRIT)
+            return &exam->findings[i];
+    return NULL;
+}
+
 /* Writes that the check is incomplete, or the text of the first critical finding about the whole
  * shard; if there is none, how many servers are eligible. */
 void examination_verdict(const struct examination *exam, char *text, size_t size)
 {
-    if (exam->incomplete) {
+    const struct finding *finding = examination_verdict_finding(exam);
+
+    if (exam->incomplete)
         snprintf(text, size, "the check is incomplete: this process has too few descriptors");
-        return;
-    }
-    for (size_t i = 0; i < exam->finding_count; i++) {
-        if (exam->findings[i].node < 0 && exam->findings[i].severity == FINDING_CRIT) {
-            snprintf(text, size, "%s", exam->findings[i].text);
-            return;
-        }
-    }
-    snprintf(text, size, "%zu of %zu servers are eligible, %zu required", exam->eligible,
-             exam->count, exam->quorum);
+    else if (finding)
+        snprintf(text, size, "%s", finding->text);
+    else
+        snprintf(text, size, "%zu of %zu servers are eligible, %zu required", exam->eligible,
+                 exam->count, exam->quorum);
 }
 
 /* Returns the word for a severity: "note", "warn" or "crit". */

@@ -15,6 +15,8 @@
 #define FINDINGS_PER_NODE 10
 #define FINDINGS_MAX      (REDLOCK_NODES_MAX * FINDINGS_PER_NODE + 8)
 #define FINDING_TEXT_MAX  200
+/* Size of the text of a verdict. */
+#define VERDICT_TEXT_MAX FINDING_TEXT_MAX
 
 /* How bad a finding is. NOTE: nothing needs to be done. WARN: should be repaired, but locks can
  * be acquired. CRIT: no lock can be acquired, now or soon, or exclusion is at risk. */
@@ -102,6 +104,10 @@ void examination_judge(struct examination *exam);
 
 /* Sorts the `count` values in place and returns the middle one; 0 if there are none. */
 uint64_t median_of(uint64_t *values, size_t count);
+
+/* Returns the finding that is the verdict about the whole shard: the first critical one about no
+ * single server; NULL if there is none, or if the check is incomplete. Borrowed from `exam`. */
+const struct finding *examination_verdict_finding(const struct examination *exam);
 
 /* Writes one line about the whole shard to `text` of `size` bytes, such as "4 of 5 servers are
  * eligible, 3 required". */

@@ -64,11 +64,28 @@ class Nodes(OwnServersCase):
         """Healthy servers give exit code 0 and one note: no append-only file."""
         result = self.redlock("nodes")
         self.assertCode(result, 0)
-        self.assertIn("OK: 3 of 3 servers are eligible, 2 required", result.stdout)
+        self.assertRegex(result.stdout, r"\AOK: 3 of 3 servers are eligible, 2 required\nserver +eligible ")
+        self.assertEqual(result.stdout.count("2 required"), 1)
         self.assertIn("note  all servers: keeps no append-only file", result.stdout)
         self.assertEqual(result.stdout.count("->"), 1)
         nodes = json.loads(self.redlock("nodes", "--json").stdout)["servers"]
         self.assertEqual([node["notifications"] for node in nodes], ["on"] * 3)
+
+    def test_verdict_is_the_first_line(self):
+        """The first line is the verdict, which monitoring systems show; it is not repeated among the findings below."""
+        listed = self.servers.list.split(",")
+        verdict = "1 of 3 servers are eligible, 2 required"
+        for servers, code, first in (
+            ([*listed[:2], "127.0.0.1:1"], 1, "WARN: 2 of 3 servers are eligible, 2 required"),
+            ([listed[0], "127.0.0.1:1", "127.0.0.1:2"], 2, f"CRIT: {verdict}: no lock can be acquired"),
+        ):
+            result = self.redlock("nodes", "-s", ",".join(servers))
+            self.assertCode(result, code)
+            self.assertEqual(result.stdout.splitlines()[0], first)
+            self.assertEqual(result.stdout.count(first.partition(" ")[2]), 1)
+            self.assertRegex(result.stdout, r"(?s)rtt ms\n.*\nwarn  127\.0\.0\.1:1[^\n]*: connect: Connection refused\n +-> start the server")
+        self.assertRegex(result.stdout, r"\ACRIT: .*\n      -> see the findings about the servers\nserver ")
+        self.assertNotRegex(result.stdout, "(?m)^crit")
 
     def test_restarted(self):
         """Servers that were started shortly before do not vote: a warning, and no quorum."""

@@ -79,11 +79,12 @@ class Shards(Case):
         self.servers.stop(0, 2)
         result = self.redlock("nodes")
         self.assertCode(result, 2)
-        east, _, west = result.stdout.partition("\nshard west\n")
-        self.assertTrue(east.startswith("shard east\n"), result.stdout)
-        self.assertIn("CRIT: 1 of 3 servers are eligible, 2 required", east)
-        self.assertIn("OK: 3 of 3 servers are eligible, 2 required", west)
+        first, east, west = result.stdout.split("\n\n")
+        self.assertEqual(first, "CRIT: 1 of 2 shards not in order: east")
+        self.assertTrue(east.startswith("shard east: CRIT: 1 of 3 servers are eligible, 2 required: no lock can be acquired\n"), east)
+        self.assertTrue(west.startswith("shard west: OK: 3 of 3 servers are eligible, 2 required\n"), west)
         self.assertEqual(result.stdout.count("shard "), 2)
+        self.assertEqual(result.stdout.count("no lock can be acquired"), 1)
         self.assertCode(self.redlock("run", "-n", WEST, "true"), 0)
         self.assertCode(self.redlock("run", "-n", EAST, "true"), 69)
 
@@ -115,7 +116,7 @@ class Shards(Case):
         environment = self.environment(REDLOCK_FENCE_RECORDS="volatile")
         self.assertCode(self.redlock("run", "--fence", WEST, "true", env=environment), 0)
         result = self.redlock("nodes", "--fence", env=environment)
-        east, _, west = result.stdout.partition("\nshard west\n")
+        east, _, west = result.stdout.partition("\nshard west: ")
         self.assertIn(missing, east)
         self.assertNotIn(missing, west)
 
@@ -131,6 +132,12 @@ class Shards(Case):
         self.assertNotEqual(*configurations)
         result = self.redlock("nodes", "--fence", env=environment)
         self.assertNotIn(missing, result.stdout)
+
+    def test_verdict_about_all_shards(self):
+        """The first line of `nodes` is about all shards. Each shard then begins with a verdict of its own."""
+        result = self.redlock("nodes")
+        self.assertCode(result, 0)
+        self.assertEqual(result.stdout.splitlines()[:3], ["OK: all 2 shards are in order", "", "shard east: OK: 3 of 3 servers are eligible, 2 required"])
 
     def test_shards_in_flags_and_files(self):
         """Shards can be listed in flags and in [shard.NAME] sections."""
