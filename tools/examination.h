@@ -63,8 +63,8 @@ enum record_seen { RECORD_UNKNOWN = 0, RECORD_MISSING, RECORD_THERE };
 
 /* All that is known about the servers of one shard. cmd_nodes.c owns it and fills in the
  * servers; nodes_probe.c, nodes_notify.c and nodes_fence.c fill in what they found; examination.c
- * fills in the rest. Arrays have one entry for each of the `count` servers, in the order of the
- * list. */
+ * fills in the rest, and findings_server.c, findings_shard.c and findings_fence.c add the findings.
+ * Arrays have one entry for each of the `count` servers, in the order of the list. */
 struct examination {
     const char *shard_name; /* "" if it is the only one; borrowed from the client */
     size_t shard;           /* index of the shard */

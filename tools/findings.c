@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT
+ * Adds findings to an examination, and says what to do about each cause why the votes of a server
+ * do not count.
+ */
+#include "findings.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* Adds a finding to exam->findings; drops it if the array is full. `node` is the index of the
+ * server, or -1 for the whole shard. `code` and `advice` are constants that live for ever. `format`
+ * and what follows make the text of the finding, as with printf(). */
+void finding_add(struct examination *exam, enum severity severity, int node, const char *code,
+                 const char *advice, const char *format, ...)
+{
+    va_list values;
+
+    if (exam->finding_count == FINDINGS_MAX)
+        return;
+    struct finding *finding = &exam->findings[exam->finding_count++];
+    *finding = (struct finding){.severity = severity, .node = node, .code = code, .advice = advice};
+    va_start(values, format);
+    vsnprintf(finding->text, sizeof finding->text, format, values);
+    va_end(values);
+}
+
+/* Returns the remedy for a cause; for a cause without one of its own, the remedy "no_vote". Never
+ * NULL. The text of the finding, which explains the cause, comes from the library. */
+const struct remedy *remedy_of(int cause)
+{
+    static const struct remedy remedies[] = {
+        {REDLOCK_CAUSE_TIMEOUT, "unresponsive",
+         "check whether the server hangs or its machine is overloaded"},
+        {REDLOCK_CAUSE_RESOLVE, "resolve",
+         "check the name in the list of servers, and the name service"},
+        {REDLOCK_CAUSE_CONNECT, "connect", "start the server, or check address and firewall"},
+        {REDLOCK_CAUSE_DISCONNECT, "disconnect", "read the server's log: it closed the connection"},
+        {REDLOCK_CAUSE_PROTOCOL, "protocol",
+         "make sure that a Redis or Valkey server is at that address, without TLS"},
+        {REDLOCK_CAUSE_AUTH, "auth", "check user and password"},
+        {REDLOCK_CAUSE_NOPERM, "noperm",
+         "give the user the rights that redlock nodes --acl prints"},
+        {REDLOCK_CAUSE_READONLY, "readonly", "list its master instead"},
+        {REDLOCK_CAUSE_REPLICA, "replica",
+         "list its master instead; a replica may lack the newest keys"},
+        {REDLOCK_CAUSE_LOADING, "loading", "wait until the server has loaded its data"},
+        {REDLOCK_CAUSE_RESTARTED, "restarted",
+         "wait (redlock nodes --wait); a server that loses no keys in a restart (appendfsync "
+         "always) may be listed with ?durable=1"},
+        {REDLOCK_CAUSE_PROMOTED, "promoted",
+         "restart it without its data, and use no fail-over: until then each new client begins the "
+         "quarantine anew"},
+        {REDLOCK_CAUSE_EVICTING, "evicting",
+         "set maxmemory-policy to noeviction: eviction removes locks"},
+        {REDLOCK_CAUSE_DUPLICATE, "duplicate", "remove one of the two addresses"},
+        {REDLOCK_CAUSE_CLOCK_STEP, "clock_step", "wait, and have the clock slewed, not stepped"},
+        {REDLOCK_CAUSE_NO_INFO, "no_info", "allow the user +info (redlock nodes --acl)"},
+        {REDLOCK_CAUSE_OOM, "memory_full", "raise maxmemory, or use a server for locks alone"},
+        {REDLOCK_CAUSE_CLUSTER, "cluster", "use servers without cluster mode"},
+        {REDLOCK_CAUSE_NO_SOCKET, "descriptors", "raise ulimit -n of this process"},
+    };
+    static const struct remedy other = {0, "no_vote", "read the server's log"};
+
+    for (size_t i = 0; i < sizeof remedies / sizeof remedies[0]; i++)
+        if (remedies[i].cause == cause)
+            return &remedies[i];
+    return &other;
+}
+
+/* Records that a server could not be checked because this process could not start a client. */
+void trouble_incomplete(struct trouble *trouble, int error)
+{
+    trouble->cause = REDLOCK_CAUSE_NO_SOCKET;
+    snprintf(trouble->text, sizeof trouble->text, "could not be checked: %s",
+             error == REDLOCK_ESYS ? "this process has too few descriptors or threads"
+                                   : redlock_strerror(error));
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT
+ * Makes the findings of `redlock nodes` about one server: whether its votes count and it grants
+ * locks, what it may lose, whether it notifies waiters, its clock and its round trip.
+ */
+#include <inttypes.h>
+
+#include "findings.h"
+
+/* A server whose clock differs by more than this from the clock of this machine is a finding. */
+#define CLOCK_APART_US INT64_C(60000000)
+/* A server is slow if its round trip exceeds both SLOW_FROM_US and SLOW_FACTOR times the median of
+ * the shard. */
+#define SLOW_FACTOR  10
+#define SLOW_FROM_US 5000
+
+/* Adds one finding about server `i` if it is listed twice, is excluded, or failed in the probe (in
+ * this order; only the first that applies). */
+static void check_vote(struct examination *exam, size_t i)
+{
+    const redlock_node_stats_t *node = &exam->nodes[i];
+    const struct trouble *trouble = &exam->troubles[i];
+    const struct remedy *remedy = remedy_of(node->cause);
+
+    if (exam->duplicate_of[i] >= 0)
+        finding_add(exam, FINDING_CRIT, (int)i, "duplicate", "remove one of the two",
+                    "same server as %s", exam->nodes[exam->duplicate_of[i]].node);
+    else if (!node->eligible)
+        finding_add(exam, node->cause == REDLOCK_CAUSE_DUPLICATE ? FINDING_CRIT : FINDING_WARN,
+                    (int)i, remedy->code, remedy->advice, "%s",
+                    *node->text ? node->text : "no reply yet");
+    else if (trouble->cause)
+        finding_add(exam, FINDING_WARN, (int)i, remedy_of(trouble->cause)->code,
+                    remedy_of(trouble->cause)->advice, "%s", trouble->text);
+}
+
+/* Adds findings about server `i` whose data a restart or a fail-over would lose: append-only file,
+ * replicas, and the attributes ?durable=1 and ?fresh=1 of its address. If the server gave no reply
+ * to INFO, only that is a finding, because nothing else is known. */
+static void check_data(struct examination *exam, size_t i)
+{
+    const redlock_node_stats_t *node = &exam->nodes[i];
+    bool durable = node->facts & REDLOCK_FACT_DURABLE, aof = node->facts & REDLOCK_FACT_AOF;
+
+    if (!(node->facts & REDLOCK_FACT_INFO)) {
+        if (node->eligible)
+            finding_add(
+                exam, FINDING_WARN, (int)i, "no_info", "allow the user +info (redlock nodes --acl)",
+                "does not report its identity: restarts, evictions and replicas are not detected");
+        return;
+    }
+    if (node->facts & REDLOCK_FACT_AOF_FAILING)
+        finding_add(exam, FINDING_WARN, (int)i, "aof_failing", "check its disk and its log",
+                    "fails to write its append-only file: a restart loses keys");
+    if (durable && !aof)
+        finding_add(exam, FINDING_CRIT, (int)i, "not_durable",
+                    "remove ?durable=1, or set appendonly yes and appendfsync always",
+                    "listed as durable, but keeps no append-only file");
+    else if (!durable && !aof)
+        finding_add(exam, FINDING_NOTE, (int)i, "no_aof",
+                    "optional: appendonly yes with appendfsync always, and ?durable=1",
+                    "keeps no append-only file: after a restart it is in quarantine for max_ttl");
+    if (node->replicas > 0)
+        finding_add(
+            exam, FINDING_WARN, (int)i, "replicas",
+            "do not fail over to a replica behind this address: it may lack the newest keys",
+            "%" PRIu32 " replica%s attached", node->replicas,
+            node->replicas == 1 ? " is" : "s are");
+    if (node->facts & REDLOCK_FACT_FRESH && node->uptime_s > 3600)
+        finding_add(exam, FINDING_NOTE, (int)i, "fresh", "remove ?fresh=1 from its address",
+                    "listed as fresh, but up for %" PRIu64 " s", node->uptime_s);
+}
+
+/* Adds a finding if another shard lists server `i`, too. Exclusion is not at risk, because a name
+ * belongs to one shard only; but both shards lose a vote together. */
+static void check_elsewhere(struct examination *exam, size_t i)
+{
+    const struct elsewhere *elsewhere = &exam->elsewhere[i];
+
+    if (elsewhere->node)
+        finding_add(
+            exam, FINDING_WARN, (int)i, "shared",
+            "give each shard its own servers: if this one fails, both shards lose a vote, and it "
+            "keeps the fence record of one of them only",
+            "same server as %s of shard %s", elsewhere->node, elsewhere->shard);
+}
+
+/* Adds a finding if server `i` sends no notifications. It is only a note, because locks work
+ * without notifications: waiters poll. */
+static void check_notifications(struct examination *exam, size_t i)
+{
+    const struct notify_check *check = &exam->notify[i];
+    bool lacks_right = check->cause == REDLOCK_CAUSE_NOPERM;
+
+    if (check->state == NOTIFY_REFUSED)
+        finding_add(exam, FINDING_NOTE, (int)i, "no_notifications",
+                    lacks_right
+                        ? "optional: give the user the rights that redlock nodes --acl prints"
+                        : "optional: use a server with CLIENT TRACKING (Redis 6, Valkey)",
+                    "sends no notification to waiters when a lock is released: %s", check->text);
+    else if (check->state == NOTIFY_NOT_RECEIVED)
+        finding_add(
+            exam, FINDING_NOTE, (int)i, "no_notifications",
+            "check whether a proxy drops the push messages of CLIENT TRACKING",
+            "sends no notification to waiters when a lock is released, although it accepted CLIENT "
+            "TRACKING");
+}
+
+/* Adds findings about server `i`: its clock differs much from ours, or its round trip is long.
+ * `median_us` is the median of the shard's round trips. */
+static void check_time(struct examination *exam, size_t i, uint64_t median_us)
+{
+    const redlock_node_stats_t *node = &exam->nodes[i];
+    int64_t offset_us = node->clock_offset_us;
+
+    if (offset_us > CLOCK_APART_US || offset_us < -CLOCK_APART_US)
+        finding_add(exam, FINDING_WARN, (int)i, "clock_apart",
+                    "synchronise the clocks; slew them while locks are held",
+                    "its clock is %" PRId64 " s %s the clock of this machine",
+                    (offset_us < 0 ? -offset_us : offset_us) / 1000000,
+                    offset_us < 0 ? "behind" : "ahead of");
+    if (exam->rtt_us[i] > SLOW_FROM_US && exam->rtt_us[i] > SLOW_FACTOR * median_us)
+        finding_add(exam, FINDING_NOTE, (int)i, "slow",
+                    "nothing: a quorum does not wait for the slowest server",
+                    "its round trip is %" PRIu64 " times the median", exam->rtt_us[i] / median_us);
+}
+
+/* Adds the findings about server `i`. */
+void findings_of_server(struct examination *exam, size_t i, uint64_t median_us)
+{
+    check_vote(exam, i);
+    check_data(exam, i);
+    check_elsewhere(exam, i);
+    check_notifications(exam, i);
+    check_time(exam, i, median_us);
+}
