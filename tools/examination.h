@@ -41,8 +41,16 @@ struct trouble {
 
 /* Whether a server sends notifications when a key changes. NOTIFY_UNKNOWN: not tested, or without a
  * result. NOTIFY_ON: a notification arrived. NOTIFY_REFUSED: the server refused CLIENT TRACKING.
- * NOTIFY_NOT_RECEIVED: it accepted CLIENT TRACKING, but no notification arrived. */
-enum notify_result { NOTIFY_UNKNOWN = 0, NOTIFY_ON, NOTIFY_REFUSED, NOTIFY_NOT_RECEIVED };
+ * NOTIFY_NOT_RECEIVED: it accepted CLIENT TRACKING, but no notification arrived.
+ * NOTIFY_NOT_CONNECTED: a client that holds a lock is connected, but a waiter's connection, or its
+ * second one for notifications, was not established. */
+enum notify_result {
+    NOTIFY_UNKNOWN = 0,
+    NOTIFY_ON,
+    NOTIFY_REFUSED,
+    NOTIFY_NOT_RECEIVED,
+    NOTIFY_NOT_CONNECTED
+};
 
 /* The result of the probe for notifications. */
 struct notify_check {

@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Adds a finding to exam->findings; drops it if the array is full. `node` is the index of the
  * server, or -1 for the whole shard. `code` and `advice` are constants that live for ever. `format`
@@ -25,8 +26,9 @@ void finding_add(struct examination *exam, enum severity severity, int node, con
 }
 
 /* Returns the remedy for a cause; for a cause without one of its own, the remedy "no_vote". Never
- * NULL. The text of the finding, which explains the cause, comes from the library. */
-const struct remedy *remedy_of(int cause)
+ * NULL. The text of the finding, which explains the cause, comes from the library. It alone shows
+ * that a server accepts no further client. */
+const struct remedy *remedy_of(int cause, const char *text)
 {
     static const struct remedy remedies[] = {
         {REDLOCK_CAUSE_TIMEOUT, "unresponsive",
@@ -60,7 +62,12 @@ const struct remedy *remedy_of(int cause)
         {REDLOCK_CAUSE_NO_SOCKET, "descriptors", "raise ulimit -n of this process"},
     };
     static const struct remedy other = {0, "no_vote", "read the server's log"};
+    static const struct remedy full = {
+        0, "max_clients",
+        "raise maxclients of the server, or end clients (CLIENT LIST shows them)"};
 
+    if (cause == REDLOCK_CAUSE_ERROR_REPLY && strstr(text, "max number of clients"))
+        return &full;
     for (size_t i = 0; i < sizeof remedies / sizeof remedies[0]; i++)
         if (remedies[i].cause == cause)
             return &remedies[i];

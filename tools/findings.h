@@ -32,8 +32,8 @@ struct remedy {
     const char *code, *advice; /* code and advice of the finding, as in struct finding */
 };
 
-/* Returns the remedy for a cause; for a cause without one of its own, the remedy "no_vote". Never
- * NULL. */
-const struct remedy *remedy_of(int cause);
+/* Returns the remedy for a cause, which the library explains with `text`; for a cause without one
+ * of its own, the remedy "no_vote". Never NULL. */
+const struct remedy *remedy_of(int cause, const char *text);
 
 #endif

@@ -71,8 +71,8 @@ static void check_fence(struct examination *exam, size_t i)
                     "list it with ?durable=1, or set fence-records = volatile for all clients",
                     "its fence record is not attested as durable");
     else if (trouble->cause == REDLOCK_CAUSE_NO_SOCKET)
-        finding_add(exam, FINDING_WARN, (int)i, remedy_of(trouble->cause)->code,
-                    remedy_of(trouble->cause)->advice, "%s", trouble->text);
+        finding_add(exam, FINDING_WARN, (int)i, remedy_of(trouble->cause, trouble->text)->code,
+                    remedy_of(trouble->cause, trouble->text)->advice, "%s", trouble->text);
     else if (trouble->cause == REDLOCK_CAUSE_NOPERM)
         finding_add(exam, FINDING_WARN, (int)i, "noperm",
                     "give the user the rights that redlock nodes --acl --fence prints", "%s",

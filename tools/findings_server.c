@@ -19,7 +19,7 @@ static void check_vote(struct examination *exam, size_t i)
 {
     const redlock_node_stats_t *node = &exam->nodes[i];
     const struct trouble *trouble = &exam->troubles[i];
-    const struct remedy *remedy = remedy_of(node->cause);
+    const struct remedy *remedy = remedy_of(node->cause, node->text);
 
     if (exam->duplicate_of[i] >= 0)
         finding_add(exam, FINDING_CRIT, (int)i, "duplicate", "remove one of the two",
@@ -29,8 +29,8 @@ static void check_vote(struct examination *exam, size_t i)
                     (int)i, remedy->code, remedy->advice, "%s",
                     *node->text ? node->text : "no reply yet");
     else if (trouble->cause)
-        finding_add(exam, FINDING_WARN, (int)i, remedy_of(trouble->cause)->code,
-                    remedy_of(trouble->cause)->advice, "%s", trouble->text);
+        finding_add(exam, FINDING_WARN, (int)i, remedy_of(trouble->cause, trouble->text)->code,
+                    remedy_of(trouble->cause, trouble->text)->advice, "%s", trouble->text);
 }
 
 /* Adds findings about server `i` whose data a restart or a fail-over would lose: append-only file,
@@ -97,6 +97,13 @@ static void check_notifications(struct examination *exam, size_t i)
                         ? "optional: give the user the rights that redlock nodes --acl prints"
                         : "optional: use a server with CLIENT TRACKING (Redis 6, Valkey)",
                     "sends no notification to waiters when a lock is released: %s", check->text);
+    else if (check->state == NOTIFY_NOT_CONNECTED)
+        finding_add(
+            exam, FINDING_NOTE, (int)i, "no_notifications",
+            "raise maxclients of the server, or check what limits its connections (proxy, "
+            "firewall)",
+            "sends no notification to waiters when a lock is released: a further connection was "
+            "not established");
     else if (check->state == NOTIFY_NOT_RECEIVED)
         finding_add(
             exam, FINDING_NOTE, (int)i, "no_notifications",

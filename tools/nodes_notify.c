@@ -50,10 +50,12 @@ static redlock_node_stats_t stats_of(redlock_t *rl)
     return stats;
 }
 
-/* Returns the word for a result in JSON: "unknown", "on", "refused" or "not_received". */
+/* Returns the word for a result in JSON: "unknown", "on", "refused", "not_received" or
+ * "not_connected". */
 const char *notify_result_name(enum notify_result state)
 {
-    static const char *const names[] = {"unknown", "on", "refused", "not_received"};
+    static const char *const names[] = {"unknown", "on", "refused", "not_received",
+                                        "not_connected"};
 
     return names[state];
 }
@@ -70,9 +72,20 @@ static void keep_result(struct notify_check *check, const redlock_node_stats_t *
     }
 }
 
+/* Records in `check`, at the end of the time limit, that a connection is missing: the waiter's node
+ * still makes the one for notifications, or has failed to make its first one. */
+static void keep_missing(struct notify_check *check, const redlock_node_stats_t *stats)
+{
+    bool failed = !stats->eligible && stats->cause != REDLOCK_CAUSE_NONE &&
+                  stats->cause != REDLOCK_CAUSE_TIMEOUT;
+
+    if (check->state == NOTIFY_UNKNOWN && (stats->notify_state == REDLOCK_NOTIFY_PENDING || failed))
+        check->state = NOTIFY_NOT_CONNECTED;
+}
+
 /* Waits until the waiter's node has received a notification or was refused, at most for
- * TIME_LIMIT_MS. Extends the held lock meanwhile, because that changes the key and so causes a
- * notification. Ends early if the waiter's acquisition ends. */
+ * TIME_LIMIT_MS, and records the result. Extends the held lock meanwhile, because that changes the
+ * key and so causes a notification. Ends early if the waiter's acquisition ends. */
 static void wait_for_notification(redlock_t *waiter, redlock_lock_t *held,
                                   const struct waiter_end *wait, struct notify_check *check)
 {
@@ -86,6 +99,10 @@ static void wait_for_notification(redlock_t *waiter, redlock_lock_t *held,
         if (check->state == NOTIFY_NOT_RECEIVED && redlock_extend(held, 0, NULL) != REDLOCK_OK)
             return;
         poll(NULL, 0, STEP_MS);
+    }
+    if (!atomic_load(&wait->ended)) {
+        redlock_node_stats_t stats = stats_of(waiter);
+        keep_missing(check, &stats);
     }
 }
 

@@ -12,7 +12,7 @@
 void nodes_probe_notifications(redlock_t *holder, redlock_t *waiter, const char *name,
                                uint64_t ttl_ms, struct notify_check *check);
 
-/* Returns "unknown", "on", "refused" or "not_received". */
+/* Returns "unknown", "on", "refused", "not_received" or "not_connected". */
 const char *notify_result_name(enum notify_result state);
 
 #endif

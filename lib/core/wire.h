@@ -99,6 +99,10 @@ bool rl_wire_time_us(const struct rl_reply *reply, uint64_t *ret_us);
  * CODE ...". Unknown codes are CAUSE_ERROR_REPLY. */
 int rl_wire_error_cause(const char *text, size_t len);
 
+/* Returns whether an error reply says that the server has as many clients as it accepts. The server
+ * sends it without a request, and closes the connection. */
+bool rl_wire_is_full(const char *text, size_t len);
+
 /* Returns whether the first bytes of `text` are `words`, a terminated string. */
 bool rl_wire_starts_with(const char *text, size_t len, const char *words);
 

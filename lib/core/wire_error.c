@@ -103,3 +103,9 @@ int rl_wire_error_cause(const char *text, size_t len)
         rl_wire_starts_with(text, len, WRAPPER) ? cause_in_wrapper(text, len) : cause_at(text, len);
     return cause == REDLOCK_CAUSE_NONE ? REDLOCK_CAUSE_ERROR_REPLY : cause;
 }
+
+/* Returns whether the error reply is that of a server which accepts no further client. */
+bool rl_wire_is_full(const char *text, size_t len)
+{
+    return rl_wire_starts_with(text, len, "ERR max number of clients");
+}

@@ -146,6 +146,12 @@ static int judge_error(struct rl_node *node, uint8_t step, const struct rl_reply
 {
     int cause = rl_wire_error_cause(reply->text, reply->len);
 
+    if (rl_wire_is_full(reply->text, reply->len)) {
+        /* This is no reply to the step, and says nothing about the user. */
+        static const char FULL[] = "max number of clients reached";
+        rl_connection_set_text(&node->conn, FULL, sizeof FULL - 1);
+        return REDLOCK_CAUSE_ERROR_REPLY;
+    }
     if (step == STEP_AUTH) {
         /* A server that does not know AUTH repeats its arguments, and a password must not be
          * logged. */

@@ -141,15 +141,16 @@ static bool begins(const struct rl_reply *reply, const char *text)
 }
 
 /* Closes the second connection because of this reply, enters state REFUSED, and keeps the cause and
- * the text of the reply. A reply BUSY only plans the next try, because the server is busy with a
- * script. Keeps a text of its own instead of a reply to AUTH: a server that does not know AUTH
- * repeats its arguments, and a password must not be logged. */
+ * the text of the reply. Only plans the next try if the server is busy with a script, or has
+ * reached its maximum of clients. Keeps a text of its own instead of a reply to AUTH: a server that
+ * does not know AUTH repeats its arguments, and a password must not be logged. */
 static void refuse(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     static const char UNEXPECTED[] = "unexpected reply";
     struct rl_tracker *tracker = &node->tracker;
 
-    if (reply->kind == RL_REPLY_ERROR && begins(reply, "BUSY ")) {
+    if (reply->kind == RL_REPLY_ERROR &&
+        (begins(reply, "BUSY ") || rl_wire_is_full(reply->text, reply->len))) {
         retry_later(node, now_ns);
         return;
     }

@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import proxy  # noqa: E402
 import tapcase  # noqa: E402
-from world import OwnServersCase  # noqa: E402
+from world import OwnServersCase, Resp  # noqa: E402
 
 
 class Notifications(OwnServersCase):
@@ -37,6 +37,41 @@ class Notifications(OwnServersCase):
         self.assertCode(result, 0)
         self.assertRegex(result.stdout, r"note  127\.0\.0\.1:\d+: sends no notification to waiters .*NOPERM.*\n *-> optional: give the user")
         self.assertEqual(self.servers.keys(), set())
+
+    def findings_of_first(self, clients, code):
+        """Lets the first server accept `clients` clients at once beside ours. Returns what `nodes` says of it: the word
+        for notifications, and {(severity, code): finding} without the note about its file."""
+        control = Resp(self.servers.ports[0])
+        self.addCleanup(control.close)
+        self.assertEqual(control.command("CONFIG", "SET", "maxclients", clients + 1), b"OK")
+        result = self.redlock("nodes", "--json")
+        self.assertCode(result, code)
+        seen = json.loads(result.stdout)
+        address = f"127.0.0.1:{self.servers.ports[0]}"
+        found = {(f["severity"], f["code"]): f for f in seen["findings"] if f["server"] == address and f["code"] != "no_aof"}
+        self.assertEqual([node["notifications"] for node in seen["servers"][1:]], ["on"] * 2)
+        return seen["servers"][0]["notifications"], found
+
+    def test_second_connection_is_refused(self):
+        """A server that accepts a client, a holder and a waiter, but not the waiter's connection for notifications."""
+        notifications, found = self.findings_of_first(3, code=0)
+        self.assertEqual(notifications, "not_connected")
+        self.assertEqual(list(found), [("note", "no_notifications")])
+        self.assertIn("a further connection was not established", found["note", "no_notifications"]["text"])
+        self.assertIn("raise maxclients", found["note", "no_notifications"]["advice"])
+
+    def test_waiter_is_refused(self):
+        """The same if the waiter cannot connect at all."""
+        notifications, found = self.findings_of_first(2, code=0)
+        self.assertEqual((notifications, list(found)), ("not_connected", [("note", "no_notifications")]))
+
+    def test_further_clients_are_refused(self):
+        """A server that accepts no client beside the one that checks it, or none at all, is a warning with its reason."""
+        for clients in (1, 0):
+            notifications, found = self.findings_of_first(clients, code=1)
+            self.assertEqual((notifications, list(found)), ("unknown", [("warn", "max_clients")]))
+            self.assertIn("max number of clients reached", found["warn", "max_clients"]["text"])
+            self.assertIn("raise maxclients", found["warn", "max_clients"]["advice"])
 
     def test_proxy_that_drops_notifications(self):
         """A proxy that drops notifications is a finding."""

@@ -208,6 +208,24 @@ START_TEST(a_server_that_refuses_the_second_greeting_is_not_tried_again)
 }
 END_TEST
 
+/* The server has as many clients as it accepts. That may change, and says nothing about the user. */
+START_TEST(a_full_server_is_tried_again)
+{
+    rig->node.password = "secret";
+    rig_start(rig);
+    rig_connect(rig);
+    rig_reply(rig, "+OK\r\n");
+    rig_greet(rig);
+    request_tracking();
+    rl_tracker_opened(&rig->node, true, rig->now_ns);
+    receive_push("-ERR max number of clients reached\r\n");
+    ck_assert(!rig->push_open);
+    ck_assert_uint_eq(rig->node.tracker.state, RL_TRACKER_OFF);
+    rig_pass(rig, RL_SECOND);
+    ck_assert_uint_ge(rig->push_opens, 2);
+}
+END_TEST
+
 START_TEST(a_refused_client_name_is_tolerated)
 {
     rig_ready(rig);
@@ -485,6 +503,7 @@ int main(void)
     tcase_add_test(tcase, notifications_name_the_keys);
     tcase_add_test(tcase, a_notification_may_be_split_at_every_byte);
     tcase_add_loop_test(tcase, a_server_that_refuses_the_second_greeting_is_not_tried_again, 0, 6);
+    tcase_add_test(tcase, a_full_server_is_tried_again);
     tcase_add_test(tcase, a_refused_client_name_is_tolerated);
     tcase_add_loop_test(tcase, refused_tracking_has_a_text_and_a_cause, 0, 2);
     tcase_add_loop_test(tcase, a_server_that_breaks_at_tracking_is_tried_rarely, 0, 5);
