@@ -208,7 +208,8 @@ START_TEST(a_server_that_refuses_the_second_greeting_is_not_tried_again)
 }
 END_TEST
 
-/* The server has as many clients as it accepts. That may change, and says nothing about the user. */
+/* The server has as many clients as it accepts. That may change, and says nothing about the user.
+ */
 START_TEST(a_full_server_is_tried_again)
 {
     rig->node.password = "secret";
