@@ -5,6 +5,7 @@ completions."""
 
 import os
 import pty
+import re
 import shutil
 import signal
 import struct
@@ -48,6 +49,39 @@ compadd() {{
 report() {{ : >>"$OUT.new"; mv "$OUT.new" "$OUT"; zle kill-whole-line }}
 zle -N report; bindkey '\eR' report; zle -N zle-line-init report
 """
+
+
+# Words of the cards of `-h` that stand for an argument. A completion shows its description without the argument.
+PLACEHOLDER = re.compile(r"\b([A-Z]|CMD|NAME|PATTERN|STRING|TOKEN|LIST|FILE)\b")
+
+
+class Descriptions(unittest.TestCase):
+    """What the completions say of each option and each subcommand."""
+
+    def check(self, text):
+        """Fails unless the description makes sense alone: several words, none of which stands for an argument."""
+        self.assertIsNone(PLACEHOLDER.search(text), text)
+        self.assertGreater(len(text.split()), 1, text)
+        self.assertIsNone(re.search(r"[\[\]():]", text), text)
+
+    def test_options(self):
+        """Each description has two words or more, and does not refer to anything around it."""
+        with open(f"{MANUAL}/redlock.fish", encoding="utf-8") as file:
+            fish = re.findall(r"__redlock_options_of (\w+)'.* -d '(.*)'$", file.read(), re.M)
+        with open(f"{MANUAL}/_redlock", encoding="utf-8") as file:
+            zsh = re.findall(r"\[''(.*?)''\]", file.read())
+        self.assertEqual({command for command, _ in fish}, set(COMMANDS))
+        self.assertEqual({text.replace("'\\''", "'") for _, text in fish}, {text.replace("'\\''", "'") for text in zsh})
+        for _, text in fish:
+            with self.subTest(text=text):
+                self.check(text)
+
+    def test_subcommands(self):
+        """Each description of a subcommand begins with what it does."""
+        for command in table.COMMANDS:
+            with self.subTest(command=command.name):
+                self.check(command.summary)
+                self.assertNotIn(command.summary.split()[0], ("a", "the", "temporary"))
 
 
 class Terminal:

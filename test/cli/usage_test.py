@@ -211,6 +211,13 @@ class Help(CommandCase):
                 known = {name for option in model.options_of(table, command) for name in option.spellings}
                 self.assertLessEqual(set(shown), known)
 
+    def test_arguments_on_cards_are_in_capitals(self):
+        """An argument on a card is a word in capitals, or the list of the words that the option accepts."""
+        for command in COMMANDS:
+            for option in model.options_of(table, command):
+                with self.subTest(command=command, option=option.name):
+                    self.assertRegex(option.short_argument, r"^([A-Z]*|[a-z]+(\|[a-z]+)+)$")
+
     def test_help_has_a_line_for_each_option(self):
         """`--help` begins a line with each option, in both forms and with its argument, below the heading of its group."""
         for command in COMMANDS:

@@ -74,7 +74,7 @@ def zsh_option(option, command):
         action = f":{option.argument.split('|')[0] if '|' not in option.argument else 'action'}:{what}"
     guard = f"({' '.join(excluded(option, command))})" + ("*" if option.repeats else "")
     return [f"        '{guard}{name}{'=' if option.argument and name[1] == '-' else '+' if option.argument else ''}"
-            f"['{quoted(option.card)}']{action}'" for name in option.spellings]  # fmt: skip
+            f"['{quoted(option.hint)}']{action}'" for name in option.spellings]  # fmt: skip
 
 
 def zsh():
@@ -97,7 +97,7 @@ def fish_option(option, command):
     if option.argument:
         words.append("-r -F" if option.argument == "file" else "-x")
         words += [f"-a '{words_of(option)}'"] if words_of(option) else []
-    return " ".join(words) + f" -d {quoted(option.card)}"
+    return " ".join(words) + f" -d {quoted(option.hint)}"
 
 
 def fish():

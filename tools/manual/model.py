@@ -32,7 +32,8 @@ class Option:
     name: str  # long name without "--"; also makes the C name, unless `id` is given
     commands: str  # the subcommands that accept it, separated by blanks
     group: str  # a key of table.GROUPS
-    card: str  # what it does, in few words, for `-h`
+    card: str  # what it does, in few words that follow its name and its argument, for `-h`
+    hint: str  # the same in words that make sense alone, for the completions
     text: str  # what it does, in sentences
     letter: str = ""  # short form without "-"
     aliases: Tuple[str, ...] = ()  # more long names

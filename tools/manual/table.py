@@ -79,7 +79,7 @@ COMMANDS = [
     Command(
         "status",
         synopsis=("[options] NAME...",),
-        summary="the holder of each lock and its remaining time",
+        summary="show the holder of each lock and the time left",
         about="Prints the holder of each lock, the time until it expires, and what each server replied. This is "
         "advice: it may be old when you read it. To be sure of a lock, acquire it.",
         examples=(("Show the holders of two locks:", "redlock status backup deploy"),),
@@ -87,7 +87,7 @@ COMMANDS = [
     Command(
         "watch",
         synopsis=("[options] NAME...",),
-        summary="the holder of each lock, after each change",
+        summary="print the holder of each lock after each change",
         about="Prints the holder of each lock, and again after each change: a JSON object on a line, until a signal "
         "ends it. The locks are inspected every `--interval`: a change that is reverted in between is not seen, nor a "
         "new lock of the same holder.",
@@ -96,7 +96,7 @@ COMMANDS = [
     Command(
         "top",
         synopsis=("[options] [NAME...]",),
-        summary="a live view of the servers and of the locks",
+        summary="show servers and locks on the whole screen",
         about="Shows the servers and the locks on the whole screen: which servers are eligible, and the holder, votes and "
         "time left of each lock. Keys sort and filter the list, and break a lock; `?` shows them. Without a NAME it "
         "searches for all locks: SCAN on as many servers as are needed to find each held lock (3 of 5).",
@@ -130,7 +130,7 @@ COMMANDS = [
     Command(
         "config",
         synopsis=("[options]",),
-        summary="the settings in effect and the origin of each",
+        summary="print the settings in effect and their origins",
         about="Prints the settings in effect and the origin of each; passwords are masked. Options have precedence "
         "over the environment, the environment over the file.",
         notes="""\
@@ -148,7 +148,7 @@ Environment: REDLOCK_SERVERS REDLOCK_PREFIX REDLOCK_USER REDLOCK_AUTH
     Command(
         "sandbox",
         synopsis=("[-n N] [--] [CMD [ARG...]]",),
-        summary="temporary servers on this machine",
+        summary="start temporary servers on this machine",
         about="Starts {number} (5) temporary `redis-server` or `valkey-server` processes on free loopback ports, runs {command} with "
         "`REDLOCK_SERVERS` set, and removes everything when {command} ends. Without {command} it prints how to use them and waits "
         "for Ctrl-C. All files are in one temporary directory, `REDLOCK_SANDBOX_DIR`.",
@@ -172,9 +172,10 @@ OPTIONS = [
         group="lock",
         default="30s, or max-ttl if that is less",
         default_card="30s",
-        card="TTL",
+        card="TTL of the lock",
+        hint="time after which the lock of a dead client expires",
         text="The TTL: the time after which the lock of a dead client expires.",
-        special={"extend": {"card": "the new TTL", "text": "The new TTL. It never shortens the validity."}},
+        special={"extend": {"hint": "new TTL of the lock", "card": "the new TTL", "text": "The new TTL. It never shortens the validity."}},
     ),
     Option(
         "also",
@@ -184,10 +185,11 @@ OPTIONS = [
         group="lock",
         repeats=True,
         card="also lock NAME",
+        hint="also lock this name",
         text="Also lock this name; all or nothing. May be repeated.",
         special={
-            "extend": {"card": "one more name", "text": "One more name of the lock. May be repeated."},
-            "release": {"card": "one more name", "text": "One more name of the lock. May be repeated."},
+            "extend": {"hint": "one more name of the lock", "card": "one more name", "text": "One more name of the lock. May be repeated."},
+            "release": {"hint": "one more name of the lock", "card": "one more name", "text": "One more name of the lock. May be repeated."},
         },
     ),
     Option(
@@ -196,6 +198,7 @@ OPTIONS = [
         commands="run acquire status watch",
         group="lock",
         card="one of L permits",
+        hint="acquire one of this many permits",
         text="Acquire one of {limit} permits of {name}: up to {limit} commands run at the same time.",
         special={
             "acquire": {
@@ -204,10 +207,12 @@ OPTIONS = [
                 "token: extend and release that name.",
             },
             "status": {
+                "hint": "show the holders of this many permits",
                 "card": "NAME has L permits: print how many are free",
                 "text": "{name} has {limit} permits: print how many are free, and the holders of the others.",
             },
             "watch": {
+                "hint": "show the holders of this many permits",
                 "card": "NAME has L permits: print the holder of each",
                 "text": "{name} has {limit} permits: print the holder of each slot, `NAME{#0}` and so on.",
             },
@@ -218,14 +223,17 @@ OPTIONS = [
         commands="run acquire nodes",
         group="lock",
         card="set REDLOCK_FENCE",
+        hint="set REDLOCK_FENCE to a fencing token",
         text="Acquire a fencing token, a number that is larger than that of every earlier holder, and give it to the "
         "command as `REDLOCK_FENCE`.",
         special={
             "acquire": {
+                "hint": "print a fencing token, too",
                 "card": "print the fencing token, too",
                 "text": "Print a fencing token after the token: a number that is larger than that of every earlier holder.",
             },
             "nodes": {
+                "hint": "also check for fencing tokens",
                 "group": "task",
                 "card": "also check for fencing tokens",
                 "text": "Also check whether the servers are fit for fencing tokens.",
@@ -237,7 +245,8 @@ OPTIONS = [
         argument="file",
         commands="extend release",
         group="lock",
-        card="TOKEN from F",
+        card="read TOKEN from F",
+        hint="read the token from a file",
         text="Read the token from the first line of {file}, or of standard input if that is `-`, instead of the last word.",
     ),
     Option(
@@ -249,6 +258,7 @@ OPTIONS = [
         group="waiting",
         default="forever",
         card="wait at most D",
+        hint="longest wait for the lock",
         text="Wait at most this long for a lock that another client holds, or for servers that do not reply. `0`: do "
         "not wait.",
     ),
@@ -258,7 +268,8 @@ OPTIONS = [
         commands="run acquire config",
         group="waiting",
         default="30s",
-        card="no quorum",
+        card="without a quorum",
+        hint="longest wait without a quorum",
         text="Give up when no quorum could be had for this long in a row, at least half a second; `forever`: no limit. "
         "The time in which another client holds the lock does not count, nor that in which enough servers reply but "
         "some are in quarantine.",
@@ -269,6 +280,7 @@ OPTIONS = [
         commands=TAKING,
         group="waiting",
         card="do not wait",
+        hint="do not wait for the lock",
         text="Do not wait.",
     ),
     Option(
@@ -279,13 +291,15 @@ OPTIONS = [
         group="waiting",
         default="75",
         card="exit code if held",
+        hint="exit code if the lock is held",
         text="Exit with this code if another client holds the lock.",
     ),
     Option(
         "allow-nested",
         commands="run",
         group="waiting",
-        card="allow NAME in NAME",
+        card="also inside of NAME",
+        hint="allow the lock inside of itself",
         text="Allow a lock inside the same lock, or a permit inside a permit of the same name.",
     ),
     Option(
@@ -295,6 +309,7 @@ OPTIONS = [
         commands="run",
         group="running",
         card="run STRING with sh",
+        hint="run this text with sh",
         text="Run {string} with /bin/sh instead of a command.",
     ),
     Option(
@@ -305,13 +320,15 @@ OPTIONS = [
         default="a third of the TTL",
         default_card="ttl/3",
         card="extend every D",
+        hint="time between two extensions",
         text="Interval of the extensions of the lock.",
     ),
     Option(
         "no-renew",
         commands="run",
         group="running",
-        card="CMD ends within TTL",
+        card="never extend the lock",
+        hint="do not extend the lock",
         text="Do not extend the lock: the command must end within the TTL.",
     ),
     Option(
@@ -322,7 +339,8 @@ OPTIONS = [
         group="running",
         default="5s, or a quarter of the TTL if that is less",
         default_card="5s",
-        card="stop signal to KILL",
+        card="from stop signal to KILL",
+        hint="time between the stop signal and KILL",
         text="The command gets the stop signal this long before the deadline of the lock, and is killed when the same "
         "time has passed again.",
     ),
@@ -333,6 +351,7 @@ OPTIONS = [
         group="running",
         default="TERM",
         card="the stop signal",
+        hint="signal that stops the command",
         text="The signal that stops the command.",
     ),
     Option(
@@ -342,6 +361,7 @@ OPTIONS = [
         group="running",
         default="stop",
         card="if lost",
+        hint="what to do if the lock is lost",
         text="What happens if the lock is about to be lost: the command is stopped, or only a warning is printed.",
     ),
     Option(
@@ -350,13 +370,15 @@ OPTIONS = [
         commands="run",
         group="running",
         card="stop CMD after D",
+        hint="stop the command after this time",
         text="Stop the command after this time. Without it there is no limit.",
     ),
     Option(
         "foreground",
         commands="run",
         group="running",
-        card="keep our process group",
+        card="CMD in caller's group",
+        hint="keep the command in the process group of the caller",
         text="Leave the command in the process group of the caller. Signals then reach the command alone, not its "
         "process group.",
     ),
@@ -365,6 +387,7 @@ OPTIONS = [
         commands="run",
         group="running",
         card="CMD gets the passwords",
+        hint="leave passwords in the environment of the command",
         text="Leave the passwords of the servers in the environment of the command. Without it `REDLOCK_AUTH` is "
         "removed, and each password in `REDLOCK_SERVERS` is replaced by `***`.",
     ),
@@ -373,6 +396,7 @@ OPTIONS = [
         commands="run",
         group="running",
         card="set REDLOCK_TOKEN",
+        hint="set REDLOCK_TOKEN to the token",
         text="Give the command the token as `REDLOCK_TOKEN`.",
     ),
     Option(
@@ -381,6 +405,7 @@ OPTIONS = [
         commands="run",
         group="ending",
         card="hold for D or longer",
+        hint="hold the lock for at least this time",
         text="Hold the lock until at least this long after it was acquired, even if the command has ended.",
     ),
     Option(
@@ -388,20 +413,23 @@ OPTIONS = [
         commands="run",
         group="ending",
         card="let the lock expire",
+        hint="let the lock expire instead of releasing it",
         text="Do not release the lock: it expires with its TTL.",
     ),
     Option(
         "preserve-status",
         commands="run",
         group="ending",
-        card="CMD's exit code",
+        card="CMD's code, not 124",
+        hint="exit with the status of the command if it was stopped",
         text="Exit with the command's own status even if it was stopped, instead of 124.",
     ),
     Option(
         "strict",
         commands="release",
         group="task",
-        card="exit 1 in that case",
+        card="exit 1 if it was not held",
+        hint="exit with 1 if the lock is not held with this token",
         text="Exit with 1 if the lock is not held with this token any more.",
     ),
     Option(
@@ -410,6 +438,7 @@ OPTIONS = [
         commands="nodes",
         group="task",
         card="wait until all are eligible",
+        hint="wait until all servers are eligible",
         text="First wait until all servers are eligible (after a restart: max-ttl).",
     ),
     Option(
@@ -421,13 +450,15 @@ OPTIONS = [
         group="task",
         default="forever",
         card="wait at most D",
+        hint="longest wait until all servers are eligible",
         text="With `--wait`: wait at most this long.",
     ),
     Option(
         "acl",
         commands="nodes",
         group="task",
-        card="print the smallest user for locks (with --fence: and for fences)",
+        card="print the ACL user with the fewest rights (--fence: for fences, too)",
+        hint="print the ACL user with the fewest rights",
         text="Only print the `ACL SETUSER` line of a user with only the rights that locks need; with `--fence`, also "
         "those that fencing tokens need.",
     ),
@@ -436,6 +467,7 @@ OPTIONS = [
         commands="nodes",
         group="task",
         card="put the fence records of all servers that reply into use",
+        hint="put the fence records of all servers that reply into use",
         text="Put the fence records of all servers that reply into use: after a majority has lost them, or for another "
         "list of servers. Only while no client holds or acquires a fenced lock.",
     ),
@@ -446,7 +478,8 @@ OPTIONS = [
         commands="watch top",
         group="task",
         default="500ms",
-        card="time between two inspections",
+        card="inspect every D",
+        hint="time between two inspections",
         text="The time between two inspections.",
         special={
             "top": {
@@ -460,7 +493,8 @@ OPTIONS = [
         "once",
         commands="top",
         group="task",
-        card="print it once",
+        card="print once, and exit",
+        hint="print servers and locks once",
         text="Print servers and locks once as text, with `--json` as JSON, and exit. Needs no terminal.",
     ),
     Option(
@@ -469,17 +503,19 @@ OPTIONS = [
         commands="top",
         group="task",
         default="*",
-        card="search for such names",
+        card="names to search for",
+        hint="pattern of the names to search for",
         text="Search for locks whose name, without the prefix of the keys, matches this glob pattern of SCAN, such as "
         "`billing/*`. The cost for a server does not depend on it.",
     ),
     Option(
         "scan-rate",
-        argument="count",
+        argument="number",
         commands="top",
         group="task",
         default="10000",
-        card="keys a second to search",
+        card="search N keys a second",
+        hint="number of keys to search in a second",
         text="Let SCAN examine at most this many keys a second on a server, 1 to 1000000, at most 1000 in one command. "
         "10000 take less than 1 % of its time. A search through a million keys then takes 100 seconds.",
     ),
@@ -488,6 +524,7 @@ OPTIONS = [
         commands="break",
         group="task",
         card="delete the key; without it nothing is done",
+        hint="delete the key",
         text="Delete the key. Without this option nothing is done.",
     ),
     Option(
@@ -498,6 +535,7 @@ OPTIONS = [
         group="task",
         default="5",
         card="number of servers",
+        hint="number of servers",
         text="The number of servers.",
     ),
     Option(
@@ -508,6 +546,7 @@ OPTIONS = [
         group="servers",
         repeats=True,
         card="the servers",
+        hint="addresses of the servers",
         text="The servers, separated by commas: `host:port`, `redis://` or `unix://` addresses. May be repeated.",
     ),
     Option(
@@ -517,6 +556,7 @@ OPTIONS = [
         commands=CLIENTS,
         group="servers",
         card="configuration file",
+        hint="configuration file",
         text="The configuration file.",
     ),
     Option(
@@ -524,8 +564,9 @@ OPTIONS = [
         argument="prefix",
         commands=CLIENTS,
         group="servers",
-        default="nothing",
+        default="none",
         card="key prefix",
+        hint="text before each name",
         text="Put this before each name.",
     ),
     Option(
@@ -534,6 +575,7 @@ OPTIONS = [
         commands=CLIENTS,
         group="servers",
         card="log in as U",
+        hint="user to log in as",
         text="Log in as this user.",
     ),
     Option(
@@ -542,6 +584,7 @@ OPTIONS = [
         commands=CLIENTS,
         group="servers",
         card="password file",
+        hint="file with the password",
         text="The password is the first line of this file.",
     ),
     Option(
@@ -551,6 +594,7 @@ OPTIONS = [
         group="servers",
         default="30s",
         card="the longest TTL",
+        hint="longest TTL of all clients",
         text="The longest TTL that any client of these servers uses. It must be equal in all of them.",
     ),
     Option(
@@ -559,7 +603,8 @@ OPTIONS = [
         commands=CLIENTS,
         group="servers",
         default="250ms",
-        card="limit",
+        card="time to connect",
+        hint="time limit for a connection",
         text="Time limit for a connection.",
     ),
     Option(
@@ -568,7 +613,8 @@ OPTIONS = [
         commands=CLIENTS,
         group="servers",
         default="measured",
-        card="limit",
+        card="time to reply",
+        hint="time limit for a reply",
         text="Time limit for a reply.",
     ),
     Option(
@@ -577,6 +623,7 @@ OPTIONS = [
         commands="run",
         group="output",
         card="write events to N",
+        hint="write events to this descriptor",
         text="Write events to this descriptor, a JSON object on each line.",
     ),
     Option(
@@ -585,6 +632,7 @@ OPTIONS = [
         commands="run nodes",
         group="output",
         card="write figures to F",
+        hint="write figures for Prometheus to a file",
         text="Replace this file with figures for the textfile collector of Prometheus' node_exporter, while the "
         "command runs and at its end. Its name ends in `.prom`. If it cannot be written, the lock is not requested.",
         special={
@@ -594,13 +642,14 @@ OPTIONS = [
             }
         },
     ),
-    Option("json", commands=CLIENTS, group="output", card="print JSON", text="Print JSON."),
+    Option("json", commands=CLIENTS, group="output", card="print JSON", hint="print JSON", text="Print JSON."),
     Option(
         "quiet",
         letter="q",
         commands=ALL,
         group="output",
         card="errors only",
+        hint="print errors only",
         text="Print no notes and no warnings, only errors. That another client holds the lock is not an error.",
     ),
     Option(
@@ -610,6 +659,7 @@ OPTIONS = [
         group="output",
         repeats=True,
         card="more messages",
+        hint="print more messages",
         text="Print more messages; twice: debugging messages as well.",
     ),
     Option(
@@ -618,6 +668,7 @@ OPTIONS = [
         commands=ALL,
         group="output",
         card="this help",
+        hint="print the options",
         text="Print the options: `-h` on one screen, `--help` with one option in each line.",
     ),
 ]
