@@ -85,7 +85,7 @@ class Packaging(unittest.TestCase):
 
     def test_readme_has_the_tested_lines(self):
         """The README has the lines that this test runs."""
-        self.assertIn(f"\n    {SETUP}\n    meson install -C build\n    ldconfig\n", tree.text("README.md"))
+        self.assertIn(f"\n{SETUP}\nmeson install -C build\nldconfig\n", tree.text("README.md"))
 
     def test_summary_names_omitted_parts(self):
         """The summary of meson names each part that is left out, with the reason."""
