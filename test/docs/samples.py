@@ -9,6 +9,12 @@ Each block begins with a language. A line `<!-- sample: WORDS -->` directly befo
     prints TEXT     The output must contain this text.
     setup COMMAND   A shell command that runs before the block.
     skip REASON     The block is not run.
+    of COMMAND      A text block is the output of this command.
+    unchecked WHY   A text block is compared with nothing.
+
+A block of text is what a reader sees. Directly behind a block that is run, it is the output of that; otherwise it needs
+`of` or `unchecked`. Its lines are in the output in this order, with other numbers, times, addresses, versions and
+holders; three dots stand for anything.
 """
 
 import re
@@ -16,11 +22,12 @@ import re
 # The languages whose blocks are run, those that are parsed, and those that are neither.
 RUN = {"c", "cpp", "python", "sh", "crontab"}
 PARSED = {"json", "ini", "yaml"}
-SHOWN = {"text", "console", "conf", "sql", "js", "go", "java", "csharp", "cmake", "meson", "make", "diff", "promql"}
+OUTPUT = {"text", "console"}
+SHOWN = {"conf", "sql", "js", "go", "java", "csharp", "cmake", "meson", "make", "diff", "promql"}
 
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>[\w+-]*)[ \t]*\n(?P<body>.*?)^(?P=indent)```[ \t]*$", re.M | re.S)
 COMMENT = re.compile(r"<!-- sample: (\w+) ?(.*?) -->[ \t]*\n\Z")
-DIRECTIVES = {"fragment", "file", "exit", "prints", "setup", "skip"}
+DIRECTIVES = {"fragment", "file", "exit", "prints", "setup", "skip", "of", "unchecked"}
 
 
 class Sample:
@@ -31,6 +38,7 @@ class Sample:
         self.language, self.body = language, body
         self.directives = {}  # by name: the words behind it
         self.unknown = []  # names that are no directives
+        self.follows = False  # nothing but comments of samples is between it and the block before
 
     @property
     def place(self):
@@ -40,7 +48,7 @@ class Sample:
 
 def samples_of(document, text):
     """Returns the samples of a document in their order."""
-    found = []
+    found, end = [], 0
     for match in FENCE.finditer(text):
         indent = len(match["indent"])
         body = "".join(line[indent:] if line.strip() else line for line in match["body"].splitlines(keepends=True))
@@ -55,8 +63,57 @@ def samples_of(document, text):
             else:
                 sample.unknown.append(comment[1])
             before = before[: comment.start()]
+        sample.follows = bool(found) and not before[end:].strip()
         found.append(sample)
+        end = match.end()
     return found
+
+
+def indented_code(text):
+    """Returns the numbers of the lines that begin a block of code without a fence: four blanks after an empty line."""
+    lines = FENCE.sub(lambda match: "x" + "\n" * match[0].count("\n"), text).split("\n")
+    items = re.compile(r" *(?:[-*]|\d+\.) ")  # in a list, four blanks may go on with an item
+    found, in_list = [], False
+    for number, (before, line) in enumerate(zip(["", *lines], lines), 1):
+        in_list = bool(items.match(line)) or in_list and (not line.strip() or line.startswith("  "))
+        if line.startswith("    ") and line.strip() and not before.strip() and not in_list:
+            found.append(number)
+    return found
+
+
+# What differs from run to run, in the order in which it is replaced.
+PLACEHOLDERS = [
+    (r"\b[\w.-]+/\d+/\d{9,}", "HOLDER"),
+    (r"\b\d\d:\d\d:\d\d(?:\.\d+)?\b", "TIME"),
+    (r"\b[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ TIME [A-Z]+ \d{4}\b", "DATE"),
+    (r"\b(?:redis|valkey) \d+(?:\.\d+)+", "VERSION"),
+    (r"[\w.-]*\w:\d{2,5}\b(?:\?fresh=1)?", "SERVER"),
+    (r"\d+(?:\.\d+)?", "N"),
+    (r"N to N\b", "N"),
+    (r"\bN(?:ms|s|m|h)\b", "N s"),
+    (r"\bN (?:us|ms|s)\b", "N s"),
+    (r"(?:SERVER, )+SERVER\b", "SERVER"),
+    (r"\s+", " "),
+]
+
+
+def without_particulars(line):
+    """Returns a line of an output with words in capitals in place of what differs from run to run."""
+    for pattern, word in PLACEHOLDERS:
+        line = re.sub(pattern, word, line)
+    return line.strip()
+
+
+def missing_line(shown, output):
+    """Returns the first line of `shown` that is not in the output behind the line before it, or None. Empty lines and
+    lines of three dots are not compared."""
+    rest = iter([without_particulars(line) for line in output.splitlines()])
+    for line in shown.splitlines():
+        parts = [re.escape(without_particulars(part)) for part in re.split(r"\.\.\.|…", line)]
+        pattern = re.compile(r" ?.*".join(parts))
+        if line.strip(" .…") and not any(pattern.fullmatch(candidate) for candidate in rest):
+            return line
+    return None
 
 
 HOST = r"[A-Za-z0-9_.-]+(?::[0-9]{2,5})?(?:\?[\w=&]+)?"

@@ -60,6 +60,31 @@ class Parse(unittest.TestCase):
         self.assertEqual(samples.samples_of("a.md", DOCUMENT)[1].body, "int main(void)\n{\n}\n")
 
 
+class Outputs(unittest.TestCase):
+    """Blocks of text that show an output, and code without a fence."""
+
+    def test_block_behind_another(self):
+        """A block follows the one before it if only comments for the test are between them."""
+        text = "```sh\ntrue\n```\n\n<!-- sample: of x -->\n```text\na\n```\n\nThen:\n\n```text\nb\n```\n"
+        self.assertEqual([one.follows for one in samples.samples_of("a.md", text)], [False, True, False])
+
+    def test_lines_are_in_the_output(self):
+        """What differs from run to run does not matter; a changed word and a changed order do."""
+        output = ("server  eligible\n127.0.0.1:23010  yes  redis 7.0.15  0.090\nslow\n"
+                  "x: held by vm/7774/1795410015 on 5 of 5 servers, expires in 29996 to 29997 ms\n"
+                  "Mon Nov 23 05:00:18 UTC 2026\n")  # fmt: skip
+        for shown in ("a:6379 yes valkey 8.1.1 10.5\nFri Jan  1 15:10:28 CET 2027\n", "server ...\n\nslow\n",
+                      "x: held by web3/1/1769860800 on 3 of 5 servers, expires in 5 ms\n", "x: held …\n"):  # fmt: skip
+            self.assertIsNone(samples.missing_line(shown, output))
+        for shown in ("x: held by vm\n", "slow\nserver eligible\n", "x: free\n", "slow\nslow\n"):
+            self.assertEqual(samples.missing_line(shown, output), shown.splitlines()[-1])
+
+    def test_code_without_a_fence(self):
+        """Four blanks after an empty line begin code, but not in a list, in a block or in a paragraph."""
+        text = "A\n\n    code\n    more\n\n- item\n\n    its paragraph\n\nB\n    goes on\n\n```sh\n\n    x\n```\n\n    code\n"
+        self.assertEqual(samples.indented_code(text), [3, 18])
+
+
 class Addresses(unittest.TestCase):
     """The servers of the sandbox in place of those of a document."""
 

@@ -4,7 +4,7 @@
 Programs are compiled with warnings as errors against the library of the build; C and C++ without main() is compiled
 only. Shell samples run with `bash -e`, with the command of the build in PATH; programs of the reader's own (./backup.sh,
 /usr/local/bin/report) are scripts that do nothing, unless a sample before has made them. The samples of a document run
-in its order and in one directory, inside a `redlock sandbox` of their own: as its command, this program runs again with
+in its order and in one directory, and what they print is compared with the text that the document shows behind them, inside a `redlock sandbox` of their own: as its command, this program runs again with
 the words `inside DOCUMENT`."""
 
 import configparser
@@ -63,6 +63,14 @@ PART = INCLUDES + """#line %d "%s"
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 
 
+# Sends a command to a server of the sandbox, by its number, and prints nothing: for `of` and `setup`.
+SERVER = """#!/bin/sh
+port=$(cat "$REDLOCK_SANDBOX_DIR/$1/port")
+shift
+exec "$(command -v redis-cli || command -v valkey-cli)" -p "$port" "$@" >/dev/null
+"""
+
+
 class Failed(Exception):
     """A sample did not do what the document says."""
 
@@ -76,12 +84,17 @@ class Reader:
         self.bin = os.path.join(self.folder, "bin")
         os.mkdir(self.bin)
         os.symlink(REDLOCK, os.path.join(self.bin, "redlock"))
+        with open(os.path.join(self.bin, "server"), "w", encoding="utf-8") as file:
+            file.write(SERVER)
+            os.chmod(file.fileno(), 0o755)
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("REDLOCK_", "LD_")) or k in OF_THE_SANDBOX}
         self.environment = {
             **kept, "HOME": self.folder, "XDG_CONFIG_HOME": self.folder, "CC": CC, "CXX": CXX,
             "PATH": f"{self.bin}:{os.environ['PATH']}", "LD_LIBRARY_PATH": os.path.join(BUILD, "lib"),
-            "PKG_CONFIG_PATH": self.pkg_config(),
+            "PKG_CONFIG_PATH": self.pkg_config(), "LC_ALL": "C.UTF-8",
         }  # fmt: skip
+        self.output = None  # of the last sample, if it was run
+        self.skipped = False  # whether the last sample was not run
 
     def pkg_config(self):
         """Writes a redlock.pc for the library of the build, and returns its directory."""
@@ -103,8 +116,9 @@ class Reader:
             process.stdin.close()
             process.stdout.close()  # a daemon may still have the other end
             raise Failed(f"{sample.place}: does not end within {TIME_LIMIT:.0f} s") from None
+        self.output = (self.output or "") + output
         expected = int(sample.directives.get("exit", "0"))
-        if process.returncode != expected:
+        if process.returncode != expected and "of" not in sample.directives:
             raise Failed(f"{sample.place}: exit status {process.returncode} instead of {expected}\n{output}")
         wanted = sample.directives.get("prints", "")
         if wanted not in output:
@@ -158,8 +172,20 @@ class Reader:
                 check_crontab(sample, fields)
                 self.run(["sh", "-c", self.shell(fields[5])], sample)
 
+    def compare(self, sample):
+        """Compares a block of text with the output of the sample before it, or of its own command. Raises Failed."""
+        if "of" in sample.directives:
+            self.output = None
+            self.run(["bash"], sample, self.shell(sample.directives["of"]))
+        elif not sample.follows or self.output is None:
+            raise Failed(f"{sample.place}: is the output of what? Say `of COMMAND`, or `unchecked REASON`")
+        missing = samples.missing_line(sample.body, self.output)
+        if missing is not None:
+            raise Failed(f"{sample.place}: not printed, or not in this order: {missing}\n{self.output}")
+
     def run_sample(self, sample):
-        """Runs or parses a sample as its language asks for. Raises Failed."""
+        """Runs or parses a sample as its language asks for, and keeps what it prints. Raises Failed."""
+        self.output = None
         if "setup" in sample.directives:
             words = ["bash", "-ec", sample.directives["setup"]]
             subprocess.run(words, cwd=self.folder, env=self.environment, check=True, stdout=subprocess.DEVNULL)
@@ -234,18 +260,24 @@ def failures_of(reader, sample):
     """Runs a sample and returns the text of its failure in a list, or an empty list. Prints why it is not run."""
     if sample.unknown:
         return [f"{sample.place}: unknown words after `sample:`: {', '.join(sample.unknown)}"]
-    if sample.language not in samples.RUN | samples.PARSED | samples.SHOWN:
+    if sample.language not in samples.RUN | samples.PARSED | samples.OUTPUT | samples.SHOWN:
         return [f"{sample.place}: unknown language {sample.language or '(none)'}: say how the block is to be run"]
     if sample.language in samples.SHOWN:
         return []
     reason = sample.directives.get("skip", "")
+    if sample.language in samples.OUTPUT and (reader.skipped and sample.follows or "unchecked" in sample.directives):
+        return []
     if not reason and sample.language == "python":
         reason = missing_module(sample)
+    reader.skipped = bool(reason)
     if reason:
         print(f"# {sample.place}: not run: {reason}", flush=True)
         return []
     try:
-        reader.run_sample(sample)
+        if sample.language in samples.OUTPUT:
+            reader.compare(sample)
+        else:
+            reader.run_sample(sample)
     except Failed as wrong:
         return [str(wrong)]
     return []
