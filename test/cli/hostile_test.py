@@ -160,9 +160,9 @@ class Hostile(FamilyCase):
         process, events = self.start_with_events(
             *("-t", "20s", "-k", "2s", "--max-hold", "4s", "g", "--", "sh", "-c", script, "sh", self.fifo("end"))
         )
+        guardian = self.guardian_of(process)  # before --max-hold begins to count
         pids = [int(process.stdout.readline()) for _ in range(2)]
         self.addCleanup(self.kill_all, pids)
-        guardian = self.guardian_of(process)
         self.wait_event(events, "child_exited")
         os.kill(guardian, signal.SIGKILL)
         # The end of one process does not end the grace of the other.

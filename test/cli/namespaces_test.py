@@ -130,14 +130,23 @@ class Namespaces(FamilyCase):
         self.in_each_place(ALL, kill)
 
     def test_processes_of_a_stopped_command_end_before_the_release(self):
-        script = "setsid sh -c 'trap \"\" TERM; echo; while :; do sleep 1; done' & trap 'exit 0' TERM; wait; wait"
+        """All processes of the command write to a named pipe of the test, which is at its end once none of them runs.
+        Looking for the processes instead would be late on a busy machine, because --max-hold does not wait for it."""
+        script = """
+            exec 9>"$1"
+            setsid sh -c 'trap "" TERM; echo; while :; do sleep 1; done' & trap 'exit 0' TERM; wait; wait
+        """
+        path = self.path("pipe")
+        os.mkfifo(path)
 
         def stop(place):
-            process, _, _, pids = self.family_inside(
-                place, "-t", "20s", "-k", "2s", "--max-hold", "4s", script=script, size=1
-            )
+            pipe = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+            self.addCleanup(os.close, pipe)
+            flags = ("-t", "20s", "-k", "2s", "--max-hold", "4s")
+            process, _, _ = self.start_inside(place, "run", *flags, "g", "--", "sh", "-c", script, "sh", path)
+            self.assertEqual(process.stdout.readline(), "\n")  # the lock is held, and the pipe is open
             until(lambda: self.servers.keys() == set(), "no key on any server")
-            self.assertFalse([pid for pid in pids if runs(pid)])
+            self.assertEqual(os.read(pipe, 1), b"", "a process of the command still runs")
             self.assertEqual(process.wait(TIME_LIMIT), 124)
 
         self.in_each_place(ALL, stop)
