@@ -215,7 +215,10 @@ START_TEST(the_time_of_holding_is_limited)
     ck_assert_msg(lost_ms + 20 >= from_ms + hold_ms, "after %d ms of %d", (int)(lost_ms - from_ms),
                   (int)hold_ms);
     ck_assert_msg(count_seen(REDLOCK_EVENT_EXTENDED) >= 2, "%s", event_letters(&lock_events));
-    ck_assert_uint_eq(count_seen(REDLOCK_EVENT_ENDANGERED), 1);
+    /* Once after the last extension. On a busy machine a late extension may follow it, too. */
+    const char *letters = event_letters(&lock_events), *last = strrchr(letters, 'E');
+    ck_assert_msg(strchr(last, 'D') != NULL && strchr(last, 'D') == strrchr(last, 'D'), "%s",
+                  letters);
     redlock_lock_free(lock);
 }
 END_TEST

@@ -134,13 +134,17 @@ static void check_no_quorum(int cause)
     ck_assert_uint_lt(live_info().granted, QUORUM);
     ck_assert_uint_eq(live_info().validity_ms, 0);
 
-    /* The whole budget is used; then the call returns, although the servers are still away. */
-    const uint64_t budget_ms = live_brief_ms(500), from_ms = wait_now_ms();
-    CHECK_STATUS(live_acquire("none", LONG_TTL_MS, budget_ms, &lock), REDLOCK_ENOQUORUM);
-    const uint64_t took_ms = wait_now_ms() - from_ms;
-    ck_assert_msg(took_ms >= budget_ms * 4 / 5 &&
-                      took_ms < budget_ms + wait_scaled_ms(TIME_LIMIT_MS),
-                  "took %d ms of %d", (int)took_ms, (int)budget_ms);
+    /* The whole budget is used; then the call returns, although the servers are still away. On a
+     * busy machine one attempt may use it up, so there are up to ten calls until one has two. */
+    const uint64_t budget_ms = live_brief_ms(500);
+    for (unsigned calls = 0; calls == 0 || (live_info().attempts == 1 && calls < 10); calls++) {
+        const uint64_t from_ms = wait_now_ms();
+        CHECK_STATUS(live_acquire("none", LONG_TTL_MS, budget_ms, &lock), REDLOCK_ENOQUORUM);
+        const uint64_t took_ms = wait_now_ms() - from_ms;
+        ck_assert_msg(took_ms >= budget_ms * 4 / 5 &&
+                          took_ms < budget_ms + wait_scaled_ms(TIME_LIMIT_MS),
+                      "took %d ms of %d", (int)took_ms, (int)budget_ms);
+    }
     ck_assert_uint_gt(live_info().attempts, 1);
     for (unsigned i = 0; i < 3; i++)
         ck_assert_int_eq(live_node(i).vote, REDLOCK_VOTE_FAILED);
