@@ -50,13 +50,13 @@ def base_of(suite):
     return "sid" if suite == "experimental" else suite.partition("-backports")[0]
 
 
-def sources(suite):
+def sources(suite, security=True):
     """Returns the lines of sources.list for the suite. Backports and experimental come with the suite that they extend."""
     base = base_of(suite)
     lines = [f"deb {MIRROR} {base} main"]
     if suite != base:
         lines.append(f"deb {MIRROR} {suite} main")
-    if base not in WITHOUT_SECURITY:
+    if security and base not in WITHOUT_SECURITY:
         lines.append(f"deb {SECURITY} {base}-security main")
     return lines
 
@@ -64,8 +64,9 @@ def sources(suite):
 class Chroot:
     """One such system. It is removed when the `with` block ends."""
 
-    def __init__(self, suite, packages=(), options=()):
-        """Makes a system of that suite with these packages and with more options for mmdebstrap."""
+    def __init__(self, suite, packages=(), options=(), security=True):
+        """Makes a system of that suite with these packages and with more options for mmdebstrap, and with or without the
+        security updates of the suite."""
         reason = why_not()
         if reason:
             raise Unavailable(reason)
@@ -73,7 +74,7 @@ class Chroot:
         self.root = os.path.join(self.parent, "root")
         include = [f"--include={','.join(packages)}"] if packages else []
         words = ["mmdebstrap", "--variant=apt", "--quiet", *OPTIONS, *options, *include,
-                 base_of(suite), self.root, *sources(suite)]  # fmt: skip
+                 base_of(suite), self.root, *sources(suite, security)]  # fmt: skip
         done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               check=False, universal_newlines=True)  # fmt: skip
         if done.returncode != 0:

@@ -14,6 +14,7 @@ NATIVE = ["ninja-build", "meson", "pkg-config", "python3", "libhiredis-dev", "li
 LEAST = ["-Dauto_features=auto", "-Dtools=enabled", "-Dtests=enabled", "-Dexamples=disabled", "-Dbench=disabled",
          "-Dwerror=true"]  # fmt: skip
 FOLDER = "/redlock"
+LOCALES = "/locales"
 # What the row prints: the versions with which it ran.
 VERSIONS = """
 for name in hiredis libsodium; do printf '%s %s, ' $name "$(pkg-config --modversion $name)"; done
@@ -24,6 +25,7 @@ class System:
     """One system of a Debian suite, in which the suites run."""
 
     kind = "system"
+    security = True  # with the security updates of the suite
 
     def __init__(self, name, suite, compiler, suites, packages=()):
         """Names the row and what it runs."""
@@ -52,12 +54,12 @@ class System:
         """Returns the versions of the compiler and the libraries as text."""
         done = system.run(f"{VERSIONS}\n{self.compiler} --version | head -1")
         line = done.stdout.strip().replace("\n", " ")
-        return re.sub(r"Debian (clang) version|\(Debian [^)]*\)", r"\1", line).strip()
+        return " ".join(re.sub(r"Debian (clang) version|\(Debian [^)]*\)", r"\1", line).split())
 
     def run(self, _folder):
         """Makes the system and runs the suites in it."""
         try:
-            with chroot.Chroot(self.suite, self.packages, self.mmdebstrap()) as system:
+            with chroot.Chroot(self.suite, self.packages, self.mmdebstrap(), self.security) as system:
                 system.copy_tree(tree.SOURCE, tree.tracked_files(), FOLDER)
                 self.prepare(system)
                 words = row.inside("build-matrix", self.compiler, self.suites, self.options(), self.wrapper(), slow=4)
@@ -69,7 +71,10 @@ class System:
 
 
 class Processor(System):
-    """Another processor: programs are made by a cross compiler and run by QEMU."""
+    """Another processor: programs are made by a cross compiler and run by QEMU. Libraries of two processors must have the same
+    version, and mirrors may lack the security updates of one."""
+
+    security = False
 
     def __init__(self, name, architecture, triplet, emulator, family, endian):
         """Names the row; the last two are what meson calls the processor."""
@@ -99,7 +104,7 @@ class Processor(System):
 
     def wrapper(self):
         """Runs programs with QEMU."""
-        return self.emulator
+        return f"{self.emulator} -E LOCPATH={LOCALES}" if self.endian == "big" else self.emulator
 
     def folders(self):
         """Returns where pkg-config finds the libraries of the processor."""
@@ -112,6 +117,11 @@ class Processor(System):
                        f"pkgconfig = '/usr/bin/pkg-config'\nexe_wrapper = '{self.emulator}'\n[properties]\n"
                        f"pkg_config_libdir = '{self.folders()}'\n[host_machine]\nsystem = 'linux'\n"
                        f"cpu_family = '{self.family}'\ncpu = '{self.family}'\nendian = '{self.endian}'\n")  # fmt: skip
+        if self.endian == "big":  # Debian's C.UTF-8 is compiled for one order of bytes
+            done = system.run(f"apt-get update -q\nmkdir /package\ncd /package\napt-get download libc-bin:{self.architecture}\n"
+                              f"dpkg-deb --extract libc-bin_*.deb .\nmv usr/lib/locale {LOCALES}")  # fmt: skip
+            if done.returncode != 0:
+                raise row.Skipped(f"libc-bin of {self.architecture}: {done.stdout.strip()[-200:]}")
 
 
 class Musl(System):
@@ -131,9 +141,11 @@ class Musl(System):
     def prepare(self, system):
         """Compiles hiredis, libsodium, Jansson, inih and Check with musl."""
         with open(os.path.join(row.HERE, "musl-libraries.sh"), encoding="utf-8") as file:
-            done = system.run(f"sed 's/^deb /deb-src /' /etc/apt/sources.list >>/etc/apt/sources.list.d/source.list\n{file.read()}")
+            done = system.run(file.read())
         if done.returncode != 0:
-            raise row.Skipped(f"the libraries do not compile with musl: {done.stdout.strip()[-400:]}")
+            lines = done.stdout.strip().split("\n")
+            errors = [line for line in lines if line.startswith("E: ")] or lines
+            raise row.Skipped(f"the libraries do not compile with musl: {errors[-1][-200:]}")
 
     def versions(self, system):
         """Returns the version of musl, too."""
