@@ -53,7 +53,7 @@ extern "C" {
  *
  * EINVAL: the program is wrong, not the servers. The report, or redlock_config_error(), says what.
  * ENOMEM: an acquisition that failed holds nothing. Free memory, and try again.
- * ESYS: no descriptor, no thread or no randomness is available; errno may say why.
+ * ESYS: no descriptor, no thread or no randomness is available. Raise the limits of the process.
  * ECLOSED: redlock_shutdown() or redlock_free() has begun on the client.
  * ECANCELED: the caller ended the operation.
  * EBUSY: wait for the end of the other operation, or give each thread a lock of its own.
@@ -62,8 +62,8 @@ extern "C" {
  * EQUEUEFULL: redlock_config_set_queue_max() sets how many may wait for one resource.
  * EMODE: embedded mode has no calls that block, and threaded mode no loop of the caller.
  * ELIBRARY: the process has loaded another version of hiredis before, with the same names.
- * ECONTENDED: the only error that says that another holder exists. Try again, or wait longer.
- * ENOQUORUM: fewer servers than a majority replied in time. The lock may be free.
+ * ECONTENDED: another client, or another lock of this client, holds it. Try again, or wait longer.
+ * ENOQUORUM: too few servers gave a valid reply in time. The lock may be free.
  * ETOOSLOW: the replies came so late that too little validity was left. The lock was undone.
  * ELOST: stop the work that the lock protects. Another client may hold the lock.
  * EEXCLUDED: servers reply, but votes do not count, for example for max_ttl after a restart.
