@@ -9,6 +9,7 @@ Each block begins with a language. A line `<!-- sample: WORDS -->` directly befo
     prints TEXT     The output must contain this text.
     setup COMMAND   A shell command that runs before the block.
     skip REASON     The block is not run.
+    needs MODULE    C or C++: compiled with the flags of this module of pkg-config; not run without it.
     of COMMAND      A text block is the output of this command.
     unchecked WHY   A text block is compared with nothing.
 
@@ -27,7 +28,7 @@ SHOWN = {"conf", "sql", "js", "go", "java", "csharp", "cmake", "meson", "make", 
 
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>[\w+-]*)[ \t]*\n(?P<body>.*?)^(?P=indent)```[ \t]*$", re.M | re.S)
 COMMENT = re.compile(r"<!-- sample: (\w+) ?(.*?) -->[ \t]*\n\Z")
-DIRECTIVES = {"fragment", "file", "exit", "prints", "setup", "skip", "of", "unchecked"}
+DIRECTIVES = {"fragment", "file", "exit", "prints", "setup", "skip", "needs", "of", "unchecked"}
 
 
 class Sample:

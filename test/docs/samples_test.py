@@ -146,8 +146,8 @@ class Reader:
             return
         name = sample.directives.get("file", f"sample-{sample.line}.{ending}")
         program = os.path.join(self.folder, name.rpartition(".")[0])
-        threads = ["-pthread"]
-        self.compile(sample, name, sample.body, f"-L{BUILD}/lib", "-lredlock", *threads, "-o", program)
+        more = ["-pthread", *(flags_of(sample) if "needs" in sample.directives else [])]
+        self.compile(sample, name, sample.body, f"-L{BUILD}/lib", "-lredlock", *more, "-o", program)
         self.run([program], sample)
 
     def shell(self, text):
@@ -248,6 +248,13 @@ def parse(sample):
         raise Failed(f"{sample.place}: not ini: {wrong}") from None
 
 
+def flags_of(sample):
+    """Returns the flags of the module of pkg-config that a sample needs, or None if it is not there."""
+    done = subprocess.run(["pkg-config", "--cflags", "--libs", sample.directives["needs"]], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True, check=False)  # fmt: skip
+    return done.stdout.split() if done.returncode == 0 else None
+
+
 def missing_module(sample):
     """Returns the reason why a Python sample cannot run here, or ''."""
     for name in re.findall(r"^(?:import|from) (\w+)", sample.body, re.M):
@@ -269,6 +276,8 @@ def failures_of(reader, sample):
         return []
     if not reason and sample.language == "python":
         reason = missing_module(sample)
+    if "needs" in sample.directives and flags_of(sample) is None:
+        reason = f"no {sample.directives['needs']}"
     reader.skipped = bool(reason)
     if reason:
         print(f"# {sample.place}: not run: {reason}", flush=True)
