@@ -207,12 +207,14 @@ int cmd_nodes(const struct options *options)
     for (size_t i = 0; i < shards; i++)
         examination_judge(&exams[i]);
     nodes_print(options->json, exams, shards);
-    result =
-        options->metrics_file ? nodes_figures_write(options->metrics_file, rl, exams, shards) : -1;
-    if (result < 0)
-        result = (int)nodes_worst(exams, shards);
+    result = (int)nodes_worst(exams, shards);
+    struct figures text = {.text = NULL};
+    if (options->metrics_file)
+        nodes_figures_make(&text, rl, exams, shards);
     free(exams);
     client_close(rl, CLOSE_BUDGET_MS);
+    int failure = options->metrics_file ? nodes_figures_write(options->metrics_file, &text) : -1;
+    figures_free(&text);
     settings_free(&settings);
-    return result;
+    return failure < 0 ? result : failure;
 }

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "clock.h"
-#include "figures.h"
 #include "figures_file.h"
 #include "say.h"
 
@@ -81,34 +80,36 @@ static void add_findings(struct figures *text, const struct examination *exam)
     }
 }
 
-/* Replaces the file with the figures of all shards. Returns -1, or EXIT_OUTPUT after a message. */
-int nodes_figures_write(const char *path, redlock_t *rl, const struct examination *exams,
+/* Makes the text with the figures of all shards. */
+void nodes_figures_make(struct figures *text, redlock_t *rl, const struct examination *exams,
                         size_t shards)
 {
-    struct figures text;
-
-    figures_file_warn_name("nodes", path);
-    figures_begin(&text);
-    figures_family(&text, "nodes_check_timestamp_seconds", "When the servers were examined.");
-    figures_seconds(&text, "nodes_check_timestamp_seconds", NULL, unix_ms());
-    add_shards(&text, "nodes_health",
+    figures_begin(text);
+    figures_family(text, "nodes_check_timestamp_seconds", "When the servers were examined.");
+    figures_seconds(text, "nodes_check_timestamp_seconds", NULL, unix_ms());
+    add_shards(text, "nodes_health",
                "0: in order; 1: something needs repair; 2: critical; 3: the check is incomplete.",
                exams, shards, health_of);
-    add_shards(&text, "nodes_useful", "Servers that granted, extended and released a lock.", exams,
+    add_shards(text, "nodes_useful", "Servers that granted, extended and released a lock.", exams,
                shards, useful_of);
-    add_shards(&text, "nodes_reserve",
+    add_shards(text, "nodes_reserve",
                "Useful servers that may fail before no lock can be acquired; below 0: so many are "
                "missing.",
                exams, shards, reserve_of);
-    figures_family(&text, "nodes_finding", "1 for each finding.");
+    figures_family(text, "nodes_finding", "1 for each finding.");
     for (size_t i = 0; i < shards; i++)
-        add_findings(&text, &exams[i]);
-    figures_servers(&text, rl, NULL);
+        add_findings(text, &exams[i]);
+    figures_servers(text, rl, NULL);
+}
+
+/* Replaces the file with the text. Returns -1, or EXIT_OUTPUT after a message. */
+int nodes_figures_write(const char *path, const struct figures *text)
+{
+    figures_file_warn_name("nodes", path);
     int lock = figures_file_begin(path);
-    bool written = figures_file_write(path, text.text, text.len);
+    bool written = figures_file_write(path, text->text, text->len);
     int error = errno;
     figures_file_end(lock);
-    figures_free(&text);
     if (written)
         return -1;
     char *why = figures_file_error(error);

@@ -5,10 +5,15 @@
 #define TOOLS_NODES_FIGURES_H
 
 #include "examination.h"
+#include "figures.h"
 
-/* Replaces the file `path` with the figures of all shards. `exams`: one examination for each of the
- * `shards` shards, judged. Returns -1 on success, or EXIT_OUTPUT after a message. */
-int nodes_figures_write(const char *path, redlock_t *rl, const struct examination *exams,
+/* Makes the text with the figures of all shards, to be freed with figures_free(). `exams`: one
+ * examination for each of the `shards` shards, judged. */
+void nodes_figures_make(struct figures *text, redlock_t *rl, const struct examination *exams,
                         size_t shards);
+
+/* Replaces the file `path` with the text. Needs descriptors, and so is called after the client was
+ * closed. Returns -1 on success, or EXIT_OUTPUT after a message. */
+int nodes_figures_write(const char *path, const struct figures *text);
 
 #endif

@@ -95,6 +95,22 @@ class Descriptors(Case):
                     self.assertRegex(result.stdout, "(?m)^UNKNOWN: the check is incomplete")
         self.assertEqual(codes, {0, 3})
 
+    def test_figures_of_nodes_with_too_few_descriptors(self):
+        """The figures say that the check is incomplete wherever the output says it, so that an alarm rule sees it."""
+        path = self.path("nodes.prom")
+        codes = set()
+        for limit in (*range(8, 24), 48):
+            with self.subTest(limit=limit):
+                if os.path.exists(path):
+                    os.unlink(path)
+                result = self.sh(f"ulimit -n {limit}; redlock nodes --connect-timeout 2s --node-timeout 2s --metrics-file {path}")
+                self.assertIn(result.returncode, (0, 3), result.stdout + result.stderr)
+                if result.stdout:  # else the client could not be started
+                    codes.add(result.returncode)
+                    with open(path, encoding="utf-8") as file:
+                        self.assertIn(f"\nredlock_nodes_health {result.returncode}\n", file.read())
+        self.assertEqual(codes, {0, 3})
+
     def test_nodes_in_json_and_with_fences_and_too_few_descriptors(self):
         """JSON has the same state, with a finding about each server that could not be checked."""
         for more in ("", "--fence"):
