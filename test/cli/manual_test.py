@@ -108,6 +108,24 @@ class Manual(unittest.TestCase):
                 self.assertLessEqual(shown, codes)
                 self.assertEqual(shown & common, common if not command else shown & common)
 
+    def test_nodes_has_the_exit_code_of_init(self):
+        """`nodes --init` exits with 69 if nothing was changed, so EXIT STATUS has that code."""
+        section = re.search(r"\.Sh EXIT STATUS\n(.*?)\.El", page("nodes"), re.DOTALL).group(1)
+        self.assertRegex(section, r"\.It 69\nWith\n\.Fl -init")
+
+    def test_an_upgrade_is_that_of_the_documents(self):
+        """The loop for a rolling upgrade in redlock-nodes(1) is that of docs/operations.md."""
+        loops = [re.search(r"^for host in [a-e ]+; do\n.*?^done$", text.replace("\\e", "\\"), re.DOTALL | re.MULTILINE).group()
+                 for text in (page("nodes"), tree.text("docs/operations.md"))]  # fmt: skip
+        self.assertEqual(*loops)
+
+    def test_gauges_of_the_library_are_found(self):
+        """A page that names the gauges of servers says which page lists them."""
+        for command in ("run", "nodes"):
+            section = re.search(r"\.Sh FIGURES\n(.*?)\.Sh ", page(command), re.DOTALL).group(1)
+            self.assertIn(".Li redlock_server .", section)
+            self.assertIn(".Xr redlock_stats_prometheus 3\nlists them.", section)
+
     def test_markup_is_valid(self):
         """The pages are formatted without warnings."""
         found = [words for words in (["mandoc", "-Tlint", "-Wwarning"], ["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8"])

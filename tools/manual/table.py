@@ -58,7 +58,7 @@ COMMANDS = [
         examples=(
             (
                 "Hold a lock over several steps of a script:",
-                'token=$(redlock acquire -t 20s deploy) && ./deploy.sh;\nredlock release deploy "$token"',
+                'token=$(redlock acquire -t 20s deploy) || exit\n./deploy.sh; redlock release deploy "$token"',
             ),
         ),
     ),
@@ -114,8 +114,9 @@ COMMANDS = [
         "on each server for a moment, and prints what failed.",
         examples=(("Wait until restarted servers count again:", "redlock nodes --wait -s a:6379,b:6379,c:6379"),
             (
-                "Upgrade one server after the other:",
-                'for host in a b c d e; do\n    upgrade "$host"; redlock nodes --wait -w 5m || break\ndone',
+                "Upgrade one server after the other, and end at the first failure. The two seconds are for clients that "
+                "start now, because they round the age of the server down:",
+                'for host in a b c d e; do\n    upgrade "$host" && redlock nodes --wait -w 5m && sleep 2 || break\ndone',
             ),),
     ),
     Command(
@@ -341,8 +342,8 @@ OPTIONS = [
         default_card="5s",
         card="from stop signal to KILL",
         hint="time between the stop signal and KILL",
-        text="The command gets the stop signal this long before the deadline of the lock, and is killed when the same "
-        "time has passed again.",
+        text="The command gets the stop signal this long before the deadline of the lock. It is killed as long after the stop "
+        "signal, but at the latest 250 ms before the deadline.",
     ),
     Option(
         "signal",
@@ -726,6 +727,7 @@ EXITS = [
     Exit("64", ALL, "usage", "Wrong usage, or options that contradict each other."),
     Exit("69", TAKING, "no quorum", "No quorum: too few servers replied or granted the lock. Standard error has the reason of each."),
     Exit("69", "extend release break", "no quorum", "No quorum: too few servers replied. Standard error has the reason of each."),
+    Exit("69", "nodes", "(--init) no quorum", "With `--init`: too few servers replied, and nothing was changed; or too few confirmed the change."),
     Exit("69", "top", "(--once) locks may be missing", "With `--once`: there is no quorum, or too few servers can be searched, so locks may be missing."),
     Exit("69", "sandbox", "no server program, or it does not start", "There is no server program, or it does not start."),
     Exit("70", "run sandbox", "", "An internal error; also if the guardian process was killed."),
