@@ -177,7 +177,8 @@ static bool select_db(redisContext *context, int db)
 /* Returns the duration as hiredis needs it. */
 static struct timeval timeval_of(uint32_t ms)
 {
-    return (struct timeval){.tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000};
+    return (struct timeval){.tv_sec = (time_t)(ms / 1000),
+                            .tv_usec = (suseconds_t)(ms % 1000) * 1000};
 }
 
 /* Connects, logs in and selects the database. */

@@ -23,7 +23,7 @@
 /* Precedes the strings of one request: path, directory, log, arguments and environment, in this
  * order. */
 struct request_header {
-    uint64_t bytes; /* length of all strings together, with their NUL bytes */
+    size_t bytes;   /* length of all strings together, with their NUL bytes */
     uint32_t flags; /* enum start_flags */
     uint32_t argc;  /* number of arguments */
     uint32_t envc;  /* number of environment entries */

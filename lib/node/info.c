@@ -71,7 +71,7 @@ static void parse_seconds(struct field field, uint64_t *ret_us)
     if (at == 0 || seconds > RL_NEVER / RL_SECOND)
         return;
     if (at < field.len && field.value[at] == '.') {
-        struct field rest = {field.value + at + 1, rl_min_u64(field.len - at - 1, 6)};
+        struct field rest = {field.value + at + 1, (size_t)rl_min_u64(field.len - at - 1, 6)};
         size_t digits = parse_number(rest, &fraction);
         for (; digits < 6; digits++)
             fraction *= 10;

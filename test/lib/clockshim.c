@@ -71,8 +71,8 @@ int clock_gettime(clockid_t id, struct timespec *ret_time)
     if (shim == NULL || clock == CLOCKSHIM_CLOCKS)
         return 0;
     const int64_t ns = shown(ret_time->tv_sec * NS_PER_SECOND + ret_time->tv_nsec, clock);
-    ret_time->tv_sec = ns / NS_PER_SECOND;
-    ret_time->tv_nsec = ns % NS_PER_SECOND;
+    ret_time->tv_sec = (time_t)(ns / NS_PER_SECOND);
+    ret_time->tv_nsec = (long)(ns % NS_PER_SECOND);
     return 0;
 }
 
