@@ -5,11 +5,11 @@ set -eu
 # The wrapper has no headers of the kernel.
 for name in linux asm-generic; do ln -sfn "/usr/include/$name" "/usr/include/x86_64-linux-musl/$name"; done
 ln -sfn /usr/include/x86_64-linux-gnu/asm /usr/include/x86_64-linux-musl/asm
-sed -n 's/^deb /deb-src /p; s/^deb \(.*\) bookworm main$/deb-src \1 trixie main/p' /etc/apt/sources.list >/etc/apt/sources.list.d/source.list
+sed -n 'h; s/^deb /deb-src /p; g; s/^deb \(.*\) bookworm main$/deb-src \1 trixie main/p' /etc/apt/sources.list >/etc/apt/sources.list.d/source.list
 apt-get update -q
 mkdir -p /sources /musl/lib/pkgconfig
 cd /sources
-apt-get source -q --only-source hiredis libsodium jansson check
+apt-get source -q --only-source hiredis/bookworm libsodium/bookworm jansson/bookworm check/bookworm
 # A mirror may lack the sources of one suite.
 apt-get source -q --only-source libinih/bookworm || apt-get source -q --only-source libinih/trixie
 
