@@ -373,8 +373,8 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_acquire(redlock_t *rl, const char *res
  *   acquisition.
  * EINVAL.
  * EBUSY: another call runs on the lock.
- * ELOST: the lock is not held any more.
- * ENOQUORUM: too few servers replied.
+ * ELOST: the lock is not held any more, or the replies prove that no majority has it.
+ * ENOQUORUM: too few servers replied, or too few of their votes count.
  * EEXCLUDED: the votes of too many servers do not count.
  * EAUTH: too many servers refused the user.
  * After these three the old deadline stands.

@@ -367,6 +367,21 @@ void rl_dispatch_event(struct redlock_lock *handle, uint8_t kind, uint64_t ttl_n
     (void)rl_dispatch_take(handle->shard->rl);
 }
 
+/* Returns whether the lock is held. In embedded mode, a lock whose deadline has passed since the
+ * last turn of the loop is lost now. In the other modes the I/O thread sees to that, and reports
+ * the loss before the caller, who learns of it by this call, can free the handle. Takes the
+ * announcements. */
+bool rl_dispatch_is_held(struct redlock_lock *handle)
+{
+    struct redlock_client *rl = handle->shard->rl;
+
+    if (rl->mode == REDLOCK_MODE_EMBEDDED) {
+        rl_lock_expire(&handle->shard->engine, &handle->lock);
+        (void)rl_dispatch_take(rl);
+    }
+    return rl_lock_is_held(&handle->lock);
+}
+
 /* Notes in the engine that the servers of `nodes` do not have the lock, and takes the announcement
  * of this lock only, so that it can be called within rl_dispatch_take(). */
 void rl_dispatch_note_absent(struct redlock_lock *handle, rl_nodes nodes)

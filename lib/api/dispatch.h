@@ -74,6 +74,9 @@ void rl_dispatch_tick(struct redlock_client *rl, const struct rl_ready *ready, i
 void rl_dispatch_flush(struct redlock_client *rl);
 /* Passes an event to a lock with rl_lock_event(), and takes the announcements. */
 void rl_dispatch_event(struct redlock_lock *handle, uint8_t kind, uint64_t ttl_ns, int status);
+/* Returns whether the lock is held. In embedded mode, a lock whose deadline has passed is lost now.
+ * Not within rl_dispatch_take(). */
+bool rl_dispatch_is_held(struct redlock_lock *handle);
 /* Notes in the engine that these nodes do not have the lock, and takes the announcement of this
  * lock only. May be called from within rl_dispatch_take(). */
 void rl_dispatch_note_absent(struct redlock_lock *handle, rl_nodes nodes);

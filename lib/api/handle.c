@@ -200,7 +200,7 @@ REDLOCK_API int redlock_lock_detach(redlock_lock_t *handle)
         return error;
     if (handle->op.kind != RL_OP_NONE)
         error = REDLOCK_EBUSY;
-    else if (!rl_lock_is_held(&handle->lock))
+    else if (!rl_dispatch_is_held(handle))
         error = REDLOCK_ELOST;
     else
         rl_dispatch_event(handle, RL_EVENT_DETACH, 0, 0);
@@ -219,7 +219,7 @@ REDLOCK_API int redlock_lock_retain(redlock_lock_t *handle)
     int error = rl_client_enter_readonly(rl);
     if (error != REDLOCK_OK)
         return error;
-    if (!rl_lock_is_held(&handle->lock))
+    if (!rl_lock_is_held(&handle->lock) || remaining_ns(handle) == 0)
         error = REDLOCK_ELOST;
     else if (handle->retained == UINT32_MAX)
         error = REDLOCK_EINVAL;

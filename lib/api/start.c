@@ -162,7 +162,7 @@ static int check_handle(struct redlock_lock *handle)
 {
     if (handle->op.kind != RL_OP_NONE)
         return REDLOCK_EBUSY;
-    return rl_lock_is_held(&handle->lock) ? REDLOCK_OK : REDLOCK_ELOST;
+    return rl_dispatch_is_held(handle) ? REDLOCK_OK : REDLOCK_ELOST;
 }
 
 /* Starts to extend a held lock. `ttl_ms`: 0 for the TTL it was acquired with. Returns REDLOCK_OK,
@@ -265,7 +265,7 @@ int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
     int error = check_call(rl, call);
     if (error != REDLOCK_OK)
         return error;
-    if (!rl_lock_is_held(&subject->lock) || redlock_lock_check(subject, 0) != REDLOCK_OK)
+    if (!rl_dispatch_is_held(subject) || redlock_lock_check(subject, 0) != REDLOCK_OK)
         return rl_report_refuse(rl, call->ret_refusal, REDLOCK_ELOST, "%s",
                                 redlock_strerror(REDLOCK_ELOST));
     for (unsigned i = 0; i < names.count; i++) {

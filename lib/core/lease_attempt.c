@@ -187,7 +187,8 @@ static void note_won(struct rl_lease *lease, const struct rl_view *view)
 }
 
 /* Counts the votes of the present attempt. If they are undecided, does nothing. If a quorum is
- * impossible, fails the attempt. If a quorum has granted, starts to hold the lock, on two
+ * impossible, fails the attempt; an adoption first waits for the votes that are under way and can
+ * prove that no quorum has the lock. If a quorum has granted, starts to hold the lock, on two
  * conditions: a quorum has agreed on the fence, if there is one; and the validity that is left, ttl
  * - drift - loss margin - elapsed, is at least validity_min_ns. While the fence is undecided, waits
  * for more votes. If a condition cannot be met, fails the attempt. */
@@ -199,7 +200,9 @@ void rl_attempt_judge(struct rl_lease *lease, const struct rl_view *view, struct
     case RL_OUTCOME_WON:
         break;
     default:
-        rl_attempt_fail(lease, failure_status(lease), view, fx);
+        if (lease->terms->kind != RL_LEASE_ADOPT ||
+            !rl_round_may_show_loss(&lease->round, lease->round.denied))
+            rl_attempt_fail(lease, failure_status(lease), view, fx);
         return;
     }
     if (rl_lease_is_fenced(lease)) {

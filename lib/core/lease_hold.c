@@ -233,14 +233,14 @@ static void extension_won(struct rl_lease *lease, const struct rl_view *view, st
 /* Processes a failed extension: reports the failure and plans the next extension, after a backoff
  * of at most a quarter of the validity. The lock stays held until its deadline, unless the votes
  * prove that no quorum has our key any more: then another client can acquire it now, and the lock
- * is lost.
- */
+ * is lost. It is lost as well if the deadline has passed, so that the caller is not told that the
+ * lock is still held. */
 static void extension_failed(struct rl_lease *lease, const struct rl_view *view,
                              struct rl_effects *fx)
 {
     int status = rl_round_status(&lease->round);
 
-    if (rl_nodes_count(lease->ours) < lease->terms->quorum) {
+    if (rl_nodes_count(lease->ours) < lease->terms->quorum || left_ns(lease, view) == 0) {
         fx->flags |= RL_FX_EXTEND_FAILED;
         lose(lease, view, fx);
         return;
@@ -262,7 +262,15 @@ static void extension_failed(struct rl_lease *lease, const struct rl_view *view,
     lease->manual = false;
 }
 
-/* Counts the votes of the running extension. Ends it as won or failed if they decide it. */
+/* Returns whether votes that are under way may prove that no quorum has our key. */
+static bool may_show_loss(const struct rl_lease *lease)
+{
+    return rl_round_may_show_loss(&lease->round, rl_nodes_all(lease->terms->nodes) & ~lease->ours);
+}
+
+/* Counts the votes of the running extension. Ends it as won or failed if they decide it. But
+ * after a denial, an extension that the caller waits for does not fail before the votes that can
+ * prove the loss of the lock have come, because the caller needs to know whether it is lost. */
 static void judge_extension(struct rl_lease *lease, const struct rl_view *view,
                             struct rl_effects *fx)
 {
@@ -273,7 +281,8 @@ static void judge_extension(struct rl_lease *lease, const struct rl_view *view,
         extension_won(lease, view, fx);
         break;
     default:
-        extension_failed(lease, view, fx);
+        if (!lease->manual || !may_show_loss(lease))
+            extension_failed(lease, view, fx);
         break;
     }
 }
@@ -406,9 +415,9 @@ void rl_lease_note_set(struct rl_lease *lease, const struct rl_ballot *ballot)
 
 /* Processes a vote while the lock is held; ignores votes of another round. A late vote on the
  * ACQUIRE of the attempt updates `backing`, `ours` and `fresh`. A vote on HEAL or RAISE is passed
- * on. A vote on EXTEND updates what is known of our key on that node, and decides the extension if
- * it can. After the decision of an extension that won, a late denial is healed. After any other
- * decision, a late vote loses the lock if it has made `ours` smaller than the quorum. */
+ * on. A vote on EXTEND updates what is known of our key on that node, and ends the extension if it
+ * can. After an extension that won, a late denial is healed. After any other, a late vote loses the
+ * lock if it has made `ours` smaller than the quorum. */
 void rl_hold_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                   const struct rl_view *view, struct rl_effects *fx)
 {
@@ -431,7 +440,6 @@ void rl_hold_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         }
         return;
     }
-    bool decided = lease->round.outcome != RL_OUTCOME_OPEN;
     rl_round_exclude(&lease->round, view->excluded, view);
     if (!rl_round_count(&lease->round, ballot))
         return;
@@ -445,7 +453,7 @@ void rl_hold_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     }
     if (lease->round.outcome == RL_OUTCOME_WON)
         lease->backing = rl_round_counted(&lease->round);
-    if (!decided)
+    if (lease->state == RL_STATE_EXTENDING)
         judge_extension(lease, view, fx);
     else if (lease->round.outcome == RL_OUTCOME_WON && ballot->vote == RL_VOTE_DENIED)
         heal(lease, bit, view, fx);

@@ -211,6 +211,18 @@ rl_nodes rl_round_pending(const struct rl_round *round)
     return round->requested & ~(round->granted | round->denied | round->failed);
 }
 
+/* Returns whether a round of EXTEND in which a node has denied may still show that no quorum has
+ * the key: the nodes of `gone`, which do not have it, are too few for that, but would be enough
+ * together with those that may still deny. Suspect nodes are not waited for. */
+bool rl_round_may_show_loss(const struct rl_round *round, rl_nodes gone)
+{
+    unsigned spare = (unsigned)(round->nodes - round->quorum);
+    rl_nodes may_deny = rl_round_pending(round) & ~round->suspect;
+
+    return round->denied != 0 && rl_nodes_count(gone) <= spare &&
+           rl_nodes_count(gone | may_deny) > spare;
+}
+
 /* Returns the nodes whose grants count: they have granted and are not excluded. */
 rl_nodes rl_round_counted(const struct rl_round *round)
 {

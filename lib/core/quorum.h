@@ -137,6 +137,11 @@ enum rl_outcome rl_round_judge_verify(struct rl_round *round);
 /* Returns the nodes that were asked and have not voted. */
 rl_nodes rl_round_pending(const struct rl_round *round);
 
+/* Returns whether a round of EXTEND in which a node has denied may still show that no quorum has
+ * the key: the nodes of `gone`, which do not have it, are too few for that, but would be enough
+ * together with those that may still deny. Suspect nodes are not waited for. */
+bool rl_round_may_show_loss(const struct rl_round *round, rl_nodes gone);
+
 /* Returns the nodes whose grants count: granted and not excluded. */
 rl_nodes rl_round_counted(const struct rl_round *round);
 

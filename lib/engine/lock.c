@@ -8,6 +8,7 @@
  * RL_FX_ENDED. RL_FX_* are the bits of the effects' flags, and RL_STATE_* the states of a lease. */
 #include "engine/lock.h"
 
+#include "core/lease_hold.h"
 #include "engine/engine.h"
 #include "engine/lock_send.h"
 #include "engine/slot.h"
@@ -378,6 +379,18 @@ void rl_lock_event(struct rl_engine *engine, struct rl_lock *lock, uint8_t kind,
         lock->claim->ttl_max_ms = rl_max_u64(lock->claim->ttl_max_ms, ttl_ns / RL_MS);
     }
     rl_lock_step(engine, lock, &event);
+}
+
+/* Loses a held lock if its deadline has passed by the clocks of the engine, or if the wall clock
+ * was set ahead too far: passes the TICK that the timer would. */
+void rl_lock_expire(struct rl_engine *engine, struct rl_lock *lock)
+{
+    const struct rl_event event = {.kind = RL_EVENT_TICK};
+    const struct rl_lease *lease = &lock->lease;
+
+    if (rl_lease_is_held(lease) &&
+        rl_lease_left_ns(lease, lease->deadline, lease->wall_us, &engine->view) == 0)
+        rl_lock_step(engine, lock, &event);
 }
 
 /* Passes INVALIDATE for these nodes to one lock, because a verification has found no key of the

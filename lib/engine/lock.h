@@ -121,6 +121,9 @@ void rl_lock_start_deferred(struct rl_engine *engine);
 void rl_lock_event(struct rl_engine *engine, struct rl_lock *lock, uint8_t kind, uint64_t ttl_ns,
                    int status);
 
+/* Loses a held lock if its deadline has passed by the clocks of the engine, before the timer does.
+ * Called before a call of the user works on the lock. */
+void rl_lock_expire(struct rl_engine *engine, struct rl_lock *lock);
 /* Notes that a verification has found no key of a held lock on these nodes. The lock is lost if
  * fewer than a quorum of nodes still back its deadline. */
 void rl_lock_note_absent(struct rl_engine *engine, struct rl_lock *lock, rl_nodes nodes);

@@ -8,7 +8,7 @@ struct branch {
     struct rig rig;
     struct truth truth; /* of the extension */
     rl_nodes ours;      /* nodes that may have the key, by the record of the walk */
-    bool manual;
+    bool in_call;       /* the caller waits for the extension */
 };
 
 static const enum answer KINDS[] = {GRANTED, DENIED, TIMED_OUT};
@@ -27,11 +27,10 @@ static struct branch copy_branch(const struct branch *branch)
 static void check_lost(const struct branch *after, uint32_t also)
 {
     const struct rl_effects *fx = &after->rig.fx;
-    uint32_t done = after->manual && after->rig.lease.round.outcome == RL_OUTCOME_OPEN;
+    uint32_t done = after->in_call ? RL_FX_DONE : 0;
 
-    MUST((fx->flags & ~(uint32_t)RL_FX_DONE) == (RL_FX_LOST | RL_FX_ENDED | RL_FX_DEADLINE | also),
-         "flags %x", fx->flags);
-    MUST(done == 0 || (fx->flags & RL_FX_DONE) != 0, "the call did not end");
+    MUST(fx->flags == (RL_FX_LOST | RL_FX_ENDED | RL_FX_DEADLINE | done | also), "flags %x",
+         fx->flags);
     MUST(fx->undo == after->ours && fx->request == 0 && fx->heal == 0, "undo %x of %x", fx->undo,
          after->ours);
     MUST(fx->status == REDLOCK_ELOST && after->rig.lease.state == RL_STATE_ENDED, "status %d",
@@ -82,7 +81,7 @@ static void check_extended(const struct branch *before, struct branch *after, un
     const struct rl_lease *lease = &after->rig.lease;
     const struct rl_effects *fx = &after->rig.fx;
     rl_nodes heal = truth_with(&after->truth, DENIED);
-    uint32_t done = after->manual ? RL_FX_DONE : 0;
+    uint32_t done = after->in_call ? RL_FX_DONE : 0;
 
     MUST(fx->flags == (RL_FX_EXTENDED | RL_FX_DEADLINE | done), "flags %x", fx->flags);
     MUST(fx->undo == 0 && fx->request == 0 && fx->heal == heal, "undo %x heal %x, missing on %x",
@@ -90,6 +89,7 @@ static void check_extended(const struct branch *before, struct branch *after, un
     MUST(lease->deadline.boot_ns == lease->round.t1.boot_ns + RIG_USABLE_NS, "deadline");
     MUST(lease->state == RL_STATE_HELD, "state %u", lease->state);
     after->ours |= heal;
+    after->in_call = false;
 
     /* The same vote after the old validity has ended: another client may have held the lock in
      * between. */
@@ -99,16 +99,33 @@ static void check_extended(const struct branch *before, struct branch *after, un
     check_lost(&late, 0);
 }
 
+/* Returns whether the caller must not be told of the failure yet: a node has denied, and with the
+ * missing votes the lock may turn out to be lost. */
+static bool may_be_lost(const struct branch *after)
+{
+    rl_nodes sure = after->ours & ~truth_silent(&after->truth);
+
+    return after->in_call && truth_with(&after->truth, DENIED) != 0 &&
+           rl_nodes_count(after->ours) >= after->truth.quorum &&
+           rl_nodes_count(sure) < after->truth.quorum;
+}
+
 /* Checks that the extension has failed, and that the lock is lost without a majority of keys. */
-static void check_failed(const struct branch *after)
+static void check_failed(struct branch *after)
 {
     const struct rl_effects *fx = &after->rig.fx;
 
+    if (may_be_lost(after)) {
+        walk_check_no_effect(&after->rig);
+        MUST(after->rig.lease.state == RL_STATE_EXTENDING, "state %u", after->rig.lease.state);
+        return;
+    }
     if (rl_nodes_count(after->ours) < after->truth.quorum) {
         check_lost(after, RL_FX_EXTEND_FAILED);
         return;
     }
-    uint32_t done = after->manual ? RL_FX_DONE : 0;
+    uint32_t done = after->in_call ? RL_FX_DONE : 0;
+    after->in_call = false;
     MUST(fx->flags == (RL_FX_EXTEND_FAILED | done), "flags %x", fx->flags);
     MUST(fx->undo == 0 && fx->heal == 0 && fx->status == REDLOCK_ENOQUORUM,
          "undo %x heal %x status %d", fx->undo, fx->heal, fx->status);
@@ -182,7 +199,7 @@ static void start(unsigned nodes, const enum answer *answers, rl_nodes up, bool 
     memset(&branch, 0, sizeof branch);
     rig_init(&branch.rig, nodes);
     branch.rig.params.terms.auto_extend = !manual;
-    branch.manual = manual;
+    branch.in_call = manual;
     rig_start(&branch.rig);
     for (unsigned i = 0; i < nodes; i++) {
         struct truth acquisition = {.nodes = nodes};

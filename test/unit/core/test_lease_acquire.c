@@ -407,6 +407,7 @@ START_TEST(adoption_holds_from_its_own_extension_on)
     rig_start(&rig);
     rig_fail(&rig, 0);
     rig_deny(&rig, 1);
+    rig_fail(&rig, 2); /* a denial would prove that the lock is gone */
     check_ended(&rig, REDLOCK_ENOQUORUM);
     ck_assert_uint_eq(rig.fx.undo, 0);
 }
