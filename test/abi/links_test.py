@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Links between documents, and files and functions that documents name, exist."""
+"""Links between documents, and files and functions that documents name, exist. Tables of documents are complete."""
 
 import os
 import re
+import subprocess
+import sys
 import unittest
 
 import tree
@@ -100,6 +102,23 @@ class Links(unittest.TestCase):
         missing = [name for name in names + causes if f"`{name}`" not in first]
         missing += [code for code in codes if not re.search(rf"(?<!\w){code}(?!\w)", first)]
         self.assertEqual(missing, [])
+
+    def test_matrix_has_the_rows_of_its_table(self):
+        """The newest table of the matrix has the rows of ./dev matrix. docs/operations.md names the versions of the servers, and
+        the systems, that were not skipped, and no others."""
+        matrix = [name for name in self.documents if name.endswith("-matrix.md")][-1]
+        listed = subprocess.run([sys.executable, os.path.join(tree.SOURCE, "test", "matrix"), "--list"], check=True,
+                                stdout=subprocess.PIPE, universal_newlines=True).stdout.splitlines()  # fmt: skip
+        self.assertGreater(len(listed), 15)
+        rows = [[cell.strip() for cell in line.strip("|").split("|")]
+                for line in tree.text(matrix).split("\n") if line.startswith("| ")][1:]  # fmt: skip
+        self.assertEqual([cells[0] for cells in rows], listed)
+        users = tree.text("docs/operations.md").partition("\n## Platforms and servers\n")[2].partition("\n## ")[0]
+        ran = {}
+        for name, versions, *_ in rows:
+            wanted = versions.split()[1] if versions.startswith("server ") else name.split(",")[0]
+            ran[wanted] = ran.get(wanted, False) or not versions.startswith("skipped: ")
+        self.assertEqual({wanted: wanted in users for wanted in ran}, ran)
 
 
 if __name__ == "__main__":
