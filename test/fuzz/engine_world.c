@@ -126,7 +126,7 @@ static ssize_t transport_send(void *ctx, unsigned node, const char *bytes, size_
     struct world_conn *conn = &world.conns[index_of(ctx)][node];
 
     MUST(conn->open && !conn->pending && len > 0);
-    size_t taken = rl_min_u64(len, WORLD_BYTES - conn->in_len);
+    size_t taken = (size_t)rl_min_u64(len, WORLD_BYTES - conn->in_len);
     memcpy(conn->in + conn->in_len, bytes, taken);
     conn->in_len += taken;
     return (ssize_t)taken;
@@ -160,7 +160,7 @@ void world_deliver(unsigned client, size_t most)
                            ok ? NULL : "refused", now_ns);
             rl_engine_drain(engine);
         }
-        size_t len = rl_min_u64(conn->out_len, most);
+        size_t len = (size_t)rl_min_u64(conn->out_len, most);
         if (!conn->open || len == 0)
             continue;
         memcpy(bytes, conn->out, len);
