@@ -118,13 +118,13 @@ def missing_line(shown, output):
 
 
 HOST = r"[A-Za-z0-9_.-]+(?::[0-9]{2,5})?(?:\?[\w=&]+)?"
-LIST = re.compile(rf"((?:REDLOCK_SERVERS=|(?<![\w-])-s |--servers[ =])[\"']?)({HOST}(?:,{HOST})*)(?=[\"'\s]|$)", re.M)
+LIST = re.compile(rf"((?:REDLOCK_SERVERS=|(?<![\w-])-s |--servers[ =]|\bClient\()[\"']?)({HOST}(?:,{HOST})*)(?=[\"'\s]|$)", re.M)
 URL = re.compile(r"rediss?://[A-Za-z0-9_.-]+(?::\d+)?(?:/\d+)?(?=[\"'\s,\]]|$)")
 
 
 def with_servers(text, servers):
     """Returns the text with the addresses of the sandbox in place of those of the document: in lists of servers, which
-    keep their length up to the number of servers, and in redis:// URLs, the first URL of the text first."""
+    keep their length up to the number of servers, also those of a Client(...) in Python, and in redis:// URLs, the first URL of the text first."""
 
     def replace_list(match):
         wanted = match[2].count(",") + 1

@@ -97,6 +97,11 @@ class Addresses(unittest.TestCase):
             text, f"REDLOCK_SERVERS={','.join(self.servers[:2])} redlock nodes -s {','.join(self.servers)}"
         )
 
+    def test_servers_of_a_python_client(self):
+        """The first argument of Client() is such a list; the others stay."""
+        text = samples.with_servers('libredlock.Client("a:6379,b:6379", owner="a:6379")', self.servers)
+        self.assertEqual(text, f'libredlock.Client("{",".join(self.servers[:2])}", owner="a:6379")')
+
     def test_urls_are_replaced_by_one_server_each(self):
         """The same URL is the same server, also with a database; a query stays out."""
         text = samples.with_servers('["redis://a:6379", "redis://b:6379/0", "redis://a:6379"]', self.servers)
