@@ -129,6 +129,23 @@ static int render(redlock_t *client)
     return rc;
 }
 
+/* redlock_lock_cleanup, REDLOCK_SCOPED: Releases the lock on each way
+ * out of the function. */
+static int print_labels(redlock_t *client)
+{
+    REDLOCK_SCOPED redlock_lock_t *lock = NULL;
+    redlock_opts_t opts = redlock_opts(10000);
+    int rc = redlock_acquire(client, "printer", &opts, &lock, NULL);
+
+    if (rc != REDLOCK_OK)
+        return rc;
+    rc = redlock_lock_check(lock, 500);
+    if (rc != REDLOCK_OK)
+        return rc; /* releases the lock in the background */
+    puts("printing");
+    return redlock_release(lock, NULL);
+}
+
 /* redlock_lock_fence, redlock_flags, redlock_fence_records,
  * redlock_config_set_fence_records: Writes with a fencing token. The
  * database keeps the token of the last write of each row, and rejects a
@@ -181,8 +198,8 @@ static int run_all(redlock_t *client, redlock_t *fenced)
     if (rc == REDLOCK_OK)
         rc = work_in_steps(lock);
     redlock_lock_free(lock);
-    int (*const examples[])(redlock_t *) = {bill, report_once,
-                                            print_holder, render};
+    int (*const examples[])(redlock_t *) = {
+        bill, report_once, print_holder, render, print_labels};
     for (size_t i = 0; i < sizeof examples / sizeof examples[0]; i++)
         if (rc == REDLOCK_OK)
             rc = examples[i](client);

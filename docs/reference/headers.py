@@ -35,7 +35,8 @@ NAMES = rf"[a-z_]\w*(?:, [a-z_]\w*)*|{ERRORS}"
 ENTRY = re.compile(rf"(?:(?P<names>{NAMES}): (?P<text>.*)|(?P<bare>{ERRORS})\.)$", re.S)
 MARK = re.compile(r"^\[([a-z ]+)\]$")
 ERRORS_ENUM = "redlock_error"  # its values come from a macro, and its contract lists what each error means
-HIDDEN = {"REDLOCK_API", "REDLOCK_NODISCARD", "REDLOCK_SCOPED"}  # explained in comments, or not part of the interface
+HIDDEN = {"REDLOCK_API", "REDLOCK_NODISCARD"}  # explained in comments, not part of the interface
+MACROS = {"REDLOCK_SCOPED": "REDLOCK_SCOPED redlock_lock_t *lock = NULL;"}  # macros with a page, and how each is used
 
 # Sentences of a contract about the result: the first one, and those that go with it.
 RESULT = re.compile(r"Returns (?!when\b)")
@@ -60,11 +61,12 @@ class Item:
     """A declaration with its contract."""
 
     def __init__(self, kind, name, code, comment, header):
-        self.kind = kind  # function, callback, struct, enum, handle, constant
+        self.kind = kind  # function, callback, struct, enum, handle, constant, macro
         self.name, self.code, self.header = name, code, header
         self.paragraphs = []  # of the description; a list of lines where the layout counts
         self.parameters, self.errors = [], []  # (names, text); a remark between errors has no names
         self.mark = ""  # any thread, configuration, blocks, starts; or ""
+        self.threads = ""  # the rule of a function without a mark
         self.since = "0.1.0"
         self.read(comment)
 
@@ -87,6 +89,8 @@ class Item:
         since = re.match(r"Since ([\d.]+[\d])\.$", line)
         if mark:
             self.mark = mark[1]
+        elif line.startswith("Threads: "):
+            self.threads = line.removeprefix("Threads: ")
         elif since:
             self.since = since[1]
         elif entry and self.is_entry(entry):
@@ -127,6 +131,11 @@ class Item:
         return [sentence[:1].upper() + sentence[1:] for sentence in found]
 
     @property
+    def value(self):
+        """Returns the value of a constant."""
+        return self.code.split()[2]
+
+    @property
     def include(self):
         """Returns the header that a program includes for the item."""
         return f"redlock/{self.header if self.header in ADAPTERS else FILES[0]}"
@@ -160,7 +169,7 @@ def logical_lines(lines, arguments):
     for line in lines:
         label = re.match(rf"({NAMES})(?:: |\.$)", line)
         is_entry = label and (label[1].isupper() or set(label[1].split(", ")) <= arguments)
-        starts = is_entry or re.match(rf"{ERRORS}\.$", line) or MARK.match(line) or line.startswith("Since ")
+        starts = is_entry or re.match(rf"{ERRORS}\.$", line) or MARK.match(line) or line.startswith(("Since ", "Threads: "))
         if joined and (line.startswith("  ") or not starts and not joined[-1][1]):
             joined[-1][0] += " " + line.strip()
         else:
@@ -246,6 +255,8 @@ class Reference:
         if kind == "function":
             code = re.sub(r"\s*\{.*", ";", code, flags=re.S)
             code = re.sub(r"(REDLOCK_API|REDLOCK_NODISCARD|static inline)\s+", "", code)
+        if name in MACROS:
+            kind, code = "macro", MACROS[name]
         beside = re.search(r"/\* (.*?) \*/$", code) if kind in ("constant", "handle") else None
         if beside:
             comment, code = beside[1][0].upper() + beside[1][1:] + ".", code[: beside.start()].rstrip()

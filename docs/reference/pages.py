@@ -14,7 +14,7 @@ SMALLEST = declarations.smallest(HERE)
 
 # What the marks at the end of a contract mean.
 MARKS = {
-    "any thread": "Never waits for the network. May be called in every mode from any thread, also in a callback.",
+    "any thread": "Never waits for the network. May be called from any thread, also in embedded mode and in a callback.",
     "configuration": "Never waits. One thread at a time for each configuration.",
     "blocks": "Waits. May be called from any thread in threaded and hybrid mode, but not in a callback of the same client.",
     "starts": "Never waits for the network. May be called from any thread, also in a callback; in embedded mode by one "
@@ -31,6 +31,23 @@ PLAIN = {
     "ECLOSED": "redlock_shutdown() or redlock_free() has begun on the client",
     "ECANCELED": "the cancel was already triggered",
 }
+# Pages that a page refers to although its text does not name them: where a reader goes on.
+RELATED = {
+    "REDLOCK_SCOPED": ["redlock_lock_cleanup", "redlock_lock_free"],
+    "redlock_acquire": ["redlock_extend", "redlock_lock_check", "redlock_release", "redlock_with"],
+    "redlock_acquire_start": ["redlock_adapters", "redlock_config_set_mode", "redlock_process"],
+    "redlock_flags": ["redlock_config_set_fence_records", "redlock_extend"],
+    "redlock_get_fd": ["redlock_adapters", "redlock_config_set_mode", "redlock_process"],
+    "redlock_kind": ["redlock_lock_slot", "redlock_slot_name"],
+    "redlock_lock_cleanup": ["REDLOCK_SCOPED", "redlock_lock_free"],
+    "redlock_lock_fence": ["redlock_config_set_fence_records", "redlock_init_fence_records"],
+    "redlock_new": ["redlock_config_new", "redlock_config_add_nodes", "redlock_shutdown"],
+    "redlock_process": ["redlock_adapters", "redlock_config_set_mode"],
+    "redlock_stats_prometheus": ["redlock_get_node_stats", "redlock_get_shard_stats", "redlock_get_stats"],
+}
+# The same for the functions that attach an event loop.
+RELATED_OF_ADAPTERS = ["redlock_adapters", "redlock_config_set_mode", "redlock_free"]
+TITLE = 80  # columns of the first line of a page
 BOLD_WORD = re.compile(r"\b(redlock_\w+\(\)|REDLOCK_\w+)")
 
 
@@ -169,7 +186,24 @@ def see_also(item, reference):
     text += " ".join(entry for _, entry in item.parameters + item.errors) + item.code
     found = {name for name in re.findall(r"redlock_\w+", text) if name in reference.items and name != item.name}
     constants = {name for name, other in reference.items.items() if other.kind in ("constant", "handle")}
-    return sorted(found - constants)
+    found |= set(RELATED.get(item.name, RELATED_OF_ADAPTERS if item.header in headers.ADAPTERS else []))
+    return sorted(found - constants - {item.name})
+
+
+def constants_of(item, reference):
+    """Returns [(constant, its value and meaning)] of the constants that the contract of an item names."""
+    text = str(item.paragraphs) + str(item.parameters) + str(item.errors) + item.code
+    named = [reference.items.get(name) for name in dict.fromkeys(re.findall(r"REDLOCK_\w+", text))]
+    return [(one.name, f"{one.value}: {one.brief[:1].lower()}{one.brief[1:]}.") for one in named if one and one.kind == "constant"]
+
+
+def title_line(name, version):
+    """Returns the line .TH of a page. man shows the name left and right, and the words in the middle if they fit. A name
+    that does not fit twice loses its first word."""
+    words = "redlock reference"
+    room = TITLE - 2 * len(f"{name}(3)")
+    name = name if room > 0 else name.removeprefix("redlock_")
+    return f'.TH {name} 3 "" "redlock {version}" "{words if room > len(words) + 3 else " "}"'
 
 
 def synopsis(item):
@@ -188,9 +222,14 @@ def meaning_rows(reference):
     return [(f"{name} ({number})", f"{sentence(text)} {sentence(meaning)}") for name, number, text, meaning in reference.meanings()]
 
 
+def threads_of(item):
+    """Returns from which threads a function may be called; "" for what is no function."""
+    return MARKS[item.mark] if item.mark else sentence(item.threads) if item.threads else ""
+
+
 def page(item, reference, version):
     """Returns the manual page of an item."""
-    out = [f'.TH {item.name} 3 "" "redlock {version}" "redlock reference"', ".nh", ".ad l", ".SH NAME",
+    out = [title_line(item.name, version), ".nh", ".ad l", ".SH NAME",
            f"{item.name} \\- {escape(item.brief[:1].lower() + item.brief[1:])}", ".SH SYNOPSIS", ".nf",
            f".B #include <{item.include}>", ".PP",
            *[f"\\fB{escape(line)}\\fR" for line in synopsis(item).split("\n")], ".fi", ".SH DESCRIPTION"]  # fmt: skip
@@ -206,26 +245,29 @@ def page(item, reference, version):
         out += [".SH ERRORS", *entries(meaning_rows(reference))]
     elif item.errors:
         out += [".SH ERRORS", *entries(failure_rows(item))]
-    if item.mark:
-        out += [".SH THREADS", prose(MARKS[item.mark])]
+    if constants_of(item, reference):
+        out += [".SH CONSTANTS", *entries(constants_of(item, reference))]
+    if threads_of(item):
+        out += [".SH THREADS", prose(threads_of(item))]
     if item.name in EXAMPLES:
         text, code = EXAMPLES[item.name]
         out += [".SH EXAMPLES", prose(text), ".PP", *verbatim(code.split("\n"))]
     out += [".SH HISTORY", f"Since version {item.since}."]
-    others = see_also(item, reference) + (["redlock_adapters"] if item.header in headers.ADAPTERS else [])
+    others = see_also(item, reference)
     out += [".SH SEE ALSO", ", ".join(f"\\fB{name}\\fR(3)" for name in [*others, "redlock"])]
     return "\n".join(out) + "\n"
 
 
 # What holds for all functions, for the page redlock(3).
 THREADS = [
-    "Each page says in its section THREADS from which threads its function may be called.",
+    "The page of each function says in its section THREADS from which threads it may be called.",
     "Calls that block wait for servers. They may be called from any thread in threaded mode, which is the default, and in "
     "hybrid mode, but not in a callback of the same client. In embedded mode they return REDLOCK_EMODE.",
     "Calls whose name ends in _start never wait, and tell their result to a function of the caller.",
     "Functions of the caller run on the thread of the library in threaded mode, and else on the thread that calls "
     "redlock_process().",
-    "While a call runs on a lock, another extension or release of it returns REDLOCK_EBUSY.",
+    "While a call runs on a lock, another extension or release of it returns REDLOCK_EBUSY. An automatic extension is no call: "
+    "a lock can be extended and released while one is in flight.",
     "No other thread may be in a call on a client while redlock_free() frees it.",
 ]
 DOCUMENTS = [
@@ -249,10 +291,10 @@ def overview(reference, version):
                  "happen twice."), ".PP",
            prose("The smallest program. `redlock sandbox -- ./program` runs it with five temporary servers:"),
            ".PP", *verbatim(SMALLEST.split("\n")), ".SH FUNCTIONS AND TYPES"]  # fmt: skip
-    for title, (_, items) in reference.groups.items():
+    for title, (text, items) in reference.groups.items():
         out += [f".SS {title}"]
-        out += entries([(f"{item.name}(3)" if item.kind not in ("constant", "handle") else item.name, sentence(item.brief))
-                        for item in items])  # fmt: skip
+        out += block(text) if text and title not in headers.ADAPTERS.values() else []
+        out += entries([(shown_name(item), sentence(item.brief)) for item in items])
     out += [".SH THREADS"]
     for rule in THREADS:
         out += [".IP \\(bu 2", prose(rule)]
@@ -262,6 +304,13 @@ def overview(reference, version):
             *entries([(f"{name}.md", sentence(text)) for name, text in DOCUMENTS])]  # fmt: skip
     out += [".SH SEE ALSO", "\\fBredlock_error\\fR(3), \\fBredlock.hpp\\fR(3), \\fBredlock_adapters\\fR(3), \\fBredlock\\fR(1)"]
     return "\n".join(out) + "\n"
+
+
+def shown_name(item):
+    """Returns what the overview shows as name of an item: with the section of its page, or with its value."""
+    if item.kind == "constant":
+        return f"{item.name} ({item.value})"
+    return item.name if item.kind == "handle" else f"{item.name}(3)"
 
 
 def conventions(reference):
@@ -343,7 +392,13 @@ def adapters(reference, asio, version):
            *[f".B #include <redlock/{path}>" for path in [*headers.ADAPTERS, asio.path]], ".fi", ".SH DESCRIPTION",
            prose("An adapter has the event loop of a program drive a client in embedded or hybrid mode: the loop polls the "
                  "descriptor of redlock_get_fd() and calls redlock_process(), so callbacks run in the loop. Each adapter is a "
-                 "header, of which nothing has to be linked but the event loop.")]  # fmt: skip
+                 "header, of which nothing has to be linked but the event loop."), ".PP",
+           prose("If redlock_process() fails, the adapter stops polling and stays attached. That happens in a process that "
+                 "fork() has made, where redlock_process() returns REDLOCK_EFORKED."), ".PP",
+           prose("Such a child process shares the descriptors of the event loop with its parent. It must not run or close the "
+                 "loop or detach an adapter of it before it has made the loop its own: with uv_loop_fork(), event_reinit() or, "
+                 "for Asio, notify_fork(). An sd_event cannot be used in a child. Where the loop is left alone, leave "
+                 "the adapter alone too.")]  # fmt: skip
     for title, _, text, items in groups:
         out += [f".SH {title}", *block(text), ".PP", ", ".join(f"\\fB{item.name}\\fR(3)" for item in items) + "."]
     out += [".SH Adapter for Asio", *block(asio.overview)]

@@ -75,7 +75,7 @@ def item_html(item, reference):
     if item.name in pages.EXAMPLES:
         text, code = pages.EXAMPLES[item.name]
         out.append(f"<h4>Example</h4><p>{linked(text, reference)}</p><pre>{escape(code, quote=False)}</pre>")
-    mark = f"Threads: {pages.MARKS[item.mark]} " if item.mark else ""
+    mark = f"Threads: {pages.threads_of(item)} " if pages.threads_of(item) else ""
     out.append(f'<p class="soft">{escape(mark)}Since {item.since}. Header: redlock/{item.header}.</p></section>')
     return "".join(out)
 

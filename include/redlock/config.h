@@ -91,8 +91,10 @@ REDLOCK_API void redlock_config_free(redlock_config_t *config);
  * [configuration] */
 REDLOCK_API const char *redlock_config_error(const redlock_config_t *config);
 
-/* Setters. Each one copies its strings and structs. A setter that returns an error has changed
- * nothing, and unless config is NULL redlock_config_error() says why. */
+/* Setters
+ *
+ * Each function that adds or sets something copies its strings and structs. If it returns an error,
+ * it has changed nothing, and unless config is NULL redlock_config_error() says why. */
 
 /* Adds servers. Can be called more than once. All clients of a lock need the same servers.
  *
@@ -175,7 +177,7 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_key_prefix(redlock_config_t
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_fence_key(redlock_config_t *config,
                                                                const char *key);
 
-/* Sets whether fence records survive a restart of their server (docs/guarantees.md says what to
+/* Sets whether fence records survive a restart of their server (docs/operations.md says what to
  * choose). All clients need the same.
  *
  * records: enum redlock_fence_records; default REDLOCK_FENCE_RECORDS_DURABLE.
@@ -202,7 +204,8 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_owner(redlock_config_t *con
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_max_ttl_ms(redlock_config_t *config,
                                                                 uint64_t max_ttl_ms);
 
-/* Sets the time limit for connecting to a server, and again for the greeting that follows.
+/* Sets the time limit for connecting to a server, and again for the replies to the first commands
+ * (login, INFO).
  *
  * timeout_ms: 1 to 60000 milliseconds; default 250.
  * EINVAL: config is NULL, or timeout_ms is out of range.

@@ -109,8 +109,10 @@ REDLOCK_API int redlock_error_at(size_t index);
  * [any thread] */
 REDLOCK_API bool redlock_error_is_retriable(int error);
 
-/* Versions. The macros of version.h are the version of the header that a program is compiled with.
- * The functions return the version of the library that it runs with. */
+/* Versions
+ *
+ * The macros REDLOCK_VERSION_... are the version of the header that a program is compiled with. The
+ * functions return the version of the library that it runs with. */
 
 /* Returns the version of the library, to be compared with REDLOCK_VERSION_NUMBER: 0xMMmmpp, one
  * byte for each of major, minor and patch.
@@ -129,15 +131,17 @@ REDLOCK_API const char *redlock_build_text(void);
 
 /* Limits */
 
-#define REDLOCK_NODES_MAX        31         /* servers of a client, in all its shards together */
-#define REDLOCK_SHARDS_MAX       16         /* shards of a client */
-#define REDLOCK_RESOURCE_LEN_MAX 512        /* bytes of a resource's name */
-#define REDLOCK_RESOURCES_MAX    64         /* resources of one lock */
+#define REDLOCK_NODES_MAX        31         /* most servers of a client, in all its shards */
+#define REDLOCK_SHARDS_MAX       16         /* most shards of a client */
+#define REDLOCK_RESOURCE_LEN_MAX 512        /* most bytes of a resource's name */
+#define REDLOCK_RESOURCES_MAX    64         /* most resources of one lock */
 #define REDLOCK_TTL_MS_MIN       10         /* shortest TTL of a lock, in milliseconds */
 #define REDLOCK_TTL_MS_MAX       86400000   /* largest max_ttl_ms of a client, in milliseconds */
-#define REDLOCK_WAIT_FOREVER     UINT64_MAX /* as wait_ms or budget_ms: no time limit */
+#define REDLOCK_WAIT_FOREVER     UINT64_MAX /* no time limit: for wait_ms and budget_ms */
 
-/* Handles. Their contents belong to the library. */
+/* Handles
+ *
+ * Their contents belong to the library. */
 
 typedef struct redlock_client redlock_t;        /* a client: connections and locks */
 typedef struct redlock_config redlock_config_t; /* settings for new clients, which copy them */

@@ -48,15 +48,15 @@
  *
  * Threads
  *   Each contract ends with one of these marks:
- *     [any thread]     Never waits for the network. May be called in every mode from any thread,
- *                      also in a callback.
+ *     [any thread]     Never waits for the network. May be called from any thread, also in embedded
+ *                      mode and in a callback.
  *     [configuration]  Never waits. One thread at a time for each configuration.
  *     [blocks]         Waits. May be called from any thread in threaded and hybrid mode. Returns
  *                      EMODE in embedded mode, and EDEADLK in a callback of the same client.
  *     [starts]         Never waits for the network. May be called from any thread, also in a
  *                      callback; in embedded mode by one thread at a time for each client with all
  *                      its locks and cancels.
- *   Contracts with another rule state it.
+ *   Contracts with another rule have a line "Threads: ...".
  *
  * Versions
  *   Functions and fields without "Since" exist since version 0.1.0.
@@ -146,7 +146,8 @@ REDLOCK_API int redlock_shutdown(redlock_t *rl, uint64_t budget_ms);
  *
  * rl: may be NULL.
  * EDEADLK: called in a callback of this client; nothing was done.
- * No other thread may be in a call on the client or begin one. */
+ * Threads: any thread, also of a forked child. No other thread may be in a call on the client or
+ *   begin one, and no callback of the client may call it. */
 REDLOCK_API int redlock_free(redlock_t *rl);
 
 /* Returns the descriptor that a loop of the caller polls for reading, in embedded and hybrid mode.
@@ -164,7 +165,8 @@ REDLOCK_API int redlock_get_fd(redlock_t *rl);
  * EINVAL, EFORKED.
  * EMODE: threaded mode.
  * EDEADLK: called in a callback of this client.
- * One thread at a time for each client. */
+ * Threads: one thread at a time for each client, in embedded mode with all its locks and cancels.
+ */
 REDLOCK_API int redlock_process(redlock_t *rl);
 
 /* Options of an acquisition */
@@ -190,7 +192,7 @@ enum redlock_kind {
     REDLOCK_KIND_EXCLUSIVE = 0, /* one holder */
     REDLOCK_KIND_PERMIT = 2     /* one permit of a semaphore; 1 is reserved */
 };
-#define REDLOCK_PERMITS_MAX 1024 /* permits of one semaphore */
+#define REDLOCK_PERMITS_MAX 1024 /* most permits of one semaphore */
 
 /* How a lock is acquired or adopted. redlock_opts() fills it with the defaults. For each field but
  * `size`, ttl_ms and, with REDLOCK_KIND_PERMIT, permits, 0 or NULL is the default. The call copies
@@ -250,8 +252,8 @@ typedef struct redlock_options {
      * NULL. Since 0.2.0. */
     const char *token;
 
-    /* Runs when event_fn and event_userdata are not used any more, under the rules below; NULL:
-     * none. Since 0.2.0. */
+    /* Runs when event_fn and event_userdata are not used any more; the rules of redlock_opts_t say
+     * when. NULL: none. Since 0.2.0. */
     redlock_event_end_fn event_end_fn;
 } redlock_opts_t;
 
@@ -325,9 +327,9 @@ REDLOCK_API void redlock_cancel_free(redlock_cancel_t *cancel);
 
 /* Calls that block */
 
-/* Acquires the lock on a resource. Returns when a majority of the servers has decided. Without a
- * majority it tries again, after random delays and when a notification comes, until opts.wait_ms
- * has passed.
+/* Acquires the lock on a resource. Returns when a majority of the servers has decided. With
+ * opts.wait_ms of 0, the default, the call makes one attempt. Else it tries again without a
+ * majority, after random delays and when a notification comes, until opts.wait_ms has passed.
  *
  * On success the caller owns *ret_lock: redlock_release() releases the lock, redlock_lock_free()
  * frees the handle. On failure nothing is held, and what was set is undone in the background.
@@ -367,7 +369,8 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_acquire(redlock_t *rl, const char *res
                                                   redlock_report_t **ret_report);
 
 /* Extends a held lock: gives it a later deadline. Its deadline never becomes an earlier one: if
- * more than ttl_ms is left, servers are asked for what is left.
+ * more than ttl_ms is left, servers are asked for what is left. The call takes the place of an
+ * automatic extension that is in flight.
  *
  * ttl_ms: TTL from now on in milliseconds, REDLOCK_TTL_MS_MIN to max_ttl_ms; 0: that of the
  *   acquisition.
@@ -385,20 +388,24 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_extend(redlock_lock_t *lock, uint64_t 
                                                  redlock_report_t **ret_report);
 
 /* Releases a held lock: ends its extensions and deletes its keys on all servers. Returns when a
- * majority is known not to have it; the rest is done in the background. After OK, ELOST, ENOQUORUM,
- * EEXCLUDED and EAUTH the lock is not held any more. The caller frees the handle afterwards.
+ * majority is known not to have it; the rest is done in the background. The caller frees the handle
+ * afterwards. The lock is still held only if nothing was done: after EINVAL and EBUSY, and if the
+ * call was refused with EMODE or EDEADLK.
  *
  * After redlock_lock_retain() the call ends one retain instead: it returns OK at once, and the lock
  * stays held. The votes in the report are then those of the lock's last round.
  *
  * EINVAL.
- * EBUSY: another call runs on the lock; nothing was done.
+ * EBUSY: another call runs on the lock.
  * ELOST: the lock was not held any more.
  * ENOQUORUM: too few servers replied.
  * EEXCLUDED: the votes of too many servers do not count.
  * EAUTH: too many servers refused the user.
- * After these three the deletes are repeated until the keys have expired.
- * ENOMEM, EFORKED, ECLOSED.
+ * ENOMEM: memory was missing for the requests to too many servers.
+ * After these four the lock is not held any more, and the deletes are repeated until the keys have
+ *   expired.
+ * EFORKED.
+ * ECLOSED: redlock_shutdown() or redlock_free() has begun, and releases the lock.
  * [blocks] */
 REDLOCK_API int redlock_release(redlock_lock_t *lock, redlock_report_t **ret_report);
 
@@ -538,7 +545,8 @@ typedef int (*redlock_body_fn)(redlock_lock_t *lock, void *userdata);
  * report; else a result of redlock_release() and its report.
  *
  * resource, opts: as for redlock_acquire().
- * ret_body: receives the result of body; may be NULL; not written if body did not run.
+ * ret_body: receives the result of body; may be NULL; not written if body did not run, so a value
+ *   that body never returns, written before the call, shows whether it ran.
  * body: required.
  * userdata: passed to body.
  * OK: body ran, and a majority is known not to have the lock any more.
@@ -790,8 +798,8 @@ static inline void redlock_lock_cleanup(redlock_lock_t **lock)
     redlock_lock_free(*lock);
 }
 
-/* Frees the handle, and so releases the lock, where its variable goes out of scope:
- *     REDLOCK_SCOPED redlock_lock_t *lock = NULL;
+/* Frees the handle in a variable, and so releases the lock, where the variable goes out of scope.
+ *
  * The release goes on in the background. Call redlock_release() before the end of the scope if its
  * result matters, and redlock_shutdown() before the process ends. For compilers with the cleanup
  * attribute (gcc, clang). */

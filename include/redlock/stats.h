@@ -9,11 +9,10 @@
 extern "C" {
 #endif
 
-/* Each field is a counter since redlock_new(), except the fields marked as gauges: they are values
- * of the moment. In a histogram, element i counts durations of [2^i, 2^(i+1)) microseconds; element
- * 0 also counts 0, and the last element all longer ones. */
-
-/* Statistics of the locks of a client or of one shard. */
+/* Statistics of the locks of a client or of one shard. Each field is a counter since redlock_new(),
+ * except the fields marked as gauges: they are values of the moment. In a histogram, element i
+ * counts durations of [2^i, 2^(i+1)) microseconds; element 0 also counts 0, and the last element
+ * all longer ones. */
 typedef struct redlock_stats {
     uint64_t acquired;         /* acquisitions that succeeded; adopted locks count nowhere */
     uint64_t contended;        /* acquisitions that failed with ECONTENDED */
@@ -65,7 +64,7 @@ enum redlock_notify_state {
                                  * after a reconnect */
 };
 
-/* Statistics of one node. */
+/* Statistics of one node: counters, gauges and a histogram as in redlock_stats_t. */
 typedef struct redlock_node_stats {
     const char *node;         /* address, without secrets; borrowed until redlock_free() */
     int32_t eligible;         /* gauge: 1: votes of the node count; 0: they do not count */
@@ -78,10 +77,10 @@ typedef struct redlock_node_stats {
     uint64_t replies_late;    /* replies that came after their request had been given up */
     uint64_t reconnects;      /* connections after the first one */
     uint64_t rtt_us_hist[32]; /* histogram: round trips */
-    uint64_t rtt_us;          /* gauge: smoothed round trip; 0: not measured */
+    uint64_t rtt_us;          /* gauge: moving average of round trips; 0: not measured */
     uint64_t uptime_s;        /* gauge: uptime of the server at the last INFO; 0: not known */
     uint64_t undos_pending;   /* gauge: undos that wait for this node */
-    uint32_t features;        /* gauge: commands known to work; bit 0: DELEX, bit 1: DELIFEQ */
+    uint32_t features;        /* gauge: commands to delete by value; bit 0: DELEX, bit 1: DELIFEQ */
     char version[32];         /* gauge: for example "redis 7.0.15", "valkey 8.1.1"; "": not known */
     char role[16];            /* gauge: "master" or "slave"; "": not known */
     char run_id[48];          /* gauge: run_id of the server; "": not known */
@@ -125,8 +124,10 @@ REDLOCK_API size_t redlock_node_count(const redlock_t *rl);
 REDLOCK_API int redlock_get_node_stats(redlock_t *rl, size_t index, redlock_node_stats_t *ret_stats,
                                        size_t size);
 
-/* Shards (redlock_config_add_shard()). A client that was configured without them has one, with the
- * name "". */
+/* Shards
+ *
+ * Quorum groups that redlock_config_add_shard() adds. A client that was configured without them has
+ * one, with the name "". */
 
 /* Returns the number of shards of the client; 0 if rl is NULL.
  * [any thread] */
@@ -159,9 +160,9 @@ REDLOCK_API int redlock_get_shard_stats(redlock_t *rl, size_t index, redlock_sta
 
 /* Text for Prometheus */
 
-#define REDLOCK_LABELS_MAX      16  /* labels that a caller can add */
-#define REDLOCK_LABEL_NAME_MAX  64  /* bytes of a label's name */
-#define REDLOCK_LABEL_VALUE_MAX 512 /* bytes of a label's value */
+#define REDLOCK_LABELS_MAX      16  /* most labels that a caller can add */
+#define REDLOCK_LABEL_NAME_MAX  64  /* most bytes of a label's name */
+#define REDLOCK_LABEL_VALUE_MAX 512 /* most bytes of a label's value */
 
 /* A label that the caller adds to all figures, for example {"service", "billing"}. Since
  * 0.2.0. */

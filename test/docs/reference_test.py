@@ -59,9 +59,49 @@ class Contracts(unittest.TestCase):
         self.assertEqual(unused, [])
 
     def test_each_function_says_where_it_may_be_called(self):
-        """A contract ends with a mark of threads, or has a sentence about threads."""
-        silent = [item.name for item in self.functions if not item.mark and "thread" not in str(item.errors + item.paragraphs)]
-        self.assertEqual(silent, [])
+        """A contract has a mark or a line about threads, and its page the section THREADS."""
+        texts = pages.texts(self.reference, "0", cpp.read(INCLUDE))
+        for item in self.functions:
+            with self.subTest(name=item.name):
+                self.assertEqual((item.mark == "", item.threads == ""), (item.threads != "", item.mark != ""))
+                self.assertRegex(texts[f"{item.name}.3"], r"\n\.SH THREADS\n\w.*thread")
+        self.assertIn("One thread at a time for each client", texts["redlock_process.3"].partition(".SH THREADS")[2])
+        self.assertNotIn("in every mode", texts["redlock_get_fd.3"])
+
+    def test_pages_have_their_own_paragraphs_only(self):
+        """What a header says about a group of functions is in the overview, not on the page of the function before it."""
+        texts = pages.texts(self.reference, "0", cpp.read(INCLUDE))
+        for words, name in (("The macros REDLOCK_VERSION_", "redlock_error_is_retriable"), ("has changed nothing", "redlock_config_error"),
+                            ("Quorum groups", "redlock_get_node_stats")):  # fmt: skip
+            shown = re.sub(r"\\f[BR]", "", texts["redlock.3"])
+            self.assertIn(words, " ".join(shown.replace("\n", " ").split()))
+            self.assertNotIn(words, texts[f"{name}.3"])
+        self.assertIn("values of the moment", texts["redlock_stats_t.3"])
+
+    def test_constants_have_their_values(self):
+        """The overview shows the value of each constant; a page explains the constants that its contract names."""
+        texts = pages.texts(self.reference, "0", cpp.read(INCLUDE))
+        found = [item for item in self.reference.items.values() if item.kind == "constant"]
+        self.assertGreater(len(found), 9)
+        for item in found:
+            self.assertIn(f".B {item.name} ({item.value})\n", texts["redlock.3"])
+        self.assertIn(".SH CONSTANTS\n.TP\n.B REDLOCK_TTL_MS_MIN\n10: shortest TTL", texts["redlock_config_set_max_ttl_ms.3"])
+        self.assertIn(".B REDLOCK_TTL_MS_MAX\n86400000: ", texts["redlock_config_set_max_ttl_ms.3"])
+
+    def test_pages_lead_on(self):
+        """SEE ALSO names the pages that a reader needs next."""
+        texts = pages.texts(self.reference, "0", cpp.read(INCLUDE))
+        for name, other in (("lock_fence", "config_set_fence_records"), ("acquire_start", "adapters"), ("acquire", "release"),
+                            ("libuv_attach", "config_set_mode"), ("lock_cleanup", "lock_free")):  # fmt: skip
+            self.assertIn(f"\\fBredlock_{other}\\fR(3)", texts[f"redlock_{name}.3"].partition(".SH SEE ALSO")[2])
+        named = {name for names in [*pages.RELATED.values(), pages.RELATED_OF_ADAPTERS] for name in names}
+        self.assertEqual({name for name in [*named, *pages.RELATED] if f"{name}.3" not in texts}, set())
+
+    def test_scoped(self):
+        """REDLOCK_SCOPED is in the overview, and has a page with an example."""
+        texts = pages.texts(self.reference, "0", cpp.read(INCLUDE))
+        self.assertIn(".B REDLOCK_SCOPED(3)\n", texts["redlock.3"])
+        self.assertIn("REDLOCK_SCOPED redlock_lock_t *lock = NULL;", texts["REDLOCK_SCOPED.3"].partition(".SH EXAMPLES")[2])
 
 
 class Results(unittest.TestCase):
@@ -148,7 +188,7 @@ class Types(unittest.TestCase):
             expected = [" ".join(part.split()) for part in re.split(rf"{separator}(?![^()]*\))", inside) if part.strip()]
             with self.subTest(name=item.name):
                 self.assertEqual([text.rstrip(separator) for text, _ in declarations.members(item.code)], expected)
-                self.assertEqual(len(re.findall(r"^\.TP$", page, re.M)), item.code.count("/*"))
+                self.assertEqual(len(re.findall(r"^\.TP$", page.partition(".SH CONSTANTS")[0], re.M)), item.code.count("/*"))
 
     def test_examples(self):
         """The pages of the main functions have an example, which is a part of the program that samples_test.py runs."""
@@ -283,6 +323,12 @@ class Pages(unittest.TestCase):
         self.assertIn("REDLOCK_ELOST", shown.stdout)
         lines = re.sub(r".\x08", "", shown.stdout).splitlines()
         self.assertEqual([line for line in lines if len(line) > 80], [])
+        for name in names:
+            with open(os.path.join(self.folder, name), encoding="utf-8") as file:
+                title = re.search(r"^\.TH (\S+) ", file.read(), re.M)[1]
+            self.assertTrue(name.removesuffix(".3").endswith(title))
+            first = re.compile(rf"{re.escape(title)}\(3\) +(redlock reference +)?{re.escape(title)}\(3\)")
+            self.assertTrue(any(map(first.fullmatch, lines)), f"the first line of {name}")
 
     def test_man_shows_the_overview(self):
         """redlock(3) begins with a program, and then has each function in its group."""

@@ -36,15 +36,16 @@ static inline gboolean redlock_glib_ready(gint fd, GIOCondition condition, gpoin
 }
 
 /* Has a main context drive a client: from now on it polls the client's descriptor and runs
- * redlock_process(), so callbacks run in g_main_loop_run(). To be called on the thread that runs
- * the context; never waits. After a failure there is nothing to detach.
+ * redlock_process(), so callbacks run in g_main_loop_run(). Never waits. After a failure there is
+ * nothing to detach.
  *
  * adapter: its content does not matter; in use until it is detached.
  * rl: in embedded or hybrid mode; borrowed until the adapter is detached.
  * context: NULL: the default one.
  * EINVAL: adapter or rl is NULL.
  * EMODE: threaded mode.
- * EFORKED. */
+ * EFORKED.
+ * Threads: the thread that runs the context. */
 static inline int redlock_glib_attach(redlock_glib_t *adapter, redlock_t *rl, GMainContext *context)
 {
     if (!adapter)
@@ -60,10 +61,11 @@ static inline int redlock_glib_attach(redlock_glib_t *adapter, redlock_t *rl, GM
     return REDLOCK_OK;
 }
 
-/* Ends what redlock_glib_attach() has begun. To be called before redlock_free(), on the thread that
- * runs the context; also in a callback. Never waits.
+/* Ends what redlock_glib_attach() has begun. To be called before redlock_free(). Never
+ * waits.
  *
- * adapter: NULL, or not attached: nothing is done. */
+ * adapter: NULL, or not attached: nothing is done.
+ * Threads: the thread that runs the context, also in a callback. */
 static inline void redlock_glib_detach(redlock_glib_t *adapter)
 {
     if (!adapter || !adapter->source)

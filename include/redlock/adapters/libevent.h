@@ -37,8 +37,8 @@ static inline void redlock_libevent_ready(evutil_socket_t fd, short events, void
 }
 
 /* Has an event base drive a client: from now on it polls the client's descriptor and runs
- * redlock_process(), so callbacks run in event_base_dispatch(). To be called on the thread of the
- * event base; never waits. After a failure there is nothing to detach.
+ * redlock_process(), so callbacks run in event_base_dispatch(). Never waits. After a failure there
+ * is nothing to detach.
  *
  * adapter: its content does not matter; in use until it is detached.
  * rl: in embedded or hybrid mode; borrowed until the adapter is detached.
@@ -46,7 +46,8 @@ static inline void redlock_libevent_ready(evutil_socket_t fd, short events, void
  * EINVAL: an argument is NULL.
  * EMODE: threaded mode.
  * EFORKED, ENOMEM.
- * ESYS: libevent cannot poll the descriptor. */
+ * ESYS: libevent cannot poll the descriptor.
+ * Threads: the thread of the event base. */
 static inline int redlock_libevent_attach(redlock_libevent_t *adapter, redlock_t *rl,
                                           struct event_base *base)
 {
@@ -70,9 +71,10 @@ static inline int redlock_libevent_attach(redlock_libevent_t *adapter, redlock_t
 }
 
 /* Ends what redlock_libevent_attach() has begun. To be called before redlock_free() and
- * event_base_free(), on the thread of the event base; also in a callback. Never waits.
+ * event_base_free(). Never waits.
  *
- * adapter: NULL, or not attached: nothing is done. */
+ * adapter: NULL, or not attached: nothing is done.
+ * Threads: the thread of the event base, also in a callback. */
 static inline void redlock_libevent_detach(redlock_libevent_t *adapter)
 {
     if (!adapter || !adapter->event)

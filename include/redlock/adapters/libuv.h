@@ -37,8 +37,8 @@ static inline void redlock_libuv_ready(uv_poll_t *poll, int status, int events)
 }
 
 /* Has a loop drive a client: from now on the loop polls the client's descriptor and runs
- * redlock_process(), so callbacks run in uv_run(). To be called on the thread of the loop; never
- * waits. After a failure there is nothing to detach.
+ * redlock_process(), so callbacks run in uv_run(). Never waits. After a failure there is nothing to
+ * detach.
  *
  * adapter: its content does not matter; in use until it is detached and closed.
  * rl: in embedded or hybrid mode; borrowed until the adapter is detached.
@@ -46,7 +46,8 @@ static inline void redlock_libuv_ready(uv_poll_t *poll, int status, int events)
  * EINVAL: an argument is NULL.
  * EMODE: threaded mode.
  * EFORKED.
- * ESYS: libuv cannot poll the descriptor. */
+ * ESYS: libuv cannot poll the descriptor.
+ * Threads: the thread of the loop. */
 static inline int redlock_libuv_attach(redlock_libuv_t *adapter, redlock_t *rl, uv_loop_t *loop)
 {
     if (!adapter || !loop)
@@ -63,12 +64,13 @@ static inline int redlock_libuv_attach(redlock_libuv_t *adapter, redlock_t *rl, 
     return REDLOCK_OK;
 }
 
-/* Ends what redlock_libuv_attach() has begun. To be called before redlock_free(), on the thread of
- * the loop; also in a callback. Never waits.
+/* Ends what redlock_libuv_attach() has begun: the loop does not poll the descriptor any more. To be
+ * called before redlock_free(), which may follow at once. Never waits.
  *
  * adapter: NULL, or not attached: nothing is done. Its memory is in use until the loop has called
  *   `closed`.
- * closed: called by uv_run() with &adapter->poll; NULL: none. */
+ * closed: called by uv_run() with &adapter->poll; NULL: none.
+ * Threads: the thread of the loop, also in a callback. */
 static inline void redlock_libuv_detach(redlock_libuv_t *adapter, uv_close_cb closed)
 {
     if (!adapter || !adapter->rl)

@@ -41,8 +41,8 @@ static inline int redlock_sdevent_ready(sd_event_source *source, int fd, uint32_
 }
 
 /* Has a loop drive a client: from now on it polls the client's descriptor and runs
- * redlock_process(), so callbacks run in sd_event_loop(). To be called on the thread of the loop;
- * never waits. After a failure there is nothing to detach.
+ * redlock_process(), so callbacks run in sd_event_loop(). Never waits. After a failure there is
+ * nothing to detach.
  *
  * adapter: its content does not matter; in use until it is detached.
  * rl: in embedded or hybrid mode; borrowed until the adapter is detached.
@@ -50,7 +50,8 @@ static inline int redlock_sdevent_ready(sd_event_source *source, int fd, uint32_
  * EINVAL: an argument is NULL.
  * EMODE: threaded mode.
  * EFORKED, ENOMEM.
- * ESYS: sd-event cannot poll the descriptor. */
+ * ESYS: sd-event cannot poll the descriptor.
+ * Threads: the thread of the loop. */
 static inline int redlock_sdevent_attach(redlock_sdevent_t *adapter, redlock_t *rl, sd_event *event)
 {
     if (!adapter || !event)
@@ -66,10 +67,11 @@ static inline int redlock_sdevent_attach(redlock_sdevent_t *adapter, redlock_t *
     return REDLOCK_OK;
 }
 
-/* Ends what redlock_sdevent_attach() has begun. To be called before redlock_free(), on the thread
- * of the loop; also in a callback. Never waits.
+/* Ends what redlock_sdevent_attach() has begun. To be called before redlock_free(). Never
+ * waits.
  *
- * adapter: NULL, or not attached: nothing is done. */
+ * adapter: NULL, or not attached: nothing is done.
+ * Threads: the thread of the loop, also in a callback. */
 static inline void redlock_sdevent_detach(redlock_sdevent_t *adapter)
 {
     if (!adapter || !adapter->source)
