@@ -6,6 +6,7 @@ import re
 import textwrap
 
 import declarations
+import figures
 import headers
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -47,6 +48,7 @@ RELATED = {
 }
 # The same for the functions that attach an event loop.
 RELATED_OF_ADAPTERS = ["redlock_adapters", "redlock_config_set_mode", "redlock_free"]
+FIGURES_PAGE = "redlock_stats_prometheus"  # lists the figures
 TITLE = 80  # columns of the first line of a page
 BOLD_WORD = re.compile(r"\b(redlock_\w+\(\)|REDLOCK_\w+)")
 
@@ -245,6 +247,8 @@ def page(item, reference, version):
         out += [".SH ERRORS", *entries(meaning_rows(reference))]
     elif item.errors:
         out += [".SH ERRORS", *entries(failure_rows(item))]
+    if item.name == FIGURES_PAGE:
+        out += [".SH FIGURES", prose(figures.ABOUT), *entries(figures.rows())]
     if constants_of(item, reference):
         out += [".SH CONSTANTS", *entries(constants_of(item, reference))]
     if threads_of(item):

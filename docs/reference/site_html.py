@@ -4,6 +4,7 @@
 import re
 from html import escape
 
+import figures
 import headers
 import pages
 
@@ -75,6 +76,8 @@ def item_html(item, reference):
     if item.name in pages.EXAMPLES:
         text, code = pages.EXAMPLES[item.name]
         out.append(f"<h4>Example</h4><p>{linked(text, reference)}</p><pre>{escape(code, quote=False)}</pre>")
+    if item.name == pages.FIGURES_PAGE:
+        out.append(f"<h4>Figures</h4><p>{escape(figures.ABOUT)}</p>" + definitions(figures.rows(), reference))
     mark = f"Threads: {pages.threads_of(item)} " if pages.threads_of(item) else ""
     out.append(f'<p class="soft">{escape(mark)}Since {item.since}. Header: redlock/{item.header}.</p></section>')
     return "".join(out)
