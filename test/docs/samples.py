@@ -12,6 +12,7 @@ Each block begins with a language. A line `<!-- sample: WORDS -->` directly befo
     needs MODULE    C or C++: compiled with the flags of this module of pkg-config; not run without it.
     of COMMAND      A text block is the output of this command.
     unchecked WHY   A text block is compared with nothing.
+    same PATH       The block has the lines of this file of the source tree, without its comments and empty lines.
 
 A block of text is what a reader sees. Directly behind a block that is run, it is the output of that; otherwise it needs
 `of` or `unchecked`. Its lines are in the output in this order, with other numbers, times, addresses, versions and
@@ -28,7 +29,7 @@ SHOWN = {"conf", "sql", "js", "go", "java", "csharp", "cmake", "meson", "make", 
 
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>[\w+-]*)[ \t]*\n(?P<body>.*?)^(?P=indent)```[ \t]*$", re.M | re.S)
 COMMENT = re.compile(r"<!-- sample: (\w+) ?(.*?) -->[ \t]*\n\Z")
-DIRECTIVES = {"fragment", "file", "exit", "prints", "setup", "skip", "needs", "of", "unchecked"}
+DIRECTIVES = {"fragment", "file", "exit", "prints", "setup", "skip", "needs", "of", "unchecked", "same"}
 
 
 class Sample:

@@ -258,6 +258,12 @@ def parse(sample):
         raise Failed(f"{sample.place}: not ini: {wrong}") from None
 
 
+def without_comments(path):
+    """Returns the lines of a file of the source tree that are neither empty nor a comment (#)."""
+    with open(os.path.join(SOURCE, path), encoding="utf-8") as file:
+        return "".join(line for line in file if line.strip() and not line.startswith("#"))
+
+
 def flags_of(sample):
     """Returns the flags of the module of pkg-config that a sample needs, or None if it is not there."""
     done = subprocess.run(["pkg-config", "--cflags", "--libs", sample.directives["needs"]], stdout=subprocess.PIPE,
@@ -282,6 +288,8 @@ def failures_of(reader, sample):
         return [f"{sample.place}: unknown words after `sample:`: {', '.join(sample.unknown)}"]
     if sample.language not in samples.RUN | samples.PARSED | samples.OUTPUT | samples.SHOWN:
         return [f"{sample.place}: unknown language {sample.language or '(none)'}: say how the block is to be run"]
+    if "same" in sample.directives and sample.body != without_comments(sample.directives["same"]):
+        return [f"{sample.place}: differs from {sample.directives['same']}"]
     if sample.language in samples.SHOWN:
         return []
     reason = sample.directives.get("skip", "")
