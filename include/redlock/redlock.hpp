@@ -786,32 +786,49 @@ class cancel
     redlock_cancel_t *cancel_ = nullptr;
 };
 
-/* How a lock is acquired: the options of redlock_options with the same names, where each but `ttl`
- * has a default. Durations: 0 is the default of redlock.h. */
+/* How a lock is acquired; redlock_opts_t(3) has the same options with all their rules. Each but
+ * `ttl` has a default. */
 struct options {
     /* Creates options with all defaults. ttl_of_keys: at most the max_ttl of the client. */
     explicit options(milliseconds ttl_of_keys) : ttl(ttl_of_keys)
     {
     }
 
+    /* TTL of the keys, at most the max_ttl of the client. */
     milliseconds ttl;
-    milliseconds wait = forever; /* time limit of lock(), of the constructor and of with() */
+
+    /* Time limit of lock(), of the constructor and of with(). 0: one attempt. */
+    milliseconds wait = forever;
+
+    /* Least validity that an acquisition must have left; with less, it fails with errc::too_slow.
+     * 0: 1 ms. */
     milliseconds validity_min{0};
-    bool auto_extend = false; /* REDLOCK_FLAG_AUTO_EXTEND */
-    bool fence = false;       /* REDLOCK_FLAG_FENCE */
-    std::uint32_t extends_max = 0;
+
+    bool auto_extend = false; /* extend the lock automatically while it is held */
+    bool fence = false;       /* give the lock a fencing token: unique_lock::fence() */
+
+    std::uint32_t extends_max = 0; /* most automatic extensions; 0: no limit */
+
+    /* Validity left at which an automatic extension begins. 0: between 2/3 and 3/4 of it. */
     milliseconds extend_at{0};
-    milliseconds hold_max{0};
+
+    milliseconds hold_max{0}; /* age at which the lock is lost in any case; 0: no limit */
+
+    /* Validity left at which on_event receives REDLOCK_EVENT_ENDANGERED. 0: a tenth of ttl. */
     milliseconds margin{0};
+
     std::uint32_t permits = 0;     /* not 0: a permit of a semaphore with this number of permits */
     std::string token;             /* not "": the caller's token; only for try_lock() */
     std::uint64_t adopt_fence = 0; /* adopt(): the fencing token of the lock, with `fence` */
     redlock_cancel_t *cancel = nullptr; /* cancel::native(); must outlive the acquisition */
 
-    /* Runs once if the lock is lost. Must not throw. The unique_lock may be gone by then. */
+    /* Runs once if the lock is lost. Must not throw. The library keeps a copy of the function until
+     * the lock has ended, at most until the client is destroyed, also if the unique_lock is
+     * destroyed before. What the function refers to must live until then; a copy of a
+     * std::shared_ptr in it does. */
     std::function<void()> on_lost;
 
-    /* Receives all events of the lock. Must not throw. */
+    /* Receives all events of the lock. Must not throw. Kept as on_lost. */
     std::function<void(const redlock_event_t &)> on_event;
 };
 
@@ -1048,9 +1065,9 @@ class unique_lock
     }
 
     /* Releases the lock (redlock_release()) and waits until a majority has confirmed it. Returns no
-     * error, or errc::lost if the lock had been lost before, or errc::no_quorum, errc::excluded or
-     * errc::auth if too few servers confirmed: then it is not held any more, and its keys may stay
-     * until they expire. After errc::deadlock, errc::mode, errc::busy and errc::no_memory it is
+     * error, or errc::lost if the lock had been lost before, or errc::no_quorum, errc::excluded,
+     * errc::auth or errc::no_memory if too few servers confirmed: then it is not held any more, and
+     * its keys may stay until they expire. After errc::deadlock, errc::mode and errc::busy it is
      * still held. std::errc::operation_not_permitted: nothing was acquired. Never throws, so that
      * std::scoped_lock can call it. */
     std::error_code unlock() noexcept
@@ -1217,7 +1234,7 @@ class unique_lock
             return redlock_release_after(handle_, detail::to_ms(delay), evidence);
         });
         if (code != errc::deadlock && code != errc::mode && code != errc::busy &&
-            code != errc::no_memory && code != errc::invalid_argument)
+            code != errc::invalid_argument)
             redlock_lock_free(std::exchange(handle_, nullptr));
         return code;
     }

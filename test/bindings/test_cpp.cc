@@ -3,7 +3,20 @@
  *
  * Uses live.h: five real servers that run as long as the program. After each case no key and no
  * descriptor may be left. */
+#include <redlock/redlock.h>
+
+static int release_error; /* what release_or_fail() returns instead of REDLOCK_OK */
+
+/* Releases a lock as redlock_release_after() does, which redlock.hpp calls. */
+static int release_or_fail(redlock_lock_t *lock, uint64_t delay_ms, redlock_report_t **ret_report)
+{
+    const int result = redlock_release_after(lock, delay_ms, ret_report);
+    return result == REDLOCK_OK ? release_error : result;
+}
+
+#define redlock_release_after release_or_fail
 #include <redlock/redlock.hpp>
+#undef redlock_release_after
 
 #include <algorithm>
 #include <atomic>
@@ -614,6 +627,24 @@ START_TEST(exception_of_an_event_function_terminates)
 }
 END_TEST
 
+/* The lock is not held any more after a release that too few servers confirm, for want of memory
+ * too, and it can be acquired again. */
+START_TEST(release_without_memory_ends_the_lock)
+{
+    redlock::client client = connected();
+    unique_lock lock(client, "a", lasting());
+    for (const errc error : {errc::no_memory, errc::no_quorum}) {
+        release_error = static_cast<int>(error);
+        check_code(lock.unlock(), error);
+        release_error = REDLOCK_OK;
+        ck_assert_ptr_null(lock.native());
+        ck_assert(!lock.owns_lock() && lock.token().empty());
+        lock.lock();
+        ck_assert(lock.owns_lock());
+    }
+}
+END_TEST
+
 /* Starts the servers, runs all cases and stops the servers. Skips without a server program. */
 int main()
 {
@@ -623,6 +654,7 @@ int main()
     Suite *suite = suite_create("cpp");
     live_add(suite, "errors", errors_belong_to_a_category);
     live_add(suite, "lock", lock_is_acquired_and_released);
+    live_add(suite, "release", release_without_memory_ends_the_lock);
     live_add(suite, "waiter", waiter_gets_the_lock);
     live_add(suite, "move", locks_and_clients_move);
     live_add(suite, "report", failure_has_a_report);
