@@ -71,6 +71,25 @@ class Held(Case):
             seen.append(monitor.reply().decode())
         self.assertEqual([line for line in seen if '"GET" "h"' in line and " lua]" not in line], [])
 
+    def test_other_code_is_not_for_the_command(self):
+        """-E replaces 75 if the lock of this `run` is held, not a 75 of its command, such as a `run` for another lock."""
+        self.hold("h")
+        inner = [os.environ.get("REDLOCK", "redlock"), "run", "-n", "h", "--", "true"]
+        for command in (["sh", "-c", "exit 75"], inner):
+            self.assertCode(self.redlock("run", "-E", "0", "outer", "--", *command), 75)
+        self.assertCode(self.redlock("run", "-E", "9", "outer", "--", *inner[:2], "-E", "0", *inner[2:]), 0)
+
+    def test_output_only_when_it_gives_up(self):
+        """-q and `|| echo` print nothing unless the lock is not acquired or the command fails: the lines for cron."""
+        redlock = os.environ.get("REDLOCK", "redlock")
+        line = '"$0" run -q -w 500ms "$1" -- "$2" || echo "$1: exit $?"'
+        token = self.redlock("acquire", "h").stdout.strip()
+        for name, command, text in (("h", "true", "h: exit 75\n"), ("free", "true", ""), ("free", "false", "free: exit 1\n")):
+            done = subprocess.run(["sh", "-c", line, redlock, name, command], capture_output=True, text=True,
+                                  env=self.environment(), timeout=TIME_LIMIT, check=False)  # fmt: skip
+            self.assertEqual((done.stdout, done.stderr), (text, ""))
+        self.assertCode(self.redlock("release", "h", token), 0)
+
     def test_several_names_and_names_for_a_shell(self):
         """Of several names, the line names the one that is held, quoted as a shell needs it."""
         self.hold("it's b")

@@ -294,6 +294,12 @@ OPTIONS = [
         card="exit code if held",
         hint="exit code if the lock is held",
         text="Exit with this code if another client holds the lock.",
+        special={
+            "run": {
+                "text": "Exit with this code if another client holds the lock. The exit code of the command stays as it is, also "
+                "75 of a `redlock run` inside it.",
+            },
+        },
     ),
     Option(
         "allow-nested",
