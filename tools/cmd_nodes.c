@@ -210,7 +210,7 @@ int cmd_nodes(const struct options *options)
     result = (int)nodes_worst(exams, shards);
     struct figures text = {.text = NULL};
     if (options->metrics_file)
-        nodes_figures_make(&text, rl, exams, shards);
+        nodes_figures_make(&text, options->metrics_file, rl, exams, shards);
     free(exams);
     client_close(rl, CLOSE_BUDGET_MS);
     int failure = options->metrics_file ? nodes_figures_write(options->metrics_file, &text) : -1;

@@ -126,11 +126,11 @@ static char *client_text(redlock_t *rl, const redlock_label_t *labels, size_t la
 
 /* Adds the families of the library that are gauges of servers. In its text each family begins with
  * a line HELP and a line TYPE. */
-void figures_servers(struct figures *figures, redlock_t *rl, const char *name_label)
+void figures_servers(struct figures *figures, redlock_t *rl, const redlock_label_t *labels,
+                     size_t label_count)
 {
     static const char wanted[] = "# HELP redlock_server";
-    const redlock_label_t label = {"name", name_label};
-    char *text = client_text(rl, &label, name_label ? 1 : 0);
+    char *text = client_text(rl, labels, label_count);
 
     for (char *family = text, *next; family && *family; family = next) {
         char *type = strstr(family, "\n# TYPE ");

@@ -38,7 +38,8 @@ void figures_seconds(struct figures *figures, const char *name, const char *labe
 
 /* Adds what the client knows of its servers: those figures of the library that are gauges and whose
  * names begin with "redlock_server". Its counters are left out, because they would begin at 0 with
- * each run of the command. `name_label`: value of the label "name" on each of them; NULL: none. */
-void figures_servers(struct figures *figures, redlock_t *rl, const char *name_label);
+ * each run of the command. `labels`: the labels on each of them, `label_count` of them. */
+void figures_servers(struct figures *figures, redlock_t *rl, const redlock_label_t *labels,
+                     size_t label_count);
 
 #endif

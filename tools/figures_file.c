@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "figures.h"
 #include "say.h"
 
 /* Longest line, in bytes, that figures_file_number() compares as a whole. */
@@ -103,6 +104,14 @@ double figures_file_number(const char *path, const char *start)
     if (file)
         fclose(file);
     return number;
+}
+
+/* Returns the file's name without its directory, as value of a label. To be freed. */
+char *figures_file_label(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return figures_label_value(slash ? slash + 1 : path);
 }
 
 /* Returns the text of errno, with what to do. To be freed. */

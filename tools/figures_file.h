@@ -23,6 +23,11 @@ bool figures_file_write(const char *path, const char *text, size_t len);
  * such line or no such file. */
 double figures_file_number(const char *path, const char *start);
 
+/* Returns the value of the label `file` that all figures of the file `path` have: its name without
+ * the directory. node_exporter passes on only one of two figures with the same labels; this label
+ * makes those of two files in one directory different. To be freed. */
+char *figures_file_label(const char *path);
+
 /* Returns why figures_file_write() has failed with this errno, and what to do, for people. To be
  * freed. */
 char *figures_file_error(int error);

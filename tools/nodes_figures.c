@@ -12,20 +12,23 @@
 #include "figures_file.h"
 #include "say.h"
 
-/* Returns the label of a shard; NULL if it is the only one. To be freed. */
-static char *label_of(const struct examination *exam)
+/* Returns the labels of a shard: that of the file, and its name if there are several shards. To be
+ * freed. */
+static char *labels_of(const struct examination *exam, const char *file)
 {
-    return *exam->shard_name ? figures_label(NULL, "shard", exam->shard_name) : NULL;
+    char *labels = figures_label(NULL, "file", file);
+
+    return *exam->shard_name ? figures_label(labels, "shard", exam->shard_name) : labels;
 }
 
 /* Adds one family with a number for each shard. `number`: returns the number of a shard. */
-static void add_shards(struct figures *text, const char *name, const char *help,
+static void add_shards(struct figures *text, const char *file, const char *name, const char *help,
                        const struct examination *exams, size_t shards,
                        int64_t (*number)(const struct examination *))
 {
     figures_family(text, name, help);
     for (size_t i = 0; i < shards; i++) {
-        char *labels = label_of(&exams[i]);
+        char *labels = labels_of(&exams[i], file);
         figures_number(text, name, labels, number(&exams[i]));
         free(labels);
     }
@@ -64,13 +67,13 @@ static bool is_repeated(const struct examination *exam, size_t index)
 }
 
 /* Adds a figure that is 1 for each finding of the shard. */
-static void add_findings(struct figures *text, const struct examination *exam)
+static void add_findings(struct figures *text, const char *file, const struct examination *exam)
 {
     for (size_t i = 0; i < exam->finding_count; i++) {
         const struct finding *finding = &exam->findings[i];
         if (is_repeated(exam, i))
             continue;
-        char *labels = label_of(exam);
+        char *labels = labels_of(exam, file);
         if (finding->node >= 0)
             labels = figures_label(labels, "server", exam->nodes[finding->node].node);
         labels = figures_label(labels, "severity", severity_name(finding->severity));
@@ -80,26 +83,32 @@ static void add_findings(struct figures *text, const struct examination *exam)
     }
 }
 
-/* Makes the text with the figures of all shards. */
-void nodes_figures_make(struct figures *text, redlock_t *rl, const struct examination *exams,
-                        size_t shards)
+/* Makes the text with the figures of all shards, for the file `path`. */
+void nodes_figures_make(struct figures *text, const char *path, redlock_t *rl,
+                        const struct examination *exams, size_t shards)
 {
+    char *file = figures_file_label(path);
+    char *labels = figures_label(NULL, "file", file);
+    const redlock_label_t label = {"file", file};
+
     figures_begin(text);
     figures_family(text, "nodes_check_timestamp_seconds", "When the servers were examined.");
-    figures_seconds(text, "nodes_check_timestamp_seconds", NULL, unix_ms());
-    add_shards(text, "nodes_health",
+    figures_seconds(text, "nodes_check_timestamp_seconds", labels, unix_ms());
+    free(labels);
+    add_shards(text, file, "nodes_health",
                "0: in order; 1: something needs repair; 2: critical; 3: the check is incomplete.",
                exams, shards, health_of);
-    add_shards(text, "nodes_useful", "Servers that granted, extended and released a lock.", exams,
-               shards, useful_of);
-    add_shards(text, "nodes_reserve",
+    add_shards(text, file, "nodes_useful", "Servers that granted, extended and released a lock.",
+               exams, shards, useful_of);
+    add_shards(text, file, "nodes_reserve",
                "Useful servers that may fail before no lock can be acquired; below 0: so many are "
                "missing.",
                exams, shards, reserve_of);
     figures_family(text, "nodes_finding", "1 for each finding.");
     for (size_t i = 0; i < shards; i++)
-        add_findings(text, &exams[i]);
-    figures_servers(text, rl, NULL);
+        add_findings(text, file, &exams[i]);
+    figures_servers(text, rl, &label, 1);
+    free(file);
 }
 
 /* Replaces the file with the text. Returns -1, or EXIT_OUTPUT after a message. */

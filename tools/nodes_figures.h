@@ -7,10 +7,11 @@
 #include "examination.h"
 #include "figures.h"
 
-/* Makes the text with the figures of all shards, to be freed with figures_free(). `exams`: one
- * examination for each of the `shards` shards, judged. */
-void nodes_figures_make(struct figures *text, redlock_t *rl, const struct examination *exams,
-                        size_t shards);
+/* Makes the text with the figures of all shards, to be freed with figures_free(). Each figure has
+ * the label `file`, the name of the file `path`. `exams`: one examination for each of the `shards`
+ * shards, judged. */
+void nodes_figures_make(struct figures *text, const char *path, redlock_t *rl,
+                        const struct examination *exams, size_t shards);
 
 /* Replaces the file `path` with the text. Needs descriptors, and so is called after the client was
  * closed. Returns -1 on success, or EXIT_OUTPUT after a message. */

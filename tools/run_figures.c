@@ -35,7 +35,8 @@ struct run_figures {
     const char *path;    /* the file; borrowed */
     const char *name;    /* name of the lock, for messages; borrowed */
     char *label_value;   /* the name as value of a label; owned */
-    char *labels;        /* `name="..."`, on each figure; owned */
+    char *file;          /* name of the file as value of a label; owned */
+    char *labels;        /* `name="...",file="..."`, on each figure; owned */
     uint64_t start_ms;   /* when the run began, in ms since 1970 */
     uint64_t start_ns;   /* the same on CLOCK_BOOTTIME */
     pthread_t writer;    /* valid if has_writer is set */
@@ -185,6 +186,7 @@ static void add_ending(struct figures *text, const struct run_figures *figures)
 static struct figures compose(struct run_figures *figures)
 {
     static const char *const names[] = {"waiting", "running", "ended"};
+    const redlock_label_t labels[] = {{"name", figures->label_value}, {"file", figures->file}};
     struct figures text;
 
     read_client(figures);
@@ -196,7 +198,7 @@ static struct figures compose(struct run_figures *figures)
     add_ending(&text, figures);
     /* The last state of the servers would be in the file until the next run. */
     if (figures->rl)
-        figures_servers(&text, figures->rl, figures->label_value);
+        figures_servers(&text, figures->rl, labels, sizeof labels / sizeof labels[0]);
     figures->changed = false;
     return text;
 }
@@ -275,6 +277,7 @@ static void free_figures(struct run_figures *figures)
     pthread_cond_destroy(&figures->wake);
     pthread_mutex_destroy(&figures->mutex);
     free(figures->label_value);
+    free(figures->file);
     free(figures->labels);
     free(figures);
 }
@@ -293,7 +296,9 @@ int run_figures_begin(const char *path, const char *name, struct run_figures **r
     figures->path = path;
     figures->name = name;
     figures->label_value = figures_label_value(name);
+    figures->file = figures_file_label(path);
     figures->labels = figures_label(NULL, "name", figures->label_value);
+    figures->labels = figures_label(figures->labels, "file", figures->file);
     figures->start_ms = unix_ms();
     figures->start_ns = boottime_ns();
     pthread_mutex_init(&figures->mutex, NULL);

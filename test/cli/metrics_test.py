@@ -337,5 +337,52 @@ class Nodes(OwnServersCase, Figures):
         self.assertIn("--metrics-file /nonexistent/x.prom cannot be written: No such file", done.stderr)
 
 
+class OneDirectory(Case, Figures):
+    """Several files in the directory of one node_exporter, which passes on only one of two equal figures."""
+
+    def check_no_collision(self, files):
+        """Fails if two of the files have the same figure with the same labels, or if one lacks its label `file`."""
+        texts = []
+        for file in files:
+            with open(file, encoding="utf-8") as text:
+                texts.append(text.read())
+            for family in prometheus.parse(texts[-1]).values():
+                for _, labels, _ in family.samples:
+                    self.assertEqual(labels.get("file"), os.path.basename(file))
+        self.assertEqual(prometheus.collisions(texts), set())
+
+    def test_jobs_of_one_name(self):
+        """Two jobs that share a lock, two checks of servers, and a relative path."""
+        files = [self.path(f"{name}.prom") for name in ("backup", "vacuum", "nodes", "other-nodes")]
+        for file, code in zip(files[:2], (0, 3)):
+            self.assertCode(self.redlock("run", "--metrics-file", file, "db", "--", "sh", "-c", f"exit {code}"), code)
+        self.assertCode(self.redlock("nodes", "--metrics-file", files[2]), 0)
+        self.assertCode(self.redlock("nodes", "--metrics-file", "other-nodes.prom", cwd=self.directory), 0)
+        self.check_no_collision(files)
+
+    def test_permits_of_one_name(self):
+        """Two permits of one semaphore at the same time, with the figures of servers, and a check of the servers."""
+        files = [self.path(f"{name}.prom") for name in ("a", "b", "nodes")]
+        end = self.path("end")
+        processes = [self.start("run", "--permits", "2", "--metrics-file", file, "sem", "--", "sh", "-c",
+                                f"until [ -e {end} ]; do sleep 0.1; done") for file in files[:2]]  # fmt: skip
+        for file in files[:2]:
+            until(lambda file=file: os.path.exists(file) and "redlock_server_eligible" in self.read(file)
+                  and self.run_figures(file)["state"] == "running", "it runs")  # fmt: skip
+        self.assertCode(self.redlock("nodes", "--metrics-file", files[2]), 0)
+        self.check_no_collision(files)
+        self.path("end", "")
+        self.assertEqual([process.wait(60 * SLOW) for process in processes], [0, 0])
+
+    def test_hostile_file_names(self):
+        """A file name with any bytes becomes a label that can be read, and the last success is found again."""
+        for name in ('a"} 1\nx{b="c.prom', "a\\.prom", "é.prom"):
+            file = os.path.join(self.directory, name)
+            self.assertCode(self.redlock("run", "--metrics-file", file, "db", "--", "true"), 0)
+            self.assertCode(self.redlock("run", "--metrics-file", file, "db", "--", "false"), 1)
+            self.assertGreater(self.run_figures(file)["last_success_timestamp_seconds"], 0)
+            self.check_no_collision([file])
+
+
 if __name__ == "__main__":
     tapcase.main()

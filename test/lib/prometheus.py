@@ -129,6 +129,17 @@ def parse(text):
     return families
 
 
+def collisions(texts):
+    """Returns the samples, as (name, labels), that more than one of these texts has. Of such samples, node_exporter's
+    textfile collector passes on one, and drops the others with a message in its log."""
+    seen, twice = set(), set()
+    for text in texts:
+        samples = {(name, *sorted(labels.items())) for family in parse(text).values() for name, labels, _ in family.samples}
+        twice |= seen & samples
+        seen |= samples
+    return twice
+
+
 def value(families, name, **labels):
     """Returns the value of the one sample with this name and, among others, these labels; None if there is none."""
     family = families[re.sub(r"_(bucket|sum|count)$", "", name)]

@@ -641,11 +641,12 @@ OPTIONS = [
         card="write figures to F",
         hint="write figures for Prometheus to a file",
         text="Replace this file with figures for the textfile collector of Prometheus' node_exporter, while the "
-        "command runs and at its end. Its name ends in `.prom`. If it cannot be written, the lock is not requested.",
+        "command runs and at its end. Its name ends in `.prom`, and is the label `file` of each figure. If it cannot be written, "
+        "the lock is not requested.",
         special={
             "nodes": {
                 "text": "Replace this file with figures for the textfile collector of Prometheus' node_exporter. Its "
-                "name ends in `.prom`."
+                "name ends in `.prom`, and is the label `file` of each figure."
             }
         },
     ),
