@@ -397,12 +397,12 @@ def adapters(reference, asio, version):
            prose("An adapter has the event loop of a program drive a client in embedded or hybrid mode: the loop polls the "
                  "descriptor of redlock_get_fd() and calls redlock_process(), so callbacks run in the loop. Each adapter is a "
                  "header, of which nothing has to be linked but the event loop."), ".PP",
-           prose("If redlock_process() fails, the adapter stops polling and stays attached. That happens in a process that "
-                 "fork() has made, where redlock_process() returns REDLOCK_EFORKED."), ".PP",
+           prose("If redlock_process() fails, the adapter stops polling. That happens in a process that fork() has made, "
+                 "where redlock_process() returns REDLOCK_EFORKED."), ".PP",
            prose("Such a child process shares the descriptors of the event loop with its parent. It must not run or close the "
                  "loop or detach an adapter of it before it has made the loop its own: with uv_loop_fork(), event_reinit() or, "
-                 "for Asio, notify_fork(). An sd_event cannot be used in a child. Where the loop is left alone, leave "
-                 "the adapter alone too.")]  # fmt: skip
+                 "for Asio, notify_fork(). With GLib and sd-event, which have no such function, a child leaves loop and "
+                 "adapter alone.")]  # fmt: skip
     for title, _, text, items in groups:
         out += [f".SH {title}", *block(text), ".PP", ", ".join(f"\\fB{item.name}\\fR(3)" for item in items) + "."]
     out += [".SH Adapter for Asio", *block(asio.overview)]

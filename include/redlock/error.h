@@ -137,7 +137,7 @@ REDLOCK_API const char *redlock_build_text(void);
 #define REDLOCK_RESOURCES_MAX    64         /* most resources of one lock */
 #define REDLOCK_TTL_MS_MIN       10         /* shortest TTL of a lock, in milliseconds */
 #define REDLOCK_TTL_MS_MAX       86400000   /* largest max_ttl_ms of a client, in milliseconds */
-#define REDLOCK_WAIT_FOREVER     UINT64_MAX /* no time limit: for wait_ms and budget_ms */
+#define REDLOCK_WAIT_FOREVER     UINT64_MAX /* no time limit, as wait_ms and budget_ms */
 
 /* Handles
  *

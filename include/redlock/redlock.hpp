@@ -820,7 +820,7 @@ struct options {
     std::uint32_t permits = 0;     /* not 0: a permit of a semaphore with this number of permits */
     std::string token;             /* not "": the caller's token; only for try_lock() */
     std::uint64_t adopt_fence = 0; /* adopt(): the fencing token of the lock, with `fence` */
-    redlock_cancel_t *cancel = nullptr; /* cancel::native(); must outlive the acquisition */
+    redlock_cancel_t *cancel = nullptr; /* of cancel::native(); must outlive the acquisition */
 
     /* Runs once if the lock is lost. Must not throw. The library keeps a copy of the function until
      * the lock has ended, at most until the client is destroyed, also if the unique_lock is
