@@ -38,11 +38,15 @@ SANITIZERS = re.compile(r"/lib\w*san\.so")
 
 
 def table():
-    """Returns the rows of the table: figure, type, labels with their values, meaning."""
+    """Returns the rows of the table: figure, type, labels with their values. The type is in the name and the labels."""
     with open(os.path.join(SOURCE, "docs", "operations.md"), encoding="utf-8") as file:
         part = file.read().split("\n### Figures of the library\n")[1].split("\n## ")[0]
-    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?) ?\| (.+) \|$", part, re.M)
-    return [(name, kind, re.findall(r"`(\w+)`", labels), meaning) for name, kind, labels, meaning in rows]
+    found = []
+    for name, words in re.findall(r"^\| `(\w+)` \| (.*?) ?\| .+ \|$", part, re.M):
+        labels = re.findall(r"`(\w+)`", words)
+        kind = "counter" if name.endswith("_total") else "histogram" if "le" in labels else "gauge"
+        found.append((name, kind, labels))
+    return found
 
 
 def written():
@@ -77,7 +81,7 @@ class Figures(unittest.TestCase):
     def test_labels(self):
         """The labels of each family that has a line, with the values of those that have few."""
         compared = 0
-        for name, kind, shown, _ in table():
+        for name, _, shown in table():
             lines = re.findall(rf"^{name}(?:_bucket)?\{{(.*)\}} ", self.text, re.M)
             pairs = [pair for line in lines for pair in re.findall(r'(\w+)="([^"]*)"', line) if pair[0] != "server"]
             labels = list(dict.fromkeys(label for label, _ in pairs))
