@@ -149,8 +149,8 @@ static int print_labels(redlock_t *client)
 /* redlock_lock_fence, redlock_flags, redlock_fence_records,
  * redlock_config_set_fence_records: Writes with a fencing token. The
  * database keeps the token of the last write of each row, and rejects a
- * smaller one. The configuration of the client says how fence records
- * are kept. */
+ * smaller one. The fence records are volatile, because the servers of
+ * `redlock sandbox` do not keep them when they are restarted. */
 static redlock_t *connect_for_fences(void)
 {
     const char *servers = getenv("REDLOCK_SERVERS");

@@ -67,8 +67,9 @@ typedef struct redlock_allocator {
     void *userdata;                                              /* passed to the functions */
 } redlock_allocator_t;
 
-/* Creates a configuration with all defaults and without servers. On success the caller owns
- * *ret_config and frees it with redlock_config_free().
+/* Creates a configuration with all defaults and without servers. The library reads no configuration
+ * file and no variable of the environment; REDLOCK_SERVERS and the like are for the command. On
+ * success the caller owns *ret_config and frees it with redlock_config_free().
  *
  * allocator: used for this configuration and for everything that is made from it; the struct is
  *   copied; NULL: malloc() and free() of libc. Its functions are used until all of that is freed.

@@ -109,11 +109,11 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_new(redlock_t **ret_rl, redlock_config
 REDLOCK_API REDLOCK_NODISCARD int redlock_wait_ready(redlock_t *rl, uint64_t wait_ms);
 
 /* Declares the fence records of all servers that reply as valid, whatever they contain. Each
- * register gets the largest fencing token that any of them has, but at least the time of day. This
- * is an operator's decision, for two cases: the records of a majority were lost; or settings that
- * all clients share have changed (servers, max_ttl, prefix, kind of records, shards). A new
- * installation needs it only if some server does not reply or has a record already. No fenced lock
- * may be acquired meanwhile: a fencing token granted at this moment can be missed.
+ * field of a record gets the largest fencing token that any server has in it, but at least the time
+ * of day. This is an operator's decision, for two cases: the records of a majority were lost; or
+ * settings that all clients share have changed (servers, max_ttl, prefix, kind of records, shards).
+ * A new installation needs it only if some server does not reply or has a record already. No fenced
+ * lock may be acquired meanwhile: a fencing token granted at this moment can be missed.
  *
  * wait_ms: time limit in milliseconds, at most INT64_MAX, or REDLOCK_WAIT_FOREVER. Servers that are
  *   late are asked again; half of the time is for reading. Servers that are down are not waited
