@@ -138,7 +138,7 @@ START_TEST(an_undo_expires_with_its_key)
     const uint64_t ttl_ms = live_brief_ms(1200);
     live.max_ttl_ms = ttl_ms;
     live_connect();
-    redlock_lock_t *lock = live_lock("expired", ttl_ms);
+    redlock_lock_t *lock = lock_on_all("expired", ttl_ms);
     cluster_kill(live.cluster, 0);
     const uint64_t undone = live_stats(live.client).undone + NODES - 1;
     CHECK_STATUS(live_release(lock), REDLOCK_OK);

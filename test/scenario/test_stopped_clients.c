@@ -22,9 +22,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHORT_TTL_MS 1500 /* a TTL whose end a case waits for */
-#define SET_BYTES    90   /* fewer than a SET request has, more than TIME has */
-#define LATE_TTL_MS  3000 /* longer than it takes to stop the client after its requests */
+#define SHORT_TTL_MS 1500  /* a TTL whose end a case waits for */
+#define SET_BYTES    90    /* fewer than a SET request has */
+#define NO_BEAT_MS   60000 /* longer than a case: no heartbeats */
+#define LATE_TTL_MS  3000  /* longer than it takes to stop the client after its requests */
 
 /* Waits until no node has the key. */
 static void wait_gone(const char *key)
@@ -38,6 +39,7 @@ static void wait_gone(const char *key)
  * lock as acquired, although a majority granted it. */
 START_TEST(scenario_08_paused_before_the_replies)
 {
+    live.heartbeat_ms = NO_BEAT_MS; /* what a server has not read is the SET */
     live_connect();
     struct other *other = other_start(false, 0);
     ck_assert_msg(other_replies(other, "ok", "state late"), "%s", other->reply);
