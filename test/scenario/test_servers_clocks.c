@@ -106,8 +106,8 @@ START_TEST(scenario_13_step_back)
     bare_majority_hold();
     cluster_clock_step(live.cluster, VICTIM, -3600000);
     /* Valkey 9 may execute the first command with the time that it read before the step. */
-    ck_assert(WAIT_UNTIL(cluster_integer(live.cluster, VICTIM, "PTTL " NAME) > 3600000,
-                         TIME_LIMIT_MS));
+    ck_assert(
+        WAIT_UNTIL(cluster_integer(live.cluster, VICTIM, "PTTL " NAME) > 3600000, TIME_LIMIT_MS));
     bare_majority_check_refused(REDLOCK_CAUSE_CLOCK_STEP);
     ck_assert_msg(WAIT_UNTIL(!live_has_key(VICTIM, NAME), TIME_LIMIT_MS),
                   "the key was not deleted");
