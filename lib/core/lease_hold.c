@@ -230,11 +230,17 @@ static void extension_won(struct rl_lease *lease, const struct rl_view *view, st
     lease->manual = false;
 }
 
+/* Returns whether the deadline of a held lock has passed, or the wall clock was set ahead so far
+ * that the time until the deadline is unknown. */
+bool rl_lease_is_expired(const struct rl_lease *lease, const struct rl_view *view)
+{
+    return rl_lease_is_held(lease) && left_ns(lease, view) == 0;
+}
+
 /* Processes a failed extension: reports the failure and plans the next extension, after a backoff
  * of at most a quarter of the validity. The lock stays held until its deadline, unless the votes
  * prove that no quorum has our key any more: then another client can acquire it now, and the lock
- * is lost. It is lost as well if the deadline has passed, so that the caller is not told that the
- * lock is still held. */
+ * is lost. It is lost as well if the deadline has passed: the lock must not be reported as held. */
 static void extension_failed(struct rl_lease *lease, const struct rl_view *view,
                              struct rl_effects *fx)
 {
@@ -268,9 +274,9 @@ static bool may_show_loss(const struct rl_lease *lease)
     return rl_round_may_show_loss(&lease->round, rl_nodes_all(lease->terms->nodes) & ~lease->ours);
 }
 
-/* Counts the votes of the running extension. Ends it as won or failed if they decide it. But
- * after a denial, an extension that the caller waits for does not fail before the votes that can
- * prove the loss of the lock have come, because the caller needs to know whether it is lost. */
+/* Counts the votes of the running extension. Ends it as won or failed if they decide it. A caller
+ * who waits for the extension needs to know whether the lock is lost. So after a denial, such an
+ * extension does not fail before the votes that can prove the loss have come. */
 static void judge_extension(struct rl_lease *lease, const struct rl_view *view,
                             struct rl_effects *fx)
 {

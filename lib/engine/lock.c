@@ -8,7 +8,6 @@
  * RL_FX_ENDED. RL_FX_* are the bits of the effects' flags, and RL_STATE_* the states of a lease. */
 #include "engine/lock.h"
 
-#include "core/lease_hold.h"
 #include "engine/engine.h"
 #include "engine/lock_send.h"
 #include "engine/slot.h"
@@ -386,10 +385,8 @@ void rl_lock_event(struct rl_engine *engine, struct rl_lock *lock, uint8_t kind,
 void rl_lock_expire(struct rl_engine *engine, struct rl_lock *lock)
 {
     const struct rl_event event = {.kind = RL_EVENT_TICK};
-    const struct rl_lease *lease = &lock->lease;
 
-    if (rl_lease_is_held(lease) &&
-        rl_lease_left_ns(lease, lease->deadline, lease->wall_us, &engine->view) == 0)
+    if (rl_lease_is_expired(&lock->lease, &engine->view))
         rl_lock_step(engine, lock, &event);
 }
 
