@@ -126,13 +126,23 @@ void waiting_report(struct waiting *waiting)
     }
 }
 
+/* Returns the time, in ms, until the holder's key expires; UINT64_MAX: it never does, or that is
+ * not known. */
+static uint64_t holder_left_ms(const struct seen_holder *holder)
+{
+    uint64_t now_ns = boottime_ns();
+
+    if (holder->expires_ns == NEVER_NS)
+        return UINT64_MAX;
+    return holder->expires_ns > now_ns ? (holder->expires_ns - now_ns) / NS_PER_MS : 0;
+}
+
 /* Returns who holds the lock and how much time its key has left, or that all permits are taken. The
  * time comes first, because the label may be long. To be freed. */
 static char *holder_text(const struct waiting *waiting)
 {
     const struct seen_holder *holder = &waiting->holder;
     const struct wait *wait = waiting->wait;
-    uint64_t now_ns = boottime_ns();
     char left[DURATION_TEXT], time[64] = "";
 
     if (wait->permits)
@@ -144,9 +154,9 @@ static char *holder_text(const struct waiting *waiting)
     const char *blank = *name ? " " : "";
     if (*waiting->stuck)
         return text_format("%s%sheld by %s; its key %s", name, blank, owner, waiting->stuck);
-    if (holder->expires_ns != NEVER_NS && holder->expires_ns > now_ns)
-        snprintf(time, sizeof time, " (%s left)",
-                 duration_brief((holder->expires_ns - now_ns) / NS_PER_MS + 999, left));
+    uint64_t left_ms = holder_left_ms(holder);
+    if (left_ms != UINT64_MAX && left_ms != 0)
+        snprintf(time, sizeof time, " (%s left)", duration_brief(left_ms + 999, left));
     return text_format("%s%sheld%s by %s", name, blank, time, owner);
 }
 
@@ -235,17 +245,6 @@ static const struct seen_holder *known_holder(const struct waiting *waiting)
     bool held = waiting_names_holder(waiting) && holder->name && holder->majority;
 
     return held ? holder : NULL;
-}
-
-/* Returns the time, in ms, until the holder's key expires; UINT64_MAX: it never does, or that is
- * not known. */
-static uint64_t holder_left_ms(const struct seen_holder *holder)
-{
-    uint64_t now_ns = boottime_ns();
-
-    if (holder->expires_ns == NEVER_NS)
-        return UINT64_MAX;
-    return holder->expires_ns > now_ns ? (holder->expires_ns - now_ns) / NS_PER_MS : 0;
 }
 
 /* Returns why the lock was not acquired: of a held lock the holder's label and the time left of its
