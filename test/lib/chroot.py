@@ -11,8 +11,20 @@ import shutil
 import subprocess
 import tempfile
 
-MIRROR = os.environ.get("REDLOCK_DEBIAN_MIRROR", "http://deb.debian.org/debian")
-SECURITY = os.environ.get("REDLOCK_DEBIAN_SECURITY_MIRROR", "http://deb.debian.org/debian-security")
+
+def mirror(label, variable):
+    """Returns the address of Debian's packages: that of the environment variable, or the one with this label that apt of
+    this machine uses. Empty: there is none."""
+    if variable in os.environ:
+        return os.environ[variable]
+    words = ["apt-get", "indextargets", "--format", "$(ORIGIN)/$(LABEL) $(REPO_URI)"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False) if shutil.which(words[0]) else None
+    found = [line.split()[1] for line in done.stdout.splitlines() if line.startswith(f"Debian/{label} ")] if done else []
+    return found[0].rstrip("/") if found else ""
+
+
+MIRROR = mirror("Debian", "REDLOCK_DEBIAN_MIRROR")
+SECURITY = mirror("Debian-Security", "REDLOCK_DEBIAN_SECURITY_MIRROR")
 WITHOUT_SECURITY = ("sid", "experimental")
 # A mirror may be older than its files say.
 OPTIONS = ('--aptopt=Acquire::Retries "3"', '--aptopt=Acquire::Check-Valid-Until "false"')
@@ -35,6 +47,8 @@ def why_not():
     """Returns why there can be no such systems here, or None."""
     if os.geteuid() != 0:
         return "a chroot needs root"
+    if not MIRROR:
+        return "apt of this machine has no Debian packages, and REDLOCK_DEBIAN_MIRROR names none"
     for program in ("mmdebstrap", "unshare"):
         if shutil.which(program) is None:
             return f"{program} is not installed"
@@ -56,7 +70,7 @@ def sources(suite, security=True):
     lines = [f"deb {MIRROR} {base} main"]
     if suite != base:
         lines.append(f"deb {MIRROR} {suite} main")
-    if security and base not in WITHOUT_SECURITY:
+    if security and SECURITY and base not in WITHOUT_SECURITY:
         lines.append(f"deb {SECURITY} {base}-security main")
     return lines
 
