@@ -12,7 +12,7 @@
  * UTF-8, is "\xHH". To be freed. */
 char *text_shown(const char *text);
 
-/* Returns the text as one word of a shell's command line: in quotes, if it has other characters
+/* Returns the text as one argument of a shell's command line: in quotes, if it has other characters
  * than letters, digits and a few signs. To be freed. */
 char *shell_word(const char *text);
 

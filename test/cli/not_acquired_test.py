@@ -176,7 +176,7 @@ class NoQuorum(OwnServersCase):
         self.assertRegex(result.stderr, r"check the servers: redlock nodes --fence\n")
 
     def test_user_is_refused(self):
-        """A refused user is told the same way: exit code 77."""
+        """A refused user gets the same advice: exit code 77."""
         self.servers.command_all("CONFIG", "SET", "requirepass", "pw")
         result = self.redlock("acquire", "-n", "q")
         self.assertCode(result, 77)

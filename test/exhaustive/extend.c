@@ -99,7 +99,7 @@ static void check_extended(const struct branch *before, struct branch *after, un
     check_lost(&late, 0);
 }
 
-/* Returns whether the caller must not be told of the failure yet: a node has denied, and with the
+/* Returns whether the failure must not be reported yet: a node has denied, and with the
  * missing votes the lock may turn out to be lost. */
 static bool may_be_lost(const struct branch *after)
 {
