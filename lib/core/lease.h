@@ -346,8 +346,8 @@ static inline rl_nodes rl_lease_unproven(const struct rl_lease *lease)
     return lease->fresh | lease->probation | ~lease->ours;
 }
 
-/* Returns whether the deadline of a held lock has passed, or the wall clock was set ahead so far
- * that the time until the deadline is unknown. A TICK then ends the lease. */
+/* Returns whether the deadline of a held lock has passed, or the wall clock has jumped ahead,
+ * so that the time until the deadline is unknown. A TICK then ends the lease. */
 bool rl_lease_is_expired(const struct rl_lease *lease, const struct rl_view *view);
 /* Returns the time until the deadline of the held lock in nanoseconds; 0 if none is held. */
 uint64_t rl_lease_remaining_ns(const struct rl_lease *lease, struct rl_now now);

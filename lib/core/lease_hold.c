@@ -230,8 +230,8 @@ static void extension_won(struct rl_lease *lease, const struct rl_view *view, st
     lease->manual = false;
 }
 
-/* Returns whether the deadline of a held lock has passed, or the wall clock was set ahead so far
- * that the time until the deadline is unknown. */
+/* Returns whether the deadline of a held lock has passed, or the wall clock has jumped ahead,
+ * so that the time until the deadline is unknown. */
 bool rl_lease_is_expired(const struct rl_lease *lease, const struct rl_view *view)
 {
     return rl_lease_is_held(lease) && left_ns(lease, view) == 0;

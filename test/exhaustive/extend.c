@@ -99,8 +99,8 @@ static void check_extended(const struct branch *before, struct branch *after, un
     check_lost(&late, 0);
 }
 
-/* Returns whether the failure must not be reported yet: a node has denied, and with the
- * missing votes the lock may turn out to be lost. */
+/* Returns whether the failure must not be reported yet: a node has denied, and with the missing
+ * votes the lock may turn out to be lost. */
 static bool may_be_lost(const struct branch *after)
 {
     rl_nodes sure = after->ours & ~truth_silent(&after->truth);
