@@ -189,6 +189,9 @@ void fake_redis_stop(struct fake_redis *fake)
     for (size_t i = 0; i < fake->lines_count; i++)
         free(fake->lines[i].text);
     free(fake->lines);
+    for (size_t i = 0; i < fake->texts_count; i++)
+        free(fake->texts[i]);
+    free(fake->texts);
     fake_store_free(&fake->store);
     fake_push_free(fake);
     MUST(pthread_cond_destroy(&fake->changed) == 0);
@@ -204,11 +207,35 @@ const char *fake_redis_url(const struct fake_redis *fake)
 
 /* ---- misbehaviour ---- */
 
-/* Adds a rule behind the earlier ones. For each command the first matching rule is used. */
+/* Returns a terminated copy of a text, which is valid until fake_redis_stop(); NULL: NULL. The
+ * caller holds the mutex. */
+static const char *keep_text(struct fake_redis *fake, const char *text, size_t len)
+{
+    if (text == NULL)
+        return NULL;
+    char *copy = calloc(1, len + 1);
+    fake->texts = realloc(fake->texts, (fake->texts_count + 1) * sizeof *fake->texts);
+    MUST(copy != NULL && fake->texts != NULL);
+    memcpy(copy, text, len);
+    fake->texts[fake->texts_count++] = copy;
+    return copy;
+}
+
+/* Returns strlen(), or 0 for NULL. */
+static size_t len_of(const char *text)
+{
+    return text == NULL ? 0 : strlen(text);
+}
+
+/* Adds a rule behind the earlier ones, with copies of its texts: the server may use the rule after
+ * the function that added it has returned. For each command the first matching rule is used. */
 void fake_redis_rule(struct fake_redis *fake, struct fake_rule rule)
 {
     lock(fake);
     MUST(rule.fault != 0 && fake->rules_count < FAKE_RULES_MAX);
+    rule.command = keep_text(fake, rule.command, len_of(rule.command));
+    rule.argument = keep_text(fake, rule.argument, len_of(rule.argument));
+    rule.bytes = keep_text(fake, rule.bytes, rule.len != 0 ? rule.len : len_of(rule.bytes));
     fake->rules[fake->rules_count++] = rule;
     unlock(fake);
 }

@@ -29,15 +29,15 @@ enum fake_fault {
     FAKE_ENDLESS /* does not execute; sends `bytes`, then 'x' for as long as the peer accepts it */
 };
 
-/* A fault and the commands that it applies to. */
+/* A fault and the commands that it applies to. fake_redis_rule() copies the texts. */
 struct fake_rule {
-    const char *command;  /* first word of the command; NULL: any; borrowed */
-    const char *argument; /* one of the other words must be this; NULL: any; borrowed */
+    const char *command;  /* first word of the command; NULL: any */
+    const char *argument; /* one of the other words must be this; NULL: any */
     unsigned skip;        /* number of matching commands that are executed correctly first */
     unsigned times;       /* number of commands that the rule then applies to; 0: all */
     enum fake_fault fault;
-    const char *bytes; /* borrowed */
-    size_t len;        /* length of bytes; 0: strlen */
+    const char *bytes;
+    size_t len; /* length of bytes; 0: strlen */
     size_t at;
 };
 

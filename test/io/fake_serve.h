@@ -56,6 +56,9 @@ struct fake_redis {
     struct fake_store store;
     struct fake_rule rules[FAKE_RULES_MAX];
     size_t rules_count;
+    char **texts; /* copies of what all rules point to, those of ended rules too; the server owns
+                   * them */
+    size_t texts_count;
     struct fake_connection connections[FAKE_CONNECTIONS_MAX];
     size_t connections_count;
     unsigned accepted;

@@ -292,6 +292,22 @@ START_TEST(rules_skip_and_end_after_their_counts)
 }
 END_TEST
 
+/* A test may change or leave its texts while the server still uses the rule. */
+START_TEST(a_rule_has_copies_of_its_texts)
+{
+    char command[] = "GET", argument[] = "k", bytes[] = "-OOM full\r\n";
+
+    fake_redis_rule(fake, (struct fake_rule){.command = command,
+                                             .argument = argument,
+                                             .fault = FAKE_REPLY,
+                                             .bytes = bytes});
+    memset(command, '?', sizeof command);
+    memset(argument, '?', sizeof argument);
+    memset(bytes, '?', sizeof bytes);
+    exchange("GET k", "-OOM full\r\n");
+}
+END_TEST
+
 START_TEST(a_replaced_reply_executes_nothing)
 {
     fake_redis_rule(fake, (struct fake_rule){.fault = FAKE_REPLY, .bytes = ":7\r\n"});
@@ -487,6 +503,7 @@ int main(void)
     tcase_add_test(honest, a_server_can_listen_on_a_unix_socket);
     tcase_add_checked_fixture(faults, setup, teardown);
     tcase_add_test(faults, rules_skip_and_end_after_their_counts);
+    tcase_add_test(faults, a_rule_has_copies_of_its_texts);
     tcase_add_test(faults, a_replaced_reply_executes_nothing);
     tcase_add_test(faults, surplus_and_split_replies);
     tcase_add_test(faults, replies_wait_for_the_gate);
