@@ -130,8 +130,9 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_init_fence_records(redlock_t *rl, uint
 /* Shuts the client down: ends waiting calls with ECLOSED, releases held locks, and sends pending
  * undos. Nothing new can be started from then on. The caller frees the client afterwards.
  *
- * budget_ms: time limit in milliseconds, at most INT64_MAX, or REDLOCK_WAIT_FOREVER. Servers that
- *   are down, and undos whose key has expired, are not waited for.
+ * budget_ms: time limit in milliseconds, at most INT64_MAX, or REDLOCK_WAIT_FOREVER. Undos whose
+ *   key has expired are not waited for, nor are servers that are down: two attempts in a row to
+ *   connect to them have failed.
  * ENOQUORUM: the time limit came first, or redlock_free() did.
  * ENOMEM: all was done, except for undos that could not be kept for lack of memory
  *   (redlock_stats_t.undo_dropped): their keys stay until they expire; or the call could not start.

@@ -578,7 +578,9 @@ static bool node_is_settled(const struct rl_node *node)
                rl_pipeline_output(&node->pipe).len == 0 &&
                rl_pipeline_unread(&node->pipe) <= READ_AT_ONCE;
     /* The undos may also be in the pipeline of a connection that is being made. One failed attempt
-     * to connect may mean that the server is only busy, two mean that it cannot be reached. */
+     * to connect may mean that the server is only busy, two in a row mean that it cannot be
+     * reached.
+     */
     return rl_connection_has_failed_twice(&node->conn);
 }
 

@@ -139,6 +139,7 @@ void rl_connection_begin_use(struct rl_node *node, uint64_t now_ns)
     if (node->conn.stepped)
         rl_eligibility_note_step(node);
     node->conn.greeted_ns = now_ns;
+    node->conn.attempts_failed = 0;
     rl_undos_greeted(node, now_ns);
     rl_tracker_node_ready(node, now_ns);
     rl_node_note_dirty(node);
@@ -158,12 +159,18 @@ void rl_connection_take_greeting(struct rl_node *node, uint64_t now_ns)
         become_ready(node, now_ns);
 }
 
+/* Returns true if the connection that ends now was in use. */
+static bool was_in_use(const struct rl_node *node)
+{
+    return node->conn.state == RL_NODE_READY && !node->conn.is_new &&
+           node->conn.greeted_ns >= node->conn.opened_ns;
+}
+
 /* Returns true if the connection that ends now was in use for at least RL_LASTING_NS, and the node
  * is not suspect. */
 static bool has_lasted(const struct rl_node *node, uint64_t now_ns)
 {
-    return node->conn.state == RL_NODE_READY && !rl_detector_is_suspect(&node->detector) &&
-           node->conn.greeted_ns >= node->conn.opened_ns &&
+    return was_in_use(node) && !rl_detector_is_suspect(&node->detector) &&
            rl_sub_sat(now_ns, node->conn.greeted_ns) >= RL_LASTING_NS;
 }
 
@@ -247,6 +254,8 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
         node->conn.brief = node->conn.failures = 0;
     else if (node->conn.state == RL_NODE_READY)
         node->conn.brief++;
+    if (!was_in_use(node))
+        node->conn.attempts_failed++;
     if (node->conn.state != RL_NODE_DOWN)
         transport->close(transport->ctx, node->index, is_abortive(node, retry));
     node->conn.state = RL_NODE_DOWN;

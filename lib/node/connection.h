@@ -44,12 +44,14 @@ struct rl_connection {
                           * planned */
     unsigned failures; /* disconnects and failed attempts to connect, since the server voted last or
                         * a connection ended that had been ready for RL_LASTING_NS */
-    unsigned brief;    /* connections in a row that were ready for less than RL_LASTING_NS, or
-                        * ended while the node was suspect */
-    uint64_t due_ns;   /* DOWN: when to connect; CONNECTING, GREETING: when to give up; RL_NEVER:
-                        * nothing is planned */
-    uint64_t opened_ns;     /* when the greeting of the last connection was sent; 0: never */
-    uint64_t greeted_ns;    /* when a connection began to be used last; 0: never */
+    unsigned attempts_failed; /* attempts to connect that failed in a row: each connection ended
+                               * before rl_connection_begin_use() */
+    unsigned brief;      /* connections in a row that were ready for less than RL_LASTING_NS, or
+                          * ended while the node was suspect */
+    uint64_t due_ns;     /* DOWN: when to connect; CONNECTING, GREETING: when to give up; RL_NEVER:
+                          * nothing is planned */
+    uint64_t opened_ns;  /* when the greeting of the last connection was sent; 0: never */
+    uint64_t greeted_ns; /* when a connection began to be used last; 0: never */
     char text[RL_TEXT_MAX]; /* the last error in words; empty: none */
 };
 
@@ -79,11 +81,11 @@ static inline bool rl_connection_is_expected(const struct rl_connection *conn)
     return !conn->connect_failed && conn->due_ns != RL_NEVER;
 }
 
-/* Returns true if at least two disconnects or failed attempts have followed each other, and
- * requests do not wait for the next connection. */
+/* Returns true if at least two attempts to connect in a row have failed. A connection that was in
+ * use and then ended is no failed attempt: its server was reached. */
 static inline bool rl_connection_has_failed_twice(const struct rl_connection *conn)
 {
-    return conn->connect_failed && conn->failures > 1;
+    return conn->attempts_failed > 1;
 }
 
 /* Returns true if the connection is closed and no other will be tried. */

@@ -236,8 +236,8 @@ START_TEST(a_short_adoption_keeps_its_undo)
 }
 END_TEST
 
-/* A client that closes waits for an undo until a second connection to the server has failed, even
- * if the server was suspect before (1). */
+/* A client that closes waits for an undo until two attempts to connect to the server have failed,
+ * even if the server was suspect before (1). The end of the connection is no failed attempt. */
 START_TEST(a_closing_client_waits_for_an_undo_until_the_server_is_down)
 {
     struct rl_lease_params params = rig_params();
@@ -252,7 +252,7 @@ START_TEST(a_closing_client_waits_for_an_undo_until_the_server_is_down)
     world_serve_all();
     rig_turn(0);
     ck_assert_ptr_null(engine->locks);
-    while (engine->nodes[2].conn.failures < 2) {
+    while (engine->nodes[2].conn.attempts_failed < 2) {
         ck_assert(!rl_engine_is_settled(engine));
         rig_pass(RIG_STEP);
     }
@@ -283,6 +283,43 @@ START_TEST(a_closing_client_waits_between_short_connections)
         ck_assert_uint_eq(rig_ttl_ms(2, "a"), 0);
         ck_assert_uint_gt(engine->nodes[2].conn.brief, cut);
     }
+}
+END_TEST
+
+/* The server cuts each connection before it executes the undo, and refuses one. It is not down: a
+ * client that closes waits for the undo. */
+START_TEST(a_closing_client_counts_failed_attempts_only)
+{
+    struct rl_lease_params params = rig_params();
+    struct rl_engine *engine = rig_engine(0);
+    struct rl_connection *conn = &engine->nodes[2].conn;
+
+    connect_all();
+    params.terms.ttl_ns = 60 * RL_SECOND; /* the key does not expire meanwhile */
+    struct rig_lock *item = rig_hold(0, &params, "a");
+    const uint64_t start_ns = world.now_ns;
+    rig_call(item, RL_EVENT_RELEASE, 0);
+    for (unsigned cut = 0; cut < 3; cut++) {
+        world_lose_connection(0, 2, false);
+        while (!rl_connection_is_ready(conn)) {
+            ck_assert(!rl_engine_is_settled(engine));
+            rig_pass(RIG_STEP);
+        }
+    }
+    rig_reach(2, false, false);
+    while (conn->attempts_failed < 1) {
+        ck_assert(!rl_engine_is_settled(engine));
+        rig_pass(RIG_STEP);
+    }
+    ck_assert(!rl_engine_is_settled(engine));
+    rig_reach(2, true, false);
+    while (count_undos(engine) > 0) {
+        ck_assert(!rl_engine_is_settled(engine));
+        rig_pass(RIG_STEP);
+    }
+    ck_assert_uint_eq(rig_ttl_ms(2, "a"), 0);
+    ck_assert_uint_lt(world.now_ns - start_ns, params.terms.ttl_ns);
+    ck_assert(rl_engine_is_settled(engine));
 }
 END_TEST
 
@@ -409,6 +446,7 @@ int main(void)
     tcase_add_test(tcase, a_short_adoption_keeps_its_undo);
     tcase_add_loop_test(tcase, a_closing_client_waits_for_an_undo_until_the_server_is_down, 0, 2);
     tcase_add_test(tcase, a_closing_client_waits_between_short_connections);
+    tcase_add_test(tcase, a_closing_client_counts_failed_attempts_only);
     tcase_add_test(tcase, a_client_is_ready_with_a_quorum_of_eligible_nodes);
     tcase_add_test(tcase, suspect_servers_are_asked_if_no_others_are_left);
     tcase_add_test(tcase, slow_nodes_have_several_times_the_round_trip);
