@@ -297,10 +297,9 @@ START_TEST(a_rule_has_copies_of_its_texts)
 {
     char command[] = "GET", argument[] = "k", bytes[] = "-OOM full\r\n";
 
-    fake_redis_rule(fake, (struct fake_rule){.command = command,
-                                             .argument = argument,
-                                             .fault = FAKE_REPLY,
-                                             .bytes = bytes});
+    fake_redis_rule(
+        fake, (struct fake_rule){
+                  .command = command, .argument = argument, .fault = FAKE_REPLY, .bytes = bytes});
     memset(command, '?', sizeof command);
     memset(argument, '?', sizeof argument);
     memset(bytes, '?', sizeof bytes);
