@@ -5,13 +5,16 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+import ports  # noqa: E402
 
 PROGRAMS = ["redis-server", "valkey-server", "redis-check-rdb"]  # Debian has one program for all
 MISSING = "no redis-server, valkey-server or redis-check-rdb in PATH"
 SECONDS_MAX = 20  # time limit of the start of a server
-LOWEST_PORT, HIGHEST_PORT = 10000, 30000  # below the source ports that the kernel chooses
 
 
 def program():
@@ -21,32 +24,6 @@ def program():
         if found:
             return found
     return None
-
-
-def take_port():
-    """Returns a socket that reserves a free port. A server can listen there all the same, because it sets
-    SO_REUSEADDR before bind()."""
-    start = os.getpid() * 31 % (HIGHEST_PORT - LOWEST_PORT)
-    for step in range(HIGHEST_PORT - LOWEST_PORT):
-        keeper = socket.socket()
-        try:
-            keeper.bind(("127.0.0.1", LOWEST_PORT + (start + step) % (HIGHEST_PORT - LOWEST_PORT)))
-        except OSError:
-            keeper.close()
-            continue
-        keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        return keeper
-    raise RuntimeError("no free port")
-
-
-def replies(port):
-    """Returns whether a server on this port replies to PING."""
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
-            connection.sendall(b"PING\r\n")
-            return connection.recv(5) == b"+PONG"
-    except OSError:
-        return False
 
 
 class Servers:
@@ -74,7 +51,7 @@ class Servers:
         """Starts server `number` on a free port, with its log in a directory of its own."""
         directory = os.path.join(self.directory, str(number))
         os.mkdir(directory)
-        self.keepers.append(take_port())
+        self.keepers.append(ports.take_port())
         port = self.keepers[-1].getsockname()[1]
         words = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "",
                  "--appendonly", "no", "--dir", directory, "--loglevel", "warning"]  # fmt: skip
@@ -86,7 +63,7 @@ class Servers:
     def _wait(self, port):
         """Waits until the server on this port replies. Raises RuntimeError after SECONDS_MAX."""
         give_up = time.monotonic() + SECONDS_MAX
-        while not replies(port):
+        while not ports.replies(port):
             if time.monotonic() > give_up:
                 raise RuntimeError(f"the server on port {port} does not reply")
             time.sleep(0.01)
