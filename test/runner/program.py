@@ -92,6 +92,9 @@ def judge(output, errors, status, timeout, left, files):
     reasons = list(counted.reasons)
     if status is None:
         reasons[-1] = f"no end within {timeout:.0f} s"
+    found = tap.finding(errors) if counted.failed else []
+    if found:
+        reasons.append("\n    ".join(found))
     if left:
         reasons.append(f"left running: {', '.join(left)}")
     if files:

@@ -157,6 +157,27 @@ class Programs(unittest.TestCase):
         self.assertEqual(program.read_text(outcome.log), "out\nerr\n")
         self.assertEqual(outcome.result[:3], (0, 1, 0))
 
+    def test_what_a_sanitizer_reports_is_a_reason(self):
+        """The reason has the first report, without the text before it, and one line for each other place."""
+        report = "echo 'WARNING: ThreadSanitizer: data race'; seq 30; echo 'SUMMARY: data race'"
+        other = "echo 'WARNING: ThreadSanitizer: heap'; seq 30; echo 'SUMMARY: heap'"
+        outcome = self.run_script(
+            f"echo 'ok 1 - a'; echo 1..1; (echo noise; echo =====; {report}; {other}; {report}) >&2; exit 66")
+        status, found = outcome.result.reasons
+        lines = [line.strip() for line in found.splitlines()]
+        self.assertEqual(outcome.result[:3], (1, 1, 0))
+        self.assertEqual(status, "all cases passed, but exit status 66")
+        self.assertEqual(lines[:2], ["WARNING: ThreadSanitizer: data race", "1"])
+        self.assertEqual(lines[tap.FINDING_LINES :], ["SUMMARY: data race", "SUMMARY: heap"])
+
+    def test_reports_of_other_tools_are_reasons(self):
+        """Those of the address sanitizer, of undefined behaviour and of valgrind; of a program that passes, none is shown."""
+        for line in ("==7==ERROR: AddressSanitizer: heap-use-after-free", "a.c:3:1: runtime error: overflow",
+                     "==7== Invalid read of size 4"):  # fmt: skip
+            ended = f"echo 'ok 1 - a'; echo '{line}' >&2"
+            self.assertIn(line, self.run_script(f"{ended}; exit 1").result.reasons[-1])
+            self.assertEqual(self.run_script(f"{ended}; echo 1..1").result.reasons, [])
+
     def test_hanging_program_is_ended(self):
         """A program that does not end is killed at its time limit."""
         outcome = self.run_script("echo 'ok 1 - a'; exec sleep 60", timeout=1.5)

@@ -16,6 +16,14 @@ SKIP = re.compile(r"#\s*SKIP\b[:\s]*(.*)$", re.IGNORECASE)
 SKIP_STATUS = 77
 MORE_LINES = 6  # of the text of a failed case after its first line
 
+# The first line of what a sanitizer or valgrind reports, the lines that say nothing, and the line with which a sanitizer
+# sums up one report.
+FINDING = re.compile(r"(WARNING|ERROR): \w*Sanitizer\b|: runtime error: |^==\d+== \S")
+RULER = re.compile(r"^=*$")
+SUMMARY = re.compile(r"^SUMMARY: ")
+FINDING_LINES = 24  # two stacks of a data race
+SUMMARIES = 6
+
 
 def is_tap(text):
     """Returns whether the text has a line of TAP."""
@@ -25,6 +33,18 @@ def is_tap(text):
 def status_text(status):
     """Returns the words for an exit status; negative: minus the number of a signal."""
     return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
+
+
+def finding(text):
+    """Returns the lines that tell what a sanitizer or valgrind has found: the beginning of the first report, and one line
+    for each other place. An empty list if the text has no report."""
+    lines = [line.rstrip() for line in text.splitlines() if not RULER.match(line.strip())]
+    first = next((number for number, line in enumerate(lines) if FINDING.search(line)), None)
+    if first is None:
+        return []
+    shown = lines[first : first + FINDING_LINES]
+    summaries = dict.fromkeys(line for line in lines[first:] if SUMMARY.match(line) and line not in shown)
+    return shown + list(summaries)[:SUMMARIES]
 
 
 def from_status(text, status):
