@@ -3,6 +3,7 @@
 #include "leftover_keys.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 struct leftovers *leftovers;
 
@@ -70,8 +71,8 @@ unsigned draw(uint64_t *random, unsigned below)
 }
 
 /* Creates a client with a node timeout of 25 ms (scaled), so that stopped servers cause many
- * timeouts. Does not wait for connections. */
-redlock_t *leftovers_client(const char *urls, int mode)
+ * timeouts. The label `owner` shows whose key is left. Does not wait for connections. */
+redlock_t *leftovers_client(const char *urls, int mode, const char *owner)
 {
     redlock_config_t *config = NULL;
     redlock_t *client = NULL;
@@ -81,6 +82,8 @@ redlock_t *leftovers_client(const char *urls, int mode)
         status = redlock_config_add_nodes(config, urls);
     if (status == REDLOCK_OK)
         status = redlock_config_set_mode(config, mode);
+    if (status == REDLOCK_OK)
+        status = redlock_config_set_owner(config, owner);
     if (status == REDLOCK_OK)
         status = redlock_config_set_max_ttl_ms(config, KEEP_TTL_MS);
     if (status == REDLOCK_OK)
@@ -92,6 +95,15 @@ redlock_t *leftovers_client(const char *urls, int mode)
     ck_assert_msg(status == REDLOCK_OK, "%s", redlock_config_error(config));
     redlock_config_free(config);
     return client;
+}
+
+/* Waits until all nodes respond, if a server was silent for long just before `stop`. Without that,
+ * returns at once: the shutdown that follows must wait for undos by itself. */
+void await_servers(redlock_t *client)
+{
+    if (atomic_load(&leftovers->was_silent) &&
+        !LOOP_UNTIL(client, live_responsive(client) == NODES, TIME_LIMIT_MS))
+        abort();
 }
 
 /* Adds the client's undos, timeouts and reconnects to the counts. */

@@ -48,6 +48,8 @@ enum occurrence {
 /* The state that all actors share. */
 struct leftovers {
     atomic_bool stop;       /* all actors end soon */
+    atomic_bool was_silent; /* with `stop`: a server was silent for so long that clients may still
+                             * take it for down */
     atomic_uint operations; /* steps that the clients have taken: operations begun, and ends of
                              * acquisitions; grows while the clients work */
     atomic_uint occurred[OCCURRENCE_COUNT];
@@ -75,8 +77,11 @@ unsigned draw(uint64_t *random, unsigned below);
 /* Returns the initial state of an actor's random numbers. */
 uint64_t random_of(unsigned actor);
 
-/* Creates a client with short time limits. */
-redlock_t *leftovers_client(const char *urls, int mode);
+/* Creates a client with short time limits, whose tokens carry the label `owner`. */
+redlock_t *leftovers_client(const char *urls, int mode, const char *owner);
+/* Waits until all servers are connected, if one was silent for long. To be called before a
+ * shutdown, which does not wait for servers that are down. */
+void await_servers(redlock_t *client);
 /* Adds the statistics of a client to the occurrences. */
 void count_client(redlock_t *client);
 

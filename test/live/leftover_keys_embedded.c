@@ -196,6 +196,7 @@ static void finish(struct embedded *all)
     }
     if (!LOOP_UNTIL(all->client, all->in_flight == 0, TIME_LIMIT_MS))
         abort();
+    await_servers(all->client);
     all->in_flight = 1;
     if (redlock_shutdown_start(all->client, wait_scaled_ms(TIME_LIMIT_MS), on_shut_down, all) !=
         REDLOCK_OK)
@@ -214,7 +215,7 @@ void *run_embedded(void *userdata)
     struct embedded *all = calloc(1, sizeof *all);
     if (all == NULL)
         abort();
-    all->client = leftovers_client(urls, REDLOCK_MODE_EMBEDDED);
+    all->client = leftovers_client(urls, REDLOCK_MODE_EMBEDDED, "embedded");
     all->random = random_of(100);
     for (unsigned i = 0; i < SLOTS; i++)
         all->slot[i].all = all;

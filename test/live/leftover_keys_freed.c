@@ -80,7 +80,7 @@ static void use_and_free(const char *urls, uint64_t *random)
     static const int modes[] = {REDLOCK_MODE_THREADED, REDLOCK_MODE_EMBEDDED, REDLOCK_MODE_HYBRID};
     struct freed freed = {.mutex = PTHREAD_MUTEX_INITIALIZER};
     struct operation operations[STARTED_MAX];
-    redlock_t *client = leftovers_client(urls, modes[draw(random, 3)]);
+    redlock_t *client = leftovers_client(urls, modes[draw(random, 3)], "freed");
     freed.started = 1 + draw(random, STARTED_MAX);
     for (unsigned i = 0; i < freed.started; i++) {
         redlock_opts_t opts = redlock_opts(KEEP_TTL_MS);

@@ -109,6 +109,9 @@ void live_resume_all(void);
 void live_restart_dead(void);
 bool live_has_key(unsigned node, const char *key);
 unsigned live_nodes_with(const char *key);
+/* Returns a few keys of each running server but the key `except` (NULL: none), for messages; valid
+ * until the next call. */
+const char *live_keys_text(const char *except);
 /* Waits until no running server has a key. Prints the keys and returns false after the deadline. */
 bool live_wait_no_keys(uint64_t deadline_ms);
 /* Returns the number of calls of a command since the server's start or CONFIG RESETSTAT. */

@@ -43,18 +43,29 @@ unsigned live_nodes_with(const char *key)
     return count;
 }
 
-/* Prints a few keys of each node. */
-static void print_keys(void)
+/* Returns a few keys of each running server but the key `except` (NULL: none), and the values of
+ * those in database 0. One line for each, for messages. The text is valid until the next call. */
+const char *live_keys_text(const char *except)
 {
+    static char text[8192];
+    size_t len = 0;
+    text[0] = '\0';
     for (unsigned i = 0; i < cluster_nodes(live.cluster); i++) {
         if (cluster_pid(live.cluster, i) == 0)
             continue;
         char **keys = cluster_keys(live.cluster, i);
-        for (char **key = keys; *key != NULL && key - keys < 8; key++)
-            printf("# node %u has the key %.40s\n", i, *key);
+        for (char **key = keys; *key != NULL && key - keys < 8; key++) {
+            if (len >= sizeof text || (except != NULL && strcmp(*key, except) == 0))
+                continue;
+            char *value = cluster_command(live.cluster, i, "GET %s", *key);
+            len += (size_t)snprintf(text + len, sizeof text - len,
+                                    "# node %u has the key %.40s: %.80s\n", i, *key,
+                                    value == NULL ? "" : value);
+            free(value);
+        }
         cluster_keys_free(keys);
     }
-    fflush(stdout);
+    return text;
 }
 
 /* Waits until no running server has a key. Prints the keys that are left and returns false after
@@ -63,7 +74,8 @@ bool live_wait_no_keys(uint64_t deadline_ms)
 {
     if (WAIT_UNTIL(cluster_count_all_keys(live.cluster) == 0, deadline_ms))
         return true;
-    print_keys();
+    printf("%s", live_keys_text(NULL));
+    fflush(stdout);
     return false;
 }
 
