@@ -168,6 +168,7 @@ void rl_contention_note_start(struct rl_contention *contention, uint64_t round_t
         contention->splits = 0;
         contention->has_split = false;
         contention->stale = 0;
+        contention->line.refused = 0;
     }
 }
 
@@ -368,15 +369,28 @@ void rl_contention_slot_held(struct rl_contention *contention, unsigned slot, bo
         held ? contention->slots_released & ~bit : contention->slots_released | bit;
 }
 
+/* Notes that other clients wait in the line of the resource: contention is recent. */
+void rl_contention_note_line(struct rl_contention *contention, uint64_t now_ns)
+{
+    note_contention(contention, now_ns);
+}
+
+/* Returns the first node of the ranking that is in `candidates`, skipped or not, as a set of one
+ * node; 0: `candidates` is empty. */
+rl_nodes rl_contention_first(const struct rl_contention *contention, rl_nodes candidates)
+{
+    for (unsigned i = 0; i < contention->nodes; i++) {
+        if ((candidates & RL_NODE(contention->order[i])) != 0)
+            return RL_NODE(contention->order[i]);
+    }
+    return 0;
+}
+
 /* Returns the first node of the ranking that is in `candidates` and not skipped, as a set of one
  * node. If all candidates are skipped, returns the first of those. 0: `candidates` is empty. */
 rl_nodes rl_contention_preferred(const struct rl_contention *contention, rl_nodes candidates)
 {
     if ((candidates & ~contention->skipped) != 0)
         candidates &= ~contention->skipped;
-    for (unsigned i = 0; i < contention->nodes; i++) {
-        if ((candidates & RL_NODE(contention->order[i])) != 0)
-            return RL_NODE(contention->order[i]);
-    }
-    return 0;
+    return rl_contention_first(contention, candidates);
 }

@@ -16,7 +16,7 @@
 #ifndef RL_CORE_CONTENTION_H
 #define RL_CORE_CONTENTION_H
 
-#include "core/types.h"
+#include "core/line.h"
 
 /* How long contention counts as recent after the client has noticed other contenders. */
 #define RL_CONTENTION_RECENT_NS (RL_SECOND)
@@ -43,6 +43,7 @@ struct rl_contention {
     uint32_t contenders; /* an estimate of the number of contenders, in eighths; 0: unknown. It is
                           * the smoothed number of notifications between two grants */
     uint16_t notifications; /* notifications since this client last won an attempt */
+    struct rl_line line;    /* this client's place in the line; owned by lease_line.c */
     uint8_t nodes;          /* elements of `order` */
     uint8_t splits;   /* split votes since the last grant, 4 for each; a denied attempt without
                        * a split subtracts 1 */
@@ -133,6 +134,13 @@ unsigned rl_contention_slot(struct rl_contention *contention, unsigned count, ui
                             uint64_t now_ns);
 /* Notes that this client has acquired (`held`) or released the slot. */
 void rl_contention_slot_held(struct rl_contention *contention, unsigned slot, bool held);
+
+/* Notes that other clients wait in the line of the resource. */
+void rl_contention_note_line(struct rl_contention *contention, uint64_t now_ns);
+
+/* Returns the first of `candidates` in the ranking as a set of one node, empty if `candidates` is.
+ * Skipped nodes count like others, so that all clients agree. */
+rl_nodes rl_contention_first(const struct rl_contention *contention, rl_nodes candidates);
 
 /* Returns the most preferred of `candidates` as a set of one node, empty if `candidates` is.
  * Skipped nodes are returned only if there are no others. */

@@ -8,6 +8,7 @@
 #include "core/lease.h"
 
 #include "core/lease_hold.h"
+#include "core/lease_line.h"
 #include "core/reservation.h"
 #include "redlock/redlock.h"
 
@@ -246,9 +247,16 @@ static void on_read_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
 
 /* Processes a VOTE: passes it to the part that the state selects. Drops votes on probes (PTTL)
  * unless the lease waits, and all votes if no part is waiting for one. */
-static void on_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
+static void on_vote(struct rl_lease *lease, const struct rl_event *event,
                     const struct rl_view *view, struct rl_effects *fx)
 {
+    const struct rl_ballot *ballot = &event->ballot;
+
+    if (rl_verb_is_line((enum rl_verb)ballot->verb)) {
+        if (lease->contention != NULL)
+            rl_line_vote(lease, ballot, event->line, view, fx);
+        return;
+    }
     if (ballot->verb == RL_VERB_PTTL && lease->state != RL_STATE_WAITING)
         return;
     switch (lease->state) {
@@ -331,13 +339,15 @@ static void on_queue(struct rl_lease *lease, const struct rl_view *view, struct 
 void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const struct rl_view *view,
                    struct rl_effects *fx)
 {
+    uint8_t before = lease->state;
+
     memset(fx, 0, sizeof *fx);
     switch (event->kind) {
     case RL_EVENT_START:
         on_start(lease, view, fx);
         break;
     case RL_EVENT_VOTE:
-        on_vote(lease, &event->ballot, view, fx);
+        on_vote(lease, event, view, fx);
         break;
     case RL_EVENT_TICK:
         on_tick(lease, view, fx);
@@ -351,7 +361,7 @@ void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const s
         break;
     case RL_EVENT_WAKE:
         if (lease->state == RL_STATE_WAITING || rl_permit_is(lease))
-            rl_wait_wake(lease, event->nodes, event->slot, view, fx);
+            rl_wait_wake(lease, event, view, fx);
         else if (lease->state == RL_STATE_ACQUIRING && (event->nodes & lease->wait.probed) != 0)
             lease->wait.notified = true;
         break;
@@ -378,6 +388,11 @@ void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const s
         rl_hold_detach(lease, view, fx);
         break;
     }
+    if (lease->state == RL_STATE_HELD && before == RL_STATE_ACQUIRING && rl_line_is_in(lease))
+        rl_line_won(lease, fx);
+    if (lease->state == RL_STATE_ENDED && rl_line_is_in(lease) &&
+        (before == RL_STATE_WAITING || before == RL_STATE_ACQUIRING))
+        rl_line_end(lease, fx);
     if (lease->state != RL_STATE_ACQUIRING)
         fx->raise = 0; /* this step has ended the attempt */
     RL_ASSERT((fx->request & ~(view->up | view->suspect)) == 0);

@@ -252,7 +252,9 @@ struct rl_event {
     rl_nodes nodes;  /* INVALIDATE, WAKE */
     uint16_t slot;   /* WAKE of a semaphore: the slot whose key has changed; RL_SLOT_ANY: any of
                       * the keys may have changed */
+    bool turn;     /* WAKE: not a change, but this client's turn in the line of the resource */
     struct rl_ballot ballot; /* VOTE */
+    const struct rl_line_reply *line; /* VOTE on LINE_*: what the reply says; NULL: there is none */
 };
 
 /* Bits of rl_effects.flags. */
@@ -282,13 +284,17 @@ struct rl_effects {
     rl_nodes raise;   /* send RAISE, with fence.chosen, to these nodes */
     rl_nodes track; /* prepare these nodes for notifications; a WAKE follows when a node is ready */
     rl_nodes probe; /* send a probe (PTTL) for the key to these nodes, after `request` */
+    uint8_t line;   /* enum rl_verb: send this request (LINE_*) to the line, after all others */
+    rl_nodes line_node;        /* with `line`: to this node */
+    uint64_t line_victim;      /* with LINE_DROP: id of the head to be removed */
+    uint64_t line_victim_beat; /* with LINE_DROP: its beat */
     uint64_t slots; /* with `probe`, for a permit: the slots to probe, see struct rl_permit */
 };
 
 /* Returns whether there is anything that the engine must do. */
 static inline bool rl_effects_exist(const struct rl_effects *fx)
 {
-    return (fx->flags | fx->request | fx->undo | fx->heal | fx->raise | fx->track | fx->probe) != 0;
+    return (fx->flags | fx->request | fx->undo | fx->heal | fx->raise | fx->track | fx->probe | fx->line) != 0;
 }
 
 /* Makes a lease in state NEW. The terms are those of `storage`; params->terms is not read. */

@@ -115,7 +115,7 @@ void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
 void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                   const struct rl_view *view, struct rl_effects *fx);
 /* Processes a WAKE; see RL_EVENT_WAKE. */
-void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot, const struct rl_view *view,
+void rl_wait_wake(struct rl_lease *lease, const struct rl_event *event, const struct rl_view *view,
                   struct rl_effects *fx);
 /* Notes which key of a lock of several keys exists, from a denial that says so. */
 void rl_wait_note_taken(struct rl_lease *lease, const struct rl_ballot *ballot,

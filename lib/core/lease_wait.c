@@ -14,6 +14,7 @@
  * lease for a permit is passed on to lease_permit.c. A lease without contention memory
  * (lease->contention is NULL) has no preferred node and waits for its timer only. */
 #include "core/lease_hold.h"
+#include "core/lease_line.h"
 
 #include "redlock/redlock.h"
 
@@ -89,6 +90,8 @@ static void begin_contended(struct rl_lease *lease, const struct rl_view *view,
         rl_permit_begin(lease, view, fx);
     else
         rl_attempt_begin(lease, recent ? rl_wait_preferred(lease, view) : 0, view, fx);
+    if (lease->state == RL_STATE_ACQUIRING)
+        rl_line_look_in_row(lease, view, fx);
 }
 
 /* Starts an acquisition: forgets what an earlier wait knew, and begins the first attempt. If this
@@ -104,6 +107,9 @@ void rl_wait_start(struct rl_lease *lease, const struct rl_view *view, struct rl
         rl_permit_start(lease, view);
     if (contention != NULL)
         rl_contention_note_start(contention, view->round_trip_ns, now_ns);
+    if (contention != NULL && rl_contention_is_recent(contention, now_ns) &&
+        rl_line_enter(lease, view, fx))
+        return;
     uint64_t yield_ns = contention != NULL ? rl_sub_sat(contention->yield_until_ns, now_ns) : 0;
     yield_ns = rl_min_u64(yield_ns, rl_attempt_spare_ns(lease, view));
     if (yield_ns == 0) {
@@ -188,6 +194,8 @@ void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *vie
     wait->tried = tried;
     if (contention == NULL || status != REDLOCK_ECONTENDED)
         return;
+    if (rl_line_enter(lease, view, fx))
+        return;
     fx->track = rl_wait_preferred(lease, view);
     if ((fx->track & view->notifying) == 0 && lease->attempts > 1)
         fx->track |= rl_contention_preferred(contention, prompt_nodes(view) & ~fx->track);
@@ -220,6 +228,8 @@ void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
 {
     if (rl_permit_is(lease))
         rl_permit_tick(lease, view, fx);
+    else if (rl_line_is_in(lease) && rl_remaining_ns(lease->next, view->now) == 0)
+        rl_line_tick(lease, view, fx);
     else if (rl_remaining_ns(lease->next, view->now) != 0)
         begin_planned(lease, view, fx);
     else if (lease->attempts == 0)
@@ -258,6 +268,10 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         rl_permit_vote(lease, ballot, view, fx);
         return;
     }
+    if (ballot->verb == RL_VERB_PTTL && rl_line_is_in(lease)) {
+        rl_line_probed(lease, ballot, view, fx);
+        return;
+    }
     if (ballot->verb != RL_VERB_PTTL || ballot->round != lease->round.number ||
         (lease->wait.tracked & RL_NODE(ballot->node)) == 0)
         return;
@@ -294,13 +308,21 @@ static void wake(struct rl_lease *lease, const struct rl_view *view, struct rl_e
  * key from now on. If that node tracks the key already, the WAKE is a notification: an attempt is
  * planned. If no node tracks the key yet, or if that node is the preferred one, a probe is sent to
  * it, and it tracks the key instead of any other node. `slot` is used for permits only. */
-void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot, const struct rl_view *view,
+void rl_wait_wake(struct rl_lease *lease, const struct rl_event *event, const struct rl_view *view,
                   struct rl_effects *fx)
 {
+    rl_nodes nodes = event->nodes;
+
     if (rl_permit_is(lease)) {
-        rl_permit_wake(lease, nodes, slot, view, fx);
+        rl_permit_wake(lease, nodes, event->slot, view, fx);
         return;
     }
+    if (rl_line_is_in(lease)) {
+        rl_line_wake(lease, nodes, event->turn, view, fx);
+        return;
+    }
+    if (nodes != 0 && lease->attempts > 0 && rl_line_enter(lease, view, fx))
+        return;
     if (nodes == 0) {
         lease->next = view->now;
         rl_wait_tick(lease, view, fx);

@@ -16,6 +16,7 @@
  * or a command. */
 #include "core/protocol.h"
 
+#include "core/line.h"
 #include "core/scripts.h"
 #include "core/wire_fence.h"
 
@@ -240,6 +241,24 @@ static struct rl_result classify_undo_many(const struct rl_reply *reply, unsigne
     return granted_if(reply->integer == (int64_t)keys);
 }
 
+/* ---- requests to the line of a resource ---- */
+
+/* Classifies the reply of the script of the line: granted if the key of the lock exists, denied if
+ * not; rl_line_parse() reads the rest. X, the key of the line is another one, is FAILED. */
+static struct rl_result classify_line(const struct rl_reply *reply, unsigned keys)
+{
+    struct rl_line_reply line;
+
+    (void)keys;
+    if (reply->kind == RL_REPLY_BULK && reply->len == 1 && reply->text[0] == 'X')
+        return failed(REDLOCK_CAUSE_WRONGTYPE);
+    if (reply->kind != RL_REPLY_BULK || !rl_line_parse(reply->text, reply->len, &line))
+        return malformed();
+    struct rl_result result = granted_if(line.exists);
+    result.pttl_ms = line.pttl_ms;
+    return result;
+}
+
 /* ---- the table ---- */
 
 /* Words of a request, as elements of rl_verb_form.args. W() is constant text. TEXT() and NUMBER()
@@ -260,6 +279,7 @@ static struct rl_result classify_undo_many(const struct rl_reply *reply, unsigne
 #define MARK    TEXT(mark)
 #define RUN     TEXT(run)
 #define FENCES TEXT(fences)
+#define LINE(word)  W("2"), TEXT(line), KEY, W(word), NUMBER(waiter), TEXT(state), NUMBER(trip_us), TEXT(owner)
 #define STRIPES W("1024") /* number of registers of a record */
 static_assert(RL_FENCE_STRIPES == 1024, "READ asks for all stripes");
 
@@ -341,6 +361,18 @@ const struct rl_protocol_row rl_protocol[RL_VERB_COUNT] = {
 
     IS(REGISTER, informs),
     IS(REGISTER, only_reads),
+    IS(LINE_JOIN, only_reads),
+    FORM(LINE_JOIN, SHA) = SCRIPT(line, classify_line, FAILS, LINE("J"), W(""), W("1")),
+    IS(LINE_FRONT, only_reads),
+    FORM(LINE_FRONT, SHA) = SCRIPT(line, classify_line, FAILS, LINE("F"), W(""), W("1")),
+    IS(LINE_GO, only_reads),
+    FORM(LINE_GO, SHA) = SCRIPT(line, classify_line, FAILS, LINE("G"), TOKEN, W("1")),
+    IS(LINE_LEAVE, only_reads),
+    FORM(LINE_LEAVE, SHA) = SCRIPT(line, classify_line, FAILS, LINE("L"), W(""), W("1")),
+    IS(LINE_DROP, only_reads),
+    FORM(LINE_DROP, SHA) =
+        SCRIPT(line, classify_line, FAILS, LINE("D"), NUMBER(victim), W("1"), NUMBER(victim_beat)),
+
     FORM(REGISTER, PLAIN) = COMMAND(NULL, FAILS, W("CLIENT"), W("CACHING"), W("YES")),
 };
 

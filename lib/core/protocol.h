@@ -27,6 +27,13 @@ enum rl_verb {
     RL_VERB_INFO = 13,  /* reads one section of INFO */
     RL_VERB_TRACK = 14, /* has the server send notifications to our second connection */
     RL_VERB_REGISTER = 15, /* has the server track the key that the next request reads */
+    /* Requests to the line of a resource (rl_script_line). A grant means that the key of the lock
+     * exists, a denial that it does not. */
+    RL_VERB_LINE_JOIN = 16,  /* joins the line at its end, or looks */
+    RL_VERB_LINE_FRONT = 17, /* joins it in front, or looks */
+    RL_VERB_LINE_GO = 18,    /* leaves it, if the key has our token; notifies the next one */
+    RL_VERB_LINE_LEAVE = 19, /* leaves it; notifies the next one */
+    RL_VERB_LINE_DROP = 20,  /* removes a head that does not go, then joins or looks */
     RL_VERB_COUNT
 };
 
@@ -87,7 +94,7 @@ struct rl_form_arg {
 };
 
 /* One verb in one form. All zero: the verb does not have this form. */
-#define RL_FORM_ARGS_MAX 9 /* elements: at most 8 words, and RL_FORM_ARG_NONE at the end */
+#define RL_FORM_ARGS_MAX 12 /* elements: at most 11 words, and RL_FORM_ARG_NONE at the end */
 struct rl_verb_form {
     struct rl_form_arg args[RL_FORM_ARGS_MAX]; /* the command, or what follows the script */
     const struct rl_script *script;            /* NULL: the words are the whole command */
@@ -126,7 +133,21 @@ struct rl_arguments {
     struct rl_arg run;  /* READ, SEED: run id of the server; empty: the record is durable */
     struct rl_arg fences; /* SEED: "stripe:number ...", the registers and their least values */
     struct rl_arg text;   /* INFO: the section; TRACK: id of the second connection */
+    /* The line of a resource: */
+    struct rl_arg line;   /* key of the line */
+    struct rl_arg state;  /* "w": can be notified; "d": cannot */
+    struct rl_arg owner;  /* text that tells people who waits */
+    uint64_t waiter;      /* id of this client as a waiter */
+    uint64_t trip_us;     /* round trip to the server, in microseconds */
+    uint64_t victim;      /* LINE_DROP: id of the head that does not go */
+    uint64_t victim_beat; /* LINE_DROP: its beat */
 };
+
+/* Returns whether the verb is a request to the line of a resource. */
+static inline bool rl_verb_is_line(enum rl_verb verb)
+{
+    return verb >= RL_VERB_LINE_JOIN && verb <= RL_VERB_LINE_DROP;
+}
 
 /* Fills `command` with the words of `verb` in `form`. The command points into `arguments` and into
  * itself, so it is valid until one of them is changed or moved. */

@@ -60,6 +60,8 @@ struct rl_view {
                                   * them, and for undos */
     rl_nodes slow;               /* usually reply much later than the quorum-th fastest node */
     rl_nodes notifying;          /* can send a notification when a key changes */
+    rl_nodes lines;              /* can keep a line, and notify this client of its turn, now or
+                                  * once the connection for notifications is there */
     rl_nodes eligible;           /* their grant of a new lock counts */
     rl_nodes excluded;           /* not even their grant of an extension counts */
     bool duplicate;              /* two configured addresses lead to one server */

@@ -14,5 +14,7 @@ extern const struct rl_script rl_script_vote, rl_script_raise, rl_script_read, r
 /* For a lock of several keys. */
 extern const struct rl_script rl_script_acquire_many, rl_script_heal_many, rl_script_extend_many,
     rl_script_release_many, rl_script_shorten_many, rl_script_get_many;
+/* For the line of a resource. */
+extern const struct rl_script rl_script_line;
 
 #endif

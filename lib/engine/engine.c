@@ -130,6 +130,7 @@ static void update_node(struct rl_engine *engine, struct rl_node *node)
     engine->view.excluded =
         set_bit(engine->view.excluded, bit, !rl_eligibility_may_extend(eligibility));
     engine->view.notifying = set_bit(engine->view.notifying, bit, up && rl_tracker_is_on(node));
+    engine->view.lines = set_bit(engine->view.lines, bit, up && rl_tracker_may_hear_turns(node));
     engine->view.suspect =
         set_bit(engine->view.suspect, bit, rl_detector_is_suspect(&node->detector) && !duplicate);
     engine->view.cause[node->index] = (uint8_t)cause_of(node, up);
@@ -191,7 +192,7 @@ __attribute__((noinline)) static void take_other(struct rl_engine *engine, uint6
         break;
     case RL_INBOX_NOTIFIED:
         node = rl_inbox_take_key(inbox, &key);
-        rl_lock_wake(engine, node, key);
+        rl_lock_wake(engine, node, key, inbox->is_turn);
         break;
     case RL_INBOX_CHANGED:
         take_change(engine, &engine->nodes[rl_inbox_take_node(inbox, kind)]);
@@ -296,7 +297,10 @@ int rl_engine_open(struct rl_engine *engine, const struct rl_engine_params *para
         .node_timeout_ns = params->node_timeout_ns,
         .heartbeat_ns = params->heartbeat_ns,
         .notifications = params->notifications,
+        .line.owner = {params->owner, params->owner_len},
     };
+    if (params->lines) /* a number that the scripts' numbers can express */
+        engine->common.line.waiter = rl_random_u64(&engine->random) >> 12 | 1;
     engine->common.admission.quorum = engine->quorum;
     rl_engine_refresh(engine);
     engine->wall_seen_us = engine->view.wall_us;

@@ -194,6 +194,8 @@ static void carry_out(struct rl_engine *engine, struct rl_lock *lock, const stru
         rl_tracker_request(&engine->nodes[__builtin_ctz(rest)], engine->view.now.boot_ns);
     if (fx->probe != 0 && is_waiting(lock->lease.state))
         rl_lock_send_probe(engine, lock, fx);
+    if (fx->line != 0)
+        rl_lock_send_line(engine, lock, fx);
 }
 
 /* Passes one event to the lease, sets the timer of the lock, and carries out the effects. Adds the
@@ -528,6 +530,10 @@ void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct r
         note_pttl(engine, ballot);
     if (lock->seen != NULL && !note_seen(engine, lock, &event.ballot, reply))
         return;
+    struct rl_line_reply line;
+    if (rl_verb_is_line((enum rl_verb)ballot->verb) && reply != NULL &&
+        rl_line_parse(reply->text, reply->len, &line))
+        event.line = &line;
     /* The vote that decides an extension must come before the old deadline. The time of the tick
      * may be too early for that comparison. */
     if (lock->lease.state == RL_STATE_EXTENDING)
@@ -540,9 +546,10 @@ void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct r
  * that has changed; RL_SLOT_ANY: unknown, or no semaphore. Counts a wake-up if it has ended or
  * shortened the pause of the lock. */
 static void wake_front(struct rl_engine *engine, struct rl_resource *resource, unsigned node,
-                       uint16_t slot)
+                       uint16_t slot, bool turn)
 {
-    const struct rl_event event = {.kind = RL_EVENT_WAKE, .nodes = RL_NODE(node), .slot = slot};
+    const struct rl_event event = {
+        .kind = RL_EVENT_WAKE, .nodes = RL_NODE(node), .slot = slot, .turn = turn};
 
     struct rl_lock *lock = resource->front;
 
@@ -567,19 +574,20 @@ void rl_lock_wake_local(struct rl_engine *engine, struct rl_lock *lock, uint16_t
 
 /* Wakes the lock in front of the resource with this key, if this client has a state of that
  * resource. `node`, `slot`: as in wake_front(). */
-static void wake_key(struct rl_engine *engine, struct rl_arg key, unsigned node, uint16_t slot)
+static void wake_key(struct rl_engine *engine, struct rl_arg key, unsigned node, uint16_t slot,
+                     bool turn)
 {
     struct rl_resource *resource = rl_resource_find(engine, key);
 
     if (resource != NULL)
-        wake_front(engine, resource, node, slot);
+        wake_front(engine, resource, node, slot, turn);
 }
 
 /* Processes the notification of a node that `key` has changed there. Wakes the lock in front of the
  * resource with this key. If the key is that of a slot, also wakes the lock in front of the
  * semaphore. An empty key means that any key may have changed: wakes all waiters that are in front.
  */
-void rl_lock_wake(struct rl_engine *engine, unsigned node, struct rl_arg key)
+void rl_lock_wake(struct rl_engine *engine, unsigned node, struct rl_arg key, bool turn)
 {
     struct rl_lock *next;
     struct rl_arg name;
@@ -588,15 +596,15 @@ void rl_lock_wake(struct rl_engine *engine, unsigned node, struct rl_arg key)
 
     rl_probe_notification(engine->nodes[node].name, key.data, key.len);
     if (key.len != 0) {
-        wake_key(engine, key, node, RL_SLOT_ANY);
+        wake_key(engine, key, node, RL_SLOT_ANY, turn);
         if (rl_slot_of(key, &name, &slot))
-            wake_key(engine, rl_slot_resource_key(semaphore, name), node, slot);
+            wake_key(engine, rl_slot_resource_key(semaphore, name), node, slot, turn);
         return;
     }
     for (struct rl_lock *lock = engine->locks; lock != NULL; lock = next) {
         next = lock->next;
         if (lock->queue_entry.resource != NULL && rl_queue_is_in_front(lock))
-            wake_front(engine, rl_queue_probed(lock), node, RL_SLOT_ANY);
+            wake_front(engine, rl_queue_probed(lock), node, RL_SLOT_ANY, false);
     }
 }
 

@@ -104,7 +104,7 @@ bool rl_lock_may_start(const struct rl_engine *engine, const struct rl_lock *loc
 
 /* Processes the notification that `key` has changed on the node with this index: wakes the waiter
  * that probes that key. An empty key: any key may have changed, and all waiters are woken. */
-void rl_lock_wake(struct rl_engine *engine, unsigned node, struct rl_arg key);
+void rl_lock_wake(struct rl_engine *engine, unsigned node, struct rl_arg key, bool turn);
 
 /* Wakes a waiter because another lock of this client has released the resource. `slot`: semaphore:
  * the slot that was released, RL_SLOT_ANY: several; 0 for other locks. */

@@ -286,3 +286,16 @@ void rl_lock_send_probe(struct rl_engine *engine, struct rl_lock *lock, const st
         (void)rl_node_probe_and_track(&engine->nodes[__builtin_ctz(nodes)], lock->claim,
                                       lock->lease.round.number, now_ns);
 }
+
+/* Sends the request of fx->line to the line of the lock's resource. If it cannot be sent, the timer
+ * of the lease makes up for it. */
+void rl_lock_send_line(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx)
+{
+    engine->common.cache.claim = NULL; /* the values of the request differ from the last ones */
+    engine->common.line.victim = fx->line_victim;
+    engine->common.line.victim_beat = fx->line_victim_beat;
+    for (rl_nodes nodes = fx->line_node; nodes != 0; nodes &= nodes - 1)
+        (void)rl_node_request_line(&engine->nodes[__builtin_ctz(nodes)], lock->claim,
+                                   lock->lease.round.number, (enum rl_verb)fx->line,
+                                   engine->view.now.boot_ns);
+}

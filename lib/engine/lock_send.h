@@ -48,5 +48,7 @@ void rl_lock_next_unsent_vote(struct rl_unsent *unsent, struct rl_event *ret);
  * cannot be sent is left out: the waiter's timer makes up for it. */
 void rl_lock_send_probe(struct rl_engine *engine, struct rl_lock *lock,
                         const struct rl_effects *fx);
+/* Sends the request of fx->line to the line of the lock's resource. */
+void rl_lock_send_line(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx);
 
 #endif

@@ -36,6 +36,7 @@ struct rl_engine_params {
     uint64_t fence_wait_ns;     /* wait before a gap in a fence record is filled: max_ttl with
                                  * drift, so that no attempt from before the gap can still win */
     bool notifications;         /* nodes may be asked for notifications */
+    bool lines;                 /* waiters may use lines; needs notifications */
     uint32_t queue_max;         /* most locks in the queue of one resource in this client; 0: no
                                  * limit */
 };

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#define LINE_SUFFIX "{#q}" /* what the key of a line has behind the key of the lock */
+
 /* Adds the values of a request about a fence record (READ or SEED) to `arguments`. The token of
  * such a claim is not a lock's: its first RL_RECORD_MARK_LEN bytes are the mark, the rest are the
  * registers for SEED. A claim with `forced` sends "*" as the mark, which fits any mark. */
@@ -21,6 +23,24 @@ static void add_record(const struct rl_node *node, const struct rl_claim *claim,
     arguments->run = (struct rl_arg){run, strlen(run)};
     arguments->fences =
         (struct rl_arg){token.data + RL_RECORD_MARK_LEN, token.len - RL_RECORD_MARK_LEN};
+}
+
+/* Adds the values of a request to the line of the lock's resource to `arguments`. `line` has room
+ * for the key of the line, which is the key of the lock and LINE_SUFFIX. */
+static void add_line(const struct rl_node *node, struct rl_arguments *arguments,
+                     char line[RL_KEY_MAX + sizeof LINE_SUFFIX])
+{
+    size_t len = arguments->key.len;
+
+    memcpy(line, arguments->key.data, len);
+    memcpy(line + len, LINE_SUFFIX, sizeof LINE_SUFFIX);
+    arguments->line = (struct rl_arg){line, len + sizeof LINE_SUFFIX - 1};
+    arguments->state = (struct rl_arg){rl_tracker_hears_turns(node) ? "w" : "d", 1};
+    arguments->owner = node->common->line.owner;
+    arguments->waiter = node->common->line.waiter;
+    arguments->trip_us = rl_detector_srtt_ns(&node->detector) / RL_US;
+    arguments->victim = node->common->line.victim;
+    arguments->victim_beat = node->common->line.victim_beat;
 }
 
 /* Fills in the words of `command`: `verb` in `form`, with the values of `claim` and those that all
@@ -44,7 +64,10 @@ void rl_node_build_command(const struct rl_node *node, struct rl_command *comman
         arguments.keys = keys;
         arguments.key = keys[claim->probed_key]; /* for PTTL, which reads one key */
     }
+    char line[RL_KEY_MAX + sizeof LINE_SUFFIX];
     if (claim->is_record)
         add_record(node, claim, &arguments);
+    if (rl_verb_is_line(verb))
+        add_line(node, &arguments, line);
     rl_protocol_format(command, verb, form, &arguments);
 }

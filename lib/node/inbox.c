@@ -88,9 +88,17 @@ struct rl_inbox_vote rl_inbox_take_vote(struct rl_inbox *inbox)
 /* Adds the notification of a change of `key`, which is borrowed. */
 void rl_inbox_add_key(struct rl_inbox *inbox, unsigned node, struct rl_arg key)
 {
+    inbox->is_turn = false;
     RL_ASSERT((inbox->waiting & 1u << RL_INBOX_NOTIFIED) == 0);
     rl_inbox_note(inbox, RL_INBOX_NOTIFIED, node);
     inbox->key = key;
+}
+
+/* Adds the entry of kind NOTIFIED for a turn in the line of the resource with this key. */
+void rl_inbox_add_turn(struct rl_inbox *inbox, unsigned node, struct rl_arg key)
+{
+    rl_inbox_add_key(inbox, node, key);
+    inbox->is_turn = true;
 }
 
 /* Removes the notification. Stores its key, and returns the index of its node. */

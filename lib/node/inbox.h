@@ -77,6 +77,7 @@ struct rl_inbox {
     uint32_t cap;          /* elements of `votes` */
     struct rl_arg key;     /* entry of kind NOTIFIED: the key that has changed; empty: any key may
                             * have changed. Valid until the next rl_tracker_next() of the node */
+    bool is_turn;          /* the same entry: not a change, but this client's turn in a line */
     uint64_t undos[RL_UNDO_ENDS]; /* undos that have ended since the engine reset the counts, by
                                    * enum rl_undo_outcome */
 };
@@ -158,6 +159,9 @@ void rl_inbox_add_key(struct rl_inbox *inbox, unsigned node, struct rl_arg key);
 /* Removes the entry of kind NOTIFIED; there must be one. Stores its key in `*ret_key`, and returns
  * the index of its node. */
 unsigned rl_inbox_take_key(struct rl_inbox *inbox, struct rl_arg *ret_key);
+/* Adds the entry of kind NOTIFIED as rl_inbox_add_key(): it is this client's turn in the line of
+ * the resource with this key. rl_inbox.is_turn is then true until the entry is taken. */
+void rl_inbox_add_turn(struct rl_inbox *inbox, unsigned node, struct rl_arg key);
 
 /* Drops all entries with their claim references, and frees the memory. */
 void rl_inbox_free(struct rl_inbox *inbox);

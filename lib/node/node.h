@@ -52,6 +52,13 @@ struct rl_node_common {
     uint64_t node_timeout_ns;    /* node timeout as configured; 0: derived from round trips */
     uint64_t heartbeat_ns;       /* time between two heartbeats */
     bool notifications;          /* as configured: trackers may open second connections */
+    /* The values of the next request to a line (enum rl_verb, LINE_*). */
+    struct {
+        uint64_t waiter;      /* random: id of this client as a waiter; 0: lines are not used */
+        struct rl_arg owner;  /* text that tells people who waits; borrowed */
+        uint64_t victim;      /* LINE_DROP: id of the head that does not go */
+        uint64_t victim_beat; /* LINE_DROP: its beat */
+    } line;
     bool active; /* the engine has locks that are held or wait; false: heartbeats are not needed */
     uint64_t random;  /* a new random word in each tick */
     uint64_t wake_ns; /* boot clock: the earliest rl_node_wake_ns() of all nodes; valid while
@@ -144,6 +151,11 @@ int rl_node_request(struct rl_node *node, struct rl_claim *claim, uint32_t round
  * server track the key, if notifications are on: a change is then reported as RL_INBOX_NOTIFIED. */
 int rl_node_probe_and_track(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                             uint64_t now_ns);
+/* Requests the line of the claim's resource: `verb` is one of LINE_*. Before a request that looks, has
+ * the server track the key of the lock if notifications are on; it then does so for a head. Returns
+ * as rl_node_request(). */
+int rl_node_request_line(struct rl_node *node, struct rl_claim *claim, uint32_t round,
+                         enum rl_verb verb, uint64_t now_ns);
 /* As rl_node_request(), but sends to a suspect node, too. For requests that must reach all servers.
  */
 int rl_node_request_suspect(struct rl_node *node, struct rl_claim *claim, uint32_t round,

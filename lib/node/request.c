@@ -29,6 +29,8 @@ static int append_request(struct rl_node *node, struct rl_claim *claim, uint32_t
 
     if (verb == RL_VERB_ACQUIRE && rl_heartbeat_due_ns(node) <= now_ns)
         rl_heartbeat_send(node, now_ns);
+    if (rl_verb_is_line(verb))
+        bytes += claim->key_len + node->common->line.owner.len + 192;
     if (claim->fenced)
         bytes += node->common->fence_record.len + node->common->fence_config.len + 96;
     /* Two requests: this one and its undo. */
@@ -60,6 +62,18 @@ int rl_node_probe_and_track(struct rl_node *node, struct rl_claim *claim, uint32
     if (rl_node_is_up(node))
         rl_tracker_register(node, claim, now_ns);
     return rl_node_request(node, claim, round, RL_VERB_PTTL, now_ns);
+}
+
+/* Appends a request to the line of the claim's resource. Before one that looks, has the server track
+ * the key of the lock, which it does if this client is a head. Returns as rl_node_request(). */
+int rl_node_request_line(struct rl_node *node, struct rl_claim *claim, uint32_t round,
+                         enum rl_verb verb, uint64_t now_ns)
+{
+    bool looks = verb != RL_VERB_LINE_GO && verb != RL_VERB_LINE_LEAVE;
+
+    if (looks && rl_node_is_up(node))
+        rl_tracker_register(node, claim, now_ns);
+    return rl_node_request(node, claim, round, verb, now_ns);
 }
 
 /* Appends a request as rl_node_request(), but to a suspect node, too. */

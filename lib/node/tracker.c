@@ -17,6 +17,8 @@
 
 /* The Pub/Sub channel on which a server sends notifications of tracked keys. */
 #define CHANNEL "__redis__:invalidate"
+/* What precedes this client's id as a waiter in the name of the channel of its turns in lines. */
+#define TURNS "redlock:q:"
 /* The encoded command of RL_VERB_REGISTER. It is a constant, because rl_node_encode_verb() would
  * replace the encoded PTTL in the cache of rl_node_common, which all nodes of a round use. */
 #define REGISTER "*3\r\n$6\r\nCLIENT\r\n$7\r\nCACHING\r\n$3\r\nYES\r\n"
@@ -34,7 +36,9 @@ enum step {
     STEP_AUTH = 0,
     STEP_SETNAME,  /* CLIENT SETNAME */
     STEP_ID,       /* CLIENT ID */
-    STEP_SUBSCRIBE /* to CHANNEL */
+    STEP_SUBSCRIBE, /* to CHANNEL */
+    STEP_TURNS      /* SUBSCRIBE to the channel of this client's turns. In a command of its own,
+                     * because a refused channel refuses the whole command */
 };
 
 /* Returns the number of the node's second connection, which the functions of the transport expect.
@@ -54,6 +58,22 @@ void rl_tracker_init(struct rl_node *node)
 bool rl_tracker_is_on(const struct rl_node *node)
 {
     return node->tracker.on;
+}
+
+/* Returns true if the server notifies this client when it is its turn in a line. */
+bool rl_tracker_hears_turns(const struct rl_node *node)
+{
+    return node->tracker.on && node->tracker.line;
+}
+
+/* Returns true if the server does so, or may do so once the second connection is there. */
+bool rl_tracker_may_hear_turns(const struct rl_node *node)
+{
+    const struct rl_tracker *tracker = &node->tracker;
+
+    return node->common->notifications && node->common->line.waiter != 0 &&
+           tracker->state != RL_TRACKER_REFUSED &&
+           (tracker->state != RL_TRACKER_LISTENING || tracker->line);
 }
 
 /* Returns true if a lock has waited for a key on this node. */
@@ -112,7 +132,7 @@ static void close_connection(struct rl_node *node)
     tracker->next_key = 0;
     tracker->state = RL_TRACKER_OFF;
     tracker->due_ns = RL_NEVER;
-    tracker->on = false;
+    tracker->on = tracker->line = false;
     if (was_on)
         rl_node_notify_changed(node);
 }
@@ -168,6 +188,7 @@ static void refuse(struct rl_node *node, const struct rl_reply *reply, uint64_t 
     rl_wire_copy_printable(tracker->text, sizeof tracker->text, text, len);
     close_connection(node);
     tracker->state = RL_TRACKER_REFUSED;
+    rl_node_notify_changed(node); /* the node cannot keep lines */
 }
 
 /* Notes that a lock waits for a key on this node. The first call makes the second connection due
@@ -226,8 +247,10 @@ static bool prepare(struct rl_node *node)
     const struct rl_arg auth[] = {rl_arg_of("AUTH"),
                                   rl_arg_of(node->user != NULL ? node->user : ""),
                                   rl_arg_of(node->password != NULL ? node->password : "")};
+    char turns[sizeof TURNS + 20];
     bool ok = true;
 
+    snprintf(turns, sizeof turns, TURNS "%llu", (unsigned long long)node->common->line.waiter);
     if (node->password != NULL && node->user != NULL)
         ok = rl_encode_append(mem, to, 3, auth);
     else if (node->password != NULL)
@@ -239,7 +262,10 @@ static bool prepare(struct rl_node *node)
                                               rl_arg_of("redlock-wake")}) &&
            rl_encode_append(mem, to, 2, (struct rl_arg[]){rl_arg_of("CLIENT"), rl_arg_of("ID")}) &&
            rl_encode_append(mem, to, 2,
-                            (struct rl_arg[]){rl_arg_of("SUBSCRIBE"), rl_arg_of(CHANNEL)});
+                            (struct rl_arg[]){rl_arg_of("SUBSCRIBE"), rl_arg_of(CHANNEL)}) &&
+           (node->common->line.waiter == 0 ||
+            rl_encode_append(mem, to, 2,
+                             (struct rl_arg[]){rl_arg_of("SUBSCRIBE"), rl_arg_of(turns)}));
 }
 
 /* Handles the end of an attempt to open the second connection: sends the greeting if the attempt
@@ -368,6 +394,18 @@ static bool is_word(struct rl_arg arg, const char *text)
     return arg.data != NULL && arg.len == strlen(text) && memcmp(arg.data, text, arg.len) == 0;
 }
 
+/* Enters state LISTENING, because the greeting is complete, and requests tracking. */
+static void begin_listening(struct rl_node *node, uint64_t now_ns)
+{
+    struct rl_tracker *tracker = &node->tracker;
+
+    tracker->state = RL_TRACKER_LISTENING;
+    rl_node_replan(node);
+    tracker->due_ns = RL_NEVER;
+    forget_greeting(node);
+    track(node, now_ns);
+}
+
 /* Handles the reply to the next command of the greeting. An error is refused, except that of CLIENT
  * SETNAME, whose name nothing depends on. After the last reply enters state LISTENING and requests
  * tracking. */
@@ -376,32 +414,31 @@ static void take_greeting(struct rl_node *node, const struct rl_reply *reply, ui
     struct rl_tracker *tracker = &node->tracker;
     const struct rl_texts *texts = &tracker->texts;
 
-    if (reply->kind == RL_REPLY_ERROR && tracker->step != STEP_SETNAME) {
+    if (reply->kind == RL_REPLY_ERROR && tracker->step != STEP_SETNAME &&
+        tracker->step != STEP_TURNS) {
         refuse(node, reply, now_ns);
         return;
     }
     switch (tracker->step++) {
-    case STEP_AUTH:
-    case STEP_SETNAME:
-        return;
     case STEP_ID:
         tracker->id = reply->kind == RL_REPLY_INTEGER ? (uint64_t)reply->integer : 0;
+        if (tracker->id == 0)
+            refuse(node, reply, now_ns);
+        break;
+    case STEP_SUBSCRIBE:
+        if (reply->kind != RL_REPLY_ARRAY || texts->count != 3 ||
+            !is_word(texts->list[0], "subscribe"))
+            refuse(node, reply, now_ns);
+        else if (node->common->line.waiter == 0)
+            begin_listening(node, now_ns);
+        break;
+    case STEP_TURNS:
+        tracker->line = reply->kind == RL_REPLY_ARRAY;
+        begin_listening(node, now_ns);
         break;
     default:
-        if (reply->kind != RL_REPLY_ARRAY || texts->count != 3 ||
-            !is_word(texts->list[0], "subscribe")) {
-            refuse(node, reply, now_ns);
-            return;
-        }
-        tracker->state = RL_TRACKER_LISTENING;
-        rl_node_replan(node);
-        tracker->due_ns = RL_NEVER;
-        forget_greeting(node);
-        track(node, now_ns);
-        return;
+        break;
     }
-    if (tracker->id == 0)
-        refuse(node, reply, now_ns);
 }
 
 /* Adds the next key of the notification that was read last to the inbox. A nil in place of the keys
@@ -418,6 +455,13 @@ static void report_key(struct rl_node *node)
     rl_inbox_add_key(&node->common->inbox, node->index, key);
 }
 
+/* Returns true if `channel` is one of turns. The server sends those of this client only. */
+static bool is_turns_channel(struct rl_arg channel)
+{
+    return channel.data != NULL && channel.len > sizeof TURNS - 1 &&
+           memcmp(channel.data, TURNS, sizeof TURNS - 1) == 0;
+}
+
 /* Handles a notification, an array of "message", the channel, and one or more keys: counts it and
  * reports its first key. Anything else closes the second connection, and the next one is planned.
  */
@@ -425,12 +469,19 @@ static void take_notification(struct rl_node *node, const struct rl_reply *reply
 {
     const struct rl_texts *texts = &node->tracker.texts;
 
-    if (reply->kind != RL_REPLY_ARRAY || texts->count < 3 || !is_word(texts->list[0], "message") ||
-        !is_word(texts->list[1], CHANNEL)) {
+    bool is_message =
+        reply->kind == RL_REPLY_ARRAY && texts->count >= 3 && is_word(texts->list[0], "message");
+    bool is_turn = is_message && texts->count == 3 && is_turns_channel(texts->list[1]);
+
+    if (!is_message || (!is_turn && !is_word(texts->list[1], CHANNEL))) {
         retry_later(node, now_ns);
         return;
     }
     node->counters.notifications++;
+    if (is_turn) {
+        rl_inbox_add_turn(&node->common->inbox, node->index, texts->list[2]);
+        return;
+    }
     node->tracker.next_key = 2;
     report_key(node);
 }

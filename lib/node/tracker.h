@@ -32,6 +32,7 @@ struct rl_tracker {
     uint8_t step;      /* GREETING: enum step in tracker.c, of the command whose reply comes next */
     bool wanted;       /* a lock has waited for a key on this node while notifications were
                         * configured; cleared when the node is closed and does not connect again */
+    bool line;         /* the server has accepted the channel of this client's turns in lines */
     bool on;           /* the server sends notifications of tracked keys */
     bool harmful;      /* the first connection broke before the replies to TRACK and its test came,
                         * or the reply to a REGISTER was neither OK nor an error: the next try after
@@ -66,6 +67,10 @@ void rl_tracker_init(struct rl_node *node);
 /* Notes that a lock waits for a key on this node. If notifications are configured, the first call
  * makes the second connection due: at once, or when the first connection is ready. */
 void rl_tracker_request(struct rl_node *node, uint64_t now_ns);
+/* Returns true if the server notifies this client when it is its turn in a line. */
+bool rl_tracker_hears_turns(const struct rl_node *node);
+/* Returns true if the server does so, or may do so once the second connection is there. */
+bool rl_tracker_may_hear_turns(const struct rl_node *node);
 /* Returns true if the server sends notifications of tracked keys. */
 bool rl_tracker_is_on(const struct rl_node *node);
 /* Returns true if a lock has waited for a key on this node. */

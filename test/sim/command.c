@@ -7,6 +7,7 @@
  * command: its words are in the call, and its reply is appended there. Unknown commands end the
  * program, because the library must not send what the model does not know. */
 #include "command.h"
+#include "line_command.h"
 #include "permit.h"
 #include "record.h"
 #include "token.h"
@@ -263,7 +264,7 @@ static void do_eval(struct sim_call *call)
         run_script(call, (enum script)i);
         return;
     }
-    if (sim_record_script(call, by_sha) || sim_many_script(call))
+    if (sim_record_script(call, by_sha) || sim_many_script(call) || sim_line_script(call, by_sha))
         return;
     abort(); /* the library has a script that the model does not know */
 }
@@ -424,7 +425,11 @@ static void do_client(struct sim_call *call)
 /* SUBSCRIBE: marks the connection as one that receives notifications. */
 static void do_subscribe(struct sim_call *call)
 {
-    call->conn->subscribed = true;
+    if (call->words[1].len > 10 && memcmp(call->words[1].text, "redlock:q:", 10) == 0)
+        snprintf(call->conn->turns, sizeof call->conn->turns, "%.*s",
+                 (int)(call->words[1].len - 10), call->words[1].text + 10);
+    else
+        call->conn->subscribed = true;
     sim_reply_add(call, "*3\r\n$9\r\nsubscribe");
     sim_reply_add_text(call, call->words[1].text, call->words[1].len);
     sim_reply_add_number(call, 1);

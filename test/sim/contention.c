@@ -234,6 +234,7 @@ static void prepare(struct sim_plan *plan, struct sim_contention *contention, ui
         .heartbeat_ns = RL_SECOND,
         .wall_slack_us = 100000,
         .wakeups = true,
+        .lines = getenv("LINES_OFF") == NULL,
         .contention = contention,
     };
     contention->hold_ns = RL_MS;

@@ -113,6 +113,7 @@ static void choose_habits(struct sim_plan *plan, struct sim_random *random)
     plan->durable = sim_chance(random, 250);
     struct sim_random other = {plan->seed * 2 + 9};
     plan->wakeups = sim_chance(&other, 750);
+    plan->lines = plan->seed % 4 != 0;
     plan->no_tracking = sim_chance(&other, 200) ? (uint8_t)sim_below(&other, 1u << plan->nodes) : 0;
     plan->heartbeat_ns = sim_between(random, plan->ttl_ns / 4, plan->ttl_ns) + 10 * RL_MS;
 }

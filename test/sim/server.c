@@ -266,8 +266,10 @@ void sim_server_shorten_key(struct sim_world *world, unsigned node, unsigned res
 /* Removes all keys likewise. */
 void sim_server_lose_keys(struct sim_world *world, unsigned node)
 {
-    for (unsigned i = 0; i < SIM_KEYS_MAX; i++)
+    for (unsigned i = 0; i < SIM_KEYS_MAX; i++) {
         sim_server_lose_key(world, node, i);
+        world->servers[node].lines[i].count = 0;
+    }
 }
 
 /* Removes the fence record. */

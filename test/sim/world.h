@@ -8,6 +8,7 @@
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
 
+#include "line.h"
 #include "clock.h"
 #include "engine/engine.h"
 #include "plan.h"
@@ -71,6 +72,7 @@ struct sim_conn {
     bool logged_in, db_chosen;     /* the server has executed AUTH, SELECT */
     bool push;       /* the client's second connection to this node, for notifications */
     uint32_t id;     /* client ID on the server */
+    char turns[SIM_LINE_ID_MAX]; /* it receives the turns of the waiter with this id; "": of none */
     bool subscribed; /* it receives what other connections redirect to it */
     uint32_t
         redirect;   /* client ID that receives this connection's notifications (TRACKING); 0: off */
@@ -156,6 +158,8 @@ struct sim_server {
                                                           * shortened by a third party, before they
                                                           * expired */
     struct sim_key copies[SIM_KEYS_MAX];                 /* the keys that its replica has */
+    struct sim_line lines[SIM_KEYS_MAX];     /* the line of each key */
+    int64_t lines_expire_ms[SIM_KEYS_MAX];   /* on its clock: when the key of each line expires */
     struct sim_record record, record_copy;
     bool record_lost; /* it has lost its record at some time */
 };

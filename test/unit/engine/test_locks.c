@@ -170,7 +170,7 @@ START_TEST(a_notification_of_a_slot_starts_an_attempt_on_it)
         rig_pass(RIG_STEP);
     item->lock.lease.wait.tracked = RL_NODE(0);
     item->lock.lease.permit->open = 0;
-    rl_lock_wake(engine, 0, (struct rl_arg){"s{#1}", 5});
+    rl_lock_wake(engine, 0, (struct rl_arg){"s{#1}", 5}, false);
     ck_assert(!item->lock.lease.permit->searching);
     ck_assert(item->lock.lease.permit->open != 0 || rl_lease_slot(&item->lock.lease) == 1);
 }
@@ -301,10 +301,10 @@ START_TEST(a_notification_of_another_key_is_ignored)
     wait->key = 0;
     wait->tracked = RL_NODE(0);
     wait->free = false;
-    rl_lock_wake(engine, 0, (struct rl_arg){"b", 1});
+    rl_lock_wake(engine, 0, (struct rl_arg){"b", 1}, false);
     ck_assert_int_eq(item->lock.lease.state, RL_STATE_WAITING);
     ck_assert(!wait->free);
-    rl_lock_wake(engine, 0, (struct rl_arg){"a", 1});
+    rl_lock_wake(engine, 0, (struct rl_arg){"a", 1}, false);
     ck_assert(wait->free || item->lock.lease.state == RL_STATE_ACQUIRING);
 }
 END_TEST

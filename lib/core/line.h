@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ * The reply of the script of the line (rl_script_line), as a struct.
+ *
+ * The line of a resource are its waiters in order of arrival, kept on the preferred node. A head is
+ * a waiter that was notified that it is its turn; the others send no attempts. */
+#ifndef RL_CORE_LINE_H
+#define RL_CORE_LINE_H
+
+#include "core/types.h"
+
+/* What a client knows of its place in the line of one resource. Owner: lease_line.c. */
+struct rl_line {
+    rl_nodes node;      /* the node in whose line this client is, or asks to be; 0: none */
+    rl_nodes refused;   /* nodes that have refused a request to the line of this resource */
+    bool head;          /* this client was a head when the node replied last */
+    bool asking;        /* a request to the line, other than LINE_GO, has no reply yet */
+    bool turn;          /* while `asking`: a notification of a turn has come */
+    bool change;        /* while `asking`: a notification of a change of the key has come */
+    bool went;          /* the last attempt was sent with LINE_GO */
+    bool answered;      /* with `went`: the reply to LINE_GO has come */
+    bool left;          /* with `answered`: the reply to LINE_GO says that this client has left */
+    bool stale;         /* the key on the node of the line does not show whether the
+                         * lock is held: it has denied an attempt that won, or granted one that
+                         * others denied */
+    uint8_t splits;     /* attempts in a row that got the vote of `node`, but no majority */
+    uint64_t pause_ns;  /* boot clock: a head does not go before, after such an attempt; 0: no pause */
+    uint64_t idle_head; /* the head that did not ask for the free lock at the last look; 0: none */
+    uint64_t idle_beat; /* its beat */
+};
+
+/* What the server has replied to a request to a line. */
+struct rl_line_reply {
+    uint32_t place;        /* of this client in the line, counted from 1; 0: not in it */
+    uint32_t length;       /* waiters in the line */
+    bool is_head;          /* this client is a head */
+    bool exists;           /* the key of the lock exists */
+    uint64_t pttl_ms;      /* remaining TTL of that key; 0: this client is no head, or no expiry */
+    uint64_t head;         /* id of the first head; 0: there is none */
+    uint64_t head_beat;    /* its beat */
+    uint64_t head_trip_us; /* its round trip to the server, in microseconds */
+};
+
+/* Reads a reply of `len` bytes into `*ret`. Returns false if it is anything else. */
+bool rl_line_parse(const char *text, size_t len, struct rl_line_reply *ret);
+
+#endif
