@@ -172,8 +172,8 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_key_prefix(redlock_config_t
 /* Sets the key of the fence record on each server (REDLOCK_FLAG_FENCE). All clients need the same,
  * and nothing else may use it: a lock with this key is refused.
  *
- * key: 1 to 256 bytes, without the prefix; default "redlock:fence".
- * EINVAL: config or key is NULL, or the key has another length.
+ * key: 1 to 256 bytes, without the prefix and without "{#q}" at the end; default "redlock:fence".
+ * EINVAL: config or key is NULL, or the key is not such a one.
  * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_fence_key(redlock_config_t *config,
                                                                const char *key);

@@ -348,11 +348,12 @@ REDLOCK_API void redlock_cancel_free(redlock_cancel_t *cancel);
  * pending undo has the same token. The owner label is not appended to it. opts.token exists since
  * 0.2.0.
  *
- * resource: 1 to REDLOCK_RESOURCE_LEN_MAX bytes.
+ * resource: 1 to REDLOCK_RESOURCE_LEN_MAX bytes, without "{#q}" at the end.
  * opts: may be freed when the call returns.
  * EINVAL: an argument is NULL or out of range; the resources belong to different shards; the key of
- *   a resource is that of the fence record; a rule of opts is broken; or durable=1 is attested for
- *   too few servers, with REDLOCK_FLAG_FENCE and durable records. The report says which.
+ *   a resource is that of the fence record, or ends with "{#q}", as the keys of lines do; a rule of
+ *   opts is broken; or durable=1 is attested for too few servers, with REDLOCK_FLAG_FENCE and
+ *   durable records. The report says which.
  * ECONTENDED: another client, or another lock of this client, holds the resource or all permits.
  * ENOQUORUM: too few servers replied.
  * ETOOSLOW: less than opts.validity_ms_min was left.

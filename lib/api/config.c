@@ -9,6 +9,7 @@
  */
 #include "api/config.h"
 
+#include "api/names.h"
 #include "api/url.h"
 
 #include <stdarg.h>
@@ -218,14 +219,19 @@ REDLOCK_API int redlock_config_set_key_prefix(redlock_config_t *config, const ch
     return 0;
 }
 
-/* Public function: sets the key of the fence record, 1 to RL_PREFIX_MAX bytes. Returns REDLOCK_OK
- * or EINVAL. */
+/* Public function: sets the key of the fence record, 1 to RL_PREFIX_MAX bytes and not the key of a
+ * line. Returns REDLOCK_OK or EINVAL. */
 REDLOCK_API int redlock_config_set_fence_key(redlock_config_t *config, const char *key)
 {
     if (config == NULL)
         return REDLOCK_EINVAL;
     if (key == NULL || key[0] == '\0' || strlen(key) > RL_PREFIX_MAX) {
         rl_config_refuse(config, "fence key: it must have 1 to %d bytes", RL_PREFIX_MAX);
+        return REDLOCK_EINVAL;
+    }
+    if (rl_names_is_line((struct rl_arg){key, strlen(key)})) {
+        rl_config_refuse(config, "fence key: with " RL_LINE_SUFFIX
+                                 " at its end it is the key of a line; choose another one");
         return REDLOCK_EINVAL;
     }
     config->fence_key_len = strlen(key);

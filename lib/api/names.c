@@ -93,11 +93,41 @@ static bool is_key_of(const struct redlock_client *rl, const char *name, size_t 
            memcmp(key.data + prefix_len, name, len) == 0;
 }
 
+/* Returns whether the key has the form of the key of a line. */
+bool rl_names_is_line(struct rl_arg key)
+{
+    static const char suffix[] = RL_LINE_SUFFIX;
+    const size_t len = sizeof suffix - 1;
+
+    return key.len >= len && memcmp(key.data + key.len - len, suffix, len) == 0;
+}
+
+/* Checks that no name has a key of the form of a line's. Returns REDLOCK_OK; or REDLOCK_EINVAL with
+ * a report in `refusal` (may be NULL). */
+static int check_line(struct redlock_client *rl, const struct rl_names *names,
+                      redlock_report_t **refusal)
+{
+    char key[RL_KEY_MAX];
+    size_t prefix_len = rl->config->prefix_len;
+
+    memcpy(key, rl->config->prefix, prefix_len);
+    for (unsigned i = 0; i < names->count; i++) {
+        memcpy(key + prefix_len, names->list[i], names->lens[i]);
+        if (rl_names_is_line((struct rl_arg){key, prefix_len + names->lens[i]}))
+            return rl_report_refuse(
+                rl, refusal, REDLOCK_EINVAL,
+                "'%.80s' is the key of a line on the servers, with " RL_LINE_SUFFIX
+                " at its end; choose another name",
+                names->list[i]);
+    }
+    return REDLOCK_OK;
+}
+
 /* Checks that no name has the key of the fence record as its key, and if `permits` is not 0, that
- * none of that many slots of the single name has. Returns REDLOCK_OK; or REDLOCK_EINVAL with a
- * report in `refusal` (may be NULL). */
-int rl_names_check_record(struct redlock_client *rl, const struct rl_names *names, uint32_t permits,
-                          redlock_report_t **refusal)
+ * none of that many slots of the single name has; and that no name has the key of a line. Returns
+ * REDLOCK_OK; or REDLOCK_EINVAL with a report in `refusal` (may be NULL). */
+int rl_names_check_keys(struct redlock_client *rl, const struct rl_names *names, uint32_t permits,
+                        redlock_report_t **refusal)
 {
     static const char HINT[] = "the key of the fence record on the servers: choose another name, "
                                "or another fence key";
@@ -114,7 +144,7 @@ int rl_names_check_record(struct redlock_client *rl, const struct rl_names *name
         is_key_of(rl, names->list[0], names->lens[0], semaphore))
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL, "slot %u of '%.80s' is %s",
                                 (unsigned)slot, names->list[0], HINT);
-    return REDLOCK_OK;
+    return check_line(rl, names, refusal);
 }
 
 /* Compares the keys that `a` and `b` point to byte by byte, for qsort(). Two keys of one lock are

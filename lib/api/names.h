@@ -32,11 +32,15 @@ struct rl_keys {
  * (may be NULL) receives a report. Mutex held. */
 int rl_names_collect(struct redlock_client *rl, const char *resource, const char *const *also,
                      size_t also_count, struct rl_names *ret, redlock_report_t **refusal);
-/* Returns REDLOCK_EINVAL if the key of a name, or of one of its slots, is the key of the fence
- * record, because a token under that key would make fenced locks impossible for all clients.
- * `permits`: number of slots of the single name; 0: the names are the keys. */
-int rl_names_check_record(struct redlock_client *rl, const struct rl_names *names, uint32_t permits,
-                          redlock_report_t **refusal);
+/* Returns REDLOCK_EINVAL, with a report in `refusal` (may be NULL), if the key of a name, or of one
+ * of its slots, is the key of the fence record, because a token under that key would make fenced
+ * locks impossible for all clients; or if the key of a name has the form of the key of a line,
+ * because clients would write a line there. `permits`: number of slots of the single name; 0: the
+ * names are the keys. */
+int rl_names_check_keys(struct redlock_client *rl, const struct rl_names *names, uint32_t permits,
+                        redlock_report_t **refusal);
+/* Returns whether the key has the form of the key of a line. */
+bool rl_names_is_line(struct rl_arg key);
 /* Makes the keys of the handle's names. False: no memory. rl_names_keys_done() frees them. */
 bool rl_names_keys(const struct redlock_lock *handle, struct rl_keys *ret);
 /* Frees the keys. */

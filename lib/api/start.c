@@ -135,7 +135,7 @@ int rl_start_acquire(struct redlock_client *rl, const char *resource, const char
     if (error == REDLOCK_OK)
         error = rl_check_own_token(rl, &own, token != NULL, refusal);
     if (error == REDLOCK_OK)
-        error = rl_names_check_record(rl, &names, own.permits, refusal);
+        error = rl_names_check_keys(rl, &names, own.permits, refusal);
     if (error != REDLOCK_OK)
         return error;
     with_cancel.cancel = own.cancel;
@@ -233,7 +233,7 @@ int rl_start_query(struct redlock_client *rl, const char *const *resources, size
     if (error == REDLOCK_OK && kind == RL_OP_RELEASE_TOKEN)
         error = rl_check_token(rl, token, refusal);
     if (error == REDLOCK_OK && kind != RL_OP_INSPECT)
-        error = rl_names_check_record(rl, &names, 0, refusal);
+        error = rl_names_check_keys(rl, &names, 0, refusal);
     if (error == REDLOCK_OK)
         error = rl_shards_find(rl, &names, &shard, refusal);
     if (error == REDLOCK_OK)

@@ -20,7 +20,8 @@
 #define RL_KEY_MAX      (RL_PREFIX_MAX + RL_RESOURCE_MAX) /* bytes of a key */
 #define RL_PERMITS_MAX  1024                              /* permits of one semaphore */
 #define RL_SUFFIX_MAX   8 /* bytes reserved for the suffix of a slot's key; "{#1023}" needs 7 */
-#define RL_NEVER        UINT64_MAX           /* as a time or a duration in ns: no end, or not set */
+#define RL_LINE_SUFFIX  "{#q}"     /* what the key of a line has behind the key of the lock */
+#define RL_NEVER        UINT64_MAX /* as a time or a duration in ns: no end, or not set */
 #define RL_MS           UINT64_C(1000000)    /* nanoseconds of a millisecond */
 #define RL_US           UINT64_C(1000)       /* nanoseconds of a microsecond */
 #define RL_SECOND       UINT64_C(1000000000) /* nanoseconds of a second */

@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#define LINE_SUFFIX "{#q}" /* what the key of a line has behind the key of the lock */
-
 /* Adds the values of a request about a fence record (READ or SEED) to `arguments`. The token of
  * such a claim is not a lock's: its first RL_RECORD_MARK_LEN bytes are the mark, the rest are the
  * registers for SEED. A claim with `forced` sends "*" as the mark, which fits any mark. */
@@ -26,15 +24,15 @@ static void add_record(const struct rl_node *node, const struct rl_claim *claim,
 }
 
 /* Adds the values of a request to the line of the lock's resource to `arguments`. `line` has room
- * for the key of the line, which is the key of the lock and LINE_SUFFIX. */
+ * for the key of the line, which is the key of the lock and RL_LINE_SUFFIX. */
 static void add_line(const struct rl_node *node, struct rl_arguments *arguments,
-                     char line[RL_KEY_MAX + sizeof LINE_SUFFIX])
+                     char line[RL_KEY_MAX + sizeof RL_LINE_SUFFIX])
 {
     size_t len = arguments->key.len;
 
     memcpy(line, arguments->key.data, len);
-    memcpy(line + len, LINE_SUFFIX, sizeof LINE_SUFFIX);
-    arguments->line = (struct rl_arg){line, len + sizeof LINE_SUFFIX - 1};
+    memcpy(line + len, RL_LINE_SUFFIX, sizeof RL_LINE_SUFFIX);
+    arguments->line = (struct rl_arg){line, len + sizeof RL_LINE_SUFFIX - 1};
     arguments->state = (struct rl_arg){rl_tracker_hears_turns(node) ? "w" : "d", 1};
     arguments->owner = node->common->line.owner;
     arguments->waiter = node->common->line.waiter;
@@ -64,7 +62,7 @@ void rl_node_build_command(const struct rl_node *node, struct rl_command *comman
         arguments.keys = keys;
         arguments.key = keys[claim->probed_key]; /* for PTTL, which reads one key */
     }
-    char line[RL_KEY_MAX + sizeof LINE_SUFFIX];
+    char line[RL_KEY_MAX + sizeof RL_LINE_SUFFIX];
     if (claim->is_record)
         add_record(node, claim, &arguments);
     if (rl_verb_is_line(verb))

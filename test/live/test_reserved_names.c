@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Names whose key is that of the fence record, and time budgets that are negative numbers: refused
- * with EINVAL and a message, without a request.
+ * Names whose key is that of the fence record or of a line, and time budgets that are negative
+ * numbers: refused with EINVAL and a message, without a request.
  *
  * Uses live.h: five real servers, nodes 0 to 4, that run as long as the program, and `live`, the
  * settings and the client of the running case. After each case all servers are made healthy, and a
@@ -36,8 +36,8 @@ static void keep_line(int level, const char *message, void *userdata)
     snprintf(userdata, 256, "%s", message);
 }
 
-/* Checks that all calls that would change the key of the fence record are refused. */
-static void check_record_refused(const char *name, const char *words)
+/* Checks that all calls that would change the key of this name are refused. */
+static void check_name_refused(const char *name, const char *words)
 {
     redlock_opts_t opts = redlock_opts(500);
     const char *const list[] = {"another", name};
@@ -92,14 +92,14 @@ START_TEST(the_key_of_the_fence_record_is_refused)
     redlock_opts_t opts = redlock_opts(500);
 
     live_connect();
-    check_record_refused("redlock:fence", "'redlock:fence' is the key of the fence record");
+    check_name_refused("redlock:fence", "'redlock:fence' is the key of the fence record");
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_uint_eq(cluster_count_keys(live.cluster, i), 0);
     CHECK_STATUS(live_inspect("redlock:fence"), REDLOCK_OK); /* only reads */
     live_disconnect();
 
     live.client = live_open(config_with_record("app:", "app:numbers{#2}"));
-    check_record_refused("numbers{#2}", "choose another name");
+    check_name_refused("numbers{#2}", "choose another name");
     check_permits_refused("numbers", 3, "slot 2 of 'numbers'");
     opts.kind = REDLOCK_KIND_PERMIT;
     opts.permits = 2; /* without slot 2 */
@@ -107,6 +107,45 @@ START_TEST(the_key_of_the_fence_record_is_refused)
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
     CHECK_STATUS(live_acquire("app:numbers{#2}", 500, 0, &lock), REDLOCK_OK); /* another key */
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
+}
+END_TEST
+
+/* A name whose key would be that of a line is refused by each function that writes, also with the
+ * prefix, and as the name of a semaphore. Names that only look similar work. */
+START_TEST(the_key_of_a_line_is_refused)
+{
+    static const char *const others[] = {"job{#q}x", "job{#Q}", "job{q}", "job#q}", "#q}"};
+    redlock_lock_t *lock = NULL;
+
+    live_connect();
+    check_name_refused("job{#q}", "'job{#q}' is the key of a line");
+    check_permits_refused("job{#q}", 3, "choose another name");
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert_uint_eq(cluster_count_keys(live.cluster, i), 0);
+    CHECK_STATUS(live_inspect("job{#q}"), REDLOCK_OK); /* only reads */
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        CHECK_STATUS(live_acquire(others[i], 500, 0, &lock), REDLOCK_OK);
+        CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    }
+    live_disconnect();
+
+    live.client = live_open(config_with_record("app{#", "redlock:fence"));
+    check_name_refused("q}", "'q}' is the key of a line");
+    check_name_refused("job{#q}", "choose another name");
+    CHECK_STATUS(live_acquire("q", 500, 0, &lock), REDLOCK_OK);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+}
+END_TEST
+
+/* The key of the fence record cannot be that of a line, which a server would overwrite. */
+START_TEST(the_fence_record_has_no_key_of_a_line)
+{
+    redlock_config_t *config = live_config();
+
+    ck_assert_int_eq(redlock_config_set_fence_key(config, "numbers{#q}"), REDLOCK_EINVAL);
+    ck_assert_ptr_nonnull(strstr(redlock_config_error(config), "the key of a line"));
+    ck_assert_int_eq(redlock_config_set_fence_key(config, "#q}"), REDLOCK_OK);
+    redlock_config_free(config);
 }
 END_TEST
 
@@ -145,6 +184,8 @@ int main(void)
         return suite_skip(CLUSTER_MISSING);
     Suite *suite = suite_create("live_reserved_names");
     live_add(suite, "record", the_key_of_the_fence_record_is_refused);
+    live_add(suite, "line", the_key_of_a_line_is_refused);
+    live_add(suite, "fence key", the_fence_record_has_no_key_of_a_line);
     live_add(suite, "budgets", negative_budgets_are_refused);
     live_start_servers();
     const int status = suite_run_nofork(suite);

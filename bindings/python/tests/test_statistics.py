@@ -109,3 +109,5 @@ def test_settings_that_all_clients_share(make_client, servers):
         make_client(admission="none")
     with pytest.raises(libredlock.RedlockError, match="fence"):
         make_client(fence_key="f").lock("f", timeout=1).acquire(blocking=False)
+    with pytest.raises(libredlock.RedlockError, match="key of a line"):
+        make_client().lock("f{#q}", timeout=1).acquire(blocking=False)
