@@ -21,10 +21,12 @@
 #define ROW_LOOK 4
 /* Bound of the pause of a head that got the vote of the node of the line, but no majority. */
 #define SPLIT_PAUSE_MAX_NS (200 * RL_MS)
-/* A head that does not ask although the lock is free is removed after three round trips (the longer
- * ones of its own, as it says, and the observer's) and this time. Round trips above TRIP_MAX_NS
- * count as TRIP_MAX_NS. */
+/* A head that sends no request is removed after three round trips (the longer ones of its own, as
+ * it says, and the observer's) and this time, if the lock is free. If it is held, after
+ * IDLE_HELD_NS instead, because a head sends a request at least every HEAD_MAX_NS. Round trips
+ * above TRIP_MAX_NS count as TRIP_MAX_NS. */
 #define IDLE_HEAD_NS (10 * RL_MS)
+#define IDLE_HELD_NS (700 * RL_MS)
 #define TRIP_MAX_NS  (250 * RL_MS)
 
 /* Returns the node whose line the lease can use: the one in whose line it is, as long as that node
@@ -123,8 +125,8 @@ static void leave_as_holder(struct rl_line *line, bool left, struct rl_effects *
     line->stale = !left;
 }
 
-/* Notes that the attempt has won. If LINE_GO was sent and has no reply yet, its reply decides whether
- * to leave the line. */
+/* Notes that the attempt has won. If LINE_GO was sent and has no reply yet, its reply decides
+ * whether to leave the line. */
 void rl_line_won(struct rl_lease *lease, struct rl_effects *fx)
 {
     struct rl_line *line = &lease->contention->line;
@@ -186,36 +188,52 @@ bool rl_line_enter(struct rl_lease *lease, const struct rl_view *view, struct rl
     return true;
 }
 
-/* Processes the look of a waiter that is no head. If the lock is free and the head has not asked for
- * it since this client looked last, has the head removed: it has ended or stands still. */
+/* Returns whether the head is idle: for longer than a head needs, it has neither asked for the lock
+ * nor sent any other request to the line. It has ended, stands still or cannot reach the node.
+ * Plans the next look. */
+static bool is_head_idle(struct rl_lease *lease, const struct rl_line_reply *reply,
+                         const struct rl_view *view)
+{
+    struct rl_line *line = &lease->contention->line;
+    bool held = reply->exists;
+    bool same = line->idle_head == reply->head && line->idle_beat == reply->head_beat &&
+                line->idle_held == held;
+    uint64_t trip_ns = rl_min_u64(reply->head_trip_us, TRIP_MAX_NS / RL_US) * RL_US;
+    uint64_t patience_ns = 3 * rl_max_u64(trip_ns, view->round_trip_ns);
+
+    patience_ns += held ? IDLE_HELD_NS : IDLE_HEAD_NS;
+    plan(lease, held ? rl_max_u64(LOOK_MIN_NS, patience_ns) : patience_ns,
+         held ? rl_max_u64(LOOK_MAX_NS, patience_ns) : patience_ns + patience_ns / 4, view);
+    if (same)
+        return reply->head != 0 && rl_sub_sat(view->now.boot_ns, line->idle_ns) >= patience_ns;
+    line->idle_head = reply->head;
+    line->idle_beat = reply->head_beat;
+    line->idle_held = held;
+    line->idle_ns = view->now.boot_ns;
+    return false;
+}
+
+/* Processes the look of a waiter that is no head. Has an idle head removed. */
 static void look(struct rl_lease *lease, const struct rl_line_reply *reply,
                  const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_line *line = &lease->contention->line;
-    bool same = line->idle_head == reply->head && line->idle_beat == reply->head_beat;
 
-    line->idle_head = 0;
-    plan(lease, LOOK_MIN_NS, LOOK_MAX_NS, view);
     if (line->turn || line->change) {
         ask(lease, RL_VERB_LINE_JOIN, view, fx);
     } else if (!reply->exists && reply->head == 0) {
         go(lease, view, fx); /* none in the line can be notified */
-    } else if (!reply->exists && same) {
+    } else if (is_head_idle(lease, reply, view)) {
         fx->line_victim = reply->head;
         fx->line_victim_beat = reply->head_beat;
+        line->idle_head = 0;
         ask(lease, RL_VERB_LINE_DROP, view, fx);
-    } else if (!reply->exists) {
-        uint64_t trip_ns = rl_min_u64(reply->head_trip_us, TRIP_MAX_NS / RL_US) * RL_US;
-        uint64_t patience_ns = 3 * rl_max_u64(trip_ns, view->round_trip_ns) + IDLE_HEAD_NS;
-        line->idle_head = reply->head;
-        line->idle_beat = reply->head_beat;
-        plan(lease, patience_ns, patience_ns + patience_ns / 4, view);
     }
 }
 
 /* Processes the look of a head: goes if the lock is free or has changed meanwhile, else waits for a
- * change, until the key expires or the timer of heads. A head that pauses after a split vote goes at
- * the end of its pause. */
+ * change, until the key expires or the timer of heads. A head that pauses after a split vote goes
+ * at the end of its pause. */
 static void look_as_head(struct rl_lease *lease, const struct rl_line_reply *reply,
                          const struct rl_view *view, struct rl_effects *fx)
 {
@@ -279,14 +297,16 @@ void rl_line_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     }
 }
 
-/* Processes a WAKE: a turn, or a change of the key. A head goes after a change. Anything else is a
- * reason to look. */
+/* Processes a WAKE: a turn, a change of the key, or that a node can send notifications from now on.
+ * A head goes after a change. Anything else is a reason to look. */
 void rl_line_wake(struct rl_lease *lease, rl_nodes nodes, bool turn, const struct rl_view *view,
                   struct rl_effects *fx)
 {
     struct rl_line *line = &lease->contention->line;
 
-    if (nodes != 0 && (nodes & (line->node | lease->wait.tracked)) == 0)
+    rl_nodes tracked = lease->wait.tracked != 0 ? lease->wait.tracked : line->node;
+    rl_nodes second = line->stale ? second_node(lease, view) : 0;
+    if (nodes != 0 && (nodes & (line->node | second)) == 0)
         return;
     if (!turn)
         rl_contention_note_notification(lease->contention, view->now.boot_ns);
@@ -294,15 +314,15 @@ void rl_line_wake(struct rl_lease *lease, rl_nodes nodes, bool turn, const struc
         line->turn = line->turn || turn;
         line->change = line->change || !turn;
     } else if (line->head && !turn && !is_pausing(lease, view) &&
-               (lease->wait.tracked == 0 || nodes == 0 || (nodes & lease->wait.tracked) != 0)) {
+               (nodes == 0 || (nodes & tracked) != 0)) {
         go(lease, view, fx);
     } else if (!is_pausing(lease, view)) {
         ask(lease, RL_VERB_LINE_JOIN, view, fx);
     }
 }
 
-/* Processes the reply to a probe of a head, from a node beside that of the line: a head goes if there
- * is no key. */
+/* Processes the reply to a probe of a head, from a node beside that of the line: a head goes if
+ * there is no key. */
 void rl_line_probed(struct rl_lease *lease, const struct rl_ballot *ballot,
                     const struct rl_view *view, struct rl_effects *fx)
 {
@@ -320,7 +340,9 @@ void rl_line_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
     struct rl_line *line = &lease->contention->line;
 
     bool unanswered = line->asking && line->pause_ns == 0;
-
+    /* No notification has come for long: perhaps the other node shows whether the lock is held. */
+    if (line->head && !unanswered && line->pause_ns == 0)
+        line->stale = !line->stale;
     line->pause_ns = 0;
     if (unanswered) { /* another node keeps the line, as long as contention is recent */
         line->refused |= line->node;

@@ -10,22 +10,25 @@
 
 /* What a client knows of its place in the line of one resource. Owner: lease_line.c. */
 struct rl_line {
-    rl_nodes node;      /* the node in whose line this client is, or asks to be; 0: none */
-    rl_nodes refused;   /* nodes that have refused a request to the line of this resource */
-    bool head;          /* this client was a head when the node replied last */
-    bool asking;        /* a request to the line, other than LINE_GO, has no reply yet */
-    bool turn;          /* while `asking`: a notification of a turn has come */
-    bool change;        /* while `asking`: a notification of a change of the key has come */
-    bool went;          /* the last attempt was sent with LINE_GO */
-    bool answered;      /* with `went`: the reply to LINE_GO has come */
-    bool left;          /* with `answered`: the reply to LINE_GO says that this client has left */
-    bool stale;         /* the key on the node of the line does not show whether the
-                         * lock is held: it has denied an attempt that won, or granted one that
-                         * others denied */
-    uint8_t splits;     /* attempts in a row that got the vote of `node`, but no majority */
-    uint64_t pause_ns;  /* boot clock: a head does not go before, after such an attempt; 0: no pause */
-    uint64_t idle_head; /* the head that did not ask for the free lock at the last look; 0: none */
+    rl_nodes node;    /* the node in whose line this client is, or asks to be; 0: none */
+    rl_nodes refused; /* nodes that have refused a request to the line of this resource */
+    bool head;        /* this client was a head when the node replied last */
+    bool asking;      /* a request to the line, other than LINE_GO, has no reply yet */
+    bool turn;        /* while `asking`: a notification of a turn has come */
+    bool change;      /* while `asking`: a notification of a change of the key has come */
+    bool went;        /* the last attempt was sent with LINE_GO */
+    bool answered;    /* with `went`: the reply to LINE_GO has come */
+    bool left;        /* with `answered`: the reply to LINE_GO says that this client has left */
+    bool stale;       /* another node shows a head whether the lock is held: the node of
+                       * the line has denied an attempt that won, has granted one that others
+                       * denied, or has sent a head no notification for long */
+    uint8_t splits;   /* attempts in a row that got the vote of `node`, but no majority */
+    uint64_t
+        pause_ns; /* boot clock: a head does not go before, after such an attempt; 0: no pause */
+    uint64_t idle_head; /* the head at the last look; 0: none */
     uint64_t idle_beat; /* its beat */
+    uint64_t idle_ns;   /* boot clock: when this client saw it first with this beat */
+    bool idle_held;     /* the lock was held then */
 };
 
 /* What the server has replied to a request to a line. */

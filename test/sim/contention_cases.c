@@ -8,6 +8,9 @@
 /* Without notifications, a waiter's timer starts an attempt after at most this time. */
 #define POLL_MIN_NS (100 * RL_MS)
 #define POLL_MAX_NS (300 * RL_MS)
+/* A waiter that is no head looks at the line at least this often; at the second look it removes a
+ * head that has sent nothing since the first one. */
+#define LOOK_MAX_NS (1250 * RL_MS)
 /* For at most this time, a client that was never denied acquires the lock again and again. Then it
  * pauses, and other contenders get the lock. */
 #define ROW_MAX_NS RL_SECOND
@@ -134,13 +137,16 @@ static void set_up_slow(struct sim_plan *plan, struct sim_contention *contention
         (contention->hold_ns + handover_ns(plan)) * others_ns / (contention->think_ns / 2);
 }
 
-/* Some clients cannot reach the preferred node. */
+/* Some clients cannot reach the preferred node from some time on: they may be its heads then, and a
+ * key of theirs may stay there. */
 static void set_up_cut_off(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 6;
+    plan->span_ns = 10 * RL_SECOND;
     fault(plan, SIM_STALL, 0, sim_contention_order()[0], 100 * RL_MS);
     fault(plan, SIM_STALL, 1, sim_contention_order()[0], 100 * RL_MS);
-    contention->bounds.longest_ns = random_turns_ns(plan, cycle_ns(plan)) + POLL_MAX_NS;
+    contention->bounds.longest_ns = 2 * LOOK_MAX_NS + POLL_MAX_NS;
+    contention->bounds.jain_min = 700;
 }
 
 /* The process of the preferred node is stopped, and the configured time limit lets it be without a
@@ -214,12 +220,13 @@ static void set_up_waiting(struct sim_plan *plan, struct sim_contention *content
     contention->bounds.longest_ns = random_turns_ns(plan, cycle_ns(plan));
 }
 
-/* Half of all notifications are lost: the timer starts the attempt instead. */
+/* Half of all notifications are lost, those of turns included. A waiter finds out at its next look
+ * that it is the head, and a head goes by its timer. Two waiters in a row may lose their turns. */
 static void set_up_lost_pushes(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 4;
     plan->lost_notification = 500;
-    contention->bounds.longest_ns = random_turns_ns(plan, cycle_ns(plan)) + POLL_MAX_NS;
+    contention->bounds.longest_ns = 2 * LOOK_MAX_NS + POLL_MAX_NS;
 }
 
 /* Foreign clients, which poll and request all nodes at once, contend with the library's clients. */

@@ -7,7 +7,7 @@
 
 #include <sodium.h>
 
-#define SEEDS 2 /* seeds per case */
+#define SEEDS 4 /* seeds per case */
 
 /* Runs contention case number _i with several seeds: no violation, and all results within bounds.
  */
