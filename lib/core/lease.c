@@ -271,9 +271,6 @@ static void on_vote(struct rl_lease *lease, const struct rl_event *event,
         break;
     case RL_STATE_HELD:
     case RL_STATE_EXTENDING:
-        if (lease->contention != NULL && ballot->verb == RL_VERB_ACQUIRE &&
-            ballot->vote == RL_VOTE_DENIED)
-            rl_contention_note_contender(lease->contention);
         rl_hold_vote(lease, ballot, view, fx);
         break;
     case RL_STATE_RELEASING:
@@ -334,8 +331,8 @@ static void on_queue(struct rl_lease *lease, const struct rl_view *view, struct 
 }
 
 /* Processes one event: overwrites `fx` with the effects, and sets lease->wake_ns. A WAKE during an
- * attempt for an ordinary lock is only noted, for the pause after it: the key changed after the
- * probe that was sent together with the request. */
+ * attempt for an ordinary lock is ignored: if the attempt is denied, the lease asks again whether
+ * the key exists. */
 void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const struct rl_view *view,
                    struct rl_effects *fx)
 {
@@ -362,8 +359,6 @@ void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const s
     case RL_EVENT_WAKE:
         if (lease->state == RL_STATE_WAITING || rl_permit_is(lease))
             rl_wait_wake(lease, event, view, fx);
-        else if (lease->state == RL_STATE_ACQUIRING && (event->nodes & lease->wait.probed) != 0)
-            lease->wait.notified = true;
         break;
     case RL_EVENT_CANCEL:
         on_cancel(lease, event->status, view, fx);

@@ -87,18 +87,11 @@ struct rl_wait {
                          * wait, its server also tracks the key. WAKEs of other nodes are ignored */
     rl_nodes preferred; /* the node that was asked before the others in the last attempt; 0: all
                          * were asked at once */
-    rl_nodes probed; /* the node of `preferred`, if it was sent a probe together with the request of
-                      * the last attempt; else 0 */
-    bool notified;   /* the node of `probed` sent a notification before the attempt ended */
-    uint8_t key;     /* lock of several keys: index of the key that is probed, from 0 */
-    bool free;       /* a node reported that the key does not exist or has changed, so an attempt
-                      * is due at `start_ns` */
-    bool request_all;  /* the attempt that is due asks all nodes at once, or the last one did so for
-                        * this reason; see rl_contention_requests_all() */
-    bool is_guess;     /* `free` was reported by a node that may never have had the holder's key */
-    bool tried;        /* the last attempt was made because of such a report */
-    uint64_t start_ns; /* boot clock: an attempt that is due because of `free`, or for an open slot
-                        * of a semaphore, does not begin earlier; 0: no bound */
+    uint8_t key;        /* lock of several keys: index of the key that is probed, from 0 */
+    bool free;          /* a node reported that the key does not exist or has changed, so an attempt
+                         * is due at `start_ns` */
+    uint64_t start_ns;  /* boot clock: an attempt that is due because of `free`, or for an open slot
+                         * of a semaphore, does not begin earlier; 0: no bound */
 };
 
 /* In place of a slot number: no particular slot. In a WAKE: the key of any slot may have changed.
@@ -252,8 +245,8 @@ struct rl_event {
     rl_nodes nodes;  /* INVALIDATE, WAKE */
     uint16_t slot;   /* WAKE of a semaphore: the slot whose key has changed; RL_SLOT_ANY: any of
                       * the keys may have changed */
-    bool turn;     /* WAKE: not a change, but this client's turn in the line of the resource */
-    struct rl_ballot ballot; /* VOTE */
+    bool turn;       /* WAKE: not a change, but this client's turn in the line of the resource */
+    struct rl_ballot ballot;          /* VOTE */
     const struct rl_line_reply *line; /* VOTE on LINE_*: what the reply says; NULL: there is none */
 };
 
@@ -294,7 +287,8 @@ struct rl_effects {
 /* Returns whether there is anything that the engine must do. */
 static inline bool rl_effects_exist(const struct rl_effects *fx)
 {
-    return (fx->flags | fx->request | fx->undo | fx->heal | fx->raise | fx->track | fx->probe | fx->line) != 0;
+    return (fx->flags | fx->request | fx->undo | fx->heal | fx->raise | fx->track | fx->probe |
+            fx->line) != 0;
 }
 
 /* Makes a lease in state NEW. The terms are those of `storage`; params->terms is not read. */

@@ -73,36 +73,6 @@ static uint64_t retry_delay_ns(const struct rl_lease *lease, const struct rl_vie
     return spare == 0 ? 0 : rl_min_u64(poll_delay_ns(lease, view), spare);
 }
 
-/* Returns what a denied attempt shows about the preferred node: whether the holder has perhaps
- * acquired the lock without it. The result is the set of the preferred node if it did not deny, and
- * 0 if it did deny. It is RL_CONTENTION_UNKNOWN if the attempt does not show that. An attempt that
- * asked all nodes at once shows it only if the preferred node denied, or if it granted and a quorum
- * denied. */
-static rl_nodes missed_nodes(const struct rl_lease *lease, const struct rl_view *view)
-{
-    const struct rl_round *round = &lease->round;
-
-    if (lease->wait.preferred != 0)
-        return lease->wait.preferred & ~round->denied;
-    rl_nodes first = rl_wait_preferred(lease, view);
-    if ((first & round->denied) != 0)
-        return 0;
-    if ((first & round->granted) != 0 && rl_nodes_count(round->denied) >= round->quorum)
-        return first;
-    return RL_CONTENTION_UNKNOWN;
-}
-
-/* Notes in the contention memory, for the next attempts of this client, that the attempt was
- * denied. */
-static void note_denied(struct rl_lease *lease, const struct rl_view *view)
-{
-    if (rl_permit_is_contended(lease))
-        rl_contention_note_denial(lease->contention, lease->round.granted != 0,
-                                  missed_nodes(lease, view), view->now.boot_ns);
-    if (lease->wait.request_all)
-        rl_contention_note_request_all(lease->contention, false);
-}
-
 /* Fails the present attempt with `status`, the reason. Undoes what it may have set: on the nodes of
  * `ours`, which a node that denied is not in, and on those with remnants. An adoption undoes
  * nothing. Then a search for a permit goes on, or a pause begins, or the call ends with `status`.
@@ -120,8 +90,9 @@ void rl_attempt_fail(struct rl_lease *lease, int status, const struct rl_view *v
     fx->raise = 0;
     bool undecided = lease->round.outcome == RL_OUTCOME_OPEN; /* then it shows no contention */
     lease->round.outcome = RL_OUTCOME_FAILED;
-    if (lease->contention != NULL && status == REDLOCK_ECONTENDED && !undecided)
-        note_denied(lease, view);
+    if (lease->contention != NULL && status == REDLOCK_ECONTENDED && !undecided &&
+        rl_permit_is_contended(lease))
+        rl_contention_note_denial(lease->contention, lease->round.granted != 0, view->now.boot_ns);
     if (!rl_permit_denied(lease, status, view, fx))
         rl_attempt_pause(lease, status, view, fx);
 }
@@ -168,24 +139,6 @@ static int failure_status(const struct rl_lease *lease)
     return status == REDLOCK_ECONTENDED ? REDLOCK_ENOQUORUM : status;
 }
 
-/* Notes in the contention memory that the attempt has won, and what it shows about other contenders
- * and about the preferred node. */
-static void note_won(struct rl_lease *lease, const struct rl_view *view)
-{
-    rl_nodes first = rl_wait_preferred(lease, view);
-
-    rl_contention_note_grant(lease->contention);
-    if (lease->round.denied != 0)
-        rl_contention_note_contender(lease->contention);
-    /* If all nodes were asked at once, a denial by the preferred node says nothing about it:
-     * another contender had its vote, and undoes it. */
-    if ((first & lease->round.granted) != 0 ||
-        ((first & lease->round.denied) != 0 && !lease->wait.request_all))
-        rl_contention_note_preferred(lease->contention, first, (first & lease->round.granted) != 0);
-    if (lease->wait.request_all)
-        rl_contention_note_request_all(lease->contention, true);
-}
-
 /* Counts the votes of the present attempt. If they are undecided, does nothing. If a quorum is
  * impossible, fails the attempt; an adoption first waits for the votes that are under way and can
  * prove that no quorum has the lock. If a quorum has granted, starts to hold the lock, on two
@@ -220,7 +173,7 @@ void rl_attempt_judge(struct rl_lease *lease, const struct rl_view *view, struct
     }
     lease->failures = 0;
     if (lease->contention != NULL)
-        note_won(lease, view);
+        rl_contention_note_grant(lease->contention);
     rl_hold_begin(lease, deadline, view, fx);
     fx->status = REDLOCK_OK;
     fx->flags |= RL_FX_DONE | RL_FX_HELD;
@@ -228,24 +181,15 @@ void rl_attempt_judge(struct rl_lease *lease, const struct rl_view *view, struct
 
 /* Makes the attempt ask the node of `first` only, and defers the other nodes. Does nothing if
  * `first` is 0, if that node cannot be asked, is suspect or does not count, or if the wait budget
- * has no time for two rounds of requests in sequence. Then all nodes are asked at once. For an
- * ordinary lock also sends the node a probe together with the request. If the node denies, its
- * server then tracks the key at once. A probe sent after the denial would come a round trip later,
- * and the key could have changed in between. */
-static void request_preferred(struct rl_lease *lease, rl_nodes first, const struct rl_view *view,
-                              struct rl_effects *fx)
+ * has no time for two rounds of requests in sequence. Then all nodes are asked at once. */
+static void request_preferred(struct rl_lease *lease, rl_nodes first, const struct rl_view *view)
 {
     if (lease->wait_ns != 0 && rl_attempt_spare_ns(lease, view) == 0)
         first = 0;
     first &= lease->round.requested & ~lease->round.excluded & ~lease->round.suspect;
     lease->wait.preferred = first;
-    if (first == 0)
-        return;
-    rl_round_defer(&lease->round, ~first);
-    /* Not with several keys, because it is unknown which of them to probe. Not for a permit,
-     * because lease_permit.c probes its slots. */
-    if (lease->wait_ns != 0 && lease->keys <= 1 && !rl_permit_is(lease))
-        lease->wait.probed = fx->probe = first & view->notifying;
+    if (first != 0)
+        rl_round_defer(&lease->round, ~first);
 }
 
 /* Asks the deferred nodes now. Those that cannot be asked any more count as failed. */
@@ -282,8 +226,6 @@ void rl_attempt_begin(struct rl_lease *lease, rl_nodes first, const struct rl_vi
     rl_lease_move(lease, RL_STATE_ACQUIRING);
     lease->attempts++;
     lease->taken = 0;
-    lease->wait.probed = 0;
-    lease->wait.notified = false;
     if (!adopt && lease->fence != NULL)
         *lease->fence = (struct rl_fence){.chosen = 0};
     rl_round_open(&lease->round, adopt ? RL_VERB_EXTEND : RL_VERB_ACQUIRE, all,
@@ -300,7 +242,7 @@ void rl_attempt_begin(struct rl_lease *lease, rl_nodes first, const struct rl_vi
         rl_attempt_judge(lease, view, fx);
         return;
     }
-    request_preferred(lease, first, view, fx);
+    request_preferred(lease, first, view);
     lease->ours = adopt ? all : lease->round.requested;
     fx->request = lease->round.requested;
     fx->flags |= adopt ? 0 : RL_FX_ATTEMPT;

@@ -42,7 +42,7 @@ static rl_nodes usable(const struct rl_lease *lease, const struct rl_view *view)
     if ((line->node & fit) != 0)
         return line->node;
     fit &= ~view->slow & ~line->refused;
-    return rl_contention_first(lease->contention, fit);
+    return rl_contention_preferred(lease->contention, fit);
 }
 
 /* Returns a node that may notify a head of changes beside the node of the line: the first other one
@@ -51,7 +51,7 @@ static rl_nodes second_node(const struct rl_lease *lease, const struct rl_view *
 {
     rl_nodes fit = view->up & view->eligible & ~view->slow;
 
-    return rl_contention_first(lease->contention, fit & ~lease->contention->line.node);
+    return rl_contention_preferred(lease->contention, fit & ~lease->contention->line.node);
 }
 
 /* Returns whether a head pauses, because its last attempt got the vote of the node of the line, but
@@ -270,7 +270,7 @@ void rl_line_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     bool waits = lease->state == RL_STATE_WAITING;
 
     if (reply != NULL && reply->length > 0)
-        rl_contention_note_line(lease->contention, view->now.boot_ns);
+        rl_contention_note(lease->contention, view->now.boot_ns);
     if ((line->node & RL_NODE(ballot->node)) == 0)
         return;
     if (ballot->verb != RL_VERB_LINE_GO)
@@ -309,7 +309,7 @@ void rl_line_wake(struct rl_lease *lease, rl_nodes nodes, bool turn, const struc
     if (nodes != 0 && (nodes & (line->node | second)) == 0)
         return;
     if (!turn)
-        rl_contention_note_notification(lease->contention, view->now.boot_ns);
+        rl_contention_note(lease->contention, view->now.boot_ns);
     if (line->asking) {
         line->turn = line->turn || turn;
         line->change = line->change || !turn;

@@ -277,7 +277,7 @@ static void give_up_search(struct rl_lease *lease, const struct rl_view *view,
     if (lease->contention != NULL)
         /* All permits are held. The contention memory counts that like a notification: there are
          * more contenders than permits. */
-        rl_contention_note_notification(lease->contention, view->now.boot_ns);
+        rl_contention_note(lease->contention, view->now.boot_ns);
     rl_attempt_pause(
         lease, few && rl_attempt_spare_ns(lease, view) == 0 ? REDLOCK_ENOQUORUM : lease->status,
         view, fx);
@@ -471,7 +471,7 @@ void rl_permit_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot,
     RL_ASSERT(lease->contention != NULL);
     note_change(lease, bit_of(lease, slot), slot);
     if (!by_this_client)
-        rl_contention_note_notification(lease->contention, view->now.boot_ns);
+        rl_contention_note(lease->contention, view->now.boot_ns);
     if (lease->state == RL_STATE_ACQUIRING)
         return;
     if (by_this_client)

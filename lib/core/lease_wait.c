@@ -48,28 +48,19 @@ rl_nodes rl_wait_next_node(const struct rl_lease *lease, rl_nodes requested,
     return lease->contention != NULL ? rl_contention_preferred(lease->contention, left) : 0;
 }
 
-/* Returns whether the holder has probably won without the preferred node. Then the nodes that have
- * denied the last attempt have the holder's key, and one of these nodes should track it. Never true
- * of a lock of several keys. */
-static bool is_held_elsewhere(const struct rl_lease *lease, const struct rl_view *view)
-{
-    return lease->keys <= 1 && (rl_wait_preferred(lease, view) & lease->round.granted) != 0 &&
-           rl_contention_doubts_preferred(lease->contention);
-}
-
 /* Returns the node that should track the key, as a set: the most preferred one that can send
- * notifications. Any node will do for most locks, because a release changes the key on all nodes.
- * For a permit, only the preferred node will do. If the holder has probably won without the
- * preferred node, only a node that has denied the last attempt will do. 0: there is none. */
+ * notifications. It must have denied the last attempt, because a node without the key notices no
+ * change. For a permit, only the preferred node will do, which is asked for the slots. 0: there is
+ * none. */
 static rl_nodes notifier_of(const struct rl_lease *lease, const struct rl_view *view)
 {
     rl_nodes notifying = prompt_nodes(view) & view->notifying;
 
-    if (rl_permit_is(lease)) /* slots are tracked by the node that is asked for them */
-        notifying &= rl_wait_preferred(lease, view);
-    else if (is_held_elsewhere(lease, view))
-        notifying &= lease->round.denied;
-    return lease->contention != NULL ? rl_contention_preferred(lease->contention, notifying) : 0;
+    if (lease->contention == NULL)
+        return 0;
+    if (rl_permit_is(lease))
+        return notifying & rl_wait_preferred(lease, view);
+    return rl_contention_preferred(lease->contention, notifying & lease->round.denied);
 }
 
 /* Returns whether some node can track the key and send a notification when the key changes. */
@@ -121,68 +112,37 @@ void rl_wait_start(struct rl_lease *lease, const struct rl_view *view, struct rl
     lease->next = rl_later(view->now, yield_ns);
 }
 
-/* Returns whether an attempt may ask all nodes at once after a notification. Another contender may
- * get the vote of the preferred node. So all nodes must be up and eligible, none may have failed in
- * the last attempt, and all nodes but one must make a quorum.
- */
-static bool may_request_all(const struct rl_lease *lease, const struct rl_view *view)
-{
-    rl_nodes fit = view->up & view->eligible & ~lease->round.failed;
-
-    return fit == rl_nodes_all(lease->terms->nodes) && lease->terms->nodes > lease->terms->quorum;
-}
-
-/* Returns the boot time before which no notification begins an attempt: the end of the pause after
- * an attempt that has split the votes. 0: no such pause, because the last attempt got no grant, or
- * because it is the first split vote for a single key. A contender that prefers another node, or
- * requests another one of several resources, can split the votes with this client. Both then notify
- * each other with their undos, again and again if both retry at once. So an attempt that has split
- * the votes is followed by a random pause. */
-static uint64_t pause_until_ns(const struct rl_lease *lease, const struct rl_view *view)
-{
-    bool split = lease->round.granted != 0;
-    unsigned spare = lease->keys > 1 ? 0 : 1; /* split votes that need no pause */
-
-    if (!split || rl_contention_splits(lease->contention) <= spare)
-        return 0;
-    uint64_t random = rl_jitter(view->random, lease->salt, lease->attempts + 2);
-    return rl_add_sat(view->now.boot_ns,
-                      rl_contention_pause_ns(lease->contention, view->round_trip_ns, random));
-}
-
 /* Plans an attempt in lease->wait, after a reply or notification that the key is gone or has
- * changed. Other waiters get the same notification. So at random the attempt either asks all nodes
- * at once, at `start_ns`, or asks the preferred node first, after a delay. Does not begin it; see
- * begin_planned(). */
+ * changed. All waiters get the notification, so each begins after a random delay. Does not begin
+ * the attempt; see begin_planned(). */
 static void plan_attempt(struct rl_lease *lease, const struct rl_view *view)
 {
-    uint64_t now_ns = view->now.boot_ns;
     uint64_t random = rl_jitter(view->random, lease->salt, lease->attempts + 1);
+    uint64_t delay_ns = rl_contention_delay_ns(view->round_trip_ns, random);
     struct rl_wait *wait = &lease->wait;
 
-    wait->free = true;
-    wait->request_all =
-        may_request_all(lease, view) && rl_contention_requests_all(lease->contention, random);
-    if (wait->request_all)
+    if (wait->free)
         return;
-    uint64_t lag_ns = rl_contention_delay_ns(lease->contention, view->round_trip_ns, random >> 16);
-    wait->start_ns = rl_max_u64(wait->start_ns, rl_add_sat(now_ns, lag_ns));
+    wait->free = true;
+    wait->start_ns = rl_max_u64(wait->start_ns, rl_add_sat(view->now.boot_ns, delay_ns));
 }
 
-/* Begins to wait after an attempt that failed with `status`: forgets the previous wait and, if the
- * attempt was denied (ECONTENDED), chooses the node that tracks the key. fx->track gets the nodes
- * to be prepared for notifications, fx->probe the node to be sent a probe now. The next attempt
- * begins at lease->next at the latest, which the caller has set. */
+/* Begins to wait after an attempt that failed with `status`: forgets the previous wait. If the
+ * attempt was denied (ECONTENDED), enters the line, or, if none can be used, chooses the node that
+ * tracks the key. fx->track gets the nodes to be prepared for notifications, fx->probe the node to
+ * be sent a probe now. The next attempt begins at lease->next at the latest, which the caller has
+ * set.
+ *
+ * A contender that prefers another node, or requests another one of several resources, can split
+ * the votes with this client. Both then notify each other with their undos, again and again if both
+ * retry at once. So after an attempt that has split the votes, no notification begins an attempt
+ * before the end of a random pause. */
 void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *view,
                    struct rl_effects *fx)
 {
     struct rl_contention *contention = lease->contention;
     struct rl_wait *wait = &lease->wait;
-    /* The preferred node denied while the others were deferred. It was sent a probe right after the
-     * request that it denied, so it already tracks the key. */
-    rl_nodes tracking = lease->round.deferred != 0 ? wait->probed & lease->round.denied : 0;
-    bool notified = wait->notified; /* the key has changed since the probe */
-    bool tried = wait->is_guess;    /* a guess began the attempt, see is_worth_attempt() */
+    rl_nodes denied = prompt_nodes(view) & lease->round.denied;
 
     if (rl_permit_is(lease)) {
         rl_permit_pause(lease, status);
@@ -191,22 +151,18 @@ void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *vie
     memset(wait, 0, sizeof *wait);
     /* `taken` counts the keys from 1 on, `key` from 0 on; unknown (0): the first key is probed. */
     wait->key = (uint8_t)(lease->taken - (lease->taken != 0));
-    wait->tried = tried;
-    if (contention == NULL || status != REDLOCK_ECONTENDED)
+    if (contention == NULL || status != REDLOCK_ECONTENDED || rl_line_enter(lease, view, fx))
         return;
-    if (rl_line_enter(lease, view, fx))
-        return;
-    fx->track = rl_wait_preferred(lease, view);
-    if ((fx->track & view->notifying) == 0 && lease->attempts > 1)
-        fx->track |= rl_contention_preferred(contention, prompt_nodes(view) & ~fx->track);
-    if (is_held_elsewhere(lease, view))
-        fx->track |= rl_contention_preferred(contention, prompt_nodes(view) & lease->round.denied);
-    wait->start_ns = pause_until_ns(lease, view);
-    wait->tracked = notifier_of(lease, view);
-    if (tracking != wait->tracked)
-        fx->probe = wait->tracked;
-    if (notified && tracking != 0) /* also if another node tracks the key from now on */
-        plan_attempt(lease, view);
+    if (lease->round.granted != 0) {
+        uint64_t random = rl_jitter(view->random, lease->salt, lease->attempts + 2);
+        wait->start_ns = rl_add_sat(
+            view->now.boot_ns, rl_contention_pause_ns(contention, view->round_trip_ns, random));
+    }
+    /* The second node of those that have denied, too: the first may not be able to notify. */
+    fx->track = rl_contention_preferred(contention, denied);
+    if ((fx->track & view->notifying) == 0)
+        fx->track |= rl_contention_preferred(contention, denied & ~fx->track);
+    wait->tracked = fx->probe = notifier_of(lease, view);
 }
 
 /* Begins the planned attempt, if there is one and lease->wait.start_ns has come. Else does nothing.
@@ -215,10 +171,7 @@ static void begin_planned(struct rl_lease *lease, const struct rl_view *view, st
 {
     if (!lease->wait.free || lease->wait.start_ns > view->now.boot_ns)
         return;
-    rl_nodes first = rl_wait_preferred(lease, view);
-    rl_attempt_begin(lease, lease->wait.request_all ? 0 : first, view, fx);
-    /* Also if all nodes were asked at once. */
-    lease->wait.preferred = first & lease->round.requested;
+    rl_attempt_begin(lease, rl_wait_preferred(lease, view), view, fx);
 }
 
 /* Processes a TICK while waiting. Before lease->next, begins the planned attempt if it is due. At
@@ -234,27 +187,8 @@ void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
         begin_planned(lease, view, fx);
     else if (lease->attempts == 0)
         begin_contended(lease, view, fx);
-    else {
-        lease->wait.is_guess = false;
+    else
         rl_attempt_begin(lease, 0, view, fx);
-    }
-}
-
-/* Returns whether a reply of `node` that the key does not exist should begin an attempt. It should
- * if the node is the preferred one, or if the holder has probably won without the preferred node
- * and this node had the holder's key. Of any other node, the reply is a guess: the holder may never
- * have had the key there. But the key may also have been deleted before the probe arrived, and then
- * no notification follows. So a guess begins one attempt, and no other one before a notification or
- * the timer. Sets lease->wait.is_guess. */
-static bool is_worth_attempt(struct rl_lease *lease, rl_nodes node, const struct rl_view *view)
-{
-    struct rl_wait *wait = &lease->wait;
-
-    if (rl_wait_preferred(lease, view) == node ||
-        (is_held_elsewhere(lease, view) && (lease->round.denied & node) != 0))
-        return true;
-    wait->is_guess = !wait->tried;
-    return wait->is_guess;
 }
 
 /* Processes the reply to the probe of this wait, a ballot of PTTL from the node that tracks the
@@ -276,10 +210,7 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         (lease->wait.tracked & RL_NODE(ballot->node)) == 0)
         return;
     if (ballot->vote == RL_VOTE_DENIED) {
-        if (!is_worth_attempt(lease, RL_NODE(ballot->node), view))
-            return;
-        if (!lease->wait.free)
-            plan_attempt(lease, view);
+        plan_attempt(lease, view);
         begin_planned(lease, view, fx);
         return;
     }
@@ -296,18 +227,16 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
  * plans an attempt if there is none, and begins it if it is due. */
 static void wake(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    rl_contention_note_notification(lease->contention, view->now.boot_ns);
-    lease->wait.is_guess = false;
-    if (!lease->wait.free)
-        plan_attempt(lease, view);
+    rl_contention_note(lease->contention, view->now.boot_ns);
+    plan_attempt(lease, view);
     begin_planned(lease, view, fx);
 }
 
 /* Processes a WAKE. `nodes` is 0 if another lock of this client has released the resource: then the
  * attempt begins at once. Else `nodes` is the node that has sent a notification or can track the
  * key from now on. If that node tracks the key already, the WAKE is a notification: an attempt is
- * planned. If no node tracks the key yet, or if that node is the preferred one, a probe is sent to
- * it, and it tracks the key instead of any other node. `slot` is used for permits only. */
+ * planned. If no node tracks the key yet, and that node has denied the last attempt, a probe is
+ * sent to it, and it tracks the key. event->slot is used for permits only. */
 void rl_wait_wake(struct rl_lease *lease, const struct rl_event *event, const struct rl_view *view,
                   struct rl_effects *fx)
 {
@@ -331,11 +260,7 @@ void rl_wait_wake(struct rl_lease *lease, const struct rl_event *event, const st
     /* Only a lease whose last attempt was denied waits for a change of the key. */
     bool denied = lease->attempts > 0 && lease->status == REDLOCK_ECONTENDED;
     if (denied && lease->wait.tracked == 0) /* the node could not send notifications before */
-        lease->wait.tracked = fx->probe = nodes & view->notifying & view->up & view->eligible;
-    else if (denied && lease->wait.tracked != nodes && nodes == rl_wait_preferred(lease, view) &&
-             (nodes & view->notifying) != 0 &&
-             !is_held_elsewhere(lease, view)) /* the preferred node tracks instead of another */
-        lease->wait.tracked = fx->probe = nodes;
+        lease->wait.tracked = fx->probe = nodes & notifier_of(lease, view);
     else if ((nodes & lease->wait.tracked) != 0)
         wake(lease, view, fx);
 }
