@@ -126,7 +126,7 @@ void rl_contention_note_release(struct rl_contention *contention, uint64_t round
 }
 
 /* Returns the random delay in nanoseconds of an attempt after a notification that all waiters have
- * got: up to half a round trip. */
+ * got: less than one round trip. */
 uint64_t rl_contention_delay_ns(uint64_t round_trip_ns, uint64_t random)
 {
     return random % rl_max_u64(round_trip_ns, ROUND_TRIP_MIN_NS);

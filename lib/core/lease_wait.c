@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Waits between two attempts for a resource that another client holds. One node is sent a probe and
+ * Waits between two attempts for a resource that another client holds. If the lease can wait in a
+ * line (lease_line.c), it does. Else one node that has denied the attempt is sent a probe and
  * tracks the key: it replies whether the key exists, and sends a notification when the key changes.
- * That is the preferred node, if it can send notifications. A timer (lease->next) begins the next
- * attempt in any case, because that node may be wrong or fail.
+ * A timer (lease->next) begins the next attempt in any case, because that node may be wrong or
+ * fail.
  *
  * rl_wait_start() begins the first attempt. rl_wait_begin() begins to wait after a failed one.
  * While the lease waits, it processes three inputs: the reply to the probe (rl_wait_vote), a
  * wake-up (rl_wait_wake) and a timer (rl_wait_tick). A reply or wake-up which says that the key is
- * gone plans an attempt: lease->wait says when the attempt begins and whether it asks all nodes at
- * once. An attempt that begins because lease->next has come asks all nodes at once.
+ * gone plans an attempt: lease->wait says when it begins. It asks the preferred node first. An
+ * attempt that begins because lease->next has come asks all nodes at once.
  *
  * `view` is what the engine knows in this tick, and `fx` takes what the engine must do after it. A
  * lease for a permit is passed on to lease_permit.c. A lease without contention memory
@@ -266,12 +267,12 @@ void rl_wait_wake(struct rl_lease *lease, const struct rl_event *event, const st
 }
 
 /* Notes in lease->taken, from a denial that says so, which key of a lock of several keys exists
- * (ballot->key, counted from 1). The first denial counts, unless the preferred node sends a later
- * one, because that node will be sent the probe. */
+ * (ballot->key, counted from 1). The first denial counts, unless the node that will track the key
+ * sends a later one, because that node will be sent the probe. */
 void rl_wait_note_taken(struct rl_lease *lease, const struct rl_ballot *ballot,
                         const struct rl_view *view)
 {
-    if (lease->taken == 0 || rl_wait_preferred(lease, view) == RL_NODE(ballot->node))
+    if (lease->taken == 0 || notifier_of(lease, view) == RL_NODE(ballot->node))
         lease->taken = ballot->key;
 }
 

@@ -37,8 +37,7 @@ static inline void begin(uint8_t kind)
 /* Starts a lease on a resource that is known to be contended. */
 static inline void begin_hot(void)
 {
-    rl_contention_note_notification(&contention, rig.view.now.boot_ns);
-    contention.notifications = 0; /* only the time of the contention counts, not a notification */
+    rl_contention_note(&contention, rig.view.now.boot_ns);
     begin(RL_EVENT_START);
 }
 

@@ -42,14 +42,13 @@ END_TEST
 START_TEST(a_denial_of_the_preferred_node_ends_the_attempt)
 {
     begin_hot();
-    /* The probe for the key is sent together with the SET. */
-    ck_assert_uint_eq(rig.fx.probe, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.probe, 0);
     rig_deny(&rig, FIRST);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     ck_assert_int_eq(rig.fx.status, REDLOCK_ECONTENDED);
     ck_assert_uint_eq(rig.fx.undo, 0);
     ck_assert_uint_eq(rig.fx.request, 0);
-    ck_assert_uint_eq(rig.fx.probe, 0);
+    ck_assert_uint_eq(rig.fx.probe, RL_NODE(FIRST));
     ck_assert_uint_eq(rig.lease.wait.tracked, RL_NODE(FIRST));
 }
 END_TEST
@@ -138,35 +137,85 @@ START_TEST(slow_excluded_and_disconnected_nodes_are_not_preferred)
 }
 END_TEST
 
-/* Lets an attempt on all nodes fail, so that the lease tracks the key on the preferred node. */
+/* Lets an attempt on all nodes fail: three nodes deny, among them the preferred one. */
+static void deny_all(void)
+{
+    rig_deny(&rig, 3);
+    rig_deny(&rig, 0);
+    rig_deny(&rig, FIRST);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+}
+
+/* Starts a lease whose first attempt is denied, so that it tracks the key on the preferred node. */
 static void wait_for_the_key(void)
 {
     begin(RL_EVENT_START);
-    rig_deny(&rig, 0);
-    rig_deny(&rig, 1);
-    rig_deny(&rig, 3);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    deny_all();
     ck_assert_uint_eq(rig.fx.track, RL_NODE(FIRST));
     ck_assert_uint_eq(rig.fx.probe, RL_NODE(FIRST));
 }
 
-START_TEST(a_notification_starts_an_attempt_at_once)
+/* The preferred node is asked first also if contention is not recent any more. */
+START_TEST(a_notification_starts_an_attempt)
 {
     wait_for_the_key();
+    report_ttl(FIRST, 60000);
     wake(RL_NODE(4)); /* a node that does not track the key for this lease */
+    ck_assert(!rig.lease.wait.free);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     wake(RL_NODE(FIRST));
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
+    ck_assert(rl_contention_is_recent(&contention, rig.view.now.boot_ns));
+    ck_assert_uint_lt(sleep_until_next_attempt(), RL_MS);
     ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
 }
 END_TEST
 
-START_TEST(a_key_that_is_gone_starts_an_attempt_at_once)
+START_TEST(a_key_that_is_gone_starts_an_attempt)
 {
     wait_for_the_key();
+    report_ttl(4, 0); /* a node that was not asked */
+    ck_assert(!rig.lease.wait.free);
     report_ttl(FIRST, 0);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
+    ck_assert_uint_lt(sleep_until_next_attempt(), RL_MS);
     ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
+}
+END_TEST
+
+/* All waiters get the notification, so each begins after a random delay of up to one round trip. */
+START_TEST(the_attempt_after_a_notification_is_delayed_at_random)
+{
+    unsigned early = 0, late = 0;
+
+    for (uint64_t salt = 0; salt < 100; salt++) {
+        setup();
+        rig.params.salt = salt;
+        wait_for_the_key();
+        if (_i == 0)
+            wake(RL_NODE(FIRST));
+        else
+            report_ttl(FIRST, 0);
+        uint64_t slept_ns = sleep_until_next_attempt();
+        ck_assert_uint_lt(slept_ns, RL_MS);
+        early += slept_ns < RL_MS / 4;
+        late += slept_ns > 3 * RL_MS / 4;
+    }
+    ck_assert_uint_gt(early, 10);
+    ck_assert_uint_gt(late, 10);
+}
+END_TEST
+
+/* The key may change again during the delay, which does not begin anew then. */
+START_TEST(further_notifications_do_not_delay_the_attempt)
+{
+    wait_for_the_key();
+    wake(RL_NODE(FIRST));
+    uint64_t start_ns = rig.lease.wait.start_ns;
+    ck_assert_uint_gt(start_ns, rig.view.now.boot_ns + 2);
+    rig_pass(&rig, 1);
+    rig.view.random = ~rig.view.random;
+    wake(RL_NODE(FIRST));
+    report_ttl(FIRST, 0);
+    ck_assert_uint_eq(rig.lease.wait.start_ns, start_ns);
 }
 END_TEST
 
@@ -196,18 +245,15 @@ START_TEST(without_notifications_the_timer_polls)
 {
     rig.view.notifying = 0;
     begin(RL_EVENT_START);
-    rig_deny(&rig, 0);
-    rig_deny(&rig, 1);
-    rig_deny(&rig, 3);
-    ck_assert_uint_eq(rig.fx.track, RL_NODE(FIRST));
+    deny_all();
+    /* Two of the nodes that have denied are prepared: the first may never be able to notify. */
+    ck_assert_uint_eq(rig.fx.track, RL_NODE(FIRST) | RL_NODE(0));
     ck_assert_uint_eq(rig.fx.probe, 0);
     wake(RL_NODE(FIRST));
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    ck_assert_uint_eq(rig.fx.probe, 0);
     ck_assert_uint_le(sleep_until_next_attempt(), 20 * RL_MS);
-    rig_deny(&rig, 0);
-    rig_deny(&rig, 1);
-    rig_deny(&rig, 3);
-    ck_assert_uint_eq(rig.fx.track, RL_NODE(FIRST) | RL_NODE(4)); /* tries another node, too */
+    ck_assert_uint_eq(rig.fx.request, ALL);
 }
 END_TEST
 
@@ -216,16 +262,22 @@ START_TEST(the_key_is_tracked_as_soon_as_a_node_can_notify)
 {
     rig.view.notifying = 0;
     begin(RL_EVENT_START);
-    rig_deny(&rig, 0);
-    rig_deny(&rig, 1);
-    rig_deny(&rig, 3);
+    deny_all();
     ck_assert_uint_eq(rig.fx.probe, 0);
-    rig.view.notifying = RL_NODE(FIRST);
-    wake(RL_NODE(FIRST));
+    rig.view.notifying = RL_NODE(4);
+    wake(RL_NODE(4)); /* it has not denied, so it may not have the key */
+    ck_assert_uint_eq(rig.fx.probe, 0);
+    rig.view.notifying |= RL_NODE(0);
+    wake(RL_NODE(0));
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-    ck_assert_uint_eq(rig.fx.probe, RL_NODE(FIRST));
-    wake(RL_NODE(FIRST));
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
+    ck_assert_uint_eq(rig.fx.probe, RL_NODE(0));
+    ck_assert(!rig.lease.wait.free); /* the WAKE was no notification of a change */
+    rig.view.notifying |= RL_NODE(FIRST);
+    wake(RL_NODE(FIRST)); /* one node is enough */
+    ck_assert_uint_eq(rig.fx.probe, 0);
+    wake(RL_NODE(0));
+    ck_assert_uint_lt(sleep_until_next_attempt(), RL_MS);
+    ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
 }
 END_TEST
 
@@ -246,63 +298,117 @@ START_TEST(nothing_is_tracked_without_a_majority_of_replies)
 }
 END_TEST
 
-START_TEST(another_node_is_tracked_if_the_preferred_cannot_notify)
+/* Tracked is the most preferred of the nodes that have denied and can notify without delay. A node
+ * that has not denied may not have the key, and would notice no change of it. */
+START_TEST(a_node_that_has_denied_is_tracked)
 {
-    rig.view.notifying = ALL & ~RL_NODE(FIRST);
-    begin_hot();
-    rig_deny(&rig, FIRST);
-    ck_assert_uint_eq(rig.fx.track, RL_NODE(FIRST));
-    ck_assert_uint_eq(rig.fx.probe, RL_NODE(4));
-    wake(RL_NODE(3)); /* a node that does not track the key for this lease */
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-    report_ttl(4, 5000);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-    wake(RL_NODE(4));
-    ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
+    static const struct {
+        rl_nodes notifying, slow, tracked;
+    } cases[] = {
+        {ALL, 0, RL_NODE(FIRST)},          {ALL & ~RL_NODE(FIRST), 0, RL_NODE(0)},
+        {ALL, RL_NODE(FIRST), RL_NODE(0)}, {ALL & ~RL_NODE(0), RL_NODE(FIRST), RL_NODE(3)},
+        {RL_NODE(4) | RL_NODE(1), 0, 0},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        setup();
+        rig.view.notifying = cases[i].notifying;
+        rig.view.slow = cases[i].slow;
+        begin(RL_EVENT_START);
+        deny_all();
+        ck_assert_uint_eq(rig.lease.wait.tracked, cases[i].tracked);
+        ck_assert_uint_eq(rig.fx.probe, cases[i].tracked);
+        /* Without a node that notifies, the next attempt begins after the backoff. */
+        ck_assert_uint_eq(rig.lease.next.boot_ns < rig.view.now.boot_ns + 100 * RL_MS,
+                          cases[i].tracked == 0);
+    }
 }
 END_TEST
 
-/* The key may have gone before the probe, or the holder never set it there. In both cases no
- * notification follows, so the missing key starts one attempt, but not a second one. */
-START_TEST(another_node_without_the_key_starts_one_attempt)
+/* The reply to the probe, which is sent after the denial, says whether the key still exists. */
+START_TEST(a_notification_during_an_attempt_changes_nothing)
 {
-    rig.view.notifying = ALL & ~RL_NODE(FIRST);
-    begin_hot();
-    rig_deny(&rig, FIRST);
-    ck_assert_uint_eq(rig.fx.probe, RL_NODE(4));
-    report_ttl(4, 0);
-    ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
-    rig_deny(&rig, FIRST);
-    ck_assert_uint_eq(rig.fx.probe, RL_NODE(4));
-    report_ttl(4, 0);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-    if (_i == 0)
-        wake(RL_NODE(4));
-    else
-        sleep_until_next_attempt();
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
-    for (unsigned i = 0; i < 5; i++)
-        if (rig.lease.state == RL_STATE_ACQUIRING && (_i == 0 ? i == FIRST : i != 4))
-            rig_deny(&rig, i);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-    report_ttl(4, 0); /* the last attempt had another reason: the missing key counts again */
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
-}
-END_TEST
-
-/* The notification arrives while the SET is in flight, and then another node is tracked. */
-START_TEST(a_notification_during_the_attempt_is_not_lost)
-{
-    begin_hot();
-    ck_assert_uint_eq(rig.fx.probe, RL_NODE(FIRST));
+    wait_for_the_key();
     wake(RL_NODE(FIRST));
-    rig.view.slow = RL_NODE(FIRST);
-    rig.view.notifying = RL_NODE(FIRST);
+    sleep_until_next_attempt();
+    wake(RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
+    ck_assert_uint_eq(rig.fx.request | rig.fx.undo | rig.fx.probe, 0);
     rig_deny(&rig, FIRST);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-    ck_assert_uint_eq(rig.lease.wait.tracked, 0);
-    ck_assert_uint_lt(sleep_until_next_attempt(), RL_MS);
-    ck_assert_uint_eq(rig.fx.request, RL_NODE(4));
+    ck_assert(!rig.lease.wait.free);
+    ck_assert_uint_eq(rig.fx.probe, RL_NODE(FIRST));
+}
+END_TEST
+
+START_TEST(a_late_reply_to_the_probe_does_not_change_a_held_lease)
+{
+    wait_for_the_key();
+    wake(RL_NODE(FIRST));
+    sleep_until_next_attempt();
+    rig_grant(&rig, FIRST);
+    rig_grant(&rig, 0);
+    rig_grant(&rig, 1);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
+    struct rl_lease before = rig.lease;
+    report_ttl(FIRST, 10000);
+    report_ttl(FIRST, 0);
+    ck_assert_uint_eq(rig.lease.backing, before.backing);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
+    ck_assert_uint_eq(rig.lease.deadline.boot_ns, before.deadline.boot_ns);
+}
+END_TEST
+
+/* Brings the lease into the state after `times` split votes, the last of them just now. */
+static void split_votes(unsigned times, uint64_t salt)
+{
+    setup();
+    for (unsigned i = 1; i < times; i++)
+        rl_contention_note_denial(&contention, true, rig.view.now.boot_ns);
+    rig.params.salt = salt;
+    begin_hot();
+    rig_grant(&rig, FIRST);
+    rig_deny(&rig, 0);
+    rig_deny(&rig, 1);
+    rig_deny(&rig, 3);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    ck_assert_uint_eq(rig.fx.probe, RL_NODE(0));
+    ck_assert_uint_eq(contention.splits, rl_min_u64(times, 5));
+}
+
+/* No notification begins an attempt during the pause, which is longer after more split votes. */
+START_TEST(contenders_pause_after_split_votes)
+{
+    for (unsigned times = 1; times <= 8; times++) {
+        uint64_t most_ns = 0, bound_ns = rl_min_u64((1u << times) * RL_MS, 16 * RL_MS);
+        for (uint64_t salt = 0; salt < 100; salt++) {
+            split_votes(times, salt);
+            wake(RL_NODE(0));
+            most_ns = rl_max_u64(most_ns, sleep_until_next_attempt());
+            ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
+        }
+        ck_assert_uint_gt(most_ns, bound_ns * 3 / 4);
+        ck_assert_uint_lt(most_ns, bound_ns);
+    }
+}
+END_TEST
+
+/* The pause begins with the end of the attempt. A notification that comes after the pause starts an
+ * attempt without a new one, or the lease would be too late for every hand-over. */
+START_TEST(old_split_votes_do_not_delay)
+{
+    for (uint64_t salt = 0; salt < 100; salt++) {
+        split_votes(8, salt);
+        rig_pass(&rig, 16 * RL_MS);
+        wake(RL_NODE(0));
+        ck_assert_uint_lt(sleep_until_next_attempt(), RL_MS);
+
+        rig_deny(&rig, FIRST); /* the same after an attempt that got no vote */
+        ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+        ck_assert_uint_eq(contention.splits, 5);
+        wake(RL_NODE(FIRST));
+        ck_assert_uint_lt(sleep_until_next_attempt(), RL_MS);
+    }
 }
 END_TEST
 
@@ -381,16 +487,20 @@ int main(void)
     tcase_add_test(tcase, without_memory_for_the_first_request_none_follows);
     tcase_add_test(tcase, an_attempt_that_ends_with_the_first_grant_asks_no_others);
     tcase_add_test(tcase, slow_excluded_and_disconnected_nodes_are_not_preferred);
-    tcase_add_test(tcase, a_notification_starts_an_attempt_at_once);
-    tcase_add_test(tcase, a_key_that_is_gone_starts_an_attempt_at_once);
+    tcase_add_test(tcase, a_notification_starts_an_attempt);
+    tcase_add_test(tcase, a_key_that_is_gone_starts_an_attempt);
+    tcase_add_loop_test(tcase, the_attempt_after_a_notification_is_delayed_at_random, 0, 2);
+    tcase_add_test(tcase, further_notifications_do_not_delay_the_attempt);
     tcase_add_test(tcase, the_timer_asks_all);
     tcase_add_test(tcase, the_timer_knows_when_the_key_expires);
     tcase_add_test(tcase, without_notifications_the_timer_polls);
     tcase_add_test(tcase, the_key_is_tracked_as_soon_as_a_node_can_notify);
     tcase_add_test(tcase, nothing_is_tracked_without_a_majority_of_replies);
-    tcase_add_test(tcase, another_node_is_tracked_if_the_preferred_cannot_notify);
-    tcase_add_loop_test(tcase, another_node_without_the_key_starts_one_attempt, 0, 2);
-    tcase_add_test(tcase, a_notification_during_the_attempt_is_not_lost);
+    tcase_add_test(tcase, a_node_that_has_denied_is_tracked);
+    tcase_add_test(tcase, a_notification_during_an_attempt_changes_nothing);
+    tcase_add_test(tcase, a_late_reply_to_the_probe_does_not_change_a_held_lease);
+    tcase_add_test(tcase, contenders_pause_after_split_votes);
+    tcase_add_test(tcase, old_split_votes_do_not_delay);
     tcase_add_test(tcase, a_release_is_followed_by_a_pause);
     tcase_add_test(tcase, a_queued_lease_waits_within_the_same_budget);
     tcase_add_test(tcase, a_release_by_this_client_wakes_the_waiter);

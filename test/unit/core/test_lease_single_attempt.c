@@ -164,7 +164,6 @@ START_TEST(the_last_decided_attempt_is_reported)
     ck_assert_uint_eq(round->cause[2], REDLOCK_CAUSE_TIMEOUT);
     ck_assert_uint_eq(round->granted, 0);
     ck_assert_uint_eq(round->rtt_us[1], 500);
-    ck_assert_uint_eq(contention.misses, 0); /* the preferred node has not replied */
 }
 END_TEST
 
@@ -236,6 +235,7 @@ START_TEST(one_node_asked_again_is_no_majority)
     rig_deny(&rig, FIRST);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     wake(RL_NODE(FIRST));
+    (void)sleep_until_next_attempt();
     ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
     let_the_budget_end();
     ck_assert_int_eq(rig.fx.status, REDLOCK_ENOQUORUM);
