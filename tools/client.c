@@ -109,6 +109,8 @@ static int set_all(const struct settings *settings, redlock_config_t *config)
         return refuse(config, values[SET_HEARTBEAT].origin);
     if (redlock_config_set_clock_slack_ms(config, settings->clock_slack_ms) != REDLOCK_OK)
         return refuse(config, values[SET_CLOCK_SLACK].origin);
+    if (redlock_config_set_line(config, settings->line) != REDLOCK_OK)
+        return refuse(config, values[SET_LINE].origin);
     if (redlock_config_set_owner(config, client_owner()) != REDLOCK_OK)
         return refuse(config, "owner");
     if (redlock_config_set_log(config, say_shows(SAY_DEBUG) ? REDLOCK_LOG_DEBUG : REDLOCK_LOG_WARN,

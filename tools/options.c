@@ -213,6 +213,7 @@ static bool set_switch(struct options *options, int id)
                     {OPT_NONBLOCK, &options->nonblock},
                     {OPT_ONCE, &options->once},
                     {OPT_NO_RENEW, &options->no_renew},
+                    {OPT_NO_LINE, &options->no_line},
                     {OPT_KEEP, &options->keep},
                     {OPT_KEEP_ENV, &options->keep_env},
                     {OPT_FOREGROUND, &options->foreground},

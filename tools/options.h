@@ -48,6 +48,7 @@ struct options {
     int stop_signal;           /* number of the signal of --signal */
     int status_fd;             /* descriptor to which `run` writes events; -1: none */
     bool no_renew;             /* do not extend the lock */
+    bool no_line;              /* do not use lines; settings.c merges it with other sources */
     bool keep;                 /* do not release the lock at the end */
     bool keep_env;             /* leave passwords in the environment of the command */
     bool warn_on_loss;         /* --on-loss warn: do not stop the command if the lock is lost */

@@ -54,6 +54,7 @@ static const struct {
     [SET_DRIFT] = {"drift", "REDLOCK_DRIFT", NULL, "1%"},
     [SET_HEARTBEAT] = {"heartbeat", "REDLOCK_HEARTBEAT", NULL, "1s"},
     [SET_CLOCK_SLACK] = {"clock-slack", "REDLOCK_CLOCK_SLACK", NULL, "100ms"},
+    [SET_LINE] = {"line", "REDLOCK_LINE", "--no-line", "on"},
 };
 
 /* Returns the name of a setting in the file, such as "max-ttl". */
@@ -105,6 +106,7 @@ static void offer_options(const struct options *options, struct settings *settin
         [SET_RENEW] = options->renew,
         [SET_CONNECT_TIMEOUT] = options->connect_timeout,
         [SET_NODE_TIMEOUT] = options->node_timeout,
+        [SET_LINE] = options->no_line ? "off" : NULL,
     };
 
     for (int id = 0; id < SET_COUNT; id++) {
@@ -239,11 +241,13 @@ static int read_numbers(struct settings *settings)
     return result >= 0 ? result : read_clocks(settings);
 }
 
-/* Parses fence-records and admission. Returns -1 on success, or an exit code after a message. */
+/* Parses fence-records, admission and line. Returns -1 on success, or an exit code after a message.
+ */
 static int read_words(struct settings *settings)
 {
     const char *records = settings->values[SET_FENCE_RECORDS].text;
     const char *admission = settings->values[SET_ADMISSION].text;
+    const char *line = settings->values[SET_LINE].text;
 
     if (!strcmp(records, "durable"))
         settings->fence_records = REDLOCK_FENCE_RECORDS_DURABLE;
@@ -259,6 +263,9 @@ static int read_words(struct settings *settings)
         settings->admission = REDLOCK_ADMISSION_PROVEN;
     else
         return refuse(settings, SET_ADMISSION, "unknown; write strict, lenient or proven");
+    settings->line = !strcmp(line, "on");
+    if (!settings->line && strcmp(line, "off") != 0)
+        return refuse(settings, SET_LINE, "unknown; write on or off");
     return -1;
 }
 

@@ -32,6 +32,7 @@ enum setting_id {
     SET_DRIFT,           /* largest difference of clock rates */
     SET_HEARTBEAT,       /* time between two heartbeats */
     SET_CLOCK_SLACK,     /* largest step of this machine's wall clock */
+    SET_LINE,            /* "on" or "off": waiters use lines */
     SET_COUNT            /* the number of settings */
 };
 
@@ -65,6 +66,7 @@ struct settings {
     uint32_t clock_slack_ms;
     int fence_records; /* enum redlock_fence_records */
     int admission;     /* enum redlock_admission */
+    bool line;         /* waiters use lines */
     char *password;    /* from REDLOCK_AUTH, the file or the pass file; NULL: none; owned */
 };
 

@@ -270,6 +270,21 @@ REDLOCK_API uint64_t redlock_config_validity_ms(const redlock_config_t *config, 
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_notifications(redlock_config_t *config,
                                                                    bool on);
 
+/* Sets whether waiters of a resource stand in a line on its preferred server, which notifies the
+ * one in front when it is its turn. A line is a second key beside that of the lock, `<key>{#q}`,
+ * which expires 10 seconds after its last use. false is for clients whose servers or rights do not
+ * allow another key to be written. Such a client still excludes all others, but has no place in the
+ * order of arrival: its waiters compete with those who are notified at the same time. So do waiters
+ * without notifications (redlock_config_set_notifications()), and where a server is older than
+ * Redis 6.2 or the rights of its user do not allow lines. Clients with and without lines can be
+ * mixed.
+ *
+ * enabled: default true.
+ * EINVAL: config is NULL.
+ * Since 0.2.0.
+ * [configuration] */
+REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_line(redlock_config_t *config, bool enabled);
+
 /* Sets how many acquisitions of one resource may wait in the queue of this client, first come,
  * first served. Further ones fail with EQUEUEFULL. Acquisitions with opts.wait_ms of 0 do not
  * queue.

@@ -420,6 +420,11 @@ class config
         return check(redlock_config_set_notifications(native(), on));
     }
 
+    config &set_line(bool enabled)
+    {
+        return check(redlock_config_set_line(native(), enabled));
+    }
+
     config &set_queue_max(std::uint32_t waiters)
     {
         return check(redlock_config_set_queue_max(native(), waiters));

@@ -185,7 +185,7 @@ static int open_shard(struct redlock_client *rl, const struct rl_config_shard *f
         .fence_run_bound = config->fence_records != REDLOCK_FENCE_RECORDS_DURABLE,
         .heartbeat_ns = config->heartbeat_ms * RL_MS,
         .notifications = config->notifications,
-        .lines = config->notifications,
+        .lines = config->notifications && config->line,
         .queue_max = config->queue_max,
     };
 

@@ -94,6 +94,7 @@ REDLOCK_API int redlock_config_new(redlock_config_t **ret_config,
     config->drift = (struct rl_drift){DRIFT_PPM_DEFAULT, DRIFT_CONSTANT_US_DEFAULT};
     config->heartbeat_ms = HEARTBEAT_MS_DEFAULT;
     config->notifications = true;
+    config->line = true;
     config->clock_slack_ms = CLOCK_SLACK_MS_DEFAULT;
     config->admission = REDLOCK_ADMISSION_STRICT;
     *ret_config = config;
@@ -367,6 +368,15 @@ REDLOCK_API int redlock_config_set_notifications(redlock_config_t *config, bool 
     if (config == NULL)
         return REDLOCK_EINVAL;
     config->notifications = on;
+    return REDLOCK_OK;
+}
+
+/* Public function: sets whether waiters use lines. Returns REDLOCK_OK or EINVAL. */
+REDLOCK_API int redlock_config_set_line(redlock_config_t *config, bool enabled)
+{
+    if (config == NULL)
+        return REDLOCK_EINVAL;
+    config->line = enabled;
     return REDLOCK_OK;
 }
 

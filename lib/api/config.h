@@ -46,6 +46,7 @@ struct redlock_config {
     uint32_t heartbeat_ms;               /* interval of heartbeats */
     uint32_t queue_max;        /* longest queue of one resource in this client; 0: no limit */
     bool notifications;        /* servers may be asked for notifications */
+    bool line;                 /* waiters may use lines, if they have notifications */
     uint32_t clock_slack_ms;   /* how far the wall clock may run ahead of the boot clock while
                                 * a lock is held; 0: it is not checked */
     int admission;             /* enum redlock_admission */

@@ -311,7 +311,7 @@ START_TEST(settings_arrive)
     config.set_fence_records(REDLOCK_FENCE_RECORDS_VOLATILE).set_drift(500000, 1000000);
     config.set_admission(REDLOCK_ADMISSION_PROVEN).set_mode(REDLOCK_MODE_HYBRID);
     config.set_connect_timeout(1min).set_node_timeout(1min).set_retry(1ms, 1min);
-    config.set_notifications(false).set_queue_max(1000000).set_heartbeat(1min);
+    config.set_notifications(false).set_line(false).set_queue_max(1000000).set_heartbeat(1min);
     config.set_clock_slack(1min).set_max_ttl(24h);
     check_code(thrown([&] { config.add_nodes("127.0.0.1:3"); }), errc::invalid_argument);
     check_code(thrown([&] { config.set_auth("user", ""); }), errc::invalid_argument);

@@ -28,6 +28,7 @@ wait = 5s
 quorum-wait = 40s
 connect-timeout = 100ms
 node-timeout = 50ms
+line = off
 """
 
 
@@ -57,6 +58,7 @@ class Settings(CommandCase):
         self.check(settings, "wait", "forever", "default")
         self.check(settings, "quorum-wait", "30s", "default")
         self.check(settings, "connect-timeout", "250ms", "default")
+        self.check(settings, "line", "on", "default")
 
     def test_file(self):
         """Settings of the file FILE are used, with the file and the line as origin."""
@@ -69,18 +71,21 @@ class Settings(CommandCase):
             self.check(settings, "wait", "5s", path)
             self.check(settings, "quorum-wait", "40s", path)
             self.check(settings, "node-timeout", "50ms", path)
+            self.check(settings, "line", "off", path)
 
     def test_environment_wins_over_the_file_and_flags_over_both(self):
         """Flags come before variables, variables before the file."""
         path = self.path("conf", FILE)
         environment = {"REDLOCK_SERVERS": "e:1", "REDLOCK_PREFIX": "env:", "REDLOCK_MAX_TTL": "25s", "REDIS_URL": "r:1",
-                       "REDLOCK_QUORUM_WAIT": "50s"}
+                       "REDLOCK_QUORUM_WAIT": "50s", "REDLOCK_LINE": "on"}
         settings = self.settings("-f", path, **environment)
         self.check(settings, "servers", "e:1", "REDLOCK_SERVERS")
         self.check(settings, "prefix", "env:", "REDLOCK_PREFIX")
         self.check(settings, "max-ttl", "25s", "REDLOCK_MAX_TTL")
         self.check(settings, "ttl", "10s", path)
         self.check(settings, "quorum-wait", "50s", "REDLOCK_QUORUM_WAIT")
+        self.check(settings, "line", "on", "REDLOCK_LINE")
+        self.check(self.settings("--no-line", **environment), "line", "off", "option --no-line")
         settings = self.settings("-f", path, "-w", "forever", "--quorum-wait", "forever", **environment)
         self.check(settings, "wait", "forever", "option -w")
         self.check(settings, "quorum-wait", "forever", "option --quorum-wait")
@@ -115,13 +120,14 @@ class Settings(CommandCase):
     def test_invalid_files_are_refused_with_line_and_advice(self):
         """Each invalid text ends in exit code 78 with a message that names the line and the remedy."""
         cases = {
-            "[redlock]\nserver = a\n": r":2: unknown key server; use one of: servers.* fence-key fence-records admission drift heartbeat clock-slack$",
+            "[redlock]\nserver = a\n": r":2: unknown key server; use one of: servers.* node-timeout line fence-key fence-records admission drift heartbeat clock-slack$",
             "[redis]\nservers = a\n": r":2: unknown section redis; write \[redlock\]",
             "servers = a\n": r":1: unknown section \(none\)",
             "[redlock]\nttl = 3s\nttl = 4s\n": r":3: second value for ttl; keep one",
             "[redlock]\nnonsense\n": r":2: not a line of this format; write",
             "[node.a]\nhost = a\n": r":2: unknown key host; a \[node.NAME\] section has: url",
             "[redlock]\nservers = " + "a," * 100 + "\n": r":2: the line is too long; put each server",
+            "[redlock]\nline = no\n": r":2: line no: unknown; write on or off",
             "[redlock]\nttl = 30x\n": r":2: ttl 30x: not a duration; write 250ms",
             "[redlock]\npass-file = a\npassword = b\n": r"both password and pass-file",
         }

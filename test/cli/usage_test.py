@@ -131,6 +131,7 @@ BOUNDS = [
     ("REDLOCK_DRIFT=50%", "REDLOCK_DRIFT=50.0001%", "not a rate of clocks"),
     ("REDLOCK_DRIFT=500000ppm", "REDLOCK_DRIFT=500001ppm", "not a rate of clocks"),
     ("REDLOCK_HEARTBEAT=10ms", "REDLOCK_HEARTBEAT=9ms", "out of range; write 10ms to 1m"),
+    ("REDLOCK_LINE=off", "REDLOCK_LINE=no", "unknown; write on or off"),
     ("REDLOCK_CLOCK_SLACK=1m", "REDLOCK_CLOCK_SLACK=60001ms", "out of range; write 0ms to 1m"),
 ]
 

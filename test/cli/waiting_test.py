@@ -27,6 +27,23 @@ class Waiting(Case):
         self.assertEqual(process.stdout.readline(), "mine\n")
         self.assertEqual(process.wait(10 * SLOW), 0)
 
+    def line_calls(self):
+        """Returns how often the servers have read a line since they were started or CONFIG RESETSTAT."""
+        return sum(b"cmdstat_getex" in text for text in self.servers.command_all("INFO", "commandstats"))
+
+    def test_no_line_writes_no_other_key(self):
+        """A waiter is in a line on one server, unless --no-line or REDLOCK_LINE=off is given."""
+        for flags, environment, lines in (([], {}, True), (["--no-line"], {}, False), ([], {"REDLOCK_LINE": "off"}, False)):
+            with self.subTest(flags=flags, environment=environment):
+                self.servers.command_all("CONFIG", "RESETSTAT")
+                token = self.hold("w")
+                process = self.start("run", "-v", *flags, "w", "--", "echo", "mine", env=self.environment(**environment))
+                self.wait_error("waiting for w: held by another client")
+                self.redlock("release", "w", token)
+                self.assertEqual(process.stdout.readline(), "mine\n")
+                self.assertEqual(process.wait(10 * SLOW), 0)
+                self.assertEqual(self.line_calls() > 0, lines)
+
     def test_waiter_gets_the_lock_when_servers_return(self):
         """A `run` that waits for a quorum starts its command when the servers continue."""
         self.servers.stop(0, 1, 2)

@@ -136,13 +136,14 @@ COMMANDS = [
         "over the environment, the environment over the file.",
         notes="""\
 File (INI): [redlock] servers prefix user pass-file password max-ttl ttl wait
-  quorum-wait grace renew connect-timeout node-timeout fence-key fence-records
-  admission drift heartbeat clock-slack (equal in all clients, like max-ttl);
+  quorum-wait grace renew connect-timeout node-timeout line fence-key
+  fence-records admission drift heartbeat clock-slack (equal in all clients,
+  like max-ttl);
   [node.NAME] url; several shards: [shard.NAME] servers
 Environment: REDLOCK_SERVERS REDLOCK_PREFIX REDLOCK_USER REDLOCK_AUTH
   REDLOCK_MAX_TTL REDLOCK_FENCE_KEY REDLOCK_FENCE_RECORDS REDLOCK_ADMISSION
   REDLOCK_DRIFT REDLOCK_HEARTBEAT REDLOCK_CLOCK_SLACK REDLOCK_QUORUM_WAIT
-  REDLOCK_CONFIG; REDIS_URL only if no server is set otherwise
+  REDLOCK_LINE REDLOCK_CONFIG; REDIS_URL only if no server is set otherwise
 """,
         examples=(("Show the settings of one file:", "redlock config -f ./redlock.conf"),),
     ),
@@ -623,6 +624,22 @@ OPTIONS = [
         card="time to reply",
         hint="time limit for a reply",
         text="Time limit for a reply.",
+    ),
+    Option(
+        "no-line",
+        commands="run acquire nodes config",
+        group="servers",
+        card="do not queue on servers",
+        hint="wait without a line on a server",
+        text="Wait without a line. A line is a key beside that of the lock, `<key>{#q}`, in which waiters of all machines stand "
+        "in order of arrival. This option is for users who may not write another key; it gives up that order.",
+        special={
+            "nodes": {
+                "hint": "check for clients without lines",
+                "card": "clients use no lines",
+                "text": "Clients use no lines: `--acl` prints no rights for them, and their absence is no finding.",
+            },
+        },
     ),
     Option(
         "status-fd",

@@ -46,7 +46,8 @@ class Client:
         servers are asked for their clock. clock_slack: by how much this machine's clock may be set ahead while a lock
         is held; 0: no limit. drift: parts per million of the TTL, and microseconds, by which clocks may differ.
         All clients of a lock need the same; None: the library's.
-    notifications: whether servers notify waiters.
+    notifications: whether servers notify waiters. line: whether waiters stand in a line on a server, in a key of its
+        own, in order of arrival (redlock_config_set_line()).
     servers with several shards: "east=a:6379,b:6379,c:6379; west=d:6379,e:6379,f:6379".
 
     After fork() the child gets connections of its own with its first call. The locks of the parent are not held there.
@@ -70,6 +71,7 @@ class Client:
         fence_key: Optional[str] = None,
         admission: Optional[str] = None,
         notifications: bool = True,
+        line: bool = True,
         heartbeat: Optional[Seconds] = None,
         clock_slack: Optional[Seconds] = None,
         drift: Optional[Tuple[int, int]] = None,
@@ -97,6 +99,7 @@ class Client:
             self._set(lib.redlock_config_set_fence_records, lib.REDLOCK_FENCE_RECORDS_VOLATILE)
         self._set_shared(fence_key, admission, heartbeat, clock_slack, drift)
         self._set(lib.redlock_config_set_notifications, notifications)
+        self._set(lib.redlock_config_set_line, line)
         self._native = self._open()
         _clients.add(self)
 

@@ -155,6 +155,7 @@ int redlock_config_set_fence_key(redlock_config_t *config, const char *key);
 int redlock_config_set_fence_records(redlock_config_t *config, int records);
 int redlock_config_set_admission(redlock_config_t *config, int admission);
 int redlock_config_set_notifications(redlock_config_t *config, bool on);
+int redlock_config_set_line(redlock_config_t *config, bool enabled);
 int redlock_config_set_heartbeat_ms(redlock_config_t *config, uint32_t interval_ms);
 int redlock_config_set_clock_slack_ms(redlock_config_t *config, uint32_t slack_ms);
 int redlock_config_set_drift(redlock_config_t *config, uint32_t drift_ppm,
