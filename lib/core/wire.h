@@ -13,7 +13,7 @@ struct rl_arg {
     size_t len;       /* bytes */
 };
 #define RL_ARGS_MAX                                                                                \
-    (RL_KEYS_MAX + 13)   /* EVAL, the script, and 11 words, one of which stands for all keys        \
+    (RL_KEYS_MAX + 13)   /* EVAL, the script, and 11 words, one of which stands for all keys       \
                           */
 #define RL_NUMBERS_MAX 4 /* most numbers that one command contains */
 

@@ -151,9 +151,9 @@ int rl_node_request(struct rl_node *node, struct rl_claim *claim, uint32_t round
  * server track the key, if notifications are on: a change is then reported as RL_INBOX_NOTIFIED. */
 int rl_node_probe_and_track(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                             uint64_t now_ns);
-/* Requests the line of the claim's resource: `verb` is one of LINE_*. Before a request that looks, has
- * the server track the key of the lock if notifications are on; it then does so for a head. Returns
- * as rl_node_request(). */
+/* Requests the line of the claim's resource: `verb` is one of LINE_*. Before a request that looks,
+ * has the server track the key of the lock if notifications are on; it then does so for a head.
+ * Returns as rl_node_request(). */
 int rl_node_request_line(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                          enum rl_verb verb, uint64_t now_ns);
 /* As rl_node_request(), but sends to a suspect node, too. For requests that must reach all servers.

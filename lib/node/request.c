@@ -64,8 +64,9 @@ int rl_node_probe_and_track(struct rl_node *node, struct rl_claim *claim, uint32
     return rl_node_request(node, claim, round, RL_VERB_PTTL, now_ns);
 }
 
-/* Appends a request to the line of the claim's resource. Before one that looks, has the server track
- * the key of the lock, which it does if this client is a head. Returns as rl_node_request(). */
+/* Appends a request to the line of the claim's resource. Before one that looks, has the server
+ * track the key of the lock, which it does if this client is a head. Returns as rl_node_request().
+ */
 int rl_node_request_line(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                          enum rl_verb verb, uint64_t now_ns)
 {

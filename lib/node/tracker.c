@@ -34,8 +34,8 @@ static const struct rl_backoff delays = {.min_ns = 50 * RL_MS, .max_ns = 5 * RL_
  * it. */
 enum step {
     STEP_AUTH = 0,
-    STEP_SETNAME,  /* CLIENT SETNAME */
-    STEP_ID,       /* CLIENT ID */
+    STEP_SETNAME,   /* CLIENT SETNAME */
+    STEP_ID,        /* CLIENT ID */
     STEP_SUBSCRIBE, /* to CHANNEL */
     STEP_TURNS      /* SUBSCRIBE to the channel of this client's turns. In a command of its own,
                      * because a refused channel refuses the whole command */

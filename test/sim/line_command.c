@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The script of the line as a command of a modelled server: takes the words of the call, executes the
- * model (line.h), and sends the notifications. */
+ * The script of the line as a command of a modelled server: takes the words of the call, executes
+ * the model (line.h), and sends the notifications. */
 #include "line_command.h"
 
 #include "core/scripts.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCRIPT_BIT   31   /* of sim_server.scripts */
+#define SCRIPT_BIT   31    /* of sim_server.scripts */
 #define LINE_KEEP_MS 10000 /* the key of a line expires that long after its last use */
 
 /* What the notifications of one call need. */
@@ -39,10 +39,10 @@ static bool notify(void *ctx, const char *id)
     struct sim_reply reply = {.len = 0};
     bool found = false;
 
-    reply.len = (size_t)snprintf(reply.bytes, sizeof reply.bytes,
-                                 "*3\r\n$7\r\nmessage\r\n$%zu\r\nredlock:q:%s\r\n$%zu\r\n%.*s\r\n",
-                                 strlen(id) + 10, id, turns->key.len, (int)turns->key.len,
-                                 turns->key.data);
+    reply.len =
+        (size_t)snprintf(reply.bytes, sizeof reply.bytes,
+                         "*3\r\n$7\r\nmessage\r\n$%zu\r\nredlock:q:%s\r\n$%zu\r\n%.*s\r\n",
+                         strlen(id) + 10, id, turns->key.len, (int)turns->key.len, turns->key.data);
     for (struct sim_conn *conn = world->conns; conn != NULL; conn = conn->next) {
         if (conn->node != turns->call->conn->node || !conn->server_open ||
             strcmp(conn->turns, id) != 0)
@@ -56,7 +56,8 @@ static bool notify(void *ctx, const char *id)
     return found;
 }
 
-/* Executes the script: the words are EVAL or EVALSHA, the script, 2, both keys and the arguments. */
+/* Executes the script: the words are EVAL or EVALSHA, the script, 2, both keys and the arguments.
+ */
 static void execute(struct sim_call *call)
 {
     const struct sim_word *words = call->words;
@@ -93,7 +94,8 @@ static void execute(struct sim_call *call)
     sim_reply_add_text(call, reply, strlen(reply));
 }
 
-/* Executes EVAL or EVALSHA of the script of the line. Returns whether the command is that script. */
+/* Executes EVAL or EVALSHA of the script of the line. Returns whether the command is that script.
+ */
 bool sim_line_script(struct sim_call *call, bool by_sha)
 {
     if (!sim_is(call->words[1], by_sha ? rl_script_line.sha : rl_script_line.text))

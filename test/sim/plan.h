@@ -101,7 +101,7 @@ struct sim_plan {
                         * one */
     bool has_password, has_db;  /* the servers require AUTH; the clients must SELECT */
     bool wakeups;               /* clients request notifications */
-    bool lines;       /* the clients use lines */
+    bool lines;                 /* the clients use lines */
     uint8_t no_tracking;        /* set of the nodes that do not support TRACKING */
     unsigned lost_notification; /* of 1000 notifications, the number that are lost */
     bool durable;               /* an operator attests that no server loses data in a restart */
