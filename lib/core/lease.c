@@ -383,11 +383,7 @@ void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const s
         rl_hold_detach(lease, view, fx);
         break;
     }
-    if (lease->state == RL_STATE_HELD && before == RL_STATE_ACQUIRING && rl_line_is_in(lease))
-        rl_line_won(lease, fx);
-    if (lease->state == RL_STATE_ENDED && rl_line_is_in(lease) &&
-        (before == RL_STATE_WAITING || before == RL_STATE_ACQUIRING))
-        rl_line_end(lease, fx);
+    rl_line_settle(lease, before, fx);
     if (lease->state != RL_STATE_ACQUIRING)
         fx->raise = 0; /* this step has ended the attempt */
     RL_ASSERT((fx->request & ~(view->up | view->suspect)) == 0);

@@ -61,16 +61,19 @@ static bool is_pausing(const struct rl_lease *lease, const struct rl_view *view)
     return lease->contention->line.pause_ns > view->now.boot_ns;
 }
 
-/* Notes that this client is in no line any more. */
-static void forget(struct rl_line *line)
+/* Leaves all lines that may have a record of this client. */
+static void leave(struct rl_line *line, struct rl_effects *fx)
 {
+    fx->line = line->joined != 0 ? RL_VERB_LINE_LEAVE : 0;
+    fx->line_node = line->joined;
     *line = (struct rl_line){.refused = line->refused, .stale = line->stale};
 }
 
-/* Returns whether the lease waits in a line, or asks to. */
+/* Returns whether the lease waits in a line, or asks to. A single attempt does not, whatever the
+ * other locks of the client do. */
 bool rl_line_is_in(const struct rl_lease *lease)
 {
-    return lease->contention != NULL && lease->contention->line.node != 0;
+    return lease->contention != NULL && lease->wait_ns != 0 && lease->contention->line.node != 0;
 }
 
 /* Sets the time of the next TICK: a random one between the bounds, and early enough for a last
@@ -93,6 +96,7 @@ static void ask(struct rl_lease *lease, enum rl_verb verb, const struct rl_view 
     plan(lease, HEAD_MIN_NS, HEAD_MAX_NS, view);
     fx->line = verb;
     fx->line_node = line->node;
+    line->joined |= line->node;
     line->asking = true;
     line->turn = line->change = false;
 }
@@ -117,22 +121,10 @@ static void go(struct rl_lease *lease, const struct rl_view *view, struct rl_eff
  * the line did not grant then: its key is that of a client that has ended, or is about to. */
 static void leave_as_holder(struct rl_line *line, bool left, struct rl_effects *fx)
 {
-    if (!left) {
-        fx->line = RL_VERB_LINE_LEAVE;
-        fx->line_node = line->node;
-    }
-    forget(line);
+    if (left)
+        line->joined &= ~line->node;
+    leave(line, fx);
     line->stale = !left;
-}
-
-/* Notes that the attempt has won. If LINE_GO was sent and has no reply yet, its reply decides
- * whether to leave the line. */
-void rl_line_won(struct rl_lease *lease, struct rl_effects *fx)
-{
-    struct rl_line *line = &lease->contention->line;
-
-    if (!line->went || line->answered)
-        leave_as_holder(line, line->left, fx);
 }
 
 /* Looks whether there is a line, together with the first attempt of a client that has acquired the
@@ -306,8 +298,14 @@ void rl_line_wake(struct rl_lease *lease, rl_nodes nodes, bool turn, const struc
 
     rl_nodes tracked = lease->wait.tracked != 0 ? lease->wait.tracked : line->node;
     rl_nodes second = line->stale ? second_node(lease, view) : 0;
-    if (nodes != 0 && (nodes & (line->node | second)) == 0)
+    if (nodes != 0 && (nodes & (line->node | second)) == 0) {
+        if (turn && (nodes & line->joined) != 0) { /* the client has waited there before */
+            fx->line = RL_VERB_LINE_LEAVE;
+            fx->line_node = nodes;
+            line->joined &= ~nodes;
+        }
         return;
+    }
     if (!turn)
         rl_contention_note(lease->contention, view->now.boot_ns);
     if (line->asking) {
@@ -339,27 +337,36 @@ void rl_line_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
 {
     struct rl_line *line = &lease->contention->line;
 
-    bool unanswered = line->asking && line->pause_ns == 0;
+    bool last = rl_attempt_spare_ns(lease, view) == 0;
+    bool unanswered = line->asking && line->pause_ns == 0 && !last;
     /* No notification has come for long: perhaps the other node shows whether the lock is held. */
-    if (line->head && !unanswered && line->pause_ns == 0)
+    if (line->head && !unanswered && !last && line->pause_ns == 0)
         line->stale = !line->stale;
     line->pause_ns = 0;
     if (unanswered) { /* another node keeps the line, as long as contention is recent */
         line->refused |= line->node;
         line->node = 0;
     }
-    if ((line->head && !unanswered) || rl_attempt_spare_ns(lease, view) == 0)
+    if ((line->head && !unanswered) || last)
         go(lease, view, fx);
     else if (!rl_line_enter(lease, view, fx))
         rl_wait_begin(lease, lease->status, view, fx);
 }
 
-/* Leaves the line, because the call has ended without the lock. */
-void rl_line_end(struct rl_lease *lease, struct rl_effects *fx)
+/* Leaves the lines after a step that has decided the call: the attempt has won, or the lease has
+ * ended. If LINE_GO was sent and has no reply yet, the node of the line may have denied: a winner
+ * leaves when that reply comes, or at the end of the lease if it has not come by then. */
+void rl_line_settle(struct rl_lease *lease, uint8_t before, struct rl_effects *fx)
 {
+    if (lease->contention == NULL || lease->contention->line.joined == 0 || lease->wait_ns == 0 ||
+        lease->state == before || before == RL_STATE_QUEUED)
+        return;
     struct rl_line *line = &lease->contention->line;
+    bool waited = before == RL_STATE_WAITING || before == RL_STATE_ACQUIRING;
+    bool open = line->went && !line->answered;
 
-    fx->line = RL_VERB_LINE_LEAVE;
-    fx->line_node = line->node;
-    forget(line);
+    if (lease->state == RL_STATE_HELD && before == RL_STATE_ACQUIRING && !open)
+        leave_as_holder(line, line->left, fx);
+    else if (lease->state == RL_STATE_ENDED && (waited || open))
+        leave(line, fx);
 }

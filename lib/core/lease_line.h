@@ -31,9 +31,7 @@ void rl_line_probed(struct rl_lease *lease, const struct rl_ballot *ballot,
                     const struct rl_view *view, struct rl_effects *fx);
 /* Processes the TICK at lease->next while the lease is in a line. */
 void rl_line_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
-/* Notes that the attempt has won. */
-void rl_line_won(struct rl_lease *lease, struct rl_effects *fx);
-/* Leaves the line, because the call has ended without the lock. */
-void rl_line_end(struct rl_lease *lease, struct rl_effects *fx);
+/* Leaves the lines after a step that has decided the call. `before`: the state before the step. */
+void rl_line_settle(struct rl_lease *lease, uint8_t before, struct rl_effects *fx);
 
 #endif

@@ -11,6 +11,7 @@
 /* What a client knows of its place in the line of one resource. Owner: lease_line.c. */
 struct rl_line {
     rl_nodes node;    /* the node in whose line this client is, or asks to be; 0: none */
+    rl_nodes joined;  /* nodes whose line may have a record of this client */
     rl_nodes refused; /* nodes that have refused a request to the line of this resource */
     bool head;        /* this client was a head when the node replied last */
     bool asking;      /* a request to the line, other than LINE_GO, has no reply yet */

@@ -570,12 +570,12 @@ bool rl_engine_is_ready(const struct rl_engine *engine)
     return ready >= engine->quorum;
 }
 
-/* Returns whether a longer wait does not help the undos of this node. So it is if no undo is
- * pending; if the server has stopped replying but has received all that was sent; or if the server
- * cannot be reached. */
+/* Returns whether a longer wait does not help the undos of this node, nor the requests to leave a
+ * line. So it is if there are none; if the server has stopped replying but has received all that
+ * was sent; or if the server cannot be reached. */
 static bool node_is_settled(const struct rl_node *node)
 {
-    if (rl_node_undos_pending(node) == 0)
+    if (rl_node_undos_pending(node) == 0 && !rl_pipeline_leaves_line(&node->pipe))
         return true;
     if (rl_connection_is_ready(&node->conn))
         return rl_detector_is_suspect(&node->detector) &&
@@ -599,7 +599,8 @@ bool rl_engine_has_dropped(const struct rl_engine *engine)
     return dropped;
 }
 
-/* Returns whether no lock is active and no undo waits for a server that can be reached. */
+/* Returns whether no lock is active, and no undo and no request to leave a line waits for a server
+ * that can be reached. */
 bool rl_engine_is_settled(const struct rl_engine *engine)
 {
     bool settled = engine->locks == NULL;

@@ -201,9 +201,9 @@ void rl_engine_set_terms(const struct rl_engine *engine, struct rl_lease_terms *
 /* Returns whether a quorum of nodes is connected and greeted, can be asked now, and is eligible. */
 bool rl_engine_is_ready(const struct rl_engine *engine);
 
-/* Returns whether nothing is left to do that can be done now: no lock is active, and no undo waits
- * for a server that can be reached. A server that has stopped replying executes what it has
- * received when it goes on, even if the client has ended. */
+/* Returns whether nothing is left to do that can be done now: no lock is active, and no undo or
+ * request to leave a line waits for a server that can be reached. A server that has stopped
+ * replying executes what it has received when it goes on, even if the client has ended. */
 bool rl_engine_is_settled(const struct rl_engine *engine);
 /* Returns whether a key may be left whose undo found no memory. */
 bool rl_engine_has_dropped(const struct rl_engine *engine);

@@ -119,6 +119,16 @@ unsigned rl_pipeline_count_undos(const struct rl_pipeline *pipe)
     return count;
 }
 
+/* Returns true if a request to leave a line is in flight. */
+bool rl_pipeline_leaves_line(const struct rl_pipeline *pipe)
+{
+    for (uint64_t i = pipe->head; i != pipe->tail; i++) {
+        if (rl_pipeline_at(pipe, i)->verb == RL_VERB_LINE_LEAVE)
+            return true;
+    }
+    return false;
+}
+
 /* Drops the first `len` bytes of the output, because the transport has accepted them. */
 void rl_pipeline_sent(struct rl_pipeline *pipe, size_t len)
 {

@@ -204,6 +204,8 @@ bool rl_pipeline_uses_token(const struct rl_pipeline *pipe, struct rl_arg token)
 
 /* Returns the number of undos in flight. */
 unsigned rl_pipeline_count_undos(const struct rl_pipeline *pipe);
+/* Returns true if a request to leave a line is in flight. */
+bool rl_pipeline_leaves_line(const struct rl_pipeline *pipe);
 
 /* Drops the first `len` bytes of the output, because the transport has accepted them. */
 void rl_pipeline_sent(struct rl_pipeline *pipe, size_t len);

@@ -65,8 +65,8 @@ int rl_node_probe_and_track(struct rl_node *node, struct rl_claim *claim, uint32
 }
 
 /* Appends a request to the line of the claim's resource. Before one that looks, has the server
- * track the key of the lock, which it does if this client is a head. Returns as rl_node_request().
- */
+ * track the key of the lock, which it does if this client is a head. LINE_LEAVE is sent to a
+ * suspect node, too. Returns as rl_node_request(). */
 int rl_node_request_line(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                          enum rl_verb verb, uint64_t now_ns)
 {
@@ -74,7 +74,8 @@ int rl_node_request_line(struct rl_node *node, struct rl_claim *claim, uint32_t 
 
     if (looks && rl_node_is_up(node))
         rl_tracker_register(node, claim, now_ns);
-    return rl_node_request(node, claim, round, verb, now_ns);
+    return verb == RL_VERB_LINE_LEAVE ? rl_node_request_suspect(node, claim, round, verb, now_ns)
+                                      : rl_node_request(node, claim, round, verb, now_ns);
 }
 
 /* Appends a request as rl_node_request(), but to a suspect node, too. */
