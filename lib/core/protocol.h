@@ -149,6 +149,13 @@ static inline bool rl_verb_is_line(enum rl_verb verb)
     return verb >= RL_VERB_LINE_JOIN && verb <= RL_VERB_LINE_DROP;
 }
 
+/* Returns whether the verb is a request to a line after which this client is in the line. For a
+ * head, such a request reads the key of the lock, so that the server can track it. */
+static inline bool rl_verb_looks_at_line(enum rl_verb verb)
+{
+    return rl_verb_is_line(verb) && verb != RL_VERB_LINE_GO && verb != RL_VERB_LINE_LEAVE;
+}
+
 /* Fills `command` with the words of `verb` in `form`. The command points into `arguments` and into
  * itself, so it is valid until one of them is changed or moved. */
 void rl_protocol_format(struct rl_command *command, enum rl_verb verb, enum rl_form form,

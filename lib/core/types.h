@@ -19,7 +19,7 @@
 #define RL_TOKEN_MAX    (RL_TOKEN_HEX + 1 + RL_OWNER_MAX) /* bytes: hex digits [ "@" owner ] */
 #define RL_KEY_MAX      (RL_PREFIX_MAX + RL_RESOURCE_MAX) /* bytes of a key */
 #define RL_PERMITS_MAX  1024                              /* permits of one semaphore */
-#define RL_SUFFIX_MAX   8 /* bytes reserved for the suffix of a slot's key; "{#1023}" needs 7 */
+#define RL_SUFFIX_MAX   8 /* bytes reserved for the suffix of a key; "{#1023}", a slot, needs 7 */
 #define RL_LINE_SUFFIX  "{#q}"     /* what the key of a line has behind the key of the lock */
 #define RL_NEVER        UINT64_MAX /* as a time or a duration in ns: no end, or not set */
 #define RL_MS           UINT64_C(1000000)    /* nanoseconds of a millisecond */

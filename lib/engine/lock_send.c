@@ -291,7 +291,6 @@ void rl_lock_send_probe(struct rl_engine *engine, struct rl_lock *lock, const st
  * of the lease makes up for it. */
 void rl_lock_send_line(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx)
 {
-    engine->common.cache.claim = NULL; /* the values of the request differ from the last ones */
     engine->common.line.victim = fx->line_victim;
     engine->common.line.victim_beat = fx->line_victim_beat;
     for (rl_nodes nodes = fx->line_node; nodes != 0; nodes &= nodes - 1)

@@ -23,16 +23,18 @@ static void add_record(const struct rl_node *node, const struct rl_claim *claim,
         (struct rl_arg){token.data + RL_RECORD_MARK_LEN, token.len - RL_RECORD_MARK_LEN};
 }
 
-/* Adds the values of a request to the line of the lock's resource to `arguments`. `line` has room
- * for the key of the line, which is the key of the lock and RL_LINE_SUFFIX. */
-static void add_line(const struct rl_node *node, struct rl_arguments *arguments,
-                     char line[RL_KEY_MAX + sizeof RL_LINE_SUFFIX])
+/* Adds the values of a request to the line of the lock's resource to `arguments`. Writes the key of
+ * the line to `command`, because it is stored nowhere else. */
+static void add_line(const struct rl_node *node, struct rl_command *command,
+                     struct rl_arguments *arguments)
 {
     size_t len = arguments->key.len;
 
-    memcpy(line, arguments->key.data, len);
-    memcpy(line + len, RL_LINE_SUFFIX, sizeof RL_LINE_SUFFIX);
-    arguments->line = (struct rl_arg){line, len + sizeof RL_LINE_SUFFIX - 1};
+    RL_ASSERT(len <= RL_KEY_MAX);
+    static_assert(sizeof RL_LINE_SUFFIX - 1 <= RL_SUFFIX_MAX, "room for the key of the line");
+    memcpy(command->line, arguments->key.data, len);
+    memcpy(command->line + len, RL_LINE_SUFFIX, sizeof RL_LINE_SUFFIX - 1);
+    arguments->line = (struct rl_arg){command->line, len + sizeof RL_LINE_SUFFIX - 1};
     arguments->state = (struct rl_arg){rl_tracker_hears_turns(node) ? "w" : "d", 1};
     arguments->owner = node->common->line.owner;
     arguments->waiter = node->common->line.waiter;
@@ -62,10 +64,9 @@ void rl_node_build_command(const struct rl_node *node, struct rl_command *comman
         arguments.keys = keys;
         arguments.key = keys[claim->probed_key]; /* for PTTL, which reads one key */
     }
-    char line[RL_KEY_MAX + sizeof RL_LINE_SUFFIX];
     if (claim->is_record)
         add_record(node, claim, &arguments);
     if (rl_verb_is_line(verb))
-        add_line(node, &arguments, line);
+        add_line(node, command, &arguments);
     rl_protocol_format(command, verb, form, &arguments);
 }

@@ -77,8 +77,9 @@ const struct rl_encoded *rl_node_encode_verb(struct rl_node *node, enum rl_verb 
     return rl_node_encode(node, command.count, command.args);
 }
 
-/* Encodes the command of a request and notes in the cache what it is for. Returns NULL without
- * memory. Not inlined, because most commands come from the cache: see encode(). */
+/* Encodes the command of a request and notes in the cache what it is for. A request to a line is
+ * not noted, because it has values of its node. Returns NULL without memory. Not inlined, because
+ * most commands come from the cache: see encode(). */
 __attribute__((noinline)) static const struct rl_encoded *encode_uncached(
     struct rl_node *node, const struct rl_claim *claim, enum rl_verb verb, enum rl_form form)
 {
@@ -88,7 +89,7 @@ __attribute__((noinline)) static const struct rl_encoded *encode_uncached(
     rl_node_build_command(node, &command, claim, verb, form);
     if (rl_node_encode(node, command.count, command.args) == NULL)
         return NULL;
-    common->cache.claim = claim;
+    common->cache.claim = rl_verb_is_line(verb) ? NULL : claim;
     common->cache.verb = (uint8_t)verb;
     common->cache.form = (uint8_t)form;
     common->cache.ttl_ms = claim->ttl_ms;

@@ -152,7 +152,8 @@ void rl_pipeline_disconnect(struct rl_pipeline *pipe)
 }
 
 /* Removes all requests of `claim` of which no byte was sent, and closes the gaps in the ring and in
- * the output. Returns true if an ACQUIRE was among the removed requests. */
+ * the output. Keeps LINE_LEAVE, because without it the client stays in the line. Returns true if an
+ * ACQUIRE was among the removed requests. */
 bool rl_pipeline_cut(struct rl_pipeline *pipe, const struct rl_claim *claim)
 {
     bool cut_acquire = false;
@@ -164,7 +165,7 @@ bool rl_pipeline_cut(struct rl_pipeline *pipe, const struct rl_claim *claim)
         struct rl_request *request = rl_pipeline_at(pipe, i);
         bool unsent = rl_request_is_unsent(pipe, request);
         request->start -= unsent ? removed_len : 0;
-        if (!unsent || request->claim != claim) {
+        if (!unsent || request->claim != claim || request->verb == RL_VERB_LINE_LEAVE) {
             if (removed != 0)
                 *rl_pipeline_at(pipe, i - removed) = *request;
             continue;

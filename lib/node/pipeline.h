@@ -215,9 +215,9 @@ void rl_pipeline_sent(struct rl_pipeline *pipe, size_t len);
  * caller pops them. */
 void rl_pipeline_disconnect(struct rl_pipeline *pipe);
 
-/* Removes all requests of `claim` of which no byte was sent: drops their bytes and their claim
- * references. Later requests get lower indices. Returns true if an ACQUIRE was among the removed
- * requests: the server has not seen the claim then. */
+/* Removes all requests of `claim` of which no byte was sent, except LINE_LEAVE: drops their bytes
+ * and their claim references. Later requests get lower indices. Returns true if an ACQUIRE was
+ * among the removed requests: the server has not seen the claim then. */
 bool rl_pipeline_cut(struct rl_pipeline *pipe, const struct rl_claim *claim);
 
 /* Returns true if at least one byte of a request that creates a key was sent, but not a complete

@@ -125,7 +125,7 @@ static bool is_superseded(const struct rl_node *node, const struct rl_request *r
 RL_RARE static bool resend(struct rl_node *node, struct rl_request *request,
                            struct rl_result *result, uint64_t now_ns)
 {
-    const struct rl_claim *claim = request->claim;
+    struct rl_claim *claim = request->claim;
 
     /* After its own undo, the request would leave a key that is never undone. After an extension,
      * the request would set a key that the lease counts as absent. */
@@ -141,10 +141,16 @@ RL_RARE static bool resend(struct rl_node *node, struct rl_request *request,
         result->cause = REDLOCK_CAUSE_NONE;
         return false;
     }
-    if (rl_node_send_request(node, request->claim, request->round, (enum rl_verb)request->verb,
+    /* The values of LINE_DROP may be those of a later one by now: look only. The failed request has
+     * used up the REGISTER in front of it. */
+    if (request->verb == RL_VERB_LINE_DROP)
+        request->verb = RL_VERB_LINE_JOIN;
+    if (rl_verb_looks_at_line((enum rl_verb)request->verb))
+        rl_tracker_register(node, claim, now_ns);
+    if (rl_node_send_request(node, claim, request->round, (enum rl_verb)request->verb,
                              (enum rl_form)result->form, now_ns)) {
         struct rl_request *again = rl_pipeline_newest(&node->pipe);
-        request->claim->requested_ns = now_ns; /* the new request may be unsent, too */
+        claim->requested_ns = now_ns; /* the new request may be unsent, too */
         again->reported = request->reported;
         /* All forms of a request share one time limit. */
         again->sent_ns = request->reported ? now_ns : request->sent_ns;

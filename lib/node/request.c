@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Appends the requests of a round to the pipeline of a node, in the form that suits the claim. The
- * three public functions differ in when they send: rl_node_request() not to a suspect node,
- * rl_node_request_suspect() to a suspect node, too, and rl_node_probe_and_track() always PTTL. */
+ * public functions differ in when and what they send: rl_node_request() not to a suspect node,
+ * rl_node_request_suspect() to a suspect node, too, rl_node_probe_and_track() always PTTL, and
+ * rl_node_request_line() a request to the line. */
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
@@ -20,8 +21,9 @@ static int append_request(struct rl_node *node, struct rl_claim *claim, uint32_t
 {
     /* Upper bounds in bytes. The undo: 192 for words and lengths, the keys (up to token_at) and
      * the token. With several keys: the script, and 16 per key for its length. The request
-     * itself: 64 more for the TTL and options. With a fence: the record's key, the configuration,
-     * and 96 for numbers and lengths. */
+     * itself: 64 more for the TTL and options. To a line: its key, the text for people, and 192 for
+     * numbers and lengths. With a fence: the record's key, the configuration, and 96 for numbers
+     * and lengths. */
     size_t undo_bytes = 192 + (size_t)claim->token_at + claim->token_len;
     if (claim->more_keys != 0)
         undo_bytes += RL_SCRIPT_MULTI_MAX + claim->more_keys * (size_t)16;
@@ -64,15 +66,12 @@ int rl_node_probe_and_track(struct rl_node *node, struct rl_claim *claim, uint32
     return rl_node_request(node, claim, round, RL_VERB_PTTL, now_ns);
 }
 
-/* Appends a request to the line of the claim's resource. Before one that looks, has the server
- * track the key of the lock, which it does if this client is a head. LINE_LEAVE is sent to a
- * suspect node, too. Returns as rl_node_request(). */
+/* Appends a request to the line of the claim's resource. LINE_LEAVE is sent to a suspect node, too.
+ * Returns as rl_node_request(). */
 int rl_node_request_line(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                          enum rl_verb verb, uint64_t now_ns)
 {
-    bool looks = verb != RL_VERB_LINE_GO && verb != RL_VERB_LINE_LEAVE;
-
-    if (looks && rl_node_is_up(node))
+    if (rl_verb_looks_at_line(verb) && rl_node_is_up(node))
         rl_tracker_register(node, claim, now_ns);
     return verb == RL_VERB_LINE_LEAVE ? rl_node_request_suspect(node, claim, round, verb, now_ns)
                                       : rl_node_request(node, claim, round, verb, now_ns);

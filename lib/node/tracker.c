@@ -37,8 +37,8 @@ enum step {
     STEP_SETNAME,   /* CLIENT SETNAME */
     STEP_ID,        /* CLIENT ID */
     STEP_SUBSCRIBE, /* to CHANNEL */
-    STEP_TURNS      /* SUBSCRIBE to the channel of this client's turns. In a command of its own,
-                     * because a refused channel refuses the whole command */
+    STEP_TURNS      /* SUBSCRIBE to the channel of this client's turns, if lines are used. In a
+                     * command of its own, because a refused channel refuses the whole command */
 };
 
 /* Returns the number of the node's second connection, which the functions of the transport expect.
@@ -406,13 +406,19 @@ static void begin_listening(struct rl_node *node, uint64_t now_ns)
     track(node, now_ns);
 }
 
+/* Returns true if the reply to a SUBSCRIBE says that the server has accepted the channel. */
+static bool is_subscribed(const struct rl_tracker *tracker, const struct rl_reply *reply)
+{
+    return reply->kind == RL_REPLY_ARRAY && tracker->texts.count == 3 &&
+           is_word(tracker->texts.list[0], "subscribe");
+}
+
 /* Handles the reply to the next command of the greeting. An error is refused, except that of CLIENT
- * SETNAME, whose name nothing depends on. After the last reply enters state LISTENING and requests
- * tracking. */
+ * SETNAME, whose name nothing depends on, and that of the channel of turns, without which this
+ * client cannot be a head. After the last reply enters state LISTENING and requests tracking. */
 static void take_greeting(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
-    const struct rl_texts *texts = &tracker->texts;
 
     if (reply->kind == RL_REPLY_ERROR && tracker->step != STEP_SETNAME &&
         tracker->step != STEP_TURNS) {
@@ -426,14 +432,13 @@ static void take_greeting(struct rl_node *node, const struct rl_reply *reply, ui
             refuse(node, reply, now_ns);
         break;
     case STEP_SUBSCRIBE:
-        if (reply->kind != RL_REPLY_ARRAY || texts->count != 3 ||
-            !is_word(texts->list[0], "subscribe"))
+        if (!is_subscribed(tracker, reply))
             refuse(node, reply, now_ns);
         else if (node->common->line.waiter == 0)
             begin_listening(node, now_ns);
         break;
     case STEP_TURNS:
-        tracker->line = reply->kind == RL_REPLY_ARRAY;
+        tracker->line = is_subscribed(tracker, reply);
         begin_listening(node, now_ns);
         break;
     default:
@@ -455,7 +460,8 @@ static void report_key(struct rl_node *node)
     rl_inbox_add_key(&node->common->inbox, node->index, key);
 }
 
-/* Returns true if `channel` is one of turns. The server sends those of this client only. */
+/* Returns true if `channel` is one of turns. The server sends only messages on channels that this
+ * client has subscribed to. */
 static bool is_turns_channel(struct rl_arg channel)
 {
     return channel.data != NULL && channel.len > sizeof TURNS - 1 &&
@@ -463,8 +469,8 @@ static bool is_turns_channel(struct rl_arg channel)
 }
 
 /* Handles a notification, an array of "message", the channel, and one or more keys: counts it and
- * reports its first key. Anything else closes the second connection, and the next one is planned.
- */
+ * reports its first key, or the turn of the key. Anything else closes the second connection, and
+ * the next one is planned. */
 static void take_notification(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     const struct rl_texts *texts = &node->tracker.texts;
@@ -479,7 +485,8 @@ static void take_notification(struct rl_node *node, const struct rl_reply *reply
     }
     node->counters.notifications++;
     if (is_turn) {
-        rl_inbox_add_turn(&node->common->inbox, node->index, texts->list[2]);
+        if (texts->list[2].len != 0) /* an empty key would mean that any key may have changed */
+            rl_inbox_add_turn(&node->common->inbox, node->index, texts->list[2]);
         return;
     }
     node->tracker.next_key = 2;

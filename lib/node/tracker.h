@@ -2,12 +2,13 @@
  * The tracker of a node: a second connection, on which the server sends notifications of keys.
  *
  * The second connection is opened when a lock waits for a key of the node for the first time. Its
- * greeting is AUTH, CLIENT SETNAME, CLIENT ID and SUBSCRIBE. Then the first connection, which
- * carries the requests, sends the request TRACK (CLIENT TRACKING ON with REDIRECT to the second
- * connection, and OPTIN). From then on notifications are "on". OPTIN means that the server tracks
- * no key by itself. The request REGISTER (CLIENT CACHING YES) in front of the PTTL of a key makes
- * the server track that one key. If the server or the user's permissions do not allow a second
- * connection, waiters poll by their timers. */
+ * greeting is AUTH, CLIENT SETNAME, CLIENT ID and SUBSCRIBE, and another SUBSCRIBE to the channel
+ * of this client's turns if lines are used (core/line.h). Then the first connection, which carries
+ * the requests, sends the request TRACK (CLIENT TRACKING ON with REDIRECT to the second connection,
+ * and OPTIN). From then on notifications are "on". OPTIN means that the server tracks no key by
+ * itself. The request REGISTER (CLIENT CACHING YES) in front of the PTTL of a key makes the server
+ * track that one key. If the server or the user's permissions do not allow a second connection,
+ * waiters poll by their timers. */
 #ifndef RL_NODE_TRACKER_H
 #define RL_NODE_TRACKER_H
 
@@ -55,7 +56,8 @@ struct rl_tracker {
     char text[96];             /* the reason in words; empty: never refused */
     struct rl_decoder decoder; /* parses what arrives on the second connection */
     struct rl_texts texts; /* elements of the array that was read last. In a notification they are
-                            * "message", the channel, and the keys that have changed */
+                            * "message", the channel, and the keys that have changed; of a turn, the
+                            * key of the lock */
     unsigned next_key;     /* index in `texts` of the key that is reported next; 0: none is left */
 };
 

@@ -38,6 +38,13 @@ static const struct command_words COMMAND_WORDS[] = {
     {RL_VERB_RELEASE, RL_FORM_DELIFEQ, 99, "DELIFEQ|key|tok"},
     {RL_VERB_SHORTEN, RL_FORM_SHA, 0, "EVALSHA|<sha>|1|key|tok|0"},
     {RL_VERB_SHORTEN, RL_FORM_EVAL, UINT64_MAX, "EVAL|<script>|1|key|tok|18446744073709551615"},
+    {RL_VERB_LINE_JOIN, RL_FORM_SHA, 0, "EVALSHA|<sha>|2|key{#q}|key|J|77|w|900|ada||1"},
+    {RL_VERB_LINE_JOIN, RL_FORM_EVAL, 0, "EVAL|<script>|2|key{#q}|key|J|77|w|900|ada||1"},
+    {RL_VERB_LINE_FRONT, RL_FORM_SHA, 0, "EVALSHA|<sha>|2|key{#q}|key|F|77|w|900|ada||1"},
+    {RL_VERB_LINE_GO, RL_FORM_SHA, 0, "EVALSHA|<sha>|2|key{#q}|key|G|77|w|900|ada|tok|1"},
+    {RL_VERB_LINE_LEAVE, RL_FORM_SHA, 0, "EVALSHA|<sha>|2|key{#q}|key|L|77|w|900|ada||1"},
+    {RL_VERB_LINE_DROP, RL_FORM_SHA, 0,
+     "EVALSHA|<sha>|2|key{#q}|key|D|77|w|900|ada|81|1|18446744073709551615"},
 };
 #define COMMAND_WORDS_COUNT (sizeof COMMAND_WORDS / sizeof COMMAND_WORDS[0])
 
@@ -53,7 +60,14 @@ START_TEST(commands_have_exact_words)
                        &(struct rl_arguments){.key = key,
                                               .token = TEXT("tok"),
                                               .ttl_ms = command_words->ttl_ms,
-                                              .text = TEXT("word")});
+                                              .text = TEXT("word"),
+                                              .line = TEXT("key{#q}"),
+                                              .state = TEXT("w"),
+                                              .owner = TEXT("ada"),
+                                              .waiter = 77,
+                                              .trip_us = 900,
+                                              .victim = 81,
+                                              .victim_beat = UINT64_MAX});
     ck_assert_uint_le(command.count, RL_ARGS_MAX);
     for (size_t i = 0; i < command.count; i++) {
         const struct rl_arg *arg = &command.args[i];
@@ -91,9 +105,9 @@ END_TEST
 /* The SHA1s are text in the source. This test computes them with sha1sum. */
 START_TEST(sha_texts_match_the_scripts)
 {
-    static const enum rl_verb scripted[] = {RL_VERB_EXTEND,  RL_VERB_RELEASE, RL_VERB_SHORTEN,
-                                            RL_VERB_ACQUIRE, RL_VERB_RAISE,   RL_VERB_READ,
-                                            RL_VERB_SEED};
+    static const enum rl_verb scripted[] = {RL_VERB_EXTEND,  RL_VERB_RELEASE,  RL_VERB_SHORTEN,
+                                            RL_VERB_ACQUIRE, RL_VERB_RAISE,    RL_VERB_READ,
+                                            RL_VERB_SEED,    RL_VERB_LINE_JOIN};
     const char *script = rl_protocol_script(scripted[_i], RL_FORM_SHA)->text;
     char path[] = "/tmp/redlock-script-XXXXXX";
     char line[128];
@@ -172,13 +186,16 @@ struct request_kind {
     enum rl_form form;
 };
 static const struct request_kind REQUEST_KINDS[] = {
-    {RL_VERB_ACQUIRE, RL_FORM_PLAIN}, {RL_VERB_HEAL, RL_FORM_PLAIN},
-    {RL_VERB_EXTEND, RL_FORM_SHA},    {RL_VERB_EXTEND, RL_FORM_EVAL},
-    {RL_VERB_RELEASE, RL_FORM_SHA},   {RL_VERB_RELEASE, RL_FORM_EVAL},
-    {RL_VERB_RELEASE, RL_FORM_DELEX}, {RL_VERB_RELEASE, RL_FORM_DELIFEQ},
-    {RL_VERB_SHORTEN, RL_FORM_SHA},   {RL_VERB_SHORTEN, RL_FORM_EVAL},
-    {RL_VERB_GET, RL_FORM_PLAIN},     {RL_VERB_PTTL, RL_FORM_PLAIN},
-    {RL_VERB_PING, RL_FORM_PLAIN},
+    {RL_VERB_ACQUIRE, RL_FORM_PLAIN},  {RL_VERB_HEAL, RL_FORM_PLAIN},
+    {RL_VERB_EXTEND, RL_FORM_SHA},     {RL_VERB_EXTEND, RL_FORM_EVAL},
+    {RL_VERB_RELEASE, RL_FORM_SHA},    {RL_VERB_RELEASE, RL_FORM_EVAL},
+    {RL_VERB_RELEASE, RL_FORM_DELEX},  {RL_VERB_RELEASE, RL_FORM_DELIFEQ},
+    {RL_VERB_SHORTEN, RL_FORM_SHA},    {RL_VERB_SHORTEN, RL_FORM_EVAL},
+    {RL_VERB_GET, RL_FORM_PLAIN},      {RL_VERB_PTTL, RL_FORM_PLAIN},
+    {RL_VERB_PING, RL_FORM_PLAIN},     {RL_VERB_LINE_JOIN, RL_FORM_SHA},
+    {RL_VERB_LINE_JOIN, RL_FORM_EVAL}, {RL_VERB_LINE_FRONT, RL_FORM_SHA},
+    {RL_VERB_LINE_GO, RL_FORM_SHA},    {RL_VERB_LINE_LEAVE, RL_FORM_SHA},
+    {RL_VERB_LINE_DROP, RL_FORM_SHA},
 };
 #define REQUEST_KIND_COUNT (sizeof REQUEST_KINDS / sizeof REQUEST_KINDS[0])
 
@@ -242,6 +259,42 @@ START_TEST(integer_replies_are_classified)
             vote = numbers[i] == -2 ? RL_VOTE_DENIED : RL_VOTE_GRANTED;
         expect(q.verb, q.form, reply_number(numbers[i]), vote,
                vote == RL_VOTE_FAILED ? PROTOCOL : NONE);
+    }
+}
+END_TEST
+
+/* All requests to a line have the same replies. "X" means that the key of the line is another one.
+ */
+START_TEST(replies_of_lines_are_classified)
+{
+    static const struct {
+        const char *text;
+        enum rl_vote vote;
+        int cause;
+        uint64_t pttl_ms;
+    } replies[] = {
+        {"1 h 3 5000 77 0 9", RL_VOTE_GRANTED, NONE, 5000},
+        {"1 h 3 -1 77 0 9", RL_VOTE_GRANTED, NONE, 0},
+        {"1 h 3 -2 77 0 9", RL_VOTE_DENIED, NONE, 0},
+        {"2 w 3 -1 77 0 9", RL_VOTE_GRANTED, NONE, 0},
+        {"0 - 0 -2", RL_VOTE_DENIED, NONE, 0},
+        {"X", RL_VOTE_FAILED, REDLOCK_CAUSE_WRONGTYPE, 0},
+        {"XX", RL_VOTE_FAILED, PROTOCOL, 0},
+        {"X ", RL_VOTE_FAILED, PROTOCOL, 0},
+        {"x", RL_VOTE_FAILED, PROTOCOL, 0},
+        {"2 w 1 -1", RL_VOTE_FAILED, PROTOCOL, 0},
+    };
+    const enum rl_verb verb = (enum rl_verb)_i;
+
+    ck_assert(rl_verb_is_line(verb));
+    for (size_t i = 0; i < sizeof replies / sizeof replies[0]; i++) {
+        struct rl_reply reply = reply_text(RL_REPLY_BULK, replies[i].text);
+        expect(verb, RL_FORM_SHA, reply, replies[i].vote, replies[i].cause);
+        expect(verb, RL_FORM_EVAL, reply, replies[i].vote, replies[i].cause);
+        ck_assert_uint_eq(rl_protocol_classify(verb, RL_FORM_SHA, 1, &reply).pttl_ms,
+                          replies[i].pttl_ms);
+        expect(verb, RL_FORM_SHA, reply_text(RL_REPLY_STATUS, replies[i].text), RL_VOTE_FAILED,
+               PROTOCOL);
     }
 }
 END_TEST
@@ -460,7 +513,7 @@ static void add_commands(Suite *suite)
     tcase_add_loop_test(tcase, commands_have_exact_words, 0, (int)COMMAND_WORDS_COUNT);
     tcase_add_test(tcase, keys_are_binary);
     tcase_add_loop_test(tcase, protocol_rows_are_complete, 0, RL_VERB_COUNT);
-    tcase_add_loop_test(tcase, sha_texts_match_the_scripts, 0, 7);
+    tcase_add_loop_test(tcase, sha_texts_match_the_scripts, 0, 8);
 }
 
 /* Adds the cases about the meaning of replies. */
@@ -472,6 +525,8 @@ static void add_replies(Suite *suite)
     tcase_add_loop_test(tcase, nil_and_array_replies_are_classified, 0, (int)REQUEST_KIND_COUNT);
     tcase_add_loop_test(tcase, bulk_replies_are_classified, 0, (int)REQUEST_KIND_COUNT);
     tcase_add_loop_test(tcase, integer_replies_are_classified, 0, (int)REQUEST_KIND_COUNT);
+    tcase_add_loop_test(tcase, replies_of_lines_are_classified, RL_VERB_LINE_JOIN,
+                        RL_VERB_LINE_DROP + 1);
     tcase_add_loop_test(tcase, plain_errors_have_their_cause, 0, (int)ERROR_COUNT);
     tcase_add_loop_test(tcase, errors_wrapped_by_a_script_have_their_cause, 0, (int)ERROR_COUNT);
     tcase_add_test(tcase, error_text_ends_at_its_length);

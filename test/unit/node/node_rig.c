@@ -119,6 +119,7 @@ static void take_key(struct rig *rig)
     struct rl_arg key;
 
     ck_assert_uint_eq(rl_inbox_take_key(&rig->common.inbox, &key), 3);
+    rig->turns += rig->common.inbox.is_turn;
     rig->pushes++;
     rig->pushed_len = key.len;
     if (key.len != 0)
@@ -420,7 +421,7 @@ static const char *name_of(const char *text, size_t len)
         {RL_VERB_RELEASE, "<release>", "release"}, {RL_VERB_EXTEND, "<extend>", "extend"},
         {RL_VERB_SHORTEN, "<shorten>", "shorten"}, {RL_VERB_ACQUIRE, "<vote>", "vote"},
         {RL_VERB_RAISE, "<raise>", "raise"},       {RL_VERB_READ, "<read>", "read"},
-        {RL_VERB_SEED, "<seed>", "seed"},
+        {RL_VERB_SEED, "<seed>", "seed"},          {RL_VERB_LINE_JOIN, "<line>", "line"},
     };
 
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {

@@ -43,7 +43,8 @@ struct rig {
     unsigned changed;                     /* reports that the state of the node has changed */
     unsigned undone, given_up, dropped;   /* undos: confirmed; key has expired; no memory */
     unsigned steps;                       /* reports that the server's clock has jumped ahead */
-    unsigned pushes;                      /* notifications of keys */
+    unsigned pushes;                      /* notifications of keys, those of turns included */
+    unsigned turns;                       /* notifications of turns in lines */
     size_t pushed_len;                    /* length of pushed; 0: all keys have changed */
     char pushed[RL_KEY_MAX];              /* the key of the last notification */
     void (*pushed_fn)(struct rl_arg key); /* receives each notified key; may be NULL */
