@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""Commands that wait in a line: whichever way such a command ends, it leaves the line. world.Case starts five servers for
+the class and empties them before each test. redlock() runs the command and returns its result; start() only starts it;
+hold() acquires a lock as another holder; until() waits for a condition."""
+
+import os
+import signal
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import tapcase  # noqa: E402
+from world import TIME_LIMIT, Case, until  # noqa: E402
+
+LINE = b"w{#q}"  # the key of the line of the resource w
+
+
+class Line(Case):
+    """One or more commands wait for a lock that another holder has. A record that is left would expire after ten
+    seconds, and the server would count it."""
+
+    def setUp(self):
+        super().setUp()
+        self.hold("w", "30s")
+        self.servers.command_all("CONFIG", "RESETSTAT")
+
+    def waiters(self):
+        """Returns the number of waiters in the lines of all servers."""
+        return sum(line.count(b"\n") - 1 for line in self.servers.values(LINE))
+
+    def wait_until_left(self):
+        """Waits until no line has a record. Fails if one has expired."""
+        until(lambda: LINE not in self.servers.keys(), "all waiters have left")
+        for text in self.servers.command_all("INFO", "stats"):
+            self.assertIn(b"expired_keys:0\r\n", text)
+
+    def test_signals(self):
+        """Each signal that ends a waiting `run` or `acquire`."""
+        for sig in signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT:
+            for words in ("run", "w", "--", "true"), ("acquire", "-w", "60s", "w"):
+                with self.subTest(signal=sig, command=words[0]):
+                    self.servers.command_all("CONFIG", "RESETSTAT")
+                    process = self.start(*words)
+                    until(lambda: self.waiters() == 1, "the command is in the line")
+                    process.send_signal(sig)
+                    self.assertIn(process.wait(TIME_LIMIT), (128 + sig, -sig))
+                    self.wait_until_left()
+
+    def test_wait_budget(self):
+        """The wait budget ends, long and short."""
+        for budget in "1s", "300ms", "20ms":
+            with self.subTest(budget=budget):
+                self.assertCode(self.redlock("run", "-w", budget, "w", "--", "true"), 75)
+                self.wait_until_left()
+
+    def test_one_of_several(self):
+        """One of three waiters is interrupted: the others stay and get the lock."""
+        processes = []
+        for number in range(3):
+            processes.append(self.start("run", "w", "--", "echo", "-n", str(number)))
+            until(lambda: self.waiters() == len(processes), "the command is in the line")
+        processes[0].send_signal(signal.SIGTERM)
+        processes[0].wait(TIME_LIMIT)
+        until(lambda: self.waiters() == 2, "the interrupted command has left")
+        self.servers.command_all("DEL", "w")
+        for process in processes[1:]:
+            self.assertEqual(process.wait(TIME_LIMIT), 0)
+        self.wait_until_left()
+
+
+if __name__ == "__main__":
+    tapcase.main()
