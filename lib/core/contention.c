@@ -48,12 +48,6 @@ void rl_contention_init(struct rl_contention *contention, uint8_t *order, unsign
     }
 }
 
-/* Returns number + 1, at most UINT8_MAX. */
-static uint8_t increment(uint8_t number)
-{
-    return (uint8_t)(number + (number < UINT8_MAX));
-}
-
 /* Returns whether contention is recent: other contenders were noticed, by a denial or a
  * notification, within the last RL_CONTENTION_RECENT_NS. */
 bool rl_contention_is_recent(const struct rl_contention *contention, uint64_t now_ns)
@@ -86,8 +80,8 @@ void rl_contention_note_start(struct rl_contention *contention, uint64_t round_t
 
     if (contention->released_ns == 0 || rl_sub_sat(now_ns, contention->released_ns) > soon_ns)
         contention->in_a_row = 0;
-    else
-        contention->in_a_row = increment(contention->in_a_row);
+    else if (contention->in_a_row < UINT8_MAX)
+        contention->in_a_row++;
     if (contention->in_a_row == 0)
         contention->series_ns = now_ns;
     if (!rl_contention_is_recent(contention, now_ns)) {

@@ -59,7 +59,8 @@ void rl_contention_note(struct rl_contention *contention, uint64_t now_ns);
 /* Notes an attempt that was denied. `split`: some node has granted the attempt. */
 void rl_contention_note_denial(struct rl_contention *contention, bool split, uint64_t now_ns);
 /* Notes the start of an acquisition, before its first attempt: continues the series of this client
- * or begins a new one. Forgets contention that is not recent. */
+ * or begins a new one. If contention is not recent, forgets the split votes and the nodes that have
+ * refused requests to the line. */
 void rl_contention_note_start(struct rl_contention *contention, uint64_t round_trip_ns,
                               uint64_t now_ns);
 /* Notes that an attempt has won. */

@@ -103,10 +103,11 @@ uint64_t rl_permit_wake_ns(const struct rl_lease *lease, const struct rl_view *v
 
 /* ---- lease_wait.c: between two attempts ---- */
 
-/* Begins the first attempt, or a pause before it if this client yields to other contenders. */
+/* Begins the first attempt, or enters the line before it, or waits before it if this client yields
+ * to other contenders. */
 void rl_wait_start(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
-/* Begins to wait after an attempt that failed with `status`: probes and tracks the key.
- * lease->next is the time of the next attempt at the latest. */
+/* Begins to wait after an attempt that failed with `status`: enters the line, or, without one,
+ * probes and tracks the key. lease->next is the time of the next attempt at the latest. */
 void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *view,
                    struct rl_effects *fx);
 /* Processes a TICK while waiting: begins the attempt that is due. */
@@ -127,6 +128,9 @@ rl_nodes rl_wait_preferred(const struct rl_lease *lease, const struct rl_view *v
 /* Returns the node that contenders prefer most, without those of `requested`; 0: there is none. */
 rl_nodes rl_wait_next_node(const struct rl_lease *lease, rl_nodes requested,
                            const struct rl_view *view);
+/* Returns the boot time before which no notification begins an attempt: the end of a random pause
+ * after an attempt that has split the votes; 0 after any other. */
+uint64_t rl_wait_pause_until_ns(const struct rl_lease *lease, const struct rl_view *view);
 /* Returns whether some node can send a notification when the key changes. */
 bool rl_wait_is_notified(const struct rl_lease *lease, const struct rl_view *view);
 

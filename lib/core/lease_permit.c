@@ -333,12 +333,7 @@ bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *
     fx->status = status;
     fx->flags |= RL_FX_SKIPPED;
     permit->searching = true;
-    lease->wait.start_ns = 0;
-    if (lease->contention != NULL && lease->round.granted != 0)
-        lease->wait.start_ns = rl_add_sat(
-            view->now.boot_ns,
-            rl_contention_pause_ns(lease->contention, view->round_trip_ns,
-                                   rl_jitter(view->random, lease->salt, lease->attempts + 1)));
+    lease->wait.start_ns = rl_wait_pause_until_ns(lease, view);
     /* A call that is about to end and has sent probes does not probe this window again. So its last
      * search probes each slot once on each node, and ends. */
     if (permit->open == 0 && (permit->requested == 0 || rl_attempt_spare_ns(lease, view) != 0))

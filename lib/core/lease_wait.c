@@ -72,8 +72,7 @@ bool rl_wait_is_notified(const struct rl_lease *lease, const struct rl_view *vie
 
 /* Begins the first attempt of the call. If contention is recent, the attempt asks the preferred
  * node first, else all nodes at once. */
-static void begin_contended(struct rl_lease *lease, const struct rl_view *view,
-                            struct rl_effects *fx)
+static void begin_first(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     bool recent =
         lease->contention != NULL && rl_contention_is_recent(lease->contention, view->now.boot_ns);
@@ -86,9 +85,10 @@ static void begin_contended(struct rl_lease *lease, const struct rl_view *view,
         rl_line_look_in_row(lease, view, fx);
 }
 
-/* Starts an acquisition: forgets what an earlier wait knew, and begins the first attempt. If this
- * client yields to other contenders, the lease waits until the end of the yield instead, at most as
- * long as its wait budget allows. */
+/* Starts an acquisition: forgets what an earlier wait knew, and begins the first attempt. If
+ * contention is recent, enters the line instead, if one can be used. If this client yields to other
+ * contenders, the lease waits until the end of the yield instead, at most as long as its wait
+ * budget allows. */
 void rl_wait_start(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_contention *contention = lease->contention;
@@ -105,7 +105,7 @@ void rl_wait_start(struct rl_lease *lease, const struct rl_view *view, struct rl
     uint64_t yield_ns = contention != NULL ? rl_sub_sat(contention->yield_until_ns, now_ns) : 0;
     yield_ns = rl_min_u64(yield_ns, rl_attempt_spare_ns(lease, view));
     if (yield_ns == 0) {
-        begin_contended(lease, view, fx);
+        begin_first(lease, view, fx);
         return;
     }
     rl_lease_move(lease, RL_STATE_WAITING);
@@ -113,31 +113,25 @@ void rl_wait_start(struct rl_lease *lease, const struct rl_view *view, struct rl
     lease->next = rl_later(view->now, yield_ns);
 }
 
-/* Plans an attempt in lease->wait, after a reply or notification that the key is gone or has
- * changed. All waiters get the notification, so each begins after a random delay. Does not begin
- * the attempt; see begin_planned(). */
-static void plan_attempt(struct rl_lease *lease, const struct rl_view *view)
+/* Returns the boot time before which no notification begins an attempt, after one that was denied:
+ * the end of a random pause if it has split the votes, else 0. A contender that prefers another
+ * node, or requests another one of several resources, can split the votes with this client. Both
+ * then notify each other with their undos, again and again if both retry at once. */
+uint64_t rl_wait_pause_until_ns(const struct rl_lease *lease, const struct rl_view *view)
 {
-    uint64_t random = rl_jitter(view->random, lease->salt, lease->attempts + 1);
-    uint64_t delay_ns = rl_contention_delay_ns(view->round_trip_ns, random);
-    struct rl_wait *wait = &lease->wait;
+    uint64_t random = rl_jitter(view->random, lease->salt, lease->attempts + 2);
 
-    if (wait->free)
-        return;
-    wait->free = true;
-    wait->start_ns = rl_max_u64(wait->start_ns, rl_add_sat(view->now.boot_ns, delay_ns));
+    if (lease->contention == NULL || lease->round.granted == 0)
+        return 0;
+    return rl_add_sat(view->now.boot_ns,
+                      rl_contention_pause_ns(lease->contention, view->round_trip_ns, random));
 }
 
 /* Begins to wait after an attempt that failed with `status`: forgets the previous wait. If the
  * attempt was denied (ECONTENDED), enters the line, or, if none can be used, chooses the node that
  * tracks the key. fx->track gets the nodes to be prepared for notifications, fx->probe the node to
  * be sent a probe now. The next attempt begins at lease->next at the latest, which the caller has
- * set.
- *
- * A contender that prefers another node, or requests another one of several resources, can split
- * the votes with this client. Both then notify each other with their undos, again and again if both
- * retry at once. So after an attempt that has split the votes, no notification begins an attempt
- * before the end of a random pause. */
+ * set. */
 void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *view,
                    struct rl_effects *fx)
 {
@@ -154,11 +148,7 @@ void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *vie
     wait->key = (uint8_t)(lease->taken - (lease->taken != 0));
     if (contention == NULL || status != REDLOCK_ECONTENDED || rl_line_enter(lease, view, fx))
         return;
-    if (lease->round.granted != 0) {
-        uint64_t random = rl_jitter(view->random, lease->salt, lease->attempts + 2);
-        wait->start_ns = rl_add_sat(
-            view->now.boot_ns, rl_contention_pause_ns(contention, view->round_trip_ns, random));
-    }
+    wait->start_ns = rl_wait_pause_until_ns(lease, view);
     /* The second node of those that have denied, too: the first may not be able to notify. */
     fx->track = rl_contention_preferred(contention, denied);
     if ((fx->track & view->notifying) == 0)
@@ -175,9 +165,24 @@ static void begin_planned(struct rl_lease *lease, const struct rl_view *view, st
     rl_attempt_begin(lease, rl_wait_preferred(lease, view), view, fx);
 }
 
+/* Plans an attempt in lease->wait, if none is planned, after a reply or notification that the key
+ * is gone or has changed. All waiters get the notification, so each begins after a random delay.
+ * Begins the attempt if it is due. */
+static void plan_attempt(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    uint64_t random = rl_jitter(view->random, lease->salt, lease->attempts + 1);
+    uint64_t delay_ns = rl_contention_delay_ns(view->round_trip_ns, random);
+    struct rl_wait *wait = &lease->wait;
+
+    if (!wait->free)
+        wait->start_ns = rl_max_u64(wait->start_ns, rl_add_sat(view->now.boot_ns, delay_ns));
+    wait->free = true;
+    begin_planned(lease, view, fx);
+}
+
 /* Processes a TICK while waiting. Before lease->next, begins the planned attempt if it is due. At
- * lease->next, begins the first attempt if there was none yet (this client has yielded), else an
- * attempt that asks all nodes at once. */
+ * lease->next, does what the line needs, if the lease is in one. Else begins the first attempt if
+ * there was none yet (this client has yielded), or an attempt that asks all nodes at once. */
 void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     if (rl_permit_is(lease))
@@ -187,7 +192,7 @@ void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
     else if (rl_remaining_ns(lease->next, view->now) != 0)
         begin_planned(lease, view, fx);
     else if (lease->attempts == 0)
-        begin_contended(lease, view, fx);
+        begin_first(lease, view, fx);
     else
         rl_attempt_begin(lease, 0, view, fx);
 }
@@ -211,8 +216,7 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         (lease->wait.tracked & RL_NODE(ballot->node)) == 0)
         return;
     if (ballot->vote == RL_VOTE_DENIED) {
-        plan_attempt(lease, view);
-        begin_planned(lease, view, fx);
+        plan_attempt(lease, view, fx);
         return;
     }
     /* A server may send the notification of an expiry late, so the attempt is planned here. */
@@ -224,20 +228,12 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     }
 }
 
-/* Processes a notification of the node that tracks the key: notes it in the contention memory,
- * plans an attempt if there is none, and begins it if it is due. */
-static void wake(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
-{
-    rl_contention_note(lease->contention, view->now.boot_ns);
-    plan_attempt(lease, view);
-    begin_planned(lease, view, fx);
-}
-
 /* Processes a WAKE. `nodes` is 0 if another lock of this client has released the resource: then the
- * attempt begins at once. Else `nodes` is the node that has sent a notification or can track the
- * key from now on. If that node tracks the key already, the WAKE is a notification: an attempt is
- * planned. If no node tracks the key yet, and that node has denied the last attempt, a probe is
- * sent to it, and it tracks the key. event->slot is used for permits only. */
+ * attempt begins at once. Else `nodes` is the node that has sent a notification or can send them
+ * from now on, so that it may also keep a line. Without a line: if that node tracks the key
+ * already, the WAKE is a notification, and an attempt is planned. If no node tracks the key yet,
+ * and that node has denied the last attempt, a probe is sent to it, and it tracks the key.
+ * event->slot is used for permits only. */
 void rl_wait_wake(struct rl_lease *lease, const struct rl_event *event, const struct rl_view *view,
                   struct rl_effects *fx)
 {
@@ -251,8 +247,6 @@ void rl_wait_wake(struct rl_lease *lease, const struct rl_event *event, const st
         rl_line_wake(lease, nodes, event->turn, view, fx);
         return;
     }
-    if (nodes != 0 && lease->attempts > 0 && rl_line_enter(lease, view, fx))
-        return;
     if (nodes == 0) {
         lease->next = view->now;
         rl_wait_tick(lease, view, fx);
@@ -260,10 +254,14 @@ void rl_wait_wake(struct rl_lease *lease, const struct rl_event *event, const st
     }
     /* Only a lease whose last attempt was denied waits for a change of the key. */
     bool denied = lease->attempts > 0 && lease->status == REDLOCK_ECONTENDED;
-    if (denied && lease->wait.tracked == 0) /* the node could not send notifications before */
+    if (!denied || rl_line_enter(lease, view, fx))
+        return;
+    if (lease->wait.tracked == 0) { /* the node could not send notifications before */
         lease->wait.tracked = fx->probe = nodes & notifier_of(lease, view);
-    else if ((nodes & lease->wait.tracked) != 0)
-        wake(lease, view, fx);
+    } else if ((nodes & lease->wait.tracked) != 0) {
+        rl_contention_note(lease->contention, view->now.boot_ns);
+        plan_attempt(lease, view, fx);
+    }
 }
 
 /* Notes in lease->taken, from a denial that says so, which key of a lock of several keys exists
