@@ -233,6 +233,11 @@ class report
      * errc::invalid_argument. Its strings are borrowed from the report. */
     redlock_node_report_t node(std::size_t index) const;
 
+    /* Returns what an inspection has learned of one waiter of the line. index: below
+     * info().line_length; else throws errc::invalid_argument. Its strings are borrowed from the
+     * report. Since 0.2.0. */
+    redlock_waiter_t waiter(std::size_t index) const;
+
     /* Returns the report of the C interface; NULL: empty. Borrowed. */
     const redlock_report_t *native() const noexcept
     {
@@ -283,6 +288,14 @@ inline redlock_node_report_t report::node(std::size_t index) const
     if (redlock_report_get_node(report_, index, &node, sizeof node) != REDLOCK_OK)
         throw error(make_error_code(errc::invalid_argument));
     return node;
+}
+
+inline redlock_waiter_t report::waiter(std::size_t index) const
+{
+    redlock_waiter_t waiter = {};
+    if (redlock_report_get_waiter(report_, index, &waiter, sizeof waiter) != REDLOCK_OK)
+        throw error(make_error_code(errc::invalid_argument));
+    return waiter;
 }
 
 namespace detail

@@ -97,6 +97,11 @@ typedef struct redlock_report_info {
     const char *shard;    /* name of the shard, "" for the only one; NULL: `nodes` is 0. Belongs to
                            * the report */
     uint32_t node_first;  /* index of the shard's first node for redlock_get_node_stats() */
+    uint32_t line_place;  /* REDLOCK_EVENT_WAITING: this client's place in the line of the resource,
+                           * from 1, as a server said last; 0: none, or not known. Since 0.2.0 */
+    uint32_t line_length; /* REDLOCK_EVENT_WAITING: with line_place: clients in that line. Inspect:
+                           * waiters that redlock_report_get_waiter() returns. Since 0.2.0 */
+    uint32_t line_more;   /* inspect: 1: more clients wait, which were not read. Since 0.2.0 */
 } redlock_report_info_t;
 
 /* What an inspection or a verification found on a server. Since 0.2.0. */
@@ -157,6 +162,26 @@ REDLOCK_API int redlock_report_get_info(const redlock_report_t *report,
 REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t index,
                                         redlock_node_report_t *ret_node, size_t size);
 
+/* A client in the line of a resource, as it has described itself. Since 0.2.0. */
+typedef struct redlock_waiter {
+    const char *owner; /* its owner label, or ""; belongs to the report */
+    uint64_t since_ms; /* when its wait began, in milliseconds of Unix time by its own wall clock;
+                        * 0: not known */
+} redlock_waiter_t;
+
+/* Copies what an inspection has learned of one waiter into *ret_waiter. The line is kept on the
+ * server that the resource's contenders prefer, and tells who is served next. It is advisory: only
+ * the votes decide who holds a lock. Clients without lines wait, too, and are not in it.
+ *
+ * report: of redlock_inspect(); owned, or borrowed in the callback that was given it.
+ * index: 0, for the waiter in front, to redlock_report_info_t.line_length - 1.
+ * size: bytes of *ret_waiter, not 0.
+ * EINVAL: an argument is NULL, size is 0, or there is no such waiter; nothing was written.
+ * Since 0.2.0.
+ * [any thread] */
+REDLOCK_API int redlock_report_get_waiter(const redlock_report_t *report, size_t index,
+                                          redlock_waiter_t *ret_waiter, size_t size);
+
 /* Returns the report as one line for people: the outcome, and each server that stood in the way. Of
  * a release that succeeded, it counts the servers that are known not to have the lock any more, and
  * says when the key expires on the others, if that is known. Of a call that was refused, the line
@@ -194,7 +219,9 @@ enum redlock_event_kind {
     REDLOCK_EVENT_LOST = 6,            /* the lock is not held any more; `status`: ELOST. At most
                                         * once, never after a release; due at the deadline
                                         * or before */
-    REDLOCK_EVENT_WAITING = 7,         /* an attempt failed; `status`: why. Another one follows */
+    REDLOCK_EVENT_WAITING = 7,         /* the lock is waited for; `status`: why the last attempt
+                                        * failed, or ECONTENDED. Sent after each failed attempt, and
+                                        * when a server has said the place in the line */
     REDLOCK_EVENT_NODE_UP = 8,         /* a server is connected, and its votes count */
     REDLOCK_EVENT_NODE_DOWN = 9,       /* a server whose votes counted does not reply any more */
     REDLOCK_EVENT_NODE_EXCLUDED = 10,  /* a server can be reached, but its votes do not count */

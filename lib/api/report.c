@@ -7,6 +7,7 @@
 #include "api/report.h"
 
 #include "api/break.h"
+#include "api/report_line.h"
 #include "api/report_text.h"
 #include "api/stats.h"
 #include "core/cause.h"
@@ -55,18 +56,14 @@ static uint8_t record_of(enum rl_record_state state)
 
 /* Copies the owner label of the token that was seen on a node to `to`, which has RL_OWNER_MAX + 1
  * bytes. The label follows the '@' behind the RL_TOKEN_HEX hex digits of a token. Copies "" if the
- * token was not made by this library, so that nothing of it is shown. Replaces blanks and control
- * bytes by '?'. */
+ * token was not made by this library, so that nothing of it is shown. */
 static void copy_owner(char *to, const struct rl_seen *seen)
 {
-    size_t at = 0;
-    bool ours = seen->value != NULL && seen->len > RL_TOKEN_HEX && seen->value[RL_TOKEN_HEX] == '@';
+    size_t at = RL_TOKEN_HEX + 1;
+    bool ours = seen->value != NULL && seen->len >= at && seen->value[at - 1] == '@';
 
-    for (size_t i = RL_TOKEN_HEX + 1; ours && i < seen->len; i++) {
-        if (at < RL_OWNER_MAX)
-            to[at++] = seen->value[i] > 0x20 && seen->value[i] < 0x7f ? seen->value[i] : '?';
-    }
-    to[at] = '\0';
+    (void)rl_report_copy_owner(to, ours ? (struct rl_arg){seen->value + at, seen->len - at}
+                                        : (struct rl_arg){NULL, 0});
 }
 
 /* Returns the enum redlock_state that an inspection has found. `seen`: what each node has,
@@ -103,8 +100,8 @@ static void fill_records(struct redlock_report *report)
 }
 
 /* Fills in what an inspection or a verification has seen on each node: the kind of the key and its
- * time to live. For an inspection also allocates and fills report->owners and judges the state of
- * the lock. */
+ * time to live. For an inspection also allocates and fills report->owners and report->waiters, and
+ * judges the state of the lock. */
 static void fill_seen(struct redlock_report *report, const struct redlock_lock *handle)
 {
     const struct rl_seen *seen = rl_lock_seen(&handle->lock);
@@ -125,6 +122,7 @@ static void fill_seen(struct redlock_report *report, const struct redlock_lock *
     report->owners = rl_alloc(&report->mem, (size_t)nodes * (RL_OWNER_MAX + 1));
     for (unsigned i = 0; report->owners != NULL && i < nodes; i++)
         copy_owner(report->owners + (size_t)i * (RL_OWNER_MAX + 1), &seen[i]);
+    rl_report_fill_waiters(report, rl_lock_seen_line(&handle->shard->engine, &handle->lock));
 }
 
 /* Fills a report, usually on the caller's stack, with the evidence of the operation that ended on
@@ -145,6 +143,7 @@ void rl_report_fill(struct redlock_report *report, struct redlock_client *rl,
     report->mem = rl->mem;
     atomic_init(&report->refs, 0);
     report->texts = report->owners = NULL;
+    report->waiters = NULL;
     report->success = NULL;
     report->line[0] = '\0';
     report->in_line = 0;
@@ -163,6 +162,8 @@ void rl_report_fill(struct redlock_report *report, struct redlock_client *rl,
     report->info.rounds = progress.rounds;
     report->info.waited_us = progress.waited_ns / RL_US;
     report->info.elapsed_us = progress.elapsed_ns / RL_US;
+    report->info.line_place = progress.line_place;
+    report->info.line_length = progress.line_length;
     uint64_t remaining_ns = handle->subject != NULL
                                 ? rl_lock_remaining_ns(&handle->subject->lock, now)
                                 : progress.remaining_ns;
@@ -184,7 +185,9 @@ void rl_report_done(struct redlock_report *report)
 {
     rl_free(&report->mem, report->texts);
     rl_free(&report->mem, report->owners);
+    rl_free(&report->mem, report->waiters);
     report->texts = report->owners = NULL;
+    report->waiters = NULL;
 }
 
 /* Creates a report with one reference, which the user owns, for the operation that ended on
@@ -321,14 +324,16 @@ REDLOCK_API const char *redlock_report_text(const redlock_report_t *report)
     return report->success != NULL ? report->success : report->line;
 }
 
-/* Copies a block of `size` bytes to new memory in *ret; if `from` is NULL, *ret becomes NULL.
- * Returns false without memory. */
-static bool copy_block(const struct rl_mem *mem, char **ret, const char *from, size_t size)
+/* Returns a copy of a block of `size` bytes, in new memory; NULL if `from` is NULL. Without memory,
+ * returns NULL and sets *failed. */
+static void *copy_block(const struct rl_mem *mem, const void *from, size_t size, bool *failed)
 {
-    *ret = from != NULL ? rl_alloc(mem, size) : NULL;
-    if (*ret != NULL)
-        memcpy(*ret, from, size);
-    return from == NULL || *ret != NULL;
+    void *copy = from != NULL ? rl_alloc(mem, size) : NULL;
+
+    if (copy != NULL)
+        memcpy(copy, from, size);
+    *failed = *failed || (from != NULL && copy == NULL);
+    return copy;
 }
 
 /* Copies a report that has no references into a new one with one reference, which the user owns.
@@ -338,13 +343,15 @@ static struct redlock_report *copy_report(const struct redlock_report *from)
     const struct rl_mem *mem = &from->mem;
     struct redlock_report *copy = rl_alloc(mem, sizeof *copy);
     size_t nodes = from->round.nodes;
+    bool failed = false;
 
     if (copy == NULL)
         return NULL;
     memcpy(copy, from, sizeof *copy);
-    bool texts = copy_block(mem, &copy->texts, from->texts, nodes * RL_TEXT_MAX);
-    bool owners = copy_block(mem, &copy->owners, from->owners, nodes * (RL_OWNER_MAX + 1));
-    if (!texts || !owners) {
+    copy->texts = copy_block(mem, from->texts, nodes * RL_TEXT_MAX, &failed);
+    copy->owners = copy_block(mem, from->owners, nodes * (RL_OWNER_MAX + 1), &failed);
+    copy->waiters = copy_block(mem, from->waiters, from->waiters_size, &failed);
+    if (failed) {
         rl_report_done(copy);
         rl_free(mem, copy);
         return NULL;

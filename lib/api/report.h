@@ -31,8 +31,11 @@ struct redlock_report {
                                            * act */
     char *texts;  /* RL_TEXT_MAX bytes for each node; NULL: constant texts are used instead */
     char *owners; /* RL_OWNER_MAX + 1 bytes for each node; NULL: none */
-    const char *success; /* the whole result, a constant; NULL: it is in `line` */
-    char line[512];      /* the whole result in one line */
+    struct rl_report_waiter *waiters; /* report_line.c: info.line_length elements, and their labels;
+                                       * NULL: none */
+    size_t waiters_size;              /* bytes of `waiters` */
+    const char *success;              /* the whole result, a constant; NULL: it is in `line` */
+    char line[512];                   /* the whole result in one line */
 };
 
 /* Fills a report on the caller's stack with the evidence of the operation that ended on `handle`,

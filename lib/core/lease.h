@@ -254,7 +254,7 @@ struct rl_event {
 #define RL_FX_ATTEMPT  (1u << 0) /* an attempt begins: make its token, and propose its fence */
 #define RL_FX_DONE     (1u << 1) /* the call has ended, with `status` */
 #define RL_FX_HELD     (1u << 2) /* with DONE: the lock is now held */
-#define RL_FX_WAITING  (1u << 3) /* an attempt failed with `status`, or the lock was queued */
+#define RL_FX_WAITING  (1u << 3) /* it waits: an attempt failed with `status`, queued, in a line */
 #define RL_FX_EXTENDED (1u << 4) /* an extension has won */
 #define RL_FX_EXTEND_FAILED                                                                        \
     (1u << 5)                      /* an extension failed; the lock is still held unless LOST      \

@@ -277,6 +277,8 @@ void rl_line_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         return;
     }
     line->head = reply->is_head;
+    line->place = reply->place;
+    line->length = reply->length;
     if (ballot->verb == RL_VERB_LINE_GO && lease->state == RL_STATE_ACQUIRING) {
         line->answered = true;
         line->left = reply->place == 0;
@@ -286,6 +288,10 @@ void rl_line_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         look_as_head(lease, reply, view, fx);
     } else if (ballot->verb != RL_VERB_LINE_GO && waits) {
         look(lease, reply, view, fx);
+    }
+    if (lease->state == RL_STATE_WAITING && line->place != 0) {
+        fx->status = lease->status; /* for the caller, who may be shown the place */
+        fx->flags |= RL_FX_WAITING;
     }
 }
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Reads the reply of the script of the line; scripts.c says what the words are. The text is not
- * trusted. */
+ * Reads the reply of the script of the line, and the value of a line's key; scripts.c says what the
+ * words are. The texts are not trusted. */
 #include "core/line.h"
 
 #include "core/wire_fence.h"
 
 #include <string.h>
+
+#define MARK "redlock-line\n" /* the value of the key of a line begins with this */
 
 /* Reads the next word of `rest`, a decimal number up to INT64_MAX, into `*ret`. Returns false if
  * the word is anything else. */
@@ -73,4 +75,80 @@ bool rl_line_parse(const char *text, size_t len, struct rl_line_reply *ret)
     return ret->length != 0 && next_number(&rest, &ret->head) &&
            next_number(&rest, &ret->head_beat) && next_number(&rest, &ret->head_trip_us) &&
            rest.len == 0;
+}
+
+/* Writes `number` in decimal digits. Returns their number, at most 20. */
+static size_t write_number(char *to, uint64_t number)
+{
+    char digits[20];
+    size_t len = 0, count = 0;
+
+    do {
+        digits[count++] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number != 0);
+    while (count > 0)
+        to[len++] = digits[--count];
+    return len;
+}
+
+/* Writes the text of a waiter's record. Returns its length. A newline would end the record, so
+ * control bytes become '?'. */
+size_t rl_line_write_text(char text[RL_LINE_TEXT_MAX], uint64_t since_ms, struct rl_arg owner)
+{
+    size_t len = write_number(text, since_ms);
+
+    text[len++] = ' ';
+    for (size_t i = 0; i < owner.len && i < RL_OWNER_MAX; i++) {
+        unsigned char byte = (unsigned char)owner.data[i];
+        text[len++] = byte < 0x20 || byte == 0x7f ? '?' : owner.data[i];
+    }
+    return len;
+}
+
+/* Begins to read the value of a key. Returns false if the value is not that of a line. */
+bool rl_line_open(struct rl_arg value, struct rl_arg *ret_records)
+{
+    size_t len = sizeof MARK - 1;
+
+    if (value.len < len || memcmp(value.data, MARK, len) != 0)
+        return false;
+    *ret_records = (struct rl_arg){value.data + len, value.len - len};
+    return true;
+}
+
+/* Reads one record, which is id, beat, state, round trip and text. The text is the time at which
+ * the wait began and the owner label; any other text counts as an owner label. Returns false if the
+ * record is damaged. */
+static bool read_record(struct rl_arg record, struct rl_line_waiter *ret)
+{
+    uint64_t number;
+
+    if (rl_wire_next_word(&record).len == 0 || !next_number(&record, &number))
+        return false;
+    struct rl_arg state = rl_wire_next_word(&record);
+    if (state.len != 1 || !next_number(&record, &number))
+        return false;
+    *ret = (struct rl_line_waiter){.state = state.data[0], .owner = record};
+    if (next_number(&record, &ret->since_ms))
+        ret->owner = record;
+    else
+        ret->since_ms = 0;
+    return true;
+}
+
+/* Reads the next waiter and removes its record, together with damaged ones in front of it. A value
+ * that was cut ends with a part of a record, which is left out. Returns false at the end. */
+bool rl_line_next_waiter(struct rl_arg *records, struct rl_line_waiter *ret)
+{
+    const char *end;
+
+    while (records->len != 0 && (end = memchr(records->data, '\n', records->len)) != NULL) {
+        struct rl_arg record = {records->data, (size_t)(end - records->data)};
+        records->data = end + 1;
+        records->len -= record.len + 1;
+        if (read_record(record, ret))
+            return true;
+    }
+    return false;
 }

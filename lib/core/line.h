@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * The reply of the script of the line (rl_script_line), as a struct.
+ * The reply of the script of the line (rl_script_line) as a struct, and the value of the key of a
+ * line as a list of waiters.
  *
  * The line of a resource are its waiters in order of arrival, kept on the preferred node. A head is
  * a waiter that was notified that it is its turn; the others send no attempts. */
 #ifndef RL_CORE_LINE_H
 #define RL_CORE_LINE_H
 
-#include "core/types.h"
+#include "core/wire.h"
 
 /* What a client knows of its place in the line of one resource. Owner: lease_line.c. */
 struct rl_line {
@@ -30,6 +31,8 @@ struct rl_line {
     uint64_t idle_beat; /* its beat */
     uint64_t idle_ns;   /* boot clock: when this client saw it first with this beat */
     bool idle_held;     /* the lock was held then */
+    uint32_t place;     /* in the line, counted from 1, by the last reply; 0: not in it */
+    uint32_t length;    /* waiters in the line, by the last reply */
 };
 
 /* What the server has replied to a request to a line. */
@@ -46,5 +49,30 @@ struct rl_line_reply {
 
 /* Reads a reply of `len` bytes into `*ret`. Returns false if it is anything else. */
 bool rl_line_parse(const char *text, size_t len, struct rl_line_reply *ret);
+
+/* ---- who waits: read for people only ---- */
+
+/* Bytes of the value of a line that are read at most. */
+#define RL_LINE_VALUE_MAX 65536
+
+/* One waiter, as its record says. The record was written by that waiter, so all of it may be wrong.
+ */
+struct rl_line_waiter {
+    char state;          /* 'w' waits, 'h' is a head, 'd' cannot be notified; or another letter */
+    uint64_t since_ms;   /* when its wait began, in ms of Unix time by its wall clock; 0: unknown */
+    struct rl_arg owner; /* its owner label: any bytes but '\n'; borrowed from the value */
+};
+
+/* Writes the text of a waiter's record: when its wait began, in ms of Unix time, and its owner
+ * label. Writes '?' for each control byte, and leaves out what exceeds RL_LINE_TEXT_MAX. Returns
+ * the length; there is no NUL. */
+size_t rl_line_write_text(char text[RL_LINE_TEXT_MAX], uint64_t since_ms, struct rl_arg owner);
+
+/* Begins to read the value of a key: sets `*ret_records` to its records. Returns false if the value
+ * is not that of a line. */
+bool rl_line_open(struct rl_arg value, struct rl_arg *ret_records);
+/* Reads the next waiter, in the order of the line, and removes its record from `records`. Skips
+ * damaged records. Returns false at the end. */
+bool rl_line_next_waiter(struct rl_arg *records, struct rl_line_waiter *ret);
 
 #endif

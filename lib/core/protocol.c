@@ -259,6 +259,14 @@ static struct rl_result classify_line(const struct rl_reply *reply, unsigned key
     return result;
 }
 
+/* Classifies the reply to LINE_LIST: any text is granted, because a key of any content says only
+ * whether somebody waits. Errors are granted, too (RL_ERROR_GRANTS). */
+static struct rl_result classify_list(const struct rl_reply *reply, unsigned keys)
+{
+    (void)keys;
+    return reply->kind == RL_REPLY_BULK ? vote(RL_VOTE_GRANTED) : malformed();
+}
+
 /* ---- the table ---- */
 
 /* Words of a request, as elements of rl_verb_form.args. W() is constant text. TEXT() and NUMBER()
@@ -279,7 +287,7 @@ static struct rl_result classify_line(const struct rl_reply *reply, unsigned key
 #define MARK    TEXT(mark)
 #define RUN     TEXT(run)
 #define FENCES TEXT(fences)
-#define LINE(word)  W("2"), TEXT(line), KEY, W(word), NUMBER(waiter), TEXT(state), NUMBER(trip_us), TEXT(owner)
+#define LINE(word)  W("2"), TEXT(line), KEY, W(word), NUMBER(waiter), TEXT(state), NUMBER(trip_us), TEXT(waiter_text)
 #define STRIPES W("1024") /* number of registers of a record */
 static_assert(RL_FENCE_STRIPES == 1024, "READ asks for all stripes");
 
@@ -291,6 +299,7 @@ static_assert(RL_FENCE_STRIPES == 1024, "READ asks for all stripes");
 #define COMMAND(judge, rule, ...)      {{__VA_ARGS__}, NULL, judge, RL_ERROR_##rule}
 #define SCRIPT(name, judge, rule, ...) {{__VA_ARGS__}, &rl_script_##name, judge, RL_ERROR_##rule}
 /* clang-format on */
+static_assert(RL_LINE_VALUE_MAX == 65536, "LINE_LIST reads up to this byte");
 
 /* The table, indexed by enum rl_verb. */
 const struct rl_protocol_row rl_protocol[RL_VERB_COUNT] = {
@@ -372,6 +381,11 @@ const struct rl_protocol_row rl_protocol[RL_VERB_COUNT] = {
     IS(LINE_DROP, only_reads),
     FORM(LINE_DROP, SHA) =
         SCRIPT(line, classify_line, FAILS, LINE("D"), NUMBER(victim), W("1"), NUMBER(victim_beat)),
+
+    IS(LINE_LIST, only_reads),
+    IS(LINE_LIST, has_long_reply),
+    FORM(LINE_LIST, PLAIN) =
+        COMMAND(classify_list, GRANTS, W("GETRANGE"), TEXT(line), W("0"), W("65535")),
 
     FORM(REGISTER, PLAIN) = COMMAND(NULL, FAILS, W("CLIENT"), W("CACHING"), W("YES")),
 };

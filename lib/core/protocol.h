@@ -34,6 +34,8 @@ enum rl_verb {
     RL_VERB_LINE_GO = 18,    /* leaves it, if the key has our token; notifies the next one */
     RL_VERB_LINE_LEAVE = 19, /* leaves it; notifies the next one */
     RL_VERB_LINE_DROP = 20,  /* removes a head that does not go, then joins or looks */
+    RL_VERB_LINE_LIST =
+        21, /* reads who is in the line, for people: an inspection. Always granted */
     RL_VERB_COUNT
 };
 
@@ -134,16 +136,16 @@ struct rl_arguments {
     struct rl_arg fences; /* SEED: "stripe:number ...", the registers and their least values */
     struct rl_arg text;   /* INFO: the section; TRACK: id of the second connection */
     /* The line of a resource: */
-    struct rl_arg line;   /* key of the line */
-    struct rl_arg state;  /* "w": can be notified; "d": cannot */
-    struct rl_arg owner;  /* text that tells people who waits */
-    uint64_t waiter;      /* id of this client as a waiter */
-    uint64_t trip_us;     /* round trip to the server, in microseconds */
-    uint64_t victim;      /* LINE_DROP: id of the head that does not go */
-    uint64_t victim_beat; /* LINE_DROP: its beat */
+    struct rl_arg line;        /* key of the line */
+    struct rl_arg state;       /* "w": can be notified; "d": cannot */
+    struct rl_arg waiter_text; /* tells people who waits, and since when */
+    uint64_t waiter;           /* id of this client as a waiter */
+    uint64_t trip_us;          /* round trip to the server, in microseconds */
+    uint64_t victim;           /* LINE_DROP: id of the head that does not go */
+    uint64_t victim_beat;      /* LINE_DROP: its beat */
 };
 
-/* Returns whether the verb is a request to the line of a resource. */
+/* Returns whether the verb is a request of a waiter to the line of a resource. */
 static inline bool rl_verb_is_line(enum rl_verb verb)
 {
     return verb >= RL_VERB_LINE_JOIN && verb <= RL_VERB_LINE_DROP;

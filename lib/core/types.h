@@ -26,6 +26,9 @@
 #define RL_US           UINT64_C(1000)       /* nanoseconds of a microsecond */
 #define RL_SECOND       UINT64_C(1000000000) /* nanoseconds of a second */
 
+/* Bytes of the text of a waiter in a line: when its wait began, a blank, and the owner label. */
+#define RL_LINE_TEXT_MAX (20 + 1 + RL_OWNER_MAX)
+
 /* Aborts the process if an invariant is broken, in release builds, too: a lock library that
  * continues with a broken invariant can grant one lock twice. With -Dassertions=false the result of
  * the condition is ignored, and the compiler removes the test. */

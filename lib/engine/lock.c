@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "engine/lock_send.h"
 #include "engine/slot.h"
+#include "platform/hash.h"
 #include "platform/probe.h"
 #include "redlock/redlock.h"
 
@@ -278,6 +279,7 @@ int rl_lock_start_multi(struct rl_engine *engine, struct rl_lock *lock,
     lock->queued = false;
     lock->own_token = terms->kind == RL_LEASE_ACQUIRE && token.len != 0;
     lock->queue_end = RL_QUEUE_END_NONE;
+    lock->since_ms = 0;
     lock->probes = NULL;
     lock->pending = (struct rl_pending_announcement){0};
     if (!rl_heap_reserve(&engine->timers, engine->lock_count + 1))
@@ -447,12 +449,14 @@ static void compare_value(const struct rl_lock *lock, struct rl_seen *seen,
                  memcmp(reply->text, token.data, token.len) == 0;
 }
 
-/* Stores a copy of the value in the reply to an inspection's GET. A value that is not a string, or
- * longer than a token can be, is not stored; seen->foreign_kind notes that. Returns false without
- * memory. */
+/* Stores a copy of the value in the reply to an inspection's GET. A value that is not a string,
+ * longer than a token can be, or that of a line is not stored; seen->foreign_kind notes that.
+ * Returns false without memory. */
 static bool save_value(struct rl_engine *engine, struct rl_seen *seen, const struct rl_reply *reply)
 {
-    bool is_token = reply->kind == RL_REPLY_BULK && reply->len <= RL_BULK_MAX;
+    struct rl_arg records;
+    bool is_token = reply->kind == RL_REPLY_BULK && reply->len <= RL_BULK_MAX &&
+                    !rl_line_open((struct rl_arg){reply->text, reply->len}, &records);
 
     seen->foreign_kind = seen->present && !is_token;
     if (!seen->present || seen->foreign_kind)
@@ -460,6 +464,20 @@ static bool save_value(struct rl_engine *engine, struct rl_seen *seen, const str
     seen->value = rl_strdup_len(engine->mem, reply->text, reply->len);
     seen->len = reply->len;
     return seen->value != NULL;
+}
+
+/* Stores a copy of the reply to LINE_LIST, if it is that of a line. Without memory, none is stored.
+ */
+RL_RARE static void save_line(struct rl_engine *engine, struct rl_seen *seen,
+                              const struct rl_reply *reply)
+{
+    struct rl_arg records;
+
+    if (reply == NULL || reply->kind != RL_REPLY_BULK || seen->line != NULL ||
+        !rl_line_open((struct rl_arg){reply->text, reply->len}, &records))
+        return;
+    seen->line = rl_strdup_len(engine->mem, reply->text, reply->len);
+    seen->line_len = reply->len;
 }
 
 /* Notes in lock->seen what a node has replied to an inspection or a verification, which sends two
@@ -533,6 +551,10 @@ void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct r
     /* The times of an inspection are noted by rl_engine_note_ttls(). */
     if (lock->seen == NULL && ballot->pttl_ms != 0)
         note_pttl(engine, ballot);
+    if (ballot->verb == RL_VERB_LINE_LIST) {
+        save_line(engine, &lock->seen[ballot->node], reply);
+        return;
+    }
     if (lock->seen != NULL && !note_seen(engine, lock, &event.ballot, reply))
         return;
     struct rl_line_reply line;
@@ -613,6 +635,24 @@ void rl_lock_wake(struct rl_engine *engine, unsigned node, struct rl_arg key, bo
     }
 }
 
+/* Returns the line of the resource that an inspection has seen on the most preferred node that has
+ * one, as the value of its key; empty: there is none. */
+struct rl_arg rl_lock_seen_line(const struct rl_engine *engine, const struct rl_lock *lock)
+{
+    uint64_t hash, best = 0;
+    struct rl_arg line = {NULL, 0}, key = rl_claim_key(lock->claim);
+
+    hash = rl_hash_bytes(key.data, key.len);
+    for (unsigned i = 0; lock->seen != NULL && i < engine->count; i++) {
+        uint64_t score = rl_resource_score(engine, hash, i);
+        if (lock->seen[i].line == NULL || (line.data != NULL && score <= best))
+            continue;
+        line = (struct rl_arg){lock->seen[i].line, lock->seen[i].line_len};
+        best = score;
+    }
+    return line;
+}
+
 /* Returns whether two nodes showed the same value; false if one of them showed none. */
 bool rl_seen_same(const struct rl_seen *a, const struct rl_seen *b)
 {
@@ -625,8 +665,10 @@ void rl_lock_free_seen(struct rl_engine *engine, struct rl_lock *lock)
 {
     if (lock->seen == NULL)
         return;
-    for (unsigned i = 0; i < lock->lease.terms->nodes; i++)
+    for (unsigned i = 0; i < lock->lease.terms->nodes; i++) {
         free_seen(engine, &lock->seen[i]);
+        rl_free(engine->mem, lock->seen[i].line);
+    }
     rl_free(engine->mem, lock->seen);
     lock->seen = NULL;
 }

@@ -27,13 +27,16 @@ struct rl_engine;
 /* What an inspection or a verification saw on one node. All zero: nothing yet. Owner: lock.c. */
 struct rl_seen {
     bool present;      /* the key existed; with several keys: all of them had the token */
-    bool foreign_kind; /* inspection: the key exists and is not a string, or is longer than a token
-                        * can be */
+    bool foreign_kind; /* inspection: the key exists and is not a string, is longer than a token can
+                        * be, or has the value of a line */
     bool ours;         /* verification: the key had the token; with several keys: all of them */
     char *value;       /* inspection: the key's value, allocated; NULL: none */
     size_t len;        /* bytes of `value` */
     int64_t pttl_ms;   /* time to live in milliseconds; -1: no expiry, or not asked; -2: there was
                         * no key */
+    char *line;        /* inspection: the value of the line's key, up to RL_LINE_VALUE_MAX bytes,
+                        * allocated; NULL: none */
+    size_t line_len;   /* bytes of `line` */
 };
 
 /* Why a lock that ended in the client's queue, before any node was asked for it, had to wait: the
@@ -67,6 +70,8 @@ struct rl_lock {
     bool queued;       /* queue.c: waits in the queues of its resources */
     bool own_token;    /* acquisition: the caller chose the token; there is only one attempt */
     uint8_t queue_end; /* enum rl_queue_end */
+    uint64_t since_ms; /* lock_send.c: when the acquisition began, in ms of Unix time; 0: no request
+                        * to a line was sent yet */
     uint8_t more;      /* queue.c: elements of more_entries; 0: one resource */
     struct rl_queue_entry queue_entry;   /* queue.c: at the first resource; its `resource` is NULL
                                           * if the lock has no entries */
@@ -255,6 +260,9 @@ static inline uint16_t rl_lock_slot(const struct rl_lock *lock)
     return rl_lease_slot(&lock->lease);
 }
 
+/* Returns the line of the resource that an inspection has seen on the most preferred node that has
+ * one: the value of its key, for rl_line_open(). Empty: there is none. It belongs to the lock. */
+struct rl_arg rl_lock_seen_line(const struct rl_engine *engine, const struct rl_lock *lock);
 /* Returns whether two nodes showed the same value. False if one of them showed none. */
 bool rl_seen_same(const struct rl_seen *a, const struct rl_seen *b);
 /* Frees lock->seen and wipes the values, because a value is a token. */

@@ -167,9 +167,9 @@ static void add_unsent(struct rl_unsent *unsent, unsigned node, enum rl_verb ver
     unsent->list[at].cause = (uint8_t)cause;
 }
 
-/* Sends the round's request `verb` to the node `index`, and for an inspection or verification both
- * GET and PTTL. A release goes to the node as the undo of the claim. A request that cannot be sent
- * is added to `unsent`. */
+/* Sends the round's request `verb` to the node `index`. For an inspection or verification, sends
+ * GET and PTTL, and for an inspection also the request for the line of the resource. A release goes
+ * to the node as the undo of the claim. A request that cannot be sent is added to `unsent`. */
 static void send_requests(struct rl_engine *engine, struct rl_lock *lock, unsigned index,
                           enum rl_verb verb, struct rl_unsent *unsent)
 {
@@ -186,6 +186,9 @@ static void send_requests(struct rl_engine *engine, struct rl_lock *lock, unsign
         bool late = (lock->lease.round.suspect & RL_NODE(index)) != 0;
         cause = (late ? rl_node_request_suspect : rl_node_request)(node, lock->claim, round, verb,
                                                                    now_ns);
+        /* Before PTTL, whose reply completes the vote. Who waits is not part of it. */
+        if (cause == 0 && lock->lease.terms->kind == RL_LEASE_INSPECT)
+            (void)rl_node_request_suspect(node, lock->claim, round, RL_VERB_LINE_LIST, now_ns);
         /* With several keys, the reply to GET is the whole vote. */
         if (cause == 0 && verb == RL_VERB_GET && lock->claim->more_keys == 0)
             cause = rl_node_request_suspect(node, lock->claim, round, RL_VERB_PTTL, now_ns);
@@ -287,10 +290,22 @@ void rl_lock_send_probe(struct rl_engine *engine, struct rl_lock *lock, const st
                                       lock->lease.round.number, now_ns);
 }
 
+/* Returns when the acquisition of the lock began, in ms of Unix time, by the wall clock at the
+ * first call for this lock. Every request to the line sends this time, also to join again. */
+static uint64_t since_ms(struct rl_engine *engine, struct rl_lock *lock)
+{
+    if (lock->since_ms == 0) {
+        uint64_t waited_us = rl_elapsed_ns(lock->lease.begun, engine->view.now) / RL_US;
+        lock->since_ms = rl_sub_sat(engine->env.wall_us(engine->env.ctx), waited_us) / 1000;
+    }
+    return lock->since_ms;
+}
+
 /* Sends the request of fx->line to the line of the lock's resource. If it cannot be sent, the timer
  * of the lease makes up for it. */
 void rl_lock_send_line(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx)
 {
+    engine->common.line.since_ms = since_ms(engine, lock);
     engine->common.line.victim = fx->line_victim;
     engine->common.line.victim_beat = fx->line_victim_beat;
     for (rl_nodes nodes = fx->line_node; nodes != 0; nodes &= nodes - 1)

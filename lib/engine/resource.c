@@ -121,6 +121,12 @@ static void become_idle(struct rl_engine *engine, struct rl_resource *resource)
         forget(engine, resources->idle_oldest);
 }
 
+/* Returns the score of a node for the resource whose key has this hash. */
+uint64_t rl_resource_score(const struct rl_engine *engine, uint64_t hash, unsigned node)
+{
+    return rl_mix(hash ^ engine->node_hashes[node]);
+}
+
 /* Makes the state of the resource with this key and hash, and ranks the nodes for it: all clients
  * compute the same scores from the key and the nodes' ids, so they prefer the same node. Returns
  * NULL without memory. */
@@ -141,7 +147,7 @@ static struct rl_resource *make(struct rl_engine *engine, struct rl_arg key, uin
     resource->key_len = (uint16_t)key.len;
     memcpy(resource->key, key.data, key.len);
     for (unsigned i = 0; i < engine->count; i++)
-        scores[i] = rl_mix(hash ^ engine->node_hashes[i]);
+        scores[i] = rl_resource_score(engine, hash, i);
     uint8_t *order = (uint8_t *)resource->key + key.len;
     rl_contention_init(&resource->contention, order, engine->count, scores);
     put(resources, resource);

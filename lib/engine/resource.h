@@ -64,6 +64,9 @@ struct rl_resources {
 struct rl_resource *rl_resource_enter(struct rl_engine *engine, struct rl_arg key);
 /* Returns the state of the resource with this key; NULL: there is none. */
 struct rl_resource *rl_resource_find(const struct rl_engine *engine, struct rl_arg key);
+/* Returns the score of a node for the resource whose key has this hash (rl_hash_bytes()). Clients
+ * prefer the nodes with high scores; it is the same for all clients. */
+uint64_t rl_resource_score(const struct rl_engine *engine, uint64_t hash, unsigned node);
 
 /* Puts an entry at the end of the queue of entry->resource. */
 void rl_resource_queue(struct rl_engine *engine, struct rl_queue_entry *entry);

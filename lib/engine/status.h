@@ -61,6 +61,8 @@ struct rl_progress {
     uint64_t waited_ns;    /* time since the operation began (rl_lease.begun) */
     uint64_t elapsed_ns;   /* time since the last round began; 0: none yet */
     uint64_t remaining_ns; /* time until the deadline of the held lock; 0: the lock is not held */
+    uint32_t line_place;   /* place in the line of the resource, from 1; 0: it waits in none */
+    uint32_t line_length;  /* waiters in that line */
 };
 
 /* Returns how far the last operation on a lock has come at the time `now`. */

@@ -11,6 +11,8 @@
  */
 #include "node/codec.h"
 
+#include "core/line.h"
+
 #include <hiredis/hiredis.h>
 #include <sodium.h>
 #include <string.h>
@@ -18,6 +20,8 @@
 #define DIGITS_MAX                                                                                 \
     18 /* most digits that read_integer() parses: all such numbers fit into int64_t */
 #define KEPT_MAX ((size_t)16 * 1024) /* bytes; a reader that has buffered more is replaced */
+
+static_assert(RL_INFO_MAX >= RL_LINE_VALUE_MAX, "a reply to LINE_LIST is a long reply");
 
 /* The type of the number of elements that the reader passes to createArray. */
 #if HIREDIS_MAJOR >= 1

@@ -9,7 +9,7 @@
 
 /* Limits in bytes. */
 #define RL_BULK_MAX     1024                      /* text of a reply to any command but INFO */
-#define RL_INFO_MAX     (64 * 1024)               /* text of a reply to INFO */
+#define RL_INFO_MAX     (64 * 1024)               /* text of a long reply, such as that to INFO */
 #define RL_JOINED_MAX   96                        /* all elements of an array, joined by blanks */
 #define RL_UNPARSED_MAX (RL_INFO_MAX + 64 * 1024) /* received bytes without a complete reply */
 

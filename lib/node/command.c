@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Builds the command of a request, from the values of its claim and from those that all nodes of a
  * client share. */
+#include "core/line.h"
 #include "core/wire_fence.h"
 #include "node/node_parts.h"
 
@@ -24,7 +25,7 @@ static void add_record(const struct rl_node *node, const struct rl_claim *claim,
 }
 
 /* Adds the values of a request to the line of the lock's resource to `arguments`. Writes the key of
- * the line to `command`, because it is stored nowhere else. */
+ * the line and the text of the waiter to `command`, because they are stored nowhere else. */
 static void add_line(const struct rl_node *node, struct rl_command *command,
                      struct rl_arguments *arguments)
 {
@@ -36,7 +37,9 @@ static void add_line(const struct rl_node *node, struct rl_command *command,
     memcpy(command->line + len, RL_LINE_SUFFIX, sizeof RL_LINE_SUFFIX - 1);
     arguments->line = (struct rl_arg){command->line, len + sizeof RL_LINE_SUFFIX - 1};
     arguments->state = (struct rl_arg){rl_tracker_hears_turns(node) ? "w" : "d", 1};
-    arguments->owner = node->common->line.owner;
+    arguments->waiter_text = (struct rl_arg){
+        command->line_text, rl_line_write_text(command->line_text, node->common->line.since_ms,
+                                               node->common->line.owner)};
     arguments->waiter = node->common->line.waiter;
     arguments->trip_us = rl_detector_srtt_ns(&node->detector) / RL_US;
     arguments->victim = node->common->line.victim;
@@ -44,7 +47,7 @@ static void add_line(const struct rl_node *node, struct rl_command *command,
 }
 
 /* Fills in the words of `command`: `verb` in `form`, with the values of `claim` and those that all
- * nodes share. The words borrow from the node and the claim. */
+ * nodes share. The words borrow from the node, the claim and `command`. */
 void rl_node_build_command(const struct rl_node *node, struct rl_command *command,
                            const struct rl_claim *claim, enum rl_verb verb, enum rl_form form)
 {
@@ -66,7 +69,7 @@ void rl_node_build_command(const struct rl_node *node, struct rl_command *comman
     }
     if (claim->is_record)
         add_record(node, claim, &arguments);
-    if (rl_verb_is_line(verb))
+    if (rl_verb_is_line(verb) || verb == RL_VERB_LINE_LIST)
         add_line(node, command, &arguments);
     rl_protocol_format(command, verb, form, &arguments);
 }

@@ -55,7 +55,8 @@ struct rl_node_common {
     /* The values of the next request to a line (enum rl_verb, LINE_*). */
     struct {
         uint64_t waiter;      /* random: id of this client as a waiter; 0: lines are not used */
-        struct rl_arg owner;  /* text that tells people who waits; borrowed */
+        struct rl_arg owner;  /* owner label, which tells people who waits; borrowed */
+        uint64_t since_ms;    /* when the acquisition began, in ms of Unix time */
         uint64_t victim;      /* LINE_DROP: id of the head that does not go */
         uint64_t victim_beat; /* LINE_DROP: its beat */
     } line;

@@ -32,7 +32,7 @@ static int append_request(struct rl_node *node, struct rl_claim *claim, uint32_t
     if (verb == RL_VERB_ACQUIRE && rl_heartbeat_due_ns(node) <= now_ns)
         rl_heartbeat_send(node, now_ns);
     if (rl_verb_is_line(verb))
-        bytes += claim->key_len + node->common->line.owner.len + 192;
+        bytes += claim->key_len + RL_LINE_TEXT_MAX + 192;
     if (claim->fenced)
         bytes += node->common->fence_record.len + node->common->fence_config.len + 96;
     /* Two requests: this one and its undo. */

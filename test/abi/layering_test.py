@@ -38,7 +38,7 @@ ONLY_IN = {
 
 # The api layer uses the engine, and of the layers below it only these types and pure functions. It parses the addresses
 # of nodes and passes them to the engine.
-CORE_OF_API = {"core/cause.h", "core/drift.h", "core/fence.h", "core/hash_tag.h", "core/types.h"}
+CORE_OF_API = {"core/cause.h", "core/drift.h", "core/fence.h", "core/hash_tag.h", "core/line.h", "core/types.h"}
 NODE_SYMBOLS_OF_API = re.compile(r"^rl_node_spec(_|$)")
 NODE_STRUCTS = re.compile(r"\bstruct rl_(node|claim|admission|info|tracker|pipeline|sockets?)\b")
 ENGINE_FIELDS = re.compile(r"(\b(engine|io)|->lock)(\.|->)\w+")

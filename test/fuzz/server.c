@@ -216,6 +216,8 @@ static void reply_correctly(struct server *server, const struct server_command *
         server_reply(server, "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n");
     else if (server_word_is(command, 0, "GET"))
         server_reply(server, "$3\r\nabc\r\n");
+    else if (server_word_is(command, 0, "GETRANGE"))
+        server_reply(server, "$32\r\nredlock-line\n7 0 w 0 1700 owner\n\r\n");
     else if (server_word_is(command, 0, "PTTL"))
         server_reply(server, ":77\r\n");
     else if (server_word_is(command, 0, "PING"))

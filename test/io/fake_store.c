@@ -170,6 +170,14 @@ static void do_get(struct call *call)
         reply_bulk(call, key->value.len == 0 ? "" : key->value.data, key->value.len);
 }
 
+/* Executes GETRANGE key 0 end: the first end + 1 bytes of the value; empty without the key. */
+static void do_getrange(struct call *call)
+{
+    const struct fake_key *key = find_arg(call, 1);
+    size_t most = strtoul(call->argv[3].data, NULL, 10) + 1, len = key != NULL ? key->value.len : 0;
+    reply_bulk(call, len == 0 ? "" : key->value.data, len < most ? len : most);
+}
+
 /* Executes PTTL key: -2 without the key, -1 if it never expires. */
 static void do_pttl(struct call *call)
 {
@@ -386,6 +394,7 @@ static const struct command {
 } commands[] = {
     {"SET", 3, 16, do_set, 0, false},
     {"GET", 2, 2, do_get, 0, false},
+    {"GETRANGE", 4, 4, do_getrange, 0, false},
     {"PTTL", 2, 2, do_pttl, 0, false},
     {"DEL", 2, 2, do_del, 0, false},
     {"DELEX", 4, 4, do_compare_delete, RL_FEATURE_DELEX, false},

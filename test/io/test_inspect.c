@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * An inspection of a key that expires between the reply with its value and the reply with its TTL.
- * The resource is reported as free and without an owner, and there is nothing to break.
+ * The resource is reported as free and without an owner, and there is nothing to break. And the
+ * waiters in the line of a resource, whatever the key of the line holds.
  *
  * Uses three_servers.h: three fake servers on threads of this process (three_servers.fake[]) and
  * one threaded client. fake_redis_rule() makes a server misbehave, fake_redis_count() counts
@@ -10,6 +11,7 @@
 #include "three_servers.h"
 #include "wait.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define TOKEN "0123456789012345678901234567890123456789@somebody"
@@ -109,6 +111,151 @@ START_TEST(a_key_that_stays_is_held)
 }
 END_TEST
 
+#define LINE "resource{#q}"
+
+/* Sets the line on one server, or removes it (NULL). */
+static void set_line(size_t server, const char *value)
+{
+    fake_redis_remove(three_servers.fake[server], LINE);
+    if (value != NULL)
+        fake_redis_put(three_servers.fake[server], LINE, value, TTL_MS);
+}
+
+/* Sets the same line on all servers, or removes it (NULL). */
+static void set_lines(const char *value)
+{
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        set_line(i, value);
+}
+
+/* Returns the waiters of the last report as "owner since", separated by '|'. */
+static const char *waiters(void)
+{
+    static char text[1024];
+    redlock_waiter_t waiter;
+    size_t at = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; at < sizeof text / 2 &&
+                       redlock_report_get_waiter(report, i, &waiter, sizeof waiter) == REDLOCK_OK;
+         i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s %llu", i > 0 ? "|" : "",
+                               waiter.owner, (unsigned long long)waiter.since_ms);
+    return text;
+}
+
+START_TEST(waiters_are_listed_in_order)
+{
+    redlock_waiter_t waiter;
+
+    set_line(1, "redlock-line\n7 0 h 0 1700000000001 web:1\n8 3 w 12 1700000000002 two words\n"
+                "damaged\n9 0 d 0 1700000000003 \n");
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
+    inspect();
+    ck_assert_int_eq(info().state, REDLOCK_STATE_FREE);
+    ck_assert_str_eq(waiters(), "web:1 1700000000001|two?words 1700000000002| 1700000000003");
+    ck_assert_uint_eq(info().line_length, 3);
+    ck_assert_uint_eq(info().line_more, 0);
+    ck_assert_int_eq(redlock_report_get_waiter(report, 3, &waiter, sizeof waiter), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_report_get_waiter(report, 0, NULL, sizeof waiter), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_report_get_waiter(report, 0, &waiter, 0), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_report_get_waiter(NULL, 0, &waiter, sizeof waiter), REDLOCK_EINVAL);
+    redlock_report_t *copy = redlock_report_ref(report);
+    redlock_report_free(report);
+    report = copy;
+    ck_assert_str_eq(waiters(), "web:1 1700000000001|two?words 1700000000002| 1700000000003");
+    remove_all();
+    set_lines(NULL);
+}
+END_TEST
+
+/* Without the line that was shown, another one is. So the servers are in an order. */
+START_TEST(one_line_is_shown_at_a_time)
+{
+    bool shown[THREE_SERVERS] = {false};
+
+    set_line(0, "redlock-line\n7 0 h 0 1 0\n");
+    set_line(1, "redlock-line\n7 0 h 0 1 1\n");
+    set_line(2, "redlock-line\n7 0 h 0 1 2\n");
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        inspect();
+        ck_assert_uint_eq(info().line_length, 1);
+        size_t server = (size_t)(waiters()[0] - '0');
+        ck_assert_msg(server < THREE_SERVERS && !shown[server], "%s", waiters());
+        shown[server] = true;
+        set_line(server, NULL);
+    }
+    inspect();
+    ck_assert_uint_eq(info().line_length, 0);
+    remove_all();
+}
+END_TEST
+
+/* Inspects with this value as the line of all servers. It may not disturb the inspection. */
+static void check_value(const char *value, const char *expected)
+{
+    set_lines(value);
+    inspect();
+    ck_assert_int_eq(info().state, REDLOCK_STATE_HELD);
+    ck_assert_uint_eq(info().granted, THREE_SERVERS);
+    ck_assert_msg(strcmp(waiters(), expected) == 0, "\"%.40s\": \"%s\" instead of \"%s\"", value,
+                  waiters(), expected);
+}
+
+START_TEST(any_value_may_be_there)
+{
+    static char longest[100 * 1000];
+
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_put(three_servers.fake[i], "resource", TOKEN, TTL_MS);
+    check_value("", "");
+    check_value("redlock-line", "");
+    check_value("redlock-line\n", "");
+    check_value("redlock-line\nno record at all\n\n", "");
+    check_value(TOKEN, "");
+    check_value("redlock-line\n7 0 w 0 18446744073709551615 late\n", "18446744073709551615?late 0");
+    check_value("redlock-line\n7 0 w 0 999999999999999 later\n", "later 0");
+    check_value("redlock-line\n7 0 w 0 5 \x1b[31m\xff\n", "?[31m? 5");
+    memset(longest, '\n', sizeof longest - 1);
+    memcpy(longest, "redlock-line\n7 0 w 0 5 front", 28);
+    check_value(longest, "front 5");
+    ck_assert_uint_eq(info().line_more, 1);
+    memset(longest, 'x', sizeof longest - 1);
+    check_value(longest, "");
+    remove_all();
+    set_lines(NULL);
+}
+END_TEST
+
+/* A user without the right, or a key of another type, leaves the inspection as it is. */
+START_TEST(an_error_about_the_line_is_not_one_of_the_inspection)
+{
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        fake_redis_put(three_servers.fake[i], "resource", TOKEN, TTL_MS);
+        fake_redis_rule(three_servers.fake[i],
+                        (struct fake_rule){.command = "GETRANGE",
+                                           .fault = FAKE_REPLY,
+                                           .bytes = "-NOPERM this user has no permissions\r\n"});
+    }
+    inspect();
+    ck_assert_int_eq(info().state, REDLOCK_STATE_HELD);
+    ck_assert_uint_eq(info().granted, THREE_SERVERS);
+    ck_assert_uint_eq(info().line_length, 0);
+    redlock_node_stats_t stats;
+    ck_assert_int_eq(redlock_get_node_stats(three_servers.client, 0, &stats, sizeof stats),
+                     REDLOCK_OK);
+    ck_assert_uint_eq(stats.errors, 0);
+    remove_all();
+}
+END_TEST
+
 static Suite *inspect_suite(void)
 {
     Suite *suite = suite_create("inspect");
@@ -117,6 +264,10 @@ static Suite *inspect_suite(void)
     tcase_add_test(tcase, a_key_that_expires_on_all_servers_is_free);
     tcase_add_test(tcase, a_key_that_expires_on_a_majority_is_not_held);
     tcase_add_test(tcase, a_key_that_stays_is_held);
+    tcase_add_test(tcase, waiters_are_listed_in_order);
+    tcase_add_test(tcase, one_line_is_shown_at_a_time);
+    tcase_add_test(tcase, any_value_may_be_there);
+    tcase_add_test(tcase, an_error_about_the_line_is_not_one_of_the_inspection);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -27,7 +27,9 @@ void events_reset(void)
 void note_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
 {
     struct events *events = userdata;
+    redlock_report_info_t info = {.line_place = 0};
     (void)rl;
+    (void)redlock_report_get_info(event->report, &info, sizeof info);
     pthread_mutex_lock(&events->mutex);
     if (events->count < EVENTS_MAX) {
         struct noted_event *noted = &events->list[events->count++];
@@ -38,6 +40,7 @@ void note_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
             .has_lock = event->lock != NULL,
             .has_report = event->report != NULL,
             .remaining_ms = event->remaining_ms,
+            .line_place = info.line_place,
             .at_ms = wait_now_ms(),
             .thread = pthread_self(),
         };

@@ -14,6 +14,7 @@ struct noted_event {
     int kind, status;          /* REDLOCK_EVENT_*, REDLOCK_* */
     bool has_lock, has_report; /* whether these were not NULL */
     uint64_t remaining_ms;     /* validity that the event reported */
+    uint32_t line_place;       /* place in the line that its report named; 0: none */
     uint64_t at_ms;            /* when it was recorded, by wait_now_ms() */
     pthread_t thread;          /* that ran the callback */
     char name[64];             /* resource, or node */

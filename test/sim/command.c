@@ -317,6 +317,12 @@ static void do_get(struct sim_call *call)
         sim_reply_add(call, "$-1");
 }
 
+/* GETRANGE, of the value of a line: replies that there is none. Only people read it. */
+static void do_getrange(struct sim_call *call)
+{
+    sim_reply_add(call, "$0\r\n");
+}
+
 /* PTTL: replies the time to live in ms, or -2 if the key is absent. The connection tracks the
  * key if it has requested that. */
 static void do_pttl(struct sim_call *call)
@@ -461,11 +467,22 @@ static const struct {
     void (*fn)(struct sim_call *call);
     bool writes; /* a replica refuses the command; it needs the chosen database */
 } commands[] = {
-    {"SET", do_set, true},        {"EVALSHA", do_eval, true},         {"EVAL", do_eval, true},
-    {"DELEX", do_delete, true},   {"DELIFEQ", do_delete, true},       {"GET", do_get, false},
-    {"PTTL", do_pttl, false},     {"INFO", do_info, false},           {"TIME", do_time, false},
-    {"CLIENT", do_client, false}, {"SUBSCRIBE", do_subscribe, false}, {"PING", do_ping, false},
-    {"SCRIPT", do_script, false}, {"SELECT", do_select, false},       {"AUTH", do_auth, false},
+    {"SET", do_set, true},
+    {"EVALSHA", do_eval, true},
+    {"EVAL", do_eval, true},
+    {"DELEX", do_delete, true},
+    {"DELIFEQ", do_delete, true},
+    {"GET", do_get, false},
+    {"PTTL", do_pttl, false},
+    {"INFO", do_info, false},
+    {"TIME", do_time, false},
+    {"CLIENT", do_client, false},
+    {"SUBSCRIBE", do_subscribe, false},
+    {"PING", do_ping, false},
+    {"SCRIPT", do_script, false},
+    {"SELECT", do_select, false},
+    {"AUTH", do_auth, false},
+    {"GETRANGE", do_getrange, false},
 };
 
 /* Executes one command of `count` words and appends its reply. Ends the program if the command

@@ -15,7 +15,7 @@ from ._errors import LockError, LockNotOwnedError, NoQuorumError, RedlockError
 from ._lock import Lock
 from ._redlock import ffi as _ffi
 from ._redlock import lib as _lib
-from ._statistics import Inspection, ServerKey
+from ._statistics import Inspection, ServerKey, Waiter
 
 __version__ = _ffi.string(_lib.redlock_version_string()).decode()  # of the library that is loaded
 
@@ -29,4 +29,5 @@ __all__ = [
     "NoQuorumError",
     "RedlockError",
     "ServerKey",
+    "Waiter",
 ]

@@ -35,15 +35,27 @@ class ServerKey:
 
 
 @dataclass(frozen=True)
+class Waiter:
+    """A client that waits for a lock, as it has described itself. owner: its label. since: when its wait began, in
+    seconds of Unix time by its own clock; None: not known."""
+
+    owner: str
+    since: Optional[float]
+
+
+@dataclass(frozen=True)
 class Inspection:
     """Who holds a lock. state: "held": one token is on a majority of the servers; "free": no token can be on a majority;
-    "unknown". owner: the label that most servers name, or "". votes: servers with a key. quorum: the majority."""
+    "unknown". owner: the label that most servers name, or "". votes: servers with a key. quorum: the majority. waiters:
+    the clients in the line, in order; more_wait: there are more, which were not read."""
 
     state: str
     owner: str
     votes: int
     quorum: int
     servers: Tuple[ServerKey, ...]
+    waiters: Tuple[Waiter, ...] = ()
+    more_wait: bool = False
 
 
 def _server_key(report: Report, index: int) -> ServerKey:
@@ -54,6 +66,13 @@ def _server_key(report: Report, index: int) -> ServerKey:
     return ServerKey(c_text(node.node), KEYS.get(int(node.key), "unknown"), c_text(node.owner), expires_in, c_text(node.text))
 
 
+def _waiter(report: Report, index: int) -> Waiter:
+    """Returns what the report of an inspection says of one waiter."""
+    waiter = ffi.new("redlock_waiter_t *")
+    check(lib.redlock_report_get_waiter(report.address[0], index, waiter, ffi.sizeof("redlock_waiter_t")))
+    return Waiter(c_text(waiter.owner), int(waiter.since_ms) / 1000 if waiter.since_ms else None)
+
+
 def inspection(report: Report) -> Inspection:
     """Returns what the report of an inspection says."""
     info = ffi.new("redlock_report_info_t *")
@@ -61,7 +80,9 @@ def inspection(report: Report) -> Inspection:
     servers = tuple(_server_key(report, index) for index in range(info.nodes))
     owners = [server.owner for server in servers if server.owner]
     owner = max(owners, key=owners.count) if owners else ""
-    return Inspection(STATES.get(int(info.state), "unknown"), owner, int(info.granted), int(info.quorum), servers)
+    waiters = tuple(_waiter(report, index) for index in range(info.line_length))
+    state = STATES.get(int(info.state), "unknown")
+    return Inspection(state, owner, int(info.granted), int(info.quorum), servers, waiters, bool(info.line_more))
 
 
 def _fields(struct: Any) -> Dict[str, Any]:

@@ -29,8 +29,16 @@ typedef struct {
     uint32_t nodes;
     uint32_t quorum;
     uint32_t granted;
+    uint32_t line_length;
+    uint32_t line_more;
     ...;
 } redlock_report_info_t;
+
+typedef struct {
+    const char *owner;
+    uint64_t since_ms;
+    ...;
+} redlock_waiter_t;
 
 typedef struct {
     const char *node;
@@ -226,6 +234,8 @@ int redlock_report_get_info(const redlock_report_t *report, redlock_report_info_
                             size_t size);
 int redlock_report_get_node(const redlock_report_t *report, size_t index,
                             redlock_node_report_t *ret_node, size_t size);
+int redlock_report_get_waiter(const redlock_report_t *report, size_t index,
+                              redlock_waiter_t *ret_waiter, size_t size);
 const char *redlock_report_text(const redlock_report_t *report);
 void redlock_report_free(redlock_report_t *report);
 

@@ -78,6 +78,13 @@ def test_inspect(make_client, servers):
     assert {server.expires_in for server in client.inspect("b").servers} == {None}
 
 
+def test_inspect_reads_who_waits(client, servers):
+    servers.all("SET", "c{#q}", "redlock-line\n7 0 h 0 1700000000500 web-1\n8 0 w 0 0 web-2\n")
+    found = client.inspect("c")
+    assert [(waiter.owner, waiter.since) for waiter in found.waiters] == [("web-1", 1700000000.5), ("web-2", None)]
+    assert not found.more_wait and client.inspect("d").waiters == ()
+
+
 def test_inspect_without_a_quorum(make_client):
     with pytest.raises(libredlock.NoQuorumError, match="127.0.0.1:1"):
         make_client(servers="127.0.0.1:1").inspect("a")
