@@ -16,6 +16,8 @@
 /* When a head asks all nodes although it was not notified: between these times. */
 #define HEAD_MIN_NS (100 * RL_MS)
 #define HEAD_MAX_NS (300 * RL_MS)
+/* How long a node that did not reply in time is not asked again. */
+#define SILENT_NS RL_SECOND
 /* A client that acquires the resource again and again looks at the line each time it has done so as
  * many times. */
 #define ROW_LOOK 4
@@ -42,6 +44,8 @@ static rl_nodes usable(const struct rl_lease *lease, const struct rl_view *view)
     if ((line->node & fit) != 0)
         return line->node;
     fit &= ~view->slow & ~line->refused;
+    if (line->silent_ns > view->now.boot_ns)
+        fit &= ~line->silent;
     return rl_contention_preferred(lease->contention, fit);
 }
 
@@ -66,7 +70,10 @@ static void leave(struct rl_line *line, struct rl_effects *fx)
 {
     fx->line = line->joined != 0 ? RL_VERB_LINE_LEAVE : 0;
     fx->line_node = line->joined;
-    *line = (struct rl_line){.refused = line->refused, .stale = line->stale};
+    *line = (struct rl_line){.refused = line->refused,
+                             .silent = line->silent,
+                             .silent_ns = line->silent_ns,
+                             .stale = line->stale};
 }
 
 /* Returns whether the lease waits in a line, or asks to. A single attempt does not, whatever the
@@ -350,7 +357,10 @@ void rl_line_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
         line->stale = !line->stale;
     line->pause_ns = 0;
     if (unanswered) { /* another node keeps the line, as long as contention is recent */
-        line->refused |= line->node;
+        if (line->silent_ns <= view->now.boot_ns)
+            line->silent = 0;
+        line->silent |= line->node;
+        line->silent_ns = rl_add_sat(view->now.boot_ns, SILENT_NS);
         line->node = 0;
     }
     if ((line->head && !unanswered) || last)

@@ -84,7 +84,7 @@ START_TEST(the_wait_budget_ends)
         reply_to(RL_VERB_LINE_JOIN, FIRST, &waits);
     use_up_budget();
     check_sent(RL_VERB_LINE_LEAVE, RL_NODE(FIRST));
-    ck_assert_uint_eq(contention.line.refused, 0);
+    ck_assert_uint_eq(contention.line.refused | contention.line.silent, 0);
 }
 END_TEST
 
@@ -99,8 +99,9 @@ START_TEST(the_call_is_canceled)
 }
 END_TEST
 
-/* The node of the line does not reply to JOIN, so the lease joins the line of the next node. */
-START_TEST(the_line_is_that_of_another_node)
+/* Begins a call that joins the line of the preferred node. That node does not reply, so the lease
+ * joins the line of the next one. */
+static void join_another(void)
 {
     rig.params.wait_ns = RL_NEVER;
     join();
@@ -108,9 +109,40 @@ START_TEST(the_line_is_that_of_another_node)
         rig_pass(&rig, rl_sub_sat(rig.lease.wake_ns, rig.view.now.boot_ns));
         rig_tick(&rig); /* the first ones may come before the timer of the lease */
     }
+    joined = 4;
     check_sent(RL_VERB_LINE_JOIN, RL_NODE(4));
+}
+
+START_TEST(the_line_is_that_of_another_node)
+{
+    join_another();
     rig_event(&rig, RL_EVENT_CANCEL);
     check_sent(RL_VERB_LINE_LEAVE, RL_NODE(FIRST) | RL_NODE(4));
+}
+END_TEST
+
+/* The next call, after the lock was held (0) or the call has ended without it (1), joins the line
+ * of the other node, too. A second later (2) the preferred node is asked again. */
+START_TEST(the_next_call_after_that)
+{
+    const struct rl_line_reply left = {.place = 0, .length = 0, .exists = true};
+
+    join_another();
+    if (_i == 0) {
+        go();
+        rig_grant(&rig, 4);
+        reply_to(RL_VERB_LINE_GO, 4, &left);
+        rig_grant(&rig, 0);
+        rig_grant(&rig, 1);
+        ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
+        check_sent(RL_VERB_LINE_LEAVE, RL_NODE(FIRST));
+    } else {
+        rig_event(&rig, RL_EVENT_CANCEL);
+    }
+    if (_i == 2)
+        rig_pass(&rig, RL_SECOND);
+    begin_hot();
+    check_sent(RL_VERB_LINE_JOIN, RL_NODE(_i == 2 ? FIRST : 4));
 }
 END_TEST
 
@@ -244,6 +276,7 @@ static Suite *lease_line_suite(void)
     tcase_add_loop_test(group, the_wait_budget_ends, 0, 2);
     tcase_add_loop_test(group, the_call_is_canceled, 0, 2);
     tcase_add_test(group, the_line_is_that_of_another_node);
+    tcase_add_loop_test(group, the_next_call_after_that, 0, 3);
     tcase_add_loop_test(group, the_attempt_wins_without_the_node_of_the_line, 0, 3);
     tcase_add_loop_test(group, the_node_of_the_line_grants, 0, 2);
     tcase_add_test(group, a_turn_in_another_line);
