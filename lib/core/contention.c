@@ -71,8 +71,7 @@ void rl_contention_note_denial(struct rl_contention *contention, bool split, uin
 
 /* Notes the start of an acquisition, before its first attempt. Continues the series if the last
  * release of this client was at most two round trips ago; else begins a new one. If contention is
- * no longer recent, forgets the split votes and the nodes that have refused requests to the line.
- */
+ * no longer recent, forgets the split votes. */
 void rl_contention_note_start(struct rl_contention *contention, uint64_t round_trip_ns,
                               uint64_t now_ns)
 {
@@ -84,10 +83,8 @@ void rl_contention_note_start(struct rl_contention *contention, uint64_t round_t
         contention->in_a_row++;
     if (contention->in_a_row == 0)
         contention->series_ns = now_ns;
-    if (!rl_contention_is_recent(contention, now_ns)) {
+    if (!rl_contention_is_recent(contention, now_ns))
         contention->splits = 0;
-        contention->line.refused = 0;
-    }
 }
 
 /* Notes that an attempt has won: forgets the split votes. */

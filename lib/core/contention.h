@@ -16,14 +16,14 @@
 #ifndef RL_CORE_CONTENTION_H
 #define RL_CORE_CONTENTION_H
 
-#include "core/line.h"
+#include "core/types.h"
 
 /* How long contention counts as recent after the client has noticed other contenders. */
 #define RL_CONTENTION_RECENT_NS (RL_SECOND)
 
 /* The memory of one resource. It is part of the resource state and outlives single locks. Only
- * contention.c changes it, except for `line`; other files read `yield_until_ns` and `in_a_row`
- * directly. Counters stop at their largest value. */
+ * contention.c changes it, except for the three that lease_line.c sets; other files read
+ * `yield_until_ns` and `in_a_row` directly. Counters stop at their largest value. */
 struct rl_contention {
     const uint8_t *order; /* the ranking: the indices of all nodes, most preferred first; owned by
                            * the caller of rl_contention_init() */
@@ -35,7 +35,12 @@ struct rl_contention {
     uint64_t slots_held;      /* semaphore: slots that this client holds; bit i is slot i < 64 */
     uint64_t slots_released;  /* semaphore, same bits: slots that this client has released, and that
                                * rl_contention_slot() has not returned for that reason since */
-    struct rl_line line;      /* this client's place in the line; owned by lease_line.c */
+    uint64_t avoid_until_ns;  /* until then, the lines of the nodes in `avoid` are not used. Set by
+                               * lease_line.c, as `avoid` and `stale` */
+    rl_nodes avoid;           /* nodes that have refused a request to the line, or not replied */
+    bool stale;               /* the key on the node of the line does not show whether the lock is
+                               * held: the node has denied an attempt that won, or granted one that
+                               * a quorum denied, or has sent a head no notification for long */
     uint8_t nodes;            /* elements of `order` */
     uint8_t splits;           /* split votes since the last grant */
     uint8_t in_a_row;         /* acquisitions of the present series: those that this client began

@@ -24,6 +24,7 @@
 #include "core/contention.h"
 #include "core/drift.h"
 #include "core/fence.h"
+#include "core/line.h"
 #include "core/quorum.h"
 
 /* What a lease is for. */
@@ -94,10 +95,6 @@ struct rl_wait {
                          * of a semaphore, does not begin earlier; 0: no bound */
 };
 
-/* In place of a slot number: no particular slot. In a WAKE: the key of any slot may have changed.
- * In a claim (lib/node/claim.h): no slot was chosen yet. */
-#define RL_SLOT_ANY UINT16_MAX
-
 /* The search for a permit of a semaphore. Owner: lease_permit.c, whose header comment describes the
  * search. It works on the window: up to 64 consecutive slots, counted cyclically. A slot set is a
  * 64-bit word: bit i stands for slot number (start + i) modulo the number of permits. All slot sets
@@ -159,11 +156,14 @@ struct rl_lease {
     const struct rl_lease_terms
         *terms;                       /* the settings; owned by the engine, see rl_lease_storage */
     struct rl_contention *contention; /* what the client remembers of the resource, shared by all
-                                       * its locks on it; NULL: nothing */
+                                       * its locks on it; NULL: nothing. Of a lock of several
+                                       * keys: that of the key which it waits for */
+    struct rl_contention **memories;  /* lock of several keys: the memory of each; else NULL */
     struct rl_permit *permit;         /* NULL: not for a permit */
     struct rl_fence *fence;           /* NULL: without a fence */
     struct rl_decided *decided;       /* NULL: the wait budget cannot end during an attempt */
     struct rl_wait wait;              /* what is known of the key between two attempts */
+    struct rl_line line;              /* its place in the line of waiters */
     struct rl_round round;            /* the last round; a late vote may still belong to it */
     uint8_t state;                    /* enum rl_lease_state */
     uint8_t keys;                     /* resources that are locked together; 0 or 1: one */

@@ -79,6 +79,8 @@ bool rl_permit_is(const struct rl_lease *lease);
 void rl_permit_start(struct rl_lease *lease, const struct rl_view *view);
 /* Begins the first attempt of the call. */
 void rl_permit_begin(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
+/* Begins a search while the lease waits. */
+void rl_permit_search(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
 /* Begins or continues the search after an attempt that failed with `status`. Returns false if there
  * is nothing to search: the lease is not for a permit, the attempt was not denied, or the wait
  * budget is used up. */

@@ -1,24 +1,34 @@
 /* SPDX-License-Identifier: MIT
- * How a waiting lease uses the line of its resource; used by lease.c and lease_wait.c only. `view`
+ * How a waiting lease uses the line of its resource; used by the files of the lease only. `view`
  * and `fx` are those of lease_hold.h.
  *
  * The line is kept by the preferred node. A waiter joins it there and sends no attempt until it is
- * the head: then the server notifies it, once of its turn and from then on of each change of the
- * key. Only the head asks all nodes, and when the node of the line grants, the next one becomes the
- * head. Nothing here decides whether a lock is held: the line only says who asks when. */
+ * a head: then the server notifies it, once of its turn and from then on of each change of the key.
+ * Only a head makes attempts, and when the node of the line grants, the next waiter becomes a head.
+ * Nothing here decides whether a lock is held: the line only says who asks when.
+ *
+ * A lock has one head. A semaphore has up to RL_LINE_HEADS_MAX, which search for a free slot at the
+ * same time (lease_permit.c). A lock of several keys stands in the line of one of its keys: the one
+ * that existed in the last attempt. */
 #ifndef RL_CORE_LEASE_LINE_H
 #define RL_CORE_LEASE_LINE_H
 
 #include "core/lease.h"
-#include "core/line.h"
 
 /* Returns whether the lease waits in a line, or asks to. */
 bool rl_line_is_in(const struct rl_lease *lease);
+/* Returns whether the lease must make no attempt now, because it is in a line and no head. */
+bool rl_line_blocks(const struct rl_lease *lease);
 /* Looks whether there is a line, at some of the first attempts of a series. */
 void rl_line_look_in_row(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
 /* Joins the line, or looks at it again, before the first attempt of a call or after a denied one.
  * Returns false if no line can be used; then nothing was done. */
 bool rl_line_enter(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
+/* Leaves the line of the present key and joins that of another key of the lock: lease->taken. */
+void rl_line_move(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
+/* Has an attempt that begins now leave the line if the node of the line grants. Does nothing if the
+ * lease is not in a line. */
+void rl_line_go(struct rl_lease *lease, struct rl_effects *fx);
 /* Processes the reply to a request to a line; NULL: there was none, or it was an error. */
 void rl_line_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                   const struct rl_line_reply *reply, const struct rl_view *view,

@@ -26,6 +26,7 @@
  * The vote on a probe says whether the key exists: RL_VOTE_GRANTED means that it does, so the slot
  * is taken on that node. RL_VOTE_DENIED means that it does not, so the slot is free there. */
 #include "core/lease_hold.h"
+#include "core/lease_line.h"
 
 #include "redlock/redlock.h"
 
@@ -131,6 +132,8 @@ static void begin_attempt(struct rl_lease *lease, unsigned slot, rl_nodes first,
     permit->known &= ~(bit | permit->probed);
     permit->probed = 0;
     rl_attempt_begin(lease, first, view, fx);
+    if (rl_line_is_in(lease))
+        rl_line_go(lease, fx);
 }
 
 /* Begins the first attempt of a call, for the slot that rl_permit_start() has chosen. If contention
@@ -308,6 +311,14 @@ static void continue_search(struct rl_lease *lease, const struct rl_view *view,
         give_up_search(lease, view, fx);
 }
 
+/* Begins a search: probes the slots of the window that are not known. */
+void rl_permit_search(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    lease->permit->searching = true;
+    probe_window(lease, view, fx);
+    continue_search(lease, view, fx);
+}
+
 /* Returns whether a denied attempt shows that other clients try to acquire the resource now. For an
  * ordinary lock it always does. For a permit it does if a node granted (the votes were split), or
  * if the preferred node was asked first. Otherwise a slot chosen without knowledge was denied,
@@ -471,13 +482,10 @@ void rl_permit_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot,
         return;
     if (by_this_client)
         lease->wait.start_ns = rl_max_u64(lease->wait.start_ns, lease->contention->yield_until_ns);
-    if (slot == RL_SLOT_ANY && lease->attempts != 0 && !permit->searching) {
-        permit->searching = true;
-        probe_window(lease, view, fx);
-        continue_search(lease, view, fx);
-        return;
-    }
-    try_open_slot(lease, view, fx);
+    if (slot == RL_SLOT_ANY && lease->attempts != 0 && !permit->searching)
+        rl_permit_search(lease, view, fx);
+    else
+        try_open_slot(lease, view, fx);
 }
 
 /* Returns the boot time in nanoseconds at which the waiting lease needs its next TICK. During a

@@ -139,14 +139,26 @@ void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *vie
     struct rl_wait *wait = &lease->wait;
     rl_nodes denied = prompt_nodes(view) & lease->round.denied;
 
+    bool denies = contention != NULL && status == REDLOCK_ECONTENDED;
+
     if (rl_permit_is(lease)) {
         rl_permit_pause(lease, status);
+        if (denies)
+            (void)rl_line_enter(lease, view, fx);
         return;
     }
+    if (denies && rl_line_is_in(lease) && lease->taken != 0 && wait->key != lease->taken - 1) {
+        rl_line_move(lease, view, fx);
+        return;
+    }
+    /* A lock of several keys stays in its line unless the attempt shows that another key exists. */
+    uint8_t key = rl_line_is_in(lease) ? wait->key : 0;
     memset(wait, 0, sizeof *wait);
     /* `taken` counts the keys from 1 on, `key` from 0 on; unknown (0): the first key is probed. */
-    wait->key = (uint8_t)(lease->taken - (lease->taken != 0));
-    if (contention == NULL || status != REDLOCK_ECONTENDED || rl_line_enter(lease, view, fx))
+    wait->key = lease->taken != 0 ? (uint8_t)(lease->taken - 1) : key;
+    if (lease->memories != NULL)
+        lease->contention = contention = lease->memories[wait->key];
+    if (!denies || rl_line_enter(lease, view, fx))
         return;
     wait->start_ns = rl_wait_pause_until_ns(lease, view);
     /* The second node of those that have denied, too: the first may not be able to notify. */
@@ -185,11 +197,14 @@ static void plan_attempt(struct rl_lease *lease, const struct rl_view *view, str
  * there was none yet (this client has yielded), or an attempt that asks all nodes at once. */
 void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    if (rl_permit_is(lease))
+    bool due = rl_remaining_ns(lease->next, view->now) == 0;
+
+    if (rl_line_is_in(lease) && (rl_line_blocks(lease) || !rl_permit_is(lease))) {
+        if (due)
+            rl_line_tick(lease, view, fx);
+    } else if (rl_permit_is(lease))
         rl_permit_tick(lease, view, fx);
-    else if (rl_line_is_in(lease) && rl_remaining_ns(lease->next, view->now) == 0)
-        rl_line_tick(lease, view, fx);
-    else if (rl_remaining_ns(lease->next, view->now) != 0)
+    else if (!due)
         begin_planned(lease, view, fx);
     else if (lease->attempts == 0)
         begin_first(lease, view, fx);
@@ -239,14 +254,18 @@ void rl_wait_wake(struct rl_lease *lease, const struct rl_event *event, const st
 {
     rl_nodes nodes = event->nodes;
 
-    if (rl_permit_is(lease)) {
+    if (rl_permit_is(lease) && !event->turn &&
+        (lease->state != RL_STATE_WAITING || !rl_line_blocks(lease))) {
         rl_permit_wake(lease, nodes, event->slot, view, fx);
         return;
     }
     if (rl_line_is_in(lease)) {
-        rl_line_wake(lease, nodes, event->turn, view, fx);
+        if (lease->state == RL_STATE_WAITING)
+            rl_line_wake(lease, nodes, event->turn, view, fx);
         return;
     }
+    if (rl_permit_is(lease) || lease->state != RL_STATE_WAITING)
+        return; /* a turn that this lease does not wait for any more */
     if (nodes == 0) {
         lease->next = view->now;
         rl_wait_tick(lease, view, fx);
@@ -278,7 +297,7 @@ void rl_wait_note_taken(struct rl_lease *lease, const struct rl_ballot *ballot,
  * lease->next, whichever is earlier. */
 uint64_t rl_wait_wake_ns(const struct rl_lease *lease, const struct rl_view *view)
 {
-    if (rl_permit_is(lease))
+    if (rl_permit_is(lease) && !rl_line_blocks(lease))
         return rl_permit_wake_ns(lease, view);
     uint64_t left = rl_remaining_ns(lease->next, view->now);
     if (lease->wait.free)

@@ -9,30 +9,29 @@
 
 #include "core/wire.h"
 
-/* What a client knows of its place in the line of one resource. Owner: lease_line.c. */
+/* Most heads of the line of a semaphore. More of them would search for the same free slot. */
+#define RL_LINE_HEADS_MAX 4
+
+/* What a lease knows of its place in the line. Owner: lease_line.c. */
 struct rl_line {
     rl_nodes node;      /* the node in whose line this client is, or asks to be; 0: none */
     rl_nodes joined;    /* nodes whose line may have a record of this client */
-    rl_nodes refused;   /* nodes that have refused a request to the line of this resource */
-    rl_nodes silent;    /* nodes that did not reply in time to a request to the line */
-    uint64_t silent_ns; /* boot clock: until then, the nodes of `silent` are not asked */
-    bool head;          /* this client was a head when the node replied last */
+    bool head;          /* this client was a head when the node replied last, or the first waiter
+                         * of a line in which none can be notified */
+    bool headless;      /* the line had no head then: none of its waiters could be notified */
     bool asking;        /* a request to the line, other than LINE_GO, has no reply yet */
     bool turn;          /* while `asking`: a notification of a turn has come */
     bool change;        /* while `asking`: a notification of a change of the key has come */
     bool went;          /* the last attempt was sent with LINE_GO */
     bool answered;      /* with `went`: the reply to LINE_GO has come */
     bool left;          /* with `answered`: the reply to LINE_GO says that this client has left */
-    bool stale;         /* another node shows a head whether the lock is held: the node of
-                         * the line has denied an attempt that won, has granted one that others
-                         * denied, or has sent a head no notification for long */
+    bool moves;         /* lock of several keys: leaves the line of one key for that of another */
     uint8_t splits;     /* attempts in a row that got the vote of `node`, but no majority */
-    uint64_t
-        pause_ns; /* boot clock: a head does not go before, after such an attempt; 0: no pause */
-    uint64_t idle_head; /* the head at the last look; 0: none */
+    uint64_t pause_ns;  /* boot clock: after such an attempt, a head does not go before; 0: no
+                         * pause */
+    uint64_t idle_head; /* the first head at the last look; 0: none */
     uint64_t idle_beat; /* its beat */
-    uint64_t idle_ns;   /* boot clock: when this client saw it first with this beat */
-    bool idle_held;     /* the lock was held then */
+    uint64_t idle_ns;   /* boot clock: when this client first saw that head with that beat */
     uint32_t place;     /* in the line, counted from 1, by the last reply; 0: not in it */
     uint32_t length;    /* waiters in the line, by the last reply */
 };

@@ -141,6 +141,7 @@ struct rl_arguments {
     struct rl_arg waiter_text; /* tells people who waits, and since when */
     uint64_t waiter;           /* id of this client as a waiter */
     uint64_t trip_us;          /* round trip to the server, in microseconds */
+    uint64_t heads;            /* most heads of the line */
     uint64_t victim;           /* LINE_DROP: id of the head that does not go */
     uint64_t victim_beat;      /* LINE_DROP: its beat */
 };

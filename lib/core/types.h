@@ -29,6 +29,10 @@
 /* Bytes of the text of a waiter in a line: when its wait began, a blank, and the owner label. */
 #define RL_LINE_TEXT_MAX (20 + 1 + RL_OWNER_MAX)
 
+/* In place of a slot number: no particular slot. In a WAKE: the key of any slot may have changed.
+ * In a claim (lib/node/claim.h): no slot was chosen yet. */
+#define RL_SLOT_ANY UINT16_MAX
+
 /* Aborts the process if an invariant is broken, in release builds, too: a lock library that
  * continues with a broken invariant can grant one lock twice. With -Dassertions=false the result of
  * the condition is ignored, and the compiler removes the test. */

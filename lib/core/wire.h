@@ -15,7 +15,7 @@ struct rl_arg {
 #define RL_ARGS_MAX                                                                                \
     (RL_KEYS_MAX + 13)   /* EVAL, the script, and 11 words, one of which stands for all keys       \
                           */
-#define RL_NUMBERS_MAX 4 /* most numbers that one command contains */
+#define RL_NUMBERS_MAX 5 /* most numbers that one command contains */
 
 /* One command to be sent, made by rl_protocol_format(). `args` points to memory of the caller of
  * that function and into the texts of this struct, so a command must not be copied. */
@@ -24,6 +24,7 @@ struct rl_command {
     size_t numbers_used;                   /* used elements of `numbers` */
     char numbers[RL_NUMBERS_MAX][24];      /* decimal digits of numbers, right-aligned */
     char line[RL_KEY_MAX + RL_SUFFIX_MAX]; /* LINE_*: key of the line, written by the caller */
+    char slot[RL_KEY_MAX + RL_SUFFIX_MAX]; /* LINE_*, semaphore: key of its first slot, likewise */
     char line_text[RL_LINE_TEXT_MAX];      /* LINE_*: text of the waiter, written by the caller */
     struct rl_arg args[RL_ARGS_MAX];       /* the words of the command, in order */
 };

@@ -297,10 +297,10 @@ int rl_engine_open(struct rl_engine *engine, const struct rl_engine_params *para
         .node_timeout_ns = params->node_timeout_ns,
         .heartbeat_ns = params->heartbeat_ns,
         .notifications = params->notifications,
-        .line.owner = {params->owner, params->owner_len},
+        .waiter_label = {params->owner, params->owner_len},
     };
     if (params->lines) /* a number that the scripts' numbers can express */
-        engine->common.line.waiter = rl_random_u64(&engine->random) >> 12 | 1;
+        engine->common.waiter = rl_random_u64(&engine->random) >> 12 | 1;
     engine->common.admission.quorum = engine->quorum;
     rl_engine_refresh(engine);
     engine->wall_seen_us = engine->view.wall_us;

@@ -301,15 +301,21 @@ static uint64_t since_ms(struct rl_engine *engine, struct rl_lock *lock)
     return lock->since_ms;
 }
 
-/* Sends the request of fx->line to the line of the lock's resource. If it cannot be sent, the timer
- * of the lease makes up for it. */
+/* Sends the request of fx->line to the line of the lock's resource: that of the key which
+ * lease.wait.key selects. If it cannot be sent, the timer of the lease makes up for it. */
 void rl_lock_send_line(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx)
 {
-    engine->common.line.since_ms = since_ms(engine, lock);
-    engine->common.line.victim = fx->line_victim;
-    engine->common.line.victim_beat = fx->line_victim_beat;
+    struct rl_claim *claim = lock->claim;
+
+    if (fx->line == RL_VERB_LINE_GO && claim->token_len == 0)
+        return; /* there was no memory for the attempt */
+    claim->permits = (uint16_t)lock->lease.terms->permits;
+    claim->since_ms = since_ms(engine, lock);
+    claim->victim = fx->line_victim;
+    claim->victim_beat = fx->line_victim_beat;
+    claim->probed_key = lock->lease.wait.key;
     for (rl_nodes nodes = fx->line_node; nodes != 0; nodes &= nodes - 1)
-        (void)rl_node_request_line(&engine->nodes[__builtin_ctz(nodes)], lock->claim,
+        (void)rl_node_request_line(&engine->nodes[__builtin_ctz(nodes)], claim,
                                    lock->lease.round.number, (enum rl_verb)fx->line,
                                    engine->view.now.boot_ns);
 }

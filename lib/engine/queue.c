@@ -26,7 +26,9 @@ static struct rl_resource *resource_at(const struct rl_lock *lock, unsigned at)
 static void free_entries(struct rl_engine *engine, struct rl_lock *lock)
 {
     rl_free(engine->mem, lock->more_entries);
+    rl_free(engine->mem, lock->lease.memories);
     lock->more_entries = NULL;
+    lock->lease.memories = NULL;
     lock->more = 0;
     lock->queue_entry.resource = NULL;
     lock->lease.contention = NULL;
@@ -38,15 +40,19 @@ static bool make_entries(struct rl_engine *engine, struct rl_lock *lock, const s
                          unsigned count)
 {
     lock->more = (uint8_t)(count - 1);
-    if (lock->more != 0)
+    if (lock->more != 0) {
         lock->more_entries = rl_alloc(engine->mem, lock->more * sizeof *lock->more_entries);
-    bool found = lock->more == 0 || lock->more_entries != NULL;
+        lock->lease.memories = rl_alloc(engine->mem, count * sizeof *lock->lease.memories);
+    }
+    bool found = lock->more == 0 || (lock->more_entries != NULL && lock->lease.memories != NULL);
     unsigned at = 0;
     for (; found && at < count; at++) {
         struct rl_queue_entry *entry = entry_at(lock, at);
         entry->lock = lock;
         entry->resource = rl_resource_enter(engine, keys[at]);
         found = entry->resource != NULL;
+        if (found && lock->more != 0)
+            lock->lease.memories[at] = &entry->resource->contention;
     }
     if (found)
         return true;

@@ -206,9 +206,7 @@ struct rl_progress rl_lock_progress(const struct rl_lock *lock, struct rl_now no
     bool has_round = lease->round.number != 0;
     bool raised = lease->fence != NULL && lease->fence->raising;
     bool waits = lease->state == RL_STATE_WAITING || lease->state == RL_STATE_ACQUIRING;
-    const struct rl_line *line =
-        waits && lease->contention != NULL ? &lease->contention->line : NULL;
-    uint32_t place = line != NULL && line->node != 0 ? line->place : 0;
+    uint32_t place = waits && lease->line.node != 0 ? lease->line.place : 0;
 
     return (struct rl_progress){
         .attempts = lease->attempts,
@@ -217,7 +215,7 @@ struct rl_progress rl_lock_progress(const struct rl_lock *lock, struct rl_now no
         .elapsed_ns = has_round ? rl_elapsed_ns(lease->round.t1, now) : 0,
         .remaining_ns = rl_lease_remaining_ns(lease, now),
         .line_place = place,
-        .line_length = place != 0 ? line->length : 0,
+        .line_length = place != 0 ? lease->line.length : 0,
     };
 }
 

@@ -47,6 +47,10 @@ struct rl_claim {
     uint8_t undo_verb;       /* RL_VERB_RELEASE, or RL_VERB_SHORTEN after a delayed release */
     uint8_t more_keys;       /* keys besides the first; 0 to RL_KEYS_MAX - 1 */
     uint8_t probed_key;      /* index of the key that PTTL reads; 0: the first key */
+    uint16_t permits;        /* of the semaphore that the lock is for; 0: none */
+    uint64_t since_ms;       /* LINE_*: when the acquisition began, in ms of Unix time */
+    uint64_t victim;         /* LINE_DROP: id of the head that makes no requests */
+    uint64_t victim_beat;    /* LINE_DROP: its beat */
     bool is_record; /* the key is that of a fence record; the token is the record's mark, followed
                      * by the numbers of its registers */
     bool forced;    /* with `is_record`: SEED ignores which mark the record has */

@@ -7,6 +7,13 @@
 
 #include <string.h>
 
+/* What the key of a line has behind the key of the lock, or behind the name of the semaphore. The
+ * shorter one ends the longer one, so that both are refused as names of locks. */
+#define LINE_OF_LOCK      RL_LINE_SUFFIX
+#define LINE_OF_SEMAPHORE "{#}" RL_LINE_SUFFIX
+#define FIRST_SLOT        "{#0}" /* what the key of a semaphore's first slot has behind the name */
+static_assert(sizeof LINE_OF_SEMAPHORE <= RL_SUFFIX_MAX, "room for the key of the line");
+
 /* Adds the values of a request about a fence record (READ or SEED) to `arguments`. The token of
  * such a claim is not a lock's: its first RL_RECORD_MARK_LEN bytes are the mark, the rest are the
  * registers for SEED. A claim with `forced` sends "*" as the mark, which fits any mark. */
@@ -24,26 +31,55 @@ static void add_record(const struct rl_node *node, const struct rl_claim *claim,
         (struct rl_arg){token.data + RL_RECORD_MARK_LEN, token.len - RL_RECORD_MARK_LEN};
 }
 
-/* Adds the values of a request to the line of the lock's resource to `arguments`. Writes the key of
- * the line and the text of the waiter to `command`, because they are stored nowhere else. */
-static void add_line(const struct rl_node *node, struct rl_command *command,
-                     struct rl_arguments *arguments)
+/* Writes the first `len` bytes of `key` and then the suffix to `bytes`. Returns both as one word.
+ */
+static struct rl_arg with_suffix(char bytes[RL_KEY_MAX + RL_SUFFIX_MAX], struct rl_arg key,
+                                 size_t len, const char *suffix)
 {
-    size_t len = arguments->key.len;
+    memcpy(bytes, key.data, len);
+    memcpy(bytes + len, suffix, strlen(suffix) + 1);
+    return (struct rl_arg){bytes, len + strlen(suffix)};
+}
 
-    RL_ASSERT(len <= RL_KEY_MAX);
-    static_assert(sizeof RL_LINE_SUFFIX - 1 <= RL_SUFFIX_MAX, "room for the key of the line");
-    memcpy(command->line, arguments->key.data, len);
-    memcpy(command->line + len, RL_LINE_SUFFIX, sizeof RL_LINE_SUFFIX - 1);
-    arguments->line = (struct rl_arg){command->line, len + sizeof RL_LINE_SUFFIX - 1};
+/* Returns the bytes of a semaphore's name: those of the claim's key without the slot. Before the
+ * first attempt the key has no slot. */
+static size_t name_len(const struct rl_claim *claim, struct rl_arg key)
+{
+    size_t len = key.len;
+
+    if (claim->slot == RL_SLOT_ANY)
+        return len;
+    while (len > 0 && key.data[len - 1] != '{')
+        len--;
+    return len - (len > 0);
+}
+
+/* Adds the values of a request to the line of the lock's resource to `arguments`. Writes the keys
+ * that are stored nowhere else to `command`. The lock's key in a request to the line of a semaphore
+ * is that of the slot of the attempt (LINE_GO), else that of the first slot: the client that gets
+ * it as a notification finds the semaphore by it. */
+static void add_line(const struct rl_node *node, const struct rl_claim *claim, enum rl_verb verb,
+                     struct rl_command *command, struct rl_arguments *arguments)
+{
+    struct rl_arg key = arguments->key;
+
+    if (claim->permits == 0) {
+        arguments->line = with_suffix(command->line, key, key.len, LINE_OF_LOCK);
+    } else {
+        size_t len = name_len(claim, key);
+        arguments->line = with_suffix(command->line, key, len, LINE_OF_SEMAPHORE);
+        if (verb != RL_VERB_LINE_GO)
+            arguments->key = with_suffix(command->slot, key, len, FIRST_SLOT);
+    }
     arguments->state = (struct rl_arg){rl_tracker_hears_turns(node) ? "w" : "d", 1};
-    arguments->waiter_text = (struct rl_arg){
-        command->line_text, rl_line_write_text(command->line_text, node->common->line.since_ms,
-                                               node->common->line.owner)};
-    arguments->waiter = node->common->line.waiter;
+    arguments->waiter_text =
+        (struct rl_arg){command->line_text, rl_line_write_text(command->line_text, claim->since_ms,
+                                                               node->common->waiter_label)};
+    arguments->waiter = node->common->waiter;
     arguments->trip_us = rl_detector_srtt_ns(&node->detector) / RL_US;
-    arguments->victim = node->common->line.victim;
-    arguments->victim_beat = node->common->line.victim_beat;
+    arguments->heads = claim->permits == 0 ? 1 : rl_min_u64(claim->permits, RL_LINE_HEADS_MAX);
+    arguments->victim = claim->victim;
+    arguments->victim_beat = claim->victim_beat;
 }
 
 /* Fills in the words of `command`: `verb` in `form`, with the values of `claim` and those that all
@@ -70,6 +106,6 @@ void rl_node_build_command(const struct rl_node *node, struct rl_command *comman
     if (claim->is_record)
         add_record(node, claim, &arguments);
     if (rl_verb_is_line(verb) || verb == RL_VERB_LINE_LIST)
-        add_line(node, command, &arguments);
+        add_line(node, claim, verb, command, &arguments);
     rl_protocol_format(command, verb, form, &arguments);
 }

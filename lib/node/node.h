@@ -52,14 +52,8 @@ struct rl_node_common {
     uint64_t node_timeout_ns;    /* node timeout as configured; 0: derived from round trips */
     uint64_t heartbeat_ns;       /* time between two heartbeats */
     bool notifications;          /* as configured: trackers may open second connections */
-    /* The values of the next request to a line (enum rl_verb, LINE_*). */
-    struct {
-        uint64_t waiter;      /* random: id of this client as a waiter; 0: lines are not used */
-        struct rl_arg owner;  /* owner label, which tells people who waits; borrowed */
-        uint64_t since_ms;    /* when the acquisition began, in ms of Unix time */
-        uint64_t victim;      /* LINE_DROP: id of the head that does not go */
-        uint64_t victim_beat; /* LINE_DROP: its beat */
-    } line;
+    uint64_t waiter;             /* random: id of this client as a waiter; 0: lines are not used */
+    struct rl_arg waiter_label;  /* owner label, which tells people who waits; borrowed */
     bool active; /* the engine has locks that are held or wait; false: heartbeats are not needed */
     uint64_t random;  /* a new random word in each tick */
     uint64_t wake_ns; /* boot clock: the earliest rl_node_wake_ns() of all nodes; valid while

@@ -71,7 +71,7 @@ bool rl_tracker_may_hear_turns(const struct rl_node *node)
 {
     const struct rl_tracker *tracker = &node->tracker;
 
-    return node->common->notifications && node->common->line.waiter != 0 &&
+    return node->common->notifications && node->common->waiter != 0 &&
            tracker->state != RL_TRACKER_REFUSED &&
            (tracker->state != RL_TRACKER_LISTENING || tracker->line);
 }
@@ -250,7 +250,7 @@ static bool prepare(struct rl_node *node)
     char turns[sizeof TURNS + 20];
     bool ok = true;
 
-    snprintf(turns, sizeof turns, TURNS "%llu", (unsigned long long)node->common->line.waiter);
+    snprintf(turns, sizeof turns, TURNS "%llu", (unsigned long long)node->common->waiter);
     if (node->password != NULL && node->user != NULL)
         ok = rl_encode_append(mem, to, 3, auth);
     else if (node->password != NULL)
@@ -263,7 +263,7 @@ static bool prepare(struct rl_node *node)
            rl_encode_append(mem, to, 2, (struct rl_arg[]){rl_arg_of("CLIENT"), rl_arg_of("ID")}) &&
            rl_encode_append(mem, to, 2,
                             (struct rl_arg[]){rl_arg_of("SUBSCRIBE"), rl_arg_of(CHANNEL)}) &&
-           (node->common->line.waiter == 0 ||
+           (node->common->waiter == 0 ||
             rl_encode_append(mem, to, 2,
                              (struct rl_arg[]){rl_arg_of("SUBSCRIBE"), rl_arg_of(turns)}));
 }
@@ -434,7 +434,7 @@ static void take_greeting(struct rl_node *node, const struct rl_reply *reply, ui
     case STEP_SUBSCRIBE:
         if (!is_subscribed(tracker, reply))
             refuse(node, reply, now_ns);
-        else if (node->common->line.waiter == 0)
+        else if (node->common->waiter == 0)
             begin_listening(node, now_ns);
         break;
     case STEP_TURNS:

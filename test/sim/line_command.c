@@ -56,6 +56,20 @@ static bool notify(void *ctx, const char *id)
     return found;
 }
 
+/* Returns the number of the resource whose line has this key, a resource's name and "{#q}". The
+ * line of the semaphore has "{#}" before that, and is kept with its first slot. */
+static unsigned resource_of_line(struct sim_word word)
+{
+    char name[SIM_NAME_MAX + 8];
+
+    text_of(name, sizeof name, word);
+    char *end = strstr(name, "{#");
+    if (end == NULL)
+        abort();
+    strcpy(end, strcmp(end, "{#}{#q}") == 0 ? "{#0}" : "");
+    return sim_key_of_name(name, strlen(name));
+}
+
 /* Executes the script: the words are EVAL or EVALSHA, the script, 2, both keys and the arguments.
  */
 static void execute(struct sim_call *call)
@@ -66,7 +80,8 @@ static void execute(struct sim_call *call)
     unsigned resource = sim_resource_of(words[4]);
     struct sim_key *key = sim_key_of(call, words[4]);
     int64_t now_ms = sim_server_now_ms(call->world, call->conn->node);
-    struct sim_line *line = &call->server->lines[resource];
+    unsigned place = resource_of_line(words[3]);
+    struct sim_line *line = &call->server->lines[place];
     bool drops = words[5].text[0] == 'D';
     struct sim_line_request request = {
         .what = words[5].text[0],
@@ -86,11 +101,11 @@ static void execute(struct sim_call *call)
         .ctx = &turns,
     };
 
-    if (call->server->lines_expire_ms[resource] < now_ms)
+    if (call->server->lines_expire_ms[place] < now_ms)
         line->count = 0;
     if (sim_line_execute(line, &request, &server, reply, sizeof reply))
         sim_key_requested(call, key);
-    call->server->lines_expire_ms[resource] = now_ms + LINE_KEEP_MS;
+    call->server->lines_expire_ms[place] = now_ms + LINE_KEEP_MS;
     sim_reply_add_text(call, reply, strlen(reply));
 }
 

@@ -87,13 +87,15 @@ static bool may_find(const struct sim_client *client, const struct sim_user *use
 }
 
 /* Returns how long a free permit may stay unfound. If the preferred node is wrong about all slots,
- * the timer tries each of them. Some attempts fail by split votes as well. */
+ * the timer tries each of them. Some attempts fail by split votes as well. A head that has ended is
+ * removed from the line when another waiter has looked twice. */
 static uint64_t bound_ns(const struct sim_plan *plan)
 {
     uint64_t trip_ns = 10 * plan->delay_ns + 2 * plan->jitter_ns + 2 * plan->latency_ns;
     uint64_t poll_ns = rl_max_u64(plan->backoff.max_ns, 300 * RL_MS);
+    uint64_t looks_ns = plan->lines ? 2 * 1250 * RL_MS : 0;
 
-    return (plan->permits + 1) * 2 * (poll_ns + trip_ns + 50 * RL_MS);
+    return looks_ns + (plan->permits + 1) * 2 * (poll_ns + trip_ns + 50 * RL_MS);
 }
 
 /* Checks that a free permit does not stay unfound for longer than bound_ns() while a user of the

@@ -67,6 +67,7 @@ START_TEST(commands_have_exact_words)
                                               .waiter_text = TEXT("ada"),
                                               .waiter = 77,
                                               .trip_us = 900,
+                                              .heads = 1,
                                               .victim = 81,
                                               .victim_beat = UINT64_MAX});
     ck_assert_uint_le(command.count, RL_ARGS_MAX);

@@ -41,11 +41,11 @@ static void setup(void)
     rig->mem.malloc_fn = scarce_malloc;
     rig->mem.realloc_fn = scarce_realloc;
     rig->common.notifications = true;
-    rig->common.line.waiter = 77;
-    rig->common.line.owner = (struct rl_arg){"ada", 3};
-    rig->common.line.since_ms = 42;
+    rig->common.waiter = 77;
+    rig->common.waiter_label = (struct rl_arg){"ada", 3};
     rig_ready_with_rtt(rig, TRIP_NS);
     claim = rig_claim(rig, "tok");
+    claim->since_ms = 42;
 }
 
 /* Fixture: closes and frees the node, and checks that nothing else refers to the claim. */
@@ -102,8 +102,8 @@ START_TEST(each_request_has_its_words)
         {RL_VERB_LINE_DROP, "EVALSHA line 2 key{#q} key D 77 d 4000 42 ada 81 1 3\n"},
     };
 
-    rig->common.line.victim = 81;
-    rig->common.line.victim_beat = 3;
+    claim->victim = 81;
+    claim->victim_beat = 3;
     ck_assert_str_eq(request(table[_i].verb, 1), table[_i].words);
 }
 END_TEST
@@ -118,6 +118,7 @@ START_TEST(the_longest_key_has_a_line)
     struct rl_claim *longest = rl_claim_new(&rig->mem, (struct rl_arg){key, sizeof key}, 64);
     ck_assert_ptr_nonnull(longest);
     rl_claim_set_token(longest, (struct rl_arg){"tok", 3});
+    longest->since_ms = 42;
     snprintf(words, sizeof words, "EVALSHA line 2 %.*s{#q} %.*s G 77 d 4000 42 ada tok 1\n",
              (int)sizeof key, key, (int)sizeof key, key);
     ck_assert_int_eq(rl_node_request_line(&rig->node, longest, 1, RL_VERB_LINE_GO, rig->now_ns), 0);
@@ -253,7 +254,7 @@ START_TEST(without_memory_nothing_is_requested)
     unsigned refusals = 0;
 
     memset(owner, 'o', sizeof owner);
-    rig->common.line.owner = (struct rl_arg){owner, sizeof owner};
+    rig->common.waiter_label = (struct rl_arg){owner, sizeof owner};
     for (unsigned k = 0;; k++) {
         ck_assert_uint_lt(k, 20);
         room = k;
@@ -316,9 +317,9 @@ END_TEST
  * then. */
 START_TEST(a_victim_is_removed_only_by_its_own_request)
 {
-    rig->common.line.victim = 81;
+    claim->victim = 81;
     request(RL_VERB_LINE_DROP, 1);
-    rig->common.line.victim = 99; /* by a request to another line */
+    claim->victim = 99; /* by a request to another line */
     reply(NOSCRIPT);
     ck_assert_str_eq(rig_take_sent(rig), "EVAL <line> 2 key{#q} key J 77 d 4000 42 ada  1\n");
     reply("$8\r\n1 d 1 -1\r\n");

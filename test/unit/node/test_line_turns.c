@@ -39,7 +39,7 @@ static void setup(void)
 {
     rig = rig_new();
     rig->common.notifications = true;
-    rig->common.line.waiter = 77;
+    rig->common.waiter = 77;
     rig->pushed_fn = take_key;
     taken[0] = '\0';
     rig_ready(rig);
@@ -175,7 +175,7 @@ END_TEST
 
 START_TEST(without_lines_there_is_one_subscribe)
 {
-    rig->common.line.waiter = 0;
+    rig->common.waiter = 0;
     ck_assert(!rl_tracker_may_hear_turns(&rig->node));
     rl_tracker_opened(&rig->node, true, rig->now_ns);
     ck_assert_uint_eq(rig->push_len, strlen(SHORT_GREETING));
@@ -260,7 +260,7 @@ START_TEST(the_longest_turn_is_read)
     static char key[RL_KEY_MAX], bytes[RL_KEY_MAX + 128];
 
     rl_tracker_closed(&rig->node, rig->now_ns);
-    rig->common.line.waiter = UINT64_MAX;
+    rig->common.waiter = UINT64_MAX;
     rig_pass(rig, 100 * RL_MS);
     listen("*3\r\n$9\r\nsubscribe\r\n$30\r\nredlock:q:18446744073709551615\r\n:2\r\n");
     memset(key, 'k', sizeof key);
