@@ -23,9 +23,10 @@
 #include "suite.h"
 #include "wait.h"
 
-#define RIG_NODES  5     /* number of servers */
-#define RIG_CALLS  4     /* number of asynchronous operations of one run */
-#define RIG_TTL_MS 20000 /* longer than any wait here, so that expiry explains no missing key */
+#define RIG_NODES       5     /* number of servers */
+#define RIG_CALLS       4     /* number of asynchronous operations of one run */
+#define RIG_TTL_MS      20000 /* longer than any wait here, so that expiry explains no missing key */
+#define RIG_LINE_SUFFIX "{#q}" /* what the key of a line has behind the key of the lock */
 
 /* One asynchronous operation and its callback. */
 struct rig_call {
@@ -152,7 +153,7 @@ void rig_command(unsigned node, const char *command);
 /* Returns the number of servers with the key and token of rig.lock. */
 unsigned rig_count_held(void);
 /* Returns the number of keys on all servers that belong neither to rig.lock nor to a foreign token
- * ("foreign…"). */
+ * ("foreign…"). In a run in which something failed, lines that expire soon are not counted. */
 size_t rig_strays(void);
 
 /* For judge(): fails unless the status is in the list, which ends with RIG_END. */
