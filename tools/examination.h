@@ -52,11 +52,16 @@ enum notify_result {
     NOTIFY_NOT_CONNECTED
 };
 
-/* The result of the probe for notifications. */
+/* The result of the probe for notifications. `line_state`, `line_cause` and `line_text` are the
+ * fields of redlock_node_stats_t with these names, which say whether the server keeps lines; valid
+ * if `state` is NOTIFY_ON or NOTIFY_NOT_RECEIVED. */
 struct notify_check {
     enum notify_result state; /* whether notifications arrive */
     int cause;                /* enum redlock_cause, if state is NOTIFY_REFUSED */
     char text[96];            /* the server's error message, if state is NOTIFY_REFUSED */
+    int line_state;           /* enum redlock_line_state */
+    int line_cause;           /* enum redlock_cause, if line_state is REDLOCK_LINE_REFUSED */
+    char line_text[96]; /* the server's error message, if line_state is REDLOCK_LINE_REFUSED */
 };
 
 /* Another shard in which the same server is listed. */

@@ -112,6 +112,22 @@ static void check_notifications(struct examination *exam, size_t i)
             "TRACKING");
 }
 
+/* Adds a finding if server `i` notifies waiters, but keeps no lines for this user. It is only a
+ * note, because waiters do without. */
+static void check_line(struct examination *exam, size_t i)
+{
+    const struct notify_check *check = &exam->notify[i];
+    bool notifies = check->state == NOTIFY_ON || check->state == NOTIFY_NOT_RECEIVED;
+
+    if (notifies && check->line_state == REDLOCK_LINE_REFUSED)
+        finding_add(
+            exam, FINDING_NOTE, (int)i, "no_line",
+            check->line_cause == REDLOCK_CAUSE_NOPERM
+                ? "optional: give the user the rights that redlock nodes --acl prints, or --no-line"
+                : "optional: use a server with GETEX (Redis 6.2, Valkey), or --no-line",
+            "keeps no line, which would serve waiters in order of arrival: %s", check->line_text);
+}
+
 /* Adds findings about server `i`: its clock differs much from ours, or its round trip is long.
  * `median_us` is the median of the shard's round trips. */
 static void check_time(struct examination *exam, size_t i, uint64_t median_us)
@@ -138,5 +154,6 @@ void findings_of_server(struct examination *exam, size_t i, uint64_t median_us)
     check_data(exam, i);
     check_elsewhere(exam, i);
     check_notifications(exam, i);
+    check_line(exam, i);
     check_time(exam, i, median_us);
 }

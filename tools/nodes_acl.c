@@ -90,7 +90,8 @@ static void print_name(const char *name)
 }
 
 /* Prints the command that makes the user, and comments for older and newer servers. With --fence,
- * the user gets the rights that fences need, too. */
+ * the user gets the rights that fences need, too; with --no-line, not those that only lines need.
+ */
 static void print_user(const struct options *options, const struct settings *settings)
 {
     printf("# For redis-cli on each server. redlock also sends AUTH and SELECT, which need no "
@@ -101,12 +102,17 @@ static void print_user(const struct options *options, const struct settings *set
     print_pattern(text_of(settings, SET_PREFIX), "*");
     if (options->fence)
         print_pattern(text_of(settings, SET_FENCE_KEY), "");
-    printf("resetchannels '&__redis__:invalidate' -@all +set +get +del +pexpire +pttl +eval "
+    printf("resetchannels '&__redis__:invalidate'%s -@all +set +get +del +pexpire +pttl +eval "
            "+evalsha +script|load +info +time +ping +select +client|setname +client|id "
-           "+client|tracking +client|caching +subscribe%s\n",
+           "+client|tracking +client|caching +subscribe%s%s\n",
+           settings->line ? " '&redlock:q:*'" : "",
+           settings->line ? " +getex +publish +getrange" : "",
            options->fence ? " +hget +hset" : "");
     printf("# Before Redis 7, write +client instead of the four +client|... Without +client|id,\n"
            "# +client|tracking, +client|caching, +subscribe and the channel, waiters poll.\n");
+    if (settings->line)
+        printf("# +getex (Redis 6.2), +publish, +getrange and the channel redlock:q:* are for the\n"
+               "# order of arrival of waiters, and to show it (--no-line leaves them out).\n");
     printf("# Redis 8.4 and later: add +delex. Valkey 9 and later: add +delifeq.\n");
     if (!options->fence)
         printf("# With fences: redlock nodes --acl --fence\n");

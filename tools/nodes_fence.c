@@ -94,6 +94,7 @@ static void read_records(const struct settings *settings, struct examination *ex
     redlock_t *rl;
 
     bare.values[SET_PREFIX].text = empty;
+    bare.line = false; /* a record has no line, and the user has no right to the key of one */
     /* The client gets this shard only: by its name, the key might belong to another shard. */
     bare.values[SET_SERVERS].text = servers;
     int result = client_configure(&bare, &config);

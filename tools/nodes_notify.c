@@ -60,6 +60,18 @@ const char *notify_result_name(enum notify_result state)
     return names[state];
 }
 
+/* Returns the word for the lines of a server in JSON: "off", "on", "refused", or "unknown" if
+ * nothing was found out. */
+const char *notify_line_name(const struct notify_check *check)
+{
+    static const char *const names[] = {"off", "unknown", "on", "refused"};
+    bool known = check->state == NOTIFY_ON || check->state == NOTIFY_NOT_RECEIVED;
+
+    return known && check->line_state >= 0 && check->line_state <= REDLOCK_LINE_REFUSED
+               ? names[check->line_state]
+               : "unknown";
+}
+
 /* Records in `check` what the state of the waiter's node says about notifications. */
 static void keep_result(struct notify_check *check, const redlock_node_stats_t *stats)
 {
@@ -69,6 +81,9 @@ static void keep_result(struct notify_check *check, const redlock_node_stats_t *
         snprintf(check->text, sizeof check->text, "%s", stats->notify_text);
     } else if (stats->notify_state == REDLOCK_NOTIFY_ON) {
         check->state = stats->notifications > 0 ? NOTIFY_ON : NOTIFY_NOT_RECEIVED;
+        check->line_state = stats->line_state;
+        check->line_cause = stats->line_cause;
+        snprintf(check->line_text, sizeof check->line_text, "%s", stats->line_text);
     }
 }
 

@@ -14,5 +14,7 @@ void nodes_probe_notifications(redlock_t *holder, redlock_t *waiter, const char 
 
 /* Returns "unknown", "on", "refused", "not_received" or "not_connected". */
 const char *notify_result_name(enum notify_result state);
+/* Returns "off", "on", "refused" or "unknown": whether the server keeps lines of waiters. */
+const char *notify_line_name(const struct notify_check *check);
 
 #endif

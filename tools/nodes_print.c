@@ -149,15 +149,16 @@ static json_t *json_of_node(const struct examination *exam, size_t i)
     char cause[CAUSE_NAME];
 
     return must(json_pack(
-        "{s:o, s:b, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:b, s:s, s:o}", "server",
-        json_text(node->node), "eligible", node->eligible && exam->duplicate_of[i] < 0, "cause",
-        cause_name(node->cause, cause), "role", node->role, "version", json_text(node->version),
-        "run_id", json_text(node->run_id), "rtt_us", (json_int_t)exam->rtt_us[i], "uptime_s",
-        (json_int_t)node->uptime_s, "quarantine_ms", (json_int_t)node->quarantine_ms,
-        "clock_offset_us", (json_int_t)node->clock_offset_us, "replicas",
-        (json_int_t)node->replicas, "maxmemory_policy", json_text(node->policy), "aof",
+        "{s:o, s:b, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:b, s:s, s:s, s:o}",
+        "server", json_text(node->node), "eligible", node->eligible && exam->duplicate_of[i] < 0,
+        "cause", cause_name(node->cause, cause), "role", node->role, "version",
+        json_text(node->version), "run_id", json_text(node->run_id), "rtt_us",
+        (json_int_t)exam->rtt_us[i], "uptime_s", (json_int_t)node->uptime_s, "quarantine_ms",
+        (json_int_t)node->quarantine_ms, "clock_offset_us", (json_int_t)node->clock_offset_us,
+        "replicas", (json_int_t)node->replicas, "maxmemory_policy", json_text(node->policy), "aof",
         (int)(node->facts & REDLOCK_FACT_AOF) != 0, "notifications",
-        notify_result_name(exam->notify[i].state), "text", json_text(node->text)));
+        notify_result_name(exam->notify[i].state), "line", notify_line_name(&exam->notify[i]),
+        "text", json_text(node->text)));
 }
 
 /* Returns the JSON object for one finding. */

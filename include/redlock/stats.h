@@ -64,6 +64,17 @@ enum redlock_notify_state {
                                  * after a reconnect */
 };
 
+/* State of the lines of one server (redlock_config_set_line()). Since 0.2.0. */
+enum redlock_line_state {
+    REDLOCK_LINE_OFF = 0,    /* off in the configuration, or notifications are */
+    REDLOCK_LINE_IDLE = 1,   /* no waiter needed the server's notifications yet, or it is not
+                              * connected */
+    REDLOCK_LINE_ON = 2,     /* the server notifies this client of its turns */
+    REDLOCK_LINE_REFUSED = 3 /* the server has no GETEX (Redis 6.2), or the rights of its user do
+                              * not allow lines: `line_text` says why. Waiters do without. The
+                              * client tries again after a reconnect */
+};
+
 /* Statistics of one node: counters, gauges and a histogram as in redlock_stats_t. */
 typedef struct redlock_node_stats {
     const char *node;         /* address, without secrets; borrowed until redlock_free() */
@@ -99,6 +110,11 @@ typedef struct redlock_node_stats {
     int32_t notify_cause;     /* gauge: with REDLOCK_NOTIFY_REFUSED: enum redlock_cause; else 0.
                                * Since 0.2.0 */
     uint64_t rtt_us_sum;      /* sum of the round trips that rtt_us_hist counts. Since 0.2.0 */
+    int32_t line_state;       /* gauge: enum redlock_line_state. Since 0.2.0 */
+    int32_t line_cause;       /* gauge: with REDLOCK_LINE_REFUSED: enum redlock_cause; else 0. Since
+                               * 0.2.0 */
+    char line_text[96];       /* gauge: for people, with REDLOCK_LINE_REFUSED: why; else "". Since
+                               * 0.2.0 */
 } redlock_node_stats_t;
 
 /* Copies the statistics of all shards together into *ret_stats.

@@ -183,10 +183,11 @@ const struct rl_script rl_script_get_many = {
  *   N  joins, if there is a line       D  removes the victim if its beat is the same; then J
  *
  * Then the first waiters in state w become heads, until there are as many as requested, and each is
- * notified. One that nobody listens for is removed: it has ended. Replies "PLACE STATE LENGTH
- * LEFT", and after these, if there is a head, its id, beat and round trip. PLACE counts from 1; 0,
- * with the state -: not in the line. LEFT is for a head the PTTL of the lock; for others -2 if
- * there is no key, else -1.
+ * notified. One that nobody listens for is removed: it has ended. A new line is begun with a
+ * PUBLISH that reaches no client, so that a user who may not send notifications begins none.
+ * Replies "PLACE STATE LENGTH LEFT", and after these, if there is a head, its id, beat and round
+ * trip. PLACE counts from 1; 0, with the state -: not in the line. LEFT is for a head the PTTL of
+ * the lock; for others -2 if there is no key, else -1.
  *
  * Nothing is written before the end, so an error leaves the line as it was. GETEX reads without
  * making the server track the key, so only heads are notified of changes of the lock. The functions
@@ -210,6 +211,7 @@ const struct rl_script rl_script_line = {
         "if ARGV[3]=='d' or state=='d' then state=ARGV[3] end "
         "cut(a,b,me..' '..(beat+1)..' '..state..' '..ARGV[4]..' '..text..'\\n') "
         "elseif op~='G' and (op~='N' or not none) then "
+        "if none then redis.call('PUBLISH','redlock:q:0','') end "
         "a=op=='F' and 14 or #s+1 "
         "cut(a,a-1,me..' 0 '..ARGV[3]..' '..ARGV[4]..' '..ARGV[5]..'\\n') end "
         "local at,heads,head=14,0,'' "
@@ -230,5 +232,5 @@ const struct rl_script rl_script_line = {
         "if all>0 then redis.call('SET',KEYS[1],s,'EX',10) "
         "elseif not none then redis.call('DEL',KEYS[1]) end "
         "return place..' '..mine..' '..all..' '..string.format('%.0f',left)..head",
-    .sha = "f45d382bbf1d401fa456589f0f0d54b054f05562",
+    .sha = "9419a67733930bb3beeb898052f15cb4e1a216cd",
 };

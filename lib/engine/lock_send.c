@@ -168,8 +168,9 @@ static void add_unsent(struct rl_unsent *unsent, unsigned node, enum rl_verb ver
 }
 
 /* Sends the round's request `verb` to the node `index`. For an inspection or verification, sends
- * GET and PTTL, and for an inspection also the request for the line of the resource. A release goes
- * to the node as the undo of the claim. A request that cannot be sent is added to `unsent`. */
+ * GET and PTTL, and for an inspection by a client with lines also the request for the line of the
+ * resource. A release goes to the node as the undo of the claim. A request that cannot be sent is
+ * added to `unsent`. */
 static void send_requests(struct rl_engine *engine, struct rl_lock *lock, unsigned index,
                           enum rl_verb verb, struct rl_unsent *unsent)
 {
@@ -187,7 +188,7 @@ static void send_requests(struct rl_engine *engine, struct rl_lock *lock, unsign
         cause = (late ? rl_node_request_suspect : rl_node_request)(node, lock->claim, round, verb,
                                                                    now_ns);
         /* Before PTTL, whose reply completes the vote. Who waits is not part of it. */
-        if (cause == 0 && lock->lease.terms->kind == RL_LEASE_INSPECT)
+        if (cause == 0 && lock->lease.terms->kind == RL_LEASE_INSPECT && engine->params.lines)
             (void)rl_node_request_suspect(node, lock->claim, round, RL_VERB_LINE_LIST, now_ns);
         /* With several keys, the reply to GET is the whole vote. */
         if (cause == 0 && verb == RL_VERB_GET && lock->claim->more_keys == 0)

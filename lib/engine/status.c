@@ -93,6 +93,16 @@ static int notify_state_of(const struct rl_engine *engine, const struct rl_node 
     return rl_tracker_is_on(node) ? REDLOCK_NOTIFY_ON : REDLOCK_NOTIFY_PENDING;
 }
 
+/* Returns enum redlock_line_state: whether the server lets this client use lines. */
+static int line_state_of(const struct rl_engine *engine, const struct rl_node *node)
+{
+    if (!engine->params.lines)
+        return REDLOCK_LINE_OFF;
+    if (rl_line_access_is_refused(node))
+        return REDLOCK_LINE_REFUSED;
+    return rl_tracker_hears_turns(node) ? REDLOCK_LINE_ON : REDLOCK_LINE_IDLE;
+}
+
 /* Writes to stats->text why the votes of the node do not count, and sets stats->quarantine_ms if it
  * is excluded. `answers`: as in struct rl_node_status. */
 static void fill_reason(const struct rl_engine *engine, unsigned index, bool answers,
@@ -142,6 +152,7 @@ void rl_engine_node_stats(const struct rl_engine *engine, unsigned index,
         .features = rl_features_supported(&node->features),
         .notify_state = notify_state_of(engine, node),
         .notifications = counters->notifications,
+        .line_state = line_state_of(engine, node),
         .facts = facts_of(node),
         .replicas = (uint32_t)rl_min_u64(info->replicas, UINT32_MAX),
         .maxmemory = info->maxmemory,
@@ -155,6 +166,10 @@ void rl_engine_node_stats(const struct rl_engine *engine, unsigned index,
     if (ret_stats->notify_state == REDLOCK_NOTIFY_REFUSED) {
         ret_stats->notify_cause = rl_tracker_cause(node);
         memcpy(ret_stats->notify_text, rl_tracker_text(node), sizeof ret_stats->notify_text);
+    }
+    if (ret_stats->line_state == REDLOCK_LINE_REFUSED) {
+        ret_stats->line_cause = node->line_access.cause;
+        memcpy(ret_stats->line_text, node->line_access.text, sizeof ret_stats->line_text);
     }
     if (!status.votes)
         fill_reason(engine, index, status.answers, ret_stats);

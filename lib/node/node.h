@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The client's object for one server. Its parts have files of their own (connection.h, handshake.h,
- * pipeline.h, failure_detector.h, heartbeat.h, eligibility.h, features.h, undo.h, tracker.h); this
- * one puts them together. A node knows no socket and no clock: bytes go to a transport and arrive
- * through rl_node_received(), and the time is an argument. `now_ns` is the boot clock at the start
- * of the tick in all functions. */
+ * pipeline.h, failure_detector.h, heartbeat.h, eligibility.h, features.h, undo.h, tracker.h,
+ * line_access.h); this one puts them together. A node knows no socket and no clock: bytes go to a
+ * transport and arrive through rl_node_received(), and the time is an argument. `now_ns` is the
+ * boot clock at the start of the tick in all functions. */
 #ifndef RL_NODE_NODE_H
 #define RL_NODE_NODE_H
 
@@ -20,6 +20,7 @@
 #include "node/heartbeat.h"
 #include "node/inbox.h"
 #include "node/info.h"
+#include "node/line_access.h"
 #include "node/pipeline.h"
 #include "node/tracker.h"
 #include "node/transport.h"
@@ -105,6 +106,7 @@ struct rl_node {
     struct rl_features features;       /* which optional commands the server supports */
     struct rl_undos undos;             /* the pending undos */
     struct rl_tracker tracker;         /* the second connection, for notifications */
+    struct rl_line_access line_access; /* whether the server lets this client use lines */
     struct rl_decoder decoder;         /* parses what arrives on the first connection */
     struct rl_node_counters counters;  /* for statistics */
 };

@@ -101,7 +101,7 @@ static void count_reply(struct rl_node *node, const struct rl_request *request,
 {
     node->counters.replies_late += request->reported;
     if (result->vote == RL_VOTE_FAILED) {
-        node->counters.errors++;
+        node->counters.errors += !rl_verb_is_line((enum rl_verb)request->verb);
         return;
     }
     *(result->vote == RL_VOTE_GRANTED ? &node->counters.granted : &node->counters.denied) += 1;
@@ -208,11 +208,13 @@ static void keep_error_text(struct rl_node *node, const struct rl_reply *reply,
 }
 
 /* Keeps the text of an error, and makes an undo pending again, after a failed vote on the request.
- */
+ * An error of a request to a line is kept apart: it fails no lock. */
 RL_RARE static void note_failure(struct rl_node *node, const struct rl_request *request,
                                  const struct rl_reply *reply, uint64_t now_ns)
 {
-    if (reply->kind == RL_REPLY_ERROR)
+    if (reply->kind == RL_REPLY_ERROR && rl_verb_is_line((enum rl_verb)request->verb))
+        rl_line_access_note_error(node, reply);
+    else if (reply->kind == RL_REPLY_ERROR)
         keep_error_text(node, reply, request->claim);
     if (rl_protocol[request->verb].is_undo)
         rl_undos_retry(node, request->claim, UNDO_RETRY_NS, now_ns);

@@ -63,7 +63,7 @@ bool rl_tracker_is_on(const struct rl_node *node)
 /* Returns true if the server notifies this client when it is its turn in a line. */
 bool rl_tracker_hears_turns(const struct rl_node *node)
 {
-    return node->tracker.on && node->tracker.line;
+    return node->tracker.on && node->tracker.line && !node->line_access.refused;
 }
 
 /* Returns true if the server does so, or may do so once the second connection is there. */
@@ -72,7 +72,7 @@ bool rl_tracker_may_hear_turns(const struct rl_node *node)
     const struct rl_tracker *tracker = &node->tracker;
 
     return node->common->notifications && node->common->waiter != 0 &&
-           tracker->state != RL_TRACKER_REFUSED &&
+           !node->line_access.refused && tracker->state != RL_TRACKER_REFUSED &&
            (tracker->state != RL_TRACKER_LISTENING || tracker->line);
 }
 
@@ -212,6 +212,7 @@ void rl_tracker_node_ready(struct rl_node *node, uint64_t now_ns)
     struct rl_tracker *tracker = &node->tracker;
 
     rl_node_replan(node);
+    rl_line_access_reset(node);
     if (tracker->state == RL_TRACKER_REFUSED)
         tracker->state = RL_TRACKER_OFF;
     if (tracker->wanted)
@@ -439,6 +440,7 @@ static void take_greeting(struct rl_node *node, const struct rl_reply *reply, ui
         break;
     case STEP_TURNS:
         tracker->line = is_subscribed(tracker, reply);
+        rl_line_access_note_channel(node, tracker->line, reply);
         begin_listening(node, now_ns);
         break;
     default:

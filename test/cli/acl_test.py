@@ -4,6 +4,7 @@ printed line, with a password in place of PASSWORD. The user has all rights that
 and none for other keys. world.OwnServersCase starts three servers for each test. world.CommandCase gives a directory,
 and no servers. redlock() runs the command and returns its result."""
 
+import json
 import os
 import re
 import shutil
@@ -47,6 +48,14 @@ class Line(CommandCase):
         result = self.redlock("nodes", "--acl", "--fence", "--prefix", "app:", env=clean_environment())
         self.assertIn(" '~app:*' '~redlock:fence' ", result.stdout)
 
+    def test_rights_of_lines(self):
+        """The rights that only lines need are printed, except with --no-line or if lines are off."""
+        for words, environment, lines in ([], {}, True), (["--no-line"], {}, False), ([], {"REDLOCK_LINE": "off"}, False):
+            with self.subTest(words=words, environment=environment):
+                result = self.redlock("nodes", "--acl", *words, env=clean_environment(**environment))
+                for right in "'&redlock:q:*'", "+getex", "+publish", "+getrange":
+                    self.assertEqual(right in result.stdout, lines)
+
     def test_name_of_the_user(self):
         """The name is that of the settings, in quotes if redis-cli needs them, or redlock."""
         for words, name in ([], "redlock"), (["--user", "jobs"], "jobs"), (["--user", 'a"b'], "'a\"b'"):
@@ -77,6 +86,7 @@ class User(OwnServersCase):
         connection = Resp(self.servers.ports[0])
         self.assertEqual(connection.command("AUTH", "redlock", "secret"), b"OK")
         self.assertEqual(connection.command("PTTL", prefix + "name"), -2)
+        self.assertEqual(connection.command("GETEX", prefix + "name{#q}"), None)
         for key in others_than(prefix) + others_than(fence_key):
             if key == fence_key or key.startswith(prefix):
                 continue
@@ -112,7 +122,11 @@ class User(OwnServersCase):
         environment = self.environment(REDLOCK_AUTH="secret", **more)
         self.assertCode(self.redlock("nodes", "--init", *flags, env=environment), 0)
         self.assertCode(self.redlock("run", *flags, "--fence", "-n", "name", "--", "true", env=environment), 0)
-        self.assertCode(self.redlock("nodes", "--fence", *flags, env=environment), 0)
+        result = self.redlock("nodes", "--fence", "--json", *flags, env=environment)
+        self.assertCode(result, 0)
+        seen = json.loads(result.stdout)
+        self.assertEqual([node["line"] for node in seen["servers"]], ["on"] * 3)
+        self.assertNotIn("no_line", [finding["code"] for finding in seen["findings"]])
         self.check_others(prefix, fence_key)
 
 

@@ -38,6 +38,34 @@ class Notifications(OwnServersCase):
         self.assertRegex(result.stdout, r"note  127\.0\.0\.1:\d+: sends no notification to waiters .*NOPERM.*\n *-> optional: give the user")
         self.assertEqual(self.servers.keys(), set())
 
+    def lines(self, servers, *flags):
+        """Returns what `nodes` says of the lines of the servers, and its findings about them."""
+        result = self.redlock("nodes", "--json", "-s", servers, *flags)
+        self.assertCode(result, 0)
+        seen = json.loads(result.stdout)
+        self.assertEqual([node["notifications"] for node in seen["servers"]], ["on"] * 3)
+        return [node["line"] for node in seen["servers"]], [f for f in seen["findings"] if f["code"] == "no_line"]
+
+    def test_users_without_rights_for_lines(self):
+        """Without one of these rights, notifications work, but a server keeps no line of waiters: a note."""
+        channels = ["resetchannels", "&__redis__:invalidate"]
+        for less in ["-getex"], ["-publish"], channels, [*channels, "-getex", "-publish"]:
+            with self.subTest(less=less):
+                user = ["user", "reset", "on", ">pw", "~*", "&*", "+@all", *less]
+                self.assertEqual(self.servers.command(0, "ACL", "SETUSER", *user), b"OK")
+                servers = f"redis://user:pw@{self.servers.list}"
+                states, found = self.lines(servers)
+                self.assertEqual(states, ["refused", "on", "on"])
+                self.assertEqual([finding["severity"] for finding in found], ["note"])
+                self.assertEqual(found[0]["server"], f"127.0.0.1:{self.servers.ports[0]}")
+                self.assertRegex(found[0]["text"], "in order of arrival: .*(NOPERM|can't run|permission)")
+                self.assertIn("redlock nodes --acl", found[0]["advice"])
+                self.assertEqual(self.lines(servers, "--no-line"), (["off"] * 3, []))
+        result = self.redlock("nodes", "-s", servers)
+        self.assertCode(result, 0)
+        self.assertRegex(result.stdout, r"note  127\.0\.0\.1:\d+: keeps no line.*\n *-> optional: give the user")
+        self.assertEqual(self.servers.keys(), set())
+
     def findings_of_first(self, clients, code):
         """Lets the first server accept `clients` clients at once beside ours. Returns what `nodes` says of it: the word
         for notifications, and {(severity, code): finding} without the note about its file."""

@@ -442,9 +442,9 @@ class Nodes(OwnServersCase):
         self.addCleanup(process.kill)
 
         def listens():
-            """Returns whether a server has a subscribed connection for notifications."""
+            """Returns whether a server has a connection that listens for changes of keys and for turns in lines."""
             clients = b"".join(self.servers.command(index, "CLIENT", "LIST") for index in range(3))
-            return re.search(rb"name=redlock-wake .* sub=1 ", clients)
+            return re.search(rb"name=redlock-wake .* sub=2 ", clients)
 
         until(listens, "a connection that listens")
         self.servers.command_all("DEL", "app:waited")

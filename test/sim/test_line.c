@@ -321,13 +321,22 @@ START_TEST(an_abandoned_line_expires)
 }
 END_TEST
 
-/* An error of the server, here of a user who may not publish, leaves the line as it was. */
+/* An error of the server, here of a user who may not publish, leaves the line as it was. Such a
+ * user begins no line. */
 START_TEST(an_error_leaves_the_line_as_it_was)
 {
     redisContext *limited = connect_to_server();
     char *before, *after;
+    const char *words[] = {
+        "EVAL", rl_script_line.text, "2", LINE, LOCK, "J", "17", "w", "0", "", "", "1", "0"};
 
     third = connect_to_server();
+    RUN(third, "ACL", "SETUSER", "limited", "on", "nopass", "~*", "+@all", "-publish");
+    RUN(limited, "AUTH", "limited", "");
+    redisReply *none = redisCommandArgv(limited, 13, words, NULL);
+    ck_assert(none != NULL && none->type == REDIS_REPLY_ERROR);
+    freeReplyObject(none);
+    ck_assert_int_eq(cluster_integer(cluster, 0, "EXISTS " LINE), 0);
     begin_waiter(0);
     begin_waiter(1);
     struct sim_line_request request = {.what = 'J', .state = 'w', .text = "", .heads = 1};
@@ -336,11 +345,8 @@ START_TEST(an_error_leaves_the_line_as_it_was)
         freeReplyObject(execute(&waiters[i], &request));
     }
     before = cluster_command(cluster, 0, "GET " LINE);
-    RUN(third, "ACL", "SETUSER", "limited", "on", "nopass", "~*", "+@all", "-publish");
-    RUN(limited, "AUTH", "limited", "");
-    const char *words[] = {
-        "EVAL", rl_script_line.text, "2", LINE, LOCK, "L", waiters[0].id, "w", "0", "", "", "1",
-        "0"};
+    words[5] = "L";
+    words[6] = waiters[0].id;
     redisReply *reply = redisCommandArgv(limited, 13, words, NULL);
     ck_assert(reply != NULL && reply->type == REDIS_REPLY_ERROR);
     freeReplyObject(reply);
