@@ -20,9 +20,6 @@
 #define SILENT_NS RL_SECOND
 /* How long no node is asked after one has refused. */
 #define REFUSED_NS (10 * RL_SECOND)
-/* A client that acquires the resource again and again looks at the line each time it has done so as
- * many times. */
-#define ROW_LOOK 4
 /* Bound of the pause of a head that got the vote of the node of the line, but no majority. */
 #define SPLIT_PAUSE_MAX_NS (200 * RL_MS)
 /* A head that does not ask although the lock is free is removed after three round trips (the longer
@@ -160,16 +157,6 @@ static void leave_as_holder(struct rl_lease *lease, bool left, struct rl_effects
     leave(lease, fx);
     if (!rl_permit_is(lease))
         lease->contention->stale = !left;
-}
-
-/* Looks whether there is a line, together with the first attempt of a client that has acquired the
- * resource several times in a row: nobody denies it, so it does not notice others. */
-void rl_line_look_in_row(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
-{
-    if (lease->contention == NULL || lease->contention->in_a_row % ROW_LOOK != ROW_LOOK - 1)
-        return;
-    fx->line_node = usable(lease, view) & fx->request;
-    fx->line = fx->line_node != 0 ? RL_VERB_LINE_GO : 0;
 }
 
 /* Pauses before the next attempt of a head that got the vote of the node of the line, but no

@@ -19,8 +19,6 @@
 bool rl_line_is_in(const struct rl_lease *lease);
 /* Returns whether the lease must make no attempt now, because it is in a line and no head. */
 bool rl_line_blocks(const struct rl_lease *lease);
-/* Looks whether there is a line, at some of the first attempts of a series. */
-void rl_line_look_in_row(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
 /* Joins the line, or looks at it again, before the first attempt of a call or after a denied one.
  * Returns false if no line can be used; then nothing was done. */
 bool rl_line_enter(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);

@@ -81,8 +81,6 @@ static void begin_first(struct rl_lease *lease, const struct rl_view *view, stru
         rl_permit_begin(lease, view, fx);
     else
         rl_attempt_begin(lease, recent ? rl_wait_preferred(lease, view) : 0, view, fx);
-    if (lease->state == RL_STATE_ACQUIRING)
-        rl_line_look_in_row(lease, view, fx);
 }
 
 /* Starts an acquisition: forgets what an earlier wait knew, and begins the first attempt. If
