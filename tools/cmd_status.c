@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * `redlock status`: shows who holds a lock. Inspects the lock and prints the report of the
- * inspection, as text or (--json) as a JSON object. With --permits it inspects the lock of each
- * slot of a semaphore instead.
+ * `redlock status`: shows who holds a lock, and who waits for it. Inspects the lock and prints the
+ * report of the inspection, as text or (--json) as a JSON object. With --permits it inspects the
+ * lock of each slot of a semaphore instead.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,6 +18,7 @@
 #include "say.h"
 #include "shown.h"
 #include "stuck.h"
+#include "waiters.h"
 
 /* Time limit for closing the client, which sends pending undos first. */
 #define CLOSE_BUDGET_MS 1000
@@ -52,10 +53,14 @@ static int show_one(const struct options *options, const struct settings *settin
     redlock_report_t *report = inspect_one(rl, name, &error);
     int result = status_exit(error, report);
 
-    if (options->json)
-        json_print(holding_json("redlock.status/1", name, report));
-    else
+    if (options->json) {
+        json_t *object = holding_json("redlock.status/1", name, report);
+        waiters_to_json(object, report, SIZE_MAX);
+        json_print(object);
+    } else {
         holding_print(name, report);
+        waiters_print(report);
+    }
     warn_if_stuck(settings, name, report);
     if (result >= EXIT_USAGE) {
         say(SAY_ERROR, "%s: %s", name, report_reason(report, error));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * `redlock watch`: prints who holds each lock, and a line of JSON for each change. It inspects
- * the locks periodically, so it misses a change that is reverted between two inspections. An
- * inspection is unclear if it shows neither a holder nor that the lock is free. With --permits it
- * watches the lock of each slot of a semaphore instead.
+ * `redlock watch`: prints who holds each lock and who waits for it, and a line of JSON for each
+ * change. It inspects the locks periodically, so it misses a change that is reverted between two
+ * inspections. An inspection is unclear if it shows neither a holder nor that the lock is free.
+ * With --permits it watches the lock of each slot of a semaphore instead.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -19,10 +19,12 @@
 #include "reports.h"
 #include "say.h"
 #include "signals.h"
+#include "waiters.h"
 
 #define CLOSE_BUDGET_MS 1000 /* time limit for closing the client */
 #define INTERVAL_MIN_MS 10   /* shortest --interval */
 #define AGAIN_MS        50   /* pause after an inspection without a clear result */
+#define WAITERS_MAX     10   /* waiters that a line names */
 #define DOUBTS_MAX      3    /* unclear inspections in a row until the state counts as unknown */
 
 /* One lock that is watched, and what was printed about it last. */
@@ -31,6 +33,7 @@ struct watched {
     int slot;               /* number of the slot; -1: a lock */
     int state;              /* enum redlock_state, as printed last */
     char owner[132];        /* label of the holder as printed last, at most 128 bytes */
+    char *waiters;          /* the first waiters as printed last; NULL: none were; owned */
     bool reported;          /* false until the first line was printed */
     unsigned failed_probes; /* inspections in a row without a clear state */
 };
@@ -64,14 +67,16 @@ static json_t *line_of(const struct watched *watched, const redlock_report_t *re
     }
     if (longest_ms != 0)
         json_object_set_new(object, "ttl_ms", json_integer((json_int_t)longest_ms));
+    if (watched->slot < 0) /* a semaphore has no line */
+        waiters_to_json(object, report, WAITERS_MAX);
     if (watched->state == REDLOCK_STATE_UNKNOWN && *redlock_report_text(report))
         json_object_set_new(object, "text", json_text(redlock_report_text(report)));
     return object;
 }
 
-/* Takes the report of one inspection, and prints a line if it shows another state or holder than
- * the line before. A single unclear inspection is ignored, because it may have met the servers in
- * the middle of a change. Returns false if stdout could not be written. */
+/* Takes the report of one inspection, and prints a line if it shows another state, another holder
+ * or other waiters than the line before. A single unclear inspection is ignored, because it may
+ * have met the servers in the middle of a change. Returns false if stdout could not be written. */
 static bool handle_inspection(struct watched *watched, const redlock_report_t *report)
 {
     int state = report_info(report).state;
@@ -79,8 +84,14 @@ static bool handle_inspection(struct watched *watched, const redlock_report_t *r
 
     watched->failed_probes = state == REDLOCK_STATE_UNKNOWN ? watched->failed_probes + 1 : 0;
     bool settled = watched->failed_probes == 0 || watched->failed_probes >= DOUBTS_MAX;
-    bool same = watched->reported && state == watched->state && strcmp(owner, watched->owner) == 0;
-    if (!settled || same)
+    if (!settled)
+        return true;
+    char *waiters = waiters_text(report, WAITERS_MAX);
+    bool same = watched->reported && state == watched->state &&
+                strcmp(owner, watched->owner) == 0 && strcmp(waiters, watched->waiters) == 0;
+    free(watched->waiters);
+    watched->waiters = waiters;
+    if (same)
         return true;
     watched->reported = true;
     watched->state = state;
@@ -187,8 +198,10 @@ static int watch_operands(const struct options *options, redlock_t *rl)
         watched[i].name = seen[i].name;
     }
     int result = watch(options, rl, watched, seen, count);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         free(seen[i].name);
+        free(watched[i].waiters);
+    }
     free(seen);
     free(watched);
     return result;

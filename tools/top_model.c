@@ -105,6 +105,7 @@ bool top_take_report(struct top_lock *lock, const redlock_report_t *report, uint
     lock->votes = holding.votes.granted;
     lock->configured = info.nodes;
     lock->quorum = info.quorum;
+    lock->waiting = info.line_length;
     lock->ttl_min_ms = holding.pttl_min_ms;
     lock->ttl_max_ms = holding.pttl_max_ms;
     lock->holders = 0;
@@ -159,6 +160,8 @@ static int compare(const void *left, const void *right, void *context)
         result = strcmp(a->owner, b->owner);
     if (ordering->order == TOP_BY_VOTES)
         result = compare_u64(a->votes, b->votes);
+    if (ordering->order == TOP_BY_WAITING)
+        result = compare_u64(a->waiting, b->waiting);
     if (result == 0)
         result = strverscmp(a->name, b->name);
     return ordering->reverse ? -result : result;

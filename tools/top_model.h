@@ -27,6 +27,7 @@ struct top_lock {
     uint32_t votes;            /* servers that have a key of this name */
     uint32_t configured;       /* servers of its shard */
     uint32_t quorum;           /* of its shard */
+    uint32_t waiting;          /* clients in its line */
     uint32_t holders;          /* set of the nodes that have a key, by their index in the client */
     uint64_t ttl_min_ms, ttl_max_ms; /* left at seen_ns, on a server; UINT64_MAX: not known */
     bool endless;                    /* a key never expires */
@@ -62,7 +63,14 @@ bool top_take_report(struct top_lock *lock, const redlock_report_t *report, uint
 uint64_t top_left_ms(const struct top_lock *lock, uint64_t now_ns);
 
 /* By what the locks are sorted. */
-enum top_order { TOP_BY_NAME = 0, TOP_BY_LEFT, TOP_BY_HOLDER, TOP_BY_VOTES, TOP_ORDERS };
+enum top_order {
+    TOP_BY_NAME = 0,
+    TOP_BY_LEFT,
+    TOP_BY_HOLDER,
+    TOP_BY_VOTES,
+    TOP_BY_WAITING,
+    TOP_ORDERS
+};
 
 /* Returns the locks whose name or holder contains `filter` ("": all), sorted; the array is to be
  * freed, its elements belong to the model. Locks that were not inspected yet are left out, unless

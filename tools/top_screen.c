@@ -143,7 +143,8 @@ static int draw_servers(const struct screen *screen, int row, size_t most)
 /* Draws the line above the locks: how many there are, how they are sorted, and the filter. */
 static void draw_list_title(const struct screen *screen, int row)
 {
-    static const char *const orders[TOP_ORDERS] = {"name", "time left", "holder", "votes"};
+    static const char *const orders[TOP_ORDERS] = {"name", "time left", "holder", "votes",
+                                                   "waiters"};
     char *found = top_locks_text(screen->top);
     char *filtered = *screen->filter
                          ? text_format(", %zu with \"%s\"", screen->count, screen->filter)
@@ -232,7 +233,7 @@ static void draw_footer(const struct screen *screen)
     else if (*screen->top->message)
         text = text_copy(screen->top->message);
     else
-        text = text_copy("q quit  / filter  n t h v sort  b break  ? help");
+        text = text_copy("q quit  / filter  n t h v w sort  b break  ? help");
     char *shown = text_shown(text);
     put_line(LINES - 1, shown, screen->mode == MODE_CONFIRM ? A_BOLD : A_NORMAL, false);
     free(shown);
@@ -246,7 +247,7 @@ static void draw_help(void)
         "Keys of redlock top",
         "",
         "  up, down, page up, page down, home, end   select a lock",
-        "  n  t  h  v   sort by name, time left, holder or votes; again: in reverse order",
+        "  n t h v w    sort by name, time left, holder, votes, waiting; again: reversed",
         "  /            show only locks whose name or holder contains a text; Esc: all",
         "  b            break the selected lock: delete its key on all servers, after 'y'",
         "  q            quit",
@@ -254,6 +255,7 @@ static void draw_help(void)
         "LOCKS of a server: how many of the locks in the list have a key there.",
         "VOTES: servers that have a key of the lock, of those that could have one.",
         "LEFT: the time until the last key expires, unless the holder extends the lock.",
+        "WAITING: clients in the line of the lock.",
         "",
         "Without names on the command line, locks are searched for with SCAN on as many",
         "servers as are needed to find each held lock, at most --scan-rate keys a second.",
@@ -381,6 +383,9 @@ static void handle_list_key(struct screen *screen, wint_t key)
         break;
     case 'v':
         sort_by(screen, TOP_BY_VOTES);
+        break;
+    case 'w':
+        sort_by(screen, TOP_BY_WAITING);
         break;
     case '/':
         screen->mode = MODE_FILTER;

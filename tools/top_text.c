@@ -38,13 +38,23 @@ static const struct table_column server_columns[SERVER_COLUMNS] = {
     [SERVER_CAUSE] = {.title = "CAUSE", .if_any = true, .least = 12}};
 
 /* The columns of the table of locks, and their positions. */
-enum { LOCK_NAME, LOCK_SHARD, LOCK_STATE, LOCK_VOTES, LOCK_LEFT, LOCK_HOLDER, LOCK_COLUMNS };
+enum {
+    LOCK_NAME,
+    LOCK_SHARD,
+    LOCK_STATE,
+    LOCK_VOTES,
+    LOCK_LEFT,
+    LOCK_WAITING,
+    LOCK_HOLDER,
+    LOCK_COLUMNS
+};
 static const struct table_column lock_columns[LOCK_COLUMNS] = {
     [LOCK_NAME] = {.title = "LOCK", .least = 32},
     [LOCK_SHARD] = {.title = "SHARD", .if_any = true, .least = 6},
     [LOCK_STATE] = {.title = "STATE"},
     [LOCK_VOTES] = {.title = "VOTES", .right = true},
     [LOCK_LEFT] = {.title = "LEFT", .right = true},
+    [LOCK_WAITING] = {.title = "WAITING", .right = true, .if_any = true},
     [LOCK_HOLDER] = {.title = "HOLDER", .least = 12}};
 
 /* Returns the word for the state of a server. */
@@ -139,6 +149,8 @@ void top_lock_table(struct text_table *table, const struct top_model *model,
             table_set(table, LOCK_LEFT, "never");
         else if (left_ms != UINT64_MAX)
             table_set(table, LOCK_LEFT, "%s", duration_brief(left_ms + 999, left));
+        if (lock->waiting > 0)
+            table_set(table, LOCK_WAITING, "%u", lock->waiting);
         table_set(table, LOCK_HOLDER, "%s", holder_of(lock));
     }
 }
@@ -292,10 +304,11 @@ static json_t *server_json(const struct top_model *model, size_t index)
 /* Returns the JSON object for one lock. */
 static json_t *lock_json(const struct top_model *model, const struct top_lock *lock)
 {
-    json_t *object = must(json_pack("{s:o, s:s, s:o, s:i, s:i, s:i}", "name", json_text(lock->name),
-                                    "state", state_name(lock->state), "owner",
-                                    json_text(lock->owner), "votes", (int)lock->votes, "configured",
-                                    (int)lock->configured, "quorum", (int)lock->quorum));
+    json_t *object =
+        must(json_pack("{s:o, s:s, s:o, s:i, s:i, s:i, s:i}", "name", json_text(lock->name),
+                       "state", state_name(lock->state), "owner", json_text(lock->owner), "votes",
+                       (int)lock->votes, "configured", (int)lock->configured, "quorum",
+                       (int)lock->quorum, "waiting", (int)lock->waiting));
 
     if (model->shard_count > 1)
         json_object_set_new(object, "shard", json_text(model->shard_names[lock->shard]));

@@ -3,11 +3,13 @@
  * terminal; the events "waiting" and "not_acquired"; and the message about its end, with what to
  * do.
  *
- * The status line is one line, so what matters most comes first: the time waited, when the wait
- * ends without a quorum, and the reason. The end of the line is cut off in a narrow terminal.
+ * The status line is one line, so what matters most comes first: the time waited, the place in the
+ * line of the lock, when the wait ends without a quorum, and the reason. The end of the line is cut
+ * off in a narrow terminal.
  */
 #include "waiting.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,17 +26,53 @@
 
 /* Time between two lines about waiting, and between two events. */
 #define REPEAT_NS (10 * UINT64_C(1000000000))
+/* Time between two events about the place in the line. */
+#define MOVED_NS (UINT64_C(1000000000))
 /* Wait after which the first line about it is printed, if stderr is no terminal. cron mails each
  * line, and a wait that is shorter than this and ends with the lock needs none. */
 #define FIRST_NS (10 * UINT64_C(1000000000))
 /* Columns of the terminal that the status line leaves free. */
 #define FREE_COLUMNS 3
+/* Size of the buffer that place_text() needs. */
+#define PLACE_TEXT 32
 
 /* Returns the text about a stuck key if `status`, the error code of an attempt, is that another
  * client holds the lock; else "". */
 static const char *stuck_of(const struct waiting *waiting, int status)
 {
     return status == REDLOCK_ECONTENDED ? waiting->stuck : "";
+}
+
+/* Returns the place of this client in the line of the lock, from 1; 0 if it is in no line, or waits
+ * for something else than the lock. */
+static uint32_t place_of(const struct waiting *waiting)
+{
+    bool held = waiting->attempt_status == REDLOCK_ECONTENDED;
+
+    return held ? report_info(waiting->attempt_report).line_place : 0;
+}
+
+/* Returns whether no other client is in the line, so that the place says nothing. */
+static bool is_alone(const struct waiting *waiting)
+{
+    return report_info(waiting->attempt_report).line_length <= 1;
+}
+
+/* Returns the place of this client as the beginning of a text, such as "3rd in line, "; "" if it is
+ * in no line, or alone in it. */
+static const char *place_text(const struct waiting *waiting, char text[PLACE_TEXT])
+{
+    uint32_t place = is_alone(waiting) ? 0 : place_of(waiting);
+    uint32_t last = place % 100 / 10 == 1 ? 0 : place % 10;
+
+    text[0] = '\0';
+    if (place != 0)
+        snprintf(text, PLACE_TEXT, "%" PRIu32 "%s in line, ", place,
+                 last == 1   ? "st"
+                 : last == 2 ? "nd"
+                 : last == 3 ? "rd"
+                             : "th");
+    return text;
 }
 
 /* Returns the fields of an event as JSON object: the error code `status`, what the report says, the
@@ -49,6 +87,10 @@ static json_t *cause_json(const struct waiting *waiting, const redlock_report_t 
         json_object_set_new(fields, "text", json_text(redlock_report_text(report)));
         json_object_set_new(fields, "attempts", json_integer(info.attempts));
         json_object_set_new(fields, "servers", report_nodes_json(report));
+        if (info.line_place != 0) {
+            json_object_set_new(fields, "line_place", json_integer(info.line_place));
+            json_object_set_new(fields, "line_length", json_integer(info.line_length));
+        }
     }
     json_object_set_new(
         fields, "waited_ms",
@@ -79,14 +121,15 @@ static void say_waiting(const struct waiting *waiting)
     int status = waiting->attempt_status;
     const char *stuck = stuck_of(waiting, status);
     uint64_t left = left_ms(waiting);
-    char end[64] = "", text[DURATION_TEXT];
+    char end[64] = "", text[DURATION_TEXT], place[PLACE_TEXT];
 
     if (status != REDLOCK_ECONTENDED && waiting->quorum.state == QUORUM_MISSING &&
         left != UINT64_MAX)
         snprintf(end, sizeof end, "; gives up in %s",
                  duration_text(left < 1000 ? left : (left + 999) / 1000 * 1000, text));
-    say(SAY_NOTE, "waiting for %s: %s%s%s%s", waiting->wait->names->text,
-        report_reason(waiting->attempt_report, status), *stuck ? "; its key " : "", stuck, end);
+    say(SAY_NOTE, "waiting for %s: %s%s%s%s%s", waiting->wait->names->text,
+        place_text(waiting, place), report_reason(waiting->attempt_report, status),
+        *stuck ? "; its key " : "", stuck, end);
 }
 
 /* Returns true if stderr is a terminal with us in the foreground, and gets messages for people
@@ -109,6 +152,18 @@ void waiting_schedule(struct waiting *waiting)
     waiting->message_at_ns = waiting->start_ns + (at_once ? 0 : FIRST_NS);
 }
 
+/* Returns whether an event about the place in the line is due: the last event did not name a place
+ * and others wait, too, or the place has changed and that event is older than MOVED_NS. */
+static bool has_moved(const struct waiting *waiting, uint64_t now_ns)
+{
+    uint32_t place = place_of(waiting);
+    uint64_t last_ns = waiting->event_at_ns - REPEAT_NS;
+
+    if (place == 0 || place == waiting->event_place)
+        return false;
+    return waiting->event_place == 0 ? !is_alone(waiting) : now_ns >= last_ns + MOVED_NS;
+}
+
 /* Reports why the lock is waited for, and sets when the next reports are due. */
 void waiting_report(struct waiting *waiting)
 {
@@ -119,8 +174,9 @@ void waiting_report(struct waiting *waiting)
         if (!waiting_is_live(waiting))
             say_waiting(waiting);
     }
-    if (now_ns >= waiting->event_at_ns) {
+    if (now_ns >= waiting->event_at_ns || has_moved(waiting, now_ns)) {
         waiting->event_at_ns = now_ns + REPEAT_NS;
+        waiting->event_place = place_of(waiting);
         event_emit(waiting->wait->events, "waiting",
                    cause_json(waiting, waiting->attempt_report, waiting->attempt_status));
     }
@@ -173,7 +229,8 @@ static char *reason_text(const struct waiting *waiting)
 /* Returns the status line, whatever its length and its characters. To be freed. */
 static char *line_text(const struct waiting *waiting)
 {
-    char waited[DURATION_TEXT], most[DURATION_TEXT], left[DURATION_TEXT], end[64] = "";
+    char waited[DURATION_TEXT], most[DURATION_TEXT], left[DURATION_TEXT], end[64] = "",
+                                                                          place[PLACE_TEXT];
     bool limited = waiting->wait_ms != REDLOCK_WAIT_FOREVER;
     bool missing = waiting->quorum.state == QUORUM_MISSING &&
                    waiting->attempt_status != REDLOCK_ECONTENDED && left_ms(waiting) != UINT64_MAX;
@@ -182,9 +239,10 @@ static char *line_text(const struct waiting *waiting)
     duration_brief((boottime_ns() - waiting->start_ns) / NS_PER_MS, waited);
     if (missing)
         snprintf(end, sizeof end, "gives up in %s, ", duration_brief(left_ms(waiting) + 999, left));
-    char *text = text_format("redlock: waiting for %s: %s%s%s, %s%s", waiting->wait->names->text,
-                             waited, limited ? " of " : "",
-                             limited ? duration_text(waiting->wait_ms, most) : "", end, reason);
+    char *text =
+        text_format("redlock: waiting for %s: %s%s%s, %s%s%s", waiting->wait->names->text, waited,
+                    limited ? " of " : "", limited ? duration_text(waiting->wait_ms, most) : "",
+                    place_text(waiting, place), end, reason);
     free(reason);
     return text;
 }

@@ -41,6 +41,7 @@ struct waiting {
     char stuck[STUCK_TEXT_MAX]; /* text about a stuck key that was found, "" if none */
     /* What was printed. */
     uint64_t event_at_ns;   /* when the next event about waiting is due */
+    uint32_t event_place;   /* place in the line that the last event named; 0: none */
     uint64_t message_at_ns; /* when the next line about waiting is due */
     char *line;             /* the status line, as printed last; NULL: there is none; owned */
 };

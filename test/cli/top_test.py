@@ -17,7 +17,7 @@ from screen import ScreenCase  # noqa: E402
 from world import REDLOCK, Case, OwnServersCase, Resp, clean_environment, until  # noqa: E402
 
 OWNER = r"[^ /]+/\d+/\d+"
-KEYS = "^q quit  / filter  n t h v sort"  # the last line, unless something else is there
+KEYS = "^q quit  / filter  n t h v w sort"  # the last line, unless something else is there
 
 
 class TopCase(ScreenCase):
