@@ -22,8 +22,8 @@
 #define RL_CONTENTION_RECENT_NS (RL_SECOND)
 
 /* The memory of one resource. It is part of the resource state and outlives single locks. Only
- * contention.c changes it, except for the three that lease_line.c sets; other files read
- * `yield_until_ns` and `in_a_row` directly. Counters stop at their largest value. */
+ * contention.c changes it, except for the four fields that lease_line.c sets; other files read
+ * `yield_until_ns` directly. Counters stop at their largest value. */
 struct rl_contention {
     const uint8_t *order; /* the ranking: the indices of all nodes, most preferred first; owned by
                            * the caller of rl_contention_init() */
@@ -35,16 +35,17 @@ struct rl_contention {
     uint64_t slots_held;      /* semaphore: slots that this client holds; bit i is slot i < 64 */
     uint64_t slots_released;  /* semaphore, same bits: slots that this client has released, and that
                                * rl_contention_slot() has not returned for that reason since */
-    uint64_t avoid_until_ns;  /* until then, the lines of the nodes in `avoid` are not used. Set by
-                               * lease_line.c, as `avoid` and `stale` */
-    rl_nodes avoid;           /* nodes that have refused a request to the line, or not replied */
-    bool stale;               /* the key on the node of the line does not show whether the lock is
-                               * held: the node has denied an attempt that won, or granted one that
-                               * a quorum denied, or has sent a head no notification for long */
-    uint8_t nodes;            /* elements of `order` */
-    uint8_t splits;           /* split votes since the last grant */
-    uint8_t in_a_row;         /* acquisitions of the present series: those that this client began
-                               * right after its own release, at most two round trips later */
+    uint64_t waiter_salt;    /* rl_lease.salt of the lease that was the last to join a line. It, and
+                              * the next three, are set by lease_line.c */
+    uint64_t avoid_until_ns; /* until then, the lines of the nodes in `avoid` are not used */
+    rl_nodes avoid;          /* nodes that have refused a request to the line, or not replied */
+    bool stale;              /* the key on the node of the line does not show whether the lock is
+                              * held: the node has denied an attempt that won, or granted one that
+                              * a quorum denied, or has sent a head no notification for long */
+    uint8_t nodes;           /* elements of `order` */
+    uint8_t splits;          /* split votes since the last grant */
+    uint8_t in_a_row;        /* acquisitions of the present series: those that this client began
+                              * right after its own release, at most two round trips later */
 };
 
 /* Initializes the memory, with nothing noted, and ranks the nodes by their scores for this

@@ -109,6 +109,7 @@ static void ask(struct rl_lease *lease, enum rl_verb verb, const struct rl_view 
     fx->line = verb;
     fx->line_node = line->node;
     line->joined |= line->node;
+    lease->contention->waiter_salt = lease->salt;
     line->asking = true;
     line->turn = line->change = false;
 }
@@ -140,11 +141,14 @@ static void go(struct rl_lease *lease, const struct rl_view *view, struct rl_eff
     rl_line_go(lease, fx);
 }
 
-/* Leaves all lines that may have a record of this client. */
+/* Leaves all lines that may have a record of this client, unless another of its locks on the
+ * resource has joined one since. */
 static void leave(struct rl_lease *lease, struct rl_effects *fx)
 {
-    fx->line = lease->line.joined != 0 ? RL_VERB_LINE_LEAVE : 0;
-    fx->line_node = lease->line.joined;
+    bool ours = lease->contention->waiter_salt == lease->salt;
+
+    fx->line = ours && lease->line.joined != 0 ? RL_VERB_LINE_LEAVE : 0;
+    fx->line_node = fx->line != 0 ? lease->line.joined : 0;
     lease->line = (struct rl_line){0};
 }
 

@@ -202,6 +202,33 @@ START_TEST(the_node_of_the_line_grants)
 }
 END_TEST
 
+/* The winner has released the lock, and the next lock of the client has joined the line: a reply to
+ * LINE_GO of the winner does not make the client leave. */
+START_TEST(the_next_lock_joins_before_the_reply)
+{
+    static struct rig waiter, winner;
+    const struct rl_line_reply reply = {.place = 1, .length = 1, .exists = true};
+
+    join();
+    go();
+    rig_grant(&rig, 0);
+    rig_grant(&rig, 1);
+    rig_grant(&rig, 3);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
+    rig_event(&rig, RL_EVENT_RELEASE);
+    winner = rig;
+    rig.params.salt++;
+    join();
+    waiter = rig;
+    rig = winner;
+    reply_to(RL_VERB_LINE_GO, FIRST, &reply);
+    ck_assert_uint_eq(rig.fx.line, 0);
+    rig = waiter;
+    rig_event(&rig, RL_EVENT_CANCEL);
+    check_sent(RL_VERB_LINE_LEAVE, RL_NODE(FIRST));
+}
+END_TEST
+
 /* A turn in a line in which the lease does not wait any more is declined. */
 START_TEST(a_turn_in_another_line)
 {
@@ -278,6 +305,7 @@ static Suite *lease_line_suite(void)
     tcase_add_loop_test(group, the_next_call_after_that, 0, 3);
     tcase_add_loop_test(group, the_attempt_wins_without_the_node_of_the_line, 0, 3);
     tcase_add_loop_test(group, the_node_of_the_line_grants, 0, 2);
+    tcase_add_test(group, the_next_lock_joins_before_the_reply);
     tcase_add_test(group, a_turn_in_another_line);
     tcase_add_test(group, not_after_a_single_attempt);
     tcase_add_test(group, not_after_an_end_in_the_queue);
