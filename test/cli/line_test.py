@@ -67,6 +67,53 @@ class Line(Case):
             self.assertEqual(process.wait(TIME_LIMIT), 0)
         self.wait_until_left()
 
+    def wait_for_all(self, fault):
+        """Starts five waiters. Does `fault` with the first one, which is the head, and frees the lock: the commands of
+        the others run one at a time. Returns the first one, and the path of their log."""
+        log = self.path("log", "")
+        script = f"echo in >> {log}; echo out >> {log}"
+        processes = []
+        for count in range(1, 6):
+            processes.append(self.start("run", "w", "-c", script))
+            until(lambda count=count: self.waiters() >= count, "the command is in a line")
+        fault(processes[0])
+        self.servers.command_all("DEL", "w")
+        for process in processes[1:]:
+            self.assertEqual(process.wait(TIME_LIMIT), 0)
+        return processes[0], log
+
+    def check_log(self, path, count):
+        """Checks that so many commands have run, one at a time, and that nothing is left."""
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "in\nout\n" * count)
+        until(lambda: self.servers.keys() == set(), "no key is left")
+
+    def test_the_head_is_killed(self):
+        """The process of the head is killed (SIGKILL) when the lock becomes free."""
+        _, log = self.wait_for_all(lambda head: head.kill())
+        self.check_log(log, 4)
+
+    def test_the_head_is_stopped(self):
+        """The process of the head is stopped (SIGSTOP) when the lock becomes free. It gets the lock when it continues."""
+        head, log = self.wait_for_all(lambda head: head.send_signal(signal.SIGSTOP))
+        head.send_signal(signal.SIGCONT)
+        self.assertEqual(head.wait(TIME_LIMIT), 0)
+        self.check_log(log, 5)
+
+    def test_the_holder_is_killed(self):
+        """A head that has just got the lock is killed: the next one gets the lock when the key expires."""
+        log = self.path("log", "")
+        process = self.start("run", "-t", "1s", "w", "--", "sleep", "600")
+        until(lambda: self.waiters() == 1, "the command is in a line")
+        waiters = [self.start("run", "w", "-c", f"echo in >> {log}; echo out >> {log}") for _ in range(2)]
+        until(lambda: self.waiters() == 3, "the others are in a line")
+        self.servers.command_all("DEL", "w")
+        until(lambda: len(self.servers.values("w")) >= 3, "the lock is held")
+        process.kill()
+        for waiter in waiters:
+            self.assertEqual(waiter.wait(TIME_LIMIT), 0)
+        self.check_log(log, 2)
+
 
 if __name__ == "__main__":
     tapcase.main()
