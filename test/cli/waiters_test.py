@@ -2,9 +2,11 @@
 """Who waits for a lock, in the order of its line: what status, watch and top show of it, and what a waiter says of its
 own place. set_line() gives all servers a line; wait_in_line() starts real waiters one after the other."""
 
+import datetime
 import json
 import os
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
@@ -116,8 +118,8 @@ class Shown(LineCase):
         self.assertEqual((found["state"], found["votes"], found["waiting"]), ("held", 5, 0))
 
 
-class Places(ScreenCase):
-    """What waiters say of their places."""
+class PlacesCase(LineCase):
+    """A test case with real waiters."""
 
     def hold_on(self):
         """Starts a process that holds the lock, and returns it."""
@@ -157,6 +159,14 @@ class Places(ScreenCase):
             places.append(event["line_place"])
         return places
 
+    def status_waiting(self):
+        """Returns how many clients wait."""
+        return json.loads(self.redlock("status", "--json", "t").stdout)["waiting"]
+
+
+class Places(PlacesCase):
+    """What waiters say of their places."""
+
     def test_order_of_arrival(self):
         """status shows waiters in the order in which they came, with the times, and each says its place. A busy machine
         may stop the waiter in front for so long that it loses its place, so the order may take another try."""
@@ -176,12 +186,37 @@ class Places(ScreenCase):
                 return
         self.fail(f"{pids} instead of {[process.pid for process, _ in waiters]}, places {places}")
 
-    def status_waiting(self):
-        """Returns how many clients wait."""
-        return json.loads(self.redlock("status", "--json", "t").stdout)["waiting"]
+    def test_time_is_kept(self):
+        """The time is that at which the wait began, and stays the same when the waiter has to join again."""
+        holder = self.hold_on()
+        before = time.time()
+        process, _ = self.wait_in_line(1)[0]
+        after = time.time()
+        first = self.status("t")["waiters"]
+        began = datetime.datetime.fromisoformat(first[0]["since"].replace("Z", "+00:00")).timestamp()
+        self.assertTrue(before - 0.001 <= began <= after, (before, began, after))
+        self.servers.command_all("DEL", "t{#q}")
+        until(lambda: self.status("t")["waiting"] == 1, "the waiter in the line again")
+        self.assertEqual(self.status("t")["waiters"], first)
+        self.let_go(holder)
+        self.assertEqual(process.wait(), 0)
+
+    def test_lines_of_a_log(self):
+        """Where stderr is no terminal, the second line about the wait has the place: the first comes too early."""
+        holder = self.hold_on()
+        self.wait_in_line(2)
+        result = self.start("run", "-v", "t", "--", "true")
+        until(lambda: self.status_waiting() >= 3, "the third waiter")
+        self.wait_error(r"redlock: waiting for t: ([23](nd|rd)|1st) in line, held by another client")
+        self.let_go(holder)
+        self.assertEqual(result.wait(), 0)
+
+
+class PlaceOnScreen(PlacesCase, ScreenCase):
+    """What a waiter on a terminal says of its place."""
 
     def test_place_is_updated(self):
-        """A waiter whose turn comes nearer says so, on its status line and in an event."""
+        """A waiter whose turn comes nearer says so on its status line."""
         holder = self.hold_on()
         first, _ = self.wait_in_line(2)[0]
         self.spawn(REDLOCK, "run", "t", "--", "echo", "mine", columns=120)
@@ -191,16 +226,6 @@ class Places(ScreenCase):
         self.let_go(holder)
         self.assertEqual(self.wait_end(), 0)
         self.assertEqual(self.lines(), ["mine"])
-
-    def test_lines_of_a_log(self):
-        """Where stderr is no terminal, the line about the wait has the place, too."""
-        holder = self.hold_on()
-        self.wait_in_line(2)
-        result = self.start("run", "-v", "t", "--", "true")
-        until(lambda: self.status_waiting() >= 3, "the third waiter")
-        self.wait_error("redlock: waiting for t: (3rd in line, )?held by another client")
-        self.let_go(holder)
-        self.assertEqual(result.wait(), 0)
 
 
 if __name__ == "__main__":
