@@ -2,10 +2,12 @@
  * Records which connection has read which key, and sends notifications. */
 #include "fake_push.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define CHANNEL "__redis__:invalidate"
+#define TURNS   "redlock:q:" /* what precedes the id of a waiter */
 
 struct fake_reading {
     struct fake_bytes key;
@@ -54,6 +56,16 @@ static void cache(struct fake_connection *connection, const struct fake_arg *arg
     fake_bytes_text(reply, ok ? "+OK\r\n" : "-ERR CLIENT CACHING needs tracking with OPTIN\r\n");
 }
 
+/* Executes SUBSCRIBE to a channel of turns. */
+static void subscribe_turns(struct fake_connection *connection, struct fake_arg channel,
+                            struct fake_bytes *reply)
+{
+    snprintf(connection->session.turns, sizeof connection->session.turns, "%.*s",
+             (int)(channel.len - strlen(TURNS)), channel.data + strlen(TURNS));
+    fake_bytes_text(reply, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%.*s\r\n:2\r\n", channel.len,
+                    (int)channel.len, channel.data);
+}
+
 /* Executes CLIENT ID, CLIENT TRACKING ON or SUBSCRIBE and adds the reply. Returns false for
  * other commands and for a connection that has not logged in. */
 bool fake_push_execute(struct fake_redis *fake, struct fake_connection *connection,
@@ -65,6 +77,11 @@ bool fake_push_execute(struct fake_redis *fake, struct fake_connection *connecti
         connection->session.subscribed = true;
         fake_bytes_text(reply, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n", strlen(CHANNEL),
                         CHANNEL);
+        return true;
+    }
+    if (fake_arg_is(argv[0], "SUBSCRIBE") && argc == 2 && argv[1].len > strlen(TURNS) &&
+        memcmp(argv[1].data, TURNS, strlen(TURNS)) == 0) {
+        subscribe_turns(connection, argv[1], reply);
         return true;
     }
     if (!fake_arg_is(argv[0], "CLIENT") || argc < 2)
@@ -86,18 +103,14 @@ static bool same_key(const struct fake_reading *reading, struct fake_arg key)
     return reading->key.len == key.len && memcmp(reading->key.data, key.data, key.len) == 0;
 }
 
-/* Registers the key that the command has read (GET or PTTL), if the connection tracks the next
- * key. Called after each command. */
-void fake_push_note(struct fake_redis *fake, struct fake_connection *connection,
-                    const struct fake_arg *argv, size_t argc)
+/* Registers a key that was read, if the connection tracks the next key. */
+void fake_push_read(struct fake_redis *fake, struct fake_connection *connection,
+                    struct fake_arg key)
 {
-    if (!connection->session.registers || fake_arg_is(argv[0], "CLIENT"))
-        return;
-    connection->session.registers = false;
-    if (argc != 2 || (!fake_arg_is(argv[0], "PTTL") && !fake_arg_is(argv[0], "GET")))
+    if (!connection->session.registers)
         return;
     for (size_t i = 0; i < fake->readings_count; i++) {
-        if (fake->readings[i].by == connection->number && same_key(&fake->readings[i], argv[1]))
+        if (fake->readings[i].by == connection->number && same_key(&fake->readings[i], key))
             return;
     }
     fake->readings = realloc(fake->readings, (fake->readings_count + 1) * sizeof *fake->readings);
@@ -105,7 +118,19 @@ void fake_push_note(struct fake_redis *fake, struct fake_connection *connection,
         abort();
     struct fake_reading *reading = &fake->readings[fake->readings_count++];
     *reading = (struct fake_reading){.by = connection->number};
-    fake_bytes_add(&reading->key, argv[1].data, argv[1].len);
+    fake_bytes_add(&reading->key, key.data, key.len);
+}
+
+/* Registers the key that the command has read (GET or PTTL), if the connection tracks the next
+ * key. Called after each command. */
+void fake_push_note(struct fake_redis *fake, struct fake_connection *connection,
+                    const struct fake_arg *argv, size_t argc)
+{
+    if (fake_arg_is(argv[0], "CLIENT"))
+        return;
+    if (argc == 2 && (fake_arg_is(argv[0], "PTTL") || fake_arg_is(argv[0], "GET")))
+        fake_push_read(fake, connection, argv[1]);
+    connection->session.registers = false;
 }
 
 /* Returns the connection that receives the notifications of connection `number`, or NULL. */

@@ -10,6 +10,9 @@
  * commands and for a connection that has not logged in. */
 bool fake_push_execute(struct fake_redis *fake, struct fake_connection *connection,
                        const struct fake_arg *argv, size_t argc, struct fake_bytes *reply);
+/* Registers a key that a script has read, if the connection tracks the next key. */
+void fake_push_read(struct fake_redis *fake, struct fake_connection *connection,
+                    struct fake_arg key);
 /* After each command: registers the key that it has read, if the connection tracks it. */
 void fake_push_note(struct fake_redis *fake, struct fake_connection *connection,
                     const struct fake_arg *argv, size_t argc);

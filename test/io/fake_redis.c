@@ -2,6 +2,7 @@
  * Starts, stops and scripts a fake server, and reads its log. */
 #include "fake_redis.h"
 
+#include "fake_line.h"
 #include "fake_push.h"
 #include "wait.h"
 
@@ -194,6 +195,7 @@ void fake_redis_stop(struct fake_redis *fake)
     free(fake->texts);
     fake_store_free(&fake->store);
     fake_push_free(fake);
+    fake_line_free(fake);
     MUST(pthread_cond_destroy(&fake->changed) == 0);
     MUST(pthread_mutex_destroy(&fake->mutex) == 0);
     free(fake);
@@ -352,6 +354,7 @@ void fake_redis_forget_scripts(struct fake_redis *fake)
 {
     lock(fake);
     fake->store.scripts = 0;
+    fake->has_line_script = false;
     unlock(fake);
 }
 
@@ -360,7 +363,17 @@ void fake_redis_load_scripts(struct fake_redis *fake)
 {
     lock(fake);
     fake->store.scripts = UINT_MAX;
+    fake->has_line_script = true;
     unlock(fake);
+}
+
+/* Returns the number of waiters in all lines. */
+size_t fake_redis_waiters(struct fake_redis *fake)
+{
+    lock(fake);
+    size_t count = fake_line_count(fake);
+    unlock(fake);
+    return count;
 }
 
 /* ---- its log ---- */

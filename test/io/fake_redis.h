@@ -64,6 +64,8 @@ void fake_redis_end_notifying(struct fake_redis *fake, bool reset);
 /* Returns whether some connection has read the key and another one will get a notification when it
  * changes. */
 bool fake_redis_notifies(struct fake_redis *fake, const char *key);
+/* Returns the number of waiters in the lines of all resources. */
+size_t fake_redis_waiters(struct fake_redis *fake);
 /* Closes every connection once the server has sent `bytes` bytes on it; UINT64_MAX: never. */
 void fake_redis_cut_after(struct fake_redis *fake, uint64_t bytes);
 void fake_redis_drop_connections(struct fake_redis *fake);
@@ -77,7 +79,7 @@ void fake_redis_load_scripts(struct fake_redis *fake); /* the library's scripts 
 /* ---- its log ----
  *
  * One line per command: its words separated by blanks, with the library's scripts and their hashes
- * written as `release`, `extend`, `shorten`, `vote`, `raise`, `read`, `seed`. The end of a
+ * written as `release`, `extend`, `shorten`, `vote`, `raise`, `read`, `seed`, `line`. The end of a
  * connection is the line "(closed)" or "(reset)". */
 
 /* Waits until `count` lines begin with `words`. Returns false after `timeout_ms`. */

@@ -2,6 +2,7 @@
  * The thread of a fake server: one poll loop over its listener and its connections. */
 #include "fake_serve.h"
 
+#include "fake_line.h"
 #include "fake_push.h"
 
 #include <ctype.h>
@@ -184,7 +185,8 @@ static void execute_command(struct fake_redis *fake, struct fake_connection *con
     struct fake_bytes reply = {.data = NULL};
     fake->acting = connection->number;
     if (rule.fault != FAKE_REPLY && rule.fault != FAKE_ENDLESS && rule.fault != FAKE_DROP) {
-        if (!fake_push_execute(fake, connection, argv, argc, &reply))
+        if (!fake_push_execute(fake, connection, argv, argc, &reply) &&
+            !fake_line_execute(fake, connection, argv, argc, &reply))
             fake_store_execute(&fake->store, &connection->session, fake_now_ms(), argv, argc,
                                &reply);
         fake_push_note(fake, connection, argv, argc);

@@ -34,6 +34,7 @@ struct fake_connection {
 };
 
 struct fake_reading; /* one registered key; see fake_push.c */
+struct fake_waiters;
 
 /* One line of the log. */
 struct fake_line {
@@ -65,6 +66,9 @@ struct fake_redis {
     unsigned acting; /* number of the connection whose command is being executed; 0: none */
     struct fake_reading *readings;
     size_t readings_count;
+    struct fake_waiters *waiters; /* the lines, of one resource each; see fake_line.c */
+    size_t waiters_count;
+    bool has_line_script; /* the script of the line is loaded */
     struct fake_line *lines;
     size_t lines_count, lines_size;
 };

@@ -3,6 +3,7 @@
 #include "fake_store.h"
 
 #include "core/protocol.h"
+#include "core/scripts.h"
 #include "fake_fence.h"
 #include "fake_multi.h"
 
@@ -226,10 +227,13 @@ static int script_index(struct fake_arg text_or_sha)
 }
 
 /* Returns the name of one of the library's scripts ("release", "extend", "shorten", "vote",
- * "raise", "read", "seed") by its text or its SHA1, or NULL. */
+ * "raise", "read", "seed", "line") by its text or its SHA1, or NULL. */
 const char *fake_store_script_name(struct fake_arg text_or_sha)
 {
     int index = script_index(text_or_sha);
+    if (fake_arg_is(text_or_sha, rl_script_line.sha) ||
+        fake_arg_is(text_or_sha, rl_script_line.text))
+        return "line";
     return index < 0 ? fake_many_name(text_or_sha) : script_names[index];
 }
 

@@ -40,6 +40,7 @@ struct fake_profile {
     bool loading;
     bool cluster;
     bool never_notifies; /* it accepts CLIENT TRACKING but never sends a notification */
+    bool keeps_lines;    /* it knows the script of the line, and its user has the rights for it */
     int64_t ahead_ms;    /* how far its clock is ahead */
 };
 
@@ -49,6 +50,7 @@ struct fake_session {
     unsigned db;
     char name[64];
     bool subscribed;   /* to the channel of notifications */
+    char turns[24];    /* id of the waiter to whose channel of turns it is subscribed; "": none */
     unsigned redirect; /* number of the connection that receives notifications of keys that this one
                         * tracks; 0: none */
     bool registers;    /* the next key that is read becomes tracked */
@@ -86,7 +88,7 @@ void fake_store_execute(struct fake_store *store, struct fake_session *session, 
                         const struct fake_arg *argv, size_t argc, struct fake_bytes *reply);
 
 /* Returns the name of one of the library's scripts ("release", "extend", "shorten", "vote",
- * "raise", "read", "seed") by its text or its SHA1, or NULL. */
+ * "raise", "read", "seed", "line") by its text or its SHA1, or NULL. */
 const char *fake_store_script_name(struct fake_arg text_or_sha);
 
 /* Write and delete keys for the test itself, in database 0 and without a session. ttl_ms 0: never

@@ -167,17 +167,24 @@ const char *waiter_states(void)
     return text;
 }
 
-/* Checks that the acquisition succeeds, and releases the lock. */
-void waiter_check_acquired(const char *name)
+/* Checks that the acquisition succeeds, and requests a release. Returns its status. */
+int waiter_check_granted(const char *name)
 {
     ck_assert_msg(WAIT_UNTIL(waiter_is_done(), TIME_LIMIT_MS), "%s: still waiting%s", name,
                   waiter_states());
     ck_assert_msg(waiter.status == REDLOCK_OK, "%s: %s%s", name, redlock_strerror(waiter.status),
                   waiter_states());
     int status = redlock_release(waiter.lock, NULL);
+    redlock_lock_free(waiter.lock);
+    return status;
+}
+
+/* Checks that the acquisition succeeds, and releases the lock. */
+void waiter_check_acquired(const char *name)
+{
+    int status = waiter_check_granted(name);
     ck_assert_msg(status == REDLOCK_OK, "%s: release: %s%s", name, redlock_strerror(status),
                   waiter_states());
-    redlock_lock_free(waiter.lock);
     ck_assert_msg(three_servers_wait_no_keys(), "%s: keys left behind", name);
 }
 

@@ -23,6 +23,8 @@ bool waiter_is_done(void);
 void waiter_release_key(void);
 /* Checks that the acquisition succeeds, and releases the lock. */
 void waiter_check_acquired(const char *name);
+/* Does the same on servers that misbehave, which may fail the release. Returns its status. */
+int waiter_check_granted(const char *name);
 /* Checks that the client recovers: all nodes are eligible, and an acquisition is notified. */
 void waiter_check_notified_again(const char *name);
 
