@@ -71,8 +71,8 @@ bool rl_tracker_may_hear_turns(const struct rl_node *node)
 {
     const struct rl_tracker *tracker = &node->tracker;
 
-    return node->common->notifications && node->common->waiter != 0 &&
-           !node->line_access.refused && tracker->state != RL_TRACKER_REFUSED &&
+    return node->common->notifications && node->common->waiter != 0 && !node->line_access.refused &&
+           tracker->state != RL_TRACKER_REFUSED &&
            (tracker->state != RL_TRACKER_LISTENING || tracker->line);
 }
 

@@ -8,9 +8,9 @@
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
 
-#include "line.h"
 #include "clock.h"
 #include "engine/engine.h"
+#include "line.h"
 #include "plan.h"
 #include "queue.h"
 
@@ -70,10 +70,10 @@ struct sim_conn {
     bool ended;                    /* the client's FIN or reset has arrived at the server */
     bool reset;                    /* the client closed it abortively: replies to it are lost */
     bool logged_in, db_chosen;     /* the server has executed AUTH, SELECT */
-    bool push;       /* the client's second connection to this node, for notifications */
-    uint32_t id;     /* client ID on the server */
+    bool push;   /* the client's second connection to this node, for notifications */
+    uint32_t id; /* client ID on the server */
     char turns[SIM_LINE_ID_MAX]; /* it receives the turns of the waiter with this id; "": of none */
-    bool subscribed; /* it receives what other connections redirect to it */
+    bool subscribed;             /* it receives what other connections redirect to it */
     uint32_t
         redirect;   /* client ID that receives this connection's notifications (TRACKING); 0: off */
     bool registers; /* the keys that the next command reads become tracked */
@@ -158,8 +158,8 @@ struct sim_server {
                                                           * shortened by a third party, before they
                                                           * expired */
     struct sim_key copies[SIM_KEYS_MAX];                 /* the keys that its replica has */
-    struct sim_line lines[SIM_KEYS_MAX];     /* the line of each key */
-    int64_t lines_expire_ms[SIM_KEYS_MAX];   /* on its clock: when the key of each line expires */
+    struct sim_line lines[SIM_KEYS_MAX];                 /* the line of each key */
+    int64_t lines_expire_ms[SIM_KEYS_MAX]; /* on its clock: when the key of each line expires */
     struct sim_record record, record_copy;
     bool record_lost; /* it has lost its record at some time */
 };
