@@ -41,6 +41,15 @@ typedef struct redlock_stats {
     uint64_t wait_us_sum;  /* sum of the durations that wait_us_hist counts. Since 0.2.0 */
     uint64_t endangered;   /* times that the margin before the deadline of a lock began
                             * (REDLOCK_EVENT_ENDANGERED). Since 0.2.0 */
+    uint64_t line_joins;   /* times that an acquisition asked to join a line
+                            * (redlock_config_set_line()). Since 0.2.0 */
+    uint64_t line_turns;   /* notifications that it is this client's turn. Since 0.2.0 */
+    uint64_t line_missed;  /* times that this client, waiting behind, had another one removed from a
+                            * line because it did not use its turn: it was stopped, had ended, or
+                            * could not reach the server. Since 0.2.0 */
+    uint64_t line_fallbacks; /* acquisitions that waited without a line, at least for a time,
+                              * although lines are on: the rights of the user, the server's version
+                              * or its state did not allow one. Since 0.2.0 */
 } redlock_stats_t;
 
 /* What a server reports of itself, and what its address attests. */

@@ -48,6 +48,10 @@ static void add_stats(redlock_stats_t *to, const struct rl_engine_stats *from)
     to->queue_full += from->queue_full;
     to->wakeups += from->wakeups;
     to->queued += from->queued;
+    to->line_joins += from->line_joins;
+    to->line_turns += from->line_turns;
+    to->line_missed += from->line_missed;
+    to->line_fallbacks += from->line_fallbacks;
     to->wait_us_sum += from->wait_us_sum;
     for (size_t i = 0; i < RL_BUCKETS; i++)
         to->wait_us_hist[i] += from->wait_us_hist[i];

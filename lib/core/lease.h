@@ -266,6 +266,10 @@ struct rl_event {
 /* In place of WAITING: an attempt failed with `status`, and the search for a permit goes on. */
 #define RL_FX_SKIPPED (1u << 10)
 
+/* What the statistics of lines count. */
+#define RL_COUNT_JOIN  (1u << 0) /* the lease asks to join a line */
+#define RL_COUNT_ALONE (1u << 1) /* a denied lease waits without a line */
+
 /* What the engine must do after a step. */
 struct rl_effects {
     uint32_t flags;   /* RL_FX_* */
@@ -281,6 +285,7 @@ struct rl_effects {
     rl_nodes line_node;        /* with `line`: to this node */
     uint64_t line_victim;      /* with LINE_DROP: id of the head to be removed */
     uint64_t line_victim_beat; /* with LINE_DROP: its beat */
+    uint8_t counts;            /* RL_COUNT_*: for the statistics of lines */
     uint64_t slots; /* with `probe`, for a permit: the slots to probe, see struct rl_permit */
 };
 

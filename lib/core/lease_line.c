@@ -108,6 +108,8 @@ static void ask(struct rl_lease *lease, enum rl_verb verb, const struct rl_view 
     plan(lease, HEAD_MIN_NS, HEAD_MAX_NS, view);
     fx->line = verb;
     fx->line_node = line->node;
+    if ((line->joined & line->node) == 0)
+        fx->counts |= RL_COUNT_JOIN;
     line->joined |= line->node;
     lease->contention->waiter_salt = lease->salt;
     line->asking = true;
@@ -203,8 +205,11 @@ bool rl_line_enter(struct rl_lease *lease, const struct rl_view *view, struct rl
     if (line->node != node)
         *line = (struct rl_line){.node = node, .joined = line->joined};
     line->went = line->left = line->answered = false;
-    if (node == 0)
+    if (node == 0) {
+        if (lease->attempts > 0 && rl_attempt_spare_ns(lease, view) != 0)
+            fx->counts |= RL_COUNT_ALONE;
         return false;
+    }
     if (lease->state != RL_STATE_WAITING) {
         rl_round_open(&lease->round, RL_VERB_ACQUIRE, 0, ~view->eligible, view);
         rl_lease_move(lease, RL_STATE_WAITING);

@@ -66,10 +66,15 @@ struct rl_engine_stats {
     uint64_t canceled;       /* acquisitions that failed with ECANCELED or ECLOSED */
     uint64_t queue_full;     /* acquisitions that a full queue has refused; they count only here */
     uint64_t wakeups;        /* pauses of waiters that a notification has ended or shortened */
-    uint64_t held;           /* gauge: locks that are held */
-    uint64_t waiting; /* gauge: acquisitions, adoptions, inspections and verifications without a
-                         result */
-    uint64_t queued;  /* gauge: of `waiting`, those in the queue of this client */
+    uint64_t line_joins;     /* times that an acquisition has asked to join a line */
+    uint64_t line_turns;     /* notifications of a turn that have arrived */
+    uint64_t line_missed;    /* requests to remove a head that has missed its turn */
+    uint64_t
+        line_fallbacks; /* acquisitions that have waited without a line although lines are on */
+    uint64_t held;      /* gauge: locks that are held */
+    uint64_t waiting;   /* gauge: acquisitions, adoptions, inspections and verifications without a
+                           result */
+    uint64_t queued;    /* gauge: of `waiting`, those in the queue of this client */
     uint64_t wait_us_hist[RL_BUCKETS]; /* durations of acquisitions, also of failed ones; see
                                         * rl_count_us() */
     uint64_t wait_us_sum;              /* sum of these durations */

@@ -199,6 +199,17 @@ static void carry_out(struct rl_engine *engine, struct rl_lock *lock, const stru
         rl_lock_send_line(engine, lock, fx);
 }
 
+/* Counts what a step has done with the line of the resource. */
+static void count_line(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx)
+{
+    bool alone = (fx->counts & RL_COUNT_ALONE) != 0 && engine->params.lines;
+
+    engine->stats.line_joins += (fx->counts & RL_COUNT_JOIN) != 0;
+    engine->stats.line_missed += fx->line == RL_VERB_LINE_DROP;
+    engine->stats.line_fallbacks += alone && !lock->alone;
+    lock->alone = lock->alone || alone;
+}
+
 /* Passes one event to the lease, sets the timer of the lock, and carries out the effects. Adds the
  * requests of the round that could not be sent to `unsent`. Most votes have no effect. */
 static void step(struct rl_engine *engine, struct rl_lock *lock, const struct rl_event *event,
@@ -210,6 +221,8 @@ static void step(struct rl_engine *engine, struct rl_lock *lock, const struct rl
     rl_lease_step(&lock->lease, event, &engine->view, &fx);
     if (lock->lease.wake_ns != lock->due_ns || lock->heap_at == RL_HEAP_NONE)
         rl_heap_set(&engine->timers, lock);
+    if ((fx.counts | fx.line) != 0)
+        count_line(engine, lock, &fx);
     if (before != lock->lease.state || rl_effects_exist(&fx))
         carry_out(engine, lock, &fx, before, unsent);
 }
@@ -622,6 +635,7 @@ void rl_lock_wake(struct rl_engine *engine, unsigned node, struct rl_arg key, bo
     uint16_t slot;
 
     rl_probe_notification(engine->nodes[node].name, key.data, key.len);
+    engine->stats.line_turns += turn;
     if (key.len != 0) {
         wake_key(engine, key, node, RL_SLOT_ANY, turn);
         if (rl_slot_of(key, &name, &slot))

@@ -67,6 +67,7 @@ struct rl_lock {
                         * was none yet */
     uint32_t heap_at;  /* heap.c: index in the timer heap; RL_HEAP_NONE: no timer */
     bool active;       /* the engine works on the lock */
+    bool alone;        /* acquisition: it has waited without a line although lines are on */
     bool queued;       /* queue.c: waits in the queues of its resources */
     bool own_token;    /* acquisition: the caller chose the token; there is only one attempt */
     uint8_t queue_end; /* enum rl_queue_end */

@@ -75,6 +75,10 @@ typedef struct {
     uint64_t undo_dropped;
     uint64_t wait_us_sum;
     uint64_t endangered;
+    uint64_t line_joins;
+    uint64_t line_turns;
+    uint64_t line_missed;
+    uint64_t line_fallbacks;
     ...;
 } redlock_stats_t;
 
@@ -108,6 +112,8 @@ typedef struct {
     uint64_t reconnects;
     uint64_t undos_pending;
     uint64_t notifications;
+    int32_t line_state;
+    char line_text[...];
     ...;
 } redlock_node_stats_t;
 
