@@ -7,6 +7,7 @@
  * command: its words are in the call, and its reply is appended there. Unknown commands end the
  * program, because the library must not send what the model does not know. */
 #include "command.h"
+#include "contention.h"
 #include "line_command.h"
 #include "permit.h"
 #include "record.h"
@@ -149,11 +150,19 @@ void sim_key_renewed(struct sim_call *call, const struct sim_key *key)
     sim_key_changed(call, key);
 }
 
-/* Makes the connection track the key, if CLIENT CACHING has requested that for this command. */
+/* Makes the connection track the key, if CLIENT CACHING has requested that for this command. In
+ * some cases of contention, the server forgets it at once. */
 void sim_key_requested(struct sim_call *call, const struct sim_key *key)
 {
-    if (call->conn->redirect != 0 && call->conn->registers)
-        call->conn->tracked |= 1u << (key - call->server->keys);
+    struct sim_world *world = call->world;
+    unsigned number = (unsigned)(key - call->server->keys);
+
+    if (call->conn->redirect == 0 || !call->conn->registers)
+        return;
+    call->conn->tracked |= 1u << number;
+    if (world->plan.contention != NULL && world->plan.contention->early != 0 &&
+        sim_chance(&world->random, world->plan.contention->early))
+        sim_server_forget_tracked(world, call->conn, number);
 }
 
 /* Sets the key to the token with this TTL, and notes which client did so and when. */
@@ -428,19 +437,6 @@ static void do_client(struct sim_call *call)
     }
 }
 
-/* SUBSCRIBE: marks the connection as one that receives notifications. */
-static void do_subscribe(struct sim_call *call)
-{
-    if (call->words[1].len > 10 && memcmp(call->words[1].text, "redlock:q:", 10) == 0)
-        snprintf(call->conn->turns, sizeof call->conn->turns, "%.*s",
-                 (int)(call->words[1].len - 10), call->words[1].text + 10);
-    else
-        call->conn->subscribed = true;
-    sim_reply_add(call, "*3\r\n$9\r\nsubscribe");
-    sim_reply_add_text(call, call->words[1].text, call->words[1].len);
-    sim_reply_add_number(call, 1);
-}
-
 /* PING: replies PONG. */
 static void do_ping(struct sim_call *call)
 {
@@ -477,7 +473,7 @@ static const struct {
     {"INFO", do_info, false},
     {"TIME", do_time, false},
     {"CLIENT", do_client, false},
-    {"SUBSCRIBE", do_subscribe, false},
+    {"SUBSCRIBE", sim_line_subscribe, false},
     {"PING", do_ping, false},
     {"SCRIPT", do_script, false},
     {"SELECT", do_select, false},
@@ -492,11 +488,11 @@ void sim_command(struct sim_world *world, struct sim_conn *conn, unsigned count,
 {
     struct sim_call call = {world, conn, &world->servers[conn->node], count, words, reply};
 
-    world->commands++;
-
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         if (!sim_is(words[0], commands[i].name))
             continue;
+        world->commands += commands[i].writes || commands[i].fn == do_get ||
+                           commands[i].fn == do_pttl || (commands[i].fn == do_client && count == 3);
         if (world->plan.has_password && !conn->logged_in && commands[i].fn != do_auth)
             sim_reply_add(&call, "-NOAUTH Authentication required.");
         else if (world->plan.has_db && !conn->db_chosen && commands[i].writes)

@@ -19,6 +19,26 @@ uint64_t sim_contention_trip_ns(const struct sim_plan *plan)
     return 2 * (plan->delay_ns + plan->jitter_ns) + plan->latency_ns;
 }
 
+/* Returns the average round trip: both ways with half of the jitter, and half of the latency of the
+ * loop. */
+uint64_t sim_contention_average_trip_ns(const struct sim_plan *plan)
+{
+    return 2 * plan->delay_ns + plan->jitter_ns + plan->latency_ns / 2;
+}
+
+/* Plans a fault that begins at `at_ns` and lasts for `for_ns`. */
+void sim_contention_fault(struct sim_plan *plan, enum sim_fault_kind kind, unsigned client,
+                          unsigned node, uint64_t at_ns, uint64_t for_ns)
+{
+    plan->faults[plan->fault_count++] = (struct sim_fault){
+        .kind = (uint8_t)kind,
+        .client = (uint8_t)client,
+        .node = (uint8_t)node,
+        .at_ns = at_ns,
+        .for_ns = for_ns,
+    };
+}
+
 /* Adds a letter for the client's group to the node's name, if the case has several groups.
  * Different names lead to different preferred nodes. */
 void sim_contention_name(const struct sim_plan *plan, unsigned client, struct rl_node_spec *spec)
@@ -41,6 +61,7 @@ void sim_contention_begin(struct sim_world *world)
             world->links[i][j].delay_ns += i * plan->contention->spread_ns;
     }
     sim_foreign_begin(world);
+    sim_contention_begin_idlers(world);
     for (unsigned i = 0; i < plan->nodes; i++) {
         struct sim_key *key = &world->servers[i].keys[0];
         if ((plan->contention->orphans >> i & 1) == 0)
@@ -63,6 +84,7 @@ uint64_t sim_contention_think_ns(struct sim_client *client)
 void sim_contention_lock_choice(const struct sim_plan *plan, struct rl_lease_params *params)
 {
     params->terms.ttl_ns = plan->ttl_ns;
+    params->terms.fence = plan->contention->fenced;
     params->wait_ns = RL_NEVER;
     params->terms.validity_min_ns = RL_MS;
     params->terms.hold_max_ns = params->terms.extend_at_ns = 0;
@@ -151,6 +173,7 @@ void sim_contention_end(struct sim_world *world)
 
     contention->measured = true;
     contention->commands = world->commands;
+    contention->notifications = world->notifications;
     contention->span_ns = world->now_ns - world->born_ns;
     for (unsigned i = 0; i < world->plan.clients; i++) {
         const struct sim_client *client = &world->clients[i];
@@ -178,10 +201,10 @@ static void expect(struct sim_world *world, const char *name, uint64_t result, u
         sim_violate(world, "%s: %" PRIu64 ", at most %" PRIu64 " expected", name, result, bound);
 }
 
-/* Compares all results with the bounds of the case. */
-static void judge(struct sim_world *world, const struct sim_contention *contention)
+/* Compares all results with bounds of the case. */
+static void judge(struct sim_world *world, const struct sim_contention *contention,
+                  const struct sim_bounds *bounds)
 {
-    const struct sim_bounds *bounds = &contention->bounds;
     uint64_t all = rl_max_u64(contention->all, 1), most = 0, least = UINT64_MAX;
 
     for (unsigned i = 0; i < world->plan.clients; i++) {
@@ -200,6 +223,9 @@ static void judge(struct sim_world *world, const struct sim_contention *contenti
            sim_contention_percentile_ns(contention, 99) / RL_US, bounds->p99_ns / RL_US);
     expect(world, "split votes per 1000 grants", contention->splits * 1000 / all, bounds->splits);
     expect(world, "attempts per 1000 grants", contention->attempts * 1000 / all, bounds->attempts);
+    expect(world, "commands per 1000 grants", contention->commands * 1000 / all, bounds->commands);
+    expect(world, "notifications per 1000 grants", contention->notifications * 1000 / all,
+           bounds->notifications);
     if (sim_contention_jain(world) < bounds->jain_min)
         sim_violate(world, "Jain's index of 1000: %" PRIu64 ", at least %" PRIu64 " expected",
                     sim_contention_jain(world), bounds->jain_min);
@@ -211,7 +237,8 @@ static void judge(struct sim_world *world, const struct sim_contention *contenti
 }
 
 /* Sets up the common settings of all cases. The delays are those of one data center. */
-static void prepare(struct sim_plan *plan, struct sim_contention *contention, uint64_t seed)
+static void prepare(struct sim_plan *plan, struct sim_contention *contention, uint64_t seed,
+                    bool lines)
 {
     memset(contention, 0, sizeof *contention);
     *plan = (struct sim_plan){
@@ -234,7 +261,7 @@ static void prepare(struct sim_plan *plan, struct sim_contention *contention, ui
         .heartbeat_ns = RL_SECOND,
         .wall_slack_us = 100000,
         .wakeups = true,
-        .lines = getenv("LINES_OFF") == NULL,
+        .lines = lines,
         .contention = contention,
     };
     contention->hold_ns = RL_MS;
@@ -242,25 +269,40 @@ static void prepare(struct sim_plan *plan, struct sim_contention *contention, ui
 }
 
 /* Runs a case with a seed. Returns false after a violation, or if a result is out of its bounds. */
-bool sim_case_run(const struct sim_case *scenario, uint64_t seed, bool trace,
+bool sim_case_run(const struct sim_case *scenario, uint64_t seed, bool lines, bool trace,
                   struct sim_world *world, struct sim_contention *contention)
 {
     struct sim_plan plan;
 
-    prepare(&plan, contention, seed);
+    prepare(&plan, contention, seed, lines);
     scenario->set_up(&plan, contention);
     bool good = sim_world_run_plan(world, &plan, trace);
     if (good)
-        judge(world, contention);
+        judge(world, contention, &contention->bounds);
+    if (good && lines)
+        judge(world, contention, &contention->line_bounds);
     return good && world->violation[0] == '\0';
+}
+
+/* Returns how many cases there are. */
+unsigned sim_case_count(void)
+{
+    return sim_common_case_count + sim_line_case_count;
+}
+
+/* Returns the case with this number: first the common ones, then those of lines. */
+const struct sim_case *sim_case_at(unsigned number)
+{
+    return number < sim_common_case_count ? &sim_common_cases[number]
+                                          : &sim_line_cases[number - sim_common_case_count];
 }
 
 /* Returns the case of this name, or NULL. */
 const struct sim_case *sim_case_find(const char *name)
 {
-    for (unsigned i = 0; i < sim_case_count; i++) {
-        if (strcmp(sim_cases[i].name, name) == 0)
-            return &sim_cases[i];
+    for (unsigned i = 0; i < sim_case_count(); i++) {
+        if (strcmp(sim_case_at(i)->name, name) == 0)
+            return sim_case_at(i);
     }
     return NULL;
 }
@@ -278,7 +320,7 @@ const uint8_t *sim_contention_order(void)
     struct sim_contention *contention = malloc(sizeof *contention);
     if (world == NULL || contention == NULL)
         abort();
-    prepare(&plan, contention, ORDER_SEED);
+    prepare(&plan, contention, ORDER_SEED, false);
     plan.clients = 1;
     plan.span_ns = 20 * RL_MS;
     (void)sim_world_run_plan(world, &plan, false);

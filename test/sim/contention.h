@@ -7,9 +7,10 @@
 
 #include "world.h"
 
-#define SIM_CONTENTION_MAX 100   /* clients */
+#define SIM_CONTENTION_MAX 256   /* clients */
 #define SIM_WAITS_MAX      16384 /* hand-overs whose times are kept */
-#define SIM_FOREIGN_MAX    8     /* foreign clients */
+#define SIM_FOREIGN_MAX    16    /* foreign clients */
+#define SIM_IDLERS_MAX     4     /* waiters of a line that never acquire */
 
 /* Bounds for the results of a case, which the case computes from its settings; 0: no bound. */
 struct sim_bounds {
@@ -19,6 +20,8 @@ struct sim_bounds {
                                  * grant to another client */
     uint64_t splits;            /* split votes per 1000 grants */
     uint64_t attempts;          /* attempts per 1000 grants */
+    uint64_t commands;          /* commands that servers execute, per 1000 grants */
+    uint64_t notifications;     /* notifications that servers send, per 1000 grants */
     uint64_t grants_min;
     uint64_t share_max, share_min; /* grants of one client, of 1000 */
     uint64_t jain_min;             /* Jain's index, of 1000: 1000 means equal shares; 1000 / n means
@@ -45,15 +48,29 @@ struct sim_contention {
     uint64_t slow_ns;
     uint64_t spread_ns; /* added to all delays of each client, compared with the client before it */
     uint8_t orphans;    /* set of the nodes with a key that is never released */
-    struct sim_bounds bounds;
+    bool fenced;        /* each grant has a fencing token */
+    bool fresh;         /* a client ends after its release, and a new one begins */
+    unsigned pausing;   /* of 1000 turns in the line: the client stops for 0.5 to 1.5 s */
+    unsigned dying;     /* of 1000 turns in the line: the client dies, and a new one begins */
+    unsigned early;     /* of 1000 keys that a server begins to track: it notifies at once */
+    unsigned idlers;    /* waiters that join the line of the preferred node and never acquire */
+    uint8_t lines_taken; /* set of the nodes where a key of a user has the name of the line */
+    uint8_t no_getex;   /* set of the nodes that refuse GETEX: the user may not, or it is unknown */
+    uint8_t no_publish; /* set of the nodes where the user may not publish turns */
+    uint8_t no_turns;   /* set of the nodes where the user may not subscribe to turns */
+    unsigned rounds;    /* about how many grants each client gets */
+    bool in_order;      /* clients get the lock in the order in which they have joined the line */
+    struct sim_bounds bounds;      /* with lines and without */
+    struct sim_bounds line_bounds; /* with lines */
     /* Measured until the faults end: */
     bool measured;                       /* the measurement has ended */
     uint64_t grants[SIM_CONTENTION_MAX]; /* per client */
     uint64_t all;                        /* sum of `grants` */
     uint64_t longest_ns, waited_ns;      /* the longest wait, and the sum of all waits that ended */
-    uint64_t splits, attempts, commands, wakeups;   /* counts of all clients */
-    uint64_t foreign_grants;                        /* grants to foreign clients */
-    uint64_t span_ns;                               /* duration of the measurement */
+    uint64_t splits, attempts, wakeups;  /* counts of all clients */
+    uint64_t commands, notifications;    /* counts of all servers */
+    uint64_t foreign_grants;             /* grants to foreign clients */
+    uint64_t span_ns;                    /* duration of the measurement */
     uint64_t handovers, handover_ns[SIM_WAITS_MAX]; /* of the first SIM_WAITS_MAX hand-overs */
     uint64_t released_ns;        /* the last release; 0: the lock is held, or was never held */
     unsigned holder;             /* client that released it */
@@ -65,14 +82,20 @@ struct sim_case {
     const char *name;
     void (*set_up)(struct sim_plan *plan, struct sim_contention *contention);
 };
-extern const struct sim_case sim_cases[];
-extern const unsigned sim_case_count;
+/* The cases of any contention (contention_cases.c), and those of lines (contention_lines.c). */
+extern const struct sim_case sim_common_cases[], sim_line_cases[];
+extern const unsigned sim_common_case_count, sim_line_case_count;
 
+/* Returns how many cases there are. */
+unsigned sim_case_count(void);
+/* Returns the case with this number: first the common ones, then those of lines. */
+const struct sim_case *sim_case_at(unsigned number);
 /* Returns the case of that name, or NULL. */
 const struct sim_case *sim_case_find(const char *name);
-/* Runs a case. Returns false after a violation, or if a result is not within its bound;
- * world->violation has the message. Call sim_world_free() afterwards. */
-bool sim_case_run(const struct sim_case *scenario, uint64_t seed, bool trace,
+/* Runs a case, with clients that use lines or do not. Returns false after a violation, or if a
+ * result is not within its bound; world->violation has the message. Call sim_world_free()
+ * afterwards. */
+bool sim_case_run(const struct sim_case *scenario, uint64_t seed, bool lines, bool trace,
                   struct sim_world *world, struct sim_contention *contention);
 /* Prints one line with the results. */
 void sim_case_print(const struct sim_case *scenario, const struct sim_world *world,
@@ -82,6 +105,11 @@ void sim_case_print(const struct sim_case *scenario, const struct sim_world *wor
 uint64_t sim_contention_jain(const struct sim_world *world);
 /* Returns the longest round trip of this plan. */
 uint64_t sim_contention_trip_ns(const struct sim_plan *plan);
+/* Returns the average round trip of this plan. */
+uint64_t sim_contention_average_trip_ns(const struct sim_plan *plan);
+/* Plans a fault that begins at `at_ns` and lasts for `for_ns`. */
+void sim_contention_fault(struct sim_plan *plan, enum sim_fault_kind kind, unsigned client,
+                          unsigned node, uint64_t at_ns, uint64_t for_ns);
 /* Returns the nodes in the order in which contenders ask them. */
 const uint8_t *sim_contention_order(void);
 /* Returns a percentile of the hand-over times, which must be sorted; 0: there are none. */
@@ -102,6 +130,18 @@ void sim_contention_lock_choice(const struct sim_plan *plan, struct rl_lease_par
 /* Measures a grant to a user, or a release by a client. */
 void sim_contention_granted(struct sim_client *client, unsigned user);
 void sim_contention_released(struct sim_client *client);
+
+/* Disturbances (contention_disturb.c). */
+
+/* Notes that a server has notified the client of its turn: it may stop or die. */
+void sim_contention_turn(struct sim_world *world, unsigned client);
+/* Handles SIM_DISTURB: disturbs the client as sim_contention_turn() has decided, or has a waiter
+ * that never acquires join the line. */
+void sim_contention_disturb(struct sim_world *world, unsigned target, unsigned what);
+/* Returns whether the client is to be replaced now, after a release; plans that. */
+bool sim_contention_replaces(struct sim_client *client);
+/* Plans the first request of each waiter that never acquires. */
+void sim_contention_begin_idlers(struct sim_world *world);
 
 /* Foreign clients (contention_foreign.c). */
 

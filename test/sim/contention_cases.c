@@ -48,13 +48,7 @@ static uint64_t splits(const struct sim_plan *plan)
 static void fault(struct sim_plan *plan, enum sim_fault_kind kind, unsigned client, unsigned node,
                   uint64_t at_ns)
 {
-    plan->faults[plan->fault_count++] = (struct sim_fault){
-        .kind = (uint8_t)kind,
-        .client = (uint8_t)client,
-        .node = (uint8_t)node,
-        .at_ns = at_ns,
-        .for_ns = plan->span_ns - at_ns,
-    };
+    sim_contention_fault(plan, kind, client, node, at_ns, plan->span_ns - at_ns);
 }
 
 /* All contenders are notified at once. */
@@ -84,9 +78,9 @@ static void set_up_uneven(struct sim_plan *plan, struct sim_contention *contenti
     plan->delay_ns = 5 * RL_MS;
     contention->spread_ns = 20 * RL_US;
     contention->hold_ns = 0;
-    contention->bounds.median_ns = handover_ns(plan);
-    contention->bounds.longest_ns = random_turns_ns(plan, cycle_ns(plan));
-    contention->bounds.jain_min = 700;
+    contention->line_bounds.median_ns = handover_ns(plan);
+    contention->line_bounds.longest_ns = random_turns_ns(plan, cycle_ns(plan));
+    contention->line_bounds.jain_min = 700;
 }
 
 /* Clients that acquire again right after a release. The holder's next SET would always be the first
@@ -115,8 +109,8 @@ static void set_up_orphan(struct sim_plan *plan, struct sim_contention *contenti
 {
     plan->clients = 4;
     contention->orphans = (uint8_t)(1u << sim_contention_order()[0]);
-    contention->bounds.grants_min = plan->span_ns / 2 / cycle_ns(plan);
-    contention->bounds.longest_ns = random_turns_ns(plan, POLL_MAX_NS);
+    contention->line_bounds.grants_min = plan->span_ns / 2 / cycle_ns(plan);
+    contention->line_bounds.longest_ns = random_turns_ns(plan, POLL_MAX_NS);
 }
 
 /* The preferred node is slow: its notification of a release arrives later than a timer. Clients
@@ -157,7 +151,7 @@ static void set_up_hung(struct sim_plan *plan, struct sim_contention *contention
     plan->node_timeout_ns = 4 * RL_SECOND;
     contention->think_ns = 50 * RL_MS;
     fault(plan, SIM_HANG, 0, sim_contention_order()[0], 100 * RL_MS);
-    contention->bounds.longest_ns = 8 * POLL_MAX_NS; /* no client is notified meanwhile */
+    contention->line_bounds.longest_ns = 16 * POLL_MAX_NS; /* no client is notified meanwhile */
 }
 
 /* The preferred node crashes. */
@@ -238,7 +232,7 @@ static void set_up_foreign(struct sim_plan *plan, struct sim_contention *content
     contention->bounds.splits = splits(plan) + 1000;
 }
 
-const struct sim_case sim_cases[] = {
+const struct sim_case sim_common_cases[] = {
     {"contenders", set_up_contention},
     {"storm", set_up_storm},
     {"uneven", set_up_uneven},
@@ -257,4 +251,4 @@ const struct sim_case sim_cases[] = {
     {"foreign", set_up_foreign},
     {"slow-work", set_up_slow_work},
 };
-const unsigned sim_case_count = sizeof sim_cases / sizeof sim_cases[0];
+const unsigned sim_common_case_count = sizeof sim_common_cases / sizeof sim_common_cases[0];

@@ -88,12 +88,12 @@ static void stop_clock(struct sim_world *world, struct sim_clock *clock, bool st
     clock->stopped = stopped;
 }
 
-/* Kills or closes a client, and starts a new process. */
-static void replace_client(struct sim_world *world, const struct sim_fault *fault)
+/* Kills (`dies`) or closes a client, and starts a new process. */
+void sim_fault_replace_client(struct sim_world *world, unsigned client, bool dies)
 {
-    sim_client_end(world, fault->client, fault->kind == SIM_KILL);
-    trouble_client(world, fault->client, 0);
-    sim_client_start(world, fault->client);
+    sim_client_end(world, client, dies);
+    trouble_client(world, client, 0);
+    sim_client_start(world, client);
 }
 
 /* Makes the address lead to the replica: another process, which lacks the latest writes. */
@@ -206,7 +206,7 @@ static void begin_at_client(struct sim_world *world, const struct sim_fault *fau
         client->fail_of_1000 = (unsigned)sim_scale(&world->random, 5, 999);
         break;
     default:
-        replace_client(world, fault);
+        sim_fault_replace_client(world, fault->client, fault->kind == SIM_KILL);
         return;
     }
     trouble_client(world, fault->client, 1);

@@ -16,5 +16,7 @@ void sim_fault_begin(struct sim_world *world, unsigned at);
 void sim_fault_mend(struct sim_world *world, unsigned at);
 /* Handles SIM_CORRECT: sets the wall clock right after a freeze. */
 void sim_fault_correct(struct sim_world *world, unsigned at);
+/* Kills (`dies`) or closes a client, and starts a new process. */
+void sim_fault_replace_client(struct sim_world *world, unsigned client, bool dies);
 
 #endif

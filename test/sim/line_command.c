@@ -3,21 +3,29 @@
  * the model (line.h), and sends the notifications. */
 #include "line_command.h"
 
+#include "contention.h"
 #include "core/scripts.h"
 #include "link.h"
+#include "oracle_line.h"
 #include "permit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SCRIPT_BIT   31    /* of sim_server.scripts */
-#define LINE_KEEP_MS 10000 /* the key of a line expires that long after its last use */
+#define SCRIPT_BIT   31           /* of sim_server.scripts */
+#define LINE_KEEP_MS 10000        /* the key of a line expires that long after its last use */
+#define CHANNEL      "redlock:q:" /* before the id of a waiter: the channel of its turns */
+#define CHANNEL_LEN  (sizeof CHANNEL - 1)
 
-/* What the notifications of one call need. */
+/* What the notifications of one request need. */
 struct turns {
-    struct sim_call *call;
-    struct rl_arg key; /* of the lock */
+    struct sim_world *world;
+    unsigned node;
+    unsigned resource; /* number of the line */
+    unsigned key;      /* number of the key of the lock */
+    bool late;         /* the client had closed the connection when the request arrived */
+    bool refused;      /* the user may not publish */
 };
 
 /* Copies a word into a text of `size` bytes. Ends the program if it is too long. */
@@ -30,30 +38,93 @@ static const char *text_of(char *text, size_t size, struct sim_word word)
     return text;
 }
 
+/* Returns the settings of the case of contention; without one, settings that disturb nothing. */
+static const struct sim_contention *settings_of(const struct sim_world *world)
+{
+    static const struct sim_contention none;
+
+    return world->plan.contention != NULL ? world->plan.contention : &none;
+}
+
+/* Returns the connection on which the server notifies the waiter with this id, or NULL. */
+static struct sim_conn *listener_of(const struct turns *turns, const char *id)
+{
+    struct sim_conn *conn = turns->world->conns;
+
+    while (conn != NULL &&
+           (conn->node != turns->node || !conn->server_open || strcmp(conn->turns, id) != 0))
+        conn = conn->next;
+    return conn;
+}
+
 /* Sends the notification of a turn to the connection that listens for this waiter. Returns whether
- * there is one. A lost notification counts as sent. */
+ * there is one, or the waiter is one that never acquires. A lost notification counts as sent. */
 static bool notify(void *ctx, const char *id)
 {
     struct turns *turns = ctx;
-    struct sim_world *world = turns->call->world;
+    struct sim_world *world = turns->world;
     struct sim_reply reply = {.len = 0};
-    bool found = false;
+    char name[SIM_NAME_MAX];
+    struct rl_arg key = sim_key_name(turns->key, name);
+    struct sim_conn *conn = listener_of(turns, id);
 
-    reply.len =
-        (size_t)snprintf(reply.bytes, sizeof reply.bytes,
-                         "*3\r\n$7\r\nmessage\r\n$%zu\r\nredlock:q:%s\r\n$%zu\r\n%.*s\r\n",
-                         strlen(id) + 10, id, turns->key.len, (int)turns->key.len, turns->key.data);
-    for (struct sim_conn *conn = world->conns; conn != NULL; conn = conn->next) {
-        if (conn->node != turns->call->conn->node || !conn->server_open ||
-            strcmp(conn->turns, id) != 0)
-            continue;
-        found = true;
-        bool lost = world->plan.lost_notification != 0 &&
-                    sim_chance(&world->random, world->plan.lost_notification);
-        if (!lost)
-            sim_link_reply(world, conn, &reply);
+    if ((settings_of(world)->no_publish >> turns->node & 1) != 0) {
+        turns->refused = true;
+        return true;
     }
-    return found;
+    sim_oracle_turn(world, turns->node, turns->resource, id);
+    sim_note(world, "line of r% on node %: turn of waiter %", turns->resource, turns->node,
+             strtoull(id, NULL, 10), 0);
+    if (conn == NULL)
+        return settings_of(world)->idlers != 0 && strlen(id) == 1;
+    world->notifications++;
+    sim_contention_turn(world, conn->client);
+    if (world->plan.lost_notification != 0 &&
+        sim_chance(&world->random, world->plan.lost_notification))
+        return true;
+    reply.len = (size_t)snprintf(reply.bytes, sizeof reply.bytes,
+                                 "*3\r\n$7\r\nmessage\r\n$%zu\r\n" CHANNEL "%s\r\n$%zu\r\n%.*s\r\n",
+                                 strlen(id) + CHANNEL_LEN, id, key.len, (int)key.len, key.data);
+    sim_link_reply(world, conn, &reply);
+    return true;
+}
+
+/* Executes the request on the line of the resource. Writes the reply to `ret`, of `size` bytes, ""
+ * for an error, which leaves the line as it was. Returns whether the script has read the lock's key
+ * with PTTL. */
+static bool execute(struct turns *turns, const struct sim_line_request *request, bool has_token,
+                    char *ret, size_t size)
+{
+    static struct sim_line before;
+    struct sim_world *world = turns->world;
+    struct sim_server *node = &world->servers[turns->node];
+    struct sim_line *line = &node->lines[turns->resource];
+    const struct sim_key *key = &node->keys[turns->key];
+    int64_t now_ms = sim_server_now_ms(world, turns->node);
+    struct sim_line_server server = {
+        .has_token = has_token,
+        .pttl_ms = key->present ? key->expire_ms - now_ms : -2,
+        .notify = notify,
+        .ctx = turns,
+    };
+
+    if (node->lines_expire_ms[turns->resource] < now_ms)
+        line->count = 0;
+    before = *line;
+    sim_note(world, "line of r% on node %: request % of waiter %", turns->resource, turns->node,
+             (uint64_t)request->what, strtoull(request->id, NULL, 10));
+    sim_oracle_line_begins(world, turns->node, turns->resource, request, has_token);
+    bool tracks = sim_line_execute(line, request, &server, ret, size);
+    if (turns->refused) {
+        *line = before;
+        ret[0] = '\0';
+    }
+    sim_oracle_line_ends(world, turns->node, turns->resource);
+    if (turns->late)
+        sim_oracle_line_late(world, turns->node, turns->resource, request->id);
+    if (!turns->refused)
+        node->lines_expire_ms[turns->resource] = now_ms + LINE_KEEP_MS;
+    return tracks && !turns->refused;
 }
 
 /* Returns the number of the resource whose line has this key, a resource's name and "{#q}". The
@@ -72,16 +143,11 @@ static unsigned resource_of_line(struct sim_word word)
 
 /* Executes the script: the words are EVAL or EVALSHA, the script, 2, both keys and the arguments.
  */
-static void execute(struct sim_call *call)
+static void run_script(struct sim_call *call)
 {
     const struct sim_word *words = call->words;
-    char id[SIM_LINE_ID_MAX], text[SIM_LINE_TEXT_MAX], victim[SIM_LINE_ID_MAX], reply[128],
-        name[SIM_NAME_MAX];
-    unsigned resource = sim_resource_of(words[4]);
+    char id[SIM_LINE_ID_MAX], text[SIM_LINE_TEXT_MAX], victim[SIM_LINE_ID_MAX], reply[128];
     struct sim_key *key = sim_key_of(call, words[4]);
-    int64_t now_ms = sim_server_now_ms(call->world, call->conn->node);
-    unsigned place = resource_of_line(words[3]);
-    struct sim_line *line = &call->server->lines[place];
     bool drops = words[5].text[0] == 'D';
     struct sim_line_request request = {
         .what = words[5].text[0],
@@ -93,26 +159,40 @@ static void execute(struct sim_call *call)
         .victim_beat = drops ? (uint64_t)sim_integer_of(words[12]) : 0,
         .heads = (unsigned)sim_integer_of(words[11]),
     };
-    struct turns turns = {call, sim_key_name(resource, name)};
-    struct sim_line_server server = {
-        .has_token = sim_key_holds(key, words[10]),
-        .pttl_ms = key->present ? key->expire_ms - now_ms : -2,
-        .notify = notify,
-        .ctx = &turns,
-    };
+    struct turns turns = {.world = call->world,
+                          .node = call->conn->node,
+                          .resource = resource_of_line(words[3]),
+                          .key = sim_resource_of(words[4]),
+                          .late = !call->conn->client_open};
 
-    if (call->server->lines_expire_ms[place] < now_ms)
-        line->count = 0;
-    if (sim_line_execute(line, &request, &server, reply, sizeof reply))
+    if (execute(&turns, &request, sim_key_holds(key, words[10]), reply, sizeof reply))
         sim_key_requested(call, key);
-    call->server->lines_expire_ms[place] = now_ms + LINE_KEEP_MS;
-    sim_reply_add_text(call, reply, strlen(reply));
+    if (turns.refused)
+        sim_reply_add(call, "-ERR The user executing the script can't publish to this channel");
+    else
+        sim_reply_add_text(call, reply, strlen(reply));
+}
+
+/* Executes the request J of a waiter without a connection, with this id, to the line of a resource.
+ * It counts as listening. */
+void sim_line_join_foreign(struct sim_world *world, unsigned node, unsigned resource,
+                           const char *id)
+{
+    const struct sim_line_request request = {
+        .what = 'J', .id = id, .state = 'w', .text = "", .victim = "", .heads = 1};
+    struct turns turns = {.world = world, .node = node, .resource = resource, .key = resource};
+    char reply[128];
+
+    (void)execute(&turns, &request, false, reply, sizeof reply);
 }
 
 /* Executes EVAL or EVALSHA of the script of the line. Returns whether the command is that script.
  */
 bool sim_line_script(struct sim_call *call, bool by_sha)
 {
+    const struct sim_contention *settings = settings_of(call->world);
+    unsigned node = call->conn->node;
+
     if (!sim_is(call->words[1], by_sha ? rl_script_line.sha : rl_script_line.text))
         return false;
     if (by_sha && (call->server->scripts & 1u << SCRIPT_BIT) == 0) {
@@ -122,7 +202,32 @@ bool sim_line_script(struct sim_call *call, bool by_sha)
     call->server->scripts |= 1u << SCRIPT_BIT;
     if (call->server->full)
         sim_reply_add(call, "-OOM command not allowed when used memory > 'maxmemory'.");
+    else if ((settings->no_getex >> node & 1) != 0)
+        sim_reply_add(call, "-ERR Unknown Redis command called from script");
+    else if ((settings->lines_taken >> node & 1) != 0)
+        sim_reply_add_text(call, "X", 1);
     else
-        execute(call);
+        run_script(call);
     return true;
+}
+
+/* Executes SUBSCRIBE: the connection receives notifications of changes, or of the turns of one
+ * waiter. */
+void sim_line_subscribe(struct sim_call *call)
+{
+    struct sim_word name = call->words[1];
+    bool turns = name.len > CHANNEL_LEN && memcmp(name.text, CHANNEL, CHANNEL_LEN) == 0;
+
+    if (turns && (settings_of(call->world)->no_turns >> call->conn->node & 1) != 0) {
+        sim_reply_add(call, "-NOPERM No permissions to access a channel");
+        return;
+    }
+    if (turns)
+        snprintf(call->conn->turns, sizeof call->conn->turns, "%.*s", (int)(name.len - CHANNEL_LEN),
+                 name.text + CHANNEL_LEN);
+    else
+        call->conn->subscribed = true;
+    sim_reply_add(call, "*3\r\n$9\r\nsubscribe");
+    sim_reply_add_text(call, name.text, name.len);
+    sim_reply_add_number(call, 1);
 }

@@ -25,15 +25,18 @@ struct options {
     uint64_t jobs;    /* number of processes of a campaign */
     bool one;         /* --seed was given */
     bool trace;
+    bool no_lines;         /* the clients of a case of contention do not use lines */
     const char *case_name; /* NULL: no case of contention; "all": all of them */
 };
 
 /* Prints how the program is called. */
 static void usage(FILE *to)
 {
-    fprintf(to, "usage: redlock-sim [--seed N] [--trace]        one run, the same every time\n"
-                "       redlock-sim --case NAME|all [--seed N] [--trace]   measures contention\n"
-                "       redlock-sim [--first N] [--runs N] [--minutes M] [--hours H] [--jobs J]\n");
+    fprintf(to,
+            "usage: redlock-sim [--seed N] [--trace]        one run, the same every time\n"
+            "       redlock-sim --case NAME|all [--seed N] [--lines on|off] [--trace]   measures "
+            "contention\n"
+            "       redlock-sim [--first N] [--runs N] [--minutes M] [--hours H] [--jobs J]\n");
 }
 
 /* Returns the number that an option has as its value, or exits with an error. */
@@ -49,15 +52,31 @@ static uint64_t number(const char *text)
     return value;
 }
 
+/* Returns whether an option is "off". Exits with an error if it is neither that nor "on". */
+static bool is_off(const char *text)
+{
+    if (strcmp(text, "on") != 0 && strcmp(text, "off") != 0) {
+        fprintf(stderr, "redlock-sim: '%s' is neither on nor off\n", text);
+        exit(64);
+    }
+    return strcmp(text, "off") == 0;
+}
+
 /* Reads the options, or exits with an error. */
 static void parse(struct options *options, int argc, char **argv)
 {
     static const struct option names[] = {
-        {"seed", required_argument, NULL, 's'},    {"case", required_argument, NULL, 'c'},
-        {"first", required_argument, NULL, 'f'},   {"runs", required_argument, NULL, 'r'},
-        {"minutes", required_argument, NULL, 'm'}, {"hours", required_argument, NULL, 'h'},
-        {"jobs", required_argument, NULL, 'j'},    {"trace", no_argument, NULL, 't'},
-        {"help", no_argument, NULL, '?'},          {NULL, 0, NULL, 0},
+        {"seed", required_argument, NULL, 's'},
+        {"case", required_argument, NULL, 'c'},
+        {"first", required_argument, NULL, 'f'},
+        {"runs", required_argument, NULL, 'r'},
+        {"minutes", required_argument, NULL, 'm'},
+        {"hours", required_argument, NULL, 'h'},
+        {"jobs", required_argument, NULL, 'j'},
+        {"trace", no_argument, NULL, 't'},
+        {"lines", required_argument, NULL, 'l'},
+        {"help", no_argument, NULL, '?'},
+        {NULL, 0, NULL, 0},
     };
     int option;
 
@@ -90,6 +109,9 @@ static void parse(struct options *options, int argc, char **argv)
             break;
         case 't':
             options->trace = true;
+            break;
+        case 'l':
+            options->no_lines = is_off(optarg);
             break;
         default:
             usage(stderr);
@@ -124,14 +146,15 @@ static int run_one(const struct options *options)
 }
 
 /* Runs a case and prints its results. Returns false if it left its bounds. */
-static bool run_case(const struct sim_case *scenario, uint64_t seed, bool trace)
+static bool run_case(const struct sim_case *scenario, const struct options *options)
 {
     struct sim_world *world = malloc(sizeof *world);
     struct sim_contention *contention = malloc(sizeof *contention);
 
     if (world == NULL || contention == NULL)
         abort();
-    bool good = sim_case_run(scenario, seed, trace, world, contention);
+    bool good = sim_case_run(scenario, options->one ? options->seed : 1, !options->no_lines,
+                             options->trace, world, contention);
     sim_case_print(scenario, world, contention);
     if (!good)
         printf("    %s\n", world->violation);
@@ -146,15 +169,14 @@ static bool run_case(const struct sim_case *scenario, uint64_t seed, bool trace)
 static int run_cases(const struct options *options)
 {
     bool all = strcmp(options->case_name, "all") == 0, good = true;
-    uint64_t seed = options->one ? options->seed : 1;
 
     if (!all && sim_case_find(options->case_name) == NULL) {
         fprintf(stderr, "redlock-sim: no case is called '%s'\n", options->case_name);
         return 64;
     }
-    for (unsigned i = 0; i < sim_case_count; i++) {
-        if (all || strcmp(options->case_name, sim_cases[i].name) == 0)
-            good = run_case(&sim_cases[i], seed, options->trace) && good;
+    for (unsigned i = 0; i < sim_case_count(); i++) {
+        if (all || strcmp(options->case_name, sim_case_at(i)->name) == 0)
+            good = run_case(sim_case_at(i), options) && good;
     }
     return good ? 0 : 1;
 }

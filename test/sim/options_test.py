@@ -41,6 +41,17 @@ class Options(unittest.TestCase):
         self.assertIn("no case is called 'queue'", run("--case", "queue")[2])
         self.assertEqual(run("--case", "queue")[0], 64)
 
+    def test_the_clients_of_a_case_use_lines_or_not(self):
+        on = run("--case", "waiting")[1]
+        self.assertEqual(run("--case", "waiting", "--lines", "on")[1], on)
+        status, off, _ = run("--case", "waiting", "--lines", "off")
+        self.assertEqual(status, 0)
+        self.assertRegex(off, r"^waiting +\d+ grants")
+        self.assertNotEqual(off, on)
+        status, out, err = run("--case", "waiting", "--lines", "some")
+        self.assertEqual((status, out), (64, ""))
+        self.assertIn("'some' is neither on nor off", err)
+
     def test_a_campaign_that_a_signal_ends_prints_its_totals(self):
         for sig in signal.SIGINT, signal.SIGTERM:
             campaign = subprocess.Popen([os.environ["SIMULATOR"], "--first", "1", "--hours", "1", "--jobs", "2"],

@@ -178,28 +178,47 @@ static struct sim_conn *conn_called(struct sim_world *world, unsigned node, uint
     return conn;
 }
 
-/* Sends one notification to each client that tracks the key, on its other connection, but not to
- * the client that made the change. */
-void sim_server_changed(struct sim_world *world, unsigned node, unsigned resource,
-                        const struct sim_conn *by)
+/* Sends the notification that the key has changed to the client of `conn`, on its other connection,
+ * unless it is lost. The server does not track the key for that client any more. */
+static void notify_change(struct sim_world *world, struct sim_conn *conn, unsigned resource)
 {
     struct sim_reply reply = {.len = 0};
     char name[SIM_NAME_MAX];
     struct rl_arg key = sim_key_name(resource, name);
 
+    conn->tracked &= ~(1u << resource);
+    struct sim_conn *to = conn_called(world, conn->node, conn->redirect);
+    bool lost = world->plan.lost_notification != 0 &&
+                sim_chance(&world->random, world->plan.lost_notification);
+    if (to == NULL || !to->subscribed || lost)
+        return;
     reply.len = (size_t)snprintf(reply.bytes, sizeof reply.bytes,
                                  "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n"
                                  "*1\r\n$%zu\r\n%s\r\n",
                                  key.len, key.data);
+    world->notifications++;
+    sim_link_reply(world, to, &reply);
+}
+
+/* Notifies this connection that the key has changed, although it has not: a server does so to
+ * forget a key that it tracks. */
+void sim_server_forget_tracked(struct sim_world *world, struct sim_conn *conn, unsigned resource)
+{
+    notify_change(world, conn, resource);
+}
+
+/* Sends one notification to each client that tracks the key, but not to the client that made the
+ * change. */
+void sim_server_changed(struct sim_world *world, unsigned node, unsigned resource,
+                        const struct sim_conn *by)
+{
     for (struct sim_conn *conn = world->conns; conn != NULL; conn = conn->next) {
         if (conn->node != node || !conn->server_open || (conn->tracked >> resource & 1) == 0)
             continue;
-        conn->tracked &= ~(1u << resource);
-        struct sim_conn *to = conn == by ? NULL : conn_called(world, node, conn->redirect);
-        bool lost = world->plan.lost_notification != 0 &&
-                    sim_chance(&world->random, world->plan.lost_notification);
-        if (to != NULL && to->subscribed && !lost)
-            sim_link_reply(world, to, &reply);
+        if (conn == by)
+            conn->tracked &= ~(1u << resource);
+        else
+            notify_change(world, conn, resource);
     }
 }
 

@@ -35,6 +35,9 @@ void sim_server_lose_key(struct sim_world *world, unsigned node, unsigned resour
  * connection that did it, or NULL. */
 void sim_server_changed(struct sim_world *world, unsigned node, unsigned resource,
                         const struct sim_conn *by);
+/* Notifies this connection that the key has changed, although it has not: a server does so to
+ * forget a key that it tracks. */
+void sim_server_forget_tracked(struct sim_world *world, struct sim_conn *conn, unsigned resource);
 /* Execute SET NX PX and compare-and-delete for a foreign client. The first one returns whether the
  * key was set. */
 bool sim_server_set(struct sim_world *world, unsigned node, unsigned resource,

@@ -63,9 +63,13 @@ static void think(struct sim_client *client, unsigned at)
     struct sim_world *world = client->world;
     uint64_t most_ns = world->plan.span_ns / (2 * world->plan.rounds);
 
+    bool released = client->users[at].doing == SIM_RELEASING;
+
     client->users[at].doing = SIM_IDLE;
     client->users[at].reported = false;
     client->users[at].stamp++;
+    if (released && sim_contention_replaces(client))
+        return;
     if (world->plan.contention != NULL)
         plan_user_event(client, at, SIM_USER, sim_contention_think_ns(client));
     else

@@ -12,6 +12,7 @@
 #include "fence.h"
 #include "link.h"
 #include "oracle.h"
+#include "oracle_line.h"
 #include "permit.h"
 #include "server.h"
 
@@ -188,6 +189,9 @@ static void handle(struct sim_world *world, const struct sim_event *event)
     case SIM_FOREIGN:
         sim_foreign_act(world, event->target, event->item);
         break;
+    case SIM_DISTURB:
+        sim_contention_disturb(world, event->target, event->item);
+        break;
     case SIM_OPERATOR:
         sim_fence_operate(world);
         break;
@@ -210,7 +214,7 @@ static unsigned undos_pending(const struct rl_engine *engine)
 }
 
 /* Returns whether the run is finished: all faults have ended, all users are idle, all nodes are
- * connected, and no undo is pending or under way. */
+ * connected, no undo is pending or under way, and all requests have replies. */
 static bool has_ended(const struct sim_world *world)
 {
     if (!world->healed || sim_link_holds(world))
@@ -220,7 +224,8 @@ static bool has_ended(const struct sim_world *world)
         if (!sim_user_is_idle(client) || undos_pending(&client->engine) != 0)
             return false;
         for (unsigned j = 0; j < world->plan.nodes; j++) {
-            if (client->engine.nodes[j].conn.state != RL_NODE_READY)
+            const struct rl_node *node = &client->engine.nodes[j];
+            if (node->conn.state != RL_NODE_READY || rl_pipeline_count(&node->pipe) != 0)
                 return false;
         }
     }
@@ -279,6 +284,8 @@ bool sim_world_run_plan(struct sim_world *world, const struct sim_plan *plan, bo
     run(world);
     if (world->violation[0] == '\0')
         sim_oracle_end(world);
+    if (world->violation[0] == '\0')
+        sim_oracle_lines_left(world);
     for (unsigned i = 0; i < world->plan.clients; i++) {
         world->clients[i].fail_of_1000 = 0;
         sim_client_end(world, i, false);
@@ -300,4 +307,5 @@ void sim_world_free(struct sim_world *world)
     free(world->token_index);
     free(world->tokens);
     free(world->fences);
+    free(world->joined);
 }

@@ -272,6 +272,16 @@ struct sim_grant {
     uint8_t resource;
 };
 
+/* One waiter that has joined a line and has not left it. oracle_line.c owns it. */
+struct sim_joined {
+    char id[SIM_LINE_ID_MAX];
+    uint8_t node, resource;
+    bool late;      /* its last request came on a connection that the client had closed */
+    int64_t order;  /* of its arrival, lower first; negative if it has joined in front */
+    int64_t ready;  /* the same of the time since when it can be notified; INT64_MAX: it cannot */
+    uint64_t at_ns; /* when the server has executed its last request */
+};
+
 /* One run. world.c owns it. */
 struct sim_world {
     struct sim_plan plan;
@@ -291,15 +301,20 @@ struct sim_world {
                                * tokens; 0: free */
     struct sim_grant *fences; /* grants with a fencing token, in order */
     uint32_t fence_count, fence_cap;
+    struct sim_joined *joined; /* the waiters of all lines */
+    uint32_t joined_count, joined_cap;
+    int64_t arrivals;                   /* waiters that have joined a line */
     uint64_t taken_ns[SIM_PERMITS_MAX]; /* when each slot of the semaphore was acquired last */
     bool fences_restarted; /* an operator restarted the records after a majority had lost them, or
                             * all servers have lost them */
     uint32_t offer; /* number of a token that one user detached, for another to adopt; 0: none */
     uint64_t offer_number; /* its fencing token; 0: none */
     uint64_t hash;         /* of all notes; equal runs have equal hashes */
-    uint64_t events, injected[SIM_COUNTED], grants, operations, commands; /* how many occurred */
-    bool trace;                                                           /* print the notes */
-    char violation[512]; /* the first one; "": none */
+    uint64_t events, injected[SIM_COUNTED], grants, operations; /* how many occurred */
+    uint64_t commands;      /* that servers have executed, without greetings and heartbeats */
+    uint64_t notifications; /* that servers have sent */
+    bool trace;             /* print the notes */
+    char violation[512];    /* the first one; "": none */
 };
 
 /* Runs a seed to its end. The result stays in `world` until sim_world_free(). Returns false if an
