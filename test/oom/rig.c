@@ -59,6 +59,7 @@ void rig_die(const char *what)
 static void read_report(const redlock_report_t *report, struct rig_call *call)
 {
     redlock_node_report_t node;
+    redlock_waiter_t waiter;
 
     snprintf(call->text, sizeof call->text, "%s", redlock_report_text(report));
     if (redlock_report_get_info(report, &call->info, sizeof call->info) != REDLOCK_OK)
@@ -72,6 +73,13 @@ static void read_report(const redlock_report_t *report, struct rig_call *call)
         call->denied += node.vote == REDLOCK_VOTE_DENIED;
         call->failed += node.vote == REDLOCK_VOTE_FAILED;
     }
+    /* Only the report of an inspection has waiters; another one may have a place in a line. */
+    for (size_t i = 0; call->info.line_place == 0 && i < call->info.line_length; i++) {
+        if (redlock_report_get_waiter(report, i, &waiter, sizeof waiter) != REDLOCK_OK ||
+            waiter.owner == NULL)
+            abort();
+    }
+    redlock_report_free(redlock_report_ref(report));
 }
 
 /* Stores the result of an operation in its call, and counts the callback. */

@@ -42,6 +42,33 @@ START_TEST(inspecting_without_memory)
 }
 END_TEST
 
+/* Acquires the lock on all nodes, and gives all servers a line of two waiters. */
+static void hold_with_line(void)
+{
+    hold();
+    /* A command of the test is divided at blanks: \032 is one for Lua. */
+    rig_command_all("EVAL return(redis.call('SET',KEYS[1],'redlock-line\\n"
+                    "7\\0320\\032h\\0320\\0321\\032web\\n"
+                    "8\\0320\\032w\\0320\\0322\\032cron\\n','PX',60000)) 1 resource{#q}");
+}
+
+/* Checks the inspection, and that all waiters were read, or none. */
+static void judge_line(void)
+{
+    const uint32_t length = rig.call[0].info.line_length;
+
+    judge_inspection();
+    ck_assert_msg(length == 2 || (rig.hit && length == 0), "%u waiters", length);
+    rig_command_all("DEL resource{#q}");
+}
+
+START_TEST(reading_a_line_without_memory)
+{
+    rig_sweep(&(struct scenario){
+        .name = "line", .prepare = hold_with_line, .act = inspect, .judge = judge_line});
+}
+END_TEST
+
 /* Verifies the lock. */
 static void verify(void)
 {
@@ -170,6 +197,7 @@ static Suite *inspect_suite(void)
     TCase *tcase = tcase_create("inspect");
     rig_add_fixtures(tcase);
     tcase_add_test(tcase, inspecting_without_memory);
+    tcase_add_test(tcase, reading_a_line_without_memory);
     tcase_add_test(tcase, verifying_without_memory);
     tcase_add_test(tcase, inspecting_a_free_resource_without_memory);
     tcase_add_test(tcase, breaking_without_memory);
