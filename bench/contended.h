@@ -36,14 +36,22 @@ struct contender {
     uint64_t acquired;    /* locks acquired */
     uint64_t attempts;    /* attempts that began */
     uint64_t split_votes; /* failed attempts that at least one server had granted */
+    uint64_t requests;    /* DRIVER_REDLOCK: requests about the lock, to all servers */
+    uint64_t notifications; /* DRIVER_REDLOCK: notifications that arrived, turns included */
     /* Processor time of the process during the measurement. DRIVER_NODE_REDLOCK: contender 0 has
      * that of all processes, the others have 0. */
     uint64_t cpu_ns;
     struct hold holds[HOLDS_MAX];
 };
 
-/* The library that the contenders run: this one, or node-redlock. */
-enum contended_driver { DRIVER_REDLOCK = 0, DRIVER_NODE_REDLOCK = 1, DRIVERS_COUNT };
+/* What the contenders run: this library; node-redlock; the fair lock of Redisson, which is kept on
+ * the first server only. */
+enum contended_driver {
+    DRIVER_REDLOCK = 0,
+    DRIVER_NODE_REDLOCK = 1,
+    DRIVER_REDISSON_FAIR = 2,
+    DRIVERS_COUNT
+};
 
 /* Names of the drivers, by enum contended_driver. */
 extern const char *const contended_driver_names[DRIVERS_COUNT];
@@ -60,8 +68,9 @@ struct contended_case {
 /* The settings that all cases share. Borrows its texts. */
 struct contended_settings {
     struct servers servers;
-    const char *prefix; /* of the names of all resources */
-    const char *peer;   /* script that node runs for DRIVER_NODE_REDLOCK; NULL: none */
+    const char *prefix;   /* of the names of all resources */
+    const char *peer;     /* script that node runs for DRIVER_NODE_REDLOCK; NULL: none */
+    const char *redisson; /* directory in which the driver of Redisson is installed; NULL: none */
     uint64_t ttl_ms;
     uint64_t run_ms;       /* length of one measurement */
     uint64_t warm_ms;      /* beginning of run_ms whose grants do not count */
@@ -86,11 +95,14 @@ struct contended_result {
     uint64_t starved;     /* contenders without any grant */
     double splits_per_grant, attempts_per_grant;
     double client_us_per_grant; /* processor time of all contenders */
-    double commands_per_grant;  /* commands that the servers received */
-    char commands[256];         /* the same by name: "set 1.20, evalsha 1.00" */
-    uint64_t violations;        /* grants while another contender held the lock */
-    uint64_t errors;            /* failed calls, and contenders that failed or ran out of room */
-    long leftover_keys;         /* keys with the prefix after the end; -1: could not be counted */
+    double commands_per_grant;  /* commands that the servers received, without those of upkeep */
+    double upkeep_per_grant;    /* commands that each client sends anyway: greetings, heartbeats */
+    double notifications_per_grant; /* that arrived at the contenders of DRIVER_REDLOCK */
+    double turns_per_grant;         /* notifications of a turn that servers have sent (PUBLISH) */
+    char commands[256];  /* commands by name: "set 1.20, evalsha 1.00"; with those of scripts */
+    uint64_t violations; /* grants while another contender held the lock */
+    uint64_t errors;     /* failed calls, and contenders that failed or ran out of room */
+    long leftover_keys;  /* keys with the prefix after the end; -1: could not be counted */
 };
 
 /* Runs one measurement: starts proxy and contenders, waits for their end and removes all processes.
@@ -134,7 +146,7 @@ uint64_t trips_quorum_ns(struct trips *trips);
 /* Closes the connections; NULL does nothing. */
 void trips_close(struct trips *trips);
 
-/* contended_peer.c. The processes that run the script of DRIVER_NODE_REDLOCK. */
+/* contended_peer.c. The processes that run the driver of another library (bench/peers). */
 struct peers;
 /* Starts a few processes and divides the contenders of `what` among them. Returns NULL and a text
  * in `error` on failure. */

@@ -45,8 +45,11 @@ static void print_usage(FILE *file)
         "  --delay LIST       delays in each direction, by a proxy; 0: no proxy (0,5ms);\n"
         "                     a/b/c/...: one for each server\n"
         "  --jitter TIME      additional random delay from 0 to TIME for each packet (0)\n"
-        "  --driver LIST      redlock, node-redlock (default: both, the second with --peer only)\n"
+        "  --driver LIST      redlock, node-redlock, redisson-fair: the fair lock of Redisson on "
+        "the\n"
+        "                     first server (default: those that are installed)\n"
         "  --peer SCRIPT      script that node runs (default $REDLOCK_BENCH_PEER)\n"
+        "  --redisson DIR     where the driver of Redisson is (default $REDLOCK_BENCH_REDISSON)\n"
         "  --seconds N        length of each measurement (3)\n"
         "  --runs N           repetitions of everything (1)\n"
         "  --seed N           of names and jitter (default: from the clock; printed)\n"
@@ -152,6 +155,9 @@ static bool parse_option(struct options *options, struct contended_settings *set
     case 'p':
         settings->peer = value;
         return true;
+    case 'R':
+        settings->redisson = value;
+        return true;
     case 'T':
         if (!parse_number("--seconds", value, len, 1, 600, &seconds))
             return false;
@@ -189,6 +195,25 @@ static bool parse_option(struct options *options, struct contended_settings *set
     }
 }
 
+/* Selects all drivers if none was selected, and leaves those out that are not installed, with a
+ * message. */
+static void leave_out_drivers(struct options *options, const struct contended_settings *settings)
+{
+    bool any = false;
+    for (unsigned i = 0; i < DRIVERS_COUNT; i++)
+        any = any || options->drivers[i];
+    for (unsigned i = 0; i < DRIVERS_COUNT && !any; i++)
+        options->drivers[i] = true;
+    if (options->drivers[DRIVER_NODE_REDLOCK] && settings->peer == NULL) {
+        fputs("redlock-contended: node-redlock is left out: no --peer script\n", stderr);
+        options->drivers[DRIVER_NODE_REDLOCK] = false;
+    }
+    if (options->drivers[DRIVER_REDISSON_FAIR] && settings->redisson == NULL) {
+        fputs("redlock-contended: redisson-fair is left out: no --redisson directory\n", stderr);
+        options->drivers[DRIVER_REDISSON_FAIR] = false;
+    }
+}
+
 /* Parses the command line and fills in the defaults. Returns false after a message if it is not
  * valid. */
 static bool parse_options(struct options *options, struct contended_settings *settings, int argc,
@@ -201,6 +226,7 @@ static bool parse_options(struct options *options, struct contended_settings *se
                                          {"jitter", required_argument, NULL, 'J'},
                                          {"driver", required_argument, NULL, 'D'},
                                          {"peer", required_argument, NULL, 'p'},
+                                         {"redisson", required_argument, NULL, 'R'},
                                          {"seconds", required_argument, NULL, 'T'},
                                          {"runs", required_argument, NULL, 'r'},
                                          {"seed", required_argument, NULL, 'S'},
@@ -224,12 +250,7 @@ static bool parse_options(struct options *options, struct contended_settings *se
         (void)parse_list(options, 'H', "0");
     if (options->delays_count == 0)
         (void)parse_list(options, 'd', "0,5ms");
-    if (!options->drivers[DRIVER_REDLOCK] && !options->drivers[DRIVER_NODE_REDLOCK])
-        options->drivers[DRIVER_REDLOCK] = options->drivers[DRIVER_NODE_REDLOCK] = true;
-    if (options->drivers[DRIVER_NODE_REDLOCK] && settings->peer == NULL) {
-        fputs("redlock-contended: node-redlock is left out: no --peer script\n", stderr);
-        options->drivers[DRIVER_NODE_REDLOCK] = false;
-    }
+    leave_out_drivers(options, settings);
     return true;
 }
 
@@ -291,6 +312,7 @@ int main(int argc, char **argv)
     char error[512], prefix[64];
     settings.seed = result_now_ns();
     settings.peer = getenv("REDLOCK_BENCH_PEER");
+    settings.redisson = getenv("REDLOCK_BENCH_REDISSON");
     if (!parse_options(&options, &settings, argc, argv))
         return EXIT_USAGE;
     if (options.servers == NULL) {

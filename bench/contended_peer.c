@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Starts the processes of DRIVER_NODE_REDLOCK, which run a script in node, and exchanges lines with
- * them. bench/peers/README.md describes the lines. */
+ * Starts the processes of the other libraries' drivers, a script in node or a class in Java, and
+ * exchanges lines with them. bench/peers/README.md describes the lines. */
 #include "contended.h"
 #include "result.h"
 
@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The script is measured as its users would run it: a few processes with many callers each. */
+/* The driver is measured as its users would run it: a few processes with many callers each. */
 #define PROCESSES_MAX 4
 /* Time after the end of a measurement in which operations that began earlier may finish. */
 #define OVERRUN_NS (UINT64_C(30) * 1000 * 1000 * 1000)
@@ -34,9 +34,9 @@ struct peers {
     struct peer list[PROCESSES_MAX];
 };
 
-/* Replaces this process, a child, by the script for the contenders `first` to `first` + `count` -
- * 1. `in` and `out` become its standard input and output. */
-static void run_script(const struct contended_settings *settings, const char *servers,
+/* Replaces this process, a child, by the driver for the contenders `first` to `first` + `count`
+ * - 1. `in` and `out` become its standard input and output. */
+static void run_driver(const struct contended_settings *settings, const char *servers,
                        const char *resource, const struct contended_case *what, unsigned first,
                        unsigned count, int in, int out)
 {
@@ -48,9 +48,21 @@ static void run_script(const struct contended_settings *settings, const char *se
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0)
         _exit(1);
-    (void)execlp("node", "node", settings->peer, servers, resource, ttl, hold, from, number,
-                 (char *)NULL);
-    fprintf(stderr, "redlock-contended: node: %s\n", strerror(errno));
+    const char *program = what->driver == DRIVER_NODE_REDLOCK ? "node" : "java";
+    if (what->driver == DRIVER_NODE_REDLOCK) {
+        (void)execlp(program, program, settings->peer, servers, resource, ttl, hold, from, number,
+                     (char *)NULL);
+    } else {
+        char path[4096], one[256];
+        snprintf(path, sizeof path, "%s/target/classes:%s/target/lib/*", settings->redisson,
+                 settings->redisson);
+        if (strncmp(servers, "redis://", 8) == 0)
+            servers += 8;
+        snprintf(one, sizeof one, "redis://%.*s", (int)strcspn(servers, "?, \t"), servers);
+        (void)execlp(program, program, "-Dkind=fair", "-Dslf4j.internal.verbosity=ERROR", "-cp",
+                     path, "Driver", one, resource, ttl, hold, from, number, (char *)NULL);
+    }
+    fprintf(stderr, "redlock-contended: %s: %s\n", program, strerror(errno));
     _exit(127);
 }
 
@@ -86,7 +98,7 @@ struct peers *peers_start(const struct contended_settings *settings, const char 
         struct peer *peer = &peers->list[peers->count++];
         peer->pid = fork();
         if (peer->pid == 0)
-            run_script(settings, servers, resource, what, first, count, to[0], from[1]);
+            run_driver(settings, servers, resource, what, first, count, to[0], from[1]);
         fine = connect_peer(peer, to, from);
         first += count;
     }
@@ -222,6 +234,11 @@ int peers_finish(struct peers *peers, struct contender *contenders, unsigned cou
         }
         if (peer->pid <= 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
             code = -1;
+    }
+    /* Not every driver counts its locks. */
+    for (unsigned i = 0; contenders != NULL && i < count; i++) {
+        if (contenders[i].acquired == 0)
+            contenders[i].acquired = contenders[i].count;
     }
     free(peers);
     return code;

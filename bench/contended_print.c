@@ -47,10 +47,10 @@ static void table_header(const struct environment *env, const struct contended_s
     environment_print(env, "  ");
     printf("  seed     %" PRIu64 ", ttl %" PRIu64 " ms, %" PRIu64 " ms each, the first %" PRIu64
            " not counted\n\n"
-           "%-13s%6s%7s%8s%8s%9s%9s%9s%7s%7s%7s%8s%7s%9s%6s%7s%6s\n",
+           "%-13s%6s%7s%8s%8s%9s%9s%9s%7s%7s%7s%7s%7s%8s%7s%9s%6s%7s%6s\n",
            settings->seed, settings->ttl_ms, settings->run_ms, settings->warm_ms, "driver", "proc",
            "hold", "delay", "trip", "over/s", "p50 ms", "p99 ms", "p50/tr", "split", "cmds",
-           "cpu us", "jain", "longest", "never", "self", "fail");
+           "upkeep", "notes", "cpu us", "jain", "longest", "never", "self", "fail");
     fflush(stdout);
 }
 
@@ -58,13 +58,14 @@ static void table_header(const struct environment *env, const struct contended_s
 static void table_add(const struct contended_result *result)
 {
     const struct contended_case *what = &result->what;
-    printf("%-13s%6u%7.1f%8s%8.2f%9.1f%9.2f%9.1f%7.2f%7.2f%7.1f%8.0f%7.3f%9.0f%6" PRIu64
+    printf("%-13s%6u%7.1f%8s%8.2f%9.1f%9.2f%9.1f%7.2f%7.2f%7.1f%7.1f%7.2f%8.0f%7.3f%9.0f%6" PRIu64
            "%6.0f%%%6" PRIu64,
            contended_driver_names[what->driver], what->contenders, (double)what->hold_us / 1e3,
            what->delays, ms(result->trip_ns), per_second(result), ms(result->p50_ns),
            ms(result->p99_ns), trips(result, result->p50_ns), result->splits_per_grant,
-           result->commands_per_grant, result->client_us_per_grant, result->jain,
-           ms(result->wait_max_ns), result->starved, 100.0 * self_share(result), result->errors);
+           result->commands_per_grant, result->upkeep_per_grant, result->notifications_per_grant,
+           result->client_us_per_grant, result->jain, ms(result->wait_max_ns), result->starved,
+           100.0 * self_share(result), result->errors);
     if (!contended_passed(result))
         printf("  WRONG: %" PRIu64 " violations, %ld keys left, %" PRIu64 " errors%s",
                result->violations, result->leftover_keys < 0 ? 0 : result->leftover_keys,
@@ -84,7 +85,7 @@ static void csv_header(const struct environment *env, const struct contended_set
     printf("driver,run,contenders,hold_ms,delay,jitter,round_trip_ms,grants,handovers,"
            "self_reacquires,handovers_per_s,p50_ms,p90_ms,p95_ms,p99_ms,p99_9_ms,max_ms,"
            "p50_round_trips,split_votes_per_grant,attempts_per_grant,commands_per_grant,"
-           "client_us_per_grant,jain,"
+           "upkeep_per_grant,notifications_per_grant,turns_per_grant,client_us_per_grant,jain,"
            "never_granted,longest_wait_ms,violations,errors,leftover_keys\n");
     fflush(stdout);
 }
@@ -100,8 +101,10 @@ static void csv_add(const struct contended_result *result)
     printf(",%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.3f", ms(result->p50_ns), ms(result->p90_ns),
            ms(result->p95_ns), ms(result->p99_ns), ms(result->p99_9_ns), ms(result->max_ns),
            trips(result, result->p50_ns));
-    printf(",%.3f,%.3f,%.2f,%.2f,%.4f,%" PRIu64 ",%.1f,%" PRIu64 ",%" PRIu64 ",%ld\n",
+    printf(",%.3f,%.3f,%.2f,%.2f,%.2f,%.2f,%.2f,%.4f,%" PRIu64 ",%.1f,%" PRIu64 ",%" PRIu64
+           ",%ld\n",
            result->splits_per_grant, result->attempts_per_grant, result->commands_per_grant,
+           result->upkeep_per_grant, result->notifications_per_grant, result->turns_per_grant,
            result->client_us_per_grant, result->jain, result->starved, ms(result->wait_max_ns),
            result->violations, result->errors, result->leftover_keys);
     fflush(stdout);
@@ -112,7 +115,9 @@ static const char table_end[] =
     "\nproc: contenders; hold, delay (each direction), trip (PING to the q-th server during the "
     "run), longest (wait): ms\nover/s: hand-overs per second; p50, p99: from the call of release "
     "to the grant of the next holder; p50/tr: p50 in round trips\nsplit: failed attempts that at "
-    "least one server had granted, per grant; cmds: commands on all servers per grant; cpu us: "
+    "least one server had granted, per grant; cmds: commands on all servers per grant, without "
+    "those of upkeep, which each client sends anyway (greetings, heartbeats); notes: notifications "
+    "per grant; cpu us: "
     "processor time of the contenders per grant\njain: fairness, 1 means equal shares; never: "
     "contenders without any grant; self: grants to the same contender again, not counted as "
     "hand-overs\nfail: failed calls of this library, mostly because servers replied too late; up "
@@ -128,7 +133,8 @@ static json_t *json_result(const struct contended_result *result)
         (double)what->hold_us / 1e3, "delay", what->delays, "jitter", what->jitters,
         "round_trip_idle_ms", ms(result->trip_idle_ns), "round_trip_ms", ms(result->trip_ns));
     json_t *more = json_pack(
-        "{s:I, s:I, s:I, s:f, s:{s:f, s:f, s:f, s:f, s:f, s:f}, s:f, s:f, s:f, s:f, s:f, s:s, s:f, "
+        "{s:I, s:I, s:I, s:f, s:{s:f, s:f, s:f, s:f, s:f, s:f}, s:f, s:f, s:f, s:f, s:f, s:f, s:f, "
+        "s:f, s:s, s:f, "
         "s:f, s:I, s:f, "
         "s:I, s:I, s:I, s:b}",
         "grants", (json_int_t)result->grants, "handovers", (json_int_t)result->handovers,
@@ -138,7 +144,9 @@ static json_t *json_result(const struct contended_result *result)
         ms(result->max_ns), "p50_round_trips", trips(result, result->p50_ns), "p99_round_trips",
         trips(result, result->p99_ns), "split_votes_per_grant", result->splits_per_grant,
         "attempts_per_grant", result->attempts_per_grant, "commands_per_grant",
-        result->commands_per_grant, "commands_by_name", result->commands, "client_us_per_grant",
+        result->commands_per_grant, "upkeep_per_grant", result->upkeep_per_grant,
+        "notifications_per_grant", result->notifications_per_grant, "turns_per_grant",
+        result->turns_per_grant, "commands_by_name", result->commands, "client_us_per_grant",
         result->client_us_per_grant, "jain", result->jain, "never_granted",
         (json_int_t)result->starved, "longest_wait_ms", ms(result->wait_max_ns), "violations",
         (json_int_t)result->violations, "errors", (json_int_t)result->errors, "leftover_keys",

@@ -27,7 +27,8 @@
 #define MS_NS         UINT64_C(1000000) /* nanoseconds of a millisecond */
 
 /* Names of the drivers in options and output, by enum contended_driver. */
-const char *const contended_driver_names[DRIVERS_COUNT] = {"redlock", "node-redlock"};
+const char *const contended_driver_names[DRIVERS_COUNT] = {"redlock", "node-redlock",
+                                                           "redisson-fair"};
 
 /* Memory that the processes of one measurement share. */
 struct arena {
@@ -50,7 +51,7 @@ struct stage {
     unsigned started;           /* number of pids[] */
     int ready[2];               /* pipe: contenders report that they are ready; -1: closed */
     int go[2];                  /* pipe: its end is the start signal; -1: closed */
-    struct peers *peers;        /* processes of DRIVER_NODE_REDLOCK; NULL: none */
+    struct peers *peers;        /* processes of the other drivers; NULL: none */
     struct trips *trips;        /* NULL: not open */
 };
 
@@ -148,7 +149,7 @@ static int start_contenders(struct stage *stage, char *error, size_t error_size)
     if (memory == MAP_FAILED)
         return complain(error, error_size, "mmap");
     stage->arena = memory;
-    if (what->driver == DRIVER_NODE_REDLOCK) {
+    if (what->driver != DRIVER_REDLOCK) {
         stage->peers =
             peers_start(stage->settings, stage->servers, stage->resource, what, error, error_size);
         return stage->peers == NULL ? -1 : 0;
@@ -253,25 +254,39 @@ static long leftover_keys(const struct contended_settings *settings)
     return count;
 }
 
-/* Returns true for commands that the driver's scripts execute and that no client sends. Servers
- * count both. */
-static bool is_inside(enum contended_driver driver, const char *name)
+/* Returns true if `name` is one of `words`, which have a blank before and behind each. */
+static bool is_one_of(const char *name, const char *words)
 {
-    static const char *const words[DRIVERS_COUNT] = {
-        [DRIVER_REDLOCK] = " get del pexpire ",
-        [DRIVER_NODE_REDLOCK] = " exists set get del pexpire ",
-    };
     char word[40];
     snprintf(word, sizeof word, " %s ", name);
-    return strstr(words[driver], word) != NULL;
+    return strstr(words, word) != NULL;
 }
 
+/* Commands that the scripts of the other drivers execute and that no client sends. Servers count
+ * both. */
+static const char *const inside[DRIVERS_COUNT] = {
+    [DRIVER_REDLOCK] = "",
+    [DRIVER_NODE_REDLOCK] = " exists set get del pexpire ",
+    [DRIVER_REDISSON_FAIR] = " exists del lindex zscore lpop zrem hexists hincrby hset zrange "
+                             "zincrby zadd rpush pttl pexpire publish set get lrange lrem ",
+};
+/* Requests of this library about a lock, which the contenders count themselves: its scripts execute
+ * some of them, too. */
+static const char about_lock[] =
+    " set get getex del delex delifeq pexpire pttl publish eval evalsha ";
+/* Commands that a client sends however often it acquires a lock. */
+static const char upkeep[] = " info time ping hello auth select config config|get subscribe script "
+                             "script|load client|setname client|setinfo client|id client|tracking ";
+
 /* Writes to `result` how many commands the servers received per grant, in total and by name. The
- * arguments are the servers' counters before and after the run. */
+ * first two arguments are the servers' counters before and after the run; `requests` is the number
+ * of requests about the lock that the contenders of DRIVER_REDLOCK have counted. */
 static void note_commands(const struct commands *before, const struct commands *after,
-                          uint64_t grants, struct contended_result *result)
+                          uint64_t requests, uint64_t grants, struct contended_result *result)
 {
-    uint64_t sum = 0;
+    bool ours = result->what.driver == DRIVER_REDLOCK;
+    uint64_t sum = requests, kept = 0;
+    double each = grants == 0 ? 0.0 : 1.0 / (double)grants;
     size_t len = 0;
     for (size_t i = 0; i < after->count; i++) {
         const char *name = after->list[i].name;
@@ -279,19 +294,23 @@ static void note_commands(const struct commands *before, const struct commands *
         for (size_t j = 0; j < before->count; j++)
             calls -= strcmp(before->list[j].name, name) == 0 ? before->list[j].calls : 0;
         /* The benchmark itself sends PING and SCAN. */
-        if (calls == 0 || strcmp(name, "ping") == 0 || strcmp(name, "scan") == 0 ||
-            is_inside(result->what.driver, name))
+        if (calls == 0 || strcmp(name, "ping") == 0 || strcmp(name, "scan") == 0)
             continue;
-        sum += calls;
+        if (ours && strcmp(name, "publish") == 0)
+            result->turns_per_grant = (double)calls * each;
+        if (is_one_of(name, upkeep))
+            kept += calls;
+        else if (!is_one_of(name, ours ? about_lock : inside[result->what.driver]))
+            sum += calls;
         int put = snprintf(result->commands + len, sizeof result->commands - len, "%s%s %.2f",
-                           len == 0 ? "" : ", ", name,
-                           grants == 0 ? 0.0 : (double)calls / (double)grants);
+                           len == 0 ? "" : ", ", name, (double)calls * each);
         if (put > 0 && (size_t)put < sizeof result->commands - len)
             len += (size_t)put;
         else
             result->commands[len] = '\0';
     }
-    result->commands_per_grant = grants == 0 ? 0.0 : (double)sum / (double)grants;
+    result->commands_per_grant = (double)sum * each;
+    result->upkeep_per_grant = (double)kept * each;
 }
 
 /* Runs the measurement once the contenders are ready. Returns 0, or -1 if a server does not
@@ -301,7 +320,7 @@ static int measure(struct stage *stage, struct contended_result *result)
     const struct contended_settings *settings = stage->settings;
     const struct contended_case *what = stage->what;
     struct commands before, after;
-    uint64_t grants = 0;
+    uint64_t grants = 0, requests = 0, notifications = 0;
     for (unsigned i = 0; i < TRIPS_BEFORE; i++)
         trips_ping(stage->trips);
     result->trip_idle_ns = trips_quorum_ns(stage->trips);
@@ -317,9 +336,15 @@ static int measure(struct stage *stage, struct contended_result *result)
     wait_contenders(stage);
     if (servers_commands(&settings->servers, &after) != 0)
         return -1;
-    for (unsigned i = 0; i < what->contenders; i++)
-        grants += stage->arena->contenders[i].acquired;
-    note_commands(&before, &after, grants, result);
+    for (unsigned i = 0; i < what->contenders; i++) {
+        const struct contender *one = &stage->arena->contenders[i];
+        grants += one->acquired;
+        requests += one->requests;
+        notifications += one->notifications;
+    }
+    note_commands(&before, &after, requests, grants, result);
+    if (grants != 0)
+        result->notifications_per_grant = (double)notifications / (double)grants;
     contended_figures(stage->arena->contenders, what->contenders,
                       start_ns + settings->warm_ms * MS_NS, end_ns, result);
     return 0;

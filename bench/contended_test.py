@@ -25,6 +25,19 @@ print("sums 0 1 1 0 0")
 print("sums 1 1 2 1 0")
 """
 
+# A script in place of java: the contenders hold the lock one after the other, if the only server is the first one.
+FAIR = """
+import sys
+option, path, name, servers, first, count = sys.argv[1], sys.argv[4], sys.argv[5], sys.argv[6], sys.argv[10], sys.argv[11]
+assert (option, name, count) == ("-Dkind=fair", "Driver", "1") and path.endswith("/target/lib/*")
+assert servers.startswith("redis://127.0.0.1:") and servers[18:].isdigit(), servers
+print("ready", flush=True)
+start = int(input()) - 400000000 + int(first) * 100000000
+print("hold", first, start, start + 1, start + 2, start + 3)
+print("over", flush=True)
+sys.stdin.readline()
+"""
+
 
 # A script in place of node: never becomes ready and never ends.
 UNREADY = """
@@ -96,17 +109,17 @@ class Contended(unittest.TestCase):
         self.assertRegex(run(*words).stderr, shown)
         self.assertNotRegex(run(*words, "--quiet").stderr, shown)
 
-    def run_with(self, script):
-        """Runs the benchmark with this script as `node`, which it finds in PATH."""
+    def run_with(self, script, program="node", driver="node-redlock", option="--peer"):
+        """Runs the benchmark with this script as `program`, which it finds in PATH."""
         directory = os.path.dirname(os.path.abspath(__file__))
         names = os.environ["REDLOCK_TEST_SCRATCH"]
         os.makedirs(names, exist_ok=True)
-        node = os.path.join(names, "node")
+        node = os.path.join(names, program)
         with open(node, "w", encoding="ascii") as file:
             file.write(f"#!{sys.executable}\n{script}")
         os.chmod(node, 0o755)
-        return run("--contenders", "2", "--delay", "0", "--seconds", "1", "--driver", "node-redlock",
-                   "--peer", directory, "--json", PATH=names + os.pathsep + os.environ["PATH"])  # fmt: skip
+        return run("--contenders", "2", "--delay", "0", "--seconds", "1", "--driver", driver,
+                   option, directory, "--json", PATH=names + os.pathsep + os.environ["PATH"])  # fmt: skip
 
     def test_a_peer_that_is_never_ready_is_killed(self):
         done = self.run_with(UNREADY)
@@ -119,6 +132,23 @@ class Contended(unittest.TestCase):
         result = json.loads(done.stdout)["results"][0]
         self.assertGreaterEqual(result["violations"], 1)
         self.assertFalse(result["passed"])
+
+    def test_the_fair_lock_of_redisson_gets_one_server(self):
+        done = self.run_with(FAIR, "java", "redisson-fair", "--redisson")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        (result,) = json.loads(done.stdout)["results"]
+        self.assertEqual((result["driver"], result["grants"]), ("redisson-fair", 2))
+
+    def test_requests_upkeep_and_notifications_are_counted(self):
+        done = run("--contenders", "4", "--delay", "1ms", "--seconds", "1", "--driver", "redlock", "--json")
+        self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)
+        (result,) = json.loads(done.stdout)["results"]
+        # Each grant needs a request and a release on three servers at least, and others wait for it.
+        self.assertGreaterEqual(result["commands_per_grant"], 6)
+        self.assertGreater(result["upkeep_per_grant"], 0)
+        self.assertGreater(result["notifications_per_grant"], 0)
+        self.assertGreaterEqual(result["notifications_per_grant"] * 2, result["turns_per_grant"])
+        self.assertIn("evalsha", result["commands_by_name"])
 
     def test_invalid_options_are_refused(self):
         for words, text in [

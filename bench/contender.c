@@ -113,6 +113,13 @@ void contender_work(const struct contender_task *task, struct contender *self)
         self->attempts = stats.attempts;
         self->split_votes = stats.split_votes;
     }
+    for (size_t i = 0; i < redlock_node_count(client); i++) {
+        redlock_node_stats_t node;
+        if (redlock_get_node_stats(client, i, &node, sizeof node) != REDLOCK_OK)
+            continue;
+        self->requests += node.requests;
+        self->notifications += node.notifications;
+    }
     if (redlock_shutdown(client, SHUTDOWN_MS) != REDLOCK_OK)
         self->errors++;
     (void)redlock_free(client);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Redisson as a driver: see ../../../../README.md. Uses RedissonRedLock, which needs a majority, or with -Dkind=multi
- * RedissonMultiLock, which needs all servers and to which its documentation points instead.
+ * RedissonMultiLock, which needs all servers and to which its documentation points instead. -Dkind=fair: getFairLock on
+ * the only server of the list, whose waiters are served in order of arrival.
  *
  * Settings: a client for each server with the default connections and time limits; tryLock with a waiting time and a
  * lease time, so that the watchdog does nothing; a thread for each caller, as its locks belong to threads. The library
@@ -22,6 +23,7 @@ public final class Driver {
     private static final long MS = 1_000_000;
     private static final long UNCONTENDED_MS = 1000; // longest wait of a caller without contention
     private static final boolean MULTI = "multi".equals(System.getProperty("kind"));
+    private static final boolean FAIR = "fair".equals(System.getProperty("kind"));
 
     private final List<RedissonClient> clients = new ArrayList<>();
     private final String resource;
@@ -51,6 +53,7 @@ public final class Driver {
 
     private RLock lock(int number) {
         String name = own ? resource + number : resource;
+        if (FAIR) return clients.get(0).getFairLock(name);
         RLock[] parts = clients.stream().map(client -> client.getLock(name)).toArray(RLock[]::new);
         return MULTI ? new RedissonMultiLock(parts) : new RedissonRedLock(parts);
     }
