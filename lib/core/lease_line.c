@@ -20,8 +20,8 @@
 #define SILENT_NS RL_SECOND
 /* How long no node is asked after one has refused. */
 #define REFUSED_NS (10 * RL_SECOND)
-/* Bound of the pause of a head that got the vote of the node of the line, but no majority. */
-#define SPLIT_PAUSE_MAX_NS (200 * RL_MS)
+/* Bound of the pause of a head after an attempt that others have denied. */
+#define PAUSE_MAX_NS (200 * RL_MS)
 /* A head that does not ask although the lock is free is removed after three round trips (the longer
  * ones of its own, as it says, and the observer's) and this time. Round trips above TRIP_MAX_NS
  * count as TRIP_MAX_NS. */
@@ -165,18 +165,15 @@ static void leave_as_holder(struct rl_lease *lease, bool left, struct rl_effects
         lease->contention->stale = !left;
 }
 
-/* Pauses before the next attempt of a head that got the vote of the node of the line, but no
- * majority: another client got the other votes. The pause is random, about one round trip, and
- * longer after each such attempt. */
-static void pause_head(struct rl_lease *lease, const struct rl_view *view)
+/* Pauses before the next attempt of a head. The pause is random, about one round trip, and twice as
+ * long for each of the `before` pauses of the same kind before it. */
+static void pause_head(struct rl_lease *lease, unsigned before, const struct rl_view *view)
 {
-    struct rl_line *line = &lease->line;
-    uint64_t trip_ns = rl_max_u64(view->round_trip_ns, 50 * RL_US) << line->splits;
+    uint64_t trip_ns = rl_max_u64(view->round_trip_ns, 50 * RL_US) << rl_min_u64(before, 8);
 
-    trip_ns = rl_min_u64(trip_ns, SPLIT_PAUSE_MAX_NS * 2 / 3);
-    line->splits = (uint8_t)rl_min_u64(line->splits + 1u, 8);
+    trip_ns = rl_min_u64(trip_ns, PAUSE_MAX_NS * 2 / 3);
     plan(lease, trip_ns / 2, trip_ns + trip_ns / 2, view);
-    line->pause_ns = lease->next.boot_ns;
+    lease->line.pause_ns = lease->next.boot_ns;
 }
 
 /* Returns whether the last attempt has left the line although it was not won: the node of the line
@@ -220,10 +217,9 @@ bool rl_line_enter(struct rl_lease *lease, const struct rl_view *view, struct rl
     /* Others hold the lock, and the node of the line does not have their key. */
     bool missed = left && rl_nodes_count(lease->round.denied) >= lease->round.quorum;
     lease->contention->stale = lease->contention->stale || missed;
-    if (left && !missed)
-        pause_head(lease, view);
-    else
-        line->splits = 0;
+    line->splits = left && !missed ? (uint8_t)rl_min_u64(line->splits + 1u, UINT8_MAX) : 0;
+    if (line->splits != 0) /* another client got the other votes */
+        pause_head(lease, line->splits - 1u, view);
     return true;
 }
 
@@ -282,6 +278,19 @@ static void look(struct rl_lease *lease, const struct rl_line_reply *reply,
     }
 }
 
+/* Has a head go because the lock seems to be free. If the last attempt began for the same reason
+ * and was denied, pauses first: the node that shows it may lack the key of the holder. */
+static void go_if_free(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    unsigned before = lease->line.absences;
+
+    lease->line.absences = (uint8_t)rl_min_u64(before + 1, UINT8_MAX);
+    if (before == 0)
+        go(lease, view, fx);
+    else
+        pause_head(lease, before - 1, view);
+}
+
 /* Processes the look of a head: goes if the lock is free or has changed meanwhile, else waits for a
  * change, until the key expires or the timer of heads. A head that pauses after a split vote goes
  * at the end of its pause. The search for a permit has its own timers. */
@@ -293,8 +302,13 @@ static void look_as_head(struct rl_lease *lease, const struct rl_line_reply *rep
 
     if (is_pausing(lease, view))
         return;
-    if (rl_permit_is(lease) || (!stale && (!reply->exists || line->change))) {
+    if (rl_permit_is(lease) || (!stale && line->change)) {
+        line->absences = 0;
         go(lease, view, fx);
+        return;
+    }
+    if (!stale && !reply->exists) {
+        go_if_free(lease, view, fx);
         return;
     }
     plan(lease, HEAD_MIN_NS, HEAD_MAX_NS, view);
@@ -394,6 +408,7 @@ void rl_line_wake(struct rl_lease *lease, rl_nodes nodes, bool turn, const struc
         line->change = line->change || !turn;
     } else if (line->head && !turn && !is_pausing(lease, view) &&
                (nodes == 0 || (nodes & tracked) != 0)) {
+        line->absences = 0;
         go(lease, view, fx);
     } else if (!is_pausing(lease, view)) {
         ask(lease, RL_VERB_LINE_JOIN, view, fx);
@@ -409,7 +424,7 @@ void rl_line_probed(struct rl_lease *lease, const struct rl_ballot *ballot,
 
     if ((second_node(lease, view) & RL_NODE(ballot->node)) != 0 && ballot->vote == RL_VOTE_DENIED &&
         line->head && !line->asking && !is_pausing(lease, view))
-        go(lease, view, fx);
+        go_if_free(lease, view, fx);
 }
 
 /* Processes the TICK at lease->next: a head goes. So does a lease whose call is about to end, and

@@ -27,6 +27,7 @@ struct rl_line {
     bool left;          /* with `answered`: the reply to LINE_GO says that this client has left */
     bool moves;         /* lock of several keys: leaves the line of one key for that of another */
     uint8_t splits;     /* attempts in a row that got the vote of `node`, but no majority */
+    uint8_t absences;   /* attempts in a row that began because a node did not have the key */
     uint64_t pause_ns;  /* boot clock: after such an attempt, a head does not go before; 0: no
                          * pause */
     uint64_t idle_head; /* the first head at the last look; 0: none */
