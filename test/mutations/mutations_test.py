@@ -22,7 +22,7 @@ Row = namedtuple("Row", "rule mutation seed words")
 
 
 def read_rows():
-    """Returns the rows of rules.txt: rule, mutation, seed (or "case"), words."""
+    """Returns the rows of rules.txt: rule, mutation, seed (or "case" or "fallback"), words."""
     with open(os.path.join(apply.HERE, "rules.txt"), encoding="utf-8") as file:
         lines = [line for line in file if line.strip() and not line.startswith("#")]
     return [Row(*(column.strip() for column in line.split("|", 3))) for line in lines]
@@ -33,11 +33,14 @@ simulators = search.Simulators(os.environ["SIMULATOR"], os.environ["MUTATED"])
 
 
 def check_case(row):
-    """Checks that the case stays within its bounds, and exceeds them with the mutation and one of its seeds."""
+    """Checks that the case stays within its bounds, and exceeds them with the mutation and one of its seeds. A row of
+    the fallback runs the case with clients that do not use lines."""
+    lines = "off" if row.seed == "fallback" else "on"
     for seed in range(1, CASE_SEEDS + 1):
-        status, output = simulators.run_clean("--case", row.words, "--seed", seed)
+        options = ("--case", row.words, "--seed", seed, "--lines", lines)
+        status, output = simulators.run_clean(*options)
         assert status == 0, f"{row.words} without the mutation: exit status {status}\n{output}"
-        if simulators.run(simulators.path(row.mutation), "--case", row.words, "--seed", seed)[0] == 1:
+        if simulators.run(simulators.path(row.mutation), *options)[0] == 1:
             return
     raise AssertionError(f"{row.mutation}: case {row.words} stays within its bounds with the mutation")
 
@@ -58,7 +61,7 @@ def check_row(row):
         apply.check(apply.read(apply.path_of(row.mutation)), apply.SOURCE)
     except apply.Fault as fault:
         raise AssertionError(fault) from None
-    (check_case if row.seed == "case" else check_seed)(row)
+    (check_case if row.seed in ("case", "fallback") else check_seed)(row)
 
 
 class Table(unittest.TestCase):
@@ -108,7 +111,8 @@ class Caught(unittest.TestCase):
 
 for each in ROWS:
     if each.mutation != "-":
-        title = f"test_{each.mutation}_{each.words if each.seed == 'case' else each.seed}".replace("-", "_")
+        case = {"case": each.words, "fallback": f"{each.words}_without_lines"}.get(each.seed, each.seed)
+        title = f"test_{each.mutation}_{case}".replace("-", "_")
         setattr(Caught, title, lambda self, row=each: self.results[row].result())
 
 

@@ -394,7 +394,7 @@ void sim_client_start(struct sim_world *world, unsigned index)
         .node_timeout_ns = plan->node_timeout_ns,
         .heartbeat_ns = plan->heartbeat_ns,
         .notifications = plan->wakeups,
-        .lines = plan->lines,
+        .lines = sim_contention_has_lines(plan, index),
         .fence_record = {SIM_RECORD_KEY, sizeof SIM_RECORD_KEY - 1},
         .fence_config = {SIM_RECORD_CFG, sizeof SIM_RECORD_CFG - 1},
         .fence_run_bound = !plan->durable,

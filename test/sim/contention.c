@@ -47,6 +47,14 @@ void sim_contention_name(const struct sim_plan *plan, unsigned client, struct rl
         spec->name[1] = (char)('a' + client % plan->contention->name_groups);
 }
 
+/* Returns whether a client uses lines: if the run has lines, all clients do but the last `lineless`
+ * ones of a case. */
+bool sim_contention_has_lines(const struct sim_plan *plan, unsigned client)
+{
+    return plan->lines &&
+           (plan->contention == NULL || client + plan->contention->lineless < plan->clients);
+}
+
 /* Applies the settings of the case to a new world: users, the slow node, delays, foreign clients
  * and orphaned keys. */
 void sim_contention_begin(struct sim_world *world)
@@ -279,8 +287,8 @@ bool sim_case_run(const struct sim_case *scenario, uint64_t seed, bool lines, bo
     bool good = sim_world_run_plan(world, &plan, trace);
     if (good)
         judge(world, contention, &contention->bounds);
-    if (good && lines)
-        judge(world, contention, &contention->line_bounds);
+    if (good)
+        judge(world, contention, lines ? &contention->line_bounds : &contention->fallback_bounds);
     return good && world->violation[0] == '\0';
 }
 

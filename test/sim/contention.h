@@ -39,6 +39,7 @@ struct sim_foreigner {
 struct sim_contention {
     uint64_t hold_ns;     /* how long each client holds the lock */
     uint64_t think_ns;    /* the longest pause before it acquires again */
+    unsigned lineless;    /* number of clients, the last ones, that do not use lines */
     unsigned first_users; /* number of users of the first client; the others have one each */
     unsigned name_groups; /* number of groups of clients that use different names for the
                            * nodes */
@@ -60,8 +61,9 @@ struct sim_contention {
     uint8_t no_turns;   /* set of the nodes where the user may not subscribe to turns */
     unsigned rounds;    /* about how many grants each client gets */
     bool in_order;      /* clients get the lock in the order in which they have joined the line */
-    struct sim_bounds bounds;      /* with lines and without */
-    struct sim_bounds line_bounds; /* with lines */
+    struct sim_bounds bounds;          /* with lines and without */
+    struct sim_bounds line_bounds;     /* with lines */
+    struct sim_bounds fallback_bounds; /* without lines: measured with 30 seeds, plus a margin */
     /* Measured until the faults end: */
     bool measured;                       /* the measurement has ended */
     uint64_t grants[SIM_CONTENTION_MAX]; /* per client */
@@ -119,6 +121,8 @@ uint64_t sim_contention_percentile_ns(const struct sim_contention *contention, u
 
 /* Changes the name by which a client knows a node, if the case has several groups of names. */
 void sim_contention_name(const struct sim_plan *plan, unsigned client, struct rl_node_spec *spec);
+/* Returns whether a client may use lines: not if the case says that it does without. */
+bool sim_contention_has_lines(const struct sim_plan *plan, unsigned client);
 /* Applies the settings of the case to a new world. */
 void sim_contention_begin(struct sim_world *world);
 /* Ends the measurement, and counts the waits that have not ended. */

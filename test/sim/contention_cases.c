@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The cases of contention, each with bounds that follow from its settings. test/mutations/rules.txt
+ * The common cases of contention, for clients with lines and without. Most bounds follow from the
+ * settings of a case; those of clients without lines are partly measured. test/mutations/rules.txt
  * names the rule of the library without which each case leaves its bounds. */
 #include "contention.h"
 
@@ -20,6 +21,13 @@
 static uint64_t handover_ns(const struct sim_plan *plan)
 {
     return 3 * sim_contention_trip_ns(plan);
+}
+
+/* Returns the same without lines: all waiters are notified, and each begins after a random delay of
+ * up to one round trip. */
+static uint64_t fallback_handover_ns(const struct sim_plan *plan)
+{
+    return handover_ns(plan) + sim_contention_trip_ns(plan);
 }
 
 /* Returns the time between two grants in a row. */
@@ -58,6 +66,8 @@ static void set_up_contention(struct sim_plan *plan, struct sim_contention *cont
     contention->bounds.splits = splits(plan);
     contention->bounds.median_ns = handover_ns(plan);
     contention->bounds.longest_ns = random_turns_ns(plan, cycle_ns(plan));
+    contention->fallback_bounds.splits = 50;
+    contention->fallback_bounds.jain_min = 900;
 }
 
 /* The same with as many clients as a case may have. */
@@ -67,6 +77,8 @@ static void set_up_storm(struct sim_plan *plan, struct sim_contention *contentio
     contention->bounds.splits = splits(plan);
     contention->bounds.median_ns = handover_ns(plan);
     contention->bounds.longest_ns = random_turns_ns(plan, cycle_ns(plan));
+    contention->fallback_bounds.splits = 50;
+    contention->fallback_bounds.jain_min = 800;
 }
 
 /* Clients at a long distance from the servers, each a little farther away than the one before. The
@@ -81,6 +93,11 @@ static void set_up_uneven(struct sim_plan *plan, struct sim_contention *contenti
     contention->line_bounds.median_ns = handover_ns(plan);
     contention->line_bounds.longest_ns = random_turns_ns(plan, cycle_ns(plan));
     contention->line_bounds.jain_min = 700;
+    /* The random delay gives far clients fewer turns than near ones. */
+    contention->fallback_bounds.median_ns = fallback_handover_ns(plan);
+    contention->fallback_bounds.longest_ns = 35 * RL_SECOND;
+    contention->fallback_bounds.jain_min = 600;
+    contention->fallback_bounds.share_min = 1;
 }
 
 /* Clients that acquire again right after a release. The holder's next SET would always be the first
@@ -104,13 +121,16 @@ static void set_up_long_held(struct sim_plan *plan, struct sim_contention *conte
 }
 
 /* The preferred node has a key that is never released: it denies every request and sends no
- * notification. The contenders must find out that all other nodes grant, and pass it over. */
+ * notification. The contenders of a line must find out that all other nodes grant. Without a line,
+ * only attempts by timer succeed. */
 static void set_up_orphan(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 4;
     contention->orphans = (uint8_t)(1u << sim_contention_order()[0]);
     contention->line_bounds.grants_min = plan->span_ns / 2 / cycle_ns(plan);
     contention->line_bounds.longest_ns = random_turns_ns(plan, POLL_MAX_NS);
+    contention->fallback_bounds.grants_min = plan->span_ns / POLL_MIN_NS;
+    contention->fallback_bounds.longest_ns = 7 * POLL_MAX_NS;
 }
 
 /* The preferred node is slow: its notification of a release arrives later than a timer. Clients
@@ -140,7 +160,8 @@ static void set_up_cut_off(struct sim_plan *plan, struct sim_contention *content
     fault(plan, SIM_STALL, 0, sim_contention_order()[0], 100 * RL_MS);
     fault(plan, SIM_STALL, 1, sim_contention_order()[0], 100 * RL_MS);
     contention->bounds.longest_ns = 2 * LOOK_MAX_NS + POLL_MAX_NS;
-    contention->bounds.jain_min = 700;
+    contention->line_bounds.jain_min = 700;
+    contention->fallback_bounds.jain_min = 300; /* after a key has stayed, see set_up_orphan() */
 }
 
 /* The process of the preferred node is stopped, and the configured time limit lets it be without a
@@ -152,6 +173,9 @@ static void set_up_hung(struct sim_plan *plan, struct sim_contention *contention
     contention->think_ns = 50 * RL_MS;
     fault(plan, SIM_HANG, 0, sim_contention_order()[0], 100 * RL_MS);
     contention->line_bounds.longest_ns = 16 * POLL_MAX_NS; /* no client is notified meanwhile */
+    /* Two attempts that have two votes each wait for that of the preferred node. */
+    contention->fallback_bounds.longest_ns = plan->node_timeout_ns + POLL_MAX_NS;
+    contention->fallback_bounds.jain_min = 970;
 }
 
 /* The preferred node crashes. */
@@ -200,8 +224,11 @@ static void set_up_inside(struct sim_plan *plan, struct sim_contention *contenti
     plan->clients = 2;
     plan->users = contention->first_users = 15;
     contention->hold_ns = 5 * RL_MS;
-    contention->bounds.share_min = 300; /* half of the grants after the first second */
-    contention->bounds.longest_ns = ROW_MAX_NS + 2 * plan->users * cycle_ns(plan);
+    contention->line_bounds.share_min = 300; /* half of the grants after the first second */
+    contention->line_bounds.longest_ns = ROW_MAX_NS + 2 * plan->users * cycle_ns(plan);
+    /* The other client may miss one pause of a client that was never denied. */
+    contention->fallback_bounds.share_min = 150;
+    contention->fallback_bounds.longest_ns = 2 * ROW_MAX_NS + 2 * plan->users * cycle_ns(plan);
 }
 
 /* Two clients, one of which always waits: the notification, not the timer, starts its attempt. */
@@ -211,7 +238,8 @@ static void set_up_waiting(struct sim_plan *plan, struct sim_contention *content
     plan->span_ns = 10 * RL_SECOND; /* with three grants a timer could reach the bound by chance */
     contention->hold_ns = 5 * RL_MS;
     contention->bounds.median_ns = handover_ns(plan);
-    contention->bounds.longest_ns = random_turns_ns(plan, cycle_ns(plan));
+    contention->line_bounds.longest_ns = random_turns_ns(plan, cycle_ns(plan));
+    contention->fallback_bounds.longest_ns = ROW_MAX_NS + random_turns_ns(plan, cycle_ns(plan));
 }
 
 /* Half of all notifications are lost, those of turns included. A waiter finds out at its next look
@@ -232,6 +260,22 @@ static void set_up_foreign(struct sim_plan *plan, struct sim_contention *content
     contention->bounds.splits = splits(plan) + 1000;
 }
 
+/* Half of the clients use the line, and half do not. A head goes right after a notification, so the
+ * others get fewer turns. */
+static void set_up_mixed(struct sim_plan *plan, struct sim_contention *contention)
+{
+    plan->clients = 16;
+    contention->lineless = plan->clients / 2;
+    contention->bounds.median_ns = handover_ns(plan);
+    contention->bounds.longest_ns = random_turns_ns(plan, cycle_ns(plan));
+    contention->line_bounds.attempts = 11000; /* without any line: 16000 */
+    contention->line_bounds.splits = 500;
+    contention->line_bounds.share_min = 8;
+    contention->line_bounds.jain_min = 600;
+    contention->fallback_bounds.splits = 50;
+    contention->fallback_bounds.jain_min = 900;
+}
+
 const struct sim_case sim_common_cases[] = {
     {"contenders", set_up_contention},
     {"storm", set_up_storm},
@@ -250,5 +294,6 @@ const struct sim_case sim_common_cases[] = {
     {"lost-pushes", set_up_lost_pushes},
     {"foreign", set_up_foreign},
     {"slow-work", set_up_slow_work},
+    {"mixed", set_up_mixed},
 };
 const unsigned sim_common_case_count = sizeof sim_common_cases / sizeof sim_common_cases[0];
