@@ -104,6 +104,26 @@ START_TEST(the_entries_of_a_disconnect_have_an_order)
 }
 END_TEST
 
+/* The mark of a turn belongs to one entry: the next notification is a change again. */
+START_TEST(a_turn_is_marked)
+{
+    static const struct rl_arg first = {"first", 5}, second = {"second", 6};
+    struct rl_arg key;
+
+    rl_inbox_add_turn(inbox, 3, first);
+    ck_assert(rl_inbox_is_first(inbox, RL_INBOX_NOTIFIED));
+    ck_assert_uint_eq(rl_inbox_take_key(inbox, &key), 3);
+    ck_assert(inbox->is_turn);
+    ck_assert_ptr_eq(key.data, first.data);
+    ck_assert_uint_eq(key.len, first.len);
+    ck_assert_uint_eq(inbox->waiting, 0);
+    rl_inbox_add_key(inbox, 5, second);
+    ck_assert_uint_eq(rl_inbox_take_key(inbox, &key), 5);
+    ck_assert(!inbox->is_turn);
+    ck_assert_ptr_eq(key.data, second.data);
+}
+END_TEST
+
 /* Two replies come at once: the second is not read before the vote of the first is taken. */
 START_TEST(one_reply_at_a_time)
 {
@@ -216,6 +236,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, the_entries_of_a_disconnect_have_an_order);
+    tcase_add_test(tcase, a_turn_is_marked);
     tcase_add_test(tcase, one_reply_at_a_time);
     tcase_add_test(tcase, a_connection_is_reported_before_it_is_used);
     tcase_add_test(tcase, room_is_reserved_before_a_request_is_sent);
