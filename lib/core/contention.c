@@ -110,9 +110,10 @@ void rl_contention_note_release(struct rl_contention *contention, uint64_t round
         return;
     contention->in_a_row = 0;
     contention->series_ns = now_ns;
-    /* A waiter that is notified of this release reaches the preferred node after one and a half
-     * round trips, and the other nodes after two and a half. If contention is recent, this client
-     * asks the preferred node first, too. */
+    /* A waiter that is notified of this release and begins after the longest random delay reaches
+     * the preferred node after two and a half round trips, and the other nodes after three and a
+     * half. A request of this client arrives half a round trip after it is sent. If contention is
+     * recent, this client asks the preferred node first, too. */
     contention->yield_until_ns = rl_add_sat(now_ns, (recent ? 2 : 3) * unit_ns + random % unit_ns);
 }
 
