@@ -227,7 +227,7 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_node_timeout_ms(redlock_con
 /* Sets the bounds of the random delay between attempts. A delay is three round trips or more; if
  * that is longer than delay_ms_min, it is random up to six at least. While a server sends
  * notifications for the resource, waiters poll every 100 to 300 milliseconds only, or at this delay
- * if it is longer.
+ * if it is longer. Of the waiters in a line (redlock_config_set_line()), only the head polls.
  *
  * delay_ms_min: 1 to 60000 milliseconds; default 10.
  * delay_ms_max: delay_ms_min to 60000 milliseconds; default 200.

@@ -329,8 +329,9 @@ REDLOCK_API void redlock_cancel_free(redlock_cancel_t *cancel);
 /* Calls that block */
 
 /* Acquires the lock on a resource. Returns when a majority of the servers has decided. With
- * opts.wait_ms of 0, the default, the call makes one attempt. Else it tries again without a
- * majority, after random delays and when a notification comes, until opts.wait_ms has passed.
+ * opts.wait_ms of 0, the default, the call makes one attempt. Else it waits and tries again until
+ * opts.wait_ms has passed: without a majority after random delays; while another client holds the
+ * lock in a line with the other waiters, in order of arrival (redlock_config_set_line()).
  *
  * On success the caller owns *ret_lock: redlock_release() releases the lock, redlock_lock_free()
  * frees the handle. On failure nothing is held, and what was set is undone in the background.
