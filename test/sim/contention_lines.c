@@ -55,7 +55,8 @@ static void expect(const struct sim_plan *plan, struct sim_contention *contentio
 /* Sets the bounds of a line that nothing disturbs: 2.1 R and equal shares, in order of arrival. */
 static void expect_order(const struct sim_plan *plan, struct sim_contention *contention)
 {
-    expect(plan, contention, 21, RL_SECOND / 10 + 12 * plan->clients * cycle_ns(plan) / 10, 990);
+    expect(plan, contention, 21, 3 * RL_SECOND / 10 + 12 * plan->clients * cycle_ns(plan) / 10,
+           990);
     contention->line_bounds.p99_ns = 41 * trip_ns(plan) / 10;
     contention->in_order = true;
 }
@@ -127,7 +128,7 @@ static void set_up_dying(struct sim_plan *plan, struct sim_contention *contentio
 {
     contention->dying = 10;
     set_up_crowd(plan, contention, 32, 40);
-    expect(plan, contention, 21, 3 * RL_SECOND, 970);
+    expect(plan, contention, 21, 5 * RL_SECOND, 780);
 }
 
 /* The process of the preferred node is stopped for 2 s. */
