@@ -145,6 +145,8 @@ static void read_report(redlock_report_t *report, int status)
         REQUIRE(node.text[0] != '\0' && node.owner != NULL);
     }
     REQUIRE(redlock_report_get_node(report, info.nodes, &node, sizeof node) == REDLOCK_EINVAL);
+    redlock_waiter_t waiter;
+    REQUIRE(redlock_report_get_waiter(report, 0, &waiter, sizeof waiter) == REDLOCK_EINVAL);
     redlock_report_free(report);
 }
 
