@@ -79,7 +79,8 @@ static void read_report(const redlock_report_t *report, struct rig_call *call)
             waiter.owner == NULL)
             abort();
     }
-    redlock_report_free(redlock_report_ref(report));
+    if (!rig.frugal) /* the copy allocates */
+        redlock_report_free(redlock_report_ref(report));
 }
 
 /* Stores the result of an operation in its call, and counts the callback. */
