@@ -82,10 +82,12 @@ bool rl_line_is_in(const struct rl_lease *lease)
 }
 
 /* Returns whether the lease must make no attempt now: it is in a line and no head, or it asks
- * whether it is one. */
+ * whether it is one. A search for a permit that has begun goes on. */
 bool rl_line_blocks(const struct rl_lease *lease)
 {
-    return rl_line_is_in(lease) && (!lease->line.head || lease->line.asking);
+    bool searches = rl_permit_is(lease) && lease->permit->searching;
+
+    return rl_line_is_in(lease) && (!lease->line.head || lease->line.asking) && !searches;
 }
 
 /* Sets the time of the next TICK: a random one between the bounds, and early enough for a last
@@ -145,8 +147,10 @@ static void go(struct rl_lease *lease, const struct rl_view *view, struct rl_eff
 
 /* Leaves all lines that may have a record of this client, unless another of its locks on the
  * resource has joined one since. */
-static void leave(struct rl_lease *lease, struct rl_effects *fx)
+void rl_line_leave(struct rl_lease *lease, struct rl_effects *fx)
 {
+    if (lease->line.joined == 0 && lease->line.node == 0)
+        return;
     bool ours = lease->contention->waiter_salt == lease->salt;
 
     fx->line = ours && lease->line.joined != 0 ? RL_VERB_LINE_LEAVE : 0;
@@ -160,7 +164,7 @@ static void leave_as_holder(struct rl_lease *lease, bool left, struct rl_effects
 {
     if (left)
         lease->line.joined &= ~lease->line.node;
-    leave(lease, fx);
+    rl_line_leave(lease, fx);
     if (!rl_permit_is(lease))
         lease->contention->stale = !left;
 }
@@ -468,5 +472,5 @@ void rl_line_settle(struct rl_lease *lease, uint8_t before, struct rl_effects *f
     if (lease->state == RL_STATE_HELD && before == RL_STATE_ACQUIRING && !open)
         leave_as_holder(lease, lease->line.left, fx);
     else if (lease->state == RL_STATE_ENDED && (waited || open))
-        leave(lease, fx);
+        rl_line_leave(lease, fx);
 }

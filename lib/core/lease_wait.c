@@ -139,6 +139,9 @@ void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *vie
 
     bool denies = contention != NULL && status == REDLOCK_ECONTENDED;
 
+    /* A client that fails for another reason than a denial must not keep the others waiting. */
+    if (!denies)
+        rl_line_leave(lease, fx);
     if (rl_permit_is(lease)) {
         rl_permit_pause(lease, status);
         if (denies)
