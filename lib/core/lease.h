@@ -114,12 +114,14 @@ struct rl_permit {
     rl_nodes requested;    /* nodes that were sent probes during this call */
     rl_nodes replied;      /* of `requested`: nodes that have replied to a probe */
     uint64_t tried;        /* slot set: slots for which an attempt was made */
-    uint64_t open;         /* slot set: slots worth an attempt, because their keys do not exist or
-                            * have changed, or because no node says more about an untried slot */
-    uint64_t probed;       /* slot set: slots whose probe has no reply yet */
-    uint64_t known;        /* slot set: slots that need no new probe, because the node of
-                            * rl_wait.tracked was sent one and no change of their keys was noted
-                            * since */
+    uint64_t missed;     /* slot set: slots that a quorum holds although the preferred node does not
+                          * have the key, so that its reply to a probe shows nothing */
+    uint64_t open;       /* slot set: slots worth an attempt, because their keys do not exist or
+                          * have changed, or because no node says more about an untried slot */
+    uint64_t probed;     /* slot set: slots whose probe has no reply yet */
+    uint64_t known;      /* slot set: slots that need no new probe, because the node of
+                          * rl_wait.tracked was sent one and no change of their keys was noted
+                          * since */
     uint64_t expires_ns; /* boot clock: when the key of `expires_slot` expires; RL_NEVER: unknown */
     struct rl_now probe_until; /* end of the wait for the replies to the probes in `probed` */
 };

@@ -323,8 +323,10 @@ static void look_as_head(struct rl_lease *lease, const struct rl_line_reply *rep
         lease->wait.tracked = fx->probe & view->notifying;
         return;
     }
+    if (reply->pttl_ms == 0 || reply->pttl_ms >= RL_NEVER / RL_MS)
+        return;
     struct rl_now expired = rl_later(view->now, reply->pttl_ms * RL_MS + RL_MS);
-    if (reply->pttl_ms != 0 && expired.boot_ns < lease->next.boot_ns)
+    if (expired.boot_ns < lease->next.boot_ns)
         lease->next = expired;
 }
 

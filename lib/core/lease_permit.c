@@ -92,7 +92,7 @@ static void set_window(struct rl_lease *lease, unsigned start)
     struct rl_permit *permit = lease->permit;
 
     permit->start = (uint16_t)start;
-    permit->tried = permit->open = permit->probed = permit->known = 0;
+    permit->tried = permit->missed = permit->open = permit->probed = permit->known = 0;
     permit->expires_ns = RL_NEVER;
 }
 
@@ -329,9 +329,11 @@ bool rl_permit_is_contended(const struct rl_lease *lease)
 }
 
 /* Begins or continues the search after an attempt that failed with `status`. If that attempt split
- * the votes, the search begins its next attempt only after a random pause (wait.start_ns). Returns
- * false, and does nothing, if the lease is not for a permit, the attempt was not denied
- * (REDLOCK_ECONTENDED), or the wait budget is used up. */
+ * the votes, the search begins its next attempt only after a random pause (wait.start_ns). If the
+ * preferred node has granted, and the denials of others leave no quorum, that node lacks the key of
+ * the slot: a probe does not open the slot again before a notification. Returns false, and does
+ * nothing, if the lease is not for a permit, the attempt was not denied (REDLOCK_ECONTENDED), or
+ * the wait budget is used up. */
 bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *view,
                       struct rl_effects *fx)
 {
@@ -343,6 +345,10 @@ bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *
     lease->status = status;
     fx->status = status;
     fx->flags |= RL_FX_SKIPPED;
+    unsigned spare = (unsigned)(lease->round.nodes - lease->round.quorum);
+    if ((lease->round.granted & rl_wait_preferred(lease, view)) != 0 &&
+        rl_nodes_count(lease->round.denied) > spare)
+        permit->missed |= bit_of(lease, permit->slot);
     permit->searching = true;
     lease->wait.start_ns = rl_wait_pause_until_ns(lease, view);
     /* A call that is about to end and has sent probes does not probe this window again. So its last
@@ -401,7 +407,8 @@ static void note_probe_reply(struct rl_lease *lease, const struct rl_ballot *bal
 }
 
 /* Processes the vote on the probe of one slot. DENIED: the key does not exist, so the slot becomes
- * open; a call that never waits (wait_ns 0) does not open a slot that it has tried. GRANTED: the
+ * open; a call that never waits (wait_ns 0) does not open a slot that it has tried, others none of
+ * permit->missed. GRANTED: the
  * key exists, so remembers the slot if its key is the one that expires first. FAILED or SUSPECT:
  * the slot is not known; if the node is the preferred one, an untried slot becomes open. Once no
  * reply is missing, continues the search. Ignores votes of another round, of a node that is not
@@ -422,7 +429,7 @@ void rl_permit_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         permit->known &= ~bit;
         permit->open |= permit->other_node == 0 ? bit & ~permit->tried : 0;
     } else if (ballot->vote == RL_VOTE_DENIED) {
-        permit->open |= never_waits ? bit & ~permit->tried : bit;
+        permit->open |= bit & ~(never_waits ? permit->tried : permit->missed);
     } else if (ballot->pttl_ms != 0 && ballot->pttl_ms < RL_NEVER / RL_MS) {
         uint64_t expires_ns =
             rl_add_sat(view->now.boot_ns, rl_add_sat(ballot->pttl_ms * RL_MS, RL_MS));
@@ -453,6 +460,7 @@ static void note_change(struct rl_lease *lease, uint64_t bit, uint16_t slot)
         return;
     permit->known &= ~bit;
     permit->probed &= ~bit;
+    permit->missed &= ~bit;
     permit->open |= lease->wait_ns == 0 ? bit & ~permit->tried : bit;
 }
 
