@@ -112,7 +112,10 @@ void rl_attempt_pause(struct rl_lease *lease, int status, const struct rl_view *
     if (lease->state != RL_STATE_WAITING)
         rl_lease_move(lease, RL_STATE_WAITING);
     lease->status = status;
-    lease->next = rl_later(view->now, delay_ns);
+    /* Notifications about one slot must not put off the attempt for a slot chosen in turn. */
+    uint64_t left_ns = rl_permit_is(lease) ? rl_remaining_ns(lease->next, view->now) : 0;
+    if (left_ns == 0 || left_ns > delay_ns)
+        lease->next = rl_later(view->now, delay_ns);
     rl_wait_begin(lease, status, view, fx);
     fx->status = status;
     fx->flags |= RL_FX_WAITING;

@@ -108,7 +108,7 @@ static void ask(struct rl_lease *lease, enum rl_verb verb, const struct rl_view 
     struct rl_line *line = &lease->line;
 
     plan(lease, HEAD_MIN_NS, HEAD_MAX_NS, view);
-    fx->line = verb;
+    fx->line = (uint8_t)verb;
     fx->line_node = line->node;
     if ((line->joined & line->node) == 0)
         fx->counts |= RL_COUNT_JOIN;
@@ -147,10 +147,8 @@ static void go(struct rl_lease *lease, const struct rl_view *view, struct rl_eff
 
 /* Leaves all lines that may have a record of this client, unless another of its locks on the
  * resource has joined one since. */
-void rl_line_leave(struct rl_lease *lease, struct rl_effects *fx)
+static void leave(struct rl_lease *lease, struct rl_effects *fx)
 {
-    if (lease->line.joined == 0 && lease->line.node == 0)
-        return;
     bool ours = lease->contention->waiter_salt == lease->salt;
 
     fx->line = ours && lease->line.joined != 0 ? RL_VERB_LINE_LEAVE : 0;
@@ -164,7 +162,7 @@ static void leave_as_holder(struct rl_lease *lease, bool left, struct rl_effects
 {
     if (left)
         lease->line.joined &= ~lease->line.node;
-    rl_line_leave(lease, fx);
+    leave(lease, fx);
     if (!rl_permit_is(lease))
         lease->contention->stale = !left;
 }
@@ -231,6 +229,18 @@ bool rl_line_enter(struct rl_lease *lease, const struct rl_view *view, struct rl
 static void forget(struct rl_lease *lease, rl_nodes joined)
 {
     lease->line = (struct rl_line){.joined = joined};
+}
+
+/* Leaves all lines, and waits without one. The requests may be lost, because an attempt has failed
+ * for another reason than a denial, so the end of the call leaves the same lines again. */
+void rl_line_leave(struct rl_lease *lease, struct rl_effects *fx)
+{
+    rl_nodes joined = lease->line.joined;
+
+    if (lease->line.node == 0)
+        return;
+    leave(lease, fx);
+    forget(lease, joined);
 }
 
 /* Leaves the line of the present key. The reply leads to the line of the other key: a lock of
@@ -474,5 +484,5 @@ void rl_line_settle(struct rl_lease *lease, uint8_t before, struct rl_effects *f
     if (lease->state == RL_STATE_HELD && before == RL_STATE_ACQUIRING && !open)
         leave_as_holder(lease, lease->line.left, fx);
     else if (lease->state == RL_STATE_ENDED && (waited || open))
-        rl_line_leave(lease, fx);
+        leave(lease, fx);
 }

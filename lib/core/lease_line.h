@@ -24,7 +24,7 @@ bool rl_line_blocks(const struct rl_lease *lease);
 bool rl_line_enter(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
 /* Leaves the line of the present key and joins that of another key of the lock: lease->taken. */
 void rl_line_move(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
-/* Leaves all lines that may have a record of this client, and waits without one. */
+/* Leaves all lines after an attempt that failed for another reason than a denial. */
 void rl_line_leave(struct rl_lease *lease, struct rl_effects *fx);
 /* Has an attempt that begins now leave the line if the node of the line grants. Does nothing if the
  * lease is not in a line. */
