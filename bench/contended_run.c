@@ -267,8 +267,8 @@ static bool is_one_of(const char *name, const char *words)
 static const char *const inside[DRIVERS_COUNT] = {
     [DRIVER_REDLOCK] = "",
     [DRIVER_NODE_REDLOCK] = " exists set get del pexpire ",
-    [DRIVER_REDISSON_FAIR] = " exists del lindex zscore lpop zrem hexists hincrby hset zrange "
-                             "zincrby zadd rpush pttl pexpire publish set get lrange lrem ",
+    [DRIVER_REDISSON_FAIR] = (" exists del lindex zscore lpop zrem hexists hincrby hset zrange "
+                              "zincrby zadd rpush pttl pexpire publish set get lrange lrem "),
 };
 /* Requests of this library about a lock, which the contenders count themselves: its scripts execute
  * some of them, too. */
