@@ -595,12 +595,15 @@ static void wake_front(struct rl_engine *engine, struct rl_resource *resource, u
 
     if (lock == NULL || rl_queue_probed(lock) != resource || !is_waiting(lock->lease.state))
         return;
-    uint8_t state = lock->lease.state;
-    bool was_free = lock->lease.wait.free;
+    const struct rl_lease *lease = &lock->lease;
+    uint8_t state = lease->state;
+    bool was_free = lease->wait.free;
 
     rl_lock_step(engine, lock, &event);
+    /* A waiter in a line keeps what comes while a request of it has no reply. */
+    bool kept = lease->line.turn || lease->line.change;
     engine->stats.wakeups += state == RL_STATE_WAITING &&
-                             (lock->lease.state != state || (lock->lease.wait.free && !was_free));
+                             (lease->state != state || (lease->wait.free && !was_free) || kept);
 }
 
 /* Wakes a waiter because another lock of this client has released the resource. `slot`: the slot of
