@@ -396,10 +396,10 @@ START_TEST(after_a_reconnection_the_waiter_is_notified)
         WAIT_UNTIL(three_servers_stats(node).notify_state == REDLOCK_NOTIFY_IDLE, TIME_LIMIT_MS));
     ck_assert_uint_ne(wait_for_notifier(), node);
     fake_redis_listen(three_servers.fake[node], true);
-    ck_assert_msg(WAIT_UNTIL(three_servers_stats(node).notify_state == REDLOCK_NOTIFY_ON &&
-                                 fake_redis_notifies(three_servers.fake[node], WAITER_KEY),
-                             TIME_LIMIT_MS),
-                  "%s", waiter_states());
+    ck_assert_msg(
+        WAIT_UNTIL(three_servers_stats(node).notify_state == REDLOCK_NOTIFY_ON, TIME_LIMIT_MS),
+        "%s", waiter_states());
+    (void)wait_for_notifier(); /* this node or another one that has denied */
     waiter_release_key();
     waiter_check_acquired("back");
 }
