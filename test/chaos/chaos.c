@@ -22,7 +22,11 @@
  * a busy machine this takes long. */
 #define QUIET_MS     (3 * MAX_TTL_MS)
 #define QUIET_MAX_MS (30 * MAX_TTL_MS)
-#define LEFT_MS      (3 * MAX_TTL_MS) /* after it every key of a lock should have expired */
+#define LINE_SUFFIX  "{#q}" /* what the key of a line has behind the key of the lock */
+/* After it every key of a lock should have expired, and every line: it does 10 s after its last
+ * use.
+ */
+#define LEFT_MS (10000 + 3 * MAX_TTL_MS)
 
 struct chaos chaos;
 
@@ -84,9 +88,16 @@ static void wait_without_faults(void)
     }
 }
 
-/* Logs all keys of the servers but fence records, with value and remaining TTL. `word` is "key"
- * right after the clients' end, and "left" when keys should have expired. Returns the number of
- * keys. */
+/* Returns whether the key is that of a line of waiters, whose value has one line for each. */
+static bool is_line(const char *key)
+{
+    const size_t len = strlen(key), end = sizeof LINE_SUFFIX - 1;
+    return len >= end && strcmp(key + len - end, LINE_SUFFIX) == 0;
+}
+
+/* Logs all keys of the servers but fence records, with value and remaining TTL. The value of a line
+ * is "line", because each of its waiters has its own owner. `word` is "key" right after the
+ * clients' end, and "left" when keys should have expired. Returns the number of keys. */
 static size_t log_keys(const char *word)
 {
     size_t count = 0;
@@ -95,7 +106,8 @@ static size_t log_keys(const char *word)
         for (char **key = keys; *key != NULL; key++) {
             if (strcmp(*key, "redlock:fence") == 0)
                 continue;
-            char *value = cluster_command(chaos.cluster, i, "GET %s", *key);
+            char *value =
+                is_line(*key) ? strdup("line") : cluster_command(chaos.cluster, i, "GET %s", *key);
             char *pttl = cluster_command(chaos.cluster, i, "PTTL %s", *key);
             history_write(history_now_ns(), "%s %u %s %s %s", word, i, *key,
                           value != NULL ? value : "?", pttl != NULL ? pttl : "?");
