@@ -313,7 +313,7 @@ void rl_tracker_flush(struct rl_node *node, uint64_t now_ns)
 static void track(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
-    struct rl_request request = {.sent_ns = now_ns, .verb = RL_VERB_TRACK, .reported = true};
+    struct rl_request request = {.sent_ns = now_ns, .verb = RL_VERB_TRACK};
     const struct rl_encoded *encoded;
     char id[24];
 

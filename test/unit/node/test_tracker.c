@@ -481,6 +481,21 @@ START_TEST(invalid_bytes_end_the_second_connection)
 }
 END_TEST
 
+/* A server that lost its machine while it switched tracking on: nobody else awaits a reply, so only
+ * the missing reply to TRACK shows that the connection is dead. */
+START_TEST(tracking_without_a_reply_makes_suspect)
+{
+    rig_ready(rig);
+    request_tracking();
+    accept_subscription();
+    ck_assert_str_eq(rig_take_sent(rig), TRACK);
+    rig_pass(rig, RL_SECOND);
+    ck_assert(rl_detector_is_suspect(&rig->node.detector));
+    rig_pass(rig, 2 * RL_SECOND);
+    ck_assert(!rl_connection_is_ready(&rig->node.conn));
+}
+END_TEST
+
 START_TEST(events_without_a_second_connection_are_ignored)
 {
     rl_tracker_opened(&rig->node, true, rig->now_ns);
@@ -517,6 +532,7 @@ int main(void)
     tcase_add_test(tcase, a_late_reply_does_not_switch_tracking_on);
     tcase_add_test(tcase, the_reply_to_an_old_redirection_does_not_count);
     tcase_add_loop_test(tcase, invalid_bytes_end_the_second_connection, 0, 11);
+    tcase_add_test(tcase, tracking_without_a_reply_makes_suspect);
     tcase_add_test(tcase, events_without_a_second_connection_are_ignored);
     return suite_run(suite);
 }
