@@ -330,10 +330,11 @@ bool rl_permit_is_contended(const struct rl_lease *lease)
 
 /* Begins or continues the search after an attempt that failed with `status`. If that attempt split
  * the votes, the search begins its next attempt only after a random pause (wait.start_ns). If the
- * preferred node has granted, and the denials of others leave no quorum, that node lacks the key of
- * the slot: a probe does not open the slot again before a notification. Returns false, and does
- * nothing, if the lease is not for a permit, the attempt was not denied (REDLOCK_ECONTENDED), or
- * the wait budget is used up. */
+ * preferred node has replied anything but a denial, it lacks the key of the slot, and a probe of it
+ * does not open the slot again before a notification. (A node that has no memory for the key
+ * replies with an error to our SET, and to each probe that there is no key.)
+ * Returns false, and does nothing, if the lease is not for a permit, the attempt was not denied
+ * (REDLOCK_ECONTENDED), or the wait budget is used up. */
 bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *view,
                       struct rl_effects *fx)
 {
@@ -345,9 +346,7 @@ bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *
     lease->status = status;
     fx->status = status;
     fx->flags |= RL_FX_SKIPPED;
-    unsigned spare = (unsigned)(lease->round.nodes - lease->round.quorum);
-    if ((lease->round.granted & rl_wait_preferred(lease, view)) != 0 &&
-        rl_nodes_count(lease->round.denied) > spare)
+    if (((lease->round.granted | lease->round.failed) & rl_wait_preferred(lease, view)) != 0)
         permit->missed |= bit_of(lease, permit->slot);
     permit->searching = true;
     lease->wait.start_ns = rl_wait_pause_until_ns(lease, view);

@@ -389,6 +389,31 @@ START_TEST(a_split_vote_delays_the_next_attempt)
 }
 END_TEST
 
+/* The preferred node has no memory: it refuses our key, as it has refused that of the holder, and
+ * says of the slot that there is no key. Its replies to probes must not cause attempt after
+ * attempt. */
+START_TEST(a_slot_that_only_one_node_shows_as_free_is_tried_once)
+{
+    for (unsigned refuses = 0; refuses < 2; refuses++) {
+        begin();
+        unsigned mine = current_slot();
+        if (refuses != 0)
+            rig_fail(&rig, FIRST);
+        else
+            rig_grant(&rig, FIRST);
+        rig_deny(&rig, 0);
+        rig_deny(&rig, 1);
+        rig_deny(&rig, 3);
+        report_slots(1u << mine, 5000);
+        ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+        ck_assert(!rig.lease.permit->searching);
+        sleep_until_next_attempt(); /* by the timer */
+        ck_assert_uint_eq(rig.fx.request, ALL);
+        contention.splits = 0;
+    }
+}
+END_TEST
+
 START_TEST(one_taken_slot_is_no_contention)
 {
     begin();
@@ -477,6 +502,7 @@ int main(void)
                                   a_single_attempt_probes_many_slots_in_windows,
                                   the_timer_reaches_all_of_many_slots,
                                   a_split_vote_delays_the_next_attempt,
+                                  a_slot_that_only_one_node_shows_as_free_is_tried_once,
                                   one_taken_slot_is_no_contention,
                                   a_release_by_this_client_yields_first,
                                   the_first_slot_is_one_that_is_likely_to_be_free,
