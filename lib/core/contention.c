@@ -87,6 +87,16 @@ void rl_contention_note_start(struct rl_contention *contention, uint64_t round_t
         contention->splits = 0;
 }
 
+/* Returns whether the acquisition that begins is the 1st, 8th or 64th of the series after the first
+ * one. A client whose requests always arrive right after its own releases is never denied, and
+ * notices only in that way that others wait. */
+bool rl_contention_looks(const struct rl_contention *contention)
+{
+    unsigned n = contention->in_a_row;
+
+    return n == 1 || n == 8 || n == 64;
+}
+
 /* Notes that an attempt has won: forgets the split votes. */
 void rl_contention_note_grant(struct rl_contention *contention)
 {

@@ -16,14 +16,14 @@
 #ifndef RL_CORE_CONTENTION_H
 #define RL_CORE_CONTENTION_H
 
-#include "core/types.h"
+#include "core/line.h"
 
 /* How long contention counts as recent after the client has noticed other contenders. */
 #define RL_CONTENTION_RECENT_NS (RL_SECOND)
 
 /* The memory of one resource. It is part of the resource state and outlives single locks. Only
- * contention.c changes it, except for the four fields that lease_line.c sets; other files read
- * `yield_until_ns` directly. Counters stop at their largest value. */
+ * contention.c changes it, except for `line`; other files read `yield_until_ns` directly. Counters
+ * stop at their largest value. */
 struct rl_contention {
     const uint8_t *order; /* the ranking: the indices of all nodes, most preferred first; owned by
                            * the caller of rl_contention_init() */
@@ -35,17 +35,11 @@ struct rl_contention {
     uint64_t slots_held;      /* semaphore: slots that this client holds; bit i is slot i < 64 */
     uint64_t slots_released;  /* semaphore, same bits: slots that this client has released, and that
                                * rl_contention_slot() has not returned for that reason since */
-    uint64_t waiter_salt;    /* rl_lease.salt of the lease that was the last to join a line. It, and
-                              * the next three, are set by lease_line.c */
-    uint64_t avoid_until_ns; /* until then, the lines of the nodes in `avoid` are not used */
-    rl_nodes avoid;          /* nodes that have refused a request to the line, or not replied */
-    bool stale;              /* the key on the node of the line does not show whether the lock is
-                              * held: the node has denied an attempt that won, or granted one that
-                              * a quorum denied, or has sent a head no notification for long */
-    uint8_t nodes;           /* elements of `order` */
-    uint8_t splits;          /* split votes since the last grant */
-    uint8_t in_a_row;        /* acquisitions of the present series: those that this client began
-                              * right after its own release, at most two round trips later */
+    struct rl_line_memory line; /* what is remembered of its lines; owner: lease_line.c */
+    uint8_t nodes;              /* elements of `order` */
+    uint8_t splits;             /* split votes since the last grant */
+    uint8_t in_a_row;           /* acquisitions of the present series: those that this client began
+                                 * right after its own release, at most two round trips later */
 };
 
 /* Initializes the memory, with nothing noted, and ranks the nodes by their scores for this
@@ -65,10 +59,12 @@ void rl_contention_note(struct rl_contention *contention, uint64_t now_ns);
 /* Notes an attempt that was denied. `split`: some node has granted the attempt. */
 void rl_contention_note_denial(struct rl_contention *contention, bool split, uint64_t now_ns);
 /* Notes the start of an acquisition, before its first attempt: continues the series of this client
- * or begins a new one. If contention is not recent, forgets the split votes and the nodes that have
- * refused requests to the line. */
+ * or begins a new one. If contention is not recent, forgets the split votes. */
 void rl_contention_note_start(struct rl_contention *contention, uint64_t round_trip_ns,
                               uint64_t now_ns);
+/* Returns whether the acquisition that begins asks for the line of the resource, too: now and then
+ * in a series. */
+bool rl_contention_looks(const struct rl_contention *contention);
 /* Notes that an attempt has won. */
 void rl_contention_note_grant(struct rl_contention *contention);
 /* Notes that this client sends a release. If contention is recent, or if this client has acquired

@@ -114,6 +114,8 @@ void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *vie
                    struct rl_effects *fx);
 /* Processes a TICK while waiting: begins the attempt that is due. */
 void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
+/* Plans an attempt for the time at which the key expires, in `pttl_ms` milliseconds; 0: never. */
+void rl_wait_note_expiry(struct rl_lease *lease, uint64_t pttl_ms, const struct rl_view *view);
 /* Processes the reply to a probe: whether the key exists, and when it expires. */
 void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                   const struct rl_view *view, struct rl_effects *fx);

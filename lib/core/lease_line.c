@@ -13,22 +13,29 @@
 /* How often a waiter that is no head looks at the line: between these times. */
 #define LOOK_MIN_NS (750 * RL_MS)
 #define LOOK_MAX_NS (1250 * RL_MS)
-/* When a head asks all nodes although it was not notified: between these times. */
+/* When a head asks all nodes although it was not notified: between these times. A waiter without a
+ * reply of the line waits as long, and four round trips more. */
 #define HEAD_MIN_NS (100 * RL_MS)
 #define HEAD_MAX_NS (300 * RL_MS)
 /* How long a node that did not reply in time is not asked again. */
 #define SILENT_NS RL_SECOND
-/* How long no node is asked after one has refused. */
+/* How long a node is not asked again after it has refused. */
 #define REFUSED_NS (10 * RL_SECOND)
 /* Bound of the pause of a head after an attempt that others have denied. */
 #define PAUSE_MAX_NS (200 * RL_MS)
-/* A head that does not ask although the lock is free is removed after three round trips (the longer
- * ones of its own, as it says, and the observer's) and this time. Round trips above TRIP_MAX_NS
- * count as TRIP_MAX_NS. */
+/* A head that makes no attempt although the lock is free is removed after three round trips and
+ * this time. The round trip is the longer of two: the one in the head's record and that of this
+ * client. More than TRIP_MAX_NS counts as TRIP_MAX_NS. */
 #define IDLE_HEAD_NS (10 * RL_MS)
 #define TRIP_MAX_NS  (250 * RL_MS)
-/* The same while the lock is held. A head makes an attempt at least every HEAD_MAX_NS. */
+/* The same while the lock is held: a head then looks or asks all nodes every HEAD_MAX_NS. */
 #define IDLE_HELD_NS (700 * RL_MS)
+
+/* Returns what this client remembers of the lines of the resource. */
+static struct rl_line_memory *memory_of(const struct rl_lease *lease)
+{
+    return &lease->contention->line;
+}
 
 /* Returns the node whose line the lease can use: the one in whose line it is, as long as that node
  * can be asked and its votes count, else the preferred node. 0: none. */
@@ -40,21 +47,20 @@ static rl_nodes usable(const struct rl_lease *lease, const struct rl_view *view)
         return 0;
     if ((lease->line.node & fit) != 0)
         return lease->line.node;
-    if (lease->contention->avoid_until_ns > view->now.boot_ns)
-        fit &= ~lease->contention->avoid;
+    if (memory_of(lease)->avoid_until_ns > view->now.boot_ns)
+        fit &= ~memory_of(lease)->avoid;
     return rl_contention_preferred(lease->contention, fit & ~view->slow);
 }
 
-/* Has the locks of this client on the resource avoid the lines of these nodes for a time. */
-static void avoid(struct rl_lease *lease, rl_nodes nodes, uint64_t time_ns,
+/* Has the locks of this client on the resource avoid the line of this node for a time. */
+static void avoid(struct rl_lease *lease, rl_nodes node, uint64_t time_ns,
                   const struct rl_view *view)
 {
-    struct rl_contention *contention = lease->contention;
+    struct rl_line_memory *memory = memory_of(lease);
     uint64_t now_ns = view->now.boot_ns;
 
-    contention->avoid = contention->avoid_until_ns > now_ns ? contention->avoid | nodes : nodes;
-    contention->avoid_until_ns =
-        rl_max_u64(contention->avoid_until_ns, rl_add_sat(now_ns, time_ns));
+    memory->avoid = memory->avoid_until_ns > now_ns ? memory->avoid | node : node;
+    memory->avoid_until_ns = rl_max_u64(memory->avoid_until_ns, rl_add_sat(now_ns, time_ns));
 }
 
 /* Returns a node beside that of the line that shows whether the lock is held: the most preferred
@@ -68,14 +74,13 @@ static rl_nodes second_node(const struct rl_lease *lease, const struct rl_view *
     return rl_contention_preferred(lease->contention, fit);
 }
 
-/* Returns whether a head pauses, because its last attempt got the vote of the node of the line, but
- * no majority. lease->next is the end of the pause then. */
+/* Returns whether the head pauses: lease->next is the end of the pause then. */
 static bool is_pausing(const struct rl_lease *lease, const struct rl_view *view)
 {
-    return lease->line.pause_ns > view->now.boot_ns;
+    return lease->line.pause_until_ns > view->now.boot_ns;
 }
 
-/* Returns whether the lease waits in a line, or asks to. */
+/* Returns whether the lease uses a line: it has asked to join one. */
 bool rl_line_is_in(const struct rl_lease *lease)
 {
     return lease->line.node != 0;
@@ -105,17 +110,19 @@ static void plan(struct rl_lease *lease, uint64_t min_ns, uint64_t max_ns,
 static void ask(struct rl_lease *lease, enum rl_verb verb, const struct rl_view *view,
                 struct rl_effects *fx)
 {
+    struct rl_line_memory *memory = memory_of(lease);
     struct rl_line *line = &lease->line;
+    uint64_t trips_ns = 4 * view->round_trip_ns;
 
-    plan(lease, HEAD_MIN_NS, HEAD_MAX_NS, view);
+    plan(lease, HEAD_MIN_NS + trips_ns, HEAD_MAX_NS + trips_ns, view);
     fx->line = (uint8_t)verb;
     fx->line_node = line->node;
-    if ((line->joined & line->node) == 0)
+    if ((memory->joined & line->node) == 0)
         fx->counts |= RL_COUNT_JOIN;
-    line->joined |= line->node;
-    lease->contention->waiter_salt = lease->salt;
+    memory->joined |= line->node;
+    memory->waiter_salt = lease->salt;
     line->asking = true;
-    line->turn = line->change = false;
+    line->woken = false;
 }
 
 /* Has the attempt that begins now leave the line if the node of the line grants. Does nothing if
@@ -124,10 +131,10 @@ void rl_line_go(struct rl_lease *lease, struct rl_effects *fx)
 {
     struct rl_line *line = &lease->line;
 
-    line->went = lease->state == RL_STATE_ACQUIRING && (fx->request & line->node) != 0;
-    line->left = line->answered = false;
-    if (!line->went)
+    line->go = RL_LINE_GO_NONE;
+    if (lease->state != RL_STATE_ACQUIRING || (fx->request & line->node) == 0)
         return;
+    line->go = RL_LINE_GO_OPEN;
     fx->line = RL_VERB_LINE_GO;
     fx->line_node = line->node;
 }
@@ -135,47 +142,70 @@ void rl_line_go(struct rl_lease *lease, struct rl_effects *fx)
 /* Asks all nodes for the lock. For a permit, searches for a free slot instead. */
 static void go(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    lease->line.pause_ns = 0;
+    lease->line.pause_until_ns = 0;
     if (rl_permit_is(lease)) {
         rl_permit_search(lease, view, fx);
         return;
     }
-    lease->wait.tracked = 0;
     rl_attempt_begin(lease, 0, view, fx);
     rl_line_go(lease, fx);
+}
+
+/* Asks all nodes for the lock, because the key has changed. */
+static void go_after_change(struct rl_lease *lease, const struct rl_view *view,
+                            struct rl_effects *fx)
+{
+    lease->line.guesses = 0;
+    go(lease, view, fx);
+}
+
+/* Has a head ask all nodes because a node does not have the key, or pause before that: if the last
+ * attempt has split the votes (`split`), or began for the same reason and was denied. The pause is
+ * random, about one round trip, and doubles with each further attempt. */
+static void go_if_free(struct rl_lease *lease, bool split, const struct rl_view *view,
+                       struct rl_effects *fx)
+{
+    struct rl_line *line = &lease->line;
+    unsigned before = line->guesses;
+    uint64_t trip_ns = rl_max_u64(view->round_trip_ns, 50 * RL_US);
+
+    line->guesses = (uint8_t)rl_min_u64(before + 1, UINT8_MAX);
+    if (before == 0 && !split) {
+        go(lease, view, fx);
+        return;
+    }
+    trip_ns <<= before == 0 ? 0 : rl_min_u64(before - 1, 8);
+    trip_ns = rl_min_u64(trip_ns, PAUSE_MAX_NS * 2 / 3);
+    plan(lease, trip_ns / 2, trip_ns + trip_ns / 2, view);
+    line->pause_until_ns = lease->next.boot_ns;
 }
 
 /* Leaves all lines that may have a record of this client, unless another of its locks on the
  * resource has joined one since. */
 static void leave(struct rl_lease *lease, struct rl_effects *fx)
 {
-    bool ours = lease->contention->waiter_salt == lease->salt;
+    struct rl_line_memory *memory = memory_of(lease);
 
-    fx->line = ours && lease->line.joined != 0 ? RL_VERB_LINE_LEAVE : 0;
-    fx->line_node = fx->line != 0 ? lease->line.joined : 0;
     lease->line = (struct rl_line){0};
+    if (memory->waiter_salt != lease->salt || memory->joined == 0)
+        return;
+    fx->line = RL_VERB_LINE_LEAVE;
+    fx->line_node = memory->joined;
+    memory->joined = 0;
 }
 
-/* Leaves the line after an attempt that has won, unless LINE_GO has done that (`left`). The node of
- * the line did not grant then: its key is that of a client that has ended, or is about to. */
-static void leave_as_holder(struct rl_lease *lease, bool left, struct rl_effects *fx)
+/* Leaves the lines after an attempt that has won, except the line that LINE_GO has left. If it has
+ * not left, the node of the line did not grant: it has the key of a client that has ended, or is
+ * about to. */
+static void leave_as_holder(struct rl_lease *lease, struct rl_effects *fx)
 {
-    if (left)
-        lease->line.joined &= ~lease->line.node;
+    bool left = lease->line.go == RL_LINE_GO_LEFT;
+
+    if (lease->line.node != 0 && !rl_permit_is(lease))
+        memory_of(lease)->doubtful = !left;
+    if (left && memory_of(lease)->waiter_salt == lease->salt)
+        memory_of(lease)->joined &= ~lease->line.node;
     leave(lease, fx);
-    if (!rl_permit_is(lease))
-        lease->contention->stale = !left;
-}
-
-/* Pauses before the next attempt of a head. The pause is random, about one round trip, and twice as
- * long for each of the `before` pauses of the same kind before it. */
-static void pause_head(struct rl_lease *lease, unsigned before, const struct rl_view *view)
-{
-    uint64_t trip_ns = rl_max_u64(view->round_trip_ns, 50 * RL_US) << rl_min_u64(before, 8);
-
-    trip_ns = rl_min_u64(trip_ns, PAUSE_MAX_NS * 2 / 3);
-    plan(lease, trip_ns / 2, trip_ns + trip_ns / 2, view);
-    lease->line.pause_ns = lease->next.boot_ns;
 }
 
 /* Returns whether the last attempt has left the line although it was not won: the node of the line
@@ -183,32 +213,32 @@ static void pause_head(struct rl_lease *lease, unsigned before, const struct rl_
 static bool left_for_nothing(const struct rl_lease *lease, rl_nodes node)
 {
     const struct rl_line *line = &lease->line;
+    bool left = line->go == RL_LINE_GO_LEFT || line->go == RL_LINE_GO_OPEN;
 
-    if (rl_permit_is(lease)) /* the search may have made further attempts since */
-        return line->left && (lease->round.denied & node) == 0;
-    return lease->attempts > 0 && line->went && (lease->round.denied & node) == 0;
+    return lease->attempts > 0 && left && (lease->round.denied & node) == 0;
 }
 
 /* Joins the line, or looks at it again, before the first attempt of a call or after a denied one.
  * A head whose attempt got the vote of the node of the line has left it; without a majority it
- * joins in front, and pauses. A head that has searched for a permit stays a head. Returns false if
- * no line can be used. */
+ * joins in front. A head that has searched for a permit stays a head. Returns false if no line can
+ * be used. */
 bool rl_line_enter(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     rl_nodes node = usable(lease, view);
     struct rl_line *line = &lease->line;
-    bool left = line->node == node && left_for_nothing(lease, node);
 
-    if (rl_permit_is(lease) && line->head && line->node == node && !line->left)
-        return true;
-    if (line->node != node)
-        *line = (struct rl_line){.node = node, .joined = line->joined};
-    line->went = line->left = line->answered = false;
     if (node == 0) {
         if (lease->attempts > 0 && rl_attempt_spare_ns(lease, view) != 0)
             fx->counts |= RL_COUNT_ALONE;
+        *line = (struct rl_line){0};
         return false;
     }
+    bool left = line->node == node && left_for_nothing(lease, node);
+    if (rl_permit_is(lease) && line->head && line->node == node && line->go != RL_LINE_GO_LEFT)
+        return true;
+    if (line->node != node)
+        *line = (struct rl_line){.node = node};
+    line->go = RL_LINE_GO_NONE;
     if (lease->state != RL_STATE_WAITING) {
         rl_round_open(&lease->round, RL_VERB_ACQUIRE, 0, ~view->eligible, view);
         rl_lease_move(lease, RL_STATE_WAITING);
@@ -216,31 +246,37 @@ bool rl_line_enter(struct rl_lease *lease, const struct rl_view *view, struct rl
     }
     fx->track |= node;
     ask(lease, left ? RL_VERB_LINE_FRONT : RL_VERB_LINE_JOIN, view, fx);
-    /* Others hold the lock, and the node of the line does not have their key. */
-    bool missed = left && rl_nodes_count(lease->round.denied) >= lease->round.quorum;
-    lease->contention->stale = lease->contention->stale || missed;
-    line->splits = left && !missed ? (uint8_t)rl_min_u64(line->splits + 1u, UINT8_MAX) : 0;
-    if (line->splits != 0) /* another client got the other votes */
-        pause_head(lease, line->splits - 1u, view);
+    struct rl_line_memory *memory = memory_of(lease);
+    if (memory->last != node)
+        memory->doubtful = false;
+    memory->last = node;
+    /* If a quorum has denied, others hold the lock, and the node of the line lacks their key. */
+    if (left && rl_nodes_count(lease->round.denied) >= lease->round.quorum)
+        memory->doubtful = true;
     return true;
 }
 
-/* Stands in no line any more. `joined`: nodes whose line may have a record of this client. */
-static void forget(struct rl_lease *lease, rl_nodes joined)
+/* Asks the line how many wait there, with a request to leave it, which does nothing else if this
+ * client is not in it. Does nothing if no line can be used. */
+void rl_line_look(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    lease->line = (struct rl_line){.joined = joined};
+    rl_nodes node = usable(lease, view);
+
+    if (node == 0)
+        return;
+    fx->line = RL_VERB_LINE_LEAVE;
+    fx->line_node = node;
 }
 
 /* Leaves all lines, and waits without one. The requests may be lost, because an attempt has failed
  * for another reason than a denial, so the end of the call leaves the same lines again. */
 void rl_line_leave(struct rl_lease *lease, struct rl_effects *fx)
 {
-    rl_nodes joined = lease->line.joined;
-
     if (lease->line.node == 0)
         return;
+    rl_nodes joined = memory_of(lease)->joined;
     leave(lease, fx);
-    forget(lease, joined);
+    memory_of(lease)->joined = joined;
 }
 
 /* Leaves the line of the present key. The reply leads to the line of the other key: a lock of
@@ -248,6 +284,7 @@ void rl_line_leave(struct rl_lease *lease, struct rl_effects *fx)
 void rl_line_move(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     ask(lease, RL_VERB_LINE_LEAVE, view, fx);
+    fx->line_node = memory_of(lease)->joined;
     lease->line.moves = true;
 }
 
@@ -259,30 +296,29 @@ static uint64_t idle_time_ns(struct rl_line *line, const struct rl_line_reply *r
     if (line->idle_head != reply->head || line->idle_beat != reply->head_beat) {
         line->idle_head = reply->head;
         line->idle_beat = reply->head_beat;
-        line->idle_ns = view->now.boot_ns;
+        line->idle_since_ns = view->now.boot_ns;
     }
-    return rl_sub_sat(view->now.boot_ns, line->idle_ns);
+    return rl_sub_sat(view->now.boot_ns, line->idle_since_ns);
 }
 
 /* Processes the look of a waiter that is no head. Has a head removed that makes no requests: it has
- * ended or stands still. If the lock is free, that shows after a few round trips. Whether a slot of
- * a semaphore is free is unknown. */
+ * ended or stands still. If the lock is free, that shows after a few round trips, and the next
+ * waiter looks again by then. Whether a slot of a semaphore is free is unknown. */
 static void look(struct rl_lease *lease, const struct rl_line_reply *reply,
                  const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_line *line = &lease->line;
-    bool is_free = !reply->exists && !rl_permit_is(lease);
+    bool is_free =
+        !reply->exists && reply->place == 2 && !memory_of(lease)->doubtful && !rl_permit_is(lease);
     uint64_t trip_ns = rl_min_u64(reply->head_trip_us, TRIP_MAX_NS / RL_US) * RL_US;
     uint64_t patience_ns =
         3 * rl_max_u64(trip_ns, view->round_trip_ns) + (is_free ? IDLE_HEAD_NS : IDLE_HELD_NS);
     uint64_t idle_ns = idle_time_ns(line, reply, view);
 
     plan(lease, LOOK_MIN_NS, LOOK_MAX_NS, view);
-    if (line->turn || line->change) {
+    if (line->woken) {
         ask(lease, RL_VERB_LINE_JOIN, view, fx);
-    } else if (line->headless) {
-        return; /* goes at the next TICK */
-    } else if (idle_ns >= patience_ns) {
+    } else if (idle_ns >= patience_ns && reply->head != 0) {
         fx->line_victim = reply->head;
         fx->line_victim_beat = reply->head_beat;
         ask(lease, RL_VERB_LINE_DROP, view, fx);
@@ -292,70 +328,62 @@ static void look(struct rl_lease *lease, const struct rl_line_reply *reply,
     }
 }
 
-/* Has a head go because the lock seems to be free. If the last attempt began for the same reason
- * and was denied, pauses first: the node that shows it may lack the key of the holder. */
-static void go_if_free(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
-{
-    unsigned before = lease->line.absences;
-
-    lease->line.absences = (uint8_t)rl_min_u64(before + 1, UINT8_MAX);
-    if (before == 0)
-        go(lease, view, fx);
-    else
-        pause_head(lease, before - 1, view);
-}
-
 /* Processes the look of a head: goes if the lock is free or has changed meanwhile, else waits for a
- * change, until the key expires or the timer of heads. A head that pauses after a split vote goes
- * at the end of its pause. The search for a permit has its own timers. */
-static void look_as_head(struct rl_lease *lease, const struct rl_line_reply *reply,
+ * change, until the key expires or the timer of heads. If an attempt has split the votes (`split`),
+ * a change is no reason to go: it may be our own undo. The search for a permit has its own timers.
+ */
+static void look_as_head(struct rl_lease *lease, const struct rl_line_reply *reply, bool split,
                          const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_line *line = &lease->line;
-    bool stale = lease->contention->stale && !rl_permit_is(lease);
+    bool doubtful = memory_of(lease)->doubtful;
 
-    if (is_pausing(lease, view))
-        return;
-    if (rl_permit_is(lease) || (!stale && line->change)) {
-        line->absences = 0;
+    if (rl_permit_is(lease)) {
         go(lease, view, fx);
         return;
     }
-    if (!stale && !reply->exists) {
-        go_if_free(lease, view, fx);
+    if (line->woken && !split) {
+        go_after_change(lease, view, fx);
+        return;
+    }
+    if (!doubtful && !reply->exists) {
+        go_if_free(lease, split, view, fx);
         return;
     }
     plan(lease, HEAD_MIN_NS, HEAD_MAX_NS, view);
     /* The node of the line may have the key of a client that has ended, or lack that of the holder:
      * another node says whether the lock is held. */
-    if (stale) {
+    if (doubtful) {
         fx->track = fx->probe = second_node(lease, view);
-        lease->wait.tracked = fx->probe & view->notifying;
         return;
     }
-    if (reply->pttl_ms == 0 || reply->pttl_ms >= RL_NEVER / RL_MS)
-        return;
-    struct rl_now expired = rl_later(view->now, reply->pttl_ms * RL_MS + RL_MS);
-    if (expired.boot_ns < lease->next.boot_ns)
-        lease->next = expired;
+    line->guesses = 0;
+    rl_wait_note_expiry(lease, reply->pttl_ms, view);
 }
 
 /* Processes the reply to LINE_GO. If the attempt has won meanwhile, leaves the line if the node of
  * the line did not grant. */
 static void went(struct rl_lease *lease, const struct rl_line_reply *reply, struct rl_effects *fx)
 {
-    struct rl_line *line = &lease->line;
-
-    line->answered = true;
-    line->left = reply->place == 0;
-    line->head = reply->is_head;
+    lease->line.go = reply->place == 0 ? RL_LINE_GO_LEFT : RL_LINE_GO_STAYED;
+    lease->line.head = reply->is_head;
     if (lease->state != RL_STATE_ACQUIRING && lease->state != RL_STATE_WAITING)
-        leave_as_holder(lease, line->left, fx);
+        leave_as_holder(lease, fx);
 }
 
-/* Processes the reply to a request to a line. After an error, the lease waits without a line, and
- * so do the next ones as long as contention is recent: other servers are likely to refuse as well.
- * If the request could not be sent, another node keeps the line. */
+/* Processes the failure of a request to a line: waits in another one, or without one. A node that
+ * has refused is not asked again for a time. */
+static void fail(struct rl_lease *lease, const struct rl_ballot *ballot, const struct rl_view *view,
+                 struct rl_effects *fx)
+{
+    if (ballot->cause != REDLOCK_CAUSE_NONE && ballot->rtt_us != 0)
+        avoid(lease, lease->line.node, REFUSED_NS, view);
+    lease->line = (struct rl_line){0};
+    if (lease->state == RL_STATE_WAITING)
+        rl_wait_begin(lease, lease->status, view, fx);
+}
+
+/* Processes the reply to a request to a line. `reply`: NULL after an error or without a reply. */
 void rl_line_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                   const struct rl_line_reply *reply, const struct rl_view *view,
                   struct rl_effects *fx)
@@ -363,31 +391,27 @@ void rl_line_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     struct rl_line *line = &lease->line;
     bool waits = lease->state == RL_STATE_WAITING;
 
-    if (reply != NULL && reply->length > 0)
+    if (reply != NULL && reply->length > (reply->place != 0)) /* others wait */
         rl_contention_note(lease->contention, view->now.boot_ns);
     if ((line->node & RL_NODE(ballot->node)) == 0)
         return;
     if (ballot->verb != RL_VERB_LINE_GO)
         line->asking = false;
     if (reply == NULL) {
-        if (ballot->cause != REDLOCK_CAUSE_NONE && ballot->rtt_us != 0)
-            avoid(lease, ~(rl_nodes)0, REFUSED_NS, view);
-        forget(lease, line->joined);
-        if (waits)
-            rl_wait_begin(lease, lease->status, view, fx);
+        fail(lease, ballot, view, fx);
     } else if (ballot->verb == RL_VERB_LINE_GO) {
-        if (line->went)
+        if (line->go == RL_LINE_GO_OPEN)
             went(lease, reply, fx);
     } else if (waits && line->moves) {
-        forget(lease, 0); /* `joined` would mean the line of the other key from now on */
+        memory_of(lease)->joined = 0;
+        *line = (struct rl_line){0};
         rl_wait_begin(lease, lease->status, view, fx);
     } else if (waits) {
         line->place = reply->place;
         line->length = reply->length;
-        line->headless = reply->head == 0;
-        line->head = reply->is_head || (line->headless && reply->place == 1);
+        line->head = reply->is_head;
         if (line->head)
-            look_as_head(lease, reply, view, fx);
+            look_as_head(lease, reply, ballot->verb == RL_VERB_LINE_FRONT, view, fx);
         else
             look(lease, reply, view, fx);
     }
@@ -403,32 +427,28 @@ void rl_line_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
 void rl_line_wake(struct rl_lease *lease, rl_nodes nodes, bool turn, const struct rl_view *view,
                   struct rl_effects *fx)
 {
+    struct rl_line_memory *memory = memory_of(lease);
     struct rl_line *line = &lease->line;
+    rl_nodes second = memory->doubtful ? second_node(lease, view) : 0;
 
-    rl_nodes tracked = lease->wait.tracked != 0 ? lease->wait.tracked : line->node;
-    rl_nodes second = lease->contention->stale ? second_node(lease, view) : 0;
-
-    if (turn &&
-        (nodes & line->joined & ~line->node) != 0) { /* the client has waited there before */
+    if (turn && (nodes & memory->joined & ~line->node) != 0) { /* it has waited there before */
         fx->line = RL_VERB_LINE_LEAVE;
         fx->line_node = nodes;
-        line->joined &= ~nodes;
+        memory->joined &= ~nodes;
         return;
     }
     if ((nodes != 0 && (nodes & (line->node | second)) == 0) || (rl_permit_is(lease) && !turn))
         return;
     if (!turn)
         rl_contention_note(lease->contention, view->now.boot_ns);
-    if (line->asking) {
-        line->turn = line->turn || turn;
-        line->change = line->change || !turn;
-    } else if (line->head && !turn && !is_pausing(lease, view) &&
-               (nodes == 0 || (nodes & tracked) != 0)) {
-        line->absences = 0;
-        go(lease, view, fx);
-    } else if (!is_pausing(lease, view)) {
+    if (line->asking)
+        line->woken = true;
+    else if ((turn && line->head) || is_pausing(lease, view))
+        return; /* it knows, or goes soon */
+    else if (line->head)
+        go_after_change(lease, view, fx);
+    else
         ask(lease, RL_VERB_LINE_JOIN, view, fx);
-    }
 }
 
 /* Processes the reply to a probe of a head, from a node beside that of the line: a head goes if
@@ -438,37 +458,43 @@ void rl_line_probed(struct rl_lease *lease, const struct rl_ballot *ballot,
 {
     struct rl_line *line = &lease->line;
 
-    if ((second_node(lease, view) & RL_NODE(ballot->node)) != 0 && ballot->vote == RL_VOTE_DENIED &&
-        line->head && !line->asking && !is_pausing(lease, view))
-        go_if_free(lease, view, fx);
+    if ((second_node(lease, view) & RL_NODE(ballot->node)) == 0 || !line->head || line->asking ||
+        is_pausing(lease, view))
+        return;
+    if (ballot->vote == RL_VOTE_DENIED)
+        go_if_free(lease, false, view, fx);
+    else
+        line->guesses = 0;
 }
 
-/* Processes the TICK at lease->next: a head goes. So does a lease whose call is about to end, and
- * one in a line without a head: the waiter in front may have ended, and nobody would notice.
- * Others look. If the node of the line did not reply, another one keeps the line, as long as
- * contention is recent. Without a node for it, the lease waits without a line. */
+/* Processes the TICK at lease->next: a head goes, and so does a lease whose call is about to end.
+ * Others look. If the node of the line did not reply, another one keeps the line for a time.
+ * Without a node for it, the lease waits without a line. */
 void rl_line_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_line *line = &lease->line;
     bool last = rl_attempt_spare_ns(lease, view) == 0;
-    bool unanswered = line->asking && line->pause_ns == 0 && !last;
+    bool paused = line->pause_until_ns != 0;
 
-    /* No notification has come for long: perhaps the other node shows whether the lock is held. */
-    if (line->head && !unanswered && !last && line->pause_ns == 0 && !rl_permit_is(lease))
-        lease->contention->stale = !lease->contention->stale;
-    line->pause_ns = 0;
-    if (unanswered) {
+    line->pause_until_ns = 0;
+    if (line->asking && !last) {
         avoid(lease, line->node, SILENT_NS, view);
-        forget(lease, line->moves ? 0 : line->joined);
+        *line = (struct rl_line){0};
         rl_wait_begin(lease, lease->status, view, fx);
-    } else if (line->head || line->headless || last) {
-        if (rl_permit_is(lease))
-            rl_permit_tick(lease, view, fx);
-        else
-            go(lease, view, fx);
-    } else if (!rl_line_enter(lease, view, fx)) {
-        rl_wait_begin(lease, lease->status, view, fx);
+        return;
     }
+    if (!line->head && !last) {
+        rl_wait_begin(lease, lease->status, view, fx);
+        return;
+    }
+    if (rl_permit_is(lease)) {
+        rl_permit_tick(lease, view, fx);
+        return;
+    }
+    /* No notification has come for long: perhaps the other node shows whether the lock is held. */
+    if (line->head && !last && !paused)
+        memory_of(lease)->doubtful = !memory_of(lease)->doubtful;
+    go(lease, view, fx);
 }
 
 /* Leaves the lines after a step that has decided the call: the attempt has won, or the lease has
@@ -476,13 +502,11 @@ void rl_line_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
  * leaves when that reply comes, or at the end of the lease if it has not come by then. */
 void rl_line_settle(struct rl_lease *lease, uint8_t before, struct rl_effects *fx)
 {
-    if (lease->line.joined == 0 || lease->state == before)
+    if (lease->contention == NULL || lease->state == before || memory_of(lease)->joined == 0)
         return;
-    bool waited = before == RL_STATE_WAITING || before == RL_STATE_ACQUIRING;
-    bool open = lease->line.went && !lease->line.answered;
-
-    if (lease->state == RL_STATE_HELD && before == RL_STATE_ACQUIRING && !open)
-        leave_as_holder(lease, lease->line.left, fx);
-    else if (lease->state == RL_STATE_ENDED && (waited || open))
+    if (lease->state == RL_STATE_HELD && before == RL_STATE_ACQUIRING &&
+        lease->line.go != RL_LINE_GO_OPEN)
+        leave_as_holder(lease, fx);
+    else if (lease->state == RL_STATE_ENDED)
         leave(lease, fx);
 }

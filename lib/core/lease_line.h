@@ -29,6 +29,8 @@ void rl_line_leave(struct rl_lease *lease, struct rl_effects *fx);
 /* Has an attempt that begins now leave the line if the node of the line grants. Does nothing if the
  * lease is not in a line. */
 void rl_line_go(struct rl_lease *lease, struct rl_effects *fx);
+/* Asks the line how many wait there, together with an attempt that was begun without it. */
+void rl_line_look(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
 /* Processes the reply to a request to a line; NULL: there was none, or it was an error. */
 void rl_line_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                   const struct rl_line_reply *reply, const struct rl_view *view,

@@ -81,6 +81,8 @@ static void begin_first(struct rl_lease *lease, const struct rl_view *view, stru
         rl_permit_begin(lease, view, fx);
     else
         rl_attempt_begin(lease, recent ? rl_wait_preferred(lease, view) : 0, view, fx);
+    if (lease->contention != NULL && rl_contention_looks(lease->contention))
+        rl_line_look(lease, view, fx);
 }
 
 /* Starts an acquisition: forgets what an earlier wait knew, and begins the first attempt. If
@@ -213,10 +215,20 @@ void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
         rl_attempt_begin(lease, 0, view, fx);
 }
 
+/* Plans an attempt for 1 ms after the key expires, in `pttl_ms` milliseconds, because a server may
+ * send the notification of an expiry late. Does nothing if the key does not expire (0). */
+void rl_wait_note_expiry(struct rl_lease *lease, uint64_t pttl_ms, const struct rl_view *view)
+{
+    if (pttl_ms == 0 || pttl_ms >= RL_NEVER / RL_MS)
+        return;
+    struct rl_now expired = rl_later(view->now, pttl_ms * RL_MS + RL_MS);
+    if (expired.boot_ns < lease->next.boot_ns)
+        lease->next = expired;
+}
+
 /* Processes the reply to the probe of this wait, a ballot of PTTL from the node that tracks the
  * key; ignores other ballots. If the key does not exist, plans an attempt and begins it if it is
- * due. If the key expires in ballot->pttl_ms milliseconds, the next attempt begins 1 ms after that
- * at the latest. */
+ * due; if it expires, plans an attempt for that time. */
 void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                   const struct rl_view *view, struct rl_effects *fx)
 {
@@ -235,13 +247,8 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         plan_attempt(lease, view, fx);
         return;
     }
-    /* A server may send the notification of an expiry late, so the attempt is planned here. */
-    if (ballot->vote == RL_VOTE_GRANTED && ballot->pttl_ms != 0 &&
-        ballot->pttl_ms < RL_NEVER / RL_MS) {
-        struct rl_now expired = rl_later(view->now, ballot->pttl_ms * RL_MS + RL_MS);
-        if (expired.boot_ns < lease->next.boot_ns)
-            lease->next = expired;
-    }
+    if (ballot->vote == RL_VOTE_GRANTED)
+        rl_wait_note_expiry(lease, ballot->pttl_ms, view);
 }
 
 /* Processes a WAKE. `nodes` is 0 if another lock of this client has released the resource: then the

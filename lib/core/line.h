@@ -2,8 +2,8 @@
  * The reply of the script of the line (rl_script_line) as a struct, and the value of the key of a
  * line as a list of waiters.
  *
- * The line of a resource are its waiters in order of arrival, kept on the preferred node. A head is
- * a waiter that was notified that it is its turn; the others send no attempts. */
+ * The line of a resource consists of its waiters in order of arrival, kept on the preferred node. A
+ * head is a waiter that was notified that it is its turn; the others send no attempts. */
 #ifndef RL_CORE_LINE_H
 #define RL_CORE_LINE_H
 
@@ -14,27 +14,41 @@
 
 /* What a lease knows of its place in the line. Owner: lease_line.c. */
 struct rl_line {
-    rl_nodes node;      /* the node in whose line this client is, or asks to be; 0: none */
-    rl_nodes joined;    /* nodes whose line may have a record of this client */
-    bool head;          /* this client was a head when the node replied last, or the first waiter
-                         * of a line in which none can be notified */
-    bool headless;      /* the line had no head then: none of its waiters could be notified */
-    bool asking;        /* a request to the line, other than LINE_GO, has no reply yet */
-    bool turn;          /* while `asking`: a notification of a turn has come */
-    bool change;        /* while `asking`: a notification of a change of the key has come */
-    bool went;          /* the last attempt was sent with LINE_GO */
-    bool answered;      /* with `went`: the reply to LINE_GO has come */
-    bool left;          /* with `answered`: the reply to LINE_GO says that this client has left */
-    bool moves;         /* lock of several keys: leaves the line of one key for that of another */
-    uint8_t splits;     /* attempts in a row that got the vote of `node`, but no majority */
-    uint8_t absences;   /* attempts in a row that began because a node did not have the key */
-    uint64_t pause_ns;  /* boot clock: after such an attempt, a head does not go before; 0: no
-                         * pause */
-    uint64_t idle_head; /* the first head at the last look; 0: none */
-    uint64_t idle_beat; /* its beat */
-    uint64_t idle_ns;   /* boot clock: when this client first saw that head with that beat */
-    uint32_t place;     /* in the line, counted from 1, by the last reply; 0: not in it */
-    uint32_t length;    /* waiters in the line, by the last reply */
+    rl_nodes node;   /* the node in whose line this client is, or asks to be; 0: none */
+    bool head;       /* this client was a head when the node replied last */
+    bool asking;     /* a request to the line, other than LINE_GO, has no reply yet */
+    bool woken;      /* while `asking`: a notification has come */
+    bool moves;      /* lock of several keys: leaves the line of one key for that of another */
+    uint8_t go;      /* enum rl_line_go: the LINE_GO of the last attempt */
+    uint8_t guesses; /* attempts in a row that began, or would have without the pause, because a
+                      * node did not have the key */
+    uint64_t pause_until_ns; /* boot clock: a head does not go before; 0: no pause */
+    uint64_t idle_head;      /* the first head at the last look; 0: none */
+    uint64_t idle_beat;      /* its beat */
+    uint64_t idle_since_ns;  /* boot clock: when this client first saw that head with that beat */
+    uint32_t place;          /* in the line, counted from 1, by the last reply; 0: not in it */
+    uint32_t length;         /* waiters in the line, by the last reply */
+};
+
+/* What has become of the LINE_GO that was sent with an attempt. */
+enum rl_line_go {
+    RL_LINE_GO_NONE = 0, /* none was sent */
+    RL_LINE_GO_OPEN,     /* no reply yet */
+    RL_LINE_GO_LEFT,     /* this client is not in the line any more */
+    RL_LINE_GO_STAYED    /* it still is: the node of the line did not grant */
+};
+
+/* What this client remembers of the lines of a resource from one lock to the next. Owner:
+ * lease_line.c. */
+struct rl_line_memory {
+    uint64_t waiter_salt;    /* rl_lease.salt of the lease that was the last to join a line */
+    uint64_t avoid_until_ns; /* until then, the lines of the nodes in `avoid` are not used */
+    rl_nodes joined;         /* nodes whose line may have a record of this client */
+    rl_nodes avoid;          /* nodes that have refused a request to the line, or not replied */
+    rl_nodes last;           /* the node in whose line this client was last; 0: none */
+    bool doubtful;           /* the key on `last` does not show whether the lock is held: the node
+                              * has denied an attempt that won, or granted one that a quorum denied,
+                              * or has sent a head no notification for long */
 };
 
 /* What the server has replied to a request to a line. */

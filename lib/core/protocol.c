@@ -287,7 +287,7 @@ static struct rl_result classify_list(const struct rl_reply *reply, unsigned key
 #define MARK    TEXT(mark)
 #define RUN     TEXT(run)
 #define FENCES TEXT(fences)
-#define LINE(word)  W("2"), TEXT(line), KEY, W(word), NUMBER(waiter), TEXT(state), NUMBER(trip_us), TEXT(waiter_text)
+#define LINE(word)  W("2"), TEXT(line), KEY, W(word), NUMBER(waiter), TEXT(state), NUMBER(beat), NUMBER(trip_us), TEXT(waiter_text)
 #define STRIPES W("1024") /* number of registers of a record */
 static_assert(RL_FENCE_STRIPES == 1024, "READ asks for all stripes");
 

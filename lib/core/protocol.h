@@ -96,7 +96,7 @@ struct rl_form_arg {
 };
 
 /* One verb in one form. All zero: the verb does not have this form. */
-#define RL_FORM_ARGS_MAX 12 /* elements: at most 11 words, and RL_FORM_ARG_NONE at the end */
+#define RL_FORM_ARGS_MAX 13 /* elements: at most 12 words, and RL_FORM_ARG_NONE at the end */
 struct rl_verb_form {
     struct rl_form_arg args[RL_FORM_ARGS_MAX]; /* the command, or what follows the script */
     const struct rl_script *script;            /* NULL: the words are the whole command */
@@ -140,6 +140,7 @@ struct rl_arguments {
     struct rl_arg state;       /* "w": can be notified; "d": cannot */
     struct rl_arg waiter_text; /* tells people who waits, and since when */
     uint64_t waiter;           /* id of this client as a waiter */
+    uint64_t beat;             /* differs in all requests of this client */
     uint64_t trip_us;          /* round trip to the server, in microseconds */
     uint64_t heads;            /* most heads of the line */
     uint64_t victim;           /* LINE_DROP: id of the head that does not go */

@@ -170,20 +170,22 @@ const struct rl_script rl_script_get_many = {
 /* ---- the line of a resource ---- */
 
 /* Works on the line of a resource: its waiters in order of arrival. KEYS: line, lock. ARGV: what to
- * do, id of the waiter, state (w or d), round trip in us, text for people, token or victim, number
- * of heads, beat of the victim.
+ * do, id of the waiter, state (w or d), beat, round trip in us, text for people, token or victim,
+ * number of heads, beat of the victim.
  *
  * The value of the line is text: the line "redlock-line", then one for each waiter with id, beat,
- * state, round trip and text. The beat counts the waiter's requests. The state is w (waits), h (is
- * a head: was notified that it is its turn) or d (cannot be notified). A key with another value is
- * not a line: the script replies X and leaves it alone.
+ * state, round trip and text. The beat differs in all requests of a waiter. The state is w (waits),
+ * h (is a head: was notified that it is its turn) or d (cannot be notified). A key with another
+ * value is not a line: the script replies X and leaves it alone.
  *
  *   J  joins at the end, or looks      G  leaves, if the lock has the token
  *   F  joins in front, or looks        L  leaves
- *   N  joins, if there is a line       D  removes the victim if its beat is the same; then J
+ *   D  removes the victim if its beat is the same; then as J
  *
  * Then the first waiters in state w become heads, until there are as many as requested, and each is
- * notified. One that nobody listens for is removed: it has ended. A new line is begun with a
+ * notified. One that nobody listens for is removed: its client has ended, or has lost its second
+ * connection and joins again at its next request. A waiter in state d becomes a head by its own
+ * request only. A new line is begun with a
  * PUBLISH that reaches no client, so that a user who may not send notifications begins none.
  * Replies "PLACE STATE LENGTH LEFT", and after these, if there is a head, its id, beat and round
  * trip. PLACE counts from 1; 0, with the state -: not in the line. LEFT is for a head the PTTL of
@@ -194,43 +196,43 @@ const struct rl_script rl_script_get_many = {
  * of Lua's strings do the work on the whole value: parsing each waiter takes three times as long.
  */
 const struct rl_script rl_script_line = {
-    .text =
-        "local s=redis.pcall('GETEX',KEYS[1]) if type(s)=='table' then "
-        "if string.sub(s.err,1,9)=='WRONGTYPE' then return 'X' end return s end "
-        "local none=not s if none then s='redlock-line\\n' end "
-        "if string.sub(s,1,13)~='redlock-line\\n' then return 'X' end "
-        "local function cut(a,b,new) s=string.sub(s,1,a-1)..new..string.sub(s,b+1) end "
-        "local function find(what) local a=string.find(s,'\\n'..what..' ',1,true) "
-        "if a then return a+1,string.find(s,'\\n',a+1,true) end end "
-        "local op,me=ARGV[1],ARGV[2] "
-        "if op=='D' then local a,b=find(ARGV[6]..' '..ARGV[8]) if a then cut(a,b,'') end end "
-        "local a,b=find(me) "
-        "if op=='L' or (op=='G' and redis.pcall('GET',KEYS[2])==ARGV[6]) then "
-        "if a then cut(a,b,'') end "
-        "elseif a then local beat,state,text=string.match(s,'(%d+) (%a) %d+ ([^\\n]*)',a+#me+1) "
-        "if ARGV[3]=='d' or state=='d' then state=ARGV[3] end "
-        "cut(a,b,me..' '..(beat+1)..' '..state..' '..ARGV[4]..' '..text..'\\n') "
-        "elseif op~='G' and (op~='N' or not none) then "
-        "if none then redis.call('PUBLISH','redlock:q:0','') end "
-        "a=op=='F' and 14 or #s+1 "
-        "cut(a,a-1,me..' 0 '..ARGV[3]..' '..ARGV[4]..' '..ARGV[5]..'\\n') end "
-        "local at,heads,head=14,0,'' "
-        "while at<=#s and heads<tonumber(ARGV[7]) do "
-        "local id,beat,state,trip,next="
-        "string.match(s,'^(%S+) (%d+) (%a) (%d+) [^\\n]*\\n()',at) "
-        "if state=='w' and id~=me and redis.call('PUBLISH','redlock:q:'..id,KEYS[2])==0 then "
-        "cut(at,next-1,'') else "
-        "if state=='w' then state='h' local x=at+#id+#beat+2 cut(x,x,'h') end "
-        "if state=='h' then heads=heads+1 "
-        "if head=='' then head=' '..id..' '..beat..' '..trip end end at=next end end "
-        "local place,all,i,left=0,0,13,nil a=find(me) "
-        "while i do if i+1==a then place=all+1 end "
-        "i=string.find(s,'\\n',i+1,true) if i then all=all+1 end end "
-        "local mine=a and string.match(s,'^%d+ (%a)',a+#me+1) or '-' if mine=='h' then "
-        "left=redis.call('PTTL',KEYS[2]) "
-        "else left=redis.pcall('GETEX',KEYS[2]) and -1 or -2 end "
-        "if all>0 then redis.call('SET',KEYS[1],s,'EX',10) "
-        "elseif not none then redis.call('DEL',KEYS[1]) end "
-        "return place..' '..mine..' '..all..' '..string.format('%.0f',left)..head",
-    .sha = "9419a67733930bb3beeb898052f15cb4e1a216cd",
+    .text = "local s=redis.pcall('GETEX',KEYS[1]) if type(s)=='table' then "
+            "if string.sub(s.err,1,9)=='WRONGTYPE' then return 'X' end return s end "
+            "local none=not s if none then s='redlock-line\\n' end "
+            "if string.sub(s,1,13)~='redlock-line\\n' then return 'X' end "
+            "local function cut(a,b,new) s=string.sub(s,1,a-1)..new..string.sub(s,b+1) end "
+            "local function find(what) local a=string.find(s,'\\n'..what..' ',1,true) "
+            "if a then return a+1,string.find(s,'\\n',a+1,true) end end "
+            "local op,me=ARGV[1],ARGV[2] "
+            "if op=='D' then local a,b=find(ARGV[7]..' '..ARGV[9]) if a then cut(a,b,'') end end "
+            "local a,b=find(me) "
+            "if op=='L' or (op=='G' and redis.pcall('GET',KEYS[2])==ARGV[7]) then "
+            "if a then cut(a,b,'') end "
+            "elseif a then local state,text=string.match(s,'%d+ (%a) %d+ ([^\\n]*)',a+#me+1) "
+            "if ARGV[3]=='d' or state=='d' then state=ARGV[3] end "
+            "cut(a,b,me..' '..ARGV[4]..' '..state..' '..ARGV[5]..' '..text..'\\n') "
+            "elseif op~='G' then "
+            "if none then redis.call('PUBLISH','redlock:q:0','') end "
+            "a=op=='F' and 14 or #s+1 "
+            "cut(a,a-1,me..' '..ARGV[4]..' '..ARGV[3]..' '..ARGV[5]..' '..ARGV[6]..'\\n') end "
+            "local at,heads,head=14,0,'' "
+            "while at<=#s and heads<tonumber(ARGV[8]) do "
+            "local id,beat,state,trip,next="
+            "string.match(s,'^(%S+) (%d+) (%a) (%d+) [^\\n]*\\n()',at) "
+            "if state=='w' and id~=me and redis.call('PUBLISH','redlock:q:'..id,KEYS[2])==0 then "
+            "cut(at,next-1,'') else "
+            "if state=='w' or (state=='d' and id==me) then state='h' local x=at+#id+#beat+2 "
+            "cut(x,x,'h') end "
+            "if state=='h' then heads=heads+1 "
+            "if head=='' then head=' '..id..' '..beat..' '..trip end end at=next end end "
+            "local place,all,i,left=0,0,13,nil a=find(me) "
+            "while i do if i+1==a then place=all+1 end "
+            "i=string.find(s,'\\n',i+1,true) if i then all=all+1 end end "
+            "local mine=a and string.match(s,'^%d+ (%a)',a+#me+1) or '-' if mine=='h' then "
+            "left=redis.call('PTTL',KEYS[2]) "
+            "else left=redis.pcall('GETEX',KEYS[2]) and -1 or -2 end "
+            "if all>0 then redis.call('SET',KEYS[1],s,'EX',10) "
+            "elseif not none then redis.call('DEL',KEYS[1]) end "
+            "return place..' '..mine..' '..all..' '..string.format('%.0f',left)..head",
+    .sha = "630e26da3176c0018a7081726fc68a1018a24646",
 };

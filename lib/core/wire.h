@@ -13,9 +13,9 @@ struct rl_arg {
     size_t len;       /* bytes */
 };
 #define RL_ARGS_MAX                                                                                \
-    (RL_KEYS_MAX + 13)   /* EVAL, the script, and 11 words, one of which stands for all keys       \
+    (RL_KEYS_MAX + 14)   /* EVAL, the script, and 12 words, one of which stands for all keys       \
                           */
-#define RL_NUMBERS_MAX 5 /* most numbers that one command contains */
+#define RL_NUMBERS_MAX 6 /* most numbers that one command contains */
 
 /* One command to be sent, made by rl_protocol_format(). `args` points to memory of the caller of
  * that function and into the texts of this struct, so a command must not be copied. */

@@ -601,7 +601,7 @@ static void wake_front(struct rl_engine *engine, struct rl_resource *resource, u
 
     rl_lock_step(engine, lock, &event);
     /* A waiter in a line keeps what comes while a request of it has no reply. */
-    bool kept = lease->line.turn || lease->line.change;
+    bool kept = lease->line.woken;
     engine->stats.wakeups += state == RL_STATE_WAITING &&
                              (lease->state != state || (lease->wait.free && !was_free) || kept);
 }

@@ -312,6 +312,7 @@ void rl_lock_send_line(struct rl_engine *engine, struct rl_lock *lock, const str
         return; /* there was no memory for the attempt */
     claim->permits = (uint16_t)lock->lease.terms->permits;
     claim->since_ms = since_ms(engine, lock);
+    engine->common.beat++;
     claim->victim = fx->line_victim;
     claim->victim_beat = fx->line_victim_beat;
     claim->probed_key = lock->lease.wait.key;

@@ -76,6 +76,7 @@ static void add_line(const struct rl_node *node, const struct rl_claim *claim, e
         (struct rl_arg){command->line_text, rl_line_write_text(command->line_text, claim->since_ms,
                                                                node->common->waiter_label)};
     arguments->waiter = node->common->waiter;
+    arguments->beat = node->common->beat;
     arguments->trip_us = rl_detector_srtt_ns(&node->detector) / RL_US;
     arguments->heads = claim->permits == 0 ? 1 : rl_min_u64(claim->permits, RL_LINE_HEADS_MAX);
     arguments->victim = claim->victim;

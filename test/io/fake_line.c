@@ -96,17 +96,18 @@ static void execute(struct fake_redis *fake, struct fake_connection *connection,
         .what = argv[5].data[0],
         .id = text_of(id, sizeof id, argv[6]),
         .state = argv[7].data[0],
-        .trip_us = number_of(argv[8]),
-        .text = text_of(text, sizeof text, argv[9]),
-        .victim = text_of(victim, sizeof victim, argv[10]),
-        .victim_beat = argc > 12 ? number_of(argv[12]) : 0,
-        .heads = (unsigned)number_of(argv[11]),
+        .beat = number_of(argv[8]),
+        .trip_us = number_of(argv[9]),
+        .text = text_of(text, sizeof text, argv[10]),
+        .victim = text_of(victim, sizeof victim, argv[11]),
+        .victim_beat = argc > 13 ? number_of(argv[13]) : 0,
+        .heads = (unsigned)number_of(argv[12]),
     };
     bool exists = fake_store_look(&fake->store, fake_now_ms(), text_of(key, sizeof key, argv[4]),
                                   value, sizeof value, &left_ms);
     struct turns turns = {fake, argv[4]};
     const struct sim_line_server server = {
-        .has_token = exists && strcmp(value, text_of(token, sizeof token, argv[10])) == 0,
+        .has_token = exists && strcmp(value, text_of(token, sizeof token, argv[11])) == 0,
         .pttl_ms = !exists                 ? -2
                    : left_ms == UINT64_MAX ? -1
                                            : (int64_t)left_ms,

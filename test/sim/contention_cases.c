@@ -92,7 +92,7 @@ static void set_up_uneven(struct sim_plan *plan, struct sim_contention *contenti
     contention->hold_ns = 0;
     contention->line_bounds.median_ns = handover_ns(plan);
     contention->line_bounds.longest_ns = random_turns_ns(plan, cycle_ns(plan));
-    contention->line_bounds.jain_min = 700;
+    contention->line_bounds.jain_min = 980;
     /* The random delay gives far clients fewer turns than near ones. */
     contention->fallback_bounds.median_ns = fallback_handover_ns(plan);
     contention->fallback_bounds.longest_ns = 35 * RL_SECOND;
@@ -260,8 +260,8 @@ static void set_up_foreign(struct sim_plan *plan, struct sim_contention *content
     contention->bounds.splits = splits(plan) + 1000;
 }
 
-/* Half of the clients use the line, and half do not. A head goes right after a notification, so the
- * others get fewer turns. */
+/* Half of the clients use the line, and half do not. A head goes right after a notification, while
+ * the others wait for a random time, so that they get few turns. */
 static void set_up_mixed(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 16;
@@ -270,8 +270,8 @@ static void set_up_mixed(struct sim_plan *plan, struct sim_contention *contentio
     contention->bounds.longest_ns = random_turns_ns(plan, cycle_ns(plan));
     contention->line_bounds.attempts = 11000; /* without any line: 16000 */
     contention->line_bounds.splits = 500;
-    contention->line_bounds.share_min = 8;
-    contention->line_bounds.jain_min = 600;
+    contention->line_bounds.share_min = 3;
+    contention->line_bounds.jain_min = 500;
     contention->fallback_bounds.splits = 50;
     contention->fallback_bounds.jain_min = 900;
 }

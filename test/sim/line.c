@@ -36,7 +36,8 @@ static void insert_at(struct sim_line *line, unsigned at, const struct sim_line_
         abort();
     memmove(waiter + 1, waiter, (line->count - at) * sizeof *waiter);
     line->count++;
-    *waiter = (struct sim_line_waiter){.state = request->state, .trip_us = request->trip_us};
+    *waiter = (struct sim_line_waiter){
+        .state = request->state, .beat = request->beat, .trip_us = request->trip_us};
     strcpy(waiter->id, request->id);
     strcpy(waiter->text, request->text);
 }
@@ -64,17 +65,18 @@ static void join_or_leave(struct sim_line *line, const struct sim_line_request *
         if (at < line->count)
             remove_at(line, at);
     } else if (at < line->count) {
-        waiter->beat++;
+        waiter->beat = request->beat;
         waiter->trip_us = request->trip_us;
         if (request->state == 'd' || waiter->state == 'd')
             waiter->state = request->state;
-    } else if (request->what != 'G' && (request->what != 'N' || line->count > 0)) {
+    } else if (request->what != 'G') {
         insert_at(line, request->what == 'F' ? 0 : line->count, request);
     }
 }
 
 /* Makes the first waiters in state 'w' heads, as many as requested, and notifies them. Removes
- * those for which nobody listens. Returns the position of the first head, or line->count. */
+ * those for which nobody listens. The one that sends the request also becomes a head in state 'd'.
+ * Returns the position of the first head, or line->count. */
 static unsigned make_heads(struct sim_line *line, const struct sim_line_request *request,
                            const struct sim_line_server *server)
 {
@@ -87,7 +89,7 @@ static unsigned make_heads(struct sim_line *line, const struct sim_line_request 
             remove_at(line, i);
             continue;
         }
-        if (waiter->state == 'w')
+        if (waiter->state == 'w' || (waiter->state == 'd' && strcmp(waiter->id, request->id) == 0))
             waiter->state = 'h';
         if (waiter->state == 'h') {
             heads++;

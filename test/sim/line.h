@@ -21,7 +21,7 @@
 struct sim_line_waiter {
     char id[SIM_LINE_ID_MAX];
     char state;    /* 'w' waits, 'h' is a head, 'd' cannot be notified */
-    uint64_t beat; /* requests of this waiter after the one that joined */
+    uint64_t beat; /* of its last request */
     uint64_t trip_us;
     char text[SIM_LINE_TEXT_MAX];
 };
@@ -34,9 +34,10 @@ struct sim_line {
 
 /* One request: the arguments of the script. All texts are borrowed. */
 struct sim_line_request {
-    char what; /* 'J', 'F', 'N', 'G', 'L' or 'D' */
+    char what; /* 'J', 'F', 'G', 'L' or 'D' */
     const char *id;
     char state; /* 'w' or 'd' */
+    uint64_t beat;
     uint64_t trip_us;
     const char *text;
     const char *victim;   /* D: id */

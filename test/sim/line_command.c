@@ -153,11 +153,12 @@ static void run_script(struct sim_call *call)
         .what = words[5].text[0],
         .id = text_of(id, sizeof id, words[6]),
         .state = words[7].text[0],
-        .trip_us = (uint64_t)sim_integer_of(words[8]),
-        .text = text_of(text, sizeof text, words[9]),
-        .victim = drops ? text_of(victim, sizeof victim, words[10]) : "",
-        .victim_beat = drops ? (uint64_t)sim_integer_of(words[12]) : 0,
-        .heads = (unsigned)sim_integer_of(words[11]),
+        .beat = (uint64_t)sim_integer_of(words[8]),
+        .trip_us = (uint64_t)sim_integer_of(words[9]),
+        .text = text_of(text, sizeof text, words[10]),
+        .victim = drops ? text_of(victim, sizeof victim, words[11]) : "",
+        .victim_beat = drops ? (uint64_t)sim_integer_of(words[13]) : 0,
+        .heads = (unsigned)sim_integer_of(words[12]),
     };
     struct turns turns = {.world = call->world,
                           .node = call->conn->node,
@@ -165,7 +166,7 @@ static void run_script(struct sim_call *call)
                           .key = sim_resource_of(words[4]),
                           .late = !call->conn->client_open};
 
-    if (execute(&turns, &request, sim_key_holds(key, words[10]), reply, sizeof reply))
+    if (execute(&turns, &request, sim_key_holds(key, words[11]), reply, sizeof reply))
         sim_key_requested(call, key);
     if (turns.refused)
         sim_reply_add(call, "-ERR The user executing the script can't publish to this channel");

@@ -180,17 +180,18 @@ static int64_t pttl_of_lock(void)
  * frees. */
 static redisReply *execute(struct waiter *waiter, const struct sim_line_request *request)
 {
-    char what[2] = {request->what, '\0'}, state[2] = {request->state, '\0'}, trip[24], heads[8],
-         beat[24];
+    char what[2] = {request->what, '\0'}, state[2] = {request->state, '\0'}, beat[24], trip[24],
+         heads[8], victim_beat[24];
 
     snprintf(trip, sizeof trip, "%llu", (unsigned long long)request->trip_us);
     snprintf(heads, sizeof heads, "%u", request->heads);
-    snprintf(beat, sizeof beat, "%llu", (unsigned long long)request->victim_beat);
+    snprintf(beat, sizeof beat, "%llu", (unsigned long long)request->beat);
+    snprintf(victim_beat, sizeof victim_beat, "%llu", (unsigned long long)request->victim_beat);
     if (request->what != 'G') /* G reads the lock's key, which is not to be tracked for that */
         RUN(waiter->requests, "CLIENT", "CACHING", "YES");
     return COMMAND(waiter->requests, "EVAL", rl_script_line.text, "2", LINE, LOCK, what,
-                   request->id, state, trip, request->text,
-                   request->what == 'D' ? request->victim : TOKEN, heads, beat);
+                   request->id, state, beat, trip, request->text,
+                   request->what == 'D' ? request->victim : TOKEN, heads, victim_beat);
 }
 
 /* Replaces the third word of a reply, the remaining TTL, by TTL_MS if it is one. */
@@ -217,6 +218,7 @@ static void step(struct sim_line *line, struct sim_random *random, unsigned head
         .what = "JJJFNGGLD"[sim_below(random, 9)],
         .id = waiter->id,
         .state = waiter->listens && !sim_chance(random, 125) ? 'w' : 'd',
+        .beat = sim_below(random, 12),
         .trip_us = sim_below(random, 3) * 500,
         .text = sim_chance(random, 500) ? "host:1 17" : "",
         .victim = victim,
@@ -275,7 +277,7 @@ END_TEST
 /* Executes J of the waiter "me" and returns the reply as a text, which the caller frees. */
 static char *join(void)
 {
-    return cluster_command(cluster, 0, "EVAL %s 2 " LINE " " LOCK " J me w 0 %s %s 1 0",
+    return cluster_command(cluster, 0, "EVAL %s 2 " LINE " " LOCK " J me w 0 0 %s %s 1",
                            rl_script_line.text, "", "");
 }
 
@@ -328,7 +330,7 @@ START_TEST(an_error_leaves_the_line_as_it_was)
     redisContext *limited = connect_to_server();
     char *before, *after;
     const char *words[] = {
-        "EVAL", rl_script_line.text, "2", LINE, LOCK, "J", "17", "w", "0", "", "", "1", "0"};
+        "EVAL", rl_script_line.text, "2", LINE, LOCK, "J", "17", "w", "0", "0", "", "", "1"};
 
     third = connect_to_server();
     RUN(third, "ACL", "SETUSER", "limited", "on", "nopass", "~*", "+@all", "-publish");

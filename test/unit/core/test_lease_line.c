@@ -84,7 +84,7 @@ START_TEST(the_wait_budget_ends)
         reply_to(RL_VERB_LINE_JOIN, FIRST, &waits);
     use_up_budget();
     check_sent(RL_VERB_LINE_LEAVE, RL_NODE(FIRST));
-    ck_assert_uint_eq(contention.avoid, 0);
+    ck_assert_uint_eq(contention.line.avoid, 0);
 }
 END_TEST
 
@@ -197,8 +197,8 @@ START_TEST(the_node_of_the_line_grants)
         rig_grant(&rig, i);
         ck_assert_uint_eq(rig.fx.line, 0);
     }
-    ck_assert_uint_eq(rig.lease.line.joined, 0);
-    ck_assert(!contention.stale);
+    ck_assert_uint_eq(contention.line.joined, 0);
+    ck_assert(!contention.line.doubtful);
 }
 END_TEST
 
@@ -252,6 +252,7 @@ START_TEST(not_after_a_single_attempt)
     join();
     waiter = rig;
     rig.params.wait_ns = 0;
+    rig.params.salt++;
     begin(RL_EVENT_START);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
     for (unsigned i = 0; i < 5 && rig.lease.state != RL_STATE_ENDED; i++) {
@@ -269,6 +270,7 @@ END_TEST
 START_TEST(not_after_an_end_in_the_queue)
 {
     join();
+    rig.params.salt++;
     begin(RL_EVENT_QUEUE);
     rig_event(&rig, RL_EVENT_CANCEL);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ENDED);
@@ -284,7 +286,7 @@ START_TEST(a_lock_that_never_waited)
         rig_grant(&rig, i);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
     ck_assert_uint_eq(rig.fx.line, 0);
-    ck_assert(!contention.stale);
+    ck_assert(!contention.line.doubtful);
     rig_event(&rig, RL_EVENT_RELEASE);
     for (unsigned i = 0; i < 5 && rig.lease.state != RL_STATE_ENDED; i++)
         rig_grant(&rig, i);

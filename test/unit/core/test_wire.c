@@ -39,13 +39,13 @@ static const struct command_words COMMAND_WORDS[] = {
     {RL_VERB_RELEASE, RL_FORM_DELIFEQ, 99, "DELIFEQ|key|tok"},
     {RL_VERB_SHORTEN, RL_FORM_SHA, 0, "EVALSHA|<sha>|1|key|tok|0"},
     {RL_VERB_SHORTEN, RL_FORM_EVAL, UINT64_MAX, "EVAL|<script>|1|key|tok|18446744073709551615"},
-    {RL_VERB_LINE_JOIN, RL_FORM_SHA, 0, "EVALSHA|<sha>|2|key{#q}|key|J|77|w|900|ada||1"},
-    {RL_VERB_LINE_JOIN, RL_FORM_EVAL, 0, "EVAL|<script>|2|key{#q}|key|J|77|w|900|ada||1"},
-    {RL_VERB_LINE_FRONT, RL_FORM_SHA, 0, "EVALSHA|<sha>|2|key{#q}|key|F|77|w|900|ada||1"},
-    {RL_VERB_LINE_GO, RL_FORM_SHA, 0, "EVALSHA|<sha>|2|key{#q}|key|G|77|w|900|ada|tok|1"},
-    {RL_VERB_LINE_LEAVE, RL_FORM_SHA, 0, "EVALSHA|<sha>|2|key{#q}|key|L|77|w|900|ada||1"},
+    {RL_VERB_LINE_JOIN, RL_FORM_SHA, 0, "EVALSHA|<sha>|2|key{#q}|key|J|77|w|9|900|ada||1"},
+    {RL_VERB_LINE_JOIN, RL_FORM_EVAL, 0, "EVAL|<script>|2|key{#q}|key|J|77|w|9|900|ada||1"},
+    {RL_VERB_LINE_FRONT, RL_FORM_SHA, 0, "EVALSHA|<sha>|2|key{#q}|key|F|77|w|9|900|ada||1"},
+    {RL_VERB_LINE_GO, RL_FORM_SHA, 0, "EVALSHA|<sha>|2|key{#q}|key|G|77|w|9|900|ada|tok|1"},
+    {RL_VERB_LINE_LEAVE, RL_FORM_SHA, 0, "EVALSHA|<sha>|2|key{#q}|key|L|77|w|9|900|ada||1"},
     {RL_VERB_LINE_DROP, RL_FORM_SHA, 0,
-     "EVALSHA|<sha>|2|key{#q}|key|D|77|w|900|ada|81|1|18446744073709551615"},
+     "EVALSHA|<sha>|2|key{#q}|key|D|77|w|9|900|ada|81|1|18446744073709551615"},
 };
 #define COMMAND_WORDS_COUNT (sizeof COMMAND_WORDS / sizeof COMMAND_WORDS[0])
 
@@ -66,6 +66,7 @@ START_TEST(commands_have_exact_words)
                                               .state = TEXT("w"),
                                               .waiter_text = TEXT("ada"),
                                               .waiter = 77,
+                                              .beat = 9,
                                               .trip_us = 900,
                                               .heads = 1,
                                               .victim = 81,

@@ -95,13 +95,14 @@ START_TEST(each_request_has_its_words)
         enum rl_verb verb;
         const char *words;
     } table[] = {
-        {RL_VERB_LINE_JOIN, "EVALSHA line 2 key{#q} key J 77 d 4000 42 ada  1\n"},
-        {RL_VERB_LINE_FRONT, "EVALSHA line 2 key{#q} key F 77 d 4000 42 ada  1\n"},
-        {RL_VERB_LINE_GO, "EVALSHA line 2 key{#q} key G 77 d 4000 42 ada tok 1\n"},
-        {RL_VERB_LINE_LEAVE, "EVALSHA line 2 key{#q} key L 77 d 4000 42 ada  1\n"},
-        {RL_VERB_LINE_DROP, "EVALSHA line 2 key{#q} key D 77 d 4000 42 ada 81 1 3\n"},
+        {RL_VERB_LINE_JOIN, "EVALSHA line 2 key{#q} key J 77 d 9 4000 42 ada  1\n"},
+        {RL_VERB_LINE_FRONT, "EVALSHA line 2 key{#q} key F 77 d 9 4000 42 ada  1\n"},
+        {RL_VERB_LINE_GO, "EVALSHA line 2 key{#q} key G 77 d 9 4000 42 ada tok 1\n"},
+        {RL_VERB_LINE_LEAVE, "EVALSHA line 2 key{#q} key L 77 d 9 4000 42 ada  1\n"},
+        {RL_VERB_LINE_DROP, "EVALSHA line 2 key{#q} key D 77 d 9 4000 42 ada 81 1 3\n"},
     };
 
+    rig->common.beat = 9;
     claim->victim = 81;
     claim->victim_beat = 3;
     ck_assert_str_eq(request(table[_i].verb, 1), table[_i].words);
@@ -119,7 +120,7 @@ START_TEST(the_longest_key_has_a_line)
     ck_assert_ptr_nonnull(longest);
     rl_claim_set_token(longest, (struct rl_arg){"tok", 3});
     longest->since_ms = 42;
-    snprintf(words, sizeof words, "EVALSHA line 2 %.*s{#q} %.*s G 77 d 4000 42 ada tok 1\n",
+    snprintf(words, sizeof words, "EVALSHA line 2 %.*s{#q} %.*s G 77 d 0 4000 42 ada tok 1\n",
              (int)sizeof key, key, (int)sizeof key, key);
     ck_assert_int_eq(rl_node_request_line(&rig->node, longest, 1, RL_VERB_LINE_GO, rig->now_ns), 0);
     rig_flush(rig);
@@ -271,7 +272,7 @@ START_TEST(without_memory_nothing_is_requested)
     ck_assert_uint_ge(refusals, 2); /* for the words and for the output */
     rig_flush(rig);
     ck_assert_ptr_nonnull(
-        strstr(rig_take_sent(rig), "EVALSHA line 2 key{#q} key J 77 d 4000 42 oo"));
+        strstr(rig_take_sent(rig), "EVALSHA line 2 key{#q} key J 77 d 0 4000 42 oo"));
     reply("$8\r\n1 d 1 -1\r\n");
     rig_check_vote(rig, claim, RL_VOTE_GRANTED, REDLOCK_CAUSE_NONE, 1);
 }
@@ -285,12 +286,12 @@ START_TEST(without_the_script_the_request_is_sent_again)
     reply("+OK\r\n" NOSCRIPT);
     rig_no_vote(rig);
     ck_assert_str_eq(rig_take_sent(rig), "CLIENT CACHING YES\n"
-                                         "EVAL <line> 2 key{#q} key J 77 w 4000 42 ada  1\n");
+                                         "EVAL <line> 2 key{#q} key J 77 w 0 4000 42 ada  1\n");
     reply("+OK\r\n$17\r\n1 h 1 5000 77 0 9\r\n");
     rig_check_vote(rig, claim, RL_VOTE_GRANTED, REDLOCK_CAUSE_NONE, 3);
     request(RL_VERB_LINE_GO, 4);
     reply(NOSCRIPT);
-    ck_assert_str_eq(rig_take_sent(rig), "EVAL <line> 2 key{#q} key G 77 w 4000 42 ada tok 1\n");
+    ck_assert_str_eq(rig_take_sent(rig), "EVAL <line> 2 key{#q} key G 77 w 0 4000 42 ada tok 1\n");
     reply("$8\r\n0 - 0 -1\r\n");
     rig_check_vote(rig, claim, RL_VOTE_GRANTED, REDLOCK_CAUSE_NONE, 4);
 }
@@ -303,11 +304,11 @@ START_TEST(each_request_has_the_values_of_its_time)
     request(RL_VERB_LINE_GO, 1);
     request(RL_VERB_LINE_GO, 2);
     reply(NOSCRIPT);
-    ck_assert_str_eq(rig_take_sent(rig), "EVAL <line> 2 key{#q} key G 77 w 4000 42 ada tok 1\n");
+    ck_assert_str_eq(rig_take_sent(rig), "EVAL <line> 2 key{#q} key G 77 w 0 4000 42 ada tok 1\n");
     rl_tracker_closed(&rig->node, rig->now_ns);
     rig_drain(rig);
     rig_reply(rig, NOSCRIPT); /* at the same time as the first one */
-    ck_assert_str_eq(rig_take_sent(rig), "EVAL <line> 2 key{#q} key G 77 d 4000 42 ada tok 1\n");
+    ck_assert_str_eq(rig_take_sent(rig), "EVAL <line> 2 key{#q} key G 77 d 0 4000 42 ada tok 1\n");
     reply("$8\r\n0 - 0 -2\r\n$8\r\n0 - 0 -2\r\n");
     ck_assert_uint_eq(rig->vote_count, 2);
 }
@@ -317,11 +318,12 @@ END_TEST
  * then. */
 START_TEST(a_victim_is_removed_only_by_its_own_request)
 {
+    rig->common.beat = 9;
     claim->victim = 81;
     request(RL_VERB_LINE_DROP, 1);
     claim->victim = 99; /* by a request to another line */
     reply(NOSCRIPT);
-    ck_assert_str_eq(rig_take_sent(rig), "EVAL <line> 2 key{#q} key J 77 d 4000 42 ada  1\n");
+    ck_assert_str_eq(rig_take_sent(rig), "EVAL <line> 2 key{#q} key J 77 d 9 4000 42 ada  1\n");
     reply("$8\r\n1 d 1 -1\r\n");
     ck_assert_uint_eq(rig->votes[0].ballot.verb, RL_VERB_LINE_JOIN);
     rig_check_vote(rig, claim, RL_VOTE_GRANTED, REDLOCK_CAUSE_NONE, 1);
@@ -338,7 +340,7 @@ START_TEST(an_undo_does_not_remove_a_leave)
     rig_undo(rig, claim, 0);
     rig->room = SIZE_MAX;
     rl_node_flush(&rig->node, rig->now_ns);
-    ck_assert_str_eq(rig_take_sent(rig), "EVALSHA line 2 key{#q} key L 77 d 4000 42 ada  1\n"
+    ck_assert_str_eq(rig_take_sent(rig), "EVALSHA line 2 key{#q} key L 77 d 0 4000 42 ada  1\n"
                                          "EVALSHA release 1 key tok\n");
     reply("$8\r\n0 - 0 -2\r\n:0\r\n");
 }
