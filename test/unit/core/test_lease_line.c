@@ -229,6 +229,66 @@ START_TEST(the_next_lock_joins_before_the_reply)
 }
 END_TEST
 
+/* The winner has waited in the lines of two nodes and has released the lock. The next lock of the
+ * client has joined one of these lines, and gets a turn in the other one (0), or ends after the
+ * reply to LINE_GO of the winner (1), or before it (2). The client leaves both lines. */
+START_TEST(the_next_lock_leaves_the_lines_of_the_winner)
+{
+    static struct rig waiter, winner;
+    const struct rl_line_reply left = {.place = 0, .length = 0, .exists = true};
+    const struct rl_event turn = {.kind = RL_EVENT_WAKE, .nodes = RL_NODE(FIRST), .turn = true};
+
+    join_another();
+    go();
+    rig_grant(&rig, 0);
+    rig_grant(&rig, 1);
+    rig_grant(&rig, 3);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
+    rig_event(&rig, RL_EVENT_RELEASE);
+    winner = rig;
+    rig.params.salt++;
+    begin_hot();
+    check_sent(RL_VERB_LINE_JOIN, RL_NODE(4));
+    if (_i == 0) {
+        rig_step(&rig, &turn);
+        check_sent(RL_VERB_LINE_LEAVE, RL_NODE(FIRST));
+        return;
+    }
+    waiter = rig;
+    if (_i == 1) {
+        rig = winner;
+        reply_to(RL_VERB_LINE_GO, 4, &left);
+        ck_assert_uint_eq(rig.fx.line, 0);
+        rig = waiter;
+    }
+    rig_event(&rig, RL_EVENT_CANCEL);
+    check_sent(RL_VERB_LINE_LEAVE, RL_NODE(FIRST) | RL_NODE(4));
+    if (_i == 2) {
+        rig = winner;
+        reply_to(RL_VERB_LINE_GO, 4, &left);
+        ck_assert_uint_eq(rig.fx.line, 0);
+    }
+}
+END_TEST
+
+/* A lock of two keys has waited in the lines of two nodes for its first key. It leaves both before
+ * it waits in a line for the second key. */
+START_TEST(a_lock_of_several_keys_leaves_the_lines_of_one_key)
+{
+    rig.params.keys = 2;
+    join_another();
+    go();
+    for (unsigned i = 0; rig.lease.state == RL_STATE_ACQUIRING; i++)
+        rig_ballot(&rig, (struct rl_ballot){.node = (uint8_t)i,
+                                            .vote = RL_VOTE_DENIED,
+                                            .verb = RL_VERB_ACQUIRE,
+                                            .round = rig.lease.round.number,
+                                            .key = 2});
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    check_sent(RL_VERB_LINE_LEAVE, RL_NODE(FIRST) | RL_NODE(4));
+}
+END_TEST
+
 /* A turn in a line in which the lease does not wait any more is declined. */
 START_TEST(a_turn_in_another_line)
 {
@@ -308,6 +368,8 @@ static Suite *lease_line_suite(void)
     tcase_add_loop_test(group, the_attempt_wins_without_the_node_of_the_line, 0, 3);
     tcase_add_loop_test(group, the_node_of_the_line_grants, 0, 2);
     tcase_add_test(group, the_next_lock_joins_before_the_reply);
+    tcase_add_loop_test(group, the_next_lock_leaves_the_lines_of_the_winner, 0, 3);
+    tcase_add_test(group, a_lock_of_several_keys_leaves_the_lines_of_one_key);
     tcase_add_test(group, a_turn_in_another_line);
     tcase_add_test(group, not_after_a_single_attempt);
     tcase_add_test(group, not_after_an_end_in_the_queue);
