@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A lease that waits in a line: whichever way its call ends, it leaves each line that may have a
- * record of it.
+ * A lease that waits in a line: when it looks, asks all nodes and pauses, and that it leaves each
+ * line that may have a record of it, whichever way its call ends.
  *
  * Uses contention_rig.h: one lease in virtual time on five nodes, in the order of preference 2, 4,
  * 0, 3, 1, with the contention state of its resource. begin() passes the first event to a new
@@ -354,6 +354,210 @@ START_TEST(a_lock_that_never_waited)
 }
 END_TEST
 
+/* Begins a call with a wait budget of a minute, in the line of the preferred node. */
+static void join_for_long(void)
+{
+    rig.params.wait_ns = 60 * RL_SECOND;
+    join();
+}
+
+/* Returns the time until the timer of the lease, in nanoseconds. */
+static uint64_t due_in_ns(void)
+{
+    return rl_remaining_ns(rig.lease.next, rig.view.now);
+}
+
+/* The record of the client itself is not another contender. */
+START_TEST(a_line_of_one_is_no_contention)
+{
+    const struct rl_line_reply alone = {.place = 1, .length = 1, .is_head = true, .exists = true};
+    const struct rl_line_reply others = {.place = 1, .length = 2, .is_head = true, .exists = true};
+
+    join_for_long();
+    uint64_t until_ns = contention.recent_until_ns;
+    rig_pass(&rig, RL_MS);
+    reply_to(RL_VERB_LINE_JOIN, FIRST, &alone);
+    ck_assert_uint_eq(contention.recent_until_ns, until_ns);
+    rig_pass(&rig, RL_SECOND);
+    rig_tick(&rig);
+    reply_to(RL_VERB_LINE_GO, FIRST, &others);
+    ck_assert_uint_gt(contention.recent_until_ns, until_ns);
+}
+END_TEST
+
+/* While the lock seems to be free, only the waiter behind the head looks soon, and not even that
+ * one if the node of the line is known not to show whether the lock is held. */
+START_TEST(one_waiter_watches_the_head)
+{
+    static const struct {
+        uint32_t place;
+        bool doubtful, soon;
+    } cases[] = {{2, false, true}, {3, false, false}, {2, true, false}};
+    const struct rl_line_reply reply = {.place = cases[_i].place, .length = 3, .head = 1};
+
+    join_for_long();
+    contention.line.doubtful = cases[_i].doubtful;
+    reply_to(RL_VERB_LINE_JOIN, FIRST, &reply);
+    if (cases[_i].soon)
+        ck_assert_uint_lt(due_in_ns(), 100 * RL_MS);
+    else
+        ck_assert_uint_ge(due_in_ns(), 750 * RL_MS);
+}
+END_TEST
+
+/* A head that makes no request is removed; one that does is not, whatever its place was between. */
+START_TEST(only_an_idle_head_is_removed)
+{
+    struct rl_line_reply reply = {
+        .place = 2, .length = 2, .exists = true, .head = 9, .head_beat = 5};
+
+    join_for_long();
+    reply_to(RL_VERB_LINE_JOIN, FIRST, &reply);
+    for (unsigned i = 0; i < 2; i++) {
+        rig_pass(&rig, due_in_ns());
+        rig_tick(&rig);
+        check_sent(RL_VERB_LINE_JOIN, RL_NODE(FIRST));
+        if (i == 0)
+            reply.head_beat++;
+        reply_to(RL_VERB_LINE_JOIN, FIRST, &reply);
+    }
+    check_sent(RL_VERB_LINE_DROP, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.line_victim, 9);
+    ck_assert_uint_eq(rig.fx.line_victim_beat, 6);
+}
+END_TEST
+
+/* A head knows that it is its turn. */
+START_TEST(a_turn_changes_nothing_for_a_head)
+{
+    const struct rl_line_reply held = {.place = 1, .length = 1, .is_head = true, .exists = true};
+    const struct rl_event turn = {.kind = RL_EVENT_WAKE, .nodes = RL_NODE(FIRST), .turn = true};
+
+    join_for_long();
+    reply_to(RL_VERB_LINE_JOIN, FIRST, &held);
+    rig_step(&rig, &turn);
+    ck_assert_uint_eq(rig.fx.line, 0);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+}
+END_TEST
+
+/* After each split vote the lease joins in front, and the pause that follows the reply is longer
+ * than before. */
+START_TEST(the_pause_after_split_votes_grows)
+{
+    const struct rl_line_reply left = {.place = 0, .length = 0};
+    const struct rl_line_reply front = {.place = 1, .length = 1, .is_head = true};
+    uint64_t last_ns = 0;
+
+    join_for_long();
+    go();
+    for (unsigned i = 0; i < 6; i++) {
+        rig_grant(&rig, FIRST);
+        reply_to(RL_VERB_LINE_GO, FIRST, &left);
+        rig_grant(&rig, 4);
+        for (unsigned node = 0; node < 4; node++)
+            if (node != FIRST && rig.lease.state == RL_STATE_ACQUIRING)
+                node == 3 ? rig_fail(&rig, node) : rig_deny(&rig, node);
+        check_sent(RL_VERB_LINE_FRONT, RL_NODE(FIRST));
+        ck_assert_uint_eq(rig.lease.line.pause_until_ns, 0);
+        reply_to(RL_VERB_LINE_FRONT, FIRST, &front);
+        ck_assert_uint_gt(rig.lease.line.pause_until_ns, rig.view.now.boot_ns);
+        uint64_t pause_ns = due_in_ns();
+        if (i == 5)
+            ck_assert_uint_gt(pause_ns, 4 * last_ns);
+        last_ns = i == 0 ? pause_ns : last_ns;
+        rig_pass(&rig, pause_ns);
+        rig_tick(&rig);
+        check_sent(RL_VERB_LINE_GO, RL_NODE(FIRST));
+    }
+}
+END_TEST
+
+/* The lease waits in the line of the next node. */
+START_TEST(a_node_that_refuses_is_avoided)
+{
+    const struct rl_event refusal = {
+        .kind = RL_EVENT_VOTE,
+        .ballot = {.node = FIRST,
+                   .vote = RL_VOTE_FAILED,
+                   .cause = REDLOCK_CAUSE_OOM,
+                   .verb = RL_VERB_LINE_JOIN,
+                   .rtt_us = 100,
+                   .round = 0},
+    };
+    struct rl_event event = refusal;
+
+    join_for_long();
+    event.ballot.round = rig.lease.round.number;
+    rig_step(&rig, &event);
+    check_sent(RL_VERB_LINE_JOIN, RL_NODE(4));
+    ck_assert_uint_eq(contention.line.avoid, RL_NODE(FIRST));
+}
+END_TEST
+
+/* A client far from the servers has time for its reply. */
+START_TEST(a_reply_may_take_long)
+{
+    rig.view.round_trip_ns = 400 * RL_MS;
+    join_for_long();
+    ck_assert_uint_gt(due_in_ns(), 1600 * RL_MS);
+}
+END_TEST
+
+/* Another program's key may expire in 292 million years. */
+START_TEST(a_key_may_last_for_ever)
+{
+    const struct rl_line_reply reply = {
+        .place = 1, .length = 1, .is_head = true, .exists = true, .pttl_ms = INT64_MAX};
+
+    join_for_long();
+    reply_to(RL_VERB_LINE_JOIN, FIRST, &reply);
+    ck_assert_uint_ge(due_in_ns(), 100 * RL_MS);
+}
+END_TEST
+
+/* The connection is lost before the reply to LINE_GO. */
+START_TEST(a_holder_without_a_reply_leaves_at_the_end)
+{
+    join();
+    go();
+    rig_grant(&rig, 0);
+    rig_grant(&rig, 1);
+    rig_grant(&rig, 3);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
+    reply_to(RL_VERB_LINE_GO, FIRST, NULL);
+    rig_event(&rig, RL_EVENT_RELEASE);
+    for (unsigned i = 0; i < 5 && rig.lease.state != RL_STATE_ENDED; i++)
+        rig_grant(&rig, i);
+    check_sent(RL_VERB_LINE_LEAVE, RL_NODE(FIRST));
+}
+END_TEST
+
+/* A client whose requests always come right after its own releases is never denied. Now and then it
+ * asks whether others wait; if they do, it waits behind them the next time. */
+START_TEST(a_series_asks_for_the_line)
+{
+    const struct rl_line_reply reply = {.place = 0, .length = 3, .exists = true, .head = 1};
+    unsigned looks = 0;
+
+    for (unsigned i = 0; i <= 64; i++) {
+        begin(RL_EVENT_START);
+        ck_assert_uint_eq(rig.fx.request, ALL);
+        looks += rig.fx.line != 0;
+        ck_assert_uint_eq(rig.fx.line, i == 1 || i == 8 || i == 64 ? RL_VERB_LINE_LEAVE : 0);
+        rl_contention_note_release(&contention, rig.view.round_trip_ns, 0, rig.view.now.boot_ns);
+    }
+    ck_assert_uint_eq(looks, 3);
+    ck_assert(!rl_contention_is_recent(&contention, rig.view.now.boot_ns));
+    reply_to(RL_VERB_LINE_LEAVE, FIRST, &reply);
+    for (unsigned i = 0; i < 3; i++)
+        rig_grant(&rig, i);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
+    begin(RL_EVENT_START);
+    check_sent(RL_VERB_LINE_JOIN, RL_NODE(FIRST));
+}
+END_TEST
+
 /* Returns the suite of all cases. */
 static Suite *lease_line_suite(void)
 {
@@ -374,6 +578,16 @@ static Suite *lease_line_suite(void)
     tcase_add_test(group, not_after_a_single_attempt);
     tcase_add_test(group, not_after_an_end_in_the_queue);
     tcase_add_test(group, a_lock_that_never_waited);
+    tcase_add_test(group, a_holder_without_a_reply_leaves_at_the_end);
+    tcase_add_test(group, a_line_of_one_is_no_contention);
+    tcase_add_loop_test(group, one_waiter_watches_the_head, 0, 3);
+    tcase_add_test(group, only_an_idle_head_is_removed);
+    tcase_add_test(group, a_turn_changes_nothing_for_a_head);
+    tcase_add_test(group, the_pause_after_split_votes_grows);
+    tcase_add_test(group, a_node_that_refuses_is_avoided);
+    tcase_add_test(group, a_reply_may_take_long);
+    tcase_add_test(group, a_key_may_last_for_ever);
+    tcase_add_test(group, a_series_asks_for_the_line);
     suite_add_tcase(suite, group);
     return suite;
 }
