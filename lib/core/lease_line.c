@@ -180,6 +180,15 @@ static void go_if_free(struct rl_lease *lease, bool split, const struct rl_view 
     line->pause_until_ns = lease->next.boot_ns;
 }
 
+/* Returns whether the records of this client in lines are those of this lease, or of one that has
+ * ended: no other lock of the client on the resource has joined a line since. */
+static bool owns_records(const struct rl_lease *lease)
+{
+    uint64_t salt = memory_of(lease)->waiter_salt;
+
+    return salt == lease->salt || salt == 0;
+}
+
 /* Leaves all lines that may have a record of this client, unless another of its locks on the
  * resource has joined one since. */
 static void leave(struct rl_lease *lease, struct rl_effects *fx)
@@ -187,7 +196,7 @@ static void leave(struct rl_lease *lease, struct rl_effects *fx)
     struct rl_line_memory *memory = memory_of(lease);
 
     lease->line = (struct rl_line){0};
-    if (memory->waiter_salt != lease->salt || memory->joined == 0)
+    if (!owns_records(lease) || memory->joined == 0)
         return;
     fx->line = RL_VERB_LINE_LEAVE;
     fx->line_node = memory->joined;
@@ -203,7 +212,7 @@ static void leave_as_holder(struct rl_lease *lease, struct rl_effects *fx)
 
     if (lease->line.node != 0 && !rl_permit_is(lease))
         memory_of(lease)->doubtful = !left;
-    if (left && memory_of(lease)->waiter_salt == lease->salt)
+    if (left && owns_records(lease))
         memory_of(lease)->joined &= ~lease->line.node;
     leave(lease, fx);
 }
@@ -497,9 +506,21 @@ void rl_line_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
     go(lease, view, fx);
 }
 
+/* Returns whether the lease has ended without the lock, and another lock of this client is in the
+ * queue. A lease that ends in the queue counts there until after this step. */
+static bool is_followed(const struct rl_lease *lease, uint8_t before)
+{
+    bool waited = before == RL_STATE_WAITING || before == RL_STATE_ACQUIRING;
+    bool queued = before == RL_STATE_QUEUED;
+
+    return (waited || queued) && lease->contention->queued > queued;
+}
+
 /* Leaves the lines after a step that has decided the call: the attempt has won, or the lease has
- * ended. If LINE_GO was sent and has no reply yet, the node of the line may have denied: a winner
- * leaves when that reply comes, or at the end of the lease if it has not come by then. */
+ * ended. A call that ends without the lock leaves its place to the next lock in the queue of this
+ * client: else a process whose callers have less patience than the line is long would never come
+ * to its front. If LINE_GO was sent and has no reply yet, the node of the line may have denied: a
+ * winner leaves when that reply comes, or at the end of the lease if it has not come by then. */
 void rl_line_settle(struct rl_lease *lease, uint8_t before, struct rl_effects *fx)
 {
     if (lease->contention == NULL || lease->state == before || memory_of(lease)->joined == 0)
@@ -507,6 +528,8 @@ void rl_line_settle(struct rl_lease *lease, uint8_t before, struct rl_effects *f
     if (lease->state == RL_STATE_HELD && before == RL_STATE_ACQUIRING &&
         lease->line.go != RL_LINE_GO_OPEN)
         leave_as_holder(lease, fx);
-    else if (lease->state == RL_STATE_ENDED)
+    else if (lease->state == RL_STATE_ENDED && !is_followed(lease, before))
         leave(lease, fx);
+    else if (lease->state == RL_STATE_ENDED && owns_records(lease))
+        memory_of(lease)->waiter_salt = 0;
 }

@@ -41,7 +41,8 @@ enum rl_line_go {
 /* What this client remembers of the lines of a resource from one lock to the next. Owner:
  * lease_line.c. */
 struct rl_line_memory {
-    uint64_t waiter_salt;    /* rl_lease.salt of the lease that was the last to join a line */
+    uint64_t waiter_salt;    /* rl_lease.salt of the lease that was the last to join a line; 0: it
+                              * has ended, and its record is for the next one in the queue */
     uint64_t avoid_until_ns; /* until then, the lines of the nodes in `avoid` are not used */
     rl_nodes joined;         /* nodes whose line may have a record of this client */
     rl_nodes avoid;          /* nodes that have refused a request to the line, or not replied */

@@ -16,6 +16,7 @@ static void setup_lines(void)
 {
     setup();
     rig.params.wait_ns = BUDGET_NS;
+    rig.params.salt = 1;
     rig.view.lines = ALL;
 }
 
@@ -338,6 +339,49 @@ START_TEST(not_after_an_end_in_the_queue)
 }
 END_TEST
 
+/* The call ends while other locks of the client are in its queue: the place in the line is for the
+ * next one. The last of them leaves the line, also if it ends in the queue (odd _i). */
+START_TEST(the_next_in_the_queue_takes_the_place)
+{
+    join();
+    contention.queued = 2;
+    use_up_budget();
+    ck_assert_uint_eq(rig.fx.line, 0);
+    rig.params.salt++;
+    contention.queued = _i == 0 ? 0 : 2;
+    if (_i == 0)
+        join();
+    else
+        begin(RL_EVENT_QUEUE);
+    rig_event(&rig, RL_EVENT_CANCEL);
+    if (_i == 1) {
+        ck_assert_uint_eq(rig.fx.line, 0);
+        contention.queued = 1;
+        rig.params.salt++;
+        begin(RL_EVENT_QUEUE);
+        rig_event(&rig, RL_EVENT_CANCEL);
+    }
+    check_sent(RL_VERB_LINE_LEAVE, RL_NODE(FIRST));
+}
+END_TEST
+
+/* A holder has had its turn: the next lock in the queue joins at the end. */
+START_TEST(a_winner_leaves_nothing_to_the_next)
+{
+    const struct rl_line_reply stayed = {.place = 1, .length = 1, .is_head = true, .head = 1};
+
+    join();
+    contention.queued = 1;
+    go();
+    reply_to(RL_VERB_LINE_GO, FIRST, &stayed);
+    rig_grant(&rig, 0);
+    rig_grant(&rig, 1);
+    rig_grant(&rig, 3);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
+    check_sent(RL_VERB_LINE_LEAVE, RL_NODE(FIRST));
+}
+END_TEST
+
 /* A lock that never waited sends nothing to a line. */
 START_TEST(a_lock_that_never_waited)
 {
@@ -577,6 +621,8 @@ static Suite *lease_line_suite(void)
     tcase_add_test(group, a_turn_in_another_line);
     tcase_add_test(group, not_after_a_single_attempt);
     tcase_add_test(group, not_after_an_end_in_the_queue);
+    tcase_add_loop_test(group, the_next_in_the_queue_takes_the_place, 0, 2);
+    tcase_add_test(group, a_winner_leaves_nothing_to_the_next);
     tcase_add_test(group, a_lock_that_never_waited);
     tcase_add_test(group, a_holder_without_a_reply_leaves_at_the_end);
     tcase_add_test(group, a_line_of_one_is_no_contention);
