@@ -7,35 +7,24 @@
 #include "core/lease_line.h"
 
 #include "core/contention.h"
+#include "core/lease_head.h"
 #include "core/lease_hold.h"
 #include "redlock/redlock.h"
 
 /* How often a waiter that is no head looks at the line: between these times. */
 #define LOOK_MIN_NS (750 * RL_MS)
 #define LOOK_MAX_NS (1250 * RL_MS)
-/* When a head asks all nodes although it was not notified: between these times. A waiter without a
- * reply of the line waits as long, and four round trips more. */
-#define HEAD_MIN_NS (100 * RL_MS)
-#define HEAD_MAX_NS (300 * RL_MS)
 /* How long a node that did not reply in time is not asked again. */
 #define SILENT_NS RL_SECOND
 /* How long a node is not asked again after it has refused. */
 #define REFUSED_NS (10 * RL_SECOND)
-/* Bound of the pause of a head after an attempt that others have denied. */
-#define PAUSE_MAX_NS (200 * RL_MS)
 /* A head that makes no attempt although the lock is free is removed after three round trips and
  * this time. The round trip is the longer of two: the one in the head's record and that of this
  * client. More than TRIP_MAX_NS counts as TRIP_MAX_NS. */
 #define IDLE_HEAD_NS (10 * RL_MS)
 #define TRIP_MAX_NS  (250 * RL_MS)
-/* The same while the lock is held: a head then looks or asks all nodes every HEAD_MAX_NS. */
+/* The same while the lock is held: a head then looks or asks all nodes every RL_HEAD_MAX_NS. */
 #define IDLE_HELD_NS (700 * RL_MS)
-
-/* Returns what this client remembers of the lines of the resource. */
-static struct rl_line_memory *memory_of(const struct rl_lease *lease)
-{
-    return &lease->contention->line;
-}
 
 /* Returns the node whose line the lease can use: the one in whose line it is, as long as that node
  * can be asked and its votes count, else the preferred node. 0: none. */
@@ -47,8 +36,8 @@ static rl_nodes usable(const struct rl_lease *lease, const struct rl_view *view)
         return 0;
     if ((lease->line.node & fit) != 0)
         return lease->line.node;
-    if (memory_of(lease)->avoid_until_ns > view->now.boot_ns)
-        fit &= ~memory_of(lease)->avoid;
+    if (rl_line_memory_of(lease)->avoid_until_ns > view->now.boot_ns)
+        fit &= ~rl_line_memory_of(lease)->avoid;
     return rl_contention_preferred(lease->contention, fit & ~view->slow);
 }
 
@@ -56,28 +45,11 @@ static rl_nodes usable(const struct rl_lease *lease, const struct rl_view *view)
 static void avoid(struct rl_lease *lease, rl_nodes node, uint64_t time_ns,
                   const struct rl_view *view)
 {
-    struct rl_line_memory *memory = memory_of(lease);
+    struct rl_line_memory *memory = rl_line_memory_of(lease);
     uint64_t now_ns = view->now.boot_ns;
 
     memory->avoid = memory->avoid_until_ns > now_ns ? memory->avoid | node : node;
     memory->avoid_until_ns = rl_max_u64(memory->avoid_until_ns, rl_add_sat(now_ns, time_ns));
-}
-
-/* Returns a node beside that of the line that shows whether the lock is held: the most preferred
- * one of those that denied the last attempt, or of all if there was none. 0: there is none. */
-static rl_nodes second_node(const struct rl_lease *lease, const struct rl_view *view)
-{
-    rl_nodes fit = view->up & view->eligible & ~view->slow & ~lease->line.node;
-
-    if (lease->round.denied != 0)
-        fit &= lease->round.denied;
-    return rl_contention_preferred(lease->contention, fit);
-}
-
-/* Returns whether the head pauses: lease->next is the end of the pause then. */
-static bool is_pausing(const struct rl_lease *lease, const struct rl_view *view)
-{
-    return lease->line.pause_until_ns > view->now.boot_ns;
 }
 
 /* Returns whether the lease uses a line: it has asked to join one. */
@@ -97,8 +69,8 @@ bool rl_line_blocks(const struct rl_lease *lease)
 
 /* Sets the time of the next TICK: a random one between the bounds, and early enough for a last
  * attempt within the wait budget. */
-static void plan(struct rl_lease *lease, uint64_t min_ns, uint64_t max_ns,
-                 const struct rl_view *view)
+void rl_line_plan(struct rl_lease *lease, uint64_t min_ns, uint64_t max_ns,
+                  const struct rl_view *view)
 {
     uint64_t random = rl_jitter(view->random, lease->salt, lease->attempts);
     uint64_t delay_ns = min_ns + random % (max_ns - min_ns + 1);
@@ -110,11 +82,11 @@ static void plan(struct rl_lease *lease, uint64_t min_ns, uint64_t max_ns,
 static void ask(struct rl_lease *lease, enum rl_verb verb, const struct rl_view *view,
                 struct rl_effects *fx)
 {
-    struct rl_line_memory *memory = memory_of(lease);
+    struct rl_line_memory *memory = rl_line_memory_of(lease);
     struct rl_line *line = &lease->line;
     uint64_t trips_ns = 4 * view->round_trip_ns;
 
-    plan(lease, HEAD_MIN_NS + trips_ns, HEAD_MAX_NS + trips_ns, view);
+    rl_line_plan(lease, RL_HEAD_MIN_NS + trips_ns, RL_HEAD_MAX_NS + trips_ns, view);
     fx->line = (uint8_t)verb;
     fx->line_node = line->node;
     if ((memory->joined & line->node) == 0)
@@ -139,52 +111,11 @@ void rl_line_go(struct rl_lease *lease, struct rl_effects *fx)
     fx->line_node = line->node;
 }
 
-/* Asks all nodes for the lock. For a permit, searches for a free slot instead. */
-static void go(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
-{
-    lease->line.pause_until_ns = 0;
-    if (rl_permit_is(lease)) {
-        rl_permit_search(lease, view, fx);
-        return;
-    }
-    rl_attempt_begin(lease, 0, view, fx);
-    rl_line_go(lease, fx);
-}
-
-/* Asks all nodes for the lock, because the key has changed. */
-static void go_after_change(struct rl_lease *lease, const struct rl_view *view,
-                            struct rl_effects *fx)
-{
-    lease->line.guesses = 0;
-    go(lease, view, fx);
-}
-
-/* Has a head ask all nodes because a node does not have the key, or pause before that: if the last
- * attempt has split the votes (`split`), or began for the same reason and was denied. The pause is
- * random, about one round trip, and doubles with each further attempt. */
-static void go_if_free(struct rl_lease *lease, bool split, const struct rl_view *view,
-                       struct rl_effects *fx)
-{
-    struct rl_line *line = &lease->line;
-    unsigned before = line->guesses;
-    uint64_t trip_ns = rl_max_u64(view->round_trip_ns, 50 * RL_US);
-
-    line->guesses = (uint8_t)rl_min_u64(before + 1, UINT8_MAX);
-    if (before == 0 && !split) {
-        go(lease, view, fx);
-        return;
-    }
-    trip_ns <<= before == 0 ? 0 : rl_min_u64(before - 1, 8);
-    trip_ns = rl_min_u64(trip_ns, PAUSE_MAX_NS * 2 / 3);
-    plan(lease, trip_ns / 2, trip_ns + trip_ns / 2, view);
-    line->pause_until_ns = lease->next.boot_ns;
-}
-
 /* Returns whether the records of this client in lines are those of this lease, or of one that has
  * ended: no other lock of the client on the resource has joined a line since. */
 static bool owns_records(const struct rl_lease *lease)
 {
-    uint64_t salt = memory_of(lease)->waiter_salt;
+    uint64_t salt = rl_line_memory_of(lease)->waiter_salt;
 
     return salt == lease->salt || salt == 0;
 }
@@ -193,7 +124,7 @@ static bool owns_records(const struct rl_lease *lease)
  * resource has joined one since. */
 static void leave(struct rl_lease *lease, struct rl_effects *fx)
 {
-    struct rl_line_memory *memory = memory_of(lease);
+    struct rl_line_memory *memory = rl_line_memory_of(lease);
 
     lease->line = (struct rl_line){0};
     if (!owns_records(lease) || memory->joined == 0)
@@ -211,9 +142,9 @@ static void leave_as_holder(struct rl_lease *lease, struct rl_effects *fx)
     bool left = lease->line.go == RL_LINE_GO_LEFT;
 
     if (lease->line.node != 0 && !rl_permit_is(lease))
-        memory_of(lease)->doubtful = !left;
+        rl_line_memory_of(lease)->doubtful = !left;
     if (left && owns_records(lease))
-        memory_of(lease)->joined &= ~lease->line.node;
+        rl_line_memory_of(lease)->joined &= ~lease->line.node;
     leave(lease, fx);
 }
 
@@ -255,7 +186,7 @@ bool rl_line_enter(struct rl_lease *lease, const struct rl_view *view, struct rl
     }
     fx->track |= node;
     ask(lease, left ? RL_VERB_LINE_FRONT : RL_VERB_LINE_JOIN, view, fx);
-    struct rl_line_memory *memory = memory_of(lease);
+    struct rl_line_memory *memory = rl_line_memory_of(lease);
     if (memory->last != node)
         memory->doubtful = false;
     memory->last = node;
@@ -283,9 +214,9 @@ void rl_line_leave(struct rl_lease *lease, struct rl_effects *fx)
 {
     if (lease->line.node == 0)
         return;
-    rl_nodes joined = memory_of(lease)->joined;
+    rl_nodes joined = rl_line_memory_of(lease)->joined;
     leave(lease, fx);
-    memory_of(lease)->joined = joined;
+    rl_line_memory_of(lease)->joined = joined;
 }
 
 /* Leaves the line of the present key. The reply leads to the line of the other key: a lock of
@@ -293,7 +224,7 @@ void rl_line_leave(struct rl_lease *lease, struct rl_effects *fx)
 void rl_line_move(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     ask(lease, RL_VERB_LINE_LEAVE, view, fx);
-    fx->line_node = memory_of(lease)->joined;
+    fx->line_node = rl_line_memory_of(lease)->joined;
     lease->line.moves = true;
 }
 
@@ -317,14 +248,14 @@ static void look(struct rl_lease *lease, const struct rl_line_reply *reply,
                  const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_line *line = &lease->line;
-    bool is_free =
-        !reply->exists && reply->place == 2 && !memory_of(lease)->doubtful && !rl_permit_is(lease);
+    bool is_free = !reply->exists && reply->place == 2 && !rl_line_memory_of(lease)->doubtful &&
+                   !rl_permit_is(lease);
     uint64_t trip_ns = rl_min_u64(reply->head_trip_us, TRIP_MAX_NS / RL_US) * RL_US;
     uint64_t patience_ns =
         3 * rl_max_u64(trip_ns, view->round_trip_ns) + (is_free ? IDLE_HEAD_NS : IDLE_HELD_NS);
     uint64_t idle_ns = idle_time_ns(line, reply, view);
 
-    plan(lease, LOOK_MIN_NS, LOOK_MAX_NS, view);
+    rl_line_plan(lease, LOOK_MIN_NS, LOOK_MAX_NS, view);
     if (line->woken) {
         ask(lease, RL_VERB_LINE_JOIN, view, fx);
     } else if (idle_ns >= patience_ns && reply->head != 0) {
@@ -333,41 +264,8 @@ static void look(struct rl_lease *lease, const struct rl_line_reply *reply,
         ask(lease, RL_VERB_LINE_DROP, view, fx);
     } else if (is_free) {
         uint64_t left_ns = patience_ns - idle_ns;
-        plan(lease, left_ns, left_ns + patience_ns / 4, view);
+        rl_line_plan(lease, left_ns, left_ns + patience_ns / 4, view);
     }
-}
-
-/* Processes the look of a head: goes if the lock is free or has changed meanwhile, else waits for a
- * change, until the key expires or the timer of heads. If an attempt has split the votes (`split`),
- * a change is no reason to go: it may be our own undo. The search for a permit has its own timers.
- */
-static void look_as_head(struct rl_lease *lease, const struct rl_line_reply *reply, bool split,
-                         const struct rl_view *view, struct rl_effects *fx)
-{
-    struct rl_line *line = &lease->line;
-    bool doubtful = memory_of(lease)->doubtful;
-
-    if (rl_permit_is(lease)) {
-        go(lease, view, fx);
-        return;
-    }
-    if (line->woken && !split) {
-        go_after_change(lease, view, fx);
-        return;
-    }
-    if (!doubtful && !reply->exists) {
-        go_if_free(lease, split, view, fx);
-        return;
-    }
-    plan(lease, HEAD_MIN_NS, HEAD_MAX_NS, view);
-    /* The node of the line may have the key of a client that has ended, or lack that of the holder:
-     * another node says whether the lock is held. */
-    if (doubtful) {
-        fx->track = fx->probe = second_node(lease, view);
-        return;
-    }
-    line->guesses = 0;
-    rl_wait_note_expiry(lease, reply->pttl_ms, view);
 }
 
 /* Processes the reply to LINE_GO. If the attempt has won meanwhile, leaves the line if the node of
@@ -412,7 +310,7 @@ void rl_line_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         if (line->go == RL_LINE_GO_OPEN)
             went(lease, reply, fx);
     } else if (waits && line->moves) {
-        memory_of(lease)->joined = 0;
+        rl_line_memory_of(lease)->joined = 0;
         *line = (struct rl_line){0};
         rl_wait_begin(lease, lease->status, view, fx);
     } else if (waits) {
@@ -420,7 +318,7 @@ void rl_line_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         line->length = reply->length;
         line->head = reply->is_head;
         if (line->head)
-            look_as_head(lease, reply, ballot->verb == RL_VERB_LINE_FRONT, view, fx);
+            rl_head_look(lease, reply, ballot->verb == RL_VERB_LINE_FRONT, view, fx);
         else
             look(lease, reply, view, fx);
     }
@@ -436,9 +334,9 @@ void rl_line_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
 void rl_line_wake(struct rl_lease *lease, rl_nodes nodes, bool turn, const struct rl_view *view,
                   struct rl_effects *fx)
 {
-    struct rl_line_memory *memory = memory_of(lease);
+    struct rl_line_memory *memory = rl_line_memory_of(lease);
     struct rl_line *line = &lease->line;
-    rl_nodes second = memory->doubtful ? second_node(lease, view) : 0;
+    rl_nodes second = memory->doubtful ? rl_head_second_node(lease, view) : 0;
 
     if (turn && (nodes & memory->joined & ~line->node) != 0) { /* it has waited there before */
         fx->line = RL_VERB_LINE_LEAVE;
@@ -452,28 +350,12 @@ void rl_line_wake(struct rl_lease *lease, rl_nodes nodes, bool turn, const struc
         rl_contention_note(lease->contention, view->now.boot_ns);
     if (line->asking)
         line->woken = true;
-    else if ((turn && line->head) || is_pausing(lease, view))
+    else if ((turn && line->head) || rl_head_is_pausing(lease, view))
         return; /* it knows, or goes soon */
     else if (line->head)
-        go_after_change(lease, view, fx);
+        rl_head_go_after_change(lease, view, fx);
     else
         ask(lease, RL_VERB_LINE_JOIN, view, fx);
-}
-
-/* Processes the reply to a probe of a head, from a node beside that of the line: a head goes if
- * there is no key. */
-void rl_line_probed(struct rl_lease *lease, const struct rl_ballot *ballot,
-                    const struct rl_view *view, struct rl_effects *fx)
-{
-    struct rl_line *line = &lease->line;
-
-    if ((second_node(lease, view) & RL_NODE(ballot->node)) == 0 || !line->head || line->asking ||
-        is_pausing(lease, view))
-        return;
-    if (ballot->vote == RL_VOTE_DENIED)
-        go_if_free(lease, false, view, fx);
-    else
-        line->guesses = 0;
 }
 
 /* Processes the TICK at lease->next: a head goes, and so does a lease whose call is about to end.
@@ -502,8 +384,8 @@ void rl_line_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
     }
     /* No notification has come for long: perhaps the other node shows whether the lock is held. */
     if (line->head && !last && !paused)
-        memory_of(lease)->doubtful = !memory_of(lease)->doubtful;
-    go(lease, view, fx);
+        rl_line_memory_of(lease)->doubtful = !rl_line_memory_of(lease)->doubtful;
+    rl_head_go(lease, view, fx);
 }
 
 /* Returns whether the lease has ended without the lock, and another lock of this client is in the
@@ -523,7 +405,8 @@ static bool is_followed(const struct rl_lease *lease, uint8_t before)
  * winner leaves when that reply comes, or at the end of the lease if it has not come by then. */
 void rl_line_settle(struct rl_lease *lease, uint8_t before, struct rl_effects *fx)
 {
-    if (lease->contention == NULL || lease->state == before || memory_of(lease)->joined == 0)
+    if (lease->contention == NULL || lease->state == before ||
+        rl_line_memory_of(lease)->joined == 0)
         return;
     if (lease->state == RL_STATE_HELD && before == RL_STATE_ACQUIRING &&
         lease->line.go != RL_LINE_GO_OPEN)
@@ -531,5 +414,5 @@ void rl_line_settle(struct rl_lease *lease, uint8_t before, struct rl_effects *f
     else if (lease->state == RL_STATE_ENDED && !is_followed(lease, before))
         leave(lease, fx);
     else if (lease->state == RL_STATE_ENDED && owns_records(lease))
-        memory_of(lease)->waiter_salt = 0;
+        rl_line_memory_of(lease)->waiter_salt = 0;
 }

@@ -13,8 +13,18 @@
 #ifndef RL_CORE_LEASE_LINE_H
 #define RL_CORE_LEASE_LINE_H
 
+#include "core/contention.h"
 #include "core/lease.h"
 
+/* Returns what this client remembers of the lines of the resource. */
+static inline struct rl_line_memory *rl_line_memory_of(const struct rl_lease *lease)
+{
+    return &lease->contention->line;
+}
+/* Sets the time of the next TICK: a random one between the bounds, but early enough for a last
+ * attempt. */
+void rl_line_plan(struct rl_lease *lease, uint64_t min_ns, uint64_t max_ns,
+                  const struct rl_view *view);
 /* Returns whether the lease waits in a line, or asks to. */
 bool rl_line_is_in(const struct rl_lease *lease);
 /* Returns whether the lease must make no attempt now, because it is in a line and no head. */
@@ -38,9 +48,6 @@ void rl_line_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
 /* Processes a WAKE while the lease is in a line. */
 void rl_line_wake(struct rl_lease *lease, rl_nodes nodes, bool turn, const struct rl_view *view,
                   struct rl_effects *fx);
-/* Processes the reply to a probe of another node than that of the line. */
-void rl_line_probed(struct rl_lease *lease, const struct rl_ballot *ballot,
-                    const struct rl_view *view, struct rl_effects *fx);
 /* Processes the TICK at lease->next while the lease is in a line. */
 void rl_line_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
 /* Leaves the lines after a step that has decided the call. `before`: the state before the step. */

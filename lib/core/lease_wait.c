@@ -14,6 +14,7 @@
  * `view` is what the engine knows in this tick, and `fx` takes what the engine must do after it. A
  * lease for a permit is passed on to lease_permit.c. A lease without contention memory
  * (lease->contention is NULL) has no preferred node and waits for its timer only. */
+#include "core/lease_head.h"
 #include "core/lease_hold.h"
 #include "core/lease_line.h"
 
@@ -237,7 +238,7 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         return;
     }
     if (ballot->verb == RL_VERB_PTTL && rl_line_is_in(lease)) {
-        rl_line_probed(lease, ballot, view, fx);
+        rl_head_probed(lease, ballot, view, fx);
         return;
     }
     if (ballot->verb != RL_VERB_PTTL || ballot->round != lease->round.number ||

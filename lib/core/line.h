@@ -12,7 +12,8 @@
 /* Most heads of the line of a semaphore. More of them would search for the same free slot. */
 #define RL_LINE_HEADS_MAX 4
 
-/* What a lease knows of its place in the line. Owner: lease_line.c. */
+/* What a lease knows of its place in the line. Owners: lease_line.c, and lease_head.c of `guesses`
+ * and `pause_until_ns`. */
 struct rl_line {
     rl_nodes node;   /* the node in whose line this client is, or asks to be; 0: none */
     bool head;       /* this client was a head when the node replied last */
