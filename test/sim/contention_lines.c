@@ -154,15 +154,16 @@ static void set_up_no_room(struct sim_plan *plan, struct sim_contention *content
     set_up_crowd(plan, contention, 32, 20);
     sim_contention_fault(plan, SIM_FULL, 0, sim_contention_order()[0], 2 * RL_SECOND,
                          2 * RL_SECOND);
-    expect_no_line(plan, contention);
+    expect(plan, contention, 21, 3 * RL_SECOND, 940);
 }
 
-/* The preferred node is too old for the script of the line, or the user may not use GETEX. */
+/* The preferred node is too old for the script of the line, or the user may not use GETEX. The next
+ * node keeps the line. */
 static void set_up_no_getex(struct sim_plan *plan, struct sim_contention *contention)
 {
     contention->no_getex = (uint8_t)(1u << sim_contention_order()[0]);
     set_up_crowd(plan, contention, 32, 20);
-    expect_no_line(plan, contention);
+    expect(plan, contention, 21, 2 * RL_SECOND, 990);
 }
 
 /* No node can keep lines. */
@@ -173,15 +174,12 @@ static void set_up_all_old(struct sim_plan *plan, struct sim_contention *content
     expect_no_line(plan, contention);
 }
 
-/* The user may not publish on the preferred node. */
+/* The user may not publish on the preferred node. The next node keeps the line. */
 static void set_up_no_publish(struct sim_plan *plan, struct sim_contention *contention)
 {
     contention->no_publish = (uint8_t)(1u << sim_contention_order()[0]);
     set_up_crowd(plan, contention, 32, 20);
-    expect_no_line(plan, contention);
-    contention->line_bounds.splits = 1000;
-    contention->line_bounds.longest_ns = plan->span_ns;
-    contention->line_bounds.jain_min = 80;
+    expect(plan, contention, 21, 2 * RL_SECOND, 990);
 }
 
 /* The user may not subscribe to its turns on the preferred node. */
@@ -290,7 +288,7 @@ static void set_up_named(struct sim_plan *plan, struct sim_contention *contentio
 {
     contention->lines_taken = (uint8_t)(1u << sim_contention_order()[0]);
     set_up_crowd(plan, contention, 32, 20);
-    expect_no_line(plan, contention);
+    expect(plan, contention, 21, 2 * RL_SECOND, 990);
 }
 
 /* Each grant has a fencing token. */

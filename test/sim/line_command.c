@@ -57,6 +57,12 @@ static struct sim_conn *listener_of(const struct turns *turns, const char *id)
     return conn;
 }
 
+/* Returns whether the user may not publish on the node. */
+static bool may_not_publish(const struct turns *turns)
+{
+    return (settings_of(turns->world)->no_publish >> turns->node & 1) != 0;
+}
+
 /* Sends the notification of a turn to the connection that listens for this waiter. Returns whether
  * there is one, or the waiter is one that never acquires. A lost notification counts as sent. */
 static bool notify(void *ctx, const char *id)
@@ -68,7 +74,7 @@ static bool notify(void *ctx, const char *id)
     struct rl_arg key = sim_key_name(turns->key, name);
     struct sim_conn *conn = listener_of(turns, id);
 
-    if ((settings_of(world)->no_publish >> turns->node & 1) != 0) {
+    if (may_not_publish(turns)) {
         turns->refused = true;
         return true;
     }
@@ -115,6 +121,8 @@ static bool execute(struct turns *turns, const struct sim_line_request *request,
              (uint64_t)request->what, strtoull(request->id, NULL, 10));
     sim_oracle_line_begins(world, turns->node, turns->resource, request, has_token);
     bool tracks = sim_line_execute(line, request, &server, ret, size);
+    if (before.count == 0 && line->count != 0) /* the script publishes to begin a line */
+        turns->refused = turns->refused || may_not_publish(turns);
     if (turns->refused) {
         *line = before;
         ret[0] = '\0';
