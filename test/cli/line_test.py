@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Commands that wait in a line: whichever way such a command ends, it leaves the line. world.Case starts five servers for
 the class and empties them before each test. redlock() runs the command and returns its result; start() only starts it;
-hold() acquires a lock as another holder; until() waits for a condition."""
+until() waits for a condition."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ class Line(Case):
 
     def setUp(self):
         super().setUp()
-        self.hold("w", "30s")
+        self.servers.command_all("SET", "w", "another holder")
         self.servers.command_all("CONFIG", "RESETSTAT")
 
     def waiters(self):
