@@ -22,8 +22,8 @@
 #include "signals.h"
 #include "waiting.h"
 
-/* Time between two inspections for the status line. */
-#define LIVE_PROBE_NS (UINT64_C(1000000000))
+/* Time between two inspections for the status line, and until one that has failed is repeated. */
+#define SOON_PROBE_NS (UINT64_C(1000000000))
 /* Time before a key is inspected, unless max_ttl is shorter; and time between two inspections. */
 #define LONG_WAIT_NS (60 * UINT64_C(1000000000))
 /* Time that a canceled acquisition has to end. */
@@ -47,9 +47,10 @@ static uint64_t long_wait_ns(const struct wait *wait)
 static uint64_t probe_at_ns(const struct waiting *waiting)
 {
     if (waiting_is_live(waiting))
-        return waiting->probed_ns ? waiting->probed_ns + LIVE_PROBE_NS : waiting->start_ns;
+        return waiting->probed_ns ? waiting->probed_ns + SOON_PROBE_NS : waiting->start_ns;
     uint64_t long_at_ns = waiting->start_ns + long_wait_ns(waiting->wait);
-    uint64_t again_ns = waiting->probed_ns ? waiting->probed_ns + LONG_WAIT_NS : 0;
+    uint64_t pause_ns = waiting->probe_failed ? SOON_PROBE_NS : LONG_WAIT_NS;
+    uint64_t again_ns = waiting->probed_ns ? waiting->probed_ns + pause_ns : 0;
     return long_at_ns > again_ns ? long_at_ns : again_ns;
 }
 
@@ -59,6 +60,7 @@ static void probe_name(struct waiting *waiting, const char *name)
     waiting->probed_ns = boottime_ns();
     waiting->probe_name = name;
     waiting->probing = session_inspect(waiting->wait->session, name) == REDLOCK_OK;
+    waiting->probe_failed = !waiting->probing;
 }
 
 /* Starts an inspection of the key if one is due and another client holds the lock. The keys of
@@ -100,7 +102,8 @@ static void take_probe(struct waiting *waiting, const struct note *note)
     bool known = *waiting->stuck != '\0';
 
     waiting->probing = false;
-    if (note->status != REDLOCK_OK)
+    waiting->probe_failed = note->status != REDLOCK_OK;
+    if (waiting->probe_failed)
         return;
     take_holder(waiting, note->report);
     if (stuck_text(note->report, waiting->wait->max_ttl_ms, waiting->stuck,

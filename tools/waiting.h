@@ -34,6 +34,7 @@ struct waiting {
     redlock_report_t *attempt_report; /* NULL if none has failed yet; owned */
     /* Inspections of the key. */
     bool probing;               /* one is under way */
+    bool probe_failed;          /* the last one was not started, or a quorum did not reply */
     const char *probe_name;     /* the lock that was inspected last, borrowed */
     uint64_t probed_ns;         /* when the last one was started; 0: none was */
     size_t probes;              /* how many were started */

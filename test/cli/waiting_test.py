@@ -5,6 +5,7 @@ and returns its result; start() only starts it; start_with_events() starts `run`
 acquires a lock as another holder; until() waits for a condition."""
 
 import os
+import re
 import signal
 import sys
 import time
@@ -94,6 +95,28 @@ class Waiting(Case):
             result = self.redlock("acquire", "-w", "3s", *flags, "w")
             self.assertCode(result, 75)
             self.assertRegex(result.stderr, f"w: not acquired: held by another client.*; its key {words}")
+
+    def refused_inspections(self):
+        """Returns the number of servers that have refused a GET that was not sent by a script, since ACL LOG RESET."""
+
+        def is_refused(entry):
+            """Returns whether this entry of the log is about such a GET."""
+            fields = dict(zip(entry[::2], entry[1::2]))
+            return (fields[b"object"], fields[b"context"]) == (b"get", b"toplevel")
+
+        return sum(any(map(is_refused, log)) for log in self.servers.command_all("ACL", "LOG"))
+
+    def test_key_is_inspected_again_after_an_inspection_that_failed(self):
+        """The warning about a key that never expires comes although the first inspection of the key has failed."""
+        self.servers.command_all("SET", "w", "foreign")
+        self.servers.command_all("ACL", "LOG", "RESET")
+        self.addCleanup(self.servers.command_all, "ACL", "SETUSER", "default", "+get")
+        self.servers.command_all("ACL", "SETUSER", "default", "-get")
+        self.start("run", "--max-ttl", "900ms", "-t", "900ms", "-k", "50ms", "--renew", "100ms", "w", "--", "true")
+        until(lambda: self.refused_inspections() >= 3, "an inspection that fails")
+        self.servers.command_all("ACL", "SETUSER", "default", "+get")
+        # Less than the time between two inspections that succeed.
+        until(lambda: "its key never expires" in self.error_text(), "the warning on stderr", 30)
 
     def test_long_wait_for_extended_lock_gives_no_warning(self):
         """A holder that extends its lock looks like no key that never expires."""

@@ -343,7 +343,10 @@ class Case(CommandCase):
 
     def wait_error(self, pattern):
         """Waits until stderr of the command that start() started matches the pattern."""
-        return until(lambda: re.search(pattern, self.error_text()), f"{pattern!r} on stderr")
+        try:
+            return until(lambda: re.search(pattern, self.error_text()), f"{pattern!r} on stderr")
+        except AssertionError as error:
+            raise AssertionError(f"{error}, which is:\n{self.error_text()}") from None
 
     def wait_gone(self, *pids):
         """Waits until none of the processes runs."""
