@@ -284,8 +284,9 @@ struct rl_effects {
     rl_nodes track; /* prepare these nodes for notifications; a WAKE follows when a node is ready */
     rl_nodes probe; /* send a probe (PTTL) for the key to these nodes, after `request` */
     uint8_t line;   /* enum rl_verb: send this request (LINE_*) to the line, after all others */
-    rl_nodes line_node;        /* with `line`: to this node */
-    uint64_t line_victim;      /* with LINE_DROP: id of the head to be removed */
+    uint8_t line_key;     /* with `line`, lock of several keys: index of the key whose line it is */
+    rl_nodes line_node;   /* with `line`: to these nodes */
+    uint64_t line_victim; /* with LINE_DROP: id of the head to be removed */
     uint64_t line_victim_beat; /* with LINE_DROP: its beat */
     uint8_t counts;            /* RL_COUNT_*: for the statistics of lines */
     uint64_t slots; /* with `probe`, for a permit: the slots to probe, see struct rl_permit */

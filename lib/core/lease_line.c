@@ -78,6 +78,16 @@ void rl_line_plan(struct rl_lease *lease, uint64_t min_ns, uint64_t max_ns,
     lease->next = rl_later(view->now, rl_min_u64(delay_ns, rl_attempt_spare_ns(lease, view)));
 }
 
+/* Has the engine send the request `verb` to the lines of these nodes, for the key that the lease
+ * waits for. */
+static void send(const struct rl_lease *lease, enum rl_verb verb, rl_nodes nodes,
+                 struct rl_effects *fx)
+{
+    fx->line = (uint8_t)verb;
+    fx->line_node = nodes;
+    fx->line_key = lease->wait.key;
+}
+
 /* Sends the request `verb` to the line. A reply is expected before lease->next. */
 static void ask(struct rl_lease *lease, enum rl_verb verb, const struct rl_view *view,
                 struct rl_effects *fx)
@@ -87,8 +97,7 @@ static void ask(struct rl_lease *lease, enum rl_verb verb, const struct rl_view 
     uint64_t trips_ns = 4 * view->round_trip_ns;
 
     rl_line_plan(lease, RL_HEAD_MIN_NS + trips_ns, RL_HEAD_MAX_NS + trips_ns, view);
-    fx->line = (uint8_t)verb;
-    fx->line_node = line->node;
+    send(lease, verb, line->node, fx);
     if ((memory->joined & line->node) == 0)
         fx->counts |= RL_COUNT_JOIN;
     memory->joined |= line->node;
@@ -107,8 +116,7 @@ void rl_line_go(struct rl_lease *lease, struct rl_effects *fx)
     if (lease->state != RL_STATE_ACQUIRING || (fx->request & line->node) == 0)
         return;
     line->go = RL_LINE_GO_OPEN;
-    fx->line = RL_VERB_LINE_GO;
-    fx->line_node = line->node;
+    send(lease, RL_VERB_LINE_GO, line->node, fx);
 }
 
 /* Returns whether the records of this client in lines are those of this lease, or of one that has
@@ -129,8 +137,7 @@ static void leave(struct rl_lease *lease, struct rl_effects *fx)
     lease->line = (struct rl_line){0};
     if (!owns_records(lease) || memory->joined == 0)
         return;
-    fx->line = RL_VERB_LINE_LEAVE;
-    fx->line_node = memory->joined;
+    send(lease, RL_VERB_LINE_LEAVE, memory->joined, fx);
     memory->joined = 0;
 }
 
@@ -204,8 +211,7 @@ void rl_line_look(struct rl_lease *lease, const struct rl_view *view, struct rl_
 
     if (node == 0)
         return;
-    fx->line = RL_VERB_LINE_LEAVE;
-    fx->line_node = node;
+    send(lease, RL_VERB_LINE_LEAVE, node, fx);
 }
 
 /* Leaves all lines, and waits without one. The requests may be lost, because an attempt has failed
@@ -339,8 +345,7 @@ void rl_line_wake(struct rl_lease *lease, rl_nodes nodes, bool turn, const struc
     rl_nodes second = memory->doubtful ? rl_head_second_node(lease, view) : 0;
 
     if (turn && (nodes & memory->joined & ~line->node) != 0) { /* it has waited there before */
-        fx->line = RL_VERB_LINE_LEAVE;
-        fx->line_node = nodes;
+        send(lease, RL_VERB_LINE_LEAVE, nodes, fx);
         memory->joined &= ~nodes;
         return;
     }

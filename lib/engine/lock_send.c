@@ -273,6 +273,15 @@ void rl_lock_send_round(struct rl_engine *engine, struct rl_lock *lock, const st
         send_requests(engine, lock, (unsigned)__builtin_ctz(rest), RL_VERB_RAISE, unsent);
 }
 
+/* Selects the key of a lock of several keys that the next PTTL reads, or whose line the next
+ * request is for. The encoded PTTL in the cache may be about another key. */
+static void select_key(struct rl_engine *engine, struct rl_claim *claim, uint8_t key)
+{
+    if (claim->probed_key != key)
+        engine->common.cache.claim = NULL;
+    claim->probed_key = key;
+}
+
 /* Sends a probe to the nodes of fx->probe, and has them track the probed key: the key that
  * lease.wait.key selects, or the slots of a semaphore. */
 void rl_lock_send_probe(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx)
@@ -283,9 +292,7 @@ void rl_lock_send_probe(struct rl_engine *engine, struct rl_lock *lock, const st
         rl_slot_probe(engine, lock, fx);
         return;
     }
-    if (lock->claim->probed_key != lock->lease.wait.key)
-        engine->common.cache.claim = NULL;
-    lock->claim->probed_key = lock->lease.wait.key;
+    select_key(engine, lock->claim, lock->lease.wait.key);
     for (rl_nodes nodes = fx->probe; nodes != 0; nodes &= nodes - 1)
         (void)rl_node_probe_and_track(&engine->nodes[__builtin_ctz(nodes)], lock->claim,
                                       lock->lease.round.number, now_ns);
@@ -303,7 +310,7 @@ static uint64_t since_ms(struct rl_engine *engine, struct rl_lock *lock)
 }
 
 /* Sends the request of fx->line to the line of the lock's resource: that of the key which
- * lease.wait.key selects. If it cannot be sent, the timer of the lease makes up for it. */
+ * fx->line_key selects. If it cannot be sent, the timer of the lease makes up for it. */
 void rl_lock_send_line(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx)
 {
     struct rl_claim *claim = lock->claim;
@@ -315,7 +322,7 @@ void rl_lock_send_line(struct rl_engine *engine, struct rl_lock *lock, const str
     engine->common.beat++;
     claim->victim = fx->line_victim;
     claim->victim_beat = fx->line_victim_beat;
-    claim->probed_key = lock->lease.wait.key;
+    select_key(engine, claim, fx->line_key);
     for (rl_nodes nodes = fx->line_node; nodes != 0; nodes &= nodes - 1)
         (void)rl_node_request_line(&engine->nodes[__builtin_ctz(nodes)], claim,
                                    lock->lease.round.number, (enum rl_verb)fx->line,

@@ -290,6 +290,25 @@ START_TEST(a_lock_of_several_keys_leaves_the_lines_of_one_key)
 }
 END_TEST
 
+/* A lock of two keys that waits for the second one leaves that line after a failure, although it
+ * waits for the first key from then on. */
+START_TEST(a_lock_of_several_keys_leaves_the_line_of_its_key)
+{
+    rig.params.keys = 2;
+    rig.params.wait_ns = 60 * RL_SECOND;
+    join();
+    rig.lease.wait.key = 1;
+    go();
+    ck_assert_uint_eq(rig.fx.line_key, 1);
+    for (unsigned i = 0; i < 5 && rig.lease.state == RL_STATE_ACQUIRING; i++)
+        rig_fail(&rig, i);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    check_sent(RL_VERB_LINE_LEAVE, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.line_key, 1);
+    ck_assert_uint_eq(rig.lease.wait.key, 0);
+}
+END_TEST
+
 /* A turn in a line in which the lease does not wait any more is declined. */
 START_TEST(a_turn_in_another_line)
 {
@@ -618,6 +637,7 @@ static Suite *lease_line_suite(void)
     tcase_add_test(group, the_next_lock_joins_before_the_reply);
     tcase_add_loop_test(group, the_next_lock_leaves_the_lines_of_the_winner, 0, 3);
     tcase_add_test(group, a_lock_of_several_keys_leaves_the_lines_of_one_key);
+    tcase_add_test(group, a_lock_of_several_keys_leaves_the_line_of_its_key);
     tcase_add_test(group, a_turn_in_another_line);
     tcase_add_test(group, not_after_a_single_attempt);
     tcase_add_test(group, not_after_an_end_in_the_queue);
