@@ -88,7 +88,7 @@ static bool is_tracking(void)
     unsigned node = notifying_node();
 
     return node < NODES && live_calls(node, "pttl") > 0 &&
-           live_calls(node, "client|tracking") + live_calls(node, "client") > 0;
+           live_calls(node, "client|caching") + live_calls(node, "client") > 0;
 }
 
 /* Starts an acquisition of "busy", and waits until a node tracks the key. */
