@@ -313,7 +313,7 @@ static void set_up_fresh(struct sim_plan *plan, struct sim_contention *contentio
 {
     contention->fresh = true;
     set_up_crowd(plan, contention, 32, 20);
-    expect(plan, contention, 21, 6 * RL_SECOND, 600);
+    expect(plan, contention, 21, 8 * RL_SECOND, 500);
     contention->line_bounds.splits = 350;
     contention->line_bounds.attempts = 2300;
     contention->line_bounds.commands = 32000;
