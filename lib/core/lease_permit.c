@@ -331,8 +331,8 @@ bool rl_permit_is_contended(const struct rl_lease *lease)
 /* Begins or continues the search after an attempt that failed with `status`. If that attempt split
  * the votes, the search begins its next attempt only after a random pause (wait.start_ns). If the
  * preferred node has replied anything but a denial, it lacks the key of the slot, and a probe of it
- * does not open the slot again before a notification. (A node that has no memory for the key
- * replies with an error to our SET, and to each probe that there is no key.)
+ * does not open the slot again before a notification. (A node without memory for the key replies
+ * with an error to our SET. To each probe it replies that there is no key.)
  * Returns false, and does nothing, if the lease is not for a permit, the attempt was not denied
  * (REDLOCK_ECONTENDED), or the wait budget is used up. */
 bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *view,
