@@ -22,7 +22,7 @@
 #define RL_CONTENTION_RECENT_NS (RL_SECOND)
 
 /* The memory of one resource. It is part of the resource state and outlives single locks. Only
- * contention.c changes it, except for `line` and `queued` (resource.c); other files read
+ * contention.c changes it, except for `line` and `followers` (resource.c); other files read
  * `yield_until_ns` directly. Counters
  * stop at their largest value. */
 struct rl_contention {
@@ -37,7 +37,7 @@ struct rl_contention {
     uint64_t slots_released;  /* semaphore, same bits: slots that this client has released, and that
                                * rl_contention_slot() has not returned for that reason since */
     struct rl_line_memory line; /* what is remembered of its lines; owner: lease_line.c */
-    uint32_t queued;            /* locks of this client in its queue of the resource */
+    uint32_t followers;         /* locks of this resource alone in the queue of this client */
     uint8_t nodes;              /* elements of `order` */
     uint8_t splits;             /* split votes since the last grant */
     uint8_t in_a_row;           /* acquisitions of the present series: those that this client began

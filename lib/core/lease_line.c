@@ -175,8 +175,10 @@ bool rl_line_enter(struct rl_lease *lease, const struct rl_view *view, struct rl
     struct rl_line *line = &lease->line;
 
     if (node == 0) {
-        if (lease->attempts > 0 && rl_attempt_spare_ns(lease, view) != 0)
-            fx->counts |= RL_COUNT_ALONE;
+        if (rl_attempt_spare_ns(lease, view) != 0) {
+            rl_line_leave(lease, fx);
+            fx->counts |= lease->attempts > 0 ? RL_COUNT_ALONE : 0;
+        }
         *line = (struct rl_line){0};
         return false;
     }
@@ -215,14 +217,19 @@ void rl_line_look(struct rl_lease *lease, const struct rl_view *view, struct rl_
 }
 
 /* Leaves all lines, and waits without one. The requests may be lost, because an attempt has failed
- * for another reason than a denial, so the end of the call leaves the same lines again. */
+ * for another reason than a denial, so the end of the call leaves the same lines again. A lock of
+ * several keys may wait for another key from now on, so it leaves them now, also if it has lost its
+ * place. */
 void rl_line_leave(struct rl_lease *lease, struct rl_effects *fx)
 {
-    if (lease->line.node == 0)
+    bool several = lease->memories != NULL;
+
+    if (lease->contention == NULL || (lease->line.node == 0 && !several))
         return;
     rl_nodes joined = rl_line_memory_of(lease)->joined;
     leave(lease, fx);
-    rl_line_memory_of(lease)->joined = joined;
+    if (!several)
+        rl_line_memory_of(lease)->joined = joined;
 }
 
 /* Leaves the line of the present key. The reply leads to the line of the other key: a lock of
@@ -394,13 +401,14 @@ void rl_line_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
 }
 
 /* Returns whether the lease has ended without the lock, and another lock of this client is in the
- * queue. A lease that ends in the queue counts there until after this step. */
+ * queue. Locks of several keys do not count, because they may wait in the line of another key. A
+ * lease that ends in the queue counts there until after this step. */
 static bool is_followed(const struct rl_lease *lease, uint8_t before)
 {
     bool waited = before == RL_STATE_WAITING || before == RL_STATE_ACQUIRING;
-    bool queued = before == RL_STATE_QUEUED;
+    bool queued = before == RL_STATE_QUEUED && lease->keys <= 1;
 
-    return (waited || queued) && lease->contention->queued > queued;
+    return (waited || queued) && lease->contention->followers > queued;
 }
 
 /* Leaves the lines after a step that has decided the call: the attempt has won, or the lease has

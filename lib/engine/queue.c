@@ -71,7 +71,7 @@ static bool is_full(const struct rl_engine *engine, const struct rl_lock *lock)
     bool full = false;
 
     for (unsigned i = 0; queue_max != 0 && i <= lock->more; i++)
-        full = full || resource_at(lock, i)->contention.queued >= queue_max;
+        full = full || resource_at(lock, i)->queued >= queue_max;
     return full;
 }
 

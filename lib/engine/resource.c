@@ -201,7 +201,8 @@ void rl_resource_queue(struct rl_engine *engine, struct rl_queue_entry *entry)
     else
         resource->queue_first = entry;
     resource->queue_last = entry;
-    resource->contention.queued++;
+    resource->queued++;
+    resource->contention.followers += entry->lock->more == 0;
     resource->queued_many += entry->lock->more != 0;
     rl_resource_review(engine, resource);
 }
@@ -219,7 +220,8 @@ void rl_resource_unqueue(struct rl_engine *engine, struct rl_queue_entry *entry)
         entry->next->prev = entry->prev;
     else
         resource->queue_last = entry->prev;
-    resource->contention.queued--;
+    resource->queued--;
+    resource->contention.followers -= entry->lock->more == 0;
     resource->queued_many -= entry->lock->more != 0;
     rl_resource_review(engine, resource);
 }

@@ -35,7 +35,8 @@ struct rl_resource {
     struct rl_queue_entry *queue_first, *queue_last; /* entries of waiting locks; NULL: no entry */
     struct rl_contention contention; /* what the client remembers of other contenders */
     uint64_t hash;                   /* rl_hash_bytes() of the key */
-    uint32_t queued_many;            /* of contention.queued: those of locks of several resources */
+    uint32_t queued;                 /* entries in the queue */
+    uint32_t queued_many;            /* of `queued`: those of locks of several resources */
     uint32_t locks;         /* locks that have an entry here, in front or queued or neither */
     uint16_t released_slot; /* with `released`, semaphore: the slot; RL_SLOT_ANY: several slots */
     uint16_t key_len;       /* bytes of the key */

@@ -51,6 +51,13 @@ static void join(void)
     check_sent(RL_VERB_LINE_JOIN, RL_NODE(FIRST));
 }
 
+/* Begins a call with a wait budget of a minute, in the line of the preferred node. */
+static void join_for_long(void)
+{
+    rig.params.wait_ns = 60 * RL_SECOND;
+    join();
+}
+
 /* The node of the line replies that the lease is the head and the lock is free: it asks all nodes,
  * and the node of the line to leave the line. */
 static void go(void)
@@ -309,6 +316,38 @@ START_TEST(a_lock_of_several_keys_leaves_the_line_of_its_key)
 }
 END_TEST
 
+/* The same if the reply to LINE_GO was lost before. */
+START_TEST(a_lock_of_several_keys_that_has_lost_its_place)
+{
+    static struct rl_contention *memories[2] = {&contention, &contention};
+
+    rig.params.keys = 2;
+    join_for_long();
+    rig.lease.memories = memories;
+    go();
+    reply_to(RL_VERB_LINE_GO, FIRST, NULL);
+    for (unsigned i = 0; i < 5 && rig.lease.state == RL_STATE_ACQUIRING; i++)
+        rig_fail(&rig, i);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    check_sent(RL_VERB_LINE_LEAVE, RL_NODE(FIRST));
+}
+END_TEST
+
+/* No node can keep lines any more: the lease waits without one. */
+START_TEST(no_line_can_be_used)
+{
+    const struct rl_line_reply waits = {.place = 2, .length = 2, .exists = true, .head = 1};
+
+    join_for_long();
+    reply_to(RL_VERB_LINE_JOIN, FIRST, &waits);
+    rig.view.lines = 0;
+    rig_pass(&rig, rl_remaining_ns(rig.lease.next, rig.view.now));
+    rig_tick(&rig);
+    check_sent(RL_VERB_LINE_LEAVE, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+}
+END_TEST
+
 /* A turn in a line in which the lease does not wait any more is declined. */
 START_TEST(a_turn_in_another_line)
 {
@@ -363,11 +402,11 @@ END_TEST
 START_TEST(the_next_in_the_queue_takes_the_place)
 {
     join();
-    contention.queued = 2;
+    contention.followers = 2;
     use_up_budget();
     ck_assert_uint_eq(rig.fx.line, 0);
     rig.params.salt++;
-    contention.queued = _i == 0 ? 0 : 2;
+    contention.followers = _i == 0 ? 0 : 2;
     if (_i == 0)
         join();
     else
@@ -375,7 +414,7 @@ START_TEST(the_next_in_the_queue_takes_the_place)
     rig_event(&rig, RL_EVENT_CANCEL);
     if (_i == 1) {
         ck_assert_uint_eq(rig.fx.line, 0);
-        contention.queued = 1;
+        contention.followers = 1;
         rig.params.salt++;
         begin(RL_EVENT_QUEUE);
         rig_event(&rig, RL_EVENT_CANCEL);
@@ -390,7 +429,7 @@ START_TEST(a_winner_leaves_nothing_to_the_next)
     const struct rl_line_reply stayed = {.place = 1, .length = 1, .is_head = true, .head = 1};
 
     join();
-    contention.queued = 1;
+    contention.followers = 1;
     go();
     reply_to(RL_VERB_LINE_GO, FIRST, &stayed);
     rig_grant(&rig, 0);
@@ -416,13 +455,6 @@ START_TEST(a_lock_that_never_waited)
     ck_assert_uint_eq(rig.fx.line, 0);
 }
 END_TEST
-
-/* Begins a call with a wait budget of a minute, in the line of the preferred node. */
-static void join_for_long(void)
-{
-    rig.params.wait_ns = 60 * RL_SECOND;
-    join();
-}
 
 /* Returns the time until the timer of the lease, in nanoseconds. */
 static uint64_t due_in_ns(void)
@@ -638,6 +670,8 @@ static Suite *lease_line_suite(void)
     tcase_add_loop_test(group, the_next_lock_leaves_the_lines_of_the_winner, 0, 3);
     tcase_add_test(group, a_lock_of_several_keys_leaves_the_lines_of_one_key);
     tcase_add_test(group, a_lock_of_several_keys_leaves_the_line_of_its_key);
+    tcase_add_test(group, a_lock_of_several_keys_that_has_lost_its_place);
+    tcase_add_test(group, no_line_can_be_used);
     tcase_add_test(group, a_turn_in_another_line);
     tcase_add_test(group, not_after_a_single_attempt);
     tcase_add_test(group, not_after_an_end_in_the_queue);
