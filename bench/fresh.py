@@ -50,7 +50,7 @@ def jain(counts):
 
 
 def measure(arguments, name, loops, delay):
-    """Runs so many loops at the same time. Returns a row of the table. Failures are printed on stderr."""
+    """Runs the given number of loops at the same time. Returns a row of the table. Failures are printed on stderr."""
     environment = dict(os.environ)
     proxy = None
     if delay != "0":

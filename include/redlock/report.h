@@ -170,7 +170,7 @@ typedef struct redlock_waiter {
 } redlock_waiter_t;
 
 /* Copies what an inspection has learned of one waiter into *ret_waiter. The line is kept on the
- * server that the resource's contenders prefer, and tells who is served next. It is advisory: only
+ * server that the resource's contenders prefer, and says who is served next. It is advisory: only
  * the votes decide who holds a lock. Clients without lines wait, too, and are not in it.
  *
  * report: of redlock_inspect(); owned, or borrowed in the callback that was given it.

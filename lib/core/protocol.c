@@ -260,7 +260,7 @@ static struct rl_result classify_line(const struct rl_reply *reply, unsigned key
 }
 
 /* Classifies the reply to LINE_LIST: any text is granted, because a key of any content says only
- * whether somebody waits. Errors are granted, too (RL_ERROR_GRANTS). */
+ * whether a client waits. Errors are granted, too (RL_ERROR_GRANTS). */
 static struct rl_result classify_list(const struct rl_reply *reply, unsigned keys)
 {
     (void)keys;

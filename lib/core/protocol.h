@@ -138,7 +138,7 @@ struct rl_arguments {
     /* The line of a resource: */
     struct rl_arg line;        /* key of the line */
     struct rl_arg state;       /* "w": can be notified; "d": cannot */
-    struct rl_arg waiter_text; /* tells people who waits, and since when */
+    struct rl_arg waiter_text; /* for people: who waits, and since when */
     uint64_t waiter;           /* id of this client as a waiter */
     uint64_t beat;             /* differs in all requests of this client */
     uint64_t trip_us;          /* round trip to the server, in microseconds */

@@ -7,11 +7,11 @@
 
 #include <string.h>
 
-/* What the key of a line has behind the key of the lock, or behind the name of the semaphore. The
+/* The end of the key of a line, after the key of the lock or the name of the semaphore. The
  * shorter one ends the longer one, so that both are refused as names of locks. */
 #define LINE_OF_LOCK      RL_LINE_SUFFIX
 #define LINE_OF_SEMAPHORE "{#}" RL_LINE_SUFFIX
-#define FIRST_SLOT        "{#0}" /* what the key of a semaphore's first slot has behind the name */
+#define FIRST_SLOT        "{#0}" /* end of the key of a semaphore's first slot, after the name */
 static_assert(sizeof LINE_OF_SEMAPHORE <= RL_SUFFIX_MAX, "room for the key of the line");
 
 /* Adds the values of a request about a fence record (READ or SEED) to `arguments`. The token of

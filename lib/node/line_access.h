@@ -28,7 +28,7 @@ void rl_line_access_note_channel(struct rl_node *node, bool ok, const struct rl_
 void rl_line_access_note_error(struct rl_node *node, const struct rl_reply *reply);
 /* Returns whether the server refuses lines to this client. */
 bool rl_line_access_is_refused(const struct rl_node *node);
-/* Notes that a new first connection is ready: another user or server may be behind it. */
+/* Notes that a new first connection is ready: it may be that of another user or server. */
 void rl_line_access_reset(struct rl_node *node);
 
 #endif

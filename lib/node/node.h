@@ -54,8 +54,8 @@ struct rl_node_common {
     uint64_t heartbeat_ns;       /* time between two heartbeats */
     bool notifications;          /* as configured: trackers may open second connections */
     uint64_t waiter;             /* random: id of this client as a waiter; 0: lines are not used */
-    uint64_t beat;               /* of the next request to a line: differs in all of them */
-    struct rl_arg waiter_label;  /* owner label, which tells people who waits; borrowed */
+    uint64_t beat;               /* of the latest requests to lines: grows each time */
+    struct rl_arg waiter_label;  /* owner label, for people who look at a line; borrowed */
     bool active; /* the engine has locks that are held or wait; false: heartbeats are not needed */
     uint64_t random;  /* a new random word in each tick */
     uint64_t wake_ns; /* boot clock: the earliest rl_node_wake_ns() of all nodes; valid while

@@ -83,7 +83,7 @@ class Line(Case):
         return processes[0], log
 
     def check_log(self, path, count):
-        """Checks that so many commands have run, one at a time, and that nothing is left."""
+        """Checks that `count` commands have run, one at a time, and that nothing is left."""
         with open(path, encoding="utf-8") as file:
             self.assertEqual(file.read(), "in\nout\n" * count)
         until(lambda: self.servers.keys() == set(), "no key is left")

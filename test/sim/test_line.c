@@ -23,7 +23,7 @@
 #define LOCK    "lock"     /* key of the lock */
 #define LINE    "lock{#q}" /* key of its line */
 #define TOKEN   "token"    /* of the waiter that has just been granted the lock */
-#define OTHER   "other"    /* a token of somebody else */
+#define OTHER   "other"    /* a token of another client */
 #define TTL_MS  600000     /* of the lock's key: longer than the test */
 
 /* One waiter. */
@@ -194,7 +194,7 @@ static redisReply *execute(struct waiter *waiter, const struct sim_line_request 
                    request->what == 'D' ? request->victim : TOKEN, heads, victim_beat);
 }
 
-/* Replaces the third word of a reply, the remaining TTL, by TTL_MS if it is one. */
+/* Replaces the fourth word of a reply, the remaining TTL, by TTL_MS if it is one. */
 static void normalize(char *text, size_t size, const char *reply)
 {
     unsigned place, length;

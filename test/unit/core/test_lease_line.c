@@ -69,6 +69,15 @@ static void go(void)
     check_sent(RL_VERB_LINE_GO, RL_NODE(joined));
 }
 
+/* Three nodes grant, of which none has a line: the lease holds the lock. */
+static void win(void)
+{
+    rig_grant(&rig, 0);
+    rig_grant(&rig, 1);
+    rig_grant(&rig, 3);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
+}
+
 /* Ends the wait budget: the lease goes on until its last attempt is denied. */
 static void use_up_budget(void)
 {
@@ -167,10 +176,7 @@ START_TEST(the_attempt_wins_without_the_node_of_the_line)
         reply_to(RL_VERB_LINE_GO, FIRST, &stays);
         ck_assert_uint_eq(rig.fx.line, 0);
     }
-    rig_grant(&rig, 0);
-    rig_grant(&rig, 1);
-    rig_grant(&rig, 3);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
+    win();
     if (_i == 1) {
         ck_assert_uint_eq(rig.fx.line, 0);
         reply_to(RL_VERB_LINE_GO, FIRST, &stays);
@@ -219,10 +225,7 @@ START_TEST(the_next_lock_joins_before_the_reply)
 
     join();
     go();
-    rig_grant(&rig, 0);
-    rig_grant(&rig, 1);
-    rig_grant(&rig, 3);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
+    win();
     rig_event(&rig, RL_EVENT_RELEASE);
     winner = rig;
     rig.params.salt++;
@@ -248,10 +251,7 @@ START_TEST(the_next_lock_leaves_the_lines_of_the_winner)
 
     join_another();
     go();
-    rig_grant(&rig, 0);
-    rig_grant(&rig, 1);
-    rig_grant(&rig, 3);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
+    win();
     rig_event(&rig, RL_EVENT_RELEASE);
     winner = rig;
     rig.params.salt++;
@@ -432,10 +432,7 @@ START_TEST(a_winner_leaves_nothing_to_the_next)
     contention.followers = 1;
     go();
     reply_to(RL_VERB_LINE_GO, FIRST, &stayed);
-    rig_grant(&rig, 0);
-    rig_grant(&rig, 1);
-    rig_grant(&rig, 3);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
+    win();
     check_sent(RL_VERB_LINE_LEAVE, RL_NODE(FIRST));
 }
 END_TEST
@@ -616,10 +613,7 @@ START_TEST(a_holder_without_a_reply_leaves_at_the_end)
 {
     join();
     go();
-    rig_grant(&rig, 0);
-    rig_grant(&rig, 1);
-    rig_grant(&rig, 3);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
+    win();
     reply_to(RL_VERB_LINE_GO, FIRST, NULL);
     rig_event(&rig, RL_EVENT_RELEASE);
     for (unsigned i = 0; i < 5 && rig.lease.state != RL_STATE_ENDED; i++)
