@@ -289,8 +289,9 @@ static void arrive_at_server(struct sim_world *world, struct sim_segment *segmen
         }
         if (conn->server_open)
             sim_server_input(world, conn, segment->bytes, segment->len);
-        else if (server->up || !server->silent)
-            reset(world, conn, SIM_TO_CLIENT);
+        else if (server->up ||
+                 !server->silent) /* the client's kernel repeats the data until then */
+            send_control(world, conn, SIM_RST, SIM_TO_CLIENT);
         return;
     case SIM_FIN:
         conn->ended = true;
