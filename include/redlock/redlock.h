@@ -188,7 +188,8 @@ enum redlock_flags {
  *
  * All clients should give the same number. If they do not, each slot still has at most one holder.
  * But as many permits can be held as the largest number says, and a client with a smaller number
- * competes for the first slots only. */
+ * competes for the first slots only. While it waits in front of the line, others wait behind it
+ * even if another slot is free. */
 enum redlock_kind {
     REDLOCK_KIND_EXCLUSIVE = 0, /* one holder */
     REDLOCK_KIND_PERMIT = 2     /* one permit of a semaphore; 1 is reserved */

@@ -123,6 +123,8 @@ struct rl_permit {
                           * rl_wait.tracked was sent one and no change of their keys was noted
                           * since */
     uint64_t expires_ns; /* boot clock: when the key of `expires_slot` expires; RL_NEVER: unknown */
+    uint64_t in_turn_ns; /* boot clock: when an attempt for a slot chosen in turn is due, whatever
+                          * the preferred node says; 0: none is planned */
     struct rl_now probe_until; /* end of the wait for the replies to the probes in `probed` */
 };
 

@@ -40,7 +40,7 @@ static bool is_final(int status)
 
 /* Returns the pause before the next attempt by timer in nanoseconds, at least 1: the random
  * backoff, or a longer time if a node will send a notification. */
-static uint64_t poll_delay_ns(const struct rl_lease *lease, const struct rl_view *view)
+uint64_t rl_attempt_poll_ns(const struct rl_lease *lease, const struct rl_view *view)
 {
     const struct rl_lease_terms *terms = lease->terms;
     uint64_t random = rl_jitter(view->random, lease->salt, lease->attempts);
@@ -70,7 +70,7 @@ static uint64_t retry_delay_ns(const struct rl_lease *lease, const struct rl_vie
 {
     uint64_t spare = rl_attempt_spare_ns(lease, view);
 
-    return spare == 0 ? 0 : rl_min_u64(poll_delay_ns(lease, view), spare);
+    return spare == 0 ? 0 : rl_min_u64(rl_attempt_poll_ns(lease, view), spare);
 }
 
 /* Fails the present attempt with `status`, the reason. Undoes what it may have set: on the nodes of
@@ -112,10 +112,7 @@ void rl_attempt_pause(struct rl_lease *lease, int status, const struct rl_view *
     if (lease->state != RL_STATE_WAITING)
         rl_lease_move(lease, RL_STATE_WAITING);
     lease->status = status;
-    /* Notifications about one slot must not put off the attempt for a slot chosen in turn. */
-    uint64_t left_ns = rl_permit_is(lease) ? rl_remaining_ns(lease->next, view->now) : 0;
-    if (left_ns == 0 || left_ns > delay_ns)
-        lease->next = rl_later(view->now, delay_ns);
+    lease->next = rl_later(view->now, delay_ns);
     rl_wait_begin(lease, status, view, fx);
     fx->status = status;
     fx->flags |= RL_FX_WAITING;

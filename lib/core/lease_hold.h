@@ -60,6 +60,8 @@ void rl_attempt_fail(struct rl_lease *lease, int status, const struct rl_view *v
  * if no other attempt can succeed, or if the wait budget does not allow another one. */
 void rl_attempt_pause(struct rl_lease *lease, int status, const struct rl_view *view,
                       struct rl_effects *fx);
+/* Returns the pause before the next attempt by timer in nanoseconds, at least 1. */
+uint64_t rl_attempt_poll_ns(const struct rl_lease *lease, const struct rl_view *view);
 /* Returns the spare time in nanoseconds: how long the lease may pause and still make an attempt
  * within its wait budget. RL_NEVER: the budget has no end. 0: the call is about to end, without
  * another pause and attempt. */
@@ -90,7 +92,9 @@ bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *
  * an ordinary lock. The denial of a slot may only mean that its permit is held. */
 bool rl_permit_is_contended(const struct rl_lease *lease);
 /* Ends the search when a pause begins, after an attempt that failed with `status`. */
-void rl_permit_pause(struct rl_lease *lease, int status);
+void rl_permit_pause(struct rl_lease *lease, int status, const struct rl_view *view);
+/* Plans no attempt for a slot chosen in turn: others in the line come first. */
+void rl_permit_stand_by(struct rl_lease *lease);
 /* Processes a TICK in state WAITING: begins the attempt that is due, or continues the search. */
 void rl_permit_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
 /* Processes the vote on a probe: GRANTED means that the key of the slot exists, DENIED that it does

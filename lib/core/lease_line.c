@@ -269,6 +269,8 @@ static void look(struct rl_lease *lease, const struct rl_line_reply *reply,
     uint64_t idle_ns = idle_time_ns(line, reply, view);
 
     rl_line_plan(lease, LOOK_MIN_NS, LOOK_MAX_NS, view);
+    if (rl_permit_is(lease))
+        rl_permit_stand_by(lease);
     if (line->woken) {
         ask(lease, RL_VERB_LINE_JOIN, view, fx);
     } else if (idle_ns >= patience_ns && reply->head != 0) {

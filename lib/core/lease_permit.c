@@ -114,6 +114,12 @@ void rl_permit_start(struct rl_lease *lease, const struct rl_view *view)
     set_window(lease, slot);
 }
 
+/* Plans no attempt for a slot chosen in turn, because the lease is in the line and no head. */
+void rl_permit_stand_by(struct rl_lease *lease)
+{
+    lease->permit->in_turn_ns = 0;
+}
+
 /* Begins an attempt for slot number `slot`. `first` contains the node that is asked before the
  * others; 0: all nodes are asked at once. */
 static void begin_attempt(struct rl_lease *lease, unsigned slot, rl_nodes first,
@@ -160,9 +166,33 @@ static unsigned random_open_slot(const struct rl_lease *lease, const struct rl_v
     return rl_permit_slot(lease, (unsigned)__builtin_ctzll(open));
 }
 
+/* Moves the window on, cyclically, and returns the number of a slot in it. In the first cycle
+ * through all windows that is the first slot of each window, in the second cycle the second slot,
+ * and so on. So each slot is returned at some time. */
+static unsigned move_window(struct rl_lease *lease)
+{
+    struct rl_permit *permit = lease->permit;
+    unsigned permits = slot_count(lease), windows = window_count(lease);
+
+    permit->turn++;
+    unsigned place = permit->turn / windows % window_size(lease);
+    set_window(lease, (permit->origin + permit->turn % windows * WINDOW_MAX) % permits);
+    return rl_permit_slot(lease, place);
+}
+
+/* Begins an attempt for a slot chosen in turn, on all nodes at once: the preferred node may be
+ * wrong about all slots. */
+static void begin_in_turn(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    lease->permit->in_turn_ns = 0;
+    begin_attempt(lease, move_window(lease), 0, view, fx);
+}
+
 /* Begins an attempt for a random open slot, if a slot is open and wait.start_ns has come. Before
  * that, opens the slot whose key expires first, if the key must have expired by now. The attempt
- * asks the preferred node first, or all nodes at once if the search has gone on to other nodes. */
+ * asks the preferred node first, or all nodes at once if the search has gone on to other nodes.
+ * Once an attempt for a slot chosen in turn is due, begins that instead: waiters whose attempts
+ * split the votes notify each other with their undos, and would try the same slots for ever. */
 static void try_open_slot(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_permit *permit = lease->permit;
@@ -171,7 +201,11 @@ static void try_open_slot(struct rl_lease *lease, const struct rl_view *view, st
         permit->expires_ns = RL_NEVER;
         permit->open |= bit_of(lease, permit->expires_slot);
     }
-    if (permit->open != 0 && lease->wait.start_ns <= view->now.boot_ns)
+    if (permit->open == 0 || lease->wait.start_ns > view->now.boot_ns)
+        return;
+    if (permit->in_turn_ns != 0 && permit->in_turn_ns <= view->now.boot_ns)
+        begin_in_turn(lease, view, fx);
+    else
         begin_attempt(lease, random_open_slot(lease, view),
                       permit->other_node != 0 ? 0 : rl_wait_preferred(lease, view), view, fx);
 }
@@ -213,20 +247,6 @@ static void probe_window(struct rl_lease *lease, const struct rl_view *view, str
     permit->probe_until = probe_time_limit(lease, view);
     fx->slots = permit->probed;
     fx->probe = permit->probed != 0 ? node : 0;
-}
-
-/* Moves the window on, cyclically, and returns the number of a slot in it. In the first cycle
- * through all windows that is the first slot of each window, in the second cycle the second slot,
- * and so on. So each slot is returned at some time. */
-static unsigned move_window(struct rl_lease *lease)
-{
-    struct rl_permit *permit = lease->permit;
-    unsigned permits = slot_count(lease), windows = window_count(lease);
-
-    permit->turn++;
-    unsigned place = permit->turn / windows % window_size(lease);
-    set_window(lease, (permit->origin + permit->turn % windows * WINDOW_MAX) % permits);
-    return rl_permit_slot(lease, place);
 }
 
 /* If the call is about to end, chooses a node that was not probed yet, and extends the search so
@@ -349,6 +369,8 @@ bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *
     if (((lease->round.granted | lease->round.failed) & rl_wait_preferred(lease, view)) != 0)
         permit->missed |= bit_of(lease, permit->slot);
     permit->searching = true;
+    if (permit->in_turn_ns == 0)
+        permit->in_turn_ns = rl_add_sat(view->now.boot_ns, rl_attempt_poll_ns(lease, view));
     lease->wait.start_ns = rl_wait_pause_until_ns(lease, view);
     /* A call that is about to end and has sent probes does not probe this window again. So its last
      * search probes each slot once on each node, and ends. */
@@ -358,13 +380,17 @@ bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *
     return true;
 }
 
-/* Ends the search when a pause begins. The next search probes the preferred node again. Keeps the
- * slot sets if the last attempt was denied, that is, if `status` is REDLOCK_ECONTENDED. Empties
- * them after any other failure, because the replies to probes may be as wrong. */
-void rl_permit_pause(struct rl_lease *lease, int status)
+/* Ends the search when a pause begins. The next search probes the preferred node again. The pause
+ * ends when an attempt for a slot chosen in turn is due: notifications about one slot, or what the
+ * line has the lease do, must not put that off. Keeps the slot sets if the last attempt was denied,
+ * that is, if `status` is REDLOCK_ECONTENDED. Empties them after any other failure, because the
+ * replies to probes may be as wrong. */
+void rl_permit_pause(struct rl_lease *lease, int status, const struct rl_view *view)
 {
     struct rl_permit *permit = lease->permit;
 
+    if (permit->in_turn_ns != 0 && permit->in_turn_ns < lease->next.boot_ns)
+        lease->next = rl_later(view->now, rl_sub_sat(permit->in_turn_ns, view->now.boot_ns));
     permit->searching = false;
     permit->other_node = 0;
     if (status != REDLOCK_ECONTENDED)
@@ -386,7 +412,7 @@ void rl_permit_tick(struct rl_lease *lease, const struct rl_view *view, struct r
     else if (lease->attempts == 0)
         rl_permit_begin(lease, view, fx);
     else
-        begin_attempt(lease, move_window(lease), 0, view, fx);
+        begin_in_turn(lease, view, fx);
 }
 
 /* Notes that the node of `ballot` has replied to a probe; does nothing if the probe failed or the

@@ -146,7 +146,7 @@ void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *vie
     if (!denies)
         rl_line_leave(lease, fx);
     if (rl_permit_is(lease)) {
-        rl_permit_pause(lease, status);
+        rl_permit_pause(lease, status, view);
         if (denies)
             (void)rl_line_enter(lease, view, fx);
         return;

@@ -98,6 +98,13 @@ static uint64_t bound_ns(const struct sim_plan *plan)
     return looks_ns + (plan->permits + 1) * 2 * (poll_ns + trip_ns + 50 * RL_MS);
 }
 
+/* Returns how many permits all clients know. A client in front of the line that counts fewer keeps
+ * the others from the free permits that it does not know. */
+static unsigned permits_of_all(const struct sim_plan *plan)
+{
+    return plan->permits - (plan->fewer && plan->lines && plan->permits > 1);
+}
+
 /* Checks that a free permit does not stay unfound for longer than bound_ns() while a user of the
  * client could find it. `at` is the index of the user. */
 static void check_wait(struct sim_client *client, unsigned at)
@@ -109,7 +116,8 @@ static void check_wait(struct sim_client *client, unsigned at)
         user->may_find_ns = world->now_ns;
         return;
     }
-    for (unsigned i = 0; i < user->lock->lease.terms->permits; i++) {
+    unsigned permits = permits_of_all(&world->plan);
+    for (unsigned i = 0; i < rl_min_u64(permits, user->lock->lease.terms->permits); i++) {
         uint64_t since_ns = rl_max_u64(user->may_find_ns, world->taken_ns[i]);
         /* The process may have continued since the last event. */
         since_ns = rl_max_u64(since_ns, client->resumed_ns);

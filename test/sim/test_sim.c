@@ -46,7 +46,13 @@ static const uint64_t FAULT_SEEDS[] = {
     /* Clocks were read again between a decision and its announcement. */
     160763120024880, 452, 1149, 1094, 2964,
     /* Pauses had no random part, and two contenders split the votes again and again. */
-    7000108308};
+    7000108308,
+    /* Heads of a semaphore's line notified each other with undos, and tried one slot for ever. */
+    154512204572369,
+    /* Heads that counted fewer permits kept another client from one that they did not know. */
+    300000037401,
+    /* A reset that a partition had blocked was never sent again. */
+    400000062934};
 #define FAULT_SEED_COUNT (sizeof FAULT_SEEDS / sizeof FAULT_SEEDS[0])
 
 /* Runs one of the seeds above, number _i. */

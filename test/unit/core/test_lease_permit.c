@@ -414,6 +414,33 @@ START_TEST(a_slot_that_only_one_node_shows_as_free_is_tried_once)
 }
 END_TEST
 
+/* Two slots are free on the preferred node alone, and other waiters who split the votes there
+ * notify this one with their undos. It must not try these two for ever: another slot is free on all
+ * the other nodes, which only an attempt for a slot chosen in turn can show. */
+START_TEST(undos_of_other_waiters_put_off_no_slot_chosen_in_turn)
+{
+    begin();
+    uint64_t begun_ns = rig.view.now.boot_ns;
+    for (unsigned i = 0; rig.fx.request != ALL || i == 0; i++) {
+        ck_assert_uint_lt(i, 2000);
+        if (rig.lease.state == RL_STATE_ACQUIRING) {
+            rig_wake(&rig, RL_NODE(FIRST), (current_slot() + 1) % PERMITS);
+            rig_grant(&rig, FIRST);
+            rig_deny(&rig, 0);
+            rig_deny(&rig, 1);
+            rig_deny(&rig, 3);
+        } else if (rig.lease.permit->probed != 0) {
+            report_slots(0, 5000);
+        } else {
+            rig_wake(&rig, RL_NODE(FIRST), (current_slot() + 1) % PERMITS);
+            rig_pass(&rig, RL_MS);
+            rig_tick(&rig);
+        }
+    }
+    ck_assert_uint_le(rig.view.now.boot_ns - begun_ns, 350 * RL_MS);
+}
+END_TEST
+
 START_TEST(one_taken_slot_is_no_contention)
 {
     begin();
@@ -503,6 +530,7 @@ int main(void)
                                   the_timer_reaches_all_of_many_slots,
                                   a_split_vote_delays_the_next_attempt,
                                   a_slot_that_only_one_node_shows_as_free_is_tried_once,
+                                  undos_of_other_waiters_put_off_no_slot_chosen_in_turn,
                                   one_taken_slot_is_no_contention,
                                   a_release_by_this_client_yields_first,
                                   the_first_slot_is_one_that_is_likely_to_be_free,
