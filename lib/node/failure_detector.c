@@ -117,10 +117,11 @@ static void suspect_votes(struct rl_node *node, uint64_t now_ns)
     }
 }
 
-/* Appends PING as a probe, unless a probe is in flight or the pipeline is full. */
+/* Appends PING as a probe, unless a probe is in flight or the pipeline is full. Its own reply may
+ * be missing although late ones have ended the suspicion; then the node becomes suspect again. */
 static void send_probe(struct rl_node *node, uint64_t now_ns)
 {
-    struct rl_request request = {.sent_ns = now_ns, .verb = RL_VERB_PING, .reported = true};
+    struct rl_request request = {.sent_ns = now_ns, .verb = RL_VERB_PING};
 
     if (node->detector.probing || rl_pipeline_is_full(&node->pipe))
         return;

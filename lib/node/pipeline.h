@@ -31,8 +31,8 @@ struct rl_request {
     bool suspected;   /* no vote SUSPECT is reported any more: it was reported, or the node was
                        * suspect when the request was appended */
     bool reported;    /* no vote is reported when the reply comes: the time limit has passed and a
-                       * vote FAILED was reported, or the request never has a vote (PING, TRACK,
-                       * REGISTER) */
+                       * vote FAILED was reported, or the request is a REGISTER, whose claim
+                       * gets the vote of the request behind it */
     bool unsent; /* no byte of the request was sent; set by rl_pipeline_disconnect(). reply.c sets
                   * it for a request that the server has not executed and that is not resent */
 };

@@ -52,7 +52,9 @@ static const uint64_t FAULT_SEEDS[] = {
     /* Heads that counted fewer permits kept another client from one that they did not know. */
     300000037401,
     /* A reset that a partition had blocked was never sent again. */
-    400000062934};
+    400000062934,
+    /* A PING without a reply made no node suspect, after late replies had ended the suspicion. */
+    500000224083};
 #define FAULT_SEED_COUNT (sizeof FAULT_SEEDS / sizeof FAULT_SEEDS[0])
 
 /* Runs one of the seeds above, number _i. */

@@ -128,6 +128,27 @@ START_TEST(a_suspect_node_may_still_reply_in_time)
 }
 END_TEST
 
+/* The replies that were late come, but the server has ended since: it never replies to the PING.
+ * Without a look at that, nothing would show that the connection is dead. */
+START_TEST(a_ping_without_a_reply_makes_the_node_suspect_again)
+{
+    rig_ready_with_rtt(rig, RL_MS);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_pass(rig, 6 * RL_MS);
+    rig_request(rig, b, 2, RL_VERB_ACQUIRE);
+    rig_pass(rig, 4 * RL_MS);
+    rig_reply(rig, "+OK\r\n");
+    ck_assert(!rig->node.detector.suspect);
+    rig_reply(rig, "+OK\r\n");
+    ck_assert(!rig->node.detector.suspect);
+    ck_assert_uint_ne(rl_node_wake_ns(&rig->node), RL_NEVER);
+    rig_pass(rig, rl_node_wake_ns(&rig->node) - rig->now_ns);
+    ck_assert(rig->node.detector.suspect);
+    rig_pass(rig, 2 * RL_SECOND);
+    ck_assert(!rl_connection_is_ready(&rig->node.conn));
+}
+END_TEST
+
 /* The votes have failed, each at its own limit. The last of the late replies ends the suspicion. */
 START_TEST(late_replies_are_no_votes_and_end_the_suspicion)
 {
@@ -420,6 +441,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_stopped_client_measures_no_long_round_trip, 0, 2);
     tcase_add_test(tcase, a_client_stopped_while_connecting_measures_none);
     tcase_add_test(tcase, a_suspect_node_may_still_reply_in_time);
+    tcase_add_test(tcase, a_ping_without_a_reply_makes_the_node_suspect_again);
     tcase_add_test(tcase, late_replies_are_no_votes_and_end_the_suspicion);
     tcase_add_test(tcase, replies_in_progress_delay_the_suspicion);
     tcase_add_test(tcase, a_configured_limit_holds_for_each_reply);
