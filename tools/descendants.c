@@ -193,8 +193,26 @@ static void count(struct descendants_pass *pass, const struct process *item)
         pass->alive++;
 }
 
+/* Returns true if the process has one thread and no child. The kernel reads the first child under a
+ * lock, so an empty list is sure; a longer one is not. Returns false if the kernel has no such
+ * list. */
+static bool has_no_child(int proc_fd, pid_t pid)
+{
+    char path[48], byte;
+
+    snprintf(path, sizeof path, "%d/task/%d/children", (int)pid, (int)pid);
+    int fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool none = read(fd, &byte, 1) == 0;
+    close(fd);
+    return none;
+}
+
 /* Searches once and sends `sig` (0: nothing) to each running process of the scope but scope->spare.
- * Returns how many there are. Without /proc, uses children_signal(). */
+ * Returns how many there are. Without /proc, uses children_signal(). The guardian gets the orphans
+ * among its descendants as children. So one without a child has no descendant, and no other process
+ * of the machine is read: there may be thousands. */
 struct descendants_pass descendants_signal(const struct descendants_scope *scope, int sig)
 {
     struct descendants_pass pass = {0};
@@ -206,7 +224,9 @@ struct descendants_pass descendants_signal(const struct descendants_scope *scope
             pass.alive = children_signal(scope->spare, scope->since, sig);
         return pass;
     }
-    pass.seen = list_read(&list, proc);
+    pass.seen = scope->ancestor != getpid() && has_no_child(dirfd(proc), scope->ancestor);
+    if (!pass.seen)
+        pass.seen = list_read(&list, proc);
     mark(&list, scope);
     for (size_t i = 0; i < list.count; i++) {
         const struct process *item = &list.items[i];

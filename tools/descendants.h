@@ -24,8 +24,10 @@ bool descendants_visible(void);
 
 /* Selects processes: all that descend from `ancestor`, except `spare`. Filled by the caller. */
 struct descendants_scope {
-    pid_t ancestor; /* the process whose descendants are meant; not itself part of the scope */
-    pid_t spare;    /* gets no signal and is not counted, but its descendants are; 0: none */
+    /* The process whose descendants are meant; not itself part of the scope. This process, or a
+     * guardian: a subreaper with one thread. */
+    pid_t ancestor;
+    pid_t spare; /* gets no signal and is not counted, but its descendants are; 0: none */
     /* Excludes children of the ancestor that are older than this process, with all their
      * descendants. 0: no child is excluded. */
     pid_t since;
