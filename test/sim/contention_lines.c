@@ -319,6 +319,44 @@ static void set_up_fresh(struct sim_plan *plan, struct sim_contention *contentio
     contention->line_bounds.commands = 32000;
 }
 
+/* Locks that are held for so long that the waiters look at the line several times meanwhile. The
+ * head makes requests then, and keeps its place. */
+static void set_up_held(struct sim_plan *plan, struct sim_contention *contention)
+{
+    set_up_crowd(plan, contention, 4, 5);
+    contention->hold_ns = 3 * RL_SECOND;
+    contention->think_ns = 200 * RL_MS;
+    plan->span_ns = 40 * RL_SECOND;
+    expect(plan, contention, 21, 5 * cycle_ns(plan), 900);
+    /* A head asks all nodes by its timer, whether they are free or not. */
+    contention->line_bounds.splits = 0; /* no bound */
+    contention->line_bounds.attempts = 1000 * contention->hold_ns / (150 * RL_MS);
+    contention->line_bounds.commands = 13 * contention->line_bounds.attempts;
+    contention->line_bounds.notifications = 6000;
+    contention->in_order = true;
+}
+
+/* Each client is 10 ms farther away than the one before, so that a near one could take a far head
+ * for idle. */
+static void set_up_far(struct sim_plan *plan, struct sim_contention *contention)
+{
+    contention->spread_ns = 10 * RL_MS;
+    set_up_crowd(plan, contention, 8, 40);
+    expect(plan, contention, 21, 5 * RL_SECOND / 2, 990);
+    contention->in_order = true;
+}
+
+/* Half of the clients die at once, and new ones begin. Nobody listens for the turns of the old
+ * ones. */
+static void set_up_killed(struct sim_plan *plan, struct sim_contention *contention)
+{
+    set_up_crowd(plan, contention, 32, 20);
+    plan->ttl_ns = RL_SECOND;
+    for (unsigned i = 0; i < 16; i++)
+        sim_contention_fault(plan, SIM_KILL, i, 0, 2 * RL_SECOND, 0);
+    expect(plan, contention, 21, 3 * RL_SECOND, 990);
+}
+
 const struct sim_case sim_line_cases[] = {
     {"crowd-2", set_up_2},
     {"crowd-8", set_up_8},
@@ -348,5 +386,8 @@ const struct sim_case sim_line_cases[] = {
     {"fenced", set_up_fenced},
     {"users", set_up_users},
     {"fresh", set_up_fresh},
+    {"held", set_up_held},
+    {"far", set_up_far},
+    {"killed", set_up_killed},
 };
 const unsigned sim_line_case_count = sizeof sim_line_cases / sizeof sim_line_cases[0];
