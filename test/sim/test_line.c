@@ -229,7 +229,8 @@ static void step(struct sim_line *line, struct sim_random *random, unsigned head
     if (line->count > 0 && sim_chance(random, 500)) {
         const struct sim_line_waiter *one = &line->waiters[sim_below(random, line->count)];
         snprintf(victim, sizeof victim, "%s", one->id);
-        request.victim_beat = one->beat;
+        /* D removes no waiter with another beat. */
+        request.victim_beat = one->beat + sim_chance(random, 300);
     }
     redisReply *token = COMMAND(third, "GET", LOCK);
     server.has_token = token->type == REDIS_REPLY_STRING && strcmp(token->str, TOKEN) == 0;

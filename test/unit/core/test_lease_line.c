@@ -78,15 +78,21 @@ static void win(void)
     ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
 }
 
-/* Ends the wait budget: the lease goes on until its last attempt is denied. */
+/* Ends the wait budget: the lease goes on until its last attempt, which is within the budget, is
+ * denied. */
 static void use_up_budget(void)
 {
+    uint64_t begun_ns = rig.view.now.boot_ns;
+    unsigned attempts = rig.lease.attempts;
+
     while (rig.lease.state != RL_STATE_ENDED) {
         rig_pass(&rig, rl_sub_sat(rig.lease.wake_ns, rig.view.now.boot_ns));
         rig_tick(&rig);
         for (unsigned i = 0; i < 5 && rig.lease.state == RL_STATE_ACQUIRING; i++)
             rig_deny(&rig, i);
     }
+    ck_assert_uint_gt(rig.lease.attempts, attempts);
+    ck_assert_uint_le(rig.view.now.boot_ns - begun_ns, BUDGET_NS);
     ck_assert_int_eq(rig.fx.status, REDLOCK_ECONTENDED);
 }
 
