@@ -23,8 +23,7 @@
 
 /* The memory of one resource. It is part of the resource state and outlives single locks. Only
  * contention.c changes it, except for `line` and `followers` (resource.c); other files read
- * `yield_until_ns` directly. Counters
- * stop at their largest value. */
+ * `yield_until_ns` directly. Counters stop at their largest value. */
 struct rl_contention {
     const uint8_t *order; /* the ranking: the indices of all nodes, most preferred first; owned by
                            * the caller of rl_contention_init() */
@@ -64,8 +63,8 @@ void rl_contention_note_denial(struct rl_contention *contention, bool split, uin
  * or begins a new one. If contention is not recent, forgets the split votes. */
 void rl_contention_note_start(struct rl_contention *contention, uint64_t round_trip_ns,
                               uint64_t now_ns);
-/* Returns whether the acquisition that begins asks for the line of the resource, too: now and then
- * in a series. */
+/* Returns whether this acquisition also asks how many clients wait in the line: in a series, the
+ * 1st, 8th and 64th after the first one. */
 bool rl_contention_looks(const struct rl_contention *contention);
 /* Notes that an attempt has won. */
 void rl_contention_note_grant(struct rl_contention *contention);

@@ -17,6 +17,7 @@
  * budget.
  */
 #include "core/lease_hold.h"
+#include "core/lease_line.h"
 
 #include "redlock/redlock.h"
 
@@ -48,6 +49,8 @@ uint64_t rl_attempt_poll_ns(const struct rl_lease *lease, const struct rl_view *
 
     if (rl_wait_is_notified(lease, view))
         delay = rl_max_u64(delay, POLL_MIN_NS + random % (POLL_MAX_NS - POLL_MIN_NS));
+    if (rl_line_is_in(lease)) /* others remove a head that makes no request for longer */
+        delay = rl_min_u64(delay, POLL_MAX_NS);
     return rl_max_u64(delay, 1); /* retry_delay_ns() uses 0 for "no attempt" */
 }
 
@@ -246,6 +249,7 @@ void rl_attempt_begin(struct rl_lease *lease, rl_nodes first, const struct rl_vi
     lease->ours = adopt ? all : lease->round.requested;
     fx->request = lease->round.requested;
     fx->flags |= adopt ? 0 : RL_FX_ATTEMPT;
+    rl_line_go(lease, fx);
 }
 
 /* Returns whether `vote`, that of the preferred node, decides the attempt before the deferred nodes

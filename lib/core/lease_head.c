@@ -12,7 +12,7 @@
 
 /* Returns a node beside that of the line that shows whether the lock is held: the most preferred
  * one of those that denied the last attempt, or of all if there was none. 0: there is none. */
-rl_nodes rl_head_second_node(const struct rl_lease *lease, const struct rl_view *view)
+static rl_nodes second_node(const struct rl_lease *lease, const struct rl_view *view)
 {
     rl_nodes fit = view->up & view->eligible & ~view->slow & ~lease->line.node;
 
@@ -21,22 +21,14 @@ rl_nodes rl_head_second_node(const struct rl_lease *lease, const struct rl_view 
     return rl_contention_preferred(lease->contention, fit);
 }
 
-/* Returns whether the head pauses: lease->next is the end of the pause then. */
-bool rl_head_is_pausing(const struct rl_lease *lease, const struct rl_view *view)
-{
-    return lease->line.pause_until_ns > view->now.boot_ns;
-}
-
 /* Asks all nodes for the lock. For a permit, searches for a free slot instead. */
 void rl_head_go(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    lease->line.pause_until_ns = 0;
-    if (rl_permit_is(lease)) {
+    lease->line.pauses = lease->line.expires = false;
+    if (rl_permit_is(lease))
         rl_permit_search(lease, view, fx);
-        return;
-    }
-    rl_attempt_begin(lease, 0, view, fx);
-    rl_line_go(lease, fx);
+    else
+        rl_attempt_begin(lease, 0, view, fx);
 }
 
 /* Asks all nodes for the lock, because the key has changed. */
@@ -65,7 +57,16 @@ static void go_if_free(struct rl_lease *lease, bool split, const struct rl_view 
     trip_ns <<= before == 0 ? 0 : rl_min_u64(before - 1, 8);
     trip_ns = rl_min_u64(trip_ns, PAUSE_MAX_NS * 2 / 3);
     rl_line_plan(lease, trip_ns / 2, trip_ns + trip_ns / 2, view);
-    line->pause_until_ns = lease->next.boot_ns;
+    line->pauses = true;
+}
+
+/* Has a head that watches the lock go when the key expires, if that is before its timer. */
+static void watch_expiry(struct rl_lease *lease, uint64_t pttl_ms, const struct rl_view *view)
+{
+    uint64_t timer_ns = lease->next.boot_ns;
+
+    rl_wait_note_expiry(lease, pttl_ms, view);
+    lease->line.expires = lease->next.boot_ns < timer_ns;
 }
 
 /* Processes the look of a head: goes if the lock is free or has changed meanwhile, else waits for a
@@ -76,29 +77,29 @@ void rl_head_look(struct rl_lease *lease, const struct rl_line_reply *reply, boo
                   const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_line *line = &lease->line;
-    bool doubtful = rl_line_memory_of(lease)->doubtful;
 
     if (rl_permit_is(lease)) {
         rl_head_go(lease, view, fx);
         return;
     }
-    if (line->woken && !split) {
+    if (line->changed && !split) {
         rl_head_go_after_change(lease, view, fx);
         return;
     }
-    if (!doubtful && !reply->exists) {
+    /* The node of the line may have the key of a client that has ended, or lack that of the holder:
+     * another node says whether the lock is held. */
+    line->second = rl_line_is_stale(lease) ? second_node(lease, view) : 0;
+    if (line->second == 0 && !reply->exists) {
         go_if_free(lease, split, view, fx);
         return;
     }
     rl_line_plan(lease, RL_HEAD_MIN_NS, RL_HEAD_MAX_NS, view);
-    /* The node of the line may have the key of a client that has ended, or lack that of the holder:
-     * another node says whether the lock is held. */
-    if (doubtful) {
-        fx->track = fx->probe = rl_head_second_node(lease, view);
+    if (line->second != 0) {
+        fx->track = fx->probe = line->second;
         return;
     }
     line->guesses = 0;
-    rl_wait_note_expiry(lease, reply->pttl_ms, view);
+    watch_expiry(lease, reply->pttl_ms, view);
 }
 
 /* Processes the reply to a probe of a head, from a node beside that of the line: a head goes if
@@ -108,11 +109,12 @@ void rl_head_probed(struct rl_lease *lease, const struct rl_ballot *ballot,
 {
     struct rl_line *line = &lease->line;
 
-    if ((rl_head_second_node(lease, view) & RL_NODE(ballot->node)) == 0 || !line->head ||
-        line->asking || rl_head_is_pausing(lease, view))
+    if ((line->second & RL_NODE(ballot->node)) == 0 || !line->head || line->asking || line->pauses)
         return;
-    if (ballot->vote == RL_VOTE_DENIED)
+    if (ballot->vote == RL_VOTE_DENIED) {
         go_if_free(lease, false, view, fx);
-    else
+    } else if (ballot->vote == RL_VOTE_GRANTED) {
         line->guesses = 0;
+        watch_expiry(lease, ballot->pttl_ms, view);
+    }
 }

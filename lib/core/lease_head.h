@@ -10,11 +10,6 @@
 #define RL_HEAD_MIN_NS (100 * RL_MS)
 #define RL_HEAD_MAX_NS (300 * RL_MS)
 
-/* Returns the node beside that of the line that shows whether the lock is held; 0: there is none.
- */
-rl_nodes rl_head_second_node(const struct rl_lease *lease, const struct rl_view *view);
-/* Returns whether the head pauses: lease->next is the end of the pause then. */
-bool rl_head_is_pausing(const struct rl_lease *lease, const struct rl_view *view);
 /* Asks all nodes for the lock; for a permit, searches for a free slot. */
 void rl_head_go(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
 /* The same, because the key has changed. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * How a waiting lease uses the line of its resource; lease_line.h explains the line.
  *
- * A waiter has one request to the line in flight at most (struct rl_line). A notification that
- * comes meanwhile is kept and acted on after the reply, because the server may have sent it after
- * it had executed the request. Timers make up for each message that can be lost. */
+ * A waiter has one request that it waits for in flight at most (struct rl_line). A notification
+ * that comes meanwhile is kept and acted on after the reply, because the server may have sent it
+ * after it had executed the request. Timers make up for each message that can be lost. */
 #include "core/lease_line.h"
 
 #include "core/contention.h"
@@ -19,8 +19,8 @@
 /* How long a node is not asked again after it has refused. */
 #define REFUSED_NS (10 * RL_SECOND)
 /* A head that makes no attempt although the lock is free is removed after three round trips and
- * this time. The round trip is the longer of two: the one in the head's record and that of this
- * client. More than TRIP_MAX_NS counts as TRIP_MAX_NS. */
+ * this time. The round trip is the longer of two: the one in the head's record, at most
+ * TRIP_MAX_NS, and that of this client. */
 #define IDLE_HEAD_NS (10 * RL_MS)
 #define TRIP_MAX_NS  (250 * RL_MS)
 /* The same while the lock is held: a head then looks or asks all nodes every RL_HEAD_MAX_NS. */
@@ -50,6 +50,22 @@ static void avoid(struct rl_lease *lease, rl_nodes node, uint64_t time_ns,
 
     memory->avoid = memory->avoid_until_ns > now_ns ? memory->avoid | node : node;
     memory->avoid_until_ns = rl_max_u64(memory->avoid_until_ns, rl_add_sat(now_ns, time_ns));
+}
+
+/* Returns whether the key on the node of the line does not show whether the lock is held. */
+bool rl_line_is_stale(const struct rl_lease *lease)
+{
+    return (rl_line_memory_of(lease)->stale & lease->line.node) != 0;
+}
+
+/* Notes whether the key on the node of the line shows whether the lock is held. A semaphore's line
+ * says nothing about its slots. */
+static void note_stale(struct rl_lease *lease, bool stale)
+{
+    struct rl_line_memory *memory = rl_line_memory_of(lease);
+    rl_nodes node = rl_permit_is(lease) ? 0 : lease->line.node;
+
+    memory->stale = stale ? memory->stale | node : memory->stale & ~node;
 }
 
 /* Returns whether the lease uses a line: it has asked to join one. */
@@ -103,7 +119,7 @@ static void ask(struct rl_lease *lease, enum rl_verb verb, const struct rl_view 
     memory->joined |= line->node;
     memory->waiter_salt = lease->salt;
     line->asking = true;
-    line->woken = false;
+    line->woken = line->changed = line->pauses = line->expires = false;
 }
 
 /* Has the attempt that begins now leave the line if the node of the line grants. Does nothing if
@@ -113,7 +129,7 @@ void rl_line_go(struct rl_lease *lease, struct rl_effects *fx)
     struct rl_line *line = &lease->line;
 
     line->go = RL_LINE_GO_NONE;
-    if (lease->state != RL_STATE_ACQUIRING || (fx->request & line->node) == 0)
+    if ((fx->request & line->node) == 0)
         return;
     line->go = RL_LINE_GO_OPEN;
     send(lease, RL_VERB_LINE_GO, line->node, fx);
@@ -129,8 +145,8 @@ static bool owns_records(const struct rl_lease *lease)
 }
 
 /* Leaves all lines that may have a record of this client, unless another of its locks on the
- * resource has joined one since. */
-static void leave(struct rl_lease *lease, struct rl_effects *fx)
+ * resource has joined one since. With `again`, the end of the call leaves the same lines again. */
+static void leave(struct rl_lease *lease, bool again, struct rl_effects *fx)
 {
     struct rl_line_memory *memory = rl_line_memory_of(lease);
 
@@ -138,31 +154,30 @@ static void leave(struct rl_lease *lease, struct rl_effects *fx)
     if (!owns_records(lease) || memory->joined == 0)
         return;
     send(lease, RL_VERB_LINE_LEAVE, memory->joined, fx);
-    memory->joined = 0;
+    if (!again)
+        memory->joined = 0;
 }
 
 /* Leaves the lines after an attempt that has won, except the line that LINE_GO has left. If it has
- * not left, the node of the line did not grant: it has the key of a client that has ended, or is
- * about to. */
+ * not left, the node of the line has the key of a client that has ended, or is about to; or it was
+ * not asked. */
 static void leave_as_holder(struct rl_lease *lease, struct rl_effects *fx)
 {
     bool left = lease->line.go == RL_LINE_GO_LEFT;
 
-    if (lease->line.node != 0 && !rl_permit_is(lease))
-        rl_line_memory_of(lease)->doubtful = !left;
+    note_stale(lease, !left);
     if (left && owns_records(lease))
         rl_line_memory_of(lease)->joined &= ~lease->line.node;
-    leave(lease, fx);
+    leave(lease, false, fx);
 }
 
-/* Returns whether the last attempt has left the line although it was not won: the node of the line
- * has granted it. */
-static bool left_for_nothing(const struct rl_lease *lease, rl_nodes node)
+/* Returns whether LINE_GO has left the line although the attempt was not won: the node of the line
+ * has granted it. Without a reply yet, returns whether that node may have granted. */
+static bool left_without_winning(const struct rl_lease *lease)
 {
     const struct rl_line *line = &lease->line;
-    bool left = line->go == RL_LINE_GO_LEFT || line->go == RL_LINE_GO_OPEN;
 
-    return lease->attempts > 0 && left && (lease->round.denied & node) == 0;
+    return line->front || (line->go == RL_LINE_GO_OPEN && (lease->round.denied & line->node) == 0);
 }
 
 /* Joins the line, or looks at it again, before the first attempt of a call or after a denied one.
@@ -182,12 +197,13 @@ bool rl_line_enter(struct rl_lease *lease, const struct rl_view *view, struct rl
         *line = (struct rl_line){0};
         return false;
     }
-    bool left = line->node == node && left_for_nothing(lease, node);
+    bool left = line->node == node && left_without_winning(lease);
     if (rl_permit_is(lease) && line->head && line->node == node && line->go != RL_LINE_GO_LEFT)
         return true;
     if (line->node != node)
         *line = (struct rl_line){.node = node};
     line->go = RL_LINE_GO_NONE;
+    line->front = false;
     if (lease->state != RL_STATE_WAITING) {
         rl_round_open(&lease->round, RL_VERB_ACQUIRE, 0, ~view->eligible, view);
         rl_lease_move(lease, RL_STATE_WAITING);
@@ -195,13 +211,9 @@ bool rl_line_enter(struct rl_lease *lease, const struct rl_view *view, struct rl
     }
     fx->track |= node;
     ask(lease, left ? RL_VERB_LINE_FRONT : RL_VERB_LINE_JOIN, view, fx);
-    struct rl_line_memory *memory = rl_line_memory_of(lease);
-    if (memory->last != node)
-        memory->doubtful = false;
-    memory->last = node;
     /* If a quorum has denied, others hold the lock, and the node of the line lacks their key. */
     if (left && rl_nodes_count(lease->round.denied) >= lease->round.quorum)
-        memory->doubtful = true;
+        note_stale(lease, true);
     return true;
 }
 
@@ -224,12 +236,8 @@ void rl_line_leave(struct rl_lease *lease, struct rl_effects *fx)
 {
     bool several = lease->memories != NULL;
 
-    if (lease->contention == NULL || (lease->line.node == 0 && !several))
-        return;
-    rl_nodes joined = rl_line_memory_of(lease)->joined;
-    leave(lease, fx);
-    if (!several)
-        rl_line_memory_of(lease)->joined = joined;
+    if (lease->contention != NULL && (lease->line.node != 0 || several))
+        leave(lease, !several, fx);
 }
 
 /* Leaves the line of the present key. The reply leads to the line of the other key: a lock of
@@ -239,6 +247,12 @@ void rl_line_move(struct rl_lease *lease, const struct rl_view *view, struct rl_
     ask(lease, RL_VERB_LINE_LEAVE, view, fx);
     fx->line_node = rl_line_memory_of(lease)->joined;
     lease->line.moves = true;
+}
+
+/* Returns whether the ballot comes from a reply of the server. */
+static bool is_reply(const struct rl_ballot *ballot)
+{
+    return ballot->rtt_us != 0; /* measured with each reply */
 }
 
 /* Notes which head the reply names. Returns how long that head has made no request, as far as this
@@ -254,15 +268,15 @@ static uint64_t idle_time_ns(struct rl_line *line, const struct rl_line_reply *r
     return rl_sub_sat(view->now.boot_ns, line->idle_since_ns);
 }
 
-/* Processes the look of a waiter that is no head. Has a head removed that makes no requests: it has
- * ended or stands still. If the lock is free, that shows after a few round trips, and the next
- * waiter looks again by then. Whether a slot of a semaphore is free is unknown. */
+/* Processes the reply to a look of a waiter that is no head. Has a head removed that has sent no
+ * request for too long: it has ended or stands still. If the lock is free, that is a few round
+ * trips, and the second waiter looks again by then. A semaphore never counts as free. */
 static void look(struct rl_lease *lease, const struct rl_line_reply *reply,
                  const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_line *line = &lease->line;
-    bool is_free = !reply->exists && reply->place == 2 && !rl_line_memory_of(lease)->doubtful &&
-                   !rl_permit_is(lease);
+    bool is_free =
+        !reply->exists && reply->place == 2 && !rl_line_is_stale(lease) && !rl_permit_is(lease);
     uint64_t trip_ns = rl_min_u64(reply->head_trip_us, TRIP_MAX_NS / RL_US) * RL_US;
     uint64_t patience_ns =
         3 * rl_max_u64(trip_ns, view->round_trip_ns) + (is_free ? IDLE_HEAD_NS : IDLE_HELD_NS);
@@ -283,26 +297,38 @@ static void look(struct rl_lease *lease, const struct rl_line_reply *reply,
     }
 }
 
-/* Processes the reply to LINE_GO. If the attempt has won meanwhile, leaves the line if the node of
- * the line did not grant. */
-static void went(struct rl_lease *lease, const struct rl_line_reply *reply, struct rl_effects *fx)
+/* Processes the failure of a request to a line: the lease is in no line any more. A node that has
+ * refused is not asked again for a time. */
+static void fail(struct rl_lease *lease, const struct rl_ballot *ballot, const struct rl_view *view)
 {
-    lease->line.go = reply->place == 0 ? RL_LINE_GO_LEFT : RL_LINE_GO_STAYED;
-    lease->line.head = reply->is_head;
-    if (lease->state != RL_STATE_ACQUIRING && lease->state != RL_STATE_WAITING)
-        leave_as_holder(lease, fx);
+    if (ballot->cause != REDLOCK_CAUSE_NONE && is_reply(ballot))
+        avoid(lease, lease->line.node, REFUSED_NS, view);
+    if (lease->line.moves) /* the record that stays is for the next lock of this client */
+        rl_line_memory_of(lease)->waiter_salt = 0;
+    lease->line = (struct rl_line){0};
 }
 
-/* Processes the failure of a request to a line: waits in another one, or without one. A node that
- * has refused is not asked again for a time. */
-static void fail(struct rl_lease *lease, const struct rl_ballot *ballot, const struct rl_view *view,
+/* Processes the reply to LINE_GO; NULL: there was none, or it was an error. If the attempt has won
+ * meanwhile, leaves the line if LINE_GO has not done that. Without a connection the end of the
+ * lease does it. */
+static void went(struct rl_lease *lease, const struct rl_ballot *ballot,
+                 const struct rl_line_reply *reply, const struct rl_view *view,
                  struct rl_effects *fx)
 {
-    if (ballot->cause != REDLOCK_CAUSE_NONE && ballot->rtt_us != 0)
-        avoid(lease, lease->line.node, REFUSED_NS, view);
-    lease->line = (struct rl_line){0};
-    if (lease->state == RL_STATE_WAITING)
-        rl_wait_begin(lease, lease->status, view, fx);
+    bool tries = lease->state == RL_STATE_ACQUIRING || lease->state == RL_STATE_WAITING;
+    struct rl_line *line = &lease->line;
+
+    if (reply == NULL) {
+        fail(lease, ballot, view);
+        if (!tries && is_reply(ballot))
+            leave(lease, false, fx);
+        return;
+    }
+    line->go = reply->place == 0 ? RL_LINE_GO_LEFT : RL_LINE_GO_NONE;
+    line->front = line->front || (reply->place == 0 && (lease->round.denied & line->node) == 0);
+    line->head = reply->is_head;
+    if (!tries)
+        leave_as_holder(lease, fx);
 }
 
 /* Processes the reply to a request to a line. `reply`: NULL after an error or without a reply. */
@@ -317,13 +343,18 @@ void rl_line_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         rl_contention_note(lease->contention, view->now.boot_ns);
     if ((line->node & RL_NODE(ballot->node)) == 0)
         return;
-    if (ballot->verb != RL_VERB_LINE_GO)
-        line->asking = false;
-    if (reply == NULL) {
-        fail(lease, ballot, view, fx);
-    } else if (ballot->verb == RL_VERB_LINE_GO) {
+    if (ballot->verb == RL_VERB_LINE_GO) {
         if (line->go == RL_LINE_GO_OPEN)
-            went(lease, reply, fx);
+            went(lease, ballot, reply, view, fx);
+        return;
+    }
+    if (!line->asking || (ballot->verb == RL_VERB_LINE_LEAVE) != line->moves)
+        return; /* not the request that lease->next waits for */
+    line->asking = false;
+    if (reply == NULL) {
+        fail(lease, ballot, view);
+        if (waits)
+            rl_wait_begin(lease, lease->status, view, fx);
     } else if (waits && line->moves) {
         rl_line_memory_of(lease)->joined = 0;
         *line = (struct rl_line){0};
@@ -344,49 +375,51 @@ void rl_line_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
 }
 
 /* Processes a WAKE: a turn, a change of the key, or that a node can send notifications from now on.
- * A head goes after a change. Anything else is a reason to look. Only turns concern a waiter for a
- * permit that is no head. */
+ * A head begins an attempt after any but a turn, which it ignores. Other waiters look. Only turns
+ * concern a waiter for a permit that is no head. */
 void rl_line_wake(struct rl_lease *lease, rl_nodes nodes, bool turn, const struct rl_view *view,
                   struct rl_effects *fx)
 {
     struct rl_line_memory *memory = rl_line_memory_of(lease);
     struct rl_line *line = &lease->line;
-    rl_nodes second = memory->doubtful ? rl_head_second_node(lease, view) : 0;
+    rl_nodes watched = line->node | line->second;
 
     if (turn && (nodes & memory->joined & ~line->node) != 0) { /* it has waited there before */
         send(lease, RL_VERB_LINE_LEAVE, nodes, fx);
         memory->joined &= ~nodes;
         return;
     }
-    if ((nodes != 0 && (nodes & (line->node | second)) == 0) || (rl_permit_is(lease) && !turn))
+    if ((nodes != 0 && (nodes & watched) == 0) || (rl_permit_is(lease) && !turn))
         return;
-    if (!turn)
+    if (!turn && nodes != 0)
         rl_contention_note(lease->contention, view->now.boot_ns);
-    if (line->asking)
+    if (line->asking) {
         line->woken = true;
-    else if ((turn && line->head) || rl_head_is_pausing(lease, view))
+        line->changed = line->changed || !turn;
+        return;
+    }
+    if ((turn && line->head) || line->pauses)
         return; /* it knows, or goes soon */
-    else if (line->head)
+    if (line->head)
         rl_head_go_after_change(lease, view, fx);
     else
         ask(lease, RL_VERB_LINE_JOIN, view, fx);
 }
 
-/* Processes the TICK at lease->next: a head goes, and so does a lease whose call is about to end.
- * Others look. If the node of the line did not reply, another one keeps the line for a time.
- * Without a node for it, the lease waits without a line. */
+/* Processes the TICK at lease->next: a head begins an attempt, and so does a lease whose call is
+ * about to end. Others look. If the node of the line has not replied, avoids it for SILENT_NS, and
+ * joins the line of another node, or waits without one. */
 void rl_line_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_line *line = &lease->line;
     bool last = rl_attempt_spare_ns(lease, view) == 0;
-    bool paused = line->pause_until_ns != 0;
+    bool waited = !line->pauses && !line->expires; /* for a notification */
 
-    line->pause_until_ns = 0;
     if (line->asking && !last) {
         avoid(lease, line->node, SILENT_NS, view);
+        if (line->moves)
+            rl_line_memory_of(lease)->waiter_salt = 0;
         *line = (struct rl_line){0};
-        rl_wait_begin(lease, lease->status, view, fx);
-        return;
     }
     if (!line->head && !last) {
         rl_wait_begin(lease, lease->status, view, fx);
@@ -397,8 +430,8 @@ void rl_line_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
         return;
     }
     /* No notification has come for long: perhaps the other node shows whether the lock is held. */
-    if (line->head && !last && !paused)
-        rl_line_memory_of(lease)->doubtful = !rl_line_memory_of(lease)->doubtful;
+    if (line->head && !last && waited)
+        note_stale(lease, !rl_line_is_stale(lease));
     rl_head_go(lease, view, fx);
 }
 
@@ -410,7 +443,7 @@ static bool is_followed(const struct rl_lease *lease, uint8_t before)
     bool waited = before == RL_STATE_WAITING || before == RL_STATE_ACQUIRING;
     bool queued = before == RL_STATE_QUEUED && lease->keys <= 1;
 
-    return (waited || queued) && lease->contention->followers > queued;
+    return (waited || queued) && lease->contention->followers > (queued ? 1u : 0u);
 }
 
 /* Leaves the lines after a step that has decided the call: the attempt has won, or the lease has
@@ -427,7 +460,7 @@ void rl_line_settle(struct rl_lease *lease, uint8_t before, struct rl_effects *f
         lease->line.go != RL_LINE_GO_OPEN)
         leave_as_holder(lease, fx);
     else if (lease->state == RL_STATE_ENDED && !is_followed(lease, before))
-        leave(lease, fx);
+        leave(lease, false, fx);
     else if (lease->state == RL_STATE_ENDED && owns_records(lease))
         rl_line_memory_of(lease)->waiter_salt = 0;
 }

@@ -7,9 +7,9 @@
  * Only a head makes attempts, and when the node of the line grants, the next waiter becomes a head.
  * Nothing here decides whether a lock is held: the line only says who asks when.
  *
- * A lock has one head. A semaphore has up to RL_LINE_HEADS_MAX, which search for a free slot at the
- * same time (lease_permit.c). A lock of several keys stands in the line of one of its keys: the one
- * that existed in the last attempt. */
+ * A lock has one head, and two for a while after LINE_FRONT. A semaphore has up to
+ * RL_LINE_HEADS_MAX, which search for a free slot at the same time (lease_permit.c). A lock of
+ * several keys stands in the line of one of its keys: the one that existed in the last attempt. */
 #ifndef RL_CORE_LEASE_LINE_H
 #define RL_CORE_LEASE_LINE_H
 
@@ -25,12 +25,15 @@ static inline struct rl_line_memory *rl_line_memory_of(const struct rl_lease *le
  * attempt. */
 void rl_line_plan(struct rl_lease *lease, uint64_t min_ns, uint64_t max_ns,
                   const struct rl_view *view);
+/* Returns whether the key on the node of the line does not show whether the lock is held. */
+bool rl_line_is_stale(const struct rl_lease *lease);
 /* Returns whether the lease waits in a line, or asks to. */
 bool rl_line_is_in(const struct rl_lease *lease);
 /* Returns whether the lease must make no attempt now, because it is in a line and no head. */
 bool rl_line_blocks(const struct rl_lease *lease);
 /* Joins the line, or looks at it again, before the first attempt of a call or after a denied one.
- * Returns false if no line can be used; then nothing was done. */
+ * Returns false if no line can be used. Then the lease is in no line, and leaves those that it was
+ * in. */
 bool rl_line_enter(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
 /* Leaves the line of the present key and joins that of another key of the lock: lease->taken. */
 void rl_line_move(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);

@@ -138,8 +138,6 @@ static void begin_attempt(struct rl_lease *lease, unsigned slot, rl_nodes first,
     permit->known &= ~(bit | permit->probed);
     permit->probed = 0;
     rl_attempt_begin(lease, first, view, fx);
-    if (rl_line_is_in(lease))
-        rl_line_go(lease, fx);
 }
 
 /* Begins the first attempt of a call, for the slot that rl_permit_start() has chosen. If contention
@@ -350,10 +348,10 @@ bool rl_permit_is_contended(const struct rl_lease *lease)
 
 /* Begins or continues the search after an attempt that failed with `status`. If that attempt split
  * the votes, the search begins its next attempt only after a random pause (wait.start_ns). If the
- * preferred node has replied anything but a denial, it lacks the key of the slot, and a probe of it
- * does not open the slot again before a notification. (A node without memory for the key replies
- * with an error to our SET. To each probe it replies that there is no key.)
- * Returns false, and does nothing, if the lease is not for a permit, the attempt was not denied
+ * preferred node has granted, failed or not replied, it may lack the key of the slot, and a probe
+ * of it does not open the slot again before a notification. (A node without memory for the key
+ * replies with an error to our SET. To each probe it replies that there is no key.) Returns false,
+ * and does nothing, if the lease is not for a permit, the attempt was not denied
  * (REDLOCK_ECONTENDED), or the wait budget is used up. */
 bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *view,
                       struct rl_effects *fx)
@@ -381,10 +379,10 @@ bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *
 }
 
 /* Ends the search when a pause begins. The next search probes the preferred node again. The pause
- * ends when an attempt for a slot chosen in turn is due: notifications about one slot, or what the
- * line has the lease do, must not put that off. Keeps the slot sets if the last attempt was denied,
- * that is, if `status` is REDLOCK_ECONTENDED. Empties them after any other failure, because the
- * replies to probes may be as wrong. */
+ * ends when an attempt for a slot chosen in turn is due: notifications about one slot must not put
+ * that off. A waiter that is no head makes no such attempt. Keeps the slot sets if the last attempt
+ * was denied, that is, if `status` is REDLOCK_ECONTENDED. Empties them after any other failure,
+ * because the replies to probes may be as wrong. */
 void rl_permit_pause(struct rl_lease *lease, int status, const struct rl_view *view)
 {
     struct rl_permit *permit = lease->permit;
@@ -432,12 +430,12 @@ static void note_probe_reply(struct rl_lease *lease, const struct rl_ballot *bal
 }
 
 /* Processes the vote on the probe of one slot. DENIED: the key does not exist, so the slot becomes
- * open; a call that never waits (wait_ns 0) does not open a slot that it has tried, others none of
- * permit->missed. GRANTED: the
- * key exists, so remembers the slot if its key is the one that expires first. FAILED or SUSPECT:
- * the slot is not known; if the node is the preferred one, an untried slot becomes open. Once no
- * reply is missing, continues the search. Ignores votes of another round, of a node that is not
- * probed now, and for slots without a probe in flight. */
+ * open. A call that never waits (wait_ns 0) does not open a slot that it has tried; other calls do
+ * not open the slots of permit->missed. GRANTED: the key exists, so remembers the slot if its key
+ * is the one that expires first. FAILED or SUSPECT: the slot is not known; if the node is the
+ * preferred one, an untried slot becomes open. Once no reply is missing, continues the search.
+ * Ignores votes of another round, of a node that is not probed now, and for slots without a probe
+ * in flight. */
 void rl_permit_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                     const struct rl_view *view, struct rl_effects *fx)
 {

@@ -253,11 +253,11 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
 }
 
 /* Processes a WAKE. `nodes` is 0 if another lock of this client has released the resource: then the
- * attempt begins at once. Else `nodes` is the node that has sent a notification or can send them
- * from now on, so that it may also keep a line. Without a line: if that node tracks the key
- * already, the WAKE is a notification, and an attempt is planned. If no node tracks the key yet,
- * and that node has denied the last attempt, a probe is sent to it, and it tracks the key.
- * event->slot is used for permits only. */
+ * attempt begins at once, unless the lease is in a line and no head; then it looks. Else `nodes` is
+ * the node that has sent a notification or can send them from now on, so that it may also keep a
+ * line. Without a line: if that node tracks the key already, the WAKE is a notification, and an
+ * attempt is planned. If no node tracks the key yet, and that node has denied the last attempt, a
+ * probe is sent to it, and it tracks the key. event->slot is used for permits only. */
 void rl_wait_wake(struct rl_lease *lease, const struct rl_event *event, const struct rl_view *view,
                   struct rl_effects *fx)
 {

@@ -3,7 +3,8 @@
  * line as a list of waiters.
  *
  * The line of a resource consists of its waiters in order of arrival, kept on the preferred node. A
- * head is a waiter that was notified that it is its turn; the others send no attempts. */
+ * head is a waiter whose turn it is, by a notification or by the reply to its own request. The
+ * others make no attempt, except the last one of their call. */
 #ifndef RL_CORE_LINE_H
 #define RL_CORE_LINE_H
 
@@ -12,31 +13,34 @@
 /* Most heads of the line of a semaphore. More of them would search for the same free slot. */
 #define RL_LINE_HEADS_MAX 4
 
-/* What a lease knows of its place in the line. Owners: lease_line.c, and lease_head.c of `guesses`
- * and `pause_until_ns`. */
+/* What a lease knows of its place in the line. Owners: lease_line.c, and lease_head.c of `second`,
+ * `guesses`, `pauses` and `expires`. */
 struct rl_line {
     rl_nodes node;   /* the node in whose line this client is, or asks to be; 0: none */
+    rl_nodes second; /* a head: the node that it watches beside that one, which is stale; 0: none */
     bool head;       /* this client was a head when the node replied last */
-    bool asking;     /* a request to the line, other than LINE_GO, has no reply yet */
+    bool asking;     /* a JOIN, FRONT, DROP, or the LEAVE of rl_line_move(), has no reply yet */
     bool woken;      /* while `asking`: a notification has come */
+    bool changed;    /* while `asking`: the key has changed, or that is unknown */
     bool moves;      /* lock of several keys: leaves the line of one key for that of another */
+    bool front;      /* an attempt that has not won has left the line: joins in front */
+    bool pauses;     /* a head makes no attempt before lease->next, whatever the servers notify */
+    bool expires;    /* a head: lease->next is when the key expires */
     uint8_t go;      /* enum rl_line_go: the LINE_GO of the last attempt */
     uint8_t guesses; /* attempts in a row that began, or would have without the pause, because a
                       * node did not have the key */
-    uint64_t pause_until_ns; /* boot clock: a head does not go before; 0: no pause */
-    uint64_t idle_head;      /* the first head at the last look; 0: none */
-    uint64_t idle_beat;      /* its beat */
-    uint64_t idle_since_ns;  /* boot clock: when this client first saw that head with that beat */
-    uint32_t place;          /* in the line, counted from 1, by the last reply; 0: not in it */
-    uint32_t length;         /* waiters in the line, by the last reply */
+    uint64_t idle_head;     /* the first head at the last look; 0: none */
+    uint64_t idle_beat;     /* its beat */
+    uint64_t idle_since_ns; /* boot clock: when this client first saw that head with that beat */
+    uint32_t place;         /* in the line, counted from 1, by the last reply; 0: not in it */
+    uint32_t length;        /* waiters in the line, by the last reply */
 };
 
 /* What has become of the LINE_GO that was sent with an attempt. */
 enum rl_line_go {
-    RL_LINE_GO_NONE = 0, /* none was sent */
+    RL_LINE_GO_NONE = 0, /* none was sent, or this client is still in the line */
     RL_LINE_GO_OPEN,     /* no reply yet */
-    RL_LINE_GO_LEFT,     /* this client is not in the line any more */
-    RL_LINE_GO_STAYED    /* it still is: the node of the line did not grant */
+    RL_LINE_GO_LEFT      /* this client is not in the line any more */
 };
 
 /* What this client remembers of the lines of a resource from one lock to the next. Owner:
@@ -47,10 +51,10 @@ struct rl_line_memory {
     uint64_t avoid_until_ns; /* until then, the lines of the nodes in `avoid` are not used */
     rl_nodes joined;         /* nodes whose line may have a record of this client */
     rl_nodes avoid;          /* nodes that have refused a request to the line, or not replied */
-    rl_nodes last;           /* the node in whose line this client was last; 0: none */
-    bool doubtful;           /* the key on `last` does not show whether the lock is held: the node
-                              * has denied an attempt that won, or granted one that a quorum denied,
-                              * or has sent a head no notification for long */
+    rl_nodes stale;          /* nodes whose key does not show whether the lock is held: the node
+                              * has denied an attempt that won, or granted one that a quorum
+                              * denied, or a head has got no notification for long, which the next
+                              * such time takes back */
 };
 
 /* What the server has replied to a request to a line. */

@@ -178,9 +178,11 @@ const struct rl_script rl_script_get_many = {
  * h (is a head: was notified that it is its turn) or d (cannot be notified). A key with another
  * value is not a line: the script replies X and leaves it alone.
  *
- *   J  joins at the end, or looks      G  leaves, if the lock has the token
- *   F  joins in front, or looks        L  leaves
+ *   J  joins at the end                G  leaves, if the lock has the token
+ *   F  joins in front                  L  leaves
  *   D  removes the victim if its beat is the same; then as J
+ *
+ * J and F only look, and change the record, if the client is in the line already.
  *
  * Then the first waiters in state w become heads, until there are as many as requested, and each is
  * notified. One that nobody listens for is removed: its client has ended, or has lost its second
@@ -191,7 +193,8 @@ const struct rl_script rl_script_get_many = {
  * trip. PLACE counts from 1; 0, with the state -: not in the line. LEFT is for a head the PTTL of
  * the lock; for others -2 if there is no key, else -1.
  *
- * Nothing is written before the end, so an error leaves the line as it was. GETEX reads without
+ * Nothing is written before the end, so an error leaves the line as it was; turns may have been
+ * sent. GETEX reads without
  * making the server track the key, so only heads are notified of changes of the lock. The functions
  * of Lua's strings do the work on the whole value: parsing each waiter takes three times as long.
  */

@@ -316,7 +316,9 @@ void sim_oracle_votes(struct sim_client *client, struct sim_user *user, bool hel
             sim_violate(world, "client %u counts a key on node %u that was made too late",
                         client->index, node);
     }
-    if (held && rl_lease_remaining_ns(lease, client->decided_from) < user->validity_min_ns)
+    /* A lock may have ended in the turn in which it was acquired. */
+    if (held && rl_lease_is_held(lease) &&
+        rl_lease_remaining_ns(lease, client->decided_from) < user->validity_min_ns)
         sim_violate(world, "client %u acquires a lock with too little validity", client->index);
     if (lease->terms->extends_max != 0 && lease->extends > lease->terms->extends_max)
         sim_violate(world, "client %u extends more often than it may", client->index);

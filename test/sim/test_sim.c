@@ -54,7 +54,9 @@ static const uint64_t FAULT_SEEDS[] = {
     /* A reset that a partition had blocked was never sent again. */
     400000062934,
     /* A PING without a reply made no node suspect, after late replies had ended the suspicion. */
-    500000224083};
+    500000224083,
+    /* A client that had stood still acquired a lock and ended it in one turn. */
+    600000363251};
 #define FAULT_SEED_COUNT (sizeof FAULT_SEEDS / sizeof FAULT_SEEDS[0])
 
 /* Runs one of the seeds above, number _i. */

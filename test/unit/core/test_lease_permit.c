@@ -441,6 +441,31 @@ START_TEST(undos_of_other_waiters_put_off_no_slot_chosen_in_turn)
 }
 END_TEST
 
+/* The head of a semaphore's line makes requests, whatever the backoff: else it would count as idle.
+ */
+START_TEST(a_head_does_not_pause_for_long)
+{
+    const struct rl_line_reply reply = {.place = 1, .length = 1, .is_head = true, .head = 1};
+    struct rl_event event = {
+        .kind = RL_EVENT_VOTE,
+        .ballot = {.node = FIRST, .vote = RL_VOTE_GRANTED, .verb = RL_VERB_LINE_JOIN},
+        .line = &reply,
+    };
+
+    rig.params.terms.backoff.min_ns = rig.params.terms.backoff.max_ns = 5 * RL_SECOND;
+    rig.view.lines = ALL;
+    rl_contention_note(&contention, rig.view.now.boot_ns);
+    begin();
+    ck_assert_uint_eq(rig.fx.line, RL_VERB_LINE_JOIN);
+    event.ballot.round = rig.lease.round.number;
+    rig_step(&rig, &event);
+    report_slots(0, 60000);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    ck_assert(!rig.lease.permit->searching);
+    ck_assert_uint_le(rl_remaining_ns(rig.lease.next, rig.view.now), 300 * RL_MS);
+}
+END_TEST
+
 START_TEST(one_taken_slot_is_no_contention)
 {
     begin();
@@ -531,6 +556,7 @@ int main(void)
                                   a_split_vote_delays_the_next_attempt,
                                   a_slot_that_only_one_node_shows_as_free_is_tried_once,
                                   undos_of_other_waiters_put_off_no_slot_chosen_in_turn,
+                                  a_head_does_not_pause_for_long,
                                   one_taken_slot_is_no_contention,
                                   a_release_by_this_client_yields_first,
                                   the_first_slot_is_one_that_is_likely_to_be_free,
