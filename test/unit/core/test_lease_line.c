@@ -3,6 +3,8 @@
  * of it, whichever way its call ends. Uses line_rig.h. */
 #include "line_rig.h"
 
+static const struct rl_event turn = {.kind = RL_EVENT_WAKE, .nodes = RL_NODE(FIRST), .turn = true};
+
 /* Three nodes grant, of which none has a line: the lease holds the lock. */
 static void win(void)
 {
@@ -187,7 +189,6 @@ START_TEST(the_next_lock_leaves_the_lines_of_the_winner)
 {
     static struct rig waiter, winner;
     const struct rl_line_reply left = {.place = 0, .length = 0, .exists = true};
-    const struct rl_event turn = {.kind = RL_EVENT_WAKE, .nodes = RL_NODE(FIRST), .turn = true};
 
     join_another();
     go();
@@ -291,7 +292,6 @@ END_TEST
 /* A turn in a line in which the lease does not wait any more is declined. */
 START_TEST(a_turn_in_another_line)
 {
-    const struct rl_event turn = {.kind = RL_EVENT_WAKE, .nodes = RL_NODE(FIRST), .turn = true};
 
     join();
     rig.lease.line.node = RL_NODE(4);
@@ -428,6 +428,28 @@ START_TEST(one_waiter_watches_the_head)
         ck_assert_uint_lt(due_in_ns(), 100 * RL_MS);
     else
         ck_assert_uint_ge(due_in_ns(), 750 * RL_MS);
+}
+END_TEST
+
+/* While the lock is free, a head has three round trips for its request: its own (0), as its record
+ * says, or those of this client (1), whichever are longer. */
+START_TEST(a_head_far_away_has_time)
+{
+    const struct rl_line_reply reply = {
+        .place = 2, .length = 2, .head = 9, .head_beat = 5, .head_trip_us = _i == 0 ? 100000 : 0};
+
+    rig.view.round_trip_ns = _i == 0 ? RL_MS : 100 * RL_MS;
+    join_for_long();
+    reply_to(RL_VERB_LINE_JOIN, FIRST, &reply);
+    ck_assert_uint_ge(due_in_ns(), 310 * RL_MS);
+    rig_pass(&rig, 300 * RL_MS);
+    rig_step(&rig, &turn);
+    reply_to(RL_VERB_LINE_JOIN, FIRST, &reply);
+    ck_assert_uint_eq(rig.fx.line, 0);
+    rig_pass(&rig, due_in_ns());
+    rig_tick(&rig);
+    reply_to(RL_VERB_LINE_JOIN, FIRST, &reply);
+    check_sent(RL_VERB_LINE_DROP, RL_NODE(FIRST));
 }
 END_TEST
 
@@ -625,6 +647,7 @@ static Suite *lease_line_suite(void)
     tcase_add_test(group, a_holder_without_a_reply_leaves_at_the_end);
     tcase_add_test(group, a_line_of_one_is_no_contention);
     tcase_add_loop_test(group, one_waiter_watches_the_head, 0, 3);
+    tcase_add_loop_test(group, a_head_far_away_has_time, 0, 2);
     tcase_add_test(group, only_an_idle_head_is_removed);
     tcase_add_test(group, a_node_that_refuses_is_avoided);
     tcase_add_test(group, a_reply_may_take_long);
