@@ -90,7 +90,7 @@ void rl_contention_note_start(struct rl_contention *contention, uint64_t round_t
 /* Returns whether the acquisition that begins is the 1st, 8th or 64th of the series after the first
  * one. A client whose requests always arrive right after its own releases is never denied, and
  * notices only in that way that others wait. */
-bool rl_contention_looks(const struct rl_contention *contention)
+bool rl_contention_counts_waiters(const struct rl_contention *contention)
 {
     unsigned n = contention->in_a_row;
 

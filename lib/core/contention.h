@@ -65,7 +65,7 @@ void rl_contention_note_start(struct rl_contention *contention, uint64_t round_t
                               uint64_t now_ns);
 /* Returns whether this acquisition also asks how many clients wait in the line: in a series, the
  * 1st, 8th and 64th after the first one. */
-bool rl_contention_looks(const struct rl_contention *contention);
+bool rl_contention_counts_waiters(const struct rl_contention *contention);
 /* Notes that an attempt has won. */
 void rl_contention_note_grant(struct rl_contention *contention);
 /* Notes that this client sends a release. If contention is recent, or if this client has acquired

@@ -383,7 +383,7 @@ void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const s
         rl_hold_detach(lease, view, fx);
         break;
     }
-    rl_line_settle(lease, before, fx);
+    rl_line_after_step(lease, before, fx);
     if (lease->state != RL_STATE_ACQUIRING)
         fx->raise = 0; /* this step has ended the attempt */
     RL_ASSERT((fx->request & ~(view->up | view->suspect)) == 0);

@@ -249,7 +249,7 @@ void rl_attempt_begin(struct rl_lease *lease, rl_nodes first, const struct rl_vi
     lease->ours = adopt ? all : lease->round.requested;
     fx->request = lease->round.requested;
     fx->flags |= adopt ? 0 : RL_FX_ATTEMPT;
-    rl_line_go(lease, fx);
+    rl_line_leave_if_granted(lease, fx);
 }
 
 /* Returns whether `vote`, that of the preferred node, decides the attempt before the deferred nodes

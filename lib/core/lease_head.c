@@ -22,7 +22,7 @@ static rl_nodes second_node(const struct rl_lease *lease, const struct rl_view *
 }
 
 /* Asks all nodes for the lock. For a permit, searches for a free slot instead. */
-void rl_head_go(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+void rl_head_attempt(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     lease->line.pauses = lease->line.expires = false;
     if (rl_permit_is(lease))
@@ -32,26 +32,26 @@ void rl_head_go(struct rl_lease *lease, const struct rl_view *view, struct rl_ef
 }
 
 /* Asks all nodes for the lock, because the key has changed. */
-void rl_head_go_after_change(struct rl_lease *lease, const struct rl_view *view,
-                             struct rl_effects *fx)
+void rl_head_attempt_after_change(struct rl_lease *lease, const struct rl_view *view,
+                                  struct rl_effects *fx)
 {
-    lease->line.guesses = 0;
-    rl_head_go(lease, view, fx);
+    lease->line.absent_tries = 0;
+    rl_head_attempt(lease, view, fx);
 }
 
 /* Has a head ask all nodes because a node does not have the key, or pause before that: if the last
  * attempt has split the votes (`split`), or began for the same reason and was denied. The pause is
  * random, about one round trip, and doubles with each further attempt. */
-static void go_if_free(struct rl_lease *lease, bool split, const struct rl_view *view,
-                       struct rl_effects *fx)
+static void attempt_if_absent(struct rl_lease *lease, bool split, const struct rl_view *view,
+                              struct rl_effects *fx)
 {
     struct rl_line *line = &lease->line;
-    unsigned before = line->guesses;
+    unsigned before = line->absent_tries;
     uint64_t trip_ns = rl_max_u64(view->round_trip_ns, 50 * RL_US);
 
-    line->guesses = (uint8_t)rl_min_u64(before + 1, UINT8_MAX);
+    line->absent_tries = (uint8_t)rl_min_u64(before + 1, UINT8_MAX);
     if (before == 0 && !split) {
-        rl_head_go(lease, view, fx);
+        rl_head_attempt(lease, view, fx);
         return;
     }
     trip_ns <<= before == 0 ? 0 : rl_min_u64(before - 1, 8);
@@ -60,7 +60,7 @@ static void go_if_free(struct rl_lease *lease, bool split, const struct rl_view 
     line->pauses = true;
 }
 
-/* Has a head that watches the lock go when the key expires, if that is before its timer. */
+/* Has a head begin an attempt when the key expires, if that is before its timer. */
 static void watch_expiry(struct rl_lease *lease, uint64_t pttl_ms, const struct rl_view *view)
 {
     uint64_t timer_ns = lease->next.boot_ns;
@@ -69,9 +69,10 @@ static void watch_expiry(struct rl_lease *lease, uint64_t pttl_ms, const struct 
     lease->line.expires = lease->next.boot_ns < timer_ns;
 }
 
-/* Processes the look of a head: goes if the lock is free or has changed meanwhile, else waits for a
- * change, until the key expires or the timer of heads. If an attempt has split the votes (`split`),
- * a change is no reason to go: it may be our own undo. The search for a permit has its own timers.
+/* Processes the look of a head: begins an attempt if the lock is free or has changed meanwhile,
+ * else waits for a change, until the key expires or the timer of heads. If an attempt has split the
+ * votes (`split`), a change is no reason for that: it may be our own undo. The search for a permit
+ * has its own timers.
  */
 void rl_head_look(struct rl_lease *lease, const struct rl_line_reply *reply, bool split,
                   const struct rl_view *view, struct rl_effects *fx)
@@ -79,18 +80,18 @@ void rl_head_look(struct rl_lease *lease, const struct rl_line_reply *reply, boo
     struct rl_line *line = &lease->line;
 
     if (rl_permit_is(lease)) {
-        rl_head_go(lease, view, fx);
+        rl_head_attempt(lease, view, fx);
         return;
     }
     if (line->changed && !split) {
-        rl_head_go_after_change(lease, view, fx);
+        rl_head_attempt_after_change(lease, view, fx);
         return;
     }
     /* The node of the line may have the key of a client that has ended, or lack that of the holder:
      * another node says whether the lock is held. */
     line->second = rl_line_is_stale(lease) ? second_node(lease, view) : 0;
     if (line->second == 0 && !reply->exists) {
-        go_if_free(lease, split, view, fx);
+        attempt_if_absent(lease, split, view, fx);
         return;
     }
     rl_line_plan(lease, RL_HEAD_MIN_NS, RL_HEAD_MAX_NS, view);
@@ -98,12 +99,12 @@ void rl_head_look(struct rl_lease *lease, const struct rl_line_reply *reply, boo
         fx->track = fx->probe = line->second;
         return;
     }
-    line->guesses = 0;
+    line->absent_tries = 0;
     watch_expiry(lease, reply->pttl_ms, view);
 }
 
-/* Processes the reply to a probe of a head, from a node beside that of the line: a head goes if
- * there is no key. */
+/* Processes the reply to a probe of a head, from a node beside that of the line: a head
+ * begins an attempt if there is no key. */
 void rl_head_probed(struct rl_lease *lease, const struct rl_ballot *ballot,
                     const struct rl_view *view, struct rl_effects *fx)
 {
@@ -112,9 +113,9 @@ void rl_head_probed(struct rl_lease *lease, const struct rl_ballot *ballot,
     if ((line->second & RL_NODE(ballot->node)) == 0 || !line->head || line->asking || line->pauses)
         return;
     if (ballot->vote == RL_VOTE_DENIED) {
-        go_if_free(lease, false, view, fx);
+        attempt_if_absent(lease, false, view, fx);
     } else if (ballot->vote == RL_VOTE_GRANTED) {
-        line->guesses = 0;
+        line->absent_tries = 0;
         watch_expiry(lease, ballot->pttl_ms, view);
     }
 }

@@ -11,10 +11,10 @@
 #define RL_HEAD_MAX_NS (300 * RL_MS)
 
 /* Asks all nodes for the lock; for a permit, searches for a free slot. */
-void rl_head_go(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
+void rl_head_attempt(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
 /* The same, because the key has changed. */
-void rl_head_go_after_change(struct rl_lease *lease, const struct rl_view *view,
-                             struct rl_effects *fx);
+void rl_head_attempt_after_change(struct rl_lease *lease, const struct rl_view *view,
+                                  struct rl_effects *fx);
 /* Processes the reply to a request to the line. `split`: the last attempt has split the votes. */
 void rl_head_look(struct rl_lease *lease, const struct rl_line_reply *reply, bool split,
                   const struct rl_view *view, struct rl_effects *fx);

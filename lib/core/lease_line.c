@@ -124,15 +124,15 @@ static void ask(struct rl_lease *lease, enum rl_verb verb, const struct rl_view 
 
 /* Has the attempt that begins now leave the line if the node of the line grants. Does nothing if
  * the lease is not in a line, or if that node is not asked now. */
-void rl_line_go(struct rl_lease *lease, struct rl_effects *fx)
+void rl_line_leave_if_granted(struct rl_lease *lease, struct rl_effects *fx)
 {
     struct rl_line *line = &lease->line;
 
-    line->go = RL_LINE_GO_NONE;
+    line->out = RL_LINE_OUT_NONE;
     if ((fx->request & line->node) == 0)
         return;
-    line->go = RL_LINE_GO_OPEN;
-    send(lease, RL_VERB_LINE_GO, line->node, fx);
+    line->out = RL_LINE_OUT_OPEN;
+    send(lease, RL_VERB_LINE_SERVED, line->node, fx);
 }
 
 /* Returns whether the records of this client in lines are those of this lease, or of one that has
@@ -158,12 +158,12 @@ static void leave(struct rl_lease *lease, bool again, struct rl_effects *fx)
         memory->joined = 0;
 }
 
-/* Leaves the lines after an attempt that has won, except the line that LINE_GO has left. If it has
- * not left, the node of the line has the key of a client that has ended, or is about to; or it was
- * not asked. */
+/* Leaves the lines after an attempt that has won, except the line that LINE_SERVED has left. If it
+ * has not left, the node of the line has the key of a client that has ended, or is about to; or it
+ * was not asked. */
 static void leave_as_holder(struct rl_lease *lease, struct rl_effects *fx)
 {
-    bool left = lease->line.go == RL_LINE_GO_LEFT;
+    bool left = lease->line.out == RL_LINE_OUT_LEFT;
 
     note_stale(lease, !left);
     if (left && owns_records(lease))
@@ -171,13 +171,14 @@ static void leave_as_holder(struct rl_lease *lease, struct rl_effects *fx)
     leave(lease, false, fx);
 }
 
-/* Returns whether LINE_GO has left the line although the attempt was not won: the node of the line
- * has granted it. Without a reply yet, returns whether that node may have granted. */
+/* Returns whether LINE_SERVED has left the line although the attempt was not won: the node of the
+ * line has granted it. Without a reply yet, returns whether that node may have granted. */
 static bool left_without_winning(const struct rl_lease *lease)
 {
     const struct rl_line *line = &lease->line;
 
-    return line->front || (line->go == RL_LINE_GO_OPEN && (lease->round.denied & line->node) == 0);
+    return line->front ||
+           (line->out == RL_LINE_OUT_OPEN && (lease->round.denied & line->node) == 0);
 }
 
 /* Joins the line, or looks at it again, before the first attempt of a call or after a denied one.
@@ -198,11 +199,11 @@ bool rl_line_enter(struct rl_lease *lease, const struct rl_view *view, struct rl
         return false;
     }
     bool left = line->node == node && left_without_winning(lease);
-    if (rl_permit_is(lease) && line->head && line->node == node && line->go != RL_LINE_GO_LEFT)
+    if (rl_permit_is(lease) && line->head && line->node == node && line->out != RL_LINE_OUT_LEFT)
         return true;
     if (line->node != node)
         *line = (struct rl_line){.node = node};
-    line->go = RL_LINE_GO_NONE;
+    line->out = RL_LINE_OUT_NONE;
     line->front = false;
     if (lease->state != RL_STATE_WAITING) {
         rl_round_open(&lease->round, RL_VERB_ACQUIRE, 0, ~view->eligible, view);
@@ -219,7 +220,8 @@ bool rl_line_enter(struct rl_lease *lease, const struct rl_view *view, struct rl
 
 /* Asks the line how many wait there, with a request to leave it, which does nothing else if this
  * client is not in it. Does nothing if no line can be used. */
-void rl_line_look(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+void rl_line_count_waiters(struct rl_lease *lease, const struct rl_view *view,
+                           struct rl_effects *fx)
 {
     rl_nodes node = usable(lease, view);
 
@@ -308,12 +310,12 @@ static void fail(struct rl_lease *lease, const struct rl_ballot *ballot, const s
     lease->line = (struct rl_line){0};
 }
 
-/* Processes the reply to LINE_GO; NULL: there was none, or it was an error. If the attempt has won
- * meanwhile, leaves the line if LINE_GO has not done that. Without a connection the end of the
- * lease does it. */
-static void went(struct rl_lease *lease, const struct rl_ballot *ballot,
-                 const struct rl_line_reply *reply, const struct rl_view *view,
-                 struct rl_effects *fx)
+/* Processes the reply to LINE_SERVED; NULL: there was none, or it was an error. If the attempt has
+ * won meanwhile, leaves the line if LINE_SERVED has not done that. Without a connection the end of
+ * the lease does it. */
+static void take_reply_to_served(struct rl_lease *lease, const struct rl_ballot *ballot,
+                                 const struct rl_line_reply *reply, const struct rl_view *view,
+                                 struct rl_effects *fx)
 {
     bool tries = lease->state == RL_STATE_ACQUIRING || lease->state == RL_STATE_WAITING;
     struct rl_line *line = &lease->line;
@@ -324,7 +326,7 @@ static void went(struct rl_lease *lease, const struct rl_ballot *ballot,
             leave(lease, false, fx);
         return;
     }
-    line->go = reply->place == 0 ? RL_LINE_GO_LEFT : RL_LINE_GO_NONE;
+    line->out = reply->place == 0 ? RL_LINE_OUT_LEFT : RL_LINE_OUT_NONE;
     line->front = line->front || (reply->place == 0 && (lease->round.denied & line->node) == 0);
     line->head = reply->is_head;
     if (!tries)
@@ -343,9 +345,9 @@ void rl_line_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         rl_contention_note(lease->contention, view->now.boot_ns);
     if ((line->node & RL_NODE(ballot->node)) == 0)
         return;
-    if (ballot->verb == RL_VERB_LINE_GO) {
-        if (line->go == RL_LINE_GO_OPEN)
-            went(lease, ballot, reply, view, fx);
+    if (ballot->verb == RL_VERB_LINE_SERVED) {
+        if (line->out == RL_LINE_OUT_OPEN)
+            take_reply_to_served(lease, ballot, reply, view, fx);
         return;
     }
     if (!line->asking || (ballot->verb == RL_VERB_LINE_LEAVE) != line->moves)
@@ -399,9 +401,9 @@ void rl_line_wake(struct rl_lease *lease, rl_nodes nodes, bool turn, const struc
         return;
     }
     if ((turn && line->head) || line->pauses)
-        return; /* it knows, or goes soon */
+        return; /* it knows, or makes an attempt soon */
     if (line->head)
-        rl_head_go_after_change(lease, view, fx);
+        rl_head_attempt_after_change(lease, view, fx);
     else
         ask(lease, RL_VERB_LINE_JOIN, view, fx);
 }
@@ -432,7 +434,7 @@ void rl_line_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
     /* No notification has come for long: perhaps the other node shows whether the lock is held. */
     if (line->head && !last && waited)
         note_stale(lease, !rl_line_is_stale(lease));
-    rl_head_go(lease, view, fx);
+    rl_head_attempt(lease, view, fx);
 }
 
 /* Returns whether the lease has ended without the lock, and another lock of this client is in the
@@ -449,15 +451,15 @@ static bool is_followed(const struct rl_lease *lease, uint8_t before)
 /* Leaves the lines after a step that has decided the call: the attempt has won, or the lease has
  * ended. A call that ends without the lock leaves its place to the next lock in the queue of this
  * client: else a process whose callers have less patience than the line is long would never come
- * to its front. If LINE_GO was sent and has no reply yet, the node of the line may have denied: a
- * winner leaves when that reply comes, or at the end of the lease if it has not come by then. */
-void rl_line_settle(struct rl_lease *lease, uint8_t before, struct rl_effects *fx)
+ * to its front. If LINE_SERVED was sent and has no reply yet, the node of the line may have denied:
+ * a winner leaves when that reply comes, or at the end of the lease if it has not come by then. */
+void rl_line_after_step(struct rl_lease *lease, uint8_t before, struct rl_effects *fx)
 {
     if (lease->contention == NULL || lease->state == before ||
         rl_line_memory_of(lease)->joined == 0)
         return;
     if (lease->state == RL_STATE_HELD && before == RL_STATE_ACQUIRING &&
-        lease->line.go != RL_LINE_GO_OPEN)
+        lease->line.out != RL_LINE_OUT_OPEN)
         leave_as_holder(lease, fx);
     else if (lease->state == RL_STATE_ENDED && !is_followed(lease, before))
         leave(lease, false, fx);

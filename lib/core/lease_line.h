@@ -41,9 +41,10 @@ void rl_line_move(struct rl_lease *lease, const struct rl_view *view, struct rl_
 void rl_line_leave(struct rl_lease *lease, struct rl_effects *fx);
 /* Has an attempt that begins now leave the line if the node of the line grants. Does nothing if the
  * lease is not in a line. */
-void rl_line_go(struct rl_lease *lease, struct rl_effects *fx);
+void rl_line_leave_if_granted(struct rl_lease *lease, struct rl_effects *fx);
 /* Asks the line how many wait there, together with an attempt that was begun without it. */
-void rl_line_look(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
+void rl_line_count_waiters(struct rl_lease *lease, const struct rl_view *view,
+                           struct rl_effects *fx);
 /* Processes the reply to a request to a line; NULL: there was none, or it was an error. */
 void rl_line_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                   const struct rl_line_reply *reply, const struct rl_view *view,
@@ -54,6 +55,6 @@ void rl_line_wake(struct rl_lease *lease, rl_nodes nodes, bool turn, const struc
 /* Processes the TICK at lease->next while the lease is in a line. */
 void rl_line_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
 /* Leaves the lines after a step that has decided the call. `before`: the state before the step. */
-void rl_line_settle(struct rl_lease *lease, uint8_t before, struct rl_effects *fx);
+void rl_line_after_step(struct rl_lease *lease, uint8_t before, struct rl_effects *fx);
 
 #endif

@@ -82,8 +82,8 @@ static void begin_first(struct rl_lease *lease, const struct rl_view *view, stru
         rl_permit_begin(lease, view, fx);
     else
         rl_attempt_begin(lease, recent ? rl_wait_preferred(lease, view) : 0, view, fx);
-    if (lease->contention != NULL && rl_contention_looks(lease->contention))
-        rl_line_look(lease, view, fx);
+    if (lease->contention != NULL && rl_contention_counts_waiters(lease->contention))
+        rl_line_count_waiters(lease, view, fx);
 }
 
 /* Starts an acquisition: forgets what an earlier wait knew, and begins the first attempt. If

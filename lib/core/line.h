@@ -14,7 +14,7 @@
 #define RL_LINE_HEADS_MAX 4
 
 /* What a lease knows of its place in the line. Owners: lease_line.c, and lease_head.c of `second`,
- * `guesses`, `pauses` and `expires`. */
+ * `absent_tries`, `pauses` and `expires`. */
 struct rl_line {
     rl_nodes node;   /* the node in whose line this client is, or asks to be; 0: none */
     rl_nodes second; /* a head: the node that it watches beside that one, which is stale; 0: none */
@@ -26,21 +26,21 @@ struct rl_line {
     bool front;      /* an attempt that has not won has left the line: joins in front */
     bool pauses;     /* a head makes no attempt before lease->next, whatever the servers notify */
     bool expires;    /* a head: lease->next is when the key expires */
-    uint8_t go;      /* enum rl_line_go: the LINE_GO of the last attempt */
-    uint8_t guesses; /* attempts in a row that began, or would have without the pause, because a
-                      * node did not have the key */
-    uint64_t idle_head;     /* the first head at the last look; 0: none */
-    uint64_t idle_beat;     /* its beat */
+    uint8_t out;     /* enum rl_line_out: the LINE_SERVED of the last attempt */
+    uint8_t absent_tries; /* attempts in a row that began, or would have without the pause, because
+                           * a node did not have the key */
+    uint64_t idle_head;   /* the first head at the last look; 0: none */
+    uint64_t idle_beat;   /* its beat */
     uint64_t idle_since_ns; /* boot clock: when this client first saw that head with that beat */
     uint32_t place;         /* in the line, counted from 1, by the last reply; 0: not in it */
     uint32_t length;        /* waiters in the line, by the last reply */
 };
 
-/* What has become of the LINE_GO that was sent with an attempt. */
-enum rl_line_go {
-    RL_LINE_GO_NONE = 0, /* none was sent, or this client is still in the line */
-    RL_LINE_GO_OPEN,     /* no reply yet */
-    RL_LINE_GO_LEFT      /* this client is not in the line any more */
+/* What has become of the LINE_SERVED that was sent with an attempt. */
+enum rl_line_out {
+    RL_LINE_OUT_NONE = 0, /* none was sent, or this client is still in the line */
+    RL_LINE_OUT_OPEN,     /* no reply yet */
+    RL_LINE_OUT_LEFT      /* this client is not in the line any more */
 };
 
 /* What this client remembers of the lines of a resource from one lock to the next. Owner:

@@ -29,11 +29,11 @@ enum rl_verb {
     RL_VERB_REGISTER = 15, /* has the server track the key that the next request reads */
     /* Requests to the line of a resource (rl_script_line). A grant means that the key of the lock
      * exists, a denial that it does not. */
-    RL_VERB_LINE_JOIN = 16,  /* joins the line at its end, or looks */
-    RL_VERB_LINE_FRONT = 17, /* joins it in front, or looks */
-    RL_VERB_LINE_GO = 18,    /* leaves it, if the key has our token; notifies the next one */
-    RL_VERB_LINE_LEAVE = 19, /* leaves it; notifies the next one */
-    RL_VERB_LINE_DROP = 20,  /* removes a head that does not go, then joins or looks */
+    RL_VERB_LINE_JOIN = 16,   /* joins the line at its end, or looks */
+    RL_VERB_LINE_FRONT = 17,  /* joins it in front, or looks */
+    RL_VERB_LINE_SERVED = 18, /* leaves it, if the key has our token; notifies the next one */
+    RL_VERB_LINE_LEAVE = 19,  /* leaves it; notifies the next one */
+    RL_VERB_LINE_DROP = 20,   /* removes a head that makes no request, then joins or looks */
     RL_VERB_LINE_LIST =
         21, /* reads who is in the line, for people: an inspection. Always granted */
     RL_VERB_COUNT
@@ -143,7 +143,7 @@ struct rl_arguments {
     uint64_t beat;             /* differs in all requests of this client */
     uint64_t trip_us;          /* round trip to the server, in microseconds */
     uint64_t heads;            /* most heads of the line */
-    uint64_t victim;           /* LINE_DROP: id of the head that does not go */
+    uint64_t victim;           /* LINE_DROP: id of the head that makes no request */
     uint64_t victim_beat;      /* LINE_DROP: its beat */
 };
 
@@ -157,7 +157,7 @@ static inline bool rl_verb_is_line(enum rl_verb verb)
  * head, such a request reads the key of the lock, so that the server can track it. */
 static inline bool rl_verb_looks_at_line(enum rl_verb verb)
 {
-    return rl_verb_is_line(verb) && verb != RL_VERB_LINE_GO && verb != RL_VERB_LINE_LEAVE;
+    return rl_verb_is_line(verb) && verb != RL_VERB_LINE_SERVED && verb != RL_VERB_LINE_LEAVE;
 }
 
 /* Fills `command` with the words of `verb` in `form`. The command points into `arguments` and into

@@ -315,7 +315,7 @@ void rl_lock_send_line(struct rl_engine *engine, struct rl_lock *lock, const str
 {
     struct rl_claim *claim = lock->claim;
 
-    if (fx->line == RL_VERB_LINE_GO && claim->token_len == 0)
+    if (fx->line == RL_VERB_LINE_SERVED && claim->token_len == 0)
         return; /* there was no memory for the attempt */
     claim->permits = (uint16_t)lock->lease.terms->permits;
     claim->since_ms = since_ms(engine, lock);

@@ -56,8 +56,8 @@ static size_t name_len(const struct rl_claim *claim, struct rl_arg key)
 
 /* Adds the values of a request to the line of the lock's resource to `arguments`. Writes the keys
  * that are stored nowhere else to `command`. The lock's key in a request to the line of a semaphore
- * is that of the slot of the attempt (LINE_GO), else that of the first slot: the client that gets
- * it as a notification finds the semaphore by it. */
+ * is that of the slot of the attempt (LINE_SERVED), else that of the first slot: the client that
+ * gets it as a notification finds the semaphore by it. */
 static void add_line(const struct rl_node *node, const struct rl_claim *claim, enum rl_verb verb,
                      struct rl_command *command, struct rl_arguments *arguments)
 {
@@ -68,7 +68,7 @@ static void add_line(const struct rl_node *node, const struct rl_claim *claim, e
     } else {
         size_t len = name_len(claim, key);
         arguments->line = with_suffix(command->line, key, len, LINE_OF_SEMAPHORE);
-        if (verb != RL_VERB_LINE_GO)
+        if (verb != RL_VERB_LINE_SERVED)
             arguments->key = with_suffix(command->slot, key, len, FIRST_SLOT);
     }
     arguments->state = (struct rl_arg){rl_tracker_hears_turns(node) ? "w" : "d", 1};

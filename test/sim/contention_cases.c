@@ -244,7 +244,8 @@ static void set_up_waiting(struct sim_plan *plan, struct sim_contention *content
 }
 
 /* Half of all notifications are lost, those of turns included. A waiter finds out at its next look
- * that it is the head, and a head goes by its timer. Two waiters in a row may lose their turns. */
+ * that it is the head, and a head makes an attempt by its timer. Two waiters in a row may lose
+ * their turns. */
 static void set_up_lost_pushes(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 4;
@@ -261,8 +262,8 @@ static void set_up_foreign(struct sim_plan *plan, struct sim_contention *content
     contention->bounds.splits = splits(plan) + 1000;
 }
 
-/* Half of the clients use the line, and half do not. A head goes right after a notification, while
- * the others wait for a random time, so that they get few turns. */
+/* Half of the clients use the line, and half do not. A head makes its attempt right after a
+ * notification, while the others wait for a random time, so that they get few turns. */
 static void set_up_mixed(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 16;

@@ -275,7 +275,7 @@ static void set_up_two_wrong(struct sim_plan *plan, struct sim_contention *conte
 }
 
 /* Three waiters join again and again and never acquire. Only the waiter behind a head notices soon
- * that the head does not go, so several of them in a row take longer than one. */
+ * that the head makes no request, so several of them in a row take longer than one. */
 static void set_up_idlers(struct sim_plan *plan, struct sim_contention *contention)
 {
     contention->idlers = 3;

@@ -62,13 +62,13 @@ static inline void join_for_long(void)
 
 /* The node of the line replies that the lease is the head and the lock is free: it asks all nodes,
  * and the node of the line to leave the line. */
-static inline void go(void)
+static inline void attempt(void)
 {
     const struct rl_line_reply reply = {.place = 1, .length = 1, .is_head = true, .head = 1};
 
     reply_to(RL_VERB_LINE_JOIN, joined, &reply);
     ck_assert_uint_eq(rig.fx.request, ALL);
-    check_sent(RL_VERB_LINE_GO, RL_NODE(joined));
+    check_sent(RL_VERB_LINE_SERVED, RL_NODE(joined));
 }
 
 /* Returns the time until the timer of the lease, in nanoseconds. */

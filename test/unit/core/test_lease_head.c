@@ -59,10 +59,10 @@ START_TEST(the_pause_after_split_votes_grows)
     uint64_t last_ns = 0;
 
     join_for_long();
-    go();
+    attempt();
     for (unsigned i = 0; i < 6; i++) {
         rig_grant(&rig, FIRST);
-        reply_to(RL_VERB_LINE_GO, FIRST, &left);
+        reply_to(RL_VERB_LINE_SERVED, FIRST, &left);
         rig_grant(&rig, 4);
         for (unsigned node = 0; node < 4; node++)
             if (node != FIRST && rig.lease.state == RL_STATE_ACQUIRING)
@@ -77,7 +77,7 @@ START_TEST(the_pause_after_split_votes_grows)
         last_ns = i == 0 ? pause_ns : last_ns;
         rig_pass(&rig, pause_ns);
         rig_tick(&rig);
-        check_sent(RL_VERB_LINE_GO, RL_NODE(FIRST));
+        check_sent(RL_VERB_LINE_SERVED, RL_NODE(FIRST));
     }
 }
 END_TEST
@@ -100,9 +100,9 @@ static void split(void)
 {
     const struct rl_line_reply left = {.place = 0};
 
-    check_sent(RL_VERB_LINE_GO, RL_NODE(FIRST));
+    check_sent(RL_VERB_LINE_SERVED, RL_NODE(FIRST));
     rig_grant(&rig, FIRST);
-    reply_to(RL_VERB_LINE_GO, FIRST, &left);
+    reply_to(RL_VERB_LINE_SERVED, FIRST, &left);
     rig_grant(&rig, 4);
     rig_deny(&rig, 0);
     rig_deny(&rig, 1);

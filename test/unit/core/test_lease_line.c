@@ -51,7 +51,7 @@ START_TEST(the_call_is_canceled)
 {
     join();
     if (_i == 1)
-        go();
+        attempt();
     rig_event(&rig, RL_EVENT_CANCEL);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ENDED);
     check_sent(RL_VERB_LINE_LEAVE, RL_NODE(FIRST));
@@ -88,9 +88,9 @@ START_TEST(the_next_call_after_that)
 
     join_another();
     if (_i == 0) {
-        go();
+        attempt();
         rig_grant(&rig, 4);
-        reply_to(RL_VERB_LINE_GO, 4, &left);
+        reply_to(RL_VERB_LINE_SERVED, 4, &left);
         rig_grant(&rig, 0);
         rig_grant(&rig, 1);
         ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
@@ -106,22 +106,22 @@ START_TEST(the_next_call_after_that)
 END_TEST
 
 /* The others grant. The node of the line denies before that (0), after that (1), or after the end
- * of the lease (2): the winner leaves when it knows that LINE_GO has not done it. */
+ * of the lease (2): the winner leaves when it knows that LINE_SERVED has not done it. */
 START_TEST(the_attempt_wins_without_the_node_of_the_line)
 {
     const struct rl_line_reply stays = {.place = 1, .length = 1, .is_head = true, .exists = true};
 
     join();
-    go();
+    attempt();
     if (_i == 0) {
         rig_deny(&rig, FIRST);
-        reply_to(RL_VERB_LINE_GO, FIRST, &stays);
+        reply_to(RL_VERB_LINE_SERVED, FIRST, &stays);
         ck_assert_uint_eq(rig.fx.line, 0);
     }
     win();
     if (_i == 1) {
         ck_assert_uint_eq(rig.fx.line, 0);
-        reply_to(RL_VERB_LINE_GO, FIRST, &stays);
+        reply_to(RL_VERB_LINE_SERVED, FIRST, &stays);
     } else if (_i == 2) {
         rig_event(&rig, RL_EVENT_RELEASE);
         ck_assert_uint_eq(rig.fx.line, 0);
@@ -132,21 +132,21 @@ START_TEST(the_attempt_wins_without_the_node_of_the_line)
 }
 END_TEST
 
-/* LINE_GO has left the line: nothing more is sent, whenever the reply comes. */
+/* LINE_SERVED has left the line: nothing more is sent, whenever the reply comes. */
 START_TEST(the_node_of_the_line_grants)
 {
     const struct rl_line_reply left = {.place = 0, .length = 1, .exists = true};
 
     join();
-    go();
+    attempt();
     rig_grant(&rig, FIRST);
     if (_i == 0)
-        reply_to(RL_VERB_LINE_GO, FIRST, &left);
+        reply_to(RL_VERB_LINE_SERVED, FIRST, &left);
     rig_grant(&rig, 0);
     rig_grant(&rig, 1);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
     if (_i == 1)
-        reply_to(RL_VERB_LINE_GO, FIRST, &left);
+        reply_to(RL_VERB_LINE_SERVED, FIRST, &left);
     ck_assert_uint_eq(rig.fx.line, 0);
     rig_event(&rig, RL_EVENT_RELEASE);
     for (unsigned i = 0; i < 5 && rig.lease.state != RL_STATE_ENDED; i++) {
@@ -159,14 +159,14 @@ START_TEST(the_node_of_the_line_grants)
 END_TEST
 
 /* The winner has released the lock, and the next lock of the client has joined the line: a reply to
- * LINE_GO of the winner does not make the client leave. */
+ * LINE_SERVED of the winner does not make the client leave. */
 START_TEST(the_next_lock_joins_before_the_reply)
 {
     static struct rig waiter, winner;
     const struct rl_line_reply reply = {.place = 1, .length = 1, .exists = true};
 
     join();
-    go();
+    attempt();
     win();
     rig_event(&rig, RL_EVENT_RELEASE);
     winner = rig;
@@ -174,7 +174,7 @@ START_TEST(the_next_lock_joins_before_the_reply)
     join();
     waiter = rig;
     rig = winner;
-    reply_to(RL_VERB_LINE_GO, FIRST, &reply);
+    reply_to(RL_VERB_LINE_SERVED, FIRST, &reply);
     ck_assert_uint_eq(rig.fx.line, 0);
     rig = waiter;
     rig_event(&rig, RL_EVENT_CANCEL);
@@ -184,14 +184,14 @@ END_TEST
 
 /* The winner has waited in the lines of two nodes and has released the lock. The next lock of the
  * client has joined one of these lines, and gets a turn in the other one (0), or ends after the
- * reply to LINE_GO of the winner (1), or before it (2). The client leaves both lines. */
+ * reply to LINE_SERVED of the winner (1), or before it (2). The client leaves both lines. */
 START_TEST(the_next_lock_leaves_the_lines_of_the_winner)
 {
     static struct rig waiter, winner;
     const struct rl_line_reply left = {.place = 0, .length = 0, .exists = true};
 
     join_another();
-    go();
+    attempt();
     win();
     rig_event(&rig, RL_EVENT_RELEASE);
     winner = rig;
@@ -206,7 +206,7 @@ START_TEST(the_next_lock_leaves_the_lines_of_the_winner)
     waiter = rig;
     if (_i == 1) {
         rig = winner;
-        reply_to(RL_VERB_LINE_GO, 4, &left);
+        reply_to(RL_VERB_LINE_SERVED, 4, &left);
         ck_assert_uint_eq(rig.fx.line, 0);
         rig = waiter;
     }
@@ -214,7 +214,7 @@ START_TEST(the_next_lock_leaves_the_lines_of_the_winner)
     check_sent(RL_VERB_LINE_LEAVE, RL_NODE(FIRST) | RL_NODE(4));
     if (_i == 2) {
         rig = winner;
-        reply_to(RL_VERB_LINE_GO, 4, &left);
+        reply_to(RL_VERB_LINE_SERVED, 4, &left);
         ck_assert_uint_eq(rig.fx.line, 0);
     }
 }
@@ -226,7 +226,7 @@ START_TEST(a_lock_of_several_keys_leaves_the_lines_of_one_key)
 {
     rig.params.keys = 2;
     join_another();
-    go();
+    attempt();
     for (unsigned i = 0; rig.lease.state == RL_STATE_ACQUIRING; i++)
         rig_ballot(&rig, (struct rl_ballot){.node = (uint8_t)i,
                                             .vote = RL_VOTE_DENIED,
@@ -246,7 +246,7 @@ START_TEST(a_lock_of_several_keys_leaves_the_line_of_its_key)
     rig.params.wait_ns = 60 * RL_SECOND;
     join();
     rig.lease.wait.key = 1;
-    go();
+    attempt();
     ck_assert_uint_eq(rig.fx.line_key, 1);
     for (unsigned i = 0; i < 5 && rig.lease.state == RL_STATE_ACQUIRING; i++)
         rig_fail(&rig, i);
@@ -257,7 +257,7 @@ START_TEST(a_lock_of_several_keys_leaves_the_line_of_its_key)
 }
 END_TEST
 
-/* The same if the reply to LINE_GO was lost before. */
+/* The same if the reply to LINE_SERVED was lost before. */
 START_TEST(a_lock_of_several_keys_that_has_lost_its_place)
 {
     static struct rl_contention *memories[2] = {&contention, &contention};
@@ -265,8 +265,8 @@ START_TEST(a_lock_of_several_keys_that_has_lost_its_place)
     rig.params.keys = 2;
     join_for_long();
     rig.lease.memories = memories;
-    go();
-    reply_to(RL_VERB_LINE_GO, FIRST, NULL);
+    attempt();
+    reply_to(RL_VERB_LINE_SERVED, FIRST, NULL);
     for (unsigned i = 0; i < 5 && rig.lease.state == RL_STATE_ACQUIRING; i++)
         rig_fail(&rig, i);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
@@ -370,8 +370,8 @@ START_TEST(a_winner_leaves_nothing_to_the_next)
 
     join();
     contention.followers = 1;
-    go();
-    reply_to(RL_VERB_LINE_GO, FIRST, &stayed);
+    attempt();
+    reply_to(RL_VERB_LINE_SERVED, FIRST, &stayed);
     win();
     check_sent(RL_VERB_LINE_LEAVE, RL_NODE(FIRST));
 }
@@ -406,7 +406,7 @@ START_TEST(a_line_of_one_is_no_contention)
     ck_assert_uint_eq(contention.recent_until_ns, until_ns);
     rig_pass(&rig, RL_SECOND);
     rig_tick(&rig);
-    reply_to(RL_VERB_LINE_GO, FIRST, &others);
+    reply_to(RL_VERB_LINE_SERVED, FIRST, &others);
     ck_assert_uint_gt(contention.recent_until_ns, until_ns);
 }
 END_TEST
@@ -506,13 +506,13 @@ START_TEST(a_reply_may_take_long)
 }
 END_TEST
 
-/* The connection is lost before the reply to LINE_GO. */
+/* The connection is lost before the reply to LINE_SERVED. */
 START_TEST(a_holder_without_a_reply_leaves_at_the_end)
 {
     join();
-    go();
+    attempt();
     win();
-    reply_to(RL_VERB_LINE_GO, FIRST, NULL);
+    reply_to(RL_VERB_LINE_SERVED, FIRST, NULL);
     rig_event(&rig, RL_EVENT_RELEASE);
     for (unsigned i = 0; i < 5 && rig.lease.state != RL_STATE_ENDED; i++)
         rig_grant(&rig, i);
@@ -533,19 +533,19 @@ START_TEST(the_reply_to_another_request)
 }
 END_TEST
 
-/* The server of the line refuses LINE_GO. During the attempt (0) that ends nothing; the holder (1)
- * leaves at once. After the attempt (2) it concerns no other request. */
+/* The server of the line refuses LINE_SERVED. During the attempt (0) that ends nothing; the holder
+ * (1) leaves at once. After the attempt (2) it concerns no other request. */
 START_TEST(an_error_in_place_of_line_go)
 {
     const struct rl_ballot refusal = {.node = FIRST,
                                       .vote = RL_VOTE_FAILED,
                                       .cause = REDLOCK_CAUSE_OOM,
-                                      .verb = RL_VERB_LINE_GO,
+                                      .verb = RL_VERB_LINE_SERVED,
                                       .rtt_us = 100};
     struct rl_event event = {.kind = RL_EVENT_VOTE, .ballot = refusal};
 
     join_for_long();
-    go();
+    attempt();
     event.ballot.round = rig.lease.round.number;
     if (_i == 1)
         win();
@@ -574,7 +574,7 @@ START_TEST(a_lock_of_several_keys_cannot_leave)
     rig.params.keys = 2;
     join_for_long();
     rig.lease.memories = memories;
-    go();
+    attempt();
     for (unsigned i = 0; rig.lease.state == RL_STATE_ACQUIRING; i++)
         rig_ballot(&rig, (struct rl_ballot){.node = (uint8_t)i,
                                             .vote = RL_VOTE_DENIED,

@@ -78,7 +78,7 @@ START_TEST(a_head_searches)
         rig_report_ttl(&rig, FIRST, i, i == 2 ? RL_VOTE_DENIED : RL_VOTE_GRANTED, 5000);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
     ck_assert_uint_eq(rig.lease.permit->slot, 2);
-    ck_assert_uint_eq(rig.fx.line, RL_VERB_LINE_GO);
+    ck_assert_uint_eq(rig.fx.line, RL_VERB_LINE_SERVED);
 }
 END_TEST
 
@@ -109,14 +109,14 @@ START_TEST(a_search_goes_on)
         rig_report_ttl(&rig, FIRST, i, i < 2 ? RL_VOTE_DENIED : RL_VOTE_GRANTED, 5000);
     unsigned slot = rig.lease.permit->slot;
     rig_grant(&rig, FIRST);
-    reply_to(RL_VERB_LINE_GO, &left);
+    reply_to(RL_VERB_LINE_SERVED, &left);
     rig_deny(&rig, 0);
     rig_deny(&rig, 1);
     rig_deny(&rig, 3);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING); /* the pause after a split vote */
     ck_assert_uint_lt(sleep_until_next_attempt(), 20 * RL_MS);
     ck_assert_uint_eq(rig.lease.permit->slot, 1 - slot);
-    ck_assert_uint_eq(rig.fx.line, RL_VERB_LINE_GO);
+    ck_assert_uint_eq(rig.fx.line, RL_VERB_LINE_SERVED);
 }
 END_TEST
 

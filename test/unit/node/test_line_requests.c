@@ -97,7 +97,7 @@ START_TEST(each_request_has_its_words)
     } table[] = {
         {RL_VERB_LINE_JOIN, "EVALSHA line 2 key{#q} key J 77 d 9 4000 42 ada  1\n"},
         {RL_VERB_LINE_FRONT, "EVALSHA line 2 key{#q} key F 77 d 9 4000 42 ada  1\n"},
-        {RL_VERB_LINE_GO, "EVALSHA line 2 key{#q} key G 77 d 9 4000 42 ada tok 1\n"},
+        {RL_VERB_LINE_SERVED, "EVALSHA line 2 key{#q} key G 77 d 9 4000 42 ada tok 1\n"},
         {RL_VERB_LINE_LEAVE, "EVALSHA line 2 key{#q} key L 77 d 9 4000 42 ada  1\n"},
         {RL_VERB_LINE_DROP, "EVALSHA line 2 key{#q} key D 77 d 9 4000 42 ada 81 1 3\n"},
     };
@@ -122,7 +122,8 @@ START_TEST(the_longest_key_has_a_line)
     longest->since_ms = 42;
     snprintf(words, sizeof words, "EVALSHA line 2 %.*s{#q} %.*s G 77 d 0 4000 42 ada tok 1\n",
              (int)sizeof key, key, (int)sizeof key, key);
-    ck_assert_int_eq(rl_node_request_line(&rig->node, longest, 1, RL_VERB_LINE_GO, rig->now_ns), 0);
+    ck_assert_int_eq(rl_node_request_line(&rig->node, longest, 1, RL_VERB_LINE_SERVED, rig->now_ns),
+                     0);
     rig_flush(rig);
     ck_assert_str_eq(rig_take_sent(rig), words);
     reply("$7\r\n0 - 0 -\r\n");
@@ -173,7 +174,7 @@ START_TEST(only_looks_register_the_key)
 {
     start_tracking(true);
     for (int verb = RL_VERB_LINE_JOIN; verb <= RL_VERB_LINE_DROP; verb++) {
-        bool looks = verb != RL_VERB_LINE_GO && verb != RL_VERB_LINE_LEAVE;
+        bool looks = verb != RL_VERB_LINE_SERVED && verb != RL_VERB_LINE_LEAVE;
         const char *sent = request((enum rl_verb)verb, 1);
         bool registers = strncmp(sent, "CLIENT CACHING YES\nEVALSHA line ", 32) == 0;
         ck_assert_msg(registers == looks, "verb %d: %s", verb, sent);
@@ -289,7 +290,7 @@ START_TEST(without_the_script_the_request_is_sent_again)
                                          "EVAL <line> 2 key{#q} key J 77 w 0 4000 42 ada  1\n");
     reply("+OK\r\n$17\r\n1 h 1 5000 77 0 9\r\n");
     rig_check_vote(rig, claim, RL_VOTE_GRANTED, REDLOCK_CAUSE_NONE, 3);
-    request(RL_VERB_LINE_GO, 4);
+    request(RL_VERB_LINE_SERVED, 4);
     reply(NOSCRIPT);
     ck_assert_str_eq(rig_take_sent(rig), "EVAL <line> 2 key{#q} key G 77 w 0 4000 42 ada tok 1\n");
     reply("$8\r\n0 - 0 -1\r\n");
@@ -301,8 +302,8 @@ END_TEST
 START_TEST(each_request_has_the_values_of_its_time)
 {
     start_tracking(true);
-    request(RL_VERB_LINE_GO, 1);
-    request(RL_VERB_LINE_GO, 2);
+    request(RL_VERB_LINE_SERVED, 1);
+    request(RL_VERB_LINE_SERVED, 2);
     reply(NOSCRIPT);
     ck_assert_str_eq(rig_take_sent(rig), "EVAL <line> 2 key{#q} key G 77 w 0 4000 42 ada tok 1\n");
     rl_tracker_closed(&rig->node, rig->now_ns);
