@@ -132,6 +132,40 @@ START_TEST(a_split_vote_is_followed_by_a_pause)
 }
 END_TEST
 
+/* Two heads of different lines must not pause for the same time, and no head pauses for long. */
+START_TEST(pauses_are_random_and_bounded)
+{
+    uint64_t shortest_ns = RL_NEVER, longest_ns = 0;
+
+    rig.view.round_trip_ns = 10 * RL_MS;
+    join_for_long();
+    attempt();
+    for (unsigned i = 0; i < 20; i++) {
+        split();
+        reply_to(RL_VERB_LINE_FRONT, FIRST, &absent);
+        if (i >= 10) {
+            shortest_ns = rl_min_u64(shortest_ns, due_in_ns());
+            longest_ns = rl_max_u64(longest_ns, due_in_ns());
+        }
+        tick_when_due();
+    }
+    ck_assert_uint_lt(shortest_ns, longest_ns);
+    ck_assert_uint_le(longest_ns, 200 * RL_MS);
+}
+END_TEST
+
+/* A notification of a server shows that other clients use the lock. */
+START_TEST(a_change_is_contention)
+{
+    join_for_long();
+    reply_to(RL_VERB_LINE_JOIN, FIRST, &held);
+    rig_pass(&rig, 2 * RL_CONTENTION_RECENT_NS);
+    ck_assert(!rl_contention_is_recent(&contention, rig.view.now.boot_ns));
+    wake(RL_NODE(FIRST));
+    ck_assert(rl_contention_is_recent(&contention, rig.view.now.boot_ns));
+}
+END_TEST
+
 /* A turn that comes during a look says nothing about the lock. */
 START_TEST(a_turn_during_a_look_is_no_change)
 {
@@ -236,6 +270,8 @@ static Suite *lease_head_suite(void)
     tcase_add_test(group, the_pause_after_split_votes_grows);
     tcase_add_test(group, a_key_may_last_for_ever);
     tcase_add_loop_test(group, a_split_vote_is_followed_by_a_pause, 0, 3);
+    tcase_add_test(group, pauses_are_random_and_bounded);
+    tcase_add_test(group, a_change_is_contention);
     tcase_add_test(group, a_turn_during_a_look_is_no_change);
     tcase_add_test(group, a_head_without_notifications_watches_another_node);
     tcase_add_loop_test(group, the_other_node_stays_the_same, 0, 2);

@@ -80,6 +80,24 @@ START_TEST(the_line_is_that_of_another_node)
 }
 END_TEST
 
+/* A lease keeps its place in that line when the preferred node can be asked again. */
+START_TEST(the_line_of_another_node_is_kept)
+{
+    struct rl_line_reply reply = {
+        .place = 2, .length = 2, .exists = true, .head = 9, .head_beat = 1};
+
+    join_another();
+    for (unsigned i = 0; i < 3; i++) {
+        reply_to(RL_VERB_LINE_JOIN, 4, &reply);
+        rig_pass(&rig, rl_remaining_ns(rig.lease.next, rig.view.now));
+        rig_tick(&rig);
+        check_sent(RL_VERB_LINE_JOIN, RL_NODE(4));
+        reply.head_beat++;
+    }
+    ck_assert_uint_lt(contention.line.avoid_until_ns, rig.view.now.boot_ns);
+}
+END_TEST
+
 /* The next call, after the lock was held (0) or the call has ended without it (1), joins the line
  * of the other node, too. A second later (2) the preferred node is asked again. */
 START_TEST(the_next_call_after_that)
@@ -289,6 +307,22 @@ START_TEST(no_line_can_be_used)
 }
 END_TEST
 
+/* A lease that waits without a line joins one as soon as a node can keep it. */
+START_TEST(a_line_can_be_used_again)
+{
+    rig.params.wait_ns = 60 * RL_SECOND;
+    rig.view.lines = 0;
+    begin(RL_EVENT_START);
+    for (unsigned i = 0; i < 3; i++)
+        rig_deny(&rig, i);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    ck_assert_uint_eq(rig.fx.line, 0);
+    rig.view.lines = ALL;
+    wake(RL_NODE(FIRST));
+    check_sent(RL_VERB_LINE_JOIN, RL_NODE(FIRST));
+}
+END_TEST
+
 /* A turn in a line in which the lease does not wait any more is declined. */
 START_TEST(a_turn_in_another_line)
 {
@@ -450,6 +484,18 @@ START_TEST(a_head_far_away_has_time)
     rig_tick(&rig);
     reply_to(RL_VERB_LINE_JOIN, FIRST, &reply);
     check_sent(RL_VERB_LINE_DROP, RL_NODE(FIRST));
+}
+END_TEST
+
+/* Its record cannot claim more than three round trips of 250 ms. */
+START_TEST(a_head_too_far_away)
+{
+    const struct rl_line_reply reply = {
+        .place = 2, .length = 2, .head = 9, .head_beat = 5, .head_trip_us = 10000000};
+
+    join_for_long();
+    reply_to(RL_VERB_LINE_JOIN, FIRST, &reply);
+    ck_assert_uint_le(due_in_ns(), 960 * RL_MS); /* a quarter more at most */
 }
 END_TEST
 
@@ -629,6 +675,7 @@ static Suite *lease_line_suite(void)
     tcase_add_loop_test(group, the_wait_budget_ends, 0, 2);
     tcase_add_loop_test(group, the_call_is_canceled, 0, 2);
     tcase_add_test(group, the_line_is_that_of_another_node);
+    tcase_add_test(group, the_line_of_another_node_is_kept);
     tcase_add_loop_test(group, the_next_call_after_that, 0, 3);
     tcase_add_loop_test(group, the_attempt_wins_without_the_node_of_the_line, 0, 3);
     tcase_add_loop_test(group, the_node_of_the_line_grants, 0, 2);
@@ -638,6 +685,7 @@ static Suite *lease_line_suite(void)
     tcase_add_test(group, a_lock_of_several_keys_leaves_the_line_of_its_key);
     tcase_add_test(group, a_lock_of_several_keys_that_has_lost_its_place);
     tcase_add_test(group, no_line_can_be_used);
+    tcase_add_test(group, a_line_can_be_used_again);
     tcase_add_test(group, a_turn_in_another_line);
     tcase_add_test(group, not_after_a_single_attempt);
     tcase_add_test(group, not_after_an_end_in_the_queue);
@@ -648,6 +696,7 @@ static Suite *lease_line_suite(void)
     tcase_add_test(group, a_line_of_one_is_no_contention);
     tcase_add_loop_test(group, one_waiter_watches_the_head, 0, 3);
     tcase_add_loop_test(group, a_head_far_away_has_time, 0, 2);
+    tcase_add_test(group, a_head_too_far_away);
     tcase_add_test(group, only_an_idle_head_is_removed);
     tcase_add_test(group, a_node_that_refuses_is_avoided);
     tcase_add_test(group, a_reply_may_take_long);
