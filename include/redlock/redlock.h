@@ -514,10 +514,12 @@ REDLOCK_API int redlock_release_token_all(redlock_t *rl, const char *const *reso
 REDLOCK_API REDLOCK_NODISCARD int redlock_verify(redlock_lock_t *lock,
                                                  redlock_report_t **ret_report);
 
-/* Inspects a resource: asks who holds it. The result is in the report (state, and for each server
- * owner, key and pttl_ms); it may be old when it is read.
+/* Inspects a resource: asks who holds it, and who waits for it. The result is in the report (state,
+ * for each server owner, key and pttl_ms, and redlock_report_get_waiter()); it may be old when it
+ * is read.
  *
- * resource: as for redlock_acquire().
+ * resource: as for redlock_acquire(); of a semaphore the name of a slot (redlock_slot_name()), the
+ *   first one to learn who waits for a permit.
  * OK: a majority replied.
  * EINVAL.
  * ENOQUORUM: too few servers replied.

@@ -233,9 +233,9 @@ class report
      * errc::invalid_argument. Its strings are borrowed from the report. */
     redlock_node_report_t node(std::size_t index) const;
 
-    /* Returns what an inspection has learned of one waiter of the line. index: below
-     * info().line_length; else throws errc::invalid_argument. Its strings are borrowed from the
-     * report. Since 0.2.0. */
+    /* Returns what an inspection has learned of one waiter of the line; who waits for a permit is
+     * in the report on the first slot, slot_name(resource, 0). index: below info().line_length;
+     * else throws errc::invalid_argument. Its strings are borrowed from the report. Since 0.2.0. */
     redlock_waiter_t waiter(std::size_t index) const;
 
     /* Returns the report of the C interface; NULL: empty. Borrowed. */
@@ -656,8 +656,8 @@ class client
         code = detail::to_code(redlock_shutdown(rl_, detail::to_ms(limit)));
     }
 
-    /* Asks who holds a resource (redlock_inspect()). Returns the report: its info().state, and the
-     * owner on each server. */
+    /* Asks who holds a resource, and who waits for it (redlock_inspect()). Returns the report: its
+     * info().state, the owner on each server, and the waiters. */
     report inspect(const std::string &resource)
     {
         redlock_report_t *made = nullptr;

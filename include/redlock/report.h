@@ -102,6 +102,9 @@ typedef struct redlock_report_info {
     uint32_t line_length; /* REDLOCK_EVENT_WAITING: with line_place: clients in that line. Inspect:
                            * waiters that redlock_report_get_waiter() returns. Since 0.2.0 */
     uint32_t line_more;   /* inspect: 1: more clients wait, which were not read. Since 0.2.0 */
+    uint32_t line_servers; /* inspect: servers that have said who is in the line. 0: who waits is
+                            * not known, because the client uses no lines, its user may not read
+                            * them, or memory is missing. Since 0.2.0 */
 } redlock_report_info_t;
 
 /* What an inspection or a verification found on a server. Since 0.2.0. */
@@ -171,7 +174,8 @@ typedef struct redlock_waiter {
 
 /* Copies what an inspection has learned of one waiter into *ret_waiter. The line is kept on the
  * server that the resource's contenders prefer, and says who is served next. It is advisory: only
- * the votes decide who holds a lock. Clients without lines wait, too, and are not in it.
+ * the votes decide who holds a lock. Clients without lines wait, too, and are not in it. The report
+ * on the first slot of a semaphore (redlock_slot_name()) has the waiters for its permits.
  *
  * report: of redlock_inspect(); owned, or borrowed in the callback that was given it.
  * index: 0, for the waiter in front, to redlock_report_info_t.line_length - 1.

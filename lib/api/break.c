@@ -11,6 +11,7 @@
 
 #include "api/dispatch.h"
 #include "api/names.h"
+#include "engine/seen.h"
 
 #include <string.h>
 

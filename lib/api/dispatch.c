@@ -15,6 +15,7 @@
 #include "api/review.h"
 #include "api/verify.h"
 #include "core/cause.h"
+#include "engine/seen.h"
 #include "platform/callback.h"
 
 #include <errno.h>

@@ -11,6 +11,7 @@
 #include "api/report_text.h"
 #include "api/stats.h"
 #include "core/cause.h"
+#include "engine/seen.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -114,6 +115,7 @@ static void fill_seen(struct redlock_report *report, const struct redlock_lock *
         bool answered = ((report->round.granted | report->round.denied) & RL_NODE(i)) != 0;
         report->pttl_ms[i] = pttl_of(&seen[i]);
         report->key[i] = answered ? key_of(&seen[i]) : REDLOCK_KEY_UNKNOWN;
+        report->info.line_servers += seen[i].knows_line;
     }
     if (handle->subject != NULL)
         return;
@@ -122,7 +124,7 @@ static void fill_seen(struct redlock_report *report, const struct redlock_lock *
     report->owners = rl_alloc(&report->mem, (size_t)nodes * (RL_OWNER_MAX + 1));
     for (unsigned i = 0; report->owners != NULL && i < nodes; i++)
         copy_owner(report->owners + (size_t)i * (RL_OWNER_MAX + 1), &seen[i]);
-    rl_report_fill_waiters(report, rl_lock_seen_line(&handle->shard->engine, &handle->lock));
+    rl_report_fill_waiters(report, rl_seen_line(&handle->shard->engine, &handle->lock));
 }
 
 /* Fills a report, usually on the caller's stack, with the evidence of the operation that ended on

@@ -44,7 +44,7 @@ static uint32_t count_waiters(struct rl_arg records, size_t *ret_bytes)
 }
 
 /* Fills in the waiters that an inspection has seen: report->waiters, and what the outcome says of
- * them. Without memory there are none. */
+ * them. Without memory there are none, and the outcome says that it is not known who waits. */
 void rl_report_fill_waiters(struct redlock_report *report, struct rl_arg line)
 {
     struct rl_arg records;
@@ -55,9 +55,13 @@ void rl_report_fill_waiters(struct redlock_report *report, struct rl_arg line)
         return;
     uint32_t count = count_waiters(records, &bytes);
     size_t at = count * sizeof *report->waiters;
-    report->waiters = count != 0 ? rl_alloc(&report->mem, at + bytes) : NULL;
-    if (report->waiters == NULL)
+    if (count == 0)
         return;
+    report->waiters = rl_alloc(&report->mem, at + bytes);
+    if (report->waiters == NULL) {
+        report->info.line_servers = 0;
+        return;
+    }
     report->waiters_size = at + bytes;
     report->info.line_length = count;
     report->info.line_more = line.len >= RL_LINE_VALUE_MAX;

@@ -6,6 +6,7 @@
 #include "api/break.h"
 #include "api/stats.h"
 #include "core/cause.h"
+#include "engine/seen.h"
 #include "engine/status.h"
 
 #include <stdio.h>

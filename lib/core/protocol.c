@@ -259,8 +259,8 @@ static struct rl_result classify_line(const struct rl_reply *reply, unsigned key
     return result;
 }
 
-/* Classifies the reply to LINE_LIST: any text is granted, because a key of any content says only
- * whether a client waits. Errors are granted, too (RL_ERROR_GRANTS). */
+/* Classifies the reply to LINE_LIST or LINE_PERMITS: any text is granted, because a key of any
+ * content says only whether a client waits. Errors are granted, too (RL_ERROR_GRANTS). */
 static struct rl_result classify_list(const struct rl_reply *reply, unsigned keys)
 {
     (void)keys;
@@ -299,7 +299,7 @@ static_assert(RL_FENCE_STRIPES == 1024, "READ asks for all stripes");
 #define COMMAND(judge, rule, ...)      {{__VA_ARGS__}, NULL, judge, RL_ERROR_##rule}
 #define SCRIPT(name, judge, rule, ...) {{__VA_ARGS__}, &rl_script_##name, judge, RL_ERROR_##rule}
 /* clang-format on */
-static_assert(RL_LINE_VALUE_MAX == 65536, "LINE_LIST reads up to this byte");
+static_assert(RL_LINE_VALUE_MAX == 65536, "LINE_LIST and LINE_PERMITS read up to this byte");
 
 /* The table, indexed by enum rl_verb. */
 const struct rl_protocol_row rl_protocol[RL_VERB_COUNT] = {
@@ -385,6 +385,10 @@ const struct rl_protocol_row rl_protocol[RL_VERB_COUNT] = {
     IS(LINE_LIST, only_reads),
     IS(LINE_LIST, has_long_reply),
     FORM(LINE_LIST, PLAIN) =
+        COMMAND(classify_list, GRANTS, W("GETRANGE"), TEXT(line), W("0"), W("65535")),
+    IS(LINE_PERMITS, only_reads),
+    IS(LINE_PERMITS, has_long_reply),
+    FORM(LINE_PERMITS, PLAIN) =
         COMMAND(classify_list, GRANTS, W("GETRANGE"), TEXT(line), W("0"), W("65535")),
 
     FORM(REGISTER, PLAIN) = COMMAND(NULL, FAILS, W("CLIENT"), W("CACHING"), W("YES")),

@@ -36,6 +36,8 @@ enum rl_verb {
     RL_VERB_LINE_DROP = 20,   /* removes a head that makes no request, then joins or looks */
     RL_VERB_LINE_LIST =
         21, /* reads who is in the line, for people: an inspection. Always granted */
+    RL_VERB_LINE_PERMITS =
+        22, /* the same of the semaphore whose first slot the key is. Always granted */
     RL_VERB_COUNT
 };
 

@@ -11,6 +11,7 @@
  * added to the announcements, which the api layer takes. */
 #include "engine/engine.h"
 
+#include "engine/seen.h"
 #include "engine/slot.h"
 #include "platform/hash.h"
 #include "redlock/redlock.h"
@@ -366,7 +367,7 @@ void rl_engine_abandon(struct rl_engine *engine)
         if (lock->claim != NULL)
             lock->claim->owner = NULL;
         rl_slot_forget(engine, lock);
-        rl_lock_free_seen(engine, lock);
+        rl_seen_free(engine, lock);
         rl_announcements_add(&engine->announcements, lock, RL_FX_ENDED, REDLOCK_OK);
     }
     free_all(engine);

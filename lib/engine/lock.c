@@ -10,8 +10,8 @@
 
 #include "engine/engine.h"
 #include "engine/lock_send.h"
+#include "engine/seen.h"
 #include "engine/slot.h"
-#include "platform/hash.h"
 #include "platform/probe.h"
 #include "redlock/redlock.h"
 
@@ -441,97 +441,6 @@ void rl_lock_tick(struct rl_engine *engine, struct rl_lock *lock)
         rl_queue_review(engine, lock);
 }
 
-/* Frees the value that was seen on one node and wipes it, because it may be a token. Resets the
- * other fields of `seen`, except pttl_ms. */
-static void free_seen(struct rl_engine *engine, struct rl_seen *seen)
-{
-    rl_free_wiped(engine->mem, seen->value, seen->len);
-    seen->value = NULL;
-    seen->len = 0;
-    seen->present = seen->foreign_kind = seen->ours = false;
-}
-
-/* Notes in seen->ours whether the value in the reply to a verification's GET is the token of the
- * lock. The value is not stored. */
-static void compare_value(const struct rl_lock *lock, struct rl_seen *seen,
-                          const struct rl_reply *reply)
-{
-    struct rl_arg token = rl_claim_token(lock->claim);
-
-    seen->ours = seen->present && reply->kind == RL_REPLY_BULK && reply->len == token.len &&
-                 memcmp(reply->text, token.data, token.len) == 0;
-}
-
-/* Stores a copy of the value in the reply to an inspection's GET. A value that is not a string,
- * longer than a token can be, or that of a line is not stored; seen->foreign_kind notes that.
- * Returns false without memory. */
-static bool save_value(struct rl_engine *engine, struct rl_seen *seen, const struct rl_reply *reply)
-{
-    struct rl_arg records;
-    bool is_token = reply->kind == RL_REPLY_BULK && reply->len <= RL_BULK_MAX &&
-                    !rl_line_open((struct rl_arg){reply->text, reply->len}, &records);
-
-    seen->foreign_kind = seen->present && !is_token;
-    if (!seen->present || seen->foreign_kind)
-        return true;
-    seen->value = rl_strdup_len(engine->mem, reply->text, reply->len);
-    seen->len = reply->len;
-    return seen->value != NULL;
-}
-
-/* Stores a copy of the reply to LINE_LIST, if it is that of a line. Without memory, none is stored.
- */
-RL_RARE static void save_line(struct rl_engine *engine, struct rl_seen *seen,
-                              const struct rl_reply *reply)
-{
-    struct rl_arg records;
-
-    if (reply == NULL || reply->kind != RL_REPLY_BULK || seen->line != NULL ||
-        !rl_line_open((struct rl_arg){reply->text, reply->len}, &records))
-        return;
-    seen->line = rl_strdup_len(engine->mem, reply->text, reply->len);
-    seen->line_len = reply->len;
-}
-
-/* Notes in lock->seen what a node has replied to an inspection or a verification, which sends two
- * requests to each node: GET for the value, then PTTL for the time to live. Returns false after the
- * reply to GET, because the node's vote is not complete. Returns true when it is complete, and then
- * changes `ballot` to the vote of both replies. A failure completes the vote. With several keys GET
- * is the only request. The ballot then has the verb GET in any case, because that is the verb of
- * the round. */
-RL_RARE static bool note_seen(struct rl_engine *engine, struct rl_lock *lock,
-                              struct rl_ballot *ballot, const struct rl_reply *reply)
-{
-    struct rl_seen *seen = &lock->seen[ballot->node];
-    bool verify = lock->lease.terms->kind == RL_LEASE_VERIFY;
-
-    if (ballot->vote == RL_VOTE_FAILED || ballot->vote == RL_VOTE_SUSPECT) {
-        ballot->verb = RL_VERB_GET;
-        return true;
-    }
-    if (ballot->verb == RL_VERB_GET) {
-        seen->present = ballot->vote == RL_VOTE_GRANTED;
-        seen->ours = seen->present;
-        seen->pttl_ms = -1;
-        if (lock->claim->more_keys != 0)
-            return true;
-        if (verify) {
-            compare_value(lock, seen, reply);
-        } else if (!save_value(engine, seen, reply)) {
-            ballot->vote = RL_VOTE_FAILED;
-            ballot->cause = REDLOCK_CAUSE_NO_MEMORY;
-            return true;
-        }
-        return false;
-    }
-    seen->pttl_ms = reply->integer;
-    if (seen->pttl_ms == -2)
-        free_seen(engine, seen); /* expired between the two requests */
-    ballot->verb = RL_VERB_GET;
-    ballot->vote = (verify ? seen->ours : seen->present) ? RL_VOTE_GRANTED : RL_VOTE_DENIED;
-    return true;
-}
-
 /* Notes the time to live (not 0) of another client's key, which a denial reports. Announces a time
  * that exceeds max_ttl and all that were announced for the node before. It means that the clients
  * disagree about max_ttl, or that a clock was set back. */
@@ -564,11 +473,11 @@ void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct r
     /* The times of an inspection are noted by rl_engine_note_ttls(). */
     if (lock->seen == NULL && ballot->pttl_ms != 0)
         note_pttl(engine, ballot);
-    if (ballot->verb == RL_VERB_LINE_LIST) {
-        save_line(engine, &lock->seen[ballot->node], reply);
+    if (ballot->verb == RL_VERB_LINE_LIST || ballot->verb == RL_VERB_LINE_PERMITS) {
+        rl_seen_note_line(engine, lock, ballot->node, (enum rl_verb)ballot->verb, reply);
         return;
     }
-    if (lock->seen != NULL && !note_seen(engine, lock, &event.ballot, reply))
+    if (lock->seen != NULL && !rl_seen_note_key(engine, lock, &event.ballot, reply))
         return;
     struct rl_line_reply line;
     if (rl_verb_is_line((enum rl_verb)ballot->verb) && reply != NULL &&
@@ -652,49 +561,11 @@ void rl_lock_wake(struct rl_engine *engine, unsigned node, struct rl_arg key, bo
     }
 }
 
-/* Returns the line of the resource that an inspection has seen on the most preferred node that has
- * one, as the value of its key; empty: there is none. */
-struct rl_arg rl_lock_seen_line(const struct rl_engine *engine, const struct rl_lock *lock)
-{
-    uint64_t hash, best = 0;
-    struct rl_arg line = {NULL, 0}, key = rl_claim_key(lock->claim);
-
-    hash = rl_hash_bytes(key.data, key.len);
-    for (unsigned i = 0; lock->seen != NULL && i < engine->count; i++) {
-        uint64_t score = rl_resource_score(engine, hash, i);
-        if (lock->seen[i].line == NULL || (line.data != NULL && score <= best))
-            continue;
-        line = (struct rl_arg){lock->seen[i].line, lock->seen[i].line_len};
-        best = score;
-    }
-    return line;
-}
-
-/* Returns whether two nodes showed the same value; false if one of them showed none. */
-bool rl_seen_same(const struct rl_seen *a, const struct rl_seen *b)
-{
-    return a->value != NULL && b->value != NULL && a->len == b->len &&
-           memcmp(a->value, b->value, a->len) == 0;
-}
-
-/* Frees what an inspection or a verification has seen, and wipes the values. */
-void rl_lock_free_seen(struct rl_engine *engine, struct rl_lock *lock)
-{
-    if (lock->seen == NULL)
-        return;
-    for (unsigned i = 0; i < lock->lease.terms->nodes; i++) {
-        free_seen(engine, &lock->seen[i]);
-        rl_free(engine->mem, lock->seen[i].line);
-    }
-    rl_free(engine->mem, lock->seen);
-    lock->seen = NULL;
-}
-
 /* Frees what a lock has allocated, apart from the memory of struct rl_lock itself. The announcement
  * of the lock's end must have been taken. */
 void rl_lock_dispose(struct rl_engine *engine, struct rl_lock *lock)
 {
     RL_ASSERT(lock->pending.announcement.flags == 0);
-    rl_lock_free_seen(engine, lock);
+    rl_seen_free(engine, lock);
     rl_lock_abandon_claim(lock);
 }

@@ -23,21 +23,7 @@
 #define RL_HEAP_NONE UINT32_MAX /* as rl_lock.heap_at: the lock has no timer */
 
 struct rl_engine;
-
-/* What an inspection or a verification saw on one node. All zero: nothing yet. Owner: lock.c. */
-struct rl_seen {
-    bool present;      /* the key existed; with several keys: all of them had the token */
-    bool foreign_kind; /* inspection: the key exists and is not a string, is longer than a token can
-                        * be, or has the value of a line */
-    bool ours;         /* verification: the key had the token; with several keys: all of them */
-    char *value;       /* inspection: the key's value, allocated; NULL: none */
-    size_t len;        /* bytes of `value` */
-    int64_t pttl_ms;   /* time to live in milliseconds; -1: no expiry, or not asked; -2: there was
-                        * no key */
-    char *line;        /* inspection: the value of the line's key, up to RL_LINE_VALUE_MAX bytes,
-                        * allocated; NULL: none */
-    size_t line_len;   /* bytes of `line` */
-};
+struct rl_seen;
 
 /* Why a lock that ended in the client's queue, before any node was asked for it, had to wait: the
  * kind of the lock that was in front of its resource. */
@@ -261,13 +247,6 @@ static inline uint16_t rl_lock_slot(const struct rl_lock *lock)
     return rl_lease_slot(&lock->lease);
 }
 
-/* Returns the line of the resource that an inspection has seen on the most preferred node that has
- * one: the value of its key, for rl_line_open(). Empty: there is none. It belongs to the lock. */
-struct rl_arg rl_lock_seen_line(const struct rl_engine *engine, const struct rl_lock *lock);
-/* Returns whether two nodes showed the same value. False if one of them showed none. */
-bool rl_seen_same(const struct rl_seen *a, const struct rl_seen *b);
-/* Frees lock->seen and wipes the values, because a value is a token. */
-void rl_lock_free_seen(struct rl_engine *engine, struct rl_lock *lock);
 /* Returns the token of the last attempt, with a NUL after it; "" if there is none. The
  * token does not change any more once the lock was granted. The text belongs to the lock. */
 const char *rl_lock_token(const struct rl_lock *lock);

@@ -167,8 +167,23 @@ static void add_unsent(struct rl_unsent *unsent, unsigned node, enum rl_verb ver
     unsent->list[at].cause = (uint8_t)cause;
 }
 
+/* Sends the requests for the line of the resource that an inspection reads, to a node that was sent
+ * GET. For the first slot of a semaphore it also reads the line of the semaphore. A request that
+ * cannot be sent is left out: who waits is then not known. */
+RL_RARE static void send_line_lists(struct rl_engine *engine, struct rl_lock *lock,
+                                    struct rl_node *node)
+{
+    uint32_t round = lock->lease.round.number;
+    uint64_t now_ns = engine->view.now.boot_ns;
+    struct rl_arg name;
+
+    (void)rl_node_request_suspect(node, lock->claim, round, RL_VERB_LINE_LIST, now_ns);
+    if (rl_slot_is_first(rl_claim_key(lock->claim), &name))
+        (void)rl_node_request_suspect(node, lock->claim, round, RL_VERB_LINE_PERMITS, now_ns);
+}
+
 /* Sends the round's request `verb` to the node `index`. For an inspection or verification, sends
- * GET and PTTL, and for an inspection by a client with lines also the request for the line of the
+ * GET and PTTL, and for an inspection by a client with lines also the requests for the line of the
  * resource. A release goes to the node as the undo of the claim. A request that cannot be sent is
  * added to `unsent`. */
 static void send_requests(struct rl_engine *engine, struct rl_lock *lock, unsigned index,
@@ -189,7 +204,7 @@ static void send_requests(struct rl_engine *engine, struct rl_lock *lock, unsign
                                                                    now_ns);
         /* Before PTTL, whose reply completes the vote. Who waits is not part of it. */
         if (cause == 0 && lock->lease.terms->kind == RL_LEASE_INSPECT && engine->params.lines)
-            (void)rl_node_request_suspect(node, lock->claim, round, RL_VERB_LINE_LIST, now_ns);
+            send_line_lists(engine, lock, node);
         /* With several keys, the reply to GET is the whole vote. */
         if (cause == 0 && verb == RL_VERB_GET && lock->claim->more_keys == 0)
             cause = rl_node_request_suspect(node, lock->claim, round, RL_VERB_PTTL, now_ns);

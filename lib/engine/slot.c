@@ -67,6 +67,14 @@ bool rl_slot_of(struct rl_arg key, struct rl_arg *ret_name, uint16_t *ret_slot)
     return true;
 }
 
+/* Returns whether `key` is `name{#0}`, and then sets *ret_name to the name. */
+bool rl_slot_is_first(struct rl_arg key, struct rl_arg *ret_name)
+{
+    uint16_t slot;
+
+    return rl_slot_of(key, ret_name, &slot) && slot == 0;
+}
+
 /* Writes the key of the semaphore's resource state, the name and a zero byte, and returns it. */
 struct rl_arg rl_slot_resource_key(char bytes[RL_SLOT_KEY_MAX], struct rl_arg name)
 {

@@ -27,6 +27,9 @@ struct rl_arg rl_slot_key(char bytes[RL_SLOT_KEY_MAX], struct rl_arg name, unsig
 /* Divides the key of a slot into the name of the semaphore and the number of the slot. Returns
  * false if `key` does not have the form of a slot's key. `*ret_name` points into `key`. */
 bool rl_slot_of(struct rl_arg key, struct rl_arg *ret_name, uint16_t *ret_slot);
+/* Returns whether `key` has the form of the key of a semaphore's first slot, and then sets
+ * `*ret_name` to the name of the semaphore, which points into `key`. */
+bool rl_slot_is_first(struct rl_arg key, struct rl_arg *ret_name);
 /* Writes the key of a semaphore's resource state to `bytes` and returns it: the name and a zero
  * byte. No lock and no slot has that key, because no name has a zero byte in it. */
 struct rl_arg rl_slot_resource_key(char bytes[RL_SLOT_KEY_MAX], struct rl_arg name);

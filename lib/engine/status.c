@@ -4,6 +4,7 @@
 #include "engine/status.h"
 
 #include "core/cause.h"
+#include "engine/seen.h"
 #include "node/codec.h"
 
 #include <stdio.h>

@@ -41,13 +41,13 @@ static struct rl_arg with_suffix(char bytes[RL_KEY_MAX + RL_SUFFIX_MAX], struct 
     return (struct rl_arg){bytes, len + strlen(suffix)};
 }
 
-/* Returns the bytes of a semaphore's name: those of the claim's key without the slot. Before the
- * first attempt the key has no slot. */
-static size_t name_len(const struct rl_claim *claim, struct rl_arg key)
+/* Returns the bytes of a semaphore's name: those of the claim's key without the slot. The key of an
+ * inspection (LINE_PERMITS) has the first slot; before the first attempt a key has none. */
+static size_t name_len(const struct rl_claim *claim, enum rl_verb verb, struct rl_arg key)
 {
     size_t len = key.len;
 
-    if (claim->slot == RL_SLOT_ANY)
+    if (claim->slot == RL_SLOT_ANY && verb != RL_VERB_LINE_PERMITS)
         return len;
     while (len > 0 && key.data[len - 1] != '{')
         len--;
@@ -63,10 +63,10 @@ static void add_line(const struct rl_node *node, const struct rl_claim *claim, e
 {
     struct rl_arg key = arguments->key;
 
-    if (claim->permits == 0) {
+    if (claim->permits == 0 && verb != RL_VERB_LINE_PERMITS) {
         arguments->line = with_suffix(command->line, key, key.len, LINE_OF_LOCK);
     } else {
-        size_t len = name_len(claim, key);
+        size_t len = name_len(claim, verb, key);
         arguments->line = with_suffix(command->line, key, len, LINE_OF_SEMAPHORE);
         if (verb != RL_VERB_LINE_SERVED)
             arguments->key = with_suffix(command->slot, key, len, FIRST_SLOT);
@@ -106,7 +106,7 @@ void rl_node_build_command(const struct rl_node *node, struct rl_command *comman
     }
     if (claim->is_record)
         add_record(node, claim, &arguments);
-    if (rl_verb_is_line(verb) || verb == RL_VERB_LINE_LIST)
+    if (rl_verb_is_line(verb) || verb == RL_VERB_LINE_LIST || verb == RL_VERB_LINE_PERMITS)
         add_line(node, claim, verb, command, &arguments);
     rl_protocol_format(command, verb, form, &arguments);
 }

@@ -586,6 +586,11 @@ START_TEST(configuration_is_checked)
     const redlock::report line = client.inspect("a"); /* it owns the label */
     ck_assert_str_eq(line.waiter(0).owner, "waits");
     free(cluster_command(live.cluster, 0, "DEL %s", "a{#q}"));
+    free(cluster_command(live.cluster, 0, "SET %s %s PX 60000", "s{#}{#q}",
+                         "redlock-line\n7 0 w 0 1700000000000 waits\n"));
+    const redlock::report permits = client.inspect(redlock::slot_name("s", 0));
+    ck_assert_str_eq(permits.waiter(0).owner, "waits");
+    free(cluster_command(live.cluster, 0, "DEL %s", "s{#}{#q}"));
     client.shutdown(std::chrono::milliseconds(wait_scaled_ms(TIME_LIMIT_MS)));
     ck_assert(!lock);
     check_code(thrown([&] { lock.lock(); }), errc::closed);

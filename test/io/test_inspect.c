@@ -49,13 +49,19 @@ static void expire_before_pttl(size_t server)
                     (struct fake_rule){.command = "PTTL", .fault = FAKE_REPLY, .bytes = ":-2\r\n"});
 }
 
-/* Inspects the resource. */
-static void inspect(void)
+/* Inspects a resource. */
+static void inspect_name(const char *name)
 {
     redlock_report_free(report);
     report = NULL;
-    int status = redlock_inspect(three_servers.client, "resource", &report);
+    int status = redlock_inspect(three_servers.client, name, &report);
     ck_assert_msg(status == REDLOCK_OK, "%s", redlock_report_text(report));
+}
+
+/* Inspects the resource "resource". */
+static void inspect(void)
+{
+    inspect_name("resource");
 }
 
 /* Frees the report and removes the key on all servers. */
@@ -157,6 +163,7 @@ START_TEST(waiters_are_listed_in_order)
     ck_assert_str_eq(waiters(), "web:1 1700000000001|two?words 1700000000002| 1700000000003");
     ck_assert_uint_eq(info().line_length, 3);
     ck_assert_uint_eq(info().line_more, 0);
+    ck_assert_uint_eq(info().line_servers, THREE_SERVERS);
     ck_assert_int_eq(redlock_report_get_waiter(report, 3, &waiter, sizeof waiter), REDLOCK_EINVAL);
     ck_assert_int_eq(redlock_report_get_waiter(report, 0, NULL, sizeof waiter), REDLOCK_EINVAL);
     ck_assert_int_eq(redlock_report_get_waiter(report, 0, &waiter, 0), REDLOCK_EINVAL);
@@ -232,7 +239,7 @@ START_TEST(any_value_may_be_there)
 }
 END_TEST
 
-/* A user without the right, or a key of another type, leaves the inspection as it is. */
+/* A user without the right leaves the inspection as it is, and who waits is not known. */
 START_TEST(an_error_about_the_line_is_not_one_of_the_inspection)
 {
     three_servers_connect();
@@ -248,10 +255,46 @@ START_TEST(an_error_about_the_line_is_not_one_of_the_inspection)
     ck_assert_int_eq(info().state, REDLOCK_STATE_HELD);
     ck_assert_uint_eq(info().granted, THREE_SERVERS);
     ck_assert_uint_eq(info().line_length, 0);
+    ck_assert_uint_eq(info().line_servers, 0);
     redlock_node_stats_t stats;
     ck_assert_int_eq(redlock_get_node_stats(three_servers.client, 0, &stats, sizeof stats),
                      REDLOCK_OK);
     ck_assert_uint_eq(stats.errors, 0);
+    remove_all();
+}
+END_TEST
+
+/* Sets the line `key` on all servers. */
+static void put_line(const char *key, const char *value)
+{
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_put(three_servers.fake[i], key, value, TTL_MS);
+}
+
+/* The first slot of a semaphore has the waiters for its permits, also if only one server has that
+ * line, and else those for itself. Other slots have their own. */
+START_TEST(the_first_slot_has_the_line_of_the_semaphore)
+{
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
+    put_line("sem{#0}{#q}", "redlock-line\n7 0 h 0 1 slot0\n");
+    put_line("sem{#1}{#q}", "redlock-line\n7 0 h 0 1 slot1\n");
+    inspect_name("sem{#0}");
+    ck_assert_str_eq(waiters(), "slot0 1");
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        fake_redis_put(three_servers.fake[i], "sem{#}{#q}",
+                       "redlock-line\n7 0 h 0 1 first\n8 0 w 0 2 second\n", TTL_MS);
+        inspect_name("sem{#0}");
+        ck_assert_str_eq(waiters(), "first 1|second 2");
+        ck_assert_uint_eq(info().line_servers, THREE_SERVERS);
+        fake_redis_remove(three_servers.fake[i], "sem{#}{#q}");
+    }
+    put_line("sem{#}{#q}", "redlock-line\n7 0 h 0 1 first\n");
+    inspect_name("sem{#1}");
+    ck_assert_str_eq(waiters(), "slot1 1");
+    inspect_name("sem");
+    ck_assert_str_eq(waiters(), "");
+    ck_assert_uint_eq(info().line_servers, THREE_SERVERS);
     remove_all();
 }
 END_TEST
@@ -268,6 +311,7 @@ static Suite *inspect_suite(void)
     tcase_add_test(tcase, one_line_is_shown_at_a_time);
     tcase_add_test(tcase, any_value_may_be_there);
     tcase_add_test(tcase, an_error_about_the_line_is_not_one_of_the_inspection);
+    tcase_add_test(tcase, the_first_slot_has_the_line_of_the_semaphore);
     suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -230,8 +230,9 @@ class Client:
         check(status, text)
 
     def inspect(self, name: Union[str, bytes]) -> Inspection:
-        """Asks the servers who holds a lock. Raises NoQuorumError if too few servers reply. The answer may be old when
-        it is read. Of a permit: the name of its slot, Lock.slot_name."""
+        """Asks the servers who holds a lock, and who waits for it. Raises NoQuorumError if too few servers reply. The
+        answer may be old when it is read. Of a permit: the name of its slot, Lock.slot_name; the first slot, "name{#0}",
+        has the waiters for all permits."""
         report = Report()
         status = lib.redlock_inspect(self.native, c_string(name, "the name"), report.address)
         try:

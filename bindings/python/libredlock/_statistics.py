@@ -47,14 +47,15 @@ class Waiter:
 class Inspection:
     """Who holds a lock. state: "held": one token is on a majority of the servers; "free": no token can be on a majority;
     "unknown". owner: the label that most servers name, or "". votes: servers with a key. quorum: the majority. waiters:
-    the clients in the line, in order; more_wait: there are more, which were not read."""
+    the clients in the line, in order, or None: not known, because the client uses no lines, or its user may not read them;
+    more_wait: there are more, which were not read."""
 
     state: str
     owner: str
     votes: int
     quorum: int
     servers: Tuple[ServerKey, ...]
-    waiters: Tuple[Waiter, ...] = ()
+    waiters: Optional[Tuple[Waiter, ...]] = None
     more_wait: bool = False
 
 
@@ -80,7 +81,8 @@ def inspection(report: Report) -> Inspection:
     servers = tuple(_server_key(report, index) for index in range(info.nodes))
     owners = [server.owner for server in servers if server.owner]
     owner = max(owners, key=owners.count) if owners else ""
-    waiters = tuple(_waiter(report, index) for index in range(info.line_length))
+    line = tuple(_waiter(report, index) for index in range(info.line_length))
+    waiters = line if info.line_servers else None
     state = STATES.get(int(info.state), "unknown")
     return Inspection(state, owner, int(info.granted), int(info.quorum), servers, waiters, bool(info.line_more))
 

@@ -31,6 +31,7 @@ typedef struct {
     uint32_t granted;
     uint32_t line_length;
     uint32_t line_more;
+    uint32_t line_servers;
     ...;
 } redlock_report_info_t;
 

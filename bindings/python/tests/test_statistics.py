@@ -85,6 +85,16 @@ def test_inspect_reads_who_waits(client, servers):
     assert not found.more_wait and client.inspect("d").waiters == ()
 
 
+def test_inspect_reads_who_waits_for_a_permit(client, servers):
+    servers.all("SET", "s{#}{#q}", "redlock-line\n7 0 h 0 0 web-1\n")
+    assert [[waiter.owner for waiter in client.inspect(f"s{{#{slot}}}").waiters] for slot in (0, 1)] == [["web-1"], []]
+
+
+def test_inspect_without_lines_does_not_know_who_waits(make_client, servers):
+    servers.all("SET", "c{#q}", "redlock-line\n7 0 h 0 0 web-1\n")
+    assert make_client(line=False).inspect("c").waiters is None
+
+
 def test_inspect_without_a_quorum(make_client):
     with pytest.raises(libredlock.NoQuorumError, match="127.0.0.1:1"):
         make_client(servers="127.0.0.1:1").inspect("a")

@@ -109,6 +109,29 @@ START_TEST(each_request_has_its_words)
 }
 END_TEST
 
+/* An inspection reads the line of the key, and with the key of a first slot that of its semaphore,
+ * whose name may have braces in it. */
+START_TEST(an_inspection_has_two_lines)
+{
+    static const char *const keys[][2] = {
+        {"sem{#0}", "GETRANGE sem{#0}{#q} 0 65535\nGETRANGE sem{#}{#q} 0 65535\n"},
+        {"{a}s{#1}{#0}", "GETRANGE {a}s{#1}{#0}{#q} 0 65535\nGETRANGE {a}s{#1}{#}{#q} 0 65535\n"},
+    };
+    const char *key = keys[_i][0];
+    struct rl_claim *slot = rl_claim_new(&rig->mem, (struct rl_arg){key, strlen(key)}, 64);
+
+    ck_assert_ptr_nonnull(slot);
+    slot->slot = RL_SLOT_ANY;
+    ck_assert_int_eq(rl_node_request(&rig->node, slot, 1, RL_VERB_LINE_LIST, rig->now_ns), 0);
+    ck_assert_int_eq(rl_node_request(&rig->node, slot, 1, RL_VERB_LINE_PERMITS, rig->now_ns), 0);
+    rig_flush(rig);
+    ck_assert_str_eq(rig_take_sent(rig), keys[_i][1]);
+    reply("$0\r\n\r\n$0\r\n\r\n");
+    rig_lose(rig);
+    rig_drop(slot);
+}
+END_TEST
+
 /* The key of the line is that of the lock and a suffix, also for the longest key. */
 START_TEST(the_longest_key_has_a_line)
 {
@@ -354,6 +377,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     suite_add_tcase(suite, tcase);
     tcase_add_loop_test(tcase, each_request_has_its_words, 0, 5);
+    tcase_add_loop_test(tcase, an_inspection_has_two_lines, 0, 2);
     tcase_add_test(tcase, the_longest_key_has_a_line);
     tcase_add_test(tcase, the_key_of_the_line_outlives_the_call);
     tcase_add_loop_test(tcase, the_state_says_whether_turns_are_heard, 0, 2);
