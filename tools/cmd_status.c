@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * `redlock status`: shows who holds a lock, and who waits for it. Inspects the lock and prints the
  * report of the inspection, as text or (--json) as a JSON object. With --permits it inspects the
- * lock of each slot of a semaphore instead.
+ * lock of each slot of a semaphore instead; the report on the first slot says who waits for a
+ * permit.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -140,8 +141,8 @@ static struct permits count_permits(const struct inspection *seen, unsigned slot
     return permits;
 }
 
-/* Prints the semaphore as one JSON object with an array of its slots. `seen` are the inspections of
- * the slots. */
+/* Prints the semaphore as one JSON object with its waiters and an array of its slots. `seen` are
+ * the inspections of the slots. */
 static void permits_json(const char *name, const struct permits *permits,
                          const struct inspection *seen, unsigned slots)
 {
@@ -149,10 +150,24 @@ static void permits_json(const char *name, const struct permits *permits,
 
     for (unsigned i = 0; i < slots; i++)
         json_array_append_new(list, slot_json(seen[i].name, i, seen[i].report));
-    json_print(
+    json_t *object =
         must(json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:o}", "schema", "redlock.permits/1", "name",
                        json_text(name), "permits", (int)slots, "held", (int)permits->held, "free",
-                       (int)permits->free, "unknown", (int)permits->unknown, "slots", list)));
+                       (int)permits->free, "unknown", (int)permits->unknown, "slots", list));
+    waiters_to_json(object, seen[0].report, SIZE_MAX);
+    json_print(object);
+}
+
+/* Prints the semaphore as text: a line about all permits, one for each slot, and one for each
+ * waiter. `seen` are the inspections of the slots. */
+static void permits_print(const char *name, const struct permits *permits,
+                          const struct inspection *seen, unsigned slots)
+{
+    show("%s: %u of %u permits held, %u free%s\n", name, permits->held, slots, permits->free,
+         permits->unknown ? ", the others unknown" : "");
+    for (unsigned i = 0; i < slots; i++)
+        print_slot(i, seen[i].report);
+    waiters_print(seen[0].report);
 }
 
 /* Inspects and prints the semaphore `name` with options->permits permits. Returns the exit code of
@@ -166,17 +181,11 @@ static int show_permits(const struct options *options, const struct settings *se
 
     for (unsigned i = 0; i < slots; i++)
         warn_if_stuck(settings, seen[i].name, seen[i].report);
-    if (options->json)
-        permits_json(name, &permits, seen, slots);
-    else
-        show("%s: %u of %u permits held, %u free%s\n", name, permits.held, slots, permits.free,
-             permits.unknown ? ", the others unknown" : "");
+    (options->json ? permits_json : permits_print)(name, &permits, seen, slots);
     int result = permits_exit(&permits);
     if (result >= EXIT_USAGE)
         say(SAY_ERROR, "%s: %s", name, redlock_strerror(permits.error));
     for (unsigned i = 0; i < slots; i++) {
-        if (!options->json)
-            print_slot(i, seen[i].report);
         redlock_report_free(seen[i].report);
         free(seen[i].name);
     }

@@ -2,7 +2,8 @@
  * `redlock watch`: prints who holds each lock and who waits for it, and a line of JSON for each
  * change. It inspects the locks periodically, so it misses a change that is reverted between two
  * inspections. An inspection is unclear if it shows neither a holder nor that the lock is free.
- * With --permits it watches the lock of each slot of a semaphore instead.
+ * With --permits it watches the lock of each slot of a semaphore instead; the waiters for a permit
+ * are shown with the first slot.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -67,7 +68,7 @@ static json_t *line_of(const struct watched *watched, const redlock_report_t *re
     }
     if (longest_ms != 0)
         json_object_set_new(object, "ttl_ms", json_integer((json_int_t)longest_ms));
-    if (watched->slot < 0) /* a semaphore has no line */
+    if (watched->slot <= 0) /* the report on the first slot has the waiters of the semaphore */
         waiters_to_json(object, report, WAITERS_MAX);
     if (watched->state == REDLOCK_STATE_UNKNOWN && *redlock_report_text(report))
         json_object_set_new(object, "text", json_text(redlock_report_text(report)));

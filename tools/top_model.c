@@ -105,6 +105,7 @@ bool top_take_report(struct top_lock *lock, const redlock_report_t *report, uint
     lock->votes = holding.votes.granted;
     lock->configured = info.nodes;
     lock->quorum = info.quorum;
+    lock->knows_waiting = info.line_servers > 0;
     lock->waiting = info.line_length;
     lock->ttl_min_ms = holding.pttl_min_ms;
     lock->ttl_max_ms = holding.pttl_max_ms;

@@ -27,7 +27,9 @@ struct top_lock {
     uint32_t votes;            /* servers that have a key of this name */
     uint32_t configured;       /* servers of its shard */
     uint32_t quorum;           /* of its shard */
-    uint32_t waiting;          /* clients in its line */
+    bool knows_waiting;        /* a server has said who is in its line */
+    uint32_t waiting;          /* clients in its line; of a semaphore's first slot: in that of the
+                                * semaphore */
     uint32_t holders;          /* set of the nodes that have a key, by their index in the client */
     uint64_t ttl_min_ms, ttl_max_ms; /* left at seen_ns, on a server; UINT64_MAX: not known */
     bool endless;                    /* a key never expires */

@@ -304,12 +304,13 @@ static json_t *server_json(const struct top_model *model, size_t index)
 /* Returns the JSON object for one lock. */
 static json_t *lock_json(const struct top_model *model, const struct top_lock *lock)
 {
-    json_t *object =
-        must(json_pack("{s:o, s:s, s:o, s:i, s:i, s:i, s:i}", "name", json_text(lock->name),
-                       "state", state_name(lock->state), "owner", json_text(lock->owner), "votes",
-                       (int)lock->votes, "configured", (int)lock->configured, "quorum",
-                       (int)lock->quorum, "waiting", (int)lock->waiting));
+    json_t *object = must(json_pack("{s:o, s:s, s:o, s:i, s:i, s:i}", "name", json_text(lock->name),
+                                    "state", state_name(lock->state), "owner",
+                                    json_text(lock->owner), "votes", (int)lock->votes, "configured",
+                                    (int)lock->configured, "quorum", (int)lock->quorum));
 
+    if (lock->knows_waiting)
+        json_object_set_new(object, "waiting", json_integer(lock->waiting));
     if (model->shard_count > 1)
         json_object_set_new(object, "shard", json_text(model->shard_names[lock->shard]));
     if (lock->ttl_max_ms != UINT64_MAX)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Shows who waits in the line of a lock.
+ * Shows who waits in the line of a lock or of a semaphore.
  */
 #include "waiters.h"
 
@@ -20,6 +20,13 @@ static bool waiter_at(const redlock_report_t *report, size_t index, redlock_wait
     return redlock_report_get_waiter(report, index, ret_waiter, sizeof *ret_waiter) == REDLOCK_OK;
 }
 
+/* Returns whether a server has said who is in the line: not without lines, and not if the user may
+ * not read them. */
+bool waiters_known(const redlock_report_t *report)
+{
+    return report_info(report).line_servers > 0;
+}
+
 /* Returns the number of waiters in the report. A line has no more than fit into 64 KB. */
 size_t waiters_count(const redlock_report_t *report)
 {
@@ -37,12 +44,15 @@ static json_t *waiter_json(const redlock_waiter_t *waiter)
     return object;
 }
 
-/* Adds "waiting", "waiters", and "waiting_more" if more clients wait than were read. */
+/* Adds "waiting", "waiters", and "waiting_more" if more clients wait than were read; nothing if it
+ * is not known who waits. */
 void waiters_to_json(json_t *object, const redlock_report_t *report, size_t most)
 {
-    json_t *list = must(json_array());
     redlock_waiter_t waiter;
 
+    if (!waiters_known(report))
+        return;
+    json_t *list = must(json_array());
     for (size_t i = 0; i < most && waiter_at(report, i, &waiter); i++)
         json_array_append_new(list, waiter_json(&waiter));
     json_object_set_new(object, "waiting", json_integer((json_int_t)waiters_count(report)));
@@ -70,12 +80,15 @@ void waiters_print(const redlock_report_t *report)
              (count > PRINTED_MAX ? count - PRINTED_MAX : 0) + more);
 }
 
-/* Returns the number of waiters, and the first ones with their times. To be freed. */
+/* Returns the number of waiters, and the first ones with their times; "" if it is not known who
+ * waits. To be freed. */
 char *waiters_text(const redlock_report_t *report, size_t most)
 {
     redlock_waiter_t waiter;
-    char *text = text_format("%zu", waiters_count(report));
 
+    if (!waiters_known(report))
+        return text_copy("");
+    char *text = text_format("%zu", waiters_count(report));
     for (size_t i = 0; i < most && waiter_at(report, i, &waiter); i++) {
         char *longer =
             text_format("%s\n%s %llu", text, waiter.owner, (unsigned long long)waiter.since_ms);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Who waits for a lock, in the order of its line: what status, watch and top show of it, and what a waiter says of its
-own place. set_line() gives all servers a line; wait_in_line() starts real waiters one after the other."""
+"""Who waits for a lock or for a permit, in the order of the line: what status, watch and top show of it, and what a waiter
+says of its own place. set_line() gives all servers a line; wait_in_line() starts real waiters one after the other."""
 
 import datetime
 import json
@@ -107,15 +107,132 @@ class Shown(LineCase):
         self.assertRegex(table[-2], "^LOCK +STATE +VOTES +LEFT +WAITING +HOLDER$")
         self.assertRegex(table[-1], r"^t +held +5/5 +\d+s +2 +\S+$")
 
-    def test_user_without_the_right(self):
-        """For a user who may not read the line, the lock is shown without waiters."""
+
+
+class Unknown(LineCase):
+    """Who waits is not known, because no server was asked or may say: the output has no number of waiters, not even 0."""
+
+    FIELDS = {"waiting", "waiters", "waiting_more"}
+
+    def setUp(self):
+        """A held lock and a held permit, each with waiters."""
+        super().setUp()
         self.set_line("t", TWO)
-        self.hold("t")
+        self.set_line("p{#}", TWO)
+        for name in "t", "p{#0}":
+            self.hold(name)
         self.servers.command_all("ACL", "SETUSER", "reader", "on", ">pw", "~*", "+@all", "-getrange")
-        environment = self.environment(REDLOCK_USER="reader", REDLOCK_AUTH="pw")
-        result = self.redlock("status", "--json", "t", env=environment)
-        found = json.loads(result.stdout)
-        self.assertEqual((found["state"], found["votes"], found["waiting"]), ("held", 5, 0))
+        self.reader = {"REDLOCK_USER": "reader", "REDLOCK_AUTH": "pw"}
+
+    def check_status(self, **environment):
+        """Checks what status prints of the lock and of the semaphore."""
+        env = self.environment(**environment)
+        for name in ["t"], ["--permits", "1", "p"]:
+            found = json.loads(self.redlock("status", "--json", *name, env=env).stdout)
+            self.assertEqual(self.FIELDS & set(found), set(), name)
+            self.assertIn(1 if name[1:] else "held", (found.get("held"), found.get("state")))
+            self.assertNotIn("waiting", self.redlock("status", *name, env=env).stdout)
+
+    def test_status(self):
+        """status says nothing of waiters."""
+        self.check_status(REDLOCK_LINE="off")
+        self.check_status(**self.reader)
+
+    def test_watch(self):
+        """watch says nothing of waiters, and prints no line when they change."""
+        process = self.start("watch", "--interval", "20ms", "t", env=self.environment(REDLOCK_LINE="off"))
+        permits = self.start("watch", "--interval", "20ms", "--permits", "1", "p", env=self.environment(**self.reader))
+        for watcher in process, permits:
+            self.assertEqual(self.FIELDS & set(json.loads(watcher.stdout.readline())), set())
+        for name in "t", "p{#}":
+            self.set_line(name, TWO * 2)
+        self.servers.command_all("DEL", "t", "p{#0}")
+        for watcher in process, permits:
+            found = json.loads(watcher.stdout.readline())
+            self.assertEqual((found["state"], self.FIELDS & set(found)), ("free", set()))
+
+    def test_top(self):
+        """top says nothing of waiters."""
+        for environment in {"REDLOCK_LINE": "off"}, self.reader:
+            found = json.loads(self.redlock("top", "--once", "--json", "t", env=self.environment(**environment)).stdout)
+            self.assertEqual([(lock["state"], self.FIELDS & set(lock)) for lock in found["locks"]], [("held", set())])
+
+    def test_key_of_another_type(self):
+        """A key that is no text is no line, and that is known."""
+        self.servers.command_all("DEL", "t{#q}")
+        self.servers.command_all("RPUSH", "t{#q}", "element")
+        self.assertEqual(self.status("t")["waiting"], 0)
+
+
+class Permits(LineCase):
+    """What is shown of the line of a semaphore, which has the key NAME{#}{#q}."""
+
+    def permits(self, *more):
+        """Returns what `redlock status --permits 2 --json` prints."""
+        return json.loads(self.redlock("status", "--permits", "2", "--json", *more, "p").stdout)
+
+    def test_status(self):
+        """status names the waiters in order, behind the slots. In JSON they belong to the semaphore, not to a slot."""
+        self.assertEqual((self.permits()["waiting"], self.permits()["waiters"]), (0, []))
+        self.assertNotIn("waiting", self.redlock("status", "--permits", "2", "p").stdout)
+        self.set_line("p{#}", TWO)
+        lines = self.redlock("status", "--permits", "2", "p").stdout.splitlines()
+        self.assertEqual(lines, ["p: 0 of 2 permits held, 2 free", "  0    free", "  1    free",
+                                 "  waiting 1: web:1, since 2023-11-14T22:13:20.001Z",
+                                 "  waiting 2: web-2, since 2023-11-14T22:13:20.002Z"])  # fmt: skip
+        found = self.permits()
+        self.assertEqual((found["waiting"], found["waiters"], "waiting_more" in found), (2, TWO_JSON, False))
+        for slot in found["slots"]:
+            self.assertNotIn("waiting", slot)
+
+    def test_lines_of_others(self):
+        """A lock with the name of the semaphore, and the second slot, have lines of their own."""
+        self.set_line("p", TWO)
+        self.set_line("p{#1}", TWO)
+        self.assertEqual((self.permits()["waiting"], self.status("p")["waiting"], self.status("p{#1}")["waiting"]), (0, 2, 2))
+
+    def test_the_first_slot(self):
+        """As a lock, the first slot has the waiters of the semaphore; if there are none, those for itself."""
+        self.set_line("p{#0}", TWO)
+        self.assertEqual(self.status("p{#0}")["waiting"], 2)
+        self.set_line("p{#}", "7 0 w 0 0 third\n")
+        self.assertEqual(self.status("p{#0}")["waiters"], [{"owner": "third"}])
+
+    def test_watch(self):
+        """watch prints the first waiters with the first slot, and a line when they have changed."""
+        process = self.start("watch", "--interval", "20ms", "--permits", "2", "p")
+        first, second = (json.loads(process.stdout.readline()) for _ in range(2))
+        self.assertEqual((first["slot"], first["waiting"], first["waiters"]), (0, 0, []))
+        self.assertEqual((second["slot"], "waiting" in second, "waiters" in second), (1, False, False))
+        self.set_line("p{#}", TWO)
+        found = json.loads(process.stdout.readline())
+        self.assertEqual((found["name"], found["slot"], found["waiting"], found["waiters"]), ("p{#0}", 0, 2, TWO_JSON))
+
+    def test_top(self):
+        """top counts the waiters at the first slot."""
+        for name in "p{#0}", "p{#1}":
+            self.hold(name)
+        self.set_line("p{#}", TWO)
+        found = json.loads(self.redlock("top", "--once", "--json").stdout)
+        self.assertEqual([(lock["name"], lock["waiting"]) for lock in found["locks"]], [("p{#0}", 2), ("p{#1}", 0)])
+
+    def test_real_waiters(self):
+        """status shows real waiters for permits. A waiter says its place."""
+        holders = [self.start("run", "--permits", "2", "p", "--", "sleep", "1000") for _ in range(2)]
+        until(lambda: self.permits()["held"] == 2, "the holders")
+        waiters = [self.start("run", "-v", "--permits", "2", "p", "--", "true")]
+        until(lambda: self.permits()["waiting"] == 1, "the first waiter")
+        waiters.append(self.start("run", "-v", "--permits", "2", "p", "--", "true"))
+        until(lambda: self.permits()["waiting"] == 2, "the second waiter")
+        pids = {str(waiter.pid) for waiter in waiters}
+        until(lambda: {waiter["owner"].split("/")[1] for waiter in self.permits()["waiters"]} == pids, "both waiters")
+        self.wait_error(r"redlock: waiting for p: (1st|2nd) in line, held by another client: all 2 permits are taken")
+        for holder in holders:
+            holder.terminate()
+            holder.wait()
+        for waiter in waiters:
+            self.assertEqual(waiter.wait(), 0)
+        until(lambda: self.permits()["waiting"] == 0, "the empty line")
 
 
 class PlacesCase(LineCase):
@@ -226,6 +343,16 @@ class PlaceOnScreen(PlacesCase, ScreenCase):
         self.let_go(holder)
         self.assertEqual(self.wait_end(), 0)
         self.assertEqual(self.lines(), ["mine"])
+
+    def test_place_of_a_permit(self):
+        """The status line has the place in the line of a semaphore."""
+        holder, first = [self.start("run", "--permits", "1", "t", "--", "sleep", "1000") for _ in range(2)]
+        until(lambda: self.status("t{#0}")["waiting"] == 1, "the first waiter")
+        self.spawn(REDLOCK, "run", "--permits", "1", "t", "--", "echo", "mine", columns=120)
+        self.wait_line(r"^redlock: waiting for t: \d+s, 2nd in line, all 1 permits are taken$")
+        for process in holder, first:
+            self.let_go(process)
+        self.assertEqual(self.wait_end(), 0)
 
 
 if __name__ == "__main__":

@@ -211,12 +211,12 @@ OPTIONS = [
             "status": {
                 "hint": "show the holders of this many permits",
                 "card": "NAME has L permits: print how many are free",
-                "text": "{name} has {limit} permits: print how many are free, and the holders of the others.",
+                "text": "{name} has {limit} permits: print how many are free, the holders of the others, and who waits.",
             },
             "watch": {
                 "hint": "show the holders of this many permits",
                 "card": "NAME has L permits: print the holder of each",
-                "text": "{name} has {limit} permits: print the holder of each slot, `NAME{#0}` and so on.",
+                "text": "{name} has {limit} permits: print the holder of each slot, `NAME{#0}` and so on, and who waits.",
             },
         },
     ),
