@@ -457,17 +457,18 @@ RL_RARE static void note_pttl(struct rl_engine *engine, const struct rl_ballot *
 }
 
 /* Passes a vote to the lease, unless the lock has ended or the vote belongs to an earlier round.
- * The reply to LINE_SERVED of an attempt that has won is passed on during later rounds, too. The
- * two replies of a node to an inspection or a verification become one vote. `reply`: what the vote
- * follows from; NULL: there is none. */
+ * The reply to a request that leaves the line is passed on to a holder during later rounds, too.
+ * The two replies of a node to an inspection or a verification become one vote. `reply`: what the
+ * vote follows from; NULL: there is none. */
 void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct rl_ballot *ballot,
                   const struct rl_reply *reply)
 {
-    /* A holder may have been granted before the reply to LINE_SERVED, and begin another round
-     * before it. */
-    bool late_go = ballot->verb == RL_VERB_LINE_SERVED && !is_waiting(lock->lease.state);
+    /* A holder may have been granted before the reply to LINE_SERVED, or to the LINE_LEAVE that
+     * counts the waiters, and begin another round before it. */
+    bool leaves = ballot->verb == RL_VERB_LINE_SERVED || ballot->verb == RL_VERB_LINE_LEAVE;
+    bool late = leaves && !is_waiting(lock->lease.state);
 
-    if (!lock->active || (lock->lease.round.number != ballot->round && !late_go))
+    if (!lock->active || (lock->lease.round.number != ballot->round && !late))
         return;
     struct rl_event event = {.kind = RL_EVENT_VOTE, .ballot = *ballot};
     /* The times of an inspection are noted by rl_engine_note_ttls(). */

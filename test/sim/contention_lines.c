@@ -128,7 +128,7 @@ static void set_up_dying(struct sim_plan *plan, struct sim_contention *contentio
 {
     contention->dying = 10;
     set_up_crowd(plan, contention, 32, 40);
-    expect(plan, contention, 21, 7 * RL_SECOND / 2, 920);
+    expect(plan, contention, 21, 7 * RL_SECOND / 2, 990);
 }
 
 /* The process of the preferred node is stopped for 2 s. */

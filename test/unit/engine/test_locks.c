@@ -67,6 +67,24 @@ static bool sends_words(unsigned node, const char *words)
     return found;
 }
 
+/* ---- late replies ---- */
+
+/* The reply that says how many clients wait in the line comes when the lock is held and its next
+ * round has begun: the client notes the others all the same. After a win with a bare majority that
+ * is the rule. */
+START_TEST(a_holder_learns_who_waits)
+{
+    const struct rl_lease_params params = waiting_params();
+    const struct rl_reply reply = {.kind = RL_REPLY_BULK, .text = "0 - 2 -1 7 1 100", .len = 16};
+    struct rl_ballot ballot = {.vote = RL_VOTE_GRANTED, .verb = RL_VERB_LINE_LEAVE, .rtt_us = 100};
+    struct rig_lock *held = rig_hold(0, &params, "a");
+
+    ballot.round = held->lock.lease.round.number - 1;
+    rl_lock_vote(engine, &held->lock, &ballot, &reply);
+    ck_assert(rl_contention_is_recent(held->lock.lease.contention, engine->view.now.boot_ns));
+}
+END_TEST
+
 /* ---- queues ---- */
 
 /* A lock on several keys is refused if the queue of any of them is full. */
@@ -406,6 +424,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, rig_end);
     tcase_add_test(tcase, a_lock_that_cannot_begin_blocks_no_other_resource);
+    tcase_add_test(tcase, a_holder_learns_who_waits);
     tcase_add_test(tcase, a_resource_is_not_forgotten_before_its_turn);
     tcase_add_test(tcase, a_notification_of_a_slot_starts_an_attempt_on_it);
     tcase_add_test(tcase, a_release_by_the_client_notifies_once);
