@@ -68,7 +68,7 @@ class Notifications(OwnServersCase):
 
     def findings_of_first(self, clients, code):
         """Lets the first server accept `clients` clients at once beside ours. Returns what `nodes` says of it: the word
-        for notifications, and {(severity, code): finding} without the note about its file."""
+        for notifications, and {(severity, code): finding} without the notes about its file and about a slow reply."""
         control = Resp(self.servers.ports[0])
         self.addCleanup(control.close)
         self.assertEqual(control.command("CONFIG", "SET", "maxclients", clients + 1), b"OK")
@@ -76,7 +76,8 @@ class Notifications(OwnServersCase):
         self.assertCode(result, code)
         seen = json.loads(result.stdout)
         address = f"127.0.0.1:{self.servers.ports[0]}"
-        found = {(f["severity"], f["code"]): f for f in seen["findings"] if f["server"] == address and f["code"] != "no_aof"}
+        others = ("no_aof", "slow")  # slow: on a busy machine
+        found = {(f["severity"], f["code"]): f for f in seen["findings"] if f["server"] == address and f["code"] not in others}
         self.assertEqual([node["notifications"] for node in seen["servers"][1:]], ["on"] * 2)
         return seen["servers"][0]["notifications"], found
 

@@ -66,7 +66,7 @@ class Top(TopCase):
         self.wait_line(r"^127\.0\.0\.1:\d+ +eligible +1 ")
         self.redlock("release", "mine", token)
         self.wait_line("^0 locks, by name")
-        self.assertEqual(self.names(), [])
+        until(lambda: self.names() == [], "no lock is on the screen")
         self.quit()
 
     def test_servers(self):
