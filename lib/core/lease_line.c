@@ -299,15 +299,23 @@ static void look(struct rl_lease *lease, const struct rl_line_reply *reply,
     }
 }
 
+/* Forgets the line of the lease, because a request to it has failed. If the lease was to leave the
+ * line of one key for that of another, its record there may stay: it is for the next lock of this
+ * client. */
+static void forget_line(struct rl_lease *lease)
+{
+    if (lease->line.moves)
+        rl_line_memory_of(lease)->waiter_salt = 0;
+    lease->line = (struct rl_line){0};
+}
+
 /* Processes the failure of a request to a line: the lease is in no line any more. A node that has
  * refused is not asked again for a time. */
 static void fail(struct rl_lease *lease, const struct rl_ballot *ballot, const struct rl_view *view)
 {
     if (ballot->cause != REDLOCK_CAUSE_NONE && is_reply(ballot))
         avoid(lease, lease->line.node, REFUSED_NS, view);
-    if (lease->line.moves) /* the record that stays is for the next lock of this client */
-        rl_line_memory_of(lease)->waiter_salt = 0;
-    lease->line = (struct rl_line){0};
+    forget_line(lease);
 }
 
 /* Processes the reply to LINE_SERVED; NULL: there was none, or it was an error. If the attempt has
@@ -419,9 +427,7 @@ void rl_line_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
 
     if (line->asking && !last) {
         avoid(lease, line->node, SILENT_NS, view);
-        if (line->moves)
-            rl_line_memory_of(lease)->waiter_salt = 0;
-        *line = (struct rl_line){0};
+        forget_line(lease);
     }
     if (!line->head && !last) {
         rl_wait_begin(lease, lease->status, view, fx);

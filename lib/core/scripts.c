@@ -194,9 +194,9 @@ const struct rl_script rl_script_get_many = {
  * the lock; for others -2 if there is no key, else -1.
  *
  * Nothing is written before the end, so an error leaves the line as it was; turns may have been
- * sent. GETEX reads without
- * making the server track the key, so only heads are notified of changes of the lock. The functions
- * of Lua's strings do the work on the whole value: parsing each waiter takes three times as long.
+ * sent. GETEX reads without making the server track the key, so only heads are notified of changes
+ * of the lock. The functions of Lua's strings do the work on the whole value: parsing each waiter
+ * takes three times as long.
  */
 const struct rl_script rl_script_line = {
     .text = "local s=redis.pcall('GETEX',KEYS[1]) if type(s)=='table' then "

@@ -441,6 +441,25 @@ START_TEST(undos_of_other_waiters_put_off_no_slot_chosen_in_turn)
 }
 END_TEST
 
+/* Nor do searches that find nothing: each reconnection of the preferred node begins one. */
+START_TEST(searches_put_off_no_slot_chosen_in_turn)
+{
+    find_no_free_slot();
+    uint64_t begun_ns = rig.view.now.boot_ns;
+    for (unsigned i = 0; rig.lease.state == RL_STATE_WAITING; i++) {
+        ck_assert_uint_lt(i, 100);
+        rig_pass(&rig, 10 * RL_MS);
+        rig_tick(&rig);
+        if (rig.lease.state != RL_STATE_WAITING)
+            break;
+        rig_wake(&rig, RL_NODE(FIRST), RL_SLOT_ANY);
+        report_slots(0, 5000);
+    }
+    ck_assert_uint_eq(rig.fx.request, ALL);
+    ck_assert_uint_le(rig.view.now.boot_ns - begun_ns, 350 * RL_MS);
+}
+END_TEST
+
 /* The head of a semaphore's line makes requests, whatever the backoff: else it would count as idle.
  */
 START_TEST(a_head_does_not_pause_for_long)
@@ -556,6 +575,7 @@ int main(void)
                                   a_split_vote_delays_the_next_attempt,
                                   a_slot_that_only_one_node_shows_as_free_is_tried_once,
                                   undos_of_other_waiters_put_off_no_slot_chosen_in_turn,
+                                  searches_put_off_no_slot_chosen_in_turn,
                                   a_head_does_not_pause_for_long,
                                   one_taken_slot_is_no_contention,
                                   a_release_by_this_client_yields_first,

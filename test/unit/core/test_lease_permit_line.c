@@ -1,45 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * A lease for a permit that waits in the line of its semaphore: only a head searches for a slot.
- *
- * Uses contention_rig.h: one lease in virtual time on five nodes, in the order of preference 2, 4,
- * 0, 3, 1, with the contention state of its resource. rig_deny() passes a vote, rig_wake() a
- * notification about a slot. rig.fx holds the effects of the last step. */
-#include "contention_rig.h"
+ * Uses line_rig.h; rig_wake() passes a notification about a slot. */
+#include "line_rig.h"
 
 #define PERMITS 4
 
 static const struct rl_line_reply head = {.place = 1, .length = 1, .is_head = true, .exists = true};
 
 /* Fixture: all nodes keep lines, and a call waits for a minute for one of four permits. */
-static void setup_lines(void)
+static void setup_permits(void)
 {
-    setup();
-    rig.params.salt = 1;
+    setup_lines();
+    rig.params.wait_ns = 60 * RL_SECOND;
     rig.params.terms.permits = PERMITS;
-    rig.view.lines = ALL;
-}
-
-/* Passes the reply of the node of the line to a request. */
-static void reply_to(enum rl_verb verb, const struct rl_line_reply *reply)
-{
-    const struct rl_event event = {
-        .kind = RL_EVENT_VOTE,
-        .ballot = {.node = FIRST,
-                   .vote = RL_VOTE_GRANTED,
-                   .verb = (uint8_t)verb,
-                   .round = rig.lease.round.number},
-        .line = reply,
-    };
-
-    rig_step(&rig, &event);
-}
-
-/* Begins a call that joins the line. */
-static void join(void)
-{
-    begin_hot();
-    ck_assert_uint_eq(rig.fx.line, RL_VERB_LINE_JOIN);
-    ck_assert_uint_eq(rig.fx.request, 0);
 }
 
 /* Notifications about slots and timers only lead to looks at the line. An early look would be of no
@@ -49,7 +22,7 @@ START_TEST(only_a_head_makes_attempts)
     struct rl_line_reply second = {.place = 2, .length = 2, .head = 1, .head_beat = 1};
 
     join();
-    reply_to(RL_VERB_LINE_JOIN, &second);
+    reply_to(RL_VERB_LINE_JOIN, FIRST, &second);
     for (unsigned i = 0; i < PERMITS; i++) {
         rig_wake(&rig, RL_NODE(FIRST), i);
         ck_assert_uint_eq(rig.fx.line, 0);
@@ -62,7 +35,7 @@ START_TEST(only_a_head_makes_attempts)
         ck_assert_uint_eq(rig.fx.request, 0);
         ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
         second.head_beat++;
-        reply_to(RL_VERB_LINE_JOIN, &second);
+        reply_to(RL_VERB_LINE_JOIN, FIRST, &second);
     }
 }
 END_TEST
@@ -71,7 +44,7 @@ END_TEST
 START_TEST(a_head_searches)
 {
     join();
-    reply_to(RL_VERB_LINE_JOIN, &head);
+    reply_to(RL_VERB_LINE_JOIN, FIRST, &head);
     ck_assert_uint_eq(rig.fx.probe, RL_NODE(FIRST));
     ck_assert_uint_eq(rig.fx.slots, (1u << PERMITS) - 1);
     for (unsigned i = 0; i < PERMITS; i++)
@@ -86,7 +59,7 @@ END_TEST
 START_TEST(a_head_stays_a_head)
 {
     join();
-    reply_to(RL_VERB_LINE_JOIN, &head);
+    reply_to(RL_VERB_LINE_JOIN, FIRST, &head);
     for (unsigned i = 0; i < PERMITS; i++)
         rig_report_ttl(&rig, FIRST, i, RL_VOTE_GRANTED, 5000);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
@@ -104,12 +77,12 @@ START_TEST(a_search_goes_on)
     const struct rl_line_reply left = {.place = 0};
 
     join();
-    reply_to(RL_VERB_LINE_JOIN, &head);
+    reply_to(RL_VERB_LINE_JOIN, FIRST, &head);
     for (unsigned i = 0; i < PERMITS; i++)
         rig_report_ttl(&rig, FIRST, i, i < 2 ? RL_VOTE_DENIED : RL_VOTE_GRANTED, 5000);
     unsigned slot = rig.lease.permit->slot;
     rig_grant(&rig, FIRST);
-    reply_to(RL_VERB_LINE_SERVED, &left);
+    reply_to(RL_VERB_LINE_SERVED, FIRST, &left);
     rig_deny(&rig, 0);
     rig_deny(&rig, 1);
     rig_deny(&rig, 3);
@@ -126,7 +99,7 @@ static Suite *lease_permit_line_suite(void)
     Suite *suite = suite_create("lease_permit_line");
     TCase *group = tcase_create("line");
 
-    tcase_add_checked_fixture(group, setup_lines, NULL);
+    tcase_add_checked_fixture(group, setup_permits, NULL);
     tcase_add_test(group, only_a_head_makes_attempts);
     tcase_add_test(group, a_head_searches);
     tcase_add_test(group, a_head_stays_a_head);
