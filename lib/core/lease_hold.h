@@ -93,7 +93,8 @@ bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *
 bool rl_permit_is_contended(const struct rl_lease *lease);
 /* Ends the search when a pause begins, after an attempt that failed with `status`. */
 void rl_permit_pause(struct rl_lease *lease, int status, const struct rl_view *view);
-/* Plans no attempt for a slot chosen in turn: others in the line come first. */
+/* Plans no attempt for a slot chosen in turn, and forgets which slots are taken: others in the line
+ * come first. */
 void rl_permit_stand_by(struct rl_lease *lease);
 /* Processes a TICK in state WAITING: begins the attempt that is due, or continues the search. */
 void rl_permit_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);

@@ -114,10 +114,13 @@ void rl_permit_start(struct rl_lease *lease, const struct rl_view *view)
     set_window(lease, slot);
 }
 
-/* Plans no attempt for a slot chosen in turn, because the lease is in the line and no head. */
+/* Plans no attempt for a slot chosen in turn, because the lease is in the line and no head. Forgets
+ * which slots are taken, because their notifications are ignored until it is the head: its search
+ * probes all of them again. */
 void rl_permit_stand_by(struct rl_lease *lease)
 {
     lease->permit->in_turn_ns = 0;
+    lease->permit->known = lease->permit->probed = 0;
 }
 
 /* Begins an attempt for slot number `slot`. `first` contains the node that is asked before the

@@ -40,6 +40,33 @@ START_TEST(only_a_head_makes_attempts)
 }
 END_TEST
 
+/* The first attempt of the call was denied, so one for a slot chosen in turn was planned. A waiter
+ * that is the head only much later tries the slot that is free instead. */
+START_TEST(a_late_head_tries_the_free_slot)
+{
+    const struct rl_line_reply second = {.place = 2, .length = 2, .head = 9, .head_beat = 1};
+    const struct rl_event turn = {.kind = RL_EVENT_WAKE, .nodes = RL_NODE(FIRST), .turn = true};
+
+    rig.view.lines = 0;
+    begin(RL_EVENT_START);
+    for (unsigned i = 0; i < 3; i++)
+        rig_deny(&rig, i);
+    rig.view.lines = ALL;
+    for (unsigned i = 0; i < PERMITS; i++)
+        rig_report_ttl(&rig, FIRST, i, RL_VOTE_GRANTED, 60000);
+    check_sent(RL_VERB_LINE_JOIN, RL_NODE(FIRST));
+    reply_to(RL_VERB_LINE_JOIN, FIRST, &second);
+    rig_pass(&rig, 500 * RL_MS);
+    rig_step(&rig, &turn);
+    reply_to(RL_VERB_LINE_JOIN, FIRST, &head);
+    for (unsigned i = 0; i < PERMITS && rig.lease.state == RL_STATE_WAITING; i++)
+        rig_report_ttl(&rig, FIRST, i, i == 3 ? RL_VOTE_DENIED : RL_VOTE_GRANTED, 60000);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
+    ck_assert_uint_eq(rig.lease.permit->slot, 3);
+    ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
+}
+END_TEST
+
 /* A head searches at once, whatever the key is that the line looks at. */
 START_TEST(a_head_searches)
 {
@@ -101,6 +128,7 @@ static Suite *lease_permit_line_suite(void)
 
     tcase_add_checked_fixture(group, setup_permits, NULL);
     tcase_add_test(group, only_a_head_makes_attempts);
+    tcase_add_test(group, a_late_head_tries_the_free_slot);
     tcase_add_test(group, a_head_searches);
     tcase_add_test(group, a_head_stays_a_head);
     tcase_add_test(group, a_search_goes_on);
