@@ -36,9 +36,6 @@
 /* The locks are not informed while the wall clock was set ahead by no more than this in
  * microseconds altogether, because no lock has a smaller limit (rl_lease_terms.wall_slack_us). */
 #define WALL_CHECK_US 1000
-/* Bytes that a server reads from a connection at once. The server executes all requests that it has
- * read, even if the connection has ended meanwhile. */
-#define READ_AT_ONCE ((uint64_t)16 << 10)
 
 /* Compares two uint64_t for qsort(), in ascending order. */
 static int compare_u64(const void *a, const void *b)
@@ -581,7 +578,9 @@ static bool node_is_settled(const struct rl_node *node)
     if (rl_connection_is_ready(&node->conn))
         return rl_detector_is_suspect(&node->detector) &&
                rl_pipeline_output(&node->pipe).len == 0 &&
-               rl_pipeline_unread(&node->pipe) <= READ_AT_ONCE;
+               rl_pipeline_unread(&node->pipe) <=
+                   rl_transport_tail(&node->common->transport, node->index) &&
+               rl_transport_held(&node->common->transport, node->index) == 0;
     /* The undos may also be in the pipeline of a connection that is being made. One failed attempt
      * to connect may mean that the server is only busy, two in a row mean that it cannot be
      * reached.

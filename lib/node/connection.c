@@ -238,7 +238,9 @@ static void end_requests(struct rl_node *node, int cause, uint64_t now_ns)
  * stops reading from it: it would execute the SET, and not the undo that follows. */
 static bool is_abortive(const struct rl_node *node, bool retry)
 {
-    return retry ? rl_pipeline_has_set(&node->pipe) : rl_pipeline_has_bare_set(&node->pipe);
+    uint64_t held = rl_transport_held(&node->common->transport, node->index);
+
+    return retry ? rl_pipeline_has_set(&node->pipe) : rl_pipeline_has_bare_set(&node->pipe, held);
 }
 
 /* Closes the first connection, and with it the second one. Votes of requests in flight fail with

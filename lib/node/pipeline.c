@@ -208,8 +208,8 @@ uint64_t rl_pipeline_unread(const struct rl_pipeline *pipe)
 }
 
 /* Returns true if at least one byte of a request that creates a key was sent, but not a complete
- * undo of the same claim after it. */
-bool rl_pipeline_has_bare_set(const struct rl_pipeline *pipe)
+ * undo of the same claim after it. The last `held` bytes complete no undo. */
+bool rl_pipeline_has_bare_set(const struct rl_pipeline *pipe, uint64_t held)
 {
     bool bare = false;
 
@@ -223,7 +223,7 @@ bool rl_pipeline_has_bare_set(const struct rl_pipeline *pipe)
         struct rl_request *request = rl_pipeline_at(pipe, i - 1);
         if (request->claim == NULL || rl_request_is_unsent(pipe, request))
             continue;
-        if (rl_protocol[request->verb].is_undo && rl_request_is_whole(pipe, request))
+        if (rl_protocol[request->verb].is_undo && rl_request_is_whole(pipe, request, held))
             request->claim->undo_found = true;
         else if (rl_protocol[request->verb].creates_key)
             bare |= !request->claim->undo_found;

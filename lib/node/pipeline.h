@@ -134,10 +134,12 @@ static inline bool rl_request_is_unsent(const struct rl_pipeline *pipe,
     return req->start >= pipe->sent;
 }
 
-/* Returns true if all bytes of the request were sent. */
-static inline bool rl_request_is_whole(const struct rl_pipeline *pipe, const struct rl_request *req)
+/* Returns true if all bytes of the request were sent and are not among the last `held` bytes that
+ * were sent (rl_transport.held). */
+static inline bool rl_request_is_whole(const struct rl_pipeline *pipe, const struct rl_request *req,
+                                       uint64_t held)
 {
-    return req->start + req->len <= pipe->sent;
+    return req->start + req->len + held <= pipe->sent;
 }
 
 /* Grows the ring and the output for `requests` more requests with `bytes` bytes in all. Returns
@@ -221,9 +223,10 @@ void rl_pipeline_disconnect(struct rl_pipeline *pipe);
 bool rl_pipeline_cut(struct rl_pipeline *pipe, const struct rl_claim *claim);
 
 /* Returns true if at least one byte of a request that creates a key was sent, but not a complete
- * undo of the same claim after it. Such a connection must be closed abruptly, or the kernel may
+ * undo of the same claim after it. An undo among the last `held` bytes that were sent
+ * (rl_transport.held) is not complete. Such a connection must be closed abruptly, or the kernel may
  * still deliver the request. */
-bool rl_pipeline_has_bare_set(const struct rl_pipeline *pipe);
+bool rl_pipeline_has_bare_set(const struct rl_pipeline *pipe, uint64_t held);
 
 /* Returns true if at least one byte of a request that creates a key was sent, and its reply has not
  * come. */

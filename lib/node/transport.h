@@ -17,6 +17,10 @@
  * configuration has more nodes than this. */
 #define RL_TRACKER_CONNECTION 32u
 
+/* Bytes that a server reads at once from a connection without TLS. It executes all requests that it
+ * has read, even if the connection has ended meanwhile. */
+#define RL_READ_AT_ONCE ((uint64_t)16 << 10)
+
 /* The network. `connection` is the index of a node, or that plus RL_TRACKER_CONNECTION. */
 struct rl_transport {
     /* Starts to connect. The connection must be closed. The implementation reports the result with
@@ -30,8 +34,28 @@ struct rl_transport {
      * that were accepted but not delivered, and resets the connection. False: those bytes are still
      * delivered. */
     void (*close)(void *ctx, unsigned connection, bool abortive);
+    /* Returns how many of the bytes that were accepted are in a record of which the network does
+     * not have all bytes yet: the last ones. A close drops them. NULL: no connection has records.
+     */
+    uint64_t (*held)(void *ctx, unsigned connection);
+    /* Returns how many of the bytes that were accepted last the server executes even if the
+     * connection ends before it has read them, once it has read what precedes them. NULL:
+     * RL_READ_AT_ONCE on all connections. */
+    uint64_t (*tail)(void *ctx, unsigned connection);
     void *ctx; /* first argument of the functions */
 };
+
+/* Calls transport->held(), if there is one. */
+static inline uint64_t rl_transport_held(const struct rl_transport *transport, unsigned connection)
+{
+    return transport->held != NULL ? transport->held(transport->ctx, connection) : 0;
+}
+
+/* Calls transport->tail(), if there is one. */
+static inline uint64_t rl_transport_tail(const struct rl_transport *transport, unsigned connection)
+{
+    return transport->tail != NULL ? transport->tail(transport->ctx, connection) : RL_READ_AT_ONCE;
+}
 
 /* The clocks: the boot clock and the raw clock. */
 struct rl_clocks {

@@ -350,7 +350,10 @@ static void open_engine(unsigned index)
         .fence_wait_ns = RL_SECOND + rl_drift_ns(RL_SECOND, &drift),
     };
     const struct rl_env env = {
-        .transport = {transport_open, transport_send, transport_close, client},
+        .transport = {.open = transport_open,
+                      .send = transport_send,
+                      .close = transport_close,
+                      .ctx = client},
         .entropy = {fill_random, client},
         .now = read_clocks,
         .wall_us = read_wall,

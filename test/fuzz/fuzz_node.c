@@ -447,8 +447,8 @@ static void set_up(unsigned manners)
     next_token = kept = 0;
     manner_of_open = 0;
     rig = rig_new();
-    rig->common.transport =
-        (struct rl_transport){transport_open, transport_send, transport_close, NULL};
+    rig->common.transport = (struct rl_transport){
+        .open = transport_open, .send = transport_send, .close = transport_close};
     rig->common.fence_record = (struct rl_arg){"rec", 3};
     rig->common.fence_config = (struct rl_arg){"cfg;", 4};
     rig->common.fence_run_bound = ledger.run_bound;

@@ -193,7 +193,10 @@ struct rig *rig_new(void)
     rig.common = (struct rl_node_common){
         .mem = &rig.mem,
         .log = &rig.log,
-        .transport = {transport_open, transport_send, transport_close, &rig},
+        .transport = {.open = transport_open,
+                      .send = transport_send,
+                      .close = transport_close,
+                      .ctx = &rig},
         .clocks = {read_clocks, &rig},
         .inbox = {.mem = &rig.mem},
         .text = &reply_text,
