@@ -2,40 +2,26 @@
  * Resolves host names with getaddrinfo(), on a thread that may outlive the client. */
 #include "node/resolve.h"
 
+#include "node/background.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define HOST_MAX    255                  /* bytes of the longest name */
-#define STACK_BYTES ((size_t)256 * 1024) /* name service modules of libc need much stack */
+#define HOST_MAX 255 /* bytes of the longest name */
 
-/* The state of a look-up, as rl_lookup_poll() returns it. */
-enum state { RUNNING = 0, DONE = 1, FAILED = -1 };
-
-/* One look-up. The caller and the thread share it; the one that drops it last frees it. It is
- * allocated by libc and has a descriptor of its own, because getaddrinfo() cannot be interrupted:
- * the client, its allocator and its poller may be gone when it returns.
- *
- * The thread writes `text` and `found` before it sets `state`; the caller reads them only after
- * `state` is no longer RUNNING. The other fields are constant. */
+/* One look-up. The thread writes `found`, `failed` and `text`; the other fields are constant. */
 struct rl_lookup {
-    atomic_int refs;           /* 2: caller and thread; 1: one of them */
-    atomic_int state;          /* enum state */
-    pid_t pid;                 /* process in which the thread runs; not that of a forked child */
-    int wake_fd;               /* owned duplicate of the caller's eventfd */
+    struct rl_background work; /* must be the first member */
     uint16_t port;             /* port to put into the addresses */
     unsigned first;            /* number of the address with which the result begins */
     char host[HOST_MAX + 1];   /* name that is looked up */
-    char text[160];            /* FAILED: why; else "" */
-    struct rl_addresses found; /* DONE: the result */
+    bool failed;               /* there is no address */
+    char text[160];            /* failed: why; else "" */
+    struct rl_addresses found; /* not failed: the result */
 };
 
 /* Returns true if the address is IPv4 or IPv6, and fits into a struct sockaddr_storage. */
@@ -122,25 +108,16 @@ int rl_resolve_numeric(const char *host, uint16_t port, struct rl_addresses *ret
     return 1;
 }
 
-/* Frees the look-up and closes its descriptor. */
-static void destroy(struct rl_lookup *lookup)
+/* Implements rl_background.destroy. */
+static void destroy(struct rl_background *work)
 {
-    close(lookup->wake_fd);
-    free(lookup);
+    free(work);
 }
 
-/* Drops one reference, and destroys the look-up with the last one. */
-static void drop_ref(struct rl_lookup *lookup)
+/* Implements rl_background.run: stores the result. */
+static void run(struct rl_background *work)
 {
-    if (atomic_fetch_sub(&lookup->refs, 1) == 1)
-        destroy(lookup);
-}
-
-/* Runs the look-up `arg`, as the start function of its thread: stores the result, writes to the
- * eventfd, and drops the thread's reference. */
-static void *run(void *arg)
-{
-    struct rl_lookup *lookup = arg;
+    struct rl_lookup *lookup = (struct rl_lookup *)work;
     int rc = query_addresses(lookup->host, lookup->port, 0, lookup->first, &lookup->found);
     int error = errno;
 
@@ -149,35 +126,7 @@ static void *run(void *arg)
                  gai_strerror(rc), error);
     else if (rc != 0)
         snprintf(lookup->text, sizeof lookup->text, "%s", gai_strerror(rc));
-    atomic_store(&lookup->state, rc == 0 ? DONE : FAILED);
-
-    uint64_t one = 1;
-    ssize_t written = write(lookup->wake_fd, &one, sizeof one);
-    (void)written; /* fails only if the counter is full; then the descriptor is readable anyway */
-    drop_ref(lookup);
-    return NULL;
-}
-
-/* Starts the thread, detached and with all signals blocked, so that signals go to the threads of
- * the program. Returns 0, or -1 if there is no thread. */
-static int start_thread(struct rl_lookup *lookup)
-{
-    pthread_attr_t attr;
-    pthread_t thread;
-    sigset_t all, before;
-
-    if (pthread_attr_init(&attr) != 0)
-        return -1;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    if (rc == 0)
-        rc = pthread_attr_setstacksize(&attr, STACK_BYTES);
-    if (rc == 0)
-        rc = pthread_create(&thread, &attr, run, lookup);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    return rc == 0 ? 0 : -1;
+    lookup->failed = rc != 0;
 }
 
 /* Starts a look-up on a thread of its own. Returns NULL if memory, threads or descriptors are
@@ -189,32 +138,24 @@ struct rl_lookup *rl_lookup_start(const char *host, uint16_t port, unsigned firs
 
     if (lookup == NULL)
         return NULL;
+    lookup->work.run = run;
+    lookup->work.destroy = destroy;
     memcpy(lookup->host, host, len + 1);
     lookup->port = port;
     lookup->first = first;
-    lookup->pid = getpid();
-    atomic_init(&lookup->refs, 2);
-    atomic_init(&lookup->state, RUNNING);
-    lookup->wake_fd = fcntl(wake_fd, F_DUPFD_CLOEXEC, 0);
-    if (lookup->wake_fd < 0) {
-        free(lookup);
-        return NULL;
-    }
-    if (start_thread(lookup) != 0) {
-        destroy(lookup);
-        return NULL;
-    }
-    return lookup;
+    return rl_background_start(&lookup->work, wake_fd) ? lookup : NULL;
 }
 
 /* Returns 0 while the look-up runs; 1 when it has succeeded, with the addresses in `*ret`; -1 when
  * it has failed. */
 int rl_lookup_poll(const struct rl_lookup *lookup, struct rl_addresses *ret)
 {
-    int state = atomic_load(&lookup->state);
-    if (state == DONE)
-        *ret = lookup->found;
-    return state;
+    if (!rl_background_is_done(&lookup->work))
+        return 0;
+    if (lookup->failed)
+        return -1;
+    *ret = lookup->found;
+    return 1;
 }
 
 /* Returns why the look-up has failed; "": it has not. */
@@ -226,10 +167,6 @@ const char *rl_lookup_text(const struct rl_lookup *lookup)
 /* Ends the use of the look-up by its caller. NULL is ignored. */
 void rl_lookup_drop(struct rl_lookup *lookup)
 {
-    if (lookup == NULL)
-        return;
-    if (lookup->pid != getpid())
-        destroy(lookup); /* a forked child has copies of both, but no thread that would free them */
-    else
-        drop_ref(lookup);
+    if (lookup != NULL)
+        rl_background_drop(&lookup->work);
 }
