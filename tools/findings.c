@@ -38,7 +38,9 @@ const struct remedy *remedy_of(int cause, const char *text)
         {REDLOCK_CAUSE_CONNECT, "connect", "start the server, or check address and firewall"},
         {REDLOCK_CAUSE_DISCONNECT, "disconnect", "read the server's log: it closed the connection"},
         {REDLOCK_CAUSE_PROTOCOL, "protocol",
-         "make sure that a Redis or Valkey server is at that address, without TLS"},
+         "make sure that a Redis or Valkey server is at that address; if it uses TLS, the address "
+         "begins "
+         "with rediss://"},
         {REDLOCK_CAUSE_AUTH, "auth", "check user and password"},
         {REDLOCK_CAUSE_NOPERM, "noperm",
          "give the user the rights that redlock nodes --acl prints"},
@@ -60,6 +62,8 @@ const struct remedy *remedy_of(int cause, const char *text)
         {REDLOCK_CAUSE_OOM, "memory_full", "raise maxmemory, or use a server for locks alone"},
         {REDLOCK_CAUSE_CLUSTER, "cluster", "use servers without cluster mode"},
         {REDLOCK_CAUSE_NO_SOCKET, "descriptors", "raise ulimit -n of this process"},
+        {REDLOCK_CAUSE_TLS, "tls",
+         "check the certificates of the server and of this client (cacert, cert, key, sni)"},
     };
     static const struct remedy other = {0, "no_vote", "read the server's log"};
     static const struct remedy full = {

@@ -67,6 +67,34 @@ typedef struct redlock_allocator {
     void *userdata;                                              /* passed to the functions */
 } redlock_allocator_t;
 
+/* How far the certificate of a server is verified. Since 0.2.0. */
+enum redlock_tls_verify {
+    /* Default. The certificate must be from an issuer that is trusted, be valid now, and have the
+     * name or the IP address of the server in its subjectAltName. */
+    REDLOCK_TLS_VERIFY_FULL = 0,
+    /* The name is not compared: every server with a certificate of these issuers is accepted. Needs
+     * `cacert`. */
+    REDLOCK_TLS_VERIFY_CHAIN = 1,
+    /* Nothing is verified: whoever can answer in place of a server can grant locks in its name, and
+     * read the password. For tests only. */
+    REDLOCK_TLS_VERIFY_NONE = 2
+};
+
+/* What TLS connections need. Files are in PEM format. Since 0.2.0. */
+typedef struct redlock_tls {
+    size_t size;        /* sizeof(redlock_tls_t) */
+    const char *cacert; /* file with the certificates of the issuers that are trusted, or directory
+                         * of such files that `openssl rehash` was run on; NULL: those of the system
+                         */
+    const char *cert;   /* file with the certificate of this client, followed by its chain; NULL:
+                         * none */
+    const char *key;    /* file with the private key of `cert`, without a passphrase; NULL: it is in
+                         * the file of `cert` */
+    const char *sni;    /* name that the servers are addressed by and must have; NULL: the host in
+                         * the address */
+    int verify;         /* enum redlock_tls_verify */
+} redlock_tls_t;
+
 /* Creates a configuration with all defaults and without servers. The library reads no configuration
  * file and no variable of the environment; REDLOCK_SERVERS and the like are for the command. On
  * success the caller owns *ret_config and frees it with redlock_config_free().
@@ -102,6 +130,7 @@ REDLOCK_API const char *redlock_config_error(const redlock_config_t *config);
  * Each address has one of these forms:
  *     host, host:port, [ipv6]:port
  *     redis://[[user]:password@]host[:port][/db]
+ *     rediss://[[user]:password@]host[:port][/db]   with TLS
  *     /path
  *     unix://[[user]:password@]/path[?db=n]
  *
@@ -112,9 +141,14 @@ REDLOCK_API const char *redlock_config_error(const redlock_config_t *config);
  *     id=NAME    the name of this server in all clients (1..64 bytes), where they use different
  *                addresses for it: the preferred node and fence records depend on these names
  *
+ * With rediss:// the certificate of the server is verified. Parameters of TLS take the place of
+ * redlock_config_set_tls() for this server:
+ *     cacert=PATH, cert=PATH, key=PATH, sni=NAME   see redlock_tls_t
+ *     verify=full, chain or none                   see enum redlock_tls_verify
+ *
  * Parts that are left out are the host localhost, the port 6379 and the database 0. In a user, a
  * password, a path and an id, %HH stands for the byte with these two hex digits: %40 for '@'.
- * Addresses with TLS (rediss://) are refused.
+ * Addresses with TLS are refused by a library that was built without it.
  *
  * urls: addresses, separated by commas or white space; or "name=url,url; name=url,url" to add
  *   shards, as redlock_config_add_shard() does.
@@ -142,6 +176,21 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_nodes(redlock_config_t *con
  * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_shard(redlock_config_t *config,
                                                            const char *name, const char *urls);
+
+/* Sets what connections with TLS need, for the servers whose address begins with rediss:// and has
+ * no parameter of TLS. redlock_new() reads the files, and refuses the configuration if it cannot.
+ * When a connection is made after files have changed, they are read anew; if they cannot be used
+ * then, the log says why and those that were read before stay in use.
+ *
+ * tls: copied; NULL: the defaults, which are those of a struct that is zero except for `size`.
+ * EINVAL: config is NULL; `size` is wrong; a text is "" or longer than 1023 bytes; `verify` is
+ *   unknown; `key` is given without `cert`; VERIFY_CHAIN without `cacert`, or VERIFY_NONE with it;
+ *   or the library was built without TLS.
+ * ENOMEM.
+ * Since 0.2.0.
+ * [configuration] */
+REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_tls(redlock_config_t *config,
+                                                         const redlock_tls_t *tls);
 
 /* Sets user and password for the servers whose address has none.
  *

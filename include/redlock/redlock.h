@@ -86,8 +86,8 @@ extern "C" {
  * gives the reason, unless an argument is NULL.
  *
  * config: copied, stays the caller's.
- * EINVAL: an argument is NULL, the configuration has no servers, or drift leaves nothing of
- *   max_ttl_ms.
+ * EINVAL: an argument is NULL, the configuration has no servers, drift leaves nothing of
+ *   max_ttl_ms, or a file with certificates or a key cannot be used.
  * ENOMEM.
  * ESYS: no descriptors, no thread or no randomness is available.
  * ELIBRARY: the process loaded another version of hiredis first, and its functions replace those

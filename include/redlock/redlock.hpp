@@ -397,6 +397,13 @@ class config
         return check(redlock_config_set_fence_records(native(), records));
     }
 
+    /* tls.size is set here. */
+    config &set_tls(redlock_tls_t tls)
+    {
+        tls.size = sizeof tls;
+        return check(redlock_config_set_tls(native(), &tls));
+    }
+
     config &set_owner(const std::string &label)
     {
         return check(redlock_config_set_owner(native(), detail::c_string(label)));

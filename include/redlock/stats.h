@@ -59,7 +59,10 @@ enum redlock_node_fact {
     REDLOCK_FACT_AOF = 1 << 1,         /* the server writes an append-only file */
     REDLOCK_FACT_AOF_FAILING = 1 << 2, /* the server fails to write its append-only file */
     REDLOCK_FACT_DURABLE = 1 << 3,     /* the address attests durable=1 */
-    REDLOCK_FACT_FRESH = 1 << 4        /* the address attests fresh=1 */
+    REDLOCK_FACT_FRESH = 1 << 4,       /* the address attests fresh=1 */
+    REDLOCK_FACT_TLS = 1 << 5,         /* connections use TLS. Since 0.2.0 */
+    REDLOCK_FACT_UNVERIFIED = 1 << 6   /* with TLS: the server's certificate is not verified. Since
+                                        * 0.2.0 */
 };
 
 /* State of the notifications of one server (redlock_config_set_notifications()). */
@@ -124,6 +127,8 @@ typedef struct redlock_node_stats {
                                * 0.2.0 */
     char line_text[96];       /* gauge: for people, with REDLOCK_LINE_REFUSED: why; else "". Since
                                * 0.2.0 */
+    int64_t certificate_expiry_s; /* gauge: when the certificate of the server expires, in seconds
+                                   * of Unix time; 0: no TLS, or not known. Since 0.2.0 */
 } redlock_node_stats_t;
 
 /* Copies the statistics of all shards together into *ret_stats.

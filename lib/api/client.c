@@ -197,15 +197,18 @@ static int open_shard(struct redlock_client *rl, const struct rl_config_shard *f
 }
 
 /* Opens the poller, all shards and the descriptors for wake-ups. Starts the I/O thread, except in
- * embedded mode. Returns REDLOCK_OK or an error; then the poller and the shards are closed
- * again. */
+ * embedded mode. Returns REDLOCK_OK or an error; then the poller and the shards are closed again,
+ * and rl->config->error has the reason or is empty. */
 static int open_shards(struct redlock_client *rl)
 {
-    const struct redlock_config *config = rl->config;
+    struct redlock_config *config = rl->config;
 
+    config->error[0] = '\0';
     int error = rl_io_open(&rl->io);
     if (error != REDLOCK_OK)
         return error;
+    error = rl_io_load_tls(&rl->io, &rl->mem, &rl->log, config->nodes, config->node_count,
+                           config->error, sizeof config->error);
     for (unsigned i = 0; error == REDLOCK_OK && i < config->shard_count; i++)
         error = open_shard(rl, &config->shards[i]);
     if (error != REDLOCK_OK) {
@@ -317,8 +320,12 @@ REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
     error = open_shards(rl);
     if (error != REDLOCK_OK) {
         rl->closed = true;
+        if (rl->config->error[0] != '\0')
+            rl_config_refuse(config, "%s", rl->config->error);
+        else
+            (void)refuse_start(config, error);
         rl_client_drop(rl);
-        return refuse_start(config, error);
+        return error;
     }
     *ret_rl = rl;
     return REDLOCK_OK;

@@ -117,6 +117,7 @@ REDLOCK_API void redlock_config_free(redlock_config_t *config)
     for (size_t i = 0; i < config->node_count; i++)
         rl_node_spec_done(&config->mem, &config->nodes[i]);
     rl_free(&config->mem, config->nodes);
+    rl_node_spec_tls_done(&config->mem, &config->tls);
     free_secret(config, &config->user);
     free_secret(config, &config->password);
     struct rl_mem mem = config->mem;
@@ -455,8 +456,23 @@ REDLOCK_API int redlock_config_set_event(redlock_config_t *config, redlock_event
     return 0;
 }
 
-/* Copies the nodes, the user and the password, which `to` does not have yet. Returns REDLOCK_OK or
- * REDLOCK_ENOMEM; on failure `to` owns what was copied so far. */
+/* Copies a node. One with TLS whose address has no settings gets those of the configuration.
+ * Returns REDLOCK_OK, or REDLOCK_ENOMEM with a zeroed `to`. */
+static int copy_node(const struct redlock_config *config, struct rl_node_spec *to,
+                     const struct rl_node_spec *from)
+{
+    int error = rl_node_spec_copy(&config->mem, to, from);
+
+    if (error != REDLOCK_OK || !from->tls || from->has_tls_settings)
+        return error;
+    error = rl_node_spec_tls_copy(&config->mem, &to->tls_settings, &config->tls);
+    if (error != REDLOCK_OK)
+        rl_node_spec_done(&config->mem, to);
+    return error;
+}
+
+/* Copies the nodes, the settings of TLS, the user and the password, which `to` does not have yet.
+ * Returns REDLOCK_OK or REDLOCK_ENOMEM; on failure `to` owns what was copied so far. */
 static int copy_members(struct redlock_config *to, const struct redlock_config *from)
 {
     const struct rl_mem *mem = &from->mem;
@@ -465,11 +481,12 @@ static int copy_members(struct redlock_config *to, const struct redlock_config *
     if (to->nodes == NULL)
         return REDLOCK_ENOMEM;
     for (; to->node_count < from->node_count; to->node_count++) {
-        int error =
-            rl_node_spec_copy(mem, &to->nodes[to->node_count], &from->nodes[to->node_count]);
+        int error = copy_node(from, &to->nodes[to->node_count], &from->nodes[to->node_count]);
         if (error != REDLOCK_OK)
             return error;
     }
+    if (rl_node_spec_tls_copy(mem, &to->tls, &from->tls) != REDLOCK_OK)
+        return REDLOCK_ENOMEM;
     if (from->user != NULL &&
         (to->user = rl_strdup_len(mem, from->user, strlen(from->user))) == NULL)
         return REDLOCK_ENOMEM;
@@ -491,6 +508,7 @@ int rl_config_copy(struct redlock_config **ret_config, const struct redlock_conf
     copy->nodes = NULL;
     copy->node_count = 0;
     copy->user = copy->password = NULL;
+    copy->tls = (struct rl_tls_settings){.verify = config->tls.verify};
     int error = copy_members(copy, config);
     if (error != REDLOCK_OK) {
         redlock_config_free(copy);

@@ -4,10 +4,12 @@
  * parse and returns an int returns 0; or REDLOCK_EINVAL or REDLOCK_ENOMEM after it has written the
  * reason to parse->error. The stages are: rl_url_parse_list() cuts the list into entries,
  * append_entry() makes a spec for one, parse_entry() chooses by the scheme, and the other parse_
- * functions parse a part of the entry. */
+ * functions parse a part of the entry. url_query.c parses the
+ * parameters. */
 #include "api/url.h"
 
 #include "api/url_mask.h"
+#include "api/url_parts.h"
 
 #include <arpa/inet.h>
 #include <redlock/redlock.h>
@@ -16,30 +18,10 @@
 #include <string.h>
 #include <strings.h>
 
-/* A part of the list; not terminated by a NUL. */
-struct piece {
-    const char *at;
-    size_t len;
-};
-
-/* The state of parsing one list. On the stack of rl_url_parse_list(). */
-struct parse {
-    const struct rl_mem *mem;  /* for the specs and their strings */
-    const char *list;          /* the whole list */
-    struct piece entry;        /* the entry that is being parsed */
-    unsigned number;           /* of the entry in the list, from 1 */
-    struct rl_node_spec *spec; /* receives the entry */
-    char *error;               /* receives the reason of a refusal */
-    size_t error_size;         /* bytes of `error`, with the NUL */
-};
-
-static int refuse(const struct parse *parse, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-
 /* Writes "server address <number> (<entry without secrets>): " and the text, in the form of
  * printf(), to parse->error. Returns REDLOCK_EINVAL. The format's arguments must not be parts of
  * the entry, which may be secret. */
-static int refuse(const struct parse *parse, const char *fmt, ...)
+int rl_url_refuse(const struct parse *parse, const char *fmt, ...)
 {
     char shown[RL_URL_SHOWN_MAX];
     rl_url_mask(parse->list, parse->entry.at, parse->entry.len, shown);
@@ -63,7 +45,7 @@ static int refuse_memory(const struct parse *parse)
 
 /* Splits `whole` at the first byte that is in `any`. *head ends before that byte, *tail begins with
  * it. If there is none, *tail is empty. */
-static void split(struct piece whole, const char *any, struct piece *head, struct piece *tail)
+void rl_url_split(struct piece whole, const char *any, struct piece *head, struct piece *tail)
 {
     size_t len = 0;
     while (len < whole.len && strchr(any, whole.at[len]) == NULL)
@@ -73,7 +55,7 @@ static void split(struct piece whole, const char *any, struct piece *head, struc
 }
 
 /* Returns the piece without its first `bytes` bytes; it has at least that many. */
-static struct piece skip(struct piece piece, size_t bytes)
+struct piece rl_url_skip(struct piece piece, size_t bytes)
 {
     return (struct piece){piece.at + bytes, piece.len - bytes};
 }
@@ -89,14 +71,14 @@ static struct piece up_to_last(struct piece whole, char byte)
 }
 
 /* Returns whether the piece is the same as `word`, regardless of case. */
-static bool is_word(struct piece piece, const char *word)
+bool rl_url_is_word(struct piece piece, const char *word)
 {
     return piece.len == strlen(word) && strncasecmp(piece.at, word, piece.len) == 0;
 }
 
 /* Parses decimal digits to *ret. Returns false if the piece is empty, has another byte, or is above
  * `max`. */
-static bool parse_number(struct piece piece, uint64_t max, uint64_t *ret)
+bool rl_url_number(struct piece piece, uint64_t max, uint64_t *ret)
 {
     uint64_t value = 0;
     if (piece.len == 0)
@@ -126,7 +108,7 @@ static int hex_value(char digit)
 
 /* Percent-decodes `from` to `out`, which has max + 1 bytes, and adds a NUL. `what` names the part
  * of the address in a refusal. `lowest` is the smallest byte that is allowed in it. */
-static int decode(const struct parse *parse, const char *what, struct piece from, unsigned lowest,
+int rl_url_decode(const struct parse *parse, const char *what, struct piece from, unsigned lowest,
                   char *out, size_t max)
 {
     size_t len = 0;
@@ -136,18 +118,18 @@ static int decode(const struct parse *parse, const char *what, struct piece from
             int high = i + 2 < from.len ? hex_value(from.at[i + 1]) : -1;
             int low = i + 2 < from.len ? hex_value(from.at[i + 2]) : -1;
             if (high < 0 || low < 0)
-                return refuse(parse,
-                              "'%%' in the %s is not followed by two hex digits; "
-                              "write a literal '%%' as %%25",
-                              what);
+                return rl_url_refuse(parse,
+                                     "'%%' in the %s is not followed by two hex digits; "
+                                     "write a literal '%%' as %%25",
+                                     what);
             byte = (unsigned)high << 4 | (unsigned)low;
             i += 2;
         }
         if (byte < lowest || byte == 0x7f)
-            return refuse(parse, "the %s contains a %s, which is not allowed there", what,
-                          byte == ' ' ? "blank" : "control byte");
+            return rl_url_refuse(parse, "the %s contains a %s, which is not allowed there", what,
+                                 byte == ' ' ? "blank" : "control byte");
         if (len == max)
-            return refuse(parse, "the %s is longer than %zu bytes", what, max);
+            return rl_url_refuse(parse, "the %s is longer than %zu bytes", what, max);
         out[len++] = (char)byte;
     }
     out[len] = '\0';
@@ -155,15 +137,15 @@ static int decode(const struct parse *parse, const char *what, struct piece from
 }
 
 /* Decodes `from` into a new string of at most `max` bytes in *ret, which the spec owns. `what`,
- * `lowest`: as for decode(). */
-static int parse_text(const struct parse *parse, const char *what, struct piece from,
-                      unsigned lowest, size_t max, char **ret)
+ * `lowest`: as for rl_url_decode(). */
+int rl_url_text(const struct parse *parse, const char *what, struct piece from, unsigned lowest,
+                size_t max, char **ret)
 {
     char *text = rl_alloc(parse->mem, (from.len < max ? from.len : max) + 1);
     if (text == NULL)
         return refuse_memory(parse);
-    *ret = text; /* freed with the spec, also if decode() refuses it */
-    return decode(parse, what, from, lowest, text, max);
+    *ret = text; /* freed with the spec, also if rl_url_decode() refuses it */
+    return rl_url_decode(parse, what, from, lowest, text, max);
 }
 
 /* Parses "user:password" or ":password", the part before an '@', into the spec. */
@@ -171,20 +153,21 @@ static int parse_userinfo(const struct parse *parse, struct piece userinfo)
 {
     struct piece user, password;
 
-    split(userinfo, ":", &user, &password);
+    rl_url_split(userinfo, ":", &user, &password);
     if (password.len == 0)
-        return refuse(parse, "clients disagree whether 'value@host' is a user or a password; "
+        return rl_url_refuse(parse,
+                             "clients disagree whether 'value@host' is a user or a password; "
                              "write user:password@host or :password@host");
-    password = skip(password, 1);
+    password = rl_url_skip(password, 1);
     if (password.len == 0)
-        return refuse(parse, "the password is empty; write one after the ':', "
-                             "or leave out everything up to the '@'");
+        return rl_url_refuse(parse, "the password is empty; write one after the ':', "
+                                    "or leave out everything up to the '@'");
     if (user.len > 0) {
-        int rc = parse_text(parse, "user", user, '!', RL_USER_MAX, &parse->spec->user);
+        int rc = rl_url_text(parse, "user", user, '!', RL_USER_MAX, &parse->spec->user);
         if (rc != 0)
             return rc;
     }
-    return parse_text(parse, "password", password, ' ', RL_PASSWORD_MAX, &parse->spec->password);
+    return rl_url_text(parse, "password", password, ' ', RL_PASSWORD_MAX, &parse->spec->password);
 }
 
 /* Returns whether a host name may contain this byte, which is in lower case. */
@@ -208,27 +191,28 @@ static int parse_ipv6(const struct parse *parse, struct piece inside)
     struct piece number, zone;
     struct in6_addr address;
 
-    split(inside, "%", &number, &zone);
+    rl_url_split(inside, "%", &number, &zone);
     if (zone.len >= 3 && memcmp(zone.at, "%25", 3) == 0)
-        zone = skip(zone, 3);
+        zone = rl_url_skip(zone, 3);
     else if (zone.len > 0)
-        zone = skip(zone, 1);
+        zone = rl_url_skip(zone, 1);
     for (size_t i = 0; i < zone.len; i++)
         if (!is_host_byte(lower(zone.at[i])))
-            return refuse(parse, "the zone after '%%' must be the name of a network interface");
+            return rl_url_refuse(parse,
+                                 "the zone after '%%' must be the name of a network interface");
 
     if (number.len < INET6_ADDRSTRLEN) {
         memcpy(host, number.at, number.len);
         host[number.len] = '\0';
     }
     if (number.len >= INET6_ADDRSTRLEN || inet_pton(AF_INET6, host, &address) != 1)
-        return refuse(parse, "the text in brackets is not an IPv6 address, such as [::1]");
+        return rl_url_refuse(parse, "the text in brackets is not an IPv6 address, such as [::1]");
     inet_ntop(AF_INET6, &address, host, RL_HOST_MAX);
     if (zone.len == 0)
         return 0;
     size_t len = strlen(host);
     if (len + 1 + zone.len > RL_HOST_MAX)
-        return refuse(parse, "the zone after '%%' must be the name of a network interface");
+        return rl_url_refuse(parse, "the zone after '%%' must be the name of a network interface");
     host[len] = '%';
     memcpy(host + len + 1, zone.at, zone.len);
     host[len + 1 + zone.len] = '\0';
@@ -239,11 +223,12 @@ static int parse_ipv6(const struct parse *parse, struct piece inside)
 static int parse_host_name(const struct parse *parse, struct piece host)
 {
     if (host.len > RL_HOST_MAX)
-        return refuse(parse, "the host name is longer than %d bytes", RL_HOST_MAX);
+        return rl_url_refuse(parse, "the host name is longer than %d bytes", RL_HOST_MAX);
     for (size_t i = 0; i < host.len; i++) {
         char byte = lower(host.at[i]);
         if (!is_host_byte(byte))
-            return refuse(parse, "a host name consists of letters, digits, '.', '-' and '_' only");
+            return rl_url_refuse(parse,
+                                 "a host name consists of letters, digits, '.', '-' and '_' only");
         parse->spec->host[i] = byte;
     }
     parse->spec->host[host.len] = '\0';
@@ -258,79 +243,37 @@ static int parse_host_port(const struct parse *parse, struct piece place)
     int rc;
 
     if (place.len > 0 && place.at[0] == '[') {
-        split(skip(place, 1), "]", &host, &port);
+        rl_url_split(rl_url_skip(place, 1), "]", &host, &port);
         if (port.len == 0)
-            return refuse(parse, "the ']' after the IPv6 address is missing");
-        port = skip(port, 1);
+            return rl_url_refuse(parse, "the ']' after the IPv6 address is missing");
+        port = rl_url_skip(port, 1);
         if (port.len > 0 && port.at[0] != ':')
-            return refuse(parse, "after the ']' only ':' and a port may follow");
+            return rl_url_refuse(parse, "after the ']' only ':' and a port may follow");
         rc = parse_ipv6(parse, host);
     } else {
-        split(place, ":", &host, &port);
+        rl_url_split(place, ":", &host, &port);
         if (port.len > 1 && memchr(port.at + 1, ':', port.len - 1) != NULL)
-            return refuse(parse,
-                          "there is more than one ':'; an IPv6 address needs brackets, as in "
-                          "[::1]:6379, and a password is followed by '@'");
+            return rl_url_refuse(
+                parse, "there is more than one ':'; an IPv6 address needs brackets, as in "
+                       "[::1]:6379, and a password is followed by '@'");
         rc = host.len == 0 ? parse_host_name(parse, (struct piece){"localhost", 9})
                            : parse_host_name(parse, host);
     }
     if (rc != 0)
         return rc;
-    if (port.len > 0 && (!parse_number(skip(port, 1), UINT16_MAX, &number) || number == 0))
-        return refuse(parse, "the port after ':' must be a number from 1 to 65535");
+    if (port.len > 0 && (!rl_url_number(rl_url_skip(port, 1), UINT16_MAX, &number) || number == 0))
+        return rl_url_refuse(parse, "the port after ':' must be a number from 1 to 65535");
     parse->spec->port = (uint16_t)number;
     return 0;
 }
 
 /* Parses the number of a database, 0 to RL_DB_MAX, into the spec. */
-static int parse_db(const struct parse *parse, struct piece digits)
+int rl_url_db(const struct parse *parse, struct piece digits)
 {
     uint64_t db;
-    if (!parse_number(digits, RL_DB_MAX, &db))
-        return refuse(parse, "the database must be a number from 0 to %d", RL_DB_MAX);
+    if (!rl_url_number(digits, RL_DB_MAX, &db))
+        return rl_url_refuse(parse, "the database must be a number from 0 to %d", RL_DB_MAX);
     parse->spec->db = (unsigned)db;
-    return 0;
-}
-
-/* Parses the parameters after the '?', which '&' separates, into the spec: durable=1, fresh=1,
- * id=NAME and, for a unix socket, db=N. */
-static int parse_query(const struct parse *parse, struct piece query)
-{
-    struct rl_node_spec *spec = parse->spec;
-    struct piece one, name, value;
-
-    while (query.len > 0) {
-        uint64_t number = 0;
-        split(query, "&", &one, &query);
-        query = skip(query, query.len > 0);
-        split(one, "=", &name, &value);
-        value = skip(value, value.len > 0);
-        if (is_word(name, "db") && spec->is_unix) {
-            int rc = parse_db(parse, value);
-            if (rc != 0)
-                return rc;
-            continue;
-        }
-        if (is_word(name, "db"))
-            return refuse(parse, "a database is written as /N");
-        if (is_word(name, "id") && value.len > 0) {
-            int rc = decode(parse, "id", value, '!', spec->id, RL_ID_MAX);
-            if (rc != 0)
-                return rc;
-            continue;
-        }
-        bool *fact = is_word(name, "durable") ? &spec->durable
-                     : is_word(name, "fresh") ? &spec->fresh
-                                              : NULL;
-        if (fact == NULL)
-            return refuse(parse,
-                          "after the '?' only these parameters are known: durable=1, "
-                          "fresh=1, id=NAME%s",
-                          spec->is_unix ? ", db=N" : "");
-        if (!parse_number(value, 1, &number))
-            return refuse(parse, "durable and fresh must be 1 or 0");
-        *fact = number == 1;
-    }
     return 0;
 }
 
@@ -340,27 +283,29 @@ static int parse_tcp(const struct parse *parse, struct piece rest)
 {
     struct piece authority, path, query;
 
-    split(rest, "/?#", &authority, &path);
-    split(path, "?#", &path, &query);
+    rl_url_split(rest, "/?#", &authority, &path);
+    rl_url_split(path, "?#", &path, &query);
     struct piece userinfo = up_to_last(authority, '@');
     if (userinfo.at != NULL) {
         if (memchr(userinfo.at, '@', userinfo.len) != NULL)
-            return refuse(parse, "there is more than one '@'; in a password, write it as %%40");
+            return rl_url_refuse(parse,
+                                 "there is more than one '@'; in a password, write it as %%40");
         int rc = parse_userinfo(parse, userinfo);
         if (rc != 0)
             return rc;
-        authority = skip(authority, userinfo.len + 1);
+        authority = rl_url_skip(authority, userinfo.len + 1);
     } else if (memchr(rest.at, '@', rest.len) != NULL) {
-        return refuse(parse, "there is an '@' after the host; in a password, "
-                             "write '/' as %%2F, '?' as %%3F and '#' as %%23");
+        return rl_url_refuse(parse, "there is an '@' after the host; in a password, "
+                                    "write '/' as %%2F, '?' as %%3F and '#' as %%23");
     }
     if (query.len > 0 && query.at[0] == '#')
-        return refuse(parse, "'#' has no meaning in an address; a database is written as /N");
+        return rl_url_refuse(parse,
+                             "'#' has no meaning in an address; a database is written as /N");
     int rc = parse_host_port(parse, authority);
     if (rc == 0 && path.len > 1)
-        rc = parse_db(parse, skip(path, 1));
+        rc = rl_url_db(parse, rl_url_skip(path, 1));
     if (rc == 0 && query.len > 0)
-        rc = parse_query(parse, skip(query, 1));
+        rc = rl_url_query(parse, rl_url_skip(query, 1));
     return rc;
 }
 
@@ -369,25 +314,27 @@ static int parse_unix(const struct parse *parse, struct piece rest)
 {
     struct piece login, path, query;
 
-    split(rest, "/", &login, &path);
+    rl_url_split(rest, "/", &login, &path);
     if (path.len == 0 || (login.len > 0 && login.at[login.len - 1] != '@'))
-        return refuse(parse, "a unix address needs an absolute path, as in unix:///run/redis.sock");
+        return rl_url_refuse(parse,
+                             "a unix address needs an absolute path, as in unix:///run/redis.sock");
     if (login.len > 0) {
         struct piece userinfo = {login.at, login.len - 1};
         if (memchr(userinfo.at, '@', userinfo.len) != NULL)
-            return refuse(parse, "there is more than one '@'; in a password, write it as %%40");
+            return rl_url_refuse(parse,
+                                 "there is more than one '@'; in a password, write it as %%40");
         int rc = parse_userinfo(parse, userinfo);
         if (rc != 0)
             return rc;
     }
-    split(path, "?#", &path, &query);
+    rl_url_split(path, "?#", &path, &query);
     if (memchr(path.at, '@', path.len) != NULL)
-        return refuse(parse, "there is an '@' in the path; write it as %%40, "
-                             "and in a password '/' as %%2F");
+        return rl_url_refuse(parse, "there is an '@' in the path; write it as %%40, "
+                                    "and in a password '/' as %%2F");
     parse->spec->is_unix = true;
-    int rc = decode(parse, "path of the socket", path, ' ', parse->spec->path, RL_PATH_MAX);
+    int rc = rl_url_decode(parse, "path of the socket", path, ' ', parse->spec->path, RL_PATH_MAX);
     if (rc == 0 && query.len > 0)
-        rc = parse_query(parse, skip(query, 1));
+        rc = rl_url_query(parse, rl_url_skip(query, 1));
     return rc;
 }
 
@@ -395,9 +342,9 @@ static int parse_unix(const struct parse *parse, struct piece rest)
 static int parse_path(const struct parse *parse, struct piece path)
 {
     if (memchr(path.at, '?', path.len) != NULL)
-        return refuse(parse, "a bare path takes no parameters; write unix:///path?db=N");
+        return rl_url_refuse(parse, "a bare path takes no parameters; write unix:///path?db=N");
     if (path.len > RL_PATH_MAX)
-        return refuse(parse, "the path of the socket is longer than %d bytes", RL_PATH_MAX);
+        return rl_url_refuse(parse, "the path of the socket is longer than %d bytes", RL_PATH_MAX);
     parse->spec->is_unix = true;
     memcpy(parse->spec->path, path.at, path.len);
     parse->spec->path[path.len] = '\0';
@@ -410,25 +357,31 @@ static int parse_entry(const struct parse *parse)
     struct piece entry = parse->entry;
     size_t scheme_len = rl_url_scheme_len(entry.at, entry.len);
     struct piece scheme = {entry.at, scheme_len};
-    struct piece rest = skip(entry, scheme_len);
+    struct piece rest = rl_url_skip(entry, scheme_len);
 
     for (size_t i = 0; i < entry.len; i++)
         if ((unsigned char)entry.at[i] < '!' || entry.at[i] == 0x7f)
-            return refuse(parse, "it contains a control byte");
+            return rl_url_refuse(parse, "it contains a control byte");
     if (entry.at[0] == '/')
         return parse_path(parse, entry);
     if (entry.at[0] == ':' && (entry.len == 1 || entry.at[1] != ':'))
-        return refuse(parse, "the host before ':' is missing");
+        return rl_url_refuse(parse, "the host before ':' is missing");
     if (scheme_len == 0)
         return parse_tcp(parse, entry);
-    if (is_word(scheme, "redis://") || is_word(scheme, "valkey://"))
+    if (rl_url_is_word(scheme, "redis://") || rl_url_is_word(scheme, "valkey://"))
         return parse_tcp(parse, rest);
-    if (is_word(scheme, "unix://") || is_word(scheme, "unix:"))
+    if (rl_url_is_word(scheme, "unix://") || rl_url_is_word(scheme, "unix:"))
         return parse_unix(parse, rest);
-    if (is_word(scheme, "rediss://") || is_word(scheme, "valkeys://"))
-        return refuse(parse, "TLS is not supported yet; use redis:// on a trusted network "
-                             "or through a local tunnel");
-    return refuse(parse, "unknown scheme; use redis://, valkey:// or unix://");
+    if (rl_url_is_word(scheme, "rediss://") || rl_url_is_word(scheme, "valkeys://")) {
+        if (!rl_node_spec_tls_is_built())
+            return rl_url_refuse(parse, "%s", RL_TLS_MISSING);
+        parse->spec->tls = true;
+        return parse_tcp(parse, rest);
+    }
+    if (rl_url_is_word(scheme, "redis+sentinel://") || rl_url_is_word(scheme, "rediss+sentinel://"))
+        return rl_url_refuse(parse, "Sentinel is not supported; list the servers themselves, each "
+                                    "of them a master of its own");
+    return rl_url_refuse(parse, "unknown scheme; use redis://, rediss://, valkey:// or unix://");
 }
 
 /* Checks that none of the `count` earlier `nodes` has the id or the server of the new spec. Returns
@@ -438,12 +391,12 @@ static int refuse_duplicate(const struct parse *parse, const struct rl_node_spec
 {
     for (size_t i = 0; i < count; i++) {
         if (parse->spec->id[0] != '\0' && strcmp(nodes[i].id, parse->spec->id) == 0)
-            return refuse(parse, "server %zu has the same id", i + 1);
+            return rl_url_refuse(parse, "server %zu has the same id", i + 1);
         if (rl_node_spec_same_server(&nodes[i], parse->spec))
-            return refuse(parse,
-                          "same server as number %zu (%s); each address must be of another "
-                          "server, and another database is not another server",
-                          i + 1, nodes[i].name);
+            return rl_url_refuse(parse,
+                                 "same server as number %zu (%s); each address must be of another "
+                                 "server, and another database is not another server",
+                                 i + 1, nodes[i].name);
     }
     return 0;
 }
@@ -453,8 +406,8 @@ static int refuse_duplicate(const struct parse *parse, const struct rl_node_spec
 static int append_entry(struct parse *parse, struct rl_node_spec **nodes, size_t *node_count)
 {
     if (*node_count == RL_NODES_MAX)
-        return refuse(parse, "more than %d servers; use fewer, a larger quorum is only slower",
-                      RL_NODES_MAX);
+        return rl_url_refuse(
+            parse, "more than %d servers; use fewer, a larger quorum is only slower", RL_NODES_MAX);
 
     struct rl_node_spec *grown =
         rl_realloc_array(parse->mem, *nodes, *node_count + 1, sizeof **nodes);

@@ -45,8 +45,9 @@ size_t rl_url_scheme_len(const char *entry, size_t len)
  * have. */
 static bool is_known_scheme(const char *entry, size_t scheme_len)
 {
-    static const char *const KNOWN[] = {"redis://",   "rediss://", "valkey://",
-                                        "valkeys://", "unix://",   "unix:"};
+    static const char *const KNOWN[] = {
+        "redis://", "rediss://", "valkey://",         "valkeys://",
+        "unix://",  "unix:",     "redis+sentinel://", "rediss+sentinel://"};
     for (size_t i = 0; i < sizeof KNOWN / sizeof KNOWN[0]; i++)
         if (strlen(KNOWN[i]) == scheme_len && strncasecmp(entry, KNOWN[i], scheme_len) == 0)
             return true;

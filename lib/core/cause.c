@@ -43,6 +43,8 @@ static const struct rl_cause causes[] = {
     CAUSE(FENCE_RECORDS_UNREAD,
           "its fence record is in use, but too few of the others were read in time"),
     CAUSE(NO_SOCKET, "this process cannot create a socket"),
+    CAUSE(TLS, "TLS has failed, or a certificate was refused", .status = REDLOCK_EEXCLUDED,
+          .retry_slowly = true, .shows_reply = true),
 };
 /* Number of causes, NONE included. */
 #define CAUSE_COUNT (sizeof causes / sizeof causes[0])

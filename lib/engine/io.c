@@ -13,10 +13,6 @@
 
 #include <fcntl.h>
 
-/* Most receives from one socket in one tick, so that one server with many replies does not delay
- * the others. */
-#define RECEIVES_PER_TICK 8
-
 /* Implements rl_env.now: reads boot clock and raw clock. Also sets the time of the sockets. */
 static struct rl_now now(void *ctx)
 {
@@ -34,14 +30,14 @@ static uint64_t wall_us(void *ctx)
     return rl_clock_wall_us();
 }
 
-/* Handles one socket that is ready: receives until nothing is left, or RECEIVES_PER_TICK times, and
- * lets the engine process the bytes after each time. */
+/* Handles one socket that is ready: receives until nothing is left, or as much as one socket may in
+ * a tick, and lets the engine process the bytes after each time. */
 static void receive(struct rl_io_shard *shard, const struct rl_ready *ready)
 {
     bool more = true;
 
-    for (unsigned i = 0; more && i < RECEIVES_PER_TICK; i++) {
-        more = rl_sockets_ready(&shard->sockets, ready);
+    for (unsigned turn = 0; more; turn++) {
+        more = rl_sockets_ready(&shard->sockets, ready, turn);
         rl_engine_drain(shard->engine);
     }
 }
@@ -76,7 +72,21 @@ static void wake_at(void *ctx, uint64_t boot_ns)
 int rl_io_open(struct rl_io *io)
 {
     io->count = 0;
+    io->tls = NULL;
     return rl_poller_open(&io->poller);
+}
+
+/* Reads the certificates that connections to these servers need. Returns REDLOCK_OK; EINVAL with a
+ * reason in `error` (`size` bytes); or ENOMEM. */
+int rl_io_load_tls(struct rl_io *io, const struct rl_mem *mem, const struct rl_log *log,
+                   const struct rl_node_spec *specs, size_t count, char *error, size_t size)
+{
+    int result = REDLOCK_OK;
+
+    for (size_t i = 0; result == REDLOCK_OK && i < count; i++)
+        if (specs[i].tls)
+            result = rl_tls_contexts_add(&io->tls, mem, log, &specs[i].tls_settings, error, size);
+    return result;
 }
 
 /* Opens one more engine on real sockets, and ends the running wait so that a tick connects its
@@ -100,8 +110,12 @@ int rl_io_add(struct rl_io *io, struct rl_io_shard *shard, struct rl_engine *eng
     int error = rl_engine_open(engine, params, &env);
     if (error != REDLOCK_OK)
         return error;
-    for (unsigned i = 0; i < engine->count; i++)
-        rl_sockets_add(&shard->sockets, &params->specs[i], &engine->nodes[i]);
+    for (unsigned i = 0; i < engine->count; i++) {
+        const struct rl_node_spec *spec = &params->specs[i];
+        struct rl_tls_context *context =
+            spec->tls ? rl_tls_contexts_find(io->tls, &spec->tls_settings) : NULL;
+        rl_sockets_add(&shard->sockets, spec, &engine->nodes[i], context);
+    }
     io->shards[io->count++] = shard;
     rl_poller_wake(&io->poller);
     return REDLOCK_OK;
@@ -118,9 +132,13 @@ void rl_io_close_descriptors(struct rl_io *io)
 /* Closes the engines, which sends their releases and undos, then the sockets and the poller. */
 void rl_io_close(struct rl_io *io)
 {
-    for (unsigned i = 0; i < io->count; i++)
+    for (unsigned i = 0; i < io->count; i++) {
         rl_engine_close(io->shards[i]->engine);
+        rl_sockets_done(&io->shards[i]->sockets);
+    }
     rl_io_close_descriptors(io);
+    rl_tls_contexts_free(io->tls, false);
+    io->tls = NULL;
 }
 
 /* Frees the memory of the engines in a forked child, sends nothing, and closes the descriptors. */
@@ -129,6 +147,8 @@ void rl_io_abandon(struct rl_io *io)
     for (unsigned i = 0; i < io->count; i++)
         rl_engine_abandon(io->shards[i]->engine);
     rl_io_close_descriptors(io);
+    rl_tls_contexts_free(io->tls, true);
+    io->tls = NULL;
 }
 
 /* Reads the clocks once for all engines. At least one engine must have been added. */

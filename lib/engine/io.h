@@ -27,11 +27,17 @@ struct rl_io {
     struct rl_poller poller;                   /* waits for all sockets, the timer and wake-ups */
     unsigned count;                            /* engines, 0 to RL_SHARDS_MAX */
     struct rl_io_shard *shards[RL_SHARDS_MAX]; /* the first `count` are used; borrowed */
+    struct rl_tls_context *tls; /* certificates for connections with TLS; NULL: none */
 };
 
 /* Opens the poller, without engines. Returns REDLOCK_OK or ESYS; on failure nothing is left open.
  */
 int rl_io_open(struct rl_io *io);
+/* Reads the files with certificates and keys that connections to the `count` servers of `specs`
+ * need; blocks while it reads. Returns REDLOCK_OK; EINVAL with a reason in `error` (`size` bytes);
+ * or ENOMEM. Borrows `mem` and `log` until rl_io_close(). */
+int rl_io_load_tls(struct rl_io *io, const struct rl_mem *mem, const struct rl_log *log,
+                   const struct rl_node_spec *specs, size_t count, char *error, size_t size);
 /* Opens one more engine, on real sockets. Returns REDLOCK_OK or ENOMEM; on failure nothing has
  * changed. The next wait ends at once, and the tick after it starts the connections. */
 int rl_io_add(struct rl_io *io, struct rl_io_shard *shard, struct rl_engine *engine,

@@ -69,17 +69,20 @@ void rl_engine_failure_text(const struct rl_engine *engine, unsigned index, uint
                  has_text ? rl_connection_text(&node->conn) : rl_cause_of(cause)->text);
 }
 
-/* Returns REDLOCK_FACT_* bits: what the server reports of itself in INFO, and what the operator
- * attests. */
-static uint32_t facts_of(const struct rl_node *node)
+/* Returns REDLOCK_FACT_* bits: what the server reports of itself in INFO, what the operator
+ * attests, and whether connections use TLS. */
+static uint32_t facts_of(const struct rl_engine *engine, const struct rl_node *node)
 {
     const struct rl_info *info = rl_eligibility_info(&node->eligibility);
+    const struct rl_node_spec *spec = &engine->params.specs[node->index];
+    bool unverified = spec->tls && spec->tls_settings.verify == RL_TLS_VERIFY_NONE;
 
     return (rl_info_is_identified(info) ? REDLOCK_FACT_INFO : 0u) |
            (info->aof ? REDLOCK_FACT_AOF : 0u) |
            (info->aof && info->aof_failing ? REDLOCK_FACT_AOF_FAILING : 0u) |
            (rl_eligibility_is_durable(&node->eligibility) ? REDLOCK_FACT_DURABLE : 0u) |
-           (rl_eligibility_is_fresh(&node->eligibility) ? REDLOCK_FACT_FRESH : 0u);
+           (rl_eligibility_is_fresh(&node->eligibility) ? REDLOCK_FACT_FRESH : 0u) |
+           (spec->tls ? REDLOCK_FACT_TLS : 0u) | (unverified ? REDLOCK_FACT_UNVERIFIED : 0u);
 }
 
 /* Returns enum redlock_notify_state: whether the server sends notifications, or why it does not. */
@@ -154,7 +157,8 @@ void rl_engine_node_stats(const struct rl_engine *engine, unsigned index,
         .notify_state = notify_state_of(engine, node),
         .notifications = counters->notifications,
         .line_state = line_state_of(engine, node),
-        .facts = facts_of(node),
+        .facts = facts_of(engine, node),
+        .certificate_expiry_s = rl_connection_expiry_s(&node->conn),
         .replicas = (uint32_t)rl_min_u64(info->replicas, UINT32_MAX),
         .maxmemory = info->maxmemory,
     };

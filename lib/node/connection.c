@@ -15,10 +15,12 @@
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Bounds of the delay before the next connection: each failure doubles the delay. */
 static const struct rl_backoff delays = {.min_ns = 50 * RL_MS, .max_ns = 2 * RL_SECOND};
+#define HANDSHAKE_MAX_NS (16 * RL_SECOND) /* longest time limit of a TLS handshake */
 /* The delay after a cause with `retry_slowly`, whatever came before. */
 static const struct rl_backoff slow_delay = {.min_ns = RL_SECOND, .max_ns = RL_SECOND};
 
@@ -49,6 +51,39 @@ void rl_node_start(struct rl_node *node, uint64_t now_ns)
     rl_node_replan(node);
 }
 
+/* Returns the time limit of a TLS handshake. */
+uint64_t rl_connection_handshake_ns(const struct rl_node *node)
+{
+    uint64_t limit_ns = node->common->connect_timeout_ns;
+
+    for (unsigned i = 0; i < node->conn.slow_handshakes && limit_ns < HANDSHAKE_MAX_NS; i++)
+        limit_ns = rl_min_u64(2 * limit_ns, HANDSHAKE_MAX_NS);
+    return limit_ns;
+}
+
+/* Handles that the socket is connected, and the TLS handshake begins. */
+void rl_node_connected(struct rl_node *node, uint64_t now_ns)
+{
+    if (node->conn.state != RL_NODE_CONNECTING)
+        return;
+    node->conn.securing = node->conn.tls = true;
+    node->conn.due_ns = rl_add_sat(now_ns, rl_connection_handshake_ns(node));
+    rl_node_replan(node);
+}
+
+/* Closes a connection that was not made, or not greeted, within its time limit. */
+static void give_up(struct rl_node *node, uint64_t now_ns)
+{
+    const char *text = "no reply to the handshake";
+
+    if (node->conn.state == RL_NODE_CONNECTING)
+        text = node->conn.securing
+                   ? "no end of the TLS handshake in time; does this port speak TLS?"
+                   : "no connection in time";
+    node->conn.slow_handshakes += node->conn.securing;
+    rl_node_close(node, REDLOCK_CAUSE_TIMEOUT, text, true, now_ns);
+}
+
 /* Opens the connection if that is due. Closes one that was not made, or not greeted, within its
  * time limit; the next attempt is then planned. */
 void rl_connection_tick(struct rl_node *node, uint64_t now_ns)
@@ -59,12 +94,11 @@ void rl_connection_tick(struct rl_node *node, uint64_t now_ns)
         return;
     if (node->conn.state == RL_NODE_DOWN) {
         node->conn.state = RL_NODE_CONNECTING;
+        node->conn.tls = false;
         node->conn.due_ns = rl_add_sat(now_ns, node->common->connect_timeout_ns);
         transport->open(transport->ctx, node->index);
     } else {
-        const char *text = node->conn.state == RL_NODE_CONNECTING ? "no connection in time"
-                                                                  : "no reply to the handshake";
-        rl_node_close(node, REDLOCK_CAUSE_TIMEOUT, text, true, now_ns);
+        give_up(node, now_ns);
     }
 }
 
@@ -78,6 +112,8 @@ void rl_node_opened(struct rl_node *node, bool ok, int cause, const char *text, 
         rl_node_close(node, cause, text, true, now_ns);
         return;
     }
+    node->conn.securing = false;
+    node->conn.slow_handshakes = 0;
     node->counters.reconnects += node->conn.connected_once;
     node->conn.connected_once = true;
     rl_eligibility_opened(&node->eligibility);
@@ -261,6 +297,7 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
     if (node->conn.state != RL_NODE_DOWN)
         transport->close(transport->ctx, node->index, is_abortive(node, retry));
     node->conn.state = RL_NODE_DOWN;
+    node->conn.securing = false;
     rl_detector_closed(&node->detector);
     node->conn.is_new = false;
     rl_inbox_forget(&node->common->inbox, RL_INBOX_UNREAD, node->index);
@@ -280,8 +317,18 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
     end_requests(node, cause, now_ns);
 }
 
-/* Handles the end of a connection that the server or the network has closed: plans the next one. */
+/* Handles the end of a connection that the server or the network has closed: plans the next one. A
+ * server that expects TLS closes the connection without a reply. */
 void rl_node_closed(struct rl_node *node, int cause, const char *text, uint64_t now_ns)
 {
+    bool greeting = node->conn.state == RL_NODE_GREETING && !node->conn.tls &&
+                    !rl_greeting_has_begun(&node->greeting);
+    char hint[RL_TEXT_MAX];
+
+    if (greeting && cause == REDLOCK_CAUSE_DISCONNECT) {
+        snprintf(hint, sizeof hint,
+                 "%s before the first reply; does this port expect TLS (rediss://)?", text);
+        text = hint;
+    }
     rl_node_close(node, cause, text, true, now_ns);
 }

@@ -3,7 +3,9 @@
  * next connection is tried.
  *
  *   DOWN --due--> CONNECTING --opened--> GREETING --all replies--> READY
- *     ^________________|____________________|________________________|  closed, time limit */
+ *     ^________________|____________________|________________________|  closed, time limit
+ *
+ * With TLS the handshake is a part of CONNECTING, with a time limit of its own. */
 #ifndef RL_NODE_CONNECTION_H
 #define RL_NODE_CONNECTION_H
 
@@ -37,6 +39,8 @@ struct rl_connection {
     uint8_t cause; /* enum redlock_cause: why the node is down or suspect; REDLOCK_CAUSE_NONE: the
                     * node is neither, or no attempt to connect has ended yet */
     bool connected_once; /* a connection was opened before */
+    bool tls;            /* the present or last connection uses TLS */
+    bool securing;       /* CONNECTING: the socket is connected, and the TLS handshake runs */
     bool is_new;  /* ready since the reply that was read last: rl_connection_begin_use() must still
                    * be called */
     bool stepped; /* the server's clock has jumped since the last connection; valid with `is_new` */
@@ -46,12 +50,15 @@ struct rl_connection {
                         * a connection ended that had been ready for RL_LASTING_NS */
     unsigned attempts_failed; /* attempts to connect that failed in a row: each connection ended
                                * before rl_connection_begin_use() */
-    unsigned brief;      /* connections in a row that were ready for less than RL_LASTING_NS, or
-                          * ended while the node was suspect */
-    uint64_t due_ns;     /* DOWN: when to connect; CONNECTING, GREETING: when to give up; RL_NEVER:
-                          * nothing is planned */
-    uint64_t opened_ns;  /* when the greeting of the last connection was sent; 0: never */
-    uint64_t greeted_ns; /* when a connection began to be used last; 0: never */
+    unsigned slow_handshakes; /* TLS handshakes in a row that did not end in time */
+    int64_t expiry_s; /* when the certificate of the server expires, in seconds of Unix time; 0: not
+                       * known, or no TLS */
+    unsigned brief;   /* connections in a row that were ready for less than RL_LASTING_NS, or
+                       * ended while the node was suspect */
+    uint64_t due_ns;  /* DOWN: when to connect; CONNECTING, GREETING: when to give up; RL_NEVER:
+                       * nothing is planned */
+    uint64_t opened_ns;     /* when the greeting of the last connection was sent; 0: never */
+    uint64_t greeted_ns;    /* when a connection began to be used last; 0: never */
     char text[RL_TEXT_MAX]; /* the last error in words; empty: none */
 };
 
@@ -120,6 +127,18 @@ static inline uint64_t rl_connection_greeted_ns(const struct rl_connection *conn
     return conn->greeted_ns;
 }
 
+/* Notes when the certificate of the server expires, in seconds of Unix time. */
+static inline void rl_connection_set_expiry(struct rl_connection *conn, int64_t expiry_s)
+{
+    conn->expiry_s = expiry_s;
+}
+
+/* Returns when the certificate of the server expires, in seconds of Unix time; 0: not known. */
+static inline int64_t rl_connection_expiry_s(const struct rl_connection *conn)
+{
+    return conn->expiry_s;
+}
+
 /* Sets why the node is suspect; REDLOCK_CAUSE_NONE: the node is not suspect any more. */
 static inline void rl_connection_set_cause(struct rl_connection *conn, uint8_t cause)
 {
@@ -145,6 +164,11 @@ void rl_connection_abandon(struct rl_connection *conn);
 /* If `due_ns` has come: opens the connection, or gives up one that was not made or greeted in time.
  */
 void rl_connection_tick(struct rl_node *node, uint64_t now_ns);
+
+/* Returns the time limit of a TLS handshake: that of a connect, doubled for each handshake in a row
+ * that did not end in time, and at most 16 s. Many clients that connect at once make a server slow,
+ * because each handshake costs it processor time; without a growing limit none would succeed. */
+uint64_t rl_connection_handshake_ns(const struct rl_node *node);
 
 /* Handles the reply that the decoder has just read as the next one of the greeting. May close the
  * connection, or make it ready. */

@@ -26,6 +26,12 @@ static inline bool rl_greeting_is_complete(const struct rl_greeting *greeting)
     return greeting->done == greeting->steps;
 }
 
+/* Returns true if a command of the greeting has a reply. */
+static inline bool rl_greeting_has_begun(const struct rl_greeting *greeting)
+{
+    return greeting->done > 0;
+}
+
 /* Returns what TIME in the last greeting has shown. */
 static inline const struct rl_server_time *rl_greeting_time(const struct rl_greeting *greeting)
 {

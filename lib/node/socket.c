@@ -3,10 +3,12 @@
  *
  * socket_open() tries one address after another: connect_next() starts an attempt, and the poller
  * reports its end to finish_connect(). A failed attempt continues in fail_open(), which tries the
- * next address or reports the failure. A host name is looked up on another thread first;
- * rl_sockets_tick() reads the result. */
+ * next address or reports the failure. A host name is looked up on another thread first, and
+ * certificates that have changed are read there; rl_sockets_tick() uses the results. With TLS a
+ * handshake follows the connect: secure() continues it until the connection is open. */
 #include "node/socket.h"
 
+#include "platform/errno_text.h"
 #include "redlock/redlock.h"
 
 #include <errno.h>
@@ -18,7 +20,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define DISCARDS_MAX 256 /* most reads of 4 KiB in discard_replies() */
+#define DISCARDS_MAX      256 /* most reads of 4 KiB in discard_replies() */
+#define RECEIVES_PER_TICK 8   /* most calls of recv() for one socket in one tick */
 
 /* Prepares the connections of a shard, without nodes. Borrows `poller`; `tag` is the first of
  * RL_SOCKET_TAGS poller tags. */
@@ -30,13 +33,16 @@ void rl_sockets_init(struct rl_sockets *sockets, struct rl_poller *poller, uint3
 }
 
 /* Adds the two closed connections of a node: list[index] is the first one, and list[index +
- * RL_TRACKER_CONNECTION] the second one. */
+ * RL_TRACKER_CONNECTION] the second one. `context`: for connections with TLS; NULL: without. */
 void rl_sockets_add(struct rl_sockets *sockets, const struct rl_node_spec *spec,
-                    struct rl_node *node)
+                    struct rl_node *node, struct rl_tls_context *context)
 {
     RL_ASSERT(sockets->count < RL_NODES_MAX && node->index == sockets->count);
     struct rl_socket *first = &sockets->list[sockets->count];
-    *first = (struct rl_socket){.spec = spec, .node = node, .fd = -1};
+    struct rl_tls_server *server = &sockets->servers[sockets->count];
+    *server = (struct rl_tls_server){.context = context, .spec = spec};
+    sockets->uses_tls = sockets->uses_tls || context != NULL;
+    *first = (struct rl_socket){.spec = spec, .node = node, .server = server, .fd = -1};
     first[RL_TRACKER_CONNECTION] = *first;
     first[RL_TRACKER_CONNECTION].for_tracker = true;
     sockets->count++;
@@ -48,8 +54,17 @@ static uint32_t tag_of(const struct rl_sockets *sockets, const struct rl_socket 
     return sockets->tag + (uint32_t)(sock - sockets->list);
 }
 
-/* The next four functions report an event to the node, or to its tracker for the second connection.
+/* The next five functions report an event to the node, or to its tracker for the second connection.
  */
+
+/* Reports that the socket is connected, and the TLS handshake begins. */
+static void report_connected(struct rl_sockets *sockets, struct rl_socket *sock)
+{
+    if (sock->for_tracker)
+        rl_tracker_connected(sock->node, sockets->now_ns);
+    else
+        rl_node_connected(sock->node, sockets->now_ns);
+}
 
 /* Reports that the connection was made (`ok`), or that the attempt has failed, with `cause` (enum
  * redlock_cause) and `text`. */
@@ -71,13 +86,14 @@ static void report_received(struct rl_sockets *sockets, struct rl_socket *sock, 
         rl_node_received(sock->node, sockets->buffer, len, sockets->now_ns);
 }
 
-/* Reports that the connection has ended; `text` says why. */
-static void report_closed(struct rl_sockets *sockets, struct rl_socket *sock, const char *text)
+/* Reports that the connection has ended, with `cause` (enum redlock_cause); `text` says why. */
+static void report_closed(struct rl_sockets *sockets, struct rl_socket *sock, int cause,
+                          const char *text)
 {
     if (sock->for_tracker)
         rl_tracker_closed(sock->node, sockets->now_ns);
     else
-        rl_node_closed(sock->node, REDLOCK_CAUSE_DISCONNECT, text, sockets->now_ns);
+        rl_node_closed(sock->node, cause, text, sockets->now_ns);
 }
 
 /* Reports that the socket accepts bytes again. */
@@ -110,18 +126,12 @@ static void connect_next(struct rl_sockets *sockets, struct rl_socket *sock)
                sock->addresses.len[at]);
 }
 
-/* Returns the text of an errno: a constant string. Unlike strerror() of glibc, it may be called in
- * several threads at once, and does not depend on the locale. That of musl has no memory of its
- * own. */
-static const char *text_of_errno(int error)
+/* Frees the TLS state of the socket, if there is one. */
+static void drop_tls(struct rl_socket *sock)
 {
-#ifdef __GLIBC__
-    const char *text = strerrordesc_np(error);
-
-    return text != NULL ? text : "unknown error";
-#else
-    return strerror(error);
-#endif
+    rl_tls_close(sock->tls);
+    sock->tls = NULL;
+    sock->securing = false;
 }
 
 /* Handles a failure to connect: closes the socket and tries the next address of the name, which may
@@ -133,7 +143,12 @@ static void fail_open(struct rl_sockets *sockets, struct rl_socket *sock, int ca
 {
     char text[RL_TEXT_MAX];
 
+    if (error != 0)
+        snprintf(text, sizeof text, "%s: %s", what, rl_errno_text(error));
+    else
+        snprintf(text, sizeof text, "%s", what);
     if (sock->fd >= 0) {
+        drop_tls(sock);
         rl_poller_remove(sockets->poller, sock->fd);
         close(sock->fd);
         sock->fd = -1;
@@ -143,10 +158,6 @@ static void fail_open(struct rl_sockets *sockets, struct rl_socket *sock, int ca
         connect_next(sockets, sock);
         return;
     }
-    if (error != 0)
-        snprintf(text, sizeof text, "%s: %s", what, text_of_errno(error));
-    else
-        snprintf(text, sizeof text, "%s", what);
     report_opened(sockets, sock, false, cause, text);
 }
 
@@ -185,15 +196,12 @@ static void connect_unix(struct rl_sockets *sockets, struct rl_socket *sock)
     connect_to(sockets, sock, (const struct sockaddr *)&address, sizeof address);
 }
 
-/* Implements rl_transport.open: starts to connect to the next address, or starts a look-up if all
- * known addresses have failed. A numeric address needs no look-up. */
-static void socket_open(void *ctx, unsigned connection)
+/* Starts to connect to the next address, or starts a look-up if all known addresses have failed. A
+ * numeric address needs no look-up. */
+static void begin_open(struct rl_sockets *sockets, struct rl_socket *sock)
 {
-    struct rl_sockets *sockets = ctx;
-    struct rl_socket *sock = &sockets->list[connection];
     const struct rl_node_spec *spec = sock->spec;
 
-    RL_ASSERT(sock->fd < 0);
     if (spec->is_unix) {
         connect_unix(sockets, sock);
         return;
@@ -222,10 +230,39 @@ static void socket_open(void *ctx, unsigned connection)
     sockets->lookups++;
 }
 
+/* Implements rl_transport.open: begins to connect; later, if certificates that have changed must be
+ * read before. */
+static void socket_open(void *ctx, unsigned connection)
+{
+    struct rl_sockets *sockets = ctx;
+    struct rl_socket *sock = &sockets->list[connection];
+    struct rl_tls_context *context = sock->server->context;
+
+    RL_ASSERT(sock->fd < 0);
+    sock->waits_for_files =
+        context != NULL && !rl_tls_context_is_current(context, sockets->poller->wake_fd);
+    if (!sock->waits_for_files)
+        begin_open(sockets, sock);
+}
+
+/* Begins to connect where an attempt has waited for certificates that were read meanwhile. */
+static void use_files(struct rl_sockets *sockets)
+{
+    for (unsigned i = 0; i < RL_SOCKET_TAGS; i++) {
+        struct rl_socket *sock = &sockets->list[i];
+        if (sock->waits_for_files && rl_tls_context_settle(sock->server->context)) {
+            sock->waits_for_files = false;
+            begin_open(sockets, sock);
+        }
+    }
+}
+
 /* Reads the results of look-ups that have ended: connects to the addresses, or reports the failure.
  * A result that no attempt waits for is kept for the next attempt. */
 void rl_sockets_tick(struct rl_sockets *sockets)
 {
+    if (sockets->uses_tls)
+        use_files(sockets);
     for (unsigned i = 0; sockets->lookups > 0 && i < RL_SOCKET_TAGS; i++) {
         struct rl_socket *sock = &sockets->list[i];
         if (sock->lookup == NULL)
@@ -248,6 +285,31 @@ void rl_sockets_tick(struct rl_sockets *sockets)
     }
 }
 
+/* Has the poller watch the socket for writing, or no longer (`on`). Returns false if it cannot. */
+static bool watch_writing(struct rl_sockets *sockets, struct rl_socket *sock, bool on)
+{
+    if (sock->want_write == on)
+        return true;
+    sock->want_write = on;
+    return rl_poller_change(sockets->poller, sock->fd, tag_of(sockets, sock), on) == REDLOCK_OK;
+}
+
+/* Encrypts and sends as many records as the kernel takes. Returns as socket_send(). */
+static ssize_t send_tls(struct rl_sockets *sockets, struct rl_socket *sock, const char *bytes,
+                        size_t len)
+{
+    size_t done = 0;
+    ssize_t sent;
+
+    do {
+        sent = rl_tls_send(sock->tls, bytes + done, len - done);
+        done += sent > 0 ? (size_t)sent : 0;
+    } while (sent > 0 && done < len);
+    if (sent < 0 || !watch_writing(sockets, sock, rl_tls_is_held(sock->tls)))
+        return -1;
+    return (ssize_t)done;
+}
+
 /* Implements rl_transport.send: returns how many bytes the socket has accepted, or -1 if the
  * connection is broken. Has the poller watch the socket for writing if it did not accept all bytes.
  */
@@ -258,17 +320,32 @@ static ssize_t socket_send(void *ctx, unsigned connection, const char *bytes, si
     ssize_t sent;
 
     RL_ASSERT(sock->fd >= 0 && len > 0);
+    if (sock->tls != NULL)
+        return send_tls(sockets, sock, bytes, len);
     do {
         sent = send(sock->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
     } while (sent < 0 && errno == EINTR);
     if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
         return -1;
-    if (sent < (ssize_t)len && !sock->want_write) {
-        sock->want_write = true;
-        if (rl_poller_change(sockets->poller, sock->fd, tag_of(sockets, sock), true) != REDLOCK_OK)
-            return -1;
-    }
+    if (sent < (ssize_t)len && !watch_writing(sockets, sock, true))
+        return -1;
     return sent < 0 ? 0 : sent;
+}
+
+/* Implements rl_transport.held. */
+static uint64_t socket_held(void *ctx, unsigned connection)
+{
+    const struct rl_socket *sock = &((struct rl_sockets *)ctx)->list[connection];
+
+    return sock->tls != NULL ? rl_tls_held(sock->tls) : 0;
+}
+
+/* Implements rl_transport.tail. */
+static uint64_t socket_tail(void *ctx, unsigned connection)
+{
+    const struct rl_socket *sock = &((struct rl_sockets *)ctx)->list[connection];
+
+    return sock->tls != NULL ? rl_tls_tail(sock->tls) : RL_READ_AT_ONCE;
 }
 
 /* Reads and discards what has been received. If a socket is closed with unread bytes, the kernel
@@ -292,8 +369,10 @@ static void socket_close(void *ctx, unsigned connection, bool abortive)
     struct rl_socket *sock = &sockets->list[connection];
     const struct linger reset = {.l_onoff = 1, .l_linger = 0};
 
+    sock->waits_for_files = false;
     if (sock->fd < 0)
         return; /* a running look-up is kept for the next attempt */
+    drop_tls(sock);
     rl_poller_remove(sockets->poller, sock->fd);
     if (abortive)
         (void)setsockopt(sock->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
@@ -311,12 +390,60 @@ struct rl_transport rl_sockets_transport(struct rl_sockets *sockets)
         .open = socket_open,
         .send = socket_send,
         .close = socket_close,
+        .held = socket_held,
+        .tail = socket_tail,
         .ctx = sockets,
     };
 }
 
-/* Reads the result of connect(). Reports that the connection was made, or passes the error to
- * fail_open(). */
+/* Forgets the addresses after a success: the next connection begins with a new look-up, because the
+ * addresses of the name may change. */
+static void forget_addresses(struct rl_socket *sock)
+{
+    sock->next_address = sock->first_address = 0;
+    sock->addresses.count = 0;
+}
+
+/* Continues the TLS handshake, and reports its end. Returns true if the connection is open now. */
+static bool secure(struct rl_sockets *sockets, struct rl_socket *sock)
+{
+    rl_tls_permit(sock->tls, RECEIVES_PER_TICK);
+    enum rl_tls_result result = rl_tls_handshake(sock->tls);
+    if (result == RL_TLS_FAILED) {
+        bool refused = rl_tls_is_refused(sock->tls);
+        fail_open(sockets, sock, refused ? REDLOCK_CAUSE_TLS : REDLOCK_CAUSE_CONNECT,
+                  rl_tls_text(sock->tls), 0);
+        return false;
+    }
+    if (!watch_writing(sockets, sock, rl_tls_is_held(sock->tls))) {
+        fail_open(sockets, sock, REDLOCK_CAUSE_CONNECT, "descriptor cannot be watched", errno);
+        return false;
+    }
+    if (result == RL_TLS_AGAIN)
+        return false;
+    sock->securing = false;
+    forget_addresses(sock);
+    if (!sock->for_tracker)
+        rl_connection_set_expiry(&sock->node->conn, rl_tls_expiry_s(sock->tls));
+    report_opened(sockets, sock, true, REDLOCK_CAUSE_NONE, NULL);
+    return sock->fd >= 0;
+}
+
+/* Begins the TLS handshake on a connected socket. */
+static void begin_tls(struct rl_sockets *sockets, struct rl_socket *sock)
+{
+    sock->tls = rl_tls_open(sock->server, sock->fd);
+    if (sock->tls == NULL) {
+        fail_open(sockets, sock, REDLOCK_CAUSE_NO_MEMORY, "out of memory", 0);
+        return;
+    }
+    sock->securing = true;
+    report_connected(sockets, sock);
+    (void)secure(sockets, sock);
+}
+
+/* Reads the result of connect(). Reports that the connection was made, begins TLS, or passes the
+ * error to fail_open(). */
 static void finish_connect(struct rl_sockets *sockets, struct rl_socket *sock)
 {
     int error = 0;
@@ -329,21 +456,47 @@ static void finish_connect(struct rl_sockets *sockets, struct rl_socket *sock)
         return;
     }
     sock->connecting = false;
-    sock->want_write = false;
-    /* The next connection begins with a new look-up, because the addresses of the name may change.
-     */
-    sock->next_address = sock->first_address = 0;
-    sock->addresses.count = 0;
-    if (rl_poller_change(sockets->poller, sock->fd, tag_of(sockets, sock), false) != REDLOCK_OK) {
+    if (!watch_writing(sockets, sock, false)) {
         fail_open(sockets, sock, REDLOCK_CAUSE_CONNECT, "descriptor cannot be watched", errno);
         return;
     }
+    if (sock->server->context != NULL) {
+        begin_tls(sockets, sock);
+        return;
+    }
+    forget_addresses(sock);
     report_opened(sockets, sock, true, REDLOCK_CAUSE_NONE, NULL);
 }
 
+/* Decrypts what has arrived, and reports the bytes or the end of the connection. Returns true if
+ * the function must be called again before the poller reports the socket again. */
+static bool receive_tls(struct rl_sockets *sockets, struct rl_socket *sock, unsigned turn)
+{
+    char text[RL_TEXT_MAX];
+    size_t len = 0;
+    bool more = false;
+
+    if (turn == 0)
+        rl_tls_permit(sock->tls, RECEIVES_PER_TICK);
+    enum rl_tls_result result =
+        rl_tls_receive(sock->tls, sockets->buffer, sizeof sockets->buffer, &len, &more);
+    if (result != RL_TLS_FAILED && !watch_writing(sockets, sock, rl_tls_is_held(sock->tls))) {
+        report_closed(sockets, sock, REDLOCK_CAUSE_DISCONNECT, "descriptor cannot be watched");
+        return false;
+    }
+    if (result == RL_TLS_FAILED) {
+        bool refused = rl_tls_is_refused(sock->tls);
+        snprintf(text, sizeof text, "%s", rl_tls_text(sock->tls));
+        report_closed(sockets, sock, refused ? REDLOCK_CAUSE_TLS : REDLOCK_CAUSE_DISCONNECT, text);
+    } else if (result == RL_TLS_OK) {
+        report_received(sockets, sock, len);
+    }
+    return more;
+}
+
 /* Receives once, and reports the bytes or the end of the connection. Returns true if the buffer was
- * filled, so that more bytes may have arrived. */
-static bool receive(struct rl_sockets *sockets, struct rl_socket *sock)
+ * filled, so that more bytes may have arrived, and the socket may receive them in this tick. */
+static bool receive(struct rl_sockets *sockets, struct rl_socket *sock, unsigned turn)
 {
     ssize_t got;
 
@@ -355,14 +508,30 @@ static bool receive(struct rl_sockets *sockets, struct rl_socket *sock)
     if (got > 0)
         report_received(sockets, sock, (size_t)got);
     else
-        report_closed(sockets, sock,
+        report_closed(sockets, sock, REDLOCK_CAUSE_DISCONNECT,
                       got == 0 ? "connection closed by the server" : "connection reset");
-    return got == (ssize_t)sizeof sockets->buffer;
+    return got == (ssize_t)sizeof sockets->buffer && turn + 1 < RECEIVES_PER_TICK;
+}
+
+/* Handles that the kernel takes more bytes. */
+static void continue_sending(struct rl_sockets *sockets, struct rl_socket *sock)
+{
+    if (sock->tls != NULL && !rl_tls_flush(sock->tls)) {
+        if (sock->securing)
+            fail_open(sockets, sock, REDLOCK_CAUSE_CONNECT, "connection lost", 0);
+        else
+            report_closed(sockets, sock, REDLOCK_CAUSE_DISCONNECT, "connection lost");
+        return;
+    }
+    if (sock->tls != NULL && rl_tls_is_held(sock->tls))
+        return;
+    if (watch_writing(sockets, sock, false) && !sock->securing)
+        report_writable(sockets, sock);
 }
 
 /* Handles what the poller has reported about one socket: the end of a connect, room for more
- * output, or bytes to receive. Returns true if more bytes may have arrived. */
-bool rl_sockets_ready(struct rl_sockets *sockets, const struct rl_ready *ready)
+ * output, or bytes to receive. Returns true if it must be called again, with the next `turn`. */
+bool rl_sockets_ready(struct rl_sockets *sockets, const struct rl_ready *ready, unsigned turn)
 {
     struct rl_socket *sock = &sockets->list[ready->tag - sockets->tag];
 
@@ -372,12 +541,20 @@ bool rl_sockets_ready(struct rl_sockets *sockets, const struct rl_ready *ready)
         finish_connect(sockets, sock);
         return false;
     }
-    if (ready->writable && sock->want_write) {
-        sock->want_write = false;
-        if (rl_poller_change(sockets->poller, sock->fd, ready->tag, false) == REDLOCK_OK)
-            report_writable(sockets, sock);
-    }
-    return sock->fd >= 0 && (ready->readable || ready->broken) && receive(sockets, sock);
+    if (ready->writable && sock->want_write)
+        continue_sending(sockets, sock);
+    if (sock->fd < 0 || (!ready->readable && !ready->broken))
+        return false;
+    if (sock->securing)
+        return secure(sockets, sock);
+    return sock->tls != NULL ? receive_tls(sockets, sock, turn) : receive(sockets, sock, turn);
+}
+
+/* Forgets the TLS sessions of all servers. */
+void rl_sockets_done(struct rl_sockets *sockets)
+{
+    for (unsigned i = 0; i < sockets->count; i++)
+        rl_tls_server_done(&sockets->servers[i]);
 }
 
 /* Closes all descriptors and drops all look-ups in a forked child, without sending anything. */
@@ -390,6 +567,8 @@ void rl_sockets_abandon(struct rl_sockets *sockets)
         if (sock->fd >= 0)
             close(sock->fd);
         sock->fd = -1;
+        rl_tls_abandon(sock->tls);
+        sock->tls = NULL;
         rl_lookup_drop(sock->lookup);
         sock->lookup = NULL;
     }

@@ -7,6 +7,7 @@
 #include "node/node.h"
 #include "node/resolve.h"
 #include "node/spec.h"
+#include "node/tls.h"
 #include "platform/poller.h"
 
 #define RL_RECEIVE_BYTES (16 * 1024) /* most bytes that one recv() reads */
@@ -30,17 +31,24 @@ struct rl_socket {
     unsigned next_address;           /* index in `addresses` of the one that is tried next */
     unsigned first_address; /* argument `first` of rl_lookup_start(): how many addresses of the
                              * name have failed since the last success */
-    int fd;                 /* the socket; -1: none */
-    bool connecting;        /* connect() was called, and its result is not known yet */
-    bool want_write;        /* the poller watches `fd` for writing, too */
+    struct rl_tls_server
+        *server;          /* the server as TLS knows it; its `context` is NULL without TLS */
+    struct rl_tls *tls;   /* the TLS state of the connection; NULL: none */
+    bool waits_for_files; /* the connection begins when certificates have been read anew */
+    bool securing;        /* the TLS handshake is not complete */
+    int fd;               /* the socket; -1: none */
+    bool connecting;      /* connect() was called, and its result is not known yet */
+    bool want_write;      /* the poller watches `fd` for writing, too */
 };
 
 /* All connections of one shard's nodes. Owner: socket.c, except for `now_ns`. */
 struct rl_sockets {
-    struct rl_poller *poller;              /* borrowed: watches all sockets of the client */
-    uint32_t tag;                          /* poller tag of list[0]; list[i] has `tag` + i */
-    struct rl_socket list[RL_SOCKET_TAGS]; /* indexed by the `connection` of rl_transport */
-    unsigned count;                        /* number of nodes that were added */
+    struct rl_poller *poller;                   /* borrowed: watches all sockets of the client */
+    uint32_t tag;                               /* poller tag of list[0]; list[i] has `tag` + i */
+    struct rl_socket list[RL_SOCKET_TAGS];      /* indexed by the `connection` of rl_transport */
+    struct rl_tls_server servers[RL_NODES_MAX]; /* indexed as the nodes */
+    unsigned count;                             /* number of nodes that were added */
+    bool uses_tls;                              /* a node has connections with TLS */
     unsigned lookups;              /* number of look-ups that run or whose result was not read */
     uint64_t now_ns;               /* set by the client: boot clock at the start of the tick */
     char buffer[RL_RECEIVE_BYTES]; /* the bytes that were received last, by any connection */
@@ -49,22 +57,27 @@ struct rl_sockets {
 /* Prepares the connections of a shard. Their poller tags are `tag` to `tag` + RL_SOCKET_TAGS - 1.
  */
 void rl_sockets_init(struct rl_sockets *sockets, struct rl_poller *poller, uint32_t tag);
-/* Adds the two connections of a node, both closed. Borrows the node and its address `spec`. Called
- * once for each node, in the order of their indices. */
+/* Adds the two connections of a node, both closed. Borrows the node, its address `spec`, and the
+ * certificates `context` for connections with TLS (NULL: without). Called once for each node, in
+ * the order of their indices. */
 void rl_sockets_add(struct rl_sockets *sockets, const struct rl_node_spec *spec,
-                    struct rl_node *node);
+                    struct rl_node *node, struct rl_tls_context *context);
 /* Returns the transport to hand to the nodes, which works on `sockets`. */
 struct rl_transport rl_sockets_transport(struct rl_sockets *sockets);
 
-/* Handles what the poller has reported about one socket: ends its attempt to connect, or lets the
- * node continue to send, and receives once. Received bytes are passed to the node and stay valid
- * until the next call for any socket. Returns true if more bytes may have arrived: the caller calls
- * again as soon as the node has read the first ones. */
-bool rl_sockets_ready(struct rl_sockets *sockets, const struct rl_ready *ready);
-/* Reads the results of look-ups that have ended: connects to the addresses, or reports the failure.
- * Called in every tick. */
+/* Handles what the poller has reported about one socket: ends its attempt to connect, continues its
+ * TLS handshake, or lets the node continue to send, and receives once. Received bytes are passed to
+ * the node and stay valid until the next call for any socket. Returns true if the caller must call
+ * again as soon as the node has read the first ones, because more bytes may have arrived. `turn` is
+ * the number of such calls, 0 for the first; it limits how much one socket receives in a tick, so
+ * that one server with many replies does not delay the others. */
+bool rl_sockets_ready(struct rl_sockets *sockets, const struct rl_ready *ready, unsigned turn);
+/* Reads the results of look-ups and of renewed certificates that have ended: connects to the
+ * addresses, or reports the failure. Called in every tick. */
 void rl_sockets_tick(struct rl_sockets *sockets);
 
+/* Forgets the TLS sessions. All connections must be closed. */
+void rl_sockets_done(struct rl_sockets *sockets);
 /* Closes the descriptors in a forked child, whose parent goes on using the connections. Sends
  * nothing, so that the servers do not notice. */
 void rl_sockets_abandon(struct rl_sockets *sockets);

@@ -269,6 +269,15 @@ static bool prepare(struct rl_node *node)
                              (struct rl_arg[]){rl_arg_of("SUBSCRIBE"), rl_arg_of(turns)}));
 }
 
+/* Handles that the socket is connected, and the TLS handshake begins. */
+void rl_tracker_connected(struct rl_node *node, uint64_t now_ns)
+{
+    if (node->tracker.state != RL_TRACKER_CONNECTING)
+        return;
+    node->tracker.due_ns = rl_add_sat(now_ns, rl_connection_handshake_ns(node));
+    rl_node_replan(node);
+}
+
 /* Handles the end of an attempt to open the second connection: sends the greeting if the attempt
  * has succeeded (`ok`) and there is memory, else plans the next try. */
 void rl_tracker_opened(struct rl_node *node, bool ok, uint64_t now_ns)

@@ -25,6 +25,11 @@ ADMISSIONS = {
     "lenient": lib.REDLOCK_ADMISSION_LENIENT,
     "proven": lib.REDLOCK_ADMISSION_PROVEN,
 }
+TLS_VERIFY = {
+    "full": lib.REDLOCK_TLS_VERIFY_FULL,
+    "chain": lib.REDLOCK_TLS_VERIFY_CHAIN,
+    "none": lib.REDLOCK_TLS_VERIFY_NONE,
+}
 EXIT_SECONDS = 1.0  # for the last releases when the interpreter ends
 _clients: "weakref.WeakSet[Client]" = weakref.WeakSet()
 
@@ -37,6 +42,10 @@ class Client:
     default_timeout: TTL of locks without a `timeout`, which are extended automatically while they are held.
     max_ttl: the longest TTL that the client accepts. All clients of the same servers need the same.
     user, password: for servers whose address has none.
+    tls_cacert, tls_cert, tls_key: files in PEM format for addresses that begin with rediss://: the issuers that are
+        trusted (None: those of the system), and the certificate of this client with its key. tls_sni: the name that
+        the servers' certificates must have; None: the host. tls_verify: "full", "chain" or "none" (enum
+        redlock_tls_verify). Servers whose address has parameters of TLS do without these.
     key_prefix: what all keys begin with. owner: a label that operators see in the tokens of this client.
     connect_timeout, node_timeout: time limits for connecting and for each reply; None: the library's.
     retry_delay: least and largest delay between attempts; None: the library's.
@@ -61,6 +70,11 @@ class Client:
         max_ttl: Seconds = 30,
         user: Optional[str] = None,
         password: Optional[str] = None,
+        tls_cacert: Optional[str] = None,
+        tls_cert: Optional[str] = None,
+        tls_key: Optional[str] = None,
+        tls_sni: Optional[str] = None,
+        tls_verify: str = "full",
         key_prefix: str = "",
         owner: str = "",
         connect_timeout: Optional[Seconds] = None,
@@ -89,6 +103,7 @@ class Client:
         if user is not None or password is not None:
             self._set(lib.redlock_config_set_auth, c_string(user or "", "user"),
                       ffi.NULL if password is None else c_string(password, "password"))  # fmt: skip
+        self._set_tls(tls_cacert, tls_cert, tls_key, tls_sni, tls_verify)
         if connect_timeout is not None:
             self._set(lib.redlock_config_set_connect_timeout_ms, milliseconds(connect_timeout))
         if node_timeout is not None:
@@ -102,6 +117,22 @@ class Client:
         self._set(lib.redlock_config_set_line, line)
         self._native = self._open()
         _clients.add(self)
+
+    def _set_tls(self, cacert: Optional[str], cert: Optional[str], key: Optional[str], sni: Optional[str],
+                 verify: str) -> None:  # fmt: skip
+        """Passes on what TLS needs, unless all of it is left out."""
+        if verify not in TLS_VERIFY:
+            raise ValueError(f"tls_verify is {verify!r}, but must be one of {', '.join(TLS_VERIFY)}")
+        texts = {"cacert": cacert, "cert": cert, "key": key, "sni": sni}
+        if verify == "full" and not any(text is not None for text in texts.values()):
+            return
+        tls = ffi.new("redlock_tls_t *", {"size": ffi.sizeof("redlock_tls_t"), "verify": TLS_VERIFY[verify]})
+        kept = {}  # the strings live as long as the call
+        for name, text in texts.items():
+            if text is not None:
+                kept[name] = ffi.new("char[]", c_string(text, f"tls_{name}"))
+                setattr(tls, name, kept[name])
+        self._set(lib.redlock_config_set_tls, tls)
 
     def _set_shared(self, fence_key: Optional[str], admission: Optional[str], heartbeat: Optional[Seconds],
                     clock_slack: Optional[Seconds], drift: Optional[Tuple[int, int]]) -> None:  # fmt: skip

@@ -164,9 +164,9 @@ static const struct refused REFUSED[] = {
     {"redis://h/3?timeout=5",
      "after the '?' only these parameters are known: durable=1, fresh=1, id=NAME"},
     {"redis://h#x", "'#' has no meaning"},
-    {"rediss://h", "TLS is not supported yet; use redis://"},
-    {"ValkeyS://h", "TLS is not supported yet"},
-    {"http://h", "unknown scheme; use redis://, valkey:// or unix://"},
+    {"redis+sentinel://h", "Sentinel is not supported; list the servers themselves"},
+    {"http://h", "unknown scheme; use redis://, rediss://, valkey:// or unix://"},
+    {"redis://h?cacert=/c", "parameters of TLS need an address that begins with rediss://"},
     {"redis+tls://h", "unknown scheme"},
     {"redis:/h", "from 1 to 65535"},
     {"redis://ada@h", "write user:password@host or :password@host"},
@@ -390,6 +390,66 @@ START_TEST(specs_are_copied_deeply)
 }
 END_TEST
 
+/* ---- TLS ---- */
+
+/* Addresses with TLS, and the settings in them; NULL: none. */
+static const struct {
+    const char *text, *cacert, *cert, *key, *sni;
+    int verify;
+    bool own; /* the address has settings of its own */
+} TLS[] = {
+    {"rediss://h", NULL, NULL, NULL, NULL, RL_TLS_VERIFY_FULL, false},
+    {"ValkeyS://h:1/2?durable=1", NULL, NULL, NULL, NULL, RL_TLS_VERIFY_FULL, false},
+    {"rediss://:p@h?cacert=/a%20b", "/a b", NULL, NULL, NULL, RL_TLS_VERIFY_FULL, true},
+    {"rediss://h?cert=c&id=x&key=k", NULL, "c", "k", NULL, RL_TLS_VERIFY_FULL, true},
+    {"rediss://h?cert=c&sni=a.b", NULL, "c", NULL, "a.b", RL_TLS_VERIFY_FULL, true},
+    {"rediss://h?verify=full", NULL, NULL, NULL, NULL, RL_TLS_VERIFY_FULL, true},
+    {"rediss://h?VERIFY=Chain&cacert=c", "c", NULL, NULL, NULL, RL_TLS_VERIFY_CHAIN, true},
+    {"rediss://h?verify=none", NULL, NULL, NULL, NULL, RL_TLS_VERIFY_NONE, true},
+};
+
+START_TEST(tls_settings_are_read)
+{
+    struct list list = empty_list();
+
+    ck_assert_int_eq(parse(&list, TLS[_i].text), REDLOCK_OK);
+    const struct rl_node_spec *spec = &list.nodes[0];
+    ck_assert(spec->tls);
+    ck_assert_int_eq(spec->has_tls_settings, TLS[_i].own);
+    ck_assert_pstr_eq(spec->tls_settings.cacert, TLS[_i].cacert);
+    ck_assert_pstr_eq(spec->tls_settings.cert, TLS[_i].cert);
+    ck_assert_pstr_eq(spec->tls_settings.key, TLS[_i].key);
+    ck_assert_pstr_eq(spec->tls_settings.sni, TLS[_i].sni);
+    ck_assert_int_eq(spec->tls_settings.verify, TLS[_i].verify);
+    done(&list);
+}
+END_TEST
+
+/* Refused addresses with TLS, and what the text contains. */
+static const struct {
+    const char *text, *words;
+} TLS_REFUSED[] = {
+    {"rediss://h?cacert=", "cacert must be given once, and not be empty"},
+    {"rediss://h?cert=a&cert=b", "cert must be given once"},
+    {"rediss://h?verify=maybe", "verify must be full, chain or none"},
+    {"rediss://h?verify=chain", "verify=chain needs cacert"},
+    {"rediss://h?verify=none&cacert=/c", "cacert has no effect with verify=none"},
+    {"rediss://h?key=/k", "key is given without cert"},
+    {"rediss://h?sni=a/b", "sni must be a host name or an IP address"},
+    {"rediss://h?foo=1", "id=NAME, cacert=PATH, cert=PATH, key=PATH, sni=NAME, verify=full"},
+};
+
+START_TEST(wrong_tls_settings_are_refused)
+{
+    struct list list = empty_list();
+
+    ck_assert_int_eq(parse(&list, TLS_REFUSED[_i].text), REDLOCK_EINVAL);
+    const char *words = rl_node_spec_tls_is_built() ? TLS_REFUSED[_i].words : "built without TLS";
+    ck_assert_msg(strstr(list.error, words) != NULL, "%s: %s", TLS_REFUSED[_i].text, list.error);
+    done(&list);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api_url");
@@ -399,6 +459,10 @@ int main(void)
     tcase_add_loop_test(tcase, names_are_accepted_as_addresses, 0, (int)ACCEPTED_COUNT);
     tcase_add_loop_test(tcase, lists_are_separated_by_commas_and_blanks, 0, 5);
     tcase_add_loop_test(tcase, refused_with_a_reason, 0, (int)REFUSED_COUNT);
+    if (rl_node_spec_tls_is_built())
+        tcase_add_loop_test(tcase, tls_settings_are_read, 0, (int)(sizeof TLS / sizeof TLS[0]));
+    tcase_add_loop_test(tcase, wrong_tls_settings_are_refused, 0,
+                        (int)(sizeof TLS_REFUSED / sizeof TLS_REFUSED[0]));
     tcase_add_loop_test(tcase, every_part_has_a_length_limit, 0, 6);
     tcase_add_test(tcase, the_number_of_servers_is_limited);
     tcase_add_loop_test(tcase, attested_properties_are_parsed, 0, 6);

@@ -121,7 +121,7 @@ static const char *const CAUSES[] = {
     [20] = "REDLOCK_CAUSE_NO_INFO",     [21] = "REDLOCK_CAUSE_FENCE_RECORD",
     [22] = "REDLOCK_CAUSE_NO_MEMORY",   [23] = "REDLOCK_CAUSE_CLUSTER",
     [24] = "REDLOCK_CAUSE_HEALED",      [25] = "REDLOCK_CAUSE_FENCE_RECORDS_UNREAD",
-    [26] = "REDLOCK_CAUSE_NO_SOCKET",
+    [26] = "REDLOCK_CAUSE_NO_SOCKET",   [27] = "REDLOCK_CAUSE_TLS",
 };
 #define CAUSE_COUNT (sizeof CAUSES / sizeof CAUSES[0])
 
@@ -156,6 +156,7 @@ static bool is_cause_in_header(int cause)
     case REDLOCK_CAUSE_HEALED:
     case REDLOCK_CAUSE_FENCE_RECORDS_UNREAD:
     case REDLOCK_CAUSE_NO_SOCKET:
+    case REDLOCK_CAUSE_TLS:
         return true;
     }
     return false;

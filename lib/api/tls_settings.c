@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ * Checks and stores the settings of TLS in the configuration. */
+#include "api/tls_settings.h"
+
+#include "api/config.h"
+
+#include <string.h>
+
+_Static_assert((int)REDLOCK_TLS_VERIFY_FULL == (int)RL_TLS_VERIFY_FULL &&
+                   (int)REDLOCK_TLS_VERIFY_CHAIN == (int)RL_TLS_VERIFY_CHAIN &&
+                   (int)REDLOCK_TLS_VERIFY_NONE == (int)RL_TLS_VERIFY_NONE,
+               "public and internal numbers agree");
+
+/* Returns whether a name may be sent to the server: it has the bytes of a host name or an IP
+ * address. */
+static bool is_host(const char *name)
+{
+    size_t len = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:");
+
+    return len > 0 && len <= RL_HOST_MAX && name[len] == '\0';
+}
+
+/* Returns NULL if the settings fit together; else what is wrong and what to do. */
+const char *rl_tls_settings_flaw(const struct rl_tls_settings *settings)
+{
+    if (settings->key != NULL && settings->cert == NULL)
+        return "key is given without cert; give both, or cert alone if its file has the key, too";
+    if (settings->verify == RL_TLS_VERIFY_CHAIN && settings->cacert == NULL)
+        return "verify=chain needs cacert: with the issuers of the system, everybody who has a "
+               "certificate of one of them could answer";
+    if (settings->verify == RL_TLS_VERIFY_NONE && settings->cacert != NULL)
+        return "cacert has no effect with verify=none; leave out one of them";
+    if (settings->sni != NULL && !is_host(settings->sni))
+        return "sni must be a host name or an IP address";
+    return NULL;
+}
+
+/* Returns whether the caller's struct has all fields that this library knows, and uses no other. */
+static bool is_known(const redlock_tls_t *tls)
+{
+    if (tls->size < sizeof *tls)
+        return false;
+    for (size_t i = sizeof *tls; i < tls->size; i++)
+        if (((const unsigned char *)tls)[i] != 0)
+            return false;
+    return true;
+}
+
+/* Checks one text of the struct. Returns REDLOCK_OK; or REDLOCK_EINVAL with a reason in `config`.
+ */
+static int check_text(struct redlock_config *config, const char *what, const char *text)
+{
+    if (text == NULL)
+        return REDLOCK_OK;
+    if (text[0] == '\0' || strlen(text) > RL_FILE_MAX) {
+        rl_config_refuse(config, "TLS: %s must have 1 to %d bytes, or be NULL", what, RL_FILE_MAX);
+        return REDLOCK_EINVAL;
+    }
+    return REDLOCK_OK;
+}
+
+/* Public function: sets what TLS connections need whose address does not say it. NULL: the
+ * defaults. Returns REDLOCK_OK, EINVAL or ENOMEM. */
+REDLOCK_API int redlock_config_set_tls(redlock_config_t *config, const redlock_tls_t *tls)
+{
+    const redlock_tls_t none = {.size = sizeof none};
+    struct rl_tls_settings copy;
+
+    if (config == NULL)
+        return REDLOCK_EINVAL;
+    tls = tls != NULL ? tls : &none;
+    if (!is_known(tls) || tls->verify < REDLOCK_TLS_VERIFY_FULL ||
+        tls->verify > REDLOCK_TLS_VERIFY_NONE) {
+        rl_config_refuse(config,
+                         "TLS: set size to sizeof(redlock_tls_t), and verify to one of enum "
+                         "redlock_tls_verify");
+        return REDLOCK_EINVAL;
+    }
+    if (!rl_node_spec_tls_is_built() && tls != &none) {
+        rl_config_refuse(config, "TLS: %s", RL_TLS_MISSING);
+        return REDLOCK_EINVAL;
+    }
+    if (check_text(config, "cacert", tls->cacert) != REDLOCK_OK ||
+        check_text(config, "cert", tls->cert) != REDLOCK_OK ||
+        check_text(config, "key", tls->key) != REDLOCK_OK ||
+        check_text(config, "sni", tls->sni) != REDLOCK_OK)
+        return REDLOCK_EINVAL;
+    const struct rl_tls_settings given = {.cacert = (char *)tls->cacert,
+                                          .cert = (char *)tls->cert,
+                                          .key = (char *)tls->key,
+                                          .sni = (char *)tls->sni,
+                                          .verify = (uint8_t)tls->verify};
+    const char *flaw = rl_tls_settings_flaw(&given);
+    if (flaw != NULL) {
+        rl_config_refuse(config, "TLS: %s", flaw);
+        return REDLOCK_EINVAL;
+    }
+    if (rl_node_spec_tls_copy(&config->mem, &copy, &given) != 0) {
+        rl_config_refuse(config, "out of memory");
+        return REDLOCK_ENOMEM;
+    }
+    rl_node_spec_tls_done(&config->mem, &config->tls);
+    config->tls = copy;
+    return REDLOCK_OK;
+}

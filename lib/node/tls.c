@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT
+ * The TLS state of one connection: an SSL object of OpenSSL on a BIO of our own.
+ *
+ * A BIO is the pair of functions through which OpenSSL reads and writes. Ours works on the socket:
+ * - bio_write() always accepts all bytes. It hands them to the kernel, and keeps what the kernel
+ *   does not take in rl_tls.rest. So SSL_write() never has to be repeated with the same bytes.
+ * - bio_read() calls recv() as often as rl_tls_permit() allows, and not again after a call that has
+ *   returned less than it could: the kernel has nothing more then. Because reading ends with
+ *   RL_TLS_AGAIN only when OpenSSL has no bytes left, the poller's report of the socket is enough.
+ *
+ * The functions leave the error queue of OpenSSL as they found it, because the thread may belong to
+ * a program that uses OpenSSL itself. */
+#include "node/tls_parts.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#define RECORD_MAX ((size_t)16 << 10) /* most plaintext bytes of one record */
+#define REST_MAX                                                                                   \
+    ((size_t)128 << 10) /* most bytes that wait for the kernel: one record, and what               \
+                         * the server makes us send without reading */
+
+struct rl_tls {
+    SSL *ssl;
+    const struct rl_mem *mem;
+    struct rl_tls_server *server;
+    int fd;         /* borrowed */
+    char *rest;     /* encrypted bytes that the kernel has not taken yet */
+    size_t rest_at; /* where they begin */
+    size_t rest_len;
+    size_t rest_cap;
+    size_t last[2];     /* plaintext bytes of the last record, and of the one before */
+    unsigned permitted; /* further calls of recv() */
+    bool greeted;       /* the handshake is complete */
+    bool ended;         /* the socket has ended or failed */
+    bool broken;        /* `rest` could not be kept, or the socket does not take it */
+    bool refused;       /* see rl_tls_is_refused() */
+    char text[RL_TEXT_MAX];
+};
+
+/* Hands the bytes that wait to the kernel. Returns false if the connection is broken. */
+bool rl_tls_flush(struct rl_tls *tls)
+{
+    while (tls->rest_len > 0 && !tls->broken) {
+        ssize_t sent =
+            send(tls->fd, tls->rest + tls->rest_at, tls->rest_len, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent > 0) {
+            tls->rest_at += (size_t)sent;
+            tls->rest_len -= (size_t)sent;
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            break;
+        } else if (errno != EINTR) {
+            tls->broken = true;
+        }
+    }
+    return !tls->broken;
+}
+
+/* Appends bytes to those that wait. Returns false without memory, or if there are too many. */
+static bool keep(struct rl_tls *tls, const char *bytes, size_t len)
+{
+    size_t needed = tls->rest_len + len;
+
+    if (tls->rest_len == 0)
+        tls->rest_at = 0;
+    if (needed > REST_MAX)
+        return false;
+    if (tls->rest_at + needed > tls->rest_cap) {
+        char *grown = rl_realloc_array(tls->mem, NULL, needed, 1);
+        if (grown == NULL)
+            return false;
+        if (tls->rest_len > 0)
+            memcpy(grown, tls->rest + tls->rest_at, tls->rest_len);
+        rl_free(tls->mem, tls->rest);
+        tls->rest = grown;
+        tls->rest_cap = needed;
+        tls->rest_at = 0;
+    }
+    memcpy(tls->rest + tls->rest_at + tls->rest_len, bytes, len);
+    tls->rest_len = needed;
+    return true;
+}
+
+/* Implements BIO_write(): accepts all bytes, unless the connection is broken. */
+static int bio_write(BIO *bio, const char *bytes, int len)
+{
+    struct rl_tls *tls = BIO_get_data(bio);
+    size_t done = 0, all = (size_t)len;
+
+    BIO_clear_retry_flags(bio);
+    while (tls->rest_len == 0 && done < all && !tls->broken) {
+        ssize_t sent = send(tls->fd, bytes + done, all - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent > 0)
+            done += (size_t)sent;
+        else if (errno == EAGAIN || errno == EWOULDBLOCK)
+            break;
+        else if (errno != EINTR)
+            tls->broken = true;
+    }
+    if (done < all && !tls->broken)
+        tls->broken = !keep(tls, bytes + done, all - done);
+    return tls->broken ? -1 : len;
+}
+
+/* Implements BIO_read(): receives, as far as rl_tls_permit() allows. */
+static int bio_read(BIO *bio, char *buffer, int size)
+{
+    struct rl_tls *tls = BIO_get_data(bio);
+    ssize_t got = -1;
+
+    BIO_clear_retry_flags(bio);
+    if (tls->ended)
+        return 0;
+    if (tls->permitted > 0) {
+        tls->permitted--;
+        do {
+            got = recv(tls->fd, buffer, (size_t)size, MSG_DONTWAIT);
+        } while (got < 0 && errno == EINTR);
+        tls->ended = got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK);
+        if (got < size)
+            tls->permitted = 0;
+    }
+    if (got < 0 && !tls->ended)
+        BIO_set_retry_read(bio);
+    return got > 0 ? (int)got : tls->ended ? 0 : -1;
+}
+
+/* Implements BIO_ctrl(): there is nothing to control, and a flush succeeds. */
+static long bio_ctrl(BIO *bio, int command, long number, void *pointer)
+{
+    (void)bio;
+    (void)number;
+    (void)pointer;
+    return command == BIO_CTRL_FLUSH;
+}
+
+/* Makes the functions of the BIO. Returns NULL without memory. */
+BIO_METHOD *rl_tls_bio_new(void)
+{
+    BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "redlock");
+
+    if (method == NULL || !BIO_meth_set_write(method, bio_write) ||
+        !BIO_meth_set_read(method, bio_read) || !BIO_meth_set_ctrl(method, bio_ctrl)) {
+        BIO_meth_free(method);
+        return NULL;
+    }
+    return method;
+}
+
+/* Keeps a session for the next connection to the server. Returns 1: the reference was taken. */
+int rl_tls_keep_session(SSL *ssl, SSL_SESSION *session)
+{
+    struct rl_tls *tls = SSL_get_app_data(ssl);
+
+    SSL_SESSION_free(tls->server->session);
+    tls->server->session = session;
+    tls->server->generation = rl_tls_context_generation(tls->server->context);
+    return 1;
+}
+
+/* Forgets the session of the server. */
+void rl_tls_server_done(struct rl_tls_server *server)
+{
+    SSL_SESSION_free(server->session);
+    server->session = NULL;
+}
+
+/* Keeps in words the first reason for which a certificate was not accepted. Returns `ok`. */
+int rl_tls_note_verification(int ok, X509_STORE_CTX *store)
+{
+    SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
+    struct rl_tls *tls = ssl != NULL ? SSL_get_app_data(ssl) : NULL;
+
+    if (!ok && tls != NULL && tls->text[0] == '\0') {
+        rl_tls_explain_certificate(tls->text, store, tls->server);
+        tls->refused = true;
+    }
+    return ok;
+}
+
+/* Returns the name to verify, without the zone of an IPv6 address. */
+const char *rl_tls_name(const struct rl_tls_server *server, char *buffer, bool *ret_ip)
+{
+    const char *sni = server->spec->tls_settings.sni;
+    const char *name = sni != NULL ? sni : server->spec->host;
+    size_t len = strcspn(name, "%");
+    struct in6_addr address;
+
+    memcpy(buffer, name, len);
+    buffer[len] = '\0';
+    *ret_ip =
+        inet_pton(AF_INET, buffer, &address) == 1 || inet_pton(AF_INET6, buffer, &address) == 1;
+    return buffer;
+}
+
+/* Sets which name OpenSSL verifies, and sends it to the server unless it is an IP address. Only
+ * names in subjectAltName count, and a wildcard stands for one whole label. */
+static bool set_name(SSL *ssl, const struct rl_tls_server *server)
+{
+    char buffer[RL_HOST_MAX + 1];
+    bool ip;
+    const char *name = rl_tls_name(server, buffer, &ip);
+    X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
+
+    X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS |
+                                               X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
+    if (!ip && SSL_set_tlsext_host_name(ssl, name) != 1)
+        return false;
+    if (server->spec->tls_settings.verify != RL_TLS_VERIFY_FULL)
+        return true;
+    return ip ? X509_VERIFY_PARAM_set1_ip_asc(param, name) == 1
+              : X509_VERIFY_PARAM_set1_host(param, name, 0) == 1;
+}
+
+/* Makes the SSL object, with the name to verify and the session to resume. Returns false without
+ * memory. */
+static bool make_ssl(struct rl_tls *tls)
+{
+    struct rl_tls_server *server = tls->server;
+    BIO *bio = NULL;
+
+    tls->ssl = SSL_new(rl_tls_context_native(server->context));
+    if (tls->ssl == NULL || SSL_set_app_data(tls->ssl, tls) != 1 || !set_name(tls->ssl, server) ||
+        (bio = BIO_new(rl_tls_context_bio(server->context))) == NULL)
+        return false;
+    BIO_set_data(bio, tls);
+    BIO_set_init(bio, 1);
+    SSL_set_bio(tls->ssl, bio, bio);
+    SSL_set_connect_state(tls->ssl);
+    if (server->session != NULL && server->generation != rl_tls_context_generation(server->context))
+        rl_tls_server_done(server);
+    return server->session == NULL || SSL_set_session(tls->ssl, server->session) == 1;
+}
+
+/* Begins TLS as a client on a connected socket. Returns NULL without memory. */
+struct rl_tls *rl_tls_open(struct rl_tls_server *server, int fd)
+{
+    const struct rl_mem *mem = rl_tls_context_mem(server->context);
+    struct rl_tls *tls = rl_alloc(mem, sizeof *tls);
+
+    if (tls == NULL)
+        return NULL;
+    tls->mem = mem;
+    tls->server = server;
+    tls->fd = fd;
+    ERR_set_mark();
+    if (!make_ssl(tls)) {
+        rl_tls_close(tls);
+        tls = NULL;
+    }
+    ERR_pop_to_mark();
+    return tls;
+}
+
+/* Frees the state of a connection. Its session stays for the next connection, unless this one has
+ * failed for a reason that the session may have caused. */
+void rl_tls_close(struct rl_tls *tls)
+{
+    if (tls == NULL)
+        return;
+    ERR_set_mark();
+    /* Without it OpenSSL makes the session unusable, because no close_notify was sent. */
+    if (tls->ssl != NULL)
+        SSL_set_shutdown(tls->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+    if (!tls->greeted || tls->refused)
+        rl_tls_server_done(tls->server);
+    SSL_free(tls->ssl);
+    ERR_pop_to_mark();
+    rl_free(tls->mem, tls->rest);
+    rl_free(tls->mem, tls);
+}
+
+/* Frees what OpenSSL knows nothing of. */
+void rl_tls_abandon(struct rl_tls *tls)
+{
+    if (tls == NULL)
+        return;
+    rl_free(tls->mem, tls->rest);
+    rl_free(tls->mem, tls);
+}
+
+/* Returns whether an OpenSSL call has failed only for lack of bytes from the server. */
+static bool is_starved(const struct rl_tls *tls)
+{
+    return !tls->ended && !tls->broken && SSL_want_read(tls->ssl);
+}
+
+/* Notes why the connection has failed, if it is not known yet. Returns RL_TLS_FAILED. */
+static enum rl_tls_result fail(struct rl_tls *tls)
+{
+    unsigned long code = ERR_peek_last_error();
+
+    if (tls->text[0] != '\0')
+        return RL_TLS_FAILED;
+    if ((tls->ended || tls->broken) && ERR_GET_REASON(code) < SSL_AD_REASON_OFFSET)
+        code = 0; /* OpenSSL only reports that the stream has ended */
+    rl_tls_explain_error(tls->text, code, tls->greeted, &tls->refused);
+    return RL_TLS_FAILED;
+}
+
+/* Verifies at the end of the handshake what OpenSSL has verified during it, without relying on
+ * state that an allocation failure may have changed; and the dates also of a certificate whose
+ * session was resumed. */
+static bool verify_again(struct rl_tls *tls)
+{
+    const struct rl_tls_settings *settings = &tls->server->spec->tls_settings;
+    unsigned flags = X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT;
+    char buffer[RL_HOST_MAX + 1];
+    bool ip;
+    const char *name = rl_tls_name(tls->server, buffer, &ip);
+
+    if (settings->verify == RL_TLS_VERIFY_NONE)
+        return true;
+    X509 *certificate = SSL_get_peer_certificate(tls->ssl);
+    bool ok = certificate != NULL && SSL_get_verify_result(tls->ssl) == X509_V_OK &&
+              X509_cmp_current_time(X509_get0_notAfter(certificate)) > 0;
+    if (!ok) {
+        snprintf(tls->text, sizeof tls->text, "%s",
+                 certificate == NULL ? "the server has no certificate"
+                                     : "the certificate of the server is not valid any more");
+    } else if (settings->verify == RL_TLS_VERIFY_FULL) {
+        ok = ip ? X509_check_ip_asc(certificate, name, flags) == 1
+                : X509_check_host(certificate, name, 0, flags, NULL) == 1;
+        if (!ok)
+            rl_tls_explain_name(tls->text, certificate, tls->server);
+    }
+    tls->refused = tls->refused || !ok;
+    X509_free(certificate);
+    return ok;
+}
+
+/* Continues the handshake, and verifies the server at its end. */
+enum rl_tls_result rl_tls_handshake(struct rl_tls *tls)
+{
+    enum rl_tls_result result = RL_TLS_OK;
+
+    ERR_set_mark();
+    if (SSL_do_handshake(tls->ssl) == 1) {
+        if (!verify_again(tls))
+            result = RL_TLS_FAILED;
+        tls->greeted = result == RL_TLS_OK;
+    } else {
+        result = is_starved(tls) ? RL_TLS_AGAIN : fail(tls);
+    }
+    ERR_pop_to_mark();
+    return result;
+}
+
+/* Encrypts one record at most. Returns the plaintext bytes in it; 0: the kernel does not have the
+ * last record yet; -1: the connection is broken. */
+ssize_t rl_tls_send(struct rl_tls *tls, const char *bytes, size_t len)
+{
+    if (!rl_tls_flush(tls))
+        return -1;
+    if (tls->rest_len > 0)
+        return 0;
+    ERR_set_mark();
+    int sent = SSL_write(tls->ssl, bytes, (int)(len < RECORD_MAX ? len : RECORD_MAX));
+    if (sent <= 0)
+        (void)fail(tls);
+    ERR_pop_to_mark();
+    if (sent <= 0)
+        return -1;
+    tls->last[1] = tls->last[0];
+    tls->last[0] = (size_t)sent;
+    return sent;
+}
+
+/* Returns whether bytes wait for the kernel. */
+bool rl_tls_is_held(const struct rl_tls *tls)
+{
+    return tls->rest_len > 0;
+}
+
+/* Returns the plaintext bytes of a record of which the kernel does not have all bytes. */
+uint64_t rl_tls_held(const struct rl_tls *tls)
+{
+    return tls->rest_len > 0 ? tls->last[0] : 0;
+}
+
+/* Returns the plaintext bytes of the last two records. A server reads one record at a time. When it
+ * replies to the first of two, it learns that the connection has ended, and has read the second. */
+uint64_t rl_tls_tail(const struct rl_tls *tls)
+{
+    return tls->last[0] + tls->last[1];
+}
+
+/* Permits `count` more calls of recv(). */
+void rl_tls_permit(struct rl_tls *tls, unsigned count)
+{
+    tls->permitted = count;
+}
+
+/* Decrypts what has arrived, until the buffer is full or nothing is left. */
+enum rl_tls_result rl_tls_receive(struct rl_tls *tls, char *buffer, size_t size, size_t *ret_len,
+                                  bool *ret_more)
+{
+    enum rl_tls_result result = RL_TLS_OK;
+    size_t len = 0;
+
+    ERR_set_mark();
+    while (len < size && result == RL_TLS_OK) {
+        int got = SSL_read(tls->ssl, buffer + len, (int)(size - len));
+        if (got > 0)
+            len += (size_t)got;
+        else if (is_starved(tls))
+            result = RL_TLS_AGAIN;
+        else
+            result = fail(tls);
+    }
+    ERR_pop_to_mark();
+    *ret_len = len;
+    *ret_more = len > 0 && result != RL_TLS_AGAIN;
+    return len > 0 ? RL_TLS_OK : result;
+}
+
+/* Returns why the connection has failed, in words. */
+const char *rl_tls_text(const struct rl_tls *tls)
+{
+    return tls->text[0] != '\0' ? tls->text : "connection lost";
+}
+
+/* Returns whether TLS itself is the reason of the failure. */
+bool rl_tls_is_refused(const struct rl_tls *tls)
+{
+    return tls->refused;
+}
+
+/* Returns when the certificate of the server expires, in seconds of Unix time; 0: not known. */
+int64_t rl_tls_expiry_s(const struct rl_tls *tls)
+{
+    X509 *certificate = SSL_get_peer_certificate(tls->ssl);
+    struct tm date;
+    int64_t expiry = 0;
+
+    if (certificate != NULL && ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &date) == 1)
+        expiry = (int64_t)timegm(&date);
+    X509_free(certificate);
+    return expiry;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ * TLS on a connected socket: the handshake, the verification of the server, and records. The files
+ * tls*.c implement it with OpenSSL; tls_without.c has the same functions for a library that is
+ * built without TLS. No other file knows OpenSSL.
+ *
+ * Bytes count as sent once they are encrypted, because a record cannot be taken out of the stream
+ * again. So at most one record waits for the kernel: rl_tls_send() encrypts the next one only after
+ * the kernel has all bytes of the last one. */
+#ifndef RL_NODE_TLS_H
+#define RL_NODE_TLS_H
+
+#include "node/spec.h"
+#include "platform/log.h"
+
+#include <sys/types.h>
+
+/* A set of certificates and keys that were read from files, with which connections are made. All
+ * nodes of a client with equal settings share one. Owner: tls_context.c. */
+struct rl_tls_context;
+
+/* The TLS state of one connection. Owner: tls.c. */
+struct rl_tls;
+
+/* A server as TLS knows it; both connections of its node share it. socket.c provides the memory and
+ * sets the first two fields; tls.c owns the others. */
+struct rl_tls_server {
+    struct rl_tls_context *context; /* NULL: connections to the server do not use TLS */
+    const struct rl_node_spec *spec;
+    void *session;       /* of the last connection, to be resumed; NULL: none */
+    unsigned generation; /* of the context when the session was made */
+};
+
+/* Results of the handshake, and of receiving. */
+enum rl_tls_result {
+    RL_TLS_OK = 1,     /* the handshake is complete; bytes were received */
+    RL_TLS_AGAIN = 0,  /* more bytes must arrive from the server */
+    RL_TLS_FAILED = -1 /* the connection is of no use any more: see rl_tls_text() */
+};
+
+/* Makes sure that the list *contexts has a context for the settings: reads the files that they
+ * name. Blocks while it reads. Returns REDLOCK_OK; REDLOCK_EINVAL with a reason in `error` (`size`
+ * bytes); or REDLOCK_ENOMEM. The list is freed with rl_tls_contexts_free(). `mem` and `log` are
+ * borrowed until then. */
+int rl_tls_contexts_add(struct rl_tls_context **contexts, const struct rl_mem *mem,
+                        const struct rl_log *log, const struct rl_tls_settings *settings,
+                        char *error, size_t size);
+/* Returns the context for the settings, which must have been added. */
+struct rl_tls_context *rl_tls_contexts_find(struct rl_tls_context *contexts,
+                                            const struct rl_tls_settings *settings);
+/* Frees all contexts; no connection may use them. NULL: none. In a forked child (`forked`) only
+ * releases what does not need OpenSSL. */
+void rl_tls_contexts_free(struct rl_tls_context *contexts, bool forked);
+
+/* Called before a connection is made. Returns true if the files of the context can be used as they
+ * were read. Returns false if they have changed: they are being read anew on a thread, which writes
+ * to the eventfd `wake_fd` when it has ended. */
+bool rl_tls_context_is_current(struct rl_tls_context *context, int wake_fd);
+/* Uses the result of a thread that has ended. If it could read no usable files, logs why, and keeps
+ * those that are in use. Returns false while the thread runs. */
+bool rl_tls_context_settle(struct rl_tls_context *context);
+
+/* Begins TLS as a client on the connected socket `fd`, which stays the caller's. Returns NULL
+ * without memory. */
+struct rl_tls *rl_tls_open(struct rl_tls_server *server, int fd);
+/* Frees the state of a connection, without sending anything. NULL: none. */
+void rl_tls_close(struct rl_tls *tls);
+/* Forgets the session of a server. No connection to it may be open. */
+void rl_tls_server_done(struct rl_tls_server *server);
+/* As rl_tls_close(), in a forked child: calls nothing of OpenSSL, and leaks what it has allocated.
+ */
+void rl_tls_abandon(struct rl_tls *tls);
+
+/* Continues the handshake, and verifies the server at its end. */
+enum rl_tls_result rl_tls_handshake(struct rl_tls *tls);
+
+/* Encrypts up to `len` bytes and hands them to the kernel. Returns how many were encrypted: these
+ * count as sent. 0: the kernel does not have the last record yet. -1: the connection is broken. */
+ssize_t rl_tls_send(struct rl_tls *tls, const char *bytes, size_t len);
+/* Hands what is left of the last record to the kernel. Returns false if the connection is broken.
+ */
+bool rl_tls_flush(struct rl_tls *tls);
+/* Returns whether bytes wait for the kernel; the caller calls rl_tls_flush() when it takes more. */
+bool rl_tls_is_held(const struct rl_tls *tls);
+/* Returns rl_transport.held and rl_transport.tail of the connection. */
+uint64_t rl_tls_held(const struct rl_tls *tls);
+uint64_t rl_tls_tail(const struct rl_tls *tls);
+
+/* Permits `count` more calls of recv(), because the poller has reported the socket as readable. */
+void rl_tls_permit(struct rl_tls *tls, unsigned count);
+/* Decrypts up to `size` bytes that have arrived into `buffer`, and sets *ret_len to their number.
+ * RL_TLS_OK: there is at least one; *ret_more is set if the function must be called again without
+ * a new report of the poller. RL_TLS_AGAIN: nothing is left, or no further call of recv() is
+ * permitted. */
+enum rl_tls_result rl_tls_receive(struct rl_tls *tls, char *buffer, size_t size, size_t *ret_len,
+                                  bool *ret_more);
+
+/* Returns why the connection has failed, in words, for a person. Never NULL. */
+const char *rl_tls_text(const struct rl_tls *tls);
+/* Returns whether the other side has shown that TLS itself is the reason: false if the connection
+ * has only ended. */
+bool rl_tls_is_refused(const struct rl_tls *tls);
+/* Returns when the certificate of the server expires, in seconds of Unix time; 0: not known. */
+int64_t rl_tls_expiry_s(const struct rl_tls *tls);
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT
+ * The certificates and keys of a client, and their renewal.
+ *
+ * rl_tls_contexts_add() reads the files when the client is made, so that the caller sees what is
+ * wrong with them. Before each connection rl_tls_context_is_current() compares the files with those
+ * that were read, by stat(). If they differ, a thread reads them; rl_tls_context_settle() uses the
+ * result, or keeps what is in use and logs why. */
+#include "node/background.h"
+#include "node/tls_parts.h"
+#include "redlock/redlock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILES     3 /* cacert, cert, key */
+#define ERROR_MAX 400
+
+/* What stat() says about a file: changes if another file takes its place, or its content changes.
+ * All zero: there is no such file, or none is named. */
+struct stamp {
+    uint64_t device, inode, size;
+    int64_t changed_s, changed_ns;
+};
+
+/* Files that are being read on a thread. The thread writes `native` and `error`. */
+struct reload {
+    struct rl_background work;       /* must be the first member */
+    struct rl_tls_settings settings; /* allocated by libc */
+    SSL_CTX *native;                 /* NULL: the files cannot be used */
+    char error[ERROR_MAX];
+};
+
+struct rl_tls_context {
+    struct rl_tls_context *next;
+    const struct rl_mem *mem;
+    const struct rl_log *log;
+    struct rl_tls_settings settings; /* without `sni`, which is the address's own */
+    BIO_METHOD *bio;
+    SSL_CTX *native;            /* what is in use */
+    struct stamp stamps[FILES]; /* the files as they were when they were read last */
+    unsigned generation;        /* how often `native` was replaced */
+    struct reload *reload;      /* NULL: no thread runs */
+};
+
+/* Returns the OpenSSL object of the certificates that are in use. */
+SSL_CTX *rl_tls_context_native(const struct rl_tls_context *context)
+{
+    return context->native;
+}
+
+/* Returns how often the files were read anew. */
+unsigned rl_tls_context_generation(const struct rl_tls_context *context)
+{
+    return context->generation;
+}
+
+/* Returns the allocator of the client. */
+const struct rl_mem *rl_tls_context_mem(const struct rl_tls_context *context)
+{
+    return context->mem;
+}
+
+/* Returns the functions of the BIO. */
+const BIO_METHOD *rl_tls_context_bio(const struct rl_tls_context *context)
+{
+    return context->bio;
+}
+
+/* Returns true: this library is built with TLS. */
+bool rl_node_spec_tls_is_built(void)
+{
+    return true;
+}
+
+/* Reads what stat() says about a file. NULL: no file. */
+static void take_stamp(const char *path, struct stamp *ret)
+{
+    struct stat found;
+
+    memset(ret, 0, sizeof *ret);
+    if (path != NULL && stat(path, &found) == 0)
+        *ret = (struct stamp){(uint64_t)found.st_dev, (uint64_t)found.st_ino,
+                              (uint64_t)found.st_size, found.st_ctim.tv_sec, found.st_ctim.tv_nsec};
+}
+
+/* Reads the stamps of the files that the settings name. */
+static void take_stamps(const struct rl_tls_settings *settings, struct stamp stamps[FILES])
+{
+    take_stamp(settings->cacert, &stamps[0]);
+    take_stamp(settings->cert, &stamps[1]);
+    take_stamp(settings->key, &stamps[2]);
+}
+
+/* Logs a warning if other users can read the private key. */
+static void warn_about_key(const struct rl_tls_context *context)
+{
+    struct stat found;
+
+    if (context->settings.key != NULL && stat(context->settings.key, &found) == 0 &&
+        (found.st_mode & S_IROTH) != 0)
+        rl_logf(context->log, REDLOCK_LOG_WARN,
+                "TLS: every user of this machine can read the private key %s; take the right away",
+                context->settings.key);
+}
+
+/* Frees a context that no connection uses. */
+static void free_context(struct rl_tls_context *context, bool forked)
+{
+    const struct rl_mem *mem = context->mem;
+
+    if (context->reload != NULL)
+        rl_background_drop(&context->reload->work);
+    if (!forked) {
+        SSL_CTX_free(context->native);
+        BIO_meth_free(context->bio);
+    }
+    rl_node_spec_tls_done(mem, &context->settings);
+    rl_free(mem, context);
+}
+
+/* Frees all contexts of a list. */
+void rl_tls_contexts_free(struct rl_tls_context *contexts, bool forked)
+{
+    while (contexts != NULL) {
+        struct rl_tls_context *next = contexts->next;
+        free_context(contexts, forked);
+        contexts = next;
+    }
+}
+
+/* Returns the context for settings that were added. NULL: they were not. */
+struct rl_tls_context *rl_tls_contexts_find(struct rl_tls_context *contexts,
+                                            const struct rl_tls_settings *settings)
+{
+    while (contexts != NULL && !rl_node_spec_tls_same(&contexts->settings, settings))
+        contexts = contexts->next;
+    return contexts;
+}
+
+/* Makes sure that the list has a context for the settings. */
+int rl_tls_contexts_add(struct rl_tls_context **contexts, const struct rl_mem *mem,
+                        const struct rl_log *log, const struct rl_tls_settings *settings,
+                        char *error, size_t size)
+{
+    if (rl_tls_contexts_find(*contexts, settings) != NULL)
+        return REDLOCK_OK;
+    /* Without OPENSSL_INIT_NO_ATEXIT, OpenSSL frees its tables when the process exits, although a
+     * thread of this or another client may still use them. */
+    if (OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
+        return REDLOCK_ENOMEM;
+    struct rl_tls_context *context = rl_alloc(mem, sizeof *context);
+    if (context == NULL)
+        return REDLOCK_ENOMEM;
+    context->mem = mem;
+    context->log = log;
+    if (rl_node_spec_tls_copy(mem, &context->settings, settings) != 0 ||
+        (context->bio = rl_tls_bio_new()) == NULL) {
+        free_context(context, false);
+        return REDLOCK_ENOMEM;
+    }
+    take_stamps(settings, context->stamps);
+    context->native = rl_tls_load(settings, error, size);
+    if (context->native == NULL) {
+        free_context(context, false);
+        return REDLOCK_EINVAL;
+    }
+    warn_about_key(context);
+    context->next = *contexts;
+    *contexts = context;
+    return REDLOCK_OK;
+}
+
+/* Implements rl_background.run: reads the files. */
+static void run(struct rl_background *work)
+{
+    struct reload *reload = (struct reload *)work;
+
+    reload->native = rl_tls_load(&reload->settings, reload->error, sizeof reload->error);
+}
+
+/* Implements rl_background.destroy. In a forked child leaks what OpenSSL has allocated. */
+static void destroy(struct rl_background *work)
+{
+    struct reload *reload = (struct reload *)work;
+    const struct rl_mem mem = rl_mem_libc();
+
+    if (work->pid == getpid())
+        SSL_CTX_free(reload->native);
+    rl_node_spec_tls_done(&mem, &reload->settings);
+    free(reload);
+}
+
+/* Starts a thread that reads the files. Without memory or threads the files in use stay, and the
+ * next connection tries again. */
+static void start_reload(struct rl_tls_context *context, int wake_fd)
+{
+    const struct rl_mem mem = rl_mem_libc();
+    struct reload *reload = calloc(1, sizeof *reload);
+
+    if (reload == NULL)
+        return;
+    if (rl_node_spec_tls_copy(&mem, &reload->settings, &context->settings) != 0) {
+        free(reload);
+        return;
+    }
+    reload->work.run = run;
+    reload->work.destroy = destroy;
+    if (rl_background_start(&reload->work, wake_fd))
+        context->reload = reload;
+}
+
+/* Returns true if the files have not changed since they were read. Else starts to read them. */
+bool rl_tls_context_is_current(struct rl_tls_context *context, int wake_fd)
+{
+    struct stamp stamps[FILES];
+
+    if (context->reload != NULL)
+        return false;
+    take_stamps(&context->settings, stamps);
+    if (memcmp(stamps, context->stamps, sizeof stamps) == 0)
+        return true;
+    start_reload(context, wake_fd);
+    if (context->reload == NULL)
+        return true;
+    memcpy(context->stamps, stamps, sizeof stamps);
+    return false;
+}
+
+/* Uses the result of a thread that has ended. */
+bool rl_tls_context_settle(struct rl_tls_context *context)
+{
+    struct reload *reload = context->reload;
+
+    if (reload == NULL)
+        return true;
+    if (!rl_background_is_done(&reload->work))
+        return false;
+    context->reload = NULL;
+    if (reload->native != NULL) {
+        SSL_CTX *old = context->native;
+        context->native = reload->native;
+        reload->native = NULL;
+        SSL_CTX_free(old); /* connections that use it have references of their own */
+        context->generation++;
+        rl_logf(context->log, REDLOCK_LOG_INFO,
+                "TLS: certificate files have changed and were read");
+        warn_about_key(context);
+    } else {
+        rl_logf(context->log, REDLOCK_LOG_ERROR,
+                "TLS: certificate files have changed and cannot be used, so the earlier ones stay "
+                "in use: %s",
+                reload->error);
+    }
+    rl_background_drop(&reload->work);
+    return true;
+}

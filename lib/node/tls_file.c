@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT
+ * Reads certificates and keys from files, and sets all that the connections of a client have in
+ * common. */
+#include "node/tls_parts.h"
+#include "platform/errno_text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Where the reason of a failure is written. */
+struct reason {
+    char *text;
+    size_t size;
+};
+
+/* Writes "TLS: <what> <path>: <why>", where <why> is the text or, if it is NULL, the last error of
+ * OpenSSL. Returns false. */
+static bool refuse(const struct reason *reason, const char *what, const char *path, const char *why)
+{
+    const char *words = why != NULL ? why : ERR_reason_error_string(ERR_peek_last_error());
+
+    snprintf(reason->text, reason->size, "TLS: %s %s: %s", what, path,
+             words != NULL ? words : "unknown error");
+    return false;
+}
+
+/* Implements the callback that OpenSSL calls for the passphrase of a private key. There is none:
+ * without this function OpenSSL would ask for it on the terminal. */
+static int refuse_passphrase(char *buffer, int size, int writing, void *userdata)
+{
+    (void)buffer;
+    (void)size;
+    (void)writing;
+    (void)userdata;
+    return -1;
+}
+
+/* Checks that a file can be opened, because OpenSSL does not say why it cannot. */
+static bool check_file(const char *what, const char *path, const struct reason *reason)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd < 0)
+        return refuse(reason, what, path, rl_errno_text(errno));
+    close(fd);
+    return true;
+}
+
+/* Loads the issuers that are trusted. A directory is one of the form that `openssl rehash` makes:
+ * OpenSSL looks a certificate up in it when it needs it. */
+static bool load_issuers(SSL_CTX *native, const struct rl_tls_settings *settings,
+                         const struct reason *reason)
+{
+    static const char WHAT[] = "certificates of issuers";
+    const char *path = settings->cacert;
+    struct stat found;
+
+    if (path == NULL && settings->verify == RL_TLS_VERIFY_NONE)
+        return true;
+    if (path == NULL)
+        return SSL_CTX_set_default_verify_paths(native) == 1 ||
+               refuse(reason, WHAT, "of the system", NULL);
+    if (!check_file(WHAT, path, reason))
+        return false;
+    bool folder = stat(path, &found) == 0 && S_ISDIR(found.st_mode);
+    return SSL_CTX_load_verify_locations(native, folder ? NULL : path, folder ? path : NULL) == 1 ||
+           refuse(reason, WHAT, path, NULL);
+}
+
+/* Loads the certificate of the client and its private key, if they are named. */
+static bool load_own(SSL_CTX *native, const struct rl_tls_settings *settings,
+                     const struct reason *reason)
+{
+    static const char KEY[] = "private key";
+    const char *key = settings->key != NULL ? settings->key : settings->cert;
+
+    if (settings->cert == NULL)
+        return true;
+    if (!check_file("certificate", settings->cert, reason) || !check_file(KEY, key, reason))
+        return false;
+    if (SSL_CTX_use_certificate_chain_file(native, settings->cert) != 1)
+        return refuse(reason, "certificate", settings->cert, NULL);
+    if (SSL_CTX_use_PrivateKey_file(native, key, SSL_FILETYPE_PEM) == 1)
+        return SSL_CTX_check_private_key(native) == 1 ||
+               refuse(reason, KEY, key, "it does not belong to the certificate");
+    unsigned long code = ERR_peek_last_error();
+    if (ERR_GET_LIB(code) == ERR_LIB_PEM &&
+        (ERR_GET_REASON(code) == PEM_R_BAD_PASSWORD_READ ||
+         ERR_GET_REASON(code) == PEM_R_PROBLEMS_GETTING_PASSWORD))
+        return refuse(reason, KEY, key,
+                      "it is encrypted, and the library asks for no passphrase: store it without "
+                      "one, readable by this user only");
+    if (ERR_GET_LIB(code) == ERR_LIB_X509 && ERR_GET_REASON(code) == X509_R_KEY_VALUES_MISMATCH)
+        return refuse(reason, KEY, key, "it does not belong to the certificate");
+    return refuse(reason, KEY, key, NULL);
+}
+
+/* Sets what does not depend on files. A SET must not be replayed, so there is no early data; what
+ * OpenSSL read ahead stays in memory that is freed while a connection is idle. */
+static bool set_options(SSL_CTX *native, const struct rl_tls_settings *settings)
+{
+    bool verified = settings->verify != RL_TLS_VERIFY_NONE;
+
+    SSL_CTX_set_options(native, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+    SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
+                                 SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_set_read_ahead(native, 1);
+    SSL_CTX_set_default_passwd_cb(native, refuse_passphrase);
+    SSL_CTX_set_session_cache_mode(native, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+    SSL_CTX_sess_set_new_cb(native, rl_tls_keep_session);
+    SSL_CTX_set_verify(native, verified ? SSL_VERIFY_PEER : SSL_VERIFY_NONE,
+                       verified ? rl_tls_note_verification : NULL);
+    return SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION) == 1;
+}
+
+/* Makes an OpenSSL object from the files of the settings. Returns NULL with a reason in `error`. */
+SSL_CTX *rl_tls_load(const struct rl_tls_settings *settings, char *error, size_t size)
+{
+    const struct reason reason = {error, size};
+
+    ERR_set_mark();
+    SSL_CTX *native = SSL_CTX_new(TLS_client_method());
+    if (native == NULL || !set_options(native, settings)) {
+        (void)refuse(&reason, "the OpenSSL library", "cannot be used", NULL);
+        SSL_CTX_free(native);
+        native = NULL;
+    } else if (!load_issuers(native, settings, &reason) || !load_own(native, settings, &reason)) {
+        SSL_CTX_free(native);
+        native = NULL;
+    }
+    ERR_pop_to_mark();
+    return native;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ * What the files tls*.c share. Only they include this. */
+#ifndef RL_NODE_TLS_PARTS_H
+#define RL_NODE_TLS_PARTS_H
+
+#include "node/connection.h"
+#include "node/tls.h"
+
+#include <openssl/ssl.h>
+
+/* tls_context.c: returns the OpenSSL object of the certificates that are in use, borrowed. */
+SSL_CTX *rl_tls_context_native(const struct rl_tls_context *context);
+/* tls_context.c: returns a number that changes each time the files are read anew. */
+unsigned rl_tls_context_generation(const struct rl_tls_context *context);
+/* tls_context.c: returns the allocator of the client. */
+const struct rl_mem *rl_tls_context_mem(const struct rl_tls_context *context);
+/* tls_context.c: returns the functions of the BIO; they are those of tls.c. */
+const BIO_METHOD *rl_tls_context_bio(const struct rl_tls_context *context);
+
+/* tls_file.c: makes an OpenSSL object from the files of the settings. Returns NULL with a reason in
+ * `error` (`size` bytes). */
+SSL_CTX *rl_tls_load(const struct rl_tls_settings *settings, char *error, size_t size);
+
+/* tls.c: makes the functions of a BIO that works on the socket of a struct rl_tls. NULL: no memory.
+ */
+BIO_METHOD *rl_tls_bio_new(void);
+/* tls.c: implements the callback of SSL_CTX_sess_set_new_cb(). */
+int rl_tls_keep_session(SSL *ssl, SSL_SESSION *session);
+/* tls.c: implements the callback of SSL_CTX_set_verify(). */
+int rl_tls_note_verification(int ok, X509_STORE_CTX *store);
+
+/* tls_text.c: writes to `text` (RL_TEXT_MAX bytes) why the certificate that `store` is about was
+ * not accepted. */
+void rl_tls_explain_certificate(char *text, X509_STORE_CTX *store,
+                                const struct rl_tls_server *server);
+/* tls_text.c: the same for a name that the certificate does not have. */
+void rl_tls_explain_name(char *text, X509 *certificate, const struct rl_tls_server *server);
+/* tls_text.c: writes why TLS has failed: the error of OpenSSL `code`, in words for those that a
+ * wrong configuration causes. Sets *ret_refused if TLS itself is the reason. */
+void rl_tls_explain_error(char *text, unsigned long code, bool greeted, bool *ret_refused);
+
+/* tls.c: returns the name to verify: that of the settings, or else the host of the address. *ret_ip
+ * is set if it is an IP address. `buffer` has RL_HOST_MAX + 1 bytes. */
+const char *rl_tls_name(const struct rl_tls_server *server, char *buffer, bool *ret_ip);
+
+#endif
