@@ -74,13 +74,13 @@ bool rl_line_is_in(const struct rl_lease *lease)
     return lease->line.node != 0;
 }
 
-/* Returns whether the lease must make no attempt now: it is in a line and no head, or it asks
- * whether it is one. A search for a permit that has begun goes on. */
+/* Returns whether the lease must make no attempt now: it is in a line and no head. A search for a
+ * permit that has begun goes on. */
 bool rl_line_blocks(const struct rl_lease *lease)
 {
     bool searches = rl_permit_is(lease) && lease->permit->searching;
 
-    return rl_line_is_in(lease) && (!lease->line.head || lease->line.asking) && !searches;
+    return rl_line_is_in(lease) && !lease->line.head && !searches;
 }
 
 /* Sets the time of the next TICK: a random one between the bounds, and early enough for a last
