@@ -15,7 +15,7 @@ static void win(void)
 }
 
 /* Ends the wait budget: the lease goes on until its last attempt, which is within the budget, is
- * denied. */
+ * denied. The attempt would leave the line with the vote of the node of the line. */
 static void use_up_budget(void)
 {
     uint64_t begun_ns = rig.view.now.boot_ns;
@@ -24,6 +24,8 @@ static void use_up_budget(void)
     while (rig.lease.state != RL_STATE_ENDED) {
         rig_pass(&rig, rl_sub_sat(rig.lease.wake_ns, rig.view.now.boot_ns));
         rig_tick(&rig);
+        if (rig.lease.state == RL_STATE_ACQUIRING)
+            check_sent(RL_VERB_LINE_SERVED, RL_NODE(FIRST));
         for (unsigned i = 0; i < 5 && rig.lease.state == RL_STATE_ACQUIRING; i++)
             rig_deny(&rig, i);
     }
@@ -44,6 +46,20 @@ START_TEST(the_wait_budget_ends)
     use_up_budget();
     check_sent(RL_VERB_LINE_LEAVE, RL_NODE(FIRST));
     ck_assert_uint_eq(contention.line.avoid, 0);
+}
+END_TEST
+
+/* The same for a head. That no notification has come by then does not show that its server sends
+ * none. */
+START_TEST(the_wait_budget_of_a_head_ends)
+{
+    const struct rl_line_reply held = {
+        .place = 1, .length = 1, .is_head = true, .exists = true, .head = 1};
+
+    join();
+    reply_to(RL_VERB_LINE_JOIN, FIRST, &held);
+    use_up_budget();
+    ck_assert_uint_eq(contention.line.stale, 0);
 }
 END_TEST
 
@@ -521,25 +537,68 @@ START_TEST(only_an_idle_head_is_removed)
 }
 END_TEST
 
-/* The lease waits in the line of the next node. */
-START_TEST(a_node_that_refuses_is_avoided)
+/* Passes the refusal of a node that the lease has asked to join its line. */
+static void refuse_to_join(unsigned node)
 {
     const struct rl_event refusal = {
         .kind = RL_EVENT_VOTE,
-        .ballot = {.node = FIRST,
+        .ballot = {.node = (uint8_t)node,
                    .vote = RL_VOTE_FAILED,
                    .cause = REDLOCK_CAUSE_OOM,
                    .verb = RL_VERB_LINE_JOIN,
                    .rtt_us = 100,
-                   .round = 0},
+                   .round = rig.lease.round.number},
     };
-    struct rl_event event = refusal;
 
+    check_sent(RL_VERB_LINE_JOIN, RL_NODE(node));
+    rig_step(&rig, &refusal);
+}
+
+/* The lease waits in the line of the next node. If that one refuses, too, it avoids both. */
+START_TEST(nodes_that_refuse_are_avoided)
+{
     join_for_long();
-    event.ballot.round = rig.lease.round.number;
-    rig_step(&rig, &event);
+    refuse_to_join(FIRST);
     check_sent(RL_VERB_LINE_JOIN, RL_NODE(4));
     ck_assert_uint_eq(contention.line.avoid, RL_NODE(FIRST));
+    refuse_to_join(4);
+    check_sent(RL_VERB_LINE_JOIN, RL_NODE(0));
+    ck_assert_uint_eq(contention.line.avoid, RL_NODE(FIRST) | RL_NODE(4));
+}
+END_TEST
+
+/* The next node does not reply. A node that does not reply is avoided for a second only, but that
+ * does not shorten the time of the one that has refused. */
+START_TEST(a_node_that_refuses_is_avoided_for_long)
+{
+    join_for_long();
+    refuse_to_join(FIRST);
+    check_sent(RL_VERB_LINE_JOIN, RL_NODE(4));
+    rig_pass(&rig, due_in_ns());
+    rig_tick(&rig);
+    check_sent(RL_VERB_LINE_JOIN, RL_NODE(0));
+    rig_event(&rig, RL_EVENT_CANCEL);
+    rig_pass(&rig, 5 * RL_SECOND);
+    begin_hot();
+    check_sent(RL_VERB_LINE_JOIN, RL_NODE(0));
+}
+END_TEST
+
+/* The lease waits in the line of the next node for more than ten seconds. When that node refuses,
+ * the preferred one is not avoided any more. */
+START_TEST(a_refusal_is_forgotten)
+{
+    const struct rl_line_reply waits = {
+        .place = 2, .length = 2, .exists = true, .head = 9, .head_beat = 1};
+
+    join_for_long();
+    refuse_to_join(FIRST);
+    reply_to(RL_VERB_LINE_JOIN, 4, &waits);
+    rig_pass(&rig, 11 * RL_SECOND);
+    rig_tick(&rig);
+    refuse_to_join(4);
+    check_sent(RL_VERB_LINE_JOIN, RL_NODE(FIRST));
+    ck_assert_uint_eq(contention.line.avoid, RL_NODE(4));
 }
 END_TEST
 
@@ -673,6 +732,7 @@ static Suite *lease_line_suite(void)
 
     tcase_add_checked_fixture(group, setup_lines, NULL);
     tcase_add_loop_test(group, the_wait_budget_ends, 0, 2);
+    tcase_add_test(group, the_wait_budget_of_a_head_ends);
     tcase_add_loop_test(group, the_call_is_canceled, 0, 2);
     tcase_add_test(group, the_line_is_that_of_another_node);
     tcase_add_test(group, the_line_of_another_node_is_kept);
@@ -698,7 +758,9 @@ static Suite *lease_line_suite(void)
     tcase_add_loop_test(group, a_head_far_away_has_time, 0, 2);
     tcase_add_test(group, a_head_too_far_away);
     tcase_add_test(group, only_an_idle_head_is_removed);
-    tcase_add_test(group, a_node_that_refuses_is_avoided);
+    tcase_add_test(group, nodes_that_refuse_are_avoided);
+    tcase_add_test(group, a_node_that_refuses_is_avoided_for_long);
+    tcase_add_test(group, a_refusal_is_forgotten);
     tcase_add_test(group, a_reply_may_take_long);
     tcase_add_test(group, a_series_asks_for_the_line);
     tcase_add_test(group, the_reply_to_another_request);

@@ -460,6 +460,21 @@ START_TEST(searches_put_off_no_slot_chosen_in_turn)
 }
 END_TEST
 
+/* No attempt for a slot chosen in turn is planned after one that has failed for another reason than
+ * a denial. */
+START_TEST(a_failure_is_followed_by_a_pause)
+{
+    rig.params.terms.backoff.min_ns = rig.params.terms.backoff.max_ns = 50 * RL_MS;
+    begin();
+    for (unsigned i = 0; i < 3; i++)
+        rig_fail(&rig, i);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    uint64_t begun_ns = rig.view.now.boot_ns;
+    sleep_until_next_attempt();
+    ck_assert_uint_ge(rig.view.now.boot_ns - begun_ns, 50 * RL_MS);
+}
+END_TEST
+
 /* The head of a semaphore's line makes requests, whatever the backoff: else it would count as idle.
  */
 START_TEST(a_head_does_not_pause_for_long)
@@ -576,6 +591,7 @@ int main(void)
                                   a_slot_that_only_one_node_shows_as_free_is_tried_once,
                                   undos_of_other_waiters_put_off_no_slot_chosen_in_turn,
                                   searches_put_off_no_slot_chosen_in_turn,
+                                  a_failure_is_followed_by_a_pause,
                                   a_head_does_not_pause_for_long,
                                   one_taken_slot_is_no_contention,
                                   a_release_by_this_client_yields_first,
