@@ -3,7 +3,8 @@
  *
  * A world is one simulated run: servers, clients, links and clocks, all modelled. A user is one
  * caller in a client process, with at most one lock at a time. A case of contention is a run in
- * which all users want the resource r0; its settings and measurements are in plan.contention. */
+ * which all users want the resource r0, or what else the plan says: a permit, or several resources.
+ * Its settings and measurements are in plan.contention. */
 #include "contention.h"
 
 #include <inttypes.h>
@@ -106,6 +107,29 @@ static void note_wait(struct sim_contention *contention, uint64_t wait_ns)
     contention->longest_ns = rl_max_u64(contention->longest_ns, wait_ns);
 }
 
+/* Notes the hand-over time of a grant to the user: since the last release of one of its keys,
+ * unless the same client has released it. */
+static void note_handover(const struct sim_client *client, const struct sim_user *user)
+{
+    struct sim_contention *contention = client->world->plan.contention;
+    uint64_t released_ns = 0;
+    unsigned holder = 0;
+
+    for (unsigned rest = user->resources; rest != 0; rest &= rest - 1) {
+        unsigned key = (unsigned)__builtin_ctz(rest);
+        if (contention->released_ns[key] > released_ns) {
+            released_ns = contention->released_ns[key];
+            holder = contention->holder[key];
+        }
+        contention->released_ns[key] = 0;
+    }
+    if (released_ns == 0 || holder == client->index)
+        return;
+    if (contention->handovers < SIM_WAITS_MAX)
+        contention->handover_ns[contention->handovers] = client->world->now_ns - released_ns;
+    contention->handovers++;
+}
+
 /* Counts a grant to the user, with its wait and its hand-over time. A foreign holder at this
  * moment is a violation. */
 void sim_contention_granted(struct sim_client *client, unsigned user)
@@ -121,22 +145,19 @@ void sim_contention_granted(struct sim_client *client, unsigned user)
     contention->all++;
     note_wait(contention, world->now_ns - client->users[user].begun_ns);
     contention->waited_ns += world->now_ns - client->users[user].begun_ns;
-    if (contention->released_ns != 0 && contention->holder != client->index) {
-        if (contention->handovers < SIM_WAITS_MAX)
-            contention->handover_ns[contention->handovers] =
-                world->now_ns - contention->released_ns;
-        contention->handovers++;
-    }
-    contention->released_ns = 0;
+    note_handover(client, &client->users[user]);
 }
 
-/* Notes that the client begins to release the lock now. */
-void sim_contention_released(struct sim_client *client)
+/* Notes that the user begins to release its lock now. */
+void sim_contention_released(struct sim_client *client, unsigned user)
 {
     struct sim_contention *contention = client->world->plan.contention;
 
-    contention->released_ns = client->world->now_ns;
-    contention->holder = client->index;
+    for (unsigned rest = client->users[user].resources; rest != 0; rest &= rest - 1) {
+        unsigned key = (unsigned)__builtin_ctz(rest);
+        contention->released_ns[key] = client->world->now_ns;
+        contention->holder[key] = client->index;
+    }
 }
 
 /* Orders two numbers for qsort(). */

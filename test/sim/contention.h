@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Cases of contention: many clients acquire the same lock again and again. A case measures which
- * client gets the lock, how soon, and at what cost, and compares the results with bounds. The
- * oracle checks exclusion as in any other run. */
+ * Cases of contention: many clients acquire the same lock again and again; in some cases permits of
+ * one semaphore, or several keys at once. A case measures which client gets the lock, how soon, and
+ * at what cost, and compares the results with bounds. The oracle checks exclusion as in any other
+ * run. */
 #ifndef SIM_CONTENTION_H
 #define SIM_CONTENTION_H
 
@@ -17,7 +18,8 @@ struct sim_bounds {
     uint64_t longest_ns;        /* longest wait of any client */
     uint64_t average_ns;        /* average of all waits */
     uint64_t median_ns, p99_ns; /* percentiles of the hand-over time, from a release to the next
-                                 * grant to another client */
+                                 * grant to another client; of several keys: from the last release
+                                 * of one of them */
     uint64_t splits;            /* split votes per 1000 grants */
     uint64_t attempts;          /* attempts per 1000 grants */
     uint64_t commands;          /* commands that servers execute, per 1000 grants */
@@ -74,9 +76,10 @@ struct sim_contention {
     uint64_t foreign_grants;             /* grants to foreign clients */
     uint64_t span_ns;                    /* duration of the measurement */
     uint64_t handovers, handover_ns[SIM_WAITS_MAX]; /* of the first SIM_WAITS_MAX hand-overs */
-    uint64_t released_ns;        /* the last release; 0: the lock is held, or was never held */
-    unsigned holder;             /* client that released it */
-    uint8_t order[RL_NODES_MAX]; /* order in which the first client would ask the nodes */
+    uint64_t released_ns[SIM_KEYS_MAX]; /* per key: its last release; 0: it is held, or was never
+                                         * held */
+    unsigned holder[SIM_KEYS_MAX];      /* per key: client that released it */
+    uint8_t order[RL_NODES_MAX];        /* order in which the first client would ask the nodes */
 };
 
 /* One case, with a function that changes the common settings for it and sets its bounds. */
@@ -131,9 +134,9 @@ void sim_contention_end(struct sim_world *world);
 uint64_t sim_contention_think_ns(struct sim_client *client);
 /* Sets the parameters of a lock: the same for all users. */
 void sim_contention_lock_choice(const struct sim_plan *plan, struct rl_lease_params *params);
-/* Measures a grant to a user, or a release by a client. */
+/* Measures a grant to a user, or a release by that user. */
 void sim_contention_granted(struct sim_client *client, unsigned user);
-void sim_contention_released(struct sim_client *client);
+void sim_contention_released(struct sim_client *client, unsigned user);
 
 /* Disturbances (contention_disturb.c). */
 

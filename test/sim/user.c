@@ -236,7 +236,7 @@ static void release(struct sim_client *client, unsigned at, uint8_t kind, uint64
 
     user->reported = false; /* the user does not rely on it any more */
     if (world->plan.contention != NULL)
-        sim_contention_released(client);
+        sim_contention_released(client, at);
     if (kind == RL_EVENT_SHORTEN && user->token != 0)
         sim_token_at(world, user->token)->excused = true;
     begin_operation(client, at, SIM_RELEASING, 4 * world->plan.connect_timeout_ns + SLACK_NS);
