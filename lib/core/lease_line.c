@@ -385,8 +385,7 @@ void rl_line_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
 }
 
 /* Processes a WAKE: a turn, a change of the key, or that a node can send notifications from now on.
- * A head begins an attempt after any but a turn, which it ignores. Other waiters look. Only turns
- * concern a waiter for a permit that is no head. */
+ * A head begins an attempt after any but a turn, which it ignores. Other waiters look. */
 void rl_line_wake(struct rl_lease *lease, rl_nodes nodes, bool turn, const struct rl_view *view,
                   struct rl_effects *fx)
 {
@@ -399,7 +398,7 @@ void rl_line_wake(struct rl_lease *lease, rl_nodes nodes, bool turn, const struc
         memory->joined &= ~nodes;
         return;
     }
-    if ((nodes != 0 && (nodes & watched) == 0) || (rl_permit_is(lease) && !turn))
+    if (nodes != 0 && (nodes & watched) == 0)
         return;
     if (!turn && nodes != 0)
         rl_contention_note(lease->contention, view->now.boot_ns);

@@ -269,7 +269,9 @@ void rl_wait_wake(struct rl_lease *lease, const struct rl_event *event, const st
         return;
     }
     if (rl_line_is_in(lease)) {
-        if (lease->state == RL_STATE_WAITING)
+        /* Only heads search for a slot, so only they need to know which one has changed. */
+        bool for_heads = rl_permit_is(lease) && !event->turn && event->slot != RL_SLOT_ANY;
+        if (lease->state == RL_STATE_WAITING && !for_heads)
             rl_line_wake(lease, nodes, event->turn, view, fx);
         return;
     }

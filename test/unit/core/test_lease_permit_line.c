@@ -40,6 +40,24 @@ START_TEST(only_a_head_makes_attempts)
 }
 END_TEST
 
+/* The node of the line can send notifications from now on, or again. A waiter that it could not
+ * notify becomes a head only by its own request. So it looks at once, or (1) after the reply to a
+ * request that is under way. */
+START_TEST(a_waiter_looks_when_the_node_can_notify)
+{
+    const struct rl_line_reply second = {.place = 2, .length = 2, .head = 9, .head_beat = 1};
+
+    join();
+    if (_i == 0)
+        reply_to(RL_VERB_LINE_JOIN, FIRST, &second);
+    rig_wake(&rig, RL_NODE(FIRST), RL_SLOT_ANY);
+    if (_i == 1)
+        reply_to(RL_VERB_LINE_JOIN, FIRST, &second);
+    check_sent(RL_VERB_LINE_JOIN, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.request, 0);
+}
+END_TEST
+
 /* The first attempt of the call was denied, so one for a slot chosen in turn was planned. A waiter
  * that is the head only much later tries the slot that is free instead. */
 START_TEST(a_late_head_tries_the_free_slot)
@@ -128,6 +146,7 @@ static Suite *lease_permit_line_suite(void)
 
     tcase_add_checked_fixture(group, setup_permits, NULL);
     tcase_add_test(group, only_a_head_makes_attempts);
+    tcase_add_loop_test(group, a_waiter_looks_when_the_node_can_notify, 0, 2);
     tcase_add_test(group, a_late_head_tries_the_free_slot);
     tcase_add_test(group, a_head_searches);
     tcase_add_test(group, a_head_stays_a_head);
