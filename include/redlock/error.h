@@ -125,7 +125,8 @@ REDLOCK_API uint32_t redlock_version_number(void);
 REDLOCK_API const char *redlock_version_string(void);
 
 /* Returns the versions of the libraries that this one was compiled with, for example "hiredis
- * 0.14.1, libsodium 1.0.18". Static, never NULL.
+ * 0.14.1, libsodium 1.0.18, openssl 3.0.17"; "without TLS" in place of the last one if it was
+ * compiled without. Static, never NULL.
  * [any thread] */
 REDLOCK_API const char *redlock_build_text(void);
 

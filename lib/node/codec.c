@@ -30,6 +30,11 @@ typedef size_t element_count;
 typedef int element_count;
 #endif
 
+/* What the build has for TLS; lib/meson.build sets it. */
+#ifndef RL_TLS_BUILD
+#define RL_TLS_BUILD "without TLS"
+#endif
+
 /* The string literal of a macro's value, and of a version number from three such macros. */
 #define TEXT_OF(number)                 #number
 #define VERSION_OF(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
@@ -38,7 +43,8 @@ typedef int element_count;
 const char *rl_codec_libraries(void)
 {
     return "hiredis " VERSION_OF(HIREDIS_MAJOR, HIREDIS_MINOR,
-                                 HIREDIS_PATCH) ", libsodium " SODIUM_VERSION_STRING;
+                                 HIREDIS_PATCH) ", libsodium " SODIUM_VERSION_STRING
+                                                ", " RL_TLS_BUILD;
 }
 
 /* Marks the reply that is being read as refused. Returns NULL; a reply function that returns NULL

@@ -14,7 +14,7 @@
 #define RL_UNPARSED_MAX (RL_INFO_MAX + 64 * 1024) /* received bytes without a complete reply */
 
 /* Returns the libraries that this build was compiled against, as "hiredis 0.14.1, libsodium
- * 1.0.18". A constant. */
+ * 1.0.18, openssl 3.0.17". A constant. */
 const char *rl_codec_libraries(void);
 
 /* Checks that the hiredis which this process has bound reads replies as the one that the library

@@ -41,7 +41,6 @@ void rl_sockets_add(struct rl_sockets *sockets, const struct rl_node_spec *spec,
     struct rl_socket *first = &sockets->list[sockets->count];
     struct rl_tls_server *server = &sockets->servers[sockets->count];
     *server = (struct rl_tls_server){.context = context, .spec = spec};
-    sockets->uses_tls = sockets->uses_tls || context != NULL;
     *first = (struct rl_socket){.spec = spec, .node = node, .server = server, .fd = -1};
     first[RL_TRACKER_CONNECTION] = *first;
     first[RL_TRACKER_CONNECTION].for_tracker = true;
@@ -230,6 +229,14 @@ static void begin_open(struct rl_sockets *sockets, struct rl_socket *sock)
     sockets->lookups++;
 }
 
+/* Notes whether the attempt to connect waits for certificates that are being read. */
+static void set_waiting(struct rl_sockets *sockets, struct rl_socket *sock, bool waits)
+{
+    sockets->file_waits += waits;
+    sockets->file_waits -= sock->waits_for_files;
+    sock->waits_for_files = waits;
+}
+
 /* Implements rl_transport.open: begins to connect; later, if certificates that have changed must be
  * read before. */
 static void socket_open(void *ctx, unsigned connection)
@@ -239,9 +246,9 @@ static void socket_open(void *ctx, unsigned connection)
     struct rl_tls_context *context = sock->server->context;
 
     RL_ASSERT(sock->fd < 0);
-    sock->waits_for_files =
-        context != NULL && !rl_tls_context_is_current(context, sockets->poller->wake_fd);
-    if (!sock->waits_for_files)
+    if (context != NULL && !rl_tls_context_is_current(context, sockets->poller->wake_fd))
+        set_waiting(sockets, sock, true);
+    else
         begin_open(sockets, sock);
 }
 
@@ -251,7 +258,7 @@ static void use_files(struct rl_sockets *sockets)
     for (unsigned i = 0; i < RL_SOCKET_TAGS; i++) {
         struct rl_socket *sock = &sockets->list[i];
         if (sock->waits_for_files && rl_tls_context_settle(sock->server->context)) {
-            sock->waits_for_files = false;
+            set_waiting(sockets, sock, false);
             begin_open(sockets, sock);
         }
     }
@@ -261,7 +268,7 @@ static void use_files(struct rl_sockets *sockets)
  * A result that no attempt waits for is kept for the next attempt. */
 void rl_sockets_tick(struct rl_sockets *sockets)
 {
-    if (sockets->uses_tls)
+    if (sockets->file_waits > 0)
         use_files(sockets);
     for (unsigned i = 0; sockets->lookups > 0 && i < RL_SOCKET_TAGS; i++) {
         struct rl_socket *sock = &sockets->list[i];
@@ -369,7 +376,7 @@ static void socket_close(void *ctx, unsigned connection, bool abortive)
     struct rl_socket *sock = &sockets->list[connection];
     const struct linger reset = {.l_onoff = 1, .l_linger = 0};
 
-    sock->waits_for_files = false;
+    set_waiting(sockets, sock, false);
     if (sock->fd < 0)
         return; /* a running look-up is kept for the next attempt */
     drop_tls(sock);

@@ -48,7 +48,7 @@ struct rl_sockets {
     struct rl_socket list[RL_SOCKET_TAGS];      /* indexed by the `connection` of rl_transport */
     struct rl_tls_server servers[RL_NODES_MAX]; /* indexed as the nodes */
     unsigned count;                             /* number of nodes that were added */
-    bool uses_tls;                              /* a node has connections with TLS */
+    unsigned file_waits;                        /* sockets with waits_for_files */
     unsigned lookups;              /* number of look-ups that run or whose result was not read */
     uint64_t now_ns;               /* set by the client: boot clock at the start of the tick */
     char buffer[RL_RECEIVE_BYTES]; /* the bytes that were received last, by any connection */
