@@ -75,9 +75,11 @@ class Forged:
             for name, lines in [("faults", self.run), *self.clients.items()]:
                 with open(os.path.join(directory, name + ".log"), "w", encoding="ascii") as file:
                     for when, words in lines:
-                        file.write(f"{int(when * MS)} {words}\n")
+                        if name != "faults":
+                            file.write(f"\n{int(when * MS)} alive r0 13")  # a line cut off by a kill
+                        file.write(f"\n{int(when * MS)} {words} ;")
                     if name != "faults":
-                        file.write(f"{int(9999 * MS)} hold r0 torn")  # a line cut off by a kill
+                        file.write(f"\n{int(9999 * MS)} hold r0 torn")  # the same at the end
             return history.read(directory)
 
 

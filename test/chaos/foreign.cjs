@@ -31,7 +31,7 @@ process.on("SIGTERM", () => (stop = true));
 /* now: time of CLOCK_BOOTTIME in ns; write: writes a line of the log; below: a random whole number
  * below the limit; pause: waits for some ms; one: a random element. */
 const now = () => process.hrtime.bigint() + OFFSET;
-const write = (at, words) => fs.writeSync(file, `${at} ${words}\n`);
+const write = (at, words) => fs.writeSync(file, `\n${at} ${words} ;`);
 const below = (limit) => Math.floor(Math.random() * limit);
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 

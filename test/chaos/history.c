@@ -29,19 +29,22 @@ uint64_t history_now_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* Writes `at_ns`, a space and the text as one line in one write(). Ends the process with status 70
- * if the line cannot be written. */
+/* Writes a line feed, `at_ns`, a space, the text and " ;" in one write(). Another process of the
+ * client may continue the file after a kill that cuts a line off: the line feed separates its next
+ * line, and the semicolon shows which lines are complete. Ends the process with status 70 if the
+ * line cannot be written. */
 void history_write(uint64_t at_ns, const char *format, ...)
 {
     char line[LINE_MAX_BYTES];
     va_list arguments;
-    int length = snprintf(line, sizeof line, "%" PRIu64 " ", at_ns);
+    int length = snprintf(line, sizeof line, "\n%" PRIu64 " ", at_ns);
     va_start(arguments, format);
     length += vsnprintf(line + length, sizeof line - (size_t)length - 1, format, arguments);
     va_end(arguments);
-    if (length > (int)sizeof line - 2)
-        length = (int)sizeof line - 2;
-    line[length++] = '\n';
+    if (length > (int)sizeof line - 3)
+        length = (int)sizeof line - 3;
+    line[length++] = ' ';
+    line[length++] = ';';
     if (write(file, line, (size_t)length) != length)
         _exit(70);
 }

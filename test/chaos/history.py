@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Reads the logs of the processes of a chaos run (history.h).
 
-A line is `TIME WORD …`, in ns of CLOCK_BOOTTIME. A client has a file of its own, NAME.log:
+A line is `TIME WORD … ;`, in ns of CLOCK_BOOTTIME. A line feed precedes it, so that a line that a killed process has
+left incomplete ends where the next one begins. A client has a file of its own, NAME.log:
 
     call CHOICE ID TTL_MS             an acquisition begins; TTL 0: not known
     hold KEYS ID DEADLINE FENCE       it was granted; the client believes to hold it until DEADLINE; FENCE 0: none
@@ -109,9 +110,9 @@ class History:
 def lines(path):
     """Returns the complete lines: a process may have been killed in the middle of one."""
     with open(path, encoding="ascii", errors="replace") as file:
-        for line in file:
-            if line.endswith("\n"):
-                when, word, *rest = line.split()
+        for line in file.read().split("\n"):
+            if line.endswith(" ;"):
+                when, word, *rest = line[:-2].split()
                 yield int(when), word, rest
 
 
