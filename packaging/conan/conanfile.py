@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Conan 2 recipe of the library, from the sources of this tree: `conan create packaging/conan --build=missing`.
 
-With -o "&:system=True" hiredis and libsodium are those of the machine, found by pkg-config; otherwise Conan's."""
+With -o "&:system=True" hiredis, libsodium and OpenSSL are those of the machine, found by pkg-config; otherwise Conan's.
+With -o "&:tls=False" the library is built without TLS and needs no OpenSSL."""
 
 import os
 import re
@@ -25,8 +26,9 @@ class RedlockRecipe(ConanFile):
     topics = ("redis", "valkey", "lock", "distributed")
     package_type = "library"
     settings = "os", "arch", "compiler", "build_type"
-    options = {"shared": [True, False], "fPIC": [True, False], "assertions": [True, False], "system": [True, False]}
-    default_options = {"shared": True, "fPIC": True, "assertions": True, "system": False}
+    options = {"shared": [True, False], "fPIC": [True, False], "assertions": [True, False], "system": [True, False],
+               "tls": [True, False]}  # fmt: skip
+    default_options = {"shared": True, "fPIC": True, "assertions": True, "system": False, "tls": True}
     languages = "C"
     implements = ["auto_shared_fpic"]
 
@@ -51,6 +53,8 @@ class RedlockRecipe(ConanFile):
         if not self.options.system:
             self.requires("hiredis/[>=0.14.1 <2]")
             self.requires("libsodium/[>=1.0.18 <2]")
+            if self.options.tls:
+                self.requires("openssl/[>=1.1.1 <4]")
 
     def layout(self):
         """Uses the usual folders."""
@@ -61,6 +65,7 @@ class RedlockRecipe(ConanFile):
         toolchain = MesonToolchain(self)
         for part in ("tools", "examples", "bench", "tests", "probes"):
             toolchain.project_options[part] = "disabled"
+        toolchain.project_options["tls"] = "enabled" if self.options.tls else "disabled"
         toolchain.project_options["assertions"] = bool(self.options.assertions)
         toolchain.generate()
         PkgConfigDeps(self).generate()
@@ -86,5 +91,6 @@ class RedlockRecipe(ConanFile):
         self.cpp_info.set_property("cmake_file_name", "redlock")
         self.cpp_info.set_property("cmake_target_name", "redlock::redlock")
         if not self.options.shared:
-            self.cpp_info.system_libs = ["pthread", "dl"] + (["hiredis", "sodium"] if self.options.system else [])
+            of_the_machine = ["hiredis", "sodium"] + (["ssl", "crypto"] if self.options.tls else [])
+            self.cpp_info.system_libs = ["pthread", "dl"] + (of_the_machine if self.options.system else [])
             self.cpp_info.sharedlinkflags = ["-Wl,-z,nodelete"]

@@ -9,15 +9,17 @@ import chroot
 import row
 import tree
 
-NATIVE = ["ninja-build", "meson", "pkg-config", "python3", "libhiredis-dev", "libsodium-dev", "libjansson-dev", "libinih-dev",
-          "libncurses-dev", "check", "libc6-dev"]  # fmt: skip
-LEAST = ["-Dauto_features=auto", "-Dtools=enabled", "-Dtests=enabled", "-Dexamples=disabled", "-Dbench=disabled",
-         "-Dwerror=true"]  # fmt: skip
+NATIVE = ["ninja-build", "meson", "pkg-config", "python3", "libhiredis-dev", "libsodium-dev", "libssl-dev", "libjansson-dev",
+          "libinih-dev", "libncurses-dev", "check", "libc6-dev"]  # fmt: skip
+LEAST = ["-Dauto_features=auto", "-Dtls=enabled", "-Dtools=enabled", "-Dtests=enabled", "-Dexamples=disabled",
+         "-Dbench=disabled", "-Dwerror=true"]  # fmt: skip
 FOLDER = "/redlock"
 LOCALES = "/locales"
 # What the row prints: the versions with which it ran.
 VERSIONS = """
-for name in hiredis libsodium; do printf '%s %s, ' $name "$(pkg-config --modversion $name)"; done
+for name in hiredis libsodium openssl; do
+    pkg-config --exists $name && printf '%s %s, ' $name "$(pkg-config --modversion $name)"
+done
 """
 
 
@@ -78,7 +80,7 @@ class Processor(System):
 
     def __init__(self, name, architecture, triplet, emulator, family, endian):
         """Names the row; the last two are what meson calls the processor."""
-        foreign = ["libhiredis-dev", "libsodium-dev", "libjansson-dev", "libinih-dev", "check"]
+        foreign = ["libhiredis-dev", "libsodium-dev", "libssl-dev", "libjansson-dev", "libinih-dev", "check"]
         packages = [f"gcc-{triplet}", f"libc6-dev-{architecture}-cross", "qemu-user-static", *[f"{each}:{architecture}" for each in foreign]]
         super().__init__(name, "bookworm", f"{triplet}-gcc", ["unit"], packages)
         self.packages = ["ninja-build", "meson", "pkg-config", "python3", *packages]
@@ -125,7 +127,7 @@ class Processor(System):
 
 
 class Musl(System):
-    """The C library musl. The libraries are compiled from Debian's sources."""
+    """The C library musl. The libraries are compiled from Debian's sources; there is no OpenSSL, so this row is without TLS."""
 
     def __init__(self):
         """Names the row."""
@@ -136,7 +138,8 @@ class Musl(System):
 
     def options(self):
         """Lets pkg-config find the libraries of the row; their programs are linked with no shared libraries of Debian."""
-        return [*LEAST, "-Dpkg_config_path=/musl/lib/pkgconfig"]
+        without_tls = [word.replace("tls=enabled", "tls=disabled") for word in LEAST]
+        return [*without_tls, "-Dpkg_config_path=/musl/lib/pkgconfig"]
 
     def prepare(self, system):
         """Compiles hiredis, libsodium, Jansson, inih and Check with musl."""

@@ -17,10 +17,11 @@ import tree  # noqa: E402
 
 PARTS = ("tools", "examples", "bench", "tests")
 SCREEN = "screen of redlock top"  # a part of the tools
-PACKAGES = ("hiredis", "libsodium", "jansson", "inih", "sqlite3", "check", "ncursesw")
+TLS = "tls"  # a part of the library
+PACKAGES = ("hiredis", "libsodium", "jansson", "inih", "sqlite3", "check", "ncursesw", "openssl")
 # The parts that are left out if only this package is not found.
 LEFT_OUT_WITHOUT = {"jansson": ["tools", "bench", "tests"], "inih": ["tools", "tests"], "sqlite3": ["examples"],
-                    "check": ["tests"], "ncursesw": [SCREEN]}  # fmt: skip
+                    "check": ["tests"], "ncursesw": [SCREEN], "openssl": [TLS]}  # fmt: skip
 NO_TESTS = ["-Dtests=disabled", "-Dwerror=true"]
 BUILDS = {
     "static": [*NO_TESTS, "-Dbuildtype=release", "-Ddefault_library=static"],
@@ -28,7 +29,8 @@ BUILDS = {
     "link_time_optimization": [*NO_TESTS, "-Dbuildtype=release", "-Db_lto=true"],
     "small": [*NO_TESTS, "-Dbuildtype=minsize"],
     "hardened": [*NO_TESTS, "-Dc_args=-D_FORTIFY_SOURCE=2 -fstack-protector-strong", "-Dbuildtype=release"],
-    # The tests, too, because code that only assertions use is in them.
+    # The tests, too, because they have code that only assertions, or only TLS, use.
+    "without_tls": ["-Dwerror=true", "-Dtls=disabled"],
     "no_assertions": ["-Dwerror=true", "-Dbuildtype=release", "-Db_ndebug=true", "-Dassertions=false"],
 }
 EQUAL = ("lib/libredlock.so", "tools/redlock")
@@ -109,7 +111,7 @@ class Builds(unittest.TestCase):
             environment.pop("PKG_CONFIG_PATH", None)
             done = run(["meson", "setup", os.path.join(self.root, f"build-{hidden}"), tree.SOURCE], env=environment)
             self.assertEqual(done.returncode, 0, done.stdout)
-            for part in [*PARTS, *([] if "tools" in parts else [SCREEN])]:
+            for part in [*PARTS, TLS, *([] if "tools" in parts else [SCREEN])]:
                 verdict = f"left out, not found: {hidden}" if part in parts else "built"
                 self.assertRegex(done.stdout, rf"\n +{part} *: {verdict}\n")
 
