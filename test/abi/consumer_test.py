@@ -167,12 +167,14 @@ class Consumer(unittest.TestCase):
         self.assertRegex(run(["readelf", "-d", plugin]).stdout, r"FLAGS_1.*NODELETE")
 
     def test_pc_file_names_what_static_linking_needs(self):
-        """hiredis and libsodium are needed for static linking only."""
+        """hiredis, libsodium and, for a library with TLS, OpenSSL are needed for static linking only."""
         with open(self.pc, encoding="utf-8") as file:
             text = file.read()
         private = re.search(r"^Requires\.private:(.*)$", text, re.MULTILINE).group(1)
         self.assertIn("hiredis", private)
         self.assertIn("libsodium", private)
+        needed = run(["objdump", "-p", os.path.join(self.libdir, "libredlock.so")]).stdout
+        self.assertEqual("openssl" in private, "libssl" in needed)
         self.assertNotIn("hiredis", " ".join(self.pkg_config("--libs")))
         self.assertEqual(self.pkg_config("--modversion"), [self.project_version()])
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """README's lines for installation on a machine with only hiredis and libsodium, and the results of the options for
-packagers. pkg-config finds only these two."""
+packagers. pkg-config finds only these two, so the library is built without TLS."""
 
 import os
 import re
@@ -13,8 +13,10 @@ import tree
 import tapcase  # found through tree
 
 CC = os.environ.get("CC", "cc")
+REDLOCK = os.path.join(tree.BUILD, "tools", "redlock")
 OPTIONS = ["-Dprefix=/usr/local", "-Dlibdir=lib"]
 SETUP = "meson setup build " + " ".join(OPTIONS)
+WITHOUT_TLS = "this library was built without TLS; build it with -Dtls=enabled"  # begins what redlock says of rediss://
 LEFT_OUT = {
     "tools": "left out, not found: jansson, inih",
     "examples": "left out, not found: sqlite3",
@@ -46,7 +48,7 @@ class Packaging(unittest.TestCase):
         cls.environment.pop("PKG_CONFIG_PATH", None)
         cls.build = os.path.join(cls.root, "build")
         # Without optimisation, so that the build is faster.
-        cls.output = cls.meson("setup", *OPTIONS, "-Doptimization=0", cls.build, tree.SOURCE)
+        cls.output = cls.meson("setup", *OPTIONS, "-Dwerror=true", "-Doptimization=0", cls.build, tree.SOURCE)
 
     @classmethod
     def meson(cls, *words):
@@ -89,7 +91,7 @@ class Packaging(unittest.TestCase):
 
     def test_summary_names_omitted_parts(self):
         """The summary of meson names each part that is left out, with the reason."""
-        for part, why in LEFT_OUT.items():
+        for part, why in {**LEFT_OUT, "tls": "left out, not found: openssl"}.items():
             self.assertRegex(self.output, rf"\n\s+{part} *: {why}\n")
 
     def test_enabled_part_is_not_omitted(self):
@@ -99,15 +101,18 @@ class Packaging(unittest.TestCase):
             done = run(["meson", "setup", f"-D{part}=enabled", again, tree.SOURCE], env=self.environment)
             self.assertNotEqual(done.returncode, 0, part)
             self.assertIn(f"-D{part}=enabled, but not found by pkg-config: {why.split(': ')[1]}\n", done.stdout)
+        done = run(["meson", "setup", "-Dtls=enabled", os.path.join(self.root, "with-tls"), tree.SOURCE], env=self.environment)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stdout, r'Dependency "openssl" not found')
 
     def test_readme_has_the_versions_of_meson(self):
         """The README names the versions that meson.build requires."""
         meson = tree.text("meson.build")
         readme = re.search(r"## Build and install\n(.*?)\n## ", tree.text("README.md"), re.DOTALL).group(1)
         output = " ".join(readme.split())
-        for name in ("hiredis", "libsodium"):
+        for name, title in {"hiredis": "hiredis", "libsodium": "libsodium", "openssl": "OpenSSL"}.items():
             version = re.search(rf"dependency\('{name}', version: '>=([\d.]+)'", meson).group(1)
-            self.assertIn(f"{name} ({version} or later)", output)
+            self.assertIn(f"{title} ({version} or later)", output)
         self.assertIn("meson ({} or later)".format(re.search(r"meson_version: '>=([\d.]+)'", meson).group(1)), output)
         self.assertIn(re.search(r"glibc [\d.]+ or later", meson).group(0), output)
 
@@ -117,6 +122,20 @@ class Packaging(unittest.TestCase):
         self.assertRegex(self.dynamic(folder), r"NEEDED.*libhiredis\.so")
         self.assertEqual(self.pkg_config("--libs"), [f"-L{self.prefix()}", "-lredlock"])
         self.assertIn("-lhiredis", self.pkg_config("--libs", "--static"))
+        self.refuses_tls(folder)
+
+    def refuses_tls(self, folder):
+        """Checks that this library needs nothing of OpenSSL, and refuses an address with TLS in words that say what to do."""
+        self.assertNotRegex(self.dynamic(folder), r"libssl|libcrypto|\bSSL_")
+        self.assertNotIn("openssl", self.pkg_config("--print-requires-private"))
+        if not os.path.exists(REDLOCK):
+            self.skipTest("redlock is not built")
+        environment = {**os.environ, "LD_LIBRARY_PATH": folder}
+        done = run([REDLOCK, "run", "-s", "rediss://a", "x", "true"], env=environment)
+        self.assertEqual(done.returncode, 78, done.stdout)
+        self.assertIn(WITHOUT_TLS, done.stdout)
+        done = run([REDLOCK, "run", "-n", "-s", "redis://127.0.0.1:1", "x", "true"], env=environment)
+        self.assertEqual(done.returncode, 69, done.stdout)
 
     def prefix(self):
         """Returns the directory of the installed library."""
