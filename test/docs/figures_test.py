@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The table of the figures for Prometheus in docs/operations.md: it has what redlock_stats_prometheus() writes, in the
+"""The table of the figures for Prometheus in examples/monitoring/README.md: it has what redlock_stats_prometheus() writes, in the
 same order, with the same types, labels and results. A client that reaches no server writes all families."""
 
 import os
@@ -39,8 +39,8 @@ SANITIZERS = re.compile(r"/lib\w*san\.so")
 
 def table():
     """Returns the rows of the table: figure, type, labels with their values. The type is in the name and the labels."""
-    with open(os.path.join(SOURCE, "docs", "operations.md"), encoding="utf-8") as file:
-        part = file.read().split("\n### Figures of the library\n")[1].split("\n## ")[0]
+    with open(os.path.join(SOURCE, "examples", "monitoring", "README.md"), encoding="utf-8") as file:
+        part = file.read().split("\n## Figures of the library\n")[1].split("\n## ")[0]
     found = []
     for name, words in re.findall(r"^\| `(\w+)` \| (.*?) ?\| .+ \|$", part, re.M):
         labels = re.findall(r"`(\w+)`", words)
