@@ -58,7 +58,8 @@ enum redlock_log_level {
  * userdata: as given to redlock_config_set_log(). */
 typedef void (*redlock_log_fn)(int level, const char *message, void *userdata);
 
-/* The caller's allocator. All three functions are required. They may be called from any thread. */
+/* The caller's allocator. All three functions are required. They may be called from any thread. Not
+ * used by hiredis, by host name look-ups and, with TLS, by OpenSSL. */
 typedef struct redlock_allocator {
     size_t size;                                     /* sizeof(redlock_allocator_t) */
     void *(*malloc_fn)(size_t size, void *userdata); /* as malloc(): NULL if none is left */
@@ -255,7 +256,8 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_max_ttl_ms(redlock_config_t
                                                                 uint64_t max_ttl_ms);
 
 /* Sets the time limit for connecting to a server, and again for the replies to the first commands
- * (login, INFO).
+ * (login, INFO). With TLS also that of the handshake between the two, but doubled after each
+ * handshake in a row that took longer, up to 16 seconds.
  *
  * timeout_ms: 1 to 60000 milliseconds; default 250.
  * EINVAL: config is NULL, or timeout_ms is out of range.
