@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,14 +28,29 @@ static bool refuse(const struct reason *reason, const char *what, const char *pa
     return false;
 }
 
+/* As refuse(), after OpenSSL could not read what it looked for in a file. Then `why` says what is
+ * missing, because OpenSSL's own text is "PEM lib". For other errors, the text is OpenSSL's. */
+static bool refuse_content(const struct reason *reason, const char *what, const char *path,
+                           const char *why)
+{
+    unsigned long code = ERR_peek_last_error();
+    bool is_missing = ERR_GET_REASON(code) == ERR_R_PEM_LIB ||
+                      (ERR_GET_LIB(code) == ERR_LIB_X509 &&
+                       ERR_GET_REASON(code) == X509_R_NO_CERTIFICATE_OR_CRL_FOUND);
+
+    return refuse(reason, what, path, is_missing ? why : NULL);
+}
+
 /* Implements the callback that OpenSSL calls for the passphrase of a private key. There is none:
- * without this function OpenSSL would ask for it on the terminal. */
-static int refuse_passphrase(char *buffer, int size, int writing, void *userdata)
+ * without this function OpenSSL would ask for it on the terminal. Notes in `asked`, a bool, that
+ * there should be one; NULL: does not. */
+static int refuse_passphrase(char *buffer, int size, int writing, void *asked)
 {
     (void)buffer;
     (void)size;
     (void)writing;
-    (void)userdata;
+    if (asked != NULL)
+        *(bool *)asked = true;
     return -1;
 }
 
@@ -69,35 +83,46 @@ static bool load_issuers(SSL_CTX *native, const struct rl_tls_settings *settings
         return false;
     bool folder = stat(path, &found) == 0 && S_ISDIR(found.st_mode);
     return SSL_CTX_load_verify_locations(native, folder ? NULL : path, folder ? path : NULL) == 1 ||
-           refuse(reason, WHAT, path, NULL);
+           refuse_content(reason, WHAT, path, "it has no certificate in PEM format");
+}
+
+/* Loads the private key of the client's certificate, which is loaded already. */
+static bool load_key(SSL_CTX *native, const char *path, const struct reason *reason)
+{
+    static const char WHAT[] = "private key";
+    bool encrypted = false;
+
+    if (!check_file(WHAT, path, reason))
+        return false;
+    SSL_CTX_set_default_passwd_cb_userdata(native, &encrypted);
+    bool loaded = SSL_CTX_use_PrivateKey_file(native, path, SSL_FILETYPE_PEM) == 1;
+    SSL_CTX_set_default_passwd_cb_userdata(native, NULL);
+    unsigned long code = ERR_peek_last_error();
+    bool is_other =
+        ERR_GET_LIB(code) == ERR_LIB_X509 && ERR_GET_REASON(code) == X509_R_KEY_VALUES_MISMATCH;
+    if (loaded ? SSL_CTX_check_private_key(native) != 1 : is_other)
+        return refuse(reason, WHAT, path, "it does not belong to the certificate");
+    if (!loaded && encrypted)
+        return refuse(reason, WHAT, path,
+                      "it is encrypted, and the library asks for no passphrase: store it without "
+                      "one, readable by this user only");
+    return loaded || refuse_content(reason, WHAT, path, "it has no private key in PEM format");
 }
 
 /* Loads the certificate of the client and its private key, if they are named. */
 static bool load_own(SSL_CTX *native, const struct rl_tls_settings *settings,
                      const struct reason *reason)
 {
-    static const char KEY[] = "private key";
-    const char *key = settings->key != NULL ? settings->key : settings->cert;
+    static const char WHAT[] = "certificate";
+    const char *cert = settings->cert;
 
-    if (settings->cert == NULL)
+    if (cert == NULL)
         return true;
-    if (!check_file("certificate", settings->cert, reason) || !check_file(KEY, key, reason))
+    if (!check_file(WHAT, cert, reason))
         return false;
-    if (SSL_CTX_use_certificate_chain_file(native, settings->cert) != 1)
-        return refuse(reason, "certificate", settings->cert, NULL);
-    if (SSL_CTX_use_PrivateKey_file(native, key, SSL_FILETYPE_PEM) == 1)
-        return SSL_CTX_check_private_key(native) == 1 ||
-               refuse(reason, KEY, key, "it does not belong to the certificate");
-    unsigned long code = ERR_peek_last_error();
-    if (ERR_GET_LIB(code) == ERR_LIB_PEM &&
-        (ERR_GET_REASON(code) == PEM_R_BAD_PASSWORD_READ ||
-         ERR_GET_REASON(code) == PEM_R_PROBLEMS_GETTING_PASSWORD))
-        return refuse(reason, KEY, key,
-                      "it is encrypted, and the library asks for no passphrase: store it without "
-                      "one, readable by this user only");
-    if (ERR_GET_LIB(code) == ERR_LIB_X509 && ERR_GET_REASON(code) == X509_R_KEY_VALUES_MISMATCH)
-        return refuse(reason, KEY, key, "it does not belong to the certificate");
-    return refuse(reason, KEY, key, NULL);
+    if (SSL_CTX_use_certificate_chain_file(native, cert) != 1)
+        return refuse_content(reason, WHAT, cert, "it has no certificate in PEM format");
+    return load_key(native, settings->key != NULL ? settings->key : cert, reason);
 }
 
 /* Sets what does not depend on files. A SET must not be replayed, so there is no early data; what
