@@ -74,6 +74,22 @@ static int refuse(redlock_config_t *config, const char *origin)
     return EXIT_CONFIG;
 }
 
+/* Passes the settings of TLS to the library, unless they have their defaults. Returns -1 on
+ * success, or an exit code after a message; then the configuration is freed. */
+static int set_tls(const struct settings *settings, redlock_config_t *config)
+{
+    redlock_tls_t tls;
+
+    if (!settings_tls(settings, &tls) || redlock_config_set_tls(config, &tls) == REDLOCK_OK)
+        return -1;
+    return refuse(config, settings
+                              ->values[tls.sni      ? SET_TLS_SNI
+                                       : tls.cacert ? SET_TLS_CACERT
+                                       : tls.cert   ? SET_TLS_CERT
+                                                    : SET_TLS_VERIFY]
+                              .origin);
+}
+
 /* Passes all settings to the library. Returns -1 on success, or an exit code after a message; then
  * the configuration is freed. */
 static int set_all(const struct settings *settings, redlock_config_t *config)
@@ -116,7 +132,7 @@ static int set_all(const struct settings *settings, redlock_config_t *config)
     if (redlock_config_set_log(config, say_shows(SAY_DEBUG) ? REDLOCK_LOG_DEBUG : REDLOCK_LOG_WARN,
                                on_log, NULL) != REDLOCK_OK)
         return refuse(config, "log");
-    return -1;
+    return set_tls(settings, config);
 }
 
 /* Asks the library for the validity, in ms, of a lock with the configured TTL and drift that is
@@ -176,6 +192,9 @@ int client_configure(const struct settings *settings, redlock_config_t **ret_con
             settings->values[SET_USER].origin, settings->values[SET_USER].text);
         return EXIT_CONFIG;
     }
+    result = settings_check_tls(settings);
+    if (result >= 0)
+        return result;
     if (redlock_config_new(&config, NULL) != REDLOCK_OK) {
         say(SAY_ERROR, "the client cannot start: %s", redlock_strerror(REDLOCK_ENOMEM));
         return EXIT_SYSTEM;
@@ -199,8 +218,25 @@ static size_t count_of_shard(redlock_t *rl, size_t shard)
     return count;
 }
 
+/* Warns if settings of TLS are set, but no address of a server begins with rediss://: the
+ * connections are in plain text, which the user may not have noticed. */
+static void warn_plain(const struct settings *settings, redlock_t *rl)
+{
+    enum setting_id id = settings_first_tls(settings);
+    redlock_node_stats_t node;
+
+    if (id == SET_COUNT)
+        return;
+    for (size_t i = 0; i < redlock_node_count(rl); i++)
+        if (redlock_get_node_stats(rl, i, &node, sizeof node) == REDLOCK_OK &&
+            node.facts & REDLOCK_FACT_TLS)
+            return;
+    say(SAY_WARNING, "%s: %s has no effect: no server is connected with TLS; write rediss://host",
+        settings->values[id].origin, setting_name(id));
+}
+
 /* Warns if the only shard, or one of several, has one server or an even number of servers. */
-void client_warn_count(const struct settings *settings, redlock_t *rl)
+static void warn_count(const struct settings *settings, redlock_t *rl)
 {
     bool fallback = settings->values[SET_SERVERS].rank == RANK_FALLBACK;
     size_t shards = redlock_shard_count(rl);
@@ -222,6 +258,14 @@ void client_warn_count(const struct settings *settings, redlock_t *rl)
     else if (count % 2 == 0)
         say(SAY_WARNING, "%zu servers tolerate no more failures than %zu; use an odd number", count,
             count - 1);
+}
+
+/* Prints the warnings about the list of servers. */
+void client_warn(const struct settings *settings, redlock_t *rl, bool count)
+{
+    warn_plain(settings, rl);
+    if (count)
+        warn_count(settings, rl);
 }
 
 /* Starts a client with this configuration, which the caller frees. Returns -1, with the client in
@@ -283,8 +327,7 @@ int client_open(const struct options *options, struct settings *ret_settings, re
         return result;
     }
     /* `nodes` reports the number of servers as a finding. */
-    if (options->command != CMD_NODES)
-        client_warn_count(ret_settings, *ret_rl);
+    client_warn(ret_settings, *ret_rl, options->command != CMD_NODES);
     return result;
 }
 

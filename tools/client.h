@@ -18,8 +18,9 @@ uint64_t client_validity_ms(const struct settings *settings);
  * stays the caller's. */
 int client_start(redlock_config_t *config, redlock_t **ret_rl);
 
-/* Warns if a shard has one server or an even number of servers. */
-void client_warn_count(const struct settings *settings, redlock_t *rl);
+/* Warns if settings of TLS are set but no address uses it; and, if `count` is true, if the only
+ * shard, or one of several, has one server or an even number of servers. */
+void client_warn(const struct settings *settings, redlock_t *rl, bool count);
 
 /* How long, in ms, a command that acquires a lock waits in client_settle(). The lock does not need
  * the wait, but a server that is listed twice is found before the first lock this way. */

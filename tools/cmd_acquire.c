@@ -164,7 +164,7 @@ int cmd_acquire(const struct options *options)
         result = client_start(config, &rl);
         redlock_config_free(config);
         if (result < 0) {
-            client_warn_count(&settings, rl);
+            client_warn(&settings, rl, true);
             client_settle(rl, CLIENT_SETTLE_MS);
             result = acquire_with(options, &settings, &names, rl);
         }

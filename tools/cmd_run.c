@@ -320,7 +320,7 @@ static int run_guarded(struct run *run, redlock_config_t *config)
     result = client_start(config, &rl);
     if (result < 0) {
         run_figures_watch(run->figures, rl);
-        client_warn_count(&run->settings, rl);
+        client_warn(&run->settings, rl, true);
         client_settle(rl, CLIENT_SETTLE_MS);
         result = session_open(&run->session, rl);
         if (result < 0)

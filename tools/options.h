@@ -30,6 +30,8 @@ struct options {
     const char *pass_file;   /* --pass-file: file with the password */
     /* durations as text: --max-ttl, --connect-timeout, --node-timeout */
     const char *max_ttl, *connect_timeout, *node_timeout;
+    /* the options of TLS, as text: --tls-cacert, --tls-cert, --tls-key, --tls-sni, --tls-verify */
+    const char *tls_cacert, *tls_cert, *tls_key, *tls_sni, *tls_verify;
     const char *ttl;         /* -t, a duration as text */
     const char *wait;        /* -w, a duration as text; "0" after -n */
     const char *quorum_wait; /* --quorum-wait, a duration as text */

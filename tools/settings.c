@@ -55,6 +55,11 @@ static const struct {
     [SET_HEARTBEAT] = {"heartbeat", "REDLOCK_HEARTBEAT", NULL, "1s"},
     [SET_CLOCK_SLACK] = {"clock-slack", "REDLOCK_CLOCK_SLACK", NULL, "100ms"},
     [SET_LINE] = {"line", "REDLOCK_LINE", "--no-line", "on"},
+    [SET_TLS_CACERT] = {"tls-cacert", "REDLOCK_TLS_CACERT", "--tls-cacert", NULL},
+    [SET_TLS_CERT] = {"tls-cert", "REDLOCK_TLS_CERT", "--tls-cert", NULL},
+    [SET_TLS_KEY] = {"tls-key", "REDLOCK_TLS_KEY", "--tls-key", NULL},
+    [SET_TLS_SNI] = {"tls-sni", "REDLOCK_TLS_SNI", "--tls-sni", NULL},
+    [SET_TLS_VERIFY] = {"tls-verify", "REDLOCK_TLS_VERIFY", "--tls-verify", "full"},
 };
 
 /* Returns the name of a setting in the file, such as "max-ttl". */
@@ -107,6 +112,11 @@ static void offer_options(const struct options *options, struct settings *settin
         [SET_CONNECT_TIMEOUT] = options->connect_timeout,
         [SET_NODE_TIMEOUT] = options->node_timeout,
         [SET_LINE] = options->no_line ? "off" : NULL,
+        [SET_TLS_CACERT] = options->tls_cacert,
+        [SET_TLS_CERT] = options->tls_cert,
+        [SET_TLS_KEY] = options->tls_key,
+        [SET_TLS_SNI] = options->tls_sni,
+        [SET_TLS_VERIFY] = options->tls_verify,
     };
 
     for (int id = 0; id < SET_COUNT; id++) {
@@ -241,6 +251,22 @@ static int read_numbers(struct settings *settings)
     return result >= 0 ? result : read_clocks(settings);
 }
 
+/* Parses tls-verify. Returns -1 on success, or an exit code after a message. */
+static int read_verify(struct settings *settings)
+{
+    static const char *const words[] = {[REDLOCK_TLS_VERIFY_FULL] = "full",
+                                        [REDLOCK_TLS_VERIFY_CHAIN] = "chain",
+                                        [REDLOCK_TLS_VERIFY_NONE] = "none"};
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (!strcmp(settings->values[SET_TLS_VERIFY].text, words[i])) {
+            settings->tls_verify = (int)i;
+            return -1;
+        }
+    }
+    return refuse(settings, SET_TLS_VERIFY, "unknown; write full, chain or none");
+}
+
 /* Parses fence-records, admission and line. Returns -1 on success, or an exit code after a message.
  */
 static int read_words(struct settings *settings)
@@ -335,6 +361,8 @@ static int merge(const struct options *options, struct settings *settings)
     result = read_numbers(settings);
     if (result < 0)
         result = read_words(settings);
+    if (result < 0)
+        result = read_verify(settings);
     return result >= 0 ? result : read_password(settings);
 }
 

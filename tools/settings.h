@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "options.h"
+#include "redlock/redlock.h"
 
 /* Identifies a setting; setting_name() returns its name. */
 enum setting_id {
@@ -33,6 +34,11 @@ enum setting_id {
     SET_HEARTBEAT,       /* time between two heartbeats */
     SET_CLOCK_SLACK,     /* largest step of this machine's wall clock */
     SET_LINE,            /* "on" or "off": waiters use lines */
+    SET_TLS_CACERT,      /* file or directory with the issuers that are trusted */
+    SET_TLS_CERT,        /* file with the certificate of this client */
+    SET_TLS_KEY,         /* file with its private key */
+    SET_TLS_SNI,         /* name that the servers must have */
+    SET_TLS_VERIFY,      /* "full", "chain" or "none" */
     SET_COUNT            /* the number of settings */
 };
 
@@ -67,6 +73,7 @@ struct settings {
     int fence_records; /* enum redlock_fence_records */
     int admission;     /* enum redlock_admission */
     bool line;         /* waiters use lines */
+    int tls_verify;    /* enum redlock_tls_verify */
     char *password;    /* from REDLOCK_AUTH, the file or the pass file; NULL: none; owned */
 };
 
@@ -89,6 +96,16 @@ void setting_offer(struct settings *settings, enum setting_id id, enum setting_r
 /* Finds the configuration file and offers its values to setting_offer() with RANK_FILE. No file is
  * no error. Returns -1 on success, or an exit code after a message. */
 int settings_read_file(const struct options *options, struct settings *settings);
+
+/* Fills *ret_tls with what connections with TLS need; the texts are borrowed from `settings`.
+ * Returns false if all settings of TLS have their defaults. */
+bool settings_tls(const struct settings *settings, redlock_tls_t *ret_tls);
+/* Checks that the settings of TLS fit together. Returns -1 on success, or EXIT_CONFIG after a
+ * message. */
+int settings_check_tls(const struct settings *settings);
+/* Returns the first setting of TLS that is set where the servers are, or by a source of more
+ * precedence; SET_COUNT if there is none. */
+enum setting_id settings_first_tls(const struct settings *settings);
 
 /* Returns true unless the setting `renew` is 0. Reports a 0 as an error. */
 bool settings_renews(const struct settings *settings);

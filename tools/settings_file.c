@@ -161,8 +161,8 @@ static int handle(void *user, const char *section, const char *name, const char 
     if (!setting_by_name(name, &id))
         return refuse(reading, "unknown key ", name,
                       "use one of: servers prefix user pass-file password max-ttl ttl wait "
-                      "quorum-wait grace renew connect-timeout node-timeout line fence-key "
-                      "fence-records admission "
+                      "quorum-wait grace renew connect-timeout node-timeout tls-cacert tls-cert "
+                      "tls-key tls-sni tls-verify line fence-key fence-records admission "
                       "drift heartbeat clock-slack");
     if (id == SET_SERVERS)
         return add_servers_of(reading, "", value);

@@ -31,6 +31,9 @@ node-timeout = 50ms
 line = off
 """
 
+# Settings of TLS, each with a value.
+TLS = {"tls-cacert": "/f/ca", "tls-cert": "/f/cert", "tls-key": "/f/key", "tls-sni": "f.example", "tls-verify": "chain"}
+
 
 class Settings(CommandCase):
     """What `redlock config` prints for settings from flags, variables and files."""
@@ -59,6 +62,8 @@ class Settings(CommandCase):
         self.check(settings, "quorum-wait", "30s", "default")
         self.check(settings, "connect-timeout", "250ms", "default")
         self.check(settings, "line", "on", "default")
+        self.check(settings, "tls-cacert", None, "default")
+        self.check(settings, "tls-verify", "full", "default")
 
     def test_file(self):
         """Settings of the file FILE are used, with the file and the line as origin."""
@@ -95,6 +100,16 @@ class Settings(CommandCase):
         self.check(settings, "max-ttl", "28s", "option --max-ttl")
         self.check(settings, "ttl", "9s", "option -t")
 
+    def test_settings_of_tls(self):
+        """Each setting of TLS has a key in the file, a variable and an option: the variable wins over the file, and the
+        option over both. No server is set, so that a library without TLS has nothing to refuse."""
+        path = self.path("conf", "[redlock]\n" + "".join(f"{name} = {value}\n" for name, value in TLS.items()))
+        for name, value in TLS.items():
+            self.check(self.settings("-f", path), name, value, path)
+            variable = "REDLOCK_" + name.upper().replace("-", "_")
+            self.check(self.settings("-f", path, **{variable: "none"}), name, "none", variable)
+            self.check(self.settings("-f", path, f"--{name}", "full", **{variable: "none"}), name, "full", f"option --{name}")
+
     def test_redis_url_is_used_last_with_a_warning(self):
         """REDIS_URL names the server only if nothing else does."""
         self.check(self.settings(REDIS_URL="redis://r:1"), "servers", "redis://r:1", "REDIS_URL")
@@ -120,7 +135,7 @@ class Settings(CommandCase):
     def test_invalid_files_are_refused_with_line_and_advice(self):
         """Each invalid text ends in exit code 78 with a message that names the line and the remedy."""
         cases = {
-            "[redlock]\nserver = a\n": r":2: unknown key server; use one of: servers.* node-timeout line fence-key fence-records admission drift heartbeat clock-slack$",
+            "[redlock]\nserver = a\n": r":2: unknown key server; use one of: servers.* node-timeout tls-cacert tls-cert tls-key tls-sni tls-verify line fence-key fence-records admission drift heartbeat clock-slack$",
             "[redis]\nservers = a\n": r":2: unknown section redis; write \[redlock\]",
             "servers = a\n": r":1: unknown section \(none\)",
             "[redlock]\nttl = 3s\nttl = 4s\n": r":3: second value for ttl; keep one",
@@ -128,6 +143,8 @@ class Settings(CommandCase):
             "[node.a]\nhost = a\n": r":2: unknown key host; a \[node.NAME\] section has: url",
             "[redlock]\nservers = " + "a," * 100 + "\n": r":2: the line is too long; put each server",
             "[redlock]\nline = no\n": r":2: line no: unknown; write on or off",
+            "[redlock]\ntls-verify = no\n": r":2: tls-verify no: unknown; write full, chain or none",
+            "[redlock]\nservers = a\ntls-sni =\n": r':3: tls-sni "": empty; give a value',
             "[redlock]\nttl = 30x\n": r":2: ttl 30x: not a duration; write 250ms",
             "[redlock]\npass-file = a\npassword = b\n": r"both password and pass-file",
         }

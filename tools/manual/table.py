@@ -136,14 +136,16 @@ COMMANDS = [
         "over the environment, the environment over the file.",
         notes="""\
 File (INI): [redlock] servers prefix user pass-file password max-ttl ttl wait
-  quorum-wait grace renew connect-timeout node-timeout line fence-key
-  fence-records admission drift heartbeat clock-slack (equal in all clients,
-  like max-ttl);
+  quorum-wait grace renew connect-timeout node-timeout tls-cacert tls-cert
+  tls-key tls-sni tls-verify line fence-key fence-records admission drift
+  heartbeat clock-slack (equal in all clients, like max-ttl);
   [node.NAME] url; several shards: [shard.NAME] servers
 Environment: REDLOCK_SERVERS REDLOCK_PREFIX REDLOCK_USER REDLOCK_AUTH
   REDLOCK_MAX_TTL REDLOCK_FENCE_KEY REDLOCK_FENCE_RECORDS REDLOCK_ADMISSION
   REDLOCK_DRIFT REDLOCK_HEARTBEAT REDLOCK_CLOCK_SLACK REDLOCK_QUORUM_WAIT
-  REDLOCK_LINE REDLOCK_CONFIG; REDIS_URL only if no server is set otherwise
+  REDLOCK_LINE REDLOCK_TLS_CACERT REDLOCK_TLS_CERT REDLOCK_TLS_KEY
+  REDLOCK_TLS_SNI REDLOCK_TLS_VERIFY REDLOCK_CONFIG; REDIS_URL only if no
+  server is set otherwise
 """,
         examples=(("Show the settings of one file:", "redlock config -f ./redlock.conf"),),
     ),
@@ -555,7 +557,7 @@ OPTIONS = [
         repeats=True,
         card="the servers",
         hint="addresses of the servers",
-        text="The servers, separated by commas: `host:port`, `redis://` or `unix://` addresses. May be repeated.",
+        text="The servers, separated by commas: `host:port`, `redis://`, `rediss://` (TLS) or `unix://` addresses. May be repeated.",
     ),
     Option(
         "config",
@@ -624,6 +626,57 @@ OPTIONS = [
         card="time to reply",
         hint="time limit for a reply",
         text="Time limit for a reply.",
+    ),
+    Option(
+        "tls-cacert",
+        argument="file",
+        commands=CLIENTS,
+        group="servers",
+        default="those of the system",
+        default_card="system",
+        card="trusted issuers",
+        hint="certificates of the issuers that are trusted",
+        text="Trust the servers' certificates from the issuers in this PEM file or directory.",
+    ),
+    Option(
+        "tls-cert",
+        argument="file",
+        commands=CLIENTS,
+        group="servers",
+        card="client certificate",
+        hint="certificate of this client",
+        text="Show the servers this certificate (PEM) of the client.",
+    ),
+    Option(
+        "tls-key",
+        argument="file",
+        commands=CLIENTS,
+        group="servers",
+        card="its private key",
+        hint="private key of the client certificate",
+        text="The private key of `--tls-cert`, without a passphrase. Not needed if that file has the key, too.",
+    ),
+    Option(
+        "tls-sni",
+        argument="name",
+        commands=CLIENTS,
+        group="servers",
+        default="the host in the address",
+        default_card="host",
+        card="server's name",
+        hint="name that the servers' certificates must have",
+        text="The name that the servers are addressed by, and that their certificates must have.",
+    ),
+    Option(
+        "tls-verify",
+        argument="full|chain|none",
+        commands=CLIENTS,
+        group="servers",
+        default="full",
+        card="what is verified",
+        hint="how far the servers' certificates are verified",
+        text="`chain`: any name in the certificate is accepted; needs `--tls-cacert`. `none`: nothing is verified, so "
+        "any process that can answer in place of a server can grant locks and read the password.",
     ),
     Option(
         "no-line",
