@@ -1,177 +1,185 @@
 /* SPDX-License-Identifier: MIT
- * Connects to a single server with hiredis. The library names the place of each server, and the
- * settings have the logins: those in the addresses, else the common one.
+ * Connects to a single server. hiredis connects the socket, and formats commands and parses
+ * replies. Their bytes go through TLS (server_tls.h) if the address says so: the SSL layer of
+ * hiredis does not verify the name of the server. The library names the place of each server, and
+ * the settings have the addresses, with logins and parameters of TLS, and the common ones.
  */
 #include "server_link.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "say.h"
+#include "server_address.h"
 #include "shards.h"
 
-/* Removes "/db" or "?db=N" from the end of `text`. Returns N; 0 if there is none. */
-static int cut_db(char *text, const char *mark)
+/* Notes why a call has failed; an error of the system as the reason of errno. Returns false. */
+static bool fail(struct server_link *link, const char *why)
 {
-    char *last = NULL;
-
-    for (char *at = strstr(text, mark); at; at = strstr(at + 1, mark))
-        last = at;
-    if (!last)
-        return 0;
-    int db = atoi(last + strlen(mark));
-    *last = '\0';
-    return db;
+    snprintf(link->error, sizeof link->error, "%s", why);
+    return false;
 }
 
-/* Splits the name of a server into its place and its database. */
-struct server_place server_place_of(const char *node)
+/* Returns in words why a call on the socket has failed. */
+static const char *errno_words(void)
 {
-    struct server_place place = {.host = ""};
+    return errno == EAGAIN || errno == EWOULDBLOCK ? "no reply in time" : strerror(errno);
+}
 
-    if (!strncmp(node, "unix:", 5)) {
-        snprintf(place.path, sizeof place.path, "%s", node + 5);
-        place.db = cut_db(place.path, "?db=");
-        return place;
+/* Sends all bytes in plain text. Returns false with errno if that fails. */
+static bool send_plain(int fd, const char *bytes, size_t len)
+{
+    while (len > 0) {
+        ssize_t sent = send(fd, bytes, len, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0)
+            return false;
+        bytes += sent;
+        len -= (size_t)sent;
     }
-    bool brackets = node[0] == '[';
-    snprintf(place.host, sizeof place.host, "%s", node + brackets);
-    place.db = cut_db(place.host, "/");
-    char *colon = strrchr(place.host, ':');
-    if (!colon)
-        return place;
-    place.port = atoi(colon + 1);
-    *colon = '\0';
-    size_t len = strlen(place.host);
-    if (brackets && len > 0 && place.host[len - 1] == ']')
-        place.host[len - 1] = '\0';
-    return place;
+    return true;
 }
 
-/* Returns the value of a hex digit, or -1. */
-static int hex_value(char digit)
+/* Waits for bytes in plain text. Returns as recv(). */
+static ssize_t receive_plain(int fd, char *buffer, size_t size)
 {
-    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
-    const char *at = digit ? strchr(digits, digit) : NULL;
+    ssize_t len;
 
-    return at ? (int)((at - digits) % 16) : -1;
+    do {
+        len = recv(fd, buffer, size, 0);
+    } while (len < 0 && errno == EINTR);
+    return len;
 }
 
-/* Returns a copy of `len` bytes with each "%HH" decoded; NULL if `len` is 0. To be freed. */
-static char *decoded(const char *text, size_t len)
+/* Sends one command. */
+bool server_send(struct server_link *link, const char *const *words, int count)
 {
-    char *copy = must(malloc(len + 1)), *to = copy;
+    char *bytes;
+    int len = (int)redisFormatCommandArgv(&bytes, count, (const char **)(uintptr_t)words, NULL);
 
-    for (size_t i = 0; i < len; i++) {
-        int high = i + 2 < len ? hex_value(text[i + 1]) : -1;
-        int low = i + 2 < len ? hex_value(text[i + 2]) : -1;
-        if (text[i] == '%' && high >= 0 && low >= 0) {
-            *to++ = (char)(high * 16 + low);
-            i += 2;
-        } else {
-            *to++ = text[i];
+    if (len < 0)
+        return fail(link, "out of memory");
+    bool good = link->tls ? server_tls_send(link->tls, bytes, (size_t)len)
+                          : send_plain(link->context->fd, bytes, (size_t)len);
+    explicit_bzero(bytes, (size_t)len); /* a password may stand there */
+    redisFreeCommand(bytes);
+    return good || fail(link, errno_words());
+}
+
+/* Waits for the next reply. */
+redisReply *server_receive(struct server_link *link)
+{
+    redisReader *reader = link->context->reader;
+    void *reply = NULL;
+    char buffer[16384];
+
+    for (;;) {
+        if (redisReaderGetReply(reader, &reply) != REDIS_OK) {
+            fail(link, reader->errstr);
+            return NULL;
+        }
+        if (reply)
+            return reply;
+        ssize_t len = link->tls ? server_tls_receive(link->tls, buffer, sizeof buffer)
+                                : receive_plain(link->context->fd, buffer, sizeof buffer);
+        if (len <= 0) {
+            fail(link, len < 0 ? errno_words() : "Server closed the connection");
+            return NULL;
+        }
+        if (redisReaderFeed(reader, buffer, (size_t)len) != REDIS_OK) {
+            fail(link, reader->errstr);
+            return NULL;
         }
     }
-    *to = '\0';
-    if (len > 0)
-        return copy;
-    free(copy);
-    return NULL;
 }
 
-/* Finds entry `index` of the list. Returns its length, with its start in *ret; 0 if there is none.
- */
-static size_t find_entry(const char *list, size_t index, const char **ret)
+/* Closes and frees the connection. */
+void server_close(struct server_link *link)
 {
-    const char *separators = shards_separators(list);
-
-    for (list += strspn(list, separators); *list; list += strspn(list, separators)) {
-        size_t len = strcspn(list, separators);
-        *ret = list;
-        if (index-- == 0)
-            return len;
-        list += len;
-    }
-    return 0;
+    if (!link)
+        return;
+    server_tls_close(link->tls);
+    redisFree(link->context);
+    free(link);
 }
 
-/* Finds the login between the scheme and the '@' of one entry of the list. */
-struct server_login server_login_of(const char *list, size_t index)
+/* Sends one command and frees its reply. Returns true if the reply is no error; else false, with
+ * `why` in link->error if the server has refused it. */
+static bool command(struct server_link *link, const char *const *words, int count, const char *why)
 {
-    const char *entry;
-    size_t len = find_entry(list, index, &entry);
-    const char *scheme = len ? memmem(entry, len, "://", 3) : NULL;
-
-    if (!scheme)
-        return (struct server_login){NULL, NULL};
-    const char *start = scheme + 3;
-    size_t authority = strcspn(start, "/?#");
-    if (authority > len - (size_t)(start - entry))
-        authority = len - (size_t)(start - entry);
-    const char *at = memrchr(start, '@', authority);
-    const char *colon = at ? memchr(start, ':', (size_t)(at - start)) : NULL;
-    if (!colon)
-        return (struct server_login){NULL, NULL};
-    return (struct server_login){.user = decoded(start, (size_t)(colon - start)),
-                                 .password = decoded(colon + 1, (size_t)(at - colon - 1))};
-}
-
-/* Overwrites and frees one text. */
-static void wipe(char *text)
-{
-    if (text)
-        explicit_bzero(text, strlen(text));
-    free(text);
-}
-
-/* Overwrites and frees both texts. */
-void server_login_free(struct server_login *login)
-{
-    wipe(login->user);
-    wipe(login->password);
-    *login = (struct server_login){NULL, NULL};
-}
-
-/* Sends one command and frees its reply. Returns true if the reply is no error. */
-static bool command(redisContext *context, const char *const *words, int count)
-{
-    redisReply *reply = redisCommandArgv(context, count, (const char **)(uintptr_t)words, NULL);
+    redisReply *reply = server_send(link, words, count) ? server_receive(link) : NULL;
     bool good = reply && reply->type != REDIS_REPLY_ERROR;
 
+    if (reply && !good)
+        fail(link, why);
     if (reply)
         freeReplyObject(reply);
     return good;
 }
 
-/* Logs in with the login of the address, else with the common one, if there is one. Returns false
- * if the server refuses it. The reply is not shown, because it may repeat the password. */
-static bool log_in(redisContext *context, const struct settings *settings, size_t shard,
+/* Overwrites and frees a text. */
+static void wipe(char *text)
+{
+    explicit_bzero(text, strlen(text));
+    free(text);
+}
+
+/* Logs in with the login of the address, else with the common one, if there is one. `list` has the
+ * addresses of the shard. Returns false if the server refuses it. The reply is not shown, because
+ * it may repeat the password. */
+static bool log_in(struct server_link *link, const struct settings *settings, const char *list,
                    size_t place)
 {
-    char *list = shards_addresses(settings->values[SET_SERVERS].text, shard);
+    static const char refused[] = "the server refuses the login";
     struct server_login login = server_login_of(list, place);
-    bool own = login.password != NULL;
+    bool own = login.password != NULL, good = true;
     const char *user = own ? login.user : settings->values[SET_USER].text;
     const char *password = own ? login.password : settings->password;
-    bool good = true;
 
     if (password && user)
-        good = command(context, (const char *[]){"AUTH", user, password}, 3);
+        good = command(link, (const char *[]){"AUTH", user, password}, 3, refused);
     else if (password)
-        good = command(context, (const char *[]){"AUTH", password}, 2);
+        good = command(link, (const char *[]){"AUTH", password}, 2, refused);
     server_login_free(&login);
-    wipe(list);
     return good;
 }
 
 /* Selects the database of the server unless it is 0. Returns false if the server refuses it. */
-static bool select_db(redisContext *context, int db)
+static bool select_db(struct server_link *link, int db)
 {
     char number[16];
 
     snprintf(number, sizeof number, "%d", db);
-    return db == 0 || command(context, (const char *[]){"SELECT", number}, 2);
+    return db == 0 ||
+           command(link, (const char *[]){"SELECT", number}, 2, "the server refuses the database");
+}
+
+/* Makes the TLS handshake if the address says so. `list` has the addresses of the shard. Returns
+ * false if it fails. */
+static bool secure(struct server_link *link, const struct settings *settings, const char *list,
+                   size_t place, const char *host)
+{
+    struct server_security own = server_security_of(list, place);
+    redlock_tls_t tls;
+    bool used = own.used;
+
+    settings_tls(settings, &tls);
+    if (own.given)
+        tls = (redlock_tls_t){.size = sizeof tls,
+                              .cacert = own.cacert,
+                              .cert = own.cert,
+                              .key = own.key,
+                              .sni = own.sni,
+                              .verify = own.verify};
+    if (used)
+        link->tls = server_tls_open(link->context->fd, &tls, host, settings->connect_timeout_ms,
+                                    link->error);
+    server_security_free(&own);
+    return !used || link->tls;
 }
 
 /* Returns the duration as hiredis needs it. */
@@ -182,28 +190,28 @@ static struct timeval timeval_of(uint32_t ms)
 }
 
 /* Connects, logs in and selects the database. */
-redisContext *server_connect(const struct settings *settings, const redlock_node_stats_t *node,
-                             size_t place, uint32_t reply_ms, char error[LINK_ERROR_MAX])
+struct server_link *server_connect(const struct settings *settings,
+                                   const redlock_node_stats_t *node, size_t place,
+                                   uint32_t reply_ms, char error[LINK_ERROR_MAX])
 {
     struct server_place where = server_place_of(node->node);
     struct timeval connect_time = timeval_of(settings->connect_timeout_ms);
-    redisContext *context = *where.path
-                                ? redisConnectUnixWithTimeout(where.path, connect_time)
-                                : redisConnectWithTimeout(where.host, where.port, connect_time);
+    struct server_link *link = must(calloc(1, sizeof *link));
+    char *list = shards_addresses(settings->values[SET_SERVERS].text, node->shard_index);
 
-    must(context);
-    const char *why = NULL;
-    if (context->err)
-        why = context->errstr;
-    else if (redisSetTimeout(context, timeval_of(reply_ms)) != REDIS_OK)
-        why = context->errstr;
-    else if (!log_in(context, settings, node->shard_index, place))
-        why = context->err ? context->errstr : "the server refuses the login";
-    else if (!select_db(context, where.db))
-        why = context->err ? context->errstr : "the server refuses the database";
-    if (!why)
-        return context;
-    snprintf(error, LINK_ERROR_MAX, "%s", why);
-    redisFree(context);
+    link->context =
+        must(*where.path ? redisConnectUnixWithTimeout(where.path, connect_time)
+                         : redisConnectWithTimeout(where.host, where.port, connect_time));
+    bool good =
+        !link->context->err && redisSetTimeout(link->context, timeval_of(reply_ms)) == REDIS_OK;
+    if (!good)
+        fail(link, link->context->errstr);
+    good = good && secure(link, settings, list, place, where.host) &&
+           log_in(link, settings, list, place) && select_db(link, where.db);
+    wipe(list);
+    if (good)
+        return link;
+    snprintf(error, LINK_ERROR_MAX, "%s", link->error);
+    server_close(link);
     return NULL;
 }

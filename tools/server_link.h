@@ -9,39 +9,32 @@
 #include <stddef.h>
 
 #include "redlock/redlock.h"
+#include "server_tls.h"
 #include "settings.h"
 
-/* Size of the buffer for an error text. */
-#define LINK_ERROR_MAX 160
-
-/* Connects to the server of `node`, logs in as the library does, and selects its database. `place`
- * is the position of the server in its shard, from 0. Blocks for at most the connect timeout, and a
- * name look-up; commands on the connection block for at most `reply_ms`. Returns the connection, to
- * be freed with redisFree(); or NULL, with the reason in `error`. */
-redisContext *server_connect(const struct settings *settings, const redlock_node_stats_t *node,
-                             size_t place, uint32_t reply_ms, char error[LINK_ERROR_MAX]);
-
-/* Where a server is, as the library names it. */
-struct server_place {
-    char host[300]; /* host name or address, without brackets; "" if `path` is set */
-    char path[300]; /* path of a unix socket; "" if `host` is set */
-    int port;       /* TCP port */
-    int db;         /* number of the database */
+/* A connection. Owner: server_link.c, except that anyone may read `error`. */
+struct server_link {
+    redisContext *context;      /* has the socket, and the parser of replies */
+    struct server_tls *tls;     /* NULL: the connection is in plain text */
+    char error[LINK_ERROR_MAX]; /* why the last call has failed */
 };
 
-/* Parses the name that the library gives a server: "host:port", "[::1]:port", with "/db" if that is
- * not 0, "unix:/path", with "?db=N". */
-struct server_place server_place_of(const char *node);
+/* Connects to the server of `node`, with TLS if its address says so, logs in as the library does,
+ * and selects its database. `place` is the position of the server in its shard, from 0. Blocks for
+ * at most the connect timeout, twice that with TLS, and a name look-up; commands on the connection
+ * block for at most `reply_ms`. Returns the connection, to be freed with server_close(); or NULL,
+ * with the reason in `error`. */
+struct server_link *server_connect(const struct settings *settings,
+                                   const redlock_node_stats_t *node, size_t place,
+                                   uint32_t reply_ms, char error[LINK_ERROR_MAX]);
+/* Closes and frees the connection. Accepts NULL. */
+void server_close(struct server_link *link);
 
-/* A user and a password. NULL: none. */
-struct server_login {
-    char *user, *password;
-};
-
-/* Returns the login in entry `index` of a list of addresses, "a,redis://user:password@b,c";
- * percent-decoded. Both are NULL if the entry has none. To be freed with server_login_free(). */
-struct server_login server_login_of(const char *list, size_t index);
-/* Overwrites and frees both texts. */
-void server_login_free(struct server_login *login);
+/* Sends one command of `count` words. Returns false, with link->error, if the connection is broken.
+ */
+bool server_send(struct server_link *link, const char *const *words, int count);
+/* Waits for the next reply. Returns it, to be freed with freeReplyObject(); NULL, with link->error,
+ * if the connection is broken or no reply arrives in time. */
+redisReply *server_receive(struct server_link *link);
 
 #endif

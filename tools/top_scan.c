@@ -60,8 +60,7 @@ void scan_open(struct scan *scan, redlock_t *rl, const struct settings *settings
 /* Closes the connection of a source. A new connection begins a new pass. */
 static void close_source(struct scan_source *source)
 {
-    if (source->context)
-        redisFree(source->context);
+    server_close(source->link);
     *source = (struct scan_source){.cursor = "0", .retry_ns = source->retry_ns};
 }
 
@@ -90,11 +89,11 @@ static bool connect_source(struct scan *scan, size_t index, const redlock_node_s
     struct scan_source *source = &scan->sources[index];
     char error[LINK_ERROR_MAX];
 
-    if (source->context)
+    if (source->link)
         return true;
-    source->context = server_connect(scan->settings, node, place, REPLY_MS, error);
+    source->link = server_connect(scan->settings, node, place, REPLY_MS, error);
     strcpy(source->cursor, "0");
-    if (source->context)
+    if (source->link)
         return true;
     fail(scan, index, node->node, error);
     return false;
@@ -136,17 +135,16 @@ static void take_keys(const struct scan *scan, const redisReply *keys, scan_foun
     }
 }
 
-/* Reads the reply of one server. */
+/* Reads the reply of one server, or notes why no SCAN could be sent to it. */
 static void take_reply(struct scan *scan, size_t index, scan_found_fn found, void *context)
 {
     struct scan_source *source = &scan->sources[index];
     redlock_node_stats_t node;
-    redisReply *reply = NULL;
 
     redlock_get_node_stats(scan->rl, index, &node, sizeof node);
-    int status = redisGetReply(source->context, (void **)&reply);
-    if (status != REDIS_OK)
-        fail(scan, index, node.node, source->context->errstr);
+    redisReply *reply = source->asked ? server_receive(source->link) : NULL;
+    if (!reply)
+        fail(scan, index, node.node, source->link->error);
     else if (reply->type == REDIS_REPLY_ERROR)
         fail(scan, index, node.node, reply->str);
     else if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
@@ -175,16 +173,16 @@ static bool scan_chosen(struct scan *scan, const size_t *chosen, size_t count, s
                         void *context)
 {
     bool done = true;
+    char keys[16];
 
+    snprintf(keys, sizeof keys, "%u", scan->keys_per_step);
     for (size_t i = 0; i < count; i++) {
         struct scan_source *source = &scan->sources[chosen[i]];
-        source->asked =
-            !source->done &&
-            redisAppendCommand(source->context, "SCAN %s MATCH %s COUNT %u", source->cursor,
-                               scan->pattern, scan->keys_per_step) == REDIS_OK;
+        const char *const words[] = {"SCAN", source->cursor, "MATCH", scan->pattern, "COUNT", keys};
+        source->asked = !source->done && server_send(source->link, words, 6);
     }
     for (size_t i = 0; i < count; i++) {
-        if (scan->sources[chosen[i]].asked)
+        if (!scan->sources[chosen[i]].done)
             take_reply(scan, chosen[i], found, context);
         done = done && scan->sources[chosen[i]].done;
     }

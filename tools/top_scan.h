@@ -17,7 +17,7 @@
 
 /* The search on one server. */
 struct scan_source {
-    redisContext *context; /* the connection; NULL: none; owned */
+    struct server_link *link; /* the connection; NULL: none; owned */
     char cursor[24];   /* the cursor of SCAN, as the server gave it; "0" at the begin of a pass */
     bool done;         /* this pass has ended */
     bool asked;        /* a SCAN of this step was sent */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * What a connection for SCAN takes from the name of a server and from the list of addresses. */
+ * What a connection of the command takes from the name of a server and from the list of addresses.
+ */
 #include <string.h>
 
-#include "../../../tools/server_link.h"
+#include "../../../tools/server_address.h"
 #include "suite.h"
 
 static const struct place_row {
@@ -59,12 +60,51 @@ START_TEST(login_of_list)
 }
 END_TEST
 
+static const struct security_row {
+    const char *list;
+    size_t index;
+    bool used, given;
+    const char *cacert, *cert, *key, *sni; /* NULL: none */
+    int verify;
+} SECURITIES[] = {
+    {"a", 0, false, false, NULL, NULL, NULL, NULL, REDLOCK_TLS_VERIFY_FULL},
+    {"rediss://a", 1, false, false, NULL, NULL, NULL, NULL, REDLOCK_TLS_VERIFY_FULL},
+    {"redis://rediss:%2f%2f@a", 0, false, false, NULL, NULL, NULL, NULL, REDLOCK_TLS_VERIFY_FULL},
+    {"a,Rediss://b:1/2", 1, true, false, NULL, NULL, NULL, NULL, REDLOCK_TLS_VERIFY_FULL},
+    {"valkeys://b?id=x", 0, true, false, NULL, NULL, NULL, NULL, REDLOCK_TLS_VERIFY_FULL},
+    {"rediss://a?fresh=1&cacert=/e%26c&verify=chain b", 0, true, true, "/e&c", NULL, NULL, NULL,
+     REDLOCK_TLS_VERIFY_CHAIN},
+    {"rediss://a?CERT=c&key=k&sni=n,rediss://b?cert=d", 0, true, true, NULL, "c", "k", "n",
+     REDLOCK_TLS_VERIFY_FULL},
+    {"rediss://a?cert=c,rediss://b?verify=none", 1, true, true, NULL, NULL, NULL, NULL,
+     REDLOCK_TLS_VERIFY_NONE},
+};
+
+START_TEST(security_of_list)
+{
+    const struct security_row *row = &SECURITIES[_i];
+    struct server_security security = server_security_of(row->list, row->index);
+
+    ck_assert_int_eq(security.used, row->used);
+    ck_assert_int_eq(security.given, row->given);
+    ck_assert_pstr_eq(security.cacert, row->cacert);
+    ck_assert_pstr_eq(security.cert, row->cert);
+    ck_assert_pstr_eq(security.key, row->key);
+    ck_assert_pstr_eq(security.sni, row->sni);
+    ck_assert_int_eq(security.verify, row->verify);
+    server_security_free(&security);
+    ck_assert_ptr_null(security.cacert);
+}
+END_TEST
+
 int main(void)
 {
-    Suite *suite = suite_create("tools_server_link");
-    TCase *tcase = tcase_create("server_link");
+    Suite *suite = suite_create("tools_server_address");
+    TCase *tcase = tcase_create("server_address");
     suite_add_tcase(suite, tcase);
     tcase_add_loop_test(tcase, place_of_name, 0, (int)(sizeof PLACES / sizeof PLACES[0]));
     tcase_add_loop_test(tcase, login_of_list, 0, (int)(sizeof LOGINS / sizeof LOGINS[0]));
+    tcase_add_loop_test(tcase, security_of_list, 0,
+                        (int)(sizeof SECURITIES / sizeof SECURITIES[0]));
     return suite_run(suite);
 }
