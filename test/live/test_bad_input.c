@@ -411,7 +411,7 @@ START_TEST(invalid_configurations_are_refused)
     REFUSED(redlock_config_add_nodes(config, NULL), "redis://host:6379");
     REFUSED(redlock_config_add_nodes(config, ""), "redis://host:6379");
     REFUSED(redlock_config_add_nodes(config, "a:1,b:2,a:1"), "same server as number 1");
-    REFUSED(redlock_config_add_nodes(config, "rediss://a"), "TLS");
+    REFUSED(redlock_config_add_nodes(config, "redis+sentinel://a"), "Sentinel is not supported");
     ck_assert_int_eq(redlock_new(&client, config), REDLOCK_EINVAL); /* all or none */
     REFUSED(redlock_config_set_mode(config, 0), "mode: 0");
     REFUSED(redlock_config_set_max_ttl_ms(config, 0), "use 10 to 86400000");
