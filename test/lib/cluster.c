@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "certificates.h"
 #include "cluster_impl.h"
 #include "wait.h"
 
@@ -98,6 +99,21 @@ bool cluster_available(void)
     return server_program() != NULL;
 }
 
+/* Returns why there can be no servers with TLS, or NULL. */
+const char *cluster_tls_missing(void)
+{
+    if (!certificates_are_built())
+        return CERTIFICATES_MISSING;
+    return server_is_tls_built() ? NULL : "the server program is built without TLS";
+}
+
+/* Returns whether the environment asks for servers with TLS. */
+static bool is_tls_wanted(void)
+{
+    const char *text = getenv("REDLOCK_TEST_TLS");
+    return text != NULL && strcmp(text, "1") == 0;
+}
+
 /* Returns whether the server replies to PING and is the process that this cluster started. */
 static bool is_ready(struct cluster *cluster, unsigned node)
 {
@@ -126,8 +142,13 @@ static void write_urls(struct cluster *cluster)
     const char *password = cluster->opts.password;
     char credentials[80] = "";
     const char *fresh = cluster->guarded ? "" : "?fresh=1";
+    char query[SERVER_PATH_MAX + 32];
     if (password != NULL)
         snprintf(credentials, sizeof credentials, ":%s@", password);
+    snprintf(query, sizeof query, "%s", fresh);
+    if (cluster->with_tls)
+        snprintf(query, sizeof query, "%s%scacert=%s", fresh, cluster->guarded ? "?" : "&",
+                 cluster->cacert);
     for (unsigned i = 0; i < cluster->count; i++) {
         const struct server *server = &cluster->server[i];
         const bool v6 = strchr(server->host, ':') != NULL;
@@ -135,8 +156,8 @@ static void write_urls(struct cluster *cluster)
         if (cluster->opts.unix_socket)
             snprintf(url, sizeof url, "unix://%s%s/sock%s", credentials, server->dir, fresh);
         else
-            snprintf(url, sizeof url, v6 ? "redis://%s[%s]:%d%s" : "redis://%s%s:%d%s", credentials,
-                     server->host, server->port, fresh);
+            snprintf(url, sizeof url, v6 ? "%s%s[%s]:%d%s" : "%s%s%s:%d%s", cluster_scheme(cluster),
+                     credentials, server->host, server->port, query);
         memcpy(cluster->url[i], url, sizeof url);
         if (i > 0)
             strcat(cluster->urls, ",");
@@ -163,6 +184,29 @@ static void use_clock(struct cluster *cluster, unsigned node)
         cluster_die(cluster, node, "cannot make the file of its clocks");
 }
 
+/* Makes the certificate of a server, which names its address and localhost. */
+static void use_certificate(struct cluster *cluster, unsigned node)
+{
+    struct server *server = &cluster->server[node];
+    char name[24], names[80];
+    snprintf(name, sizeof name, "server%u", node);
+    snprintf(names, sizeof names, "IP:%s,DNS:localhost", server->host);
+    snprintf(server->certificate, sizeof server->certificate, "%s/%s", cluster->dir, name);
+    certificate_make(cluster->dir,
+                     &(struct certificate){.name = name, .issuer = "ca", .names = names});
+}
+
+/* Makes the issuer of the servers' certificates. */
+static void make_issuer(struct cluster *cluster)
+{
+    const char *missing = cluster_tls_missing();
+    if (missing != NULL)
+        cluster_die(NULL, 0, missing);
+    certificate_make(cluster->dir, &(struct certificate){.name = "ca"});
+    snprintf(cluster->cacert, sizeof cluster->cacert, "%s/ca.pem", cluster->dir);
+    cluster->opts.cacert = cluster->cacert;
+}
+
 /* Starts all processes first and then waits for all: five servers start in the time of one. */
 static void start_nodes(struct cluster *cluster)
 {
@@ -178,6 +222,8 @@ static void start_nodes(struct cluster *cluster)
             cluster_die(cluster, i, "no port is free");
         if (cluster->with_clocks)
             use_clock(cluster, i);
+        if (cluster->with_tls)
+            use_certificate(cluster, i);
         if (!server_spawn(server, &cluster->opts))
             cluster_die(cluster, i, "cannot start a server process");
     }
@@ -206,6 +252,7 @@ struct cluster *cluster_start_with(const struct cluster_opts *opts)
     cluster->guarded = opts->guarded;
     cluster->with_clocks = opts->clocks;
     cluster->with_network = opts->network;
+    cluster->with_tls = !opts->unix_sockets && (opts->tls || is_tls_wanted());
     if (opts->network && !network_open(&cluster->network, cluster->count))
         cluster_die(NULL, 0, "cannot make network namespaces");
     const char *parent = getenv("TMPDIR");
@@ -215,6 +262,8 @@ struct cluster *cluster_start_with(const struct cluster_opts *opts)
     if (mkdtemp(cluster->dir) == NULL)
         cluster_die(NULL, 0, "cannot make a temporary directory");
     remember(cluster);
+    if (cluster->with_tls)
+        make_issuer(cluster);
     start_nodes(cluster);
     write_urls(cluster);
     if (opts->lasting)
@@ -277,6 +326,18 @@ int cluster_port(const struct cluster *cluster, unsigned node)
 {
     cluster_check_node(cluster, node);
     return cluster->server[node].port;
+}
+
+/* Returns the beginning of the addresses. */
+const char *cluster_scheme(const struct cluster *cluster)
+{
+    return cluster->with_tls ? "rediss://" : "redis://";
+}
+
+/* Returns the file of the issuers that a client must trust; NULL: the cluster has no TLS. */
+const char *cluster_cacert(const struct cluster *cluster)
+{
+    return cluster->with_tls ? cluster->cacert : NULL;
 }
 
 /* Returns the process id of a server; 0: it is not running. */

@@ -26,6 +26,8 @@ struct cluster;
 struct cluster_opts {
     unsigned nodes;          /* number of servers; 0: five */
     bool unix_sockets;       /* listen on unix sockets only */
+    bool tls;                /* the ports have TLS; only if cluster_tls_missing() is NULL. Also if
+                              * REDLOCK_TEST_TLS is 1, unless they listen on unix sockets */
     bool clocks;             /* cluster_clock_…() may be used */
     bool network;            /* cluster_cut() may be used; only if network_missing() is NULL */
     bool keep_data;          /* append-only file: cluster_restart(…, true) finds the keys again */
@@ -42,6 +44,9 @@ struct cluster_opts {
 bool cluster_available(void);
 #define CLUSTER_MISSING "no redis-server, valkey-server or redis-check-rdb in PATH"
 
+/* Returns why there can be no servers with TLS, for suite_skip(), or NULL. */
+const char *cluster_tls_missing(void);
+
 /* Starts `nodes` servers (0: five) with the default options and returns when each has replied
  * to PING. Aborts if one does not start. */
 struct cluster *cluster_start(unsigned nodes);
@@ -54,11 +59,18 @@ void cluster_stop(struct cluster *cluster);
 
 /* Returns the number of servers. */
 unsigned cluster_nodes(const struct cluster *cluster);
-/* Returns the temporary directory of the cluster; n0, n1, … in it belong to one server each. */
+/* Returns the temporary directory of the cluster; n0, n1, … in it belong to one server each. With
+ * TLS it has server0.pem, server0.key, server1.pem, … and the certificate and key of their issuer,
+ * ca.pem and ca.key. */
 const char *cluster_dir(const struct cluster *cluster);
+/* With TLS, the addresses say cacert=… and begin with the other scheme. */
 const char *cluster_urls(const struct cluster *cluster); /* "redis://127.0.0.1:20001,redis://…" */
 const char *cluster_url(const struct cluster *cluster, unsigned node);
-int cluster_port(const struct cluster *cluster, unsigned node);  /* 0: unix socket */
+int cluster_port(const struct cluster *cluster, unsigned node); /* 0: unix socket */
+/* Return the beginning of the addresses, and the file of their issuers (NULL: no TLS), for tests
+ * that write addresses themselves. */
+const char *cluster_scheme(const struct cluster *cluster); /* "redis://" or "rediss://" */
+const char *cluster_cacert(const struct cluster *cluster);
 pid_t cluster_pid(const struct cluster *cluster, unsigned node); /* 0: not running */
 
 /* Kills the server with SIGKILL and returns when the process is gone. */
@@ -95,6 +107,10 @@ int64_t cluster_integer(const struct cluster *cluster, unsigned node, const char
 /* Sends one command and returns whether the reply is exactly `text`. */
 bool cluster_replies(const struct cluster *cluster, unsigned node, const char *text,
                      const char *format, ...);
+
+/* Connects to a server without TLS, for a test that needs a connection of its own (hiredis).
+ * Returns NULL if the server cannot be reached. The caller frees it with redisFree(). */
+struct redisContext *cluster_connect(const struct cluster *cluster, unsigned node);
 
 /* Sends the same command to each running server and ignores the replies. */
 void cluster_command_all(const struct cluster *cluster, const char *command);

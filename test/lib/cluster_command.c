@@ -16,15 +16,15 @@
 
 #define ANSWER_MS 5000
 
-/* Connects to a server and logs in. Returns the connection, or NULL if the server cannot be
- * reached. */
-static redisContext *connect_node(const struct cluster *cluster, unsigned node)
+/* Connects to a server without TLS and logs in. Returns the connection, or NULL if the server
+ * cannot be reached. */
+redisContext *cluster_connect(const struct cluster *cluster, unsigned node)
 {
     const struct server *server = &cluster->server[node];
     const uint64_t ms = wait_scaled_ms(ANSWER_MS);
     const struct timeval timeout = {(time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000)};
     redisContext *context = NULL;
-    if (cluster->opts.unix_socket || cluster->with_network) {
+    if (server_has_socket(server, &cluster->opts)) {
         char path[SERVER_PATH_MAX + 8];
         server_socket_path(server, path, sizeof path);
         context = redisConnectUnixWithTimeout(path, timeout);
@@ -48,7 +48,7 @@ void cluster_open_lasting(struct cluster *cluster)
     if (cluster->lasting == NULL)
         cluster_die(NULL, 0, "out of memory");
     for (unsigned i = 0; i < cluster->count; i++)
-        cluster->lasting[i] = connect_node(cluster, i);
+        cluster->lasting[i] = cluster_connect(cluster, i);
 }
 
 /* Closes those connections. Does nothing if there are none. */
@@ -76,13 +76,13 @@ static redisContext *take_connection(const struct cluster *cluster, unsigned nod
 {
     cluster_check_node(cluster, node);
     if (cluster->lasting == NULL)
-        return connect_node(cluster, node);
+        return cluster_connect(cluster, node);
     redisContext *context = cluster->lasting[node];
     if (context != NULL && is_closed(context)) {
         redisFree(context);
         context = NULL;
     }
-    cluster->lasting[node] = context == NULL ? connect_node(cluster, node) : context;
+    cluster->lasting[node] = context == NULL ? cluster_connect(cluster, node) : context;
     return cluster->lasting[node];
 }
 

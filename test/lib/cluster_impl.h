@@ -25,6 +25,8 @@ struct cluster {
     bool paused[CLUSTER_NODES_MAX];          /* by cluster_pause(), until it is resumed or killed */
     unsigned count;                          /* number of servers */
     bool guarded, with_clocks, with_network; /* the options guarded, clocks, network */
+    bool with_tls;                           /* the option tls */
+    char cacert[SERVER_PATH_MAX];            /* file of the issuer; only if with_tls */
     struct clockshim *clock[CLUSTER_NODES_MAX]; /* settings of its clocks; NULL without `clocks` */
     struct network network;                     /* the links; only if with_network */
     /* One connection for each server, or NULL if `lasting` was not chosen. */

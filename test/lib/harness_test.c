@@ -3,6 +3,7 @@
  * descriptors are found; waiting ends at its deadline. */
 #include <errno.h>
 #include <fcntl.h>
+#include <hiredis/hiredis.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -270,6 +271,43 @@ START_TEST(deadlines_stretch)
 }
 END_TEST
 
+/* Returns whether the server at the port replies to a request without TLS. */
+static bool answers_in_plain(int port)
+{
+    const struct timeval timeout = {.tv_sec = 5};
+    redisContext *context = redisConnectWithTimeout("127.0.0.1", port, timeout);
+    ck_assert(context != NULL && context->err == 0);
+    ck_assert_int_eq(redisSetTimeout(context, timeout), REDIS_OK);
+    redisReply *reply = redisCommand(context, "PING");
+    const bool answers = reply != NULL;
+    freeReplyObject(reply);
+    redisFree(context);
+    return answers;
+}
+
+START_TEST(servers_with_tls)
+{
+    const char *missing = cluster_tls_missing();
+    if (missing != NULL) {
+        printf("# left out: %s\n", missing);
+        return;
+    }
+    const struct cluster_opts opts = {.nodes = 2, .tls = true};
+    struct cluster *cluster = cluster_start_with(&opts);
+    for (unsigned i = 0; i < 2; i++) {
+        char url[256];
+        snprintf(url, sizeof url, "rediss://127.0.0.1:%d?fresh=1&cacert=%s/ca.pem",
+                 cluster_port(cluster, i), cluster_dir(cluster));
+        ck_assert_str_eq(cluster_url(cluster, i), url);
+        ck_assert(cluster_replies(cluster, i, "PONG", "PING"));
+        ck_assert(!answers_in_plain(cluster_port(cluster, i)));
+    }
+    cluster_restart(cluster, 1, false);
+    ck_assert(cluster_replies(cluster, 1, "PONG", "PING"));
+    cluster_stop(cluster);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("harness");
@@ -289,6 +327,7 @@ int main(void)
     tcase_add_test(servers, many_keys_take_many_pages);
     tcase_add_test(servers, replies_as_text);
     tcase_add_test(servers, unix_sockets_and_password);
+    tcase_add_test(servers, servers_with_tls);
     tcase_add_test(servers, servers_die_with_the_test);
     suite_add_tcase(suite, servers);
     if (!cluster_available())

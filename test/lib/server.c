@@ -121,12 +121,20 @@ void server_socket_path(const struct server *server, char *ret_path, size_t size
     snprintf(ret_path, size, "%s/sock", server->dir);
 }
 
+/* Returns whether the server listens on the unix socket: for clients, or for commands of the
+ * harness beside a port that the harness does not connect to. */
+bool server_has_socket(const struct server *server, const struct server_opts *opts)
+{
+    return opts->unix_socket || server->network > 0 || server->certificate[0] != '\0';
+}
+
 /* Command line and environment of one server process, with the buffers that they point to. */
 struct arguments {
     const char *list[ARGS_MAX + 1];
     size_t count;
     char port[16];
     char socket[SERVER_PATH_MAX + 8];
+    char certificate[SERVER_PATH_MAX + 16], key[SERVER_PATH_MAX + 16];
     char preload[1024], clock[SERVER_PATH_MAX + 24];
     char *environment[ENVIRONMENT_MAX + 3];
 };
@@ -142,15 +150,33 @@ static void add(struct arguments *args, const char *name, const char *value)
         args->list[args->count++] = value;
 }
 
+/* Adds the port of a server, with TLS if it has a certificate. Clients need none; a test may say
+ * otherwise in its own arguments, which come later. */
+static void add_port(struct arguments *args, const struct server *server,
+                     const struct server_opts *opts)
+{
+    const bool tls = server->certificate[0] != '\0';
+    snprintf(args->port, sizeof args->port, "%d", server->port);
+    add(args, tls ? "--tls-port" : "--port", args->port);
+    if (!tls)
+        return;
+    snprintf(args->certificate, sizeof args->certificate, "%s.pem", server->certificate);
+    snprintf(args->key, sizeof args->key, "%s.key", server->certificate);
+    add(args, "--port", "0");
+    add(args, "--tls-cert-file", args->certificate);
+    add(args, "--tls-key-file", args->key);
+    add(args, "--tls-ca-cert-file", opts->cacert);
+    add(args, "--tls-auth-clients", "no");
+}
+
 /* Fills in the command line of a server process. */
 static void build_arguments(struct arguments *args, const struct server *server,
                             const struct server_opts *opts)
 {
     memset(args, 0, sizeof *args);
     add(args, "redis-server", NULL);
-    snprintf(args->port, sizeof args->port, "%d", server->port);
-    add(args, "--port", args->port);
-    if (opts->unix_socket || server->network > 0) {
+    add_port(args, server, opts);
+    if (server_has_socket(server, opts)) {
         server_socket_path(server, args->socket, sizeof args->socket);
         add(args, "--unixsocket", args->socket);
     }

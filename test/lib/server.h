@@ -18,6 +18,7 @@ struct server_opts {
     bool keep_data;          /* write an append-only file */
     const char *host;        /* unused by server.c: cluster.c copies it into each server */
     const char *password;    /* NULL: none */
+    const char *cacert;      /* file of the issuers of clients that a server with TLS trusts */
     const char *const *args; /* more arguments, ended by NULL; or NULL */
 };
 
@@ -32,6 +33,9 @@ struct server {
     char clock_path[SERVER_PATH_MAX + 8]; /* file with the settings of its clocks; "": none */
     int network; /* descriptor of the namespace to run in, where it listens on a unix socket as
                   * well; 0: that of the test */
+    char certificate[SERVER_PATH_MAX + 8]; /* path of its certificate without ".pem", and of its key
+                                            * without ".key": the port has TLS, and a unix socket is
+                                            * there as well; "": no TLS */
 };
 
 /* Returns the path of the server program, or NULL. REDLOCK_TEST_SERVER overrides the search in
@@ -41,6 +45,9 @@ const char *server_program(void);
 /* Returns the major version of the server program: 6 or more of Redis, 7 or more of Valkey. Returns
  * 0 if there is none, or if it does not print its version. */
 int server_major(void);
+
+/* Returns whether the server program was built with TLS. */
+bool server_is_tls_built(void);
 
 /* Returns whether a server could listen at that address: false for ::1 on a machine without IPv6.
  */
@@ -54,6 +61,8 @@ bool server_take_port(struct server *server);
 void server_give_port(struct server *server);
 
 void server_socket_path(const struct server *server, char *ret_path, size_t size);
+/* Returns whether the server listens on the unix socket. */
+bool server_has_socket(const struct server *server, const struct server_opts *opts);
 
 /* Starts the process and returns before it is ready. Returns false if it could not be started. */
 bool server_spawn(struct server *server, const struct server_opts *opts);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Asks the server program for its version. */
+ * Asks the server program for its version, and whether it was built with TLS. */
 #include "server.h"
 
 #include <spawn.h>
@@ -9,39 +9,55 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Runs the program with --version under the name of the server, and stores what it prints in `ret`,
- * terminated. Returns false if that failed. */
-static bool read_version(const char *program, char *ret, size_t size)
+/* Runs the program with these arguments, and stores the beginning of what it prints in `ret`,
+ * terminated. Returns its wait status, or -1 if it did not run or printed nothing. */
+static int read_output(const char *program, char *const args[], char *ret, size_t size)
 {
-    char name[] = "redis-server", option[] = "--version";
-    char *const args[] = {name, option, NULL};
-    int ends[2], status;
+    int ends[2], status = -1;
     posix_spawn_file_actions_t actions;
     pid_t pid;
 
     if (pipe(ends) != 0 || posix_spawn_file_actions_init(&actions) != 0)
-        return false;
+        return -1;
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
     posix_spawn_file_actions_addclose(&actions, ends[0]);
     posix_spawn_file_actions_addclose(&actions, ends[1]);
     const int error = posix_spawn(&pid, program, &actions, NULL, args, environ);
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
-    const ssize_t len = error == 0 ? read(ends[0], ret, size - 1) : -1;
+    size_t len = 0;
+    for (ssize_t got = 1; error == 0 && got > 0 && len<size - 1; len += got> 0 ? (size_t)got : 0)
+        got = read(ends[0], ret + len, size - 1 - len);
     close(ends[0]);
-    ret[len > 0 ? len : 0] = '\0';
-    return error == 0 && waitpid(pid, &status, 0) == pid && status == 0 && len > 0;
+    ret[len] = '\0';
+    return error == 0 && waitpid(pid, &status, 0) == pid && len > 0 ? status : -1;
 }
 
 /* Returns the major version of the server program: 6 or more of Redis, 7 or more of Valkey. Returns
  * 0 if there is none, or if it does not print its version. */
 int server_major(void)
 {
+    char name[] = "redis-server", option[] = "--version";
+    char *const args[] = {name, option, NULL};
     const char *program = server_program();
     char text[256];
 
-    if (program == NULL || !read_version(program, text, sizeof text))
+    if (program == NULL || read_output(program, args, text, sizeof text) != 0)
         return 0;
     const char *version = strstr(text, " v=");
     return version != NULL ? atoi(version + 3) : 0;
+}
+
+/* Returns whether the server program was built with TLS: it then knows the option, and ends because
+ * it has nothing to listen on. */
+bool server_is_tls_built(void)
+{
+    char name[] = "redis-server", port[] = "--port", tls_port[] = "--tls-port", none[] = "0";
+    char *const args[] = {name, port, none, tls_port, none, NULL};
+    const char *program = server_program();
+    char text[4096];
+
+    return program != NULL && read_output(program, args, text, sizeof text) > 0 &&
+           strstr(text, "Bad directive") == NULL;
 }
