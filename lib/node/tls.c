@@ -8,8 +8,9 @@
  *   returned less than it could: the kernel has nothing more then. Because reading ends with
  *   RL_TLS_AGAIN only when OpenSSL has no bytes left, the poller's report of the socket is enough.
  *
- * The functions leave the error queue of OpenSSL as they found it, because the thread may belong to
- * a program that uses OpenSSL itself. */
+ * The thread may belong to a program that uses OpenSSL itself, and have errors of that program in
+ * its queue of OpenSSL. The functions add none, and leave those alone. But OpenSSL itself empties
+ * the queue at each step of a handshake, and when it reads a session ticket after one. */
 #include "node/tls_parts.h"
 
 #include <arpa/inet.h>
