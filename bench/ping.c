@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Measures PING over plain sockets and poll. */
-#include "limits.h"
+#include "server_limits.h"
 
 #include <errno.h>
 #include <poll.h>

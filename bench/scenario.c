@@ -2,9 +2,9 @@
  * Runs a scenario of any kind and counts the keys that it has left on the servers. */
 #include "scenario.h"
 
-#include "limits.h"
 #include "renewals.h"
 #include "scenario_parts.h"
+#include "server_limits.h"
 #include "usage.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
  * redis-benchmark draws its keys at random from a range. There are many more keys than requests, so
  * that most acquisitions find no key, and all keys exist before the releases, so that most releases
  * find theirs. */
-#include "limits.h"
+#include "server_limits.h"
 
 #include "baseline.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The limits of every client: a round trip to a majority of the servers, and the number of
  * commands that the servers can execute in a second. */
-#ifndef BENCH_LIMITS_H
-#define BENCH_LIMITS_H
+#ifndef BENCH_SERVER_LIMITS_H
+#define BENCH_SERVER_LIMITS_H
 
 #include "result.h"
 #include "servers.h"
