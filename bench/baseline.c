@@ -5,8 +5,11 @@
  * Every command goes to all servers, and the next command of a resource waits for all replies. So
  * all servers get the same bytes in the same order: each command is formatted once into one common
  * output buffer, and one queue holds the order of replies for all connections. At the end of a turn
- * of the loop each server gets the new bytes with one write. */
+ * of the loop each server gets the new bytes with one write. With TLS, baseline_tls.c sends and
+ * receives. */
 #include "baseline.h"
+
+#include "baseline_tls.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -46,6 +49,7 @@ struct slot {
 /* One connection. */
 struct peer {
     int fd;              /* non-blocking socket */
+    struct ssl_st *ssl;  /* its TLS state; NULL: without TLS */
     redisReader *reader; /* parses replies; owned */
     size_t sent;         /* bytes of baseline.out that were written to this server */
     uint64_t next;       /* index in baseline.queue of the next reply */
@@ -164,12 +168,26 @@ static bool is_grant(const struct slot *slot, const redisReply *reply)
     return reply->type == REDIS_REPLY_STATUS && reply->len == 2 && memcmp(reply->str, "OK", 2) == 0;
 }
 
-/* Reads the replies of one server. Returns 0, or -1 if the connection has ended or a reply is not
- * valid. */
+/* Sends as send() does, with TLS if the connection has it. */
+static ssize_t peer_send(const struct peer *peer, const char *bytes, size_t len)
+{
+    return peer->ssl != NULL ? baseline_tls_send(peer->ssl, bytes, len)
+                             : send(peer->fd, bytes, len, MSG_NOSIGNAL);
+}
+
+/* Receives as recv() does, with TLS if the connection has it. */
+static ssize_t peer_receive(const struct peer *peer, char *bytes, size_t size)
+{
+    return peer->ssl != NULL ? baseline_tls_receive(peer->ssl, bytes, size)
+                             : recv(peer->fd, bytes, size, 0);
+}
+
+/* Receives once from a server and handles the replies. Returns 1, 0 if nothing has arrived, or -1
+ * if the connection has ended or a reply is not valid. */
 static int read_peer(struct baseline *baseline, struct peer *peer)
 {
     char bytes[READ_BYTES];
-    ssize_t got = recv(peer->fd, bytes, sizeof bytes, 0);
+    ssize_t got = peer_receive(peer, bytes, sizeof bytes);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (got <= 0 || redisReaderFeed(peer->reader, bytes, (size_t)got) != REDIS_OK)
@@ -180,7 +198,7 @@ static int read_peer(struct baseline *baseline, struct peer *peer)
             return -1;
         redisReply *reply = object;
         if (reply == NULL)
-            return 0;
+            return 1;
         if (peer->next == baseline->queued) {
             freeReplyObject(reply);
             return -1;
@@ -217,8 +235,8 @@ static int write_peers(struct baseline *baseline)
     for (unsigned i = 0; i < baseline->peers; i++) {
         struct peer *peer = &baseline->peer[i];
         if (peer->sent < baseline->out_len) {
-            ssize_t put = send(peer->fd, baseline->out + peer->sent, baseline->out_len - peer->sent,
-                               MSG_NOSIGNAL);
+            ssize_t put =
+                peer_send(peer, baseline->out + peer->sent, baseline->out_len - peer->sent);
             if (put < 0 && errno != EAGAIN && errno != EINTR)
                 return -1;
             peer->sent += put > 0 ? (size_t)put : 0;
@@ -245,8 +263,14 @@ static int turn(struct baseline *baseline)
     if (count <= 0)
         return -1;
     for (int i = 0; i < count; i++) {
-        if ((events[i].events & ~(uint32_t)EPOLLOUT) != 0 &&
-            read_peer(baseline, &baseline->peer[events[i].data.u32]) != 0)
+        struct peer *peer = &baseline->peer[events[i].data.u32];
+        if ((events[i].events & ~(uint32_t)EPOLLOUT) == 0)
+            continue;
+        int status;
+        do {
+            status = read_peer(baseline, peer);
+        } while (status > 0 && peer->ssl != NULL && baseline_tls_has_more(peer->ssl));
+        if (status < 0)
             return -1;
     }
     return write_peers(baseline);
@@ -274,7 +298,7 @@ int baseline_run(struct baseline *baseline, uint64_t pairs, struct result *resul
 }
 
 /* Connects to a server and loads the script. Returns 0, or -1 and a text in `error`. */
-static int open_peer(struct baseline *baseline, const struct server *server, char *error,
+static int open_peer(struct baseline *baseline, const struct server *server, bool tls, char *error,
                      size_t error_size)
 {
     if (servers_load_script(server, baseline_release_script, baseline->sha) != 0) {
@@ -283,12 +307,14 @@ static int open_peer(struct baseline *baseline, const struct server *server, cha
         return -1;
     }
     struct peer *peer = &baseline->peer[baseline->peers];
-    peer->fd = servers_connect(server, error, error_size);
+    peer->fd = servers_connect(server, tls, error, error_size);
     if (peer->fd < 0)
         return -1;
-    peer->reader = redisReaderCreate();
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = baseline->peers};
     baseline->peers++;
+    if (tls && (peer->ssl = baseline_tls_open(peer->fd, server, error, error_size)) == NULL)
+        return -1;
+    peer->reader = redisReaderCreate();
     if (peer->reader == NULL || epoll_ctl(baseline->epoll, EPOLL_CTL_ADD, peer->fd, &event) != 0) {
         snprintf(error, error_size, "%s:%s: %s", server->host, server->port, strerror(errno));
         return -1;
@@ -327,7 +353,7 @@ struct baseline *baseline_open(const struct servers *servers, unsigned depth, co
         slot->key_len = (size_t)snprintf(slot->key, sizeof slot->key, "%s%u", prefix, i);
     }
     for (size_t i = 0; i < servers->count; i++) {
-        if (open_peer(baseline, &servers->list[i], error, error_size) != 0) {
+        if (open_peer(baseline, &servers->list[i], servers->tls, error, error_size) != 0) {
             baseline_close(baseline);
             return NULL;
         }
@@ -343,6 +369,7 @@ void baseline_close(struct baseline *baseline)
     for (unsigned i = 0; i < baseline->peers; i++) {
         if (baseline->peer[i].reader != NULL)
             redisReaderFree(baseline->peer[i].reader);
+        baseline_tls_close(baseline->peer[i].ssl);
         close(baseline->peer[i].fd);
     }
     if (baseline->epoll >= 0)

@@ -135,11 +135,20 @@ static uint64_t count(const struct watcher *watcher, const struct scenario *scen
     snprintf(number, sizeof number, "%" PRIu64, pairs);
     /* The run is slow under the watcher. The long node timeout keeps the library from treating the
      * servers as unresponsive. */
-    const char *const tail[] = {
-        output,       program,        "--servers",      settings->servers.text,
-        "--scenario", scenario->name, "--side",         side,
-        "--ops",      number,         "--node-timeout", "60000",
-        NULL};
+    const char *const tail[] = {output,
+                                program,
+                                "--servers",
+                                settings->servers.text,
+                                "--scenario",
+                                scenario->name,
+                                "--side",
+                                side,
+                                "--ops",
+                                number,
+                                "--node-timeout",
+                                "60000",
+                                settings->servers.tls ? "--tls" : NULL,
+                                NULL};
     const char *argv[WORDS_MAX] = {watcher->program};
     size_t words = 1;
     for (size_t i = 0; i < 4 && watcher->words[i] != NULL; i++)

@@ -12,14 +12,15 @@ static bool rewrite(struct delay_list *list, const struct servers *servers)
 {
     char items[SERVERS_TEXT_MAX], *rest = NULL;
     size_t len = 0, index = 0;
-    strcpy(items, servers->text);
+    strcpy(items, servers_measured(servers));
     for (char *item = strtok_r(items, ", \t\n", &rest); item != NULL;
          item = strtok_r(NULL, ", \t\n", &rest)) {
         const char *start = strstr(item, "://");
         start = start == NULL ? item : start + 3;
         const char *tail = start + strcspn(start, "/?");
-        int put = snprintf(list->text + len, sizeof list->text - len, "%sredis://127.0.0.1:%u%s",
-                           len == 0 ? "" : ",", list->nodes[index++].local_port, tail);
+        int put = snprintf(list->text + len, sizeof list->text - len, "%s%s://127.0.0.1:%u%s",
+                           len == 0 ? "" : ",", servers->tls ? "rediss" : "redis",
+                           list->nodes[index++].local_port, tail);
         if (put < 0 || (size_t)put >= sizeof list->text - len)
             return false;
         len += (size_t)put;
@@ -41,11 +42,13 @@ struct delay *delay_list_open(struct delay_list *list, const struct servers *ser
                  delays, jitters, servers->count);
         return NULL;
     }
-    for (size_t i = 0; i < servers->count; i++)
-        list->nodes[i] = (struct delay_node){.host = servers->list[i].host,
-                                             .port = servers->list[i].port,
+    for (size_t i = 0; i < servers->count; i++) {
+        const struct server *server = &servers->list[i];
+        list->nodes[i] = (struct delay_node){.host = servers->tls ? server->tls_host : server->host,
+                                             .port = servers->tls ? server->tls_port : server->port,
                                              .delay_us = delay_us[i],
                                              .jitter_us = jitter_us[i]};
+    }
     struct delay *delay = delay_open(list->nodes, servers->count, seed, error, error_size);
     if (delay != NULL && !rewrite(list, servers)) {
         snprintf(error, error_size, "the list of servers is too long");

@@ -29,8 +29,8 @@ static void read_cpu(char *cpu, size_t size)
     fclose(file);
 }
 
-/* Writes the version of the servers. If they differ, writes each version once, separated by
- * commas. */
+/* Writes the version of the servers, and "TLS" if the measured connections use it. If the versions
+ * differ, writes each once. Separates all by commas. */
 static void read_versions(char *text, size_t size, const struct servers *servers)
 {
     text[0] = '\0';
@@ -41,6 +41,8 @@ static void read_versions(char *text, size_t size, const struct servers *servers
         if (strstr(text, version) == NULL)
             snprintf(text + len, size - len, "%s%s", len == 0 ? "" : ", ", version);
     }
+    if (servers->tls)
+        snprintf(text + strlen(text), size - strlen(text), ", TLS");
 }
 
 /* Fills in all fields for this machine, the library and the servers. */

@@ -191,7 +191,7 @@ struct fault *fault_open(struct servers *servers, const struct fault_plan *plan,
 /* Returns the list of URLs for clients, through the proxy if there is one. */
 const char *fault_servers(const struct fault *fault)
 {
-    return fault->list != NULL ? fault->list->text : fault->servers->text;
+    return fault->list != NULL ? fault->list->text : servers_measured(fault->servers);
 }
 
 /* Returns true if all servers reply. */

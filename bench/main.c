@@ -44,11 +44,13 @@ static int count_pairs(const struct options *options, const struct scenario_sett
 static bool can_run(const struct options *options, const struct scenario *scenario,
                     struct scenario_settings *settings)
 {
-    char error[256];
+    char error[256] = SCENARIO_NO_TLS;
     if (options->sides == SCENARIO_BASELINE && !has_baseline(scenario))
         return false;
-    if (options->chosen || !scenario_needs_processes(scenario) ||
-        servers_find_pids(&settings->servers, error, sizeof error) == 0)
+    bool fits = !scenario->tls || settings->servers.tls_text[0] != '\0';
+    if (fits && scenario_needs_processes(scenario))
+        fits = servers_find_pids(&settings->servers, error, sizeof error) == 0;
+    if (options->chosen || fits)
         return true;
     fprintf(stderr, "redlock-bench: %s is left out: %s\n", scenario->name, error);
     return false;
@@ -102,29 +104,44 @@ static int measure(const struct options *options, struct scenario_settings *sett
     return code;
 }
 
-/* Parses the options, then measures the scenarios or counts what their pairs cost. Returns an exit
- * code. */
-int main(int argc, char **argv)
+/* Reads the lists of servers into the settings. Returns 0 or an exit code, after a message. */
+static int read_servers(const struct options *options, struct servers *servers)
 {
-    struct options options = {.servers = getenv("REDLOCK_SERVERS"),
-                              .runs = 1,
-                              .warm = UINT64_MAX,
-                              .ttl_ms = 10000,
-                              .seed = result_now_ns()};
-    struct scenario_settings settings = {.pairs = 0};
-    char error[512], prefix[48];
-    if (!options_parse(&options, argc, argv))
-        return EXIT_USAGE;
-    if (options.servers == NULL) {
+    char error[512];
+    if (options->servers == NULL) {
         fputs("redlock-bench: no servers: set REDLOCK_SERVERS, or run it in a sandbox:\n"
               "  redlock sandbox -- redlock-bench\n",
               stderr);
         return EXIT_USAGE;
     }
-    if (servers_parse(&settings.servers, options.servers, error, sizeof error) != 0) {
+    if (servers_parse(servers, options->servers, error, sizeof error) != 0 ||
+        (options->tls_servers != NULL &&
+         servers_add_tls(servers, options->tls_servers, error, sizeof error) != 0)) {
         fprintf(stderr, "redlock-bench: %s\n", error);
         return EXIT_USAGE;
     }
+    servers->tls = options->tls;
+    if (options->tls && servers->tls_text[0] == '\0') {
+        fputs("redlock-bench: --tls: " SCENARIO_NO_TLS "\n", stderr);
+        return EXIT_USAGE;
+    }
+    return 0;
+}
+
+/* Parses the options, then measures the scenarios or counts what their pairs cost. Returns an exit
+ * code. */
+int main(int argc, char **argv)
+{
+    struct options options = {.servers = getenv("REDLOCK_SERVERS"),
+                              .tls_servers = getenv("REDLOCK_TLS_SERVERS"),
+                              .runs = 1,
+                              .warm = UINT64_MAX,
+                              .ttl_ms = 10000,
+                              .seed = result_now_ns()};
+    struct scenario_settings settings = {.pairs = 0};
+    char prefix[48];
+    if (!options_parse(&options, argc, argv) || read_servers(&options, &settings.servers) != 0)
+        return EXIT_USAGE;
     snprintf(prefix, sizeof prefix, "redlock-bench:%ld:%" PRIx64 ":", (long)getpid(),
              result_now_ns());
     settings.prefix = prefix;

@@ -19,6 +19,7 @@ static void print_usage(FILE *file)
         "  loop over hiredis (the baseline). Slices of both sides take turns.\n"
         "  --servers LIST   host:port or redis://host:port, separated by commas or blanks\n"
         "                   (default $REDLOCK_SERVERS)\n"
+        "  --tls            measure over TLS, at the addresses in $REDLOCK_TLS_SERVERS\n"
         "  --scenario LIST  names from below, separated by commas (default: all)\n"
         "  --ops N          pairs of acquire and release, for each side and scenario\n"
         "  --warm N         pairs before that do not count (20 for each in flight, at least 200)\n"
@@ -134,6 +135,9 @@ static bool parse_option(struct options *options, int letter, const char *value)
         return parse_number("--node-timeout", value, 1, 60000, &options->node_timeout_ms);
     case 'o':
         return parse_side(options, value);
+    case 'l':
+        options->tls = true;
+        return true;
     case 'V':
         options->verbose = true;
         return true;
@@ -162,17 +166,27 @@ static bool parse_option(struct options *options, int letter, const char *value)
  * not valid. */
 bool options_parse(struct options *options, int argc, char **argv)
 {
-    static const struct option list[] = {
-        {"servers", required_argument, NULL, 's'}, {"scenario", required_argument, NULL, 'c'},
-        {"ops", required_argument, NULL, 'n'},     {"warm", required_argument, NULL, 'W'},
-        {"seconds", required_argument, NULL, 'T'}, {"save", required_argument, NULL, 'f'},
-        {"quiet", no_argument, NULL, 'q'},         {"rate", required_argument, NULL, 'R'},
-        {"runs", required_argument, NULL, 'r'},    {"seed", required_argument, NULL, 'S'},
-        {"ttl", required_argument, NULL, 't'},     {"node-timeout", required_argument, NULL, 'w'},
-        {"side", required_argument, NULL, 'o'},    {"instructions", no_argument, NULL, 'i'},
-        {"syscalls", no_argument, NULL, 'y'},      {"verbose", no_argument, NULL, 'V'},
-        {"json", no_argument, NULL, 'j'},          {"csv", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
+    static const struct option list[] = {{"servers", required_argument, NULL, 's'},
+                                         {"scenario", required_argument, NULL, 'c'},
+                                         {"ops", required_argument, NULL, 'n'},
+                                         {"warm", required_argument, NULL, 'W'},
+                                         {"seconds", required_argument, NULL, 'T'},
+                                         {"save", required_argument, NULL, 'f'},
+                                         {"quiet", no_argument, NULL, 'q'},
+                                         {"rate", required_argument, NULL, 'R'},
+                                         {"runs", required_argument, NULL, 'r'},
+                                         {"seed", required_argument, NULL, 'S'},
+                                         {"ttl", required_argument, NULL, 't'},
+                                         {"node-timeout", required_argument, NULL, 'w'},
+                                         {"side", required_argument, NULL, 'o'},
+                                         {"instructions", no_argument, NULL, 'i'},
+                                         {"syscalls", no_argument, NULL, 'y'},
+                                         {"verbose", no_argument, NULL, 'V'},
+                                         {"json", no_argument, NULL, 'j'},
+                                         {"csv", no_argument, NULL, 'v'},
+                                         {"tls", no_argument, NULL, 'l'},
+                                         {"help", no_argument, NULL, 'h'},
+                                         {NULL, 0, NULL, 0}};
     int letter;
     while ((letter = getopt_long(argc, argv, "s:n:h", list, NULL)) != -1) {
         if (!parse_option(options, letter, optarg))

@@ -10,7 +10,8 @@
 
 /* The command line, with defaults for what was not given. Borrows its texts from argv. */
 struct options {
-    const char *servers; /* list of URLs; NULL: not given */
+    const char *servers;     /* list of URLs; NULL: not given */
+    const char *tls_servers; /* list of URLs of the same servers with TLS; NULL: not given */
     const struct scenario *scenarios[SCENARIOS_MAX];
     size_t scenarios_count;
     uint64_t runs;       /* repetitions of all scenarios */
@@ -26,6 +27,7 @@ struct options {
     enum print_format format;
     const char *save;     /* file for the JSON document; NULL: none */
     enum counted counted; /* what to count; 0: measure times instead */
+    bool tls;             /* the measured connections use TLS */
     bool verbose;         /* print the library's log */
     bool quiet;           /* print no progress */
 };

@@ -34,7 +34,7 @@ static int run_renewals(const struct scenario *scenario, struct scenario_setting
     if (settings->pairs != 0 && settings->pairs < locks)
         locks = (unsigned)settings->pairs;
     const struct client_settings client = {
-        .servers = settings->servers.text,
+        .servers = servers_measured(&settings->servers),
         .prefix = prefix,
         .depth = scenario->depth,
         .resources = locks,

@@ -36,6 +36,7 @@ struct scenario {
     /* SCENARIO_VARIANT: how its locks differ from plain ones. */
     const char *variant;      /* name of the side; NULL: not a variant */
     bool fenced;              /* with a fencing token */
+    bool tls;                 /* with TLS, and the plain side without */
     bool separate;            /* a client with a blocked thread for each caller */
     unsigned permits;         /* semaphores with this many permits; 0: locks */
     unsigned also;            /* further resources locked together with each */
@@ -53,6 +54,11 @@ extern const size_t scenarios_count; /* entries of scenarios[] */
 const struct scenario *scenario_find(const char *name, size_t len);
 /* Returns true if the scenario stops or kills servers, which requires a sandbox. */
 bool scenario_needs_processes(const struct scenario *scenario);
+
+/* Why a scenario cannot compare TLS with plain connections. */
+#define SCENARIO_NO_TLS                                                                            \
+    "REDLOCK_TLS_SERVERS has no addresses with TLS of the same servers: run it as\n"               \
+    "  redlock sandbox -- python3 bench/with_tls.py redlock-bench"
 
 /* Which sides run. SCENARIO_BASELINE of a variant is the side with plain locks. */
 enum scenario_sides { SCENARIO_BOTH = 0, SCENARIO_LIBRARY = 1, SCENARIO_BASELINE = 2 };

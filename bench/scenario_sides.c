@@ -137,6 +137,14 @@ static int open_variant(struct stage *stage, const struct scenario *scenario,
     variant.fence_key = scenario->fenced ? stage->fence_key : NULL;
     variant.permits = scenario->permits;
     variant.also = scenario->also;
+    if (scenario->tls) {
+        if (stage->settings->servers.tls_text[0] == '\0') {
+            snprintf(error, error_size, SCENARIO_NO_TLS);
+            return -1;
+        }
+        variant.servers = stage->settings->servers.tls_text;
+        client->servers = stage->settings->servers.text;
+    }
     if (scenario->plain_resources != 0)
         client->resources = scenario->plain_resources;
     if (sides != SCENARIO_BASELINE &&
@@ -158,7 +166,7 @@ static int open_stage(struct stage *stage, const struct scenario *scenario, char
     snprintf(library_prefix, sizeof library_prefix, "%slibrary:", settings->prefix);
     snprintf(baseline_prefix, sizeof baseline_prefix, "%sbaseline:", settings->prefix);
     struct client_settings client = {
-        .servers = settings->servers.text,
+        .servers = servers_measured(&settings->servers),
         .prefix = library_prefix,
         .depth = scenario->depth,
         .resources = scenario->resources,
@@ -250,8 +258,13 @@ static int compare(struct stage *stage, const struct scenario *scenario,
     }
     result->name_a = a.name;
     result->name_b = b.name;
-    return side_compare(&comparison, &a, &result->a, b.name == NULL ? NULL : &b, &result->b,
-                        &settings->seed);
+    int failed = side_compare(&comparison, &a, &result->a, b.name == NULL ? NULL : &b, &result->b,
+                              &settings->seed);
+    if (failed == 0 && scenario->tls && b.name != NULL)
+        scenario_figure(result, "client_cpu_ratio",
+                        result_divide(result_client_us_per_pair(&result->a),
+                                      result_client_us_per_pair(&result->b)));
+    return failed;
 }
 
 /* Opens both sides, compares them, continues stopped servers and closes everything. Returns 0, or

@@ -48,15 +48,22 @@ static void exec_benchmark(const char *const *argv, int out)
 }
 
 /* Starts redis-benchmark with `requests` times `command` (ends with NULL). Returns 0 or -1. */
-static int start(struct child *child, const struct server *server, uint64_t requests,
+static int start(struct child *child, const struct server *server, bool tls, uint64_t requests,
                  const char *const *command)
 {
     char number[24], range[24];
     int ends[2];
-    const char *argv[32] = {
-        "redis-benchmark", "-h", server->host, "-p", server->port, "-c", "4", "-P", "64",
-        "--csv",           "-n", number,       "-r", range};
+    const char *host = tls ? server->tls_host : server->host;
+    const char *port = tls ? server->tls_port : server->port;
+    const char *argv[32] = {"redis-benchmark", "-h", host,   "-p", port, "-c", "4", "-P", "64",
+                            "--csv",           "-n", number, "-r", range};
     size_t words = 14;
+    if (tls)
+        argv[words++] = "--tls";
+    if (tls && server->cacert[0] != '\0') {
+        argv[words++] = "--cacert";
+        argv[words++] = server->cacert;
+    }
     snprintf(number, sizeof number, "%" PRIu64, requests);
     snprintf(range, sizeof range, "%" PRIu64, requests * KEYS_PER_REQUEST);
     while (*command != NULL)
@@ -102,7 +109,7 @@ static double run_all(const struct servers *servers, uint64_t requests, const ch
     size_t started = 0;
     double slowest = -1.0;
     while (started < servers->count &&
-           start(&children[started], &servers->list[started], requests, command) == 0)
+           start(&children[started], &servers->list[started], servers->tls, requests, command) == 0)
         started++;
     for (size_t i = 0; i < started; i++) {
         double rate = finish(&children[i]);

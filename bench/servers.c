@@ -18,14 +18,24 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* Parses one address. Returns 0, or -1 and a text in `error`. */
-static int parse_one(struct server *server, const char *item, char *error, size_t error_size)
+/* Returns whether the item begins with one of the two schemes. */
+static bool has_scheme(const char *item, const char *one, const char *other)
+{
+    return strncasecmp(item, one, strlen(one)) == 0 || strncasecmp(item, other, strlen(other)) == 0;
+}
+
+/* Parses one address. Returns 0, or -1 and a text in `error`. `tls`: it is one for TLS. */
+static int parse_one(struct server *server, const char *item, bool tls, char *error,
+                     size_t error_size)
 {
     const char *start = strstr(item, "://");
-    if (start != NULL && strncasecmp(item, "redis://", 8) != 0 &&
-        strncasecmp(item, "valkey://", 9) != 0) {
+    if (tls && !has_scheme(item, "rediss://", "valkeys://")) {
+        snprintf(error, error_size, "%s: expected rediss://host:port", item);
+        return -1;
+    }
+    if (!tls && start != NULL && !has_scheme(item, "redis://", "valkey://")) {
         snprintf(error, error_size,
-                 "%.*s: the benchmark supports plain TCP only: use redis://host:port",
+                 "%.*s: expected redis://host:port; the list with TLS is REDLOCK_TLS_SERVERS",
                  (int)(start - item), item);
         return -1;
     }
@@ -49,36 +59,54 @@ static int parse_one(struct server *server, const char *item, char *error, size_
         snprintf(error, error_size, "%s: expected host:port", item);
         return -1;
     }
-    memset(server, 0, sizeof *server);
-    memcpy(server->host, start, host_len);
-    memcpy(server->port, colon + 1, port_len);
+    char *host = tls ? server->tls_host : server->host;
+    char *port = tls ? server->tls_port : server->port;
+    memcpy(host, start, host_len);
+    host[host_len] = '\0';
+    memcpy(port, colon + 1, port_len);
+    port[port_len] = '\0';
+    const char *cacert = strstr(item, "cacert=");
+    if (tls && cacert != NULL) {
+        cacert += strlen("cacert=");
+        snprintf(server->cacert, sizeof server->cacert, "%.*s", (int)strcspn(cacert, "&"), cacert);
+    }
     return 0;
 }
 
-/* Parses a list of addresses, separated by commas or blanks. Returns 0, or -1 and a text in
- * `error`. */
-int servers_parse(struct servers *ret_servers, const char *text, char *error, size_t error_size)
+/* Parses a list of addresses, separated by commas or blanks, and stores its text and its length.
+ * Returns 0, or -1 and a text in `error`. */
+static int parse_list(struct servers *servers, const char *text, bool tls, size_t *ret_count,
+                      char *error, size_t error_size)
 {
-    if (strlen(text) >= sizeof ret_servers->text) {
+    if (strlen(text) >= SERVERS_TEXT_MAX) {
         snprintf(error, error_size, "the list of servers is longer than %d bytes",
                  SERVERS_TEXT_MAX - 1);
         return -1;
     }
-    memset(ret_servers, 0, sizeof *ret_servers);
-    strcpy(ret_servers->text, text);
+    strcpy(tls ? servers->tls_text : servers->text, text);
     char items[SERVERS_TEXT_MAX];
     strcpy(items, text);
     char *rest = NULL;
+    *ret_count = 0;
     for (char *item = strtok_r(items, ", \t\n", &rest); item != NULL;
          item = strtok_r(NULL, ", \t\n", &rest)) {
-        if (ret_servers->count == SERVERS_MAX) {
+        if (*ret_count == SERVERS_MAX) {
             snprintf(error, error_size, "more than %d servers", SERVERS_MAX);
             return -1;
         }
-        if (parse_one(&ret_servers->list[ret_servers->count], item, error, error_size) != 0)
+        if (parse_one(&servers->list[*ret_count], item, tls, error, error_size) != 0)
             return -1;
-        ret_servers->count++;
+        ++*ret_count;
     }
+    return 0;
+}
+
+/* Parses the list of addresses without TLS. Returns 0, or -1 and a text in `error`. */
+int servers_parse(struct servers *ret_servers, const char *text, char *error, size_t error_size)
+{
+    memset(ret_servers, 0, sizeof *ret_servers);
+    if (parse_list(ret_servers, text, false, &ret_servers->count, error, error_size) != 0)
+        return -1;
     if (ret_servers->count == 0) {
         snprintf(error, error_size, "no servers given");
         return -1;
@@ -86,21 +114,43 @@ int servers_parse(struct servers *ret_servers, const char *text, char *error, si
     return 0;
 }
 
-/* Connects to a server. Returns a non-blocking socket with TCP_NODELAY, or -1 and a text in
- * `error`. */
-int servers_connect(const struct server *server, char *error, size_t error_size)
+/* Adds the list of addresses with TLS. Returns 0, or -1 and a text in `error`. */
+int servers_add_tls(struct servers *servers, const char *text, char *error, size_t error_size)
+{
+    size_t count;
+    if (parse_list(servers, text, true, &count, error, error_size) != 0)
+        return -1;
+    if (count != servers->count) {
+        snprintf(error, error_size, "%zu servers, but %zu addresses with TLS", servers->count,
+                 count);
+        return -1;
+    }
+    return 0;
+}
+
+/* Returns the list of URLs for the measured connections. */
+const char *servers_measured(const struct servers *servers)
+{
+    return servers->tls ? servers->tls_text : servers->text;
+}
+
+/* Connects to a server, to the port for TLS if `tls`. Returns a non-blocking socket with
+ * TCP_NODELAY, or -1 and a text in `error`. */
+int servers_connect(const struct server *server, bool tls, char *error, size_t error_size)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
-    int failure = getaddrinfo(server->host, server->port, &hints, &list);
+    const char *host = tls ? server->tls_host : server->host;
+    const char *port = tls ? server->tls_port : server->port;
+    int failure = getaddrinfo(host, port, &hints, &list);
     if (failure != 0) {
-        snprintf(error, error_size, "%s: %s", server->host, gai_strerror(failure));
+        snprintf(error, error_size, "%s: %s", host, gai_strerror(failure));
         return -1;
     }
     int fd = -1;
     for (struct addrinfo *at = list; at != NULL && fd < 0; at = at->ai_next) {
         fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (fd >= 0 && connect(fd, at->ai_addr, at->ai_addrlen) != 0) {
-            snprintf(error, error_size, "%s:%s: %s", server->host, server->port, strerror(errno));
+            snprintf(error, error_size, "%s:%s: %s", host, port, strerror(errno));
             close(fd);
             fd = -1;
         }
@@ -111,7 +161,7 @@ int servers_connect(const struct server *server, char *error, size_t error_size)
     int on = 1;
     if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0 ||
         ioctl(fd, FIONBIO, &on) != 0) {
-        snprintf(error, error_size, "%s:%s: %s", server->host, server->port, strerror(errno));
+        snprintf(error, error_size, "%s:%s: %s", host, port, strerror(errno));
         close(fd);
         return -1;
     }

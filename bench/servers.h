@@ -14,16 +14,21 @@
 
 /* One server. */
 struct server {
-    char host[128]; /* name or address, without brackets */
-    char port[8];   /* decimal */
-    pid_t pid;      /* 0: unknown */
-    size_t number;  /* of its directory in the sandbox; valid if the pid is known */
+    char host[128];     /* name or address, without brackets */
+    char port[8];       /* decimal */
+    char tls_host[128]; /* where it listens for TLS; valid if there is a list with TLS */
+    char tls_port[8];
+    char cacert[256]; /* file with the authority of its certificate; empty: the system's ones */
+    pid_t pid;        /* 0: unknown */
+    size_t number;    /* of its directory in the sandbox; valid if the pid is known */
 };
 
 /* The servers of a list, in its order. */
 struct servers {
-    char text[SERVERS_TEXT_MAX]; /* the list as it was given */
-    size_t count;                /* of list[] */
+    char text[SERVERS_TEXT_MAX];     /* the list as it was given */
+    char tls_text[SERVERS_TEXT_MAX]; /* the list with TLS as it was given; empty: none */
+    bool tls;                        /* the measured connections use TLS */
+    size_t count;                    /* of list[] */
     struct server list[SERVERS_MAX];
 };
 
@@ -31,9 +36,16 @@ struct servers {
  * passwords, database numbers and unix sockets, which the baseline does not support. Returns 0, or
  * -1 and a text in `error`. */
 int servers_parse(struct servers *ret_servers, const char *text, char *error, size_t error_size);
+/* Adds a list of the same servers in the same order, as rediss://host:port?cacert=FILE. The
+ * requests of the benchmark besides the measurement do not use it. Returns 0, or -1 and a text in
+ * `error`. */
+int servers_add_tls(struct servers *servers, const char *text, char *error, size_t error_size);
+/* Returns the list of URLs for the measured connections. */
+const char *servers_measured(const struct servers *servers);
 
-/* Returns a connected, non-blocking TCP socket with TCP_NODELAY, or -1 and a text in `error`. */
-int servers_connect(const struct server *server, char *error, size_t error_size);
+/* Returns a connected, non-blocking TCP socket with TCP_NODELAY, or -1 and a text in `error`.
+ * `tls`: to the port for TLS; the caller begins TLS on the socket. */
+int servers_connect(const struct server *server, bool tls, char *error, size_t error_size);
 
 /* Writes the name and version of the server, like "redis 7.0.15", or "unknown". */
 void servers_version(const struct server *server, char *version, size_t size);

@@ -18,7 +18,10 @@ import tapcase
 REDLOCK = os.environ["REDLOCK_TEST_COMMAND"]
 BENCH = os.environ["REDLOCK_TEST_BENCH"]
 BASELINE = os.environ["REDLOCK_TEST_BASELINE"]
-PLOTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plots.py")
+HERE = os.path.dirname(os.path.abspath(__file__))
+PLOTS = os.path.join(HERE, "plots.py")
+WITH_TLS = ["python3", os.path.join(HERE, "with_tls.py")]
+BUILT_WITH_TLS = os.environ["REDLOCK_TEST_TLS"] == "1"
 SLOW = int(os.environ.get("REDLOCK_TEST_SLOW", "1"))
 DEADLINE_S = 60 * SLOW
 # Scenarios without an open loop.
@@ -27,6 +30,8 @@ LOOPS = [
     "threaded-1", "threaded-8", "threaded-64", "threaded-256", "contended",
     "fenced-1", "fenced-64", "fenced-contended", "many-names", "permits", "permits-contended", "multi-key", "stopped",
 ]  # fmt: skip
+# Scenarios that compare TLS with plain connections. The list has them before the last of LOOPS.
+BESIDE_PLAIN = ["tls-1", "tls-64"]
 # Scenarios with an open loop.
 PACED = [
     "open", "stalled", "stopped-1", "stopped-2", "killed-1", "killed-2",
@@ -107,7 +112,8 @@ class Bench(unittest.TestCase):
     def test_help_names_all_scenarios(self):
         out = self.check(run(BENCH, "--help", sandbox=False))
         listed = out[out.index("scenarios:") : out.index("exit:")]
-        self.assertEqual(re.findall(r"^  (\S+)  ", listed, re.M), LOOPS + PACED + ["renewals", "ping"])
+        expected = [*LOOPS[:-1], *BESIDE_PLAIN, LOOPS[-1], *PACED, "renewals", "ping"]
+        self.assertEqual(re.findall(r"^  (\S+)  ", listed, re.M), expected)
 
     def test_every_loop_in_json(self):
         document = self.document(run(BENCH, "--ops", "60", "--seed", "7", "--scenario", ",".join(LOOPS), "--json"))
@@ -148,6 +154,52 @@ class Bench(unittest.TestCase):
                     word, number = result["scenario"].split("-")
                     texts = [text for _, text in result["timeline"]["marks"]]
                     self.assertEqual(texts, [f"{number} {text}" for text in marks[word]])
+
+    def run_with_tls(self, *words):
+        """Runs a command in a sandbox whose servers have a port for TLS. Skips the test if that is not possible."""
+        if not BUILT_WITH_TLS:
+            self.skipTest("this build has no TLS")
+        done = run(*WITH_TLS, *words)
+        if "no port for TLS" in done.stderr or "apt-get install openssl" in done.stderr:
+            self.skipTest(done.stderr.strip())
+        return done
+
+    def test_every_scenario_over_tls(self):
+        names = [*LOOPS, *BESIDE_PLAIN, *PACED]
+        done = self.run_with_tls(BENCH, "--tls", "--ops", "60", "--scenario", ",".join(names), "--json")
+        document = self.document(done)
+        self.assertIn(", TLS", document["environment"]["server"])
+        self.assertEqual([result["scenario"] for result in document["results"]], names)
+        for result in document["results"]:
+            with self.subTest(scenario=result["scenario"]):
+                for side in result["sides"]:
+                    self.assertEqual(side["pairs"] if side["side"] != "closed" else 60, 60)
+                if result["scenario"] in BESIDE_PLAIN:
+                    self.assertEqual([side["side"] for side in result["sides"]], ["tls", "plain"])
+                    self.assertGreater(result["figures"]["client_cpu_ratio"], 0)
+
+    def test_tls_connections_go_to_the_port_for_tls_and_verify(self):
+        # Each side reaches the servers with the certificate that they have, and refuses one that it does not trust.
+        stranger = (
+            "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout /dev/null -subj /CN=x"
+            ' -out "$1" 2>/dev/null; '
+            "export REDLOCK_TLS_SERVERS=$(echo $REDLOCK_TLS_SERVERS | sed \"s#cacert=[^,]*#cacert=$1#g\"); "
+        )
+        for side in ("library", "baseline"):
+            words = f"'{BENCH}' --tls --scenario embedded-1 --ops 40 --json --side {side}"
+            with self.subTest(side=side):
+                self.document(self.run_with_tls("sh", "-c", words))
+                with tempfile.NamedTemporaryFile(suffix=".pem") as file:
+                    done = self.run_with_tls("sh", "-c", stranger + words, "sh", file.name)
+                self.assertEqual(done.returncode, 69, done.stderr)
+
+    def test_tls_without_addresses_is_refused(self):
+        done = run(BENCH, "--tls", "--scenario", "embedded-1")
+        self.assertEqual(done.returncode, 64)
+        self.assertIn("with_tls.py", done.stderr)
+        done = run(BENCH, "--scenario", "tls-1")
+        self.assertEqual(done.returncode, 69)
+        self.assertIn("with_tls.py", done.stderr)
 
     def test_a_stall_is_seen_by_the_open_loop_only(self):
         # Three servers are stopped for 1.5 of 4 seconds. Operations of the open loop that were due then have waited; the
@@ -192,6 +244,7 @@ class Bench(unittest.TestCase):
         self.assertNotIn("stopped", names)
         self.assertNotIn("killed-1", names)
         self.assertIn("killed-1 is left out", done.stderr)
+        self.assertIn("tls-1 is left out", done.stderr)
         done = run("python3", "-c", script, BENCH, "--scenario", "killed-1")
         self.assertEqual(done.returncode, 69, done.stderr)
         self.assertIn("sandbox", done.stderr)
