@@ -408,9 +408,11 @@ enum rl_tls_result rl_tls_receive(struct rl_tls *tls, char *buffer, size_t size,
     ERR_set_mark();
     while (len < size && result == RL_TLS_OK) {
         int got = SSL_read(tls->ssl, buffer + len, (int)(size - len));
-        if (got > 0)
+        if (got > 0) {
             len += (size_t)got;
-        else if (is_starved(tls))
+            if (tls->permitted == 0 && !SSL_has_pending(tls->ssl))
+                result = RL_TLS_AGAIN; /* a further call would find nothing */
+        } else if (is_starved(tls))
             result = RL_TLS_AGAIN;
         else
             result = fail(tls);
