@@ -257,7 +257,7 @@ class Help(CommandCase):
     def test_version(self):
         """`redlock --version` names the versions of the libraries, too."""
         result = self.redlock("--version", env=clean_environment())
-        self.assertRegex(result.stdout, r"^redlock \d+\.\d+\.\d+ \(hiredis \d\S*, libsodium \d\S*, jansson \d\S*\)\n$")
+        self.assertRegex(result.stdout, r"^redlock \d+\.\d+\.\d+ \(hiredis \d\S*, libsodium \d\S*, (?:openssl \d\S*|without TLS), jansson \d\S*\)\n$")
 
 
 class BadInput(CommandCase):
