@@ -318,16 +318,18 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
 }
 
 /* Handles the end of a connection that the server or the network has closed: plans the next one. A
- * server that expects TLS closes the connection without a reply. */
+ * server that expects TLS, or a certificate of the client, closes the connection without a reply.
+ */
 void rl_node_closed(struct rl_node *node, int cause, const char *text, uint64_t now_ns)
 {
-    bool greeting = node->conn.state == RL_NODE_GREETING && !node->conn.tls &&
-                    !rl_greeting_has_begun(&node->greeting);
+    bool unanswered =
+        node->conn.state == RL_NODE_GREETING && !rl_greeting_has_begun(&node->greeting);
     char hint[RL_TEXT_MAX];
 
-    if (greeting && cause == REDLOCK_CAUSE_DISCONNECT) {
-        snprintf(hint, sizeof hint,
-                 "%s before the first reply; does this port expect TLS (rediss://)?", text);
+    if (unanswered && cause == REDLOCK_CAUSE_DISCONNECT) {
+        snprintf(hint, sizeof hint, "%s before the first reply; does %s?", text,
+                 node->conn.tls ? "the server require a certificate of the client"
+                                : "this port expect TLS (rediss://)");
         text = hint;
     }
     rl_node_close(node, cause, text, true, now_ns);

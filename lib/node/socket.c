@@ -301,7 +301,9 @@ static bool watch_writing(struct rl_sockets *sockets, struct rl_socket *sock, bo
     return rl_poller_change(sockets->poller, sock->fd, tag_of(sockets, sock), on) == REDLOCK_OK;
 }
 
-/* Encrypts and sends as many records as the kernel takes. Returns as socket_send(). */
+/* Encrypts and sends as many records as the kernel takes. Returns as socket_send(). After a reset
+ * by the server it sends nothing; receive_tls() then reports the end of the connection, with its
+ * reason. */
 static ssize_t send_tls(struct rl_sockets *sockets, struct rl_socket *sock, const char *bytes,
                         size_t len)
 {
@@ -312,6 +314,8 @@ static ssize_t send_tls(struct rl_sockets *sockets, struct rl_socket *sock, cons
         sent = rl_tls_send(sock->tls, bytes + done, len - done);
         done += sent > 0 ? (size_t)sent : 0;
     } while (sent > 0 && done < len);
+    if (sent < 0 && rl_tls_is_reset(sock->tls))
+        return (ssize_t)done;
     if (sent < 0 || !watch_writing(sockets, sock, rl_tls_is_held(sock->tls)))
         return -1;
     return (ssize_t)done;
@@ -524,6 +528,8 @@ static bool receive(struct rl_sockets *sockets, struct rl_socket *sock, unsigned
 static void continue_sending(struct rl_sockets *sockets, struct rl_socket *sock)
 {
     if (sock->tls != NULL && !rl_tls_flush(sock->tls)) {
+        if (rl_tls_is_reset(sock->tls))
+            return; /* rl_sockets_ready() reads the reason */
         if (sock->securing)
             fail_open(sockets, sock, REDLOCK_CAUSE_CONNECT, "connection lost", 0);
         else

@@ -41,9 +41,17 @@ struct rl_tls {
     bool greeted;       /* the handshake is complete */
     bool ended;         /* the socket has ended or failed */
     bool broken;        /* `rest` could not be kept, or the socket does not take it */
+    bool reset;         /* see rl_tls_is_reset() */
     bool refused;       /* see rl_tls_is_refused() */
     char text[RL_TEXT_MAX];
 };
+
+/* Notes that send() has failed, with `error` (an errno), for another reason than a full buffer. */
+static void note_broken(struct rl_tls *tls, int error)
+{
+    tls->broken = true;
+    tls->reset = tls->reset || error == EPIPE || error == ECONNRESET;
+}
 
 /* Hands the bytes that wait to the kernel. Returns false if the connection is broken. */
 bool rl_tls_flush(struct rl_tls *tls)
@@ -57,7 +65,7 @@ bool rl_tls_flush(struct rl_tls *tls)
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             break;
         } else if (errno != EINTR) {
-            tls->broken = true;
+            note_broken(tls, errno);
         }
     }
     return !tls->broken;
@@ -102,7 +110,7 @@ static int bio_write(BIO *bio, const char *bytes, int len)
         else if (errno == EAGAIN || errno == EWOULDBLOCK)
             break;
         else if (errno != EINTR)
-            tls->broken = true;
+            note_broken(tls, errno);
     }
     if (done < all && !tls->broken)
         tls->broken = !keep(tls, bytes + done, all - done);
@@ -363,7 +371,7 @@ ssize_t rl_tls_send(struct rl_tls *tls, const char *bytes, size_t len)
         return 0;
     ERR_set_mark();
     int sent = SSL_write(tls->ssl, bytes, (int)(len < RECORD_MAX ? len : RECORD_MAX));
-    if (sent <= 0)
+    if (sent <= 0 && !tls->reset)
         (void)fail(tls);
     ERR_pop_to_mark();
     if (sent <= 0)
@@ -371,6 +379,12 @@ ssize_t rl_tls_send(struct rl_tls *tls, const char *bytes, size_t len)
     tls->last[1] = tls->last[0];
     tls->last[0] = (size_t)sent;
     return sent;
+}
+
+/* Returns whether the server has closed or reset the connection, as sending has shown. */
+bool rl_tls_is_reset(const struct rl_tls *tls)
+{
+    return tls->reset;
 }
 
 /* Returns whether bytes wait for the kernel. */

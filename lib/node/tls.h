@@ -79,6 +79,10 @@ ssize_t rl_tls_send(struct rl_tls *tls, const char *bytes, size_t len);
 /* Hands what is left of the last record to the kernel. Returns false if the connection is broken.
  */
 bool rl_tls_flush(struct rl_tls *tls);
+/* Returns whether the connection is broken because the server has closed or reset it. Then the
+ * poller reports the socket, and rl_tls_receive() finds out why: the server may have sent an alert
+ * before. */
+bool rl_tls_is_reset(const struct rl_tls *tls);
 /* Returns whether bytes wait for the kernel; the caller calls rl_tls_flush() when it takes more. */
 bool rl_tls_is_held(const struct rl_tls *tls);
 /* Returns rl_transport.held and rl_transport.tail of the connection. */

@@ -107,6 +107,13 @@ bool rl_tls_flush(struct rl_tls *tls)
     return false;
 }
 
+/* Returns false: there is no connection. */
+bool rl_tls_is_reset(const struct rl_tls *tls)
+{
+    (void)tls;
+    return false;
+}
+
 /* Returns false: nothing waits for the kernel. */
 bool rl_tls_is_held(const struct rl_tls *tls)
 {
