@@ -230,6 +230,7 @@ static bool set_switch(struct options *options, int id)
                     {OPT_WAIT_ALL, &options->wait_all},
                     {OPT_ACL, &options->acl},
                     {OPT_STRICT, &options->strict},
+                    {OPT_TLS, &options->tls},
                     {OPT_YES, &options->yes}};
 
     for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {

@@ -68,6 +68,7 @@ struct options {
     bool wait_all;             /* --wait of `nodes`: wait until all servers are eligible */
     bool acl;                  /* `nodes` prints the rights that a user needs */
     unsigned nodes;            /* sandbox: number of servers */
+    bool tls;                  /* sandbox: the servers speak TLS only */
     unsigned permits;          /* number of permits of a semaphore; 0: NAME is a lock */
     uint64_t interval_ms;      /* watch, top: time between two inspections */
     const char *match;         /* top: glob pattern of the names to search for */

@@ -7,6 +7,7 @@
  * are left, with those servers that were started again in another terminal, and removes the
  * directory of the servers.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #include "job.h"
 #include "mask.h"
 #include "sandbox_node.h"
+#include "sandbox_tls.h"
 #include "say.h"
 #include "shown.h"
 #include "signals.h"
@@ -68,8 +70,9 @@ static int find_server(char **ret_server)
     return EXIT_NO_QUORUM;
 }
 
-/* Makes the directory of the sandbox with the link to the program `server` and a directory,
- * configuration and port for each server. Returns 0, or EXIT_SYSTEM after a message. */
+/* Makes the directory of the sandbox with the link to the program `server`, the certificates if the
+ * servers speak TLS, and a directory, configuration and port for each server. Returns 0, or
+ * EXIT_SYSTEM after a message. */
 static int make_directory(struct sandbox *sandbox, const char *server)
 {
     const char *base = getenv("TMPDIR");
@@ -82,12 +85,15 @@ static int make_directory(struct sandbox *sandbox, const char *server)
         sandbox->directory = NULL;
         return EXIT_SYSTEM;
     }
+    if (sandbox->options->tls && sandbox_tls_make(sandbox->directory) != 0)
+        return EXIT_SYSTEM;
     char *full = realpath(server, NULL);
     sandbox->program = text_format("%s/redis-server", sandbox->directory);
     int result = symlink(full ? full : server, sandbox->program);
     free(full);
     for (unsigned i = 0; result == 0 && i < sandbox->options->nodes; i++)
-        result = sandbox_node_prepare(&sandbox->nodes[i], sandbox->directory, i + 1);
+        result = sandbox_node_prepare(&sandbox->nodes[i], sandbox->directory, i + 1,
+                                      sandbox->options->tls);
     if (result == 0)
         return 0;
     say(SAY_ERROR, "sandbox: %s: %s; free space, or set TMPDIR to another directory",
@@ -246,17 +252,37 @@ static int start_nodes(struct sandbox *sandbox)
     return sandbox->failed ? EXIT_NO_QUORUM : -1;
 }
 
-/* Returns the value of REDLOCK_SERVERS for the sandbox. To be freed. */
+/* Returns a copy of the path for an address: "%HH" for each byte that has a meaning there. To be
+ * freed. */
+static char *encoded(const char *path)
+{
+    char *copy = must(malloc(3 * strlen(path) + 1)), *to = copy;
+
+    for (; *path; path++)
+        to += isalnum((unsigned char)*path) || strchr("/-._~", *path)
+                  ? sprintf(to, "%c", *path)
+                  : sprintf(to, "%%%02x", (unsigned char)*path);
+    *to = '\0';
+    return copy;
+}
+
+/* Returns the value of REDLOCK_SERVERS for the sandbox. With TLS each address names the issuer,
+ * because programs other than `redlock` read no other variable. To be freed. */
 static char *server_list(const struct sandbox *sandbox)
 {
+    bool tls = sandbox->options->tls;
+    char *directory = encoded(sandbox->directory);
+    char *parameter = tls ? text_format("&cacert=%s/ca.crt", directory) : text_copy("");
     char *list = text_copy("");
 
     for (unsigned i = 0; i < sandbox->options->nodes; i++) {
-        char *longer =
-            text_format("%s%s127.0.0.1:%d?fresh=1", list, *list ? "," : "", sandbox->nodes[i].port);
+        char *longer = text_format("%s%s%s127.0.0.1:%d?fresh=1%s", list, *list ? "," : "",
+                                   tls ? "rediss://" : "", sandbox->nodes[i].port, parameter);
         free(list);
         list = longer;
     }
+    free(parameter);
+    free(directory);
     return list;
 }
 
@@ -322,6 +348,17 @@ static int run_inside(struct sandbox *sandbox)
     return result;
 }
 
+/* Removes variables that are about other servers than those of the sandbox. */
+static void unset_foreign(struct environment *environment)
+{
+    static const char *const names[] = {"REDLOCK_LOGIN",    "REDLOCK_TLS_CACERT",
+                                        "REDLOCK_TLS_CERT", "REDLOCK_TLS_KEY",
+                                        "REDLOCK_TLS_SNI",  "REDLOCK_TLS_VERIFY"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        environment_unset(environment, names[i]);
+}
+
 /* Makes the directory, starts the guardian, runs the sandbox and removes it. `server` is the path
  * of the server program. Returns the exit code. */
 static int run_guarded(struct sandbox *sandbox, const char *server)
@@ -335,7 +372,7 @@ static int run_guarded(struct sandbox *sandbox, const char *server)
     if (result == 0) {
         sandbox->signal_fd = signals_open();
         environment_copy(&sandbox->environment);
-        environment_unset(&sandbox->environment, "REDLOCK_LOGIN"); /* its servers need none */
+        unset_foreign(&sandbox->environment);
         result = run_inside(sandbox);
         job_take_terminal(&sandbox->job);
         guardian_end(&sandbox->job.guardian, true);
@@ -354,8 +391,10 @@ int cmd_sandbox(const struct options *options)
 {
     struct sandbox sandbox = {.options = options, .kill_at_ns = NEVER_NS};
     char *server = NULL;
-    int result = 0;
+    int result = options->tls ? sandbox_tls_check() : 0;
 
+    if (result)
+        return result;
     if (options->operand_count > 0)
         result = command_resolve(options->operands[0], &sandbox.command_path);
     if (result) {

@@ -24,6 +24,7 @@
 #include "descendants.h"
 #include "files.h"
 #include "say.h"
+#include "server_tls.h"
 
 /* Ports are chosen at random from PORT_COUNT ports beginning with PORT_FIRST. They are below those
  * that the kernel uses for outgoing connections. */
@@ -33,6 +34,9 @@
 /* How often the end of a killed server is checked, at intervals of KILL_STEP_NS. */
 #define KILL_STEPS   200
 #define KILL_STEP_NS 5000000L
+
+/* Time limit for a TLS handshake with a server that starts. */
+#define HANDSHAKE_TIMEOUT_MS 1000
 
 /* Returns the socket address of 127.0.0.1 with this port. */
 static struct sockaddr_in loopback(int port)
@@ -82,6 +86,18 @@ static int write_text(const char *directory, const char *name, const char *text)
     return failed ? -1 : 0;
 }
 
+/* Returns the lines of the configuration about the port. To be freed. */
+static char *port_lines(const struct sandbox_node *node)
+{
+    const char *certificates = node->tls_directory;
+
+    if (!certificates)
+        return text_format("port %d\n", node->port);
+    return text_format("port 0\ntls-port %d\ntls-auth-clients no\ntls-ca-cert-file \"%s/ca.crt\"\n"
+                       "tls-cert-file \"%s/server.crt\"\ntls-key-file \"%s/server.key\"\n",
+                       node->port, certificates, certificates, certificates);
+}
+
 /* Reserves another random port and writes the files conf and port. Returns 0, or -1 with errno;
  * EADDRINUSE if 200 random ports are in use. */
 int sandbox_node_choose_port(struct sandbox_node *node)
@@ -103,9 +119,11 @@ int sandbox_node_choose_port(struct sandbox_node *node)
         return -1;
     }
     node->tries++;
-    char *conf = text_format("port %d\nbind 127.0.0.1\ndaemonize no\nsave \"\"\nappendonly no\n"
+    char *lines = port_lines(node);
+    char *conf = text_format("%sbind 127.0.0.1\ndaemonize no\nsave \"\"\nappendonly no\n"
                              "dir \"%s\"\npidfile \"%s/pid\"\nlogfile \"%s/log\"\n",
-                             node->port, node->directory, node->directory, node->directory);
+                             lines, node->directory, node->directory, node->directory);
+    free(lines);
     snprintf(text, sizeof text, "%d\n", node->port);
     int result = write_text(node->directory, "conf", conf);
     free(conf);
@@ -114,9 +132,11 @@ int sandbox_node_choose_port(struct sandbox_node *node)
 
 /* Initialises the node, makes its directory and chooses its port. `number` counts from 1. Returns
  * 0, or -1 with errno. */
-int sandbox_node_prepare(struct sandbox_node *node, const char *sandbox_directory, unsigned number)
+int sandbox_node_prepare(struct sandbox_node *node, const char *sandbox_directory, unsigned number,
+                         bool tls)
 {
-    *node = (struct sandbox_node){.number = number};
+    *node =
+        (struct sandbox_node){.number = number, .tls_directory = tls ? sandbox_directory : NULL};
     node->directory = text_format("%s/%u", sandbox_directory, number);
     if (mkdir(node->directory, 0700) != 0)
         return -1;
@@ -131,33 +151,68 @@ void sandbox_node_clear(struct sandbox_node *node)
     node->directory = NULL;
 }
 
+/* Makes the TLS handshake with the server, which must have the certificate of the sandbox. Returns
+ * NULL if that fails. */
+static struct server_tls *secure(int fd, const char *tls_directory)
+{
+    char error[LINK_ERROR_MAX];
+    char *ca = text_format("%s/ca.crt", tls_directory);
+    const redlock_tls_t settings = {.size = sizeof settings, .cacert = ca};
+    struct server_tls *tls =
+        server_tls_open(fd, &settings, "127.0.0.1", HANDSHAKE_TIMEOUT_MS, error);
+
+    if (!tls)
+        say(SAY_DEBUG, "sandbox: no reply yet: %s", error);
+    free(ca);
+    return tls;
+}
+
+/* Sends INFO on a connection, which uses TLS unless `tls` is NULL. Returns the pid of the server; 0
+ * if the reply does not have it. */
+static long pid_of_server(int fd, struct server_tls *tls)
+{
+    static const char ask[] = "*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n";
+    const size_t ask_len = sizeof ask - 1;
+    char text[8192];
+    size_t len = 0;
+
+    if (tls ? !server_tls_send(tls, ask, ask_len)
+            : send(fd, ask, ask_len, MSG_NOSIGNAL) != (ssize_t)ask_len)
+        return 0;
+    while (len < sizeof text - 1) {
+        size_t room = sizeof text - 1 - len;
+        ssize_t more =
+            tls ? server_tls_receive(tls, text + len, room) : recv(fd, text + len, room, 0);
+        if (more <= 0)
+            return 0;
+        len += (size_t)more;
+        text[len] = '\0';
+        const char *found = strstr(text, "process_id:");
+        if (found && strchr(found, '\r'))
+            return strtol(found + strlen("process_id:"), NULL, 10);
+    }
+    return 0;
+}
+
 /* Sends INFO to the port and waits up to 200 ms for each part of the reply. Returns true if the
  * reply names the pid of this server; false if another or no server replies. */
 bool sandbox_node_answers(const struct sandbox_node *node)
 {
-    static const char ask[] = "*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n";
     struct sockaddr_in address = loopback(node->port);
     struct timeval patience = {.tv_usec = 200000};
-    char text[8192];
-    size_t len = 0;
+    struct server_tls *tls = NULL;
     long pid = 0;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     if (fd < 0)
         return false;
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
-        send(fd, ask, sizeof ask - 1, MSG_NOSIGNAL) == (ssize_t)sizeof ask - 1) {
-        ssize_t more;
-        while (!pid && len < sizeof text - 1 &&
-               (more = recv(fd, text + len, sizeof text - 1 - len, 0)) > 0) {
-            len += (size_t)more;
-            text[len] = '\0';
-            const char *found = strstr(text, "process_id:");
-            if (found && strchr(found, '\r'))
-                pid = strtol(found + strlen("process_id:"), NULL, 10);
-        }
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0) {
+        tls = node->tls_directory ? secure(fd, node->tls_directory) : NULL;
+        if (tls || !node->tls_directory)
+            pid = pid_of_server(fd, tls);
     }
+    server_tls_close(tls);
     close(fd);
     return pid > 0 && pid == node->pid;
 }

@@ -13,16 +13,21 @@
 struct sandbox_node {
     unsigned number; /* number of the server, from 1; the name of its directory */
     char *directory; /* path of the server's directory; owned; NULL: none */
-    int port;        /* port on 127.0.0.1; 0: none chosen yet */
-    int port_fd;     /* socket that reserves the port, whether the server runs or not */
-    unsigned tries;  /* number of ports that were chosen */
-    pid_t pid;       /* process of the server; 0: not started, or ended */
-    bool ready;      /* the server has replied once */
+    /* directory with the certificates (sandbox_tls.h), borrowed; NULL: the server speaks plain text
+     */
+    const char *tls_directory;
+    int port;       /* port on 127.0.0.1; 0: none chosen yet */
+    int port_fd;    /* socket that reserves the port, whether the server runs or not */
+    unsigned tries; /* number of ports that were chosen */
+    pid_t pid;      /* process of the server; 0: not started, or ended */
+    bool ready;     /* the server has replied once */
 };
 
 /* Makes the directory `number` inside `sandbox_directory`, with a configuration and an unused port.
- * Returns 0, or -1 with errno. */
-int sandbox_node_prepare(struct sandbox_node *node, const char *sandbox_directory, unsigned number);
+ * With `tls`, the server speaks TLS only, with the certificates in `sandbox_directory`, which must
+ * live as long as the node. Returns 0, or -1 with errno. */
+int sandbox_node_prepare(struct sandbox_node *node, const char *sandbox_directory, unsigned number,
+                         bool tls);
 /* Chooses another unused port and writes the configuration. Returns 0, or -1 with errno. */
 int sandbox_node_choose_port(struct sandbox_node *node);
 /* Frees what the node owns and closes the socket of its port. All fields may be zero. */

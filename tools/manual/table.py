@@ -151,7 +151,7 @@ Environment: REDLOCK_SERVERS REDLOCK_PREFIX REDLOCK_USER REDLOCK_AUTH
     ),
     Command(
         "sandbox",
-        synopsis=("[-n N] [--] [CMD [ARG...]]",),
+        synopsis=("[-n N] [--tls] [--] [CMD [ARG...]]",),
         summary="start temporary servers on this machine",
         about="Starts {number} (5) temporary `redis-server` or `valkey-server` processes on free loopback ports, runs {command} with "
         "`REDLOCK_SERVERS` set, and removes everything when {command} ends. Without {command} it prints how to use them and waits "
@@ -549,6 +549,15 @@ OPTIONS = [
         text="The number of servers.",
     ),
     Option(
+        "tls",
+        commands="sandbox",
+        group="task",
+        card="servers speak TLS only",
+        hint="start servers that speak TLS only",
+        text="The servers speak TLS only, with a certificate from an issuer that is made for this sandbox, "
+        "`$REDLOCK_SANDBOX_DIR/ca.crt`. The addresses in `REDLOCK_SERVERS` name it.",
+    ),
+    Option(
         "servers",
         letter="s",
         argument="address",
@@ -818,6 +827,7 @@ EXITS = [
     Exit("75", TAKING, "held", "Another client holds the lock. `-E` changes this code."),
     Exit("77", "run acquire extend release status watch break", "user refused", "The servers refuse the user."),
     Exit("78", CLIENTS, "configuration", "The configuration is wrong."),
+    Exit("78", "sandbox", "(--tls) built without TLS", "With `--tls`: the command was built without TLS."),
     Exit("124", "run", "stopped", "The lock could not be extended in time, or `--max-hold` was reached, and the command was stopped."),
     Exit("126", "run sandbox", "cannot run CMD", "The command cannot be executed."),
     Exit("127", "run sandbox", "no such CMD", "The command was not found."),

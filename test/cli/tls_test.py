@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: MIT
+"""TLS: `redlock run` and the other commands on servers that speak TLS only, certificates of every wrong kind, the
+settings, the findings of `redlock nodes`, and `redlock sandbox --tls`. make_certificates.c makes the certificates.
+A server of the sandbox is started again with another configuration where a case needs one."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import ssl
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import tapcase  # noqa: E402
+from world import REDLOCK, TIME_LIMIT, CommandCase, Resp, clean_environment, runs, until  # noqa: E402
+
+COUNT = 5
+
+# Servers whose certificate is refused: the names of the certificate and of the trusted issuer, and what is said.
+REFUSED = [
+    ("server", "other-ca", r"the certificate is not from an issuer that is trusted .*; check cacert"),
+    ("self-signed", "ca", r"the certificate is not from an issuer that is trusted \(self.signed certificate\); check cacert"),
+    ("wrong-name", "ca", r"wrong certificate: it is for elsewhere\.example, 127\.0\.0\.2, not for 127\.0\.0\.1"),
+    ("by-name", "ca", r"wrong certificate: it is for localhost, not for 127\.0\.0\.1"),
+    ("expired", "ca", r"the certificate has expired at \d{4}-\d\d-\d\d .*; the clock of this machine says \d{4}-"),
+    ("future", "ca", r"the certificate is not valid before \d{4}-\d\d-\d\d .*; the clock of this machine says \d{4}-"),
+]
+
+
+def has_tls():
+    """Returns whether the command is built with TLS."""
+    result = subprocess.run([REDLOCK, "config", "-s", "rediss://a"], capture_output=True, text=True, check=False,
+                            env=clean_environment())  # fmt: skip
+    return "built without TLS" not in result.stderr
+
+
+class TlsResp(Resp):
+    """A connection with TLS to a server, whose certificate is not verified. `certificate`: (file, key file) of the
+    client."""
+
+    def __init__(self, port, certificate=None):
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        if certificate:
+            context.load_cert_chain(*certificate)
+        self.socket = context.wrap_socket(socket.create_connection(("127.0.0.1", port), timeout=TIME_LIMIT))
+        self.file = self.socket.makefile("rb")
+
+
+class TlsCase(CommandCase):
+    """A test case with five servers that speak TLS only, and a directory of certificates, for the class. Servers that a
+    case has configured are started again as they were after it."""
+
+    has_servers = True
+
+    @classmethod
+    def setUpClass(cls):
+        if not has_tls():
+            raise unittest.SkipTest("built without TLS")
+        cls.restarted = []  # servers that were started again
+        cls.certificates = tempfile.mkdtemp(prefix="cli-certificates-")
+        cls.addClassCleanup(shutil.rmtree, cls.certificates)
+        subprocess.run([os.environ["CERTIFICATES"], cls.certificates], check=True)
+        words = 'echo "$REDLOCK_SANDBOX_DIR"; exec cat'
+        cls.sandbox = subprocess.Popen([REDLOCK, "sandbox", "--tls", "-n", str(COUNT), "--", "sh", "-c", words],
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=clean_environment())  # fmt: skip
+        cls.addClassCleanup(cls.end_sandbox)
+        cls.folder = cls.sandbox.stdout.readline().strip()
+        cls.ports = [int(cls.read(index, "port")) for index in range(COUNT)]
+        for index in range(COUNT):
+            cls.restart(index, cls.file("server"), cls.file("server", "key"))
+
+    @classmethod
+    def end_sandbox(cls):
+        """Ends the sandbox, and with it the servers."""
+        cls.sandbox.stdin.close()
+        cls.sandbox.stdout.close()
+        cls.sandbox.wait(TIME_LIMIT)
+        for server in cls.restarted:
+            server.wait(TIME_LIMIT)
+
+    @classmethod
+    def read(cls, index, name):
+        """Returns the text of a file in the directory of a server."""
+        with open(f"{cls.folder}/{index + 1}/{name}", encoding="utf-8") as file:
+            return file.read()
+
+    def setUp(self):
+        super().setUp()
+        self.changed = set()
+        self.addCleanup(self.restore)
+
+    def restore(self):
+        """Starts the servers that were configured again, with the certificate `server` and the settings of the sandbox."""
+        for index in sorted(self.changed):
+            self.restart(index, self.file("server"), self.file("server", "key"))
+
+    @classmethod
+    def file(cls, name, kind="crt"):
+        """Returns the path of a certificate, or with `key` of its private key."""
+        return f"{cls.certificates}/{name}.{kind}"
+
+    @classmethod
+    def restart(cls, index, certificate, key, lines=""):
+        """Kills a server, and starts it again with this certificate and these further lines of configuration."""
+        pid = int(cls.read(index, "pid"))
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not runs(pid), "the end of the server")
+        kept = [line for line in cls.read(index, "conf").splitlines() if line.split()[0] in ("bind", "dir", "pidfile", "logfile",
+                                                                                             "daemonize", "save", "appendonly")]  # fmt: skip
+        kept += [f'tls-cert-file "{certificate}"', f'tls-key-file "{key}"', f'tls-ca-cert-file "{cls.file("ca")}"']
+        kept += lines.splitlines() or [f"port 0\ntls-port {cls.ports[index]}\ntls-auth-clients no"]
+        with open(f"{cls.folder}/{index + 1}/conf", "w", encoding="utf-8") as file:
+            file.write("\n".join(kept) + "\n")
+        with open(f"{cls.folder}/{index + 1}/log", "ab") as log:
+            server = subprocess.Popen([f"{cls.folder}/redis-server", f"{cls.folder}/{index + 1}/conf"],
+                                      cwd=f"{cls.folder}/{index + 1}", stdout=log, stderr=log)  # fmt: skip
+        cls.restarted.append(server)
+        until(lambda: server.poll() is None and cls.listens(index, server.pid), f"server {index + 1} replies")
+
+    @classmethod
+    def listens(cls, index, pid):
+        """Returns whether the process has written its pid, and its port accepts connections."""
+        try:
+            socket.create_connection(("127.0.0.1", cls.ports[index]), timeout=TIME_LIMIT).close()
+            return int(cls.read(index, "pid") or 0) == pid
+        except (OSError, ValueError):
+            return False
+
+    def configure(self, certificate="server", lines="", indexes=range(COUNT)):
+        """Gives servers another certificate of the table, and other lines of configuration, in which {port} is the port."""
+        for index in indexes:
+            self.changed.add(index)
+            self.restart(index, self.file(certificate), self.file(certificate, "key"), lines.format(port=self.ports[index]))
+
+    def addresses(self, host="127.0.0.1", scheme="rediss://", query="fresh=1"):
+        """Returns the list of the servers' addresses."""
+        return ",".join(f"{scheme}{host}:{port}?{query}" for port in self.ports)
+
+    def tls(self, *args, servers=None, ca="ca", **environment):
+        """Runs the command on the servers, with that issuer as the trusted one. Returns its result."""
+        environment.setdefault("REDLOCK_SERVERS", servers or self.addresses())
+        environment.setdefault("REDLOCK_TLS_CACERT", self.file(ca) if ca else "")
+        return self.redlock(*args, env=clean_environment(**environment))
+
+    def reasons(self, result):
+        """Returns {port: why the server granted no lock} from the messages of a command."""
+        found = re.findall(r"(?:127\.0\.0\.1|localhost):(\d+): (.*?)(?=; 127\.0\.0\.1:|; check the servers|\n)", result.stderr)
+        return {int(port): text for port, text in found}
+
+    def assert_refused(self, result, pattern, least=COUNT):
+        """Fails unless the command gave up without a quorum, and gave this reason for `least` servers or more. Those
+        that come last may have no reason yet, because the others have decided the attempt."""
+        self.assertCode(result, 69)
+        self.assertIn(": 0 of 5 servers granted the lock, 3 required", result.stderr)
+        texts = self.reasons(result)
+        self.assertEqual(set(texts), set(self.ports))
+        self.assertGreaterEqual(sum(bool(re.search(pattern, text)) for text in texts.values()), least, texts)
+
+
+class Servers(TlsCase):
+    """Servers with good and bad certificates."""
+
+    def test_own_issuer(self):
+        """A lock is held on five servers, addressed by IP address and by name."""
+        for certificate, hosts in ("server", ("127.0.0.1", "localhost")), ("by-ip", ["127.0.0.1"]), ("by-name", ["localhost"]):
+            self.configure(certificate)
+            for host in hosts:
+                with self.subTest(certificate=certificate, host=host):
+                    result = self.tls("run", "x", "--", REDLOCK, "status", "--json", "x", servers=self.addresses(host))
+                    self.assertCode(result, 0)
+                    self.assertEqual(json.loads(result.stdout)["votes"], COUNT)
+
+    def test_bad_certificates_are_refused_in_words(self):
+        """Each certificate of the table is refused, with the reason at each server."""
+        for certificate, ca, words in REFUSED:
+            with self.subTest(certificate=certificate, ca=ca):
+                self.configure(certificate)
+                self.assert_refused(self.tls("run", "-n", "x", "true", ca=ca), words)
+
+    def test_one_side_speaks_plain_text(self):
+        """A port with TLS that is addressed with redis://, and a plain one that is addressed with rediss://."""
+        result = self.tls("run", "-n", "x", "true", servers=self.addresses(scheme="redis://"), ca=None)
+        self.assert_refused(result, r"before the first reply; does this port expect TLS \(rediss://\)\?$", least=3)
+        self.configure(lines="port {port}\ntls-port 0")
+        result = self.tls("run", "-n", "x", "true")
+        self.assert_refused(result, r"no end of the TLS handshake in time; does this port speak TLS\?$", least=3)
+
+    def test_settings(self):
+        """The issuer is taken from an option, a variable, the file or the address; without it, no server is trusted."""
+        ca = self.file("ca")
+        with_ca = self.path("conf-ca", f"[redlock]\ntls-cacert = {ca}\n")
+        address = self.addresses(query=f"fresh=1&cacert={ca}")
+        for name, flags, more in (
+            ("option", ["--tls-cacert", ca], {}),
+            ("variable", [], {"REDLOCK_TLS_CACERT": ca}),
+            ("file", ["-f", with_ca], {}),
+            ("address", ["-s", address], {}),
+            ("address and others", ["-s", address, "--tls-cacert", self.file("other-ca")], {}),
+        ):
+            with self.subTest(name=name):
+                self.assertCode(self.tls("run", *flags, "x", "true", **{"REDLOCK_TLS_CACERT": "", **more}), 0)
+        self.assert_refused(self.tls("run", "-n", "x", "true", ca=None), "not from an issuer that is trusted .*; check cacert$")
+
+    def test_verify_and_sni(self):
+        """The name in the certificate is that of --tls-sni; chain accepts any name, and none any certificate."""
+        self.configure("by-name")
+        self.assertCode(self.tls("run", "--tls-sni", "localhost", "x", "true"), 0)
+        self.assertCode(self.tls("run", "--tls-verify", "chain", "x", "true"), 0)
+        wrong = self.tls("run", "-n", "--tls-sni", "elsewhere.example", "x", "true")
+        self.assert_refused(wrong, "wrong certificate: it is for localhost, not for elsewhere.example$")
+        wrong = self.tls("run", "-n", "--tls-verify", "chain", "x", "true", ca="other-ca")
+        self.assert_refused(wrong, "not from an issuer that is trusted")
+        result = self.tls("run", "-v", "--tls-verify", "none", "x", "true", ca="other-ca")
+        self.assertCode(result, 0)
+
+    def test_top(self):
+        """`redlock top` finds locks, and verifies the servers in its connections, too."""
+        self.assertCode(self.tls("acquire", "-t", "30s", "found"), 0)
+        result = self.tls("top", "--once", "--json")
+        self.assertCode(result, 0)
+        self.assertIn("found", [lock["name"] for lock in json.loads(result.stdout)["locks"]])
+        result = self.tls("top", "--once", "--json", ca="other-ca")
+        self.assertCode(result, 69)
+
+    def test_settings_without_a_server_with_tls_draw_a_warning(self):
+        """Settings of TLS are no sign of encryption if the addresses begin with redis://."""
+        words = "has no effect: no server is connected with TLS; write rediss://host"
+        plain = "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"
+        result = self.tls("acquire", "-n", "--tls-cacert", self.file("ca"), "x", servers=plain)
+        self.assertIn(f"option --tls-cacert: tls-cacert {words}", result.stderr)
+        self.assertIn(f"REDLOCK_TLS_CACERT: tls-cacert {words}", self.tls("acquire", "-n", "x", servers=plain).stderr)
+        # The variable is about other servers than those of the option.
+        self.assertNotIn(words, self.tls("acquire", "-n", "-s", plain, "x").stderr)
+        self.assertNotIn(words, self.tls("acquire", "-n", "x").stderr)
+
+
+# Settings that the library refuses, and what is said.
+INVALID = [
+    (["-s", "rediss://a?cacert=/nowhere"], "/nowhere: No such file or directory"),
+    (["-s", "rediss://a?verify=chain"], "verify=chain needs cacert"),
+    (["-s", "rediss://a", "--tls-sni", "a/b"], "option --tls-sni: TLS: sni must be a host name"),
+    (["-s", "rediss://a", "--tls-cacert", "/nowhere"], "certificates of issuers /nowhere: No such file or directory"),
+    (["-s", "rediss://a", "--tls-cacert", "/dev/null"], "certificates of issuers /dev/null: "),
+    (["-s", "rediss://a", "--tls-cert", "/nowhere"], "certificate /nowhere: No such file or directory"),
+]
+
+
+class Invalid(CommandCase):
+    """Settings that are refused before a server is contacted."""
+
+    def test_invalid_settings(self):
+        """Each row ends with exit code 78 and its words; without TLS, all addresses are refused."""
+        tls = has_tls()
+        for flags, words in INVALID:
+            with self.subTest(flags=flags):
+                result = self.redlock("run", *flags, "x", "true", env=clean_environment())
+                self.assertCode(result, 78)
+                self.assertIn(words if tls else "built without TLS", result.stderr)
+
+
+class Sandbox(CommandCase):
+    """`redlock sandbox --tls`."""
+
+    def test_without_tls(self):
+        """A command without TLS refuses --tls, and starts nothing."""
+        if has_tls():
+            self.skipTest("built with TLS")
+        result = self.redlock("sandbox", "--tls", "-n", "1", "--", "true")
+        self.assertCode(result, 78)
+        self.assertIn("built without TLS; build it with -Dtls=enabled", result.stderr)
+
+    def test_servers_speak_tls_only(self):
+        """The command in it can lock, the key is for its user only, no port speaks plain text, and all is removed."""
+        if not has_tls():
+            self.skipTest("built without TLS")
+        base = self.path("a b,&%\u00e9#")  # has bytes with a meaning in an address
+        os.mkdir(base)
+        self.addCleanup(os.rmdir, base)
+        words = 'echo "$REDLOCK_SERVERS"; echo "$REDLOCK_SANDBOX_DIR"; "$REDLOCK" run x -- echo held; exec cat'
+        environment = clean_environment(TMPDIR=base, REDLOCK=REDLOCK, REDLOCK_TLS_CACERT="/nowhere")
+        process = subprocess.Popen([REDLOCK, "sandbox", "--tls", "-n", "3", "--", "sh", "-c", words], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, text=True, env=environment, umask=0)  # fmt: skip
+        self.addCleanup(process.wait, TIME_LIMIT)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stdin.close)
+        servers, folder, held = (process.stdout.readline().strip() for _ in range(3))
+        self.assertEqual(held, "held")
+        self.assertEqual(re.findall(r"(\w+)://127\.0\.0\.1:\d+\?fresh=1&cacert=", servers), ["rediss"] * 3)
+        self.assertEqual(stat.S_IMODE(os.stat(f"{folder}/server.key").st_mode), 0o600)
+        self.assertEqual([name for name in os.listdir(folder) if name.endswith(".key")], ["server.key"])
+        for port in map(int, re.findall(r":(\d+)\?", servers)):
+            connection = TlsResp(port)
+            self.assertEqual(connection.command("PING"), b"PONG")
+            connection.close()
+            connection = Resp(port)
+            try:
+                reply = connection.command("PING")
+            except OSError:
+                reply = b""
+            connection.close()
+            self.assertNotEqual(reply, b"PONG")
+        process.stdin.close()
+        self.assertEqual(process.wait(TIME_LIMIT), 0)
+        self.assertFalse(os.path.exists(folder))
+
+
+if __name__ == "__main__":
+    tapcase.main()
