@@ -12,7 +12,7 @@
 
 /* Upper bounds of the number of findings: about one server, and of one shard (8 more are about the
  * shard as a whole). FINDING_TEXT_MAX: size of a text in bytes, with its NUL. */
-#define FINDINGS_PER_NODE 10
+#define FINDINGS_PER_NODE 12
 #define FINDINGS_MAX      (REDLOCK_NODES_MAX * FINDINGS_PER_NODE + 8)
 #define FINDING_TEXT_MAX  200
 /* Size of the text of a verdict. */

@@ -25,6 +25,39 @@ void finding_add(struct examination *exam, enum severity severity, int node, con
     va_end(values);
 }
 
+/* Returns the remedy for a TLS connection that was not made. The text of the library says which of
+ * the certificates is wrong, and how. */
+static const struct remedy *remedy_of_tls(const char *text)
+{
+    static const struct {
+        const char *words; /* a part of the text; "": any */
+        struct remedy remedy;
+    } rows[] = {
+        {"client",
+         {0, "tls",
+          "give this client a certificate that the server trusts: --tls-cert, --tls-key"}},
+        {"expired", {0, "tls", "renew the certificate, or correct the clock that is wrong"}},
+        {"not valid before",
+         {0, "tls", "correct the clock that is wrong, or make the certificate anew"}},
+        {"wrong certificate",
+         {0, "tls",
+          "give the server a certificate with that name in its subjectAltName, or --tls-sni with "
+          "the name that it has"}},
+        {"issuer that is trusted",
+         {0, "tls", "give the issuer of the server's certificate: --tls-cacert"}},
+        {"does not speak TLS", {0, "tls", "write redis:// in its address, or set its tls-port"}},
+        {"",
+         {0, "tls",
+          "check the certificates of the server and of this client (--tls-cacert, --tls-cert, "
+          "--tls-key, --tls-sni)"}},
+    };
+    size_t i = 0;
+
+    while (!strstr(text, rows[i].words))
+        i++;
+    return &rows[i].remedy;
+}
+
 /* Returns the remedy for a cause; for a cause without one of its own, the remedy "no_vote". Never
  * NULL. The text of the finding, which explains the cause, comes from the library. It alone shows
  * that a server accepts no further client. */
@@ -39,8 +72,7 @@ const struct remedy *remedy_of(int cause, const char *text)
         {REDLOCK_CAUSE_DISCONNECT, "disconnect", "read the server's log: it closed the connection"},
         {REDLOCK_CAUSE_PROTOCOL, "protocol",
          "make sure that a Redis or Valkey server is at that address; if it uses TLS, the address "
-         "begins "
-         "with rediss://"},
+         "begins with rediss://"},
         {REDLOCK_CAUSE_AUTH, "auth", "check user and password"},
         {REDLOCK_CAUSE_NOPERM, "noperm",
          "give the user the rights that redlock nodes --acl prints"},
@@ -62,8 +94,6 @@ const struct remedy *remedy_of(int cause, const char *text)
         {REDLOCK_CAUSE_OOM, "memory_full", "raise maxmemory, or use a server for locks alone"},
         {REDLOCK_CAUSE_CLUSTER, "cluster", "use servers without cluster mode"},
         {REDLOCK_CAUSE_NO_SOCKET, "descriptors", "raise ulimit -n of this process"},
-        {REDLOCK_CAUSE_TLS, "tls",
-         "check the certificates of the server and of this client (cacert, cert, key, sni)"},
     };
     static const struct remedy other = {0, "no_vote", "read the server's log"};
     static const struct remedy full = {
@@ -72,6 +102,8 @@ const struct remedy *remedy_of(int cause, const char *text)
 
     if (cause == REDLOCK_CAUSE_ERROR_REPLY && strstr(text, "max number of clients"))
         return &full;
+    if (cause == REDLOCK_CAUSE_TLS)
+        return remedy_of_tls(text);
     for (size_t i = 0; i < sizeof remedies / sizeof remedies[0]; i++)
         if (remedies[i].cause == cause)
             return &remedies[i];

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: MIT
  * Makes the findings of `redlock nodes` about one server: whether its votes count and it grants
- * locks, what it may lose, whether it notifies waiters, its clock and its round trip.
+ * locks, what it may lose, whether it notifies waiters, its certificate, its clock and its round
+ * trip.
  */
 #include <inttypes.h>
 
+#include "clock.h"
 #include "findings.h"
 
 /* A server whose clock differs by more than this from the clock of this machine is a finding. */
 #define CLOCK_APART_US INT64_C(60000000)
+/* A certificate that expires within this many days is a finding. */
+#define EXPIRY_DAYS   14
+#define S_PER_DAY     INT64_C(86400)
+#define EXPIRY_ADVICE "renew it, and let the server load it: CONFIG SET tls-cert-file, or a restart"
 /* A server is slow if its round trip exceeds both SLOW_FROM_US and SLOW_FACTOR times the median of
  * the shard. */
 #define SLOW_FACTOR  10
@@ -128,6 +134,32 @@ static void check_line(struct examination *exam, size_t i)
             "keeps no line, which would serve waiters in order of arrival: %s", check->line_text);
 }
 
+/* Adds findings about server `i` if connections to it use TLS: its certificate is not verified, or
+ * expires soon. A certificate that has expired refuses new connections, not those that are open. */
+static void check_tls(struct examination *exam, size_t i)
+{
+    const redlock_node_stats_t *node = &exam->nodes[i];
+    int64_t left_s = node->certificate_expiry_s - (int64_t)(unix_ms() / 1000);
+    char date[32];
+
+    if (node->facts & REDLOCK_FACT_UNVERIFIED)
+        finding_add(exam, FINDING_CRIT, (int)i, "tls_unverified",
+                    "remove verify=none, and name the issuer of the certificate (cacert)",
+                    "its certificate is not verified: any process that can answer in its place can "
+                    "grant locks and read the password");
+    if (node->certificate_expiry_s == 0 || left_s >= EXPIRY_DAYS * S_PER_DAY)
+        return;
+    rfc3339((uint64_t)node->certificate_expiry_s * 1000, date);
+    if (left_s < 0)
+        finding_add(exam, FINDING_WARN, (int)i, "certificate_expires", EXPIRY_ADVICE,
+                    "its certificate has expired (%.10s): no client can connect any more", date);
+    else
+        finding_add(exam, FINDING_WARN, (int)i, "certificate_expires", EXPIRY_ADVICE,
+                    "its certificate expires in %" PRId64 " day%s (%.10s): then no client can "
+                    "connect any more",
+                    left_s / S_PER_DAY, left_s / S_PER_DAY == 1 ? "" : "s", date);
+}
+
 /* Adds findings about server `i`: its clock differs much from ours, or its round trip is long.
  * `median_us` is the median of the shard's round trips. */
 static void check_time(struct examination *exam, size_t i, uint64_t median_us)
@@ -155,5 +187,6 @@ void findings_of_server(struct examination *exam, size_t i, uint64_t median_us)
     check_elsewhere(exam, i);
     check_notifications(exam, i);
     check_line(exam, i);
+    check_tls(exam, i);
     check_time(exam, i, median_us);
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "clock.h"
 #include "json.h"
 #include "nodes_notify.h"
 #include "reports.h"
@@ -142,6 +143,24 @@ static void print_summary(const struct examination *exams, size_t shards)
     show("\n");
 }
 
+/* Returns the word for TLS in JSON: "off", "on", or "unverified" if the certificate of the server
+ * is not verified. */
+static const char *tls_name(uint32_t facts)
+{
+    if (!(facts & REDLOCK_FACT_TLS))
+        return "off";
+    return facts & REDLOCK_FACT_UNVERIFIED ? "unverified" : "on";
+}
+
+/* Returns the date at which the certificate of the server expires, for JSON; null: not known, or no
+ * TLS. */
+static json_t *json_of_expiry(int64_t expiry_s)
+{
+    char date[32];
+
+    return expiry_s > 0 ? json_string(rfc3339((uint64_t)expiry_s * 1000, date)) : json_null();
+}
+
 /* Returns the JSON object for server `i` of the shard. */
 static json_t *json_of_node(const struct examination *exam, size_t i)
 {
@@ -149,7 +168,8 @@ static json_t *json_of_node(const struct examination *exam, size_t i)
     char cause[CAUSE_NAME];
 
     return must(json_pack(
-        "{s:o, s:b, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:b, s:s, s:s, s:o}",
+        "{s:o, s:b, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:b, s:s, s:s, s:s, s:o, "
+        "s:o}",
         "server", json_text(node->node), "eligible", node->eligible && exam->duplicate_of[i] < 0,
         "cause", cause_name(node->cause, cause), "role", node->role, "version",
         json_text(node->version), "run_id", json_text(node->run_id), "rtt_us",
@@ -158,7 +178,8 @@ static json_t *json_of_node(const struct examination *exam, size_t i)
         "replicas", (json_int_t)node->replicas, "maxmemory_policy", json_text(node->policy), "aof",
         (int)(node->facts & REDLOCK_FACT_AOF) != 0, "notifications",
         notify_result_name(exam->notify[i].state), "line", notify_line_name(&exam->notify[i]),
-        "text", json_text(node->text)));
+        "tls", tls_name(node->facts), "certificate_expires",
+        json_of_expiry(node->certificate_expiry_s), "text", json_text(node->text)));
 }
 
 /* Returns the JSON object for one finding. */

@@ -242,6 +242,63 @@ class Servers(TlsCase):
         self.assertNotIn(words, self.tls("acquire", "-n", "x").stderr)
 
 
+class Nodes(TlsCase):
+    """The findings of `redlock nodes` about TLS."""
+
+    def findings(self, *flags, code, **more):
+        """Runs `redlock nodes --json`. Returns the servers, and {code of a finding: [finding of each server]}."""
+        result = self.tls("nodes", "--json", *flags, **more)
+        self.assertCode(result, code)
+        seen, found = json.loads(result.stdout), {}
+        for finding in seen["findings"]:
+            found.setdefault(finding["code"], []).append(finding)
+        return seen["servers"], found
+
+    def test_good_certificates(self):
+        """Each server has TLS and the date at which its certificate expires; there is no finding about it."""
+        servers, found = self.findings(code=0)
+        self.assertEqual([server["tls"] for server in servers], ["on"] * COUNT)
+        for server in servers:
+            self.assertRegex(server["certificate_expires"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$")
+        self.assertLessEqual(set(found), {"no_aof", "slow", "fresh"})
+
+    def test_unverified_is_critical(self):
+        """A server whose certificate is not verified is critical, whatever its certificate."""
+        self.configure("expired", indexes=[0])
+        servers, found = self.findings("--tls-verify", "none", code=2)
+        self.assertEqual([server["tls"] for server in servers], ["unverified"] * COUNT)
+        self.assertEqual([finding["severity"] for finding in found["tls_unverified"]], ["crit"] * COUNT)
+        self.assertRegex(found["tls_unverified"][0]["text"], "is not verified: any process that can answer in its place can grant locks")
+        self.assertRegex(found["tls_unverified"][0]["advice"], "cacert")
+        self.assertRegex(found["certificate_expires"][0]["text"], r"^its certificate has expired \(\d{4}-\d\d-\d\d\)")
+        self.assertEqual(len(found["certificate_expires"]), 1)
+
+    def test_certificate_that_expires_soon(self):
+        """A certificate that expires within 14 days is a warning, with the days and the date."""
+        self.configure("ends-soon", indexes=[1])
+        servers, found = self.findings(code=1)
+        date = servers[1]["certificate_expires"][:10]
+        self.assertEqual([finding["server"] for finding in found["certificate_expires"]], [f"127.0.0.1:{self.ports[1]}"])
+        self.assertEqual(found["certificate_expires"][0]["severity"], "warn")
+        self.assertIn(f"expires in 10 days ({date}): then no client can connect", found["certificate_expires"][0]["text"])
+
+    def test_refused_certificates(self):
+        """A server whose certificate is refused is a finding with its reason, and with what to do."""
+        advice = {"self-signed": "--tls-cacert$", "wrong-name": "subjectAltName, or --tls-sni", "expired": "^renew the certificate",
+                  "future": "^correct the clock"}  # fmt: skip
+        for index, name in enumerate(advice):
+            self.configure(name, indexes=[index])
+        self.configure(lines="port 0\ntls-port {port}\ntls-auth-clients yes", indexes=[4])
+        _, found = self.findings(code=2)
+        findings = {finding["server"]: finding for finding in found["tls"]}
+        self.assertEqual({finding["severity"] for finding in findings.values()}, {"warn"})
+        for index, name in enumerate(advice):
+            finding = findings[f"127.0.0.1:{self.ports[index]}"]
+            self.assertRegex(finding["text"], next(words for certificate, _, words in REFUSED if certificate == name))
+            self.assertRegex(finding["advice"], advice[name])
+        self.assertRegex(findings[f"127.0.0.1:{self.ports[4]}"]["advice"], "--tls-cert, --tls-key$")
+
+
 # Settings that the library refuses, and what is said.
 INVALID = [
     (["-s", "rediss://a?cacert=/nowhere"], "/nowhere: No such file or directory"),
