@@ -39,6 +39,7 @@ struct rl_tls {
     size_t last[2];     /* plaintext bytes of the last record, and of the one before */
     unsigned permitted; /* further calls of recv() */
     bool greeted;       /* the handshake is complete */
+    bool starved;       /* the last bio_read() of the present call had no bytes */
     bool ended;         /* the socket has ended or failed */
     bool broken;        /* `rest` could not be kept, or the socket does not take it */
     bool reset;         /* see rl_tls_is_reset() */
@@ -124,6 +125,7 @@ static int bio_read(BIO *bio, char *buffer, int size)
     ssize_t got = -1;
 
     BIO_clear_retry_flags(bio);
+    tls->starved = false;
     if (tls->ended)
         return 0;
     if (tls->permitted > 0) {
@@ -135,7 +137,8 @@ static int bio_read(BIO *bio, char *buffer, int size)
         if (got < size)
             tls->permitted = 0;
     }
-    if (got < 0 && !tls->ended)
+    tls->starved = got < 0 && !tls->ended;
+    if (tls->starved)
         BIO_set_retry_read(bio);
     return got > 0 ? (int)got : tls->ended ? 0 : -1;
 }
@@ -294,10 +297,13 @@ void rl_tls_abandon(struct rl_tls *tls)
     rl_free(tls->mem, tls);
 }
 
-/* Returns whether an OpenSSL call has failed only for lack of bytes from the server. */
+/* Returns whether an OpenSSL call has failed only for lack of bytes from the server. What OpenSSL
+ * says about it (SSL_want_read()) is also true after an alert of the server in a handshake. The
+ * caller has set `starved` to false before the call. After a reset, the poller reports the socket
+ * again, and the bytes that have arrived are read then. */
 static bool is_starved(const struct rl_tls *tls)
 {
-    return !tls->ended && !tls->broken && SSL_want_read(tls->ssl);
+    return tls->starved && (!tls->broken || tls->reset);
 }
 
 /* Notes why the connection has failed, if it is not known yet. Returns RL_TLS_FAILED. */
@@ -350,6 +356,7 @@ enum rl_tls_result rl_tls_handshake(struct rl_tls *tls)
     enum rl_tls_result result = RL_TLS_OK;
 
     ERR_set_mark();
+    tls->starved = false;
     if (SSL_do_handshake(tls->ssl) == 1) {
         if (!verify_again(tls))
             result = RL_TLS_FAILED;
@@ -421,6 +428,7 @@ enum rl_tls_result rl_tls_receive(struct rl_tls *tls, char *buffer, size_t size,
 
     ERR_set_mark();
     while (len < size && result == RL_TLS_OK) {
+        tls->starved = false;
         int got = SSL_read(tls->ssl, buffer + len, (int)(size - len));
         if (got > 0) {
             len += (size_t)got;

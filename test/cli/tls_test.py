@@ -33,6 +33,13 @@ REFUSED = [
     ("future", "ca", r"the certificate is not valid before \d{4}-\d\d-\d\d .*; the clock of this machine says \d{4}-"),
 ]
 
+# Certificates that the server requires of the client and refuses: the name of the certificate, and what is said.
+CLIENTS_REFUSED = [
+    (None, r"requires? a certificate of the client[;:] give cert and key"),
+    ("client-other", r"the server does not trust the issuer of the client's certificate"),
+    ("client-expired", r"the client's certificate has expired, says the server"),
+]
+
 
 def has_tls():
     """Returns whether the command is built with TLS."""
@@ -184,6 +191,27 @@ class Servers(TlsCase):
             with self.subTest(certificate=certificate, ca=ca):
                 self.configure(certificate)
                 self.assert_refused(self.tls("run", "-n", "x", "true", ca=ca), words)
+
+    def test_client_certificate(self):
+        """Servers that require a certificate of the client accept the right one, and refuse others in words."""
+        self.configure(lines="port 0\ntls-port {port}\ntls-auth-clients yes")
+        pair = [f"--tls-{what}={self.file('client', kind)}" for what, kind in (("cert", "crt"), ("key", "key"))]
+        self.assertCode(self.tls("run", *pair, "x", "true"), 0)
+        both = self.path("both.pem")
+        with open(both, "w", encoding="ascii") as file:
+            for kind in "crt", "key":
+                with open(self.file("client", kind), encoding="ascii") as part:
+                    file.write(part.read())
+        self.assertCode(self.tls("run", f"--tls-cert={both}", "x", "true"), 0)
+        for protocol in "TLSv1.3", "TLSv1.2":
+            self.configure(lines="port 0\ntls-port {port}\ntls-auth-clients yes\n" + f'tls-protocols "{protocol}"')
+            for name, words in CLIENTS_REFUSED:
+                with self.subTest(name=name, protocol=protocol):
+                    more = {"REDLOCK_TLS_CERT": self.file(name), "REDLOCK_TLS_KEY": self.file(name, "key")} if name else {}
+                    self.assert_refused(self.tls("run", "-n", "x", "true", **more), words)
+        result = self.tls("run", "--tls-cert", self.file("client"), "--tls-key", self.file("client-other", "key"), "x", "true")
+        self.assertCode(result, 78)
+        self.assertRegex(result.stderr, r"private key \S+client-other\.key: it does not belong to the certificate")
 
     def test_one_side_speaks_plain_text(self):
         """A port with TLS that is addressed with redis://, and a plain one that is addressed with rediss://."""
