@@ -106,6 +106,20 @@ static void warn_about_key(const struct rl_tls_context *context)
                 context->settings.key);
 }
 
+/* Logs a warning if servers are not verified, for the first such context of the list only. */
+static void warn_about_verification(const struct rl_tls_context *context,
+                                    const struct rl_tls_context *others)
+{
+    if (context->settings.verify != RL_TLS_VERIFY_NONE)
+        return;
+    for (; others != NULL; others = others->next)
+        if (others->settings.verify == RL_TLS_VERIFY_NONE)
+            return;
+    rl_logf(context->log, REDLOCK_LOG_WARN,
+            "TLS: the certificates of servers are not verified (verify=none): any process that can "
+            "answer in place of a server can grant locks and read the password");
+}
+
 /* Frees a context that no connection uses. */
 static void free_context(struct rl_tls_context *context, bool forked)
 {
@@ -168,6 +182,7 @@ int rl_tls_contexts_add(struct rl_tls_context **contexts, const struct rl_mem *m
         return REDLOCK_EINVAL;
     }
     warn_about_key(context);
+    warn_about_verification(context, *contexts);
     context->next = *contexts;
     *contexts = context;
     return REDLOCK_OK;

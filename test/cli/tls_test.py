@@ -246,8 +246,15 @@ class Servers(TlsCase):
         self.assert_refused(wrong, "wrong certificate: it is for localhost, not for elsewhere.example$")
         wrong = self.tls("run", "-n", "--tls-verify", "chain", "x", "true", ca="other-ca")
         self.assert_refused(wrong, "not from an issuer that is trusted")
-        result = self.tls("run", "-v", "--tls-verify", "none", "x", "true", ca="other-ca")
+        result = self.tls("run", "--tls-verify", "none", "x", "true", ca="other-ca")
         self.assertCode(result, 0)
+        # The library warns once for each client, whatever else the addresses say.
+        first, second, *rest = self.addresses(query="fresh=1&verify=none").split(",")
+        pair = f"&cert={self.file('client')}&key={self.file('client', 'key')}"
+        for servers, warnings in ([first, second + pair, *rest], 1), (self.addresses("localhost").split(","), 0):
+            result = self.tls("run", "-v", "x", "true", servers=",".join(servers))
+            self.assertCode(result, 0)
+            self.assertEqual(result.stderr.count("not verified (verify=none): any process"), warnings, result.stderr)
 
     def test_top(self):
         """`redlock top` finds locks, and verifies the servers in its connections, too."""
