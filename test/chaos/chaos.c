@@ -3,10 +3,10 @@
  * time without faults, the end of all clients, and a check for leftover keys. It only logs what
  * happens; checker.py finds violations in the logs.
  *
- *     chaos SECONDS PACE_MS SEED DIRECTORY plain|fenced PROGRAMS REDLOCK [FOREIGN]
+ *     chaos SECONDS PACE_MS SEED DIRECTORY plain|fenced tls|tcp PROGRAMS REDLOCK [FOREIGN]
  *
- * PACE_MS: average time between faults. FOREIGN: the script of the node-redlock client. The exit
- * status is 0 if the run took place. */
+ * PACE_MS: average time between faults. tls: half of the clients use TLS, if possible. FOREIGN: the
+ * script of the node-redlock client. The exit status is 0 if the run took place. */
 #include "chaos.h"
 
 #include <signal.h>
@@ -16,6 +16,7 @@
 #include <sys/prctl.h>
 
 #include "history.h"
+#include "tls.h"
 #include "wait.h"
 
 /* The time without faults lasts at least QUIET_MS and ends when each client has acquired a lock; on
@@ -39,19 +40,39 @@ unsigned chance(unsigned below)
     return (unsigned)((chaos.random >> 11) % below);
 }
 
-/* Starts the servers: with links if the machine can have them, and with clocks of their own. */
-static void start_servers(void)
+/* Prepares TLS, or logs why this run is without. */
+static void prepare_tls(void)
+{
+    const char *missing = tls_missing(chaos.network);
+    if (missing == NULL && !tls_make_certificate(chaos.dir))
+        missing = "openssl has made no certificate";
+    chaos.tls = missing == NULL;
+    if (missing != NULL)
+        history_write(history_now_ns(), "skip TLS: %s", missing);
+}
+
+/* Starts the servers: with links if the machine can have them, with clocks of their own, and with
+ * `tls`, if possible, with ports for TLS. */
+static void start_servers(bool tls)
 {
     const char *missing = network_missing();
     chaos.network = missing == NULL;
+    if (tls)
+        prepare_tls();
     const struct cluster_opts opts = {.nodes = NODES,
                                       .clocks = true,
                                       .keep_data = true,
                                       .network = chaos.network,
-                                      .guarded = true};
+                                      .guarded = true,
+                                      .args = chaos.tls ? tls_server_arguments() : NULL};
     if (missing != NULL)
         history_write(history_now_ns(), "skip links: %s", missing);
     chaos.cluster = cluster_start_with(&opts);
+    snprintf(chaos.urls, sizeof chaos.urls, "%s", cluster_urls(chaos.cluster));
+    if (chaos.tls) {
+        tls_write_urls(chaos.urls, sizeof chaos.urls, false);
+        tls_write_urls(chaos.tls_urls, sizeof chaos.tls_urls, true);
+    }
 }
 
 /* Begins and ends faults for `seconds`, with `pace_ms` between them on average, and restarts
@@ -138,19 +159,19 @@ static bool has_no_lock_keys(void)
 int main(int argc, char **argv)
 {
     char log[512];
-    if (argc < 8 || argc > 9)
+    if (argc < 9 || argc > 10)
         return 64;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     chaos.random = strtoull(argv[3], NULL, 10) * UINT64_C(0x9e3779b97f4a7c15) + 1;
     chaos.dir = argv[4];
     chaos.fences = argv[5];
-    chaos.programs = argv[6];
-    chaos.redlock = argv[7];
-    chaos.foreign = argc > 8 ? argv[8] : NULL;
+    chaos.programs = argv[7];
+    chaos.redlock = argv[8];
+    chaos.foreign = argc > 9 ? argv[9] : NULL;
     snprintf(log, sizeof log, "%s/faults.log", chaos.dir);
     if (!history_open(log))
         return 73;
-    start_servers();
+    start_servers(strcmp(argv[6], "tls") == 0);
     clients_start_all();
     inject_faults(strtoull(argv[1], NULL, 10), strtoull(argv[2], NULL, 10));
     wait_without_faults();

@@ -16,6 +16,7 @@
 #define CLIENTS_MAX 9    /* number of clients if node-redlock is installed */
 #define OURS        8    /* number of this library's clients; the last one uses node-redlock */
 #define MAX_TTL_MS  1000 /* the max_ttl of all clients: no lock has a longer TTL */
+#define URLS_LEN    4096 /* bytes for a list of addresses */
 
 /* The chaos run of this process. */
 struct chaos {
@@ -24,6 +25,9 @@ struct chaos {
     uint64_t random;         /* state of chance() */
     const char *dir;         /* directory of the logs */
     const char *fences;      /* "plain" or "fenced" */
+    bool tls;                /* every second client of this library uses TLS */
+    /* The addresses of the servers for the clients of this library, without and with TLS. */
+    char urls[URLS_LEN], tls_urls[URLS_LEN];
     const char *programs; /* directory of the programs chaos-client, chaos-command and chaos-hold */
     const char *redlock;  /* path of the command */
     const char *foreign;  /* script of the node-redlock client; NULL: none, it is not installed */

@@ -58,6 +58,8 @@ class Chaos(unittest.TestCase):
         for kind in report.CLIENTS:
             if foreign or kind != "foreign":
                 self.assertGreater(totals.grants[kind], 0, kind)
+        if not any("TLS" in reason for reason in run_history.skips):
+            self.assertGreater(totals.tls, 0, "grants over TLS")
         for lock in report.LOCKS:
             self.assertGreater(totals.locks[lock], 0, lock)
 

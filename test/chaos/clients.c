@@ -46,6 +46,14 @@ unsigned clients_count(void)
     return chaos.foreign != NULL ? CLIENTS_MAX : OURS;
 }
 
+/* Returns whether the client uses TLS: every second one of this library's does, of each kind one.
+ */
+static bool uses_tls(const struct client *client)
+{
+    const long number = client - clients;
+    return chaos.tls && number < OURS && number % 2 == 1;
+}
+
 /* Writes the path of the client's clock file to `ret_path`, which has PATH_LEN bytes. The file
  * holds the offset of the clock that the client's process sees. */
 static void clock_path(const struct client *client, char *ret_path)
@@ -95,12 +103,13 @@ static _Noreturn void exec_client(const struct client *client)
         setenv("LD_PRELOAD", clockshim_object(), 1);
         setenv("CLOCKSHIM_FILE", path, 1);
     }
-    const char *urls = cluster_urls(chaos.cluster);
+    const char *urls = uses_tls(client) ? chaos.tls_urls : chaos.urls;
     const bool command = strcmp(client->kind, "command") == 0;
     snprintf(program, sizeof program, "%s/chaos-%s", chaos.programs,
              command ? "command" : "client");
     if (strcmp(client->kind, "foreign") == 0)
-        execlp("node", "node", chaos.foreign, client->label, log, ttl, urls, (char *)NULL);
+        execlp("node", "node", chaos.foreign, client->label, log, ttl, cluster_urls(chaos.cluster),
+               (char *)NULL);
     else if (command)
         execl(program, program, client->label, log, seed, ttl, chaos.fences, urls, chaos.redlock,
               hold, (char *)NULL);
@@ -124,7 +133,8 @@ void client_start(unsigned number)
     if (client->pid < 0)
         client->pid = 0;
     client->mark = 0;
-    history_write(history_now_ns(), "born %s %s", client->label, client->kind);
+    history_write(history_now_ns(), "born %s %s %s", client->label, client->kind,
+                  uses_tls(client) ? "tls" : "tcp");
 }
 
 /* Starts the process of each client and logs that. */

@@ -16,7 +16,8 @@ bool history_open(const char *path);
 /* Returns the time of CLOCK_BOOTTIME. */
 uint64_t history_now_ns(void);
 
-/* Writes one line in the form of history.py, with `at_ns` before it, in one write(). May be called from any thread. */
+/* Writes one line in the form of history.py, with `at_ns` before it, in one write(). May be called
+ * from any thread. */
 void history_write(uint64_t at_ns, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Returns the number of a new acquisition, which differs from those of all processes of a run. */

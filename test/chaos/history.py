@@ -19,7 +19,7 @@ The run has the file faults.log:
 
     fault KIND TARGET                 a fault begins
     heal KIND TARGET                  it ends
-    born NAME KIND                    a client process starts
+    born NAME KIND TRANSPORT          a client process starts; TRANSPORT: tls or tcp
     died NAME                         the run has killed it
     exit NAME STATUS                  it ended by itself or at the end of the run, with this wait() status
     stuck NAME                        it did not end after SIGTERM
@@ -95,6 +95,7 @@ class History:
     died: dict = field(default_factory=dict)  # name: when the run killed it
     exits: dict = field(default_factory=dict)  # name: (when, wait() status)
     born: dict = field(default_factory=dict)  # name: when it started
+    tls: set = field(default_factory=set)  # names of the processes that use TLS
     stuck: list = field(default_factory=list)  # names
     keys: list = field(default_factory=list)  # (node, name, value, pttl) after all clients have ended
     left: list = field(default_factory=list)  # the same when they should have expired
@@ -135,6 +136,8 @@ def read_run(history, path):
         elif word == "born":
             history.born[rest[0]] = when
             history.kinds[rest[0]] = rest[1]
+            if rest[2:] == ["tls"]:
+                history.tls.add(rest[0])
         elif word == "died":
             history.died[rest[0]] = when
         elif word == "exit":

@@ -25,6 +25,7 @@ class Totals:
     disturbed_s: float = 0  # time with faults
     calls: int = 0
     fenced: int = 0  # grants with a fencing token
+    tls: int = 0  # grants to clients that use TLS
     faults: Counter = field(default_factory=Counter)  # by kind of fault
     grants: Counter = field(default_factory=Counter)  # by kind of client
     held_s: Counter = field(default_factory=Counter)  # by kind of client
@@ -45,6 +46,7 @@ class Totals:
         self.faults.update(fault.kind for fault in history.faults)
         for grant in history.grants:
             self.grants[grant.kind] += 1
+            self.tls += grant.client in history.tls
             self.locks[lock_of(grant.choice)] += 1
             self.held_s[grant.kind] += (grant.end - grant.start) / 1e9
         self.excused.update(why.kind for _, _, why in verdict.excused)
@@ -66,7 +68,7 @@ class Totals:
         yield f"{'lock of':20}{'calls':>8}{'grants':>10}"
         for lock in LOCKS:
             yield f"{lock:20}{self.requested[lock]:8}{self.locks[lock]:10}"
-        yield f"acquisitions begun: {self.calls}; grants with a fence: {self.fenced}"
+        yield f"acquisitions begun: {self.calls}; grants with a fence: {self.fenced}; over TLS: {self.tls}"
         yield f"keys that killed clients left to their TTL: {self.keys}"
         yield f"two holders at once, excused by a fault outside of the assumptions: {sum(self.excused.values())}"
         for kind, count in sorted(self.excused.items()):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Runs chaos runs, one after the other, and checks the logs of each at its end.
 
-usage: ./dev chaos [--minutes M] [--seed N] [--pace MS] [--plain] [--keep DIRECTORY]
+usage: ./dev chaos [--minutes M] [--seed N] [--pace MS] [--plain] [--tls | --no-tls] [--keep DIRECTORY]
 
 Writes chaos-timeline.svg and chaos-report.txt into the build directory. The exit status is 0 if there was no
 violation. The logs of a run with a violation are kept in a directory whose name ends in the seed.
@@ -37,13 +37,13 @@ def foreign_client(build):
     return [FOREIGN], {"NODE_PATH": packages, "NODE_DISABLE_COMPILE_CACHE": "1"}, None
 
 
-def run_once(build, directory, seconds, pace, seed, fences):
+def run_once(build, directory, seconds, pace, seed, fences, tls="tls"):
     """Runs the program chaos once, with the logs in `directory`. `pace`: ms between faults; `fences`: "plain" or
-    "fenced". Returns the history and its verdict."""
+    "fenced"; `tls`: "tls" for half of the clients, if possible, or "tcp". Returns the history and its verdict."""
     words, environment, missing = foreign_client(build)
     programs = os.path.join(build, "test", "chaos")
     command = [
-        os.path.join(programs, "chaos"), str(seconds), str(pace), str(seed), directory, fences, programs,
+        os.path.join(programs, "chaos"), str(seconds), str(pace), str(seed), directory, fences, tls, programs,
         os.path.join(build, "tools", "redlock"), *words,
     ]  # fmt: skip
     clean = {name: value for name, value in os.environ.items() if not name.startswith("REDLOCK_")}
@@ -70,7 +70,10 @@ def write(path, text):
 def run_part(build, options, seconds, seed, totals):
     """Runs once, adds to the totals, writes the timeline, and keeps the logs if there was a violation."""
     directory = tempfile.mkdtemp(prefix="chaos-")
-    run_history, verdict = run_once(build, directory, seconds, options.pace, seed, options.fences)
+    transport = "tcp" if options.tls is False else "tls"
+    run_history, verdict = run_once(build, directory, seconds, options.pace, seed, options.fences, transport)
+    if options.tls and not run_history.tls:
+        verdict.violations.append("process: --tls was given, and no client has used TLS")
     totals.add(run_history, verdict)
     title = f"chaos, seed {seed}: locks that clients believed to hold, and faults of servers and clients"
     write(os.path.join(build, "chaos-timeline.svg"), timeline.draw(run_history, verdict, title))
@@ -94,6 +97,8 @@ def main():
     parser.add_argument("--pace", type=int, default=600, help="ms between faults, on average (600)")
     parser.add_argument("--plain", dest="fences", action="store_const", const="plain", default="fenced",
                         help="locks without fences")  # fmt: skip
+    parser.add_argument("--tls", action=argparse.BooleanOptionalAction, default=None,
+                        help="half of the clients over TLS; --tls fails where that is not possible (if possible)")  # fmt: skip
     options = parser.parse_args()
     left, seed = options.minutes * 60, options.seed
     if seed is None:
