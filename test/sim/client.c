@@ -11,6 +11,8 @@
 #include "link.h"
 #include "oracle.h"
 #include "record.h"
+#include "records.h"
+#include "shutdown.h"
 #include "token.h"
 
 #include <redlock/redlock.h>
@@ -178,6 +180,13 @@ static void drop_item(struct sim_client *client, struct sim_inbox *item)
     sim_conn_drop(client->world, conn);
 }
 
+/* Handles that the network takes more bytes of a connection. Returns whether the engine may send
+ * more. */
+static bool has_room(struct sim_client *client, struct sim_conn *conn)
+{
+    return conn->records == NULL || sim_records_continue(client, conn);
+}
+
 /* Passes an event of the connection for notifications to the engine. */
 static void hand_over_push(struct sim_client *client, struct sim_conn *conn,
                            const struct sim_segment *segment)
@@ -186,7 +195,8 @@ static void hand_over_push(struct sim_client *client, struct sim_conn *conn,
     uint64_t now_ns = client->engine.view.now.boot_ns;
 
     if (segment == NULL) {
-        rl_tracker_flush(node, now_ns);
+        if (has_room(client, conn))
+            rl_tracker_flush(node, now_ns);
         return;
     }
     switch (segment->kind) {
@@ -215,7 +225,8 @@ static void hand_over(struct sim_client *client, struct sim_conn *conn,
     uint64_t now_ns = client->engine.view.now.boot_ns;
 
     if (segment == NULL) {
-        rl_node_flush(node, now_ns);
+        if (has_room(client, conn))
+            rl_node_flush(node, now_ns);
         return;
     }
     switch (segment->kind) {
@@ -319,6 +330,7 @@ void sim_client_turn(struct sim_world *world, unsigned index, uint32_t stamp)
     rl_engine_flush(&client->engine);
     sim_user_take(client);
     after_turn(client);
+    sim_shutdown_review(client);
 }
 
 /* Stops the process until that true time, or until the end of a longer pause that it is in. */
@@ -417,6 +429,7 @@ void sim_client_start(struct sim_world *world, unsigned index)
         abort();
     client->fail_of_1000 = fail_of_1000;
     client->alive = true;
+    client->leaving = client->settled = false;
     plan_turn(client, world->now_ns);
     sim_user_begin(world, index);
 }

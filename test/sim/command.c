@@ -175,6 +175,7 @@ void sim_put(struct sim_call *call, struct sim_key *key, struct sim_word token, 
     key->extended_ns = 0;
     key->late = !call->conn->client_open;
     key->set_by = call->conn->client;
+    key->set_conn = call->conn->number;
     key->set_boot_ns = sim_clock_read(&call->world->clients[key->set_by].boot, call->world->now_ns);
     key->token_len = (uint32_t)token.len;
     memcpy(key->token, token.text, token.len);

@@ -9,6 +9,7 @@
 #include "client.h"
 #include "link.h"
 #include "server.h"
+#include "shutdown.h"
 #include "token.h"
 
 #include <string.h>
@@ -205,8 +206,15 @@ static void begin_at_client(struct sim_world *world, const struct sim_fault *fau
     case SIM_NO_MEMORY:
         client->fail_of_1000 = (unsigned)sim_scale(&world->random, 5, 999);
         break;
+    case SIM_LEAVE:
+        if (fault->way != 0) {
+            sim_shutdown_begin(world, fault->client);
+            return;
+        }
+        sim_fault_replace_client(world, fault->client, false);
+        return;
     default:
-        sim_fault_replace_client(world, fault->client, fault->kind == SIM_KILL);
+        sim_fault_replace_client(world, fault->client, true);
         return;
     }
     trouble_client(world, fault->client, 1);
@@ -254,7 +262,8 @@ static bool is_pointless(const struct sim_world *world, const struct sim_fault *
     const struct sim_client *client = &world->clients[fault->client];
 
     if (is_at_client(fault->kind))
-        return client->paused_until_ns > world->now_ns || client->fail_of_1000 != 0;
+        return client->paused_until_ns > world->now_ns || client->fail_of_1000 != 0 ||
+               (client->leaving && fault->kind == SIM_LEAVE);
     if (is_on_link(fault->kind))
         return fault->kind == SIM_DISCONNECT &&
                world->links[fault->client][fault->node].conn == NULL;

@@ -9,6 +9,8 @@
 #include "link.h"
 
 #include "client.h"
+#include "oracle_close.h"
+#include "records.h"
 #include "server.h"
 
 #include <redlock/redlock.h>
@@ -47,6 +49,7 @@ void sim_conn_drop(struct sim_world *world, struct sim_conn *conn)
     while (*at != conn)
         at = &(*at)->next;
     *at = conn->next;
+    sim_records_free(conn);
     free(conn->in);
     free(conn);
 }
@@ -140,6 +143,9 @@ static void link_open(void *ctx, unsigned number)
     conn->refs = 1;
     conn->made_ns = world->now_ns;
     conn->path[0].cut_ns = conn->path[1].cut_ns = UINT64_MAX;
+    conn->number = ++world->conn_count;
+    if ((world->plan.records >> node & 1) != 0)
+        sim_records_begin(conn);
     conn->next = world->conns;
     world->conns = conn;
     *present(client, number) = conn;
@@ -149,25 +155,54 @@ static void link_open(void *ctx, unsigned number)
     dispatch(world, new_segment(conn, SIM_SYN, SIM_TO_SERVER, NULL, 0), client->ahead_ns);
 }
 
-/* Sends bytes for the engine, as many as the window takes. Returns their number, or -1 if the
- * connection is closed. */
-static ssize_t link_send(void *ctx, unsigned number, const char *bytes, size_t len)
+/* Hands bytes of the client to the network, as many as the window takes. Returns their number. */
+size_t sim_link_dispatch(struct sim_client *client, struct sim_conn *conn, const char *bytes,
+                         size_t len)
 {
-    struct sim_client *client = ctx;
     struct sim_world *world = client->world;
-    struct sim_conn *conn = *present(client, number);
     size_t room = world->plan.window - conn->in_flight;
-
-    if (!conn->client_open)
-        return -1;
     size_t take = len < room ? len : room;
-    conn->blocked = take < len;
+
     if (take == 0)
         return 0;
     conn->in_flight += take;
-    sim_note(world, "client % sends % bytes to node %", client->index, take, node_of(number), 0);
+    sim_note(world, "client % sends % bytes to node %", client->index, take, conn->node, 0);
     dispatch(world, new_segment(conn, SIM_DATA, SIM_TO_SERVER, bytes, take), client->ahead_ns);
+    return take;
+}
+
+/* Sends bytes for the engine, as many as the window takes, or in records. Returns how many were
+ * accepted, or -1 if the connection is closed. */
+static ssize_t link_send(void *ctx, unsigned number, const char *bytes, size_t len)
+{
+    struct sim_client *client = ctx;
+    struct sim_conn *conn = *present(client, number);
+
+    if (!conn->client_open)
+        return -1;
+    if (conn->records != NULL)
+        return (ssize_t)sim_records_send(client, conn, bytes, len);
+    size_t take = sim_link_dispatch(client, conn, bytes, len);
+    conn->blocked = take < len;
     return (ssize_t)take;
+}
+
+/* Implements rl_transport.held. */
+static uint64_t link_held(void *ctx, unsigned number)
+{
+    const struct sim_conn *conn = *present(ctx, number);
+
+    return conn != NULL && conn->records != NULL ? sim_records_held(conn) : 0;
+}
+
+/* Implements rl_transport.tail. */
+static uint64_t link_tail(void *ctx, unsigned number)
+{
+    struct sim_client *client = ctx;
+    const struct sim_conn *conn = *present(client, number);
+
+    return conn != NULL && conn->records != NULL ? sim_records_tail(conn)
+                                                 : client->world->plan.read_max;
 }
 
 /* Frees all segments that are held back in a direction. */
@@ -214,6 +249,8 @@ static void link_close(void *ctx, unsigned number, bool abortive)
              0);
     if (conn == NULL)
         return;
+    if (!abortive && !client->alive)
+        sim_oracle_closes(client, conn);
     *present(client, number) = NULL;
     if (conn->client_open && abortive) {
         cut(world, conn, SIM_TO_SERVER);
@@ -229,7 +266,13 @@ static void link_close(void *ctx, unsigned number, bool abortive)
 struct rl_transport sim_link_transport(struct sim_client *client)
 {
     return (struct rl_transport){
-        .open = link_open, .send = link_send, .close = link_close, .ctx = client};
+        .open = link_open,
+        .send = link_send,
+        .close = link_close,
+        .held = link_held,
+        .tail = link_tail,
+        .ctx = client,
+    };
 }
 
 /* Sends bytes `from` to `to` of a reply, with the outcomes that end in them. */
@@ -294,7 +337,7 @@ static void arrive_at_server(struct sim_world *world, struct sim_segment *segmen
             send_control(world, conn, SIM_RST, SIM_TO_CLIENT);
         return;
     case SIM_FIN:
-        conn->ended = true;
+        conn->ended = conn->fin = true;
         sim_server_serve(world, conn->node);
         return;
     default: /* SIM_RST; the server still executes a part of what it has received */
@@ -448,13 +491,15 @@ void sim_link_client_died(struct sim_world *world, unsigned client)
 /* Ends all connections of a server that has died. The clients of a `silent` one get no reset. */
 void sim_link_server_died(struct sim_world *world, unsigned node, bool silent)
 {
-    for (struct sim_conn *conn = world->conns; conn != NULL; conn = conn->next) {
+    for (struct sim_conn *conn = world->conns, *next; conn != NULL; conn = next) {
+        next = conn->next;
         if (conn->node != node || !conn->server_open)
             continue;
         conn->server_open = false;
         conn->in_len = 0;
         if (!silent)
             send_control(world, conn, SIM_RST, SIM_TO_CLIENT);
+        sim_server_keep(world, conn, false);
     }
 }
 
@@ -472,6 +517,7 @@ void sim_link_free(struct sim_world *world)
     for (struct sim_conn *conn = world->conns, *next; conn != NULL; conn = next) {
         next = conn->next;
         conn->refs++;
+        sim_server_keep(world, conn, false);
         drop_held(world, &conn->path[0]);
         drop_held(world, &conn->path[1]);
         sim_conn_drop(world, conn);

@@ -21,6 +21,10 @@ void sim_link_reply(struct sim_world *world, struct sim_conn *conn, const struct
 /* Closes the connection on the side of the server. */
 void sim_link_hang_up(struct sim_world *world, struct sim_conn *conn);
 
+/* Hands bytes of the client to the network, as many as the window takes. Returns their number. */
+size_t sim_link_dispatch(struct sim_client *client, struct sim_conn *conn, const char *bytes,
+                         size_t len);
+
 /* Handles SIM_ARRIVE, whose data is the segment. */
 void sim_link_arrive(struct sim_world *world, struct sim_segment *segment);
 

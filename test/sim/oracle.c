@@ -252,12 +252,12 @@ void sim_oracle_client_ends(struct sim_client *client)
     for (uint32_t i = 1; i <= world->token_count; i++) {
         struct sim_token *token = sim_token_at(world, i);
         if (token->client == client->index)
-            token->excused = true;
+            token->closed = true;
     }
     for (unsigned i = 0; i < world->plan.users; i++) {
         struct sim_user *user = &client->users[i];
         if (user->token != 0)
-            sim_token_at(world, user->token)->excused = true;
+            sim_token_at(world, user->token)->closed = true;
         user->token = 0;
         user->reported = false;
     }
@@ -420,7 +420,7 @@ void sim_oracle_left(struct sim_world *world, uint32_t number)
     const struct sim_token *token = sim_token_at(world, number);
     uint64_t due_ns = 0;
 
-    if (token->excused || token->ended_ns == 0)
+    if (token->excused || token->closed || token->ended_ns == 0)
         return;
     for (unsigned i = 0; i < world->plan.nodes; i++) {
         if (is_left(world, i, token) == NULL || !is_calm(world, token, i))
@@ -452,7 +452,7 @@ static bool is_excused(const struct sim_world *world, unsigned node, const struc
     if (world->plan.env_faults & (SIM_OUTSIDE_STEP | SIM_OUTSIDE_RATE | SIM_OUTSIDE_FREEZE))
         return true;
 
-    return token->excused ||
+    return token->excused || token->closed ||
            (server->noscript_ns >= set_ns &&
             (key->late || set_ns > token->ended_ns + world->plan.ttl_ns / 2)) ||
            (token->ended_ns != 0 && key->extended_ns > token->ended_ns &&

@@ -52,6 +52,20 @@ static void choose_size(struct sim_plan *plan, struct sim_random *random)
     plan->span_ns = plan->ttl_ns * sim_between(random, 1, 4);
 }
 
+/* Returns the longest time of a round trip with the delay of the loops at both ends. */
+static uint64_t trip_ns_of(const struct sim_plan *plan)
+{
+    return 8 * plan->delay_ns + 2 * plan->jitter_ns + 4 * plan->latency_ns;
+}
+
+/* Enlarges the window until the longest request, a whole fence record, gets through before its
+ * reply is overdue. */
+static void fit_window(struct sim_plan *plan)
+{
+    while (SEED_BYTES / plan->window * trip_ns_of(plan) / 2 > 200 * RL_MS)
+        plan->window *= 2;
+}
+
 /* Chooses delays, windows, time limits, and errors of clocks. */
 static void choose_times(struct sim_plan *plan, struct sim_random *random)
 {
@@ -74,15 +88,13 @@ static void choose_times(struct sim_plan *plan, struct sim_random *random)
     if (plan->backoff.max_ns < plan->span_ns / 100)
         plan->backoff.max_ns = plan->span_ns / 100;
     /* A limit below the round trip would make every node look dead. */
-    uint64_t trip_ns = 8 * plan->delay_ns + 2 * plan->jitter_ns + 4 * plan->latency_ns;
+    uint64_t trip_ns = trip_ns_of(plan);
     plan->connect_timeout_ns = 250 * RL_MS;
     if (sim_chance(random, 400))
         plan->connect_timeout_ns = 8 * trip_ns + sim_scale(random, 20, 1000) * RL_MS;
     if (sim_chance(random, 300))
         plan->node_timeout_ns = 2 * trip_ns + sim_scale(random, 10, 300) * RL_MS;
-    /* The longest request, a whole fence record, must get through before its reply is overdue. */
-    while (SEED_BYTES / plan->window * trip_ns / 2 > 200 * RL_MS)
-        plan->window *= 2;
+    fit_window(plan);
     plan->early_expiry = sim_chance(random, 300);
 }
 
@@ -334,6 +346,58 @@ static void choose_permits(struct sim_plan *plan)
         plan->users = (unsigned)sim_between(&own, 2, 3);
 }
 
+/* Chooses the clients that shut down before they are closed, in some runs. Uses a generator of its
+ * own. `way` has no other use for the fault. */
+static void choose_shutdowns(struct sim_plan *plan)
+{
+    struct sim_random own = {plan->seed * 2 + 37};
+    bool some = sim_chance(&own, 250);
+
+    for (unsigned i = 0; i < plan->fault_count; i++) {
+        if (plan->faults[i].kind == SIM_LEAVE)
+            plan->faults[i].way = some && sim_chance(&own, 700);
+    }
+}
+
+/* Chooses a server that stops and goes on, and a client that leaves meanwhile, with or without a
+ * shutdown. */
+static void choose_stopped(struct sim_plan *plan, struct sim_random *random)
+{
+    struct sim_fault *stop = &plan->faults[plan->fault_count++];
+    struct sim_fault *leave = &plan->faults[plan->fault_count++];
+
+    memset(stop, 0, sizeof *stop);
+    stop->kind = sim_chance(random, 500) ? SIM_HANG : SIM_STALL;
+    stop->client = (uint8_t)sim_below(random, plan->clients);
+    stop->node = (uint8_t)sim_below(random, plan->nodes);
+    stop->at_ns = sim_below(random, plan->span_ns - plan->span_ns / 8);
+    stop->for_ns = least(sim_scale(random, RL_MS, 2 * plan->ttl_ns), plan->span_ns - stop->at_ns);
+    memset(leave, 0, sizeof *leave);
+    leave->kind = SIM_LEAVE;
+    leave->client = stop->client;
+    leave->way = sim_chance(random, 700);
+    leave->at_ns = stop->at_ns + sim_below(random, stop->for_ns);
+}
+
+/* In a quarter of the runs, chooses the nodes whose links carry TLS records, and clients that leave
+ * while servers stand still. Uses a generator of its own. */
+static void choose_records(struct sim_plan *plan)
+{
+    struct sim_random own = {plan->seed * 2 + 41};
+
+    if (!sim_chance(&own, 250))
+        return;
+    plan->records = (uint8_t)((1u << plan->nodes) - 1);
+    if (sim_chance(&own, 300))
+        plan->records = (uint8_t)sim_between(&own, 1, plan->records);
+    if (sim_chance(&own, 500)) /* records of which the network has a part */
+        plan->window = sim_scale(&own, 130, 700);
+    fit_window(plan);
+    for (unsigned left = (unsigned)sim_below(&own, 4);
+         left > 0 && plan->fault_count + 2 <= SIM_FAULTS_MAX; left--)
+        choose_stopped(plan, &own);
+}
+
 /* Makes the plan that follows from the seed. */
 void sim_plan_make(struct sim_plan *plan, uint64_t seed)
 {
@@ -352,4 +416,6 @@ void sim_plan_make(struct sim_plan *plan, uint64_t seed)
     choose_third_parties(plan);
     choose_fences(plan, &random);
     choose_refusals(plan);
+    choose_shutdowns(plan);
+    choose_records(plan);
 }

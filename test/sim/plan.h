@@ -62,7 +62,8 @@ struct sim_fault {
     uint8_t clients, nodes; /* partitions: sets of those on the other side; SIM_EVICT: `nodes` may
                              * be the index of the only resource whose key is evicted */
     uint8_t way;         /* one-way partitions: enum sim_way; crashes: not 0 if connections get no
-                          * reset; SIM_SHORTEN: not 0 for all nodes */
+                          * reset; SIM_SHORTEN: not 0 for all nodes; SIM_LEAVE: not 0 if the
+                          * client shuts down before */
     bool mended;         /* it has ended, or did not happen */
     uint64_t at_ns;      /* since the beginning of the run */
     uint64_t for_ns;     /* how long it lasts; 0: it has no end */
@@ -93,6 +94,7 @@ struct sim_plan {
     uint64_t latency_ns; /* the longest time until a loop turns when it has something to do */
     size_t window;       /* bytes that a connection holds before it blocks */
     size_t read_max;     /* bytes that a server reads at once */
+    uint8_t records;     /* set of the nodes whose links carry TLS records */
     struct rl_drift drift;
     struct rl_backoff backoff;
     uint64_t connect_timeout_ns, node_timeout_ns; /* of the clients' configuration; 0: automatic */

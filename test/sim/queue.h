@@ -23,6 +23,7 @@ enum sim_event_kind {
     SIM_CORRECT,    /* the wall clock of a machine that stood still is set right */
     SIM_DISTURB,    /* a client is disturbed, in a run that measures contention */
     SIM_OPERATOR,   /* an operator checks whether the fence records need a command */
+    SIM_CLOSE,      /* the time limit of a client's shutdown has come */
     SIM_FOREIGN,    /* a client of another make acts, in a run that measures contention */
     SIM_HEAL        /* all faults have ended; from now on the users finish what they began */
 };

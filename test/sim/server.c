@@ -9,7 +9,9 @@
 #include "server.h"
 
 #include "link.h"
+#include "oracle_close.h"
 #include "permit.h"
+#include "records.h"
 
 #include <redlock/redlock.h>
 #include <stdio.h>
@@ -358,6 +360,30 @@ static void send_reply(struct sim_world *world, struct sim_conn *conn, struct si
     reply->outcome_count = 0;
 }
 
+/* Has the server keep the connection, because it executes bytes of it later (`on`), or not. May
+ * free the connection. */
+void sim_server_keep(struct sim_world *world, struct sim_conn *conn, bool on)
+{
+    if (conn->kept == on)
+        return;
+    conn->kept = on;
+    if (on)
+        conn->refs++;
+    else
+        sim_conn_drop(world, conn);
+}
+
+/* Returns how long a server takes until it reads again from a client that has closed. With records,
+ * the reset that the last reply has caused may arrive before. */
+static uint64_t pause_ns(struct sim_world *world, const struct sim_conn *conn)
+{
+    uint64_t trip_ns = 2 * (world->plan.delay_ns * 4 + world->plan.jitter_ns);
+
+    if (conn->records != NULL && sim_chance(&world->random, 500))
+        return 2 * trip_ns;
+    return sim_between(&world->random, 1, 100) * RL_US;
+}
+
 /* Decides whether a server reads more from a client that has closed, after it has sent replies or
  * found nothing to execute. With replies, it may read more before a reset arrives: plans the next
  * pass. Otherwise closes the connection on the server's side. */
@@ -365,29 +391,28 @@ static void end(struct sim_world *world, struct sim_conn *conn, bool executed)
 {
     if (!executed || conn->in_len == 0 || conn->reset) {
         conn->server_open = false;
+        sim_oracle_closed(world, conn);
         return;
     }
-    sim_plan_event(world, world->now_ns + sim_between(&world->random, 1, 100) * RL_US, SIM_SERVE,
-                   conn->node, 0, 0, NULL);
+    sim_plan_event(world, world->now_ns + pause_ns(world, conn), SIM_SERVE, conn->node, 0, 0, NULL);
 }
 
-/* Executes the complete commands of a connection. If the client has closed, one pass executes only
- * what the server reads at once. */
-static void execute(struct sim_world *world, struct sim_conn *conn)
+/* Executes the complete commands in the first `len` bytes of a connection, and sends the replies.
+ * Begins no second command that ends after `most` bytes. Returns how many bytes were executed. */
+static size_t execute_bytes(struct sim_world *world, struct sim_conn *conn, size_t len, size_t most)
 {
     struct sim_word words[WORDS_MAX];
     struct sim_reply reply = {.len = 0};
-    size_t used = 0, len, count = 0;
-    size_t most = conn->ended ? world->plan.read_max : SIZE_MAX;
+    size_t used = 0, one, count = 0;
 
-    while (conn->server_open && used < conn->in_len &&
-           (len = parse(conn->in + used, conn->in_len - used, words, &count)) > 0 &&
-           (used == 0 || used + len <= most)) {
+    while (conn->server_open && used < len &&
+           (one = parse(conn->in + used, len - used, words, &count)) > 0 &&
+           (used == 0 || used + one <= most)) {
         unsigned outcomes_before = reply.outcome_count;
         sim_command(world, conn, (unsigned)count, words, &reply);
         for (unsigned i = outcomes_before; i < reply.outcome_count; i++)
             reply.outcomes[i].end = (uint32_t)reply.len;
-        used += len;
+        used += one;
         if (reply.outcome_count == SIM_OUTCOMES_MAX || reply.len > sizeof reply.bytes / 2)
             send_reply(world, conn, &reply);
     }
@@ -396,8 +421,38 @@ static void execute(struct sim_world *world, struct sim_conn *conn)
         conn->in_len -= used;
         memmove(conn->in, conn->in + used, conn->in_len);
     }
+    return used;
+}
+
+/* Reads records and executes the commands that are complete in them, one record after the other.
+ * If the client has closed, only up to the first record whose commands get replies. Returns whether
+ * a command was executed. */
+static bool execute_records(struct sim_world *world, struct sim_conn *conn)
+{
+    bool executed = false;
+
+    while (conn->server_open && !(executed && conn->ended) && sim_records_read(conn)) {
+        size_t used = execute_bytes(world, conn, conn->records->read, SIZE_MAX);
+        conn->records->read -= used;
+        executed = executed || used > 0;
+    }
+    return executed;
+}
+
+/* Executes the complete commands of a connection. If the client has closed, one pass executes only
+ * what the server reads at once. Drops the server's reference if there is no further pass. */
+static void execute(struct sim_world *world, struct sim_conn *conn)
+{
+    bool executed;
+
+    if (conn->records != NULL)
+        executed = execute_records(world, conn);
+    else
+        executed = execute_bytes(world, conn, conn->in_len,
+                                 conn->ended ? world->plan.read_max : SIZE_MAX) > 0;
     if (conn->ended)
-        end(world, conn, used > 0);
+        end(world, conn, executed);
+    sim_server_keep(world, conn, conn->ended && conn->server_open);
 }
 
 /* Appends bytes that have arrived on the connection, and executes the complete commands. */
@@ -411,17 +466,30 @@ void sim_server_input(struct sim_world *world, struct sim_conn *conn, const char
     }
     memcpy(conn->in + conn->in_len, bytes, len);
     conn->in_len += len;
-    if (!sim_server_stands_still(world, conn->node))
+    if (sim_server_stands_still(world, conn->node))
+        sim_server_keep(world, conn, true);
+    else
         execute(world, conn);
 }
 
-/* Handles SIM_SERVE: executes the commands that have waited. */
+/* Executes commands that have waited: those on present connections of the clients, or those on
+ * others. */
+static void serve(struct sim_world *world, unsigned node, bool present)
+{
+    for (struct sim_conn *conn = world->conns, *next; conn != NULL; conn = next) {
+        next = conn->next;
+        if (conn->node == node && conn->server_open && (conn->in_len > 0 || conn->ended) &&
+            sim_conn_is_present(world, conn) == present)
+            execute(world, conn);
+    }
+}
+
+/* Handles SIM_SERVE: executes the commands that have waited. A server reads from connections that
+ * it has before it accepts those that have replaced them. */
 void sim_server_serve(struct sim_world *world, unsigned node)
 {
     if (sim_server_stands_still(world, node))
         return;
-    for (struct sim_conn *conn = world->conns; conn != NULL; conn = conn->next) {
-        if (conn->node == node && conn->server_open && (conn->in_len > 0 || conn->ended))
-            execute(world, conn);
-    }
+    serve(world, node, false);
+    serve(world, node, true);
 }

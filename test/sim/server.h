@@ -20,6 +20,8 @@ void sim_server_init(struct sim_world *world, unsigned node);
 /* Appends bytes that have arrived on a connection, and executes the complete commands. */
 void sim_server_input(struct sim_world *world, struct sim_conn *conn, const char *bytes,
                       size_t len);
+/* Has the server keep the connection, because it executes bytes of it later (`on`), or not. */
+void sim_server_keep(struct sim_world *world, struct sim_conn *conn, bool on);
 /* Handles SIM_SERVE: executes the commands that have waited. */
 void sim_server_serve(struct sim_world *world, unsigned node);
 

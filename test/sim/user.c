@@ -490,7 +490,7 @@ static void take_lock(struct sim_client *client, const struct rl_lock *lock,
         user->ended = true;
     if ((flags & RL_FX_WAITING) && user->doing == SIM_ACQUIRING)
         user->done = false; /* the grant has failed before its report; the acquisition continues */
-    if ((flags & RL_FX_DONE) && client->alive)
+    if ((flags & RL_FX_DONE) && client->alive && !client->leaving)
         note_done(client, at, status);
     if ((flags & RL_FX_LOST) && user->reported) {
         user->reported = false;

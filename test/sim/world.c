@@ -15,6 +15,7 @@
 #include "oracle_line.h"
 #include "permit.h"
 #include "server.h"
+#include "shutdown.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -189,6 +190,9 @@ static void handle(struct sim_world *world, const struct sim_event *event)
     case SIM_FOREIGN:
         sim_foreign_act(world, event->target, event->item);
         break;
+    case SIM_CLOSE:
+        sim_shutdown_limit(world, event->target, event->stamp);
+        break;
     case SIM_DISTURB:
         sim_contention_disturb(world, event->target, event->item);
         break;
@@ -221,7 +225,7 @@ static bool has_ended(const struct sim_world *world)
         return false;
     for (unsigned i = 0; i < world->plan.clients; i++) {
         const struct sim_client *client = &world->clients[i];
-        if (!sim_user_is_idle(client) || undos_pending(&client->engine) != 0)
+        if (client->leaving || !sim_user_is_idle(client) || undos_pending(&client->engine) != 0)
             return false;
         for (unsigned j = 0; j < world->plan.nodes; j++) {
             const struct rl_node *node = &client->engine.nodes[j];

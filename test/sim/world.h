@@ -86,6 +86,14 @@ struct sim_conn {
     uint64_t unblocked_ns;   /* when it last continued after such a wait */
     char *in;                /* bytes at the server that are not executed yet */
     size_t in_len, in_cap;
+    bool kept;       /* the server has bytes to execute later, and a reference */
+    uint32_t number; /* of all connections of the run, from 1 */
+    bool fin;        /* the client's FIN has arrived, and with it all that it has sent */
+    /* The client has ended and closed the connection without a reset. Set by oracle_close.c: */
+    bool left;     /* nothing may be left that was set on it, if the server reads all of it */
+    bool whole;    /* the network has taken all that the client has sent */
+    bool promised; /* the server reads all of it: there is no more than it reads at least */
+    struct sim_records *records; /* of the bytes to the server; NULL: they are in no records */
 };
 
 /* The network between one client and one node. link.c owns it; fault.c counts `troubles`. */
@@ -114,6 +122,7 @@ struct sim_key {
     uint64_t extended_ns;         /* true time; 0: never extended */
     bool late;                    /* set on a connection that its client had closed by then */
     uint64_t set_boot_ns;         /* on the boot clock of the client that set it */
+    uint32_t set_conn;            /* number of the connection; 0: a foreign client */
     uint8_t set_by;               /* index of that client; UINT8_MAX: a foreign client */
 };
 
@@ -241,6 +250,9 @@ struct sim_client {
 
     unsigned fail_of_1000; /* of 1000 allocations, the number that fail */
     uint64_t allocated;    /* number of blocks that are not freed yet */
+    bool leaving;          /* it shuts down: its locks have ended, and undos are under way */
+    bool settled;          /* its shutdown has succeeded */
+    uint32_t leave_stamp;  /* number of the shutdown; events with an older one are ignored */
     struct sim_user users[SIM_USERS_MAX];
 };
 
@@ -252,7 +264,9 @@ struct sim_token {
     uint8_t client;    /* index of the client that created it */
     uint8_t resources; /* the keys that it may be set under, as a set */
     bool held;         /* the engine has acquired or extended a lock with it */
-    bool excused;      /* its keys may stay until they expire */
+    bool excused;      /* its keys may stay until they expire: a user wanted that, or a server has
+                        * lost the undo */
+    bool closed;       /* they may stay, because its client was closed; but see oracle_close.c */
     uint64_t ended_ns; /* when its attempt or its lock ended; 0: it has not */
 
     uint8_t sets[SIM_NODES_MAX]; /* per node: how many requests to set its keys were executed */
@@ -295,6 +309,7 @@ struct sim_world {
     struct sim_client *clients;              /* plan.clients of them */
     struct sim_link (*links)[SIM_NODES_MAX]; /* one row per client */
     struct sim_conn *conns;                  /* list of all connections */
+    uint32_t conn_count;                     /* connections that were made */
     struct sim_token *tokens;                /* token number i is at index i - 1 */
     uint32_t token_count, token_cap;
     uint32_t *token_index;    /* hash table of token numbers with at least twice as many places as
