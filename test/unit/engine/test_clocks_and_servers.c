@@ -323,6 +323,61 @@ START_TEST(a_closing_client_counts_failed_attempts_only)
 }
 END_TEST
 
+static uint64_t held, tail; /* what the transport reports for all connections */
+
+/* Implements rl_transport.held. */
+static uint64_t report_held(void *ctx, unsigned connection)
+{
+    (void)ctx;
+    (void)connection;
+    return held;
+}
+
+/* Implements rl_transport.tail. */
+static uint64_t report_tail(void *ctx, unsigned connection)
+{
+    (void)ctx;
+    (void)connection;
+    return tail;
+}
+
+/* A server has stopped and does not read the undo. A client that closes does not wait if the server
+ * executes all that it has received when it goes on. It waits if more is unread than the server
+ * reads of a connection that has ended, or if the kernel does not have the whole last record. */
+START_TEST(a_closing_client_waits_for_what_a_stopped_server_would_not_read)
+{
+    struct rl_lease_params params = rig_params();
+    struct rl_engine *engine = rig_engine(0);
+    struct rl_node *node = &engine->nodes[2];
+
+    connect_all();
+    struct rig_lock *item = rig_hold(0, &params, "a");
+    rig_call(item, RL_EVENT_RELEASE, 0);
+    rig_turn(0);
+    const uint64_t unread = rl_pipeline_unread(&node->pipe);
+    ck_assert_uint_gt(unread, 1);
+    world_serve(0, 0, 8);
+    world_serve(0, 1, 8);
+    rig_turn(0);
+    ck_assert_ptr_null(engine->locks);
+    ck_assert_uint_eq(count_undos(engine), 1);
+    ck_assert(!rl_engine_is_settled(engine)); /* the server may still reply */
+    node->detector.suspect = true;
+    ck_assert(rl_engine_is_settled(engine)); /* without records: 16 KiB are read */
+    engine->common.transport.held = report_held;
+    engine->common.transport.tail = report_tail;
+    tail = unread;
+    ck_assert(rl_engine_is_settled(engine));
+    tail = unread - 1;
+    ck_assert(!rl_engine_is_settled(engine));
+    tail = unread;
+    held = 1;
+    ck_assert(!rl_engine_is_settled(engine));
+    held = 0;
+    ck_assert(rl_engine_is_settled(engine));
+}
+END_TEST
+
 /* The quorum must consist of nodes that are both connected and eligible. */
 START_TEST(a_client_is_ready_with_a_quorum_of_eligible_nodes)
 {
@@ -447,6 +502,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_closing_client_waits_for_an_undo_until_the_server_is_down, 0, 2);
     tcase_add_test(tcase, a_closing_client_waits_between_short_connections);
     tcase_add_test(tcase, a_closing_client_counts_failed_attempts_only);
+    tcase_add_test(tcase, a_closing_client_waits_for_what_a_stopped_server_would_not_read);
     tcase_add_test(tcase, a_client_is_ready_with_a_quorum_of_eligible_nodes);
     tcase_add_test(tcase, suspect_servers_are_asked_if_no_others_are_left);
     tcase_add_test(tcase, slow_nodes_have_several_times_the_round_trip);

@@ -96,6 +96,13 @@ static void transport_close(void *ctx, unsigned node, bool abortive)
     rig->wire_len = 0;
 }
 
+/* Returns how many bytes are in a record that the kernel has in part, as the test says. */
+static uint64_t transport_held(void *ctx, unsigned node)
+{
+    ck_assert_uint_eq(node, 3);
+    return ((struct rig *)ctx)->held;
+}
+
 /* Returns the rig's virtual time as the boot clock. */
 static struct rl_now read_clocks(void *ctx)
 {
@@ -196,6 +203,7 @@ struct rig *rig_new(void)
         .transport = {.open = transport_open,
                       .send = transport_send,
                       .close = transport_close,
+                      .held = transport_held,
                       .ctx = &rig},
         .clocks = {read_clocks, &rig},
         .inbox = {.mem = &rig.mem},
