@@ -47,21 +47,29 @@ void live_setup(void)
  * may be left. */
 void live_leave(void)
 {
+    const bool freed = live.freed;
+    int status = REDLOCK_EMODE;
     if (live.client != NULL && live.mode != REDLOCK_MODE_EMBEDDED)
-        (void)redlock_shutdown(live.client, wait_scaled_ms(500)); /* undos for stopped servers stay
-                                                                   * pending */
+        status = redlock_shutdown(live.client, wait_scaled_ms(500)); /* undos for stopped servers
+                                                                      * stay pending */
     live_disconnect();
+    if (status == REDLOCK_OK)
+        live.freed = freed;
 }
 
 /* Ends a case: frees the client, makes all servers healthy, and fails the case if a key or a
- * descriptor is left. */
+ * descriptor is left. With TLS, keys may be left by a client that was freed without a shutdown. */
 void live_teardown(void)
 {
+    if (live_is_tls())
+        live_resume_all(); /* so that the shutdown succeeds */
     live_leave();
     live_resume_all();
     live_restart_dead();
     if (live.heal != NULL)
         live.heal();
+    if (live.freed)
+        live_delete_leftovers();
     const bool clean = live_wait_no_keys(TIME_LIMIT_MS);
     if (!clean)
         cluster_command_all(live.cluster,
@@ -117,6 +125,20 @@ uint32_t live_unresponsive_ms(void)
     return slow_ms > SILENCE_MS ? slow_ms : SILENCE_MS;
 }
 
+/* Returns whether the servers have TLS. */
+bool live_is_tls(void)
+{
+    return cluster_cacert(live.cluster) != NULL;
+}
+
+/* Names the issuer of the servers for addresses that do not name it. */
+static void trust_issuer(redlock_config_t *config)
+{
+    const redlock_tls_t tls = {.size = sizeof tls, .cacert = cluster_cacert(live.cluster)};
+    if (live_is_tls())
+        ck_assert_int_eq(redlock_config_set_tls(config, &tls), REDLOCK_OK);
+}
+
 /* Returns a configuration for the nodes in `urls` with the settings in `live`. The caller frees
  * it. Retries begin after 2 to 20 ms. */
 redlock_config_t *live_config_of(const char *urls)
@@ -125,6 +147,7 @@ redlock_config_t *live_config_of(const char *urls)
     ck_assert_int_eq(redlock_config_new(&config, live.allocator), REDLOCK_OK);
     ck_assert_msg(redlock_config_add_nodes(config, urls) == REDLOCK_OK, "%s: %s", urls,
                   redlock_config_error(config));
+    trust_issuer(config);
     const int mode = live.mode != 0 ? live.mode : REDLOCK_MODE_THREADED;
     const uint64_t max_ttl_ms = live.max_ttl_ms != 0 ? live.max_ttl_ms : LONG_TTL_MS;
     const uint32_t node_time_ms =
@@ -184,8 +207,15 @@ void live_disconnect(void)
 {
     live_keep_report(NULL);
     if (live.client != NULL)
-        ck_assert_int_eq(redlock_free(live.client), REDLOCK_OK);
+        live_free(live.client);
     live.client = NULL;
+}
+
+/* Frees a client without shutting it down, and remembers that for the end of the case. */
+void live_free(redlock_t *client)
+{
+    ck_assert_int_eq(redlock_free(client), REDLOCK_OK);
+    live.freed = true;
 }
 
 /* Keeps this report (NULL: none) for live_info(), live_node() and live_text(), and frees the one

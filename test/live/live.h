@@ -37,6 +37,7 @@ struct live {
                                            * quarantine */
     redlock_event_fn event_fn;
     void *event_userdata;
+    bool freed;         /* a client was freed without a shutdown that has succeeded */
     void (*heal)(void); /* undoes changes of the servers' settings; also called after a failure */
 };
 extern struct live live;
@@ -54,6 +55,10 @@ void live_add(Suite *suite, const char *name, const TTest *test);
 TCase *live_add_each(Suite *suite, const char *name, const TTest *test, unsigned times);
 /* Adds a case with servers of its own, which `start` starts. */
 void live_add_with(Suite *suite, const char *name, const TTest *test, void (*start)(void));
+
+/* Returns whether the servers have TLS. Addresses that a case writes itself begin with
+ * cluster_scheme(); their issuer comes from live_config_of(). */
+bool live_is_tls(void);
 
 /* Returns a configuration of all nodes with the settings in `live`. The caller frees it or passes
  * it to live_open(), which frees it, creates a client and waits until all nodes are eligible. */
@@ -75,6 +80,8 @@ void live_connect(void);
  * reset a connection before the server has read the last deletes. */
 void live_leave(void);
 void live_disconnect(void);
+/* Frees another client of the case without shutting it down. */
+void live_free(redlock_t *client);
 
 /* Make a call of the API with live.client: one attempt without waiting, or with a wait budget. The
  * report is kept until the next call that sends requests, and is what the checks below read. */
@@ -114,6 +121,9 @@ unsigned live_nodes_with(const char *key);
 const char *live_keys_text(const char *except);
 /* Waits until no running server has a key. Prints the keys and returns false after the deadline. */
 bool live_wait_no_keys(uint64_t deadline_ms);
+/* With TLS, deletes the keys that a client which was freed without a shutdown has left on servers
+ * that were stopped or slow. Without TLS there must be none. */
+void live_delete_leftovers(void);
 /* Returns the number of calls of a command since the server's start or CONFIG RESETSTAT. */
 uint64_t live_calls(unsigned node, const char *command);
 

@@ -35,14 +35,15 @@ static void start_v6(void)
     live_start_servers_with(&opts);
 }
 
-/* Returns the addresses of all nodes, each with these texts before and after its port. */
-static const char *urls_like(const char *before, const char *after)
+/* Returns the addresses of all nodes, each with this host, and this text after its port. */
+static const char *urls_like(const char *host, const char *after)
 {
     static char urls[2048];
     size_t len = 0;
     for (unsigned i = 0; i < NODES; i++) {
-        len += (size_t)snprintf(urls + len, sizeof urls - len, "%s%s%d%s?fresh=1",
-                                i == 0 ? "" : " ", before, cluster_port(live.cluster, i), after);
+        len += (size_t)snprintf(urls + len, sizeof urls - len, "%s%s%s:%d%s?fresh=1",
+                                i == 0 ? "" : " ", cluster_scheme(live.cluster), host,
+                                cluster_port(live.cluster, i), after);
     }
     return urls;
 }
@@ -82,7 +83,7 @@ END_TEST
 /* A host name with two addresses: the second one is tried if no server listens at the first. */
 START_TEST(names_are_looked_up)
 {
-    live.client = live_open(live_config_of(urls_like("redis://localhost:", "")));
+    live.client = live_open(live_config_of(urls_like("localhost", "")));
     check_all_nodes_vote();
     cluster_kill(live.cluster, 2);
     live_check_works();
@@ -97,7 +98,7 @@ START_TEST(an_unknown_host_is_a_cause)
 {
     redlock_lock_t *lock = NULL;
     redlock_t *client = NULL;
-    redlock_config_t *config = live_config_of(urls_like("redis://no-such-host.invalid:", ""));
+    redlock_config_t *config = live_config_of(urls_like("no-such-host.invalid", ""));
     ck_assert_int_eq(redlock_new(&client, config), REDLOCK_OK);
     redlock_config_free(config);
     live.client = client;
@@ -110,7 +111,7 @@ END_TEST
 /* With "/3" in the addresses, the keys are in database 3. */
 START_TEST(keys_are_in_the_database_of_the_url)
 {
-    live.client = live_open(live_config_of(urls_like("redis://127.0.0.1:", "/3")));
+    live.client = live_open(live_config_of(urls_like("127.0.0.1", "/3")));
     redlock_lock_t *lock = live_lock("numbered", LONG_TTL_MS);
     ck_assert(WAIT_UNTIL(cluster_count_all_keys(live.cluster) == NODES, TIME_LIMIT_MS));
     for (unsigned i = 0; i < NODES; i++) {
@@ -135,7 +136,7 @@ static bool refused_for_its_database(unsigned node)
 START_TEST(an_unknown_database_is_a_cause)
 {
     redlock_t *client = NULL;
-    redlock_config_t *config = live_config_of(urls_like("redis://127.0.0.1:", "/4000"));
+    redlock_config_t *config = live_config_of(urls_like("127.0.0.1", "/4000"));
     ck_assert_int_eq(redlock_new(&client, config), REDLOCK_OK);
     redlock_config_free(config);
     live.client = client;
@@ -172,9 +173,9 @@ START_TEST(two_addresses_of_one_server_are_refused)
     events_reset();
     live.event_fn = note_event;
     live.event_userdata = &client_events;
-    snprintf(urls, sizeof urls, "%s %s %s redis://localhost:%d?fresh=1",
-             cluster_url(live.cluster, 0), cluster_url(live.cluster, 1),
-             cluster_url(live.cluster, 2), cluster_port(live.cluster, 0));
+    snprintf(urls, sizeof urls, "%s %s %s %slocalhost:%d?fresh=1", cluster_url(live.cluster, 0),
+             cluster_url(live.cluster, 1), cluster_url(live.cluster, 2),
+             cluster_scheme(live.cluster), cluster_port(live.cluster, 0));
     redlock_config_t *config = live_config_of(urls);
     ck_assert_int_eq(redlock_new(&client, config), REDLOCK_OK);
     redlock_config_free(config);

@@ -110,8 +110,9 @@ START_TEST(first_contact_excludes_young_servers_unless_attested)
     live.max_ttl_ms = LONG_TTL_MS;
     for (unsigned i = 0; i < NODES; i++) {
         cluster_restart(live.cluster, i, false);
-        len += (size_t)snprintf(urls + len, sizeof urls - len, "%s127.0.0.1:%d%s",
-                                i == 0 ? "" : ",", cluster_port(live.cluster, i), attests[_i]);
+        len += (size_t)snprintf(urls + len, sizeof urls - len, "%s%s127.0.0.1:%d%s",
+                                i == 0 ? "" : ",", cluster_scheme(live.cluster),
+                                cluster_port(live.cluster, i), attests[_i]);
     }
     redlock_config_t *config = live_config_of(urls);
     ck_assert_int_eq(redlock_new(&live.client, config), REDLOCK_OK);

@@ -62,8 +62,9 @@ static const char *urls_with(const char *login)
     static char urls[2048];
     size_t len = 0;
     for (unsigned i = 0; i < NODES; i++)
-        len += (size_t)snprintf(urls + len, sizeof urls - len, "%sredis://%s127.0.0.1:%d?fresh=1",
-                                i == 0 ? "" : ",", login, cluster_port(live.cluster, i));
+        len += (size_t)snprintf(urls + len, sizeof urls - len, "%s%s%s127.0.0.1:%d?fresh=1",
+                                i == 0 ? "" : ",", cluster_scheme(live.cluster), login,
+                                cluster_port(live.cluster, i));
     return urls;
 }
 

@@ -121,7 +121,7 @@ START_TEST(a_waiting_acquire_ends_with_the_client)
     check_ended(&caller, REDLOCK_ECLOSED);
     ck_assert_ptr_null(caller.lock);
     CHECK_STATUS(live_release(held), REDLOCK_OK);
-    ck_assert_int_eq(redlock_free(holder), REDLOCK_OK);
+    live_free(holder);
 }
 END_TEST
 
@@ -303,7 +303,7 @@ START_TEST(a_cut_attempt_keeps_the_cause_of_the_wait)
     check_ended(&caller, REDLOCK_ECONTENDED);
     ck_assert_ptr_null(caller.lock);
     CHECK_STATUS(live_release(held), REDLOCK_OK);
-    ck_assert_int_eq(redlock_free(holder), REDLOCK_OK);
+    live_free(holder);
 }
 END_TEST
 

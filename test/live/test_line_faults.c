@@ -35,7 +35,7 @@ static void end_clients(void)
 {
     for (unsigned i = 0; i < WAITERS; i++) {
         if (clients[i] != NULL)
-            (void)redlock_free(clients[i]);
+            live_free(clients[i]);
         clients[i] = NULL;
     }
     cluster_command_all(live.cluster, "ACL DELUSER waiter");

@@ -247,7 +247,7 @@ START_TEST(waiters_are_notified_in_both_shards)
         ck_assert_int_eq(redlock_get_shard_stats(other, shard, &stats, sizeof stats), REDLOCK_OK);
         ck_assert_uint_gt(stats.wakeups, 0);
         CHECK_STATUS(live_release(outcome.lock), REDLOCK_OK);
-        redlock_free(other);
+        live_free(other);
     }
 }
 END_TEST
@@ -282,7 +282,7 @@ START_TEST(each_shard_has_its_own_fence_records)
     CHECK_STATUS(fences_acquire(other, east, 0, &lock), REDLOCK_EFENCE);
     CHECK_STATUS(fences_acquire(swapped, east, 0, &lock), REDLOCK_EFENCE);
     CHECK_STATUS(fences_acquire(swapped, west, 0, &lock), REDLOCK_EFENCE);
-    redlock_free(swapped);
+    live_free(swapped);
     /* An operator restarts the records of all shards with the configuration of `other`. */
     CHECK_STATUS(redlock_init_fence_records(other, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);
     (void)fences_pass(other, east, 0);
@@ -292,7 +292,7 @@ START_TEST(each_shard_has_its_own_fence_records)
         (void)fences_pass(other, name, 0);
     }
     CHECK_STATUS(fences_acquire(live.client, east, 0, &lock), REDLOCK_EFENCE);
-    redlock_free(other);
+    live_free(other);
 }
 END_TEST
 

@@ -176,9 +176,9 @@ START_TEST(a_server_in_both_shards_is_logged)
     char text[SERVERS * 256] = "", name[64];
     add_shard(text, sizeof text, SHARD_NAMES[0], 0);
     const size_t at = strlen(text);
-    snprintf(text + at, sizeof text - at, "%s=redis://localhost:%d?fresh=1,%s,%s", SHARD_NAMES[1],
-             cluster_port(live.cluster, 0), cluster_url(live.cluster, EACH),
-             cluster_url(live.cluster, EACH + 1));
+    snprintf(text + at, sizeof text - at, "%s=%slocalhost:%d?fresh=1,%s,%s", SHARD_NAMES[1],
+             cluster_scheme(live.cluster), cluster_port(live.cluster, 0),
+             cluster_url(live.cluster, EACH), cluster_url(live.cluster, EACH + 1));
     redlock_config_t *config = live_config_of(text);
     atomic_store(&shared_lines, 0);
     ck_assert_int_eq(redlock_config_set_log(config, REDLOCK_LOG_WARN, note_line, NULL), REDLOCK_OK);
@@ -195,11 +195,12 @@ END_TEST
 START_TEST(wait_ready_fails_with_the_first_shard)
 {
     char text[256];
+    const char *scheme = cluster_scheme(live.cluster);
     const int port = cluster_port(live.cluster, 0);
     snprintf(text, sizeof text,
              "east=redis://127.0.0.1:1;"
-             "west=redis://127.0.0.1:%d?fresh=1,redis://localhost:%d?fresh=1",
-             port, port);
+             "west=%s127.0.0.1:%d?fresh=1,%slocalhost:%d?fresh=1",
+             scheme, port, scheme, port);
     redlock_config_t *config = live_config_of(text);
     ck_assert_int_eq(redlock_new(&live.client, config), REDLOCK_OK);
     redlock_config_free(config);

@@ -41,7 +41,7 @@ BUILDS = [
         directory="build-gcc",
         compiler="gcc",
         options=WERROR,
-        suites="runner unit exhaustive model fuzz io oom sim contention mutations live bench bindings scenario interop chaos cli examples abi docs".split(),
+        suites="runner unit exhaustive model fuzz io oom sim contention mutations live tls bench bindings scenario interop chaos cli examples abi docs".split(),
         wrapper=[],
         slow=1,
         environment={},
@@ -134,7 +134,7 @@ COMPUTING_SUITES = {"unit", "exhaustive", "fuzz", "model", "sim", "contention", 
 # Tests so long that they start first; otherwise the last of them would run alone at the end.
 LONG_TESTS = {
     "sim", "mutations", "chaos", "io_hostile", "live_fence_records", "torture_syscalls", "torture_syscalls_threaded",
-    "oom_lock", "oom_threaded", "cli_Waiting", "bench_smoke", "live_every_lock_kind",
+    "oom_lock", "oom_threaded", "cli_Waiting", "bench_smoke", "live_every_lock_kind", "tls_stopped_servers",
 }
 
 
