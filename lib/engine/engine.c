@@ -570,16 +570,19 @@ bool rl_engine_is_ready(const struct rl_engine *engine)
 
 /* Returns whether a longer wait does not help the undos of this node, nor the requests to leave a
  * line. So it is if there are none; if the server has stopped replying but has received all that
- * was sent; or if the server cannot be reached. */
+ * was sent, and will execute them although the connection ends; or if the server cannot be reached.
+ */
 static bool node_is_settled(const struct rl_node *node)
 {
+    uint64_t reach =
+        rl_transport_reach(&node->common->transport, node->index, rl_pipeline_unread(&node->pipe));
+
     if (rl_node_undos_pending(node) == 0 && !rl_pipeline_leaves_line(&node->pipe))
         return true;
     if (rl_connection_is_ready(&node->conn))
         return rl_detector_is_suspect(&node->detector) &&
                rl_pipeline_output(&node->pipe).len == 0 &&
-               rl_pipeline_unread(&node->pipe) <=
-                   rl_transport_tail(&node->common->transport, node->index) &&
+               rl_pipeline_unread_undos(&node->pipe) <= reach &&
                rl_transport_held(&node->common->transport, node->index) == 0;
     /* The undos may also be in the pipeline of a connection that is being made. One failed attempt
      * to connect may mean that the server is only busy, two in a row mean that it cannot be

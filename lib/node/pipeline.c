@@ -207,6 +207,18 @@ uint64_t rl_pipeline_unread(const struct rl_pipeline *pipe)
     return rl_sub_sat(pipe->sent, rl_pipeline_oldest(pipe)->start);
 }
 
+/* Returns how many bytes there are from the first byte of the oldest request without a reply to the
+ * end of the last undo or request to leave a line. */
+uint64_t rl_pipeline_unread_undos(const struct rl_pipeline *pipe)
+{
+    for (uint64_t i = pipe->tail; i != pipe->head; i--) {
+        const struct rl_request *request = rl_pipeline_at(pipe, i - 1);
+        if (rl_protocol[request->verb].is_undo || request->verb == RL_VERB_LINE_LEAVE)
+            return request->start + request->len - rl_pipeline_oldest(pipe)->start;
+    }
+    return 0;
+}
+
 /* Returns true if at least one byte of a request that creates a key was sent, but not a complete
  * undo of the same claim after it. The last `held` bytes complete no undo. */
 bool rl_pipeline_has_bare_set(const struct rl_pipeline *pipe, uint64_t held)

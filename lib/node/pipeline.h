@@ -235,6 +235,9 @@ bool rl_pipeline_has_set(const struct rl_pipeline *pipe);
 /* Returns how many bytes were sent that the server may not have read yet: all from the first byte
  * of the oldest request without a reply. */
 uint64_t rl_pipeline_unread(const struct rl_pipeline *pipe);
+/* Returns how many of these bytes, counted from their beginning, reach to the end of the last undo
+ * or request to leave a line; 0: none is in flight. */
+uint64_t rl_pipeline_unread_undos(const struct rl_pipeline *pipe);
 
 /* Capacities that a pipeline without requests in flight keeps, so that some hundred requests need
  * no allocation. */

@@ -351,12 +351,12 @@ static uint64_t socket_held(void *ctx, unsigned connection)
     return sock->tls != NULL ? rl_tls_held(sock->tls) : 0;
 }
 
-/* Implements rl_transport.tail. */
-static uint64_t socket_tail(void *ctx, unsigned connection)
+/* Implements rl_transport.reach. */
+static uint64_t socket_reach(void *ctx, unsigned connection, uint64_t unread)
 {
     const struct rl_socket *sock = &((struct rl_sockets *)ctx)->list[connection];
 
-    return sock->tls != NULL ? rl_tls_tail(sock->tls) : RL_READ_AT_ONCE;
+    return sock->tls != NULL ? rl_tls_reach(sock->tls, unread) : RL_READ_AT_ONCE;
 }
 
 /* Reads and discards what has been received. If a socket is closed with unread bytes, the kernel
@@ -402,7 +402,7 @@ struct rl_transport rl_sockets_transport(struct rl_sockets *sockets)
         .send = socket_send,
         .close = socket_close,
         .held = socket_held,
-        .tail = socket_tail,
+        .reach = socket_reach,
         .ctx = sockets,
     };
 }

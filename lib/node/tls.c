@@ -12,6 +12,7 @@
  * its queue of OpenSSL. The functions add none, and leave those alone. But OpenSSL itself empties
  * the queue at each step of a handshake, and when it reads a session ticket after one. */
 #include "node/tls_parts.h"
+#include "node/tls_records.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -36,14 +37,14 @@ struct rl_tls {
     size_t rest_at; /* where they begin */
     size_t rest_len;
     size_t rest_cap;
-    size_t last[2];     /* plaintext bytes of the last record, and of the one before */
-    unsigned permitted; /* further calls of recv() */
-    bool greeted;       /* the handshake is complete */
-    bool starved;       /* the last bio_read() of the present call had no bytes */
-    bool ended;         /* the socket has ended or failed */
-    bool broken;        /* `rest` could not be kept, or the socket does not take it */
-    bool reset;         /* see rl_tls_is_reset() */
-    bool refused;       /* see rl_tls_is_refused() */
+    struct rl_tls_records records; /* that were sent */
+    unsigned permitted;            /* further calls of recv() */
+    bool greeted;                  /* the handshake is complete */
+    bool starved;                  /* the last bio_read() of the present call had no bytes */
+    bool ended;                    /* the socket has ended or failed */
+    bool broken;                   /* `rest` could not be kept, or the socket does not take it */
+    bool reset;                    /* see rl_tls_is_reset() */
+    bool refused;                  /* see rl_tls_is_refused() */
     char text[RL_TEXT_MAX];
 };
 
@@ -383,8 +384,7 @@ ssize_t rl_tls_send(struct rl_tls *tls, const char *bytes, size_t len)
     ERR_pop_to_mark();
     if (sent <= 0)
         return -1;
-    tls->last[1] = tls->last[0];
-    tls->last[0] = (size_t)sent;
+    rl_tls_records_add(&tls->records, (size_t)sent);
     return sent;
 }
 
@@ -403,14 +403,13 @@ bool rl_tls_is_held(const struct rl_tls *tls)
 /* Returns the plaintext bytes of a record of which the kernel does not have all bytes. */
 uint64_t rl_tls_held(const struct rl_tls *tls)
 {
-    return tls->rest_len > 0 ? tls->last[0] : 0;
+    return tls->rest_len > 0 ? rl_tls_records_last(&tls->records) : 0;
 }
 
-/* Returns the plaintext bytes of the last two records. A server reads one record at a time. When it
- * replies to the first of two, it learns that the connection has ended, and has read the second. */
-uint64_t rl_tls_tail(const struct rl_tls *tls)
+/* Returns how many of the last `unread` bytes the server executes although the connection ends. */
+uint64_t rl_tls_reach(const struct rl_tls *tls, uint64_t unread)
 {
-    return tls->last[0] + tls->last[1];
+    return rl_tls_records_reach(&tls->records, unread);
 }
 
 /* Permits `count` more calls of recv(). */

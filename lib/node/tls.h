@@ -85,9 +85,9 @@ bool rl_tls_flush(struct rl_tls *tls);
 bool rl_tls_is_reset(const struct rl_tls *tls);
 /* Returns whether bytes wait for the kernel; the caller calls rl_tls_flush() when it takes more. */
 bool rl_tls_is_held(const struct rl_tls *tls);
-/* Returns rl_transport.held and rl_transport.tail of the connection. */
+/* Return rl_transport.held and rl_transport.reach of the connection. */
 uint64_t rl_tls_held(const struct rl_tls *tls);
-uint64_t rl_tls_tail(const struct rl_tls *tls);
+uint64_t rl_tls_reach(const struct rl_tls *tls, uint64_t unread);
 
 /* Permits `count` more calls of recv(), because the poller has reported the socket as readable. */
 void rl_tls_permit(struct rl_tls *tls, unsigned count);

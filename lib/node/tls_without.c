@@ -129,9 +129,10 @@ uint64_t rl_tls_held(const struct rl_tls *tls)
 }
 
 /* Returns 0: there are no records. */
-uint64_t rl_tls_tail(const struct rl_tls *tls)
+uint64_t rl_tls_reach(const struct rl_tls *tls, uint64_t unread)
 {
     (void)tls;
+    (void)unread;
     return 0;
 }
 

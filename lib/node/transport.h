@@ -38,10 +38,10 @@ struct rl_transport {
      * not have all bytes yet: the last ones. A close drops them. NULL: no connection has records.
      */
     uint64_t (*held)(void *ctx, unsigned connection);
-    /* Returns how many of the bytes that were accepted last the server executes even if the
-     * connection ends before it has read them, once it has read what precedes them. NULL:
+    /* Returns how many of the last `unread` bytes that were accepted, counted from their beginning,
+     * the server executes even if the connection ends before it has read them. NULL:
      * RL_READ_AT_ONCE on all connections. */
-    uint64_t (*tail)(void *ctx, unsigned connection);
+    uint64_t (*reach)(void *ctx, unsigned connection, uint64_t unread);
     void *ctx; /* first argument of the functions */
 };
 
@@ -51,10 +51,12 @@ static inline uint64_t rl_transport_held(const struct rl_transport *transport, u
     return transport->held != NULL ? transport->held(transport->ctx, connection) : 0;
 }
 
-/* Calls transport->tail(), if there is one. */
-static inline uint64_t rl_transport_tail(const struct rl_transport *transport, unsigned connection)
+/* Calls transport->reach(), if there is one. */
+static inline uint64_t rl_transport_reach(const struct rl_transport *transport, unsigned connection,
+                                          uint64_t unread)
 {
-    return transport->tail != NULL ? transport->tail(transport->ctx, connection) : RL_READ_AT_ONCE;
+    return transport->reach != NULL ? transport->reach(transport->ctx, connection, unread)
+                                    : RL_READ_AT_ONCE;
 }
 
 /* The clocks: the boot clock and the raw clock. */

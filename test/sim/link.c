@@ -195,13 +195,13 @@ static uint64_t link_held(void *ctx, unsigned number)
     return conn != NULL && conn->records != NULL ? sim_records_held(conn) : 0;
 }
 
-/* Implements rl_transport.tail. */
-static uint64_t link_tail(void *ctx, unsigned number)
+/* Implements rl_transport.reach. */
+static uint64_t link_reach(void *ctx, unsigned number, uint64_t unread)
 {
     struct sim_client *client = ctx;
     const struct sim_conn *conn = *present(client, number);
 
-    return conn != NULL && conn->records != NULL ? sim_records_tail(conn)
+    return conn != NULL && conn->records != NULL ? sim_records_reach(conn, unread)
                                                  : client->world->plan.read_max;
 }
 
@@ -270,7 +270,7 @@ struct rl_transport sim_link_transport(struct sim_client *client)
         .send = link_send,
         .close = link_close,
         .held = link_held,
-        .tail = link_tail,
+        .reach = link_reach,
         .ctx = client,
     };
 }

@@ -5,7 +5,7 @@
  * reply. A server that reads all of it leaves no key. The same holds for keys that were set before,
  * if the network has taken their undos. After a shutdown that has succeeded every server does, even
  * one that has stopped meanwhile. Without a shutdown, a server that has much to read stops reading
- * when it replies to the client that has gone (rl_transport.tail), and keys may be left. */
+ * when it replies to the client that has gone (rl_transport.reach), and keys may be left. */
 #include "oracle_close.h"
 
 #include "records.h"
@@ -18,7 +18,8 @@ void sim_oracle_closes(const struct sim_client *client, struct sim_conn *conn)
 {
     const struct rl_engine *engine = &client->engine;
     const struct rl_node *node = &engine->nodes[conn->node];
-    uint64_t tail = rl_transport_tail(&engine->env.transport, conn->node);
+    uint64_t reach =
+        rl_transport_reach(&engine->env.transport, conn->node, rl_pipeline_unread(&node->pipe));
     bool lacks_memory =
         client->fail_of_1000 != 0 || rl_undos_has_dropped(&node->undos, engine->view.now.boot_ns);
 
@@ -27,7 +28,7 @@ void sim_oracle_closes(const struct sim_client *client, struct sim_conn *conn)
     conn->left = client->settled || node->undos.heap.count == 0;
     conn->whole = client->settled || (rl_pipeline_output(&node->pipe).len == 0 &&
                                       rl_transport_held(&engine->env.transport, conn->node) == 0);
-    conn->promised = client->settled || rl_pipeline_unread(&node->pipe) <= tail;
+    conn->promised = client->settled || rl_pipeline_unread_undos(&node->pipe) <= reach;
 }
 
 /* Returns whether the key may be left, because the server has refused the undo: it does not have

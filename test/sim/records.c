@@ -60,8 +60,7 @@ static void send_record(struct sim_client *client, struct sim_conn *conn, const 
             abort();
     }
     records->lengths[records->count++] = (uint32_t)len;
-    records->last[1] = records->last[0];
-    records->last[0] = (uint32_t)len;
+    rl_tls_records_add(&records->sent, len);
     records->rest = malloc(len);
     if (records->rest == NULL)
         abort();
@@ -88,13 +87,13 @@ size_t sim_records_send(struct sim_client *client, struct sim_conn *conn, const 
 /* Returns the bytes of the last record, if the network has not taken all of it. */
 uint64_t sim_records_held(const struct sim_conn *conn)
 {
-    return conn->records->rest_len > 0 ? conn->records->last[0] : 0;
+    return conn->records->rest_len > 0 ? rl_tls_records_last(&conn->records->sent) : 0;
 }
 
-/* Returns the bytes of the last two records. */
-uint64_t sim_records_tail(const struct sim_conn *conn)
+/* Returns how many of the last `unread` bytes are in the first two records of them. */
+uint64_t sim_records_reach(const struct sim_conn *conn, uint64_t unread)
 {
-    return (uint64_t)conn->records->last[0] + conn->records->last[1];
+    return rl_tls_records_reach(&conn->records->sent, unread);
 }
 
 /* Returns whether a record has arrived as a whole that the server has not read. */

@@ -7,15 +7,16 @@
 #ifndef SIM_RECORDS_H
 #define SIM_RECORDS_H
 
+#include "node/tls_records.h"
 #include "world.h"
 
-/* The records of one connection. Owner: records.c. */
+/* The records of one connection. Owner: tls_records.c. */
 struct sim_records {
     uint32_t *lengths; /* of the records that the server has not read, the oldest first, in bytes */
     uint32_t count, cap;
-    size_t read;      /* bytes at the beginning of sim_conn.in that the server has read */
-    uint32_t last[2]; /* lengths of the last record and of the one before it */
-    char *rest;       /* bytes of the last record that the network has not taken; NULL: none */
+    size_t read;                /* bytes at the beginning of sim_conn.in that the server has read */
+    struct rl_tls_records sent; /* as the client knows them */
+    char *rest; /* bytes of the last record that the network has not taken; NULL: none */
     size_t rest_len;
 };
 
@@ -31,9 +32,9 @@ size_t sim_records_send(struct sim_client *client, struct sim_conn *conn, const 
 /* Hands the rest of the last record to the network, as much as it takes. Returns whether it has
  * taken all of it. */
 bool sim_records_continue(struct sim_client *client, struct sim_conn *conn);
-/* Implement rl_transport.held and rl_transport.tail. */
+/* Implement rl_transport.held and rl_transport.reach. */
 uint64_t sim_records_held(const struct sim_conn *conn);
-uint64_t sim_records_tail(const struct sim_conn *conn);
+uint64_t sim_records_reach(const struct sim_conn *conn, uint64_t unread);
 
 /* Returns whether a record has arrived as a whole that the server has not read. */
 bool sim_records_wait(const struct sim_conn *conn);

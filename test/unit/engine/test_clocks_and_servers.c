@@ -323,7 +323,7 @@ START_TEST(a_closing_client_counts_failed_attempts_only)
 }
 END_TEST
 
-static uint64_t held, tail; /* what the transport reports for all connections */
+static uint64_t held, reach; /* what the transport reports for all connections */
 
 /* Implements rl_transport.held. */
 static uint64_t report_held(void *ctx, unsigned connection)
@@ -333,12 +333,13 @@ static uint64_t report_held(void *ctx, unsigned connection)
     return held;
 }
 
-/* Implements rl_transport.tail. */
-static uint64_t report_tail(void *ctx, unsigned connection)
+/* Implements rl_transport.reach. */
+static uint64_t report_reach(void *ctx, unsigned connection, uint64_t unread)
 {
     (void)ctx;
     (void)connection;
-    return tail;
+    (void)unread;
+    return reach;
 }
 
 /* A server has stopped and does not read the undo. A client that closes does not wait if the server
@@ -365,12 +366,12 @@ START_TEST(a_closing_client_waits_for_what_a_stopped_server_would_not_read)
     node->detector.suspect = true;
     ck_assert(rl_engine_is_settled(engine)); /* without records: 16 KiB are read */
     engine->common.transport.held = report_held;
-    engine->common.transport.tail = report_tail;
-    tail = unread;
+    engine->common.transport.reach = report_reach;
+    reach = unread;
     ck_assert(rl_engine_is_settled(engine));
-    tail = unread - 1;
+    reach = unread - 1;
     ck_assert(!rl_engine_is_settled(engine));
-    tail = unread;
+    reach = unread;
     held = 1;
     ck_assert(!rl_engine_is_settled(engine));
     held = 0;

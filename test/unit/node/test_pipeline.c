@@ -179,6 +179,32 @@ START_TEST(an_undo_in_a_held_record_does_not_count)
 }
 END_TEST
 
+/* The unread bytes that matter when a client closes are those up to the last undo, or request to
+ * leave a line. What follows them, such as a PING, does not matter. */
+START_TEST(unread_undos_end_with_the_last_undo)
+{
+    struct rl_pipeline pipe;
+    struct rl_claim *a = new_claim('a');
+
+    init(&pipe);
+    push_request(&pipe, NULL, RL_VERB_PING, "12");
+    ck_assert_uint_eq(rl_pipeline_unread_undos(&pipe), 0);
+    push_request(&pipe, a, RL_VERB_ACQUIRE, "1234");
+    push_request(&pipe, a, RL_VERB_RELEASE, "123");
+    push_request(&pipe, NULL, RL_VERB_PING, "12");
+    rl_pipeline_sent(&pipe, 11);
+    ck_assert_uint_eq(rl_pipeline_unread(&pipe), 11);
+    ck_assert_uint_eq(rl_pipeline_unread_undos(&pipe), 9);
+    (void)rl_pipeline_pop(&pipe);
+    ck_assert_uint_eq(rl_pipeline_unread_undos(&pipe), 7);
+    push_request(&pipe, a, RL_VERB_LINE_LEAVE, "12345");
+    rl_pipeline_sent(&pipe, 5);
+    ck_assert_uint_eq(rl_pipeline_unread_undos(&pipe), 14);
+    rl_pipeline_free(&pipe);
+    rl_claim_drop(a);
+}
+END_TEST
+
 /* A request that was replied to has left the pipeline. */
 START_TEST(an_answered_set_is_not_bare)
 {
@@ -453,6 +479,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_set_is_bare_until_its_undo_is_sent, 0,
                         (int)(sizeof CLOSES / sizeof CLOSES[0]));
     tcase_add_test(tcase, an_undo_in_a_held_record_does_not_count);
+    tcase_add_test(tcase, unread_undos_end_with_the_last_undo);
     tcase_add_test(tcase, an_answered_set_is_not_bare);
     tcase_add_test(tcase, reserved_room_is_there);
     tcase_add_loop_test(tcase, random_operations_agree_with_the_model, 0, 4);
