@@ -328,6 +328,7 @@ static void mend_server(struct sim_world *world, const struct sim_fault *fault)
         break;
     case SIM_DEMOTE:
         server->replica = false;
+        server->demoted_ns = world->now_ns;
         server->replid2 = (uint32_t)sim_word(&world->random) | 1;
         break;
     case SIM_RATE:

@@ -31,11 +31,12 @@ void sim_oracle_closes(const struct sim_client *client, struct sim_conn *conn)
     conn->promised = client->settled || rl_pipeline_unread_undos(&node->pipe) <= reach;
 }
 
-/* Returns whether the key may be left, because the server has refused the undo: it does not have
- * the script, is busy with one, or is a replica. */
+/* Returns whether the key may be left, because the server may have refused the undo: since it has
+ * set the key, it lacked the script, was busy with one, or was a replica. */
 static bool is_refused(const struct sim_server *server, const struct sim_key *key)
 {
-    return server->noscript_ns >= key->set_ns || server->busy_ns >= key->set_ns || server->replica;
+    return server->noscript_ns >= key->set_ns || server->busy_ns >= key->set_ns ||
+           server->replica || server->demoted_ns >= key->set_ns;
 }
 
 /* Returns whether the server has not read all that has arrived. */

@@ -146,6 +146,7 @@ struct sim_server {
     bool hung;             /* its process is stopped */
     bool full;             /* memory is full: commands that need memory fail */
     bool replica;          /* it is a replica: commands that write fail */
+    uint64_t demoted_ns;   /* until when it was a replica last; 0: it never was */
     bool silent;           /* if it is down: its whole machine is, and connections get no reset */
     bool evicts;           /* it evicts keys, and its INFO says so */
     bool no_tracking;      /* it does not know TRACKING */
