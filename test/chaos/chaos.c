@@ -40,12 +40,10 @@ unsigned chance(unsigned below)
     return (unsigned)((chaos.random >> 11) % below);
 }
 
-/* Prepares TLS, or logs why this run is without. */
-static void prepare_tls(void)
+/* Decides whether clients use TLS, and logs why this run is without. */
+static void choose_tls(void)
 {
     const char *missing = tls_missing(chaos.network);
-    if (missing == NULL && !tls_make_certificate(chaos.dir))
-        missing = "openssl has made no certificate";
     chaos.tls = missing == NULL;
     if (missing != NULL)
         history_write(history_now_ns(), "skip TLS: %s", missing);
@@ -58,7 +56,7 @@ static void start_servers(bool tls)
     const char *missing = network_missing();
     chaos.network = missing == NULL;
     if (tls)
-        prepare_tls();
+        choose_tls();
     const struct cluster_opts opts = {.nodes = NODES,
                                       .clocks = true,
                                       .keep_data = true,
