@@ -391,7 +391,9 @@ void rl_line_wake(struct rl_lease *lease, rl_nodes nodes, bool turn, const struc
 {
     struct rl_line_memory *memory = rl_line_memory_of(lease);
     struct rl_line *line = &lease->line;
-    rl_nodes watched = line->node | line->second;
+    /* While a second node shows whether the lock is held, the keys that change on the node of the
+     * line are those of other waiters, which it has granted and a quorum has denied. */
+    rl_nodes watched = line->second != 0 && !turn ? line->second : line->node;
 
     if (turn && (nodes & memory->joined & ~line->node) != 0) { /* it has waited there before */
         send(lease, RL_VERB_LINE_LEAVE, nodes, fx);

@@ -197,6 +197,31 @@ START_TEST(a_head_without_notifications_watches_another_node)
 }
 END_TEST
 
+/* The node of the line grants what a quorum denies, so it lacks the holder's key. What changes
+ * there are the keys of waiters that have split the votes as well: if a head tried again each time,
+ * two of them would notify each other with their undos until the holder releases. The other node
+ * counts. */
+START_TEST(undos_on_the_node_of_the_line_begin_no_attempt)
+{
+    join_for_long();
+    attempt();
+    rig_grant(&rig, FIRST);
+    deny(RL_NODE(FIRST));
+    check_sent(RL_VERB_LINE_FRONT, RL_NODE(FIRST));
+    if (_i == 0) {
+        wake(RL_NODE(FIRST));
+        reply_to(RL_VERB_LINE_FRONT, FIRST, &absent);
+    } else {
+        reply_to(RL_VERB_LINE_FRONT, FIRST, &absent);
+        wake(RL_NODE(FIRST));
+    }
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    ck_assert_uint_eq(rig.lease.line.second, RL_NODE(OTHER));
+    wake(RL_NODE(OTHER));
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
+}
+END_TEST
+
 /* The other node stays the same until the next look, also if it becomes slow. */
 START_TEST(the_other_node_stays_the_same)
 {
@@ -274,6 +299,7 @@ static Suite *lease_head_suite(void)
     tcase_add_test(group, a_change_is_contention);
     tcase_add_test(group, a_turn_during_a_look_is_no_change);
     tcase_add_test(group, a_head_without_notifications_watches_another_node);
+    tcase_add_loop_test(group, undos_on_the_node_of_the_line_begin_no_attempt, 0, 2);
     tcase_add_loop_test(group, the_other_node_stays_the_same, 0, 2);
     tcase_add_test(group, without_another_node_that_of_the_line_counts);
     tcase_add_loop_test(group, a_head_asks_when_the_key_expires, 0, 2);
