@@ -52,11 +52,11 @@ void rl_node_start(struct rl_node *node, uint64_t now_ns)
 }
 
 /* Returns the time limit of a TLS handshake. */
-uint64_t rl_connection_handshake_ns(const struct rl_node *node)
+uint64_t rl_connection_handshake_ns(const struct rl_node *node, unsigned slow_handshakes)
 {
     uint64_t limit_ns = node->common->connect_timeout_ns;
 
-    for (unsigned i = 0; i < node->conn.slow_handshakes && limit_ns < HANDSHAKE_MAX_NS; i++)
+    for (unsigned i = 0; i < slow_handshakes && limit_ns < HANDSHAKE_MAX_NS; i++)
         limit_ns = rl_min_u64(2 * limit_ns, HANDSHAKE_MAX_NS);
     return limit_ns;
 }
@@ -67,7 +67,8 @@ void rl_node_connected(struct rl_node *node, uint64_t now_ns)
     if (node->conn.state != RL_NODE_CONNECTING)
         return;
     node->conn.securing = node->conn.tls = true;
-    node->conn.due_ns = rl_add_sat(now_ns, rl_connection_handshake_ns(node));
+    node->conn.due_ns =
+        rl_add_sat(now_ns, rl_connection_handshake_ns(node, node->conn.slow_handshakes));
     rl_node_replan(node);
 }
 

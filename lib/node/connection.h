@@ -165,10 +165,11 @@ void rl_connection_abandon(struct rl_connection *conn);
  */
 void rl_connection_tick(struct rl_node *node, uint64_t now_ns);
 
-/* Returns the time limit of a TLS handshake: that of a connect, doubled for each handshake in a row
- * that did not end in time, and at most 16 s. Many clients that connect at once make a server slow,
- * because each handshake costs it processor time; without a growing limit none would succeed. */
-uint64_t rl_connection_handshake_ns(const struct rl_node *node);
+/* Returns the time limit of a TLS handshake after this number of handshakes in a row that did not
+ * end in time: that of a connect, doubled for each of them, and at most 16 s. Many clients that
+ * connect at once make a server slow, because each handshake costs it processor time; without a
+ * growing limit none would succeed. */
+uint64_t rl_connection_handshake_ns(const struct rl_node *node, unsigned slow_handshakes);
 
 /* Handles the reply that the decoder has just read as the next one of the greeting. May close the
  * connection, or make it ready. */

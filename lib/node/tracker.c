@@ -131,6 +131,7 @@ static void close_connection(struct rl_node *node)
     rl_inbox_forget(&node->common->inbox, RL_INBOX_PUSH_UNREAD, node->index);
     tracker->next_key = 0;
     tracker->state = RL_TRACKER_OFF;
+    tracker->securing = false;
     tracker->due_ns = RL_NEVER;
     tracker->on = tracker->line = false;
     if (was_on)
@@ -272,9 +273,13 @@ static bool prepare(struct rl_node *node)
 /* Handles that the socket is connected, and the TLS handshake begins. */
 void rl_tracker_connected(struct rl_node *node, uint64_t now_ns)
 {
-    if (node->tracker.state != RL_TRACKER_CONNECTING)
+    struct rl_tracker *tracker = &node->tracker;
+
+    if (tracker->state != RL_TRACKER_CONNECTING)
         return;
-    node->tracker.due_ns = rl_add_sat(now_ns, rl_connection_handshake_ns(node));
+    tracker->securing = true;
+    tracker->due_ns =
+        rl_add_sat(now_ns, rl_connection_handshake_ns(node, tracker->slow_handshakes));
     rl_node_replan(node);
 }
 
@@ -291,6 +296,8 @@ void rl_tracker_opened(struct rl_node *node, bool ok, uint64_t now_ns)
         return;
     }
     rl_decoder_collect(&tracker->decoder, &tracker->texts);
+    tracker->securing = false;
+    tracker->slow_handshakes = 0;
     tracker->state = RL_TRACKER_GREETING;
     rl_node_replan(node);
     tracker->due_ns = rl_add_sat(now_ns, node->common->connect_timeout_ns);
@@ -557,6 +564,7 @@ void rl_tracker_tick(struct rl_node *node, uint64_t now_ns)
     if (tracker->due_ns > now_ns)
         return;
     if (tracker->state != RL_TRACKER_OFF) {
+        tracker->slow_handshakes += tracker->securing;
         retry_later(node, now_ns);
         return;
     }

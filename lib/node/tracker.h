@@ -44,11 +44,13 @@ struct rl_tracker {
     unsigned failures; /* tries in a row, for the delay before the next one. A second connection
                         * that was on for RL_LASTING_NS (connection.h: one second) starts the count
                         * anew at 1, and the loss of the first connection at 0 */
-    uint64_t due_ns;   /* OFF: when to connect; CONNECTING, GREETING: when to give up; RL_NEVER:
-                        * nothing is planned */
-    uint64_t on_ns;    /* when `on` was set last; 0: never */
-    uint64_t id; /* CLIENT ID of the second connection, or of an earlier one until the reply to
-                  * CLIENT ID has come; 0: there was none */
+    bool securing;     /* CONNECTING: the socket is connected, and the TLS handshake runs */
+    unsigned slow_handshakes; /* TLS handshakes in a row that did not end in time */
+    uint64_t due_ns; /* OFF: when to connect; CONNECTING, GREETING: when to give up; RL_NEVER:
+                      * nothing is planned */
+    uint64_t on_ns;  /* when `on` was set last; 0: never */
+    uint64_t id;     /* CLIENT ID of the second connection, or of an earlier one until the reply to
+                      * CLIENT ID has come; 0: there was none */
     struct rl_encoded encoded; /* the commands of the greeting */
     size_t sent;               /* bytes of `encoded` that the transport has accepted */
     uint8_t cause;             /* enum redlock_cause: why the server refused the second connection

@@ -14,6 +14,8 @@
 
 #define CONNECT_NS  (250 * RL_MS) /* time limit of a connect in the rig */
 #define EXPECTS_TLS " before the first reply; does this port expect TLS (rediss://)?"
+#define WANTS_CERTIFICATE                                                                          \
+    " before the first reply; does the server require a certificate of the client?"
 
 static struct rig *rig;
 
@@ -141,7 +143,8 @@ START_TEST(a_late_beginning_of_a_handshake_is_ignored)
 }
 END_TEST
 
-/* The handshake of the second connection has the time limit of a connect, from its beginning on. */
+/* The handshake of the second connection has the time limit of a connect, from its beginning on.
+ * The next one has twice that time, and after a success it is as at first. */
 START_TEST(the_second_connection_has_a_limit_for_its_handshake)
 {
     rig_ready(rig);
@@ -157,6 +160,17 @@ START_TEST(the_second_connection_has_a_limit_for_its_handshake)
     rig_pass(rig, 1);
     ck_assert_uint_eq(rig->push_closes, 1);
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
+    rig_pass(rig, rl_tracker_due_ns(&rig->node) - rig->now_ns);
+    ck_assert_uint_eq(rig->push_opens, 2);
+    rl_tracker_connected(&rig->node, rig->now_ns);
+    ck_assert_uint_eq(rl_tracker_due_ns(&rig->node), rig->now_ns + 2 * CONNECT_NS);
+    rl_tracker_opened(&rig->node, true, rig->now_ns);
+    ck_assert_uint_eq(rl_tracker_due_ns(&rig->node), rig->now_ns + CONNECT_NS);
+    rig_pass(rig, CONNECT_NS); /* the greeting gets no reply */
+    rig_pass(rig, rl_tracker_due_ns(&rig->node) - rig->now_ns);
+    ck_assert_uint_eq(rig->push_opens, 3);
+    rl_tracker_connected(&rig->node, rig->now_ns);
+    ck_assert_uint_eq(rl_tracker_due_ns(&rig->node), rig->now_ns + CONNECT_NS);
 }
 END_TEST
 
@@ -165,7 +179,7 @@ static const struct {
     const char *text;
 } ENDS[] = {
     {false, false, false, "connection closed" EXPECTS_TLS},
-    {true, false, false, "connection closed"},
+    {true, false, false, "connection closed" WANTS_CERTIFICATE},
     {false, true, false, "connection closed"},
     {false, false, true, "connection closed"}, /* for another cause than the end */
 };
