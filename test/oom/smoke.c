@@ -114,6 +114,7 @@ static redlock_t *new_client(int mode, const char *password)
     REQUIRE_OK(redlock_config_set_queue_max(config, 100));
     REQUIRE_OK(redlock_config_set_notifications(config, true));
     REQUIRE_OK(redlock_config_set_line(config, true));
+    REQUIRE_OK(redlock_config_set_tls(config, NULL));
     REQUIRE_OK(redlock_config_set_fence_key(config, CLUSTER_RECORD));
     REQUIRE_OK(redlock_config_set_fence_records(config, REDLOCK_FENCE_RECORDS_VOLATILE));
     REQUIRE_OK(redlock_config_set_max_ttl_ms(config, TTL_MS));

@@ -85,7 +85,7 @@ static void connect_node(void)
     common = (struct rl_node_common){
         .mem = &mem,
         .log = &silent_log,
-        .transport = {ignore_open, send_bytes, ignore_close, NULL},
+        .transport = {.open = ignore_open, .send = send_bytes, .close = ignore_close},
         .clocks = {read_clocks, NULL},
         .inbox = {.mem = &mem},
         .text = &text,
