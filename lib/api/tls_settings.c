@@ -12,12 +12,12 @@ _Static_assert((int)REDLOCK_TLS_VERIFY_FULL == (int)RL_TLS_VERIFY_FULL &&
                "public and internal numbers agree");
 
 /* Returns whether a name may be sent to the server: it has the bytes of a host name or an IP
- * address. */
+ * address. It must not begin with a dot, which OpenSSL takes for every name that ends so. */
 static bool is_host(const char *name)
 {
     size_t len = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:");
 
-    return len > 0 && len <= RL_HOST_MAX && name[len] == '\0';
+    return len > 0 && len <= RL_HOST_MAX && name[len] == '\0' && name[0] != '.';
 }
 
 /* Returns NULL if the settings fit together; else what is wrong and what to do. */

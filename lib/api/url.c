@@ -376,7 +376,10 @@ static int parse_entry(const struct parse *parse)
         if (!rl_node_spec_tls_is_built())
             return rl_url_refuse(parse, "%s", RL_TLS_MISSING);
         parse->spec->tls = true;
-        return parse_tcp(parse, rest);
+        int rc = parse_tcp(parse, rest);
+        if (rc == 0 && parse->spec->host[0] == '.')
+            return rl_url_refuse(parse, "a host name must not begin with a '.'");
+        return rc;
     }
     if (rl_url_is_word(scheme, "redis+sentinel://") || rl_url_is_word(scheme, "rediss+sentinel://"))
         return rl_url_refuse(parse, "Sentinel is not supported; list the servers themselves, each "

@@ -121,12 +121,18 @@ int rl_io_add(struct rl_io *io, struct rl_io_shard *shard, struct rl_engine *eng
     return REDLOCK_OK;
 }
 
+/* Closes the descriptors of the sockets and of the poller. Frees the TLS states if `frees`. */
+static void close_descriptors(struct rl_io *io, bool frees)
+{
+    for (unsigned i = 0; i < io->count; i++)
+        rl_sockets_abandon(&io->shards[i]->sockets, frees);
+    rl_poller_close(&io->poller);
+}
+
 /* Closes the descriptors of the sockets and of the poller, and leaves the engines as they are. */
 void rl_io_close_descriptors(struct rl_io *io)
 {
-    for (unsigned i = 0; i < io->count; i++)
-        rl_sockets_abandon(&io->shards[i]->sockets);
-    rl_poller_close(&io->poller);
+    close_descriptors(io, false);
 }
 
 /* Closes the engines, which sends their releases and undos, then the sockets and the poller. */
@@ -136,7 +142,7 @@ void rl_io_close(struct rl_io *io)
         rl_engine_close(io->shards[i]->engine);
         rl_sockets_done(&io->shards[i]->sockets);
     }
-    rl_io_close_descriptors(io);
+    close_descriptors(io, true);
     rl_tls_contexts_free(io->tls, false);
     io->tls = NULL;
 }
@@ -146,7 +152,7 @@ void rl_io_abandon(struct rl_io *io)
 {
     for (unsigned i = 0; i < io->count; i++)
         rl_engine_abandon(io->shards[i]->engine);
-    rl_io_close_descriptors(io);
+    close_descriptors(io, true);
     rl_tls_contexts_free(io->tls, true);
     io->tls = NULL;
 }

@@ -168,6 +168,7 @@ static void connect_to(struct rl_sockets *sockets, struct rl_socket *sock,
     uint32_t tag = tag_of(sockets, sock);
     int on = 1;
 
+    RL_ASSERT(sock->fd < 0);
     sock->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (sock->fd < 0) {
         fail_open(sockets, sock, REDLOCK_CAUSE_NO_SOCKET, "no socket", errno);
@@ -283,8 +284,8 @@ void rl_sockets_tick(struct rl_sockets *sockets)
         sock->lookup = NULL;
         sockets->lookups--;
         sock->next_address = 0;
-        if (!is_connecting(sock) || sock->fd >= 0)
-            continue; /* too late for this attempt; the next attempt uses the result */
+        if (!is_connecting(sock) || sock->fd >= 0 || sock->waits_for_files)
+            continue; /* too late or too early for this attempt; begin_open() uses the result */
         if (done < 0)
             fail_open(sockets, sock, REDLOCK_CAUSE_RESOLVE, text, 0);
         else
@@ -314,9 +315,9 @@ static ssize_t send_tls(struct rl_sockets *sockets, struct rl_socket *sock, cons
         sent = rl_tls_send(sock->tls, bytes + done, len - done);
         done += sent > 0 ? (size_t)sent : 0;
     } while (sent > 0 && done < len);
-    if (sent < 0 && rl_tls_is_reset(sock->tls))
-        return (ssize_t)done;
-    if (sent < 0 || !watch_writing(sockets, sock, rl_tls_is_held(sock->tls)))
+    if (sent < 0 && (done > 0 || rl_tls_is_reset(sock->tls)))
+        return (ssize_t)done; /* records that were sent must count; the next call fails */
+    if (sent < 0 || (!watch_writing(sockets, sock, rl_tls_is_held(sock->tls)) && done == 0))
         return -1;
     return (ssize_t)done;
 }
@@ -556,7 +557,7 @@ bool rl_sockets_ready(struct rl_sockets *sockets, const struct rl_ready *ready, 
     }
     if (ready->writable && sock->want_write)
         continue_sending(sockets, sock);
-    if (sock->fd < 0 || (!ready->readable && !ready->broken))
+    if (sock->fd < 0 || sock->connecting || (!ready->readable && !ready->broken))
         return false;
     if (sock->securing)
         return secure(sockets, sock);
@@ -570,8 +571,9 @@ void rl_sockets_done(struct rl_sockets *sockets)
         rl_tls_server_done(&sockets->servers[i]);
 }
 
-/* Closes all descriptors and drops all look-ups in a forked child, without sending anything. */
-void rl_sockets_abandon(struct rl_sockets *sockets)
+/* Closes all descriptors and drops all look-ups, without sending anything. Frees the TLS states if
+ * `frees`. */
+void rl_sockets_abandon(struct rl_sockets *sockets, bool frees)
 {
     for (unsigned i = 0; i < RL_SOCKET_TAGS; i++) {
         struct rl_socket *sock = &sockets->list[i];
@@ -580,7 +582,8 @@ void rl_sockets_abandon(struct rl_sockets *sockets)
         if (sock->fd >= 0)
             close(sock->fd);
         sock->fd = -1;
-        rl_tls_abandon(sock->tls);
+        if (frees)
+            rl_tls_abandon(sock->tls);
         sock->tls = NULL;
         rl_lookup_drop(sock->lookup);
         sock->lookup = NULL;

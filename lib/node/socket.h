@@ -78,8 +78,9 @@ void rl_sockets_tick(struct rl_sockets *sockets);
 
 /* Forgets the TLS sessions. All connections must be closed. */
 void rl_sockets_done(struct rl_sockets *sockets);
-/* Closes the descriptors in a forked child, whose parent goes on using the connections. Sends
- * nothing, so that the servers do not notice. */
-void rl_sockets_abandon(struct rl_sockets *sockets);
+/* Closes the descriptors in a forked child, whose parent goes on using the connections, or after
+ * all connections were closed. Sends nothing, so that the servers do not notice. `frees`: also
+ * frees the TLS states; false if a thread of the parent may have been changing them. */
+void rl_sockets_abandon(struct rl_sockets *sockets, bool frees);
 
 #endif

@@ -32,19 +32,20 @@ struct rl_tls {
     SSL *ssl;
     const struct rl_mem *mem;
     struct rl_tls_server *server;
-    int fd;         /* borrowed */
-    char *rest;     /* encrypted bytes that the kernel has not taken yet */
-    size_t rest_at; /* where they begin */
+    unsigned generation; /* of the context when the connection began */
+    int fd;              /* borrowed */
+    char *rest;          /* encrypted bytes that the kernel has not taken yet */
+    size_t rest_at;      /* where they begin */
     size_t rest_len;
     size_t rest_cap;
     struct rl_tls_records records; /* that were sent */
     unsigned permitted;            /* further calls of recv() */
     bool greeted;                  /* the handshake is complete */
     bool starved;                  /* the last bio_read() of the present call had no bytes */
-    bool ended;                    /* the socket has ended or failed */
-    bool broken;                   /* `rest` could not be kept, or the socket does not take it */
-    bool reset;                    /* see rl_tls_is_reset() */
-    bool refused;                  /* see rl_tls_is_refused() */
+    bool ended;                    /* receiving: the socket has ended or failed */
+    bool broken;  /* sending: `rest` could not be kept, or the socket does not take it */
+    bool reset;   /* `broken`, because the server has closed or reset the connection */
+    bool refused; /* see rl_tls_is_refused() */
     char text[RL_TEXT_MAX];
 };
 
@@ -166,14 +167,18 @@ BIO_METHOD *rl_tls_bio_new(void)
     return method;
 }
 
-/* Keeps a session for the next connection to the server. Returns 1: the reference was taken. */
+/* Keeps a session for the next connection to the server. Returns 1 if the reference was taken, or
+ * 0. A session that was made with files which have been replaced since is not kept: it would be
+ * resumed without a look at the issuers that are trusted now. */
 int rl_tls_keep_session(SSL *ssl, SSL_SESSION *session)
 {
     struct rl_tls *tls = SSL_get_app_data(ssl);
 
+    if (tls->generation != rl_tls_context_generation(tls->server->context))
+        return 0;
     SSL_SESSION_free(tls->server->session);
     tls->server->session = session;
-    tls->server->generation = rl_tls_context_generation(tls->server->context);
+    tls->server->generation = tls->generation;
     return 1;
 }
 
@@ -197,7 +202,8 @@ int rl_tls_note_verification(int ok, X509_STORE_CTX *store)
     return ok;
 }
 
-/* Returns the name to verify, without the zone of an IPv6 address. */
+/* Returns the name to verify, without the zone of an IPv6 address or the dot at the end of a name.
+ */
 const char *rl_tls_name(const struct rl_tls_server *server, char *buffer, bool *ret_ip)
 {
     const char *sni = server->spec->tls_settings.sni;
@@ -205,6 +211,8 @@ const char *rl_tls_name(const struct rl_tls_server *server, char *buffer, bool *
     size_t len = strcspn(name, "%");
     struct in6_addr address;
 
+    if (len > 1 && name[len] == '\0' && name[len - 1] == '.')
+        len--;
     memcpy(buffer, name, len);
     buffer[len] = '\0';
     *ret_ip =
@@ -231,6 +239,15 @@ static bool set_name(SSL *ssl, const struct rl_tls_server *server)
               : X509_VERIFY_PARAM_set1_host(param, name, 0) == 1;
 }
 
+/* Returns whether the certificate of a session has expired. Such a session would be refused at the
+ * end of the handshake, although the server may have another certificate by now. */
+static bool has_expired(const SSL_SESSION *session)
+{
+    X509 *certificate = SSL_SESSION_get0_peer((SSL_SESSION *)session);
+
+    return certificate == NULL || X509_cmp_current_time(X509_get0_notAfter(certificate)) <= 0;
+}
+
 /* Makes the SSL object, with the name to verify and the session to resume. Returns false without
  * memory. */
 static bool make_ssl(struct rl_tls *tls)
@@ -246,7 +263,8 @@ static bool make_ssl(struct rl_tls *tls)
     BIO_set_init(bio, 1);
     SSL_set_bio(tls->ssl, bio, bio);
     SSL_set_connect_state(tls->ssl);
-    if (server->session != NULL && server->generation != rl_tls_context_generation(server->context))
+    if (server->session != NULL &&
+        (server->generation != tls->generation || has_expired(server->session)))
         rl_tls_server_done(server);
     return server->session == NULL || SSL_set_session(tls->ssl, server->session) == 1;
 }
@@ -261,6 +279,7 @@ struct rl_tls *rl_tls_open(struct rl_tls_server *server, int fd)
         return NULL;
     tls->mem = mem;
     tls->server = server;
+    tls->generation = rl_tls_context_generation(server->context);
     tls->fd = fd;
     ERR_set_mark();
     if (!make_ssl(tls)) {
@@ -298,10 +317,10 @@ void rl_tls_abandon(struct rl_tls *tls)
     rl_free(tls->mem, tls);
 }
 
-/* Returns whether an OpenSSL call has failed only for lack of bytes from the server. What OpenSSL
- * says about it (SSL_want_read()) is also true after an alert of the server in a handshake. The
- * caller has set `starved` to false before the call. After a reset, the poller reports the socket
- * again, and the bytes that have arrived are read then. */
+/* Returns whether an OpenSSL call has failed only for lack of bytes from the server.
+ * SSL_want_read() must not be used for that: it is also true after an alert of the server in a
+ * handshake. The caller has set `starved` to false before the call. After a reset, the poller
+ * reports the socket again, and the bytes that have arrived are read then. */
 static bool is_starved(const struct rl_tls *tls)
 {
     return tls->starved && (!tls->broken || tls->reset);
@@ -310,7 +329,11 @@ static bool is_starved(const struct rl_tls *tls)
 /* Notes why the connection has failed, if it is not known yet. Returns RL_TLS_FAILED. */
 static enum rl_tls_result fail(struct rl_tls *tls)
 {
-    unsigned long code = ERR_peek_last_error();
+    /* In a handshake OpenSSL has emptied the queue before, so its first error is the reason. Later
+     * the queue may have errors of the program, and after a close_notify no others. */
+    unsigned long code = !tls->greeted                ? ERR_peek_error()
+                         : SSL_in_init(tls->ssl) != 0 ? ERR_peek_last_error()
+                                                      : 0;
 
     if (tls->text[0] != '\0')
         return RL_TLS_FAILED;
@@ -337,9 +360,10 @@ static bool verify_again(struct rl_tls *tls)
     bool ok = certificate != NULL && SSL_get_verify_result(tls->ssl) == X509_V_OK &&
               X509_cmp_current_time(X509_get0_notAfter(certificate)) > 0;
     if (!ok) {
-        snprintf(tls->text, sizeof tls->text, "%s",
-                 certificate == NULL ? "the server has no certificate"
-                                     : "the certificate of the server is not valid any more");
+        long result = SSL_get_verify_result(tls->ssl);
+        const char *why = result != X509_V_OK ? X509_verify_cert_error_string(result) : "expired";
+        snprintf(tls->text, sizeof tls->text, "the certificate of the server was not accepted: %s",
+                 certificate != NULL ? why : "there is none");
     } else if (settings->verify == RL_TLS_VERIFY_FULL) {
         ok = ip ? X509_check_ip_asc(certificate, name, flags) == 1
                 : X509_check_host(certificate, name, 0, flags, NULL) == 1;

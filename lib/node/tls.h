@@ -33,7 +33,7 @@ struct rl_tls_server {
 /* Results of the handshake, and of receiving. */
 enum rl_tls_result {
     RL_TLS_OK = 1,     /* the handshake is complete; bytes were received */
-    RL_TLS_AGAIN = 0,  /* more bytes must arrive from the server */
+    RL_TLS_AGAIN = 0,  /* more bytes must arrive, or the poller must report the socket again */
     RL_TLS_FAILED = -1 /* the connection is of no use any more: see rl_tls_text() */
 };
 
@@ -62,7 +62,8 @@ bool rl_tls_context_settle(struct rl_tls_context *context);
 /* Begins TLS as a client on the connected socket `fd`, which stays the caller's. Returns NULL
  * without memory. */
 struct rl_tls *rl_tls_open(struct rl_tls_server *server, int fd);
-/* Frees the state of a connection, without sending anything. NULL: none. */
+/* Frees the state of a connection, without sending anything; and the session of the server, if the
+ * connection has failed because of TLS. NULL: none. */
 void rl_tls_close(struct rl_tls *tls);
 /* Forgets the session of a server. No connection to it may be open. */
 void rl_tls_server_done(struct rl_tls_server *server);
@@ -89,7 +90,8 @@ bool rl_tls_is_held(const struct rl_tls *tls);
 uint64_t rl_tls_held(const struct rl_tls *tls);
 uint64_t rl_tls_reach(const struct rl_tls *tls, uint64_t unread);
 
-/* Permits `count` more calls of recv(), because the poller has reported the socket as readable. */
+/* Sets the number of calls of recv() that are permitted from now on, because the poller has
+ * reported the socket as readable. */
 void rl_tls_permit(struct rl_tls *tls, unsigned count);
 /* Decrypts up to `size` bytes that have arrived into `buffer`, and sets *ret_len to their number.
  * RL_TLS_OK: there is at least one; *ret_more is set if the function must be called again without

@@ -19,7 +19,7 @@
 #define ERROR_MAX 400
 
 /* What stat() says about a file: changes if another file takes its place, or its content changes.
- * All zero: there is no such file, or none is named. */
+ * All zero: stat() has failed, or no file is named. */
 struct stamp {
     uint64_t device, inode, size;
     int64_t changed_s, changed_ns;
@@ -37,12 +37,13 @@ struct rl_tls_context {
     struct rl_tls_context *next;
     const struct rl_mem *mem;
     const struct rl_log *log;
-    struct rl_tls_settings settings; /* without `sni`, which is the address's own */
+    struct rl_tls_settings settings; /* `sni` is not used: it is the address's own */
     BIO_METHOD *bio;
     SSL_CTX *native;            /* what is in use */
     struct stamp stamps[FILES]; /* the files as they were when they were read last */
     unsigned generation;        /* how often `native` was replaced */
-    struct reload *reload;      /* NULL: no thread runs */
+    struct reload *reload;      /* a thread that runs, or whose result was not used yet; NULL: none
+                                 */
 };
 
 /* Returns the OpenSSL object of the certificates that are in use. */
@@ -51,7 +52,7 @@ SSL_CTX *rl_tls_context_native(const struct rl_tls_context *context)
     return context->native;
 }
 
-/* Returns how often the files were read anew. */
+/* Returns how often other files have come into use. */
 unsigned rl_tls_context_generation(const struct rl_tls_context *context)
 {
     return context->generation;
@@ -97,13 +98,15 @@ static void take_stamps(const struct rl_tls_settings *settings, struct stamp sta
 /* Logs a warning if other users can read the private key. */
 static void warn_about_key(const struct rl_tls_context *context)
 {
+    const struct rl_tls_settings *settings = &context->settings;
+    const char *path = settings->key != NULL ? settings->key : settings->cert;
     struct stat found;
 
-    if (context->settings.key != NULL && stat(context->settings.key, &found) == 0 &&
-        (found.st_mode & S_IROTH) != 0)
+    if (path != NULL && stat(path, &found) == 0 && (found.st_mode & S_IROTH) != 0)
         rl_logf(context->log, REDLOCK_LOG_WARN,
-                "TLS: every user of this machine can read the private key %s; take the right away",
-                context->settings.key);
+                "TLS: every user of this machine can read the private key in %s; take the right "
+                "away",
+                path);
 }
 
 /* Logs a warning if servers are not verified, for the first such context of the list only. */
@@ -227,23 +230,6 @@ static void start_reload(struct rl_tls_context *context, int wake_fd)
         context->reload = reload;
 }
 
-/* Returns true if the files have not changed since they were read. Else starts to read them. */
-bool rl_tls_context_is_current(struct rl_tls_context *context, int wake_fd)
-{
-    struct stamp stamps[FILES];
-
-    if (context->reload != NULL)
-        return false;
-    take_stamps(&context->settings, stamps);
-    if (memcmp(stamps, context->stamps, sizeof stamps) == 0)
-        return true;
-    start_reload(context, wake_fd);
-    if (context->reload == NULL)
-        return true;
-    memcpy(context->stamps, stamps, sizeof stamps);
-    return false;
-}
-
 /* Uses the result of a thread that has ended. */
 bool rl_tls_context_settle(struct rl_tls_context *context)
 {
@@ -271,4 +257,22 @@ bool rl_tls_context_settle(struct rl_tls_context *context)
     }
     rl_background_drop(&reload->work);
     return true;
+}
+
+/* Uses the result of a thread that has ended meanwhile. Then returns true if the files have not
+ * changed since they were read; else starts to read them. */
+bool rl_tls_context_is_current(struct rl_tls_context *context, int wake_fd)
+{
+    struct stamp stamps[FILES];
+
+    if (!rl_tls_context_settle(context))
+        return false;
+    take_stamps(&context->settings, stamps);
+    if (memcmp(stamps, context->stamps, sizeof stamps) == 0)
+        return true;
+    start_reload(context, wake_fd);
+    if (context->reload == NULL)
+        return true;
+    memcpy(context->stamps, stamps, sizeof stamps);
+    return false;
 }

@@ -10,7 +10,7 @@
 
 /* tls_context.c: returns the OpenSSL object of the certificates that are in use, borrowed. */
 SSL_CTX *rl_tls_context_native(const struct rl_tls_context *context);
-/* tls_context.c: returns a number that changes each time the files are read anew. */
+/* tls_context.c: returns a number that changes each time other files come into use. */
 unsigned rl_tls_context_generation(const struct rl_tls_context *context);
 /* tls_context.c: returns the allocator of the client. */
 const struct rl_mem *rl_tls_context_mem(const struct rl_tls_context *context);

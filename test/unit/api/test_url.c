@@ -436,6 +436,8 @@ static const struct {
     {"rediss://h?verify=none&cacert=/c", "cacert has no effect with verify=none"},
     {"rediss://h?key=/k", "key is given without cert"},
     {"rediss://h?sni=a/b", "sni must be a host name or an IP address"},
+    {"rediss://h?sni=.example.com", "sni must be a host name or an IP address"},
+    {"rediss://.example.com", "a host name must not begin with a '.'"},
     {"rediss://h?foo=1", "id=NAME, cacert=PATH, cert=PATH, key=PATH, sni=NAME, verify=full"},
 };
 
