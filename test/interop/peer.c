@@ -161,7 +161,9 @@ static int configure(redlock_config_t *config)
 {
     const char *max_ttl = getenv("PEER_MAX_TTL_MS"), *drift = getenv("PEER_DRIFT_PPM");
     const char *heartbeat = getenv("PEER_HEARTBEAT_MS");
-    int error = redlock_config_set_node_timeout_ms(config, TIMEOUT_MS);
+    const char *timeout = getenv("PEER_NODE_TIMEOUT_MS");
+    int error = redlock_config_set_node_timeout_ms(
+        config, timeout != NULL ? (uint32_t)strtoul(timeout, NULL, 10) : TIMEOUT_MS);
 
     if (error == REDLOCK_OK && max_ttl != NULL)
         error = redlock_config_set_max_ttl_ms(config, strtoull(max_ttl, NULL, 10));

@@ -33,6 +33,9 @@ static _Noreturn void exec_peer(int in, int out, const char *clock_path, unsigne
     snprintf(text, sizeof text, "%u", live.heartbeat_ms);
     if (live.heartbeat_ms != 0)
         setenv("PEER_HEARTBEAT_MS", text, 1);
+    snprintf(text, sizeof text, "%u", live.node_time_ms);
+    if (live.node_time_ms != 0)
+        setenv("PEER_NODE_TIMEOUT_MS", text, 1);
     execl(peer, peer, cluster_urls(live.cluster), (char *)NULL);
     _exit(127);
 }

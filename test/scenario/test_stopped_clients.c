@@ -41,6 +41,7 @@ START_TEST(scenario_08_paused_before_the_replies)
 {
     live.heartbeat_ms = NO_BEAT_MS; /* what a server has not read is the SET */
     live_connect();
+    live.node_time_ms = TIME_LIMIT_MS; /* the other client must not undo before it is stopped */
     struct other *other = other_start(false, 0);
     /* With a first lock on all servers, no greeting is under way any more. */
     ck_assert_msg(other_replies(other, "ok", "acquire early %d 0", LONG_TTL_MS), "%s",
