@@ -126,10 +126,13 @@ static struct fake_redis *start(const struct fake_profile *profile, bool unix_so
     }
     fake->port_fd = unix_socket ? -1 : take_port(&fake->port);
     open_listener(fake);
+    if (!unix_socket && fake_tls_is_wanted())
+        fake->tls = fake_tls_server_new(&(struct fake_tls_profile){.version = 0});
     if (unix_socket)
         snprintf(fake->url, sizeof fake->url, "unix://%s", fake->path);
     else
-        snprintf(fake->url, sizeof fake->url, "redis://127.0.0.1:%d", fake->port);
+        snprintf(fake->url, sizeof fake->url, "%s://127.0.0.1:%d",
+                 fake->tls != NULL ? "rediss" : "redis", fake->port);
     MUST(pthread_create(&fake->thread, NULL, fake_serve, fake) == 0);
     return fake;
 }
@@ -196,6 +199,7 @@ void fake_redis_stop(struct fake_redis *fake)
     fake_store_free(&fake->store);
     fake_push_free(fake);
     fake_line_free(fake);
+    fake_tls_server_free(fake->tls);
     MUST(pthread_cond_destroy(&fake->changed) == 0);
     MUST(pthread_mutex_destroy(&fake->mutex) == 0);
     free(fake);
@@ -346,6 +350,15 @@ void fake_redis_set_profile(struct fake_redis *fake, const struct fake_profile *
 {
     lock(fake);
     adopt_profile(fake, profile);
+    unlock(fake);
+}
+
+/* Changes how new connections speak TLS. NULL: they do not. */
+void fake_redis_set_tls(struct fake_redis *fake, const struct fake_tls_profile *profile)
+{
+    lock(fake);
+    fake_tls_server_free(fake->tls);
+    fake->tls = profile != NULL ? fake_tls_server_new(profile) : NULL;
     unlock(fake);
 }
 

@@ -15,6 +15,7 @@
 #define TEST_FAKE_REDIS_H
 
 #include "fake_store.h"
+#include "fake_tls.h"
 
 enum fake_fault {
     FAKE_REPLY = 1, /* sends `bytes` instead of the reply; the command is not executed */
@@ -73,6 +74,9 @@ void fake_redis_drop_connections(struct fake_redis *fake);
  */
 void fake_redis_listen(struct fake_redis *fake, bool listening);
 void fake_redis_set_profile(struct fake_redis *fake, const struct fake_profile *profile);
+/* Changes how new connections speak TLS, of a server that was started with TLS. NULL: they do not.
+ */
+void fake_redis_set_tls(struct fake_redis *fake, const struct fake_tls_profile *profile);
 void fake_redis_forget_scripts(struct fake_redis *fake);
 void fake_redis_load_scripts(struct fake_redis *fake); /* the library's scripts */
 

@@ -60,6 +60,10 @@ static void drop_chunk(struct fake_connection *connection)
 void fake_end_connection(struct fake_redis *fake, size_t index, enum fake_end end)
 {
     struct fake_connection *connection = &fake->connections[index];
+    bool reset;
+    if (connection->tls != NULL)
+        (void)fake_tls_flush(connection->tls, &reset);
+    fake_tls_close(connection->tls);
     if (end == FAKE_END_RESET) {
         const struct linger abortive = {.l_onoff = 1, .l_linger = 0};
         (void)setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &abortive, sizeof abortive);
@@ -218,19 +222,11 @@ static bool execute_object(struct fake_redis *fake, struct fake_connection *conn
 
 /* ---- sockets ---- */
 
-/* Reads and executes commands. Returns false if the connection has ended or is invalid. */
-static bool read_commands(struct fake_redis *fake, struct fake_connection *connection)
+/* Executes the commands in the bytes. Returns false if they are invalid. */
+static bool execute_bytes(struct fake_redis *fake, struct fake_connection *connection,
+                          const char *bytes, size_t len)
 {
-    char bytes[16384];
-    ssize_t got = recv(connection->fd, bytes, sizeof bytes, 0);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return true;
-    if (got <= 0) {
-        const char *text = got == 0 ? "(closed)" : "(reset)";
-        fake_note(fake, connection->number, text, strlen(text));
-        return false;
-    }
-    bool ok = redisReaderFeed(connection->reader, bytes, (size_t)got) == REDIS_OK;
+    bool ok = redisReaderFeed(connection->reader, bytes, len) == REDIS_OK;
     while (ok) {
         void *object = NULL;
         ok = redisReaderGetReply(connection->reader, &object) == REDIS_OK;
@@ -242,6 +238,28 @@ static bool read_commands(struct fake_redis *fake, struct fake_connection *conne
     if (!ok)
         fake_note(fake, connection->number, "(not a command)", strlen("(not a command)"));
     return ok;
+}
+
+/* Reads and executes commands; with TLS all that have arrived, because the poller does not report
+ * bytes that OpenSSL keeps. Returns false if the connection has ended or is invalid. */
+static bool read_commands(struct fake_redis *fake, struct fake_connection *connection)
+{
+    char bytes[16384];
+    ssize_t got;
+    do {
+        got = connection->tls != NULL ? fake_tls_recv(connection->tls, bytes, sizeof bytes)
+                                      : recv(connection->fd, bytes, sizeof bytes, 0);
+        if (got < 0 && (errno == EAGAIN || errno == EINTR))
+            return true;
+        if (got <= 0) {
+            const char *text = got == 0 ? "(closed)" : "(reset)";
+            fake_note(fake, connection->number, text, strlen(text));
+            return false;
+        }
+        if (!execute_bytes(fake, connection, bytes, (size_t)got))
+            return false;
+    } while (connection->tls != NULL);
+    return true;
 }
 
 /* Returns how many bytes of the first reply may be sent now; 0: none. */
@@ -264,6 +282,13 @@ static bool wants_to_send(const struct fake_connection *connection)
            !connection->chunks[0].mute;
 }
 
+/* Sends bytes as send() does, with TLS or without. */
+static ssize_t send_bytes(struct fake_connection *connection, const char *bytes, size_t len)
+{
+    return connection->tls != NULL ? fake_tls_send(connection->tls, bytes, len)
+                                   : send(connection->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 /* Sends the bytes that may be sent. Returns how the connection ends; FAKE_END_NONE: it stays. */
 static enum fake_end write_replies(struct fake_redis *fake, struct fake_connection *connection)
 {
@@ -279,7 +304,7 @@ static enum fake_end write_replies(struct fake_redis *fake, struct fake_connecti
             from = endless;
             len = sizeof endless;
         }
-        ssize_t put = len == 0 ? 0 : send(connection->fd, from, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t put = len == 0 ? 0 : send_bytes(connection, from, len);
         if (put < 0)
             return errno == EAGAIN || errno == EINTR ? FAKE_END_NONE : FAKE_END_CLOSE;
         chunk->sent += (size_t)put;
@@ -300,6 +325,16 @@ static enum fake_end write_replies(struct fake_redis *fake, struct fake_connecti
     return FAKE_END_NONE;
 }
 
+/* Gives the socket what TLS has for it. Returns how the connection ends; FAKE_END_NONE: it stays.
+ */
+static enum fake_end flush_tls(struct fake_connection *connection)
+{
+    bool reset = false;
+    if (connection->tls == NULL || fake_tls_flush(connection->tls, &reset))
+        return FAKE_END_NONE;
+    return reset ? FAKE_END_RESET : FAKE_END_CLOSE;
+}
+
 /* Accepts a connection, or closes it if there are too many. */
 static void accept_connection(struct fake_redis *fake)
 {
@@ -317,6 +352,8 @@ static void accept_connection(struct fake_redis *fake)
     connection->reader = redisReaderCreate();
     if (connection->reader == NULL)
         abort();
+    if (fake->tls != NULL)
+        connection->tls = fake_tls_open(fake->tls, fd);
     pthread_cond_broadcast(&fake->changed);
 }
 
@@ -333,10 +370,26 @@ static void serve_connections(struct fake_redis *fake, const struct pollfd *poll
             fake_end_connection(fake, i, FAKE_END_CLOSE);
             continue;
         }
-        enum fake_end end = write_replies(fake, connection);
+        enum fake_end end = flush_tls(connection);
+        if (end == FAKE_END_NONE)
+            end = write_replies(fake, connection);
+        if (end == FAKE_END_NONE)
+            end = flush_tls(connection);
         if (end != FAKE_END_NONE)
             fake_end_connection(fake, i, end);
     }
+}
+
+/* Sets what the poller reports about the connection. Returns the time in ms after which it is
+ * served in any case; -1: none. */
+static int watch(const struct fake_connection *connection, struct pollfd *pollfd)
+{
+    const struct fake_tls *tls = connection->tls;
+    bool reads = tls == NULL || fake_tls_wants_read(tls);
+    bool writes = wants_to_send(connection) || (tls != NULL && fake_tls_wants_write(tls));
+    *pollfd = (struct pollfd){.fd = connection->fd};
+    pollfd->events = (short)((reads ? POLLIN : 0) | (writes ? POLLOUT : 0));
+    return tls == NULL ? -1 : fake_tls_pause_ms(tls);
 }
 
 /* Runs the server until `stopping` is set; the main function of its thread. `argument` is a
@@ -347,21 +400,19 @@ void *fake_serve(void *argument)
     pthread_mutex_lock(&fake->mutex);
     while (!fake->stopping) {
         struct pollfd pollfds[FAKE_CONNECTIONS_MAX + 2];
-        size_t count = fake->connections_count;
+        int pause_ms = -1;
         for (size_t i = 0; i < FAKE_CONNECTIONS_MAX; i++) {
-            const struct fake_connection *connection = &fake->connections[i];
             pollfds[i] = (struct pollfd){.fd = -1, .events = POLLIN};
-            if (i < count)
-                pollfds[i].fd = connection->fd;
-            if (i < count && wants_to_send(connection))
-                pollfds[i].events |= POLLOUT;
+            int own_ms =
+                i < fake->connections_count ? watch(&fake->connections[i], &pollfds[i]) : -1;
+            pause_ms = own_ms >= 0 ? own_ms : pause_ms;
         }
         struct pollfd *listener = &pollfds[FAKE_CONNECTIONS_MAX];
         struct pollfd *wake = listener + 1;
         *listener = (struct pollfd){.fd = fake->listener, .events = POLLIN};
         *wake = (struct pollfd){.fd = fake->wake, .events = POLLIN};
         pthread_mutex_unlock(&fake->mutex);
-        (void)poll(pollfds, FAKE_CONNECTIONS_MAX + 2, -1);
+        (void)poll(pollfds, FAKE_CONNECTIONS_MAX + 2, pause_ms);
         pthread_mutex_lock(&fake->mutex);
         uint64_t woken;
         if (wake->revents != 0 && read(fake->wake, &woken, sizeof woken) < 0)

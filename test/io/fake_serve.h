@@ -5,6 +5,7 @@
 #define TEST_FAKE_SERVE_H
 
 #include "fake_redis.h"
+#include "fake_tls.h"
 
 #include <hiredis/read.h>
 #include <pthread.h>
@@ -25,7 +26,8 @@ struct fake_chunk {
 /* One client's connection. Owned by the server's thread. */
 struct fake_connection {
     int fd;
-    unsigned number; /* from 1, in the order of accept */
+    struct fake_tls *tls; /* NULL: without TLS */
+    unsigned number;      /* from 1, in the order of accept */
     redisReader *reader;
     struct fake_session session;
     struct fake_chunk *chunks; /* the replies that are not sent yet, in the order of the commands */
@@ -51,6 +53,7 @@ struct fake_redis {
     int port, port_fd;  /* port_fd reserves the port; -1: a unix socket */
     int listener, wake; /* descriptors; listener -1: connections are refused; wake interrupts the
                          * poll loop */
+    struct fake_tls_server *tls; /* how new connections speak TLS; NULL: they do not */
     bool stopping;
     /* see fake_redis_cut_after(); bytes sent on all connections */
     uint64_t cut_after, sent;

@@ -47,6 +47,7 @@ static bool becomes_ready(void)
  * node is ready. */
 static void setup(void)
 {
+    char error[256] = "";
     fake = fake_redis_start(NULL);
     engine = calloc(1, sizeof *engine);
     ck_assert_ptr_nonnull(engine);
@@ -54,6 +55,7 @@ static void setup(void)
     memset(&spec, 0, sizeof spec);
     strcpy(spec.host, "127.0.0.1");
     spec.port = (uint16_t)atoi(strrchr(fake_redis_url(fake), ':') + 1);
+    spec.tls = fake_tls_is_wanted();
     rl_node_spec_name(&spec);
     const struct rl_engine_params params = {
         .mem = &mem,
@@ -68,6 +70,8 @@ static void setup(void)
     };
     ck_assert_int_eq(rl_random_init(), REDLOCK_OK);
     ck_assert_int_eq(rl_io_open(&io), REDLOCK_OK);
+    ck_assert_msg(rl_io_load_tls(&io, &mem, &logger, &spec, 1, error, sizeof error) == REDLOCK_OK,
+                  "%s", error);
     ck_assert_int_eq(rl_io_add(&io, &shard, engine, &params), REDLOCK_OK);
     ck_assert(WAIT_UNTIL(becomes_ready(), TIME_LIMIT_MS));
 }
