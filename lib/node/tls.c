@@ -115,8 +115,10 @@ static int bio_write(BIO *bio, const char *bytes, int len)
         else if (errno != EINTR)
             note_broken(tls, errno);
     }
-    if (done < all && !tls->broken)
-        tls->broken = !keep(tls, bytes + done, all - done);
+    if (done < all && !tls->broken && !keep(tls, bytes + done, all - done)) {
+        tls->broken = true;
+        snprintf(tls->text, sizeof tls->text, "the server reads nothing, and too much waits");
+    }
     return tls->broken ? -1 : len;
 }
 

@@ -128,6 +128,8 @@ struct fake_tls *fake_tls_open(struct fake_tls_server *server, int fd)
     MUST(tls != NULL);
     tls->fd = fd;
     tls->profile = server->profile;
+    if (server->profile.fault == FAKE_TLS_FLOOD) /* what is not read waits in the client */
+        MUST(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &(int){4096}, sizeof(int)) == 0);
     tls->ssl = SSL_new(server->native);
     tls->in = BIO_new(BIO_s_mem());
     tls->out = BIO_new(BIO_s_mem());
@@ -247,12 +249,10 @@ static void misbehave(struct fake_tls *tls)
         MUST(SSL_renegotiate(tls->ssl) == 1);
         (void)SSL_do_handshake(tls->ssl);
     }
-    for (int i = 0;
-         tls->profile.fault == FAKE_TLS_FLOOD && i < FLOOD_AT_ONCE && !fake_tls_wants_write(tls);
-         i++) {
+    bool floods = tls->profile.fault == FAKE_TLS_FLOOD && tls->wire.len == 0;
+    for (int i = 0; floods && i < FLOOD_AT_ONCE; i++) {
         MUST(SSL_key_update(tls->ssl, SSL_KEY_UPDATE_REQUESTED) == 1);
         (void)SSL_do_handshake(tls->ssl);
-        take_output(tls);
     }
     pass_records(tls);
     ERR_clear_error();
