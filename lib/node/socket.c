@@ -315,8 +315,9 @@ static ssize_t send_tls(struct rl_sockets *sockets, struct rl_socket *sock, cons
         sent = rl_tls_send(sock->tls, bytes + done, len - done);
         done += sent > 0 ? (size_t)sent : 0;
     } while (sent > 0 && done < len);
+    /* Records that were sent must count. The next call fails, or receive_tls() finds out why. */
     if (sent < 0 && (done > 0 || rl_tls_is_reset(sock->tls)))
-        return (ssize_t)done; /* records that were sent must count; the next call fails */
+        return watch_writing(sockets, sock, true) || done > 0 ? (ssize_t)done : -1;
     if (sent < 0 || (!watch_writing(sockets, sock, rl_tls_is_held(sock->tls)) && done == 0))
         return -1;
     return (ssize_t)done;
@@ -427,6 +428,10 @@ static bool secure(struct rl_sockets *sockets, struct rl_socket *sock)
                   rl_tls_text(sock->tls), 0);
         return false;
     }
+    if (result == RL_TLS_AGAIN && rl_tls_is_reset(sock->tls)) {
+        fail_open(sockets, sock, REDLOCK_CAUSE_CONNECT, "connection reset", 0);
+        return false;
+    }
     if (!watch_writing(sockets, sock, rl_tls_is_held(sock->tls))) {
         fail_open(sockets, sock, REDLOCK_CAUSE_CONNECT, "descriptor cannot be watched", errno);
         return false;
@@ -492,7 +497,12 @@ static bool receive_tls(struct rl_sockets *sockets, struct rl_socket *sock, unsi
         rl_tls_permit(sock->tls, RECEIVES_PER_TICK);
     enum rl_tls_result result =
         rl_tls_receive(sock->tls, sockets->buffer, sizeof sockets->buffer, &len, &more);
-    if (result != RL_TLS_FAILED && !watch_writing(sockets, sock, rl_tls_is_held(sock->tls))) {
+    if (result == RL_TLS_AGAIN && rl_tls_is_reset(sock->tls)) {
+        report_closed(sockets, sock, REDLOCK_CAUSE_DISCONNECT, "connection reset");
+        return false;
+    }
+    if (result != RL_TLS_FAILED && !rl_tls_is_reset(sock->tls) &&
+        !watch_writing(sockets, sock, rl_tls_is_held(sock->tls))) {
         report_closed(sockets, sock, REDLOCK_CAUSE_DISCONNECT, "descriptor cannot be watched");
         return false;
     }
@@ -530,7 +540,7 @@ static void continue_sending(struct rl_sockets *sockets, struct rl_socket *sock)
 {
     if (sock->tls != NULL && !rl_tls_flush(sock->tls)) {
         if (rl_tls_is_reset(sock->tls))
-            return; /* rl_sockets_ready() reads the reason */
+            return; /* rl_sockets_ready() reads what has arrived, and the reason */
         if (sock->securing)
             fail_open(sockets, sock, REDLOCK_CAUSE_CONNECT, "connection lost", 0);
         else
@@ -557,7 +567,8 @@ bool rl_sockets_ready(struct rl_sockets *sockets, const struct rl_ready *ready, 
     }
     if (ready->writable && sock->want_write)
         continue_sending(sockets, sock);
-    if (sock->fd < 0 || sock->connecting || (!ready->readable && !ready->broken))
+    bool reset = sock->fd >= 0 && sock->tls != NULL && rl_tls_is_reset(sock->tls);
+    if (sock->fd < 0 || sock->connecting || (!ready->readable && !ready->broken && !reset))
         return false;
     if (sock->securing)
         return secure(sockets, sock);

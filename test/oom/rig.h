@@ -152,6 +152,10 @@ void rig_command_all(const char *command);
 void rig_command(unsigned node, const char *command);
 /* Returns the number of servers with the key and token of rig.lock. */
 unsigned rig_count_held(void);
+/* Returns whether the servers speak TLS, as they do with REDLOCK_TEST_TLS=1. */
+bool rig_is_tls(void);
+/* Returns how many more blocks than before a run may be allocated after it: 0 without TLS. */
+int64_t rig_spare_blocks(void);
 /* Returns the number of keys on all servers that belong neither to rig.lock nor to a foreign token
  * ("foreign…"). In a run in which something failed, lines that expire soon are not counted. */
 size_t rig_strays(void);

@@ -140,6 +140,7 @@ void rig_after(void)
     fflush(stdout);
     rig_end_note();
     redlock_free(rig.client);
+    rig.client = NULL;
     if (rig.cluster != NULL)
         cluster_command_all(rig.cluster, "FLUSHALL");
 }
@@ -233,7 +234,9 @@ static bool is_freed(const struct scenario *scenario, int64_t live)
 {
     const int64_t now = alloc_fail_live();
 
-    return scenario->kept == 0 ? now == live : now <= live_first + scenario->kept;
+    if (scenario->kept != 0)
+        return now <= live_first + scenario->kept + rig_spare_blocks();
+    return now <= live + rig_spare_blocks() && (now == live || rig_is_tls());
 }
 
 /* Runs the scenario once, with number `k` failing (`starve`: and each later one), and checks that
