@@ -76,8 +76,8 @@ enum redlock_tls_verify {
     /* The name is not compared: every server with a certificate of these issuers is accepted. Needs
      * `cacert`. */
     REDLOCK_TLS_VERIFY_CHAIN = 1,
-    /* Nothing is verified: whoever can answer in place of a server can grant locks in its name, and
-     * read the password. For tests only. */
+    /* Nothing is verified: a machine that can answer in place of a server can grant locks in its
+     * name, and read the password. For tests only. */
     REDLOCK_TLS_VERIFY_NONE = 2
 };
 

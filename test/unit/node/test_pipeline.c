@@ -180,7 +180,7 @@ START_TEST(an_undo_in_a_held_record_does_not_count)
 END_TEST
 
 /* The unread bytes that matter when a client closes are those up to the last undo, or request to
- * leave a line. What follows them, such as a PING, does not matter. */
+ * leave a line. Requests after them, such as a PING, do not matter. */
 START_TEST(unread_undos_end_with_the_last_undo)
 {
     struct rl_pipeline pipe;
