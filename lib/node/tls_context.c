@@ -25,11 +25,12 @@ struct stamp {
     int64_t changed_s, changed_ns;
 };
 
-/* Files that are being read on a thread. The thread writes `native` and `error`. */
+/* Files that are being read on a thread. The thread writes the last three fields. */
 struct reload {
     struct rl_background work;       /* must be the first member */
     struct rl_tls_settings settings; /* allocated by libc */
-    SSL_CTX *native;                 /* NULL: the files cannot be used */
+    SSL_CTX *native;                 /* NULL: they could not be read */
+    int result;                      /* of rl_tls_load(), with `error` */
     char error[ERROR_MAX];
 };
 
@@ -179,10 +180,10 @@ int rl_tls_contexts_add(struct rl_tls_context **contexts, const struct rl_mem *m
         return REDLOCK_ENOMEM;
     }
     take_stamps(settings, context->stamps);
-    context->native = rl_tls_load(settings, error, size);
-    if (context->native == NULL) {
+    int result = rl_tls_load(settings, &context->native, error, size);
+    if (result != REDLOCK_OK) {
         free_context(context, false);
-        return REDLOCK_EINVAL;
+        return result;
     }
     warn_about_key(context);
     warn_about_verification(context, *contexts);
@@ -196,7 +197,8 @@ static void run(struct rl_background *work)
 {
     struct reload *reload = (struct reload *)work;
 
-    reload->native = rl_tls_load(&reload->settings, reload->error, sizeof reload->error);
+    reload->result =
+        rl_tls_load(&reload->settings, &reload->native, reload->error, sizeof reload->error);
 }
 
 /* Implements rl_background.destroy. In a forked child leaks what OpenSSL has allocated. */
@@ -249,6 +251,11 @@ bool rl_tls_context_settle(struct rl_tls_context *context)
         rl_logf(context->log, REDLOCK_LOG_INFO,
                 "TLS: certificate files have changed and were read");
         warn_about_key(context);
+    } else if (reload->result == REDLOCK_ENOMEM) {
+        memset(context->stamps, 0, sizeof context->stamps); /* the next connection tries again */
+        rl_logf(context->log, REDLOCK_LOG_ERROR,
+                "TLS: certificate files have changed and were not read for lack of memory, so the "
+                "earlier ones stay in use until the next connection");
     } else {
         rl_logf(context->log, REDLOCK_LOG_ERROR,
                 "TLS: certificate files have changed and cannot be used, so the earlier ones stay "

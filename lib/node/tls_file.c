@@ -3,6 +3,7 @@
  * common. */
 #include "node/tls_parts.h"
 #include "platform/errno_text.h"
+#include "redlock/redlock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -145,21 +146,45 @@ static bool set_options(SSL_CTX *native, const struct rl_tls_settings *settings)
            SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION) == 1;
 }
 
-/* Makes an OpenSSL object from the files of the settings. Returns NULL with a reason in `error`. */
-SSL_CTX *rl_tls_load(const struct rl_tls_settings *settings, char *error, size_t size)
+/* Returns whether OpenSSL has lacked memory while it read files. Then it may report success, with
+ * ciphers missing or an issuer that it takes for invalid from then on; or its last error is only
+ * that a file has no content. So all errors count, and are removed. `before`: the last error of the
+ * program, if there was one: then only the last error counts, if it is another one. */
+static bool lacks_memory(unsigned long before)
+{
+    unsigned long code = ERR_peek_last_error();
+    bool found = code != before && ERR_GET_REASON(code) == ERR_R_MALLOC_FAILURE;
+
+    while (before == 0 && (code = ERR_get_error()) != 0)
+        found = found || ERR_GET_REASON(code) == ERR_R_MALLOC_FAILURE;
+    return found;
+}
+
+/* Makes an OpenSSL object from the files of the settings. Returns REDLOCK_OK; REDLOCK_EINVAL with a
+ * reason in `error`; or REDLOCK_ENOMEM without one. */
+int rl_tls_load(const struct rl_tls_settings *settings, SSL_CTX **ret_native, char *error,
+                size_t size)
 {
     const struct reason reason = {error, size};
+    unsigned long before = ERR_peek_last_error();
+    int result = REDLOCK_OK;
 
     ERR_set_mark();
     SSL_CTX *native = SSL_CTX_new(TLS_client_method());
-    if (native == NULL || !set_options(native, settings)) {
+    bool made = native != NULL && set_options(native, settings);
+    if (!made)
         (void)refuse(&reason, "the OpenSSL library", "cannot be used", NULL);
-        SSL_CTX_free(native);
-        native = NULL;
-    } else if (!load_issuers(native, settings, &reason) || !load_own(native, settings, &reason)) {
+    if (!made || !load_issuers(native, settings, &reason) || !load_own(native, settings, &reason))
+        result = REDLOCK_EINVAL;
+    if (lacks_memory(before)) {
+        result = REDLOCK_ENOMEM;
+        error[0] = '\0';
+    }
+    if (result != REDLOCK_OK) {
         SSL_CTX_free(native);
         native = NULL;
     }
     ERR_pop_to_mark();
-    return native;
+    *ret_native = native;
+    return result;
 }

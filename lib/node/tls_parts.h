@@ -17,9 +17,11 @@ const struct rl_mem *rl_tls_context_mem(const struct rl_tls_context *context);
 /* tls_context.c: returns the functions of the BIO; they are those of tls.c. */
 const BIO_METHOD *rl_tls_context_bio(const struct rl_tls_context *context);
 
-/* tls_file.c: makes an OpenSSL object from the files of the settings. Returns NULL with a reason in
- * `error` (`size` bytes). */
-SSL_CTX *rl_tls_load(const struct rl_tls_settings *settings, char *error, size_t size);
+/* tls_file.c: makes an OpenSSL object from the files of the settings. Returns REDLOCK_OK;
+ * REDLOCK_EINVAL with a reason in `error` (`size` bytes); or REDLOCK_ENOMEM. After an error
+ * *ret_native is NULL. */
+int rl_tls_load(const struct rl_tls_settings *settings, SSL_CTX **ret_native, char *error,
+                size_t size);
 
 /* tls.c: makes the functions of a BIO that works on the socket of a struct rl_tls. NULL: no memory.
  */

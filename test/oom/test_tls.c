@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "alloc_fail.h"
 #include "certificates.h"
@@ -26,8 +27,10 @@
 #define STARVE_STEP     49    /* the same for runs in which all later allocations fail as well */
 #define TAIL            100   /* allocations that are tried again behind the covered ones */
 #define WARM_UPS        3     /* runs after which OpenSSL has what it keeps */
-#define KEPT_MAX        10    /* blocks that OpenSSL may keep after a run: an object has more */
-#define KEPT_SUM_MAX    200   /* the same for all runs of a case */
+#define KEPT_MAX        50    /* blocks that OpenSSL may keep after a run: texts of errors */
+#define KEPT_SUM_MAX    100   /* the same for all runs of a case */
+#define RELOAD_STEP     29    /* distance of allocations while files are read anew */
+#define UNCLEAR_MAX     20    /* runs in which OpenSSL hides that memory was what it lacked */
 #define DESCRIPTORS_AT  16    /* every such k, open descriptors are compared: that takes long */
 
 /* The servers of the cases, in their order. */
@@ -48,9 +51,16 @@ static unsigned at;          /* index of the server of the running case */
 static uint64_t covered;     /* allocations of the first case */
 static int64_t own_blocks;   /* blocks of the library's allocator that are in use */
 static int64_t kept;         /* blocks of OpenSSL since the beginning of the case */
+static unsigned unclear;     /* runs of the case in which redlock_new() has returned EINVAL */
 static int created;          /* result of redlock_new() in the last run */
 static char error_text[256]; /* of the configuration after that */
 static bool accepted;        /* the client has sent a command in the last run */
+
+/* What the client has logged about files that have changed, in the last run. */
+static unsigned read_lines;   /* they were read */
+static unsigned lacked_lines; /* they were not read for lack of memory */
+static unsigned bad_lines;    /* they cannot be used */
+static bool reload_hit;       /* an allocation failed before the first of these lines */
 
 /* Allocator of the library that counts its blocks. */
 static void *count_malloc(size_t size, void *userdata)
@@ -191,10 +201,10 @@ static void judge(bool hit)
     accepted = created == REDLOCK_OK && server_was_used();
     ck_assert_msg(servers[at].good || !accepted, "the server is accepted");
     if (hit) {
-        /* EINVAL: OpenSSL does not say that memory was what it lacked. */
         ck_assert_msg(created == REDLOCK_OK || created == REDLOCK_ENOMEM ||
                           (created == REDLOCK_EINVAL && strncmp(error_text, "TLS: ", 5) == 0),
                       "%s: %s", redlock_error_name(created), error_text);
+        unclear += created == REDLOCK_EINVAL;
         if (created == REDLOCK_ENOMEM)
             ck_assert_msg(strstr(error_text, "memory") != NULL, "\"%s\"", error_text);
         return;
@@ -294,6 +304,7 @@ START_TEST(tls_without_memory)
     for (unsigned i = 0; i < WARM_UPS; i++)
         run(false, UINT64_MAX);
     kept = 0;
+    unclear = 0;
     const uint64_t sparse_end = !servers[at].covered                 ? 0
                                 : servers[at].good && covered > TAIL ? covered - TAIL
                                                                      : UINT64_MAX;
@@ -301,13 +312,111 @@ START_TEST(tls_without_memory)
     const unsigned starved = sweep(true, UINT64_MAX, STARVE_STEP, &starved_end);
     if (!servers[at].covered)
         covered = end;
-    printf("# %s: %u and %u failures of %" PRIu64 " allocations, %" PRId64 " blocks kept, %" PRIu64
-           " ms\n",
-           servers[at].name, once, starved, end, kept, wait_now_ms() - begin);
+    printf("# %s: %u and %u failures of %" PRIu64 " allocations, %u unclear, %" PRId64
+           " blocks kept, %" PRIu64 " ms\n",
+           servers[at].name, once, starved, end, unclear, kept, wait_now_ms() - begin);
     fflush(stdout);
     ck_assert_uint_gt(once, 50 / build_step());
     ck_assert_uint_gt(starved, ALWAYS);
+    ck_assert_uint_le(unclear, UNCLEAR_MAX);
     ck_assert_msg(kept <= KEPT_SUM_MAX, "%" PRId64 " blocks are not freed", kept);
+}
+END_TEST
+
+/* Counts the log lines about files that have changed, and ends the failures with the first one. */
+static void count_line(int level, const char *message, void *userdata)
+{
+    (void)level;
+    (void)userdata;
+    if (strstr(message, "certificate files have changed") == NULL)
+        return;
+    if (read_lines + lacked_lines + bad_lines == 0)
+        reload_hit = alloc_fail_stop();
+    read_lines += strstr(message, "and were read") != NULL;
+    lacked_lines += strstr(message, "lack of memory") != NULL;
+    bad_lines += strstr(message, "cannot be used") != NULL;
+}
+
+static uint64_t reconnects_before; /* connections before the present call of reconnect() */
+
+/* Returns whether the client has made a new connection, which can be used; or does not trust the
+ * issuer of the server any more: OpenSSL does not always notice that it could not read one. */
+static bool has_reconnected(void)
+{
+    const redlock_node_stats_t stats = server_stats();
+    return strstr(stats.text, "issuer") != NULL ||
+           (stats.reconnects > reconnects_before && stats.eligible == 1);
+}
+
+/* Ends the connections of the client and waits until it has connected again. */
+static void reconnect(void)
+{
+    reconnects_before = server_stats().reconnects;
+    rig_command(at, "CLIENT KILL TYPE normal SKIPME yes");
+    if (!rig_drive(has_reconnected, 2 * CONNECT_MS))
+        rig_die("the client does not connect again");
+}
+
+/* Changes what stat() says about the file of issuers. Its content stays. */
+static void touch_issuers(uint64_t k)
+{
+    ck_assert_int_eq(chmod(cluster_cacert(rig.cluster), k % 2 == 0 ? 0600 : 0644), 0);
+}
+
+/* Has a connected client read its files anew, with allocation `k` failing, and checks that it uses
+ * them at the latest with the next connection. Returns true if an allocation failed. */
+static bool run_reload(uint64_t k)
+{
+    rig_note("TLS, changed files", false, k);
+    const int64_t live = alloc_fail_live(), own = own_blocks;
+    configure();
+    ck_assert_int_eq(redlock_config_set_log(rig.config, REDLOCK_LOG_INFO, count_line, NULL),
+                     REDLOCK_OK);
+    ck_assert_int_eq(redlock_new(&rig.client, rig.config), REDLOCK_OK);
+    ck_assert(rig_drive(is_eligible, 2 * CONNECT_MS));
+    read_lines = lacked_lines = bad_lines = 0;
+    touch_issuers(k);
+    alloc_fail_once(k, ALLOC_FAIL_ALL_THREADS);
+    reconnect();
+    const bool hit = alloc_fail_stop() && (reload_hit || read_lines == 0);
+    if (read_lines == 0)
+        reconnect();
+    ck_assert_uint_le(lacked_lines + bad_lines, hit);
+    ck_assert_msg(read_lines == 1 || bad_lines == 1, "the files are not read again");
+    unclear += bad_lines;
+    accepted = true;
+    clean_up();
+    ck_assert_msg(own_blocks == own, "%" PRId64 " blocks of the library are not freed",
+                  own_blocks - own);
+    /* The thread that reads the files frees its memory when it ends. */
+    ck_assert_msg(WAIT_UNTIL(!hit || alloc_fail_live() - live <= KEPT_MAX, CONNECT_MS),
+                  "%" PRId64 " blocks are not freed", alloc_fail_live() - live);
+    rig_end_note();
+    return hit;
+}
+
+/* Files that have changed and were not read for lack of memory are read before the next connection.
+ */
+START_TEST(changed_files_without_memory)
+{
+    const uint64_t begin = wait_now_ms();
+    unsigned hits = 0, misses = 0, lacked = 0;
+
+    at = SERVERS - 1;
+    unclear = 0;
+    run_reload(UINT64_MAX);
+    for (uint64_t k = 0; misses < MISSES_MAX; k += k < ALWAYS ? 1 : RELOAD_STEP * build_step()) {
+        const bool hit = run_reload(k);
+        misses = hit ? 0 : misses + 1;
+        hits += hit;
+        lacked += lacked_lines;
+        ck_assert_msg(k < ALLOCATIONS_MAX, "no end of allocations");
+    }
+    printf("# TLS, changed files: %u failures, %u unclear, %u told, %" PRIu64 " ms\n", hits,
+           unclear, lacked, wait_now_ms() - begin);
+    fflush(stdout);
+    ck_assert_msg(build_step() > 1 || lacked > 0, "no run has lacked memory for the files");
+    ck_assert_uint_le(unclear, UNCLEAR_MAX);
 }
 END_TEST
 
@@ -319,6 +428,7 @@ static Suite *tls_suite(void)
     tcase_add_checked_fixture(tcase, NULL, rig_after);
     tcase_set_timeout(tcase, 0); /* none, because each run has its own */
     tcase_add_loop_test(tcase, tls_without_memory, 0, (int)SERVERS);
+    tcase_add_test(tcase, changed_files_without_memory);
     suite_add_tcase(suite, tcase);
     return suite;
 }
