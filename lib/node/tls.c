@@ -159,13 +159,15 @@ static long bio_ctrl(BIO *bio, int command, long number, void *pointer)
 /* Makes the functions of the BIO. Returns NULL without memory. */
 BIO_METHOD *rl_tls_bio_new(void)
 {
+    ERR_set_mark();
     BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "redlock");
-
-    if (method == NULL || !BIO_meth_set_write(method, bio_write) ||
-        !BIO_meth_set_read(method, bio_read) || !BIO_meth_set_ctrl(method, bio_ctrl)) {
+    if (method != NULL &&
+        (!BIO_meth_set_write(method, bio_write) || !BIO_meth_set_read(method, bio_read) ||
+         !BIO_meth_set_ctrl(method, bio_ctrl))) {
         BIO_meth_free(method);
-        return NULL;
+        method = NULL;
     }
+    ERR_pop_to_mark();
     return method;
 }
 

@@ -7,6 +7,7 @@
  * allocation number k fails: alone, or with all later ones (`starve`). Unlike rig_sweep() the cases
  * let OpenSSL keep some blocks, and count those of the library's allocator apart: none may stay. Of
  * rig.h the cases use the client, its operations and its loop. */
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -267,6 +268,15 @@ static bool run(bool starve, uint64_t k)
     return hit;
 }
 
+/* Returns the last error in this thread's queue of OpenSSL, 0 if there is none. Finds the function
+ * by its name, because this file is compiled without OpenSSL, too. */
+static unsigned long last_error(void)
+{
+    unsigned long (*peek)(void);
+    *(void **)&peek = dlsym(RTLD_DEFAULT, "ERR_peek_last_error");
+    return peek != NULL ? peek() : 0;
+}
+
 /* Returns the distance between two allocations, of those that this build tries in each case. */
 static unsigned build_step(void)
 {
@@ -283,7 +293,10 @@ static unsigned sweep(bool starve, uint64_t sparse_end, unsigned sparse, uint64_
 
     *ret_end = 0;
     while (misses < MISSES_MAX) {
+        const unsigned long before = last_error();
         const bool hit = run(starve, k);
+        ck_assert_msg(last_error() == before, "allocation %" PRIu64 ": an error stays in the queue",
+                      k);
         misses = hit ? 0 : misses + 1;
         hits += hit;
         if (hit)
