@@ -497,11 +497,14 @@ static bool receive_tls(struct rl_sockets *sockets, struct rl_socket *sock, unsi
         rl_tls_permit(sock->tls, RECEIVES_PER_TICK);
     enum rl_tls_result result =
         rl_tls_receive(sock->tls, sockets->buffer, sizeof sockets->buffer, &len, &more);
-    if (result == RL_TLS_AGAIN && rl_tls_is_reset(sock->tls)) {
-        report_closed(sockets, sock, REDLOCK_CAUSE_DISCONNECT, "connection reset");
+    bool reset = rl_tls_is_reset(sock->tls);
+    if (result == RL_TLS_AGAIN && reset) {
+        /* In a later turn, bytes that say why may have arrived: the next tick reads them. */
+        if (turn == 0)
+            report_closed(sockets, sock, REDLOCK_CAUSE_DISCONNECT, "connection reset");
         return false;
     }
-    if (result != RL_TLS_FAILED && !rl_tls_is_reset(sock->tls) &&
+    if (result != RL_TLS_FAILED && !reset &&
         !watch_writing(sockets, sock, rl_tls_is_held(sock->tls))) {
         report_closed(sockets, sock, REDLOCK_CAUSE_DISCONNECT, "descriptor cannot be watched");
         return false;
