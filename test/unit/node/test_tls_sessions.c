@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ * Which sessions are resumed, and which files are in use, after certificates have changed.
+ *
+ * Uses tls_rig.h: the library's TLS over a pair of sockets to a server in the same thread, without
+ * a node. The test replaces time(), so that certificates expire when it says so. */
+#include "tls_rig.h"
+
+#include <openssl/err.h>
+#include <poll.h>
+#include <string.h>
+#include <time.h>
+
+#include "suite.h"
+
+#define LIFETIME_S  3600               /* of a certificate that expires in a test */
+#define LATER_S     (LIFETIME_S + 600) /* less than the two hours of a session */
+#define NOT_TRUSTED "the certificate is not from an issuer that is trusted"
+
+static time_t ahead_s; /* how far time() is ahead of the wall clock */
+static struct tls_rig *rig;
+
+/* Replaces the function of libc for OpenSSL. */
+time_t time(time_t *ret)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (ret != NULL)
+        *ret = now.tv_sec + ahead_s;
+    return now.tv_sec + ahead_s;
+}
+
+/* Fixture: makes a rig. */
+static void setup(void)
+{
+    ahead_s = 0;
+    rig = tls_rig_new();
+}
+
+/* Fixture: frees the rig. */
+static void teardown(void)
+{
+    tls_rig_done(rig);
+}
+
+/* Checks that the issuers that are in use now do not accept the server, and that it had to prove
+ * its identity anew. */
+static void check_untrusted(void)
+{
+    struct tls_link link = tls_rig_open(rig);
+
+    ck_assert_int_eq(tls_rig_handshake(&link), RL_TLS_FAILED);
+    ck_assert_int_eq(SSL_session_reused(link.server), 0);
+    ck_assert(rl_tls_is_refused(link.client));
+    ck_assert_msg(strncmp(rl_tls_text(link.client), NOT_TRUSTED, strlen(NOT_TRUSTED)) == 0, "%s",
+                  rl_tls_text(link.client));
+    tls_rig_close(&link);
+}
+
+/* A second connection resumes the session of the first one, but not if the issuers have been
+ * replaced between them. */
+START_TEST(a_session_is_resumed_with_the_same_issuers_only)
+{
+    struct tls_link first = tls_rig_connect(rig);
+
+    ck_assert_int_eq(tls_rig_receive(&first), RL_TLS_AGAIN);
+    struct tls_link second = tls_rig_connect(rig);
+    ck_assert_int_eq(SSL_session_reused(second.server), 1);
+    ck_assert_int_eq(tls_rig_receive(&second), RL_TLS_AGAIN);
+    ck_assert_ptr_nonnull(rig->server.session);
+    tls_rig_replace_issuer(rig);
+    tls_rig_reload(rig);
+    check_untrusted();
+    tls_rig_close(&first);
+    tls_rig_close(&second);
+}
+END_TEST
+
+/* The tickets of a connection from before a reload arrive after it: with them, the server would not
+ * have to show a certificate that the new issuers accept. */
+START_TEST(a_ticket_of_an_earlier_connection_is_not_kept)
+{
+    struct tls_link earlier = tls_rig_connect(rig);
+
+    tls_rig_replace_issuer(rig);
+    tls_rig_reload(rig);
+    ck_assert_int_eq(tls_rig_receive(&earlier), RL_TLS_AGAIN);
+    ck_assert_ptr_null(rig->server.session);
+    check_untrusted();
+    tls_rig_close(&earlier);
+}
+END_TEST
+
+/* A session whose certificate has expired is not offered, so that the server shows the one that it
+ * has now. */
+START_TEST(a_session_with_an_expired_certificate_is_not_offered)
+{
+    tls_rig_certify(rig, LIFETIME_S);
+    struct tls_link first = tls_rig_connect(rig);
+    ck_assert_int_eq(tls_rig_receive(&first), RL_TLS_AGAIN);
+    tls_rig_close(&first);
+
+    ahead_s = LATER_S;
+    tls_rig_certify(rig, LIFETIME_S);
+    struct tls_link second = tls_rig_connect(rig);
+    ck_assert_int_eq(SSL_session_reused(second.server), 0);
+    tls_rig_close(&second);
+}
+END_TEST
+
+/* The dates count at the end of the handshake also if a session is resumed. */
+START_TEST(a_certificate_that_expires_in_the_handshake_is_refused)
+{
+    tls_rig_certify(rig, LIFETIME_S);
+    struct tls_link first = tls_rig_connect(rig);
+    ck_assert_int_eq(tls_rig_receive(&first), RL_TLS_AGAIN);
+    tls_rig_close(&first);
+
+    struct tls_link second = tls_rig_open(rig);
+    ahead_s = LATER_S;
+    ck_assert_int_eq(tls_rig_handshake(&second), RL_TLS_FAILED);
+    ck_assert_int_eq(SSL_session_reused(second.server), 1);
+    ck_assert(rl_tls_is_refused(second.client));
+    ck_assert_str_eq(rl_tls_text(second.client),
+                     "the certificate of the server was not accepted: expired");
+    tls_rig_close(&second);
+    ck_assert_ptr_null(rig->server.session);
+}
+END_TEST
+
+/* A reload ends while no connection waits for it. The next connection uses its result without
+ * another wait. */
+START_TEST(a_reload_that_has_ended_is_used)
+{
+    struct pollfd ended = {.fd = rig->wake_fd, .events = POLLIN};
+
+    tls_rig_replace_issuer(rig);
+    ck_assert(!rl_tls_context_is_current(rig->server.context, rig->wake_fd));
+    ck_assert_int_eq(poll(&ended, 1, TLS_RIG_DEADLINE_MS), 1);
+    ck_assert(rl_tls_context_is_current(rig->server.context, rig->wake_fd));
+    check_untrusted();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("node_tls_sessions");
+    TCase *tcase = tcase_create("sessions");
+
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, a_session_is_resumed_with_the_same_issuers_only);
+    tcase_add_test(tcase, a_ticket_of_an_earlier_connection_is_not_kept);
+    tcase_add_test(tcase, a_session_with_an_expired_certificate_is_not_offered);
+    tcase_add_test(tcase, a_certificate_that_expires_in_the_handshake_is_refused);
+    tcase_add_test(tcase, a_reload_that_has_ended_is_used);
+    return suite_run(suite);
+}
