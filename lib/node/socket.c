@@ -293,13 +293,15 @@ void rl_sockets_tick(struct rl_sockets *sockets)
     }
 }
 
-/* Has the poller watch the socket for writing, or no longer (`on`). Returns false if it cannot. */
+/* Has the poller watch the socket for writing, or no longer (`on`). Returns false if it cannot; the
+ * next call tries again. */
 static bool watch_writing(struct rl_sockets *sockets, struct rl_socket *sock, bool on)
 {
-    if (sock->want_write == on)
-        return true;
+    if (sock->want_write != on &&
+        rl_poller_change(sockets->poller, sock->fd, tag_of(sockets, sock), on) != REDLOCK_OK)
+        return false;
     sock->want_write = on;
-    return rl_poller_change(sockets->poller, sock->fd, tag_of(sockets, sock), on) == REDLOCK_OK;
+    return true;
 }
 
 /* Encrypts and sends as many records as the kernel takes. Returns as socket_send(). After a reset
