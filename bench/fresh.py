@@ -24,7 +24,8 @@ jain: of the numbers of runs, 1 means equal shares; least: runs of the loop that
 
 
 class Loop(threading.Thread):
-    """Runs the command again and again until the time `end_s` (time.monotonic()). A run that began earlier ends later."""
+    """Runs the command again and again until the time `end_s` (time.monotonic()), at least once. A run that began earlier
+    ends later."""
 
     def __init__(self, command, environment, end_s):
         super().__init__()
@@ -32,7 +33,7 @@ class Loop(threading.Thread):
         self.times_s, self.failures = [], []
 
     def run(self):
-        while time.monotonic() < self.end_s:
+        while not (self.times_s or self.failures) or time.monotonic() < self.end_s:
             start_s = time.monotonic()
             done = subprocess.run(self.command, env=self.environment, stdin=subprocess.DEVNULL,
                                   stderr=subprocess.PIPE, text=True, check=False)  # fmt: skip
