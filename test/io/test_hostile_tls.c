@@ -271,11 +271,13 @@ static const struct {
 /* The alert instead of the first record. */
 START_TEST(an_alert_is_named)
 {
-    const char bytes[] = {21, 3, 3, 0, 2, 2, (char)alerts[_i].code};
+    /* Not on the stack, because the servers run longer than this function. */
+    static char bytes[] = {21, 3, 3, 0, 2, 2, 0};
     const struct fake_tls_profile profile = {
         .fault = FAKE_TLS_INSERT, .bytes = bytes, .len = sizeof bytes};
     char name[32];
 
+    bytes[sizeof bytes - 1] = (char)alerts[_i].code;
     snprintf(name, sizeof name, "alert %d", alerts[_i].code);
     run(name, NULL, &profile, BY_TLS, alerts[_i].words);
 }
