@@ -86,8 +86,9 @@ bool rl_tls_flush(struct rl_tls *tls);
 bool rl_tls_is_reset(const struct rl_tls *tls);
 /* Returns whether bytes wait for the kernel; the caller calls rl_tls_flush() when it takes more. */
 bool rl_tls_is_held(const struct rl_tls *tls);
-/* Return rl_transport.held and rl_transport.reach of the connection. */
+/* Implements rl_transport.held for the connection. */
 uint64_t rl_tls_held(const struct rl_tls *tls);
+/* Implements rl_transport.reach for the connection. */
 uint64_t rl_tls_reach(const struct rl_tls *tls, uint64_t unread);
 
 /* Sets the number of calls of recv() that are permitted from now on, because the poller has
@@ -102,8 +103,8 @@ enum rl_tls_result rl_tls_receive(struct rl_tls *tls, char *buffer, size_t size,
 
 /* Returns why the connection has failed, in words, for a person. Never NULL. */
 const char *rl_tls_text(const struct rl_tls *tls);
-/* Returns whether the other side has shown that TLS itself is the reason: false if the connection
- * has only ended. */
+/* Returns whether TLS itself is the reason: an error of TLS, or a certificate that one of the two
+ * sides has refused. False if the connection has only ended. */
 bool rl_tls_is_refused(const struct rl_tls *tls);
 /* Returns when the certificate of the server expires, in seconds of Unix time; 0: not known. */
 int64_t rl_tls_expiry_s(const struct rl_tls *tls);

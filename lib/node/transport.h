@@ -34,9 +34,8 @@ struct rl_transport {
      * that were accepted but not delivered, and resets the connection. False: those bytes are still
      * delivered. */
     void (*close)(void *ctx, unsigned connection, bool abortive);
-    /* Returns how many of the bytes that were accepted are in a record of which the network does
-     * not have all bytes yet: the last ones. A close drops them. NULL: no connection has records.
-     */
+    /* Returns how many of the bytes that were accepted last are in a TLS record that the kernel has
+     * only in part. A close drops these bytes. NULL: no connection has records. */
     uint64_t (*held)(void *ctx, unsigned connection);
     /* Returns how many of the last `unread` bytes that were accepted, counted from their beginning,
      * the server executes even if the connection ends before it has read them. NULL:

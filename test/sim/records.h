@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * TLS records between a client and a server, without encryption. What the client sends in one call
- * becomes one or more records. The network takes a record piece by piece. The server reads one
- * record at a time, once it has arrived as a whole.
+ * TLS records between a client and a server, without encryption. The bytes that the client sends in
+ * one call become one or more records. The network takes a record piece by piece. The server reads
+ * one record at a time, once it has arrived as a whole.
  *
  * `conn` is a connection with records. */
 #ifndef SIM_RECORDS_H

@@ -197,10 +197,10 @@ START_TEST(a_head_without_notifications_watches_another_node)
 }
 END_TEST
 
-/* The node of the line grants what a quorum denies, so it lacks the holder's key. What changes
- * there are the keys of waiters that have split the votes as well: if a head tried again each time,
- * two of them would notify each other with their undos until the holder releases. The other node
- * counts. */
+/* The node of the line grants an attempt that a quorum denies, so it lacks the holder's key. The
+ * keys that change there are those of waiters that have split the votes as well. If a head tried
+ * again each time, two of them would notify each other with their undos until the holder releases.
+ * The other node counts. */
 START_TEST(undos_on_the_node_of_the_line_begin_no_attempt)
 {
     join_for_long();
