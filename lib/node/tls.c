@@ -84,14 +84,15 @@ static bool keep(struct rl_tls *tls, const char *bytes, size_t len)
     if (needed > REST_MAX)
         return false;
     if (tls->rest_at + needed > tls->rest_cap) {
-        char *grown = rl_realloc_array(tls->mem, NULL, needed, 1);
+        size_t cap = needed < 2 * tls->rest_len ? 2 * tls->rest_len : needed;
+        char *grown = rl_realloc_array(tls->mem, NULL, cap, 1);
         if (grown == NULL)
             return false;
         if (tls->rest_len > 0)
             memcpy(grown, tls->rest + tls->rest_at, tls->rest_len);
         rl_free(tls->mem, tls->rest);
         tls->rest = grown;
-        tls->rest_cap = needed;
+        tls->rest_cap = cap;
         tls->rest_at = 0;
     }
     memcpy(tls->rest + tls->rest_at + tls->rest_len, bytes, len);

@@ -18,10 +18,9 @@
 #define SERVERS       5
 #define TIME_LIMIT_MS 10000
 #define TTL_MS        30000
-#define NODE_MS       2000  /* connect and node timeout where no server is silent */
-#define SILENT_MS     300   /* the same where servers are */
-#define FLOOD_MAX_KB  16384 /* what the process may use more, the servers in it included */
-#define RECORDS       12    /* records that a server writes up to the first replies, and more */
+#define NODE_MS       2000 /* connect and node timeout where no server is silent */
+#define SILENT_MS     300  /* the same where servers are */
+#define RECORDS       12   /* records that a server writes up to the first replies, and more */
 
 /* The causes that a failure may have. */
 enum {
@@ -481,22 +480,6 @@ START_TEST(data_that_nobody_asked_for_ends_the_connection)
 }
 END_TEST
 
-/* Returns the number in a line of /proc/self/status, in kB. */
-static long status_kb(const char *name)
-{
-    char line[256];
-    long kb = -1;
-    FILE *file = fopen("/proc/self/status", "re");
-
-    ck_assert_ptr_nonnull(file);
-    while (fgets(line, sizeof line, file) != NULL) {
-        if (strncmp(line, name, strlen(name)) == 0)
-            kb = strtol(line + strlen(name) + 1, NULL, 10);
-    }
-    fclose(file);
-    return kb;
-}
-
 /* Returns whether the first two servers have not replied, or have lost the connection because what
  * the client had to send was too much. */
 static bool both_are_given_up(void)
@@ -506,22 +489,21 @@ static bool both_are_given_up(void)
 }
 
 /* Two servers ask for new keys without end, and read nothing: each request makes the client send a
- * record. The others serve the client, which does not keep what those two do not read. */
-START_TEST(a_flood_of_requests_for_new_keys_is_bounded)
+ * record. The others serve the client. (io_tls_bytes checks how much it keeps of what those two do
+ * not read.) */
+START_TEST(two_floods_of_requests_for_new_keys_do_no_harm)
 {
     redlock_lock_t *lock = NULL;
 
     misbehave(2, &(struct fake_tls_profile){.fault = FAKE_TLS_FLOOD, .version = 0x0304});
     connect_to(NULL, SILENT_MS);
     check_works("flood");
-    const long used_kb = status_kb("VmHWM:");
     for (int i = 0; i < 20 || (i < 2000 && !both_are_given_up()); i++) {
         int status = acquire(&lock, TIME_LIMIT_MS);
         ck_assert_msg(status == REDLOCK_OK, "%s", redlock_strerror(status));
         redlock_lock_free(lock);
     }
     ck_assert_msg(both_are_given_up(), "%s / %s", stats_of(0).text, stats_of(1).text);
-    ck_assert_int_lt(status_kb("VmHWM:") - used_kb, FLOOD_MAX_KB);
     disconnect();
 }
 END_TEST
@@ -549,7 +531,7 @@ int main(void)
     tcase_add_test(faults, a_slow_peer_works);
     tcase_add_test(faults, a_new_handshake_is_refused);
     tcase_add_test(faults, data_that_nobody_asked_for_ends_the_connection);
-    tcase_add_test(faults, a_flood_of_requests_for_new_keys_is_bounded);
+    tcase_add_test(faults, two_floods_of_requests_for_new_keys_do_no_harm);
     tcase_add_loop_test(alert, an_alert_is_named, 0, ALERTS);
     tcase_add_loop_test(alert, an_alert_is_possible_at_each_step, 0, 2 * 4);
     tcase_add_loop_test(end, a_connection_may_end_at_each_record, 0, 2 * ENDS * RECORDS);

@@ -9,6 +9,7 @@
 #include "wait.h"
 
 #include <openssl/err.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -18,7 +19,9 @@
 #define UNCHECKED                                                                                  \
     2 /* number of the only byte that may have any value: the minor version of the                 \
        * first record, which RFC 8446 tells clients to ignore */
-#define FLOOD_MAX 100000 /* requests for new keys that no bound permits */
+#define FLOOD_MAX  100000 /* requests for new keys that no bound permits */
+#define BLOCKS_MAX 30     /* allocations of the library while bytes accumulate up to the bound */
+#define BLOCK_MAX  300000 /* bytes of the largest of them */
 
 static struct peer_certificate *issuer, *own;
 static struct fdcheck before;
@@ -116,7 +119,26 @@ START_TEST(each_byte_may_be_wrong)
 }
 END_TEST
 
-/* The server asks for new keys and does not read the client's records. */
+static unsigned blocks;  /* allocations of the library */
+static size_t block_max; /* bytes of the largest */
+
+/* Allocates as realloc() does, and counts. */
+static void *counted_realloc(void *ptr, size_t size, void *userdata)
+{
+    (void)userdata;
+    blocks++;
+    block_max = size > block_max ? size : block_max;
+    return realloc(ptr, size);
+}
+
+/* Allocates as malloc() does, and counts. */
+static void *counted_malloc(size_t size, void *userdata)
+{
+    return counted_realloc(NULL, size, userdata);
+}
+
+/* The server asks for new keys and does not read the client's records. They are copied to a larger
+ * block a few times, not once for each record. */
 START_TEST(what_a_server_does_not_read_is_bounded)
 {
     struct tls_pair pair;
@@ -128,6 +150,8 @@ START_TEST(what_a_server_does_not_read_is_bounded)
     ck_assert(tls_pair_open(&pair));
     ck_assert_int_eq(tls_pair_handshake(&pair), RL_TLS_OK);
     ck_assert_int_eq(setsockopt(pair.fd[0], SOL_SOCKET, SO_SNDBUF, &(int){4096}, sizeof(int)), 0);
+    pair.mem.malloc_fn = counted_malloc;
+    pair.mem.realloc_fn = counted_realloc;
     for (; result == RL_TLS_AGAIN && asked < FLOOD_MAX; asked++) {
         char bytes[256];
         ck_assert_int_eq(SSL_key_update(pair.ssl, SSL_KEY_UPDATE_REQUESTED), 1);
@@ -140,6 +164,8 @@ START_TEST(what_a_server_does_not_read_is_bounded)
     ck_assert(!rl_tls_is_refused(pair.tls));
     ck_assert_str_eq(rl_tls_text(pair.tls), "the server reads nothing, and too much waits");
     ck_assert_uint_gt(asked, 1000);
+    ck_assert_uint_lt(blocks, BLOCKS_MAX);
+    ck_assert_uint_lt(block_max, BLOCK_MAX);
     tls_pair_done(&pair);
 }
 END_TEST
