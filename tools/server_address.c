@@ -158,7 +158,7 @@ static void read_parameter(const char *text, size_t len, struct server_security 
     if (len >= name_len && !strncasecmp(text, verify, name_len)) {
         char *word = decoded(text + name_len, len - name_len);
         read_verify(word ? word : "", &security->verify);
-        security->given = true;
+        security->has_verify = true;
         free(word);
         return;
     }
@@ -168,7 +168,6 @@ static void read_parameter(const char *text, size_t len, struct server_security 
             continue;
         free(*texts[i].to);
         *texts[i].to = decoded(text + name_len, len - name_len);
-        security->given = true;
     }
 }
 

@@ -36,10 +36,10 @@ void server_login_free(struct server_login *login);
 /* Whether connections to a server use TLS, and the parameters of TLS in its address. The owner of
  * the struct owns the texts; NULL: not given. */
 struct server_security {
-    bool used;  /* the address begins with rediss:// or valkeys:// */
-    bool given; /* the address has a parameter of TLS, so that the common settings do not count */
+    bool used; /* the address begins with rediss:// or valkeys:// */
     char *cacert, *cert, *key, *sni;
-    int verify; /* enum redlock_tls_verify */
+    bool has_verify; /* the address says how to verify the server */
+    int verify;      /* enum redlock_tls_verify */
 };
 
 /* Returns that of entry `index` of a list of addresses. To be freed with server_security_free(). */

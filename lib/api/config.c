@@ -10,6 +10,7 @@
 #include "api/config.h"
 
 #include "api/names.h"
+#include "api/tls_settings.h"
 #include "api/url.h"
 
 #include <stdarg.h>
@@ -456,16 +457,16 @@ REDLOCK_API int redlock_config_set_event(redlock_config_t *config, redlock_event
     return 0;
 }
 
-/* Copies a node. One with TLS whose address has no settings gets those of the configuration.
+/* Copies a node. One with TLS gets from the configuration what its address does not say.
  * Returns REDLOCK_OK, or REDLOCK_ENOMEM with a zeroed `to`. */
 static int copy_node(const struct redlock_config *config, struct rl_node_spec *to,
                      const struct rl_node_spec *from)
 {
     int error = rl_node_spec_copy(&config->mem, to, from);
 
-    if (error != REDLOCK_OK || !from->tls || from->has_tls_settings)
+    if (error != REDLOCK_OK || !from->tls)
         return error;
-    error = rl_node_spec_tls_copy(&config->mem, &to->tls_settings, &config->tls);
+    error = rl_tls_settings_complete(&config->mem, to, &config->tls);
     if (error != REDLOCK_OK)
         rl_node_spec_done(&config->mem, to);
     return error;

@@ -29,9 +29,9 @@ struct redlock_config {
     size_t node_count;
     struct rl_config_shard shards[RL_SHARDS_MAX]; /* `shard_count`, in the order of their nodes */
     unsigned shard_count;
-    struct rl_tls_settings tls;     /* for nodes with TLS whose address has no settings */
-    char *user, *password;          /* for nodes whose address has none; NULL: none */
-    int mode;                       /* enum redlock_mode */
+    struct rl_tls_settings tls; /* for nodes with TLS, as far as their address does not say it */
+    char *user, *password;      /* for nodes whose address has none; NULL: none */
+    int mode;                   /* enum redlock_mode */
     char prefix[RL_PREFIX_MAX + 1]; /* in front of each resource in its key */
     size_t prefix_len;
     char fence_key[RL_PREFIX_MAX + 1]; /* the key of the fence record; without the prefix */

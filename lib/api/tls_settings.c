@@ -35,6 +35,32 @@ const char *rl_tls_settings_flaw(const struct rl_tls_settings *settings)
     return NULL;
 }
 
+/* Adds to the settings of a node what its address does not say. A certificate and its key are one
+ * setting. How to verify belongs to the issuers with which it was chosen: an address with issuers
+ * of its own, and without a word on it, verifies in full; and one without verification needs no
+ * issuers. */
+int rl_tls_settings_complete(const struct rl_mem *mem, struct rl_node_spec *spec,
+                             const struct rl_tls_settings *common)
+{
+    struct rl_tls_settings all = spec->tls_settings, copy;
+
+    if (all.cacert == NULL && !spec->has_verify)
+        all.verify = common->verify;
+    if (all.cacert == NULL && all.verify != RL_TLS_VERIFY_NONE)
+        all.cacert = common->cacert;
+    if (all.cert == NULL) {
+        all.cert = common->cert;
+        all.key = common->key;
+    }
+    if (all.sni == NULL)
+        all.sni = common->sni;
+    if (rl_node_spec_tls_copy(mem, &copy, &all) != 0)
+        return REDLOCK_ENOMEM;
+    rl_node_spec_tls_done(mem, &spec->tls_settings);
+    spec->tls_settings = copy;
+    return REDLOCK_OK;
+}
+
 /* Returns whether the caller's struct has all fields that this library knows, and uses no other. */
 static bool is_known(const redlock_tls_t *tls)
 {
@@ -59,8 +85,8 @@ static int check_text(struct redlock_config *config, const char *what, const cha
     return REDLOCK_OK;
 }
 
-/* Public function: sets what TLS connections need whose address does not say it. NULL: the
- * defaults. Returns REDLOCK_OK, EINVAL or ENOMEM. */
+/* Public function: sets what TLS connections need, as far as their address does not say it.
+ * NULL: the defaults. Returns REDLOCK_OK, EINVAL or ENOMEM. */
 REDLOCK_API int redlock_config_set_tls(redlock_config_t *config, const redlock_tls_t *tls)
 {
     const redlock_tls_t none = {.size = sizeof none};

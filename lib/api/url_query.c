@@ -36,6 +36,7 @@ static int parse_verify(const struct parse *parse, struct piece value)
     for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (rl_url_is_word(value, words[i])) {
             parse->spec->tls_settings.verify = (uint8_t)i;
+            parse->spec->has_verify = true;
             return 0;
         }
     }
@@ -56,7 +57,6 @@ static int parse_tls(const struct parse *parse, struct piece name, struct piece 
                  {"sni", &settings->sni}};
 
     *ret_known = true;
-    parse->spec->has_tls_settings = true;
     if (rl_url_is_word(name, "verify"))
         return parse_verify(parse, value);
     for (unsigned i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -74,7 +74,7 @@ static int parse_tls(const struct parse *parse, struct piece name, struct piece 
 static int parse_one(const struct parse *parse, struct piece name, struct piece value)
 {
     struct rl_node_spec *spec = parse->spec;
-    bool has_settings = spec->has_tls_settings, known = false;
+    bool known = false;
 
     if (rl_url_is_word(name, "db") && spec->is_unix)
         return rl_url_db(parse, value);
@@ -87,10 +87,7 @@ static int parse_one(const struct parse *parse, struct piece name, struct piece 
         return rc;
     if (known && !spec->tls)
         return rl_url_refuse(parse, "parameters of TLS need an address that begins with rediss://");
-    if (known)
-        return 0;
-    spec->has_tls_settings = has_settings;
-    return parse_fact(parse, name, value);
+    return known ? 0 : parse_fact(parse, name, value);
 }
 
 /* Parses the parameters after the '?', which '&' separates: durable=1, fresh=1, id=NAME; for a unix
@@ -108,7 +105,6 @@ int rl_url_query(const struct parse *parse, struct piece query)
         if (rc != 0)
             return rc;
     }
-    const char *flaw =
-        parse->spec->has_tls_settings ? rl_tls_settings_flaw(&parse->spec->tls_settings) : NULL;
+    const char *flaw = rl_tls_settings_flaw(&parse->spec->tls_settings);
     return flaw == NULL ? 0 : rl_url_refuse(parse, "%s", flaw);
 }

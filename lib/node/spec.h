@@ -49,8 +49,7 @@ struct rl_node_spec {
     char id[RL_ID_MAX + 1]; /* name of the server for all its clients, if they reach it by different
                              * addresses; "": they all use `name` */
     bool tls;               /* connections use TLS */
-    bool has_tls_settings;  /* the address has settings of its own; else the client copies those of
-                             * the configuration */
+    bool has_verify;        /* the address says how to verify the server */
     struct rl_tls_settings tls_settings; /* valid if `tls` */
     char *user;                          /* user to log in as; NULL: the default user */
     char *password; /* NULL: the password of the configuration is used, if there is one */

@@ -242,6 +242,9 @@ class Servers(TlsCase):
         self.configure("by-name")
         self.assertCode(self.tls("run", "--tls-sni", "localhost", "x", "true"), 0)
         self.assertCode(self.tls("run", "--tls-verify", "chain", "x", "true"), 0)
+        # An address with a parameter of its own takes the others from the options.
+        self.assertCode(self.tls("run", "x", "true", servers=self.addresses(query="fresh=1&sni=localhost")), 0)
+        self.assertCode(self.tls("top", "--once", servers=self.addresses(query="fresh=1&sni=localhost")), 0)
         wrong = self.tls("run", "-n", "--tls-sni", "elsewhere.example", "x", "true")
         self.assert_refused(wrong, "wrong certificate: it is for localhost, not for elsewhere.example$")
         wrong = self.tls("run", "-n", "--tls-verify", "chain", "x", "true", ca="other-ca")

@@ -7,6 +7,7 @@
  *
  * Uses url_list.h: parse() adds the addresses of a text to a list of parsed addresses and returns
  * 0 or an error. */
+#include "api/tls_settings.h"
 #include "api/url.h"
 
 #include <redlock/redlock.h>
@@ -392,20 +393,22 @@ END_TEST
 
 /* ---- TLS ---- */
 
+enum { FULL = RL_TLS_VERIFY_FULL, CHAIN = RL_TLS_VERIFY_CHAIN, NONE = RL_TLS_VERIFY_NONE };
+
 /* Addresses with TLS, and the settings in them; NULL: none. */
 static const struct {
     const char *text, *cacert, *cert, *key, *sni;
     int verify;
-    bool own; /* the address has settings of its own */
+    bool has_verify;
 } TLS[] = {
-    {"rediss://h", NULL, NULL, NULL, NULL, RL_TLS_VERIFY_FULL, false},
-    {"ValkeyS://h:1/2?durable=1", NULL, NULL, NULL, NULL, RL_TLS_VERIFY_FULL, false},
-    {"rediss://:p@h?cacert=/a%20b", "/a b", NULL, NULL, NULL, RL_TLS_VERIFY_FULL, true},
-    {"rediss://h?cert=c&id=x&key=k", NULL, "c", "k", NULL, RL_TLS_VERIFY_FULL, true},
-    {"rediss://h?cert=c&sni=a.b", NULL, "c", NULL, "a.b", RL_TLS_VERIFY_FULL, true},
-    {"rediss://h?verify=full", NULL, NULL, NULL, NULL, RL_TLS_VERIFY_FULL, true},
-    {"rediss://h?VERIFY=Chain&cacert=c", "c", NULL, NULL, NULL, RL_TLS_VERIFY_CHAIN, true},
-    {"rediss://h?verify=none", NULL, NULL, NULL, NULL, RL_TLS_VERIFY_NONE, true},
+    {"rediss://h", NULL, NULL, NULL, NULL, FULL, false},
+    {"ValkeyS://h:1/2?durable=1", NULL, NULL, NULL, NULL, FULL, false},
+    {"rediss://:p@h?cacert=/a%20b", "/a b", NULL, NULL, NULL, FULL, false},
+    {"rediss://h?cert=c&id=x&key=k", NULL, "c", "k", NULL, FULL, false},
+    {"rediss://h?cert=c&sni=a.b", NULL, "c", NULL, "a.b", FULL, false},
+    {"rediss://h?verify=full", NULL, NULL, NULL, NULL, FULL, true},
+    {"rediss://h?VERIFY=Chain&cacert=c", "c", NULL, NULL, NULL, CHAIN, true},
+    {"rediss://h?verify=none", NULL, NULL, NULL, NULL, NONE, true},
 };
 
 START_TEST(tls_settings_are_read)
@@ -415,12 +418,63 @@ START_TEST(tls_settings_are_read)
     ck_assert_int_eq(parse(&list, TLS[_i].text), REDLOCK_OK);
     const struct rl_node_spec *spec = &list.nodes[0];
     ck_assert(spec->tls);
-    ck_assert_int_eq(spec->has_tls_settings, TLS[_i].own);
+    ck_assert_int_eq(spec->has_verify, TLS[_i].has_verify);
     ck_assert_pstr_eq(spec->tls_settings.cacert, TLS[_i].cacert);
     ck_assert_pstr_eq(spec->tls_settings.cert, TLS[_i].cert);
     ck_assert_pstr_eq(spec->tls_settings.key, TLS[_i].key);
     ck_assert_pstr_eq(spec->tls_settings.sni, TLS[_i].sni);
     ck_assert_int_eq(spec->tls_settings.verify, TLS[_i].verify);
+    done(&list);
+}
+END_TEST
+
+/* Settings of TLS, as constants. */
+struct constants {
+    const char *cacert, *cert, *key, *sni;
+    uint8_t verify;
+};
+
+/* Addresses, common settings, and what a node has of both. */
+static const struct {
+    const char *text;
+    struct constants common, all;
+} COMPLETED[] = {
+    {"rediss://h", {"/ca", "/c", "/k", "n", CHAIN}, {"/ca", "/c", "/k", "n", CHAIN}},
+    {"rediss://h", {.verify = NONE}, {.verify = NONE}},
+    {"rediss://h?sni=own", {"/ca", "/c", "/k", "n", CHAIN}, {"/ca", "/c", "/k", "own", CHAIN}},
+    {"rediss://h?cert=own", {"/ca", "/c", "/k", "n", FULL}, {"/ca", "own", NULL, "n", FULL}},
+    {"rediss://h?cacert=own", {"/ca", "/c", NULL, NULL, CHAIN}, {"own", "/c", NULL, NULL, FULL}},
+    {"rediss://h?cacert=own", {.verify = NONE}, {.cacert = "own", .verify = FULL}},
+    {"rediss://h?verify=full", {"/ca", NULL, NULL, "n", CHAIN}, {"/ca", NULL, NULL, "n", FULL}},
+    {"rediss://h?verify=full", {.verify = NONE}, {.verify = FULL}},
+    {"rediss://h?verify=none", {"/ca", "/c", "/k", "n", FULL}, {NULL, "/c", "/k", "n", NONE}},
+    {"rediss://h?verify=chain&cacert=own",
+     {"/ca", NULL, NULL, NULL, FULL},
+     {.cacert = "own", .verify = CHAIN}},
+};
+
+/* What an address does not say comes from the common settings; a second time changes nothing. */
+START_TEST(tls_settings_are_completed)
+{
+    struct list list = empty_list();
+    const struct constants *all = &COMPLETED[_i].all, *given = &COMPLETED[_i].common;
+    const struct rl_tls_settings common = {.cacert = (char *)(uintptr_t)given->cacert,
+                                           .cert = (char *)(uintptr_t)given->cert,
+                                           .key = (char *)(uintptr_t)given->key,
+                                           .sni = (char *)(uintptr_t)given->sni,
+                                           .verify = given->verify};
+
+    ck_assert_int_eq(parse(&list, COMPLETED[_i].text), REDLOCK_OK);
+    for (int round = 0; round < 2; round++) {
+        const struct rl_tls_settings *settings = &list.nodes[0].tls_settings;
+        ck_assert_int_eq(rl_tls_settings_complete(&list.mem, &list.nodes[0], &common), REDLOCK_OK);
+        ck_assert_pstr_eq(settings->cacert, all->cacert);
+        ck_assert_pstr_eq(settings->cert, all->cert);
+        ck_assert_pstr_eq(settings->key, all->key);
+        ck_assert_pstr_eq(settings->sni, all->sni);
+        ck_assert_int_eq(settings->verify, all->verify);
+        ck_assert_ptr_null(rl_tls_settings_flaw(settings));
+    }
     done(&list);
 }
 END_TEST
@@ -461,8 +515,11 @@ int main(void)
     tcase_add_loop_test(tcase, names_are_accepted_as_addresses, 0, (int)ACCEPTED_COUNT);
     tcase_add_loop_test(tcase, lists_are_separated_by_commas_and_blanks, 0, 5);
     tcase_add_loop_test(tcase, refused_with_a_reason, 0, (int)REFUSED_COUNT);
-    if (rl_node_spec_tls_is_built())
+    if (rl_node_spec_tls_is_built()) {
         tcase_add_loop_test(tcase, tls_settings_are_read, 0, (int)(sizeof TLS / sizeof TLS[0]));
+        tcase_add_loop_test(tcase, tls_settings_are_completed, 0,
+                            (int)(sizeof COMPLETED / sizeof COMPLETED[0]));
+    }
     tcase_add_loop_test(tcase, wrong_tls_settings_are_refused, 0,
                         (int)(sizeof TLS_REFUSED / sizeof TLS_REFUSED[0]));
     tcase_add_loop_test(tcase, every_part_has_a_length_limit, 0, 6);
