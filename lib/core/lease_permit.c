@@ -36,6 +36,10 @@
  * window, counted from permit->start. */
 #define WINDOW_MAX 64u
 
+/* Longest time for which the last search of a call waits for a node other than the preferred one.
+ * Usually the node has a shorter time limit of its own, by which it counts as failed. */
+#define OTHER_NODE_NS (1000 * RL_MS)
+
 /* Returns whether the lease is for a permit of a semaphore, not for an ordinary lock. */
 bool rl_permit_is(const struct rl_lease *lease)
 {
@@ -192,8 +196,9 @@ static void begin_in_turn(struct rl_lease *lease, const struct rl_view *view, st
 /* Begins an attempt for a random open slot, if a slot is open and wait.start_ns has come. Before
  * that, opens the slot whose key expires first, if the key must have expired by now. The attempt
  * asks the preferred node first, or all nodes at once if the search has gone on to other nodes.
- * Once an attempt for a slot chosen in turn is due, begins that instead: waiters whose attempts
- * split the votes notify each other with their undos, and would try the same slots for ever. */
+ * Once an attempt for a slot chosen in turn is due, begins that instead, unless the call is about
+ * to end: waiters whose attempts split the votes notify each other with their undos, and would try
+ * the same slots for ever. */
 static void try_open_slot(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_permit *permit = lease->permit;
@@ -204,7 +209,8 @@ static void try_open_slot(struct rl_lease *lease, const struct rl_view *view, st
     }
     if (permit->open == 0 || lease->wait.start_ns > view->now.boot_ns)
         return;
-    if (permit->in_turn_ns != 0 && permit->in_turn_ns <= view->now.boot_ns)
+    if (permit->in_turn_ns != 0 && permit->in_turn_ns <= view->now.boot_ns &&
+        permit->other_node == 0)
         begin_in_turn(lease, view, fx);
     else
         begin_attempt(lease, random_open_slot(lease, view),
@@ -212,14 +218,17 @@ static void try_open_slot(struct rl_lease *lease, const struct rl_view *view, st
 }
 
 /* Returns the instant until which a search waits for the replies to probes sent now: as long as an
- * attempt waits for the preferred node, but at most until the wait budget of the call ends. */
+ * attempt waits for the preferred node, but at most until the wait budget of the call ends. Another
+ * node is probed because the call is about to end: it may take longer. A probe that could not be
+ * sent gets no vote, so that this time must end. */
 static struct rl_now probe_time_limit(const struct rl_lease *lease, const struct rl_view *view)
 {
     uint64_t left = RL_NEVER;
 
     if (lease->wait_ns != 0 && lease->wait_ns != RL_NEVER)
         left = rl_remaining_ns(rl_lease_wait_until(lease), view->now);
-    return rl_later(view->now, rl_min_u64(rl_attempt_hedge_ns(view), left));
+    uint64_t usual = lease->permit->other_node == 0 ? rl_attempt_hedge_ns(view) : OTHER_NODE_NS;
+    return rl_later(view->now, rl_min_u64(left, usual));
 }
 
 /* Sends probes for the slots of the window that are neither known nor open. The probed node is

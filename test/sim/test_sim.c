@@ -56,7 +56,9 @@ static const uint64_t FAULT_SEEDS[] = {
     /* A PING without a reply made no node suspect, after late replies had ended the suspicion. */
     500000224083,
     /* A client that had stood still acquired a lock and ended it in one turn. */
-    600000363251};
+    600000363251,
+    /* A search waited without end for a node to which no probe could be sent. */
+    86982698925671};
 #define FAULT_SEED_COUNT (sizeof FAULT_SEEDS / sizeof FAULT_SEEDS[0])
 
 /* Runs one of the seeds above, number _i. */

@@ -315,6 +315,32 @@ static unsigned report_all_taken(bool *probed)
     return count;
 }
 
+/* A call that is about to end waits for other nodes as long as they do not count as failed: a busy
+ * one may be the first to show that a slot is free. */
+START_TEST(without_a_wait_budget_late_replies_count)
+{
+    rig.params.wait_ns = 0;
+    begin();
+    unsigned free = (current_slot() + 1) % PERMITS;
+    deny_all();
+    report_slots(0, 5000);
+    unsigned failed = (unsigned)__builtin_ctz(rig.fx.probe);
+    rig_pass(&rig, 900 * RL_MS);
+    rig_tick(&rig);
+    for (unsigned i = 0; i < PERMITS; i++)
+        report_slot(failed, i, RL_VOTE_FAILED, 0);
+    unsigned late = (unsigned)__builtin_ctz(rig.fx.probe);
+    ck_assert_uint_ne(late, failed);
+    rig_pass(&rig, 900 * RL_MS);
+    rig_tick(&rig);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    report_slots(1u << free, 5000);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
+    ck_assert_uint_eq(current_slot(), free);
+    ck_assert_uint_eq(rig.fx.request, ALL);
+}
+END_TEST
+
 /* Without a wait budget, each slot is tried once or reported as taken by a majority. */
 START_TEST(without_a_wait_budget_a_majority_reports_each_slot)
 {
@@ -584,6 +610,7 @@ int main(void)
                                   without_replies_of_the_preferred_node_each_slot_is_tried,
                                   a_failed_probe_starts_the_next_attempt,
                                   without_a_contention_state_each_slot_is_tried,
+                                  without_a_wait_budget_late_replies_count,
                                   without_a_wait_budget_a_majority_reports_each_slot,
                                   a_single_attempt_probes_many_slots_in_windows,
                                   the_timer_reaches_all_of_many_slots,

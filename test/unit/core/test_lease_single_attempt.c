@@ -306,15 +306,33 @@ START_TEST(all_permits_are_taken)
 }
 END_TEST
 
-/* If a node does not reply to the probes in time, another one is asked. */
+/* Fails the probes of `slots` (a slot set) that a node was sent. */
+static void fail_probes(unsigned node, uint64_t slots, enum rl_vote vote)
+{
+    for (; slots != 0; slots &= slots - 1)
+        rig_report_ttl(&rig, node, rl_permit_slot(&rig.lease, (unsigned)__builtin_ctzll(slots)),
+                       vote, 0);
+}
+
+/* A node that does not reply is waited for until its own time limit says that it has failed (_i =
+ * 0), or for a second, if its probes could not be sent (1). Then another one is asked. */
 START_TEST(a_node_without_replies_about_slots_is_replaced)
 {
     begin_permit(4, 0);
     rig_deny(&rig, FIRST);
     report_slots(FIRST, NONE);
+    uint64_t slots = rig.fx.slots;
     ck_assert_uint_eq(rig.fx.probe, RL_NODE(4));
-    rig_pass(&rig, 2 * RL_MS);
+    rig_pass(&rig, 1000 * RL_MS - 1);
     rig_tick(&rig);
+    ck_assert_uint_eq(rig.fx.probe, 0);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    ck_assert_uint_le(rig.lease.wake_ns, rig.view.now.boot_ns + 2);
+    if (_i == 0)
+        fail_probes(4, slots, RL_VOTE_FAILED);
+    rig_pass(&rig, 2);
+    if (_i == 1)
+        rig_tick(&rig);
     report_slots(0, NONE);
     report_slots(3, NONE);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ENDED);
@@ -329,11 +347,8 @@ START_TEST(a_node_that_fails_a_probe_is_replaced)
     begin_permit(4, 0);
     rig_deny(&rig, FIRST);
     report_slots(FIRST, NONE);
-    uint64_t slots = rig.fx.slots;
     ck_assert_uint_eq(rig.fx.probe, RL_NODE(4));
-    for (; slots != 0; slots &= slots - 1)
-        rig_report_ttl(&rig, 4, rl_permit_slot(&rig.lease, (unsigned)__builtin_ctzll(slots)),
-                       _i == 0 ? RL_VOTE_FAILED : RL_VOTE_SUSPECT, 0);
+    fail_probes(4, rig.fx.slots, _i == 0 ? RL_VOTE_FAILED : RL_VOTE_SUSPECT);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     report_slots(0, NONE);
     report_slots(3, NONE);
@@ -374,8 +389,7 @@ START_TEST(a_late_reply_about_a_slot_is_ignored)
     begin_permit(1, 0);
     rig_deny(&rig, FIRST);
     report_slots(FIRST, NONE);
-    rig_pass(&rig, 2 * RL_MS);
-    rig_tick(&rig);
+    fail_probes(4, rig.fx.slots, RL_VOTE_FAILED);
     ck_assert_uint_eq(rig.fx.probe, RL_NODE(0));
     rig_report_ttl(&rig, 4, 0, RL_VOTE_DENIED, 0);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
@@ -444,7 +458,7 @@ int main(void)
     tcase_add_test(tcase, one_node_asked_again_is_no_majority);
     tcase_add_loop_test(tcase, a_slot_that_only_the_preferred_node_reports_taken_is_tried, 0, 2);
     tcase_add_test(tcase, all_permits_are_taken);
-    tcase_add_test(tcase, a_node_without_replies_about_slots_is_replaced);
+    tcase_add_loop_test(tcase, a_node_without_replies_about_slots_is_replaced, 0, 2);
     tcase_add_loop_test(tcase, a_node_that_fails_a_probe_is_replaced, 0, 2);
     tcase_add_test(tcase, too_few_replies_about_slots_are_no_quorum);
     tcase_add_test(tcase, all_of_many_permits_are_taken);
