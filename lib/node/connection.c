@@ -72,6 +72,16 @@ void rl_node_connected(struct rl_node *node, uint64_t now_ns)
     rl_node_replan(node);
 }
 
+/* Handles that the TLS handshake has failed, and the server is tried at its next address. */
+void rl_node_next_address(struct rl_node *node, uint64_t now_ns)
+{
+    if (node->conn.state != RL_NODE_CONNECTING)
+        return;
+    node->conn.securing = false;
+    node->conn.due_ns = rl_add_sat(now_ns, node->common->connect_timeout_ns);
+    rl_node_replan(node);
+}
+
 /* Closes a connection that was not made, or not greeted, within its time limit. */
 static void give_up(struct rl_node *node, uint64_t now_ns)
 {

@@ -40,7 +40,7 @@ struct rl_tls {
     size_t rest_cap;
     struct rl_tls_records records; /* that were sent */
     unsigned permitted;            /* further calls of recv() */
-    bool greeted;                  /* the handshake is complete */
+    bool secured;                  /* the handshake is complete */
     bool starved;                  /* the last bio_read() of the present call had no bytes */
     bool ended;                    /* receiving: the socket has ended or failed */
     bool broken;  /* sending: `rest` could not be kept, or the socket does not take it */
@@ -305,7 +305,7 @@ void rl_tls_close(struct rl_tls *tls)
     /* Without it OpenSSL makes the session unusable, because no close_notify was sent. */
     if (tls->ssl != NULL)
         SSL_set_shutdown(tls->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
-    if (!tls->greeted || tls->refused)
+    if (!tls->secured || tls->refused)
         rl_tls_server_done(tls->server);
     SSL_free(tls->ssl);
     ERR_pop_to_mark();
@@ -336,7 +336,7 @@ static enum rl_tls_result fail(struct rl_tls *tls)
 {
     /* In a handshake OpenSSL has emptied the queue before, so its first error is the reason. Later
      * the queue may have errors of the program, and after a close_notify no others. */
-    unsigned long code = !tls->greeted                ? ERR_peek_error()
+    unsigned long code = !tls->secured                ? ERR_peek_error()
                          : SSL_in_init(tls->ssl) != 0 ? ERR_peek_last_error()
                                                       : 0;
 
@@ -344,7 +344,7 @@ static enum rl_tls_result fail(struct rl_tls *tls)
         return RL_TLS_FAILED;
     if ((tls->ended || tls->broken) && ERR_GET_REASON(code) < SSL_AD_REASON_OFFSET)
         code = 0; /* OpenSSL only reports that the stream has ended */
-    rl_tls_explain_error(tls->text, code, tls->greeted, &tls->refused);
+    rl_tls_explain_error(tls->text, code, tls->secured, &tls->refused);
     return RL_TLS_FAILED;
 }
 
@@ -390,7 +390,7 @@ enum rl_tls_result rl_tls_handshake(struct rl_tls *tls)
     if (SSL_do_handshake(tls->ssl) == 1) {
         if (!verify_again(tls))
             result = RL_TLS_FAILED;
-        tls->greeted = result == RL_TLS_OK;
+        tls->secured = result == RL_TLS_OK;
     } else {
         result = is_starved(tls) ? RL_TLS_AGAIN : fail(tls);
     }

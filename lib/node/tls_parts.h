@@ -39,7 +39,7 @@ void rl_tls_explain_certificate(char *text, X509_STORE_CTX *store,
 void rl_tls_explain_name(char *text, X509 *certificate, const struct rl_tls_server *server);
 /* tls_text.c: writes why TLS has failed: the error of OpenSSL `code`, in words for those that a
  * wrong configuration causes. Sets *ret_refused if TLS itself is the reason. */
-void rl_tls_explain_error(char *text, unsigned long code, bool greeted, bool *ret_refused);
+void rl_tls_explain_error(char *text, unsigned long code, bool secured, bool *ret_refused);
 
 /* tls.c: returns the name to verify: that of the settings, or else the host of the address. *ret_ip
  * is set if it is an IP address. `buffer` has RL_HOST_MAX + 1 bytes. */

@@ -149,7 +149,7 @@ static const char *text_of_alert(int reason)
 }
 
 /* Writes why TLS has failed. `code` 0: the connection has ended without an error of TLS. */
-void rl_tls_explain_error(char *text, unsigned long code, bool greeted, bool *ret_refused)
+void rl_tls_explain_error(char *text, unsigned long code, bool secured, bool *ret_refused)
 {
     int reason = ERR_GET_REASON(code);
     const char *words = ERR_GET_LIB(code) == ERR_LIB_SSL ? text_of_alert(reason) : NULL;
@@ -158,7 +158,7 @@ void rl_tls_explain_error(char *text, unsigned long code, bool greeted, bool *re
     *ret_refused = code != 0;
     if (code == 0)
         snprintf(text, RL_TEXT_MAX, "%s",
-                 greeted ? "connection closed by the server"
+                 secured ? "connection closed by the server"
                          : "the server has ended the TLS handshake: does this port speak TLS?");
     else if (words != NULL)
         snprintf(text, RL_TEXT_MAX, "TLS: %s", words);

@@ -283,6 +283,18 @@ void rl_tracker_connected(struct rl_node *node, uint64_t now_ns)
     rl_node_replan(node);
 }
 
+/* Handles that the TLS handshake has failed, and the server is tried at its next address. */
+void rl_tracker_next_address(struct rl_node *node, uint64_t now_ns)
+{
+    struct rl_tracker *tracker = &node->tracker;
+
+    if (tracker->state != RL_TRACKER_CONNECTING)
+        return;
+    tracker->securing = false;
+    tracker->due_ns = rl_add_sat(now_ns, node->common->connect_timeout_ns);
+    rl_node_replan(node);
+}
+
 /* Handles the end of an attempt to open the second connection: sends the greeting if the attempt
  * has succeeded (`ok`) and there is memory, else plans the next try. */
 void rl_tracker_opened(struct rl_node *node, bool ok, uint64_t now_ns)

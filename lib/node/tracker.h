@@ -119,6 +119,9 @@ void rl_tracker_registered(struct rl_node *node, const struct rl_reply *reply, u
 /* Handles that the socket is connected and the TLS handshake begins, whose end rl_tracker_opened()
  * reports: the handshake gets a time limit of its own. */
 void rl_tracker_connected(struct rl_node *node, uint64_t now_ns);
+/* Handles that the TLS handshake has failed, and the server is tried at its next address: the
+ * attempt has the time limit of a connect again. */
+void rl_tracker_next_address(struct rl_node *node, uint64_t now_ns);
 /* Handles the end of an attempt to open the second connection. If it has succeeded (`ok`), sends
  * the greeting; else plans the next try. */
 void rl_tracker_opened(struct rl_node *node, bool ok, uint64_t now_ns);

@@ -129,6 +129,47 @@ START_TEST(other_time_limits_stay_as_they_are)
 }
 END_TEST
 
+/* After a handshake has failed, the next address of the server has the limit of a connect, and no
+ * failure of its own counts as a slow handshake. */
+START_TEST(the_next_address_has_the_limit_of_a_connect)
+{
+    rl_node_next_address(&rig->node, rig->now_ns);
+    ck_assert_uint_eq(rl_node_wake_ns(&rig->node), RL_NEVER);
+    rig_start(rig);
+    begin_handshake();
+    rl_node_next_address(&rig->node, rig->now_ns);
+    rig_flush(rig);
+    rig_pass(rig, CONNECT_NS - 1);
+    ck_assert_uint_eq(rig->closes, 0);
+    rig_pass(rig, 1);
+    ck_assert_uint_eq(rig->closes, 1);
+    ck_assert_str_eq(rig->node.conn.text, "no connection in time");
+    begin_handshake();
+    check_limit(CONNECT_NS);
+}
+END_TEST
+
+/* The same for the second connection. */
+START_TEST(the_next_address_of_the_second_connection_has_that_limit)
+{
+    rig_ready(rig);
+    rl_tracker_next_address(&rig->node, rig->now_ns);
+    ck_assert_uint_eq(rl_tracker_due_ns(&rig->node), RL_NEVER);
+    rl_tracker_request(&rig->node, rig->now_ns);
+    rl_node_tick(&rig->node, rig->now_ns);
+    rl_tracker_connected(&rig->node, rig->now_ns);
+    rig_pass(rig, CONNECT_NS / 2);
+    rl_tracker_next_address(&rig->node, rig->now_ns);
+    ck_assert_uint_eq(rl_tracker_due_ns(&rig->node), rig->now_ns + CONNECT_NS);
+    rig_flush(rig);
+    rig_pass(rig, CONNECT_NS);
+    ck_assert_uint_eq(rig->push_closes, 1);
+    rig_pass(rig, rl_tracker_due_ns(&rig->node) - rig->now_ns);
+    rl_tracker_connected(&rig->node, rig->now_ns);
+    ck_assert_uint_eq(rl_tracker_due_ns(&rig->node), rig->now_ns + CONNECT_NS);
+}
+END_TEST
+
 /* The beginning of a handshake is ignored when no connection is being made. */
 START_TEST(a_late_beginning_of_a_handshake_is_ignored)
 {
@@ -236,6 +277,8 @@ int main(void)
     tcase_add_loop_test(tcase, the_limit_of_the_handshake_has_a_maximum, 0, 2);
     tcase_add_test(tcase, a_handshake_that_succeeds_resets_the_limit);
     tcase_add_test(tcase, other_time_limits_stay_as_they_are);
+    tcase_add_test(tcase, the_next_address_has_the_limit_of_a_connect);
+    tcase_add_test(tcase, the_next_address_of_the_second_connection_has_that_limit);
     tcase_add_test(tcase, a_late_beginning_of_a_handshake_is_ignored);
     tcase_add_test(tcase, the_second_connection_has_a_limit_for_its_handshake);
     tcase_add_loop_test(tcase, an_end_before_the_first_reply_may_mean_tls, 0,

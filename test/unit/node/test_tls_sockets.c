@@ -227,6 +227,52 @@ START_TEST(a_lookup_that_ends_does_not_connect_before_the_certificates)
 }
 END_TEST
 
+/* Handles what the poller reports, until the condition holds. */
+#define UNTIL(condition)                                                                           \
+    do {                                                                                           \
+        const uint64_t end_ms = wait_now_ms() + DEADLINE_MS;                                       \
+        struct rl_ready ready[4];                                                                  \
+        while (!(condition)) {                                                                     \
+            ck_assert_uint_lt(wait_now_ms(), end_ms);                                              \
+            int count = rl_poller_wait(&poller, ready, 4, 100);                                    \
+            for (int i = 0; i < count; i++)                                                        \
+                (void)rl_sockets_ready(&sockets, &ready[i], 0);                                    \
+        }                                                                                          \
+    } while (0)
+
+/* The first address of a server answers without TLS. The socket connects to the second one, and
+ * the node learns that no handshake runs, until the next one begins. */
+START_TEST(the_next_address_is_reported)
+{
+    struct rl_socket *sock = &sockets.list[0];
+    struct rl_node_common common = {.connect_timeout_ns = DEADLINE_MS * RL_MS};
+    int listener;
+    const uint16_t port = listen_somewhere(&listener);
+
+    node.common = &common;
+    node.conn.state = RL_NODE_CONNECTING;
+    ck_assert_int_eq(rl_resolve_numeric("127.0.0.1", port, &sock->addresses), 1);
+    sock->addresses.list[1] = sock->addresses.list[0];
+    sock->addresses.len[1] = sock->addresses.len[0];
+    sock->addresses.count = 2;
+    transport.open(transport.ctx, 0);
+    int first = accept(listener, NULL, NULL);
+    UNTIL(sock->securing);
+    ck_assert(node.conn.securing);
+    ck_assert_int_eq(send(first, "+OK\r\n", 5, MSG_NOSIGNAL), 5);
+    UNTIL(sock->next_address == 2);
+    ck_assert(!sock->securing);
+    ck_assert(!node.conn.securing);
+    int second = accept(listener, NULL, NULL);
+    UNTIL(sock->securing);
+    ck_assert(node.conn.securing);
+    transport.close(transport.ctx, 0, false);
+    close(second);
+    close(first);
+    close(listener);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("node_tls_sockets");
@@ -238,5 +284,6 @@ int main(void)
     tcase_add_test(tcase, records_before_one_that_fails_count);
     tcase_add_test(tcase, records_of_a_socket_that_cannot_be_watched_count);
     tcase_add_test(tcase, a_lookup_that_ends_does_not_connect_before_the_certificates);
+    tcase_add_test(tcase, the_next_address_is_reported);
     return suite_run(suite);
 }
