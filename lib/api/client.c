@@ -8,6 +8,7 @@
 
 #include "api/fence.h"
 #include "api/review.h"
+#include "api/tls_settings.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -238,9 +239,28 @@ static void warn_about_count(const struct redlock_client *rl, const struct rl_co
                 shard->count, shard->count - 1);
 }
 
-/* Checks what no setter can check alone: that there is a server, and that max_ttl_ms is longer than
- * the drift. Also prepares the source of random numbers. Returns REDLOCK_OK; REDLOCK_EINVAL with a
- * reason in `config`; or the error of rl_random_init(). */
+/* Checks that the settings of TLS fit together for each node. Returns REDLOCK_OK; or REDLOCK_EINVAL
+ * with a reason in `config`. */
+static int check_tls(struct redlock_config *config)
+{
+    for (size_t i = 0; i < config->node_count; i++) {
+        const struct rl_node_spec *spec = &config->nodes[i];
+        if (!spec->tls)
+            continue;
+        struct rl_tls_settings settings = rl_tls_settings_of(spec, &config->tls);
+        const char *flaw = rl_tls_settings_flaw(&settings);
+        if (flaw != NULL) {
+            rl_config_refuse(config, "%s: %s", spec->name, flaw);
+            return REDLOCK_EINVAL;
+        }
+    }
+    return REDLOCK_OK;
+}
+
+/* Checks what no setter can check alone: that there is a server, that the settings of TLS fit
+ * together, and that max_ttl_ms is longer than the drift. Also prepares the source of random
+ * numbers. Returns REDLOCK_OK; REDLOCK_EINVAL with a reason in `config`; or the error of
+ * rl_random_init(). */
 static int check_config(struct redlock_config *config)
 {
     if (config->node_count == 0) {
@@ -254,7 +274,8 @@ static int check_config(struct redlock_config *config)
                                  "lower the drift");
         return REDLOCK_EINVAL;
     }
-    return rl_random_init();
+    int error = check_tls(config);
+    return error != REDLOCK_OK ? error : rl_random_init();
 }
 
 /* Writes into `config`, for redlock_config_error(), why the client cannot start. Returns

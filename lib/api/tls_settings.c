@@ -35,14 +35,14 @@ const char *rl_tls_settings_flaw(const struct rl_tls_settings *settings)
     return NULL;
 }
 
-/* Adds to the settings of a node what its address does not say. A certificate and its key are one
- * setting. How to verify belongs to the issuers with which it was chosen: an address with issuers
- * of its own, and without a word on it, verifies in full; and one without verification needs no
- * issuers. */
-int rl_tls_settings_complete(const struct rl_mem *mem, struct rl_node_spec *spec,
-                             const struct rl_tls_settings *common)
+/* Returns the settings of a node: what its address says, and the rest from `common`. A certificate
+ * and its key are one setting. How to verify belongs to the issuers with which it was chosen: an
+ * address with issuers of its own, and without a word on it, verifies in full; and one without
+ * verification needs no issuers. */
+struct rl_tls_settings rl_tls_settings_of(const struct rl_node_spec *spec,
+                                          const struct rl_tls_settings *common)
 {
-    struct rl_tls_settings all = spec->tls_settings, copy;
+    struct rl_tls_settings all = spec->tls_settings;
 
     if (all.cacert == NULL && !spec->has_verify)
         all.verify = common->verify;
@@ -54,6 +54,15 @@ int rl_tls_settings_complete(const struct rl_mem *mem, struct rl_node_spec *spec
     }
     if (all.sni == NULL)
         all.sni = common->sni;
+    return all;
+}
+
+/* Adds to the settings of a node what its address does not say. */
+int rl_tls_settings_complete(const struct rl_mem *mem, struct rl_node_spec *spec,
+                             const struct rl_tls_settings *common)
+{
+    struct rl_tls_settings all = rl_tls_settings_of(spec, common), copy;
+
     if (rl_node_spec_tls_copy(mem, &copy, &all) != 0)
         return REDLOCK_ENOMEM;
     rl_node_spec_tls_done(mem, &spec->tls_settings);

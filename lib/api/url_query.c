@@ -33,6 +33,8 @@ static int parse_verify(const struct parse *parse, struct piece value)
 {
     static const char *const words[] = {"full", "chain", "none"};
 
+    if (parse->spec->has_verify)
+        return rl_url_refuse(parse, "verify must be given once");
     for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (rl_url_is_word(value, words[i])) {
             parse->spec->tls_settings.verify = (uint8_t)i;
@@ -105,6 +107,9 @@ int rl_url_query(const struct parse *parse, struct piece query)
         if (rc != 0)
             return rc;
     }
-    const char *flaw = rl_tls_settings_flaw(&parse->spec->tls_settings);
+    const struct rl_tls_settings *settings = &parse->spec->tls_settings;
+    if (settings->verify == RL_TLS_VERIFY_CHAIN && settings->cacert == NULL)
+        return 0; /* redlock_new() checks that the configuration has cacert */
+    const char *flaw = rl_tls_settings_flaw(settings);
     return flaw == NULL ? 0 : rl_url_refuse(parse, "%s", flaw);
 }

@@ -168,7 +168,7 @@ class TlsCase(CommandCase):
         self.assertCode(result, 69)
         self.assertIn(": 0 of 5 servers granted the lock, 3 required", result.stderr)
         texts = self.reasons(result)
-        self.assertEqual(set(texts), set(self.ports))
+        self.assertEqual(set(texts), set(self.ports), result.stderr)
         self.assertGreaterEqual(sum(bool(re.search(pattern, text)) for text in texts.values()), least, texts)
 
 
@@ -242,6 +242,7 @@ class Servers(TlsCase):
         self.configure("by-name")
         self.assertCode(self.tls("run", "--tls-sni", "localhost", "x", "true"), 0)
         self.assertCode(self.tls("run", "--tls-verify", "chain", "x", "true"), 0)
+        self.assertCode(self.tls("run", "x", "true", servers=self.addresses(query="fresh=1&verify=chain")), 0)
         # An address with a parameter of its own takes the others from the options.
         self.assertCode(self.tls("run", "x", "true", servers=self.addresses(query="fresh=1&sni=localhost")), 0)
         self.assertCode(self.tls("top", "--once", servers=self.addresses(query="fresh=1&sni=localhost")), 0)
@@ -340,7 +341,8 @@ class Nodes(TlsCase):
 # Settings that the library refuses, and what is said.
 INVALID = [
     (["-s", "rediss://a?cacert=/nowhere"], "/nowhere: No such file or directory"),
-    (["-s", "rediss://a?verify=chain"], "verify=chain needs cacert"),
+    (["-s", "rediss://a?verify=chain"], "a:6379: verify=chain needs cacert"),
+    (["-s", "rediss://a?verify=full&verify=none"], "verify must be given once"),
     (["-s", "rediss://a", "--tls-sni", "a/b"], "option --tls-sni: TLS: sni must be a host name"),
     (["-s", "rediss://a", "--tls-cacert", "/nowhere"], "certificates of issuers /nowhere: No such file or directory"),
     (["-s", "rediss://a", "--tls-cacert", "/dev/null"], "certificates of issuers /dev/null: "),
