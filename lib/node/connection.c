@@ -72,14 +72,28 @@ void rl_node_connected(struct rl_node *node, uint64_t now_ns)
     rl_node_replan(node);
 }
 
-/* Handles that the TLS handshake has failed, and the server is tried at its next address. */
-void rl_node_next_address(struct rl_node *node, uint64_t now_ns)
+/* Handles that the TLS handshake has failed, and the server is tried at its next address. A reason
+ * that is TLS itself is kept: a person has to repair that one. */
+void rl_node_next_address(struct rl_node *node, int cause, const char *text, uint64_t now_ns)
 {
     if (node->conn.state != RL_NODE_CONNECTING)
         return;
+    if (cause == REDLOCK_CAUSE_TLS) {
+        node->conn.refused = true;
+        rl_connection_set_text(&node->conn, text, strlen(text));
+    }
     node->conn.securing = false;
     node->conn.due_ns = rl_add_sat(now_ns, node->common->connect_timeout_ns);
     rl_node_replan(node);
+}
+
+/* Closes the connection of an attempt that has failed. If another address was refused because of
+ * TLS, that is the reason, in place of `cause` and `text`. */
+static void fail_attempt(struct rl_node *node, int cause, const char *text, uint64_t now_ns)
+{
+    bool refused = node->conn.refused;
+
+    rl_node_close(node, refused ? REDLOCK_CAUSE_TLS : cause, refused ? NULL : text, true, now_ns);
 }
 
 /* Closes a connection that was not made, or not greeted, within its time limit. */
@@ -92,7 +106,7 @@ static void give_up(struct rl_node *node, uint64_t now_ns)
                    ? "no end of the TLS handshake in time; does this port speak TLS?"
                    : "no connection in time";
     node->conn.slow_handshakes += node->conn.securing;
-    rl_node_close(node, REDLOCK_CAUSE_TIMEOUT, text, true, now_ns);
+    fail_attempt(node, REDLOCK_CAUSE_TIMEOUT, text, now_ns);
 }
 
 /* Opens the connection if that is due. Closes one that was not made, or not greeted, within its
@@ -120,10 +134,10 @@ void rl_node_opened(struct rl_node *node, bool ok, int cause, const char *text, 
     if (node->conn.state != RL_NODE_CONNECTING)
         return;
     if (!ok) {
-        rl_node_close(node, cause, text, true, now_ns);
+        fail_attempt(node, cause, text, now_ns);
         return;
     }
-    node->conn.securing = false;
+    node->conn.securing = node->conn.refused = false;
     node->conn.slow_handshakes = 0;
     node->counters.reconnects += node->conn.connected_once;
     node->conn.connected_once = true;
@@ -308,7 +322,7 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
     if (node->conn.state != RL_NODE_DOWN)
         transport->close(transport->ctx, node->index, is_abortive(node, retry));
     node->conn.state = RL_NODE_DOWN;
-    node->conn.securing = false;
+    node->conn.securing = node->conn.refused = false;
     rl_detector_closed(&node->detector);
     node->conn.is_new = false;
     rl_inbox_forget(&node->common->inbox, RL_INBOX_UNREAD, node->index);

@@ -41,6 +41,8 @@ struct rl_connection {
     bool connected_once; /* a connection was opened before */
     bool tls;            /* the present or last connection uses TLS */
     bool securing;       /* CONNECTING: the socket is connected, and the TLS handshake runs */
+    bool refused;        /* CONNECTING: `text` says why another address of the server was refused
+                          * because of TLS */
     bool is_new;  /* ready since the reply that was read last: rl_connection_begin_use() must still
                    * be called */
     bool stepped; /* the server's clock has jumped since the last connection; valid with `is_new` */

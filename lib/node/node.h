@@ -174,9 +174,9 @@ void rl_node_flush(struct rl_node *node, uint64_t now_ns);
 /* Handles that the socket is connected and the TLS handshake begins, whose end rl_node_opened()
  * reports: the handshake gets a time limit of its own. */
 void rl_node_connected(struct rl_node *node, uint64_t now_ns);
-/* Handles that the TLS handshake has failed, and the server is tried at its next address: the
- * attempt has the time limit of a connect again. */
-void rl_node_next_address(struct rl_node *node, uint64_t now_ns);
+/* Handles that the TLS handshake has failed with `cause` (enum redlock_cause) and `text`, and the
+ * server is tried at its next address: the attempt has the time limit of a connect again. */
+void rl_node_next_address(struct rl_node *node, int cause, const char *text, uint64_t now_ns);
 /* Handles the end of an attempt to connect. If the attempt has succeeded (`ok`), sends the
  * greeting. Else `cause` (enum redlock_cause) and `text` (NULL: none) say why it has failed. */
 void rl_node_opened(struct rl_node *node, bool ok, int cause, const char *text, uint64_t now_ns);

@@ -31,13 +31,15 @@ static void report_connected(struct rl_sockets *sockets, struct rl_socket *sock)
         rl_node_connected(sock->node, sockets->now_ns);
 }
 
-/* Reports that the TLS handshake has failed, and the server is tried at its next address. */
-static void report_next_address(struct rl_sockets *sockets, struct rl_socket *sock)
+/* Reports that the TLS handshake has failed, with `cause` (enum redlock_cause) and `text`, and the
+ * server is tried at its next address. */
+static void report_next_address(struct rl_sockets *sockets, struct rl_socket *sock, int cause,
+                                const char *text)
 {
     if (sock->for_tracker)
         rl_tracker_next_address(sock->node, sockets->now_ns);
     else
-        rl_node_next_address(sock->node, sockets->now_ns);
+        rl_node_next_address(sock->node, cause, text, sockets->now_ns);
 }
 
 /* Reports that the connection was made (`ok`), or that the attempt has failed, with `cause` (enum
@@ -95,7 +97,7 @@ static void fail_open(struct rl_sockets *sockets, struct rl_socket *sock, int ca
     sock->connecting = false;
     if (cause != REDLOCK_CAUSE_RESOLVE && sock->next_address < sock->addresses.count) {
         if (had_tls)
-            report_next_address(sockets, sock);
+            report_next_address(sockets, sock, cause, text);
         connect_next(sockets, sock);
         return;
     }

@@ -133,11 +133,11 @@ END_TEST
  * failure of its own counts as a slow handshake. */
 START_TEST(the_next_address_has_the_limit_of_a_connect)
 {
-    rl_node_next_address(&rig->node, rig->now_ns);
+    rl_node_next_address(&rig->node, REDLOCK_CAUSE_TLS, "TLS: no", rig->now_ns);
     ck_assert_uint_eq(rl_node_wake_ns(&rig->node), RL_NEVER);
     rig_start(rig);
     begin_handshake();
-    rl_node_next_address(&rig->node, rig->now_ns);
+    rl_node_next_address(&rig->node, REDLOCK_CAUSE_CONNECT, "ended", rig->now_ns);
     rig_flush(rig);
     rig_pass(rig, CONNECT_NS - 1);
     ck_assert_uint_eq(rig->closes, 0);
@@ -167,6 +167,27 @@ START_TEST(the_next_address_of_the_second_connection_has_that_limit)
     rig_pass(rig, rl_tracker_due_ns(&rig->node) - rig->now_ns);
     rl_tracker_connected(&rig->node, rig->now_ns);
     ck_assert_uint_eq(rl_tracker_due_ns(&rig->node), rig->now_ns + CONNECT_NS);
+}
+END_TEST
+
+/* If one address is refused because of TLS, and the other one fails in another way, the report has
+ * the reason of the first; after the next attempt it has that of the next attempt. */
+START_TEST(a_refusal_by_tls_is_kept)
+{
+    rig_start(rig);
+    begin_handshake();
+    rl_node_next_address(&rig->node, REDLOCK_CAUSE_TLS, "wrong certificate", rig->now_ns);
+    if (_i == 0)
+        rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "connect: refused", rig->now_ns);
+    else
+        rig_pass(rig, CONNECT_NS);
+    ck_assert_uint_eq(rig->closes, 1);
+    ck_assert_uint_eq(rig->node.conn.cause, REDLOCK_CAUSE_TLS);
+    ck_assert_str_eq(rig->node.conn.text, "wrong certificate");
+    begin_handshake();
+    rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "connect: refused", rig->now_ns);
+    ck_assert_uint_eq(rig->node.conn.cause, REDLOCK_CAUSE_CONNECT);
+    ck_assert_str_eq(rig->node.conn.text, "connect: refused");
 }
 END_TEST
 
@@ -278,6 +299,7 @@ int main(void)
     tcase_add_test(tcase, a_handshake_that_succeeds_resets_the_limit);
     tcase_add_test(tcase, other_time_limits_stay_as_they_are);
     tcase_add_test(tcase, the_next_address_has_the_limit_of_a_connect);
+    tcase_add_loop_test(tcase, a_refusal_by_tls_is_kept, 0, 2);
     tcase_add_test(tcase, the_next_address_of_the_second_connection_has_that_limit);
     tcase_add_test(tcase, a_late_beginning_of_a_handshake_is_ignored);
     tcase_add_test(tcase, the_second_connection_has_a_limit_for_its_handshake);
