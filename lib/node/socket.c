@@ -110,7 +110,7 @@ static ssize_t send_tls(struct rl_sockets *sockets, struct rl_socket *sock, cons
     if (sent < 0 && (done > 0 || rl_tls_is_reset(sock->tls)))
         return rl_socket_watch_writing(sockets, sock, true) || done > 0 ? (ssize_t)done : -1;
     if (sent < 0 ||
-        (!rl_socket_watch_writing(sockets, sock, rl_tls_is_held(sock->tls)) && done == 0))
+        (!rl_socket_watch_writing(sockets, sock, rl_tls_has_rest(sock->tls)) && done == 0))
         return -1;
     return (ssize_t)done;
 }
@@ -174,6 +174,7 @@ static void socket_close(void *ctx, unsigned connection, bool abortive)
     struct rl_socket *sock = &sockets->list[connection];
     const struct linger reset = {.l_onoff = 1, .l_linger = 0};
 
+    sock->gave_up_files = sock->waits_for_files;
     rl_socket_set_waiting(sockets, sock, false);
     if (sock->fd < 0)
         return; /* a running look-up is kept for the next attempt */
@@ -221,7 +222,7 @@ static bool receive_tls(struct rl_sockets *sockets, struct rl_socket *sock, unsi
         return false;
     }
     if (result != RL_TLS_FAILED && !reset &&
-        !rl_socket_watch_writing(sockets, sock, rl_tls_is_held(sock->tls))) {
+        !rl_socket_watch_writing(sockets, sock, rl_tls_has_rest(sock->tls))) {
         report_closed(sockets, sock, REDLOCK_CAUSE_DISCONNECT, "descriptor cannot be watched");
         return false;
     }
@@ -266,7 +267,7 @@ static void continue_sending(struct rl_sockets *sockets, struct rl_socket *sock)
         report_closed(sockets, sock, REDLOCK_CAUSE_DISCONNECT, text);
         return;
     }
-    if (sock->tls != NULL && rl_tls_is_held(sock->tls))
+    if (sock->tls != NULL && rl_tls_has_rest(sock->tls))
         return;
     if (rl_socket_watch_writing(sockets, sock, false))
         report_writable(sockets, sock);

@@ -35,6 +35,7 @@ struct rl_socket {
         *server;          /* the server as TLS knows it; its `context` is NULL without TLS */
     struct rl_tls *tls;   /* the TLS state of the connection; NULL: none */
     bool waits_for_files; /* the connection begins when certificates have been read anew */
+    bool gave_up_files;   /* the last attempt was given up while it waited for them */
     bool securing;        /* the TLS handshake is not complete */
     int fd;               /* the socket; -1: none */
     bool connecting;      /* connect() was called, and its result is not known yet */

@@ -191,7 +191,8 @@ void rl_socket_open(void *ctx, unsigned connection)
     struct rl_tls_context *context = sock->server->context;
 
     RL_ASSERT(sock->fd < 0);
-    if (context != NULL && !rl_tls_context_is_current(context, sockets->poller->wake_fd))
+    if (context != NULL &&
+        !rl_tls_context_refresh(context, sockets->poller->wake_fd, sock->gave_up_files))
         rl_socket_set_waiting(sockets, sock, true);
     else
         begin_open(sockets, sock);
@@ -265,7 +266,7 @@ bool rl_socket_secure(struct rl_sockets *sockets, struct rl_socket *sock)
         fail_open(sockets, sock, REDLOCK_CAUSE_CONNECT, "connection reset", 0);
         return false;
     }
-    if (!rl_socket_watch_writing(sockets, sock, rl_tls_is_held(sock->tls))) {
+    if (!rl_socket_watch_writing(sockets, sock, rl_tls_has_rest(sock->tls))) {
         fail_open(sockets, sock, REDLOCK_CAUSE_CONNECT, "descriptor cannot be watched", errno);
         return false;
     }

@@ -24,9 +24,9 @@
 #include <time.h>
 
 #define RECORD_MAX ((size_t)16 << 10) /* most plaintext bytes of one record */
-#define REST_MAX                                                                                   \
-    ((size_t)128 << 10) /* most bytes that wait for the kernel: one record, and what               \
-                         * the server makes us send without reading */
+/* Most bytes that wait for the kernel: one record, and what the server makes us send without
+ * reading. */
+#define REST_MAX ((size_t)128 << 10)
 
 struct rl_tls {
     SSL *ssl;
@@ -74,20 +74,25 @@ bool rl_tls_flush(struct rl_tls *tls)
     return !tls->broken;
 }
 
-/* Appends bytes to those that wait. Returns false without memory, or if there are too many. */
+/* Appends bytes to those that wait. Returns false, with the reason in tls->text, without memory, or
+ * if there are too many. */
 static bool keep(struct rl_tls *tls, const char *bytes, size_t len)
 {
     size_t needed = tls->rest_len + len;
 
     if (tls->rest_len == 0)
         tls->rest_at = 0;
-    if (needed > REST_MAX)
+    if (needed > REST_MAX) {
+        snprintf(tls->text, sizeof tls->text, "the server reads nothing, and too much waits");
         return false;
+    }
     if (tls->rest_at + needed > tls->rest_cap) {
         size_t cap = needed < 2 * tls->rest_len ? 2 * tls->rest_len : needed;
         char *grown = rl_realloc_array(tls->mem, NULL, cap, 1);
-        if (grown == NULL)
+        if (grown == NULL) {
+            snprintf(tls->text, sizeof tls->text, "out of memory");
             return false;
+        }
         if (tls->rest_len > 0)
             memcpy(grown, tls->rest + tls->rest_at, tls->rest_len);
         rl_free(tls->mem, tls->rest);
@@ -116,10 +121,8 @@ static int bio_write(BIO *bio, const char *bytes, int len)
         else if (errno != EINTR)
             note_broken(tls, errno);
     }
-    if (done < all && !tls->broken && !keep(tls, bytes + done, all - done)) {
+    if (done < all && !tls->broken && !keep(tls, bytes + done, all - done))
         tls->broken = true;
-        snprintf(tls->text, sizeof tls->text, "the server reads nothing, and too much waits");
-    }
     return tls->broken ? -1 : len;
 }
 
@@ -184,6 +187,7 @@ int rl_tls_keep_session(SSL *ssl, SSL_SESSION *session)
     SSL_SESSION_free(tls->server->session);
     tls->server->session = session;
     tls->server->generation = tls->generation;
+    tls->server->doubted = false;
     return 1;
 }
 
@@ -192,6 +196,7 @@ void rl_tls_server_done(struct rl_tls_server *server)
 {
     SSL_SESSION_free(server->session);
     server->session = NULL;
+    server->doubted = false;
 }
 
 /* Keeps in words the first reason for which a certificate was not accepted. Returns `ok`. */
@@ -295,8 +300,20 @@ struct rl_tls *rl_tls_open(struct rl_tls_server *server, int fd)
     return tls;
 }
 
-/* Frees the state of a connection. Its session stays for the next connection, unless this one has
- * failed for a reason that the session may have caused. */
+/* Decides whether the session of the server stays for the next connection. It goes if this one has
+ * failed because of TLS, or has ended in its handshake. If the handshake was only given up for lack
+ * of time, the session stays for one more, which then costs a busy server less. */
+static void judge_session(struct rl_tls *tls)
+{
+    struct rl_tls_server *server = tls->server;
+
+    if (tls->refused || (!tls->secured && (tls->ended || tls->broken || server->doubted)))
+        rl_tls_server_done(server);
+    else if (!tls->secured)
+        server->doubted = true;
+}
+
+/* Frees the state of a connection. */
 void rl_tls_close(struct rl_tls *tls)
 {
     if (tls == NULL)
@@ -305,8 +322,7 @@ void rl_tls_close(struct rl_tls *tls)
     /* Without it OpenSSL makes the session unusable, because no close_notify was sent. */
     if (tls->ssl != NULL)
         SSL_set_shutdown(tls->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
-    if (!tls->secured || tls->refused)
-        rl_tls_server_done(tls->server);
+    judge_session(tls);
     SSL_free(tls->ssl);
     ERR_pop_to_mark();
     rl_free(tls->mem, tls->rest);
@@ -424,7 +440,7 @@ bool rl_tls_is_reset(const struct rl_tls *tls)
 }
 
 /* Returns whether bytes wait for the kernel. */
-bool rl_tls_is_held(const struct rl_tls *tls)
+bool rl_tls_has_rest(const struct rl_tls *tls)
 {
     return tls->rest_len > 0;
 }

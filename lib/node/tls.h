@@ -28,6 +28,7 @@ struct rl_tls_server {
     const struct rl_node_spec *spec;
     void *session;       /* of the last connection, to be resumed; NULL: none */
     unsigned generation; /* of the context when the session was made */
+    bool doubted;        /* the last handshake was given up */
 };
 
 /* Results of the handshake, and of receiving. */
@@ -39,7 +40,8 @@ enum rl_tls_result {
 
 /* Makes sure that the list *contexts has a context for the settings: reads the files that they
  * name. Blocks while it reads. Returns REDLOCK_OK; REDLOCK_EINVAL with a reason in `error` (`size`
- * bytes); or REDLOCK_ENOMEM. The list is freed with rl_tls_contexts_free(). `mem` and `log` are
+ * bytes); REDLOCK_ESYS with one if files could not be read for a reason that may pass; or
+ * REDLOCK_ENOMEM. The list is freed with rl_tls_contexts_free(). `mem` and `log` are
  * borrowed until then. */
 int rl_tls_contexts_add(struct rl_tls_context **contexts, const struct rl_mem *mem,
                         const struct rl_log *log, const struct rl_tls_settings *settings,
@@ -51,10 +53,12 @@ struct rl_tls_context *rl_tls_contexts_find(struct rl_tls_context *contexts,
  * releases what does not need OpenSSL. */
 void rl_tls_contexts_free(struct rl_tls_context *contexts, bool forked);
 
-/* Called before a connection is made. Returns true if the files of the context can be used as they
- * were read. Returns false if they have changed: they are being read anew on a thread, which writes
- * to the eventfd `wake_fd` when it has ended. */
-bool rl_tls_context_is_current(struct rl_tls_context *context, int wake_fd);
+/* Called before a connection is made, which may use what the context has if this returns true.
+ * Starts a thread that reads the files anew if they have changed, and returns false then: the
+ * thread writes to the eventfd `wake_fd` when it has ended. `given_up`: the last attempt of this
+ * connection was given up while it waited for the thread. Then this and later connections do not
+ * wait for it, and use the files that were read before. */
+bool rl_tls_context_refresh(struct rl_tls_context *context, int wake_fd, bool given_up);
 /* Uses the result of a thread that has ended. If it could read no usable files, logs why, and keeps
  * those that are in use. Returns false while the thread runs. */
 bool rl_tls_context_settle(struct rl_tls_context *context);
@@ -62,8 +66,8 @@ bool rl_tls_context_settle(struct rl_tls_context *context);
 /* Begins TLS as a client on the connected socket `fd`, which stays the caller's. Returns NULL
  * without memory. */
 struct rl_tls *rl_tls_open(struct rl_tls_server *server, int fd);
-/* Frees the state of a connection, without sending anything; and the session of the server, if the
- * connection has failed because of TLS. NULL: none. */
+/* Frees the state of a connection, without sending anything; and the session of the server, if it
+ * may be the reason that the connection has failed. NULL: none. */
 void rl_tls_close(struct rl_tls *tls);
 /* Forgets the session of a server. No connection to it may be open. */
 void rl_tls_server_done(struct rl_tls_server *server);
@@ -85,7 +89,7 @@ bool rl_tls_flush(struct rl_tls *tls);
  * before. */
 bool rl_tls_is_reset(const struct rl_tls *tls);
 /* Returns whether bytes wait for the kernel; the caller calls rl_tls_flush() when it takes more. */
-bool rl_tls_is_held(const struct rl_tls *tls);
+bool rl_tls_has_rest(const struct rl_tls *tls);
 /* Implements rl_transport.held for the connection. */
 uint64_t rl_tls_held(const struct rl_tls *tls);
 /* Implements rl_transport.reach for the connection. */

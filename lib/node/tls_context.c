@@ -2,7 +2,7 @@
  * The certificates and keys of a client, and their renewal.
  *
  * rl_tls_contexts_add() reads the files when the client is made, so that the caller sees what is
- * wrong with them. Before each connection rl_tls_context_is_current() compares the files with those
+ * wrong with them. Before each connection rl_tls_context_refresh() compares the files with those
  * that were read, by stat(). If they differ, a thread reads them; rl_tls_context_settle() uses the
  * result, or keeps what is in use and logs why. */
 #include "node/background.h"
@@ -41,10 +41,11 @@ struct rl_tls_context {
     struct rl_tls_settings settings; /* `sni` is not used: it is the address's own */
     BIO_METHOD *bio;
     SSL_CTX *native;            /* what is in use */
-    struct stamp stamps[FILES]; /* the files as they were when they were read last */
+    struct stamp stamps[FILES]; /* the files as they were when they were read last; all zero if
+                                 * the next connection reads them again */
     unsigned generation;        /* how often `native` was replaced */
-    struct reload *reload;      /* a thread that runs, or whose result was not used yet; NULL: none
-                                 */
+    struct reload *reload;      /* the running thread, or one whose result was not used yet */
+    bool late;                  /* connections do not wait for that thread any more; logged */
 };
 
 /* Returns the OpenSSL object of the certificates that are in use. */
@@ -242,6 +243,7 @@ bool rl_tls_context_settle(struct rl_tls_context *context)
     if (!rl_background_is_done(&reload->work))
         return false;
     context->reload = NULL;
+    context->late = false;
     if (reload->native != NULL) {
         SSL_CTX *old = context->native;
         context->native = reload->native;
@@ -251,11 +253,12 @@ bool rl_tls_context_settle(struct rl_tls_context *context)
         rl_logf(context->log, REDLOCK_LOG_INFO,
                 "TLS: certificate files have changed and were read");
         warn_about_key(context);
-    } else if (reload->result == REDLOCK_ENOMEM) {
+    } else if (reload->result != REDLOCK_EINVAL) {
         memset(context->stamps, 0, sizeof context->stamps); /* the next connection tries again */
         rl_logf(context->log, REDLOCK_LOG_ERROR,
-                "TLS: certificate files have changed and were not read for lack of memory, so the "
-                "earlier ones stay in use until the next connection");
+                "TLS: certificate files have changed and could not be read, so the earlier ones "
+                "stay in use until the next connection: %s",
+                reload->result == REDLOCK_ENOMEM ? "out of memory" : reload->error);
     } else {
         rl_logf(context->log, REDLOCK_LOG_ERROR,
                 "TLS: certificate files have changed and cannot be used, so the earlier ones stay "
@@ -267,13 +270,20 @@ bool rl_tls_context_settle(struct rl_tls_context *context)
 }
 
 /* Uses the result of a thread that has ended meanwhile. Then returns true if the files have not
- * changed since they were read; else starts to read them. */
-bool rl_tls_context_is_current(struct rl_tls_context *context, int wake_fd)
+ * changed since they were read; else starts to read them. While the thread runs, returns whether a
+ * connection that has waited for it was given up. */
+bool rl_tls_context_refresh(struct rl_tls_context *context, int wake_fd, bool given_up)
 {
     struct stamp stamps[FILES];
 
-    if (!rl_tls_context_settle(context))
-        return false;
+    if (!rl_tls_context_settle(context)) {
+        if (given_up && !context->late)
+            rl_logf(context->log, REDLOCK_LOG_ERROR,
+                    "TLS: certificate files have changed, and reading them takes long, so the "
+                    "earlier ones stay in use until they are read");
+        context->late = context->late || given_up;
+        return context->late;
+    }
     take_stamps(&context->settings, stamps);
     if (memcmp(stamps, context->stamps, sizeof stamps) == 0)
         return true;

@@ -5,10 +5,13 @@
 #include "platform/errno_text.h"
 #include "redlock/redlock.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/err.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,13 +19,17 @@
 struct reason {
     char *text;
     size_t size;
+    int result; /* of the failure, as rl_tls_load() returns it */
 };
 
 /* Writes "TLS: <what> <path>: <why>", where <why> is the text or, if it is NULL, the last error of
  * OpenSSL. Returns false. */
-static bool refuse(const struct reason *reason, const char *what, const char *path, const char *why)
+static bool refuse(struct reason *reason, const char *what, const char *path, const char *why)
 {
-    const char *words = why != NULL ? why : ERR_reason_error_string(ERR_peek_last_error());
+    unsigned long code = ERR_peek_last_error();
+    const char *words = why != NULL                        ? why
+                        : ERR_GET_LIB(code) == ERR_LIB_SYS ? rl_errno_text(ERR_GET_REASON(code))
+                                                           : ERR_reason_error_string(code);
 
     snprintf(reason->text, reason->size, "TLS: %s %s: %s", what, path,
              words != NULL ? words : "unknown error");
@@ -31,7 +38,7 @@ static bool refuse(const struct reason *reason, const char *what, const char *pa
 
 /* As refuse(), after OpenSSL could not read what it looked for in a file. Then `why` says what is
  * missing, because OpenSSL's own text is "PEM lib". For other errors, the text is OpenSSL's. */
-static bool refuse_content(const struct reason *reason, const char *what, const char *path,
+static bool refuse_content(struct reason *reason, const char *what, const char *path,
                            const char *why)
 {
     unsigned long code = ERR_peek_last_error();
@@ -55,21 +62,70 @@ static int refuse_passphrase(char *buffer, int size, int writing, void *asked)
     return -1;
 }
 
-/* Checks that a file can be opened, because OpenSSL does not say why it cannot. */
-static bool check_file(const char *what, const char *path, const struct reason *reason)
+/* Returns REDLOCK_ENOMEM or REDLOCK_ESYS if an errno says nothing about the file, so that another
+ * try may succeed; else REDLOCK_EINVAL. */
+static int result_of_errno(int error)
+{
+    bool passing = error == EMFILE || error == ENFILE || error == EIO || error == ESTALE ||
+                   error == EINTR || error == EAGAIN;
+
+    return error == ENOMEM ? REDLOCK_ENOMEM : passing ? REDLOCK_ESYS : REDLOCK_EINVAL;
+}
+
+/* Checks that a file can be opened, because OpenSSL does not say why it cannot, and that it is no
+ * pipe, whose end OpenSSL might wait for. Between this check and OpenSSL's reading, the file may be
+ * exchanged. */
+static bool check_file(const char *what, const char *path, struct reason *reason)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat found;
 
-    if (fd < 0)
-        return refuse(reason, what, path, rl_errno_text(errno));
+    if (fd < 0 || fstat(fd, &found) != 0) {
+        int error = errno;
+        if (fd >= 0)
+            close(fd);
+        reason->result = result_of_errno(error);
+        return refuse(reason, what, path, rl_errno_text(error));
+    }
     close(fd);
-    return true;
+    if (S_ISDIR(found.st_mode))
+        return refuse(reason, what, path, "it is a directory");
+    return S_ISREG(found.st_mode) ||
+           refuse(reason, what, path, "it is neither a file nor a directory");
+}
+
+/* Returns whether OpenSSL finds a file of this name in a directory: the hash of an issuer's name in
+ * 8 hexadecimal digits, a dot, and a number. */
+static bool is_hashed(const char *name)
+{
+    for (unsigned i = 0; i < 8; i++)
+        if (!isxdigit((unsigned char)name[i]))
+            return false;
+    return name[8] == '.' && isdigit((unsigned char)name[9]);
+}
+
+/* Checks that a directory has a file that OpenSSL would find. */
+static bool check_folder(const char *what, const char *path, struct reason *reason)
+{
+    DIR *folder = opendir(path);
+    const struct dirent *entry = NULL;
+
+    if (folder == NULL) {
+        reason->result = result_of_errno(errno);
+        return refuse(reason, what, path, rl_errno_text(errno));
+    }
+    while ((entry = readdir(folder)) != NULL && !is_hashed(entry->d_name))
+        ;
+    closedir(folder);
+    return entry != NULL || refuse(reason, what, path,
+                                   "the directory has no certificate under the name by which "
+                                   "OpenSSL looks for it; run openssl rehash on it");
 }
 
 /* Loads the issuers that are trusted. A directory is one of the form that `openssl rehash` makes:
  * OpenSSL looks a certificate up in it when it needs it. */
 static bool load_issuers(SSL_CTX *native, const struct rl_tls_settings *settings,
-                         const struct reason *reason)
+                         struct reason *reason)
 {
     static const char WHAT[] = "certificates of issuers";
     const char *path = settings->cacert;
@@ -80,17 +136,19 @@ static bool load_issuers(SSL_CTX *native, const struct rl_tls_settings *settings
     if (path == NULL)
         return SSL_CTX_set_default_verify_paths(native) == 1 ||
                refuse(reason, WHAT, "of the system", NULL);
-    if (!check_file(WHAT, path, reason))
-        return false;
     bool folder = stat(path, &found) == 0 && S_ISDIR(found.st_mode);
+    if (!(folder ? check_folder : check_file)(WHAT, path, reason))
+        return false;
     return SSL_CTX_load_verify_locations(native, folder ? NULL : path, folder ? path : NULL) == 1 ||
-           refuse_content(reason, WHAT, path, "it has no certificate in PEM format");
+           refuse_content(reason, WHAT, path,
+                          "it has no certificate in PEM format, or a damaged one");
 }
 
 /* Loads the private key of the client's certificate, which is loaded already. */
-static bool load_key(SSL_CTX *native, const char *path, const struct reason *reason)
+static bool load_key(SSL_CTX *native, const struct rl_tls_settings *settings, struct reason *reason)
 {
     static const char WHAT[] = "private key";
+    const char *path = settings->key != NULL ? settings->key : settings->cert;
     bool encrypted = false;
 
     if (!check_file(WHAT, path, reason))
@@ -107,12 +165,15 @@ static bool load_key(SSL_CTX *native, const char *path, const struct reason *rea
         return refuse(reason, WHAT, path,
                       "it is encrypted, and the library asks for no passphrase: store it without "
                       "one, readable by this user only");
-    return loaded || refuse_content(reason, WHAT, path, "it has no private key in PEM format");
+    return loaded || refuse_content(reason, WHAT, path,
+                                    settings->key != NULL
+                                        ? "it has no private key in PEM format"
+                                        : "it has no private key in PEM format: name the file "
+                                          "of the key, too");
 }
 
 /* Loads the certificate of the client and its private key, if they are named. */
-static bool load_own(SSL_CTX *native, const struct rl_tls_settings *settings,
-                     const struct reason *reason)
+static bool load_own(SSL_CTX *native, const struct rl_tls_settings *settings, struct reason *reason)
 {
     static const char WHAT[] = "certificate";
     const char *cert = settings->cert;
@@ -122,8 +183,9 @@ static bool load_own(SSL_CTX *native, const struct rl_tls_settings *settings,
     if (!check_file(WHAT, cert, reason))
         return false;
     if (SSL_CTX_use_certificate_chain_file(native, cert) != 1)
-        return refuse_content(reason, WHAT, cert, "it has no certificate in PEM format");
-    return load_key(native, settings->key != NULL ? settings->key : cert, reason);
+        return refuse_content(reason, WHAT, cert,
+                              "it has no certificate in PEM format, or a damaged one");
+    return load_key(native, settings, reason);
 }
 
 /* Sets what does not depend on files. A SET must not be replayed, so there is no early data; what
@@ -146,26 +208,38 @@ static bool set_options(SSL_CTX *native, const struct rl_tls_settings *settings)
            SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION) == 1;
 }
 
-/* Returns whether OpenSSL has lacked memory while it read files. Then it may report success, with
- * ciphers missing or an issuer that it takes for invalid from then on; or its last error is only
- * that a file has no content. So all errors count, and are removed. `before`: the last error of the
- * program, if there was one: then only the last error counts, if it is another one. */
-static bool lacks_memory(unsigned long before)
+/* Returns REDLOCK_ENOMEM if an error of OpenSSL says that it has lacked memory, REDLOCK_ESYS if it
+ * could not open or read a file for a reason that may pass, else REDLOCK_OK. */
+static int result_of_error(unsigned long code)
 {
-    unsigned long code = ERR_peek_last_error();
-    bool found = code != before && ERR_GET_REASON(code) == ERR_R_MALLOC_FAILURE;
-
-    while (before == 0 && (code = ERR_get_error()) != 0)
-        found = found || ERR_GET_REASON(code) == ERR_R_MALLOC_FAILURE;
-    return found;
+    if (ERR_GET_REASON(code) == ERR_R_MALLOC_FAILURE)
+        return REDLOCK_ENOMEM;
+    int result =
+        ERR_GET_LIB(code) == ERR_LIB_SYS ? result_of_errno(ERR_GET_REASON(code)) : REDLOCK_EINVAL;
+    return result == REDLOCK_EINVAL ? REDLOCK_OK : result;
 }
 
-/* Makes an OpenSSL object from the files of the settings. Returns REDLOCK_OK; REDLOCK_EINVAL with a
- * reason in `error`; or REDLOCK_ENOMEM without one. */
+/* Returns what kept OpenSSL from reading the files, as result_of_error(). Without memory it may
+ * report success, with ciphers missing or an issuer that it takes for invalid from then on; or its
+ * last error is only that a file has no content. So all errors count, and are removed. `before`:
+ * the last error of the program, if there was one: then only the last error counts, if it is
+ * another one. */
+static int result_of_errors(unsigned long before)
+{
+    unsigned long code = ERR_peek_last_error();
+    int result = code != before ? result_of_error(code) : REDLOCK_OK;
+
+    while (before == 0 && result != REDLOCK_ENOMEM && (code = ERR_get_error()) != 0)
+        result = result_of_error(code) != REDLOCK_OK ? result_of_error(code) : result;
+    return result;
+}
+
+/* Makes an OpenSSL object from the files of the settings. Returns REDLOCK_OK; REDLOCK_EINVAL or
+ * REDLOCK_ESYS with a reason in `error`; or REDLOCK_ENOMEM without one. */
 int rl_tls_load(const struct rl_tls_settings *settings, SSL_CTX **ret_native, char *error,
                 size_t size)
 {
-    const struct reason reason = {error, size};
+    struct reason reason = {error, size, REDLOCK_EINVAL};
     unsigned long before = ERR_peek_last_error();
     int result = REDLOCK_OK;
 
@@ -175,11 +249,12 @@ int rl_tls_load(const struct rl_tls_settings *settings, SSL_CTX **ret_native, ch
     if (!made)
         (void)refuse(&reason, "the OpenSSL library", "cannot be used", NULL);
     if (!made || !load_issuers(native, settings, &reason) || !load_own(native, settings, &reason))
-        result = REDLOCK_EINVAL;
-    if (lacks_memory(before)) {
-        result = REDLOCK_ENOMEM;
+        result = reason.result;
+    int obstacle = result_of_errors(before);
+    if (obstacle == REDLOCK_ENOMEM || (obstacle == REDLOCK_ESYS && result != REDLOCK_OK))
+        result = obstacle;
+    if (result == REDLOCK_ENOMEM)
         error[0] = '\0';
-    }
     if (result != REDLOCK_OK) {
         SSL_CTX_free(native);
         native = NULL;

@@ -18,8 +18,8 @@ const struct rl_mem *rl_tls_context_mem(const struct rl_tls_context *context);
 const BIO_METHOD *rl_tls_context_bio(const struct rl_tls_context *context);
 
 /* tls_file.c: makes an OpenSSL object from the files of the settings. Returns REDLOCK_OK;
- * REDLOCK_EINVAL with a reason in `error` (`size` bytes); or REDLOCK_ENOMEM. After an error
- * *ret_native is NULL. */
+ * REDLOCK_EINVAL with a reason in `error` (`size` bytes); REDLOCK_ESYS with one if the files could
+ * not be read for a reason that may pass; or REDLOCK_ENOMEM. After an error *ret_native is NULL. */
 int rl_tls_load(const struct rl_tls_settings *settings, SSL_CTX **ret_native, char *error,
                 size_t size);
 

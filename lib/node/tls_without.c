@@ -44,10 +44,11 @@ void rl_tls_contexts_free(struct rl_tls_context *contexts, bool forked)
 }
 
 /* Returns true: no files have changed. */
-bool rl_tls_context_is_current(struct rl_tls_context *context, int wake_fd)
+bool rl_tls_context_refresh(struct rl_tls_context *context, int wake_fd, bool given_up)
 {
     (void)context;
     (void)wake_fd;
+    (void)given_up;
     return true;
 }
 
@@ -115,7 +116,7 @@ bool rl_tls_is_reset(const struct rl_tls *tls)
 }
 
 /* Returns false: nothing waits for the kernel. */
-bool rl_tls_is_held(const struct rl_tls *tls)
+bool rl_tls_has_rest(const struct rl_tls *tls)
 {
     (void)tls;
     return false;

@@ -37,9 +37,9 @@ struct rl_transport {
     /* Returns how many of the bytes that were accepted last are in a TLS record that the kernel has
      * only in part. A close drops these bytes. NULL: no connection has records. */
     uint64_t (*held)(void *ctx, unsigned connection);
-    /* Returns how many of the last `unread` bytes that were accepted, counted from their beginning,
-     * the server executes even if the connection ends before it has read them. NULL:
-     * RL_READ_AT_ONCE on all connections. */
+    /* The server has not read the last `unread` bytes that were accepted. Returns how many of them,
+     * counted from their beginning, it executes even if the connection ends now; maybe more than
+     * `unread`. NULL: RL_READ_AT_ONCE on all connections. */
     uint64_t (*reach)(void *ctx, unsigned connection, uint64_t unread);
     void *ctx; /* first argument of the functions */
 };

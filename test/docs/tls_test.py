@@ -159,13 +159,18 @@ class Tls(unittest.TestCase):
     def test_3_files_are_refused_in_words(self):
         """The command exits with 78, and says which file is wrong and why."""
         self.shell("openssl ec -in a.key -aes128 -passout pass:x -out encrypted.key\n"
-                   "openssl pkcs8 -topk8 -in a.key -passout pass:x -out encrypted8.key\necho x >no.crt")  # fmt: skip
+                   "openssl pkcs8 -topk8 -in a.key -passout pass:x -out encrypted8.key\necho x >no.crt\n"
+                   "mkdir folder\nmkfifo pipe\n(cat ca.crt; sed s/M/X/2 ca.crt) >damaged.crt")  # fmt: skip
         certificate = f"cert={self.folder}/a.crt"
         for parameters, text in (
             (f"cacert={self.folder}/none", "certificates of issuers .*/none: No such file or directory"),
             (f"cacert={self.folder}/no.crt", "certificates of issuers .*/no.crt: it has no certificate in PEM format"),
             (f"cert={self.folder}/no.crt", "certificate .*/no.crt: it has no certificate in PEM format"),
-            (certificate, "private key .*/a.crt: it has no private key in PEM format"),
+            (f"cacert={self.folder}/damaged.crt", "certificates of issuers .*/damaged.crt: .*or a damaged one"),
+            (f"cacert={self.folder}/folder", "certificates of issuers .*/folder: .* run openssl rehash on it"),
+            (f"cacert={self.folder}/pipe", "certificates of issuers .*/pipe: it is neither a file nor a directory"),
+            (f"cert={self.folder}/folder", "certificate .*/folder: it is a directory"),
+            (certificate, "private key .*/a.crt: it has no private key in PEM format: name the file of the key, too"),
             (f"{certificate}&key={self.folder}/b.key", "private key .*/b.key: it does not belong to the certificate"),
             (f"{certificate}&key={self.folder}/encrypted.key", "private key .*/encrypted.key: it is encrypted"),
             (f"{certificate}&key={self.folder}/encrypted8.key", "private key .*/encrypted8.key: it is encrypted"),

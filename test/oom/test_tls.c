@@ -59,7 +59,7 @@ static bool accepted;        /* the client has sent a command in the last run */
 
 /* What the client has logged about files that have changed, in the last run. */
 static unsigned read_lines;   /* they were read */
-static unsigned lacked_lines; /* they were not read for lack of memory */
+static unsigned lacked_lines; /* could not be read for lack of memory */
 static unsigned bad_lines;    /* they cannot be used */
 static bool reload_hit;       /* an allocation failed before the first of these lines */
 
@@ -346,7 +346,7 @@ static void count_line(int level, const char *message, void *userdata)
     if (read_lines + lacked_lines + bad_lines == 0)
         reload_hit = alloc_fail_stop();
     read_lines += strstr(message, "and were read") != NULL;
-    lacked_lines += strstr(message, "lack of memory") != NULL;
+    lacked_lines += strstr(message, "could not be read") != NULL;
     bad_lines += strstr(message, "cannot be used") != NULL;
 }
 

@@ -8,7 +8,9 @@
 #include <openssl/err.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "suite.h"
 
@@ -127,6 +129,81 @@ START_TEST(a_certificate_that_expires_in_the_handshake_is_refused)
 }
 END_TEST
 
+/* Begins a handshake that the server does not answer, and gives it up. */
+static void give_up_a_handshake(void)
+{
+    struct tls_link link = tls_rig_open(rig);
+
+    ck_assert_int_eq(rl_tls_handshake(link.client), RL_TLS_AGAIN);
+    tls_rig_close(&link);
+}
+
+/* A handshake that was given up for lack of time leaves the session: the next one resumes it, and
+ * costs a busy server less. Two in a row do not, because the session may be the reason. */
+START_TEST(a_session_outlives_one_handshake_that_was_given_up)
+{
+    struct tls_link first = tls_rig_connect(rig);
+
+    ck_assert_int_eq(tls_rig_receive(&first), RL_TLS_AGAIN);
+    for (int round = 0; round < 2; round++) {
+        give_up_a_handshake();
+        struct tls_link next = tls_rig_connect(rig);
+        ck_assert_int_eq(SSL_session_reused(next.server), 1);
+        ck_assert_int_eq(tls_rig_receive(&next), RL_TLS_AGAIN);
+        tls_rig_close(&next);
+    }
+    give_up_a_handshake();
+    give_up_a_handshake();
+    ck_assert_ptr_null(rig->server.session);
+    tls_rig_close(&first);
+}
+END_TEST
+
+/* A handshake that the server ends takes the session with it. */
+START_TEST(a_session_goes_with_a_handshake_that_the_server_ends)
+{
+    struct tls_link first = tls_rig_connect(rig);
+
+    ck_assert_int_eq(tls_rig_receive(&first), RL_TLS_AGAIN);
+    ck_assert_ptr_nonnull(rig->server.session);
+    struct tls_link second = tls_rig_open(rig);
+    close(second.server_fd);
+    second.server_fd = -1;
+    ck_assert_int_eq(rl_tls_handshake(second.client), RL_TLS_FAILED);
+    tls_rig_close(&second);
+    ck_assert_ptr_null(rig->server.session);
+    tls_rig_close(&first);
+}
+END_TEST
+
+/* Without descriptors changed files cannot be read. They are not forgotten: the next connection
+ * reads them. */
+START_TEST(files_that_could_not_be_read_are_read_again)
+{
+    struct pollfd ended = {.fd = rig->wake_fd, .events = POLLIN};
+    struct rlimit usual, small;
+    uint64_t count;
+    int free_fd = dup(rig->wake_fd);
+
+    close(free_fd);
+    tls_rig_replace_issuer(rig);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    /* One descriptor is left, for the copy of wake_fd that the thread needs. */
+    small = (struct rlimit){.rlim_cur = (rlim_t)free_fd + 1, .rlim_max = usual.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &small), 0);
+    bool current = rl_tls_context_refresh(rig->server.context, rig->wake_fd, false);
+    int has_ended = poll(&ended, 1, TLS_RIG_DEADLINE_MS);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    ck_assert(!current);
+    ck_assert_int_eq(has_ended, 1);
+    ck_assert_int_eq(read(rig->wake_fd, &count, sizeof count), sizeof count);
+    ck_assert(!rl_tls_context_refresh(rig->server.context, rig->wake_fd, false));
+    ck_assert_int_eq(poll(&ended, 1, TLS_RIG_DEADLINE_MS), 1);
+    ck_assert(rl_tls_context_refresh(rig->server.context, rig->wake_fd, false));
+    check_untrusted();
+}
+END_TEST
+
 /* A reload ends while no connection waits for it. The next connection uses its result without
  * another wait. */
 START_TEST(a_reload_that_has_ended_is_used)
@@ -134,9 +211,9 @@ START_TEST(a_reload_that_has_ended_is_used)
     struct pollfd ended = {.fd = rig->wake_fd, .events = POLLIN};
 
     tls_rig_replace_issuer(rig);
-    ck_assert(!rl_tls_context_is_current(rig->server.context, rig->wake_fd));
+    ck_assert(!rl_tls_context_refresh(rig->server.context, rig->wake_fd, false));
     ck_assert_int_eq(poll(&ended, 1, TLS_RIG_DEADLINE_MS), 1);
-    ck_assert(rl_tls_context_is_current(rig->server.context, rig->wake_fd));
+    ck_assert(rl_tls_context_refresh(rig->server.context, rig->wake_fd, false));
     check_untrusted();
 }
 END_TEST
@@ -153,6 +230,9 @@ int main(void)
     tcase_add_test(tcase, a_ticket_of_an_earlier_connection_is_not_kept);
     tcase_add_test(tcase, a_session_with_an_expired_certificate_is_not_offered);
     tcase_add_test(tcase, a_certificate_that_expires_in_the_handshake_is_refused);
+    tcase_add_test(tcase, a_session_outlives_one_handshake_that_was_given_up);
+    tcase_add_test(tcase, a_session_goes_with_a_handshake_that_the_server_ends);
+    tcase_add_test(tcase, files_that_could_not_be_read_are_read_again);
     tcase_add_test(tcase, a_reload_that_has_ended_is_used);
     return suite_run(suite);
 }
