@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <openssl/err.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,6 +121,18 @@ void fake_tls_server_free(struct fake_tls_server *server)
     free(server);
 }
 
+/* Tells the runner, with the first connection of the process, that the environment has changed what
+ * this program tests (test/runner/over_tls.py). */
+static void print_mark(void)
+{
+    static atomic_flag printed = ATOMIC_FLAG_INIT;
+
+    if (atomic_flag_test_and_set(&printed))
+        return;
+    printf("# the servers speak TLS\n");
+    fflush(stdout);
+}
+
 /* Begins TLS on an accepted socket. */
 struct fake_tls *fake_tls_open(struct fake_tls_server *server, int fd)
 {
@@ -136,6 +149,7 @@ struct fake_tls *fake_tls_open(struct fake_tls_server *server, int fd)
     MUST(tls->ssl != NULL && tls->in != NULL && tls->out != NULL);
     SSL_set_bio(tls->ssl, tls->in, tls->out);
     SSL_set_accept_state(tls->ssl);
+    print_mark();
     return tls;
 }
 

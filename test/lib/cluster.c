@@ -114,6 +114,14 @@ static bool is_tls_wanted(void)
     return text != NULL && strcmp(text, "1") == 0;
 }
 
+/* Tells the runner that the environment has changed what this program tests
+ * (test/runner/over_tls.py). */
+static void print_mark(void)
+{
+    printf("# the servers speak TLS\n");
+    fflush(stdout);
+}
+
 /* Returns whether the server replies to PING and is the process that this cluster started. */
 static bool is_ready(struct cluster *cluster, unsigned node)
 {
@@ -253,6 +261,8 @@ struct cluster *cluster_start_with(const struct cluster_opts *opts)
     cluster->with_clocks = opts->clocks;
     cluster->with_network = opts->network;
     cluster->with_tls = !opts->unix_sockets && (opts->tls || is_tls_wanted());
+    if (cluster->with_tls && !opts->tls)
+        print_mark();
     if (opts->network && !network_open(&cluster->network, cluster->count))
         cluster_die(NULL, 0, "cannot make network namespaces");
     const char *parent = getenv("TMPDIR");

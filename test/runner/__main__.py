@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""usage: ./dev test [--build NAME]... [--list] [SUITE or TEST]...
+"""usage: ./dev test [--build NAME]... [--tls] [--list] [SUITE or TEST]...
 
 Builds and runs the tests after the table in test/runner/table.py. Without names everything runs; a test
-that is named runs in every build of its suite. The last line is `N passed, N failed, N skipped`; the exit
+that is named runs in every build of its suite. With --tls it runs what test/runner/over_tls.py says instead:
+suites of real and scripted servers once more, with servers that speak TLS only. The last line is `N passed, N failed, N skipped`; the exit
 status is 0 only if nothing failed and something passed.
 """
 
@@ -22,6 +23,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import builddir  # noqa: E402
 import lanes  # noqa: E402
+import over_tls  # noqa: E402
 import program  # noqa: E402
 import table  # noqa: E402
 
@@ -123,6 +125,20 @@ def choose(tests, build, names):
     return chosen
 
 
+def leave_out(tests, build, totals):
+    """Returns the tests that can run over TLS, if this build does. Reports and counts the others as skipped."""
+    kept = []
+    for test in tests:
+        reason = over_tls.reason(build, test["name"])
+        if reason is None:
+            kept.append(test)
+            continue
+        with totals.lock:
+            totals.skipped += 1
+            say(f"  {build.name:9}{suite_of(test):12}{test['name']:28} skipped: {reason}")
+    return kept
+
+
 def wrapper_of(build, niceness):
     """Returns the words in front of the command of a program: nice, valgrind, or fixed addresses for sanitizers."""
     wrapper = build.wrapper
@@ -133,7 +149,8 @@ def wrapper_of(build, niceness):
 
 def run_test(build, test, niceness, totals):
     """Runs one program and reports its result."""
-    logs = os.path.join(build.directory, "test-logs", build.name)
+    kind = f"{build.name}-tls" if over_tls.is_over_tls(build) else build.name
+    logs = os.path.join(build.directory, "test-logs", kind)
     os.makedirs(logs, exist_ok=True)
     outcome = program.run(test, build, logs, wrapper_of(build, niceness))
     with totals.lock:
@@ -148,7 +165,7 @@ def run_builds(directories, builds, names, jobs, totals):
         if build.directory != directories[0]:
             continue
         tests = prepare(build, names, totals)
-        for test in choose(tests or [], build, names):
+        for test in leave_out(choose(tests or [], build, names), build, totals):
             lane = table.lane(build, suite_of(test))
             # Compiling has rank 0: the other lane waits for it.
             jobs.add(lane, table.rank(test), run_test, build, test, lanes.NICENESS[lane], totals)
@@ -216,6 +233,8 @@ def prepare(build, names, totals):
         check_names(tests, names)
     elif not totals.checked and build is table.BUILDS[0]:  # the first build has all tests
         check_table(tests, totals)
+    elif not totals.checked and over_tls.is_over_tls(build):
+        check_left_out(tests, totals)
     totals.checked = True
     return tests
 
@@ -230,9 +249,18 @@ def check_table(tests, totals):
         say(totals.failures[-1])
     for suite in sorted(named - present):
         say(f"suite {suite}: has no tests")
-    listed = table.LONG_TESTS.union(*table.ONLY.values())
+    check_listed("table.py", table.LONG_TESTS.union(*table.ONLY.values()), tests, totals)
+
+
+def check_left_out(tests, totals):
+    """Fails for a name that is left out over TLS and that no test has."""
+    check_listed("over_tls.py", set(over_tls.LEFT_OUT), tests, totals)
+
+
+def check_listed(file, listed, tests, totals):
+    """Fails for each of the listed names that no test has. `file` in test/runner lists them."""
     for name in sorted(listed - {test["name"] for test in tests}):
-        totals.add_failure(f"test/runner/table.py names a test that there is not: {name}")
+        totals.add_failure(f"test/runner/{file} names a test that there is not: {name}")
         say(totals.failures[-1])
 
 
@@ -275,7 +303,8 @@ def list_tests(builds, names):
         if not os.path.isdir(build.directory):
             sys.exit(f"{build.directory} is not there yet: run ./dev test once")
         for test in choose(introspect(build.directory), build, names):
-            say(f"{build.name:9}{suite_of(test):12}{test['name']}")
+            if over_tls.reason(build, test["name"]) is None:
+                say(f"{build.name:9}{suite_of(test):12}{test['name']}")
 
 
 def arguments():
@@ -283,10 +312,12 @@ def arguments():
     parser = argparse.ArgumentParser(usage=__doc__.split("\n")[0].replace("usage: ", ""))
     parser.add_argument("--build", action="append", help="only this build: "
                         + ", ".join(build.name for build in table.BUILDS))
+    parser.add_argument("--tls", action="store_true", help="only what runs over TLS, with servers that speak nothing else; "
+                        "without --build in: " + ", ".join(over_tls.USUAL))
     parser.add_argument("--list", action="store_true", help="list what would run, run nothing")
     parser.add_argument("names", nargs="*", metavar="SUITE or TEST")
     chosen = parser.parse_args()
-    known = {build.name for build in table.BUILDS}
+    known = set(over_tls.SUITES) if chosen.tls else {build.name for build in table.BUILDS}
     for name in chosen.build or []:
         if name not in known:
             parser.error(f"no build named {name}; there are: {', '.join(sorted(known))}")
@@ -301,7 +332,10 @@ def main():
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     chosen = arguments()
     os.chdir(SOURCE)
-    builds = [build for build in table.BUILDS if not chosen.build or build.name in chosen.build]
+    if chosen.tls:
+        builds = over_tls.builds(chosen.build)
+    else:
+        builds = [build for build in table.BUILDS if not chosen.build or build.name in chosen.build]
     builds = [build for build in builds if concerns(build, chosen.names)]
     if chosen.list:
         return list_tests(builds, chosen.names)

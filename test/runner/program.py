@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections import namedtuple
 
+import over_tls
 import tap
 
 Outcome = namedtuple("Outcome", "result seconds computed log")
@@ -129,4 +130,7 @@ def run(test, build, log_directory, wrapper):
     with open(log_path, "a", encoding="utf-8") as log:
         log.write(errors)
     result = judge(output, errors, status, timeout, left, files)
+    wrong = over_tls.without_mark(build, output) if result.passed else None
+    if wrong:
+        result = result._replace(failed=result.failed + 1, reasons=[*result.reasons, wrong])
     return Outcome(result, seconds, computed, log_path)

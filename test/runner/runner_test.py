@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Each way in which a test program can fail must make the runner fail."""
 
+import glob
 import os
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "lib")]
 import builddir  # noqa: E402
 import coverage  # noqa: E402
 import lanes  # noqa: E402
+import over_tls  # noqa: E402
 import program  # noqa: E402
 import table  # noqa: E402
 import tap  # noqa: E402
@@ -50,6 +52,51 @@ class Table(unittest.TestCase):
         """A suite of which a build runs a part is run whole by another build."""
         whole = {suite for build in table.BUILDS for suite in build.suites if (build.name, suite) not in table.ONLY}
         self.assertEqual({suite for _, suite in table.ONLY} - whole, set())
+
+
+class OverTls(unittest.TestCase):
+    """What runs over TLS."""
+
+    def setUp(self):
+        self.build = over_tls.builds(["gcc"])[0]
+        self.plain = table.BUILDS[0]
+
+    def test_builds(self):
+        """Each build runs suites that exist, in the environment of the table and one more variable."""
+        self.assertEqual([build.name for build in over_tls.builds(None)], ["gcc", "asan"])
+        for build in over_tls.builds(list(over_tls.SUITES)):
+            original = next(each for each in table.BUILDS if each.name == build.name)
+            self.assertEqual(build.environment, {**original.environment, "REDLOCK_TEST_TLS": "1"})
+            self.assertEqual(set(build.suites) - {suite for each in table.BUILDS for suite in each.suites}, set())
+
+    def test_only_a_run_over_tls_leaves_programs_out(self):
+        """A program that is left out has a reason, and runs without TLS."""
+        for name, why in over_tls.LEFT_OUT.items():
+            self.assertEqual(over_tls.reason(self.build, name), why)
+            self.assertIsNone(over_tls.reason(self.plain, name))
+        self.assertIsNone(over_tls.reason(self.build, "no such program"))
+
+    def test_cases_that_are_left_out_exist(self):
+        """Each case that is left out is one of a program of test/cli that runs over TLS."""
+        present = {}
+        for path in glob.glob(os.path.join(os.path.dirname(HERE), "cli", "*_test.py")):
+            with open(path, encoding="utf-8") as file:
+                program_name = "cli_" + os.path.basename(path).removesuffix("_test.py")
+                present[program_name] = file.read()
+        for case in over_tls.CASES_LEFT_OUT:
+            group, _, function = case.partition(".")
+            found = [name for name, text in present.items() if f"class {group}(" in text and f"def {function}(" in text]
+            self.assertEqual([name for name in found if name not in over_tls.LEFT_OUT], found, case)
+            self.assertNotEqual(found, [], case)
+
+    def test_a_program_without_tls_counts_as_failed(self):
+        """The line of a server with TLS must be in the output, but only in a run over TLS."""
+        for words, build, failed in (("echo", self.build, 1), ("echo", self.plain, 0),
+                                     (f"echo '{over_tls.MARK.strip()}'", self.build, 0)):  # fmt: skip
+            with self.subTest(words, build=build.environment), tempfile.TemporaryDirectory() as logs:
+                script = f"echo ok 1 - a; {words}; echo 1..1"
+                test = {"name": "t", "cmd": ["sh", "-c", script], "env": {}, "timeout": 20, "workdir": logs}
+                self.assertEqual(program.run(test, build, logs, []).result[:2], (1, failed))
 
 
 class Counting(unittest.TestCase):

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""What `./dev test --tls` runs: suites of the table once more, with servers that speak TLS only.
+
+The environment of each program has REDLOCK_TEST_TLS=1, which test/lib/cluster.c, test/io/fake_tls.c and
+test/cli/world.py read. A program must print MARK where its first server speaks TLS; otherwise it counts as
+failed, because it has repeated the run without TLS.
+"""
+
+import table
+
+ENVIRONMENT = {"REDLOCK_TEST_TLS": "1"}
+
+MARK = "# the servers speak TLS\n"
+
+# The suites of each build. Without --build the first two run.
+SUITES = {
+    "gcc": "io oom torture live scenario cli".split(),
+    "asan": "io oom torture live scenario cli".split(),
+    "tsan": "io live".split(),
+}
+USUAL = ["gcc", "asan"]
+
+OWN_TLS = "has servers with TLS in any case"
+NO_SERVERS = "has no servers"
+ADDRESSES = "writes addresses of servers without TLS"
+PROXY = "has a proxy that reads the protocol between the command and the servers"
+FOREIGN_USER = "the other user cannot read the certificate of the issuer in the sandbox"
+
+# Programs that do not run over TLS, and why.
+LEFT_OUT = {
+    "fake_redis": "the client of the program itself speaks no TLS",
+    "io_hostile_tls": OWN_TLS,
+    "io_tls_bytes": OWN_TLS,
+    "live_tls": OWN_TLS,
+    "live_tls_host": OWN_TLS,
+    "cli_acl": "redis-cli connects to the servers without TLS",
+    "cli_completion": NO_SERVERS,
+    "cli_config": NO_SERVERS,
+    "cli_conflicts": NO_SERVERS,
+    "cli_examples": "the examples are commands with addresses without TLS",
+    "cli_manual": NO_SERVERS,
+    "cli_nodes": ADDRESSES,
+    "cli_nodes_notify": PROXY,
+    "cli_sandbox": "starts each kind of sandbox itself, also with TLS",
+    "cli_secrets": ADDRESSES,
+    "cli_tls": OWN_TLS,
+    "cli_usage": NO_SERVERS,
+    "oom_codec": "is about encoders and decoders, without servers",
+    "oom_tls": OWN_TLS,
+    "scenario_34": "a stopped server makes no handshake, so that the client has no new connection",
+    "valgrind": "valgrind reports what OpenSSL keeps until exit, and handshakes in it exceed their time limit",
+}
+
+# Cases of test/cli that do not run over TLS, of programs whose other cases do.
+CASES_LEFT_OUT = {
+    "Codes.test_server_listed_twice": ADDRESSES,
+    "Descriptors.test_too_few_descriptors": "the file of the issuer, which is opened first, fails with other words",
+    "Hostile.test_process_of_another_user_is_not_waited_for": FOREIGN_USER,
+    "Hostile.test_process_of_another_user_keeps_the_lock_for_the_grace": FOREIGN_USER,
+    "NotAcquired.test_passwords": ADDRESSES,
+    "Once.test_user_without_the_right": ADDRESSES,
+    "Permits.test_status_reads_many_slots_at_once": PROXY,
+    "Quarantine.test_quarantine": ADDRESSES,
+    "Quarantine.test_quarantine_does_not_count": ADDRESSES,
+    "Replies.test_repeated_release_counts_as_success": PROXY,
+    "Shards.test_server_in_two_shards_is_reported": ADDRESSES,
+    "Shards.test_shards_in_flags_and_files": ADDRESSES,
+    "TooSlow.test_no_majority_in_time": PROXY,
+    "TooSlow.test_second_attempt_succeeds_when_servers_are_fast": PROXY,
+}
+
+
+def builds(names):
+    """Returns the builds of the table with the suites that run over TLS: those with these names, or the usual ones."""
+    chosen = [build for build in table.BUILDS if build.name in (names or USUAL)]
+    return [build._replace(suites=SUITES[build.name], environment={**build.environment, **ENVIRONMENT})
+            for build in chosen]  # fmt: skip
+
+
+def is_over_tls(build):
+    """Returns whether builds() has returned this build."""
+    return ENVIRONMENT.items() <= build.environment.items()
+
+
+def reason(build, name):
+    """Returns why this build does not run the program, or None."""
+    return LEFT_OUT.get(name) if is_over_tls(build) else None
+
+
+def without_mark(build, output):
+    """Returns why a program with this output counts as failed although its cases have passed, or None."""
+    if not is_over_tls(build) or MARK in output:
+        return None
+    return "no server has spoken TLS: see test/runner/over_tls.py"
