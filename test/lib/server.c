@@ -167,6 +167,7 @@ static void add_port(struct arguments *args, const struct server *server,
     add(args, "--tls-key-file", args->key);
     add(args, "--tls-ca-cert-file", opts->cacert);
     add(args, "--tls-auth-clients", "no");
+    add(args, "--tls-replication", "yes"); /* of REPLICAOF, to servers of the same cluster */
 }
 
 /* Fills in the command line of a server process. */

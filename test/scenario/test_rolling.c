@@ -51,15 +51,17 @@ static void *acquire_locks(void *unused)
  * machine. Returns its exit status. */
 static int wait_for_all(void)
 {
-    static char servers[512], max_ttl[32];
+    static char servers[2048], max_ttl[32];
     const char *const argv[] = {
         getenv("REDLOCK"), "nodes",     "--quiet", "--wait",         "-w", "1m", "-s",
         servers,           "--max-ttl", max_ttl,   "--node-timeout", "2s", NULL};
     size_t len = 0;
     int status = -1;
     for (unsigned i = 0; i < NODES; i++)
-        len += (size_t)snprintf(servers + len, sizeof servers - len, "%s127.0.0.1:%d",
-                                i == 0 ? "" : ",", cluster_port(live.cluster, i));
+        len += (size_t)snprintf(
+            servers + len, sizeof servers - len, "%s%s127.0.0.1:%d%s%s", i == 0 ? "" : ",",
+            live_is_tls() ? cluster_scheme(live.cluster) : "", cluster_port(live.cluster, i),
+            live_is_tls() ? "?cacert=" : "", live_is_tls() ? cluster_cacert(live.cluster) : "");
     snprintf(max_ttl, sizeof max_ttl, "%dms", TTL_MS);
     ck_assert_ptr_nonnull(argv[0]);
     const pid_t pid = fork();
