@@ -15,6 +15,7 @@
 
 #define REQUESTS_MAX 200   /* more than the operations need */
 #define TTL_MS       400   /* of all locks; keys that cannot be released any more expire soon */
+#define LINE_MS      10000 /* the key of a line expires that long after its last use */
 #define WAIT_MS      10000 /* limit of every wait */
 
 static redlock_opts_t opts; /* of all acquisitions */
@@ -111,10 +112,14 @@ static bool run(int mode, unsigned long wanted)
         ck_assert_int_eq(blocked_status, REDLOCK_ECLOSED);
     }
     ck_assert_int_eq(redlock_free(rig.client), REDLOCK_OK);
+    rig.client = NULL;
     check_ended_once(mode == REDLOCK_MODE_HYBRID);
     redlock_lock_free(rig.call[0].lock);
     redlock_lock_free(rig.call[1].lock);
-    ck_assert_msg(WAIT_UNTIL(only_foreign_keys(), 4 * TTL_MS + 2000), "keys outlive the client");
+    /* After redlock_free() alone some keys disappear by expiry only, with TLS also that of a line.
+     */
+    const uint64_t limit_ms = 4 * TTL_MS + 2000 + (rig_is_tls() ? LINE_MS : 0);
+    ck_assert_msg(WAIT_UNTIL(only_foreign_keys(), limit_ms), "keys outlive the client");
     const char *open = fdcheck_leaked(&descriptors, 1000);
     ck_assert_msg(open == NULL, "descriptors stay open: %s", open);
     rig_end_note();
@@ -136,7 +141,8 @@ static void sweep(int mode)
     }
     for (; run(mode, wanted) && wanted < REQUESTS_MAX; wanted += 10 * step)
         runs++;
-    ck_assert_msg(WAIT_UNTIL(alloc_fail_live() <= live + 4, WAIT_MS), "%lld blocks are not freed",
+    const int64_t most = live + 4 + rig_spare_blocks();
+    ck_assert_msg(WAIT_UNTIL(alloc_fail_live() <= most, WAIT_MS), "%lld blocks are not freed",
                   (long long)(alloc_fail_live() - live));
     printf("# freed in the middle of %u runs\n", runs);
     fflush(stdout);
