@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -36,6 +37,16 @@ static _Atomic bool hit;
 static _Atomic int64_t live;
 static _Thread_local int exempt_depth;
 static _Thread_local bool selected;
+
+/* The code of libraries that are exempted. */
+#define RANGES_MAX 4
+static struct {
+    uintptr_t begin, end;
+} exempted[RANGES_MAX];
+static unsigned ranges;
+
+/* The address to which the function that contains this returns. */
+#define CALLER() __builtin_return_address(0)
 
 /* Returns a block of the array `early`, or NULL if the array is used up. */
 static void *early_alloc(size_t size)
@@ -84,11 +95,20 @@ static bool resolved(void)
     return next_aligned_alloc != NULL;
 }
 
-/* Counts one allocation and returns whether it has to fail. */
-static bool must_fail(void)
+/* Returns whether the code at this address belongs to a library that is exempted. */
+static bool is_exempt(const void *caller)
+{
+    for (unsigned i = 0; i < ranges; i++)
+        if ((uintptr_t)caller >= exempted[i].begin && (uintptr_t)caller < exempted[i].end)
+            return true;
+    return false;
+}
+
+/* Counts one allocation, which the code at `caller` makes, and returns whether it has to fail. */
+static bool must_fail(const void *caller)
 {
     const int now = atomic_load(&mode);
-    if (now == OFF || exempt_depth > 0)
+    if (now == OFF || exempt_depth > 0 || is_exempt(caller))
         return false;
     if (!atomic_load(&scope_all) && !selected)
         return false;
@@ -162,6 +182,32 @@ void alloc_fail_exempt(bool on)
     exempt_depth += on ? 1 : -1;
 }
 
+/* Adds the code of one loaded library, if its path contains one of the two names. */
+static int add_range(struct dl_phdr_info *library, size_t size, void *names)
+{
+    const char *const *name = names;
+    (void)size;
+    if (strstr(library->dlpi_name, name[0]) == NULL && strstr(library->dlpi_name, name[1]) == NULL)
+        return 0;
+    for (unsigned i = 0; i < library->dlpi_phnum && ranges < RANGES_MAX; i++) {
+        const ElfW(Phdr) *part = &library->dlpi_phdr[i];
+        if (part->p_type != PT_LOAD || (part->p_flags & PF_X) == 0)
+            continue;
+        exempted[ranges].begin = library->dlpi_addr + part->p_vaddr;
+        exempted[ranges].end = exempted[ranges].begin + part->p_memsz;
+        ranges++;
+    }
+    return 0;
+}
+
+/* Exempts the allocations of shared libraries whose path contains one of the two names. */
+void alloc_fail_exempt_libraries(const char *name, const char *other)
+{
+    const char *names[] = {name, other};
+    ranges = 0;
+    dl_iterate_phdr(add_range, names);
+}
+
 /* Returns the number of blocks of the whole process that are allocated and not freed, for
  * comparisons before and after. */
 int64_t alloc_fail_live(void)
@@ -174,7 +220,7 @@ void *malloc(size_t size)
 {
     if (!resolved())
         return early_alloc(size);
-    return must_fail() ? NULL : counted(next_malloc(size));
+    return must_fail(CALLER()) ? NULL : counted(next_malloc(size));
 }
 
 /* Replaces calloc() in the same way as malloc() above. */
@@ -182,7 +228,7 @@ void *calloc(size_t count, size_t size)
 {
     if (!resolved())
         return size != 0 && count > SIZE_MAX / size ? NULL : early_alloc(count * size);
-    return must_fail() ? NULL : counted(next_calloc(count, size));
+    return must_fail(CALLER()) ? NULL : counted(next_calloc(count, size));
 }
 
 /* Replaces realloc(). A block of the array `early` is copied to a new block. */
@@ -196,7 +242,7 @@ void *realloc(void *block, size_t size)
         }
         return moved;
     }
-    if (must_fail())
+    if (must_fail(CALLER()))
         return NULL;
     void *moved = next_realloc(block, size);
     if (block == NULL)
@@ -209,7 +255,7 @@ void *realloc(void *block, size_t size)
 /* Replaces posix_memalign(). Returns ENOMEM if the injection says so. */
 int posix_memalign(void **ret_block, size_t alignment, size_t size)
 {
-    if (!resolved() || must_fail())
+    if (!resolved() || must_fail(CALLER()))
         return ENOMEM;
     const int error = next_posix_memalign(ret_block, alignment, size);
     if (error == 0)
@@ -220,7 +266,7 @@ int posix_memalign(void **ret_block, size_t alignment, size_t size)
 /* Replaces aligned_alloc(). Returns NULL if the injection says so. */
 void *aligned_alloc(size_t alignment, size_t size)
 {
-    if (!resolved() || must_fail())
+    if (!resolved() || must_fail(CALLER()))
         return NULL;
     return counted(next_aligned_alloc(alignment, size));
 }

@@ -41,6 +41,11 @@ uint64_t alloc_fail_seen(void);
  * nest. */
 void alloc_fail_exempt(bool on);
 
+/* Exempts the allocations that shared libraries make whose path contains one of the two names: from
+ * now on they are neither counted nor failed. Call this function when the libraries are loaded, and
+ * before threads allocate. A library that is linked statically is not exempted. */
+void alloc_fail_exempt_libraries(const char *name, const char *other);
+
 /* Returns the number of blocks of the whole process that are allocated and not freed, for
  * comparisons before and after. */
 int64_t alloc_fail_live(void);

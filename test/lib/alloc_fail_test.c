@@ -109,6 +109,21 @@ START_TEST(hiredis_allocations_fail)
 }
 END_TEST
 
+/* The allocations of a library that is exempted succeed and are not counted; others fail. */
+START_TEST(libraries_can_be_left_alone)
+{
+    alloc_fail_exempt_libraries("/libhiredis.", "/no such library");
+    alloc_fail_from(0, ALLOC_FAIL_ALL_THREADS);
+    redisReader *reader = redisReaderCreate();
+    const uint64_t of_hiredis = alloc_fail_seen();
+    const bool got = allocates();
+    ck_assert(alloc_fail_stop());
+    ck_assert(reader != NULL && !got);
+    ck_assert_uint_eq(of_hiredis, 0);
+    redisReaderFree(reader);
+}
+END_TEST
+
 /* Stores in *userdata whether an allocation succeeds; the main function of a thread. */
 static void *allocate_in_thread(void *userdata)
 {
@@ -178,6 +193,7 @@ int main(void)
     tcase_add_test(cases, every_entry_point_counts);
     tcase_add_test(cases, a_failed_realloc_keeps_the_block);
     tcase_add_test(cases, hiredis_allocations_fail);
+    tcase_add_test(cases, libraries_can_be_left_alone);
     tcase_add_test(cases, other_threads_can_be_left_alone);
     tcase_add_test(cases, all_threads_are_reached);
     tcase_add_test(cases, live_blocks_balance);
