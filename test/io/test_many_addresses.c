@@ -5,6 +5,7 @@
  * Uses fake_redis.h: a fake Redis server on a thread of this process. The server executes
  * commands, logs them, and misbehaves where a rule (fake_redis_rule()) says so. */
 #include "fake_redis.h"
+#include "fake_tls.h"
 #include "suite.h"
 #include "wait.h"
 
@@ -96,7 +97,7 @@ static const struct {
 } CASES[] = {{1, 0, false},   {8, 7, false},  {9, 8, false},  {16, 15, false},
              {17, 16, false}, {20, 11, true}, {20, 19, false}};
 
-/* Returns a client of the server under NAME. */
+/* Returns a client of the server under NAME. A certificate of the servers is for localhost. */
 static redlock_t *connect_to(const struct fake_redis *fake)
 {
     const char *port = strrchr(fake_redis_url(fake), ':');
@@ -104,7 +105,9 @@ static redlock_t *connect_to(const struct fake_redis *fake)
     redlock_t *client = NULL;
     char url[128];
 
-    snprintf(url, sizeof url, "redis://" NAME "%.*s?fresh=1", (int)strcspn(port, "/?"), port);
+    const bool tls = fake_tls_is_wanted();
+    snprintf(url, sizeof url, "%s://" NAME "%.*s?fresh=1%s", tls ? "rediss" : "redis",
+             (int)strcspn(port, "/?"), port, tls ? "&sni=localhost" : "");
     ck_assert_int_eq(redlock_config_new(&config, NULL), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_add_nodes(config, url), REDLOCK_OK);
     ck_assert_int_eq(redlock_new(&client, config), REDLOCK_OK);
