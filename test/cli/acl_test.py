@@ -14,7 +14,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import tapcase  # noqa: E402
-from world import CommandCase, OwnServersCase, Resp, clean_environment  # noqa: E402
+from world import CommandCase, OwnServersCase, clean_environment  # noqa: E402
 
 CLIENT = shutil.which("redis-cli") or shutil.which("valkey-cli")
 PREFIXES = ["app:", "[x]", "[^x]", "[a-c]", "a*", "q?", "b\\", "b\\*", "\\", "^c", "it's", 'say"', "'\"", "x'\\", "$(id)`id`!", "~&+@%", "#{}", "é", "\x7f\x01\x1b[2J"]  # fmt: skip
@@ -83,7 +83,7 @@ class User(OwnServersCase):
 
     def check_others(self, prefix, fence_key):
         """Checks that the user may not read or write keys without the prefix, except the fence record."""
-        connection = Resp(self.servers.ports[0])
+        connection = self.servers.connect(0)
         self.assertEqual(connection.command("AUTH", "redlock", "secret"), b"OK")
         self.assertEqual(connection.command("PTTL", prefix + "name"), -2)
         self.assertEqual(connection.command("GETEX", prefix + "name{#q}"), None)

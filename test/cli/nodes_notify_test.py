@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import proxy  # noqa: E402
 import tapcase  # noqa: E402
-from world import OwnServersCase, Resp  # noqa: E402
+from world import OwnServersCase  # noqa: E402
 
 
 class Notifications(OwnServersCase):
@@ -69,7 +69,7 @@ class Notifications(OwnServersCase):
     def findings_of_first(self, clients, code):
         """Lets the first server accept `clients` clients at once beside ours. Returns what `nodes` says of it: the word
         for notifications, and {(severity, code): finding} without the notes about its file and about a slow reply."""
-        control = Resp(self.servers.ports[0])
+        control = self.servers.connect(0)
         self.addCleanup(control.close)
         self.assertEqual(control.command("CONFIG", "SET", "maxclients", clients + 1), b"OK")
         result = self.redlock("nodes", "--json")

@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import proxy  # noqa: E402
 import tapcase  # noqa: E402
-from world import REDLOCK, OwnServersCase, Resp, runs, until  # noqa: E402
+from world import REDLOCK, OwnServersCase, runs, until  # noqa: E402
 
 
 def serve_http(listener):
@@ -476,7 +476,7 @@ class Nodes(OwnServersCase):
             self.assertEqual([entry[entry.index(b"object") + 1] for entry in log], [], "not allowed")
             self.assertEqual(self.servers.command(index, "KEYS", "*"), [b"redlock:fence"])
             for words in (("FLUSHALL",), ("SET", "other", "1"), ("CONFIG", "GET", "*")):
-                connection = Resp(self.servers.ports[index])
+                connection = self.servers.connect(index)
                 self.assertEqual(connection.command("AUTH", "redlock", "secret"), b"OK")
                 self.assertIsInstance(connection.command(*words), Exception, words)
                 connection.close()

@@ -15,7 +15,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import tapcase  # noqa: E402
-from world import TIME_LIMIT, Case, OwnServersCase, Resp, until  # noqa: E402
+from world import TIME_LIMIT, Case, OwnServersCase, until  # noqa: E402
 
 HOLDER = r"[^ /]+/\d+/\d+"
 NO_WAIT = "to wait for the lock: --wait 1m"
@@ -59,7 +59,7 @@ class Held(Case):
         """-E changes the code and not the line. -q suppresses it, and then no request is made for it."""
         self.hold("h")
         self.assertIn("redlock status h", self.ending("run", "-n", "-E", "0", "h", "--", "true", code=0))
-        monitor = Resp(self.servers.ports[0])
+        monitor = self.servers.connect(0)
         self.addCleanup(monitor.close)
         monitor.command("MONITOR")
         result = self.redlock("run", "-q", "-n", "h", "--", "true")

@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import tapcase  # noqa: E402
 from screen import ScreenCase  # noqa: E402
-from world import REDLOCK, TIME_LIMIT, Resp  # noqa: E402
+from world import REDLOCK, TIME_LIMIT  # noqa: E402
 
 ESCAPE = b"\x1b["
 HELD = r"^redlock: waiting for t: \d+s, held \(\d+s left\) by [^ /]+/\d+/\d+$"
@@ -141,7 +141,7 @@ class StatusLine(ScreenCase):
     def test_key_is_inspected_once_a_second(self):
         """The line needs one inspection a second. The first one is made at once."""
         self.hold("t")
-        monitor = Resp(self.servers.ports[0])
+        monitor = self.servers.connect(0)
         self.addCleanup(monitor.close)
         monitor.command("MONITOR")
         self.spawn(REDLOCK, "acquire", "t")

@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import tapcase  # noqa: E402
 from screen import ScreenCase  # noqa: E402
-from world import REDLOCK, Case, OwnServersCase, Resp, clean_environment, until  # noqa: E402
+from world import REDLOCK, Case, OwnServersCase, clean_environment, until  # noqa: E402
 
 OWNER = r"[^ /]+/\d+/\d+"
 KEYS = "^q quit  / filter  n t h v w sort"  # the last line, unless something else is there
@@ -294,7 +294,7 @@ class Once(Case):
         for number in range(300):
             self.servers.command_all("SET", f"foreign{number}", "x")
         self.hold("held")
-        monitor = Resp(self.servers.ports[0])
+        monitor = self.servers.connect(0)
         self.addCleanup(monitor.close)
         monitor.command("MONITOR")
         for flags, count, calls in ([], 1000, 1), (["--scan-rate", "300"], 30, 8):

@@ -13,7 +13,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import tapcase  # noqa: E402
-from world import REDLOCK, SLOW, Case, Resp, runs, seconds_until_gone, until  # noqa: E402
+from world import REDLOCK, SLOW, Case, runs, seconds_until_gone, until  # noqa: E402
 
 PRINT_PID_AND_SLEEP = "echo $$; exec sleep 1000"
 
@@ -23,8 +23,8 @@ class R09(Case):
 
     def kill_connections(self):
         """Ends all clients' connections on all servers."""
-        for port in self.servers.ports:
-            connection = Resp(port)
+        for index in range(len(self.servers.ports)):
+            connection = self.servers.connect(index)
             connection.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
             connection.close()
 

@@ -7,14 +7,21 @@ import os
 import re
 import signal
 import socket
+import ssl
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
+import over_tls  # noqa: E402
+
 REDLOCK = os.environ.get("REDLOCK", "redlock")
 SLOW = float(os.environ.get("REDLOCK_TEST_SLOW", "1"))
+# The servers speak TLS only. The runner wants to see the line (test/runner/over_tls.py).
+TLS = os.environ.get("REDLOCK_TEST_TLS") == "1"
 TIME_LIMIT = 60 * SLOW  # seconds: deadline of everything that a test waits for; what takes that long hangs
 
 
@@ -94,10 +101,14 @@ def children_of(pid):
 
 
 class Resp:
-    """One connection to a server. A reply is bytes, an int, a list, None or an Exception."""
+    """One connection to a server, with TLS if there is a file of issuers. A reply is bytes, an int, a list, None or an
+    Exception."""
 
-    def __init__(self, port):
+    def __init__(self, port, issuers=None):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=TIME_LIMIT)
+        if issuers:
+            context = ssl.create_default_context(cafile=issuers)
+            self.socket = context.wrap_socket(self.socket, server_hostname="127.0.0.1")
         self.file = self.socket.makefile("rb")
 
     def reply(self):
@@ -132,7 +143,7 @@ class Servers:
 
     def __init__(self, count):
         self.process = subprocess.Popen(
-            [REDLOCK, "sandbox", "-n", str(count)],
+            [REDLOCK, "sandbox", *(["--tls"] if TLS else []), "-n", str(count)],
             stdout=subprocess.PIPE,
             text=True,
             env=clean_environment(),
@@ -146,7 +157,10 @@ class Servers:
         self.list = re.search(r"REDLOCK_SERVERS='(\S+)'", text).group(1)
         self.directory = re.search(r"removes (\S+)", text).group(1)
         self.ports = [int(part.rpartition(":")[2].partition("?")[0]) for part in self.list.split(",")]
+        self.issuers = self.list.partition("cacert=")[2].partition(",")[0].partition("&")[0] or None
         self.stopped = set()
+        if TLS:
+            print(over_tls.MARK, end="", flush=True)
 
     def pid(self, index):
         """Returns the process of a server."""
@@ -165,9 +179,13 @@ class Servers:
             os.kill(self.pid(index), signal.SIGCONT)
         self.stopped.clear()
 
+    def connect(self, index):
+        """Returns a new connection to one server."""
+        return Resp(self.ports[index], self.issuers)
+
     def command(self, index, *words):
         """Sends a command to one server and returns its reply."""
-        connection = Resp(self.ports[index])
+        connection = self.connect(index)
         try:
             return connection.command(*words)
         finally:
@@ -175,7 +193,7 @@ class Servers:
 
     def command_with_password(self, index, password, *words):
         """The same for a server that requires a password."""
-        connection = Resp(self.ports[index])
+        connection = self.connect(index)
         try:
             connection.command("AUTH", password)
             return connection.command(*words)
@@ -227,6 +245,9 @@ class CommandCase(unittest.TestCase):
     has_servers = False
 
     def setUp(self):
+        why = over_tls.CASES_LEFT_OUT.get(self.id().replace("__main__.", "")) if TLS else None
+        if why:
+            self.skipTest(why)
         self.directory = tempfile.mkdtemp(prefix="cli-")
         self.addCleanup(self.remove_directory)
 
