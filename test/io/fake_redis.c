@@ -87,7 +87,8 @@ static void open_listener(struct fake_redis *fake)
     fake->listener = fake->port_fd < 0 ? listen_unix(fake->path) : listen_tcp(fake->port);
 }
 
-/* Stores the profile and makes a run_id that no other fake has, unless the test gives one. */
+/* Stores the profile and makes a run_id that no other fake has, unless the test gives one, which is
+ * copied. */
 static void adopt_profile(struct fake_redis *fake, const struct fake_profile *profile)
 {
     static atomic_uint counter;
@@ -97,8 +98,10 @@ static void adopt_profile(struct fake_redis *fake, const struct fake_profile *pr
     if (complete.run_id == NULL) {
         unsigned number = atomic_fetch_add(&counter, 1) + 1;
         snprintf(fake->run_id, sizeof fake->run_id, "fa4e%036x", number);
-        complete.run_id = fake->run_id;
+    } else {
+        snprintf(fake->run_id, sizeof fake->run_id, "%s", complete.run_id);
     }
+    complete.run_id = fake->run_id;
     fake_store_describe(&fake->store, &complete);
 }
 
