@@ -52,6 +52,10 @@ LEFT_OUT = {
     "valgrind": "valgrind reports what OpenSSL keeps until exit, and handshakes in it exceed their time limit",
 }
 
+# The same for builds with a sanitizer.
+SHIM = "a sanitizer does not go with the clock shim in the client"
+SANITIZERS_LEAVE_OUT = {"scenario_10": SHIM, "scenario_11": SHIM, "scenario_15": SHIM}
+
 # Cases of test/cli that do not run over TLS, of programs whose other cases do.
 CASES_LEFT_OUT = {
     "Codes.test_server_listed_twice": ADDRESSES,
@@ -85,7 +89,10 @@ def is_over_tls(build):
 
 def reason(build, name):
     """Returns why this build does not run the program, or None."""
-    return LEFT_OUT.get(name) if is_over_tls(build) else None
+    if not is_over_tls(build):
+        return None
+    sanitized = any("b_sanitize" in option for option in build.options)
+    return LEFT_OUT.get(name) or (SANITIZERS_LEAVE_OUT.get(name) if sanitized else None)
 
 
 def without_mark(build, output):

@@ -75,6 +75,10 @@ class OverTls(unittest.TestCase):
             self.assertEqual(over_tls.reason(self.build, name), why)
             self.assertIsNone(over_tls.reason(self.plain, name))
         self.assertIsNone(over_tls.reason(self.build, "no such program"))
+        sanitized = over_tls.builds(["asan"])[0]
+        for name, why in over_tls.SANITIZERS_LEAVE_OUT.items():
+            self.assertEqual(over_tls.reason(sanitized, name), why)
+            self.assertIsNone(over_tls.reason(self.build, name))
 
     def test_cases_that_are_left_out_exist(self):
         """Each case that is left out is one of a program of test/cli that runs over TLS."""
