@@ -51,7 +51,7 @@ void rl_node_start(struct rl_node *node, uint64_t now_ns)
     rl_node_replan(node);
 }
 
-/* Returns the time limit of a TLS handshake. */
+/* Returns the time limit of a TLS handshake, and of the greeting after it. */
 uint64_t rl_connection_handshake_ns(const struct rl_node *node, unsigned slow_handshakes)
 {
     uint64_t limit_ns = node->common->connect_timeout_ns;
@@ -105,7 +105,8 @@ static void give_up(struct rl_node *node, uint64_t now_ns)
         text = node->conn.securing
                    ? "no end of the TLS handshake in time; does this port speak TLS?"
                    : "no connection in time";
-    node->conn.slow_handshakes += node->conn.securing;
+    node->conn.slow_handshakes +=
+        node->conn.securing || (node->conn.tls && node->conn.state == RL_NODE_GREETING);
     fail_attempt(node, REDLOCK_CAUSE_TIMEOUT, text, now_ns);
 }
 
@@ -138,7 +139,6 @@ void rl_node_opened(struct rl_node *node, bool ok, int cause, const char *text, 
         return;
     }
     node->conn.securing = node->conn.refused = false;
-    node->conn.slow_handshakes = 0;
     node->counters.reconnects += node->conn.connected_once;
     node->conn.connected_once = true;
     rl_eligibility_opened(&node->eligibility);
@@ -151,7 +151,8 @@ void rl_node_opened(struct rl_node *node, bool ok, int cause, const char *text, 
     }
     node->conn.state = RL_NODE_GREETING;
     node->conn.opened_ns = now_ns;
-    node->conn.due_ns = rl_add_sat(now_ns, node->common->connect_timeout_ns);
+    node->conn.due_ns =
+        rl_add_sat(now_ns, rl_connection_handshake_ns(node, node->conn.slow_handshakes));
     rl_node_replan(node);
     rl_node_flush(node, now_ns);
 }
@@ -214,9 +215,12 @@ void rl_connection_take_greeting(struct rl_node *node, uint64_t now_ns)
     if (rl_detector_srtt_ns(&node->detector) == 0)
         rl_detector_note_trip(node, rl_sub_sat(now_ns, node->conn.opened_ns), now_ns);
     int cause = rl_greeting_reply(node, rl_decoder_reply(&node->decoder), rl_node_clock_ns(node));
+    if (cause == REDLOCK_CAUSE_NONE && !rl_greeting_is_complete(&node->greeting))
+        return;
+    node->conn.slow_handshakes = 0;
     if (cause != REDLOCK_CAUSE_NONE)
         rl_node_close(node, cause, NULL, true, now_ns);
-    else if (rl_greeting_is_complete(&node->greeting))
+    else
         become_ready(node, now_ns);
 }
 

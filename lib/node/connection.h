@@ -52,7 +52,8 @@ struct rl_connection {
                         * a connection ended that had been ready for RL_LASTING_NS */
     unsigned attempts_failed; /* attempts to connect that failed in a row: each connection ended
                                * before rl_connection_begin_use() */
-    unsigned slow_handshakes; /* TLS handshakes in a row that did not end in time */
+    unsigned slow_handshakes; /* connections in a row whose TLS handshake, or the greeting after it,
+                               * did not end in time; 0 without TLS */
     int64_t expiry_s; /* when the certificate of the server expires, in seconds of Unix time; 0: not
                        * known, or no TLS */
     unsigned brief;   /* connections in a row that were ready for less than RL_LASTING_NS, or
@@ -167,10 +168,11 @@ void rl_connection_abandon(struct rl_connection *conn);
  */
 void rl_connection_tick(struct rl_node *node, uint64_t now_ns);
 
-/* Returns the time limit of a TLS handshake after this number of handshakes in a row that did not
- * end in time: that of a connect, doubled for each of them, and at most 16 s. Many clients that
- * connect at once make a server slow, because each handshake costs it processor time; without a
- * growing limit none would succeed. */
+/* Returns the time limit of a TLS handshake, and again of the greeting after it, where this number
+ * of connections in a row has exceeded one of them: that of a connect, doubled for each of them,
+ * and at most 16 s. Many clients that connect at once make a server slow, because each handshake
+ * costs it processor time; without growing limits none would succeed. A greeting that is given up
+ * costs one more handshake. */
 uint64_t rl_connection_handshake_ns(const struct rl_node *node, unsigned slow_handshakes);
 
 /* Handles the reply that the decoder has just read as the next one of the greeting. May close the

@@ -131,7 +131,7 @@ static void close_connection(struct rl_node *node)
     rl_inbox_forget(&node->common->inbox, RL_INBOX_PUSH_UNREAD, node->index);
     tracker->next_key = 0;
     tracker->state = RL_TRACKER_OFF;
-    tracker->securing = false;
+    tracker->tls = false;
     tracker->due_ns = RL_NEVER;
     tracker->on = tracker->line = false;
     if (was_on)
@@ -277,7 +277,7 @@ void rl_tracker_connected(struct rl_node *node, uint64_t now_ns)
 
     if (tracker->state != RL_TRACKER_CONNECTING)
         return;
-    tracker->securing = true;
+    tracker->tls = true;
     tracker->due_ns =
         rl_add_sat(now_ns, rl_connection_handshake_ns(node, tracker->slow_handshakes));
     rl_node_replan(node);
@@ -290,7 +290,7 @@ void rl_tracker_next_address(struct rl_node *node, uint64_t now_ns)
 
     if (tracker->state != RL_TRACKER_CONNECTING)
         return;
-    tracker->securing = false;
+    tracker->tls = false;
     tracker->due_ns = rl_add_sat(now_ns, node->common->connect_timeout_ns);
     rl_node_replan(node);
 }
@@ -308,11 +308,10 @@ void rl_tracker_opened(struct rl_node *node, bool ok, uint64_t now_ns)
         return;
     }
     rl_decoder_collect(&tracker->decoder, &tracker->texts);
-    tracker->securing = false;
-    tracker->slow_handshakes = 0;
     tracker->state = RL_TRACKER_GREETING;
     rl_node_replan(node);
-    tracker->due_ns = rl_add_sat(now_ns, node->common->connect_timeout_ns);
+    tracker->due_ns =
+        rl_add_sat(now_ns, rl_connection_handshake_ns(node, tracker->slow_handshakes));
     rl_tracker_flush(node, now_ns);
 }
 
@@ -429,6 +428,7 @@ static void begin_listening(struct rl_node *node, uint64_t now_ns)
     struct rl_tracker *tracker = &node->tracker;
 
     tracker->state = RL_TRACKER_LISTENING;
+    tracker->slow_handshakes = 0;
     rl_node_replan(node);
     tracker->due_ns = RL_NEVER;
     forget_greeting(node);
@@ -576,7 +576,7 @@ void rl_tracker_tick(struct rl_node *node, uint64_t now_ns)
     if (tracker->due_ns > now_ns)
         return;
     if (tracker->state != RL_TRACKER_OFF) {
-        tracker->slow_handshakes += tracker->securing;
+        tracker->slow_handshakes += tracker->tls;
         retry_later(node, now_ns);
         return;
     }

@@ -44,8 +44,8 @@ struct rl_tracker {
     unsigned failures; /* tries in a row, for the delay before the next one. A second connection
                         * that was on for RL_LASTING_NS (connection.h: one second) starts the count
                         * anew at 1, and the loss of the first connection at 0 */
-    bool securing;     /* CONNECTING: the socket is connected, and the TLS handshake runs */
-    unsigned slow_handshakes; /* TLS handshakes in a row that did not end in time */
+    bool tls; /* CONNECTING, from the TLS handshake on, and later: the connection uses TLS */
+    unsigned slow_handshakes; /* as that of the first connection (connection.h) */
     uint64_t due_ns; /* OFF: when to connect; CONNECTING, GREETING: when to give up; RL_NEVER:
                       * nothing is planned */
     uint64_t on_ns;  /* when `on` was set last; 0: never */

@@ -17,6 +17,9 @@
 #define WANTS_CERTIFICATE                                                                          \
     " before the first reply; does the server require a certificate of the client?"
 
+/* The replies to the greeting of the second connection. */
+#define GREETED "+OK\r\n:77\r\n*3\r\n$9\r\nsubscribe\r\n$20\r\n__redis__:invalidate\r\n:1\r\n"
+
 static struct rig *rig;
 
 /* Fixture: makes a node with notifications that has not been started. */
@@ -88,8 +91,9 @@ START_TEST(the_limit_of_the_handshake_has_a_maximum)
 }
 END_TEST
 
-/* A handshake that succeeds resets the limit. One that fails in time does not change it. */
-START_TEST(a_handshake_that_succeeds_resets_the_limit)
+/* A connection that is greeted resets the limit. A handshake that fails in time does not change it.
+ */
+START_TEST(a_connection_that_is_greeted_resets_the_limit)
 {
     rig_start(rig);
     begin_handshake();
@@ -108,22 +112,59 @@ START_TEST(a_handshake_that_succeeds_resets_the_limit)
 }
 END_TEST
 
-/* A connect that takes too long is no slow handshake. After a handshake the greeting has the time
- * limit of a connect. */
+/* So does a server that refuses the greeting in time. */
+START_TEST(a_greeting_that_is_refused_resets_the_limit)
+{
+    rig_start(rig);
+    begin_handshake();
+    check_limit(CONNECT_NS);
+    begin_handshake();
+    rig_connect(rig);
+    rig_reply(rig, "-ERR max number of clients reached\r\n");
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_DOWN);
+    begin_handshake();
+    check_limit(CONNECT_NS);
+}
+END_TEST
+
+/* Checks that the greeting that has just begun is given up after `limit_ns`, not before. */
+static void check_greeting(uint64_t limit_ns)
+{
+    rig_pass(rig, limit_ns - 1);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_GREETING);
+    rig_pass(rig, 1);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_DOWN);
+    ck_assert_str_eq(rig->node.conn.text, "no reply to the handshake");
+}
+
+/* A greeting that takes too long after a handshake doubles the limit of both. Otherwise many
+ * clients that connect at once make handshakes again and again, none of which is used. */
+START_TEST(a_slow_greeting_doubles_the_limit)
+{
+    rig_start(rig);
+    for (unsigned i = 1; i <= 8; i *= 2) {
+        begin_handshake();
+        rig_connect(rig);
+        check_greeting(i * CONNECT_NS);
+    }
+    begin_handshake();
+    check_limit(16 * CONNECT_NS);
+}
+END_TEST
+
+/* A connect that takes too long is no slow handshake, and without TLS no limit grows. */
 START_TEST(other_time_limits_stay_as_they_are)
 {
     rig_start(rig);
     rig_pass(rig, CONNECT_NS);
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_DOWN);
     ck_assert_str_eq(rig->node.conn.text, "no connection in time");
-    begin_handshake();
-    check_limit(CONNECT_NS);
-    begin_handshake();
-    rig_connect(rig);
-    rig_pass(rig, CONNECT_NS - 1);
-    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_GREETING);
-    rig_pass(rig, 1);
-    ck_assert_str_eq(rig->node.conn.text, "no reply to the handshake");
+    for (unsigned i = 0; i < 3; i++) {
+        while (rig->node.conn.state == RL_NODE_DOWN)
+            rig_pass(rig, rl_node_wake_ns(&rig->node) - rig->now_ns);
+        rig_connect(rig);
+        check_greeting(CONNECT_NS);
+    }
     begin_handshake();
     check_limit(CONNECT_NS);
 }
@@ -206,7 +247,8 @@ START_TEST(a_late_beginning_of_a_handshake_is_ignored)
 END_TEST
 
 /* The handshake of the second connection has the time limit of a connect, from its beginning on.
- * The next one has twice that time, and after a success it is as at first. */
+ * The next one has twice that time, also for its greeting, and after a greeting it is as at first.
+ */
 START_TEST(the_second_connection_has_a_limit_for_its_handshake)
 {
     rig_ready(rig);
@@ -227,10 +269,18 @@ START_TEST(the_second_connection_has_a_limit_for_its_handshake)
     rl_tracker_connected(&rig->node, rig->now_ns);
     ck_assert_uint_eq(rl_tracker_due_ns(&rig->node), rig->now_ns + 2 * CONNECT_NS);
     rl_tracker_opened(&rig->node, true, rig->now_ns);
-    ck_assert_uint_eq(rl_tracker_due_ns(&rig->node), rig->now_ns + CONNECT_NS);
-    rig_pass(rig, CONNECT_NS); /* the greeting gets no reply */
+    ck_assert_uint_eq(rl_tracker_due_ns(&rig->node), rig->now_ns + 2 * CONNECT_NS);
+    rig_pass(rig, 2 * CONNECT_NS); /* the greeting gets no reply */
     rig_pass(rig, rl_tracker_due_ns(&rig->node) - rig->now_ns);
     ck_assert_uint_eq(rig->push_opens, 3);
+    rl_tracker_connected(&rig->node, rig->now_ns);
+    ck_assert_uint_eq(rl_tracker_due_ns(&rig->node), rig->now_ns + 4 * CONNECT_NS);
+    rl_tracker_opened(&rig->node, true, rig->now_ns);
+    rig_receive_push(rig, GREETED, strlen(GREETED));
+    rl_tracker_closed(&rig->node, rig->now_ns);
+    rig_flush(rig);
+    rig_pass(rig, rl_tracker_due_ns(&rig->node) - rig->now_ns);
+    ck_assert_uint_eq(rig->push_opens, 4);
     rl_tracker_connected(&rig->node, rig->now_ns);
     ck_assert_uint_eq(rl_tracker_due_ns(&rig->node), rig->now_ns + CONNECT_NS);
 }
@@ -296,7 +346,9 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, the_limit_of_the_handshake_doubles);
     tcase_add_loop_test(tcase, the_limit_of_the_handshake_has_a_maximum, 0, 2);
-    tcase_add_test(tcase, a_handshake_that_succeeds_resets_the_limit);
+    tcase_add_test(tcase, a_connection_that_is_greeted_resets_the_limit);
+    tcase_add_test(tcase, a_greeting_that_is_refused_resets_the_limit);
+    tcase_add_test(tcase, a_slow_greeting_doubles_the_limit);
     tcase_add_test(tcase, other_time_limits_stay_as_they_are);
     tcase_add_test(tcase, the_next_address_has_the_limit_of_a_connect);
     tcase_add_loop_test(tcase, a_refusal_by_tls_is_kept, 0, 2);
