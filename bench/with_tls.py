@@ -30,9 +30,9 @@ class Failure(Exception):
     """The command cannot be run. The argument says why."""
 
 
-def make_certificate(directory):
-    """Makes cert.pem and key.pem in the directory."""
-    words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+def make_certificate(directory, key=("ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")):
+    """Makes cert.pem and key.pem in the directory, for a key of this kind."""
+    words = ["openssl", "req", "-x509", "-newkey", *key, "-nodes",
              "-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=redlock-bench",
              "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"]  # fmt: skip
     try:
