@@ -46,6 +46,7 @@ struct rl_tls {
     bool broken;  /* sending: `rest` could not be kept, or the socket does not take it */
     bool reset;   /* `broken`, because the server has closed or reset the connection */
     bool refused; /* see rl_tls_is_refused() */
+    bool unnamed; /* the certificate does not have the name of the server */
     char text[RL_TEXT_MAX];
 };
 
@@ -199,13 +200,26 @@ void rl_tls_server_done(struct rl_tls_server *server)
     server->doubted = false;
 }
 
-/* Keeps in words the first reason for which a certificate was not accepted. Returns `ok`. */
+/* Keeps in words the first reason for which a certificate was not accepted, but one that concerns
+ * the issuer or the dates rather than the name: before the signature is verified, anybody may have
+ * written the names. So lets OpenSSL go on after a wrong name, and refuses the certificate when
+ * OpenSSL reports it as verified. Returns whether OpenSSL shall go on. */
 int rl_tls_note_verification(int ok, X509_STORE_CTX *store)
 {
     SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
     struct rl_tls *tls = ssl != NULL ? SSL_get_app_data(ssl) : NULL;
+    int error = X509_STORE_CTX_get_error(store);
 
-    if (!ok && tls != NULL && tls->text[0] == '\0') {
+    if (tls == NULL)
+        return ok;
+    if (!ok && !tls->unnamed &&
+        (error == X509_V_ERR_HOSTNAME_MISMATCH || error == X509_V_ERR_IP_ADDRESS_MISMATCH)) {
+        tls->unnamed = true;
+        return 1;
+    }
+    if (ok && tls->unnamed && X509_STORE_CTX_get_error_depth(store) == 0)
+        ok = 0;
+    if (!ok && tls->text[0] == '\0') {
         rl_tls_explain_certificate(tls->text, store, tls->server);
         tls->refused = true;
     }

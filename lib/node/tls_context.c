@@ -17,6 +17,7 @@
 
 #define FILES     3 /* cacert, cert, key */
 #define ERROR_MAX 400
+#define PREFIX    "TLS: " /* of the reasons that rl_tls_load() writes */
 
 /* What stat() says about a file: changes if another file takes its place, or its content changes.
  * All zero: stat() has failed, or no file is named. */
@@ -263,7 +264,8 @@ bool rl_tls_context_settle(struct rl_tls_context *context)
         rl_logf(context->log, REDLOCK_LOG_ERROR,
                 "TLS: certificate files have changed and cannot be used, so the earlier ones stay "
                 "in use: %s",
-                reload->error);
+                reload->error +
+                    (strncmp(reload->error, PREFIX, strlen(PREFIX)) == 0 ? strlen(PREFIX) : 0));
     }
     rl_background_drop(&reload->work);
     return true;

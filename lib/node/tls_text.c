@@ -4,6 +4,7 @@
 #include "node/tls_parts.h"
 #include "platform/clock.h"
 
+#include <arpa/inet.h>
 #include <openssl/err.h>
 #include <openssl/sslerr.h>
 #include <openssl/x509v3.h>
@@ -30,50 +31,81 @@ static void write_now(char text[40])
         snprintf(text, 40, "an unknown time");
 }
 
-/* Appends one name of a certificate to a list in `text` of `size` bytes. An IP address is `bytes`
- * without a dot or colon. */
-static void append_name(char *text, size_t size, const GENERAL_NAME *name)
+/* Writes one name of a certificate to `text` of `size` bytes. The server chooses the bytes of a DNS
+ * name: those that no host name has become '?'. */
+static void write_name(char *text, size_t size, const GENERAL_NAME *name)
 {
-    size_t len = strlen(text);
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                  ".:*_-";
     const ASN1_STRING *value = name->type == GEN_DNS ? name->d.dNSName : name->d.iPAddress;
     const unsigned char *bytes = ASN1_STRING_get0_data(value);
-    const char *comma = len > 0 ? ", " : "";
+    size_t len = (size_t)ASN1_STRING_length(value), i;
 
-    if (name->type == GEN_DNS)
-        snprintf(text + len, size - len, "%s%.*s", comma, ASN1_STRING_length(value),
-                 (const char *)bytes);
-    else if (ASN1_STRING_length(value) == 4)
-        snprintf(text + len, size - len, "%s%u.%u.%u.%u", comma, bytes[0], bytes[1], bytes[2],
-                 bytes[3]);
-    else
-        snprintf(text + len, size - len, "%san IPv6 address", comma);
+    if (name->type == GEN_DNS) {
+        for (i = 0; i < len && i < size - 1; i++)
+            text[i] =
+                (char)(memchr(allowed, bytes[i], sizeof allowed - 1) != NULL ? bytes[i] : '?');
+        text[i] = '\0';
+    } else if ((len != 4 && len != 16) ||
+               inet_ntop(len == 4 ? AF_INET : AF_INET6, bytes, text, (socklen_t)size) == NULL) {
+        snprintf(text, size, "?");
+    }
 }
 
-/* Writes the names of a certificate, those in subjectAltName, to `text` of `size` bytes. */
+/* Appends one name of a certificate, in quotes, to a list in `text` of `size` bytes. If it has no
+ * room, appends "..." in its place, or the beginning of the name if it is the first one. Returns
+ * false if the list is full. */
+static bool append_name(char *text, size_t size, const GENERAL_NAME *name)
+{
+    static const char more[] = ", ...";
+    char shown[RL_HOST_MAX + 1];
+    size_t len = strlen(text);
+
+    write_name(shown, sizeof shown, name);
+    if (len + strlen(", \"\"") + strlen(shown) + sizeof more <= size) {
+        snprintf(text + len, size - len, "%s\"%s\"", len > 0 ? ", " : "", shown);
+        return true;
+    }
+    if (len > 0)
+        snprintf(text + len, size - len, "%s", more);
+    else
+        snprintf(text, size, "\"%.*s...\"", (int)(size - sizeof "\"...\""), shown);
+    return false;
+}
+
+/* Writes the names of a certificate, those in subjectAltName, to `text` of `size` bytes; "" if it
+ * has none. */
 static void write_names(char *text, size_t size, X509 *certificate)
 {
     GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
+    bool more = true;
 
     text[0] = '\0';
-    for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
+    for (int i = 0; more && i < sk_GENERAL_NAME_num(names); i++) {
         const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
         if (name->type == GEN_DNS || name->type == GEN_IPADD)
-            append_name(text, size, name);
+            more = append_name(text, size, name);
     }
     GENERAL_NAMES_free(names);
-    if (text[0] == '\0')
-        snprintf(text, size, "no name (subjectAltName)");
 }
 
 /* Writes that the certificate does not have the name of the server. */
 void rl_tls_explain_name(char *text, X509 *certificate, const struct rl_tls_server *server)
 {
-    char buffer[RL_HOST_MAX + 1], names[80];
+    char buffer[RL_HOST_MAX + 1], names[RL_TEXT_MAX];
     bool ip;
     const char *name = rl_tls_name(server, buffer, &ip);
+    int len = snprintf(NULL, 0, "wrong certificate: it is for , not for \"%.60s\"", name);
 
-    write_names(names, sizeof names, certificate);
-    snprintf(text, RL_TEXT_MAX, "wrong certificate: it is for %s, not for %.60s", names, name);
+    write_names(names, RL_TEXT_MAX - (size_t)len, certificate);
+    if (names[0] != '\0')
+        snprintf(text, RL_TEXT_MAX, "wrong certificate: it is for %s, not for \"%.60s\"", names,
+                 name);
+    else
+        snprintf(text, RL_TEXT_MAX,
+                 "wrong certificate: it has no DNS name or IP address in subjectAltName; \"%.60s\" "
+                 "is needed",
+                 name);
 }
 
 /* Writes why the certificate that `store` is about was not accepted. */
@@ -91,7 +123,7 @@ void rl_tls_explain_certificate(char *text, X509_STORE_CTX *store,
     switch (error) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
         write_date(date, X509_get0_notAfter(certificate));
-        snprintf(text, RL_TEXT_MAX, "%s has expired at %.24s; the clock of this machine says %.24s",
+        snprintf(text, RL_TEXT_MAX, "%s expired at %.24s; the clock of this machine says %.24s",
                  whose, date, now);
         break;
     case X509_V_ERR_CERT_NOT_YET_VALID:
@@ -109,9 +141,13 @@ void rl_tls_explain_certificate(char *text, X509_STORE_CTX *store,
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
         snprintf(text, RL_TEXT_MAX,
                  "the certificate is not from an issuer that is trusted (%s); check cacert",
                  X509_verify_cert_error_string(error));
+        break;
+    case X509_V_ERR_INVALID_PURPOSE: /* whose text differs from version to version */
+        snprintf(text, RL_TEXT_MAX, "%s was not accepted: unsuitable certificate purpose", whose);
         break;
     default:
         snprintf(text, RL_TEXT_MAX, "%s was not accepted: %s", whose,
@@ -141,6 +177,8 @@ static const char *text_of_alert(int reason)
         return "the server refuses the client's certificate";
     case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
         return "the server supports neither TLS 1.2 nor TLS 1.3";
+    case SSL_R_TLSV1_ALERT_INTERNAL_ERROR:
+        return "the server reports an internal error; read its log";
     case SSL_R_TLSV1_UNRECOGNIZED_NAME:
         return "the server does not know the name that it is addressed by; check sni";
     default:
@@ -163,7 +201,7 @@ void rl_tls_explain_error(char *text, unsigned long code, bool secured, bool *re
     else if (words != NULL)
         snprintf(text, RL_TEXT_MAX, "TLS: %s", words);
     else if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST)
-        snprintf(text, RL_TEXT_MAX, "the server does not speak TLS on this port; use redis://");
+        snprintf(text, RL_TEXT_MAX, "the server does not speak TLS on this port; use its tls-port");
     else if (reason == SSL_R_UNSUPPORTED_PROTOCOL)
         snprintf(text, RL_TEXT_MAX, "TLS: the server supports neither TLS 1.2 nor TLS 1.3");
     else

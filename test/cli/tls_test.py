@@ -27,9 +27,9 @@ COUNT = 5
 REFUSED = [
     ("server", "other-ca", r"the certificate is not from an issuer that is trusted .*; check cacert"),
     ("self-signed", "ca", r"the certificate is not from an issuer that is trusted \(self.signed certificate\); check cacert"),
-    ("wrong-name", "ca", r"wrong certificate: it is for elsewhere\.example, 127\.0\.0\.2, not for 127\.0\.0\.1"),
-    ("by-name", "ca", r"wrong certificate: it is for localhost, not for 127\.0\.0\.1"),
-    ("expired", "ca", r"the certificate has expired at \d{4}-\d\d-\d\d .*; the clock of this machine says \d{4}-"),
+    ("wrong-name", "ca", r'wrong certificate: it is for "elsewhere\.example", "127\.0\.0\.2", not for "127\.0\.0\.1"'),
+    ("by-name", "ca", r'wrong certificate: it is for "localhost", not for "127\.0\.0\.1"'),
+    ("expired", "ca", r"the certificate expired at \d{4}-\d\d-\d\d .*; the clock of this machine says \d{4}-"),
     ("future", "ca", r"the certificate is not valid before \d{4}-\d\d-\d\d .*; the clock of this machine says \d{4}-"),
 ]
 
@@ -247,7 +247,7 @@ class Servers(TlsCase):
         self.assertCode(self.tls("run", "x", "true", servers=self.addresses(query="fresh=1&sni=localhost")), 0)
         self.assertCode(self.tls("top", "--once", servers=self.addresses(query="fresh=1&sni=localhost")), 0)
         wrong = self.tls("run", "-n", "--tls-sni", "elsewhere.example", "x", "true")
-        self.assert_refused(wrong, "wrong certificate: it is for localhost, not for elsewhere.example$")
+        self.assert_refused(wrong, 'wrong certificate: it is for "localhost", not for "elsewhere.example"$')
         wrong = self.tls("run", "-n", "--tls-verify", "chain", "x", "true", ca="other-ca")
         self.assert_refused(wrong, "not from an issuer that is trusted")
         result = self.tls("run", "--tls-verify", "none", "x", "true", ca="other-ca")

@@ -193,23 +193,23 @@ static const struct judged refused[] = {
     {{.issuer = "ca", .names = "IP:127.0.0.1,DNS:other.test"},
      "localhost",
      "cacert=$/ca.pem",
-     "it is for 127.0.0.1, other.test, not for localhost"},
+     "it is for \"127.0.0.1\", \"other.test\", not for \"localhost\""},
     {{.issuer = "ca", .names = "IP:127.0.0.2,DNS:localhost"},
      "127.0.0.1",
      "cacert=$/ca.pem",
-     "it is for 127.0.0.2, localhost, not for 127.0.0.1"},
+     "it is for \"127.0.0.2\", \"localhost\", not for \"127.0.0.1\""},
     {{.issuer = "ca"},
      "127.0.0.1",
      "cacert=$/ca.pem",
-     "it is for no name (subjectAltName), not for 127.0.0.1"},
+     "it has no DNS name or IP address in subjectAltName; \"127.0.0.1\" is needed"},
     {{.issuer = "ca", .names = GOOD_NAMES},
      "127.0.0.1",
      "cacert=$/ca.pem&sni=other.test",
-     "not for other.test"},
+     "not for \"other.test\""},
     {{.issuer = "ca", .names = GOOD_NAMES, .from_s = -2 * DAY_S, .until_s = -HOUR_S},
      "127.0.0.1",
      "cacert=$/ca.pem",
-     "the certificate has expired at"},
+     "the certificate expired at"},
     {{.issuer = "ca", .names = GOOD_NAMES, .from_s = HOUR_S, .until_s = DAY_S},
      "127.0.0.1",
      "cacert=$/ca.pem",
@@ -272,7 +272,7 @@ START_TEST(a_client_gets_through_after_the_repair)
     live.heal = heal;
     certify_all(&(struct certificate){.issuer = "ca", .names = "DNS:other.test"});
     connect_in_vain("127.0.0.1", "fresh=1&cacert=$/ca.pem");
-    check_refused("not for 127.0.0.1");
+    check_refused("not for \"127.0.0.1\"");
     heal();
     ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, TIME_LIMIT_MS));
     live_check_works();

@@ -6,12 +6,16 @@
  */
 #include "tls_rig.h"
 
+#include "platform/log.h"
+#include "redlock/redlock.h"
+
 #include <openssl/err.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "suite.h"
 
+#define FOR_HOST   "wrong certificate: it is for \"" TLS_RIG_HOST "\", not for "
 #define OWN_REASON 123 /* of the program's error */
 
 static struct tls_rig *rig;
@@ -88,11 +92,9 @@ static const struct {
     {TLS_RIG_HOST, NULL, TLS_RIG_HOST, NULL},
     {TLS_RIG_HOST ".", NULL, TLS_RIG_HOST, NULL},
     {"127.0.0.1", TLS_RIG_HOST ".", TLS_RIG_HOST, NULL},
-    {"127.0.0.1", NULL, NULL, "wrong certificate: it is for " TLS_RIG_HOST ", not for 127.0.0.1"},
-    {TLS_RIG_HOST, "other.test.", "other.test",
-     "wrong certificate: it is for " TLS_RIG_HOST ", not for other.test"},
-    {"a." TLS_RIG_HOST, NULL, "a." TLS_RIG_HOST,
-     "wrong certificate: it is for " TLS_RIG_HOST ", not for a." TLS_RIG_HOST},
+    {"127.0.0.1", NULL, NULL, FOR_HOST "\"127.0.0.1\""},
+    {TLS_RIG_HOST, "other.test.", "other.test", FOR_HOST "\"other.test\""},
+    {"a." TLS_RIG_HOST, NULL, "a." TLS_RIG_HOST, FOR_HOST "\"a." TLS_RIG_HOST "\""},
 };
 
 /* Keeps the name that the server was told in the array `arg`. */
@@ -126,6 +128,88 @@ START_TEST(the_name_is_verified_without_its_last_dot)
 }
 END_TEST
 
+#define WRONG     "wrong certificate: it is for "
+#define LONG_NAME "node-0.servers-of-the-locks.production.svc.cluster.test"
+
+static const struct {
+    const char *names; /* subjectAltName of the certificate; NULL: it has none */
+    const char *text;  /* the reason of the refusal of TLS_RIG_HOST */
+} CERTIFICATES[] = {
+    {"DNS:a.test,IP:10.0.0.1,IP:fe80::1,DNS:*.b_c-d.test",
+     WRONG "\"a.test\", \"10.0.0.1\", \"fe80::1\", \"*.b_c-d.test\", not for \"server.test\""},
+    {"DNS:use verify=none;\n\x1b[1m(and \"restart\")",
+     WRONG "\"use?verify?none????1m?and??restart??\", not for \"server.test\""},
+    {NULL, "wrong certificate: it has no DNS name or IP address in subjectAltName; \"server.test\" "
+           "is needed"},
+    {"email:a@b.test", "wrong certificate: it has no DNS name or IP address in subjectAltName; "
+                       "\"server.test\" is needed"},
+    {"DNS:" LONG_NAME ",DNS:" LONG_NAME, WRONG "\"" LONG_NAME "\", ..., not for \"server.test\""},
+    {"DNS:a.test,DNS:" LONG_NAME "." LONG_NAME, WRONG "\"a.test\", ..., not for \"server.test\""},
+    {"DNS:" LONG_NAME "." LONG_NAME,
+     WRONG "\"" LONG_NAME
+           ".node-0.servers-of-the-locks.production.svc.clu...\", not for \"server.test\""},
+};
+
+/* The names of a certificate are printed as a list of whole names in quotes. Bytes that no name of
+ * a host has are not, because the server chooses them. */
+START_TEST(the_names_of_the_certificate_are_listed)
+{
+    tls_rig_certify_as(rig, CERTIFICATES[_i].names);
+    struct tls_link link = tls_rig_open(rig);
+
+    ck_assert_int_eq(tls_rig_handshake(&link), RL_TLS_FAILED);
+    ck_assert(rl_tls_is_refused(link.client));
+    ck_assert_str_eq(rl_tls_text(link.client), CERTIFICATES[_i].text);
+    tls_rig_close(&link);
+}
+END_TEST
+
+/* Another key than that of the issuer has signed the certificate, which has a wrong name, too, or
+ * in the odd case the right one. Its names are not printed. */
+START_TEST(the_names_of_a_forged_certificate_are_not_listed)
+{
+    tls_rig_certify_as(rig, _i == 1 ? "DNS:" TLS_RIG_HOST : "DNS:call-this-number.test");
+    X509 *forged = X509_dup(SSL_CTX_get0_certificate(rig->native));
+    ck_assert_int_gt(X509_sign(forged, SSL_CTX_get0_privatekey(rig->native), EVP_sha256()), 0);
+    ck_assert_int_eq(SSL_CTX_use_certificate(rig->native, forged), 1);
+    X509_free(forged);
+    struct tls_link link = tls_rig_open(rig);
+
+    ck_assert_int_eq(tls_rig_handshake(&link), RL_TLS_FAILED);
+    ck_assert(rl_tls_is_refused(link.client));
+    ck_assert_str_eq(rl_tls_text(link.client),
+                     "the certificate is not from an issuer that is trusted (certificate signature "
+                     "failure); check cacert");
+    tls_rig_close(&link);
+}
+END_TEST
+
+/* Implements rl_log.fn: keeps the message in the array `userdata` of RL_LOG_MAX bytes. */
+static void keep_message(int level, const char *message, void *userdata)
+{
+    ck_assert_int_eq(level, REDLOCK_LOG_ERROR);
+    snprintf(userdata, RL_LOG_MAX, "%s", message);
+}
+
+/* The log says once that it is about TLS. */
+START_TEST(changed_files_that_cannot_be_used_are_logged)
+{
+    char message[RL_LOG_MAX] = "", expected[RL_LOG_MAX];
+    FILE *file = fopen(rig->issuers, "we");
+
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs("x", file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    rig->log = (struct rl_log){REDLOCK_LOG_ERROR, keep_message, message};
+    tls_rig_reload(rig);
+    snprintf(expected, sizeof expected,
+             "TLS: certificate files have changed and cannot be used, so the earlier ones stay in "
+             "use: certificates of issuers %s: ",
+             rig->issuers);
+    ck_assert_msg(strncmp(message, expected, strlen(expected)) == 0, "%s", message);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("node_tls_reasons");
@@ -138,5 +222,9 @@ int main(void)
     tcase_add_loop_test(tcase, an_alert_is_the_reason, 0, 2);
     tcase_add_loop_test(tcase, the_name_is_verified_without_its_last_dot, 0,
                         (int)(sizeof NAMES / sizeof NAMES[0]));
+    tcase_add_loop_test(tcase, the_names_of_the_certificate_are_listed, 0,
+                        (int)(sizeof CERTIFICATES / sizeof CERTIFICATES[0]));
+    tcase_add_loop_test(tcase, the_names_of_a_forged_certificate_are_not_listed, 0, 2);
+    tcase_add_test(tcase, changed_files_that_cannot_be_used_are_logged);
     return suite_run(suite);
 }

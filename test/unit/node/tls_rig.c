@@ -106,14 +106,14 @@ void tls_rig_done(struct tls_rig *rig)
     ck_assert_int_eq(rmdir(rig->dir), 0);
 }
 
-/* Gives the server a new certificate. */
-void tls_rig_certify(struct tls_rig *rig, int lifetime_s)
+/* Gives the server a new certificate with these names, which expires `lifetime_s` from now. */
+static void certify(struct tls_rig *rig, const char *names, int lifetime_s)
 {
     char pem[192], key[192];
 
     certificate_make(rig->dir, &(struct certificate){.name = SERVER,
                                                      .issuer = TLS_RIG_ISSUERS,
-                                                     .names = "DNS:" TLS_RIG_HOST,
+                                                     .names = names,
                                                      .from_s = -1000,
                                                      .until_s = lifetime_s});
     snprintf(pem, sizeof pem, "%s/" SERVER ".pem", rig->dir);
@@ -121,6 +121,18 @@ void tls_rig_certify(struct tls_rig *rig, int lifetime_s)
     ck_assert_int_eq(SSL_CTX_use_certificate_file(rig->native, pem, SSL_FILETYPE_PEM), 1);
     ck_assert_int_eq(SSL_CTX_use_PrivateKey_file(rig->native, key, SSL_FILETYPE_PEM), 1);
     ERR_clear_error();
+}
+
+/* Gives the server a new certificate. */
+void tls_rig_certify(struct tls_rig *rig, int lifetime_s)
+{
+    certify(rig, "DNS:" TLS_RIG_HOST, lifetime_s);
+}
+
+/* Gives the server a new certificate with other names. */
+void tls_rig_certify_as(struct tls_rig *rig, const char *names)
+{
+    certify(rig, names, LIFETIME_S);
 }
 
 /* Replaces the trusted issuer by another one. */

@@ -43,6 +43,9 @@ void tls_rig_done(struct tls_rig *rig);
 /* Gives the server a new certificate for TLS_RIG_HOST from the issuer, which expires `lifetime_s`
  * from now. The server keeps the key of its session tickets. */
 void tls_rig_certify(struct tls_rig *rig, int lifetime_s);
+/* Gives the server a new certificate from the issuer with these names as subjectAltName, such as
+ * "DNS:server.test". NULL: none. */
+void tls_rig_certify_as(struct tls_rig *rig, const char *names);
 /* Replaces the trusted issuer by another one with the same name. The certificate of the server is
  * from the earlier one. */
 void tls_rig_replace_issuer(struct tls_rig *rig);
