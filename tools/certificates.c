@@ -50,11 +50,12 @@ static bool add_extension(X509 *x509, X509 *issuer, int nid, const char *value)
     return good;
 }
 
-/* Adds the extensions of an issuer, or with `names` those of a server or client. Returns false if
- * OpenSSL fails. */
-static bool add_extensions(X509 *x509, X509 *issuer, const char *names)
+/* Adds the extensions of an issuer, or with `names` in its terms those of a server or client.
+ * Returns false if OpenSSL fails. */
+static bool add_extensions(X509 *x509, X509 *issuer, const struct certificate_terms *terms)
 {
-    bool leaf = names != NULL;
+    bool leaf = terms->names != NULL;
+    const char *use = terms->use ? terms->use : "serverAuth,clientAuth";
 
     return add_extension(x509, issuer, NID_subject_key_identifier, "hash") &&
            add_extension(x509, issuer, NID_authority_key_identifier, "keyid") &&
@@ -62,8 +63,8 @@ static bool add_extensions(X509 *x509, X509 *issuer, const char *names)
                          leaf ? "critical,CA:FALSE" : "critical,CA:TRUE") &&
            add_extension(x509, issuer, NID_key_usage,
                          leaf ? "critical,digitalSignature" : "critical,keyCertSign,cRLSign") &&
-           (!leaf || (add_extension(x509, issuer, NID_ext_key_usage, "serverAuth,clientAuth") &&
-                      add_extension(x509, issuer, NID_subject_alt_name, names)));
+           (!leaf || (add_extension(x509, issuer, NID_ext_key_usage, use) &&
+                      add_extension(x509, issuer, NID_subject_alt_name, terms->names)));
 }
 
 /* Sets a random number as serial number. Returns false if OpenSSL fails. */
@@ -94,7 +95,7 @@ static bool fill(struct certificate *certificate, const struct certificate_terms
            X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8, subject, -1, -1, 0) == 1 &&
            X509_set_issuer_name(x509, X509_get_subject_name(issuer->x509)) == 1 &&
            X509_set_pubkey(x509, certificate->key) == 1 &&
-           add_extensions(x509, issuer->x509, terms->names) &&
+           add_extensions(x509, issuer->x509, terms) &&
            X509_sign(x509, issuer->key, EVP_sha256()) > 0;
 }
 

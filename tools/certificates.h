@@ -13,6 +13,7 @@ struct certificate_terms {
     const char *subject; /* its common name */
     const char *names; /* its subjectAltName, such as "DNS:localhost,IP:127.0.0.1"; NULL: none, for
                           an issuer of certificates */
+    const char *use;   /* its extendedKeyUsage; NULL: for servers and clients */
     long from_s;       /* when it becomes valid, and when it expires, in seconds from now; may be */
     long until_s;      /* less than 0 */
 };

@@ -13,7 +13,7 @@
 #include "findings.h"
 
 /* Returns true if this process lacked descriptors to check one of the servers. */
-static bool is_incomplete(const struct examination *exam)
+static bool lacks_descriptors(const struct examination *exam)
 {
     bool lacks = false;
 
@@ -22,6 +22,16 @@ static bool is_incomplete(const struct examination *exam)
                 exam->fence_troubles[i].cause == REDLOCK_CAUSE_NO_SOCKET ||
                 (!exam->nodes[i].eligible && exam->nodes[i].cause == REDLOCK_CAUSE_NO_SOCKET);
     return lacks;
+}
+
+/* Returns true if this process could not check one of the servers. */
+static bool is_incomplete(const struct examination *exam)
+{
+    bool incomplete = lacks_descriptors(exam);
+
+    for (size_t i = 0; i < exam->count; i++)
+        incomplete = incomplete || exam->troubles[i].unchecked || exam->fence_troubles[i].unchecked;
+    return incomplete;
 }
 
 /* Sets exam->duplicate_of[] for all servers: the index of the first earlier server with the same
@@ -141,7 +151,9 @@ void examination_verdict(const struct examination *exam, char *text, size_t size
     const struct finding *finding = examination_verdict_finding(exam);
 
     if (exam->incomplete)
-        snprintf(text, size, "the check is incomplete: this process has too few descriptors");
+        snprintf(text, size, "the check is incomplete: %s",
+                 lacks_descriptors(exam) ? "this process has too few descriptors"
+                                         : "this process could not start a client");
     else if (finding)
         snprintf(text, size, "%s", finding->text);
     else

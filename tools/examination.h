@@ -35,6 +35,7 @@ struct finding {
  * serves to test the server, or in acquiring a fenced lock. */
 struct trouble {
     int cause;                   /* enum redlock_cause; 0: none */
+    bool unchecked;              /* no client could be started: nothing is known of the server */
     int record;                  /* enum redlock_record, if cause is REDLOCK_CAUSE_FENCE_RECORD */
     char text[FINDING_TEXT_MAX]; /* what failed, for people; valid if cause is not 0 */
 };
@@ -87,7 +88,7 @@ struct examination {
     size_t eligible;        /* number of eligible servers */
     /* number of eligible servers that granted, extended and released the probe's lock */
     size_t useful;
-    bool incomplete; /* this process lacked descriptors to check a server: nothing is known of it */
+    bool incomplete; /* this process could not check a server: nothing is known of it */
     redlock_node_stats_t nodes[REDLOCK_NODES_MAX]; /* what the library knows of each server */
     struct trouble troubles[REDLOCK_NODES_MAX];    /* failures of the probe of nodes_probe() */
     struct notify_check notify[REDLOCK_NODES_MAX]; /* results of the probe for notifications */
@@ -108,8 +109,8 @@ struct examination {
 void examination_compare(struct examination *exams, size_t shards);
 
 /* Records in `trouble` that a server could not be checked because this process could not start a
- * client: redlock_new() returned `error`. */
-void trouble_incomplete(struct trouble *trouble, int error);
+ * client: redlock_new() returned `error`, for the reason `why` (may be NULL). */
+void trouble_incomplete(struct trouble *trouble, int error, const char *why);
 
 /* Fills in quorum, eligible, useful, incomplete, duplicate_of, findings, finding_count and health.
  * The caller has filled in all other fields. */

@@ -25,37 +25,78 @@ void finding_add(struct examination *exam, enum severity severity, int node, con
     va_end(values);
 }
 
-/* Returns the remedy for a TLS connection that was not made. The text of the library says which of
- * the certificates is wrong, and how. */
-static const struct remedy *remedy_of_tls(const char *text)
-{
-    static const struct {
-        const char *words; /* a part of the text; "": any */
-        struct remedy remedy;
-    } rows[] = {
-        {"client",
-         {0, "tls",
-          "give this client a certificate that the server trusts: --tls-cert, --tls-key"}},
-        {"expired", {0, "tls", "renew the certificate, or correct the clock that is wrong"}},
-        {"not valid before",
-         {0, "tls", "correct the clock that is wrong, or make the certificate anew"}},
-        {"wrong certificate",
-         {0, "tls",
-          "give the server a certificate with that name in its subjectAltName, or --tls-sni with "
-          "the name that it has"}},
-        {"issuer that is trusted",
-         {0, "tls", "give the issuer of the server's certificate: --tls-cacert"}},
-        {"does not speak TLS", {0, "tls", "write redis:// in its address, or set its tls-port"}},
-        {"",
-         {0, "tls",
-          "check the certificates of the server and of this client (--tls-cacert, --tls-cert, "
-          "--tls-key, --tls-sni)"}},
-    };
-    size_t i = 0;
+/* Remedies of which the text of the library decides. Only the words with which it begins or ends
+ * are compared: what is between them may come from a server. */
+struct special {
+    struct remedy remedy;
+    const char *begin, *end; /* the text begins and ends with these words */
+};
 
-    while (!strstr(text, rows[i].words))
-        i++;
-    return &rows[i].remedy;
+#define OWN_CERTIFICATE                                                                            \
+    "give this client a certificate that the server trusts: --tls-cert, --tls-key"
+#define RENEW      "renew the certificate, or correct the clock that is wrong"
+#define CLOCK      "correct the clock that is wrong, or make the certificate anew"
+#define NO_VERSION "change tls-protocols of the server: TLS 1.2 or 1.3 is needed"
+
+/* Connections with TLS that were not made; the last row is for all other texts. */
+#define TLS(begin, advice)                                                                         \
+    {                                                                                              \
+        {REDLOCK_CAUSE_TLS, "tls", advice}, begin, ""                                              \
+    }
+static const struct special specials[] = {
+    TLS("TLS: the server requires a certificate of the client", OWN_CERTIFICATE),
+    TLS("TLS: the server refuses the handshake", OWN_CERTIFICATE),
+    TLS("TLS: the server does not trust the issuer", OWN_CERTIFICATE),
+    TLS("TLS: the server refuses the client's certificate", OWN_CERTIFICATE),
+    TLS("TLS: the client's certificate has expired",
+        "renew the certificate of this client (--tls-cert), or correct the clock of the server"),
+    TLS("the certificate expired", RENEW),
+    TLS("the certificate of the issuer expired", RENEW),
+    TLS("the certificate is not valid before", CLOCK),
+    TLS("the certificate of the issuer is not valid before", CLOCK),
+    TLS("wrong certificate: ",
+        "give the server a certificate with that name in its subjectAltName, or --tls-sni with the "
+        "name that it has"),
+    TLS("the certificate is not from an issuer",
+        "give the issuer of the server's certificate: --tls-cacert"),
+    TLS("the certificate was not accepted: unsuitable certificate purpose",
+        "make its certificate anew: its extendedKeyUsage needs serverAuth"),
+    TLS("the server does not speak TLS",
+        "use its tls-port (redis:// only in a network that you trust)"),
+    TLS("TLS: the server supports neither", NO_VERSION),
+    TLS("TLS: the server reports an internal error",
+        "read the server's log; check its tls-protocols and tls-ciphers"),
+    TLS("TLS: the server does not know the name",
+        "give a name that the server knows: --tls-sni, or sni in its address"),
+    TLS("could not be checked: ", "give files that can be read several times, no pipes"),
+    TLS("", "check the certificates of the server and of this client (--tls-cacert, --tls-cert, "
+            "--tls-key, --tls-sni)"),
+    {{REDLOCK_CAUSE_CONNECT, "connect", "use its tls-port; read the server's log"},
+     "the server has ended the TLS handshake",
+     ""},
+    {{REDLOCK_CAUSE_CONNECT, "connect", "read the server's log; with rediss://, use its tls-port"},
+     "connection reset",
+     ""},
+    {{REDLOCK_CAUSE_TIMEOUT, "unresponsive",
+      "use its tls-port; if it is that, the server or its machine is overloaded"},
+     "no end of the TLS handshake",
+     ""},
+    {{REDLOCK_CAUSE_DISCONNECT, "disconnect",
+      "write rediss:// in its address if it is a tls-port; else read the server's log"},
+     "",
+     "does this port expect TLS (rediss://)?"},
+    {{REDLOCK_CAUSE_DISCONNECT, "disconnect", OWN_CERTIFICATE "; or read the server's log"},
+     "",
+     "does the server require a certificate of the client?"},
+};
+
+/* Returns whether the text begins and ends with the words of the row. */
+static bool is_special(const struct special *row, const char *text)
+{
+    size_t len = strlen(text), end = strlen(row->end);
+
+    return !strncmp(text, row->begin, strlen(row->begin)) && len >= end &&
+           !strcmp(text + len - end, row->end);
 }
 
 /* Returns the remedy for a cause; for a cause without one of its own, the remedy "no_vote". Never
@@ -94,6 +135,7 @@ const struct remedy *remedy_of(int cause, const char *text)
         {REDLOCK_CAUSE_OOM, "memory_full", "raise maxmemory, or use a server for locks alone"},
         {REDLOCK_CAUSE_CLUSTER, "cluster", "use servers without cluster mode"},
         {REDLOCK_CAUSE_NO_SOCKET, "descriptors", "raise ulimit -n of this process"},
+        {REDLOCK_CAUSE_NO_MEMORY, "no_vote", "give this process more memory"},
     };
     static const struct remedy other = {0, "no_vote", "read the server's log"};
     static const struct remedy full = {
@@ -102,8 +144,9 @@ const struct remedy *remedy_of(int cause, const char *text)
 
     if (cause == REDLOCK_CAUSE_ERROR_REPLY && strstr(text, "max number of clients"))
         return &full;
-    if (cause == REDLOCK_CAUSE_TLS)
-        return remedy_of_tls(text);
+    for (size_t i = 0; i < sizeof specials / sizeof specials[0]; i++)
+        if (specials[i].remedy.cause == cause && is_special(&specials[i], text))
+            return &specials[i].remedy;
     for (size_t i = 0; i < sizeof remedies / sizeof remedies[0]; i++)
         if (remedies[i].cause == cause)
             return &remedies[i];
@@ -111,10 +154,16 @@ const struct remedy *remedy_of(int cause, const char *text)
 }
 
 /* Records that a server could not be checked because this process could not start a client. */
-void trouble_incomplete(struct trouble *trouble, int error)
+void trouble_incomplete(struct trouble *trouble, int error, const char *why)
 {
-    trouble->cause = REDLOCK_CAUSE_NO_SOCKET;
+    bool few = error == REDLOCK_ESYS;
+
+    trouble->unchecked = true;
+    trouble->cause = error == REDLOCK_EINVAL   ? REDLOCK_CAUSE_TLS
+                     : error == REDLOCK_ENOMEM ? REDLOCK_CAUSE_NO_MEMORY
+                                               : REDLOCK_CAUSE_NO_SOCKET;
     snprintf(trouble->text, sizeof trouble->text, "could not be checked: %s",
-             error == REDLOCK_ESYS ? "this process has too few descriptors or threads"
-                                   : redlock_strerror(error));
+             few           ? "this process has too few descriptors or threads"
+             : why && *why ? why
+                           : redlock_strerror(error));
 }

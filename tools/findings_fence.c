@@ -70,7 +70,7 @@ static void check_fence(struct examination *exam, size_t i)
         finding_add(exam, FINDING_WARN, (int)i, "fence_unattested",
                     "list it with ?durable=1, or set fence-records = volatile for all clients",
                     "its fence record is not attested as durable");
-    else if (trouble->cause == REDLOCK_CAUSE_NO_SOCKET)
+    else if (trouble->unchecked || trouble->cause == REDLOCK_CAUSE_NO_SOCKET)
         finding_add(exam, FINDING_WARN, (int)i, remedy_of(trouble->cause, trouble->text)->code,
                     remedy_of(trouble->cause, trouble->text)->advice, "%s", trouble->text);
     else if (trouble->cause == REDLOCK_CAUSE_NOPERM)

@@ -106,7 +106,7 @@ static void read_records(const struct settings *settings, struct examination *ex
     if (error != REDLOCK_OK) {
         say(SAY_DEBUG, "fence records: %s", redlock_config_error(config));
         for (size_t i = 0; i < exam->count; i++)
-            trouble_incomplete(&exam->fence_troubles[i], error);
+            trouble_incomplete(&exam->fence_troubles[i], error, redlock_config_error(config));
     } else {
         while (!all_seen(exam) && boottime_ns() < give_up_ns) {
             redlock_report_t *report = NULL;

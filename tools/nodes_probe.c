@@ -39,7 +39,8 @@ static void note_failure(struct trouble *trouble, const char *step, redlock_repo
 }
 
 /* Starts a client for a probe of one server. Returns false if this process lacks descriptors, a
- * thread or memory for it, and records that in `trouble`; it says nothing about the server. */
+ * thread or memory for it, or cannot read its certificates again, and records that in `trouble`; it
+ * says nothing about the server. */
 static bool start(redlock_config_t *config, redlock_t **ret_rl, struct trouble *trouble)
 {
     int error = redlock_new(ret_rl, config);
@@ -47,7 +48,7 @@ static bool start(redlock_config_t *config, redlock_t **ret_rl, struct trouble *
     if (error == REDLOCK_OK)
         return true;
     say(SAY_DEBUG, "probe: %s", redlock_config_error(config));
-    trouble_incomplete(trouble, error);
+    trouble_incomplete(trouble, error, redlock_config_error(config));
     return false;
 }
 
@@ -143,7 +144,7 @@ void nodes_probe(const struct settings *settings, struct examination *exam)
             exam->troubles[i] = *lacking;
         else if (exam->nodes[i].eligible)
             probe_alone(settings, address, &exam->troubles[i], &exam->notify[i]);
-        if (exam->troubles[i].cause == REDLOCK_CAUSE_NO_SOCKET)
+        if (exam->troubles[i].unchecked || exam->troubles[i].cause == REDLOCK_CAUSE_NO_SOCKET)
             lacking = &exam->troubles[i];
         i++;
     }

@@ -43,9 +43,12 @@ static int write_both(const char *directory, const struct certificate *issuer,
 /* Makes an issuer and the certificate of the servers. */
 int sandbox_tls_make(const char *directory)
 {
-    const struct certificate_terms ca = {"redlock sandbox", NULL, FROM_S, UNTIL_S};
-    const struct certificate_terms own = {"localhost", "DNS:localhost,IP:127.0.0.1,IP:::1", FROM_S,
-                                          UNTIL_S};
+    const struct certificate_terms ca = {
+        .subject = "redlock sandbox", .from_s = FROM_S, .until_s = UNTIL_S};
+    const struct certificate_terms own = {.subject = "localhost",
+                                          .names = "DNS:localhost,IP:127.0.0.1,IP:::1",
+                                          .from_s = FROM_S,
+                                          .until_s = UNTIL_S};
     struct certificate *issuer = certificate_new(&ca, NULL);
     struct certificate *server = issuer ? certificate_new(&own, issuer) : NULL;
     int result = 0;

@@ -15,20 +15,23 @@ static const struct row {
     const char *issuer; /* name of an earlier row; NULL: signs itself */
     const char *names;  /* subjectAltName; NULL: an issuer */
     long from_s, until_s;
+    const char *use; /* extendedKeyUsage; NULL: for servers and clients */
 } ROWS[] = {
-    {"ca", NULL, NULL, -HOUR, 365 * DAY},
-    {"other-ca", NULL, NULL, -HOUR, 365 * DAY},
-    {"server", "ca", "DNS:localhost,IP:127.0.0.1,IP:::1", -HOUR, 365 * DAY},
-    {"by-ip", "ca", "IP:127.0.0.1", -HOUR, 365 * DAY},
-    {"by-name", "ca", "DNS:localhost", -HOUR, 365 * DAY},
-    {"wrong-name", "ca", "DNS:elsewhere.example,IP:127.0.0.2", -HOUR, 365 * DAY},
-    {"expired", "ca", "DNS:localhost,IP:127.0.0.1", -2 * DAY, -DAY},
-    {"future", "ca", "DNS:localhost,IP:127.0.0.1", DAY, 2 * DAY},
-    {"ends-soon", "ca", "DNS:localhost,IP:127.0.0.1", -HOUR, 10 * DAY + HOUR},
-    {"self-signed", NULL, "DNS:localhost,IP:127.0.0.1", -HOUR, 365 * DAY},
-    {"client", "ca", "DNS:client.example", -HOUR, 365 * DAY},
-    {"client-expired", "ca", "DNS:client.example", -2 * DAY, -DAY},
-    {"client-other", "other-ca", "DNS:client.example", -HOUR, 365 * DAY},
+    {"ca", NULL, NULL, -HOUR, 365 * DAY, NULL},
+    {"other-ca", NULL, NULL, -HOUR, 365 * DAY, NULL},
+    {"server", "ca", "DNS:localhost,IP:127.0.0.1,IP:::1", -HOUR, 365 * DAY, NULL},
+    {"by-ip", "ca", "IP:127.0.0.1", -HOUR, 365 * DAY, NULL},
+    {"by-name", "ca", "DNS:localhost", -HOUR, 365 * DAY, NULL},
+    {"wrong-name", "ca", "DNS:elsewhere.example,IP:127.0.0.2", -HOUR, 365 * DAY, NULL},
+    {"expired", "ca", "DNS:localhost,IP:127.0.0.1", -2 * DAY, -DAY, NULL},
+    {"future", "ca", "DNS:localhost,IP:127.0.0.1", DAY, 2 * DAY, NULL},
+    {"ends-soon", "ca", "DNS:localhost,IP:127.0.0.1", -HOUR, 10 * DAY + HOUR, NULL},
+    {"self-signed", NULL, "DNS:localhost,IP:127.0.0.1", -HOUR, 365 * DAY, NULL},
+    {"named-client", "ca", "DNS:client,DNS:expired", -HOUR, 365 * DAY, NULL},
+    {"for-clients", "ca", "DNS:localhost,IP:127.0.0.1", -HOUR, 365 * DAY, "clientAuth"},
+    {"client", "ca", "DNS:client.example", -HOUR, 365 * DAY, NULL},
+    {"client-expired", "ca", "DNS:client.example", -2 * DAY, -DAY, NULL},
+    {"client-other", "other-ca", "DNS:client.example", -HOUR, 365 * DAY, NULL},
 };
 #define COUNT (sizeof ROWS / sizeof ROWS[0])
 
@@ -49,7 +52,8 @@ int main(int argc, char **argv)
 
     for (size_t i = 0; result == 0 && i < COUNT; i++) {
         const struct row *row = &ROWS[i];
-        const struct certificate_terms terms = {row->name, row->names, row->from_s, row->until_s};
+        const struct certificate_terms terms = {row->name, row->names, row->use, row->from_s,
+                                                row->until_s};
         made[i] = certificate_new(&terms, issuer_of(made, row->issuer));
         snprintf(path, sizeof path, "%s/%s.crt", argv[1], row->name);
         snprintf(key, sizeof key, "%s/%s.key", argv[1], row->name);

@@ -3,6 +3,7 @@
 settings, the findings of `redlock nodes`, and `redlock sandbox --tls`. make_certificates.c makes the certificates.
 A server of the sandbox is started again with another configuration where a case needs one."""
 
+import contextlib
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -336,6 +338,91 @@ class Nodes(TlsCase):
             self.assertRegex(finding["text"], next(words for certificate, _, words in REFUSED if certificate == name))
             self.assertRegex(finding["advice"], advice[name])
         self.assertRegex(findings[f"127.0.0.1:{self.ports[4]}"]["advice"], "--tls-cert, --tls-key$")
+
+
+    def advice(self, servers, **more):
+        """Returns {index of a server: (code, text, advice)} of the findings of `redlock nodes` about these servers that are not eligible."""
+        _, found = self.findings("-s", servers, code=2, **more)
+        ports = [int(address.split(":")[2].split("?")[0]) for address in servers.split(",")]
+        return {ports.index(int(finding["server"].split(":")[1])): (finding["code"], finding["text"], finding["advice"])
+                for code in ("tls", "connect", "unresponsive", "disconnect") for finding in found.get(code, [])}  # fmt: skip
+
+    def assert_advice(self, servers, expected, **more):
+        """Fails unless the findings about the servers have this code, and match this text and advice."""
+        found = self.advice(servers, **more)
+        for index, (code, text, advice) in enumerate(expected):
+            with self.subTest(text=text):
+                self.assertEqual(found[index][0], code)
+                self.assertRegex(found[index][1], text)
+                self.assertRegex(found[index][2], advice)
+
+    def test_advice_follows_the_text(self):
+        """The advice fits the reason, also if a certificate has a name with words of other reasons."""
+        self.configure("named-client", indexes=[0])
+        self.configure("for-clients", indexes=[1])
+        old = 'port 0\ntls-port {port}\ntls-auth-clients no\ntls-protocols "TLSv1.1"'
+        self.configure(lines=old + "\ntls-ciphers DEFAULT@SECLEVEL=0", indexes=[2])
+        self.configure(lines="port {port}\ntls-port 0", indexes=[3])
+        self.assert_advice(self.addresses(), [
+            ("tls", 'it is for "client", "expired", not for', "in its subjectAltName, or --tls-sni"),
+            ("tls", "the certificate was not accepted: unsuitable certificate purpose$", "extendedKeyUsage needs serverAuth"),
+            ("tls", "the server supports neither TLS 1.2 nor TLS 1.3", "change tls-protocols of the server"),
+            ("unresponsive", "no end of the TLS handshake in time", "use its tls-port; .* overloaded"),
+        ])  # fmt: skip
+
+    def test_advice_for_the_wrong_scheme(self):
+        """redis:// to a port of TLS."""
+        self.assert_advice(self.addresses(scheme="redis://"), COUNT * [
+            ("disconnect", r"does this port expect TLS \(rediss://\)\?$", "write rediss:// in its address")])  # fmt: skip
+
+    def test_advice_for_other_replies(self):
+        """Ports that end or reset each connection, reply in plain text, or with an alert that no configuration of Redis causes."""
+        replies = [b"", None, b"-ERR unknown command\r\n", b"\x15\3\3\0\2\2\x50", b"\x15\3\3\0\2\2\x70"]
+        servers = ",".join(f"rediss://127.0.0.1:{self.listen(reply)}?fresh=1" for reply in replies)
+        self.assert_advice(servers, [
+            ("connect", "the server has ended the TLS handshake", "^use its tls-port; read the server's log$"),
+            ("connect", "the server has ended the TLS handshake|connection reset", "use its tls-port"),
+            ("tls", "the server does not speak TLS on this port; use its tls-port$", "use its tls-port .redis:// only in a network"),
+            ("tls", "the server reports an internal error; read its log$", "read the server's log"),
+            ("tls", "the server does not know the name", "--tls-sni"),
+        ])  # fmt: skip
+
+    def listen(self, reply):
+        """Replies with these bytes to each connection, and closes it; None: resets it. Returns the port."""
+        listener = socket.create_server(("127.0.0.1", 0))
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    with listener.accept()[0] as connection:
+                        connection.recv(1 if reply is None else 65536)
+                        connection.sendall(reply or b"")
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        self.addCleanup(thread.join, TIME_LIMIT)
+        self.addCleanup(listener.close)
+        self.addCleanup(listener.shutdown, socket.SHUT_RDWR)
+        return listener.getsockname()[1]
+
+    def test_issuers_that_can_be_read_only_once(self):
+        """A pipe has no certificates for the client of the second check. That is not taken for a lack of descriptors."""
+        with open(self.file("ca"), "rb") as file:
+            issuer = file.read()
+        read_end, write_end = os.pipe()
+        os.write(write_end, issuer)
+        os.close(write_end)
+        environment = clean_environment(REDLOCK_SERVERS=self.addresses(), REDLOCK_TLS_CACERT="")
+        command = [REDLOCK, "nodes", "--json", "--tls-cacert", f"/dev/fd/{read_end}"]
+        result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment,
+                                pass_fds=[read_end], timeout=TIME_LIMIT)  # fmt: skip
+        os.close(read_end)
+        self.assertCode(result, 3)
+        seen = json.loads(result.stdout)
+        self.assertEqual(seen["text"], "the check is incomplete: this process could not start a client")
+        finding = next(finding for finding in seen["findings"] if finding["code"] == "tls")
+        self.assertRegex(finding["text"], f"^could not be checked: .*certificates of issuers /dev/fd/{read_end}: ")
+        self.assertIn("no pipes", finding["advice"])
 
 
 # Settings that the library refuses, and what is said.
