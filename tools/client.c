@@ -7,6 +7,7 @@
 #include "client.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,13 +51,40 @@ const char *client_refusal(void)
     return refusal;
 }
 
-/* Takes a message of the library. Prints it only with -v, because the command reports the causes of
- * warnings and errors itself. Keeps an error for client_refusal(). */
+/* Most warnings that is_first() knows. */
+#define WARNINGS_MAX 16
+
+/* Returns true when it is called with this text for the first time. The command has a client for
+ * each check of `nodes`, all of which log the same. May be called by several threads. */
+static bool is_first(const char *message)
+{
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    static char *known[WARNINGS_MAX];
+    size_t i = 0;
+
+    pthread_mutex_lock(&mutex);
+    while (i < WARNINGS_MAX && known[i] && strcmp(known[i], message) != 0)
+        i++;
+    bool first = i == WARNINGS_MAX || !known[i];
+    if (i < WARNINGS_MAX && first)
+        known[i] = text_copy(message);
+    pthread_mutex_unlock(&mutex);
+    return first;
+}
+
+/* Takes a message of the library. Prints warnings about TLS once, and its errors, because they are
+ * about files of this machine that nothing else reports. Prints others only with -v, because the
+ * command reports the causes itself. Keeps why a call was refused for client_refusal(). */
 static void on_log(int level, const char *message, void *userdata)
 {
-    static const char prefix[] = "refused: ";
+    static const char prefix[] = "refused: ", tls[] = "TLS: ";
 
     (void)userdata;
+    if (level <= REDLOCK_LOG_WARN && !strncmp(message, tls, sizeof tls - 1)) {
+        if (level == REDLOCK_LOG_ERROR || is_first(message))
+            say(level == REDLOCK_LOG_ERROR ? SAY_ERROR : SAY_WARNING, "%s", message);
+        return;
+    }
     if (level == REDLOCK_LOG_ERROR) {
         const char *text =
             !strncmp(message, prefix, sizeof prefix - 1) ? message + sizeof prefix - 1 : message;

@@ -200,6 +200,7 @@ int cmd_nodes(const struct options *options)
     for (size_t i = 0; i < shards; i++) {
         measure(rl, &settings, &exams[i]);
         nodes_probe(&settings, &exams[i]);
+        nodes_tls(&settings, &exams[i]);
         if (options->fence)
             nodes_fence(rl, &settings, &exams[i]);
     }

@@ -35,6 +35,10 @@ struct settings;
  * notifications. */
 void nodes_probe(const struct settings *settings, struct examination *exam);
 
+/* Looks at the files with which this client connects to servers with TLS. Records the results in
+ * exam->files. */
+void nodes_tls(const struct settings *settings, struct examination *exam);
+
 /* Reads the fence records of the servers without a write. If no server lacks its record,
  * acquires a fenced lock as well. Records the results in exam->records and exam->fence_troubles.
  * `rl` is a client of all servers. */

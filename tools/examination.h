@@ -12,7 +12,7 @@
 
 /* Upper bounds of the number of findings: about one server, and of one shard (8 more are about the
  * shard as a whole). FINDING_TEXT_MAX: size of a text in bytes, with its NUL. */
-#define FINDINGS_PER_NODE 12
+#define FINDINGS_PER_NODE 15
 #define FINDINGS_MAX      (REDLOCK_NODES_MAX * FINDINGS_PER_NODE + 8)
 #define FINDING_TEXT_MAX  200
 /* Size of the text of a verdict. */
@@ -65,6 +65,20 @@ struct notify_check {
     char line_text[96]; /* the server's error message, if line_state is REDLOCK_LINE_REFUSED */
 };
 
+/* Size of a path of struct client_files, with its NUL. A longer path is cut. */
+#define CLIENT_FILE_MAX 100
+
+/* The files with which this client connects to a server with TLS. A path is "" if no file is named;
+ * a time is Unix time, 0: not known. */
+struct client_files {
+    char readable_key[CLIENT_FILE_MAX]; /* private key that every user can read; "": there is none
+                                         */
+    char certificate[CLIENT_FILE_MAX];  /* certificate of the client */
+    int64_t certificate_expiry_s;       /* when it expires */
+    char issuers[CLIENT_FILE_MAX];      /* trusted issuers */
+    int64_t issuers_expiry_s;           /* when the last of them expires */
+};
+
 /* Another shard in which the same server is listed. */
 struct elsewhere {
     const char *node;  /* address of the server there, borrowed; NULL: it is in no other shard */
@@ -76,9 +90,9 @@ struct elsewhere {
 enum record_seen { RECORD_UNKNOWN = 0, RECORD_MISSING, RECORD_THERE };
 
 /* All that is known about the servers of one shard. cmd_nodes.c owns it and fills in the
- * servers; nodes_probe.c, nodes_notify.c and nodes_fence.c fill in what they found; examination.c
- * fills in the rest, and findings_server.c, findings_shard.c and findings_fence.c add the findings.
- * Arrays have one entry for each of the `count` servers, in the order of the list. */
+ * servers; nodes_probe.c, nodes_notify.c, nodes_tls.c and nodes_fence.c fill in what they found;
+ * examination.c fills in the rest, and findings_server.c, findings_shard.c and findings_fence.c add
+ * the findings. Arrays have one entry for each of the `count` servers, in the order of the list. */
 struct examination {
     const char *shard_name; /* "" if it is the only one; borrowed from the client */
     size_t shard;           /* index of the shard */
@@ -92,6 +106,7 @@ struct examination {
     redlock_node_stats_t nodes[REDLOCK_NODES_MAX]; /* what the library knows of each server */
     struct trouble troubles[REDLOCK_NODES_MAX];    /* failures of the probe of nodes_probe() */
     struct notify_check notify[REDLOCK_NODES_MAX]; /* results of the probe for notifications */
+    struct client_files files[REDLOCK_NODES_MAX];  /* results of nodes_tls() */
     bool fences;                                   /* the servers are examined for fences as well */
     bool durable_records;                          /* fence-records = durable is configured */
     enum record_seen records[REDLOCK_NODES_MAX];   /* results of nodes_fence() */

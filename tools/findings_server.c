@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Makes the findings of `redlock nodes` about one server: whether its votes count and it grants
- * locks, what it may lose, whether it notifies waiters, its certificate, its clock and its round
- * trip.
+ * locks, what it may lose, whether it notifies waiters, its certificate and those of this client,
+ * its clock and its round trip.
  */
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "clock.h"
 #include "findings.h"
@@ -134,30 +135,60 @@ static void check_line(struct examination *exam, size_t i)
             "keeps no line, which would serve waiters in order of arrival: %s", check->line_text);
 }
 
+/* Adds a finding about server `i` if a certificate expires within EXPIRY_DAYS, or has expired.
+ * `what` names it; `then` says what happens afterwards. `expiry_s` 0: it is not known when. */
+static void check_expiry(struct examination *exam, size_t i, const char *code, const char *advice,
+                         const char *what, int64_t expiry_s, const char *then)
+{
+    int64_t left_s = expiry_s - (int64_t)(unix_ms() / 1000), days = left_s / S_PER_DAY;
+    char date[32];
+
+    if (expiry_s == 0 || left_s >= EXPIRY_DAYS * S_PER_DAY)
+        return;
+    rfc3339((uint64_t)expiry_s * 1000, date);
+    if (left_s < 0)
+        finding_add(exam, FINDING_WARN, (int)i, code, advice, "%s has expired (%.10s): %s", what,
+                    date, then);
+    else
+        finding_add(exam, FINDING_WARN, (int)i, code, advice,
+                    "%s expires in %" PRId64 " day%s (%.10s): then %s", what, days,
+                    days == 1 ? "" : "s", date, then);
+}
+
 /* Adds findings about server `i` if connections to it use TLS: its certificate is not verified, or
  * expires soon. A certificate that has expired refuses new connections, not those that are open. */
 static void check_tls(struct examination *exam, size_t i)
 {
     const redlock_node_stats_t *node = &exam->nodes[i];
-    int64_t left_s = node->certificate_expiry_s - (int64_t)(unix_ms() / 1000);
-    char date[32];
 
     if (node->facts & REDLOCK_FACT_UNVERIFIED)
         finding_add(exam, FINDING_CRIT, (int)i, "tls_unverified",
                     "remove verify=none, and name the issuer of the certificate (cacert)",
                     "its certificate is not verified: any process that can answer in its place can "
                     "grant locks and read the password");
-    if (node->certificate_expiry_s == 0 || left_s >= EXPIRY_DAYS * S_PER_DAY)
-        return;
-    rfc3339((uint64_t)node->certificate_expiry_s * 1000, date);
-    if (left_s < 0)
-        finding_add(exam, FINDING_WARN, (int)i, "certificate_expires", EXPIRY_ADVICE,
-                    "its certificate has expired (%.10s): no client can connect any more", date);
-    else
-        finding_add(exam, FINDING_WARN, (int)i, "certificate_expires", EXPIRY_ADVICE,
-                    "its certificate expires in %" PRId64 " day%s (%.10s): then no client can "
-                    "connect any more",
-                    left_s / S_PER_DAY, left_s / S_PER_DAY == 1 ? "" : "s", date);
+    check_expiry(exam, i, "certificate_expires", EXPIRY_ADVICE, "its certificate",
+                 node->certificate_expiry_s, "no client can connect any more");
+}
+
+/* Adds findings about the files with which this client connects to server `i`: every user can read
+ * the private key, or the certificate or the last trusted issuer expires soon. */
+static void check_files(struct examination *exam, size_t i)
+{
+    const struct client_files *files = &exam->files[i];
+    char what[CLIENT_FILE_MAX + 40];
+
+    if (*files->readable_key)
+        finding_add(exam, FINDING_WARN, (int)i, "key_readable",
+                    "chmod 600; the user of the jobs must own it",
+                    "every user of this machine can read the private key of this client, %s",
+                    files->readable_key);
+    snprintf(what, sizeof what, "the certificate of this client, %s,", files->certificate);
+    check_expiry(exam, i, "client_certificate_expires", "renew it, in the same file", what,
+                 files->certificate_expiry_s, "servers refuse this client");
+    snprintf(what, sizeof what, "the trusted issuer in %s", files->issuers);
+    check_expiry(exam, i, "issuer_expires",
+                 "add a new issuer to the file, and then renew the certificates of the servers",
+                 what, files->issuers_expiry_s, "this client accepts no server");
 }
 
 /* Adds findings about server `i`: its clock differs much from ours, or its round trip is long.
@@ -188,5 +219,6 @@ void findings_of_server(struct examination *exam, size_t i, uint64_t median_us)
     check_notifications(exam, i);
     check_line(exam, i);
     check_tls(exam, i);
+    check_files(exam, i);
     check_time(exam, i, median_us);
 }

@@ -200,3 +200,20 @@ void server_security_free(struct server_security *security)
     free(security->sni);
     *security = (struct server_security){.used = false};
 }
+
+/* Puts what an address says of TLS in place of the common settings, by the rules of the library:
+ * certificate and key are one setting; an address with issuers of its own verifies in full unless
+ * it says how; one without verification needs no issuers. */
+void server_security_apply(const struct server_security *own, redlock_tls_t *tls)
+{
+    if (own->cacert || own->has_verify)
+        tls->verify = own->verify;
+    if (own->cacert || tls->verify == REDLOCK_TLS_VERIFY_NONE)
+        tls->cacert = own->cacert;
+    if (own->cert) {
+        tls->cert = own->cert;
+        tls->key = own->key;
+    }
+    if (own->sni)
+        tls->sni = own->sni;
+}

@@ -44,6 +44,9 @@ struct server_security {
 
 /* Returns that of entry `index` of a list of addresses. To be freed with server_security_free(). */
 struct server_security server_security_of(const char *list, size_t index);
+/* Puts what an address says of TLS in place of the common settings in `tls`, as the library does.
+ * Then `tls` borrows texts of `own`. */
+void server_security_apply(const struct server_security *own, redlock_tls_t *tls);
 /* Frees all texts. */
 void server_security_free(struct server_security *security);
 

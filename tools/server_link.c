@@ -158,23 +158,6 @@ static bool select_db(struct server_link *link, int db)
            command(link, (const char *[]){"SELECT", number}, 2, "the server refuses the database");
 }
 
-/* Puts what an address says of TLS in place of the common settings, by the rules of the library:
- * certificate and key are one setting; an address with issuers of its own verifies in full unless
- * it says how; one without verification needs no issuers. */
-static void replace_tls(redlock_tls_t *tls, const struct server_security *own)
-{
-    if (own->cacert || own->has_verify)
-        tls->verify = own->verify;
-    if (own->cacert || tls->verify == REDLOCK_TLS_VERIFY_NONE)
-        tls->cacert = own->cacert;
-    if (own->cert) {
-        tls->cert = own->cert;
-        tls->key = own->key;
-    }
-    if (own->sni)
-        tls->sni = own->sni;
-}
-
 /* Makes the TLS handshake if the address says so. `list` has the addresses of the shard. Returns
  * false if it fails. */
 static bool secure(struct server_link *link, const struct settings *settings, const char *list,
@@ -185,7 +168,7 @@ static bool secure(struct server_link *link, const struct settings *settings, co
     bool used = own.used;
 
     settings_tls(settings, &tls);
-    replace_tls(&tls, &own);
+    server_security_apply(&own, &tls);
     if (used)
         link->tls = server_tls_open(link->context->fd, &tls, host, settings->connect_timeout_ms,
                                     link->error);

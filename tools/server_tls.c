@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <poll.h>
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "clock.h"
 #include "say.h"
@@ -252,4 +254,25 @@ ssize_t server_tls_receive(struct server_tls *tls, char *buffer, size_t size)
         if (got <= 0)
             return got;
     }
+}
+
+/* Reads the certificates of the file, one after the other. */
+int64_t server_tls_expiry_s(const char *path, bool last)
+{
+    struct stat found;
+    struct tm date;
+    int64_t result = 0;
+    BIO *file = stat(path, &found) == 0 && S_ISREG(found.st_mode) ? BIO_new_file(path, "r") : NULL;
+    X509 *certificate;
+
+    while (file && (certificate = PEM_read_bio_X509_AUX(file, NULL, refuse_passphrase, NULL))) {
+        bool known = ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &date) == 1;
+        int64_t expiry = known ? (int64_t)timegm(&date) : 0;
+        if (known && (result == 0 || (last ? expiry > result : expiry < result)))
+            result = expiry;
+        X509_free(certificate);
+    }
+    BIO_free(file);
+    ERR_clear_error();
+    return result;
 }

@@ -33,4 +33,9 @@ bool server_tls_send(struct server_tls *tls, const char *bytes, size_t len);
  */
 ssize_t server_tls_receive(struct server_tls *tls, char *buffer, size_t size);
 
+/* Returns when a certificate in the file `path` expires, in seconds of Unix time: of several
+ * certificates the first one that does, or with `last` the last one. 0: it is no regular file, or
+ * no certificate can be read. */
+int64_t server_tls_expiry_s(const char *path, bool last);
+
 #endif

@@ -262,6 +262,38 @@ class Servers(TlsCase):
             self.assertCode(result, 0)
             self.assertEqual(result.stderr.count("not verified (verify=none): any process"), warnings, result.stderr)
 
+    def test_warnings_and_errors_are_printed_once(self):
+        """What the library says about certificates and keys is printed without -v, once for all clients of the command."""
+        key = self.path("readable.key")
+        shutil.copy(self.file("client", "key"), key)
+        os.chmod(key, 0o604)
+        for command, code in (["acquire", "-n", "-t", "1s", "x"], 0), (["nodes", "--tls-verify", "none"], 2):
+            result = self.tls(*command, "--tls-cert", self.file("client"), "--tls-key", key)
+            self.assertCode(result, code)
+            self.assertEqual(result.stderr.count(f"TLS: every user of this machine can read the private key in {key}"), 1, result.stderr)
+            self.assertEqual(result.stderr.count("not verified (verify=none): any process"), code // 2, result.stderr)
+        ca, log = self.path("ca.crt"), self.path("log")
+        shutil.copy(self.file("ca"), ca)
+        with open(log, "w", encoding="utf-8") as file:
+            job = subprocess.Popen([REDLOCK, "run", "x", "--", "sh", "-c", "echo held; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=file, env=clean_environment(REDLOCK_SERVERS=self.addresses(), REDLOCK_TLS_CACERT=ca))  # fmt: skip
+        self.addCleanup(job.wait, TIME_LIMIT)
+        self.addCleanup(job.stdout.close)
+        self.addCleanup(job.stdin.close)
+        self.assertEqual(job.stdout.readline(), b"held\n")
+        with open(ca, "w", encoding="ascii") as file:
+            file.write("x\n")
+        connection = TlsResp(self.ports[0])
+        connection.command("CLIENT", "KILL", "TYPE", "normal")
+        connection.close()
+
+        def said():
+            with open(log, encoding="utf-8") as file:
+                return file.read().count("redlock: TLS: certificate files have changed and cannot be used")
+
+        until(said, "the message about the changed file")
+        self.assertEqual(said(), 1)
+
     def test_top(self):
         """`redlock top` finds locks, and verifies the servers in its connections, too."""
         self.assertCode(self.tls("acquire", "-t", "30s", "found"), 0)
@@ -322,6 +354,33 @@ class Nodes(TlsCase):
         self.assertEqual([finding["server"] for finding in found["certificate_expires"]], [f"127.0.0.1:{self.ports[1]}"])
         self.assertEqual(found["certificate_expires"][0]["severity"], "warn")
         self.assertIn(f"expires in 10 days ({date}): then no client can connect", found["certificate_expires"][0]["text"])
+
+    def test_files_of_the_client(self):
+        """A private key that every user can read, and a certificate of the client and an issuer that expire soon, are warnings."""
+        key = self.path("readable.key", self.text_of("client-ends-soon", "key"))
+        os.chmod(key, 0o604)
+        self.configure("short-server")
+        pair = ["--tls-cert", self.file("client-ends-soon"), "--tls-key", key]
+        servers, found = self.findings(*pair, code=1, ca="short-ca")
+        self.assertEqual([server["eligible"] for server in servers], [True] * COUNT)
+        for code, text in (
+            ("key_readable", f"every user of this machine can read the private key of this client, {key}$"),
+            ("client_certificate_expires", f"the certificate of this client, {self.file('client-ends-soon')}, expires in 1 day .*refuse"),
+            ("issuer_expires", f"the trusted issuer in {self.file('short-ca')} expires in 10 days .*: then this client accepts no server"),
+        ):
+            self.assertEqual([finding["severity"] for finding in found[code]], ["warn"] * COUNT)
+            self.assertRegex(found[code][0]["text"], text)
+        self.assertIn("chmod 600", found["key_readable"][0]["advice"])
+        # The files of an address count, not those of the settings. Of several issuers, the last one counts.
+        both = self.path("both.crt", self.text_of("short-ca") + self.text_of("ca"))
+        own = f"cert={self.file('client')}&key={self.file('client', 'key')}"
+        _, found = self.findings(*pair, "-s", self.addresses(query=f"fresh=1&cacert={both}&{own}"), code=0, ca="short-ca")
+        self.assertLessEqual(set(found), {"no_aof", "slow", "fresh"})
+
+    def text_of(self, *name):
+        """Returns the text of a certificate, or with "key" of its private key."""
+        with open(self.file(*name), encoding="ascii") as file:
+            return file.read()
 
     def test_refused_certificates(self):
         """A server whose certificate is refused is a finding with its reason, and with what to do."""
