@@ -31,7 +31,7 @@ struct figures {
     /* Of a shard: numbers of servers. */
     uint64_t configured, eligible, quorum;
     /* Of a server: fields of `node`, with NOT_KNOWN where the server does not report them. */
-    uint64_t votes, uptime_s, replicas, maxmemory, aof, aof_failing, clock_offset, rtt_us;
+    uint64_t votes, uptime_s, replicas, maxmemory, aof, aof_failing, clock_offset, rtt_us, expiry_s;
 };
 
 /* How a figure is written. */
@@ -150,6 +150,8 @@ static const struct row server_rows[] = {
     GAUGE("server_uptime_seconds", uptime_s, "Uptime of the server at the last INFO."),
     GAUGE_IN(UNIT_SIGNED_US, "server_clock_offset_seconds", clock_offset,
              "Clock of the server minus clock of this machine."),
+    GAUGE("server_certificate_expiry_timestamp_seconds", expiry_s,
+          "When the certificate of the server expires, as Unix time."),
     GAUGE("server_replicas", replicas, "Replicas of the server at the last INFO."),
     GAUGE("server_maxmemory_bytes", maxmemory, "Memory limit of the server; 0: none."),
     GAUGE("server_aof_enabled", aof, "1: the server writes an append-only file; 0: it does not."),
@@ -197,6 +199,7 @@ static int read_server(redlock_t *rl, size_t index, struct figures *ret)
     ret->votes = node->eligible != 0;
     ret->uptime_s = known(node->uptime_s);
     ret->rtt_us = known(node->rtt_us);
+    ret->expiry_s = known((uint64_t)node->certificate_expiry_s);
     ret->clock_offset = known((uint64_t)node->clock_offset_us);
     ret->replicas = has_info ? node->replicas : NOT_KNOWN;
     ret->maxmemory = has_info ? node->maxmemory : NOT_KNOWN;

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -334,6 +335,21 @@ class Nodes(TlsCase):
         for server in servers:
             self.assertRegex(server["certificate_expires"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$")
         self.assertLessEqual(set(found), {"no_aof", "slow", "fresh"})
+
+    def test_figures(self):
+        """The figures of the library have the date at which the certificate of each server expires; without TLS there is none."""
+        path = self.path("figures.prom")
+        self.configure("ends-soon", indexes=[1])
+        self.assertCode(self.tls("nodes", "--metrics-file", path), 1)
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        dates = dict(re.findall(r'^redlock_server_certificate_expiry_timestamp_seconds\{.*server="127\.0\.0\.1:(\d+)"\} (\d+)$', text, re.M))
+        self.assertEqual(set(dates), set(map(str, self.ports)))
+        self.assertEqual((int(dates[str(self.ports[1])]) - int(time.time())) // 86400, 10)
+        self.configure(lines="port {port}\ntls-port 0")
+        self.assertCode(self.tls("nodes", "--metrics-file", path, servers=self.addresses(scheme="redis://"), ca=None), 0)
+        with open(path, encoding="utf-8") as file:
+            self.assertNotRegex(file.read(), r"(?m)^redlock_server_certificate_expiry")
 
     def test_unverified_is_critical(self):
         """A server whose certificate is not verified is critical, whatever its certificate."""
