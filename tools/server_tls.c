@@ -24,6 +24,8 @@
 
 /* Bytes that are moved at once. */
 #define PIECE 16384
+/* Size of the buffer for a name to verify: no host name has more than 255 bytes. */
+#define NAME_SIZE 300
 
 struct server_tls {
     int fd;          /* the socket; borrowed */
@@ -118,6 +120,17 @@ static SSL_CTX *load(const redlock_tls_t *settings)
     return NULL;
 }
 
+/* Copies the name to verify without the zone of an IPv6 address or the dot at the end of a name, as
+ * the library does. A name of more than NAME_SIZE - 1 bytes is cut. */
+static void copy_name(char to[NAME_SIZE], const char *name)
+{
+    size_t len = strcspn(name, "%");
+
+    if (len > 1 && !name[len] && name[len - 1] == '.')
+        len--;
+    snprintf(to, NAME_SIZE, "%.*s", (int)len, name);
+}
+
 /* Returns true if the name is an IP address. */
 static bool is_ip(const char *name)
 {
@@ -185,9 +198,11 @@ static const char *shake_hands(struct server_tls *tls)
 struct server_tls *server_tls_open(int fd, const redlock_tls_t *settings, const char *host,
                                    uint64_t timeout_ms, char error[LINK_ERROR_MAX])
 {
-    const char *name = settings->sni ? settings->sni : host, *why = NULL;
+    const char *why = NULL;
+    char name[NAME_SIZE];
     struct server_tls *tls = must(calloc(1, sizeof *tls));
 
+    copy_name(name, settings->sni ? settings->sni : host);
     ERR_clear_error();
     SSL_CTX *native = load(settings);
     tls->fd = fd;

@@ -304,6 +304,19 @@ class Servers(TlsCase):
         result = self.tls("top", "--once", "--json", ca="other-ca")
         self.assertCode(result, 69)
 
+    def test_top_verifies_the_same_name(self):
+        """Neither the dot at the end of a name nor the zone of an IPv6 address is part of the name that the certificate must have."""
+        self.assertCode(self.tls("acquire", "-t", "30s", "found"), 0)
+        found = self.tls("top", "--once", "--json", servers=self.addresses(query="fresh=1&sni=localhost."))
+        self.assertIn("found", [lock["name"] for lock in json.loads(found.stdout)["locks"]])
+        if not os.path.exists("/proc/net/if_inet6"):
+            self.skipTest("no IPv6")
+        self.configure(lines="bind 127.0.0.1 ::1\nport 0\ntls-port {port}\ntls-auth-clients no")
+        servers = self.addresses("[::1%251]")
+        self.assertCode(self.tls("acquire", "-t", "30s", "zoned", servers=servers), 0)
+        found = self.tls("top", "--once", "--json", servers=servers)
+        self.assertIn("zoned", [lock["name"] for lock in json.loads(found.stdout)["locks"]], found.stderr)
+
     def test_settings_without_a_server_with_tls_draw_a_warning(self):
         """Settings of TLS are no sign of encryption if the addresses begin with redis://."""
         words = "has no effect: no server is connected with TLS; write rediss://host"
