@@ -17,6 +17,7 @@
 #include "environment.h"
 #include "exits.h"
 #include "say.h"
+#include "tls_addresses.h"
 
 /* The part of the drift that does not grow with the TTL, in microseconds. */
 #define DRIFT_CONSTANT_US 2000
@@ -103,19 +104,26 @@ static int refuse(redlock_config_t *config, const char *origin)
 }
 
 /* Passes the settings of TLS to the library, unless they have their defaults. Returns -1 on
- * success, or an exit code after a message; then the configuration is freed. */
+ * success, or an exit code after a message; then the configuration is freed. The message of the
+ * library names the setting after "TLS: "; if it does not, it is about how to verify. */
 static int set_tls(const struct settings *settings, redlock_config_t *config)
 {
+    static const struct {
+        const char *words;
+        enum setting_id id;
+    } names[] = {{"TLS: cacert ", SET_TLS_CACERT},
+                 {"TLS: cert ", SET_TLS_CERT},
+                 {"TLS: key ", SET_TLS_KEY},
+                 {"TLS: sni ", SET_TLS_SNI}};
+    enum setting_id id = SET_TLS_VERIFY;
     redlock_tls_t tls;
 
     if (!settings_tls(settings, &tls) || redlock_config_set_tls(config, &tls) == REDLOCK_OK)
         return -1;
-    return refuse(config, settings
-                              ->values[tls.sni      ? SET_TLS_SNI
-                                       : tls.cacert ? SET_TLS_CACERT
-                                       : tls.cert   ? SET_TLS_CERT
-                                                    : SET_TLS_VERIFY]
-                              .origin);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (!strncmp(redlock_config_error(config), names[i].words, strlen(names[i].words)))
+            id = names[i].id;
+    return refuse(config, settings->values[id].origin);
 }
 
 /* Passes all settings to the library. Returns -1 on success, or an exit code after a message; then
@@ -246,23 +254,6 @@ static size_t count_of_shard(redlock_t *rl, size_t shard)
     return count;
 }
 
-/* Warns if settings of TLS are set, but no address of a server begins with rediss://: the
- * connections are in plain text, which the user may not have noticed. */
-static void warn_plain(const struct settings *settings, redlock_t *rl)
-{
-    enum setting_id id = settings_first_tls(settings);
-    redlock_node_stats_t node;
-
-    if (id == SET_COUNT)
-        return;
-    for (size_t i = 0; i < redlock_node_count(rl); i++)
-        if (redlock_get_node_stats(rl, i, &node, sizeof node) == REDLOCK_OK &&
-            node.facts & REDLOCK_FACT_TLS)
-            return;
-    say(SAY_WARNING, "%s: %s has no effect: no server is connected with TLS; write rediss://host",
-        settings->values[id].origin, setting_name(id));
-}
-
 /* Warns if the only shard, or one of several, has one server or an even number of servers. */
 static void warn_count(const struct settings *settings, redlock_t *rl)
 {
@@ -291,20 +282,23 @@ static void warn_count(const struct settings *settings, redlock_t *rl)
 /* Prints the warnings about the list of servers. */
 void client_warn(const struct settings *settings, redlock_t *rl, bool count)
 {
-    warn_plain(settings, rl);
+    tls_warn_unused(settings);
     if (count)
         warn_count(settings, rl);
 }
 
 /* Starts a client with this configuration, which the caller frees. Returns -1, with the client in
  * *ret_rl, or an exit code after a message. */
-int client_start(redlock_config_t *config, redlock_t **ret_rl)
+int client_start(const struct settings *settings, redlock_config_t *config, redlock_t **ret_rl)
 {
     int error = redlock_new(ret_rl, config);
 
     if (error != REDLOCK_OK) {
         const char *why = redlock_config_error(config);
-        say(SAY_ERROR, "%s", why && *why ? why : redlock_strerror(error));
+        char *origin = why && error == REDLOCK_EINVAL ? tls_origin(settings, why) : NULL;
+        say(SAY_ERROR, "%s%s%s", origin ? origin : "", origin ? ": " : "",
+            why && *why ? why : redlock_strerror(error));
+        free(origin);
         return exit_of_error(error, EXIT_HELD);
     }
     return -1;
@@ -348,7 +342,7 @@ int client_open(const struct options *options, struct settings *ret_settings, re
     if (result < 0)
         result = client_configure(ret_settings, &config);
     if (result < 0)
-        result = client_start(config, ret_rl);
+        result = client_start(ret_settings, config, ret_rl);
     redlock_config_free(config);
     if (result >= 0) {
         settings_free(ret_settings);

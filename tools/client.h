@@ -16,9 +16,9 @@ uint64_t client_validity_ms(const struct settings *settings);
 
 /* Starts the client. Returns -1 on success, or an exit code after a message. The configuration
  * stays the caller's. */
-int client_start(redlock_config_t *config, redlock_t **ret_rl);
+int client_start(const struct settings *settings, redlock_config_t *config, redlock_t **ret_rl);
 
-/* Warns if settings of TLS are set but no address uses it; and, if `count` is true, if the only
+/* Warns about settings of TLS that have no effect; and, if `count` is true, if the only
  * shard, or one of several, has one server or an even number of servers. */
 void client_warn(const struct settings *settings, redlock_t *rl, bool count);
 

@@ -161,7 +161,7 @@ int cmd_acquire(const struct options *options)
     if (result < 0) {
         /* The signals are blocked before the client starts its thread, which inherits the mask. */
         signals_block();
-        result = client_start(config, &rl);
+        result = client_start(&settings, config, &rl);
         redlock_config_free(config);
         if (result < 0) {
             client_warn(&settings, rl, true);

@@ -317,7 +317,7 @@ static int run_guarded(struct run *run, redlock_config_t *config)
         return EXIT_SYSTEM;
     }
     run->signal_fd = signals_open();
-    result = client_start(config, &rl);
+    result = client_start(&run->settings, config, &rl);
     if (result < 0) {
         run_figures_watch(run->figures, rl);
         client_warn(&run->settings, rl, true);

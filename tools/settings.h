@@ -103,6 +103,8 @@ bool settings_tls(const struct settings *settings, redlock_tls_t *ret_tls);
 /* Checks that the settings of TLS fit together. Returns -1 on success, or EXIT_CONFIG after a
  * message. */
 int settings_check_tls(const struct settings *settings);
+/* Returns true if the setting is set where the servers are, or by a source of more precedence. */
+bool settings_weighs(const struct settings *settings, enum setting_id id);
 /* Returns the first setting of TLS that is set where the servers are, or by a source of more
  * precedence; SET_COUNT if there is none. */
 enum setting_id settings_first_tls(const struct settings *settings);

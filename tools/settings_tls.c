@@ -75,6 +75,13 @@ bool settings_tls(const struct settings *settings, redlock_tls_t *ret_tls)
            ret_tls->verify != REDLOCK_TLS_VERIFY_FULL;
 }
 
+/* Returns true if the setting is set by a source that has no less precedence than that of the
+ * servers. */
+bool settings_weighs(const struct settings *settings, enum setting_id id)
+{
+    return settings->values[id].rank != RANK_DEFAULT && weighs(settings, id, SET_SERVERS);
+}
+
 /* Returns the first setting of TLS that is set by a source that has no less precedence than that of
  * the servers; SET_COUNT if there is none. */
 enum setting_id settings_first_tls(const struct settings *settings)
@@ -83,7 +90,7 @@ enum setting_id settings_first_tls(const struct settings *settings)
                                           SET_TLS_VERIFY};
 
     for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++)
-        if (settings->values[ids[i]].rank != RANK_DEFAULT && weighs(settings, ids[i], SET_SERVERS))
+        if (settings_weighs(settings, ids[i]))
             return ids[i];
     return SET_COUNT;
 }

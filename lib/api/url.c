@@ -375,6 +375,9 @@ static int parse_entry(const struct parse *parse)
     if (rl_url_is_word(scheme, "rediss://") || rl_url_is_word(scheme, "valkeys://")) {
         if (!rl_node_spec_tls_is_built())
             return rl_url_refuse(parse, "%s", RL_TLS_MISSING);
+        if (rest.len > 1 && rest.at[0] == '/' && strchr("0123456789?#", rest.at[1]) == NULL)
+            return rl_url_refuse(parse, "TLS on a unix socket is not supported; write "
+                                        "rediss://host, or unix:///path without TLS");
         parse->spec->tls = true;
         int rc = parse_tcp(parse, rest);
         if (rc == 0 && parse->spec->host[0] == '.')

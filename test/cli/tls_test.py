@@ -328,6 +328,26 @@ class Servers(TlsCase):
         self.assertNotIn(words, self.tls("acquire", "-n", "-s", plain, "x").stderr)
         self.assertNotIn(words, self.tls("acquire", "-n", "x").stderr)
 
+    def test_settings_that_all_addresses_replace_draw_a_warning(self):
+        """A setting without effect is named, with what the addresses have in its place. One that some server uses is not."""
+        own = self.addresses(query=f"fresh=1&cacert={self.file('ca')}")
+        result = self.tls("acquire", "-t", "1s", "--tls-verify", "none", "x", servers=own, ca=None)
+        self.assertCode(result, 0)
+        self.assertRegex(result.stderr, "option --tls-verify: tls-verify has no effect: each address has cacert or verify of its own")
+        for query, flags, setting, names in (
+            (f"cacert={self.file('ca')}", ["--tls-cacert", self.file("other-ca")], "tls-cacert", "cacert, or verify=none"),
+            ("verify=none", ["--tls-cacert", self.file("other-ca")], "tls-cacert", "cacert, or verify=none"),
+            (f"cacert={self.file('ca')}&sni=localhost", ["--tls-sni", "elsewhere"], "tls-sni", "sni"),
+        ):
+            with self.subTest(query=query, setting=setting):
+                result = self.tls("acquire", "-t", "1s", *flags, f"x-{setting}-{query[:3]}", servers=self.addresses(query=f"fresh=1&{query}"), ca=None)
+                self.assertCode(result, 0)
+                self.assertIn(f"option --{setting}: {setting} has no effect: each address has {names} of its own", result.stderr)
+        first, *rest = self.addresses().split(",")
+        shards = f"east={first};west={self.addresses(query='fresh=1&cacert=' + self.file('ca')).split(',')[1]}"
+        for servers in ",".join([first, *self.addresses(query=f"fresh=1&cacert={self.file('ca')}").split(",")[1:]]), shards:
+            self.assertNotIn("has no effect", self.tls("acquire", "-n", "-t", "1s", "y", servers=servers).stderr)
+
 
 class Nodes(TlsCase):
     """The findings of `redlock nodes` about TLS."""
@@ -513,15 +533,23 @@ class Nodes(TlsCase):
         self.assertIn("no pipes", finding["advice"])
 
 
+# A path that is not blamed on another setting.
+LONG = "/" + 1050 * "x"
+
 # Settings that the library refuses, and what is said.
 INVALID = [
-    (["-s", "rediss://a?cacert=/nowhere"], "/nowhere: No such file or directory"),
+    (["-s", "b,rediss://u:p@a:1/2?cacert=/nowhere"], "option -s: cacert of a:1/2: TLS: certificates of issuers /nowhere: No such file"),
+    (["-s", "x=rediss://a;y=rediss://b?cert=/dev/null&key=k"], "option -s: cert of b: TLS: certificate /dev/null: "),
+    (["-s", "rediss://a?cert=nowhere"], "option -s: cert of a (relative to {directory}): TLS: certificate nowhere: No such file"),
+    (["-s", "rediss:///run/redis.sock"], "TLS on a unix socket is not supported; write rediss://host, or unix:///path without TLS"),
+    (["-s", "rediss://a", "--tls-sni", "localhost", "--tls-cacert", LONG], "option --tls-cacert: TLS: cacert must have 1 to"),
+    (["-s", "rediss://a", "--tls-cert", "/c", "--tls-key", LONG], "option --tls-key: TLS: key must have 1 to"),
     (["-s", "rediss://a?verify=chain"], "a:6379: verify=chain needs cacert"),
     (["-s", "rediss://a?verify=full&verify=none"], "verify must be given once"),
     (["-s", "rediss://a", "--tls-sni", "a/b"], "option --tls-sni: TLS: sni must be a host name"),
-    (["-s", "rediss://a", "--tls-cacert", "/nowhere"], "certificates of issuers /nowhere: No such file or directory"),
+    (["-s", "rediss://a", "--tls-cacert", "/nowhere"], "option --tls-cacert: TLS: certificates of issuers /nowhere: No such file or directory"),
     (["-s", "rediss://a", "--tls-cacert", "/dev/null"], "certificates of issuers /dev/null: "),
-    (["-s", "rediss://a", "--tls-cert", "/nowhere"], "certificate /nowhere: No such file or directory"),
+    (["-s", "rediss://a", "--tls-cert", "/nowhere"], "option --tls-cert: TLS: certificate /nowhere: No such file or directory"),
 ]
 
 
@@ -535,7 +563,19 @@ class Invalid(CommandCase):
             with self.subTest(flags=flags):
                 result = self.redlock("run", *flags, "x", "true", env=clean_environment())
                 self.assertCode(result, 78)
-                self.assertIn(words if tls else "built without TLS", result.stderr)
+                self.assertIn(words.format(directory=os.getcwd()) if tls else "built without TLS", result.stderr)
+
+    def test_files_in_other_places(self):
+        """The message names the variable, or the line of the file, that names a file which cannot be read."""
+        if not has_tls():
+            self.skipTest("built without TLS")
+        conf = self.path("conf", "[redlock]\nservers = rediss://a\ntls-cacert = nowhere\n")
+        result = self.redlock("run", "-f", conf, "x", "true", env=clean_environment())
+        self.assertCode(result, 78)
+        self.assertIn(f"{conf}:3: tls-cacert (relative to {os.getcwd()}): TLS: certificates of issuers nowhere: ", result.stderr)
+        result = self.redlock("run", "x", "true", env=clean_environment(REDLOCK_SERVERS="rediss://a", REDLOCK_TLS_CACERT="/nowhere"))
+        self.assertCode(result, 78)
+        self.assertIn("redlock: REDLOCK_TLS_CACERT: TLS: certificates of issuers /nowhere: ", result.stderr)
 
 
 class Sandbox(CommandCase):

@@ -494,6 +494,8 @@ static const struct {
     {"rediss://h?key=/k", "key is given without cert"},
     {"rediss://h?sni=a/b", "sni must be a host name or an IP address"},
     {"rediss://h?sni=.example.com", "sni must be a host name or an IP address"},
+    {"rediss:///run/redis.sock", "TLS on a unix socket is not supported; write rediss://host, or"},
+    {"rediss:///999999999999", "the database must be a number"},
     {"rediss://.example.com", "a host name must not begin with a '.'"},
     {"rediss://h?foo=1", "id=NAME, cacert=PATH, cert=PATH, key=PATH, sni=NAME, verify=full"},
 };
