@@ -68,7 +68,7 @@ static const struct special specials[] = {
         "read the server's log; check its tls-protocols and tls-ciphers"),
     TLS("TLS: the server does not know the name",
         "give a name that the server knows: --tls-sni, or sni in its address"),
-    TLS("could not be checked: ", "give files that can be read several times, no pipes"),
+    TLS("could not be checked: ", "check again; do not change the files meanwhile"),
     TLS("", "check the certificates of the server and of this client (--tls-cacert, --tls-cert, "
             "--tls-key, --tls-sni)"),
     {{REDLOCK_CAUSE_CONNECT, "connect", "use its tls-port; read the server's log"},

@@ -91,7 +91,8 @@ static bool check_file(const char *what, const char *path, struct reason *reason
     if (S_ISDIR(found.st_mode))
         return refuse(reason, what, path, "it is a directory");
     return S_ISREG(found.st_mode) ||
-           refuse(reason, what, path, "it is neither a file nor a directory");
+           refuse(reason, what, path,
+                  "it is neither a file nor a directory; a pipe can be read only once");
 }
 
 /* Returns whether OpenSSL finds a file of this name in a directory: the hash of an issuer's name in
