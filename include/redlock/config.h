@@ -259,8 +259,8 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_max_ttl_ms(redlock_config_t
                                                                 uint64_t max_ttl_ms);
 
 /* Sets the time limit for connecting to a server, and again for the replies to the first commands
- * (login, INFO). With TLS also that of the handshake between the two. Then the last two are doubled
- * after each connection in a row that exceeded one of them, up to 16 seconds.
+ * (login, INFO). With TLS also that of the handshake between the two. Then the last two are four
+ * times as long after each connection in a row that exceeded one of them, up to 16 seconds.
  *
  * timeout_ms: 1 to 60000 milliseconds; default 250.
  * EINVAL: config is NULL, or timeout_ms is out of range.

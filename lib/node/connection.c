@@ -21,6 +21,9 @@
 /* Bounds of the delay before the next connection: each failure doubles the delay. */
 static const struct rl_backoff delays = {.min_ns = 50 * RL_MS, .max_ns = 2 * RL_SECOND};
 #define HANDSHAKE_MAX_NS (16 * RL_SECOND) /* longest time limit of a TLS handshake */
+/* Factor of the next limit after a slow one. A server finishes handshakes that were given up, so
+ * the number of tries counts more than the length of the last one. */
+#define HANDSHAKE_GROWTH 4
 /* The delay after a cause with `retry_slowly`, whatever came before. */
 static const struct rl_backoff slow_delay = {.min_ns = RL_SECOND, .max_ns = RL_SECOND};
 
@@ -57,7 +60,7 @@ uint64_t rl_connection_handshake_ns(const struct rl_node *node, unsigned slow_ha
     uint64_t limit_ns = node->common->connect_timeout_ns;
 
     for (unsigned i = 0; i < slow_handshakes && limit_ns < HANDSHAKE_MAX_NS; i++)
-        limit_ns = rl_min_u64(2 * limit_ns, HANDSHAKE_MAX_NS);
+        limit_ns = rl_min_u64(HANDSHAKE_GROWTH * limit_ns, HANDSHAKE_MAX_NS);
     return limit_ns;
 }
 

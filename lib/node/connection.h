@@ -169,7 +169,7 @@ void rl_connection_abandon(struct rl_connection *conn);
 void rl_connection_tick(struct rl_node *node, uint64_t now_ns);
 
 /* Returns the time limit of a TLS handshake, and again of the greeting after it, where this number
- * of connections in a row has exceeded one of them: that of a connect, doubled for each of them,
+ * of connections in a row has exceeded one of them: that of a connect, times four for each of them,
  * and at most 16 s. Many clients that connect at once make a server slow, because each handshake
  * costs it processor time; without growing limits none would succeed. A greeting that is given up
  * costs one more handshake. */
