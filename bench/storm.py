@@ -190,7 +190,7 @@ def run_round(arguments, servers, clients, kind):
         "last_s": done[-1],
         "all_s": max((at_s for at_s in complete if at_s is not None), default=0.0),
         "tries": opened / needed,
-        "unused": sum(result["connects"] for result in results) - needed,
+        "unused": max(0, sum(result["connects"] for result in results) - needed),
         "server_ms": sum(spent_s) * 1000 / needed,
         "busiest_s": max(spent_s),
         "load": os.getloadavg()[0],
