@@ -179,12 +179,13 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_shard(redlock_config_t *con
                                                            const char *name, const char *urls);
 
 /* Sets what connections with TLS need, for the servers whose address begins with rediss://. The
- * parameters of an address go before. If it has `cacert` without `verify`, its server is verified
- * in full; if it has `cert`, `key` here is not used for it; if it has verify=none, `cacert` here is
- * not. redlock_new() reads the files, and refuses the configuration if it cannot. When a connection
- * is made after files have changed, they are read anew; if they cannot be used then, the log says
- * why and those that were read before stay in use. The issuers of the system, and changes inside a
- * file of a directory, are not looked at again. Lists of revoked certificates are not used.
+ * parameters of an address take precedence. If it has `cacert` without `verify`, its server is
+ * verified in full; if it has `cert`, `key` here is not used for it; if it has verify=none,
+ * `cacert` here is not. redlock_new() reads the files, and refuses the configuration if it cannot.
+ * When a connection is made after files have changed, they are read anew; if they cannot be used
+ * then, the log says why and those that were read before stay in use. The issuers of the system,
+ * and changes inside a file of a directory, are not looked at again. Lists of revoked certificates
+ * are not used.
  *
  * tls: copied; NULL: the defaults, which are those of a struct that is zero except for `size`.
  * EINVAL: config is NULL; `size` is wrong; a text is "" or longer than 1023 bytes; `verify` is

@@ -66,7 +66,8 @@ extern "C" {
  * ENOQUORUM: too few servers gave a valid reply in time. The lock may be free.
  * ETOOSLOW: the replies came so late that too little validity was left. The lock was undone.
  * ELOST: stop the work that the lock protects. Another client may hold the lock.
- * EEXCLUDED: servers reply, but votes do not count, for example for max_ttl after a restart.
+ * EEXCLUDED: servers reply, but votes do not count, for example for max_ttl after a restart; or TLS
+ *   refuses too many servers (REDLOCK_CAUSE_TLS).
  * EAUTH: check user, password and rights on the servers. Waiting does not help.
  * EFENCE: too few servers have a usable fence record; the report says which, and why.
  * EDUPLICATE: repair the list of servers; one server must not have two votes. */

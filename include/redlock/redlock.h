@@ -40,7 +40,10 @@
  *
  * After fork()
  *   A child process may only free the handles of its parent. That releases memory and descriptors
- *   as far as possible, and sends nothing. The functions that list EFORKED return it.
+ *   as far as possible, and sends nothing. The functions that list EFORKED return it. A child may
+ *   make clients of its own. But if another thread of the parent was inside OpenSSL during fork(),
+ *   which the library's thread may be too, a client with TLS in the child may wait for ever: fork
+ *   before other threads use OpenSSL, or call exec in the child.
  *
  * Functions of the caller (callbacks, the body of redlock_with(), log function, allocator)
  *   They must return normally. A C++ exception that leaves one ends the program with
