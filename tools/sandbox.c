@@ -130,6 +130,8 @@ static bool retry_node(struct sandbox_node *node)
     node->pid = 0;
     if (node->tries >= PORT_TRIES || sandbox_node_choose_port(node) != 0) {
         sandbox_node_show_log(node);
+        say(SAY_ERROR, "sandbox: server %u did not start%s", node->number,
+            node->tls_directory ? "; was redis-server built with TLS (BUILD_TLS)?" : "");
         return false;
     }
     return true;

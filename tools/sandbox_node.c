@@ -86,16 +86,41 @@ static int write_text(const char *directory, const char *name, const char *text)
     return failed ? -1 : 0;
 }
 
+/* Returns a copy of a path as it stands between quotes in the configuration of a server. To be
+ * freed. */
+static char *quotable(const char *path)
+{
+    char *copy = must(malloc(4 * strlen(path) + 1)), *to = copy;
+
+    for (; *path; path++)
+        to += (unsigned char)*path < ' '      ? sprintf(to, "\\x%02x", (unsigned char)*path)
+              : *path == '"' || *path == '\\' ? sprintf(to, "\\%c", *path)
+                                              : sprintf(to, "%c", *path);
+    *to = '\0';
+    return copy;
+}
+
 /* Returns the lines of the configuration about the port. To be freed. */
 static char *port_lines(const struct sandbox_node *node)
 {
-    const char *certificates = node->tls_directory;
-
-    if (!certificates)
+    if (!node->tls_directory)
         return text_format("port %d\n", node->port);
-    return text_format("port 0\ntls-port %d\ntls-auth-clients no\ntls-ca-cert-file \"%s/ca.crt\"\n"
-                       "tls-cert-file \"%s/server.crt\"\ntls-key-file \"%s/server.key\"\n",
-                       node->port, certificates, certificates, certificates);
+    char *certificates = quotable(node->tls_directory);
+    char *lines =
+        text_format("port 0\ntls-port %d\ntls-auth-clients no\ntls-ca-cert-file \"%s/ca.crt\"\n"
+                    "tls-cert-file \"%s/server.crt\"\ntls-key-file \"%s/server.key\"\n",
+                    node->port, certificates, certificates, certificates);
+    free(certificates);
+    return lines;
+}
+
+/* Removes the log of an earlier try, so that it is not shown as that of a later one. */
+static void remove_log(const struct sandbox_node *node)
+{
+    char *path = text_format("%s/log", node->directory);
+
+    unlink(path);
+    free(path);
 }
 
 /* Reserves another random port and writes the files conf and port. Returns 0, or -1 with errno;
@@ -119,11 +144,13 @@ int sandbox_node_choose_port(struct sandbox_node *node)
         return -1;
     }
     node->tries++;
-    char *lines = port_lines(node);
+    remove_log(node);
+    char *lines = port_lines(node), *directory = quotable(node->directory);
     char *conf = text_format("%sbind 127.0.0.1\ndaemonize no\nsave \"\"\nappendonly no\n"
                              "dir \"%s\"\npidfile \"%s/pid\"\nlogfile \"%s/log\"\n",
-                             lines, node->directory, node->directory, node->directory);
+                             lines, directory, directory, directory);
     free(lines);
+    free(directory);
     snprintf(text, sizeof text, "%d\n", node->port);
     int result = write_text(node->directory, "conf", conf);
     free(conf);

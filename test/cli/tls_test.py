@@ -585,11 +585,26 @@ class Sandbox(CommandCase):
         self.assertCode(result, 78)
         self.assertIn("built without TLS; build it with -Dtls=enabled", result.stderr)
 
+    def test_server_without_tls(self):
+        """A server that does not know tls-port, as one that was built without TLS, draws a question. Its log is shown once."""
+        if not has_tls():
+            self.skipTest("built without TLS")
+        words = "Bad directive or wrong number of arguments"
+        os.mkdir(self.path("bin"))
+        self.addCleanup(shutil.rmtree, self.path("bin"))
+        program = self.path("bin/redis-server", f"#!/bin/sh\necho '{words}'\nexit 1\n")
+        os.chmod(program, 0o755)
+        result = self.redlock("sandbox", "--tls", "-n", "1", "--", "true",
+                              env=clean_environment(PATH=f"{os.path.dirname(program)}:{os.environ['PATH']}"))  # fmt: skip
+        self.assertCode(result, 69)
+        self.assertEqual(result.stderr.count(words), 1, result.stderr)
+        self.assertIn("sandbox: server 1 did not start; was redis-server built with TLS (BUILD_TLS)?", result.stderr)
+
     def test_servers_speak_tls_only(self):
         """The command in it can lock, the key is for its user only, no port speaks plain text, and all is removed."""
         if not has_tls():
             self.skipTest("built without TLS")
-        base = self.path("a b,&%\u00e9#")  # has bytes with a meaning in an address
+        base = self.path('a b,&%\u00e9#"\\\'')  # has bytes with a meaning in an address or a configuration
         os.mkdir(base)
         self.addCleanup(os.rmdir, base)
         words = 'echo "$REDLOCK_SERVERS"; echo "$REDLOCK_SANDBOX_DIR"; "$REDLOCK" run x -- echo held; exec cat'
