@@ -86,20 +86,33 @@ static void print_findings(const struct examination *exam, const struct finding 
     }
 }
 
-/* Prints the table of the servers of one shard. */
+/* Returns true if a server of the shard is connected with TLS. */
+static bool has_tls(const struct examination *exam)
+{
+    for (size_t i = 0; i < exam->count; i++)
+        if (exam->nodes[i].facts & REDLOCK_FACT_TLS)
+            return true;
+    return false;
+}
+
+/* Prints the table of the servers of one shard. The column about TLS is left out if there is none.
+ */
 static void print_servers(const struct examination *exam)
 {
-    char rtt[24];
+    bool with_tls = has_tls(exam);
+    char rtt[24], tls[TLS_TEXT];
 
-    show("%-26s %-8s %-7s %-16s %8s\n", "server", "eligible", "role", "version", "rtt ms");
+    show("%-26s %-8s %-7s %-16s %8s%s\n", "server", "eligible", "role", "version", "rtt ms",
+         with_tls ? "  tls" : "");
     for (size_t i = 0; i < exam->count; i++) {
         const redlock_node_stats_t *node = &exam->nodes[i];
         uint64_t rtt_us = exam->rtt_us[i];
         snprintf(rtt, sizeof rtt, "%" PRIu64 ".%03u", rtt_us / 1000, (unsigned)(rtt_us % 1000));
-        show("%-26s %-8s %-7s %-16s %8s\n", node->node,
+        reports_tls(node, tls);
+        show("%-26s %-8s %-7s %-16s %8s%s%s\n", node->node,
              node->eligible && exam->duplicate_of[i] < 0 ? "yes" : "no",
              *node->role ? node->role : "-", *node->version ? node->version : "-",
-             rtt_us ? rtt : "-");
+             rtt_us ? rtt : "-", with_tls ? "  " : "", with_tls && !*tls ? "-" : tls);
     }
 }
 

@@ -5,9 +5,11 @@
 #include "reports.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "client.h"
+#include "clock.h"
 #include "json.h"
 #include "say.h"
 
@@ -171,4 +173,21 @@ const char *state_name(int state)
     if (state == REDLOCK_STATE_HELD)
         return "held";
     return state == REDLOCK_STATE_FREE ? "free" : "unknown";
+}
+
+/* Writes how a server is connected. */
+const char *reports_tls(const redlock_node_stats_t *node, char text[TLS_TEXT])
+{
+    char date[32];
+
+    if (!(node->facts & REDLOCK_FACT_TLS))
+        text[0] = '\0';
+    else if (node->facts & REDLOCK_FACT_UNVERIFIED)
+        snprintf(text, TLS_TEXT, "unverified");
+    else if (node->certificate_expiry_s > 0)
+        snprintf(text, TLS_TEXT, "until %.10s",
+                 rfc3339((uint64_t)node->certificate_expiry_s * 1000, date));
+    else
+        snprintf(text, TLS_TEXT, "on");
+    return text;
 }

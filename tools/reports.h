@@ -63,4 +63,12 @@ const char *cause_name(int cause, char text[CAUSE_NAME]);
 /* Returns true if the cause says only that the server was not reached. */
 bool cause_is_unreachable(int cause);
 
+/* Size of the buffer for the text of reports_tls(). */
+#define TLS_TEXT 24
+
+/* Writes for a table how a server is connected: "" without TLS; "unverified" if its certificate is
+ * not verified; else until when the certificate is valid, or "on" before that is known. Returns
+ * `text`. */
+const char *reports_tls(const redlock_node_stats_t *node, char text[TLS_TEXT]);
+
 #endif

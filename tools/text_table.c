@@ -27,6 +27,8 @@ static void set_cell(struct text_table *table, size_t row, size_t column, const 
 /* Begins a table with its headings. */
 void table_init(struct text_table *table, const struct table_column *columns, size_t count)
 {
+    if (count > TABLE_COLUMNS_MAX)
+        abort();
     *table = (struct text_table){.columns = columns, .column_count = count};
     table_add_row(table);
     for (size_t i = 0; i < count; i++)

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 /* Most columns of a table. */
-#define TABLE_COLUMNS_MAX 8
+#define TABLE_COLUMNS_MAX 16
 
 /* One column. */
 struct table_column {

@@ -24,6 +24,7 @@ enum {
     SERVER_RTT,
     SERVER_UPTIME,
     SERVER_VERSION,
+    SERVER_TLS,
     SERVER_CAUSE,
     SERVER_COLUMNS
 };
@@ -35,6 +36,7 @@ static const struct table_column server_columns[SERVER_COLUMNS] = {
     [SERVER_RTT] = {.title = "RTT", .right = true},
     [SERVER_UPTIME] = {.title = "UPTIME", .right = true, .if_any = true, .optional = true},
     [SERVER_VERSION] = {.title = "VERSION", .if_any = true, .optional = true},
+    [SERVER_TLS] = {.title = "TLS", .if_any = true, .optional = true},
     [SERVER_CAUSE] = {.title = "CAUSE", .if_any = true, .least = 12}};
 
 /* The columns of the table of locks, and their positions. */
@@ -99,7 +101,7 @@ static void set_replies(struct text_table *table, const redlock_node_stats_t *st
 /* Fills in a row for each server. */
 void top_server_table(struct text_table *table, const struct top_model *model)
 {
-    char left[DURATION_TEXT];
+    char left[DURATION_TEXT], tls[TLS_TEXT];
 
     table_init(table, server_columns, SERVER_COLUMNS);
     for (size_t i = 0; i < model->server_count; i++) {
@@ -116,6 +118,7 @@ void top_server_table(struct text_table *table, const struct top_model *model)
         table_set(table, SERVER_LOCKS, "%u", locks_on(model, i));
         if (strcmp(state, "down") != 0)
             set_replies(table, stats);
+        table_set(table, SERVER_TLS, "%s", reports_tls(stats, tls));
         table_set(table, SERVER_CAUSE, "%s", stats->text);
     }
 }

@@ -369,6 +369,21 @@ class Nodes(TlsCase):
             self.assertRegex(server["certificate_expires"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$")
         self.assertLessEqual(set(found), {"no_aof", "slow", "fresh"})
 
+    def test_tables(self):
+        """The tables of nodes and top show until when each certificate is valid, which servers are not verified or use no TLS;
+        without a server that does, there is no column about it."""
+        first, second, third = self.addresses().split(",")[:3]
+        self.configure(lines="port {port}\ntls-port 0", indexes=[2])
+        servers = f"{first},{second}&verify=none,{third.replace('rediss', 'redis')}"
+        for words, title in (["nodes"], "tls"), (["top", "--once"], "TLS"):
+            result = self.tls(*words, servers=servers)
+            self.assertRegex(result.stdout, rf"(?m)^server .*\b{title}\b" if title == "tls" else rf"(?m)^SERVER .*\b{title}\b")
+            self.assertRegex(result.stdout, rf"(?m)^127\.0\.0\.1:{self.ports[0]} .* until 20\d\d-\d\d-\d\d\b")
+            self.assertRegex(result.stdout, rf"(?m)^127\.0\.0\.1:{self.ports[1]} .* unverified\b")
+            self.assertRegex(result.stdout, rf"(?m)^127\.0\.0\.1:{self.ports[2]} (?!.*(until 2|unverified))")
+            plain = self.tls(*words, servers=third.replace("rediss", "redis"), ca=None)
+            self.assertNotRegex(plain.stdout, rf"(?m)^(server|SERVER) .*\b{title}\b")
+
     def test_figures(self):
         """The figures of the library have the date at which the certificate of each server expires; without TLS there is none."""
         path = self.path("figures.prom")
