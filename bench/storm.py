@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -51,6 +52,7 @@ class Server:
         self.url = with_tls.tls_url(node, self.port, directory)
         self.process = None
         self.before_s = 0.0
+        self.keeper = None
 
     def ask(self, *words):
         """Sends a command to the plain port. Returns the reply. Tries again until REPLY_S have passed: a server that was just
@@ -85,10 +87,23 @@ class Server:
         self.ask("CONFIG", "REWRITE")
 
     def kill(self):
-        """Kills the server."""
+        """Kills the server. From then on a socket that does not listen keeps its port for TLS: another program could take it, and
+        the server would not start again. The sandbox keeps the plain port."""
         os.kill(self.node.pid, signal.SIGKILL)
         if self.process is not None:
             self.process.wait()
+        end_s = time.monotonic() + REPLY_S
+        while self.keeper is None:
+            keeper = socket.socket()
+            keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                keeper.bind(("127.0.0.1", self.port))
+                self.keeper = keeper
+            except OSError:  # the server has not ended yet
+                keeper.close()
+                if time.monotonic() > end_s:
+                    raise
+                time.sleep(0.001)
 
     def start(self):
         """Starts the server again, with the program and the configuration that the sandbox keeps."""
