@@ -201,8 +201,8 @@ void rl_tls_server_done(struct rl_tls_server *server)
 }
 
 /* Keeps in words the first reason for which a certificate was not accepted, but one that concerns
- * the issuer or the dates rather than the name: before the signature is verified, anybody may have
- * written the names. So lets OpenSSL go on after a wrong name, and refuses the certificate when
+ * the issuer or the dates rather than the name: before the signature is verified, the names may be
+ * forged. So lets OpenSSL go on after a wrong name, and refuses the certificate when
  * OpenSSL reports it as verified. Returns whether OpenSSL shall go on. */
 int rl_tls_note_verification(int ok, X509_STORE_CTX *store)
 {
