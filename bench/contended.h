@@ -136,8 +136,9 @@ void contended_figures(const struct contender *contenders, unsigned count, uint6
 
 /* contended_trip.c. Connections that measure round trips with PING to all servers. */
 struct trips;
-/* Connects to the servers of a list of URLs. Returns NULL if one of them is not reachable. */
-struct trips *trips_open(const char *servers);
+/* Connects to the servers of the list of URLs `list`, which are those of `measured`, maybe through
+ * a proxy; with TLS if they are measured over TLS. Returns NULL if one of them is not reachable. */
+struct trips *trips_open(const struct servers *measured, const char *list);
 /* Sends one PING to each server in turn and records how long the reply took. */
 void trips_ping(struct trips *trips);
 /* Returns the q-th smallest (q: quorum) of the servers' median round trips, and forgets all

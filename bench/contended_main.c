@@ -54,6 +54,8 @@ static void print_usage(FILE *file)
         "  --runs N           repetitions of everything (1)\n"
         "  --seed N           of names and jitter (default: from the clock; printed)\n"
         "  --ttl MS           time to live of a lock (10000)\n"
+        "  --tls              over TLS, at the addresses in $REDLOCK_TLS_SERVERS; this library "
+        "only\n"
         "  --no-notifications       without notifications: waiters of this library poll\n"
         "  --quiet            no progress on stderr\n"
         "  --json, --csv      instead of the table\n"
@@ -169,6 +171,9 @@ static bool parse_option(struct options *options, struct contended_settings *set
         return parse_number("--seed", value, len, 0, INT64_MAX, &settings->seed);
     case 't':
         return parse_number("--ttl", value, len, 100, 30000, &settings->ttl_ms);
+    case 'l':
+        settings->servers.tls = true;
+        return true;
     case 'w':
         settings->no_notifications = true;
         return true;
@@ -203,7 +208,7 @@ static void leave_out_drivers(struct options *options, const struct contended_se
     for (unsigned i = 0; i < DRIVERS_COUNT; i++)
         any = any || options->drivers[i];
     for (unsigned i = 0; i < DRIVERS_COUNT && !any; i++)
-        options->drivers[i] = true;
+        options->drivers[i] = i == DRIVER_REDLOCK || !settings->servers.tls;
     if (options->drivers[DRIVER_NODE_REDLOCK] && settings->peer == NULL) {
         fputs("redlock-contended: node-redlock is left out: no --peer script\n", stderr);
         options->drivers[DRIVER_NODE_REDLOCK] = false;
@@ -212,6 +217,34 @@ static void leave_out_drivers(struct options *options, const struct contended_se
         fputs("redlock-contended: redisson-fair is left out: no --redisson directory\n", stderr);
         options->drivers[DRIVER_REDISSON_FAIR] = false;
     }
+}
+
+/* Reads the list of servers, with TLS also that of their addresses for TLS. Returns false after a
+ * message if that is not possible. */
+static bool read_servers(const struct options *options, struct servers *servers)
+{
+    const char *list = getenv("REDLOCK_TLS_SERVERS");
+    bool tls = servers->tls;
+    char error[512];
+
+    if (options->servers == NULL) {
+        fputs("redlock-contended: no servers: set REDLOCK_SERVERS, or run it in a sandbox:\n"
+              "  redlock sandbox -- redlock-contended\n",
+              stderr);
+        return false;
+    }
+    if (tls && list == NULL) {
+        fputs("redlock-contended: --tls: set REDLOCK_TLS_SERVERS, or run it by bench/with_tls.py\n",
+              stderr);
+        return false;
+    }
+    if (servers_parse(servers, options->servers, error, sizeof error) != 0 ||
+        (tls && servers_add_tls(servers, list, error, sizeof error) != 0)) {
+        fprintf(stderr, "redlock-contended: %s\n", error);
+        return false;
+    }
+    servers->tls = tls;
+    return true;
 }
 
 /* Parses the command line and fills in the defaults. Returns false after a message if it is not
@@ -231,6 +264,7 @@ static bool parse_options(struct options *options, struct contended_settings *se
                                          {"runs", required_argument, NULL, 'r'},
                                          {"seed", required_argument, NULL, 'S'},
                                          {"ttl", required_argument, NULL, 't'},
+                                         {"tls", no_argument, NULL, 'l'},
                                          {"no-notifications", no_argument, NULL, 'w'},
                                          {"quiet", no_argument, NULL, 'q'},
                                          {"json", no_argument, NULL, 'j'},
@@ -309,22 +343,13 @@ int main(int argc, char **argv)
 {
     struct options options = {.servers = getenv("REDLOCK_SERVERS"), .runs = 1, .jitters = "0"};
     static struct contended_settings settings = {.ttl_ms = 10000, .run_ms = 3000, .warm_ms = 500};
-    char error[512], prefix[64];
+    char prefix[64];
     settings.seed = result_now_ns();
     settings.peer = getenv("REDLOCK_BENCH_PEER");
     settings.redisson = getenv("REDLOCK_BENCH_REDISSON");
-    if (!parse_options(&options, &settings, argc, argv))
+    if (!parse_options(&options, &settings, argc, argv) ||
+        !read_servers(&options, &settings.servers))
         return EXIT_USAGE;
-    if (options.servers == NULL) {
-        fputs("redlock-contended: no servers: set REDLOCK_SERVERS, or run it in a sandbox:\n"
-              "  redlock sandbox -- redlock-contended\n",
-              stderr);
-        return EXIT_USAGE;
-    }
-    if (servers_parse(&settings.servers, options.servers, error, sizeof error) != 0) {
-        fprintf(stderr, "redlock-contended: %s\n", error);
-        return EXIT_USAGE;
-    }
     snprintf(prefix, sizeof prefix, "redlock-contended:%ld:%" PRIx64 ":", (long)getpid(),
              result_now_ns());
     settings.prefix = prefix;

@@ -85,7 +85,7 @@ static bool is_delayed(const struct contended_case *what)
 static int start_proxy(struct stage *stage, char *error, size_t error_size)
 {
     int control[2];
-    stage->servers = stage->settings->servers.text;
+    stage->servers = servers_measured(&stage->settings->servers);
     if (!is_delayed(stage->what))
         return 0;
     stage->list = calloc(1, sizeof *stage->list);
@@ -376,8 +376,8 @@ int contended_run(const struct contended_case *what, struct contended_settings *
     int failed = start_proxy(&stage, error, error_size) != 0 ||
                  start_contenders(&stage, error, error_size) != 0 ||
                  wait_ready(&stage, error, error_size) != 0;
-    if (!failed &&
-        ((stage.trips = trips_open(stage.servers)) == NULL || measure(&stage, ret_result) != 0)) {
+    if (!failed && ((stage.trips = trips_open(&settings->servers, stage.servers)) == NULL ||
+                    measure(&stage, ret_result) != 0)) {
         snprintf(error, error_size, "a server does not reply");
         failed = 1;
     }

@@ -12,6 +12,8 @@ import tapcase
 
 REDLOCK = os.environ["REDLOCK_TEST_COMMAND"]
 CONTENDED = os.environ["REDLOCK_TEST_CONTENDED"]
+TLS = os.environ["REDLOCK_TEST_TLS"] == "1"
+WITH_TLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "with_tls.py")
 SLOW = int(os.environ.get("REDLOCK_TEST_SLOW", "1"))
 DEADLINE_S = 60 * SLOW
 
@@ -47,10 +49,10 @@ select.select([], [], [])
 """
 
 
-def run(*words, sandbox=True, **environment):
+def run(*words, sandbox=True, through=(), **environment):
     """Runs redlock-contended with additional environment variables. Returns the finished
     process."""
-    command = ([REDLOCK, "sandbox", "--"] if sandbox else []) + [CONTENDED, *words]
+    command = ([REDLOCK, "sandbox", "--"] if sandbox else []) + [*through, CONTENDED, *words]
     surroundings = {key: value for key, value in os.environ.items() if key != "REDLOCK_BENCH_PEER"}
     surroundings.update(environment)
     return subprocess.run(
@@ -165,6 +167,18 @@ class Contended(unittest.TestCase):
                 done = run(*words, sandbox=False)
                 self.assertEqual(done.returncode, 64, done.stderr)
                 self.assertIn(text, done.stderr)
+
+    @unittest.skipUnless(TLS, "built without TLS")
+    def test_contenders_connect_with_tls(self):
+        words = ["--tls", "--contenders", "2", "--delay", "0,1ms", "--seconds", "1", "--json"]
+        done = run(*words, through=["python3", WITH_TLS])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        document = json.loads(done.stdout)
+        self.assertIn(", TLS", document["environment"]["server"])
+        self.assertEqual([result["driver"] for result in document["results"]], ["redlock", "redlock"])
+        for result in document["results"]:
+            self.assertGreater(result["grants"], 0)
+        self.assertIn("--tls: set REDLOCK_TLS_SERVERS", run("--tls").stderr)
 
     def test_unreachable_servers_are_an_error(self):
         done = run("--servers", "127.0.0.1:1", "--delay", "0", "--contenders", "2", sandbox=False)
