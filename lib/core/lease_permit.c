@@ -262,14 +262,15 @@ static void probe_window(struct rl_lease *lease, const struct rl_view *view, str
 /* If the call is about to end, chooses a node that was not probed yet, and extends the search so
  * that this node is probed for all slots. All slots are proven to be held only if a quorum of nodes
  * has their keys. The call is about to end if it has no time for a pause and another attempt.
- * Returns false, and changes nothing, if the call is not about to end, a quorum of nodes has
- * replied to probes, or no other node can be asked. */
+ * Returns false, and changes nothing, if the call is not about to end, no other node can be asked,
+ * or a quorum of nodes has replied to probes: nodes of the last attempt, because others have
+ * replied before it, and may not have known all slots. */
 static bool choose_other_node(struct rl_lease *lease, const struct rl_view *view)
 {
     struct rl_permit *permit = lease->permit;
 
     if (rl_attempt_spare_ns(lease, view) != 0 ||
-        rl_nodes_count(permit->replied) >= lease->terms->quorum)
+        rl_nodes_count(permit->replied & lease->round.requested) >= lease->terms->quorum)
         return false;
     rl_nodes other = rl_wait_next_node(lease, permit->requested, view);
     if (other == 0)

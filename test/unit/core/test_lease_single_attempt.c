@@ -306,6 +306,31 @@ START_TEST(all_permits_are_taken)
 }
 END_TEST
 
+/* The node that was preferred at first has replied about one slot only, and has become slow. The
+ * attempt for the other slot asks the next one first. The call ends when a majority has replied
+ * about both slots, and the report shows it. */
+START_TEST(a_node_that_has_become_slow_proves_nothing)
+{
+    begin_permit(2, 0);
+    rig_deny(&rig, FIRST);
+    ck_assert_uint_eq(rig.fx.probe, RL_NODE(FIRST));
+    rig_report_ttl(&rig, FIRST, current_slot(), RL_VOTE_GRANTED, 5000);
+    rig.view.slow = RL_NODE(FIRST);
+    rig_pass(&rig, 2 * RL_MS);
+    rig_tick(&rig);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
+    ck_assert_uint_eq(rig.fx.request, RL_NODE(4));
+    rig_deny(&rig, 4);
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+        report_slots((unsigned)__builtin_ctz(rig.fx.probe), NONE);
+    }
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ENDED);
+    ck_assert_int_eq(rig.fx.status, REDLOCK_ECONTENDED);
+    ck_assert_uint_eq(rl_nodes_count(rig.lease.round.denied), 3);
+}
+END_TEST
+
 /* Fails the probes of `slots` (a slot set) that a node was sent. */
 static void fail_probes(unsigned node, uint64_t slots, enum rl_vote vote)
 {
@@ -458,6 +483,7 @@ int main(void)
     tcase_add_test(tcase, one_node_asked_again_is_no_majority);
     tcase_add_loop_test(tcase, a_slot_that_only_the_preferred_node_reports_taken_is_tried, 0, 2);
     tcase_add_test(tcase, all_permits_are_taken);
+    tcase_add_test(tcase, a_node_that_has_become_slow_proves_nothing);
     tcase_add_loop_test(tcase, a_node_without_replies_about_slots_is_replaced, 0, 2);
     tcase_add_loop_test(tcase, a_node_that_fails_a_probe_is_replaced, 0, 2);
     tcase_add_test(tcase, too_few_replies_about_slots_are_no_quorum);
