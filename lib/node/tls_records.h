@@ -12,10 +12,9 @@
 
 /* The lengths. Zeroed: nothing was sent. Owner: tls_records.c. */
 struct rl_tls_records {
-    uint32_t lengths[RL_TLS_RECORDS_KEPT]; /* plaintext bytes; record i is in lengths[i %
-                                            * RL_TLS_RECORDS_KEPT]
-                                            */
-    uint64_t count;                        /* records that were sent */
+    /* Plaintext bytes of each; record i is in lengths[i % RL_TLS_RECORDS_KEPT]. */
+    uint32_t lengths[RL_TLS_RECORDS_KEPT];
+    uint64_t count; /* records that were sent */
 };
 
 /* Adds a record of `len` plaintext bytes. */
