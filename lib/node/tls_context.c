@@ -243,6 +243,8 @@ bool rl_tls_context_settle(struct rl_tls_context *context)
         return true;
     if (!rl_background_is_done(&reload->work))
         return false;
+    size_t skipped = strncmp(reload->error, PREFIX, strlen(PREFIX)) == 0 ? strlen(PREFIX) : 0;
+    const char *why = reload->result == REDLOCK_ENOMEM ? "out of memory" : reload->error + skipped;
     context->reload = NULL;
     context->late = false;
     if (reload->native != NULL) {
@@ -259,13 +261,12 @@ bool rl_tls_context_settle(struct rl_tls_context *context)
         rl_logf(context->log, REDLOCK_LOG_ERROR,
                 "TLS: certificate files have changed and could not be read, so the earlier ones "
                 "stay in use until the next connection: %s",
-                reload->result == REDLOCK_ENOMEM ? "out of memory" : reload->error);
+                why);
     } else {
         rl_logf(context->log, REDLOCK_LOG_ERROR,
                 "TLS: certificate files have changed and cannot be used, so the earlier ones stay "
                 "in use: %s",
-                reload->error +
-                    (strncmp(reload->error, PREFIX, strlen(PREFIX)) == 0 ? strlen(PREFIX) : 0));
+                why);
     }
     rl_background_drop(&reload->work);
     return true;

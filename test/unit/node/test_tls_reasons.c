@@ -86,7 +86,7 @@ END_TEST
 
 static const struct {
     const char *host, *sni; /* of the address; NULL: no sni */
-    const char *sent;       /* the name that the server is told */
+    const char *sent;       /* the name that is sent to the server */
     const char *text;       /* the reason of the refusal; NULL: the server is accepted */
 } NAMES[] = {
     {TLS_RIG_HOST, NULL, TLS_RIG_HOST, NULL},
@@ -97,7 +97,7 @@ static const struct {
     {"a." TLS_RIG_HOST, NULL, "a." TLS_RIG_HOST, FOR_HOST "\"a." TLS_RIG_HOST "\""},
 };
 
-/* Keeps the name that the server was told in the array `arg`. */
+/* Keeps the name that the client has sent in the array `arg`. */
 static int note_name(SSL *ssl, int *alert, void *arg)
 {
     const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
