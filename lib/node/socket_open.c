@@ -191,8 +191,8 @@ void rl_socket_open(void *ctx, unsigned connection)
     struct rl_tls_context *context = sock->server->context;
 
     RL_ASSERT(sock->fd < 0);
-    if (context != NULL &&
-        !rl_tls_context_refresh(context, sockets->poller->wake_fd, sock->gave_up_files))
+    if (context != NULL && !rl_tls_context_refresh(context, sockets->poller->wake_fd,
+                                                   sock->gave_up_files, sockets->now_ns))
         rl_socket_set_waiting(sockets, sock, true);
     else
         begin_open(sockets, sock);

@@ -327,7 +327,8 @@ static void judge_session(struct rl_tls *tls)
         server->doubted = true;
 }
 
-/* Frees the state of a connection. */
+/* Frees the state of a connection, and notes what its failure may say about the session and the
+ * certificates in use. */
 void rl_tls_close(struct rl_tls *tls)
 {
     if (tls == NULL)
@@ -337,6 +338,8 @@ void rl_tls_close(struct rl_tls *tls)
     if (tls->ssl != NULL)
         SSL_set_shutdown(tls->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
     judge_session(tls);
+    if (tls->refused && tls->generation == rl_tls_context_generation(tls->server->context))
+        rl_tls_context_doubt(tls->server->context);
     SSL_free(tls->ssl);
     ERR_pop_to_mark();
     rl_free(tls->mem, tls->rest);

@@ -57,8 +57,14 @@ void rl_tls_contexts_free(struct rl_tls_context *contexts, bool forked);
  * Starts a thread that reads the files anew if they have changed, and returns false then: the
  * thread writes to the eventfd `wake_fd` when it has ended. `given_up`: the last attempt of this
  * connection was given up while it waited for the thread. Then this and later connections do not
- * wait for it, and use the files that were read before. */
-bool rl_tls_context_refresh(struct rl_tls_context *context, int wake_fd, bool given_up);
+ * wait for it, and use the files that were read before.
+ *
+ * After TLS has failed on a connection, also starts the thread if the files have not changed, at
+ * most once a minute (`now_ns` is the time), and does not wait for it. For stat() does not see
+ * every change: not those of the system's issuers, nor those inside a file of a directory. And
+ * OpenSSL may not have noticed that it lacked memory or descriptors when it read the files. */
+bool rl_tls_context_refresh(struct rl_tls_context *context, int wake_fd, bool given_up,
+                            uint64_t now_ns);
 /* Uses the result of a thread that has ended. If it could read no usable files, logs why, and keeps
  * those that are in use. Returns false while the thread runs. */
 bool rl_tls_context_settle(struct rl_tls_context *context);

@@ -17,7 +17,7 @@
 
 #define FILES     3 /* cacert, cert, key */
 #define ERROR_MAX 400
-#define PREFIX    "TLS: " /* of the reasons that rl_tls_load() writes */
+#define REREAD_NS UINT64_C(60000000000) /* see rl_tls_context_refresh() */
 
 /* What stat() says about a file: changes if another file takes its place, or its content changes.
  * All zero: stat() has failed, or no file is named. */
@@ -30,6 +30,7 @@ struct stamp {
 struct reload {
     struct rl_background work;       /* must be the first member */
     struct rl_tls_settings settings; /* allocated by libc */
+    bool unchanged;                  /* they are read because a connection has failed */
     SSL_CTX *native;                 /* NULL: they could not be read */
     int result;                      /* of rl_tls_load(), with `error` */
     char error[ERROR_MAX];
@@ -46,7 +47,9 @@ struct rl_tls_context {
                                  * the next connection reads them again */
     unsigned generation;        /* how often `native` was replaced */
     struct reload *reload;      /* the running thread, or one whose result was not used yet */
-    bool late;                  /* connections do not wait for that thread any more; logged */
+    bool late;                  /* connections do not wait for that thread */
+    bool doubted;               /* TLS has failed on a connection that used `native` */
+    uint64_t next_reread_ns;    /* the files are not read before this time for that reason */
 };
 
 /* Returns the OpenSSL object of the certificates that are in use. */
@@ -59,6 +62,12 @@ SSL_CTX *rl_tls_context_native(const struct rl_tls_context *context)
 unsigned rl_tls_context_generation(const struct rl_tls_context *context)
 {
     return context->generation;
+}
+
+/* Notes that TLS has failed on a connection that uses the certificates in use. */
+void rl_tls_context_doubt(struct rl_tls_context *context)
+{
+    context->doubted = true;
 }
 
 /* Returns the allocator of the client. */
@@ -182,8 +191,11 @@ int rl_tls_contexts_add(struct rl_tls_context **contexts, const struct rl_mem *m
         return REDLOCK_ENOMEM;
     }
     take_stamps(settings, context->stamps);
-    int result = rl_tls_load(settings, &context->native, error, size);
+    char why[ERROR_MAX] = "";
+    int result = rl_tls_load(settings, &context->native, why, sizeof why);
     if (result != REDLOCK_OK) {
+        if (why[0] != '\0')
+            snprintf(error, size, "TLS: %s", why);
         free_context(context, false);
         return result;
     }
@@ -217,7 +229,7 @@ static void destroy(struct rl_background *work)
 
 /* Starts a thread that reads the files. Without memory or threads the files in use stay, and the
  * next connection tries again. */
-static void start_reload(struct rl_tls_context *context, int wake_fd)
+static void start_reload(struct rl_tls_context *context, int wake_fd, bool unchanged)
 {
     const struct rl_mem mem = rl_mem_libc();
     struct reload *reload = calloc(1, sizeof *reload);
@@ -230,8 +242,49 @@ static void start_reload(struct rl_tls_context *context, int wake_fd)
     }
     reload->work.run = run;
     reload->work.destroy = destroy;
+    reload->unchanged = unchanged;
     if (rl_background_start(&reload->work, wake_fd))
         context->reload = reload;
+}
+
+/* Uses the certificates that a thread has read. */
+static void use(struct rl_tls_context *context, struct reload *reload)
+{
+    SSL_CTX *old = context->native;
+
+    context->native = reload->native;
+    reload->native = NULL;
+    SSL_CTX_free(old); /* connections that use it have references of their own */
+    context->generation++;
+    context->doubted = false;
+    if (reload->unchanged)
+        return;
+    rl_logf(context->log, REDLOCK_LOG_INFO, "TLS: certificate files have changed and were read");
+    warn_about_key(context);
+}
+
+/* Keeps the certificates in use, because a thread could not read others, and logs why. */
+static void keep(struct rl_tls_context *context, const struct reload *reload)
+{
+    const char *why = reload->result == REDLOCK_ENOMEM ? "out of memory" : reload->error;
+
+    if (reload->unchanged) {
+        rl_logf(context->log, REDLOCK_LOG_ERROR,
+                "TLS: certificate files could not be read again, so the earlier ones stay in use: "
+                "%s",
+                why);
+    } else if (reload->result == REDLOCK_EINVAL) {
+        rl_logf(context->log, REDLOCK_LOG_ERROR,
+                "TLS: certificate files have changed and cannot be used, so the earlier ones stay "
+                "in use: %s",
+                why);
+    } else {
+        memset(context->stamps, 0, sizeof context->stamps); /* the next connection tries again */
+        rl_logf(context->log, REDLOCK_LOG_ERROR,
+                "TLS: certificate files have changed and could not be read, so the earlier ones "
+                "stay in use until the next connection: %s",
+                why);
+    }
 }
 
 /* Uses the result of a thread that has ended. */
@@ -243,39 +296,21 @@ bool rl_tls_context_settle(struct rl_tls_context *context)
         return true;
     if (!rl_background_is_done(&reload->work))
         return false;
-    size_t skipped = strncmp(reload->error, PREFIX, strlen(PREFIX)) == 0 ? strlen(PREFIX) : 0;
-    const char *why = reload->result == REDLOCK_ENOMEM ? "out of memory" : reload->error + skipped;
     context->reload = NULL;
     context->late = false;
-    if (reload->native != NULL) {
-        SSL_CTX *old = context->native;
-        context->native = reload->native;
-        reload->native = NULL;
-        SSL_CTX_free(old); /* connections that use it have references of their own */
-        context->generation++;
-        rl_logf(context->log, REDLOCK_LOG_INFO,
-                "TLS: certificate files have changed and were read");
-        warn_about_key(context);
-    } else if (reload->result != REDLOCK_EINVAL) {
-        memset(context->stamps, 0, sizeof context->stamps); /* the next connection tries again */
-        rl_logf(context->log, REDLOCK_LOG_ERROR,
-                "TLS: certificate files have changed and could not be read, so the earlier ones "
-                "stay in use until the next connection: %s",
-                why);
-    } else {
-        rl_logf(context->log, REDLOCK_LOG_ERROR,
-                "TLS: certificate files have changed and cannot be used, so the earlier ones stay "
-                "in use: %s",
-                why);
-    }
+    if (reload->native != NULL)
+        use(context, reload);
+    else
+        keep(context, reload);
     rl_background_drop(&reload->work);
     return true;
 }
 
-/* Uses the result of a thread that has ended meanwhile. Then returns true if the files have not
- * changed since they were read; else starts to read them. While the thread runs, returns whether a
- * connection that has waited for it was given up. */
-bool rl_tls_context_refresh(struct rl_tls_context *context, int wake_fd, bool given_up)
+/* Uses the result of a thread that has ended meanwhile. Then returns true if the files need not be
+ * read; else starts to read them. While the thread runs, returns whether connections do not wait
+ * for it. */
+bool rl_tls_context_refresh(struct rl_tls_context *context, int wake_fd, bool given_up,
+                            uint64_t now_ns)
 {
     struct stamp stamps[FILES];
 
@@ -288,11 +323,15 @@ bool rl_tls_context_refresh(struct rl_tls_context *context, int wake_fd, bool gi
         return context->late;
     }
     take_stamps(&context->settings, stamps);
-    if (memcmp(stamps, context->stamps, sizeof stamps) == 0)
+    bool unchanged = memcmp(stamps, context->stamps, sizeof stamps) == 0;
+    if (unchanged && (!context->doubted || now_ns < context->next_reread_ns))
         return true;
-    start_reload(context, wake_fd);
+    start_reload(context, wake_fd, unchanged);
     if (context->reload == NULL)
         return true;
     memcpy(context->stamps, stamps, sizeof stamps);
-    return false;
+    context->late = unchanged;
+    if (unchanged)
+        context->next_reread_ns = now_ns + REREAD_NS;
+    return unchanged;
 }

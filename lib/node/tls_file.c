@@ -22,7 +22,7 @@ struct reason {
     int result; /* of the failure, as rl_tls_load() returns it */
 };
 
-/* Writes "TLS: <what> <path>: <why>", where <why> is the text or, if it is NULL, the last error of
+/* Writes "<what> <path>: <why>", where <why> is the text or, if it is NULL, the last error of
  * OpenSSL. Returns false. */
 static bool refuse(struct reason *reason, const char *what, const char *path, const char *why)
 {
@@ -31,7 +31,7 @@ static bool refuse(struct reason *reason, const char *what, const char *path, co
                         : ERR_GET_LIB(code) == ERR_LIB_SYS ? rl_errno_text(ERR_GET_REASON(code))
                                                            : ERR_reason_error_string(code);
 
-    snprintf(reason->text, reason->size, "TLS: %s %s: %s", what, path,
+    snprintf(reason->text, reason->size, "%s %s: %s", what, path,
              words != NULL ? words : "unknown error");
     return false;
 }
@@ -235,6 +235,22 @@ static int result_of_errors(unsigned long before)
     return result;
 }
 
+/* Makes an OpenSSL object with what the settings name. Returns false with the reason if it cannot
+ * be used. */
+static bool make(const struct rl_tls_settings *settings, SSL_CTX **ret_native,
+                 struct reason *reason)
+{
+    unsigned long before = ERR_peek_last_error();
+    SSL_CTX *native = *ret_native = SSL_CTX_new(TLS_client_method());
+
+    if (native == NULL || !set_options(native, settings)) {
+        /* Without memory OpenSSL may fail here without an error. */
+        reason->result = ERR_peek_last_error() == before ? REDLOCK_ENOMEM : REDLOCK_EINVAL;
+        return refuse(reason, "the OpenSSL library", "cannot be used", NULL);
+    }
+    return load_issuers(native, settings, reason) && load_own(native, settings, reason);
+}
+
 /* Makes an OpenSSL object from the files of the settings. Returns REDLOCK_OK; REDLOCK_EINVAL or
  * REDLOCK_ESYS with a reason in `error`; or REDLOCK_ENOMEM without one. */
 int rl_tls_load(const struct rl_tls_settings *settings, SSL_CTX **ret_native, char *error,
@@ -245,11 +261,7 @@ int rl_tls_load(const struct rl_tls_settings *settings, SSL_CTX **ret_native, ch
     int result = REDLOCK_OK;
 
     ERR_set_mark();
-    SSL_CTX *native = SSL_CTX_new(TLS_client_method());
-    bool made = native != NULL && set_options(native, settings);
-    if (!made)
-        (void)refuse(&reason, "the OpenSSL library", "cannot be used", NULL);
-    if (!made || !load_issuers(native, settings, &reason) || !load_own(native, settings, &reason))
+    if (!make(settings, ret_native, &reason))
         result = reason.result;
     int obstacle = result_of_errors(before);
     if (obstacle == REDLOCK_ENOMEM || (obstacle == REDLOCK_ESYS && result != REDLOCK_OK))
@@ -257,10 +269,9 @@ int rl_tls_load(const struct rl_tls_settings *settings, SSL_CTX **ret_native, ch
     if (result == REDLOCK_ENOMEM)
         error[0] = '\0';
     if (result != REDLOCK_OK) {
-        SSL_CTX_free(native);
-        native = NULL;
+        SSL_CTX_free(*ret_native);
+        *ret_native = NULL;
     }
     ERR_pop_to_mark();
-    *ret_native = native;
     return result;
 }

@@ -12,6 +12,9 @@
 SSL_CTX *rl_tls_context_native(const struct rl_tls_context *context);
 /* tls_context.c: returns a number that changes each time other files come into use. */
 unsigned rl_tls_context_generation(const struct rl_tls_context *context);
+/* tls_context.c: notes that TLS has failed on a connection that uses the certificates in use, which
+ * may be the reason. */
+void rl_tls_context_doubt(struct rl_tls_context *context);
 /* tls_context.c: returns the allocator of the client. */
 const struct rl_mem *rl_tls_context_mem(const struct rl_tls_context *context);
 /* tls_context.c: returns the functions of the BIO; they are those of tls.c. */

@@ -44,11 +44,13 @@ void rl_tls_contexts_free(struct rl_tls_context *contexts, bool forked)
 }
 
 /* Returns true: no files have changed. */
-bool rl_tls_context_refresh(struct rl_tls_context *context, int wake_fd, bool given_up)
+bool rl_tls_context_refresh(struct rl_tls_context *context, int wake_fd, bool given_up,
+                            uint64_t now_ns)
 {
     (void)context;
     (void)wake_fd;
     (void)given_up;
+    (void)now_ns;
     return true;
 }
 

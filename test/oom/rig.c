@@ -18,8 +18,8 @@
 struct rig rig;
 
 /* Makes and uses a connection to each server, because OpenSSL keeps what it allocates first.
- * Exempts its allocations from failures, which oom_tls makes: where OpenSSL ignores one, in
- * SSL_CTX_new(), the client cannot connect with that context, and does not recover. */
+ * Exempts its allocations from failures, because oom_tls makes them: where OpenSSL ignores one, in
+ * SSL_CTX_new(), the client must read the certificates again, which takes seconds. */
 static void warm_up_tls(void)
 {
     alloc_fail_exempt_libraries("/libcrypto.", "/libssl.");

@@ -5,14 +5,18 @@
  * a node. The test replaces time(), so that certificates expire when it says so. */
 #include "tls_rig.h"
 
+#include "redlock/redlock.h"
+
 #include <openssl/err.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "suite.h"
+#include "wait.h"
 
 #define LIFETIME_S  3600               /* of a certificate that expires in a test */
 #define LATER_S     (LIFETIME_S + 600) /* less than the two hours of a session */
@@ -191,15 +195,15 @@ START_TEST(files_that_could_not_be_read_are_read_again)
     /* One descriptor is left, for the copy of wake_fd that the thread needs. */
     small = (struct rlimit){.rlim_cur = (rlim_t)free_fd + 1, .rlim_max = usual.rlim_max};
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &small), 0);
-    bool current = rl_tls_context_refresh(rig->server.context, rig->wake_fd, false);
+    bool current = rl_tls_context_refresh(rig->server.context, rig->wake_fd, false, 0);
     int has_ended = poll(&ended, 1, TLS_RIG_DEADLINE_MS);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &usual), 0);
     ck_assert(!current);
     ck_assert_int_eq(has_ended, 1);
     ck_assert_int_eq(read(rig->wake_fd, &count, sizeof count), sizeof count);
-    ck_assert(!rl_tls_context_refresh(rig->server.context, rig->wake_fd, false));
+    ck_assert(!rl_tls_context_refresh(rig->server.context, rig->wake_fd, false, 0));
     ck_assert_int_eq(poll(&ended, 1, TLS_RIG_DEADLINE_MS), 1);
-    ck_assert(rl_tls_context_refresh(rig->server.context, rig->wake_fd, false));
+    ck_assert(rl_tls_context_refresh(rig->server.context, rig->wake_fd, false, 0));
     check_untrusted();
 }
 END_TEST
@@ -211,10 +215,59 @@ START_TEST(a_reload_that_has_ended_is_used)
     struct pollfd ended = {.fd = rig->wake_fd, .events = POLLIN};
 
     tls_rig_replace_issuer(rig);
-    ck_assert(!rl_tls_context_refresh(rig->server.context, rig->wake_fd, false));
+    ck_assert(!rl_tls_context_refresh(rig->server.context, rig->wake_fd, false, 0));
     ck_assert_int_eq(poll(&ended, 1, TLS_RIG_DEADLINE_MS), 1);
-    ck_assert(rl_tls_context_refresh(rig->server.context, rig->wake_fd, false));
+    ck_assert(rl_tls_context_refresh(rig->server.context, rig->wake_fd, false, 0));
     check_untrusted();
+}
+END_TEST
+
+/* Has the context read the issuers of the system, which are those of the rig. */
+static void trust_the_system(void)
+{
+    char error[400] = "";
+
+    ck_assert_int_eq(setenv("SSL_CERT_FILE", rig->issuers, 1), 0);
+    ck_assert_int_eq(setenv("SSL_CERT_DIR", "/nonexistent", 1), 0);
+    rig->spec.tls_settings.cacert = NULL;
+    ck_assert_msg(rl_tls_contexts_add(&rig->contexts, &rig->mem, &rig->log, &rig->spec.tls_settings,
+                                      error, sizeof error) == REDLOCK_OK,
+                  "%s", error);
+    rig->server.context = rl_tls_contexts_find(rig->contexts, &rig->spec.tls_settings);
+}
+
+/* Connects at `now_ns`: checks that the connection waits for no files. Then waits for a thread that
+ * reads them, if there is one. */
+static void refresh_at(uint64_t now_ns)
+{
+    ck_assert(rl_tls_context_refresh(rig->server.context, rig->wake_fd, false, now_ns));
+    ck_assert(WAIT_UNTIL(rl_tls_context_settle(rig->server.context), TLS_RIG_DEADLINE_MS));
+}
+
+/* The issuers of the system are read again after they have refused a server, at most once a minute.
+ * No connection waits for them. */
+START_TEST(issuers_of_the_system_are_read_again_after_a_refusal)
+{
+    const uint64_t begin_ns = 1000, minute_ns = UINT64_C(60000000000);
+
+    trust_the_system();
+    tls_rig_replace_issuer(rig);
+    tls_rig_certify(rig, LIFETIME_S);
+    refresh_at(begin_ns);
+    check_untrusted();
+    refresh_at(begin_ns);
+    struct tls_link link = tls_rig_connect(rig);
+    tls_rig_close(&link);
+
+    tls_rig_replace_issuer(rig);
+    tls_rig_certify(rig, LIFETIME_S);
+    rl_tls_server_done(&rig->server);
+    check_untrusted();
+    refresh_at(begin_ns + minute_ns - 1);
+    check_untrusted();
+    refresh_at(begin_ns + minute_ns);
+    link = tls_rig_connect(rig);
+    tls_rig_close(&link);
 }
 END_TEST
 
@@ -234,5 +287,6 @@ int main(void)
     tcase_add_test(tcase, a_session_goes_with_a_handshake_that_the_server_ends);
     tcase_add_test(tcase, files_that_could_not_be_read_are_read_again);
     tcase_add_test(tcase, a_reload_that_has_ended_is_used);
+    tcase_add_test(tcase, issuers_of_the_system_are_read_again_after_a_refusal);
     return suite_run(suite);
 }

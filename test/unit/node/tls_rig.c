@@ -144,7 +144,7 @@ void tls_rig_replace_issuer(struct tls_rig *rig)
 /* Has the context read changed files and use them. */
 void tls_rig_reload(struct tls_rig *rig)
 {
-    ck_assert(!rl_tls_context_refresh(rig->server.context, rig->wake_fd, false));
+    ck_assert(!rl_tls_context_refresh(rig->server.context, rig->wake_fd, false, 0));
     ck_assert(WAIT_UNTIL(rl_tls_context_settle(rig->server.context), TLS_RIG_DEADLINE_MS));
 }
 
