@@ -127,8 +127,9 @@ typedef struct redlock_node_stats {
                                * 0.2.0 */
     char line_text[96];       /* gauge: for people, with REDLOCK_LINE_REFUSED: why; else "". Since
                                * 0.2.0 */
-    int64_t certificate_expiry_s; /* gauge: when the certificate of the server expires, in seconds
-                                   * of Unix time; 0: no TLS, or not known. Since 0.2.0 */
+    int64_t certificate_expiry_s; /* gauge: when the certificate of the server, or one of its
+                                   * issuers, expires first, in seconds of Unix time; 0: no TLS, or
+                                   * not known. Since 0.2.0 */
 } redlock_node_stats_t;
 
 /* Copies the statistics of all shards together into *ret_stats.

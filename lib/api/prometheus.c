@@ -151,7 +151,7 @@ static const struct row server_rows[] = {
     GAUGE_IN(UNIT_SIGNED_US, "server_clock_offset_seconds", clock_offset,
              "Clock of the server minus clock of this machine."),
     GAUGE("server_certificate_expiry_timestamp_seconds", expiry_s,
-          "When the certificate of the server expires, as Unix time."),
+          "When the certificate of the server or of an issuer expires first, as Unix time."),
     GAUGE("server_replicas", replicas, "Replicas of the server at the last INFO."),
     GAUGE("server_maxmemory_bytes", maxmemory, "Memory limit of the server; 0: none."),
     GAUGE("server_aof_enabled", aof, "1: the server writes an append-only file; 0: it does not."),

@@ -33,6 +33,7 @@ struct rl_tls {
     const struct rl_mem *mem;
     struct rl_tls_server *server;
     unsigned generation; /* of the context when the connection began */
+    int64_t expiry_s;    /* see rl_tls_expiry_s(); before that, of the session that is offered */
     int fd;              /* borrowed */
     char *rest;          /* encrypted bytes that the kernel has not taken yet */
     size_t rest_at;      /* where they begin */
@@ -176,6 +177,31 @@ BIO_METHOD *rl_tls_bio_new(void)
     return method;
 }
 
+/* Returns when a certificate expires, in seconds of Unix time; 0: not known. */
+static int64_t expiry_of(const X509 *certificate)
+{
+    struct tm date;
+
+    return ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &date) == 1 ? (int64_t)timegm(&date)
+                                                                        : 0;
+}
+
+/* Notes when the first certificate expires. A session that was resumed has those of the connection
+ * that it comes from. */
+static void note_expiry(struct rl_tls *tls)
+{
+    if (SSL_session_reused(tls->ssl))
+        return;
+    STACK_OF(X509) *chain = SSL_get0_verified_chain(tls->ssl);
+    X509 *certificate = SSL_get_peer_certificate(tls->ssl);
+    tls->expiry_s = certificate != NULL ? expiry_of(certificate) : 0;
+    for (int i = 0; i < sk_X509_num(chain); i++) {
+        int64_t expiry_s = expiry_of(sk_X509_value(chain, i));
+        tls->expiry_s = expiry_s < tls->expiry_s ? expiry_s : tls->expiry_s;
+    }
+    X509_free(certificate);
+}
+
 /* Keeps a session for the next connection to the server. Returns 1 if the reference was taken, or
  * 0. A session that was made with files which have been replaced since is not kept: it would be
  * resumed without a look at the issuers that are trusted now. */
@@ -185,8 +211,10 @@ int rl_tls_keep_session(SSL *ssl, SSL_SESSION *session)
 
     if (tls->generation != rl_tls_context_generation(tls->server->context))
         return 0;
+    note_expiry(tls); /* with TLS 1.2 the handshake is not complete yet */
     SSL_SESSION_free(tls->server->session);
     tls->server->session = session;
+    tls->server->expiry_s = tls->expiry_s;
     tls->server->generation = tls->generation;
     tls->server->doubted = false;
     return 1;
@@ -263,15 +291,6 @@ static bool set_name(SSL *ssl, const struct rl_tls_server *server)
               : X509_VERIFY_PARAM_set1_host(param, name, 0) == 1;
 }
 
-/* Returns whether the certificate of a session has expired. Such a session would be refused at the
- * end of the handshake, although the server may have another certificate by now. */
-static bool has_expired(const SSL_SESSION *session)
-{
-    X509 *certificate = SSL_SESSION_get0_peer((SSL_SESSION *)session);
-
-    return certificate == NULL || X509_cmp_current_time(X509_get0_notAfter(certificate)) <= 0;
-}
-
 /* Makes the SSL object, with the name to verify and the session to resume. Returns false without
  * memory. */
 static bool make_ssl(struct rl_tls *tls)
@@ -287,9 +306,12 @@ static bool make_ssl(struct rl_tls *tls)
     BIO_set_init(bio, 1);
     SSL_set_bio(tls->ssl, bio, bio);
     SSL_set_connect_state(tls->ssl);
+    /* With an expired certificate, the session would be refused at the end of the handshake,
+     * although the server may have another certificate by now. */
     if (server->session != NULL &&
-        (server->generation != tls->generation || has_expired(server->session)))
+        (server->generation != tls->generation || server->expiry_s <= (int64_t)time(NULL)))
         rl_tls_server_done(server);
+    tls->expiry_s = server->expiry_s;
     return server->session == NULL || SSL_set_session(tls->ssl, server->session) == 1;
 }
 
@@ -382,7 +404,7 @@ static enum rl_tls_result fail(struct rl_tls *tls)
 }
 
 /* Verifies at the end of the handshake what OpenSSL has verified during it, without relying on
- * state that an allocation failure may have changed; and the dates also of a certificate whose
+ * state that an allocation failure may have changed; and the dates also of certificates whose
  * session was resumed. */
 static bool verify_again(struct rl_tls *tls)
 {
@@ -392,11 +414,12 @@ static bool verify_again(struct rl_tls *tls)
     bool ip;
     const char *name = rl_tls_name(tls->server, buffer, &ip);
 
+    note_expiry(tls);
     if (settings->verify == RL_TLS_VERIFY_NONE)
         return true;
     X509 *certificate = SSL_get_peer_certificate(tls->ssl);
     bool ok = certificate != NULL && SSL_get_verify_result(tls->ssl) == X509_V_OK &&
-              X509_cmp_current_time(X509_get0_notAfter(certificate)) > 0;
+              tls->expiry_s > (int64_t)time(NULL);
     if (!ok) {
         long result = SSL_get_verify_result(tls->ssl);
         const char *why = result != X509_V_OK ? X509_verify_cert_error_string(result) : "expired";
@@ -518,15 +541,8 @@ bool rl_tls_is_refused(const struct rl_tls *tls)
     return tls->refused;
 }
 
-/* Returns when the certificate of the server expires, in seconds of Unix time; 0: not known. */
+/* Returns when the first certificate expires. */
 int64_t rl_tls_expiry_s(const struct rl_tls *tls)
 {
-    X509 *certificate = SSL_get_peer_certificate(tls->ssl);
-    struct tm date;
-    int64_t expiry = 0;
-
-    if (certificate != NULL && ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &date) == 1)
-        expiry = (int64_t)timegm(&date);
-    X509_free(certificate);
-    return expiry;
+    return tls->expiry_s;
 }

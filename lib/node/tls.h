@@ -28,6 +28,7 @@ struct rl_tls_server {
     const struct rl_node_spec *spec;
     void *session;       /* of the last connection, to be resumed; NULL: none */
     unsigned generation; /* of the context when the session was made */
+    int64_t expiry_s;    /* of the session's certificates, as rl_tls_expiry_s() returns it */
     bool doubted;        /* the last handshake was given up */
 };
 
@@ -116,7 +117,9 @@ const char *rl_tls_text(const struct rl_tls *tls);
 /* Returns whether TLS itself is the reason: an error of TLS, or a certificate that one of the two
  * sides has refused. False if the connection has only ended. */
 bool rl_tls_is_refused(const struct rl_tls *tls);
-/* Returns when the certificate of the server expires, in seconds of Unix time; 0: not known. */
+/* Returns when the first one of the certificates expires that were verified, the server's and those
+ * of its issuers, in seconds of Unix time; 0: not known. If none was verified (verify=none), the
+ * server's counts. The handshake must be complete. */
 int64_t rl_tls_expiry_s(const struct rl_tls *tls);
 
 #endif

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "certificates.h"
 #include "suite.h"
 #include "wait.h"
 
@@ -110,6 +111,34 @@ START_TEST(a_session_with_an_expired_certificate_is_not_offered)
     struct tls_link second = tls_rig_connect(rig);
     ck_assert_int_eq(SSL_session_reused(second.server), 0);
     tls_rig_close(&second);
+}
+END_TEST
+
+/* The same if the certificate of the issuer has expired, and the server's has not. */
+START_TEST(a_session_with_an_expired_issuer_is_not_offered)
+{
+    certificate_make(
+        rig->dir,
+        &(struct certificate){.name = TLS_RIG_ISSUERS, .from_s = -1000, .until_s = LIFETIME_S});
+    tls_rig_certify(rig, 2 * LATER_S);
+    tls_rig_reload(rig);
+    struct tls_link first = tls_rig_connect(rig);
+    const int64_t left_s = rl_tls_expiry_s(first.client) - (int64_t)time(NULL);
+    ck_assert_int_gt(left_s, LIFETIME_S - 300);
+    ck_assert_int_le(left_s, LIFETIME_S);
+    ck_assert_int_eq(tls_rig_receive(&first), RL_TLS_AGAIN);
+    struct tls_link second = tls_rig_connect(rig);
+    ck_assert_int_eq(SSL_session_reused(second.server), 1);
+    ck_assert_int_eq(tls_rig_receive(&second), RL_TLS_AGAIN);
+    tls_rig_close(&first);
+    tls_rig_close(&second);
+
+    ahead_s = LATER_S;
+    struct tls_link third = tls_rig_open(rig);
+    ck_assert_int_eq(tls_rig_handshake(&third), RL_TLS_FAILED);
+    ck_assert_int_eq(SSL_session_reused(third.server), 0);
+    ck_assert(rl_tls_is_refused(third.client));
+    tls_rig_close(&third);
 }
 END_TEST
 
@@ -282,6 +311,7 @@ int main(void)
     tcase_add_test(tcase, a_session_is_resumed_with_the_same_issuers_only);
     tcase_add_test(tcase, a_ticket_of_an_earlier_connection_is_not_kept);
     tcase_add_test(tcase, a_session_with_an_expired_certificate_is_not_offered);
+    tcase_add_test(tcase, a_session_with_an_expired_issuer_is_not_offered);
     tcase_add_test(tcase, a_certificate_that_expires_in_the_handshake_is_refused);
     tcase_add_test(tcase, a_session_outlives_one_handshake_that_was_given_up);
     tcase_add_test(tcase, a_session_goes_with_a_handshake_that_the_server_ends);
