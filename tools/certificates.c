@@ -11,15 +11,9 @@
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-struct certificate {
-    X509 *x509;
-    EVP_PKEY *key;
-};
 
 /* Makes a private key. Returns NULL if OpenSSL fails. */
 static EVP_PKEY *new_key(void)
@@ -36,12 +30,14 @@ static EVP_PKEY *new_key(void)
     return key;
 }
 
-/* Adds one extension, which `value` describes in the language of OpenSSL's configuration. Returns
- * false if OpenSSL fails. */
+/* Adds one extension, which `value` describes in the language of OpenSSL's configuration (NULL:
+ * adds nothing). Returns false if OpenSSL fails. */
 static bool add_extension(X509 *x509, X509 *issuer, int nid, const char *value)
 {
     X509V3_CTX context;
 
+    if (!value)
+        return true;
     X509V3_set_ctx_nodb(&context);
     X509V3_set_ctx(&context, issuer, x509, NULL, NULL, 0);
     X509_EXTENSION *extension = X509V3_EXT_conf_nid(NULL, &context, nid, value);
@@ -50,21 +46,20 @@ static bool add_extension(X509 *x509, X509 *issuer, int nid, const char *value)
     return good;
 }
 
-/* Adds the extensions of an issuer, or with `names` in its terms those of a server or client.
- * Returns false if OpenSSL fails. */
+/* Adds all extensions. Returns false if OpenSSL fails. */
 static bool add_extensions(X509 *x509, X509 *issuer, const struct certificate_terms *terms)
 {
-    bool leaf = terms->names != NULL;
-    const char *use = terms->use ? terms->use : "serverAuth,clientAuth";
+    const char *kind = terms->is_issuer ? "critical,CA:TRUE" : "critical,CA:FALSE";
+    const char *key =
+        terms->is_issuer ? "critical,keyCertSign,cRLSign" : "critical,digitalSignature";
+    const char *use = terms->use || terms->is_issuer ? terms->use : "serverAuth,clientAuth";
 
     return add_extension(x509, issuer, NID_subject_key_identifier, "hash") &&
            add_extension(x509, issuer, NID_authority_key_identifier, "keyid") &&
-           add_extension(x509, issuer, NID_basic_constraints,
-                         leaf ? "critical,CA:FALSE" : "critical,CA:TRUE") &&
-           add_extension(x509, issuer, NID_key_usage,
-                         leaf ? "critical,digitalSignature" : "critical,keyCertSign,cRLSign") &&
-           (!leaf || (add_extension(x509, issuer, NID_ext_key_usage, use) &&
-                      add_extension(x509, issuer, NID_subject_alt_name, terms->names)));
+           add_extension(x509, issuer, NID_basic_constraints, kind) &&
+           add_extension(x509, issuer, NID_key_usage, key) &&
+           add_extension(x509, issuer, NID_ext_key_usage, use) &&
+           add_extension(x509, issuer, NID_subject_alt_name, terms->names);
 }
 
 /* Sets a random number as serial number. Returns false if OpenSSL fails. */

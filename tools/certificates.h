@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: MIT
  * Makes certificates with new private keys (ECDSA, P-256), for `redlock sandbox --tls` and for
- * tests. It is built with OpenSSL if the library is (REDLOCK_HAS_TLS).
+ * tests (test/lib/certificates.h). It is built with OpenSSL if the library is (REDLOCK_HAS_TLS).
  */
 #ifndef TOOLS_CERTIFICATES_H
 #define TOOLS_CERTIFICATES_H
 
-/* A certificate with its private key. */
-struct certificate;
+#include <stdbool.h>
+
+/* A certificate with its private key. It owns both. Others may read them. */
+struct certificate {
+    struct x509_st *x509;    /* an X509 of OpenSSL */
+    struct evp_pkey_st *key; /* an EVP_PKEY of OpenSSL */
+};
 
 /* What a certificate says. */
 struct certificate_terms {
     const char *subject; /* its common name */
-    const char *names; /* its subjectAltName, such as "DNS:localhost,IP:127.0.0.1"; NULL: none, for
-                          an issuer of certificates */
-    const char *use;   /* its extendedKeyUsage; NULL: for servers and clients */
-    long from_s;       /* when it becomes valid, and when it expires, in seconds from now; may be */
-    long until_s;      /* less than 0 */
+    const char *names;   /* its subjectAltName, such as "DNS:localhost,IP:127.0.0.1"; NULL: none */
+    const char *use;     /* its extendedKeyUsage; NULL: for servers and clients, or for all uses if
+                            it is of an issuer */
+    bool is_issuer;      /* may sign others */
+    long from_s;         /* when it becomes valid, and when it expires, in seconds from now; may */
+    long until_s;        /* be less than 0 */
 };
 
 /* Makes a certificate that `issuer` signs; NULL: its own key does. Returns NULL if OpenSSL fails.

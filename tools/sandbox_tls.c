@@ -44,7 +44,7 @@ static int write_both(const char *directory, const struct certificate *issuer,
 int sandbox_tls_make(const char *directory)
 {
     const struct certificate_terms ca = {
-        .subject = "redlock sandbox", .from_s = FROM_S, .until_s = UNTIL_S};
+        .subject = "redlock sandbox", .is_issuer = true, .from_s = FROM_S, .until_s = UNTIL_S};
     const struct certificate_terms own = {.subject = "localhost",
                                           .names = "DNS:localhost,IP:127.0.0.1,IP:::1",
                                           .from_s = FROM_S,

@@ -42,9 +42,10 @@ const char *const *tls_server_arguments(void)
         network_address(i, host, sizeof host);
         snprintf(names + len, sizeof names - len, "%sIP:%s", i > 0 ? "," : "", host);
     }
-    certificate_make(chaos.dir, &(const struct certificate){.name = "ca"});
-    certificate_make(chaos.dir,
-                     &(const struct certificate){.name = "server", .issuer = "ca", .names = names});
+    certificate_make(chaos.dir, NULL,
+                     &(const struct certificate_terms){.subject = "ca", .is_issuer = true});
+    certificate_make(chaos.dir, "ca",
+                     &(const struct certificate_terms){.subject = "server", .names = names});
     snprintf(certificate, sizeof certificate, "%s/server.pem", chaos.dir);
     snprintf(key, sizeof key, "%s/server.key", chaos.dir);
     snprintf(issuer, sizeof issuer, "%s/ca.pem", chaos.dir);

@@ -1,71 +1,45 @@
 /* SPDX-License-Identifier: MIT
- * Makes the certificates of the tests in the directory that its argument names: NAME.crt and
+ * Makes the certificates of the tests in the directory that its argument names: NAME.pem and
  * NAME.key for each row of the table. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "certificates.h"
 
-#include "../../tools/certificates.h"
+#include <stddef.h>
 
 #define HOUR 3600L
-#define DAY  (24 * HOUR)
+#define DAY  CERTIFICATE_DAY_S
+#define BOTH "DNS:localhost,IP:127.0.0.1"
 
 static const struct row {
-    const char *name;   /* of the files; also the common name */
-    const char *issuer; /* name of an earlier row; NULL: signs itself */
-    const char *names;  /* subjectAltName; NULL: an issuer */
-    long from_s, until_s;
-    const char *use; /* extendedKeyUsage; NULL: for servers and clients */
-} ROWS[] = {
-    {"ca", NULL, NULL, -HOUR, 365 * DAY, NULL},
-    {"other-ca", NULL, NULL, -HOUR, 365 * DAY, NULL},
-    {"server", "ca", "DNS:localhost,IP:127.0.0.1,IP:::1", -HOUR, 365 * DAY, NULL},
-    {"by-ip", "ca", "IP:127.0.0.1", -HOUR, 365 * DAY, NULL},
-    {"by-name", "ca", "DNS:localhost", -HOUR, 365 * DAY, NULL},
-    {"wrong-name", "ca", "DNS:elsewhere.example,IP:127.0.0.2", -HOUR, 365 * DAY, NULL},
-    {"expired", "ca", "DNS:localhost,IP:127.0.0.1", -2 * DAY, -DAY, NULL},
-    {"future", "ca", "DNS:localhost,IP:127.0.0.1", DAY, 2 * DAY, NULL},
-    {"ends-soon", "ca", "DNS:localhost,IP:127.0.0.1", -HOUR, 10 * DAY + HOUR, NULL},
-    {"self-signed", NULL, "DNS:localhost,IP:127.0.0.1", -HOUR, 365 * DAY, NULL},
-    {"short-ca", NULL, NULL, -HOUR, 10 * DAY + HOUR, NULL},
-    {"short-server", "short-ca", "DNS:localhost,IP:127.0.0.1", -HOUR, 365 * DAY, NULL},
-    {"client-ends-soon", "ca", "DNS:client.example", -HOUR, DAY + HOUR, NULL},
-    {"named-client", "ca", "DNS:client,DNS:expired", -HOUR, 365 * DAY, NULL},
-    {"for-clients", "ca", "DNS:localhost,IP:127.0.0.1", -HOUR, 365 * DAY, "clientAuth"},
-    {"client", "ca", "DNS:client.example", -HOUR, 365 * DAY, NULL},
-    {"client-expired", "ca", "DNS:client.example", -2 * DAY, -DAY, NULL},
-    {"client-other", "other-ca", "DNS:client.example", -HOUR, 365 * DAY, NULL},
+    const char *issuer; /* subject of an earlier row; NULL: signs itself */
+    struct certificate_terms terms;
+} rows[] = {
+    {NULL, {.subject = "ca", .is_issuer = true}},
+    {NULL, {.subject = "other-ca", .is_issuer = true}},
+    {"ca", {.subject = "server", .names = BOTH ",IP:::1"}},
+    {"ca", {.subject = "by-ip", .names = "IP:127.0.0.1"}},
+    {"ca", {.subject = "by-name", .names = "DNS:localhost"}},
+    {"ca", {.subject = "wrong-name", .names = "DNS:elsewhere.example,IP:127.0.0.2"}},
+    {"ca", {.subject = "expired", .names = BOTH, .from_s = -2 * DAY, .until_s = -DAY}},
+    {"ca", {.subject = "future", .names = BOTH, .from_s = DAY, .until_s = 2 * DAY}},
+    {"ca", {.subject = "ends-soon", .names = BOTH, .until_s = 10 * DAY + HOUR}},
+    {NULL, {.subject = "self-signed", .names = BOTH}},
+    {NULL, {.subject = "short-ca", .is_issuer = true, .until_s = 10 * DAY + HOUR}},
+    {"short-ca", {.subject = "short-server", .names = BOTH}},
+    {"ca", {.subject = "client-ends-soon", .names = "DNS:client.example", .until_s = DAY + HOUR}},
+    {"ca", {.subject = "named-client", .names = "DNS:client,DNS:expired"}},
+    {"ca", {.subject = "for-clients", .names = BOTH, .use = "clientAuth"}},
+    {"ca", {.subject = "client", .names = "DNS:client.example"}},
+    {"ca",
+     {.subject = "client-expired",
+      .names = "DNS:client.example",
+      .from_s = -2 * DAY,
+      .until_s = -DAY}},
+    {"other-ca", {.subject = "client-other", .names = "DNS:client.example"}},
 };
-#define COUNT (sizeof ROWS / sizeof ROWS[0])
-
-/* Returns the certificate of the row with this name; NULL: `name` is NULL. */
-static const struct certificate *issuer_of(struct certificate *const *made, const char *name)
-{
-    for (size_t i = 0; name != NULL && i < COUNT; i++)
-        if (strcmp(ROWS[i].name, name) == 0)
-            return made[i];
-    return NULL;
-}
 
 int main(int argc, char **argv)
 {
-    struct certificate *made[COUNT] = {NULL};
-    char path[4096], key[4096];
-    int result = argc == 2 ? 0 : 2;
-
-    for (size_t i = 0; result == 0 && i < COUNT; i++) {
-        const struct row *row = &ROWS[i];
-        const struct certificate_terms terms = {row->name, row->names, row->use, row->from_s,
-                                                row->until_s};
-        made[i] = certificate_new(&terms, issuer_of(made, row->issuer));
-        snprintf(path, sizeof path, "%s/%s.crt", argv[1], row->name);
-        snprintf(key, sizeof key, "%s/%s.key", argv[1], row->name);
-        if (made[i] == NULL || certificate_write(made[i], path, key) != 0) {
-            perror(row->name);
-            result = 1;
-        }
-    }
-    for (size_t i = 0; i < COUNT; i++)
-        certificate_free(made[i]);
-    return result;
+    for (size_t i = 0; argc == 2 && i < sizeof rows / sizeof rows[0]; i++)
+        certificate_make(argv[1], rows[i].issuer, &rows[i].terms);
+    return argc == 2 ? 0 : 2;
 }

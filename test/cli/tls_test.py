@@ -114,7 +114,7 @@ class TlsCase(CommandCase):
             self.restart(index, self.file("server"), self.file("server", "key"))
 
     @classmethod
-    def file(cls, name, kind="crt"):
+    def file(cls, name, kind="pem"):
         """Returns the path of a certificate, or with `key` of its private key."""
         return f"{cls.certificates}/{name}.{kind}"
 
@@ -199,11 +199,11 @@ class Servers(TlsCase):
     def test_client_certificate(self):
         """Servers that require a certificate of the client accept the right one, and refuse others in words."""
         self.configure(lines="port 0\ntls-port {port}\ntls-auth-clients yes")
-        pair = [f"--tls-{what}={self.file('client', kind)}" for what, kind in (("cert", "crt"), ("key", "key"))]
+        pair = [f"--tls-{what}={self.file('client', kind)}" for what, kind in (("cert", "pem"), ("key", "key"))]
         self.assertCode(self.tls("run", *pair, "x", "true"), 0)
         both = self.path("both.pem")
         with open(both, "w", encoding="ascii") as file:
-            for kind in "crt", "key":
+            for kind in "pem", "key":
                 with open(self.file("client", kind), encoding="ascii") as part:
                     file.write(part.read())
         self.assertCode(self.tls("run", f"--tls-cert={both}", "x", "true"), 0)

@@ -427,9 +427,9 @@ static void check_arrived(void)
 /* Lets time pass. */
 static void pass(unsigned choice)
 {
-    static const int64_t seconds[] = {1, 7200, PEER_DAY_S, 40 * PEER_DAY_S};
+    static const int64_t seconds[] = {1, 7200, CERTIFICATE_DAY_S, 40 * CERTIFICATE_DAY_S};
 
-    if (tls_fixed_now_s() - TLS_FIXED_BEGIN_S > DAYS_MAX * PEER_DAY_S)
+    if (tls_fixed_now_s() - TLS_FIXED_BEGIN_S > DAYS_MAX * CERTIFICATE_DAY_S)
         return;
     tls_fixed_pass(seconds[choice % 4]);
     client.aged = true;

@@ -11,69 +11,93 @@
 
 #define MADE       (TLS_CERTIFICATES - 1) /* kind that is made from the input */
 #define NAMES      "DNS:server.test,DNS:*.one.test,IP:127.0.0.1,IP:::1,IP:fe80::1"
-#define YEARS_S    (3650 * PEER_DAY_S)
+#define YEARS_S    (3650 * CERTIFICATE_DAY_S)
 #define NAMES_MAX  4  /* names that an input chooses */
 #define NAME_BYTES 40 /* most bytes of such a name */
 
-static struct peer_certificate *issuer, *second, *other, *client, *leaf, *own[MADE];
+static struct certificate *issuer, *second, *other, *leaf, *own[MADE];
+static char issuer_path[CERTIFICATE_PATH_BYTES], client_path[CERTIFICATE_PATH_BYTES];
 
 /* The kinds; the first two are usual. `trusted` as in struct tls_shown. */
 static const struct {
-    const char *name, *names;
-    struct peer_certificate **issuer; /* NULL: self-signed */
-    bool sends_issuer;
-    long begins_s, ends_s;
-    bool is_for_clients, trusted;
+    struct certificate **issuer; /* NULL: self-signed */
+    bool sends_issuer, trusted;
+    struct certificate_terms terms;
 } kinds[MADE] = {
-    {"server", NAMES, &issuer, false, -PEER_DAY_S, YEARS_S, false, true},
-    {"chain", NAMES, &second, true, 0, 0, false, true},
-    {"wild", "DNS:*.one.test,DNS:*.test,DNS:*,DNS:s*.test", &issuer, false, 0, 0, false, true},
-    {"others", "DNS:other.test,IP:127.0.0.2", &issuer, false, 0, 0, false, true},
-    {"server.test", NULL, &issuer, false, 0, 0, false, true},
-    {"expired", NAMES, &issuer, false, -2 * PEER_DAY_S, -3600, false, true},
-    {"early", NAMES, &issuer, false, PEER_DAY_S / 2, PEER_DAY_S * 20, false, true},
-    {"soon", NAMES, &issuer, false, -PEER_DAY_S, 3600, false, true},
-    {"self", NAMES, NULL, false, 0, 0, false, false},
-    {"unknown", NAMES, &other, true, 0, 0, false, false},
-    {"clients", NAMES, &issuer, false, 0, 0, true, false},
-    {"leaf", NAMES, &leaf, true, 0, 0, false, false},
-    {"texts", "DNS:127.0.0.1,DNS:\\:\\:1,DNS:server.test.evil.test", &issuer, false, 0, 0, false,
-     true},
+    {&issuer,
+     false,
+     true,
+     {.subject = "server", .names = NAMES, .from_s = -CERTIFICATE_DAY_S, .until_s = YEARS_S}},
+    {&second, true, true, {.subject = "chain", .names = NAMES}},
+    {&issuer,
+     false,
+     true,
+     {.subject = "wild", .names = "DNS:*.one.test,DNS:*.test,DNS:*,DNS:s*.test"}},
+    {&issuer, false, true, {.subject = "others", .names = "DNS:other.test,IP:127.0.0.2"}},
+    {&issuer, false, true, {.subject = "server.test"}},
+    {&issuer,
+     false,
+     true,
+     {.subject = "expired", .names = NAMES, .from_s = -2 * CERTIFICATE_DAY_S, .until_s = -3600}},
+    {&issuer,
+     false,
+     true,
+     {.subject = "early",
+      .names = NAMES,
+      .from_s = CERTIFICATE_DAY_S / 2,
+      .until_s = CERTIFICATE_DAY_S * 20}},
+    {&issuer,
+     false,
+     true,
+     {.subject = "soon", .names = NAMES, .from_s = -CERTIFICATE_DAY_S, .until_s = 3600}},
+    {NULL, false, false, {.subject = "self", .names = NAMES}},
+    {&other, true, false, {.subject = "unknown", .names = NAMES}},
+    {&issuer, false, false, {.subject = "clients", .names = NAMES, .use = "clientAuth"}},
+    {&leaf, true, false, {.subject = "leaf", .names = NAMES}},
+    {&issuer,
+     false,
+     true,
+     {.subject = "texts", .names = "DNS:127.0.0.1,DNS:\\:\\:1,DNS:server.test.evil.test"}},
 };
+
+/* Makes an issuer that is valid for years. `signer` NULL: signs itself. */
+static struct certificate *make_issuer(const char *subject, const struct certificate *signer)
+{
+    return certificate_sign(&(struct certificate_terms){.subject = subject,
+                                                        .is_issuer = true,
+                                                        .from_s = -CERTIFICATE_DAY_S,
+                                                        .until_s = 2 * YEARS_S},
+                            signer);
+}
 
 /* Makes the certificates of all kinds. */
 void tls_certificates_make(void)
 {
-    issuer = peer_certificate_new(&(struct peer_certificate_opts){
-        .name = "Test CA", .is_ca = true, .begins_s = -PEER_DAY_S, .ends_s = 2 * YEARS_S});
-    second = peer_certificate_new(&(struct peer_certificate_opts){
-        .name = "Second CA", .is_ca = true, .issuer = issuer, .ends_s = YEARS_S});
-    other = peer_certificate_new(
-        &(struct peer_certificate_opts){.name = "Test CA", .is_ca = true, .ends_s = YEARS_S});
-    leaf = peer_certificate_new(
-        &(struct peer_certificate_opts){.name = "leaf", .names = NAMES, .issuer = issuer});
-    client = peer_certificate_new(&(struct peer_certificate_opts){
-        .name = "client", .is_for_clients = true, .issuer = issuer, .ends_s = YEARS_S});
+    issuer = make_issuer("Test CA", NULL);
+    second = make_issuer("Second CA", issuer);
+    other = make_issuer("Test CA", NULL);
+    leaf = certificate_sign(&(struct certificate_terms){.subject = "leaf", .names = NAMES}, issuer);
+    struct certificate *client = certificate_sign(
+        &(struct certificate_terms){.subject = "client", .use = "clientAuth", .until_s = YEARS_S},
+        issuer);
+    (void)certificate_publish(issuer, issuer_path);
+    (void)certificate_publish(client, client_path);
+    certificate_free(client);
     for (unsigned i = 0; i < MADE; i++)
-        own[i] = peer_certificate_new(&(struct peer_certificate_opts){
-            .name = kinds[i].name,
-            .names = kinds[i].names,
-            .issuer = kinds[i].issuer != NULL ? *kinds[i].issuer : NULL,
-            .begins_s = kinds[i].begins_s,
-            .ends_s = kinds[i].ends_s,
-            .is_for_clients = kinds[i].is_for_clients});
+        own[i] =
+            certificate_sign(&kinds[i].terms, kinds[i].issuer != NULL ? *kinds[i].issuer : NULL);
 }
 
 /* Returns the path of the issuer that the client trusts. */
 const char *tls_certificates_issuer(void)
 {
-    return peer_certificate_path(issuer);
+    return issuer_path;
 }
 
 /* Returns the path of the client's certificate and key. */
 const char *tls_certificates_client(void)
 {
-    return peer_certificate_path(client);
+    return client_path;
 }
 
 /* Replaces the names of a certificate by those that the input chooses. */
@@ -111,7 +135,7 @@ static void choose_date(ASN1_TIME *date, struct fuzz_input *input)
 /* Makes a certificate of the trusted issuer as the input chooses. */
 static X509 *make(struct fuzz_input *input)
 {
-    X509 *native = X509_dup(own[0]->native);
+    X509 *native = X509_dup(own[0]->x509);
     unsigned what = fuzz_byte(input);
 
     MUST(native != NULL);
@@ -145,8 +169,8 @@ void tls_shown_init(struct tls_shown *shown, unsigned kind, struct fuzz_input *i
         shown->chain = *kinds[kind].issuer;
     if (made)
         shown->native = make(input);
-    else if (X509_up_ref(shown->own->native) == 1)
-        shown->native = shown->own->native;
+    else if (X509_up_ref(shown->own->x509) == 1)
+        shown->native = shown->own->x509;
     MUST(shown->native != NULL);
     shown->begins_s = seconds_of(X509_get0_notBefore(shown->native), INT64_MAX);
     shown->ends_s = seconds_of(X509_get0_notAfter(shown->native), INT64_MIN);

@@ -4,21 +4,23 @@
 #ifndef TEST_FUZZ_TLS_CERTIFICATES_H
 #define TEST_FUZZ_TLS_CERTIFICATES_H
 
+#include "certificates.h"
 #include "fuzz.h"
-#include "peer_certificate.h"
+
+#include <openssl/x509.h>
 
 #define TLS_CERTIFICATES 14 /* kinds of certificates; the last one is made from the input */
 
 /* A certificate that a server shows. */
 struct tls_shown {
-    X509 *native;                         /* owned */
-    const struct peer_certificate *own;   /* has its key */
-    const struct peer_certificate *chain; /* is sent along with it; NULL: none */
-    bool trusted;                         /* its issuers are those that the client trusts, and may
-                                           * issue certificates of servers */
-    bool usual;                           /* a client must accept it while it is valid, for each
-                                           * name of the test */
-    int64_t begins_s, ends_s;             /* it is valid between, in seconds of Unix time */
+    X509 *native;                    /* owned */
+    const struct certificate *own;   /* has its key */
+    const struct certificate *chain; /* is sent along with it; NULL: none */
+    bool trusted;                    /* its issuers are those that the client trusts, and may issue
+                                      * certificates of servers */
+    bool usual;                      /* a client must accept it while it is valid, for each name of
+                                      * the test */
+    int64_t begins_s, ends_s;        /* it is valid between, in seconds of Unix time */
 };
 
 /* Makes the certificates of all kinds, once in a process. */

@@ -46,7 +46,7 @@ void tls_peer_make(void)
     MUST(native != NULL);
     SSL_CTX_set_keylog_callback(native, on_secret);
     SSL_CTX_set_session_cache_mode(native, SSL_SESS_CACHE_OFF); /* tickets need none */
-    SSL_CTX_set_timeout(native, TICKET_DAYS * PEER_DAY_S);
+    SSL_CTX_set_timeout(native, TICKET_DAYS * CERTIFICATE_DAY_S);
     SSL_CTX_set_cert_verify_callback(native, accept_client, NULL);
     MUST(SSL_CTX_set_session_id_context(native, (const unsigned char *)"fuzz", 4) == 1);
     MUST(SSL_CTX_set_ciphersuites(native, "TLS_AES_128_GCM_SHA256") == 1);
@@ -97,7 +97,7 @@ void tls_peer_begin(int fd, struct fuzz_input *input)
     MUST(SSL_use_certificate(ssl, tls_peer.shown.native) == 1);
     MUST(SSL_use_PrivateKey(ssl, tls_peer.shown.own->key) == 1);
     if (tls_peer.shown.chain != NULL)
-        MUST(SSL_add1_chain_cert(ssl, tls_peer.shown.chain->native) == 1);
+        MUST(SSL_add1_chain_cert(ssl, tls_peer.shown.chain->x509) == 1);
     configure(ssl, how);
     tls_peer.ssl = ssl;
 }

@@ -3,11 +3,12 @@
  * gets, record by record. */
 #include "fake_tls.h"
 
+#include "certificates.h"
 #include "fake_store.h"
-#include "peer_certificate.h"
 
 #include <errno.h>
 #include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -48,19 +49,23 @@ struct fake_tls {
 };
 
 /* What servers and clients use unless a test says otherwise; NULL before fake_tls_enable(). */
-static struct peer_certificate *issuer, *usual;
+static struct certificate *issuer, *usual;
 
 /* Has all servers speak TLS, and clients trust them. */
 void fake_tls_enable(void)
 {
+    char path[CERTIFICATE_PATH_BYTES];
+
     if (issuer != NULL)
         return;
     MUST(OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL) == 1);
-    issuer =
-        peer_certificate_new(&(struct peer_certificate_opts){.name = "Test CA", .is_ca = true});
-    usual = peer_certificate_new(&(struct peer_certificate_opts){
-        .name = "fake server", .names = "DNS:localhost,IP:127.0.0.1", .issuer = issuer});
-    MUST(setenv("SSL_CERT_FILE", peer_certificate_path(issuer), 1) == 0);
+    issuer = certificate_sign(&(struct certificate_terms){.subject = "Test CA", .is_issuer = true},
+                              NULL);
+    usual = certificate_sign(&(struct certificate_terms){.subject = "fake server",
+                                                         .names = "DNS:localhost,IP:127.0.0.1"},
+                             issuer);
+    (void)certificate_publish(issuer, path);
+    MUST(setenv("SSL_CERT_FILE", path, 1) == 0);
 }
 
 /* Reads the environment before main(), because forked test cases share the certificates. */
@@ -79,7 +84,7 @@ bool fake_tls_is_wanted(void)
 }
 
 /* Returns the issuer that clients trust. */
-const struct peer_certificate *fake_tls_issuer(void)
+const struct certificate *fake_tls_issuer(void)
 {
     return issuer;
 }
@@ -91,14 +96,14 @@ struct fake_tls_server *fake_tls_server_new(const struct fake_tls_profile *profi
 
     MUST(server != NULL);
     server->profile = *profile;
-    const struct peer_certificate *own = profile->own != NULL ? profile->own : usual;
+    const struct certificate *own = profile->own != NULL ? profile->own : usual;
     SSL_CTX *native = server->native = SSL_CTX_new(TLS_server_method());
     MUST(native != NULL && own != NULL);
-    MUST(SSL_CTX_use_certificate(native, own->native) == 1);
+    MUST(SSL_CTX_use_certificate(native, own->x509) == 1);
     MUST(SSL_CTX_use_PrivateKey(native, own->key) == 1);
     MUST(SSL_CTX_set_session_id_context(native, (const unsigned char *)"fake", 4) == 1);
     if (profile->intermediate != NULL)
-        MUST(SSL_CTX_add1_chain_cert(native, profile->intermediate->native) == 1);
+        MUST(SSL_CTX_add1_chain_cert(native, profile->intermediate->x509) == 1);
     MUST(SSL_CTX_set_min_proto_version(native, profile->version != 0 ? profile->version
                                                                      : TLS1_2_VERSION) == 1);
     MUST(SSL_CTX_set_max_proto_version(native, profile->version) == 1);
@@ -106,7 +111,7 @@ struct fake_tls_server *fake_tls_server_new(const struct fake_tls_profile *profi
         MUST(SSL_CTX_set_cipher_list(native, "DEFAULT:@SECLEVEL=0") == 1);
     if (profile->client_issuer != NULL) {
         SSL_CTX_set_verify(native, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
-        MUST(X509_STORE_add_cert(SSL_CTX_get_cert_store(native), profile->client_issuer->native) ==
+        MUST(X509_STORE_add_cert(SSL_CTX_get_cert_store(native), profile->client_issuer->x509) ==
              1);
     }
     return server;

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-struct peer_certificate;
+struct certificate;
 
 enum fake_tls_fault {
     FAKE_TLS_PLAIN = 1,  /* speaks no TLS: sends `bytes` as soon as something arrives, and closes */
@@ -33,11 +33,10 @@ enum fake_tls_fault {
 /* How a fake server speaks TLS. All zero: correctly, with a certificate for 127.0.0.1 and
  * localhost of the issuer that clients trust. Pointers are borrowed until the server is stopped. */
 struct fake_tls_profile {
-    const struct peer_certificate *own;          /* its certificate; NULL: a correct one */
-    const struct peer_certificate *intermediate; /* sent behind it; NULL: none */
-    const struct peer_certificate
-        *client_issuer; /* requires certificates of clients, of this issuer */
-    int version;        /* TLS1_VERSION and the like; 0: TLS 1.2 and 1.3 */
+    const struct certificate *own;           /* its certificate; NULL: a correct one */
+    const struct certificate *intermediate;  /* sent after it; NULL: none */
+    const struct certificate *client_issuer; /* requires certificates of clients, of this issuer */
+    int version;                             /* TLS1_VERSION and the like; 0: TLS 1.2 and 1.3 */
     enum fake_tls_fault fault;
     unsigned at;
     const char *bytes;
@@ -45,10 +44,10 @@ struct fake_tls_profile {
 };
 
 /* Has all TCP servers that are started from now on speak TLS, and clients trust their issuer.
- * Called before the first fdcheck_begin(), because the certificates keep descriptors open. */
+ * Called before the first fdcheck_begin(), because the file of the issuer stays open. */
 void fake_tls_enable(void);
 /* Returns the issuer that clients without settings of TLS trust. */
-const struct peer_certificate *fake_tls_issuer(void);
+const struct certificate *fake_tls_issuer(void);
 
 /* How one fake server speaks TLS, and the TLS state of one of its connections. */
 struct fake_tls_server;

@@ -12,7 +12,7 @@ void fake_tls_enable(void)
 }
 
 /* Returns NULL: there is no issuer. */
-const struct peer_certificate *fake_tls_issuer(void)
+const struct certificate *fake_tls_issuer(void)
 {
     return NULL;
 }

@@ -5,9 +5,9 @@
  *
  * The peers are the servers of fake_redis.h with a fault of fake_tls.h or with a certificate that
  * the client must not accept. */
+#include "certificates.h"
 #include "fake_redis.h"
 #include "fdcheck.h"
-#include "peer_certificate.h"
 #include "suite.h"
 #include "wait.h"
 
@@ -320,119 +320,129 @@ END_TEST
 
 /* ---- certificates ---- */
 
-static struct peer_certificate *other_issuer, *intermediate, *no_issuer, *other_ca;
+static struct certificate *other_issuer, *intermediate, *no_issuer, *other_ca;
 
 /* The certificates that no client may accept for 127.0.0.1, and the words that say why. */
 static struct {
     const char *name;
     const char *host; /* NULL: 127.0.0.1 */
-    struct peer_certificate_opts opts;
-    struct peer_certificate **issuer; /* NULL: the trusted one */
-    struct peer_certificate **sent;   /* sent as intermediate; NULL: none */
+    struct certificate_terms terms;
+    struct certificate **issuer; /* NULL: the trusted one */
+    struct certificate **sent;   /* sent as intermediate; NULL: none */
     const char *words;
 } chains[] = {
-    {"self-signed", NULL, {.name = "s", .names = "IP:127.0.0.1"}, &no_issuer, NULL, "check cacert"},
-    {"other CA", NULL, {.name = "o", .names = "IP:127.0.0.1"}, &other_ca, NULL, "check cacert"},
+    {"self-signed",
+     NULL,
+     {.subject = "s", .names = "IP:127.0.0.1"},
+     &no_issuer,
+     NULL,
+     "check cacert"},
+    {"other CA", NULL, {.subject = "o", .names = "IP:127.0.0.1"}, &other_ca, NULL, "check cacert"},
     {"expired",
      NULL,
-     {.name = "e", .names = "IP:127.0.0.1", .begins_s = -10 * PEER_DAY_S, .ends_s = -PEER_DAY_S},
+     {.subject = "e",
+      .names = "IP:127.0.0.1",
+      .from_s = -10 * CERTIFICATE_DAY_S,
+      .until_s = -CERTIFICATE_DAY_S},
      NULL,
      NULL,
      "the certificate expired at 2"},
     {"not yet valid",
      NULL,
-     {.name = "n", .names = "IP:127.0.0.1", .begins_s = PEER_DAY_S, .ends_s = 10 * PEER_DAY_S},
+     {.subject = "n",
+      .names = "IP:127.0.0.1",
+      .from_s = CERTIFICATE_DAY_S,
+      .until_s = 10 * CERTIFICATE_DAY_S},
      NULL,
      NULL,
      "is not valid before 2"},
     {"other address",
      NULL,
-     {.name = "a", .names = "IP:127.0.0.2"},
+     {.subject = "a", .names = "IP:127.0.0.2"},
      NULL,
      NULL,
      "for \"127.0.0.2\", not for \"127.0.0.1\""},
     {"other name",
      "localhost",
-     {.name = "a", .names = "DNS:other.test"},
+     {.subject = "a", .names = "DNS:other.test"},
      NULL,
      NULL,
      "for \"other.test\", not for \"localhost\""},
     {"common name only",
      "localhost",
-     {.name = "localhost"},
+     {.subject = "localhost"},
      NULL,
      NULL,
      "no DNS name or IP address in subjectAltName; \"localhost\" is needed"},
     {"wildcard for a part",
      "localhost",
-     {.name = "w", .names = "DNS:local*"},
+     {.subject = "w", .names = "DNS:local*"},
      NULL,
      NULL,
      "for \"local*\", not for \"localhost\""},
     {"wildcard alone",
      "localhost",
-     {.name = "w", .names = "DNS:*"},
+     {.subject = "w", .names = "DNS:*"},
      NULL,
      NULL,
      "for \"*\", not for"},
     {"address as DNS name",
      NULL,
-     {.name = "i", .names = "DNS:127.0.0.1"},
+     {.subject = "i", .names = "DNS:127.0.0.1"},
      NULL,
      NULL,
      "not for \"127.0.0.1\""},
     {"for clients only",
      NULL,
-     {.name = "c", .names = "IP:127.0.0.1", .is_for_clients = true},
+     {.subject = "c", .names = "IP:127.0.0.1", .use = "clientAuth"},
      NULL,
      NULL,
      "was not accepted"},
     {"intermediate missing",
      NULL,
-     {.name = "m", .names = "IP:127.0.0.1"},
+     {.subject = "m", .names = "IP:127.0.0.1"},
      &intermediate,
      NULL,
      "check cacert"},
     {"CA flag missing",
      NULL,
-     {.name = "f", .names = "IP:127.0.0.1"},
+     {.subject = "f", .names = "IP:127.0.0.1"},
      &other_issuer,
      &other_issuer,
      "the certificate of the issuer was not accepted"},
 };
 #define CHAINS (int)(sizeof chains / sizeof chains[0])
 
-/* Makes the issuers of the wrong chains; before all cases, because they keep descriptors open. */
+/* Makes the issuers of the wrong chains. */
 static void make_issuers(void)
 {
-    const struct peer_certificate *root = fake_tls_issuer();
+    const struct certificate *root = fake_tls_issuer();
 
-    other_ca =
-        peer_certificate_new(&(struct peer_certificate_opts){.name = "Other CA", .is_ca = true});
-    intermediate = peer_certificate_new(
-        &(struct peer_certificate_opts){.name = "Intermediate", .is_ca = true, .issuer = root});
-    other_issuer = peer_certificate_new(
-        &(struct peer_certificate_opts){.name = "No CA", .names = "DNS:x.test", .issuer = root});
+    other_ca = certificate_sign(
+        &(struct certificate_terms){.subject = "Other CA", .is_issuer = true}, NULL);
+    intermediate = certificate_sign(
+        &(struct certificate_terms){.subject = "Intermediate", .is_issuer = true}, root);
+    other_issuer = certificate_sign(
+        &(struct certificate_terms){.subject = "No CA", .names = "DNS:x.test"}, root);
 }
 
 /* Frees the issuers. */
 static void free_issuers(void)
 {
-    peer_certificate_free(other_ca);
-    peer_certificate_free(intermediate);
-    peer_certificate_free(other_issuer);
+    certificate_free(other_ca);
+    certificate_free(intermediate);
+    certificate_free(other_issuer);
 }
 
 START_TEST(a_wrong_certificate_is_refused)
 {
-    struct peer_certificate_opts opts = chains[_i].opts;
-
-    opts.issuer = chains[_i].issuer == NULL ? fake_tls_issuer() : *chains[_i].issuer;
-    struct peer_certificate *own = peer_certificate_new(&opts);
+    struct certificate *own = certificate_sign(
+        &chains[_i].terms, chains[_i].issuer == NULL ? fake_tls_issuer() : *chains[_i].issuer);
     const struct fake_tls_profile profile = {
         .own = own, .intermediate = chains[_i].sent != NULL ? *chains[_i].sent : NULL};
+
     run(chains[_i].name, chains[_i].host, &profile, BY_TLS, chains[_i].words);
-    peer_certificate_free(own);
+    certificate_free(own);
 }
 END_TEST
 
@@ -440,14 +450,14 @@ END_TEST
  * of the client, which has none. */
 START_TEST(the_intermediate_makes_the_chain_complete)
 {
-    struct peer_certificate *own = peer_certificate_new(&(struct peer_certificate_opts){
-        .name = "complete", .names = "IP:127.0.0.1", .issuer = intermediate});
+    struct certificate *own = certificate_sign(
+        &(struct certificate_terms){.subject = "complete", .names = "IP:127.0.0.1"}, intermediate);
 
     misbehave(SERVERS, &(struct fake_tls_profile){.own = own, .intermediate = intermediate});
     connect_to(NULL, NODE_MS);
     check_works("complete");
     disconnect();
-    peer_certificate_free(own);
+    certificate_free(own);
 }
 END_TEST
 

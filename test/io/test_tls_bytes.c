@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #define HOST       "127.0.0.1"
 #define STREAM_MIN 500 /* a handshake has at least so many bytes of the server */
@@ -23,24 +24,28 @@
 #define BLOCKS_MAX 30     /* allocations of the library while bytes accumulate up to the bound */
 #define BLOCK_MAX  300000 /* bytes of the largest of them */
 
-static struct peer_certificate *issuer, *own;
+static struct certificate *issuer, *own;
+static char issuer_path[CERTIFICATE_PATH_BYTES];
+static int issuer_fd;
 static struct fdcheck before;
 
 /* Fixture: makes the certificates. */
 static void setup(void)
 {
     fdcheck_begin(&before);
-    issuer =
-        peer_certificate_new(&(struct peer_certificate_opts){.name = "Test CA", .is_ca = true});
-    own = peer_certificate_new(
-        &(struct peer_certificate_opts){.name = "server", .names = "IP:" HOST, .issuer = issuer});
+    issuer = certificate_sign(&(struct certificate_terms){.subject = "Test CA", .is_issuer = true},
+                              NULL);
+    own = certificate_sign(&(struct certificate_terms){.subject = "server", .names = "IP:" HOST},
+                           issuer);
+    issuer_fd = certificate_publish(issuer, issuer_path);
 }
 
 /* Fixture: frees them, and checks that no descriptor is left open and no error in the queue. */
 static void teardown(void)
 {
-    peer_certificate_free(own);
-    peer_certificate_free(issuer);
+    certificate_free(own);
+    certificate_free(issuer);
+    close(issuer_fd);
     ck_assert_uint_eq(ERR_peek_error(), 0);
     const char *leaked = fdcheck_leaked(&before, 1000);
     ck_assert_msg(leaked == NULL, "descriptors left open: %s", leaked);
@@ -89,7 +94,7 @@ START_TEST(the_stream_may_end_at_each_byte)
     struct tls_pair pair;
     char text[256];
 
-    tls_pair_init(&pair, own, HOST, peer_certificate_path(issuer), versions[_i]);
+    tls_pair_init(&pair, own, HOST, issuer_path, versions[_i]);
     size_t len = stream_len(&pair);
     for (size_t limit = 0; limit < len; limit += step()) {
         pair.limit = limit;
@@ -107,7 +112,7 @@ START_TEST(each_byte_may_be_wrong)
     struct tls_pair pair;
     char text[256];
 
-    tls_pair_init(&pair, own, HOST, peer_certificate_path(issuer), versions[_i]);
+    tls_pair_init(&pair, own, HOST, issuer_path, versions[_i]);
     size_t len = stream_len(&pair);
     for (size_t number = 0; number < len; number += step()) {
         pair.changed = number;
@@ -146,7 +151,7 @@ START_TEST(what_a_server_does_not_read_is_bounded)
     char buffer[256];
     size_t len, asked = 0;
 
-    tls_pair_init(&pair, own, HOST, peer_certificate_path(issuer), TLS1_3_VERSION);
+    tls_pair_init(&pair, own, HOST, issuer_path, TLS1_3_VERSION);
     ck_assert(tls_pair_open(&pair));
     ck_assert_int_eq(tls_pair_handshake(&pair), RL_TLS_OK);
     ck_assert_int_eq(setsockopt(pair.fd[0], SOL_SOCKET, SO_SNDBUF, &(int){4096}, sizeof(int)), 0);

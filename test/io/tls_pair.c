@@ -31,7 +31,7 @@ static void exempt(const struct tls_pair *pair, bool on)
 }
 
 /* Prepares both ends. */
-void tls_pair_init(struct tls_pair *pair, const struct peer_certificate *own, const char *host,
+void tls_pair_init(struct tls_pair *pair, const struct certificate *own, const char *host,
                    const char *cacert, int version)
 {
     memset(pair, 0, sizeof *pair);
@@ -44,7 +44,7 @@ void tls_pair_init(struct tls_pair *pair, const struct peer_certificate *own, co
     MUST(OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL) == 1);
     pair->native = SSL_CTX_new(TLS_server_method());
     MUST(pair->native != NULL);
-    MUST(SSL_CTX_use_certificate(pair->native, own->native) == 1);
+    MUST(SSL_CTX_use_certificate(pair->native, own->x509) == 1);
     MUST(SSL_CTX_use_PrivateKey(pair->native, own->key) == 1);
     MUST(SSL_CTX_set_min_proto_version(pair->native, version != 0 ? version : TLS1_2_VERSION) == 1);
     MUST(SSL_CTX_set_max_proto_version(pair->native, version) == 1);

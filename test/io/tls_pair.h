@@ -5,8 +5,10 @@
 #ifndef TEST_TLS_PAIR_H
 #define TEST_TLS_PAIR_H
 
+#include "certificates.h"
 #include "node/tls.h"
-#include "peer_certificate.h"
+
+#include <openssl/ssl.h>
 
 struct tls_pair {
     SSL_CTX *native;             /* of the server */
@@ -27,7 +29,7 @@ struct tls_pair {
 
 /* Prepares a server with this certificate, and a client that connects to `host` and trusts the
  * issuer in the file `cacert`; borrows both. `version`: as TLS1_2_VERSION; 0: TLS 1.2 and 1.3. */
-void tls_pair_init(struct tls_pair *pair, const struct peer_certificate *own, const char *host,
+void tls_pair_init(struct tls_pair *pair, const struct certificate *own, const char *host,
                    const char *cacert, int version);
 /* Frees everything. */
 void tls_pair_done(struct tls_pair *pair);

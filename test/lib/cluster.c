@@ -200,8 +200,8 @@ static void use_certificate(struct cluster *cluster, unsigned node)
     snprintf(name, sizeof name, "server%u", node);
     snprintf(names, sizeof names, "IP:%s,DNS:localhost", server->host);
     snprintf(server->certificate, sizeof server->certificate, "%s/%s", cluster->dir, name);
-    certificate_make(cluster->dir,
-                     &(struct certificate){.name = name, .issuer = "ca", .names = names});
+    certificate_make(cluster->dir, "ca",
+                     &(struct certificate_terms){.subject = name, .names = names});
 }
 
 /* Makes the issuer of the servers' certificates. */
@@ -210,7 +210,8 @@ static void make_issuer(struct cluster *cluster)
     const char *missing = cluster_tls_missing();
     if (missing != NULL)
         cluster_die(NULL, 0, missing);
-    certificate_make(cluster->dir, &(struct certificate){.name = "ca"});
+    certificate_make(cluster->dir, NULL,
+                     &(struct certificate_terms){.subject = "ca", .is_issuer = true});
     snprintf(cluster->cacert, sizeof cluster->cacert, "%s/ca.pem", cluster->dir);
     cluster->opts.cacert = cluster->cacert;
 }

@@ -93,32 +93,39 @@ static unsigned count_connections(unsigned node)
     return count;
 }
 
-/* Makes a new certificate for a server, which says what `certificate` says except its name, and has
+/* Makes an issuer with this name. */
+static void make_issuer(const char *name)
+{
+    certificate_make(cluster_dir(live.cluster), NULL,
+                     &(struct certificate_terms){.subject = name, .is_issuer = true});
+}
+
+/* Makes a new certificate of `issuer` for a server, with these terms except the subject, and has
  * the server use it for new connections. */
-static void certify(unsigned node, const struct certificate *certificate)
+static void certify(unsigned node, const char *issuer, const struct certificate_terms *terms)
 {
     char name[24], command[PATH_BYTES + 64];
-    struct certificate own = *certificate;
+    struct certificate_terms own = *terms;
     snprintf(name, sizeof name, "server%u", node);
-    own.name = name;
-    certificate_make(cluster_dir(live.cluster), &own);
+    own.subject = name;
+    certificate_make(cluster_dir(live.cluster), issuer, &own);
     snprintf(command, sizeof command, "CONFIG SET tls-cert-file %s/%s.pem",
              cluster_dir(live.cluster), name);
     ck_assert(cluster_replies(live.cluster, node, "OK", command));
 }
 
 /* Makes new certificates for all servers. */
-static void certify_all(const struct certificate *certificate)
+static void certify_all(const char *issuer, const struct certificate_terms *terms)
 {
     for (unsigned i = 0; i < NODES; i++)
-        certify(i, certificate);
+        certify(i, issuer, terms);
 }
 
 /* Gives all servers good certificates again, and has them ask clients for none. */
 static void heal(void)
 {
     cluster_command_all(live.cluster, "CONFIG SET tls-auth-clients no");
-    certify_all(&(struct certificate){.issuer = "ca", .names = GOOD_NAMES});
+    certify_all("ca", &(struct certificate_terms){.names = GOOD_NAMES});
 }
 
 /* Returns a configuration of all nodes by this host, with parameters of their addresses in which
@@ -175,63 +182,67 @@ static void check_refused(const char *words)
 
 /* A certificate of the servers, and how a client that connects to `host` judges it. */
 struct judged {
-    struct certificate certificate;
+    const char *issuer;
+    struct certificate_terms terms;
     const char *host;
     const char *parameters; /* of the addresses, as for config_with() */
     const char *words;      /* in the reason of the refusal; NULL: it is accepted */
 };
 
 static const struct judged refused[] = {
-    {{.issuer = "other", .names = GOOD_NAMES},
+    {"other",
+     {.names = GOOD_NAMES},
      "127.0.0.1",
      "cacert=$/ca.pem",
      "from an issuer that is trusted"},
-    {{.issuer = "other", .names = GOOD_NAMES},
+    {"other",
+     {.names = GOOD_NAMES},
      "127.0.0.1",
      "cacert=$/ca.pem&verify=chain",
      "from an issuer that is trusted"},
-    {{.issuer = "ca", .names = "IP:127.0.0.1,DNS:other.test"},
+    {"ca",
+     {.names = "IP:127.0.0.1,DNS:other.test"},
      "localhost",
      "cacert=$/ca.pem",
      "it is for \"127.0.0.1\", \"other.test\", not for \"localhost\""},
-    {{.issuer = "ca", .names = "IP:127.0.0.2,DNS:localhost"},
+    {"ca",
+     {.names = "IP:127.0.0.2,DNS:localhost"},
      "127.0.0.1",
      "cacert=$/ca.pem",
      "it is for \"127.0.0.2\", \"localhost\", not for \"127.0.0.1\""},
-    {{.issuer = "ca"},
+    {"ca",
+     {.names = NULL},
      "127.0.0.1",
      "cacert=$/ca.pem",
      "it has no DNS name or IP address in subjectAltName; \"127.0.0.1\" is needed"},
-    {{.issuer = "ca", .names = GOOD_NAMES},
+    {"ca",
+     {.names = GOOD_NAMES},
      "127.0.0.1",
      "cacert=$/ca.pem&sni=other.test",
      "not for \"other.test\""},
-    {{.issuer = "ca", .names = GOOD_NAMES, .from_s = -2 * DAY_S, .until_s = -HOUR_S},
+    {"ca",
+     {.names = GOOD_NAMES, .from_s = -2 * DAY_S, .until_s = -HOUR_S},
      "127.0.0.1",
      "cacert=$/ca.pem",
      "the certificate expired at"},
-    {{.issuer = "ca", .names = GOOD_NAMES, .from_s = HOUR_S, .until_s = DAY_S},
+    {"ca",
+     {.names = GOOD_NAMES, .from_s = HOUR_S, .until_s = DAY_S},
      "127.0.0.1",
      "cacert=$/ca.pem",
      "the certificate is not valid before"},
-    {{.issuer = "ca", .names = GOOD_NAMES, .client = true},
+    {"ca",
+     {.names = GOOD_NAMES, .use = "clientAuth"},
      "127.0.0.1",
      "cacert=$/ca.pem",
      "the certificate was not accepted"},
 };
 
 static const struct judged accepted[] = {
-    {{.issuer = "ca", .names = GOOD_NAMES}, "127.0.0.1", "cacert=$/ca.pem", NULL},
-    {{.issuer = "ca", .names = GOOD_NAMES}, "localhost", "cacert=$/ca.pem", NULL},
-    {{.issuer = "ca", .names = "DNS:other.test"},
-     "127.0.0.1",
-     "cacert=$/ca.pem&sni=other.test",
-     NULL},
-    {{.issuer = "ca", .names = "DNS:other.test"},
-     "127.0.0.1",
-     "cacert=$/ca.pem&verify=chain",
-     NULL},
-    {{.issuer = "other", .names = "DNS:other.test"}, "127.0.0.1", "verify=none", NULL},
+    {"ca", {.names = GOOD_NAMES}, "127.0.0.1", "cacert=$/ca.pem", NULL},
+    {"ca", {.names = GOOD_NAMES}, "localhost", "cacert=$/ca.pem", NULL},
+    {"ca", {.names = "DNS:other.test"}, "127.0.0.1", "cacert=$/ca.pem&sni=other.test", NULL},
+    {"ca", {.names = "DNS:other.test"}, "127.0.0.1", "cacert=$/ca.pem&verify=chain", NULL},
+    {"other", {.names = "DNS:other.test"}, "127.0.0.1", "verify=none", NULL},
 };
 
 /* A certificate that must not be accepted is refused by each node, in words. */
@@ -239,8 +250,8 @@ START_TEST(wrong_certificates_are_refused)
 {
     const struct judged *wrong = &refused[_i];
     live.heal = heal;
-    certificate_make(cluster_dir(live.cluster), &(struct certificate){.name = "other"});
-    certify_all(&wrong->certificate);
+    make_issuer("other");
+    certify_all(wrong->issuer, &wrong->terms);
     connect_in_vain(wrong->host, wrong->parameters);
     check_refused(wrong->words);
 }
@@ -253,8 +264,8 @@ START_TEST(certificates_are_accepted_as_configured)
     char parameters[256];
     const bool verified = strstr(good->parameters, "verify=none") == NULL;
     live.heal = heal;
-    certificate_make(cluster_dir(live.cluster), &(struct certificate){.name = "other"});
-    certify_all(&good->certificate);
+    make_issuer("other");
+    certify_all(good->issuer, &good->terms);
     snprintf(parameters, sizeof parameters, "fresh=1&%s", good->parameters);
     live.client = live_open(config_with(good->host, parameters));
     live_check_works();
@@ -270,7 +281,7 @@ END_TEST
 START_TEST(a_client_gets_through_after_the_repair)
 {
     live.heal = heal;
-    certify_all(&(struct certificate){.issuer = "ca", .names = "DNS:other.test"});
+    certify_all("ca", &(struct certificate_terms){.names = "DNS:other.test"});
     connect_in_vain("127.0.0.1", "fresh=1&cacert=$/ca.pem");
     check_refused("not for \"127.0.0.1\"");
     heal();
@@ -285,10 +296,11 @@ START_TEST(certificates_of_clients)
 {
     const char *dir = cluster_dir(live.cluster);
     live.heal = heal;
-    certificate_make(dir, &(struct certificate){.name = "other"});
-    certificate_make(dir, &(struct certificate){.name = "mine", .issuer = "ca", .client = true});
-    certificate_make(dir,
-                     &(struct certificate){.name = "alien", .issuer = "other", .client = true});
+    make_issuer("other");
+    certificate_make(dir, "ca",
+                     &(struct certificate_terms){.subject = "mine", .use = "clientAuth"});
+    certificate_make(dir, "other",
+                     &(struct certificate_terms){.subject = "alien", .use = "clientAuth"});
     cluster_command_all(live.cluster, "CONFIG SET tls-auth-clients yes");
     if (_i == 0) {
         live.client = live_open(
@@ -327,14 +339,14 @@ START_TEST(a_rotation_loses_no_lock)
     live.heal = heal;
     live.event_fn = note_event;
     live.event_userdata = &client_events;
-    certificate_make(cluster_dir(live.cluster), &(struct certificate){.name = "next"});
+    make_issuer("next");
     put_file("ca.pem", "trusted.pem", true);
     live.client = live_open(config_with("127.0.0.1", "durable=1&cacert=$/trusted.pem"));
     opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
     CHECK_STATUS(redlock_acquire(live.client, "kept", &opts, &lock, NULL), REDLOCK_OK);
     put_file("next.pem", "trusted.pem", false);
     for (unsigned i = 0; i < NODES; i++) {
-        certify(i, &(struct certificate){.issuer = "next", .names = GOOD_NAMES});
+        certify(i, "next", &(struct certificate_terms){.names = GOOD_NAMES});
         const uint64_t before = live_node_stats(live.client, i).reconnects;
         if (_i == 1)
             cluster_restart(live.cluster, i, true);

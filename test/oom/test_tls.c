@@ -98,13 +98,12 @@ static void start_servers(void)
     const struct cluster_opts opts = {.nodes = SERVERS, .tls = true, .lasting = true};
     rig.cluster = cluster_start_with(&opts);
     const char *dir = cluster_dir(rig.cluster);
-    certificate_make(dir, &(struct certificate){.name = "other"});
+    certificate_make(dir, NULL, &(struct certificate_terms){.subject = "other", .is_issuer = true});
     for (unsigned i = 0; i < SERVERS; i++) {
         char name[24], command[COMMAND_BYTES];
         snprintf(name, sizeof name, "server%u", i);
-        certificate_make(dir, &(struct certificate){.name = name,
-                                                    .issuer = servers[i].issuer,
-                                                    .names = servers[i].names});
+        certificate_make(dir, servers[i].issuer,
+                         &(struct certificate_terms){.subject = name, .names = servers[i].names});
         snprintf(command, sizeof command, "CONFIG SET tls-cert-file %s/%s.pem", dir, name);
         ck_assert(cluster_replies(rig.cluster, i, "OK", command));
     }

@@ -118,8 +118,9 @@ END_TEST
 START_TEST(a_session_with_an_expired_issuer_is_not_offered)
 {
     certificate_make(
-        rig->dir,
-        &(struct certificate){.name = TLS_RIG_ISSUERS, .from_s = -1000, .until_s = LIFETIME_S});
+        rig->dir, NULL,
+        &(struct certificate_terms){
+            .subject = TLS_RIG_ISSUERS, .is_issuer = true, .from_s = -1000, .until_s = LIFETIME_S});
     tls_rig_certify(rig, 2 * LATER_S);
     tls_rig_reload(rig);
     struct tls_link first = tls_rig_connect(rig);

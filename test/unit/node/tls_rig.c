@@ -76,7 +76,7 @@ struct tls_rig *tls_rig_new(void)
     rig->spec.tls = true;
     snprintf(rig->spec.host, sizeof rig->spec.host, "%s", TLS_RIG_HOST);
     rig->spec.tls_settings.cacert = rig->issuers;
-    certificate_make(rig->dir, &(struct certificate){.name = TLS_RIG_ISSUERS});
+    tls_rig_replace_issuer(rig);
     make_server(rig);
     ck_assert_msg(rl_tls_contexts_add(&rig->contexts, &rig->mem, &rig->log, &rig->spec.tls_settings,
                                       error, sizeof error) == REDLOCK_OK,
@@ -111,11 +111,10 @@ static void certify(struct tls_rig *rig, const char *names, int lifetime_s)
 {
     char pem[192], key[192];
 
-    certificate_make(rig->dir, &(struct certificate){.name = SERVER,
-                                                     .issuer = TLS_RIG_ISSUERS,
-                                                     .names = names,
-                                                     .from_s = -1000,
-                                                     .until_s = lifetime_s});
+    certificate_make(
+        rig->dir, TLS_RIG_ISSUERS,
+        &(struct certificate_terms){
+            .subject = SERVER, .names = names, .from_s = -1000, .until_s = lifetime_s});
     snprintf(pem, sizeof pem, "%s/" SERVER ".pem", rig->dir);
     snprintf(key, sizeof key, "%s/" SERVER ".key", rig->dir);
     ck_assert_int_eq(SSL_CTX_use_certificate_file(rig->native, pem, SSL_FILETYPE_PEM), 1);
@@ -138,7 +137,8 @@ void tls_rig_certify_as(struct tls_rig *rig, const char *names)
 /* Replaces the trusted issuer by another one. */
 void tls_rig_replace_issuer(struct tls_rig *rig)
 {
-    certificate_make(rig->dir, &(struct certificate){.name = TLS_RIG_ISSUERS});
+    certificate_make(rig->dir, NULL,
+                     &(struct certificate_terms){.subject = TLS_RIG_ISSUERS, .is_issuer = true});
 }
 
 /* Has the context read changed files and use them. */
