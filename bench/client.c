@@ -27,6 +27,8 @@ redlock_t *client_new(const struct client_settings *settings, int mode, char *er
         status = redlock_config_add_nodes(config, settings->servers);
     if (status == REDLOCK_OK)
         status = redlock_config_set_mode(config, mode);
+    if (status == REDLOCK_OK && settings->connect_timeout_ms != 0)
+        status = redlock_config_set_connect_timeout_ms(config, settings->connect_timeout_ms);
     if (status == REDLOCK_OK)
         status = redlock_config_set_node_timeout_ms(config, settings->node_timeout_ms);
     if (status == REDLOCK_OK && settings->fence_key != NULL)

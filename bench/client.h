@@ -24,8 +24,9 @@ struct client_settings {
     /* Acquire with a fencing token, with the fence records under this key. NULL: no fences. */
     const char *fence_key;
     bool separate; /* threaded mode: one client for each thread, as if each were a process */
-    uint32_t node_timeout_ms; /* time limit of a request; 0: derived from the round trips */
-    bool verbose;             /* print the library's log on stderr */
+    uint32_t connect_timeout_ms; /* 0: the default of the library */
+    uint32_t node_timeout_ms;    /* time limit of a request; 0: derived from the round trips */
+    bool verbose;                /* print the library's log on stderr */
 };
 
 /* One resource, and the number of callers that hold it now. More than `holders_max` at a time are a

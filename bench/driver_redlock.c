@@ -3,6 +3,7 @@
  * all drivers. Mode "threads": callers that block, with one client for all of them. Mode
  * "embedded": see driver_embedded.c. */
 #include "driver_redlock.h"
+#include "client.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -157,24 +158,6 @@ static int run_threads(const struct driver_task *task, redlock_t *client)
     return redlock_shutdown(client, SHUTDOWN_MS) == REDLOCK_OK ? 0 : -1;
 }
 
-/* Creates a client in `mode`. Returns NULL after a line on stderr if that fails. */
-static redlock_t *open_client(const char *servers, int mode)
-{
-    redlock_config_t *config = NULL;
-    redlock_t *client = NULL;
-    int status = redlock_config_new(&config, NULL);
-    if (status == REDLOCK_OK)
-        status = redlock_config_add_nodes(config, servers);
-    if (status == REDLOCK_OK)
-        status = redlock_config_set_mode(config, mode);
-    if (status == REDLOCK_OK)
-        status = redlock_new(&client, config);
-    if (status != REDLOCK_OK)
-        fprintf(stderr, "redlock-driver: %s\n", redlock_strerror(status));
-    redlock_config_free(config);
-    return client;
-}
-
 /* Parses the arguments, opens the client and runs the mode. Exit codes: 0 success, 64 wrong
  * arguments, 69 a server or the client failed. */
 int main(int argc, char **argv)
@@ -188,10 +171,14 @@ int main(int argc, char **argv)
               stderr);
         return 64;
     }
+    char error[256];
     redlock_t *client =
-        open_client(task.servers, embedded ? REDLOCK_MODE_EMBEDDED : REDLOCK_MODE_THREADED);
-    if (client == NULL)
+        client_new(&(struct client_settings){.servers = task.servers},
+                   embedded ? REDLOCK_MODE_EMBEDDED : REDLOCK_MODE_THREADED, error, sizeof error);
+    if (client == NULL) {
+        fprintf(stderr, "redlock-driver: %s\n", error);
         return 64;
+    }
     int failed = embedded ? driver_run_embedded(&task, client) : run_threads(&task, client);
     (void)redlock_free(client);
     return failed == 0 ? 0 : 69;

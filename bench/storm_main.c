@@ -7,11 +7,10 @@
  *   for a client once the client has connected to it again.
  * - "end" ends a round before all clients are connected to all servers.
  * At the end of a round it prints a line of JSON. The end of the input ends the program. */
+#include "client.h"
 #include "number.h"
-#include "result.h"
 
 #include <errno.h>
-#include <redlock/redlock.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,27 +166,6 @@ static int run(struct storm *storm)
     return status;
 }
 
-/* Creates a client. Returns NULL after a line on stderr. */
-static redlock_t *create(const char *servers, uint64_t timeout_ms)
-{
-    redlock_config_t *config = NULL;
-    redlock_t *client = NULL;
-    int status = redlock_config_new(&config, NULL);
-    if (status == REDLOCK_OK)
-        status = redlock_config_add_nodes(config, servers);
-    if (status == REDLOCK_OK)
-        status = redlock_config_set_mode(config, REDLOCK_MODE_EMBEDDED);
-    if (status == REDLOCK_OK && timeout_ms != 0)
-        status = redlock_config_set_connect_timeout_ms(config, (uint32_t)timeout_ms);
-    if (status == REDLOCK_OK)
-        status = redlock_new(&client, config);
-    if (status != REDLOCK_OK)
-        fprintf(stderr, "redlock-storm: %s: %s\n", redlock_strerror(status),
-                config == NULL ? "" : redlock_config_error(config));
-    redlock_config_free(config);
-    return client;
-}
-
 /* Has the loop report a descriptor with this tag. Returns false on failure. */
 static bool watch(const struct storm *storm, int fd, uint32_t tag)
 {
@@ -196,8 +174,9 @@ static bool watch(const struct storm *storm, int fd, uint32_t tag)
 }
 
 /* Creates the clients and the loop. Returns false after a line on stderr. */
-static bool prepare(struct storm *storm, size_t count, const char *servers, uint64_t timeout_ms)
+static bool prepare(struct storm *storm, size_t count, const struct client_settings *settings)
 {
+    char error[256];
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
@@ -210,9 +189,11 @@ static bool prepare(struct storm *storm, size_t count, const char *servers, uint
         return false;
     }
     for (; storm->count < count; storm->count++) {
-        redlock_t *client = create(servers, timeout_ms);
-        if (client == NULL)
+        redlock_t *client = client_new(settings, REDLOCK_MODE_EMBEDDED, error, sizeof error);
+        if (client == NULL) {
+            fprintf(stderr, "redlock-storm: %s\n", error);
             return false;
+        }
         storm->list[storm->count].client = client;
         if (!watch(storm, redlock_get_fd(client), (uint32_t)storm->count)) {
             fprintf(stderr, "redlock-storm: no loop: %s\n", strerror(errno));
@@ -242,7 +223,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s", usage);
         return EXIT_USAGE;
     }
-    bool ok = prepare(&storm, count, servers, timeout_ms);
+    const struct client_settings settings = {.servers = servers,
+                                             .connect_timeout_ms = (uint32_t)timeout_ms};
+    bool ok = prepare(&storm, count, &settings);
     if (ok) {
         printf("ready\n");
         (void)fflush(stdout);
