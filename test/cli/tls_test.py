@@ -167,8 +167,9 @@ class TlsCase(CommandCase):
         return {int(port): text for port, text in found}
 
     def assert_refused(self, result, pattern):
-        """Fails unless the command gave up without a quorum, and gave this reason for a majority. The servers that come last
-        may have no reason yet, because the others have decided the attempt."""
+        """Fails unless the command gave up without a quorum, and gave this reason for a majority. The others may have no reason
+        yet: a majority decides the attempt, so the command does not wait for them. `redlock nodes`, which the message
+        names, waits for all."""
         self.assertCode(result, 69)
         self.assertIn(": 0 of 5 servers granted the lock, 3 required", result.stderr)
         texts = self.reasons(result)
