@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * What a connection of the command to one server takes from the list of addresses, and from the
- * name that the library gives the server.
+ * name that the library gives the server. It is separate from the library's parser, because the
+ * public header does not return what that has read. The library refuses wrong lists before, and
+ * test_server_address.c compares the settings of TLS with those of the library.
  */
 #ifndef TOOLS_SERVER_ADDRESS_H
 #define TOOLS_SERVER_ADDRESS_H

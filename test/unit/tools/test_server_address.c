@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * What a connection of the command takes from the name of a server and from the list of addresses.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "../../../tools/server_address.h"
+#include "api/tls_settings.h"
+#include "api/url.h"
 #include "suite.h"
 
 static const struct place_row {
@@ -97,6 +100,62 @@ START_TEST(security_of_list)
 }
 END_TEST
 
+/* Parameters of TLS in an address. */
+static const char *const CERTS[] = {"", "&cert=/own/c", "&cert=/own/c&key=/own/k"};
+static const char *const SNIS[] = {"", "&SNI=own.example"};
+static const char *const VERIFIES[] = {"",
+                                       "&verify=full",
+                                       "&verify=chain",
+                                       "&verify=None",
+                                       "&cacert=/own/ca%26",
+                                       "&cacert=/own/ca%26&verify=full",
+                                       "&verify=chain&cacert=/own/ca%26"};
+/* Common settings. */
+static const struct rl_tls_settings COMMON[] = {
+    {.verify = RL_TLS_VERIFY_FULL},
+    {.cacert = (char[]){"/ca"}, .sni = (char[]){"a.example"}, .verify = RL_TLS_VERIFY_CHAIN},
+    {.cert = (char[]){"/c"}, .key = (char[]){"/k"}, .verify = RL_TLS_VERIFY_NONE},
+};
+#define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
+#define COMBINED     (COUNT(VERIFIES) * COUNT(CERTS) * COUNT(SNIS) * COUNT(COMMON))
+
+/* With all common settings and all parameters, a connection of the command has the settings that
+ * the library gives its own. */
+START_TEST(combined_as_in_the_library)
+{
+    const struct rl_mem mem = rl_mem_libc();
+    const struct rl_tls_settings *common = &COMMON[_i % COUNT(COMMON)];
+    const char *verify = VERIFIES[_i / COUNT(COMMON) % COUNT(VERIFIES)];
+    int rest = _i / COUNT(COMMON) / COUNT(VERIFIES);
+    struct rl_node_spec *specs = NULL;
+    size_t count = 0;
+    char text[200], error[400];
+
+    if (!rl_node_spec_tls_is_built())
+        return;
+    snprintf(text, sizeof text, "rediss://a?fresh=1%s%s%s", verify, CERTS[rest % COUNT(CERTS)],
+             SNIS[rest / COUNT(CERTS)]);
+    ck_assert_msg(rl_url_parse_list(&mem, text, &specs, &count, error, sizeof error) == REDLOCK_OK,
+                  "%s", error);
+    const struct rl_tls_settings expected = rl_tls_settings_of(&specs[0], common);
+    struct server_security own = server_security_of(text, 0);
+    redlock_tls_t found = {.cacert = common->cacert,
+                           .cert = common->cert,
+                           .key = common->key,
+                           .sni = common->sni,
+                           .verify = common->verify};
+    server_security_apply(&own, &found);
+    ck_assert_pstr_eq(found.cacert, expected.cacert);
+    ck_assert_pstr_eq(found.cert, expected.cert);
+    ck_assert_pstr_eq(found.key, expected.key);
+    ck_assert_pstr_eq(found.sni, expected.sni);
+    ck_assert_int_eq(found.verify, expected.verify);
+    server_security_free(&own);
+    rl_node_spec_done(&mem, &specs[0]);
+    rl_free(&mem, specs);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("tools_server_address");
@@ -106,5 +165,6 @@ int main(void)
     tcase_add_loop_test(tcase, login_of_list, 0, (int)(sizeof LOGINS / sizeof LOGINS[0]));
     tcase_add_loop_test(tcase, security_of_list, 0,
                         (int)(sizeof SECURITIES / sizeof SECURITIES[0]));
+    tcase_add_loop_test(tcase, combined_as_in_the_library, 0, COMBINED);
     return suite_run(suite);
 }
