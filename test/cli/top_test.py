@@ -66,7 +66,7 @@ class Top(TopCase):
         self.wait_line(r"^127\.0\.0\.1:\d+ +eligible +1 ")
         self.redlock("release", "mine", token)
         self.wait_line("^0 locks, by name")
-        until(lambda: self.names() == [], "no lock is on the screen")
+        self.wait_names()
         self.quit()
 
     def test_servers(self):
@@ -121,7 +121,7 @@ class Top(TopCase):
 
     def test_sort_and_filter(self):
         """Keys sort the locks, in reverse order if pressed again, and a text filters them by name or holder."""
-        for name, owner, ttl in ("a", "web3/1/1", 20000), ("b", "web1/1/1", 25000), ("c", "web2/1/1", 15000):
+        for name, owner, ttl in ("a", "web3/1/1", 600000), ("b", "web1/1/1", 900000), ("c", "web2/1/1", 300000):
             self.servers.command_all("SET", name, "0" * 40 + "@" + owner, "PX", ttl)
         self.servers.command(4, "DEL", "b")
         self.top()
@@ -204,8 +204,10 @@ class Top(TopCase):
     def test_job_control(self):
         """Ctrl-Z gives the terminal to the shell, fg takes it again; settings are those of before."""
         self.spawn_shell()
-        self.type("stty -g; redlock top\n")
+        self.type("stty -g\n")
+        self.wait_screen(lambda lines: len(lines) > 1 and lines[-1] == "ready>", "the prompt after the settings")
         before = self.wait_line("^([0-9a-f]+:){4,}[0-9a-f:]+$")[0]
+        self.type("redlock top\n")
         found = self.wait_line("^redlock top  |built without ncurses")[0]
         if "without" in found:
             self.skipTest("built without ncurses")
