@@ -26,19 +26,20 @@
 /* The same while the lock is held: a head then looks or asks all nodes every RL_HEAD_MAX_NS. */
 #define IDLE_HELD_NS (700 * RL_MS)
 
-/* Returns the node whose line the lease can use: the one in whose line it is, as long as that node
- * can be asked and its votes count, else the preferred node. 0: none. */
+/* Returns the node whose line the lease can use: the preferred one of those that can be asked and
+ * whose votes count. One that is slow, or avoided, is used only if the lease is in its line. So a
+ * lease that has joined the line of another node moves as soon as the preferred one can be used,
+ * and all contenders that can use the same node stand in one line. 0: none. */
 static rl_nodes usable(const struct rl_lease *lease, const struct rl_view *view)
 {
     rl_nodes fit = view->lines & view->up & view->eligible;
+    rl_nodes stays = fit & lease->line.node;
 
     if (lease->contention == NULL || rl_attempt_spare_ns(lease, view) == 0)
         return 0;
-    if ((lease->line.node & fit) != 0)
-        return lease->line.node;
     if (rl_line_memory_of(lease)->avoid_until_ns > view->now.boot_ns)
         fit &= ~rl_line_memory_of(lease)->avoid;
-    return rl_contention_preferred(lease->contention, fit & ~view->slow);
+    return rl_contention_preferred(lease->contention, stays | (fit & ~view->slow));
 }
 
 /* Has the locks of this client on the resource avoid the line of this node for a time. */
@@ -202,7 +203,7 @@ bool rl_line_enter(struct rl_lease *lease, const struct rl_view *view, struct rl
     if (rl_permit_is(lease) && line->head && line->node == node && line->out != RL_LINE_OUT_LEFT)
         return true;
     if (line->node != node)
-        *line = (struct rl_line){.node = node};
+        *line = (struct rl_line){.node = node, .former = line->node & view->up};
     line->out = RL_LINE_OUT_NONE;
     line->front = false;
     if (lease->state != RL_STATE_WAITING) {
@@ -341,6 +342,16 @@ static void take_reply_to_served(struct rl_lease *lease, const struct rl_ballot 
         leave_as_holder(lease, fx);
 }
 
+/* Leaves the line from which the lease has moved, now that it is in another one. Another request to
+ * a line goes first. If the request is lost, the end of the call leaves that line again. */
+static void leave_former(struct rl_lease *lease, struct rl_effects *fx)
+{
+    if (fx->line != 0 || lease->line.former == 0 || !owns_records(lease))
+        return;
+    send(lease, RL_VERB_LINE_LEAVE, lease->line.former, fx);
+    lease->line.former = 0;
+}
+
 /* Processes the reply to a request to a line. `reply`: NULL after an error or without a reply. */
 void rl_line_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                   const struct rl_line_reply *reply, const struct rl_view *view,
@@ -377,6 +388,7 @@ void rl_line_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
             rl_head_look(lease, reply, ballot->verb == RL_VERB_LINE_FRONT, view, fx);
         else
             look(lease, reply, view, fx);
+        leave_former(lease, fx);
     }
     if (lease->state == RL_STATE_WAITING && line->place != 0) {
         fx->status = lease->status; /* for the caller, who may be shown the place */

@@ -96,21 +96,134 @@ START_TEST(the_line_is_that_of_another_node)
 }
 END_TEST
 
-/* A lease keeps its place in that line when the preferred node can be asked again. */
-START_TEST(the_line_of_another_node_is_kept)
+/* Passes the time until the timer of the lease. */
+static void look_again(void)
+{
+    rig_pass(&rig, due_in_ns());
+    rig_tick(&rig);
+}
+
+/* The lease moves back when the time has passed for which it avoids the preferred node: it asks for
+ * its place there again, and keeps the one in the other line until it has the reply. */
+START_TEST(the_preferred_node_is_asked_again)
 {
     struct rl_line_reply reply = {
         .place = 2, .length = 2, .exists = true, .head = 9, .head_beat = 1};
+    unsigned looks = 0;
 
     join_another();
-    for (unsigned i = 0; i < 3; i++) {
+    while (rig.fx.line_node == RL_NODE(4) && looks++ < 3) {
         reply_to(RL_VERB_LINE_JOIN, 4, &reply);
-        rig_pass(&rig, rl_remaining_ns(rig.lease.next, rig.view.now));
-        rig_tick(&rig);
-        check_sent(RL_VERB_LINE_JOIN, RL_NODE(4));
         reply.head_beat++;
+        look_again();
     }
-    ck_assert_uint_lt(contention.line.avoid_until_ns, rig.view.now.boot_ns);
+    ck_assert_uint_le(contention.line.avoid_until_ns, rig.view.now.boot_ns);
+    check_sent(RL_VERB_LINE_JOIN, RL_NODE(FIRST));
+    reply_to(RL_VERB_LINE_JOIN, FIRST, &reply);
+    check_sent(RL_VERB_LINE_LEAVE, RL_NODE(4));
+}
+END_TEST
+
+/* Has the preferred node not be asked (0), keep no lines (1) or be slow (2). */
+static void without_preferred(int how)
+{
+    if (how == 0)
+        rig.view.up &= ~RL_NODE(FIRST);
+    else if (how == 1)
+        rig.view.lines &= ~RL_NODE(FIRST);
+    else
+        rig.view.slow |= RL_NODE(FIRST);
+}
+
+/* Ends that. */
+static void with_preferred(void)
+{
+    rig.view.up |= RL_NODE(FIRST);
+    rig.view.lines |= RL_NODE(FIRST);
+    rig.view.slow &= ~RL_NODE(FIRST);
+}
+
+/* The preferred node cannot be asked (0), keeps no lines (1) or is slow (2) when the lease joins
+ * the line of another node. It moves to the line of the preferred node as soon as it can, and
+ * leaves the other line when it has its place there. */
+START_TEST(a_lease_moves_to_the_line_of_the_preferred_node)
+{
+    const struct rl_line_reply reply = {
+        .place = 2, .length = 2, .exists = true, .head = 9, .head_beat = 1};
+
+    rig.params.wait_ns = 60 * RL_SECOND;
+    without_preferred(_i);
+    begin_hot();
+    check_sent(RL_VERB_LINE_JOIN, RL_NODE(4));
+    reply_to(RL_VERB_LINE_JOIN, 4, &reply);
+    with_preferred();
+    look_again();
+    check_sent(RL_VERB_LINE_JOIN, RL_NODE(FIRST));
+    reply_to(RL_VERB_LINE_JOIN, FIRST, &reply);
+    check_sent(RL_VERB_LINE_LEAVE, RL_NODE(4));
+    look_again();
+    check_sent(RL_VERB_LINE_JOIN, RL_NODE(FIRST));
+}
+END_TEST
+
+/* So does a head, after its next attempt. */
+START_TEST(a_head_moves_to_the_line_of_the_preferred_node)
+{
+    const struct rl_line_reply head = {
+        .place = 1, .length = 1, .is_head = true, .exists = true, .head = 1};
+
+    rig.params.wait_ns = 60 * RL_SECOND;
+    without_preferred(0);
+    begin_hot();
+    reply_to(RL_VERB_LINE_JOIN, 4, &head);
+    with_preferred();
+    look_again();
+    check_sent(RL_VERB_LINE_SERVED, RL_NODE(4));
+    for (unsigned i = 0; i < 5 && rig.lease.state == RL_STATE_ACQUIRING; i++)
+        rig_deny(&rig, i);
+    check_sent(RL_VERB_LINE_JOIN, RL_NODE(FIRST));
+    reply_to(RL_VERB_LINE_JOIN, FIRST, &head);
+    check_sent(RL_VERB_LINE_LEAVE, RL_NODE(4));
+}
+END_TEST
+
+/* The preferred node disconnects: the lease is still in the line of the other one. */
+START_TEST(a_lease_that_cannot_move_keeps_its_place)
+{
+    const struct rl_line_reply reply = {
+        .place = 2, .length = 2, .exists = true, .head = 9, .head_beat = 1};
+
+    rig.params.wait_ns = 60 * RL_SECOND;
+    without_preferred(0);
+    begin_hot();
+    reply_to(RL_VERB_LINE_JOIN, 4, &reply);
+    with_preferred();
+    look_again();
+    without_preferred(0);
+    reply_to(RL_VERB_LINE_JOIN, FIRST, NULL);
+    check_sent(RL_VERB_LINE_JOIN, RL_NODE(4));
+    reply_to(RL_VERB_LINE_JOIN, 4, &reply);
+    ck_assert_uint_eq(rig.fx.line, 0);
+}
+END_TEST
+
+/* The preferred node is not connected any more: the lease waits in another line, and keeps the
+ * place to which it will come back. */
+START_TEST(a_lease_keeps_its_place_at_a_node_that_is_down)
+{
+    const struct rl_line_reply reply = {
+        .place = 2, .length = 2, .exists = true, .head = 9, .head_beat = 1};
+
+    join_for_long();
+    reply_to(RL_VERB_LINE_JOIN, FIRST, &reply);
+    without_preferred(0);
+    look_again();
+    check_sent(RL_VERB_LINE_JOIN, RL_NODE(4));
+    reply_to(RL_VERB_LINE_JOIN, 4, &reply);
+    ck_assert_uint_eq(rig.fx.line, 0);
+    with_preferred();
+    look_again();
+    check_sent(RL_VERB_LINE_JOIN, RL_NODE(FIRST));
 }
 END_TEST
 
@@ -584,8 +697,8 @@ START_TEST(a_node_that_refuses_is_avoided_for_long)
 }
 END_TEST
 
-/* The lease waits in the line of the next node for more than ten seconds. When that node refuses,
- * the preferred one is not avoided any more. */
+/* The lease waits in the line of the next node for more than ten seconds, because the preferred one
+ * is slow. When the next node refuses, the preferred one is not avoided any more. */
 START_TEST(a_refusal_is_forgotten)
 {
     const struct rl_line_reply waits = {
@@ -595,7 +708,9 @@ START_TEST(a_refusal_is_forgotten)
     refuse_to_join(FIRST);
     reply_to(RL_VERB_LINE_JOIN, 4, &waits);
     rig_pass(&rig, 11 * RL_SECOND);
+    without_preferred(2);
     rig_tick(&rig);
+    with_preferred();
     refuse_to_join(4);
     check_sent(RL_VERB_LINE_JOIN, RL_NODE(FIRST));
     ck_assert_uint_eq(contention.line.avoid, RL_NODE(4));
@@ -735,7 +850,11 @@ static Suite *lease_line_suite(void)
     tcase_add_test(group, the_wait_budget_of_a_head_ends);
     tcase_add_loop_test(group, the_call_is_canceled, 0, 2);
     tcase_add_test(group, the_line_is_that_of_another_node);
-    tcase_add_test(group, the_line_of_another_node_is_kept);
+    tcase_add_test(group, the_preferred_node_is_asked_again);
+    tcase_add_loop_test(group, a_lease_moves_to_the_line_of_the_preferred_node, 0, 3);
+    tcase_add_test(group, a_head_moves_to_the_line_of_the_preferred_node);
+    tcase_add_test(group, a_lease_that_cannot_move_keeps_its_place);
+    tcase_add_test(group, a_lease_keeps_its_place_at_a_node_that_is_down);
     tcase_add_loop_test(group, the_next_call_after_that, 0, 3);
     tcase_add_loop_test(group, the_attempt_wins_without_the_node_of_the_line, 0, 3);
     tcase_add_loop_test(group, the_node_of_the_line_grants, 0, 2);
