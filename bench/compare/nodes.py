@@ -25,9 +25,9 @@ class Node:
         self.pid = None  # known after Nodes.read_pids()
         self.stopped = False
 
-    def request(self, *words):
+    def request(self, *words, timeout_s=5):
         """Sends one command on a connection of its own and returns the reply as bytes, int, None or nested lists."""
-        with socket.create_connection((self.host, self.port), timeout=5) as connection:
+        with socket.create_connection((self.host, self.port), timeout=timeout_s) as connection:
             text = b"*%d\r\n" % len(words)
             for word in words:
                 data = str(word).encode()
