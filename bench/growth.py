@@ -50,17 +50,17 @@ def count_servers():
 
 class Runner:
     """Runs the measurements. Each series is a method that yields (size, row). quick: only the ends of each series,
-    a moment each."""
+    a moment each. tls: over TLS."""
 
-    def __init__(self, program, quick):
-        self.program, self.quick = program, quick
+    def __init__(self, program, quick, tls):
+        self.program, self.quick, self.tls = program, quick, ["--tls"] if tls else []
         self.servers = count_servers()
 
     def run(self, kind, *words, wrapper=()):
         """Runs redlock-growth once, below `wrapper`, and returns its result with "passed"."""
         if kind == "held":  # with thousands of requests at once a busy server replies late
             words += ("--node-timeout", 20000)
-        command = [*wrapper, self.program, kind, *[str(word) for word in words]]
+        command = [*wrapper, self.program, kind, *self.tls, *[str(word) for word in words]]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if not done.stdout:
             raise Failed(f"{' '.join(command)}: status {done.returncode}: {done.stderr.strip()}")
@@ -254,6 +254,7 @@ def parse():
     parser = argparse.ArgumentParser(prog="growth.py", description=__doc__)
     parser.add_argument("program", help="redlock-growth")
     parser.add_argument("--series", default=",".join(SERIES), help="of " + ",".join(SERIES))
+    parser.add_argument("--tls", action="store_true", help="over TLS, at the addresses in $REDLOCK_TLS_SERVERS")
     parser.add_argument("--quick", action="store_true", help="only the smallest and largest sizes, for a moment each")
     parser.add_argument("--output", help="directory for growth.csv, growth.json and the plots")
     given = parser.parse_args()
@@ -271,7 +272,7 @@ def main():
     signal."""
     given = parse()
     signal.signal(signal.SIGTERM, ended)
-    runner, results, failed = Runner(given.program, given.quick), [], None
+    runner, results, failed = Runner(given.program, given.quick, given.tls), [], None
     try:
         environment = runner.environment()
         print(HEAD.format(**environment), flush=True)

@@ -16,6 +16,7 @@
 static const char usage[] =
     "usage: redlock-growth held|loop|threads|processes|environment [OPTION]...\n"
     "  --servers LIST   host:port, separated by commas (default $REDLOCK_SERVERS)\n"
+    "  --tls            over TLS, at the addresses in $REDLOCK_TLS_SERVERS\n"
     "  --nodes N        number of servers, the first ones of the list (5)\n"
     "  --size N         number of locks held, in flight, of threads or of processes (1)\n"
     "  --pairs N        loop, threads, processes (each): pairs of acquire and release (2000)\n"
@@ -30,13 +31,17 @@ static int refuse(const char *text, const char *word)
     return EXIT_USAGE;
 }
 
-/* Stores the first `nodes` URLs of the list, with their parameters. Returns false after a message
- * if there are too few. */
-static bool choose(struct growth_settings *settings, const char *text, size_t nodes)
+/* Stores the first `nodes` URLs of the list, with their parameters: of `tls_text`, the same servers
+ * at their addresses for TLS, unless it is NULL. Returns false after a message if there are too
+ * few. */
+static bool choose(struct growth_settings *settings, const char *text, const char *tls_text,
+                   size_t nodes)
 {
     char error[256], items[SERVERS_TEXT_MAX], *rest = NULL;
     size_t count = 0, at = 0;
-    if (servers_parse(&settings->servers, text, error, sizeof error) != 0) {
+    if (servers_parse(&settings->servers, text, error, sizeof error) != 0 ||
+        (tls_text != NULL &&
+         servers_add_tls(&settings->servers, tls_text, error, sizeof error) != 0)) {
         fprintf(stderr, "redlock-growth: %s\n", error);
         return false;
     }
@@ -45,7 +50,8 @@ static bool choose(struct growth_settings *settings, const char *text, size_t no
                 nodes);
         return false;
     }
-    strcpy(items, text);
+    settings->servers.tls = tls_text != NULL;
+    strcpy(items, servers_measured(&settings->servers));
     for (char *item = strtok_r(items, ", \t\n", &rest); item != NULL && count < nodes;
          item = strtok_r(NULL, ", \t\n", &rest), count++)
         at += (size_t)snprintf(settings->list + at, sizeof settings->list - at, "%s%s",
@@ -70,7 +76,7 @@ static int print_environment(const struct servers *servers)
 int main(int argc, char **argv)
 {
     struct growth_settings settings = {.held = 1};
-    const char *servers = getenv("REDLOCK_SERVERS");
+    const char *servers = getenv("REDLOCK_SERVERS"), *tls_servers = NULL;
     uint64_t nodes = 5, size = 1, pairs = 2000, ttl = 10000, hold = 3000, timeout = 0;
     const struct {
         const char *name;
@@ -86,6 +92,12 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0)
         return fputs(usage, stdout) < 0 ? 71 : 0;
     for (int i = 2; i < argc; i += 2) {
+        if (strcmp(argv[i], "--tls") == 0) {
+            if ((tls_servers = getenv("REDLOCK_TLS_SERVERS")) == NULL)
+                return refuse("--tls:", "set REDLOCK_TLS_SERVERS, or run it by bench/with_tls.py");
+            i--; /* an option without a value */
+            continue;
+        }
         bool known = strcmp(argv[i], "--servers") == 0 && i + 1 < argc;
         if (known)
             servers = argv[i + 1];
@@ -100,7 +112,7 @@ int main(int argc, char **argv)
         return refuse("too small:", "a number");
     if (servers == NULL)
         return refuse("no servers:", "--servers");
-    if (!choose(&settings, servers, nodes))
+    if (!choose(&settings, servers, tls_servers, nodes))
         return EXIT_USAGE;
     snprintf(settings.prefix, sizeof settings.prefix, "redlock-bench:%ld:", (long)getpid());
     settings.held = settings.threads = settings.processes = settings.depth = (unsigned)size;

@@ -15,6 +15,7 @@ import tapcase
 REDLOCK = os.environ["REDLOCK_TEST_COMMAND"]
 GROWTH = os.environ["REDLOCK_TEST_GROWTH"]
 DRIVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "growth.py")
+WITH_TLS = os.path.join(os.path.dirname(DRIVER), "with_tls.py")
 SLOW = int(os.environ.get("REDLOCK_TEST_SLOW", "1"))
 DEADLINE_S = 120 * SLOW
 KIB = 1024
@@ -136,6 +137,16 @@ class Growth(unittest.TestCase):
             if "gnuplot is missing" not in done.stderr:
                 with open(os.path.join(directory, "growth.png"), "rb") as file:
                     self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
+
+    @unittest.skipUnless(os.environ["REDLOCK_TEST_TLS"] == "1", "built without TLS")
+    def test_the_loop_over_tls(self):
+        command = [REDLOCK, "sandbox", "--", sys.executable, WITH_TLS, sys.executable, DRIVER, GROWTH, "--quick", "--tls"]
+        done = subprocess.run([*command, "--series", "loop"], capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+        if "no port for TLS" in done.stderr or "apt-get install openssl" in done.stderr:
+            self.skipTest(done.stderr.strip())
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^  servers  5 x .*, TLS$")
+        self.assertRegex(done.stdout, r"(?m)^256 +[1-9]")
 
     def test_no_valgrind_is_one_line(self):
         environment = dict(os.environ, REDLOCK_SERVERS="127.0.0.1:1", PATH="/nowhere")
