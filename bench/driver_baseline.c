@@ -6,6 +6,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define ENOUGH_NS UINT64_C(20000000) /* 20 ms: short against a slice */
 
@@ -38,6 +40,17 @@ static int run_until(struct baseline *baseline, unsigned callers, uint64_t end_n
     return 0;
 }
 
+/* Parses the list of servers of the driver. With addresses for TLS, REDLOCK_SERVERS has the plain
+ * ones of the same servers. Returns 0, or -1 and a text in `error`. */
+static int parse_servers(struct servers *servers, const char *text, char *error, size_t error_size)
+{
+    const char *plain = getenv("REDLOCK_SERVERS");
+    bool tls = plain != NULL && strncmp(text, "rediss:", strlen("rediss:")) == 0;
+    int failed = servers_parse(servers, tls ? plain : text, error, error_size);
+    servers->tls = tls;
+    return failed == 0 && tls ? servers_add_tls(servers, text, error, error_size) : failed;
+}
+
 /* Runs one measurement for each slice that standard input announces. Exit codes: 0 success, 64
  * wrong arguments, 69 a server failed. */
 int main(int argc, char **argv)
@@ -49,7 +62,7 @@ int main(int argc, char **argv)
     uint64_t end_ns;
     if (!driver_parse(&task, argc - 1, argv + 1) || !task.own)
         return 64;
-    if (servers_parse(&servers, task.servers, error, sizeof error) != 0) {
+    if (parse_servers(&servers, task.servers, error, sizeof error) != 0) {
         fprintf(stderr, "baseline: %s\n", error);
         return 64;
     }

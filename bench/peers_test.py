@@ -16,6 +16,8 @@ import tapcase
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 COMPARE = os.path.join(HERE, "compare")
+WITH_TLS = [sys.executable, os.path.join(HERE, "with_tls.py")]
+BUILT_WITH_TLS = os.environ["REDLOCK_TEST_TLS"] == "1"
 INSTALL = os.path.join(HERE, "peers", "install")
 REDLOCK = os.environ["REDLOCK_TEST_COMMAND"]
 BUILD = os.environ["REDLOCK_TEST_BUILD"]
@@ -79,14 +81,21 @@ for port in re.findall(r":(\\d+)", os.environ["REDLOCK_SERVERS"]):
         assert server.recv(7) == b"+PONG\\r\\n"
 print(f"status {status}, driver {'gone' if gone else 'there'}, servers answer")
 """
+# Runs a command for which a certificate that no server has, written to the file $0, is the only authority.
+STRANGER = """
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout /dev/null -subj /CN=x -out "$0" 2>/dev/null
+export SSL_CERT_FILE="$0" NODE_EXTRA_CA_CERTS="$0"
+export REDLOCK_TLS_SERVERS="$(echo "$REDLOCK_TLS_SERVERS" | sed "s#cacert=[^,]*#cacert=$0#g")"
+exec "$@"
+"""
 # A driver that fails in its first slice.
 GONE = "#!/bin/sh\necho ready; read line; echo 'nothing to be had' >&2; exit 3\n"
 
 
-def run(*words, sandbox=True, peers=INSTALLED):
-    """Runs the comparison; `peers` is the directory of the installed drivers. Returns the finished
-    process."""
-    command = ([REDLOCK, "sandbox", "--"] if sandbox else []) + [sys.executable, COMPARE, "--build", BUILD, *words]
+def run(*words, sandbox=True, peers=INSTALLED, around=()):
+    """Runs the comparison, as the end of the command `around`; `peers` is the directory of the installed drivers. Returns the
+    finished process."""
+    command = ([REDLOCK, "sandbox", "--"] if sandbox else []) + [*around, sys.executable, COMPARE, "--build", BUILD, *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False,
                           env={**os.environ, "REDLOCK_BENCH_PEERS": peers, "PYTHONDONTWRITEBYTECODE": "1"})  # fmt: skip
 
@@ -95,6 +104,8 @@ def tiny(*words, **more):
     """Runs a short comparison and returns its JSON document."""
     done = run("--slice", "0.3", "--warm", "0.1", "--rounds", "1", "--seed", "5", *words, "--json", **more)
     # 1: more than one call in a hundred failed, which means nothing for so few calls on a busy machine.
+    if "no port for TLS" in done.stderr or "apt-get install openssl" in done.stderr:
+        raise unittest.SkipTest(done.stderr.strip())
     assert done.returncode in (0, 1), done.stderr
     return json.loads(done.stdout)
 
@@ -154,6 +165,29 @@ class Compare(unittest.TestCase):
                 self.assertEqual(line["broken"], "")
                 self.assertEqual(line["violations"], 0)
                 self.assertGreater(line["pairs"] + line["failures"], 0)
+
+    @unittest.skipUnless(BUILT_WITH_TLS, "built without TLS")
+    def test_library_and_baseline_run_every_scenario_over_tls(self):
+        lines = tiny("--tls", "--driver", "redlock,baseline", around=WITH_TLS)["results"]
+        plain, tls = ([(one["scenario"], one["driver"]) for one in lines if one["tls"] == over] for over in (False, True))
+        self.assertEqual((plain, len(tls)), (tls, 8))
+        for line in lines:
+            with self.subTest(scenario=line["scenario"], driver=line["driver"], tls=line["tls"]):
+                self.assertEqual((line["broken"], line["violations"], line["leftover_keys_at_the_end"]), ("", 0, 0))
+
+    @unittest.skipUnless(BUILT_WITH_TLS, "built without TLS")
+    def test_every_installed_driver_verifies_servers(self):
+        os.environ["REDLOCK_BENCH_PEERS"] = INSTALLED
+        file = os.path.join(SCRATCH, "stranger.pem")
+        os.makedirs(SCRATCH, exist_ok=True)
+        chosen = [one.name for one in roster.DRIVERS if not roster.why_not(one, BUILD)]
+        for around in (WITH_TLS, [*WITH_TLS, "sh", "-c", STRANGER, file]):
+            lines = tiny("--tls", "--scenario", "one", "--driver", ",".join(chosen), around=around)["results"]
+            self.assertEqual([one["driver"] for one in lines if one["tls"]], chosen)
+            for line in lines:
+                with self.subTest(driver=line["driver"], tls=line["tls"], stranger=around is not WITH_TLS):
+                    self.assertEqual(line["broken"] != "", line["tls"] and around is not WITH_TLS, line["broken"])
+                    self.assertEqual(line["violations"], 0)
 
     def test_two_holders_and_a_leftover_key_are_counted(self):
         document = tiny("--scenario", "contended", "--driver", "redsync", peers=fake_peer("liar", OVERLAPPING))
@@ -223,6 +257,7 @@ class Compare(unittest.TestCase):
             (["--servers", "localhost"], "localhost: expected host:port"),
             (["--servers", "h:1,h:x"], "h:x: expected host:port"),
             (["--servers", "redis://:secret@h:1"], "use a sandbox"),
+            (["--servers", "h:1", "--tls"], "bench/with_tls.py"),
         ]:
             with self.subTest(words=words):
                 done = run(*words, sandbox=False)

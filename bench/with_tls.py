@@ -5,7 +5,8 @@ usage: redlock sandbox -- python3 bench/with_tls.py COMMAND [ARGUMENT...]
 
 Makes a certificate for 127.0.0.1 and localhost, which is its own authority. Sets it and a port for TLS on each server
 in REDLOCK_SERVERS, beside the plain port, also for a later restart of the server. The command finds the addresses with
-TLS in REDLOCK_TLS_SERVERS, in the same order. Needs openssl, and servers that are built with TLS.
+TLS in REDLOCK_TLS_SERVERS, in the same order, and the authority in the variables from which OpenSSL, go, rustls and node
+read theirs. Needs openssl, and servers that are built with TLS.
 """
 
 import os
@@ -22,6 +23,7 @@ import nodes
 # Below the ports that the kernel gives to clients.
 PORTS = range(10240, 30240)
 TRIES = 50  # ports that are tried for a server
+AUTHORITY = ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS")  # variables that name a file with certificates of authorities
 EXIT_USAGE = 64
 EXIT_NO_SERVERS = 69
 
@@ -34,7 +36,8 @@ def make_certificate(directory, key=("ec", "-pkeyopt", "ec_paramgen_curve:prime2
     """Makes cert.pem and key.pem in the directory, for a key of this kind."""
     words = ["openssl", "req", "-x509", "-newkey", *key, "-nodes",
              "-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=redlock-bench",
-             "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"]  # fmt: skip
+             "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost",
+             "-addext", "basicConstraints=critical,CA:FALSE"]  # rustls refuses an authority as a server # fmt: skip
     try:
         done = subprocess.run(words, cwd=directory, capture_output=True, text=True, check=False)
     except OSError as error:
@@ -75,7 +78,9 @@ def main(words):
         make_certificate(directory)
         items = [nodes.Node(url) for url in nodes.normal(servers).split(",")]
         urls = [tls_url(node, open_port(node, directory), directory) for node in items]
-        return subprocess.run(words, env={**os.environ, "REDLOCK_TLS_SERVERS": ",".join(urls)}, check=False).returncode
+        authority = dict.fromkeys(AUTHORITY, f"{directory}/cert.pem")
+        environment = {**os.environ, **authority, "REDLOCK_TLS_SERVERS": ",".join(urls)}
+        return subprocess.run(words, env=environment, check=False).returncode
     except Failure as failure:
         print(f"with_tls: {failure}", file=sys.stderr)
         return EXIT_NO_SERVERS

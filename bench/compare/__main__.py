@@ -65,12 +65,15 @@ def fits(driver, scenario):
 
 
 def run_slices(options, scenario, nodes, members):
-    """Runs one slice of each driver in each round, in a random order. Slice 0 warms up."""
+    """Runs one slice of each driver in each round, in a random order. Slice 0 warms up. The slices of one driver with and
+    without TLS follow each other, so that their ratio depends less on other work of the machine."""
     for number in range(options.rounds + 1):
         order = [one for one in members if one.broken is None]
         options.random.shuffle(order)
+        drivers = [one.driver for one in order]
+        order.sort(key=lambda one: drivers.index(one.driver))
         for one in order:
-            print(f"  {scenario.name}, slice {number}: {one.driver.name}", file=sys.stderr, flush=True)
+            print(f"  {scenario.name}, slice {number}: {one.driver.name}{' tls' if one.tls else ''}", file=sys.stderr, flush=True)
             for _ in range(one.driver.warm if number == 0 else 1):
                 one.run(options.slice if number > 0 else min(options.slice, options.warm))
             one.left_between = max(one.left_between, nodes.left(one.resource, PATIENCE_S))
@@ -86,20 +89,21 @@ def count_leftover_keys(scenario, nodes, members):
 
 
 def run_scenario(options, scenario, nodes, present):
-    """Runs all drivers and returns one line of the table for each."""
+    """Runs all drivers and returns one line of the table for each, with TLS two. Keys are counted at the plain ports, and
+    servers stop with all their ports."""
     if scenario.stopped and (len(nodes.list) < 2 * STOPPED + 1 or not nodes.read_pids()):
         raise NotPossible("needs the processes of a sandbox with five servers")
-    proxy, members, front, patience_s = None, [], nodes, CLOSE_S
+    proxies, members, patience_s = [], [], CLOSE_S
     try:
-        if scenario.slow:
-            delays = ["0"] * (len(nodes.list) - 1) + [SLOW]
-            proxy = Proxy(os.path.join(options.build, "bench", "redlock-delay"), nodes, delays)
-            front = proxy.nodes
-        for driver in present:
-            if fits(driver, scenario):
-                resource = f"redlock-peers:{os.getpid()}:{scenario.name}:{driver.name}:"
-                servers = front.text if driver.is_ours() else front.plain()
-                members.append(Running(driver, options.build, servers, resource, scenario, options.ttl))
+        for front in [nodes, options.tls] if options.tls else [nodes]:
+            if scenario.slow:
+                delays = ["0"] * (len(nodes.list) - 1) + [SLOW]
+                proxies.append(Proxy(os.path.join(options.build, "bench", "redlock-delay"), front, delays))
+                front = proxies[-1].nodes
+            for driver in present:
+                if fits(driver, scenario):
+                    resource = f"redlock-peers:{os.getpid()}:{scenario.name}:{'tls:' if front.is_tls() else ''}{driver.name}:"
+                    members.append(Running(driver, options.build, front, resource, scenario, options.ttl))
         for one in members:
             one.start()
         if scenario.stopped:
@@ -113,7 +117,7 @@ def run_scenario(options, scenario, nodes, present):
         nodes.continue_all()
         for one in members:
             one.close(patience_s)
-        if proxy is not None:
+        for proxy in proxies:
             proxy.close()
     return [figures.result(one, scenario, one.driver.version()) for one in members]
 
@@ -148,6 +152,7 @@ def parse(words):
     parser.add_argument("--build", default="build", help=argparse.SUPPRESS)
     parser.add_argument("--install-only", action="store_true", help="fetch and compile the drivers, measure nothing")
     parser.add_argument("--servers", default=os.environ.get("REDLOCK_SERVERS"), help="default: $REDLOCK_SERVERS")
+    parser.add_argument("--tls", action="store_true", help="each driver also over TLS, at the addresses in $REDLOCK_TLS_SERVERS")
     parser.add_argument("--scenario", default=None, metavar="LIST",
                         help="; ".join(f"{one.name}: {one.summary}" for one in SCENARIOS))  # fmt: skip
     parser.add_argument("--driver", default=None, metavar="LIST",
@@ -170,6 +175,14 @@ def parse(words):
     options.seed = time.time_ns() & 0xFFFFFFFF if options.seed is None else options.seed
     options.random = random.Random(options.seed)
     return options
+
+
+def tls_nodes(nodes):
+    """Returns the same servers at their addresses for TLS. Raises ValueError if these are not known."""
+    text = os.environ.get("REDLOCK_TLS_SERVERS", "")
+    if text.count("rediss:") != len(nodes.list):
+        raise ValueError("--tls needs as many addresses in REDLOCK_TLS_SERVERS; bench/with_tls.py sets it")
+    return Nodes(text)
 
 
 def measure(options, nodes, present, show):
@@ -207,8 +220,9 @@ def main():
         signal.signal(number, end)
     try:
         nodes = Nodes(options.servers)
+        options.tls = tls_nodes(nodes) if options.tls else None
     except ValueError as error:
-        print(f"compare: --servers: {error}", file=sys.stderr)
+        print(f"compare: servers: {error}", file=sys.stderr)
         return 64
     absent = {driver.name: why for driver in options.drivers if (why := roster.why_not(driver, options.build))}
     present = [driver for driver in options.drivers if driver.name not in absent]
@@ -235,7 +249,7 @@ def main():
     elif options.csv:
         report.print_csv(head, results)
     else:
-        print("\n" + report.SAMPLES + report.CONTENDED + report.CHECKS, end="")
+        print("\n" + report.SAMPLES + report.CONTENDED + (report.TLS if options.tls else "") + report.CHECKS, end="")
     ours = [line for line in results if line["driver"].startswith("redlock") and not line["version"]]
     return failed or (0 if all(figures.passed(line) for line in ours) else 1)
 

@@ -123,13 +123,14 @@ class Process:
 class Running:
     """One driver in one scenario: its processes, and all slices that they have run."""
 
-    def __init__(self, driver, build, servers, resource, scenario, ttl_ms):
-        self.driver, self.resource = driver, resource
+    def __init__(self, driver, build, nodes, resource, scenario, ttl_ms):
+        self.driver, self.resource, self.tls = driver, resource, nodes.is_tls()
         self.slices, self.broken = [], None  # broken: why the driver has failed; None: it has not
         self.left_between, self.left_behind = 0, 0  # most keys that stayed after a slice; keys that stayed at the end
         self.processes, self.commands = [], []
         where = roster.place(driver, build)
         self.environment = {**os.environ, **driver.environment(where)}
+        servers = nodes.text if driver.is_ours() else nodes.bare()
         first = 0
         for number in range(scenario.processes):
             count = (scenario.callers - first) // (scenario.processes - number)

@@ -4,6 +4,8 @@
 Times are in ns of CLOCK_MONOTONIC. A slice is a drivers.Slice: it has holds (caller, want, grant, release, done), failures
 (caller, want, end, text) and histograms of (value, count). `running` is a drivers.Running."""
 
+import statistics
+
 
 def percentile(pairs, permille):
     """Returns the smallest value that permille / 1000 of all do not exceed, 0 if there is none. `pairs` are sorted
@@ -108,23 +110,36 @@ def attempts_per_grant(slices):
     return sum(one.attempts for one in slices) / grants if grants else 0.0
 
 
-def result(running, scenario, version):
-    """Returns one line of the table. Slices that warm up count for violations and failures only."""
-    counted = running.slices[running.driver.warm :]
-    failures = [failure for one in running.slices for failure in one.failures if is_failure(failure, scenario.own)]
-    seconds = sum(one.end - one.begin for one in counted) / 1e9
-    figures = uncontended(counted) if scenario.own else contended(counted, range(scenario.callers))
+def figures_of(slices, scenario):
+    """Returns the figures of these slices together."""
+    seconds = sum(one.end - one.begin for one in slices) / 1e9
+    figures = uncontended(slices) if scenario.own else contended(slices, range(scenario.callers))
     per_second = (lambda count: count / seconds) if seconds else (lambda count: 0.0)
     figures["pairs_per_s"] = per_second(figures["pairs"])
     if not scenario.own:
         figures["handovers_per_s"] = per_second(figures["handovers"])
+    figures["cpu_us_per_pair"] = sum(one.cpu_us for one in slices) / figures["pairs"] if figures["pairs"] else 0.0
+    return figures
+
+
+def compared(line):
+    """Returns the figures of a line, or of a round of it, that are compared by ratios."""
+    name, rate = ("handover_ms", "handovers_per_s") if "handover_ms" in line else ("pair_ms", "pairs_per_s")
+    return {"rate": line[rate], "p50": line[name]["p50"], "cpu": line["cpu_us_per_pair"]}
+
+
+def result(running, scenario, version):
+    """Returns one line of the table. Slices that warm up count for violations and failures only."""
+    counted = running.slices[running.driver.warm :]
+    failures = [failure for one in running.slices for failure in one.failures if is_failure(failure, scenario.own)]
     return {
         "scenario": scenario.name,
         "driver": running.driver.name,
         "version": version,
-        **figures,
+        "tls": running.tls,
+        **figures_of(counted, scenario),
+        "rounds": [compared(figures_of([one], scenario)) for one in counted],
         "attempts_per_grant": attempts_per_grant(counted),
-        "cpu_us_per_pair": sum(one.cpu_us for one in counted) / figures["pairs"] if figures["pairs"] else 0.0,
         "failures": len(failures),
         "failure": failures[-1][3] if failures else "",
         "violations": all_violations(running.slices, scenario.own),
@@ -134,20 +149,35 @@ def result(running, scenario, version):
     }
 
 
+def of_rounds(line, other):
+    """Returns, by name, the median, smallest and largest ratio of the rounds of two lines. Without a ratio a name is left
+    out."""
+    found = {}
+    for key in ("rate", "p50", "cpu") if other else ():
+        ratios = sorted(mine[key] / theirs[key] for mine, theirs in zip(line["rounds"], other["rounds"])
+                        if mine[key] > 0 and theirs[key] > 0)  # fmt: skip
+        if ratios:
+            found[key] = {"median": statistics.median(ratios), "least": ratios[0], "most": ratios[-1]}
+    return found
+
+
 def add_ratios(results):
-    """Adds the ratios of each line to the library and to the baseline in the same scenario."""
-    bases = {(line["scenario"], line["driver"]): line for line in results}
+    """Adds the ratios of each line to the library and to the baseline in the same scenario, over TLS if the line is. A line
+    over TLS also gets those of its rounds to the ones without TLS, and to those of the library over TLS."""
+    bases = {(line["scenario"], line["tls"], line["driver"]): line for line in results}
     for line in results:
-        name, rate = ("handover_ms", "handovers_per_s") if "handover_ms" in line else ("pair_ms", "pairs_per_s")
         line["ratio"] = {}
         for base in ("redlock", "baseline"):
-            other = bases.get((line["scenario"], base))
+            other = bases.get((line["scenario"], line["tls"], base))
             if other is None:
                 continue
-            for key, mine, theirs in (("rate", line[rate], other[rate]),
-                                      ("p50", line[name]["p50"], other[name]["p50"])):  # fmt: skip
-                if mine > 0 and theirs > 0:
-                    line["ratio"][f"{key}_{base}"] = mine / theirs
+            mine, theirs = compared(line), compared(other)
+            for key in ("rate", "p50"):
+                if mine[key] > 0 and theirs[key] > 0:
+                    line["ratio"][f"{key}_{base}"] = mine[key] / theirs[key]
+        if line["tls"]:
+            line["to_plain"] = of_rounds(line, bases[line["scenario"], False, line["driver"]])
+            line["to_redlock"] = of_rounds(line, bases.get((line["scenario"], True, "redlock")))
 
 
 def passed(line):

@@ -9,13 +9,13 @@ import time
 
 
 class Node:
-    """One server: its URL, and the same without parameters (plain), which every peer understands."""
+    """One server: its URL, and the same without parameters (bare), which every peer understands."""
 
     def __init__(self, url):
         rest = url.split("://", 1)[-1]
         self.url = url
         address = rest.split("?")[0].rstrip("/")
-        self.plain = f"redis://{address}"
+        self.bare = f"{'rediss' if url.startswith('rediss:') else 'redis'}://{address}"
         self.host, _, port = address.rpartition(":")
         if "@" in address:
             raise ValueError("a server with a password cannot be measured: use a sandbox")
@@ -81,9 +81,13 @@ class Nodes:
         self.text = normal(text)
         self.list = [Node(url) for url in self.text.split(",")]
 
-    def plain(self):
+    def is_tls(self):
+        """True if the list has the addresses for TLS."""
+        return self.list[0].bare.startswith("rediss:")
+
+    def bare(self):
         """Returns the list without the parameters of the URLs."""
-        return ",".join(node.plain for node in self.list)
+        return ",".join(node.bare for node in self.list)
 
     def left(self, part, patience_s):
         """Counts the keys that are left after up to patience_s seconds. Stopped servers are not counted."""
@@ -128,12 +132,15 @@ class Nodes:
 
 
 class Proxy:
-    """redlock-delay in front of all servers, with a delay for each. `nodes` are the servers through the proxy."""
+    """redlock-delay in front of all servers, with a delay for each. `nodes` are the servers through the proxy. It forwards
+    bytes, and knows no addresses for TLS: those are plain ones for it."""
 
     def __init__(self, program, nodes, delays):
-        self.process = subprocess.Popen([program, "--servers", nodes.text, "--delay", ",".join(delays)],
+        text = nodes.text.replace("rediss:", "redis:")
+        self.process = subprocess.Popen([program, "--servers", text, "--delay", ",".join(delays)],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # fmt: skip
-        self.nodes = Nodes(self.process.stdout.readline().strip())
+        text = self.process.stdout.readline().strip()
+        self.nodes = Nodes(text.replace("redis:", "rediss:") if nodes.is_tls() else text)
 
     def close(self):
         """Ends the proxy and waits for its end."""

@@ -19,6 +19,9 @@ over/s: hand-overs to another caller per second; p50, p99: from the call of rele
 the same caller again, not counted; jain: fairness, 1 means equal shares; never: callers without any grant; longest:
 longest wait, ms
 """
+TLS = """\
+x plain, x ours: of the same round without TLS, and of redlock over TLS; the median of the rounds (least to most)
+"""
 CHECKS = """\
 two: grants while another caller held the lock; left: keys that stayed for 2 s after a slice, or 5 s after stopped servers
 were continued
@@ -93,41 +96,65 @@ def remark(line):
     return f"  {line['failure']}"[:60] if line["failures"] else ""
 
 
+def label(line):
+    """Returns the name of a line."""
+    return line["driver"] + (" tls" if line["tls"] else "")
+
+
 def own_lines(lines):
     """Yields the rows of a table for callers with a lock of their own, the heading first."""
-    yield (f"{'':16}{'pairs/s':>9}{'x ours':>8}{'x baseline':>8}{'p50 ms':>9}{'x ours':>8}{'x baseline':>8}"
+    yield (f"{'':20}{'pairs/s':>9}{'x ours':>8}{'x baseline':>12}{'p50 ms':>9}{'x ours':>8}{'x baseline':>12}"
            f"{'p99 ms':>9}{'cpu us':>8}{'fail':>6}{'two':>5}{'left':>6}")  # fmt: skip
     for line in lines:
-        yield (f"{line['driver']:16}{line['pairs_per_s']:9.1f}{ratio(line, 'rate_redlock'):>8}"
-               f"{ratio(line, 'rate_baseline'):>8}{line['pair_ms']['p50']:9.2f}{ratio(line, 'p50_redlock'):>8}"
-               f"{ratio(line, 'p50_baseline'):>8}{line['pair_ms']['p99']:9.2f}{line['cpu_us_per_pair']:8.0f}"
+        yield (f"{label(line):20}{line['pairs_per_s']:9.1f}{ratio(line, 'rate_redlock'):>8}"
+               f"{ratio(line, 'rate_baseline'):>12}{line['pair_ms']['p50']:9.2f}{ratio(line, 'p50_redlock'):>8}"
+               f"{ratio(line, 'p50_baseline'):>12}{line['pair_ms']['p99']:9.2f}{line['cpu_us_per_pair']:8.0f}"
                f"{line['failures']:6}{line['violations']:5}{line['leftover_keys']:6}{remark(line)}")  # fmt: skip
 
 
 def contended_lines(lines):
     """Yields the rows of a table for callers that contend for one lock, the heading first."""
-    yield (f"{'':16}{'over/s':>9}{'x ours':>8}{'p50 ms':>9}{'x ours':>8}{'p99 ms':>9}{'self':>6}{'jain':>7}"
+    yield (f"{'':20}{'over/s':>9}{'x ours':>8}{'p50 ms':>9}{'x ours':>8}{'p99 ms':>9}{'self':>6}{'jain':>7}"
            f"{'never':>6}{'longest':>9}{'cpu us':>8}{'fail':>6}{'two':>5}{'left':>6}")  # fmt: skip
     for line in lines:
-        yield (f"{line['driver']:16}{line['handovers_per_s']:9.1f}{ratio(line, 'rate_redlock'):>8}"
+        yield (f"{label(line):20}{line['handovers_per_s']:9.1f}{ratio(line, 'rate_redlock'):>8}"
                f"{line['handover_ms']['p50']:9.2f}{ratio(line, 'p50_redlock'):>8}"
                f"{line['handover_ms']['p99']:9.2f}{line['self_share']:6.0%}{line['jain']:7.3f}"
                f"{line['never_granted']:6}{line['longest_wait_ms']:9.0f}{line['cpu_us_per_pair']:8.0f}"
                f"{line['failures']:6}{line['violations']:5}{line['leftover_keys']:6}{remark(line)}")  # fmt: skip
 
 
+def spread(ratios, key):
+    """Returns the ratios of all rounds as text: the median, and the smallest and the largest."""
+    if key not in ratios:
+        return "-"
+    return "{median:.2f} ({least:.2f} to {most:.2f})".format(**ratios[key])
+
+
+def tls_lines(lines):
+    """Yields the rows of a table for the drivers over TLS, the heading first. Yields nothing without TLS."""
+    of_tls = [line for line in lines if line["tls"]]
+    if of_tls:
+        yield (f"\n{'':20}{'rate x plain':>24}{'p50 x plain':>24}{'cpu x plain':>24}{'rate x ours, TLS':>24}"
+               f"{'p50 x ours, TLS':>24}")  # fmt: skip
+    for line in of_tls:
+        yield (f"{line['driver']:20}{spread(line['to_plain'], 'rate'):>24}{spread(line['to_plain'], 'p50'):>24}"
+               f"{spread(line['to_plain'], 'cpu'):>24}{spread(line['to_redlock'], 'rate'):>24}"
+               f"{spread(line['to_redlock'], 'p50'):>24}")  # fmt: skip
+
+
 def scenario_table(scenario, lines):
     """Returns the table of one scenario."""
-    rows = own_lines(lines) if scenario.own else contended_lines(lines)
+    rows = [*(own_lines(lines) if scenario.own else contended_lines(lines)), *tls_lines(lines)]
     return "\n".join([f"\n{scenario.name}: {scenario.summary}", *(row.rstrip() for row in rows)])
 
 
 def flat(line, prefix=""):
-    """Yields (name, value) with the keys of nested dictionaries joined by '_'."""
+    """Yields (name, value) with the keys of nested dictionaries joined by '_', without lists."""
     for key, value in line.items():
         if isinstance(value, dict):
             yield from flat(value, f"{prefix}{key}_")
-        else:
+        elif not isinstance(value, list):
             yield prefix + key, value
 
 

@@ -7,10 +7,16 @@
  * lease time, so that the watchdog does nothing; a thread for each caller, as its locks belong to threads. The library
  * retries by itself until the waiting time is used up. */
 import java.io.BufferedReader;
+import java.io.FileInputStream;
+import java.io.InputStream;
 import java.io.InputStreamReader;
+import java.security.KeyStore;
+import java.security.cert.Certificate;
+import java.security.cert.CertificateFactory;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import javax.net.ssl.TrustManagerFactory;
 import org.redisson.Redisson;
 import org.redisson.RedissonMultiLock;
 import org.redisson.RedissonRedLock;
@@ -33,10 +39,25 @@ public final class Driver {
     private final int count;
     private final boolean own;
 
-    private Driver(String[] words) {
+    // Returns the authorities in the file that SSL_CERT_FILE names: Java has no variable for them.
+    private static TrustManagerFactory authorities() throws Exception {
+        KeyStore store = KeyStore.getInstance(KeyStore.getDefaultType());
+        store.load(null, null);
+        try (InputStream file = new FileInputStream(System.getenv("SSL_CERT_FILE"))) {
+            for (Certificate one : CertificateFactory.getInstance("X.509").generateCertificates(file)) {
+                store.setCertificateEntry("authority" + store.size(), one);
+            }
+        }
+        var factory = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+        factory.init(store);
+        return factory;
+    }
+
+    private Driver(String[] words) throws Exception {
         for (String url : words[0].split(",")) {
             Config config = new Config();
             config.useSingleServer().setAddress(url);
+            if (url.startsWith("rediss:")) config.setSslTrustManagerFactory(authorities());
             clients.add(Redisson.create(config));
         }
         resource = words[1];
