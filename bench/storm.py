@@ -6,6 +6,7 @@ all servers are killed and started again. Needs openssl, servers that are built 
 Prints a table, or JSON with --json. The exit status is 1 if a client was not connected to all servers in time."""
 
 import argparse
+import concurrent.futures
 import json
 import os
 import shutil
@@ -178,8 +179,8 @@ def run_round(arguments, servers, clients, kind):
     begin_s = time.monotonic()
     clients.tell("begin")
     if kind == "ended":
-        for server in servers:
-            server.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        with concurrent.futures.ThreadPoolExecutor(len(servers)) as pool:
+            list(pool.map(lambda server: server.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"), servers))
     elif kind == "restart":
         for server in servers:
             server.kill()
