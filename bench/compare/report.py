@@ -135,12 +135,12 @@ def tls_lines(lines):
     """Yields the rows of a table for the drivers over TLS, the heading first. Yields nothing without TLS."""
     of_tls = [line for line in lines if line["tls"]]
     if of_tls:
-        yield (f"\n{'':20}{'rate x plain':>24}{'p50 x plain':>24}{'cpu x plain':>24}{'rate x ours, TLS':>24}"
-               f"{'p50 x ours, TLS':>24}")  # fmt: skip
+        yield (f"\n{'':20}{'rate x plain':>28}{'p50 x plain':>28}{'cpu x plain':>28}{'rate x ours, TLS':>28}"
+               f"{'p50 x ours, TLS':>28}")  # fmt: skip
     for line in of_tls:
-        yield (f"{line['driver']:20}{spread(line['to_plain'], 'rate'):>24}{spread(line['to_plain'], 'p50'):>24}"
-               f"{spread(line['to_plain'], 'cpu'):>24}{spread(line['to_redlock'], 'rate'):>24}"
-               f"{spread(line['to_redlock'], 'p50'):>24}")  # fmt: skip
+        yield (f"{line['driver']:20}{spread(line['to_plain'], 'rate'):>28}{spread(line['to_plain'], 'p50'):>28}"
+               f"{spread(line['to_plain'], 'cpu'):>28}{spread(line['to_redlock'], 'rate'):>28}"
+               f"{spread(line['to_redlock'], 'p50'):>28}")  # fmt: skip
 
 
 def scenario_table(scenario, lines):
