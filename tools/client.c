@@ -103,10 +103,9 @@ static int refuse(redlock_config_t *config, const char *origin)
     return EXIT_CONFIG;
 }
 
-/* Passes the settings of TLS to the library, unless they have their defaults. Returns -1 on
- * success, or an exit code after a message; then the configuration is freed. The message of the
- * library names the setting after "TLS: "; if it does not, it is about how to verify. */
-static int set_tls(const struct settings *settings, redlock_config_t *config)
+/* Returns the setting of TLS that the message of the library names after "TLS: ". A message without
+ * a name is about all of them: then returns the first one that is set. */
+static enum setting_id refused_tls(const struct settings *settings, const char *why)
 {
     static const struct {
         const char *words;
@@ -115,14 +114,26 @@ static int set_tls(const struct settings *settings, redlock_config_t *config)
                  {"TLS: cert ", SET_TLS_CERT},
                  {"TLS: key ", SET_TLS_KEY},
                  {"TLS: sni ", SET_TLS_SNI}};
-    enum setting_id id = SET_TLS_VERIFY;
+    enum setting_id first = SET_TLS_VERIFY;
+
+    for (size_t i = sizeof names / sizeof names[0]; i-- > 0;) {
+        if (!strncmp(why, names[i].words, strlen(names[i].words)))
+            return names[i].id;
+        if (settings->values[names[i].id].text)
+            first = names[i].id;
+    }
+    return first;
+}
+
+/* Passes the settings of TLS to the library, unless they have their defaults. Returns -1 on
+ * success, or an exit code after a message; then the configuration is freed. */
+static int set_tls(const struct settings *settings, redlock_config_t *config)
+{
     redlock_tls_t tls;
 
     if (!settings_tls(settings, &tls) || redlock_config_set_tls(config, &tls) == REDLOCK_OK)
         return -1;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (!strncmp(redlock_config_error(config), names[i].words, strlen(names[i].words)))
-            id = names[i].id;
+    enum setting_id id = refused_tls(settings, redlock_config_error(config));
     return refuse(config, settings->values[id].origin);
 }
 

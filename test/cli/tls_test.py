@@ -578,6 +578,21 @@ class Invalid(CommandCase):
                 self.assertCode(result, 78)
                 self.assertIn(words.format(directory=os.getcwd()) if tls else "built without TLS", result.stderr)
 
+    def test_settings_without_tls(self):
+        """A library without TLS refuses each setting of TLS. The message names where it is set, and says what to do."""
+        if has_tls():
+            self.skipTest("built with TLS")
+        words = "TLS: this library was built without TLS; build it with -Dtls=enabled"
+        for name, value in (("tls-cacert", "/x"), ("tls-cert", "/x"), ("tls-sni", "a"), ("tls-verify", "none")):
+            variable = f"REDLOCK_{name.upper().replace('-', '_')}"
+            conf = self.path("conf", f"[redlock]\nservers = redis://a\n{name} = {value}\n")
+            for origin, flags, environment in ((f"option --{name}", ["-s", "redis://a", f"--{name}", value], {}),
+                                               (variable, ["-s", "redis://a"], {variable: value}), (f"{conf}:3", ["-f", conf], {})):  # fmt: skip
+                with self.subTest(origin=origin):
+                    result = self.redlock("nodes", *flags, env=clean_environment(**environment))
+                    self.assertCode(result, 78)
+                    self.assertIn(f"redlock: {origin}: {words}", result.stderr)
+
     def test_files_in_other_places(self):
         """The message names the variable, or the line of the file, that names a file which cannot be read."""
         if not has_tls():
