@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A program that uses the installed library. Valid C99, C11 and C++. It needs no server: with one
- * node that does not reply, an acquisition must end with REDLOCK_ENOQUORUM and a report. */
+ * A program that uses the installed library. Valid C99, C11 and C++. It needs no server: with nodes
+ * that do not reply, an acquisition must end with REDLOCK_ENOQUORUM and a report. */
 #include <redlock/redlock.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +12,8 @@ static int fail(const char *what, int error)
     return 1;
 }
 
-/* Acquires a lock with a client whose only node does not exist: it must end with ENOQUORUM and a
- * report. Returns 0, or 1 after another result. */
+/* Acquires a lock with a client whose nodes do not exist: it must end with ENOQUORUM and a report.
+ * Returns 0, or 1 after another result. */
 static int refused_lock(redlock_t *rl)
 {
     redlock_opts_t opts = redlock_opts(1000);
@@ -27,17 +27,20 @@ static int refused_lock(redlock_t *rl)
     return 0;
 }
 
-/* Creates a client, compares the versions of header and library, and tries to acquire a lock.
- * Returns 0 if all results are as expected. */
+/* Creates a client, with TLS if the library has it, compares the versions of header and library,
+ * and tries to acquire a lock. Returns 0 if all results are as expected. */
 int main(void)
 {
+    /* Nothing listens at these ports of loopback. */
+    const char *servers = strstr(redlock_build_text(), "openssl") != NULL
+                              ? "redis://127.0.0.1:1,rediss://127.0.0.1:2?verify=none"
+                              : "redis://127.0.0.1:1";
     redlock_t *rl = NULL;
     redlock_config_t *config = NULL;
     int error = redlock_config_new(&config, NULL);
     if (error != REDLOCK_OK)
         return fail("config", error);
-    /* Port 1 of loopback: nothing listens there. */
-    error = redlock_config_add_nodes(config, "redis://127.0.0.1:1");
+    error = redlock_config_add_nodes(config, servers);
     if (error == REDLOCK_OK)
         error = redlock_new(&rl, config);
     redlock_config_free(config);
