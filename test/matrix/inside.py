@@ -2,7 +2,7 @@
 """usage: inside.py --directory D --compiler C [--option O]... [--wrapper W] [--slow N] SUITE...
 
 Builds what the suites need and runs them, as test/runner does, but with any compiler and any options of meson. For a row of
-the matrix; it runs in the system of that row.
+the matrix, in whose system it runs, and for a build of test/package.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The builds that packagers choose compile without a warning, with gcc and with clang, and two builds in different
-directories are equal. Each package that is missing leaves out its parts, and no others."""
+directories are equal. The tests pass without TLS. Each package that is missing leaves out its parts, and no others."""
 
 import glob
 import os
@@ -33,6 +33,9 @@ BUILDS = {
     "without_tls": ["-Dwerror=true", "-Dtls=disabled"],
     "no_assertions": ["-Dwerror=true", "-Dbuildtype=release", "-Db_ndebug=true", "-Dassertions=false"],
 }
+# Suites that run in a build with gcc, because `./dev test` has no such build.
+SUITES = {"without_tls": ("unit", "io", "live", "cli")}
+INSIDE = os.path.join(tree.SOURCE, "test", "matrix", "inside.py")
 EQUAL = ("lib/libredlock.so", "tools/redlock")
 
 
@@ -62,6 +65,12 @@ class Builds(unittest.TestCase):
             output += done.stdout
         self.assertNotIn("warning:", output)
         return folder, output
+
+    def run_suites(self, folder, options, suites):
+        """Runs suites of tests in a build with gcc and these options, as a row of the matrix does. All must pass or be skipped."""
+        words = [f"--option={option}" for option in ("-Dauto_features=auto", *options)]
+        done = run([sys.executable, INSIDE, "--directory", folder, "--compiler", "gcc", *words, *suites])
+        self.assertEqual(done.returncode, 0, done.stdout)
 
     def symbols(self, library):
         """Returns the undefined symbols of a shared library."""
@@ -119,9 +128,11 @@ class Builds(unittest.TestCase):
 def add(compiler, name, options):
     """Adds a case that builds in this way with this compiler."""
     def test(self):
-        self.build(compiler, options)
+        folder, _ = self.build(compiler, options)
+        if compiler == "gcc" and name in SUITES:
+            self.run_suites(folder, options, SUITES[name])
 
-    test.__doc__ = f"{name} with {compiler}: compiles without a warning."
+    test.__doc__ = f"{name} with {compiler}: compiles without a warning, and the tests of SUITES pass."
     setattr(Builds, f"test_{name}_{compiler}", test)
 
 

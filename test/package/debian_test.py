@@ -63,7 +63,7 @@ class Debian(unittest.TestCase):
                                "runuser -u builder -- dpkg-buildpackage -us -uc", folder)  # fmt: skip
         cls.lintian = system.run("runuser -u builder -- lintian --fail-on error,warning ../*.changes", folder)
         cls.lintian_control = system.run(
-            "sed -i '/^Maintainer:/d' debian/control\nrunuser -u builder -- dpkg-source -b . >/dev/null 2>&1 || true\n"
+            "rm -rf obj-*\nsed -i '/^Maintainer:/d' debian/control\nrunuser -u builder -- dpkg-source -b . >/dev/null 2>&1 || true\n"
             "cd ..\nrunuser -u builder -- lintian --fail-on error,warning *.dsc", folder)  # fmt: skip
         for path in glob.glob(os.path.join(system.root, "build", "*.*deb")):
             shutil.copy(path, cls.results)
