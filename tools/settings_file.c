@@ -1,43 +1,36 @@
 /* SPDX-License-Identifier: MIT
- * The configuration file: where it is searched for, and its grammar on top of the parser inih.
- * settings_read_file() finds the file and read_path() reads it into memory. inih then calls
- * next_line() for each line, and handle() for each "name = value". handle() stores most values as
- * they are. Servers may be in several lines and sections; they are joined to one text with blanks,
- * in which "NAME=" precedes the first server of each shard.
+ * The configuration file: where it is searched for, and which sections and names it may have.
+ * settings_read_file() finds the file and read_path() reads it into memory. ini_read() then calls
+ * handle() for each "name = value". handle() stores most values as they are. Servers may be in
+ * several lines and sections; they are joined to one text with blanks, in which "NAME=" precedes
+ * the first server of each shard.
  */
 #include <errno.h>
-#include <ini.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "exits.h"
+#include "ini_text.h"
 #include "mask.h"
 #include "say.h"
 #include "settings.h"
 #include "shards.h"
 
-/* Longest line that is accepted. inih has a buffer of 200 bytes and cuts longer lines in two,
- * without an error. */
-#define LINE_MAX_CHARS 190
-/* Longest name of a shard. inih cuts section names after 49 characters, without an error: "shard."
- * and 43 characters. A name that was cut would be the name of another shard, so 43 are refused. */
-#define SHARD_NAME_MAX 42
 /* Largest file that is accepted. A file with as many servers as possible, each in a commented
  * section, takes a tenth of this. */
 #define FILE_MAX_BYTES ((size_t)64 * 1024)
 
 /* The state while one file is read. Local to read_path(). */
 struct reading {
-    struct settings *settings;      /* where the values are stored */
-    const char *path;               /* of the file, for messages and origins */
-    FILE *stream;                   /* the text of the file in memory */
-    unsigned line;                  /* number of the current line, from 1 */
-    bool refused;                   /* an error was reported */
-    bool secret;                    /* the file holds a password */
-    bool seen[SET_COUNT];           /* which settings the file has set above this line */
-    char shard[SHARD_NAME_MAX + 1]; /* shard of the servers that were added last; "": none */
+    struct settings *settings; /* where the values are stored */
+    const char *path;          /* of the file, for messages and origins */
+    unsigned line;             /* number of the current line, from 1 */
+    bool secret;               /* the file holds a password */
+    bool refused;              /* an error was reported */
+    bool seen[SET_COUNT];      /* which settings the file has set above this line */
+    const char *shard;         /* shard of the servers that were added last; "": none */
 };
 
 /* Returns `word`, or "***" if it is not spelled like a key or a section: it may be a password in
@@ -47,34 +40,13 @@ static const char *shown_word(const char *word)
     return word[strspn(word, "abcdefghijklmnopqrstuvwxyz-.()")] ? "***" : word;
 }
 
-/* Reports an error in the current line, unless an error was reported before. The message is `what`,
- * `word` (masked if it might be a secret) and `advice`. Returns 0, which ends the parsing by inih.
- */
-static int refuse(struct reading *reading, const char *what, const char *word, const char *advice)
+/* Reports an error in the current line. The message is `what`, `word` (masked if it might be a
+ * secret) and `advice`. Returns false, which ends the reading. */
+static bool refuse(struct reading *reading, const char *what, const char *word, const char *advice)
 {
-    if (!reading->refused)
-        say(SAY_ERROR, "%s:%u: %s%s; %s", reading->path, reading->line, what, shown_word(word),
-            advice);
+    say(SAY_ERROR, "%s:%u: %s%s; %s", reading->path, reading->line, what, shown_word(word), advice);
     reading->refused = true;
-    return 0;
-}
-
-/* Reads one line into the buffer, for inih. Returns the line, or NULL at the end of the file or
- * after an error. */
-static char *next_line(char *buffer, int size, void *stream)
-{
-    struct reading *reading = stream;
-    char *line = fgets(buffer, size, reading->stream);
-
-    if (!line)
-        return NULL;
-    reading->line++;
-    if (strcspn(line, "\r\n") > LINE_MAX_CHARS) {
-        refuse(reading, "the line is too long", "",
-               "put each server into a [node.NAME] section of its own, as url = ...");
-        return NULL;
-    }
-    return line;
+    return false;
 }
 
 /* Stores a value with the current line as its origin. */
@@ -105,16 +77,13 @@ static void add_servers(struct reading *reading, const char *value)
 }
 
 /* Checks servers of the shard `shard` ("": of none) and appends them. The name of the shard
- * precedes its first server, so servers with and without a shard cannot be mixed. Returns 1, or 0
+ * precedes its first server, so servers with and without a shard cannot be mixed. Returns false
  * after a message. */
-static int add_servers_of(struct reading *reading, const char *shard, const char *value)
+static bool add_servers_of(struct reading *reading, const char *shard, const char *value)
 {
     bool first = !reading->seen[SET_SERVERS];
 
     reading->secret = reading->secret || strchr(value, '@');
-    if (strlen(shard) > SHARD_NAME_MAX)
-        return refuse(reading, "the name of the shard is too long", "",
-                      "in a file it may have 42 characters");
     if (shards_are_named(value))
         return refuse(reading, "several shards in one line", "",
                       "write a section [shard.NAME] for each, with servers = ...");
@@ -122,29 +91,28 @@ static int add_servers_of(struct reading *reading, const char *shard, const char
         return refuse(reading, "servers with and without a shard", "",
                       "put all of them into [shard.NAME] sections, or none");
     if (strcmp(shard, reading->shard) != 0) {
-        snprintf(reading->shard, sizeof reading->shard, "%s", shard);
+        reading->shard = shard;
         char *text = text_format("%s=%s", shard, value);
         bool good = shards_are_named(text);
         if (good)
             add_servers(reading, text);
         explicit_bzero(text, strlen(text));
         free(text);
-        return good ? 1
-                    : refuse(reading, "the name of the shard is not valid", "",
-                             "use letters, digits, '.', '_' and '-'");
+        return good || refuse(reading, "the name of the shard is not valid", "",
+                              "use letters, digits, '.', '_' and '-'");
     }
     add_servers(reading, value);
-    return 1;
+    return true;
 }
 
-/* Handles one line "name = value" in `section`, for inih. Returns 1, or 0 after a message. */
-static int handle(void *user, const char *section, const char *name, const char *value)
+/* Implements ini_take_fn: handles one line "name = value". Returns false after a message. */
+static bool handle(void *user, unsigned line, const char *section, const char *name,
+                   const char *value)
 {
     struct reading *reading = user;
     enum setting_id id;
 
-    if (reading->refused)
-        return 0;
+    reading->line = line;
     if (!strncmp(section, "node.", 5) && section[5]) {
         if (strcmp(name, "url") != 0)
             return refuse(reading, "unknown key ", name, "a [node.NAME] section has: url");
@@ -171,27 +139,11 @@ static int handle(void *user, const char *section, const char *name, const char 
     reading->seen[id] = true;
     reading->secret = reading->secret || id == SET_PASSWORD;
     offer(reading, id, value);
-    return 1;
+    return true;
 }
 
-/* Parses the text in reading->stream. Returns -1 on success, or EXIT_CONFIG after a message. */
-static int read_stream(struct reading *reading)
-{
-    int line = ini_parse_stream(next_line, reading, handle, reading);
-
-    if (reading->refused)
-        return EXIT_CONFIG;
-    if (line != 0) {
-        reading->line = line > 0 ? (unsigned)line : 0;
-        refuse(reading, "not a line of this format", "",
-               "write [section], key = value, or a comment that begins with #");
-        return EXIT_CONFIG;
-    }
-    return -1;
-}
-
-/* Checks that the `len` bytes at `text` can be a configuration file, and parses them. Returns -1 on
- * success, or EXIT_CONFIG after a message. */
+/* Checks that the `len` bytes at `text`, which has room for one more, can be a configuration file,
+ * and parses them. Returns -1 on success, or EXIT_CONFIG after a message. */
 static int read_text(struct reading *reading, char *text, size_t len)
 {
     if (len > FILE_MAX_BYTES) {
@@ -203,19 +155,21 @@ static int read_text(struct reading *reading, char *text, size_t len)
         say(SAY_ERROR, "%s: contains zero bytes; give a text file", reading->path);
         return EXIT_CONFIG;
     }
-    if (len == 0)
-        return -1;
-    reading->stream = must(fmemopen(text, len, "r"));
-    int result = read_stream(reading);
-    fclose(reading->stream);
-    return result;
+    text[len] = '\0';
+    unsigned line = ini_read(text, handle, reading);
+    if (line > 0) {
+        reading->line = line;
+        refuse(reading, "not a line of this format", "",
+               "write [section], key = value, or a comment that begins with #");
+    }
+    return reading->refused ? EXIT_CONFIG : -1;
 }
 
 /* Reads the file `path`. `named_by` is the option or variable that named the file; NULL: none did,
  * and a missing file is no error. Returns -1 on success, or EXIT_CONFIG after a message. */
 static int read_path(struct settings *settings, const char *path, const char *named_by)
 {
-    struct reading reading = {.settings = settings, .path = path};
+    struct reading reading = {.settings = settings, .path = path, .shard = ""};
     FILE *file = fopen(path, "re");
 
     if (!file) {

@@ -5,26 +5,17 @@ set -eu
 # The wrapper has no headers of the kernel.
 for name in linux asm-generic; do ln -sfn "/usr/include/$name" "/usr/include/x86_64-linux-musl/$name"; done
 ln -sfn /usr/include/x86_64-linux-gnu/asm /usr/include/x86_64-linux-musl/asm
-sed -n 'h; s/^deb /deb-src /p; g; s/^deb \(.*\) bookworm main$/deb-src \1 trixie main/p' /etc/apt/sources.list >/etc/apt/sources.list.d/source.list
+sed -n 's/^deb /deb-src /p' /etc/apt/sources.list >/etc/apt/sources.list.d/source.list
 apt-get update -q
 mkdir -p /sources /musl/lib/pkgconfig
 cd /sources
 apt-get source -q --only-source hiredis/bookworm libsodium/bookworm jansson/bookworm check/bookworm
-# A mirror may lack the sources of one suite.
-apt-get source -q --only-source libinih/bookworm || apt-get source -q --only-source libinih/trixie
 
 make -C hiredis-*/ -j2 PREFIX=/musl CC=musl-gcc install
 rm -f /musl/lib/*.so*
 
 (cd libsodium-*/ && ./configure --quiet --host=x86_64-linux-musl --prefix=/musl --disable-shared CC=musl-gcc && make -s -j2 && make -s install)
 (cd jansson-*/ && ./configure --quiet --host=x86_64-linux-musl --prefix=/musl --disable-shared CC=musl-gcc && make -s -j2 && make -s install)
-
-cd "$(find . -maxdepth 1 -type d -name '*inih-*')"
-musl-gcc -O2 -fPIC -c ini.c
-ar rcs /musl/lib/libinih.a ini.o
-cp ini.h /musl/include
-printf 'Name: inih\nDescription: inih\nVersion: %s\nLibs: -L/musl/lib -linih\nCflags: -I/musl/include\n' "${PWD##*-}" >/musl/lib/pkgconfig/inih.pc
-cd ..
 
 cd check-*/
 cmake -DCMAKE_C_COMPILER=musl-gcc -DCMAKE_INSTALL_PREFIX=/musl -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF \

@@ -10,7 +10,7 @@ import row
 import tree
 
 NATIVE = ["ninja-build", "meson", "pkg-config", "python3", "libhiredis-dev", "libsodium-dev", "libssl-dev", "libjansson-dev",
-          "libinih-dev", "libncurses-dev", "check", "libc6-dev"]  # fmt: skip
+          "libncurses-dev", "check", "libc6-dev"]  # fmt: skip
 LEAST = ["-Dauto_features=auto", "-Dtls=enabled", "-Dtools=enabled", "-Dtests=enabled", "-Dexamples=disabled",
          "-Dbench=disabled", "-Dwerror=true"]  # fmt: skip
 FOLDER = "/redlock"
@@ -80,7 +80,7 @@ class Processor(System):
 
     def __init__(self, name, architecture, triplet, emulator, family, endian):
         """Names the row; the last two are what meson calls the processor."""
-        foreign = ["libhiredis-dev", "libsodium-dev", "libssl-dev", "libjansson-dev", "libinih-dev", "check"]
+        foreign = ["libhiredis-dev", "libsodium-dev", "libssl-dev", "libjansson-dev", "check"]
         packages = [f"gcc-{triplet}", f"libc6-dev-{architecture}-cross", "qemu-user-static", *[f"{each}:{architecture}" for each in foreign]]
         super().__init__(name, "bookworm", f"{triplet}-gcc", ["unit"], packages)
         self.packages = ["ninja-build", "meson", "pkg-config", "python3", *packages]
@@ -142,7 +142,7 @@ class Musl(System):
         return [*without_tls, "-Dpkg_config_path=/musl/lib/pkgconfig"]
 
     def prepare(self, system):
-        """Compiles hiredis, libsodium, Jansson, inih and Check with musl."""
+        """Compiles hiredis, libsodium, Jansson and Check with musl."""
         with open(os.path.join(row.HERE, "musl-libraries.sh"), encoding="utf-8") as file:
             done = system.run(file.read())
         if done.returncode != 0:

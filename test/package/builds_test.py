@@ -18,9 +18,9 @@ import tree  # noqa: E402
 PARTS = ("tools", "examples", "bench", "tests")
 SCREEN = "screen of redlock top"  # a part of the tools
 TLS = "tls"  # a part of the library
-PACKAGES = ("hiredis", "libsodium", "jansson", "inih", "sqlite3", "check", "ncursesw", "openssl")
+PACKAGES = ("hiredis", "libsodium", "jansson", "sqlite3", "check", "ncursesw", "openssl")
 # The parts that are left out if only this package is not found.
-LEFT_OUT_WITHOUT = {"jansson": ["tools", "bench", "tests"], "inih": ["tools", "tests"], "sqlite3": ["examples"],
+LEFT_OUT_WITHOUT = {"jansson": ["tools", "bench", "tests"], "sqlite3": ["examples"],
                     "check": ["tests"], "ncursesw": [SCREEN], "openssl": [TLS]}  # fmt: skip
 NO_TESTS = ["-Dtests=disabled", "-Dwerror=true"]
 BUILDS = {

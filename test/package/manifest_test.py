@@ -22,9 +22,9 @@ APKBUILD = "packaging/alpine/APKBUILD"
 RPM_FOLDERS = {"_bindir": "usr/bin", "_libdir": "usr/lib64", "_includedir": "usr/include", "_datadir": "usr/share",
                "_mandir": "usr/share/man", "_docdir": "usr/share/doc"}  # fmt: skip
 # What each dependency of meson is called elsewhere.
-DEBIAN_NAMES = {"hiredis": "libhiredis-dev", "libsodium": "libsodium-dev", "jansson": "libjansson-dev", "inih": "libinih-dev",
+DEBIAN_NAMES = {"hiredis": "libhiredis-dev", "libsodium": "libsodium-dev", "jansson": "libjansson-dev",
                 "ncursesw": "libncurses-dev", "openssl": "libssl-dev", "check": "check"}  # fmt: skip
-ALPINE_NAMES = {"hiredis": "hiredis-dev", "libsodium": "libsodium-dev", "jansson": "jansson-dev", "inih": "inih-dev",
+ALPINE_NAMES = {"hiredis": "hiredis-dev", "libsodium": "libsodium-dev", "jansson": "jansson-dev",
                 "ncursesw": "ncurses-dev", "openssl": "openssl-dev", "check": "check-dev"}  # fmt: skip
 NOT_PACKAGES = ("threads", "dl", "sqlite3")  # of the C library, and of the examples
 # The directories that abuild moves into a subpackage, after its split functions, in the order of the recipe.
@@ -178,7 +178,7 @@ class Dependencies(unittest.TestCase):
 
     def test_control(self):
         """Meson names the libraries."""
-        self.assertLessEqual({"hiredis", "libsodium", "jansson", "inih", "ncursesw", "openssl"}, set(self.names))
+        self.assertLessEqual({"hiredis", "libsodium", "jansson", "ncursesw", "openssl"}, set(self.names))
 
     def test_debian(self):
         """Build-Depends."""
