@@ -150,12 +150,10 @@ static void offer_defaults(struct settings *settings)
         setting_offer(settings, (enum setting_id)id, RANK_DEFAULT, about[id].standard, "default");
 }
 
-/* Reports that the value of the setting is invalid; `why` says why. Returns EXIT_USAGE if the value
- * comes from an option, else EXIT_CONFIG. */
-static int refuse(const struct settings *settings, enum setting_id id, const char *why)
+/* Reports what is wrong with the value of the setting. */
+void setting_say(const struct settings *settings, enum setting_id id, const char *why)
 {
     const struct setting *value = &settings->values[id];
-
     const char *shown = *value->text ? mask_word(value->text) : "\"\"";
 
     if (value->rank == RANK_FILE) /* its origin is a line, which does not name the setting */
@@ -163,7 +161,14 @@ static int refuse(const struct settings *settings, enum setting_id id, const cha
     else
         say(SAY_ERROR, "%s%s%s: %s", value->origin, value->rank == RANK_OPTION ? " " : "=", shown,
             why);
-    return value->rank == RANK_OPTION ? EXIT_USAGE : EXIT_CONFIG;
+}
+
+/* Reports that the value of the setting is invalid; `why` says why. Returns EXIT_USAGE if the value
+ * comes from an option, else EXIT_CONFIG. */
+static int refuse(const struct settings *settings, enum setting_id id, const char *why)
+{
+    setting_say(settings, id, why);
+    return settings->values[id].rank == RANK_OPTION ? EXIT_USAGE : EXIT_CONFIG;
 }
 
 /* Parses the value of the setting as a duration in ms; leaves *ret_ms unchanged if the setting is
@@ -357,6 +362,7 @@ static int merge(const struct options *options, struct settings *settings)
     int result = settings_read_file(options, settings);
     if (result >= 0)
         return result;
+    settings_settle_tls(settings);
     offer_defaults(settings);
     result = read_numbers(settings);
     if (result < 0)

@@ -97,6 +97,10 @@ void setting_offer(struct settings *settings, enum setting_id id, enum setting_r
  * no error. Returns -1 on success, or an exit code after a message. */
 int settings_read_file(const struct options *options, struct settings *settings);
 
+/* Drops settings of TLS that belong to another one, which a source with more precedence sets:
+ * tls-key to tls-cert, and tls-verify to tls-cacert. Drops tls-cacert if tls-verify = none comes
+ * from a source with more precedence. To be called before the defaults are offered. */
+void settings_settle_tls(struct settings *settings);
 /* Fills *ret_tls with what connections with TLS need; the texts are borrowed from `settings`.
  * Returns false if all settings of TLS have their defaults. */
 bool settings_tls(const struct settings *settings, redlock_tls_t *ret_tls);
@@ -108,6 +112,9 @@ bool settings_weighs(const struct settings *settings, enum setting_id id);
 /* Returns the first setting of TLS that is set where the servers are, or by a source of more
  * precedence; SET_COUNT if there is none. */
 enum setting_id settings_first_tls(const struct settings *settings);
+
+/* Reports an error in the value of the setting, with its source and the reason `why`. */
+void setting_say(const struct settings *settings, enum setting_id id, const char *why);
 
 /* Returns true unless the setting `renew` is 0. Reports a 0 as an error. */
 bool settings_renews(const struct settings *settings);

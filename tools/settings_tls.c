@@ -2,10 +2,9 @@
  * The settings of TLS: whether they fit together, and what the library gets of them.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "exits.h"
-#include "mask.h"
-#include "say.h"
 #include "settings.h"
 
 /* Returns the value of a setting, NULL if it is not set. */
@@ -23,17 +22,44 @@ static bool weighs(const struct settings *settings, enum setting_id id, enum set
     return one->text && (!two->text || one->rank >= two->rank);
 }
 
+/* Returns true if both settings are set, and the source of `id` has precedence over that of
+ * `other`. */
+static bool outranks(const struct settings *settings, enum setting_id id, enum setting_id other)
+{
+    const struct setting *one = &settings->values[id], *two = &settings->values[other];
+
+    return one->text && two->text && one->rank > two->rank;
+}
+
+/* Makes a setting not set. */
+static void forget(struct settings *settings, enum setting_id id)
+{
+    struct setting *value = &settings->values[id];
+
+    free(value->text);
+    free(value->origin);
+    *value = (struct setting){.text = NULL};
+}
+
+/* Drops settings that belong to others of a source with less precedence: a private key to its
+ * certificate, and how to verify to the issuers. Issuers are not needed where nothing is verified.
+ */
+void settings_settle_tls(struct settings *settings)
+{
+    const char *verify = text_of(settings, SET_TLS_VERIFY);
+
+    if (outranks(settings, SET_TLS_CERT, SET_TLS_KEY))
+        forget(settings, SET_TLS_KEY);
+    if (outranks(settings, SET_TLS_CACERT, SET_TLS_VERIFY))
+        forget(settings, SET_TLS_VERIFY);
+    else if (outranks(settings, SET_TLS_VERIFY, SET_TLS_CACERT) && !strcmp(verify, "none"))
+        forget(settings, SET_TLS_CACERT);
+}
+
 /* Reports what is wrong with the setting `id`, and what to do. Returns EXIT_CONFIG. */
 static int refuse(const struct settings *settings, enum setting_id id, const char *why)
 {
-    const struct setting *value = &settings->values[id];
-    const char *shown = *value->text ? mask_word(value->text) : "\"\"";
-
-    if (value->rank == RANK_FILE) /* its origin is a line, which does not name the setting */
-        say(SAY_ERROR, "%s: %s %s: %s", value->origin, setting_name(id), shown, why);
-    else
-        say(SAY_ERROR, "%s%s%s: %s", value->origin, value->rank == RANK_OPTION ? " " : "=", shown,
-            why);
+    setting_say(settings, id, why);
     return EXIT_CONFIG;
 }
 
@@ -53,20 +79,17 @@ int settings_check_tls(const struct settings *settings)
         return refuse(settings, SET_TLS_VERIFY,
                       "needs tls-cacert, because any name is accepted of issuers that the system "
                       "trusts; set tls-cacert to your own issuer, or write full");
-    if (verify == REDLOCK_TLS_VERIFY_NONE && weighs(settings, SET_TLS_CACERT, SET_TLS_VERIFY))
+    if (verify == REDLOCK_TLS_VERIFY_NONE && text_of(settings, SET_TLS_CACERT))
         return refuse(settings, SET_TLS_VERIFY,
                       "nothing is verified, so tls-cacert has no effect; leave one of them out");
     return -1;
 }
 
-/* Fills *ret_tls. A `tls-cacert` of less precedence than tls-verify = none has no effect. Returns
- * false if all settings of TLS have their defaults. */
+/* Fills *ret_tls. Returns false if all settings of TLS have their defaults. */
 bool settings_tls(const struct settings *settings, redlock_tls_t *ret_tls)
 {
-    bool unverified = settings->tls_verify == REDLOCK_TLS_VERIFY_NONE;
-
     *ret_tls = (redlock_tls_t){.size = sizeof *ret_tls,
-                               .cacert = unverified ? NULL : text_of(settings, SET_TLS_CACERT),
+                               .cacert = text_of(settings, SET_TLS_CACERT),
                                .cert = text_of(settings, SET_TLS_CERT),
                                .key = text_of(settings, SET_TLS_KEY),
                                .sni = text_of(settings, SET_TLS_SNI),

@@ -110,6 +110,29 @@ class Settings(CommandCase):
             self.check(self.settings("-f", path, **{variable: "none"}), name, "none", variable)
             self.check(self.settings("-f", path, f"--{name}", "full", **{variable: "none"}), name, "full", f"option --{name}")
 
+    def test_settings_of_tls_that_belong_together(self):
+        """A certificate has no key of a source with less precedence, and issuers no such way to verify. Nothing verified needs
+        no issuers of such a source."""
+        path = self.path("conf", "[redlock]\n" + "".join(f"{name} = {value}\n" for name, value in TLS.items()))
+        for settings in self.settings("-f", path, "--tls-cert", "both"), self.settings("-f", path, REDLOCK_TLS_CERT="both"):
+            self.check(settings, "tls-cert", "both", "")
+            self.check(settings, "tls-key", None, "default")
+            self.check(settings, "tls-verify", "chain", path)
+        settings = self.settings("-f", path, "--tls-key", "other")
+        self.check(settings, "tls-cert", "/f/cert", path)
+        self.check(settings, "tls-key", "other", "option --tls-key")
+        for verify in "chain", "none":
+            path = self.path("conf", f"[redlock]\ntls-verify = {verify}\n")
+            for settings in self.settings("-f", path, "--tls-cacert", "ca"), self.settings("-f", path, REDLOCK_TLS_CACERT="ca"):
+                self.check(settings, "tls-cacert", "ca", "")
+                self.check(settings, "tls-verify", "full", "default")
+            settings = self.settings("-f", path, "--tls-cacert", "ca", REDLOCK_TLS_VERIFY="chain")
+            self.check(settings, "tls-verify", "full", "default")
+        settings = self.settings("-f", path, "--tls-cacert", "ca", "--tls-verify", "chain")
+        self.check(settings, "tls-verify", "chain", "option --tls-verify")
+        settings = self.settings("--tls-verify", "none", REDLOCK_TLS_CACERT="ca")
+        self.check(settings, "tls-cacert", None, "default")
+
     def test_redis_url_is_used_last_with_a_warning(self):
         """REDIS_URL names the server only if nothing else does."""
         self.check(self.settings(REDIS_URL="redis://r:1"), "servers", "redis://r:1", "REDIS_URL")
