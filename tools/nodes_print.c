@@ -156,22 +156,26 @@ static void print_summary(const struct examination *exams, size_t shards)
     show("\n");
 }
 
-/* Returns the word for TLS in JSON: "off", "on", or "unverified" if the certificate of the server
- * is not verified. */
-static const char *tls_name(uint32_t facts)
+/* Returns the word for TLS in JSON: "off", "on", "unverified" if the certificate of the server is
+ * not verified, or "unknown" if no connection is in use. */
+static const char *tls_name(const redlock_node_stats_t *node)
 {
-    if (!(facts & REDLOCK_FACT_TLS))
+    if (!(node->facts & REDLOCK_FACT_TLS))
         return "off";
-    return facts & REDLOCK_FACT_UNVERIFIED ? "unverified" : "on";
+    if (!reports_tls_known(node))
+        return "unknown";
+    return node->facts & REDLOCK_FACT_UNVERIFIED ? "unverified" : "on";
 }
 
 /* Returns the date at which the certificate of the server expires, for JSON; null: not known, or no
  * TLS. */
-static json_t *json_of_expiry(int64_t expiry_s)
+static json_t *json_of_expiry(const redlock_node_stats_t *node)
 {
     char date[32];
 
-    return expiry_s > 0 ? json_string(rfc3339((uint64_t)expiry_s * 1000, date)) : json_null();
+    return reports_tls_known(node) && node->certificate_expiry_s > 0
+               ? json_string(rfc3339((uint64_t)node->certificate_expiry_s * 1000, date))
+               : json_null();
 }
 
 /* Returns the JSON object for server `i` of the shard. */
@@ -191,8 +195,8 @@ static json_t *json_of_node(const struct examination *exam, size_t i)
         "replicas", (json_int_t)node->replicas, "maxmemory_policy", json_text(node->policy), "aof",
         (int)(node->facts & REDLOCK_FACT_AOF) != 0, "notifications",
         notify_result_name(exam->notify[i].state), "line", notify_line_name(&exam->notify[i]),
-        "tls", tls_name(node->facts), "certificate_expires",
-        json_of_expiry(node->certificate_expiry_s), "text", json_text(node->text)));
+        "tls", tls_name(node), "certificate_expires", json_of_expiry(node), "text",
+        json_text(node->text)));
 }
 
 /* Returns the JSON object for one finding. */

@@ -175,12 +175,18 @@ const char *state_name(int state)
     return state == REDLOCK_STATE_FREE ? "free" : "unknown";
 }
 
+/* Returns true if connections to the server use TLS, and it has replied to the greeting on one. */
+bool reports_tls_known(const redlock_node_stats_t *node)
+{
+    return node->facts & REDLOCK_FACT_TLS && (node->eligible || node->facts & REDLOCK_FACT_INFO);
+}
+
 /* Writes how a server is connected. */
 const char *reports_tls(const redlock_node_stats_t *node, char text[TLS_TEXT])
 {
     char date[32];
 
-    if (!(node->facts & REDLOCK_FACT_TLS))
+    if (!reports_tls_known(node))
         text[0] = '\0';
     else if (node->facts & REDLOCK_FACT_UNVERIFIED)
         snprintf(text, TLS_TEXT, "unverified");

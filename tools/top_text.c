@@ -116,9 +116,10 @@ void top_server_table(struct text_table *table, const struct top_model *model)
         else
             table_set(table, SERVER_STATE, "%s", state);
         table_set(table, SERVER_LOCKS, "%u", locks_on(model, i));
-        if (strcmp(state, "down") != 0)
+        if (strcmp(state, "down") != 0) {
             set_replies(table, stats);
-        table_set(table, SERVER_TLS, "%s", reports_tls(stats, tls));
+            table_set(table, SERVER_TLS, "%s", reports_tls(stats, tls));
+        }
         table_set(table, SERVER_CAUSE, "%s", stats->text);
     }
 }

@@ -455,7 +455,9 @@ class Nodes(TlsCase):
         for index, name in enumerate(advice):
             self.configure(name, indexes=[index])
         self.configure(lines="port 0\ntls-port {port}\ntls-auth-clients yes", indexes=[4])
-        _, found = self.findings(code=2)
+        servers, found = self.findings(code=2)
+        self.assertEqual([(server["tls"], server["certificate_expires"]) for server in servers], [("unknown", None)] * COUNT)
+        self.assertEqual(len(re.findall(r"(?m)^127\.0\.0\.1:\d+ .* -$", self.tls("nodes").stdout)), COUNT)
         findings = {finding["server"]: finding for finding in found["tls"]}
         self.assertEqual({finding["severity"] for finding in findings.values()}, {"warn"})
         for index, name in enumerate(advice):
