@@ -75,13 +75,15 @@ static bool is_first(const char *message)
 
 /* Takes a message of the library. Prints warnings about TLS once, and its errors, because they are
  * about files of this machine that nothing else reports. Prints others only with -v, because the
- * command reports the causes itself. Keeps why a call was refused for client_refusal(). */
+ * command reports the causes itself; with -v also that files were read anew. Keeps why a call was
+ * refused for client_refusal(). */
 static void on_log(int level, const char *message, void *userdata)
 {
     static const char prefix[] = "refused: ", tls[] = "TLS: ";
+    bool is_tls = !strncmp(message, tls, sizeof tls - 1);
 
     (void)userdata;
-    if (level <= REDLOCK_LOG_WARN && !strncmp(message, tls, sizeof tls - 1)) {
+    if (level <= REDLOCK_LOG_WARN && is_tls) {
         if (level == REDLOCK_LOG_ERROR || is_first(message))
             say(level == REDLOCK_LOG_ERROR ? SAY_ERROR : SAY_WARNING, "%s", message);
         return;
@@ -91,7 +93,8 @@ static void on_log(int level, const char *message, void *userdata)
             !strncmp(message, prefix, sizeof prefix - 1) ? message + sizeof prefix - 1 : message;
         snprintf(refusal, sizeof refusal, "%s", text);
     }
-    say(level <= REDLOCK_LOG_WARN ? SAY_INFO : SAY_DEBUG, "%s", message);
+    say(level <= REDLOCK_LOG_WARN || (is_tls && level == REDLOCK_LOG_INFO) ? SAY_INFO : SAY_DEBUG,
+        "%s", message);
 }
 
 /* Reports why the library has refused the setting that comes from `origin`, and frees the
@@ -134,7 +137,11 @@ static int set_tls(const struct settings *settings, redlock_config_t *config)
     if (!settings_tls(settings, &tls) || redlock_config_set_tls(config, &tls) == REDLOCK_OK)
         return -1;
     enum setting_id id = refused_tls(settings, redlock_config_error(config));
-    return refuse(config, settings->values[id].origin);
+    if (id != SET_TLS_SNI)
+        return refuse(config, settings->values[id].origin);
+    setting_say(settings, id, redlock_config_error(config));
+    redlock_config_free(config);
+    return EXIT_CONFIG;
 }
 
 /* Passes all settings to the library. Returns -1 on success, or an exit code after a message; then
@@ -176,8 +183,10 @@ static int set_all(const struct settings *settings, redlock_config_t *config)
         return refuse(config, values[SET_LINE].origin);
     if (redlock_config_set_owner(config, client_owner()) != REDLOCK_OK)
         return refuse(config, "owner");
-    if (redlock_config_set_log(config, say_shows(SAY_DEBUG) ? REDLOCK_LOG_DEBUG : REDLOCK_LOG_WARN,
-                               on_log, NULL) != REDLOCK_OK)
+    int log_level = say_shows(SAY_DEBUG)  ? REDLOCK_LOG_DEBUG
+                    : say_shows(SAY_INFO) ? REDLOCK_LOG_INFO
+                                          : REDLOCK_LOG_WARN;
+    if (redlock_config_set_log(config, log_level, on_log, NULL) != REDLOCK_OK)
         return refuse(config, "log");
     return set_tls(settings, config);
 }
@@ -306,7 +315,8 @@ int client_start(const struct settings *settings, redlock_config_t *config, redl
 
     if (error != REDLOCK_OK) {
         const char *why = redlock_config_error(config);
-        char *origin = why && error == REDLOCK_EINVAL ? tls_origin(settings, why) : NULL;
+        bool is_origin_known = error == REDLOCK_EINVAL || error == REDLOCK_ESYS;
+        char *origin = why && is_origin_known ? tls_origin(settings, why) : NULL;
         say(SAY_ERROR, "%s%s%s", origin ? origin : "", origin ? ": " : "",
             why && *why ? why : redlock_strerror(error));
         free(origin);

@@ -100,5 +100,5 @@ void holding_print(const char *name, const redlock_report_t *report)
         show("  %-24s %-6s %s\n", node.node, value_word(value_of(&node, holding.owner)),
              node.vote == REDLOCK_VOTE_DENIED ? "" : node.text);
     if (answered < count)
-        show("  (only %zu of %zu servers replied)\n", answered, count);
+        show("  (only %zu of %zu servers replied; check them: redlock nodes)\n", answered, count);
 }

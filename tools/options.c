@@ -284,7 +284,10 @@ static int unknown_option(const struct options *options, const char *option)
     snprintf(known, sizeof known, "unknown option %.*s", option_len(option), option);
     const char *near = word[0] && word[1] ? option_nearest(options->command, word) : NULL;
     const char *commands = option_elsewhere(word, elsewhere, sizeof elsewhere);
-    if (commands)
+    if (!strcmp(word, "tls"))
+        say(SAY_ERROR, "%s: %s; to connect with TLS, write rediss:// in the addresses",
+            options->command_name, known);
+    else if (commands)
         say(SAY_ERROR, "%s: %s (an option of %s); see: redlock %s --help", options->command_name,
             known, commands, options->command_name);
     else if (near)

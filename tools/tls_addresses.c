@@ -110,7 +110,8 @@ static bool find_in_address(const struct server_security *own, const char *host,
     return false;
 }
 
-/* Looks for the file in the settings, then in the addresses. */
+/* Looks for the file in the settings, then in the addresses. A complaint about verify is about an
+ * address: settings_check_tls() has checked the setting. */
 char *tls_origin(const struct settings *settings, const char *why)
 {
     static const enum setting_id ids[] = {SET_TLS_CACERT, SET_TLS_KEY, SET_TLS_CERT};
@@ -124,6 +125,8 @@ char *tls_origin(const struct settings *settings, const char *why)
     }
     if (!search.found)
         walk(settings, find_in_address, &search);
+    if (!search.found && strstr(why, ": verify="))
+        search.found = text_copy(settings->values[SET_SERVERS].origin);
     return search.found;
 }
 
@@ -131,7 +134,7 @@ char *tls_origin(const struct settings *settings, const char *why)
 static const struct {
     enum setting_id id;
     const char *own; /* what the addresses have in its place */
-} COMMON[] = {{SET_TLS_CACERT, "cacert, or verify=none"},
+} COMMON[] = {{SET_TLS_CACERT, "cacert or verify=none"},
               {SET_TLS_CERT, "cert"},
               {SET_TLS_SNI, "sni"},
               {SET_TLS_VERIFY, "cacert or verify"}};
@@ -177,7 +180,7 @@ void tls_warn_unused(const struct settings *settings)
     for (size_t i = 0; i < COMMON_COUNT; i++) {
         enum setting_id id = COMMON[i].id;
         if (!usage.used[i] && settings_weighs(settings, id))
-            say(SAY_WARNING, "%s: %s has no effect: each address has %s of its own",
+            say(SAY_WARNING, "%s: %s has no effect: every address has its own %s",
                 settings->values[id].origin, setting_name(id), COMMON[i].own);
     }
 }

@@ -9,8 +9,8 @@
 
 /* Returns where the path of a file comes from about which the library complains with `why`: the
  * setting or the address with its source, such as "option --tls-cacert". A relative path is
- * followed by the directory that it refers to. Returns NULL if `why` is about no file. To be freed.
- */
+ * followed by the directory that it refers to. If `why` is about verify in an address, returns the
+ * source of the addresses; NULL if it is about neither. To be freed. */
 char *tls_origin(const struct settings *settings, const char *why);
 
 /* Warns about each setting of TLS that no server uses: because no address begins with rediss://, or

@@ -387,7 +387,8 @@ static int parse_entry(const struct parse *parse)
     if (rl_url_is_word(scheme, "redis+sentinel://") || rl_url_is_word(scheme, "rediss+sentinel://"))
         return rl_url_refuse(parse, "Sentinel is not supported; list the servers themselves, each "
                                     "of them a master of its own");
-    return rl_url_refuse(parse, "unknown scheme; use redis://, rediss://, valkey:// or unix://");
+    return rl_url_refuse(
+        parse, "unknown scheme; use redis://, rediss://, valkey://, valkeys:// or unix://");
 }
 
 /* Checks that none of the `count` earlier `nodes` has the id or the server of the new spec. Returns

@@ -143,7 +143,7 @@ void rl_tls_explain_certificate(char *text, X509_STORE_CTX *store,
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:
         snprintf(text, RL_TEXT_MAX,
-                 "the certificate is not from an issuer that is trusted (%s); check cacert",
+                 "the certificate is not from an issuer that is trusted (%s); give its CA (cacert)",
                  X509_verify_cert_error_string(error));
         break;
     case X509_V_ERR_INVALID_PURPOSE: /* whose text differs from version to version */
@@ -161,12 +161,13 @@ static const char *text_of_alert(int reason)
 {
     switch (reason) {
     case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
-        return "the server requires a certificate of the client; give cert and key";
+        return "the server requires a certificate of the client; give one and its key (cert, key)";
     case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
         return "the server refuses the handshake; with TLS 1.2 it may require a certificate of the "
-               "client: give cert and key";
+               "client: give one and its key (cert, key)";
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
-        return "the server does not trust the issuer of the client's certificate";
+        return "the server does not trust the issuer of the client's certificate; use one of the "
+               "CA in its tls-ca-cert-file";
     case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
         return "the client's certificate has expired, says the server";
     case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
@@ -174,13 +175,14 @@ static const char *text_of_alert(int reason)
     case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
     case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
     case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
-        return "the server refuses the client's certificate";
+        return "the server refuses the client's certificate; use one of the CA in its "
+               "tls-ca-cert-file";
     case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
         return "the server supports neither TLS 1.2 nor TLS 1.3";
     case SSL_R_TLSV1_ALERT_INTERNAL_ERROR:
         return "the server reports an internal error; read its log";
     case SSL_R_TLSV1_UNRECOGNIZED_NAME:
-        return "the server does not know the name that it is addressed by; check sni";
+        return "the server does not know the name that it is addressed by; give another one (sni)";
     default:
         return NULL;
     }

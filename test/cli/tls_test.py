@@ -29,8 +29,8 @@ QUORUM = 3
 
 # Servers whose certificate is refused: the names of the certificate and of the trusted issuer, and what is said.
 REFUSED = [
-    ("server", "other-ca", r"the certificate is not from an issuer that is trusted .*; check cacert"),
-    ("self-signed", "ca", r"the certificate is not from an issuer that is trusted \(self.signed certificate\); check cacert"),
+    ("server", "other-ca", r"the certificate is not from an issuer that is trusted .*; give its CA \(cacert\)"),
+    ("self-signed", "ca", r"the certificate is not from an issuer that is trusted \(self.signed certificate\); give its CA \(cacert\)"),
     ("wrong-name", "ca", r'wrong certificate: it is for "elsewhere\.example", "127\.0\.0\.2", not for "127\.0\.0\.1"'),
     ("by-name", "ca", r'wrong certificate: it is for "localhost", not for "127\.0\.0\.1"'),
     ("expired", "ca", r"the certificate expired at \d{4}-\d\d-\d\d .*; the clock of this machine says \d{4}-"),
@@ -39,8 +39,8 @@ REFUSED = [
 
 # Certificates that the server requires of the client and refuses: the name of the certificate, and what is said.
 CLIENTS_REFUSED = [
-    (None, r"requires? a certificate of the client[;:] give cert and key"),
-    ("client-other", r"the server does not trust the issuer of the client's certificate"),
+    (None, r"requires? a certificate of the client[;:] give one and its key \(cert, key\)"),
+    ("client-other", r"the server does not trust the issuer of the client's certificate; use one of the CA in its tls-ca-cert-file"),
     ("client-expired", r"the client's certificate has expired, says the server"),
 ]
 
@@ -151,6 +151,11 @@ class TlsCase(CommandCase):
             self.changed.add(index)
             self.restart(index, self.file(certificate), self.file(certificate, "key"), lines.format(port=self.ports[index]))
 
+    def text_of(self, *name):
+        """Returns the text of a certificate, or with "key" of its private key."""
+        with open(self.file(*name), encoding="ascii") as file:
+            return file.read()
+
     def addresses(self, host="127.0.0.1", scheme="rediss://", query="fresh=1"):
         """Returns the list of the servers' addresses."""
         return ",".join(f"{scheme}{host}:{port}?{query}" for port in self.ports)
@@ -240,7 +245,7 @@ class Servers(TlsCase):
         ):
             with self.subTest(name=name):
                 self.assertCode(self.tls("run", *flags, "x", "true", **{"REDLOCK_TLS_CACERT": "", **more}), 0)
-        self.assert_refused(self.tls("run", "-n", "x", "true", ca=None), "not from an issuer that is trusted .*; check cacert$")
+        self.assert_refused(self.tls("run", "-n", "x", "true", ca=None), r"not from an issuer that is trusted .*; give its CA \(cacert\)$")
 
     def test_verify_and_sni(self):
         """The name in the certificate is that of --tls-sni; chain accepts any name, and none any certificate."""
@@ -278,24 +283,25 @@ class Servers(TlsCase):
         ca, log = self.path("ca.crt"), self.path("log")
         shutil.copy(self.file("ca"), ca)
         with open(log, "w", encoding="utf-8") as file:
-            job = subprocess.Popen([REDLOCK, "run", "x", "--", "sh", "-c", "echo held; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            job = subprocess.Popen([REDLOCK, "run", "-v", "x", "--", "sh", "-c", "echo held; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                    stderr=file, env=clean_environment(REDLOCK_SERVERS=self.addresses(), REDLOCK_TLS_CACERT=ca))  # fmt: skip
         self.addCleanup(job.wait, TIME_LIMIT)
         self.addCleanup(job.stdout.close)
         self.addCleanup(job.stdin.close)
         self.assertEqual(job.stdout.readline(), b"held\n")
-        with open(ca, "w", encoding="ascii") as file:
-            file.write("x\n")
-        connection = TlsResp(self.ports[0])
-        connection.command("CLIENT", "KILL", "TYPE", "normal")
-        connection.close()
 
-        def said():
+        def said(words):
             with open(log, encoding="utf-8") as file:
-                return file.read().count("redlock: TLS: certificate files have changed and cannot be used")
+                return file.read().count("redlock: TLS: certificate files have changed and " + words)
 
-        until(said, "the message about the changed file")
-        self.assertEqual(said(), 1)
+        for text, words in ("x\n", "cannot be used"), (self.text_of("ca"), "were read"):  # the second one with -v only
+            with open(ca, "w", encoding="ascii") as file:
+                file.write(text)
+            connection = TlsResp(self.ports[0])
+            connection.command("CLIENT", "KILL", "TYPE", "normal")
+            connection.close()
+            until(lambda: said(words), f"the message that the files {words}")  # noqa: B023
+            self.assertEqual(said(words), 1)
 
     def test_top(self):
         """`redlock top` finds locks, and verifies the servers in its connections, too."""
@@ -335,16 +341,16 @@ class Servers(TlsCase):
         own = self.addresses(query=f"fresh=1&cacert={self.file('ca')}")
         result = self.tls("acquire", "-t", "1s", "--tls-verify", "none", "x", servers=own, ca=None)
         self.assertCode(result, 0)
-        self.assertRegex(result.stderr, "option --tls-verify: tls-verify has no effect: each address has cacert or verify of its own")
+        self.assertRegex(result.stderr, "option --tls-verify: tls-verify has no effect: every address has its own cacert or verify")
         for query, flags, setting, names in (
-            (f"cacert={self.file('ca')}", ["--tls-cacert", self.file("other-ca")], "tls-cacert", "cacert, or verify=none"),
-            ("verify=none", ["--tls-cacert", self.file("other-ca")], "tls-cacert", "cacert, or verify=none"),
+            (f"cacert={self.file('ca')}", ["--tls-cacert", self.file("other-ca")], "tls-cacert", "cacert or verify=none"),
+            ("verify=none", ["--tls-cacert", self.file("other-ca")], "tls-cacert", "cacert or verify=none"),
             (f"cacert={self.file('ca')}&sni=localhost", ["--tls-sni", "elsewhere"], "tls-sni", "sni"),
         ):
             with self.subTest(query=query, setting=setting):
                 result = self.tls("acquire", "-t", "1s", *flags, f"x-{setting}-{query[:3]}", servers=self.addresses(query=f"fresh=1&{query}"), ca=None)
                 self.assertCode(result, 0)
-                self.assertIn(f"option --{setting}: {setting} has no effect: each address has {names} of its own", result.stderr)
+                self.assertIn(f"option --{setting}: {setting} has no effect: every address has its own {names}", result.stderr)
         first, *rest = self.addresses().split(",")
         shards = f"east={first};west={self.addresses(query='fresh=1&cacert=' + self.file('ca')).split(',')[1]}"
         for servers in ",".join([first, *self.addresses(query=f"fresh=1&cacert={self.file('ca')}").split(",")[1:]]), shards:
@@ -442,11 +448,6 @@ class Nodes(TlsCase):
         own = f"cert={self.file('client')}&key={self.file('client', 'key')}"
         _, found = self.findings(*pair, "-s", self.addresses(query=f"fresh=1&cacert={both}&{own}"), code=0, ca="short-ca")
         self.assertLessEqual(set(found), {"no_aof", "slow", "fresh"})
-
-    def text_of(self, *name):
-        """Returns the text of a certificate, or with "key" of its private key."""
-        with open(self.file(*name), encoding="ascii") as file:
-            return file.read()
 
     def test_refused_certificates(self):
         """A server whose certificate is refused is a finding with its reason, and with what to do."""
@@ -559,9 +560,9 @@ INVALID = [
     (["-s", "rediss:///run/redis.sock"], "TLS on a unix socket is not supported; write rediss://host, or unix:///path without TLS"),
     (["-s", "rediss://a", "--tls-sni", "localhost", "--tls-cacert", LONG], "option --tls-cacert: TLS: cacert must have 1 to"),
     (["-s", "rediss://a", "--tls-cert", "/c", "--tls-key", LONG], "option --tls-key: TLS: key must have 1 to"),
-    (["-s", "rediss://a?verify=chain"], "a:6379: verify=chain needs cacert"),
+    (["-s", "rediss://a?verify=chain"], "option -s: a:6379: verify=chain needs cacert"),
     (["-s", "rediss://a?verify=full&verify=none"], "verify must be given once"),
-    (["-s", "rediss://a", "--tls-sni", "a/b"], "option --tls-sni: TLS: sni must be a host name"),
+    (["-s", "rediss://a", "--tls-sni", "a/b"], "option --tls-sni a/b: TLS: sni must be a host name"),
     (["-s", "rediss://a", "--tls-cacert", "/nowhere"], "option --tls-cacert: TLS: certificates of issuers /nowhere: No such file or directory"),
     (["-s", "rediss://a", "--tls-cacert", "/dev/null"], "certificates of issuers /dev/null: "),
     (["-s", "rediss://a", "--tls-cert", "/nowhere"], "option --tls-cert: TLS: certificate /nowhere: No such file or directory"),

@@ -255,14 +255,14 @@ static const struct {
     int code;
     const char *words;
 } alerts[] = {
-    {40, "give cert and key"},
-    {42, "refuses the client's certificate"},
+    {40, "give one and its key (cert, key)"},
+    {42, "refuses the client's certificate; use one"},
     {45, "expired"},
-    {48, "does not trust the issuer"},
+    {48, "does not trust the issuer of the client's certificate; use one"},
     {70, "neither TLS 1.2"},
-    {112, "check sni"},
+    {112, "give another one (sni)"},
     {80, "TLS: "},
-    {116, "give cert and key"},
+    {116, "give one and its key (cert, key)"},
     {255, "TLS: "},
 };
 #define ALERTS (int)(sizeof alerts / sizeof alerts[0])
@@ -336,8 +336,8 @@ static struct {
      {.subject = "s", .names = "IP:127.0.0.1"},
      &no_issuer,
      NULL,
-     "check cacert"},
-    {"other CA", NULL, {.subject = "o", .names = "IP:127.0.0.1"}, &other_ca, NULL, "check cacert"},
+     "give its CA"},
+    {"other CA", NULL, {.subject = "o", .names = "IP:127.0.0.1"}, &other_ca, NULL, "give its CA"},
     {"expired",
      NULL,
      {.subject = "e",
@@ -403,7 +403,7 @@ static struct {
      {.subject = "m", .names = "IP:127.0.0.1"},
      &intermediate,
      NULL,
-     "check cacert"},
+     "give its CA"},
     {"CA flag missing",
      NULL,
      {.subject = "f", .names = "IP:127.0.0.1"},
@@ -466,7 +466,7 @@ START_TEST(a_missing_client_certificate_is_named)
     const struct fake_tls_profile profile = {.version = _i == 0 ? 0x0304 : 0x0303,
                                              .client_issuer = fake_tls_issuer()};
 
-    run("no client certificate", NULL, &profile, BY_TLS, "give cert and key");
+    run("no client certificate", NULL, &profile, BY_TLS, "give one and its key (cert, key)");
 }
 END_TEST
 

@@ -311,7 +311,8 @@ START_TEST(certificates_of_clients)
         check_refused("the server requires a certificate of the client");
     } else {
         connect_in_vain("127.0.0.1", "cacert=$/ca.pem&cert=$/alien.pem&key=$/alien.key");
-        check_refused("the server does not trust the issuer of the client's certificate");
+        check_refused("the server does not trust the issuer of the client's certificate; use one "
+                      "of the CA in its tls-ca-cert-file");
     }
 }
 END_TEST

@@ -566,7 +566,7 @@ OPTIONS = [
         repeats=True,
         card="the servers",
         hint="addresses of the servers",
-        text="The servers, separated by commas: `host:port`, `redis://`, `rediss://` (TLS) or `unix://` addresses. May be repeated.",
+        text="The servers, separated by commas: `host:port`, `redis://`, `rediss://` (TLS) or `unix://` addresses; `valkey://` and `valkeys://` are the same. May be repeated.",
     ),
     Option(
         "config",
@@ -624,7 +624,7 @@ OPTIONS = [
         default="250ms",
         card="time to connect",
         hint="time limit for a connection",
-        text="Time limit for a connection.",
+        text="Time limit for a connection. With TLS, the handshake and the first replies have the same limit each, and more after a slow one.",
     ),
     Option(
         "node-timeout",

@@ -166,7 +166,7 @@ static const struct refused REFUSED[] = {
      "after the '?' only these parameters are known: durable=1, fresh=1, id=NAME"},
     {"redis://h#x", "'#' has no meaning"},
     {"redis+sentinel://h", "Sentinel is not supported; list the servers themselves"},
-    {"http://h", "unknown scheme; use redis://, rediss://, valkey:// or unix://"},
+    {"http://h", "unknown scheme; use redis://, rediss://, valkey://, valkeys:// or unix://"},
     {"redis://h?cacert=/c", "parameters of TLS need an address that begins with rediss://"},
     {"redis+tls://h", "unknown scheme"},
     {"redis:/h", "from 1 to 65535"},

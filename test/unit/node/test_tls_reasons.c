@@ -78,8 +78,9 @@ START_TEST(an_alert_is_the_reason)
         leave_own_error();
     ck_assert_int_eq(tls_rig_receive(&link), RL_TLS_FAILED);
     ck_assert(rl_tls_is_refused(link.client));
-    ck_assert_str_eq(rl_tls_text(link.client),
-                     "TLS: the server requires a certificate of the client; give cert and key");
+    ck_assert_str_eq(
+        rl_tls_text(link.client),
+        "TLS: the server requires a certificate of the client; give one and its key (cert, key)");
     tls_rig_close(&link);
 }
 END_TEST
@@ -179,7 +180,7 @@ START_TEST(the_names_of_a_forged_certificate_are_not_listed)
     ck_assert(rl_tls_is_refused(link.client));
     ck_assert_str_eq(rl_tls_text(link.client),
                      "the certificate is not from an issuer that is trusted (certificate signature "
-                     "failure); check cacert");
+                     "failure); give its CA (cacert)");
     tls_rig_close(&link);
 }
 END_TEST
