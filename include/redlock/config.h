@@ -134,6 +134,7 @@ REDLOCK_API const char *redlock_config_error(const redlock_config_t *config);
  *     rediss://[[user]:password@]host[:port][/db]   with TLS
  *     /path
  *     unix://[[user]:password@]/path[?db=n]
+ * valkey:// is the same as redis://, and valkeys:// as rediss://.
  *
  * Parameters follow a '?' and are joined by '&'. With them an operator attests what the client
  * cannot check:
@@ -189,9 +190,10 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_shard(redlock_config_t *con
  * are not used.
  *
  * tls: copied; NULL: the defaults, which are those of a struct that is zero except for `size`.
- * EINVAL: config is NULL; `size` is wrong; a text is "" or longer than 1023 bytes; `verify` is
- *   unknown; `key` is given without `cert`; VERIFY_CHAIN without `cacert`, or VERIFY_NONE with it;
- *   or the library was built without TLS.
+ * EINVAL: config is NULL; `size` is wrong; a text is "" or longer than 1023 bytes; `sni` is neither
+ *   a host name nor an IP address; `verify` is unknown; `key` is given without `cert`; VERIFY_CHAIN
+ *   without `cacert`, or VERIFY_NONE with it; or tls is not NULL, and the library was built without
+ *   TLS.
  * ENOMEM.
  * Since 0.2.0.
  * [configuration] */

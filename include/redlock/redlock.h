@@ -32,8 +32,8 @@
  * Structs
  *   A struct grows only at its end, so programs and libraries of different versions fit together. A
  *   struct that a function fills is passed with its size: fields that the library does not know are
- *   set to 0. redlock_opts_t and redlock_allocator_t carry their size as a field. A library that
- *   does not know a field of them accepts only the value 0 there.
+ *   set to 0. redlock_opts_t, redlock_tls_t and redlock_allocator_t carry their size as a field.
+ *   A library that does not know a field of them accepts only the value 0 there.
  *
  * Strings
  *   Strings are bytes that end with NUL. Strings that are passed in are copied.
@@ -90,9 +90,11 @@ extern "C" {
  *
  * config: copied, stays the caller's.
  * EINVAL: an argument is NULL, the configuration has no servers, drift leaves nothing of
- *   max_ttl_ms, or a file with certificates or a key cannot be used.
+ *   max_ttl_ms, settings of TLS do not fit together for an address, or a file with certificates or
+ *   a key cannot be used.
  * ENOMEM.
- * ESYS: no descriptors, no thread or no randomness is available.
+ * ESYS: no descriptors, no thread or no randomness is available, or a file with certificates or a
+ *   key cannot be read now.
  * ELIBRARY: the process loaded another version of hiredis first, and its functions replace those
  *   that the library needs.
  * [configuration] */
