@@ -554,7 +554,7 @@ OPTIONS = [
         group="task",
         card="servers speak TLS only",
         hint="start servers that speak TLS only",
-        text="The servers speak TLS only, with a certificate from an issuer that is made for this sandbox, "
+        text="The servers speak TLS only, with a certificate from a CA that is made for this sandbox, "
         "`$REDLOCK_SANDBOX_DIR/ca.crt`. The addresses in `REDLOCK_SERVERS` name it.",
     ),
     Option(
@@ -643,9 +643,9 @@ OPTIONS = [
         group="servers",
         default="those of the system",
         default_card="system",
-        card="trusted issuers",
-        hint="certificates of the issuers that are trusted",
-        text="Trust the servers' certificates from the issuers in this PEM file or directory.",
+        card="trusted CA",
+        hint="certificates of the CAs that are trusted",
+        text="Trust certificates of servers from the CAs in this PEM file or directory.",
     ),
     Option(
         "tls-cert",
