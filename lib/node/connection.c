@@ -11,7 +11,7 @@
 
 #include "core/backoff.h"
 #include "core/cause.h"
-#include "node/handshake.h"
+#include "node/greeting.h"
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
@@ -102,7 +102,7 @@ static void fail_attempt(struct rl_node *node, int cause, const char *text, uint
 /* Closes a connection that was not made, or not greeted, within its time limit. */
 static void give_up(struct rl_node *node, uint64_t now_ns)
 {
-    const char *text = "no reply to the handshake";
+    const char *text = "no reply to the greeting";
 
     if (node->conn.state == RL_NODE_CONNECTING)
         text = node->conn.securing

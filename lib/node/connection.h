@@ -25,7 +25,7 @@
 enum rl_node_state {
     RL_NODE_DOWN = 0,       /* no connection; the next one is planned, unless due_ns is RL_NEVER */
     RL_NODE_CONNECTING = 1, /* is being opened; rl_node_opened() reports the result */
-    RL_NODE_GREETING = 2,   /* open; replies to the greeting (handshake.h) are missing */
+    RL_NODE_GREETING = 2,   /* open; replies to the greeting (greeting.h) are missing */
     RL_NODE_READY = 3       /* the greeting is complete; requests are sent */
 };
 

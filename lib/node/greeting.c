@@ -3,7 +3,7 @@
  * what the greeting shows holds for the whole connection, unless there is a proxy (heartbeat.c). No
  * request is sent before all replies have come: a SET pipelined after a SELECT that fails would
  * write to database 0. */
-#include "node/handshake.h"
+#include "node/greeting.h"
 
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
@@ -194,7 +194,7 @@ int rl_greeting_reply(struct rl_node *node, const struct rl_reply *reply, uint64
     if (reply->kind == RL_REPLY_ERROR)
         return judge_error(node, step, reply);
     if (reply->kind != kind_of(step)) {
-        rl_connection_set_text(&node->conn, "unexpected reply in the handshake", 33);
+        rl_connection_set_text(&node->conn, "unexpected reply in the greeting", 32);
         return REDLOCK_CAUSE_PROTOCOL;
     }
     if (step == STEP_INFO)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT
  * The greeting: the commands that are sent on every new first connection before the first request,
- * and their replies. Messages call it the handshake. The greeting logs in (AUTH), selects the
- * database, sets the name of the connection, reads INFO and TIME, and loads the scripts. */
-#ifndef RL_NODE_HANDSHAKE_H
-#define RL_NODE_HANDSHAKE_H
+ * and their replies. The greeting logs in (AUTH), selects the database, sets the name of the
+ * connection, reads INFO and TIME, and loads the scripts. */
+#ifndef RL_NODE_GREETING_H
+#define RL_NODE_GREETING_H
 
 #include "node/codec.h"
 #include "node/eligibility.h"
 #include "node/encode.h"
 
 /* The greeting of a connection in state GREETING. Empty in other states, except for `time`. Owner:
- * handshake.c. Invariant: done <= steps <= 16. A step is one command with its reply. */
+ * greeting.c. Invariant: done <= steps <= 16. A step is one command with its reply. */
 struct rl_greeting {
     struct rl_encoded encoded;  /* the commands of all steps, one after the other */
     size_t sent;                /* bytes of `encoded` that the transport has accepted */
     uint8_t steps, done;        /* number of steps, and of steps that have a reply */
-    uint8_t kinds[16];          /* for each step: enum step in handshake.c */
+    uint8_t kinds[16];          /* for each step: enum step in greeting.c */
     struct rl_server_time time; /* the reply to TIME in the last greeting; received_ns is 0 if
                                  * there was none */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The client's object for one server. Its parts have files of their own (connection.h, handshake.h,
+ * The client's object for one server. Its parts have files of their own (connection.h, greeting.h,
  * pipeline.h, failure_detector.h, heartbeat.h, eligibility.h, features.h, undo.h, tracker.h,
  * line_access.h); this one puts them together. A node knows no socket and no clock: bytes go to a
  * transport and arrive through rl_node_received(), and the time is an argument. `now_ns` is the
@@ -16,7 +16,7 @@
 #include "node/encode.h"
 #include "node/failure_detector.h"
 #include "node/features.h"
-#include "node/handshake.h"
+#include "node/greeting.h"
 #include "node/heartbeat.h"
 #include "node/inbox.h"
 #include "node/info.h"

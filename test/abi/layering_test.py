@@ -48,7 +48,7 @@ ENGINE_FIELDS = re.compile(r"(\b(engine|io)|->lock)(\.|->)\w+")
 # The parts of struct rl_node, and the files that may use their fields. Others call functions.
 NODE_PARTS = {
     "conn": ("rl_connection", {"node/connection.c", "node/connection.h"}),
-    "greeting": ("rl_greeting", {"node/handshake.c", "node/handshake.h"}),
+    "greeting": ("rl_greeting", {"node/greeting.c", "node/greeting.h"}),
     "detector": ("rl_detector", {"node/failure_detector.c", "node/failure_detector.h"}),
     "heartbeat": ("rl_heartbeat", {"node/heartbeat.c", "node/heartbeat.h"}),
     "eligibility": ("rl_eligibility", {"node/eligibility.c", "node/eligibility.h"}),

@@ -473,7 +473,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("handshake");
+    Suite *suite = suite_create("greeting");
     TCase *commands = three_servers_add_case(suite, "commands"),
           *refused = three_servers_add_case(suite, "refused");
     TCase *users = three_servers_add_case(suite, "users"),

@@ -145,7 +145,7 @@ static void wait_until_undone(uint64_t count)
 static bool is_disconnected(unsigned node)
 {
     const redlock_node_stats_t stats = live_node_stats(live.client, node);
-    return strcmp(stats.text, "no reply to the handshake") == 0 ||
+    return strcmp(stats.text, "no reply to the greeting") == 0 ||
            strncmp(stats.text, "no end of the TLS handshake", 27) == 0 ||
            strncmp(stats.text, "connect: ", 9) == 0;
 }

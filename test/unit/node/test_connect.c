@@ -139,7 +139,7 @@ static const struct {
      "max number of clients reached", 50},
     {"-ERR max number of clients + cluster connections reached\r\n", REDLOCK_CAUSE_ERROR_REPLY,
      "max number of clients reached", 50},
-    {"$2\r\nOK\r\n", REDLOCK_CAUSE_PROTOCOL, "unexpected reply in the handshake", 50},
+    {"$2\r\nOK\r\n", REDLOCK_CAUSE_PROTOCOL, "unexpected reply in the greeting", 50},
     {"+OK\r\n-ERR DB index is out of range\r\n", REDLOCK_CAUSE_ERROR_REPLY,
      "ERR DB index is out of range", 50},
     {"+OK\r\n-NOPERM no SELECT\r\n", REDLOCK_CAUSE_NOPERM, "NOPERM no SELECT", 50},
@@ -149,8 +149,7 @@ static const struct {
      "LOADING Redis is loading the dataset", 50},
     {"+OK\r\n+OK\r\n+OK\r\n-BUSY Redis is busy running a script\r\n", REDLOCK_CAUSE_BUSY,
      "BUSY Redis is busy running a script", 50},
-    {"+OK\r\n+OK\r\n+OK\r\n:1\r\n", REDLOCK_CAUSE_PROTOCOL, "unexpected reply in the handshake",
-     50},
+    {"+OK\r\n+OK\r\n+OK\r\n:1\r\n", REDLOCK_CAUSE_PROTOCOL, "unexpected reply in the greeting", 50},
     {"+OK\r\n+OK\r\n+OK\r\n*1\r\n$1\r\nx\r\n", REDLOCK_CAUSE_PROTOCOL,
      "not the Redis protocol, or too long", 50},
     {"+OK\r\n+OK\r\n+OK\r\n$65537\r\n", 0, "", 0}, /* incomplete: see a_section_of_info... */

@@ -134,7 +134,7 @@ static void check_greeting(uint64_t limit_ns)
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_GREETING);
     rig_pass(rig, 1);
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_DOWN);
-    ck_assert_str_eq(rig->node.conn.text, "no reply to the handshake");
+    ck_assert_str_eq(rig->node.conn.text, "no reply to the greeting");
 }
 
 /* A greeting that takes too long after a handshake raises the limit of both. Otherwise many
