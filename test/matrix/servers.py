@@ -12,7 +12,7 @@ import zipfile
 import chroot
 import row
 
-SUITES = ["live", "scenario", "model"]
+SUITES = ["live", "scenario", "model", "tls"]  # `tls` needs a server program that was built with TLS
 NAMES = ("valkey-server", "redis-server", "redis-stack-server", "redis-check-rdb")
 LOADERS = ("lib64/ld-linux-x86-64.so.2", "usr/lib64/ld-linux-x86-64.so.2")
 LIBRARIES = ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu")
@@ -103,6 +103,11 @@ def version_of(program):
     return match.group(1) if done.returncode == 0 and match else None
 
 
+def has_tls(program):
+    """Returns whether a server program was built with TLS: it then knows the option, and ends because it has nothing to listen on."""
+    return "Bad directive" not in row.run([program, "--port", "0", "--tls-port", "0"]).stdout
+
+
 class Server:
     """One release. `origin` is an entry of RELEASES, or ("file", path)."""
 
@@ -110,7 +115,7 @@ class Server:
         """Names the row."""
         self.name = name
         self.origin = origin
-        self.kind = "server"
+        self.suites = SUITES
 
     def prepare(self, folder):
         """Puts a program `redis-server` into folder/bin and returns its path and its version."""
@@ -142,8 +147,11 @@ class Server:
         shim, version = self.prepare(folder)
         environment = {**os.environ, "REDLOCK_TEST_SERVER": shim,
                        "PATH": f"{os.path.dirname(shim)}:{os.environ['PATH']}"}  # fmt: skip
-        done = row.run(["python3", "test/runner", "--build", "gcc", *SUITES], cwd=row.SOURCE, env=environment)
-        return row.Result(done.stdout, f"server {version}")
+        tls = has_tls(shim)
+        if not tls:
+            self.suites = [name for name in SUITES if name != "tls"]
+        done = row.run(["python3", "test/runner", "--build", "gcc", *self.suites], cwd=row.SOURCE, env=environment)
+        return row.Result(done.stdout, f"server {version} {'with' if tls else 'without'} TLS")
 
 
 def rows(given):

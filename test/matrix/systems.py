@@ -26,7 +26,6 @@ done
 class System:
     """One system of a Debian suite, in which the suites run."""
 
-    kind = "system"
     security = True  # with the security updates of the suite
 
     def __init__(self, name, suite, compiler, suites, packages=()):
@@ -126,6 +125,23 @@ class Processor(System):
                 raise row.Skipped(f"libc-bin of {self.architecture}: {done.stdout.strip()[-200:]}")
 
 
+class OldOpenssl(System):
+    """OpenSSL 1.1.1, the oldest that the library accepts, from Debian bullseye, whose C library is too old. The servers have the
+    OpenSSL of the row's suite."""
+
+    def __init__(self):
+        """Names the row."""
+        super().__init__("bookworm, OpenSSL 1.1.1", "bookworm", "gcc", ["unit", "io", "live", "tls"], ["gcc", "redis-tools"])
+        self.packages.remove("libssl-dev")
+
+    def prepare(self, system):
+        """Installs the headers and libraries of OpenSSL."""
+        done = system.run(f"echo 'deb {chroot.MIRROR} bullseye main' >/etc/apt/sources.list.d/bullseye.list\napt-get update -q\n"
+                          "apt-get install -qy --no-install-recommends libssl-dev/bullseye")  # fmt: skip
+        if done.returncode != 0:
+            raise row.Skipped(f"libssl-dev of bullseye: {done.stdout.strip()[-200:]}")
+
+
 class Musl(System):
     """The C library musl. The libraries are compiled from Debian's sources; there is no OpenSSL, so this row is without TLS."""
 
@@ -166,6 +182,7 @@ def rows():
         System("trixie, gcc", "trixie", "gcc", quick),
         System("trixie, clang", "trixie", "clang", quick),
         System("sid, gcc", "sid", "gcc", quick),
+        OldOpenssl(),
         Musl(),
         Processor("arm64", "arm64", "aarch64-linux-gnu", "qemu-aarch64-static", "aarch64", "little"),
         Processor("armhf, 32 bits", "armhf", "arm-linux-gnueabihf", "qemu-arm-static", "arm", "little"),
