@@ -40,7 +40,7 @@ exec meson setup --prefix=/usr --libdir=/usr/lib --buildtype=plain --auto-featur
     -Db_staticpic=true -Db_pie=true "$@" -Dtests=disabled -Doptimization=0
 """
 PACKAGES = ("redlock", "redlock-libs", "redlock-devel", "redlock-static", "redlock-doc")
-CONAN_OPTIONS = [["&:shared=True"], ["&:shared=False", "&:assertions=False", "&:tls=False"]]
+CONAN_OPTIONS = [["&:shared=True"], ["&:shared=False"], ["&:shared=True", "&:assertions=False", "&:tls=False"]]
 
 
 def run(words, **more):
