@@ -23,7 +23,7 @@ PLOTS = os.path.join(HERE, "plots.py")
 WITH_TLS = ["python3", os.path.join(HERE, "with_tls.py")]
 BUILT_WITH_TLS = os.environ["REDLOCK_TEST_TLS"] == "1"
 SLOW = int(os.environ.get("REDLOCK_TEST_SLOW", "1"))
-DEADLINE_S = 60 * SLOW
+DEADLINE_S = 150 * SLOW
 # Scenarios without an open loop.
 LOOPS = [
     "limits", "embedded-1", "embedded-8", "embedded-64", "embedded-256",
