@@ -166,7 +166,7 @@ static void check_tls(struct examination *exam, size_t i)
                     "remove verify=none, and name the issuer of the certificate (cacert)",
                     "its certificate is not verified: any process that can answer in its place can "
                     "grant locks and read the password");
-    check_expiry(exam, i, "certificate_expires", EXPIRY_ADVICE, "its certificate",
+    check_expiry(exam, i, "certificate_expires", EXPIRY_ADVICE, "its certificate or that of its CA",
                  node->certificate_expiry_s, "no client can connect any more");
 }
 

@@ -415,7 +415,7 @@ class Nodes(TlsCase):
         self.assertEqual([finding["severity"] for finding in found["tls_unverified"]], ["crit"] * COUNT)
         self.assertRegex(found["tls_unverified"][0]["text"], "is not verified: any process that can answer in its place can grant locks")
         self.assertRegex(found["tls_unverified"][0]["advice"], "cacert")
-        self.assertRegex(found["certificate_expires"][0]["text"], r"^its certificate has expired \(\d{4}-\d\d-\d\d\)")
+        self.assertRegex(found["certificate_expires"][0]["text"], r"^its certificate or that of its CA has expired \(\d{4}-\d\d-\d\d\)")
         self.assertEqual(len(found["certificate_expires"]), 1)
 
     def test_certificate_that_expires_soon(self):
@@ -446,8 +446,9 @@ class Nodes(TlsCase):
         # The files of an address count, not those of the settings. Of several issuers, the last one counts.
         both = self.path("both.crt", self.text_of("short-ca") + self.text_of("ca"))
         own = f"cert={self.file('client')}&key={self.file('client', 'key')}"
-        _, found = self.findings(*pair, "-s", self.addresses(query=f"fresh=1&cacert={both}&{own}"), code=0, ca="short-ca")
-        self.assertLessEqual(set(found), {"no_aof", "slow", "fresh"})
+        _, found = self.findings(*pair, "-s", self.addresses(query=f"fresh=1&cacert={both}&{own}"), code=1, ca="short-ca")
+        self.assertLessEqual(set(found), {"no_aof", "slow", "fresh", "certificate_expires"})
+        self.assertRegex(found["certificate_expires"][0]["text"], "^its certificate or that of its CA expires in 10 days ")
 
     def test_refused_certificates(self):
         """A server whose certificate is refused is a finding with its reason, and with what to do."""
