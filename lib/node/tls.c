@@ -13,6 +13,7 @@
  * the queue at each step of a handshake, and when it reads a session ticket after one. */
 #include "node/tls_parts.h"
 #include "node/tls_records.h"
+#include "platform/clock.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -24,8 +25,8 @@
 #include <time.h>
 
 #define RECORD_MAX ((size_t)16 << 10) /* most plaintext bytes of one record */
-/* Most bytes that wait for the kernel: one record, and what the server makes us send without
- * reading. */
+/* Most bytes that wait for the kernel: one record, and OpenSSL's replies to KeyUpdate messages of a
+ * server that does not read. */
 #define REST_MAX ((size_t)128 << 10)
 
 struct rl_tls {
@@ -44,10 +45,10 @@ struct rl_tls {
     bool secured;                  /* the handshake is complete */
     bool starved;                  /* the last bio_read() of the present call had no bytes */
     bool ended;                    /* receiving: the socket has ended or failed */
-    bool broken;  /* sending: `rest` could not be kept, or the socket does not take it */
-    bool reset;   /* `broken`, because the server has closed or reset the connection */
-    bool refused; /* see rl_tls_is_refused() */
-    bool unnamed; /* the certificate does not have the name of the server */
+    bool broken;         /* sending: `rest` could not be kept, or the socket does not take it */
+    bool reset;          /* `broken`, because the server has closed or reset the connection */
+    bool refused;        /* see rl_tls_is_refused() */
+    bool has_wrong_name; /* the certificate does not have the name of the server */
     char text[RL_TEXT_MAX];
 };
 
@@ -177,6 +178,12 @@ BIO_METHOD *rl_tls_bio_new(void)
     return method;
 }
 
+/* Returns the wall clock in seconds of Unix time. */
+static int64_t now_s(void)
+{
+    return (int64_t)(rl_clock_wall_us() / 1000000);
+}
+
 /* Returns when a certificate expires, in seconds of Unix time; 0: not known. */
 static int64_t expiry_of(const X509 *certificate)
 {
@@ -216,7 +223,7 @@ int rl_tls_keep_session(SSL *ssl, SSL_SESSION *session)
     tls->server->session = session;
     tls->server->expiry_s = tls->expiry_s;
     tls->server->generation = tls->generation;
-    tls->server->doubted = false;
+    tls->server->was_given_up = false;
     return 1;
 }
 
@@ -225,14 +232,14 @@ void rl_tls_server_done(struct rl_tls_server *server)
 {
     SSL_SESSION_free(server->session);
     server->session = NULL;
-    server->doubted = false;
+    server->was_given_up = false;
 }
 
-/* Keeps in words the first reason for which a certificate was not accepted, but one that concerns
- * the issuer or the dates rather than the name: before the signature is verified, the names may be
- * forged. So lets OpenSSL go on after a wrong name, and refuses the certificate when
- * OpenSSL reports it as verified. Returns whether OpenSSL shall go on. */
-int rl_tls_note_verification(int ok, X509_STORE_CTX *store)
+/* Decides whether OpenSSL goes on after it has verified one property of a certificate (`ok`), and
+ * keeps in words why not. A reason that concerns the issuer or the dates goes before a wrong name,
+ * because the names may be forged as long as the signature is not verified. So OpenSSL goes on
+ * after a wrong name, and the certificate is refused when OpenSSL reports it as verified. */
+int rl_tls_judge_certificate(int ok, X509_STORE_CTX *store)
 {
     SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
     struct rl_tls *tls = ssl != NULL ? SSL_get_app_data(ssl) : NULL;
@@ -240,12 +247,12 @@ int rl_tls_note_verification(int ok, X509_STORE_CTX *store)
 
     if (tls == NULL)
         return ok;
-    if (!ok && !tls->unnamed &&
+    if (!ok && !tls->has_wrong_name &&
         (error == X509_V_ERR_HOSTNAME_MISMATCH || error == X509_V_ERR_IP_ADDRESS_MISMATCH)) {
-        tls->unnamed = true;
+        tls->has_wrong_name = true;
         return 1;
     }
-    if (ok && tls->unnamed && X509_STORE_CTX_get_error_depth(store) == 0)
+    if (ok && tls->has_wrong_name && X509_STORE_CTX_get_error_depth(store) == 0)
         ok = 0;
     if (!ok && tls->text[0] == '\0') {
         rl_tls_explain_certificate(tls->text, store, tls->server);
@@ -309,7 +316,7 @@ static bool make_ssl(struct rl_tls *tls)
     /* With an expired certificate, the session would be refused at the end of the handshake,
      * although the server may have another certificate by now. */
     if (server->session != NULL &&
-        (server->generation != tls->generation || server->expiry_s <= (int64_t)time(NULL)))
+        (server->generation != tls->generation || server->expiry_s <= now_s()))
         rl_tls_server_done(server);
     tls->expiry_s = server->expiry_s;
     return server->session == NULL || SSL_set_session(tls->ssl, server->session) == 1;
@@ -343,10 +350,10 @@ static void judge_session(struct rl_tls *tls)
 {
     struct rl_tls_server *server = tls->server;
 
-    if (tls->refused || (!tls->secured && (tls->ended || tls->broken || server->doubted)))
+    if (tls->refused || (!tls->secured && (tls->ended || tls->broken || server->was_given_up)))
         rl_tls_server_done(server);
     else if (!tls->secured)
-        server->doubted = true;
+        server->was_given_up = true;
 }
 
 /* Frees the state of a connection, and notes what its failure may say about the session and the
@@ -419,7 +426,7 @@ static bool verify_again(struct rl_tls *tls)
         return true;
     X509 *certificate = SSL_get_peer_certificate(tls->ssl);
     bool ok = certificate != NULL && SSL_get_verify_result(tls->ssl) == X509_V_OK &&
-              tls->expiry_s > (int64_t)time(NULL);
+              tls->expiry_s > now_s();
     if (!ok) {
         long result = SSL_get_verify_result(tls->ssl);
         const char *why = result != X509_V_OK ? X509_verify_cert_error_string(result) : "expired";

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * TLS on a connected socket: the handshake, the verification of the server, and records. The files
  * tls*.c implement it with OpenSSL; tls_without.c has the same functions for a library that is
- * built without TLS. No other file knows OpenSSL.
+ * built without TLS. No other file of the library knows OpenSSL; the command's own use is in
+ * tools/server_tls.c and tools/certificates.c.
  *
  * Bytes count as sent once they are encrypted, because a record cannot be taken out of the stream
  * again. So at most one record waits for the kernel: rl_tls_send() encrypts the next one only after
@@ -29,7 +30,7 @@ struct rl_tls_server {
     void *session;       /* of the last connection, to be resumed; NULL: none */
     unsigned generation; /* of the context when the session was made */
     int64_t expiry_s;    /* of the session's certificates, as rl_tls_expiry_s() returns it */
-    bool doubted;        /* the last handshake was given up */
+    bool was_given_up;   /* the last handshake was given up */
 };
 
 /* Results of the handshake, and of receiving. */
@@ -97,9 +98,11 @@ bool rl_tls_flush(struct rl_tls *tls);
 bool rl_tls_is_reset(const struct rl_tls *tls);
 /* Returns whether bytes wait for the kernel; the caller calls rl_tls_flush() when it takes more. */
 bool rl_tls_has_rest(const struct rl_tls *tls);
-/* Implements rl_transport.held for the connection. */
+/* Returns how many of the last bytes that count as sent are in a record of which the kernel does
+ * not have all bytes: no server can decrypt them. Implements rl_transport.held. */
 uint64_t rl_tls_held(const struct rl_tls *tls);
-/* Implements rl_transport.reach for the connection. */
+/* Returns how many of the last `unread` bytes a server executes that has stopped and continues
+ * after the connection has ended. Implements rl_transport.reach. */
 uint64_t rl_tls_reach(const struct rl_tls *tls, uint64_t unread);
 
 /* Sets the number of calls of recv() that are permitted from now on, because the poller has

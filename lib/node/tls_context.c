@@ -116,8 +116,8 @@ static void warn_about_key(const struct rl_tls_context *context)
 
     if (path != NULL && stat(path, &found) == 0 && (found.st_mode & S_IROTH) != 0)
         rl_logf(context->log, REDLOCK_LOG_WARN,
-                "TLS: every user of this machine can read the private key in %s; take the right "
-                "away",
+                "TLS: every user of this machine can read the private key in %s; remove that right "
+                "(chmod o-r)",
                 path);
 }
 

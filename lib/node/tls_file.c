@@ -203,7 +203,7 @@ static bool set_options(SSL_CTX *native, const struct rl_tls_settings *settings)
     SSL_CTX_set_session_cache_mode(native, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
     SSL_CTX_sess_set_new_cb(native, rl_tls_keep_session);
     SSL_CTX_set_verify(native, verified ? SSL_VERIFY_PEER : SSL_VERIFY_NONE,
-                       verified ? rl_tls_note_verification : NULL);
+                       verified ? rl_tls_judge_certificate : NULL);
     /* A file openssl.cnf of the system may require more. */
     return SSL_CTX_get_min_proto_version(native) >= TLS1_2_VERSION ||
            SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION) == 1;

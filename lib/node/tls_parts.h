@@ -32,7 +32,7 @@ BIO_METHOD *rl_tls_bio_new(void);
 /* tls.c: implements the callback of SSL_CTX_sess_set_new_cb(). */
 int rl_tls_keep_session(SSL *ssl, SSL_SESSION *session);
 /* tls.c: implements the callback of SSL_CTX_set_verify(). */
-int rl_tls_note_verification(int ok, X509_STORE_CTX *store);
+int rl_tls_judge_certificate(int ok, X509_STORE_CTX *store);
 
 /* tls_text.c: writes to `text` (RL_TEXT_MAX bytes) why the certificate that `store` is about was
  * not accepted. */
@@ -41,7 +41,8 @@ void rl_tls_explain_certificate(char *text, X509_STORE_CTX *store,
 /* tls_text.c: the same for a name that the certificate does not have. */
 void rl_tls_explain_name(char *text, X509 *certificate, const struct rl_tls_server *server);
 /* tls_text.c: writes why TLS has failed: the error of OpenSSL `code`, in words for those that a
- * wrong configuration causes. Sets *ret_refused if TLS itself is the reason. */
+ * wrong configuration causes; 0: the connection has ended without one. `secured`: after the
+ * handshake. Sets *ret_refused if TLS itself is the reason. */
 void rl_tls_explain_error(char *text, unsigned long code, bool secured, bool *ret_refused);
 
 /* tls.c: returns the name to verify: that of the settings, or else the host of the address. *ret_ip

@@ -12,12 +12,13 @@
 #include <string.h>
 #include <time.h>
 
-/* Writes a date of a certificate as "2026-11-24 15:00 UTC". `text` has 40 bytes. */
+/* Writes a date of a certificate as "2026-11-24 15:00:59 UTC". `text` has 40 bytes. */
 static void write_date(char text[40], const ASN1_TIME *date)
 {
     struct tm parts;
 
-    if (ASN1_TIME_to_tm(date, &parts) != 1 || strftime(text, 40, "%Y-%m-%d %H:%M UTC", &parts) == 0)
+    if (ASN1_TIME_to_tm(date, &parts) != 1 ||
+        strftime(text, 40, "%Y-%m-%d %H:%M:%S UTC", &parts) == 0)
         snprintf(text, 40, "an unknown time");
 }
 
@@ -27,7 +28,7 @@ static void write_now(char text[40])
     time_t now = (time_t)(rl_clock_wall_us() / 1000000);
     struct tm parts;
 
-    if (gmtime_r(&now, &parts) == NULL || strftime(text, 40, "%Y-%m-%d %H:%M UTC", &parts) == 0)
+    if (gmtime_r(&now, &parts) == NULL || strftime(text, 40, "%Y-%m-%d %H:%M:%S UTC", &parts) == 0)
         snprintf(text, 40, "an unknown time");
 }
 
