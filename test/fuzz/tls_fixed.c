@@ -1,18 +1,28 @@
 /* SPDX-License-Identifier: MIT
- * Replaces the random bytes and the time of OpenSSL. */
+ * Replaces the random bytes of OpenSSL, and the time. */
 #define OPENSSL_SUPPRESS_DEPRECATED /* RAND_set_rand_method(), the way that all versions have */
 #include "tls_fixed.h"
 
 #include "fuzz.h"
 
 #include <openssl/rand.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 static int64_t now_s = TLS_FIXED_BEGIN_S;
 static uint64_t state;
 
-/* Replaces time() of libc, in OpenSSL as well. The library reads its clocks with clock_gettime().
- */
+/* Replaces the wall clock of the library. */
+int clock_gettime(clockid_t clock, struct timespec *ret)
+{
+    int result = (int)syscall(SYS_clock_gettime, clock, ret);
+    if (result == 0 && clock == CLOCK_REALTIME)
+        *ret = (struct timespec){.tv_sec = (time_t)now_s};
+    return result;
+}
+
+/* Replaces time() of libc, for OpenSSL. */
 time_t time(time_t *ret)
 {
     if (ret != NULL)
