@@ -13,7 +13,6 @@
  * the queue at each step of a handshake, and when it reads a session ticket after one. */
 #include "node/tls_parts.h"
 #include "node/tls_records.h"
-#include "platform/clock.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -178,12 +177,6 @@ BIO_METHOD *rl_tls_bio_new(void)
     return method;
 }
 
-/* Returns the wall clock in seconds of Unix time. */
-static int64_t now_s(void)
-{
-    return (int64_t)(rl_clock_wall_us() / 1000000);
-}
-
 /* Returns when a certificate expires, in seconds of Unix time; 0: not known. */
 static int64_t expiry_of(const X509 *certificate)
 {
@@ -193,13 +186,15 @@ static int64_t expiry_of(const X509 *certificate)
                                                                         : 0;
 }
 
-/* Notes when the first certificate expires. A session that was resumed has those of the connection
- * that it comes from. */
+/* Notes the earliest date at which a certificate expires. A resumed session keeps the date that is
+ * stored with it. Without verification the server chooses the other certificates of the chain. */
 static void note_expiry(struct rl_tls *tls)
 {
+    bool verified = tls->server->spec->tls_settings.verify != RL_TLS_VERIFY_NONE;
+
     if (SSL_session_reused(tls->ssl))
         return;
-    STACK_OF(X509) *chain = SSL_get0_verified_chain(tls->ssl);
+    STACK_OF(X509) *chain = verified ? SSL_get0_verified_chain(tls->ssl) : NULL;
     X509 *certificate = SSL_get_peer_certificate(tls->ssl);
     tls->expiry_s = certificate != NULL ? expiry_of(certificate) : 0;
     for (int i = 0; i < sk_X509_num(chain); i++) {
@@ -316,7 +311,7 @@ static bool make_ssl(struct rl_tls *tls)
     /* With an expired certificate, the session would be refused at the end of the handshake,
      * although the server may have another certificate by now. */
     if (server->session != NULL &&
-        (server->generation != tls->generation || server->expiry_s <= now_s()))
+        (server->generation != tls->generation || server->expiry_s <= rl_tls_now_s()))
         rl_tls_server_done(server);
     tls->expiry_s = server->expiry_s;
     return server->session == NULL || SSL_set_session(tls->ssl, server->session) == 1;
@@ -426,7 +421,7 @@ static bool verify_again(struct rl_tls *tls)
         return true;
     X509 *certificate = SSL_get_peer_certificate(tls->ssl);
     bool ok = certificate != NULL && SSL_get_verify_result(tls->ssl) == X509_V_OK &&
-              tls->expiry_s > now_s();
+              tls->expiry_s > rl_tls_now_s();
     if (!ok) {
         long result = SSL_get_verify_result(tls->ssl);
         const char *why = result != X509_V_OK ? X509_verify_cert_error_string(result) : "expired";
@@ -548,7 +543,7 @@ bool rl_tls_is_refused(const struct rl_tls *tls)
     return tls->refused;
 }
 
-/* Returns when the first certificate expires. */
+/* Returns the earliest date at which a certificate expires. */
 int64_t rl_tls_expiry_s(const struct rl_tls *tls)
 {
     return tls->expiry_s;

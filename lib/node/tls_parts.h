@@ -45,6 +45,9 @@ void rl_tls_explain_name(char *text, X509 *certificate, const struct rl_tls_serv
  * handshake. Sets *ret_refused if TLS itself is the reason. */
 void rl_tls_explain_error(char *text, unsigned long code, bool secured, bool *ret_refused);
 
+/* tls_text.c: returns the wall clock in seconds of Unix time. */
+int64_t rl_tls_now_s(void);
+
 /* tls.c: returns the name to verify: that of the settings, or else the host of the address. *ret_ip
  * is set if it is an IP address. `buffer` has RL_HOST_MAX + 1 bytes. */
 const char *rl_tls_name(const struct rl_tls_server *server, char *buffer, bool *ret_ip);

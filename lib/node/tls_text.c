@@ -12,6 +12,12 @@
 #include <string.h>
 #include <time.h>
 
+/* Returns the wall clock. */
+int64_t rl_tls_now_s(void)
+{
+    return (int64_t)(rl_clock_wall_us() / 1000000);
+}
+
 /* Writes a date of a certificate as "2026-11-24 15:00:59 UTC". `text` has 40 bytes. */
 static void write_date(char text[40], const ASN1_TIME *date)
 {
@@ -25,7 +31,7 @@ static void write_date(char text[40], const ASN1_TIME *date)
 /* Writes the wall clock in the same form. */
 static void write_now(char text[40])
 {
-    time_t now = (time_t)(rl_clock_wall_us() / 1000000);
+    time_t now = (time_t)rl_tls_now_s();
     struct tm parts;
 
     if (gmtime_r(&now, &parts) == NULL || strftime(text, 40, "%Y-%m-%d %H:%M:%S UTC", &parts) == 0)
@@ -167,8 +173,8 @@ static const char *text_of_alert(int reason)
         return "the server refuses the handshake; with TLS 1.2 it may require a certificate of the "
                "client: give one and its key (cert, key)";
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
-        return "the server does not trust the issuer of the client's certificate; use one of the "
-               "CA in its tls-ca-cert-file";
+        return "the server does not trust the issuer of the client's certificate; use one that the "
+               "CA in its tls-ca-cert-file has signed";
     case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
         return "the client's certificate has expired, says the server";
     case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
@@ -176,8 +182,8 @@ static const char *text_of_alert(int reason)
     case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
     case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
     case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
-        return "the server refuses the client's certificate; use one of the CA in its "
-               "tls-ca-cert-file";
+        return "the server refuses the client's certificate; use one that the CA in its "
+               "tls-ca-cert-file has signed";
     case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
         return "the server supports neither TLS 1.2 nor TLS 1.3";
     case SSL_R_TLSV1_ALERT_INTERNAL_ERROR:

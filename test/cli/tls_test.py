@@ -40,7 +40,7 @@ REFUSED = [
 # Certificates that the server requires of the client and refuses: the name of the certificate, and what is said.
 CLIENTS_REFUSED = [
     (None, r"requires? a certificate of the client[;:] give one and its key \(cert, key\)"),
-    ("client-other", r"the server does not trust the issuer of the client's certificate; use one of the CA in its tls-ca-cert-file"),
+    ("client-other", r"the server does not trust the issuer of the client's certificate; use one that the CA in its tls-ca-cert-file has signed"),
     ("client-expired", r"the client's certificate has expired, says the server"),
 ]
 

@@ -312,7 +312,7 @@ START_TEST(certificates_of_clients)
     } else {
         connect_in_vain("127.0.0.1", "cacert=$/ca.pem&cert=$/alien.pem&key=$/alien.key");
         check_refused("the server does not trust the issuer of the client's certificate; use one "
-                      "of the CA in its tls-ca-cert-file");
+                      "that the CA in its tls-ca-cert-file has signed");
     }
 }
 END_TEST

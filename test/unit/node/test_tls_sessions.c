@@ -9,7 +9,9 @@
 #include "redlock/redlock.h"
 
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -58,6 +60,18 @@ static void setup(void)
 static void teardown(void)
 {
     tls_rig_done(rig);
+}
+
+/* Makes a context for the settings of the rig as they are now, without a file of issuers. */
+static void use_settings(void)
+{
+    char error[400] = "";
+
+    rig->spec.tls_settings.cacert = NULL;
+    ck_assert_msg(rl_tls_contexts_add(&rig->contexts, &rig->mem, &rig->log, &rig->spec.tls_settings,
+                                      error, sizeof error) == REDLOCK_OK,
+                  "%s", error);
+    rig->server.context = rl_tls_contexts_find(rig->contexts, &rig->spec.tls_settings);
 }
 
 /* Checks that the issuers that are in use now do not accept the server, and that it had to prove
@@ -151,6 +165,28 @@ START_TEST(a_session_with_an_expired_issuer_is_not_offered)
     ck_assert_int_eq(SSL_session_reused(third.server), 0);
     ck_assert(rl_tls_is_refused(third.client));
     tls_rig_close(&third);
+}
+END_TEST
+
+/* Without verification, the issuers that the server sends with its certificate do not count. */
+START_TEST(the_date_of_an_issuer_without_verification_does_not_count)
+{
+    certificate_make(
+        rig->dir, NULL,
+        &(struct certificate_terms){
+            .subject = TLS_RIG_ISSUERS, .is_issuer = true, .from_s = -1000, .until_s = LIFETIME_S});
+    tls_rig_certify(rig, 2 * LATER_S);
+    FILE *file = fopen(rig->issuers, "re");
+    ck_assert_ptr_nonnull(file);
+    X509 *issuer = PEM_read_X509(file, NULL, NULL, NULL);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(SSL_CTX_add0_chain_cert(rig->native, issuer), 1);
+    rig->spec.tls_settings.verify = RL_TLS_VERIFY_NONE;
+    use_settings();
+
+    struct tls_link link = tls_rig_connect(rig);
+    ck_assert_int_gt(rl_tls_expiry_s(link.client) - (int64_t)time(NULL), LATER_S);
+    tls_rig_close(&link);
 }
 END_TEST
 
@@ -266,15 +302,9 @@ END_TEST
 /* Has the context read the issuers of the system, which are those of the rig. */
 static void trust_the_system(void)
 {
-    char error[400] = "";
-
     ck_assert_int_eq(setenv("SSL_CERT_FILE", rig->issuers, 1), 0);
     ck_assert_int_eq(setenv("SSL_CERT_DIR", "/nonexistent", 1), 0);
-    rig->spec.tls_settings.cacert = NULL;
-    ck_assert_msg(rl_tls_contexts_add(&rig->contexts, &rig->mem, &rig->log, &rig->spec.tls_settings,
-                                      error, sizeof error) == REDLOCK_OK,
-                  "%s", error);
-    rig->server.context = rl_tls_contexts_find(rig->contexts, &rig->spec.tls_settings);
+    use_settings();
 }
 
 /* Connects at `now_ns`: checks that the connection waits for no files. Then waits for a thread that
@@ -324,6 +354,7 @@ int main(void)
     tcase_add_test(tcase, a_ticket_of_an_earlier_connection_is_not_kept);
     tcase_add_test(tcase, a_session_with_an_expired_certificate_is_not_offered);
     tcase_add_test(tcase, a_session_with_an_expired_issuer_is_not_offered);
+    tcase_add_test(tcase, the_date_of_an_issuer_without_verification_does_not_count);
     tcase_add_test(tcase, a_certificate_that_expires_in_the_handshake_is_refused);
     tcase_add_test(tcase, a_session_outlives_one_handshake_that_was_given_up);
     tcase_add_test(tcase, a_session_goes_with_a_handshake_that_the_server_ends);
