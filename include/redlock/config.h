@@ -185,9 +185,9 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_shard(redlock_config_t *con
  * `cacert` here is not. redlock_new() reads the files, and refuses the configuration if it cannot.
  * When a connection is made after files have changed, they are read anew; if they cannot be used
  * then, the log says why and those that were read before stay in use. Changes of the system's
- * issuers, or inside a file of a directory, are not noticed; but after TLS has failed on a
- * connection, all is read anew for later ones, at most once a minute. Lists of revoked certificates
- * are not used.
+ * issuers, or inside a file of a directory, are not noticed; but after a connection has failed
+ * with REDLOCK_CAUSE_TLS, all is read anew for later ones, at most once a minute. Lists of revoked
+ * certificates are not used.
  *
  * tls: copied; NULL: the defaults, which are those of a struct that is zero except for `size`.
  * EINVAL: config is NULL; `size` is wrong; a text is "" or longer than 1023 bytes; `sni` is neither

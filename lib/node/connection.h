@@ -54,14 +54,14 @@ struct rl_connection {
                                * before rl_connection_begin_use() */
     unsigned slow_handshakes; /* connections in a row whose TLS handshake, or the greeting after it,
                                * did not end in time; 0 without TLS */
-    int64_t expiry_s; /* when the certificate of the server expires, in seconds of Unix time; 0: not
-                       * known, or no TLS */
-    unsigned brief;   /* connections in a row that were ready for less than RL_LASTING_NS, or
-                       * ended while the node was suspect */
-    uint64_t due_ns;  /* DOWN: when to connect; CONNECTING, GREETING: when to give up; RL_NEVER:
-                       * nothing is planned */
-    uint64_t opened_ns;     /* when the greeting of the last connection was sent; 0: never */
-    uint64_t greeted_ns;    /* when a connection began to be used last; 0: never */
+    int64_t expiry_s;    /* when the certificate of the server or of an issuer expires first, in
+                          * seconds of Unix time; 0: not known, or no TLS */
+    unsigned brief;      /* connections in a row that were ready for less than RL_LASTING_NS, or
+                          * ended while the node was suspect */
+    uint64_t due_ns;     /* DOWN: when to connect; CONNECTING, GREETING: when to give up; RL_NEVER:
+                          * nothing is planned */
+    uint64_t opened_ns;  /* when the greeting of the last connection was sent; 0: never */
+    uint64_t greeted_ns; /* when a connection began to be used last; 0: never */
     char text[RL_TEXT_MAX]; /* the last error in words; empty: none */
 };
 

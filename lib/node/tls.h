@@ -61,10 +61,10 @@ void rl_tls_contexts_free(struct rl_tls_context *contexts, bool forked);
  * connection was given up while it waited for the thread. Then this and later connections do not
  * wait for it, and use the files that were read before.
  *
- * After TLS has failed on a connection, also starts the thread if the files have not changed, at
- * most once a minute (`now_ns` is the time), and does not wait for it. For stat() does not see
- * every change: not those of the system's issuers, nor those inside a file of a directory. And
- * OpenSSL may not have noticed that it lacked memory or descriptors when it read the files. */
+ * After rl_tls_is_refused() for a connection, also starts the thread if the files have not changed,
+ * at most once a minute (`now_ns` is the time), and no connection waits for it. stat() misses
+ * changes of the system's issuers, and those inside a file of a directory; and OpenSSL may not have
+ * noticed that it lacked memory or descriptors when it read the files. */
 bool rl_tls_context_refresh(struct rl_tls_context *context, int wake_fd, bool given_up,
                             uint64_t now_ns);
 /* Uses the result of a thread that has ended. If it could read no usable files, logs why, and keeps
@@ -101,8 +101,8 @@ bool rl_tls_has_rest(const struct rl_tls *tls);
 /* Returns how many of the last bytes that count as sent are in a record of which the kernel does
  * not have all bytes: no server can decrypt them. Implements rl_transport.held. */
 uint64_t rl_tls_held(const struct rl_tls *tls);
-/* Returns how many of the last `unread` bytes a server executes that has stopped and continues
- * after the connection has ended. Implements rl_transport.reach. */
+/* Returns how many of the last `unread` bytes a stopped server executes if it continues after the
+ * connection has been closed. Implements rl_transport.reach. */
 uint64_t rl_tls_reach(const struct rl_tls *tls, uint64_t unread);
 
 /* Sets the number of calls of recv() that are permitted from now on, because the poller has

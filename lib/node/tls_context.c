@@ -30,7 +30,7 @@ struct stamp {
 struct reload {
     struct rl_background work;       /* must be the first member */
     struct rl_tls_settings settings; /* allocated by libc */
-    bool unchanged;                  /* they are read because a connection has failed */
+    bool unchanged;                  /* stat() shows no change: read because TLS has failed */
     SSL_CTX *native;                 /* NULL: they could not be read */
     int result;                      /* of rl_tls_load(), with `error` */
     char error[ERROR_MAX];
@@ -47,7 +47,7 @@ struct rl_tls_context {
                                  * the next connection reads them again */
     unsigned generation;        /* how often `native` was replaced */
     struct reload *reload;      /* the running thread, or one whose result was not used yet */
-    bool late;                  /* connections do not wait for that thread */
+    bool proceeds;              /* connections use the earlier files while that thread runs */
     bool doubted;               /* TLS has failed on a connection that used `native` */
     uint64_t next_reread_ns;    /* the files are not read before this time for that reason */
 };
@@ -297,7 +297,7 @@ bool rl_tls_context_settle(struct rl_tls_context *context)
     if (!rl_background_is_done(&reload->work))
         return false;
     context->reload = NULL;
-    context->late = false;
+    context->proceeds = false;
     if (reload->native != NULL)
         use(context, reload);
     else
@@ -307,20 +307,19 @@ bool rl_tls_context_settle(struct rl_tls_context *context)
 }
 
 /* Uses the result of a thread that has ended meanwhile. Then returns true if the files need not be
- * read; else starts to read them. While the thread runs, returns whether connections do not wait
- * for it. */
+ * read; else starts to read them. Returns false if the connection must wait for the thread. */
 bool rl_tls_context_refresh(struct rl_tls_context *context, int wake_fd, bool given_up,
                             uint64_t now_ns)
 {
     struct stamp stamps[FILES];
 
     if (!rl_tls_context_settle(context)) {
-        if (given_up && !context->late)
+        if (given_up && !context->proceeds)
             rl_logf(context->log, REDLOCK_LOG_ERROR,
                     "TLS: certificate files have changed, and reading them takes long, so the "
                     "earlier ones stay in use until they are read");
-        context->late = context->late || given_up;
-        return context->late;
+        context->proceeds = context->proceeds || given_up;
+        return context->proceeds;
     }
     take_stamps(&context->settings, stamps);
     bool unchanged = memcmp(stamps, context->stamps, sizeof stamps) == 0;
@@ -330,7 +329,7 @@ bool rl_tls_context_refresh(struct rl_tls_context *context, int wake_fd, bool gi
     if (context->reload == NULL)
         return true;
     memcpy(context->stamps, stamps, sizeof stamps);
-    context->late = unchanged;
+    context->proceeds = unchanged;
     if (unchanged)
         context->next_reread_ns = now_ns + REREAD_NS;
     return unchanged;
