@@ -27,19 +27,19 @@
 #define IDLE_HELD_NS (700 * RL_MS)
 
 /* Returns the node whose line the lease can use: the preferred one of those that can be asked and
- * whose votes count. One that is slow, or avoided, is used only if the lease is in its line. So a
- * lease that has joined the line of another node moves as soon as the preferred one can be used,
- * and all contenders that can use the same node stand in one line. 0: none. */
+ * whose votes count. Nodes that are slow or avoided are left out, except the one in whose line the
+ * lease is. A lease in the line of another node moves to the one that is returned, so that all
+ * contenders that can use the same node stand in one line. 0: none. */
 static rl_nodes usable(const struct rl_lease *lease, const struct rl_view *view)
 {
     rl_nodes fit = view->lines & view->up & view->eligible;
-    rl_nodes stays = fit & lease->line.node;
+    rl_nodes current = fit & lease->line.node;
 
     if (lease->contention == NULL || rl_attempt_spare_ns(lease, view) == 0)
         return 0;
     if (rl_line_memory_of(lease)->avoid_until_ns > view->now.boot_ns)
         fit &= ~rl_line_memory_of(lease)->avoid;
-    return rl_contention_preferred(lease->contention, stays | (fit & ~view->slow));
+    return rl_contention_preferred(lease->contention, current | (fit & ~view->slow));
 }
 
 /* Has the locks of this client on the resource avoid the line of this node for a time. */

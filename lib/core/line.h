@@ -17,8 +17,8 @@
  * `absent_tries`, `pauses` and `expires`. */
 struct rl_line {
     rl_nodes node;   /* the node in whose line this client is, or asks to be; 0: none */
-    rl_nodes former; /* the node from whose line it has moved to this one, and which still has its
-                      * record; 0: none */
+    rl_nodes former; /* the node from whose line it has moved to this one, to be left when this one
+                      * has replied; 0: none, or that node was not connected */
     rl_nodes second; /* a head: the node that it watches beside that one, which is stale; 0: none */
     bool head;       /* this client was a head when the node replied last */
     bool asking;     /* a JOIN, FRONT, DROP, or the LEAVE of rl_line_move(), has no reply yet */
