@@ -107,7 +107,8 @@ static int refuse(redlock_config_t *config, const char *origin)
 }
 
 /* Returns the setting of TLS that the message of the library names after "TLS: ". A message without
- * a name is about all of them: then returns the first one that is set. */
+ * a name is about all of them, because the library was built without TLS: then returns the first
+ * one that is set. */
 static enum setting_id refused_tls(const struct settings *settings, const char *why)
 {
     static const struct {
@@ -137,7 +138,7 @@ static int set_tls(const struct settings *settings, redlock_config_t *config)
     if (!settings_tls(settings, &tls) || redlock_config_set_tls(config, &tls) == REDLOCK_OK)
         return -1;
     enum setting_id id = refused_tls(settings, redlock_config_error(config));
-    if (id != SET_TLS_SNI)
+    if (id != SET_TLS_SNI) /* the others are paths, of which the message is long enough */
         return refuse(config, settings->values[id].origin);
     setting_say(settings, id, redlock_config_error(config));
     redlock_config_free(config);
@@ -315,8 +316,8 @@ int client_start(const struct settings *settings, redlock_config_t *config, redl
 
     if (error != REDLOCK_OK) {
         const char *why = redlock_config_error(config);
-        bool is_origin_known = error == REDLOCK_EINVAL || error == REDLOCK_ESYS;
-        char *origin = why && is_origin_known ? tls_origin(settings, why) : NULL;
+        bool may_be_a_file = error == REDLOCK_EINVAL || error == REDLOCK_ESYS;
+        char *origin = why && may_be_a_file ? tls_origin(settings, why) : NULL;
         say(SAY_ERROR, "%s%s%s", origin ? origin : "", origin ? ": " : "",
             why && *why ? why : redlock_strerror(error));
         free(origin);

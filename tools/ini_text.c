@@ -8,7 +8,7 @@
 #define BLANKS " \t\r\v\f"
 
 /* The state while one text is read. Local to ini_read(). */
-struct reading {
+struct ini_reader {
     ini_take_fn *take;
     void *user;          /* for take() */
     unsigned line;       /* number of the current line, from 1 */
@@ -41,14 +41,14 @@ static void cut_comment(char *text)
 }
 
 /* Hands one value to take(). */
-static void hand_over(struct reading *reading, char *value)
+static void hand_over(struct ini_reader *reading, char *value)
 {
     reading->ended =
         !reading->take(reading->user, reading->line, reading->section, reading->name, trim(value));
 }
 
 /* Reads one line. Returns false if it is not of the format. */
-static bool read_line(struct reading *reading, char *line)
+static bool read_line(struct ini_reader *reading, char *line)
 {
     char *text = trim(line), *end;
 
@@ -80,7 +80,7 @@ static bool read_line(struct reading *reading, char *line)
 unsigned ini_read(char *text, ini_take_fn *take, void *user)
 {
     static const char byte_order_mark[] = "\xef\xbb\xbf";
-    struct reading reading = {.take = take, .user = user, .section = "", .name = ""};
+    struct ini_reader reading = {.take = take, .user = user, .section = "", .name = ""};
     char *line;
 
     if (!strncmp(text, byte_order_mark, sizeof byte_order_mark - 1))

@@ -157,7 +157,7 @@ static void print_summary(const struct examination *exams, size_t shards)
 }
 
 /* Returns the word for TLS in JSON: "off", "on", "unverified" if the certificate of the server is
- * not verified, or "unknown" if no connection is in use. */
+ * not verified, or "unknown" if it has not replied to the greeting on its last connection. */
 static const char *tls_name(const redlock_node_stats_t *node)
 {
     if (!(node->facts & REDLOCK_FACT_TLS))

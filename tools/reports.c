@@ -175,7 +175,8 @@ const char *state_name(int state)
     return state == REDLOCK_STATE_FREE ? "free" : "unknown";
 }
 
-/* Returns true if connections to the server use TLS, and it has replied to the greeting on one. */
+/* Returns true if connections to the server use TLS, and it has replied to the greeting on the last
+ * one. */
 bool reports_tls_known(const redlock_node_stats_t *node)
 {
     return node->facts & REDLOCK_FACT_TLS && (node->eligible || node->facts & REDLOCK_FACT_INFO);

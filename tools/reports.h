@@ -66,13 +66,13 @@ bool cause_is_unreachable(int cause);
 /* Size of the buffer for the text of reports_tls(). */
 #define TLS_TEXT 24
 
-/* Returns true if connections to the server use TLS, and it has replied to the greeting on one. */
+/* Returns true if connections to the server use TLS, and it has replied to the greeting on the last
+ * one. */
 bool reports_tls_known(const redlock_node_stats_t *node);
 
-/* Writes for a table how a server is connected: "" without TLS, or if it has not replied to the
- * greeting; "unverified" if its certificate is
- * not verified; else until when the certificate is valid, or "on" before that is known. Returns
- * `text`. */
+/* Writes for a table how a server is connected: "" if reports_tls_known() returns false;
+ * "unverified" if its certificate is not verified; else until when the certificate is valid, or
+ * "on" before that is known. Returns `text`. */
 const char *reports_tls(const redlock_node_stats_t *node, char text[TLS_TEXT]);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * TLS on a connected, blocking socket of the command. It is separate from node/tls.h, because the
- * command uses the library through its public header only, which has no SCAN and no INFO; and from
- * the SSL layer of hiredis, because hiredis 0.14 has none, and later ones do not verify names. It
- * is built with OpenSSL if the library is (REDLOCK_HAS_TLS). Otherwise the library refuses addresses
- * with TLS, and these functions are not called with one.
+ * command uses the library through its public header only, which has no SCAN and no INFO. It
+ * does not use the SSL layer of hiredis, because hiredis 0.14 has none, and later ones do not
+ * verify names. It is built with OpenSSL if the library is (REDLOCK_HAS_TLS). Otherwise the library
+ * refuses addresses with TLS, and these functions are not called with one.
  */
 #ifndef TOOLS_SERVER_TLS_H
 #define TOOLS_SERVER_TLS_H

@@ -30,7 +30,7 @@ struct reading {
     bool secret;               /* the file holds a password */
     bool refused;              /* an error was reported */
     bool seen[SET_COUNT];      /* which settings the file has set above this line */
-    const char *shard;         /* shard of the servers that were added last; "": none */
+    const char *shard;         /* of the servers that were added last, part of the text; "": none */
 };
 
 /* Returns `word`, or "***" if it is not spelled like a key or a section: it may be a password in
@@ -142,8 +142,8 @@ static bool handle(void *user, unsigned line, const char *section, const char *n
     return true;
 }
 
-/* Checks that the `len` bytes at `text`, which has room for one more, can be a configuration file,
- * and parses them. Returns -1 on success, or EXIT_CONFIG after a message. */
+/* Checks that the `len` bytes at `text` can be a configuration file, and parses them. The byte
+ * after them is set to NUL. Returns -1 on success, or EXIT_CONFIG after a message. */
 static int read_text(struct reading *reading, char *text, size_t len)
 {
     if (len > FILE_MAX_BYTES) {

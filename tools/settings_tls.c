@@ -13,15 +13,6 @@ static const char *text_of(const struct settings *settings, enum setting_id id)
     return settings->values[id].text;
 }
 
-/* Returns true if the setting is set, and its source does not have less precedence than that of
- * `other`. */
-static bool weighs(const struct settings *settings, enum setting_id id, enum setting_id other)
-{
-    const struct setting *one = &settings->values[id], *two = &settings->values[other];
-
-    return one->text && (!two->text || one->rank >= two->rank);
-}
-
 /* Returns true if both settings are set, and the source of `id` has precedence over that of
  * `other`. */
 static bool outranks(const struct settings *settings, enum setting_id id, enum setting_id other)
@@ -31,7 +22,7 @@ static bool outranks(const struct settings *settings, enum setting_id id, enum s
     return one->text && two->text && one->rank > two->rank;
 }
 
-/* Makes a setting not set. */
+/* Unsets a setting, and frees its texts. */
 static void forget(struct settings *settings, enum setting_id id)
 {
     struct setting *value = &settings->values[id];
@@ -41,9 +32,9 @@ static void forget(struct settings *settings, enum setting_id id)
     *value = (struct setting){.text = NULL};
 }
 
-/* Drops settings that belong to others of a source with less precedence: a private key to its
- * certificate, and how to verify to the issuers. Issuers are not needed where nothing is verified.
- */
+/* Drops a setting if a source with more precedence sets the one that it belongs to: a private key
+ * belongs to its certificate, and how to verify to the issuers. Issuers are dropped if such a
+ * source says that nothing is verified. */
 void settings_settle_tls(struct settings *settings)
 {
     const char *verify = text_of(settings, SET_TLS_VERIFY);
@@ -102,7 +93,8 @@ bool settings_tls(const struct settings *settings, redlock_tls_t *ret_tls)
  * servers. */
 bool settings_weighs(const struct settings *settings, enum setting_id id)
 {
-    return settings->values[id].rank != RANK_DEFAULT && weighs(settings, id, SET_SERVERS);
+    return text_of(settings, id) && settings->values[id].rank != RANK_DEFAULT &&
+           !outranks(settings, SET_SERVERS, id);
 }
 
 /* Returns the first setting of TLS that is set by a source that has no less precedence than that of

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Certificates and private keys for tests of TLS, good ones and wrong ones of each kind. A struct
- * certificate_terms describes one. Its unnamed fields are zero, and a validity from 0 to 0 stands
- * for one from yesterday for 30 days. Failures print one line and abort, because a test cannot
- * handle them. */
+ * certificate_terms describes one. Fields that an initializer leaves out are zero; from_s and
+ * until_s both 0 stand for yesterday and in 30 days. Failures print one line and abort, because a
+ * test cannot handle them. */
 #ifndef TEST_CERTIFICATES_H
 #define TEST_CERTIFICATES_H
 
