@@ -227,6 +227,8 @@ class Top(TopCase):
         self.type("clear; fg\n")
         self.wait_line(KEYS)
         self.type("q")
+        self.type("clear; echo code=$?\n")
+        self.wait_line("^code=0$")
 
     def test_unknown_terminal(self):
         """A terminal that is not known is refused with what to do."""

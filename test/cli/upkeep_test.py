@@ -237,7 +237,7 @@ class R14(Case):
         self.servers.stop(0, 1, 2)
         failed = self.wait_event(events, "extend_failed")
         self.assertGreater(failed["remaining_ms"], 0)
-        self.assertIn("not extended, trying again", self.error_text())
+        until(lambda: "not extended, trying again" in self.error_text(), "the first warning")  # it follows the event
         self.servers.continue_all()
         until(
             lambda: any(event["event"] == "extended" for event in self.events(events)),
