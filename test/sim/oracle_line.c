@@ -35,11 +35,12 @@ static struct sim_joined *append(struct sim_world *world)
     return &world->joined[world->joined_count++];
 }
 
-/* Returns whether the waiter with this id is in the state of the line. */
-static bool is_in_line(const struct sim_line *line, const char *id)
+/* Returns whether the waiter is in the state of the line. Behind the end of an id there are zeros.
+ */
+static bool is_in_line(const struct sim_line *line, const struct sim_joined *joined)
 {
     for (unsigned i = 0; i < line->count; i++) {
-        if (strcmp(line->waiters[i].id, id) == 0)
+        if (memcmp(line->waiters[i].id, joined->id, sizeof joined->id) == 0)
             return true;
     }
     return false;
@@ -55,7 +56,7 @@ static void check_order(struct sim_world *world, const struct sim_joined *served
         const struct sim_joined *joined = &world->joined[i];
         if (joined->node == served->node && joined->resource == served->resource &&
             joined->order > 0 && joined->order < served->order && joined->ready < served->ready &&
-            is_in_line(line, joined->id))
+            is_in_line(line, joined))
             sim_violate(world, "waiter %s is served before %s, which has joined the line earlier",
                         served->id, joined->id);
     }
@@ -108,7 +109,7 @@ void sim_oracle_line_ends(struct sim_world *world, unsigned node, unsigned resou
 
     for (uint32_t i = 0; i < world->joined_count; i++) {
         struct sim_joined *joined = &world->joined[i];
-        if (joined->node == node && joined->resource == resource && !is_in_line(line, joined->id))
+        if (joined->node == node && joined->resource == resource && !is_in_line(line, joined))
             continue;
         world->joined[kept++] = *joined;
     }
@@ -152,7 +153,7 @@ void sim_oracle_lines_left(struct sim_world *world)
         const struct sim_client *client = client_of(world, joined->id);
         if ((world->plan.contention->no_publish >> joined->node & 1) != 0)
             continue; /* the script cannot notify the next waiter, so it fails */
-        if (client == NULL || !is_in_line(&server->lines[joined->resource], joined->id) ||
+        if (client == NULL || !is_in_line(&server->lines[joined->resource], joined) ||
             server->lines_expire_ms[joined->resource] < sim_server_now_ms(world, joined->node))
             continue;
         const struct sim_link *link = &world->links[client->index][joined->node];

@@ -9,7 +9,6 @@
 #include "engine/slot.h"
 #include "server.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,11 +18,16 @@
  * slots. */
 struct rl_arg sim_key_name(unsigned key, char name[SIM_NAME_MAX])
 {
-    int len = key < SIM_RESOURCES_MAX ? snprintf(name, SIM_NAME_MAX, "r%u", key % 10)
-                                      : snprintf(name, SIM_NAME_MAX, SIM_SEMAPHORE "{#%u}",
-                                                 (key - SIM_RESOURCES_MAX) % 10);
+    static const char resource[] = "r0", slot[] = SIM_SEMAPHORE "{#0}";
 
-    return (struct rl_arg){name, (size_t)len};
+    if (key < SIM_RESOURCES_MAX) {
+        memcpy(name, resource, sizeof resource);
+        name[sizeof resource - 2] += (char)(key % 10);
+        return (struct rl_arg){name, sizeof resource - 1};
+    }
+    memcpy(name, slot, sizeof slot);
+    name[sizeof slot - 3] += (char)((key - SIM_RESOURCES_MAX) % 10);
+    return (struct rl_arg){name, sizeof slot - 1};
 }
 
 /* Returns the number of the key with this name. Ends the program if there is none. */

@@ -77,10 +77,9 @@ int64_t sim_server_now_ms(const struct sim_world *world, unsigned node)
 /* Returns whether the key, or an earlier state of it, is present and has not expired. */
 static bool is_good(const struct sim_world *world, unsigned node, const struct sim_key *key)
 {
-    int64_t now_ms = sim_server_now_ms(world, node);
-
     if (!key->present)
         return false;
+    int64_t now_ms = sim_server_now_ms(world, node);
     return world->plan.early_expiry ? now_ms < key->expire_ms : now_ms <= key->expire_ms;
 }
 

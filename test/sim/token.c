@@ -14,9 +14,12 @@
 static uint32_t *place_of(const struct sim_world *world, const char *text)
 {
     uint32_t mask = 2 * world->token_cap - 1, at;
+    uint64_t begin;
 
-    memcpy(&at, text, sizeof at);
-    at = at * UINT32_C(0x9e3779b1) & mask;
+    /* The upper half of the product depends on all bytes, the lowest bits on the first byte only.
+     */
+    memcpy(&begin, text, sizeof begin);
+    at = (uint32_t)(begin * UINT64_C(0x9e3779b97f4a7c15) >> 32) & mask;
     while (world->token_index[at] != 0 &&
            memcmp(world->tokens[world->token_index[at] - 1].text, text, SIM_TOKEN_HEX) != 0)
         at = (at + 1) & mask;
