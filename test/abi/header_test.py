@@ -92,14 +92,13 @@ class Header(unittest.TestCase):
             self.skipTest(f"{compiler} is not installed")
         seen = 0
         for flags, header in ((["-DASIO_STANDALONE"], "asio.hpp"), ([], "boost/asio.hpp")):
-            words = [compiler, "-x", "c++", f"-std={standard}", *FLAGS, *CXX_FLAGS, *flags, *INCLUDES, "-"]
-            include = "#include <{}>\n"
-            probe = subprocess.run(["-E" if word == "-fsyntax-only" else word for word in words], input=include.format(header),
+            probe = subprocess.run([compiler, "-x", "c++", "-E", "-"], input=f"#if !__has_include(<{header}>)\n#error\n#endif\n",
                                    capture_output=True, check=False, text=True)  # fmt: skip
             if probe.returncode != 0:
                 continue
             seen += 1
-            done = subprocess.run(words, input=include.format("redlock/adapters/asio.hpp") * 2, stdout=subprocess.PIPE,
+            done = subprocess.run([compiler, "-x", "c++", f"-std={standard}", *FLAGS, *CXX_FLAGS, *flags, *INCLUDES, "-"],
+                                  input="#include <redlock/adapters/asio.hpp>\n" * 2, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, check=False, text=True)  # fmt: skip
             self.assertEqual(done.returncode, 0, done.stdout)
         if seen == 0:

@@ -133,17 +133,16 @@ class Includes(unittest.TestCase):
         """Neither a field through the node nor one through a pointer to the part."""
         wrong = []
         for name in tree.files_below("lib", ".c", ".h"):
-            lines = tree.without_comments(tree.text(name)).split("\n")
+            text = tree.without_comments(tree.text(name))
             for part, (struct, owners) in NODE_PARTS.items():
-                field = re.compile(rf"(\bnode|\bother|\bfirst|\btracker|\])(->|\.){part}(->|\.)\w+")
-                pointers = {match.group(1) for line in lines
-                            for match in re.finditer(rf"\bstruct {struct} \*(\w+)", line)}  # fmt: skip
-                through = re.compile(rf"\b({'|'.join(pointers) or '(?!)'})->\w+")
                 if name[len("lib/"):] in owners:
                     continue
-                for number, line in enumerate(lines, 1):
-                    for match in [*field.finditer(line), *through.finditer(line)]:
-                        wrong.append(f"{name}:{number}: {match.group(0)} belongs to {', '.join(sorted(owners))}")
+                field = re.compile(rf"(\bnode|\bother|\bfirst|\btracker|\])(->|\.){part}(->|\.)\w+")
+                pointers = set(re.findall(rf"\bstruct {struct} \*(\w+)", text))
+                through = re.compile(rf"\b({'|'.join(pointers) or '(?!)'})->\w+")
+                for match in [*field.finditer(text), *through.finditer(text)]:
+                    number = text.count("\n", 0, match.start()) + 1
+                    wrong.append(f"{name}:{number}: {match.group(0)} belongs to {', '.join(sorted(owners))}")
         self.fail_with(wrong)
 
     def test_each_counter_of_a_node_is_counted_in_one_file(self):
@@ -308,9 +307,9 @@ class Symbols(unittest.TestCase):
         """A pointer table that the loader relocates is not writable afterwards and does not count."""
         wrong = []
         for layer in tree.LAYERS:
-            for path in self.objects[layer]:
-                table = subprocess.run(["objdump", "-t", path], stdout=subprocess.PIPE, check=True,
-                                       universal_newlines=True).stdout  # fmt: skip
+            tables = subprocess.run(["objdump", "-t", *self.objects[layer]], stdout=subprocess.PIPE, check=True,
+                                    universal_newlines=True).stdout  # fmt: skip
+            for path, table in zip(self.objects[layer], tables.split("file format")[1:]):
                 for line in table.split("\n"):
                     match = re.search(r" (\.t?bss|\.t?data)(?!\.rel)\S*\s+\S+\s+(\S+)$", line)
                     if match and not match.group(2).startswith(".") and (source_of(path), match.group(2)) not in GLOBALS:

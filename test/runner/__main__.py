@@ -209,6 +209,21 @@ def needed(directory, build, names):
     return sorted(os.path.relpath(path, os.path.abspath(directory)) for path in paths)
 
 
+def installed(directory):
+    """Returns the targets that `meson install` copies, for tests that install them."""
+    files = [path for target in introspect(directory, "--targets") if target["installed"] for path in target["filename"]]
+    return [os.path.relpath(path, os.path.abspath(directory)) for path in files]
+
+
+def targets_of(build, names):
+    """Returns the function that tells builddir.ensure() what to compile."""
+    if build.targets == "all":
+        return builddir.everything
+    if build.targets == "objects":
+        return lambda directory: needed(directory, build, names) + builddir.objects(directory) + installed(directory)
+    return lambda directory: needed(directory, build, names)
+
+
 def prepare(build, names, totals):
     """Compiles a build. Returns its tests, or None if it cannot be built here."""
     tool = missing_tool(build)
@@ -220,8 +235,7 @@ def prepare(build, names, totals):
     try:
         # Nothing waits for the processor yet when the first directory is compiled.
         niceness = lanes.NICENESS[lanes.COMPUTING] if totals.checked else 0
-        targets = builddir.everything if build.whole else lambda directory: needed(directory, build, names)
-        builddir.ensure(build.directory, SOURCE, build.options, build.compiler, niceness, targets)
+        builddir.ensure(build.directory, SOURCE, build.options, build.compiler, niceness, targets_of(build, names))
     except builddir.BuildFailure as failure:
         say(tail(failure.args[1]))
         say(f"build {build.name}: failed: {failure.args[0]}")

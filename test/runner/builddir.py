@@ -96,6 +96,13 @@ def everything(_directory):
     return []
 
 
+def objects(directory):
+    """Returns the object files that ninja can compile, without those of test/mutations, for which warnings are off."""
+    listed = run([ninja(), "-C", directory, "-t", "targets", "all"])[1]
+    found = re.findall(r"^(.*): c(?:pp)?_COMPILER$", listed, re.MULTILINE)
+    return [name for name in found if not name.startswith("test/mutations/")]
+
+
 def ensure(directory, source, options, compiler, niceness=0, targets=everything):
     """Sets the directory up if needed and compiles the targets that targets(directory) returns. Raises BuildFailure."""
     stamp = wanted_stamp(source, options, compiler)

@@ -39,7 +39,7 @@ BUILD = table.Build(
     # Static: a forked child that writes its counters would leave out those of a shared library.
     options=["-Db_coverage=true", "-Doptimization=0", "-Ddefault_library=static", "-Dexamples=disabled"],
     suites=SUITES.split(),
-    whole=False,
+    targets="needed",
     wrapper=[],
     slow=3,
     environment=table.ONE_PROCESS,
