@@ -106,6 +106,14 @@ static unsigned start_in_line(void)
     return node;
 }
 
+/* Kills a server, and starts it again with the foreign key, which it has lost. Without the key a
+ * client could acquire the lock while free_lock() deletes the others, and lose it. */
+static void restart(unsigned node)
+{
+    cluster_restart(live.cluster, node, false);
+    ck_assert(cluster_replies(live.cluster, node, "OK", "SET busy another PX 600000"));
+}
+
 /* Deletes the foreign key on the servers that run. */
 static void free_lock(void)
 {
@@ -170,7 +178,7 @@ START_TEST(the_server_is_restarted)
 {
     connect_waiters(NULL);
     const unsigned node = start_in_line();
-    cluster_restart(live.cluster, node, false);
+    restart(node);
     free_lock();
     take_other_turns();
 }
@@ -190,6 +198,54 @@ START_TEST(the_server_is_stopped)
     take_turns(3);
     live_resume_all();
     ck_assert_int_eq(cluster_integer(live.cluster, node, "DEL busy"), 1);
+    take_other_turns();
+}
+END_TEST
+
+/* Returns the node whose line all clients prefer: of several lines, inspecting shows that one.
+ * Leaves no line. \032 is a blank for Lua: a command of the test is divided at blanks. */
+static unsigned preferred_node(void)
+{
+    redlock_waiter_t waiter = {.owner = ""};
+    redlock_report_t *report = NULL;
+    unsigned node = NODES;
+
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert(cluster_replies(live.cluster, i, "OK",
+                                  "EVAL return(redis.call('SET',KEYS[1],'redlock-line\\n"
+                                  "7\\0320\\032w\\0320\\0321\\032node%u\\n')) 1 " LINE,
+                                  i));
+    CHECK_STATUS(redlock_inspect(clients[0], "busy", &report), REDLOCK_OK);
+    ck_assert_int_eq(redlock_report_get_waiter(report, 0, &waiter, sizeof waiter), REDLOCK_OK);
+    ck_assert_int_eq(sscanf(waiter.owner, "node%u", &node), 1);
+    redlock_report_free(report);
+    cluster_command_all(live.cluster, "DEL " LINE);
+    return node;
+}
+
+/* Returns how many records there are in the lines of all nodes but this one. */
+static unsigned records_beside(unsigned node)
+{
+    unsigned sum = 0;
+
+    for (unsigned i = 0; i < NODES; i++)
+        sum += i == node ? 0 : records(i);
+    return sum;
+}
+
+/* The preferred server is killed, and all join the line of another one. When it has been started
+ * again, they all move back, and leave nothing there. */
+START_TEST(the_preferred_server_returns)
+{
+    connect_waiters(NULL);
+    const unsigned node = preferred_node();
+    start_all();
+    ck_assert(WAIT_UNTIL(records(node) == WAITERS, TIME_LIMIT_MS));
+    cluster_kill(live.cluster, node);
+    ck_assert(WAIT_UNTIL(records_beside(node) == WAITERS, TIME_LIMIT_MS));
+    restart(node);
+    ck_assert(WAIT_UNTIL(records(node) == WAITERS && records_beside(node) == 0, TIME_LIMIT_MS));
+    free_lock();
     take_other_turns();
 }
 END_TEST
@@ -261,6 +317,7 @@ static Suite *line_faults_suite(void)
     live_add(suite, "killed", the_server_is_killed);
     live_add(suite, "restarted", the_server_is_restarted);
     live_add(suite, "stopped", the_server_is_stopped);
+    live_add(suite, "preferred server", the_preferred_server_returns);
     live_add(suite, "emptied", the_servers_are_emptied);
     live_add_each(suite, "foreign key", the_key_of_the_line_is_foreign, 3);
     live_add_each(suite, "rights", a_user_lacks_a_right, 5);
