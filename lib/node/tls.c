@@ -24,6 +24,10 @@
 #include <time.h>
 
 #define RECORD_MAX ((size_t)16 << 10) /* most plaintext bytes of one record */
+
+/* How many handshakes in a row may offer a session and be given up. The limits of the first three
+ * are 250 ms, 1 s and 4 s. */
+#define RESUMED_TRIES 3
 /* Most bytes that wait for the kernel: one record, and OpenSSL's replies to KeyUpdate messages of a
  * server that does not read. */
 #define REST_MAX ((size_t)128 << 10)
@@ -218,7 +222,7 @@ int rl_tls_keep_session(SSL *ssl, SSL_SESSION *session)
     tls->server->session = session;
     tls->server->expiry_s = tls->expiry_s;
     tls->server->generation = tls->generation;
-    tls->server->was_given_up = false;
+    tls->server->given_up = 0;
     return 1;
 }
 
@@ -227,7 +231,7 @@ void rl_tls_server_done(struct rl_tls_server *server)
 {
     SSL_SESSION_free(server->session);
     server->session = NULL;
-    server->was_given_up = false;
+    server->given_up = 0;
 }
 
 /* Decides whether OpenSSL goes on after it has verified one property of a certificate (`ok`), and
@@ -293,6 +297,18 @@ static bool set_name(SSL *ssl, const struct rl_tls_server *server)
               : X509_VERIFY_PARAM_set1_host(param, name, 0) == 1;
 }
 
+/* Offers a copy of the session to the server. OpenSSL marks a session as used when the handshake is
+ * complete. If the connection then ends before it has read a new ticket, as many do when a server
+ * is busy, the session itself can still be resumed. Returns false without memory. */
+static bool offer_session(SSL *ssl, SSL_SESSION *session)
+{
+    SSL_SESSION *copy = SSL_SESSION_dup(session);
+    bool offered = copy != NULL && SSL_set_session(ssl, copy) == 1;
+
+    SSL_SESSION_free(copy);
+    return offered;
+}
+
 /* Makes the SSL object, with the name to verify and the session to resume. Returns false without
  * memory. */
 static bool make_ssl(struct rl_tls *tls)
@@ -314,7 +330,7 @@ static bool make_ssl(struct rl_tls *tls)
         (server->generation != tls->generation || server->expiry_s <= rl_tls_now_s()))
         rl_tls_server_done(server);
     tls->expiry_s = server->expiry_s;
-    return server->session == NULL || SSL_set_session(tls->ssl, server->session) == 1;
+    return server->session == NULL || offer_session(tls->ssl, server->session);
 }
 
 /* Begins TLS as a client on a connected socket. Returns NULL without memory. */
@@ -340,15 +356,15 @@ struct rl_tls *rl_tls_open(struct rl_tls_server *server, int fd)
 
 /* Decides whether the session of the server stays for the next connection. It goes if this one has
  * failed because of TLS, or has ended in its handshake. If the handshake was only given up for lack
- * of time, the session stays for one more, which then costs a busy server less. */
+ * of time, the session stays for RESUMED_TRIES handshakes, which cost a busy server less. */
 static void judge_session(struct rl_tls *tls)
 {
     struct rl_tls_server *server = tls->server;
 
-    if (tls->refused || (!tls->secured && (tls->ended || tls->broken || server->was_given_up)))
+    if (tls->secured && !tls->refused)
+        return;
+    if (tls->refused || tls->ended || tls->broken || ++server->given_up == RESUMED_TRIES)
         rl_tls_server_done(server);
-    else if (!tls->secured)
-        server->was_given_up = true;
 }
 
 /* Frees the state of a connection, and notes what its failure may say about the session and the

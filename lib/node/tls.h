@@ -30,7 +30,7 @@ struct rl_tls_server {
     void *session;       /* of the last connection, to be resumed; NULL: none */
     unsigned generation; /* of the context when the session was made */
     int64_t expiry_s;    /* of the session's certificates, as rl_tls_expiry_s() returns it */
-    bool was_given_up;   /* the last handshake was given up */
+    unsigned given_up;   /* handshakes in a row that were given up for lack of time */
 };
 
 /* Results of the handshake, and of receiving. */

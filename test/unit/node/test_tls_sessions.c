@@ -220,13 +220,14 @@ static void give_up_a_handshake(void)
 }
 
 /* A handshake that was given up for lack of time leaves the session: the next one resumes it, and
- * costs a busy server less. Two in a row do not, because the session may be the reason. */
-START_TEST(a_session_outlives_one_handshake_that_was_given_up)
+ * costs a busy server less. Three in a row do not, because the session may be the reason. */
+START_TEST(a_session_outlives_two_handshakes_that_were_given_up)
 {
     struct tls_link first = tls_rig_connect(rig);
 
     ck_assert_int_eq(tls_rig_receive(&first), RL_TLS_AGAIN);
     for (int round = 0; round < 2; round++) {
+        give_up_a_handshake();
         give_up_a_handshake();
         struct tls_link next = tls_rig_connect(rig);
         ck_assert_int_eq(SSL_session_reused(next.server), 1);
@@ -235,7 +236,25 @@ START_TEST(a_session_outlives_one_handshake_that_was_given_up)
     }
     give_up_a_handshake();
     give_up_a_handshake();
+    ck_assert_ptr_nonnull(rig->server.session);
+    give_up_a_handshake();
     ck_assert_ptr_null(rig->server.session);
+    tls_rig_close(&first);
+}
+END_TEST
+
+/* A session is resumed again if the connection that had resumed it ended before it read a new
+ * ticket, as many do when a server is busy. */
+START_TEST(a_session_is_resumed_until_there_is_a_new_ticket)
+{
+    struct tls_link first = tls_rig_connect(rig);
+
+    ck_assert_int_eq(tls_rig_receive(&first), RL_TLS_AGAIN);
+    for (int round = 0; round < 5; round++) {
+        struct tls_link next = tls_rig_connect(rig);
+        ck_assert_int_eq(SSL_session_reused(next.server), 1);
+        tls_rig_close(&next);
+    }
     tls_rig_close(&first);
 }
 END_TEST
@@ -356,7 +375,8 @@ int main(void)
     tcase_add_test(tcase, a_session_with_an_expired_issuer_is_not_offered);
     tcase_add_test(tcase, the_date_of_an_issuer_without_verification_does_not_count);
     tcase_add_test(tcase, a_certificate_that_expires_in_the_handshake_is_refused);
-    tcase_add_test(tcase, a_session_outlives_one_handshake_that_was_given_up);
+    tcase_add_test(tcase, a_session_outlives_two_handshakes_that_were_given_up);
+    tcase_add_test(tcase, a_session_is_resumed_until_there_is_a_new_ticket);
     tcase_add_test(tcase, a_session_goes_with_a_handshake_that_the_server_ends);
     tcase_add_test(tcase, files_that_could_not_be_read_are_read_again);
     tcase_add_test(tcase, a_reload_that_has_ended_is_used);
