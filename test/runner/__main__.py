@@ -216,7 +216,7 @@ def installed(directory):
 
 
 def targets_of(build, names):
-    """Returns the function that tells builddir.ensure() what to compile."""
+    """Returns a function of the build directory for builddir.ensure(): the list of files to compile."""
     if build.targets == "all":
         return builddir.everything
     if build.targets == "objects":
@@ -234,7 +234,7 @@ def prepare(build, names, totals):
     started = time.monotonic()
     try:
         # Nothing waits for the processor yet when the first directory is compiled.
-        niceness = lanes.NICENESS[lanes.COMPUTING] if totals.checked else 0
+        niceness = lanes.COMPILING if totals.checked else 0
         builddir.ensure(build.directory, SOURCE, build.options, build.compiler, niceness, targets_of(build, names))
     except builddir.BuildFailure as failure:
         say(tail(failure.args[1]))

@@ -16,7 +16,9 @@ COMPUTING = "computing"  # compilers, exhaustive walks, valgrind
 
 # A waiting program, with its servers, uses about a seventh of a core.
 SLOTS = {WAITING: 6, COMPUTING: 2}
+SPARE_SLOTS = 3  # more of them for programs that wait, when nothing is left to compute
 NICENESS = {WAITING: 0, COMPUTING: 10}
+COMPILING = 5  # the niceness of compilers: tests that wait need what they make
 
 
 class Lanes:
@@ -38,7 +40,9 @@ class Lanes:
 
     def may_start(self, lane):
         """Returns whether the lane has a job and a free slot, and no job has failed."""
-        return bool(self.ready[lane]) and self.busy[lane] < SLOTS[lane] and self.error is None
+        nothing_computes = self.busy[COMPUTING] == 0 and not self.ready[COMPUTING]
+        slots = SLOTS[lane] + (SPARE_SLOTS if lane == WAITING and nothing_computes else 0)
+        return bool(self.ready[lane]) and self.busy[lane] < slots and self.error is None
 
     def is_over(self):
         """Returns whether nothing runs, and nothing is left or a job has failed."""

@@ -308,9 +308,10 @@ class TwoLanes(unittest.TestCase):
         self.assertEqual(sorted(done), ["added", "early", "late"])
 
     def test_no_more_at_once_than_there_are_slots(self):
-        """Both lanes are filled at once, and none above its slots."""
+        """Both lanes are filled at once, and none above its slots while the first job computes, until the others have ended."""
         lock, counts, most = threading.Lock(), dict.fromkeys(lanes.SLOTS, 0), dict.fromkeys(lanes.SLOTS, 0)
         meet = threading.Barrier(sum(lanes.SLOTS.values()))
+        others, tried = threading.Semaphore(0), threading.Event()
 
         def job(lane, together):
             """Counts how many jobs run at once; with `together`, waits until all slots are filled."""
@@ -319,16 +320,39 @@ class TwoLanes(unittest.TestCase):
                 most[lane] = max(most[lane], counts[lane])
             if together:
                 meet.wait(20)  # passes only if the lanes are filled at the same time
+            if lane == lanes.WAITING:
+                self.assertTrue(tried.wait(20))
+            elif not together:
+                tried.set()  # before this job, the lanes have tried to start more that wait
             with lock:
                 counts[lane] -= 1
+            others.release()
+
+        def first():
+            """Computes until all other jobs have ended."""
+            meet.wait(20)
+            for _ in range(3 * sum(lanes.SLOTS.values()) - 1):
+                self.assertTrue(others.acquire(timeout=20))
 
         jobs = lanes.Lanes()
+        counts[lanes.COMPUTING] = 1
+        jobs.add(lanes.COMPUTING, 0, first)
         for lane, slots in lanes.SLOTS.items():
-            for number in range(3 * slots):
+            already = lane == lanes.COMPUTING
+            for number in range(already, 3 * slots):
                 jobs.add(lane, 0, job, lane, number < slots)
         jobs.run()
         for lane in lanes.SLOTS:
             self.assertEqual(most[lane], lanes.SLOTS[lane])
+
+    def test_more_wait_at_once_when_nothing_is_left_to_compute(self):
+        """The slots of programs that wait and the spare ones are filled at the same time."""
+        slots = lanes.SLOTS[lanes.WAITING] + lanes.SPARE_SLOTS
+        meet = threading.Barrier(slots)
+        jobs = lanes.Lanes()
+        for _ in range(slots):
+            jobs.add(lanes.WAITING, 0, meet.wait, 20)
+        jobs.run()
 
     def test_an_error_ends_the_run_after_what_is_under_way(self):
         """An error in one job ends the run once the other running jobs have ended."""

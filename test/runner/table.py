@@ -35,6 +35,7 @@ VALGRIND = (
     " --soname-synonyms=somalloc=nouserintercepts --num-callers=30"
 ).split()
 
+# In the order in which they are compiled: what waits longest goes first, so that no lane is ever idle.
 BUILDS = [
     Build(
         name="gcc",
@@ -46,17 +47,6 @@ BUILDS = [
         slow=1,
         environment={},
         targets="all",
-    ),
-    Build(
-        name="clang",
-        directory="build-clang",
-        compiler="clang",
-        options=[*WERROR, "-Doptimization=0"],
-        suites="unit abi".split(),
-        wrapper=[],
-        slow=1,
-        environment={},
-        targets="objects",
     ),
     Build(
         name="asan",
@@ -88,6 +78,17 @@ BUILDS = [
         targets="needed",
     ),
     Build(
+        name="clang",
+        directory="build-clang",
+        compiler="clang",
+        options=[*WERROR, "-Doptimization=0"],
+        suites="unit abi".split(),
+        wrapper=[],
+        slow=1,
+        environment={},
+        targets="objects",
+    ),
+    Build(
         name="valgrind",
         directory="build-gcc",
         compiler="gcc",
@@ -103,7 +104,7 @@ BUILDS = [
 # A build that is named here with a suite runs these programs of it, and no others. test/README.md says
 # why, and when a new program belongs here. A program that is named nowhere runs in every build of its suite.
 ONLY = {
-    # What depends on the compiler: names and places of symbols, exceptions that pass through C. header_test.py runs both
+    # Programs that depend on the compiler: names and places of symbols, exceptions that pass through C. header_test.py runs both
     # compilers itself.
     ("clang", "abi"): {"consumer", "exceptions", "layering", "symbols", "unload"},
     # Programs with threads that run at the same time.
