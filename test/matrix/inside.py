@@ -38,7 +38,7 @@ def main():
     os.chdir(runner.SOURCE)
     build = table.Build(name="matrix", directory=chosen.directory, compiler=chosen.compiler, options=chosen.option,
                         suites=chosen.suites, wrapper=chosen.wrapper.split(), slow=chosen.slow, environment={},
-                        whole=False)  # fmt: skip
+                        targets="needed")  # fmt: skip
     totals = runner.Totals()
     totals.checked = True  # the table of builds does not name this one
     runner.run_all([build], chosen.suites, totals)
