@@ -23,11 +23,10 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#define RECORD_MAX ((size_t)16 << 10) /* most plaintext bytes of one record */
-
-/* How many handshakes in a row may offer a session and be given up. The limits of the first three
- * are 250 ms, 1 s and 4 s. */
+/* A session is dropped after so many handshakes in a row that were given up. By default their time
+ * limits are 250 ms, 1 s and 4 s. */
 #define RESUMED_TRIES 3
+#define RECORD_MAX    ((size_t)16 << 10) /* most plaintext bytes of one record */
 /* Most bytes that wait for the kernel: one record, and OpenSSL's replies to KeyUpdate messages of a
  * server that does not read. */
 #define REST_MAX ((size_t)128 << 10)
@@ -356,14 +355,15 @@ struct rl_tls *rl_tls_open(struct rl_tls_server *server, int fd)
 
 /* Decides whether the session of the server stays for the next connection. It goes if this one has
  * failed because of TLS, or has ended in its handshake. If the handshake was only given up for lack
- * of time, the session stays for RESUMED_TRIES handshakes, which cost a busy server less. */
+ * of time, it is offered again, which costs a busy server less, until that has happened
+ * RESUMED_TRIES times in a row. */
 static void judge_session(struct rl_tls *tls)
 {
     struct rl_tls_server *server = tls->server;
 
     if (tls->secured && !tls->refused)
-        return;
-    if (tls->refused || tls->ended || tls->broken || ++server->given_up == RESUMED_TRIES)
+        server->given_up = 0;
+    else if (tls->refused || tls->ended || tls->broken || ++server->given_up == RESUMED_TRIES)
         rl_tls_server_done(server);
 }
 

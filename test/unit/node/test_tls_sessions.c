@@ -220,7 +220,8 @@ static void give_up_a_handshake(void)
 }
 
 /* A handshake that was given up for lack of time leaves the session: the next one resumes it, and
- * costs a busy server less. Three in a row do not, because the session may be the reason. */
+ * costs a busy server less. Three in a row do not, because the session may be the reason. A
+ * complete handshake between them ends the row, also if no new ticket was read. */
 START_TEST(a_session_outlives_two_handshakes_that_were_given_up)
 {
     struct tls_link first = tls_rig_connect(rig);
@@ -234,6 +235,10 @@ START_TEST(a_session_outlives_two_handshakes_that_were_given_up)
         ck_assert_int_eq(tls_rig_receive(&next), RL_TLS_AGAIN);
         tls_rig_close(&next);
     }
+    give_up_a_handshake();
+    give_up_a_handshake();
+    struct tls_link complete = tls_rig_connect(rig);
+    tls_rig_close(&complete);
     give_up_a_handshake();
     give_up_a_handshake();
     ck_assert_ptr_nonnull(rig->server.session);
