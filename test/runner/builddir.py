@@ -100,6 +100,8 @@ def objects(directory):
     """Returns the object files that ninja can compile, without those of test/mutations, for which warnings are off."""
     listed = run([ninja(), "-C", directory, "-t", "targets", "all"])[1]
     found = re.findall(r"^(.*): c(?:pp)?_COMPILER$", listed, re.MULTILINE)
+    if not found:
+        raise BuildFailure(f"ninja lists no object files in {directory}", listed)
     return [name for name in found if not name.startswith("test/mutations/")]
 
 

@@ -35,7 +35,7 @@ VALGRIND = (
     " --soname-synonyms=somalloc=nouserintercepts --num-callers=30"
 ).split()
 
-# In the order in which they are compiled: what waits longest goes first, so that no lane is ever idle.
+# In the order in which they are compiled. The programs of asan wait longest, so they can start early.
 BUILDS = [
     Build(
         name="gcc",
