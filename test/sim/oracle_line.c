@@ -35,8 +35,8 @@ static struct sim_joined *append(struct sim_world *world)
     return &world->joined[world->joined_count++];
 }
 
-/* Returns whether the waiter is in the state of the line. Behind the end of an id there are zeros.
- */
+/* Returns whether the waiter is in the state of the line. Both ids are in structs that were cleared
+ * first, so that all their bytes can be compared, which is faster than strcmp(). */
 static bool is_in_line(const struct sim_line *line, const struct sim_joined *joined)
 {
     for (unsigned i = 0; i < line->count; i++) {

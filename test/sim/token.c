@@ -10,16 +10,16 @@
 #include <string.h>
 
 /* Returns the place of a token in the index, or the free place where it belongs. Tokens are random,
- * so that their first bytes serve as the hash. */
+ * so that their first bytes are hashed. */
 static uint32_t *place_of(const struct sim_world *world, const char *text)
 {
     uint32_t mask = 2 * world->token_cap - 1, at;
-    uint64_t begin;
+    uint64_t prefix;
 
-    /* The upper half of the product depends on all bytes, the lowest bits on the first byte only.
-     */
-    memcpy(&begin, text, sizeof begin);
-    at = (uint32_t)(begin * UINT64_C(0x9e3779b97f4a7c15) >> 32) & mask;
+    /* From bit 32 on, the product depends on five characters or more; its lowest bits depend on the
+     * first one only, which is one of 16 digits. */
+    memcpy(&prefix, text, sizeof prefix);
+    at = (uint32_t)(prefix * UINT64_C(0x9e3779b97f4a7c15) >> 32) & mask;
     while (world->token_index[at] != 0 &&
            memcmp(world->tokens[world->token_index[at] - 1].text, text, SIM_TOKEN_HEX) != 0)
         at = (at + 1) & mask;
