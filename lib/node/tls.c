@@ -23,10 +23,11 @@
 #include <sys/socket.h>
 #include <time.h>
 
-/* A session is dropped after so many handshakes in a row that were given up. By default their time
- * limits are 250 ms, 1 s and 4 s. */
-#define RESUMED_TRIES 3
-#define RECORD_MAX    ((size_t)16 << 10) /* most plaintext bytes of one record */
+/* The session of a server is dropped after this many handshakes in a row that were given up. By
+ * default their time limits are 250 ms, 1 s and 4 s. */
+#define GIVEN_UP_MAX 3
+
+#define RECORD_MAX   ((size_t)16 << 10) /* most plaintext bytes of one record */
 /* Most bytes that wait for the kernel: one record, and OpenSSL's replies to KeyUpdate messages of a
  * server that does not read. */
 #define REST_MAX ((size_t)128 << 10)
@@ -296,9 +297,10 @@ static bool set_name(SSL *ssl, const struct rl_tls_server *server)
               : X509_VERIFY_PARAM_set1_host(param, name, 0) == 1;
 }
 
-/* Offers a copy of the session to the server. OpenSSL marks a session as used when the handshake is
- * complete. If the connection then ends before it has read a new ticket, as many do when a server
- * is busy, the session itself can still be resumed. Returns false without memory. */
+/* Offers a copy of the session to the server, so that the session that is kept can be resumed
+ * again: with TLS 1.3, OpenSSL makes the offered one unusable when the handshake is complete. The
+ * next connection needs it if this one ends before it has read a new ticket, as many do when a
+ * server is busy. Returns false without memory. */
 static bool offer_session(SSL *ssl, SSL_SESSION *session)
 {
     SSL_SESSION *copy = SSL_SESSION_dup(session);
@@ -355,15 +357,15 @@ struct rl_tls *rl_tls_open(struct rl_tls_server *server, int fd)
 
 /* Decides whether the session of the server stays for the next connection. It goes if this one has
  * failed because of TLS, or has ended in its handshake. If the handshake was only given up for lack
- * of time, it is offered again, which costs a busy server less, until that has happened
- * RESUMED_TRIES times in a row. */
+ * of time, it stays, because resuming costs a busy server less, until GIVEN_UP_MAX handshakes in a
+ * row were given up. */
 static void judge_session(struct rl_tls *tls)
 {
     struct rl_tls_server *server = tls->server;
 
     if (tls->secured && !tls->refused)
         server->given_up = 0;
-    else if (tls->refused || tls->ended || tls->broken || ++server->given_up == RESUMED_TRIES)
+    else if (tls->refused || tls->ended || tls->broken || ++server->given_up == GIVEN_UP_MAX)
         rl_tls_server_done(server);
 }
 

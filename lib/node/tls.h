@@ -30,7 +30,7 @@ struct rl_tls_server {
     void *session;       /* of the last connection, to be resumed; NULL: none */
     unsigned generation; /* of the context when the session was made */
     int64_t expiry_s;    /* of the session's certificates, as rl_tls_expiry_s() returns it */
-    unsigned given_up;   /* handshakes in a row that were given up for lack of time */
+    unsigned given_up;   /* connections in a row that were closed in their handshake */
 };
 
 /* Results of the handshake, and of receiving. */

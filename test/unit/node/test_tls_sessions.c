@@ -220,8 +220,8 @@ static void give_up_a_handshake(void)
 }
 
 /* A handshake that was given up for lack of time leaves the session: the next one resumes it, and
- * costs a busy server less. Three in a row do not, because the session may be the reason. A
- * complete handshake between them ends the row, also if no new ticket was read. */
+ * costs a busy server less. After three in a row it is dropped, because it may be the reason. A
+ * complete handshake starts the count again, even if no new ticket was read. */
 START_TEST(a_session_outlives_two_handshakes_that_were_given_up)
 {
     struct tls_link first = tls_rig_connect(rig);
