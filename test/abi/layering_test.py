@@ -309,7 +309,9 @@ class Symbols(unittest.TestCase):
         for layer in tree.LAYERS:
             tables = subprocess.run(["objdump", "-t", *self.objects[layer]], stdout=subprocess.PIPE, check=True,
                                     universal_newlines=True).stdout  # fmt: skip
-            for path, table in zip(self.objects[layer], tables.split("file format")[1:]):
+            tables = re.split(r"^\S.*: +file format .*$", tables, flags=re.MULTILINE)[1:]  # in the order of the files
+            self.assertEqual(len(tables), len(self.objects[layer]))
+            for path, table in zip(self.objects[layer], tables):
                 for line in table.split("\n"):
                     match = re.search(r" (\.t?bss|\.t?data)(?!\.rel)\S*\s+\S+\s+(\S+)$", line)
                     if match and not match.group(2).startswith(".") and (source_of(path), match.group(2)) not in GLOBALS:

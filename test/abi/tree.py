@@ -89,7 +89,7 @@ def symbols(path, *options):
 
 @functools.lru_cache(maxsize=None)
 def symbols_of_objects():
-    """Returns {object file of the library: [(name, type letter)]}. One nm reads all: its start takes longer than a file."""
+    """Returns {object file of the library: [(name, type letter)]}. One nm reads all, because starting it takes longer than a file."""
     paths = [path for of_layer in objects().values() for path in of_layer]
     listed = subprocess.run(["nm", "-A", "-P", *paths], stdout=subprocess.PIPE, check=True, universal_newlines=True)
     table = {path: [] for path in paths}
@@ -100,10 +100,12 @@ def symbols_of_objects():
 
 
 def undefined(path):
-    """Returns the symbols that the object file uses and does not define."""
+    """Returns the symbols that the object file of the library uses and does not define."""
+    # U: undefined; v, w: undefined and weak.
     return {name for name, kind in symbols_of_objects()[path] if kind in "Uvw"}
 
 
 def defined_globally(path):
-    """Returns the global symbols that the file defines."""
+    """Returns the global symbols that the object file of the library defines."""
+    # Letters of global symbols are large, but for u: unique global.
     return {name for name, kind in symbols_of_objects()[path] if kind != "U" and (kind.isupper() or kind == "u")}

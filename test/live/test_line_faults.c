@@ -107,9 +107,9 @@ static unsigned start_in_line(void)
     return node;
 }
 
-/* Kills a server, and starts it again with the foreign key, which it has lost. Without that key, a
- * client could acquire the lock while free_lock() deletes the others, which would delete its key.
- */
+/* Kills a server, starts it again, and sets the foreign key, which it has lost. Otherwise a client
+ * could acquire the lock before free_lock() has deleted all foreign keys, and free_lock() would
+ * delete the client's key. */
 static void restart(unsigned node)
 {
     cluster_restart(live.cluster, node, false);
@@ -235,8 +235,8 @@ static unsigned records_beside(unsigned node)
     return sum;
 }
 
-/* The preferred server is killed, and all join the line of another one. When it has been started
- * again, they all move back, and leave nothing there. */
+/* The preferred server is killed, and all join lines of other servers. When it has been started
+ * again, they all move back, and leave no record there. */
 START_TEST(the_preferred_server_returns)
 {
     connect_waiters(NULL);
@@ -246,7 +246,8 @@ START_TEST(the_preferred_server_returns)
     cluster_kill(live.cluster, node);
     ck_assert(WAIT_UNTIL(records_beside(node) == WAITERS, TIME_LIMIT_MS));
     restart(node);
-    /* On a busy machine a client may find the server slow for some 25 s. */
+    /* Clients stay away from a server while their average round trips to it are long. After a stop
+     * of two seconds that took 25 s; on a busy machine they may be long, too. */
     ck_assert(WAIT_UNTIL(records(node) == WAITERS && records_beside(node) == 0, 5 * TIME_LIMIT_MS));
     free_lock();
     take_other_turns();

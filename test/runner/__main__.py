@@ -234,7 +234,7 @@ def prepare(build, names, totals):
     started = time.monotonic()
     try:
         # Nothing waits for the processor yet when the first directory is compiled.
-        niceness = lanes.COMPILING if totals.checked else 0
+        niceness = lanes.COMPILER_NICENESS if totals.checked else 0
         builddir.ensure(build.directory, SOURCE, build.options, build.compiler, niceness, targets_of(build, names))
     except builddir.BuildFailure as failure:
         say(tail(failure.args[1]))

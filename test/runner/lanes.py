@@ -16,9 +16,9 @@ COMPUTING = "computing"  # compilers, exhaustive walks, valgrind
 
 # A waiting program, with its servers, uses about a seventh of a core.
 SLOTS = {WAITING: 6, COMPUTING: 2}
-SPARE_SLOTS = 3  # more of them for programs that wait, when nothing is left to compute
+SPARE_SLOTS = 3  # more slots of WAITING while nothing computes, or is queued for it
 NICENESS = {WAITING: 0, COMPUTING: 10}
-COMPILING = 5  # the niceness of compilers: tests that wait need what they make
+COMPILER_NICENESS = 5  # before tests that compute, because tests that wait need what is compiled
 
 
 class Lanes:

@@ -308,10 +308,11 @@ class TwoLanes(unittest.TestCase):
         self.assertEqual(sorted(done), ["added", "early", "late"])
 
     def test_no_more_at_once_than_there_are_slots(self):
-        """Both lanes are filled at once, and none above its slots while the first job computes, until the others have ended."""
+        """Both lanes fill their slots at once, and never exceed them. One job computes until all others have ended, so that
+        there are no spare slots."""
         lock, counts, most = threading.Lock(), dict.fromkeys(lanes.SLOTS, 0), dict.fromkeys(lanes.SLOTS, 0)
         meet = threading.Barrier(sum(lanes.SLOTS.values()))
-        others, tried = threading.Semaphore(0), threading.Event()
+        ended, tried = threading.Semaphore(0), threading.Event()
 
         def job(lane, together):
             """Counts how many jobs run at once; with `together`, waits until all slots are filled."""
@@ -323,23 +324,22 @@ class TwoLanes(unittest.TestCase):
             if lane == lanes.WAITING:
                 self.assertTrue(tried.wait(20))
             elif not together:
-                tried.set()  # before this job, the lanes have tried to start more that wait
+                tried.set()  # run() has tried to start more that wait before it started this one
             with lock:
                 counts[lane] -= 1
-            others.release()
+            ended.release()
 
         def first():
             """Computes until all other jobs have ended."""
             meet.wait(20)
             for _ in range(3 * sum(lanes.SLOTS.values()) - 1):
-                self.assertTrue(others.acquire(timeout=20))
+                self.assertTrue(ended.acquire(timeout=20))
 
         jobs = lanes.Lanes()
-        counts[lanes.COMPUTING] = 1
+        counts[lanes.COMPUTING] = 1  # first()
         jobs.add(lanes.COMPUTING, 0, first)
         for lane, slots in lanes.SLOTS.items():
-            already = lane == lanes.COMPUTING
-            for number in range(already, 3 * slots):
+            for number in range(counts[lane], 3 * slots):
                 jobs.add(lane, 0, job, lane, number < slots)
         jobs.run()
         for lane in lanes.SLOTS:

@@ -20,7 +20,9 @@ Build = namedtuple(
         "wrapper",  # words before the program; with them scripts are left out
         "slow",  # factor for all deadlines
         "environment",
-        "targets",  # what is compiled: "all", "needed" by its suites, or needed and all "objects", for their warnings
+        # The files to compile. "all"; "needed": what its tests need; "objects": that, what is installed, and all object
+        # files, for their warnings.
+        "targets",
     ],
 )
 
@@ -35,7 +37,7 @@ VALGRIND = (
     " --soname-synonyms=somalloc=nouserintercepts --num-callers=30"
 ).split()
 
-# In the order in which they are compiled. The programs of asan wait longest, so they can start early.
+# In the order in which they are compiled. asan comes early, because its programs wait longest.
 BUILDS = [
     Build(
         name="gcc",
