@@ -313,7 +313,7 @@ class Symbols(unittest.TestCase):
             self.assertEqual(len(tables), len(self.objects[layer]))
             for path, table in zip(self.objects[layer], tables):
                 for line in table.split("\n"):
-                    match = re.search(r" (\.t?bss|\.t?data)(?!\.rel)\S*\s+\S+\s+(\S+)$", line)
+                    match = re.search(r" (\.t?bss|\.t?data)(?!\.rel)\S*\s+\S+\s+(?:\.hidden\s+)?(\S+)$", line)
                     if match and not match.group(2).startswith(".") and (source_of(path), match.group(2)) not in GLOBALS:
                         wrong.append(f"{source_of(path)}: writable global {match.group(2)}")
         self.fail_with(wrong)
