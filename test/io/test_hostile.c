@@ -66,7 +66,21 @@ START_TEST(two_servers_with_invalid_replies_to_set_fail_the_attempt)
 }
 END_TEST
 
-/* The attempts use the wait budget up and do not exceed it. */
+/* Returns twice the longest average round trip in milliseconds, rounded up. A call ends when less
+ * than twice that of the second-fastest node is left of its wait budget, because no other attempt
+ * fits in. */
+static uint64_t reserve_ms(void)
+{
+    uint64_t longest_us = 0;
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        const uint64_t rtt_us = three_servers_stats(i).rtt_us;
+        longest_us = rtt_us > longest_us ? rtt_us : longest_us;
+    }
+    return 2 * longest_us / 1000 + 1;
+}
+
+/* The attempts use the wait budget up and do not exceed it. On a busy machine one attempt may use
+ * it up, so there are up to ten calls until one has two. */
 START_TEST(two_such_servers_do_not_exceed_the_budget)
 {
     const struct hostile_reply *hostile = &bad_replies[_i];
@@ -75,9 +89,14 @@ START_TEST(two_such_servers_do_not_exceed_the_budget)
         wait_scaled_ms((hostile->causes & TIMEOUT) != 0 ? 3 * three_servers.node_time_ms : 300);
     ck_assert(three_servers_wait_all_vote());
     add_fault(2, "SET", hostile);
-    uint64_t start_ms = wait_now_ms();
-    three_servers_check_fails(hostile->name, REDLOCK_ENOQUORUM, wait_ms);
-    ck_assert_uint_ge(wait_now_ms() - start_ms, wait_ms / 2);
+    for (unsigned calls = 0; calls == 0 || (three_servers_info().attempts == 1 && calls < 10);
+         calls++) {
+        const uint64_t start_ms = wait_now_ms(), before_ms = reserve_ms();
+        three_servers_check_fails(hostile->name, REDLOCK_ENOQUORUM, wait_ms);
+        const uint64_t took_ms = wait_now_ms() - start_ms, after_ms = reserve_ms();
+        /* Replies during the call change the averages, so the longer reserve counts. */
+        ck_assert_uint_ge(took_ms + (before_ms > after_ms ? before_ms : after_ms), wait_ms);
+    }
     ck_assert_uint_gt(three_servers_info().attempts, 1);
     ck_assert_int_ne(three_servers_node(0).cause, REDLOCK_CAUSE_NONE);
     ck_assert_int_ne(three_servers_node(1).cause, REDLOCK_CAUSE_NONE);
