@@ -116,6 +116,7 @@ void live_resume_all(void);
 void live_restart_dead(void);
 bool live_has_key(unsigned node, const char *key);
 unsigned live_nodes_with(const char *key);
+void live_set_line(unsigned node, const char *key, const char *label);
 /* Returns a few keys of each running server but the key `except` (NULL: none), for messages; valid
  * until the next call. */
 const char *live_keys_text(const char *except);

@@ -43,6 +43,16 @@ unsigned live_nodes_with(const char *key)
     return count;
 }
 
+/* Sets a line of one waiter with that label, which expires after a minute. */
+void live_set_line(unsigned node, const char *key, const char *label)
+{
+    /* \032 is a blank for Lua: a command of the tests is divided at blanks. */
+    ck_assert(cluster_replies(live.cluster, node, "OK",
+                              "EVAL return(redis.call('SET',KEYS[1],'redlock-line\\n"
+                              "7\\0320\\032w\\0320\\0321\\032%s\\n','PX',60000)) 1 %s",
+                              label, key));
+}
+
 /* Returns a few keys of each running server but the key `except` (NULL: none), and the values of
  * those in database 0. One line for each, for messages. The text is valid until the next call. */
 const char *live_keys_text(const char *except)

@@ -17,16 +17,6 @@
 
 #define SEMAPHORES 8 /* so many that they prefer different nodes */
 
-/* Sets a line of one waiter with the label "other" on a node. \032 is a blank for Lua: a command of
- * the test is divided at blanks. */
-static void set_other_line(unsigned node, const char *key)
-{
-    ck_assert(cluster_replies(live.cluster, node, "OK",
-                              "EVAL return(redis.call('SET',KEYS[1],'redlock-line\\n"
-                              "7\\0320\\032w\\0320\\0321\\032other\\n','PX',60000)) 1 %s",
-                              key));
-}
-
 /* Inspects the resource. Returns the outcome, and copies the label of the waiter in front to
  * `owner`; "": nobody waits. */
 static redlock_report_info_t inspect(const char *resource, char owner[64])
@@ -85,7 +75,7 @@ static bool waiter_is_shown(const char *name)
     ck_assert(WAIT_UNTIL(live_nodes_with(key) == 1, TIME_LIMIT_MS));
     for (unsigned node = 0; node < NODES; node++)
         if (cluster_integer(live.cluster, node, "EXISTS %s", key) == 0)
-            set_other_line(node, key);
+            live_set_line(node, key, "other");
     CHECK_STATUS(redlock_slot_name(slot, sizeof slot, name, 0), REDLOCK_OK);
     ck_assert_uint_ge(inspect(slot, owner).line_length, 1);
     const bool shown = strcmp(owner, "real") == 0;
@@ -122,7 +112,7 @@ START_TEST(without_lines_nothing_is_known)
 
     for (size_t i = 0; i < 2; i++)
         for (unsigned node = 0; node < NODES; node++)
-            set_other_line(node, keys[i]);
+            live_set_line(node, keys[i], "other");
     live.client = live_open(live_config());
     for (size_t i = 0; i < 2; i++) {
         const redlock_report_info_t info = inspect(names[i], owner);
