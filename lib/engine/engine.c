@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A node is slow if its round trip exceeds this multiple of the quorum-th fastest one, plus 1 ms.
- */
+/* A node is slow if its smoothed round trip and its longest recent one both exceed this multiple of
+ * the smoothed one of the quorum-th fastest node, plus 1 ms. */
 #define SLOW_FACTOR 4
 /* Interval at which the view's round trips are computed again. */
 #define TIMES_NS (100 * RL_MS)
@@ -45,8 +45,8 @@ static int compare_u64(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Computes the view's round trip and the set of slow nodes, from the smoothed round trip of each
- * node. The view's round trip is that of the quorum-th fastest node, because an attempt needs at
+/* Computes the view's round trip and the set of slow nodes, from the round trips of each node. The
+ * view's round trip is that of the quorum-th fastest node, because an attempt needs at
  * least that long. If fewer nodes have one, it is that of the slowest of these. If none has one, it
  * is 0, and the set of slow nodes stays as it is. */
 static void update_times(struct rl_engine *engine)
@@ -68,7 +68,7 @@ static void update_times(struct rl_engine *engine)
     uint64_t trip_ns = list[count < engine->quorum ? count - 1 : engine->quorum - 1];
     engine->view.round_trip_ns = trip_ns;
     for (unsigned i = 0; i < engine->count; i++) {
-        if (rl_detector_srtt_ns(&engine->nodes[i].detector) > SLOW_FACTOR * trip_ns + RL_MS)
+        if (rl_detector_shorter_trip_ns(&engine->nodes[i].detector) > SLOW_FACTOR * trip_ns + RL_MS)
             slow |= RL_NODE(i);
     }
     engine->view.slow = slow;

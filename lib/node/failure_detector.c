@@ -49,15 +49,25 @@ static void note_worst(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns)
     }
 }
 
-/* Updates the smoothed and the longest recent round trip after a round trip of `trip_ns`, of which
- * at most the time limit of a reply counts. The smoothed one moves by an eighth of the difference.
- */
-void rl_detector_note_trip(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns)
+/* Returns the round trip, but at most the time limit of a reply. */
+static uint64_t limited(const struct rl_node *node, uint64_t trip_ns)
 {
     uint64_t fixed = node->common->node_timeout_ns;
-    uint64_t most_ns = fixed != 0 ? fixed : TIMEOUT_MAX_NS;
 
-    trip_ns = rl_min_u64(trip_ns, most_ns);
+    return rl_min_u64(trip_ns, fixed != 0 ? fixed : TIMEOUT_MAX_NS);
+}
+
+/* Updates the longest recent round trip after a heartbeat of `trip_ns`. */
+void rl_detector_note_heartbeat(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns)
+{
+    note_worst(node, limited(node, trip_ns), now_ns);
+}
+
+/* Updates the smoothed and the longest recent round trip after a round trip of `trip_ns`. The
+ * smoothed one moves by an eighth of the difference. */
+void rl_detector_note_trip(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns)
+{
+    trip_ns = limited(node, trip_ns);
     note_worst(node, trip_ns, now_ns);
     node->detector.srtt_ns =
         node->detector.srtt_ns == 0

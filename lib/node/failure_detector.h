@@ -41,6 +41,15 @@ static inline uint64_t rl_detector_srtt_ns(const struct rl_detector *detector)
     return detector->srtt_ns;
 }
 
+/* Returns the smoothed round trip, or the longest recent one if that is shorter, in nanoseconds; 0:
+ * not measured. The engine decides with it whether the node is slow. After a stop of the server the
+ * smoothed one alone needs dozens of votes to fall, and waiters send few to a node that they avoid.
+ */
+static inline uint64_t rl_detector_shorter_trip_ns(const struct rl_detector *detector)
+{
+    return detector->worst_ns < detector->srtt_ns ? detector->worst_ns : detector->srtt_ns;
+}
+
 /* Forgets the probe and the order of the requests, because a new connection was opened. */
 static inline void rl_detector_opened(struct rl_detector *detector)
 {
@@ -82,6 +91,10 @@ static inline void rl_detector_note_idle(struct rl_detector *detector)
  * as that limit: if this process or the server was stopped, delays derived from the whole time
  * would grow to minutes. */
 void rl_detector_note_trip(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns);
+
+/* Takes the round trip of a heartbeat into account, for the longest recent one only. The smoothed
+ * one is for votes: INFO takes a server longer. */
+void rl_detector_note_heartbeat(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns);
 
 /* Notes that requests are in flight, after some were appended or after replies have arrived. Has
  * the next tick planned again, unless the planned one is early enough to find a late reply. */

@@ -145,6 +145,7 @@ void rl_heartbeat_reply(struct rl_node *node, const struct rl_request *request,
     RL_ASSERT(node->heartbeat.pending > 0);
     rl_node_replan(node);
     node->heartbeat.pending--;
+    rl_detector_note_heartbeat(node, rl_sub_sat(now_ns, request->sent_ns), now_ns);
     if (reply->kind != kind && reply->kind != RL_REPLY_ERROR)
         rl_node_close(node, REDLOCK_CAUSE_PROTOCOL, "reply of the wrong type", true, now_ns);
     else if (is_time)

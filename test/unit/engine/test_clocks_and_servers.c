@@ -418,8 +418,10 @@ static void set_round_trips(uint64_t first_us, uint64_t second_us, uint64_t thir
     const uint64_t times_us[NODES] = {first_us, second_us, third_us};
     struct rl_engine *engine = rig_engine(0);
 
-    for (unsigned i = 0; i < NODES; i++)
-        engine->nodes[i].detector.srtt_ns = times_us[i] * RL_US;
+    for (unsigned i = 0; i < NODES; i++) {
+        struct rl_detector *detector = &engine->nodes[i].detector;
+        detector->srtt_ns = detector->worst_ns = times_us[i] * RL_US;
+    }
     world.now_ns += 100 * RL_MS;
     rl_engine_refresh(engine);
     rl_engine_tick(engine);
@@ -441,6 +443,47 @@ START_TEST(slow_nodes_have_several_times_the_round_trip)
     ck_assert_uint_eq(view->slow, 0);
     set_round_trips(0, 0, 300); /* only one round trip is known */
     ck_assert_uint_eq(view->round_trip_ns, 300 * RL_US);
+}
+END_TEST
+
+/* A node whose round trips were long is slow until some seconds of quick heartbeats, which come
+ * although the node is avoided, have halved the longest recent one often enough. One slow reply in
+ * between begins that anew. */
+START_TEST(quick_heartbeats_end_slowness)
+{
+    struct rl_engine *engine = rig_engine(0);
+    struct rl_node *node = &engine->nodes[1];
+
+    connect_all();
+    set_round_trips(100, 200000, 200);
+    node->detector.worst_at_ns = world.now_ns;
+    for (unsigned i = 1; i <= 12; i++) {
+        ck_assert_uint_eq(engine->view.slow, RL_NODE(1));
+        world.now_ns += RL_SECOND;
+        if (i == 5)
+            rl_detector_note_trip(node, 200 * RL_MS, world.now_ns);
+        else
+            rl_detector_note_heartbeat(node, 300 * RL_US, world.now_ns);
+        rl_engine_refresh(engine);
+        rl_engine_tick(engine);
+    }
+    ck_assert_uint_eq(engine->view.slow, 0);
+    ck_assert_uint_gt(rl_detector_srtt_ns(&node->detector), 100 * RL_MS);
+}
+END_TEST
+
+/* One slow reply of a quick node does not make it slow. */
+START_TEST(one_slow_reply_is_no_slowness)
+{
+    struct rl_engine *engine = rig_engine(0);
+
+    connect_all();
+    set_round_trips(100, 200, 200);
+    rl_detector_note_trip(&engine->nodes[1], 10 * RL_MS, world.now_ns);
+    world.now_ns += 100 * RL_MS;
+    rl_engine_refresh(engine);
+    rl_engine_tick(engine);
+    ck_assert_uint_eq(engine->view.slow, 0);
 }
 END_TEST
 
@@ -507,6 +550,8 @@ int main(void)
     tcase_add_test(tcase, a_client_is_ready_with_a_quorum_of_eligible_nodes);
     tcase_add_test(tcase, suspect_servers_are_asked_if_no_others_are_left);
     tcase_add_test(tcase, slow_nodes_have_several_times_the_round_trip);
+    tcase_add_test(tcase, quick_heartbeats_end_slowness);
+    tcase_add_test(tcase, one_slow_reply_is_no_slowness);
     tcase_add_test(tcase, the_timer_includes_locks_and_records);
     tcase_add_test(tcase, heartbeats_are_sent_while_there_are_locks);
     return suite_run(suite);

@@ -68,6 +68,20 @@ START_TEST(heartbeats_are_sent_only_while_active)
 }
 END_TEST
 
+/* The round trip of a heartbeat counts for the longest recent one, not for the smoothed one. */
+START_TEST(heartbeats_measure_the_longest_recent_round_trip)
+{
+    rig_ready(rig);
+    rig->common.active = true;
+    ck_assert(sends_heartbeat(SHORT_HEARTBEAT));
+    const uint64_t smoothed_ns = rl_detector_srtt_ns(&rig->node.detector);
+    rig_pass(rig, 3 * RL_MS);
+    rig_reply_time(rig, 0);
+    ck_assert_uint_eq(rig->node.detector.worst_ns, 3 * RL_MS);
+    ck_assert_uint_eq(rl_detector_srtt_ns(&rig->node.detector), smoothed_ns);
+}
+END_TEST
+
 START_TEST(a_step_ahead_is_reported_and_any_step_excludes)
 {
     const int64_t step_us = _i == 0 ? 60000000 : -60000000;
@@ -344,6 +358,7 @@ static Suite *heartbeat_suite(void)
     TCase *tcase = tcase_create("heartbeat");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, heartbeats_are_sent_only_while_active);
+    tcase_add_test(tcase, heartbeats_measure_the_longest_recent_round_trip);
     tcase_add_loop_test(tcase, a_step_ahead_is_reported_and_any_step_excludes, 0, 2);
     tcase_add_test(tcase, another_server_at_the_address_is_disconnected);
     tcase_add_test(tcase, a_corrected_eviction_policy_ends_the_exclusion);
