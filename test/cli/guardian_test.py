@@ -98,7 +98,7 @@ class Guardian(FamilyCase):
         more = self.stalled_at("/proc")
         directory = more["PROCSTALL"]
         for how in (signal.SIGKILL, signal.SIGSTOP):
-            process, pids = self.family("-t", "2s", name=f"g{int(how)}", env=more)
+            process, pids = self.family("-t", "4s", name=f"g{int(how)}", env=more)
             guardian = self.guardian_of(process)
             others = [pid for pid in pids if os.getpgid(pid) != os.getpgid(pids[0])]
             self.assertEqual(len(others), 3)
