@@ -2,7 +2,6 @@
 """Runs one test program in a session and a temporary directory of its own, with a deadline. A keeper (keeper.py) is the
 parent of the program, and ends what it leaves running."""
 
-import json
 import os
 import shutil
 import signal
@@ -27,14 +26,15 @@ KEEPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper.py")
 
 
 def take_report(path):
-    """Reads and removes the report of a keeper. Returns that of a program without an end if there is none, as after KILL."""
+    """Reads and removes the report of a keeper. Returns the wait status (None: the program did not end, or there is no
+    report, as after KILL), the processor seconds, and the names of the processes that were left."""
     try:
         with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+            status, computed, *left = file.read().split("\0")[:-1]
         os.unlink(path)
-        return found
     except (OSError, ValueError):
-        return {"status": None, "computed": 0.0, "left": []}
+        return None, 0.0, []
+    return (int(status) if status != "-1" else None), float(computed), left
 
 
 def status_of(status):
@@ -64,10 +64,9 @@ def run_words(words, log_path, environment, directory, timeout):
             keeper.terminate()
             keeper.wait()
         running.discard(keeper)
-    found = take_report(report)
+    status, computed, left = take_report(report)
     # What a program that was killed has left running is no news.
-    left = found["left"] if found["status"] is not None else []
-    return status_of(found["status"]), left, found["computed"]
+    return status_of(status), left if status is not None else [], computed
 
 
 def stop_all():
