@@ -47,8 +47,8 @@ class Packaging(unittest.TestCase):
         cls.environment = {**os.environ, "PKG_CONFIG_LIBDIR": cls.packages, "CC": CC}
         cls.environment.pop("PKG_CONFIG_PATH", None)
         cls.build = os.path.join(cls.root, "build")
-        # Without optimisation, so that the build is faster.
-        cls.output = cls.meson("setup", *OPTIONS, "-Dwerror=true", "-Doptimization=0", cls.build, tree.SOURCE)
+        # Without optimisation and debug information, so that the build is faster.
+        cls.output = cls.meson("setup", *OPTIONS, "-Dwerror=true", "-Doptimization=0", "-Ddebug=false", cls.build, tree.SOURCE)
 
     @classmethod
     def meson(cls, *words):
