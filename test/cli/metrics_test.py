@@ -40,7 +40,10 @@ class Figures:
         return found
 
     def check_with_promtool(self, file):
-        """Fails if promtool finds anything. Skips the test if there is none."""
+        """Fails if promtool finds anything. Skips the test if there is none. Does nothing in slow builds, where the file is
+        the same, because promtool takes a second."""
+        if SLOW > 1:
+            return
         with open(file, encoding="utf-8") as text:
             found = prometheus.promtool("check", "metrics", text=text.read())
         if found is None:

@@ -52,6 +52,14 @@ class Table(unittest.TestCase):
         """A suite of which a build runs a part is run whole by another build."""
         whole = {suite for build in table.BUILDS for suite in build.suites if (build.name, suite) not in table.ONLY}
         self.assertEqual({suite for _, suite in table.ONLY} - whole, set())
+        builds = {build.name: build for build in table.BUILDS}
+        for (name, suite), left_out in table.LEFT_OUT.items():
+            self.assertIn(suite, builds[name].suites)
+            self.assertTrue(table.runs(builds[name], suite, "no such program"))
+            others = [build for build in table.BUILDS if build.name != name and suite in build.suites]
+            for program in left_out:
+                self.assertFalse(table.runs(builds[name], suite, program))
+                self.assertTrue(any(table.runs(build, suite, program) for build in others), program)
 
 
 class OverTls(unittest.TestCase):
@@ -186,10 +194,13 @@ class Programs(unittest.TestCase):
 
     def run_script(self, script, timeout=20):
         """Runs the script as a test with this time limit in seconds, and returns its outcome."""
+        return self.run_command(["/bin/sh", "-c", script], timeout)
+
+    def run_command(self, words, timeout=20):
+        """The same for a command."""
         logs = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, logs)
-        test = {"name": "t", "cmd": ["/bin/sh", "-c", script], "env": {}, "workdir": logs,
-                "timeout": timeout}  # fmt: skip
+        test = {"name": "t", "cmd": words, "env": {}, "workdir": logs, "timeout": timeout}
         return program.run(test, self.build, logs, [])
 
     def assert_gone(self, path):
@@ -201,6 +212,17 @@ class Programs(unittest.TestCase):
         """A passing script passes."""
         outcome = self.run_script("echo 'ok 1 - a'; echo 1..1")
         self.assertEqual(outcome.result[:3], (1, 0, 0))
+
+    def test_program_that_cannot_be_started(self):
+        """The log says why, and the reason is the status 127."""
+        outcome = self.run_command(["/no/such/program"])
+        self.assertEqual(program.read_text(outcome.log), "/no/such/program: No such file or directory\n")
+        self.assertIn("127", outcome.result.reasons[-1])
+
+    def test_signals_of_a_program(self):
+        """No signal is blocked or ignored."""
+        outcome = self.run_script("grep -E 'Sig(Blk|Ign)' /proc/self/status")
+        self.assertEqual(program.read_text(outcome.log).split(), ["SigBlk:", "0" * 16, "SigIgn:", "0" * 16])
 
     def test_output_on_stderr_is_in_the_log(self):
         """The log has stdout and stderr."""
