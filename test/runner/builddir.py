@@ -39,10 +39,18 @@ def ninja():
     return shutil.which("ninja") or shutil.which("ninja-build") or "ninja"
 
 
+def compilers(compiler):
+    """Returns the variables for meson that choose this compiler of C, and g++, with which clang can link. Both run through
+    ccache where it works: what an earlier build has compiled, of any copy of the tree, is not compiled again."""
+    found = {"CC": compiler, **({"CXX": "g++"} if shutil.which("g++") else {})}
+    works = shutil.which("ccache") is not None and run(["ccache", "--show-stats"])[0] == 0
+    return {name: f"ccache {words}" if works else words for name, words in found.items()}
+
+
 def wanted_stamp(source, options, compiler):
     """Returns what a build directory must have been set up with: sources, options, compiler and its version."""
     version = run([compiler, "--version"])[1].split("\n")[0]
-    return {"source": source, "options": options, "compiler": compiler, "version": version}
+    return {"source": source, "options": options, "compiler": compilers(compiler), "version": version}
 
 
 def read_stamp(directory):
@@ -78,7 +86,7 @@ def wipe(directory):
 def setup(directory, source, options, compiler, stamp):
     """Sets up the build directory anew, and writes its stamp."""
     wipe(directory)
-    environment = {**os.environ, "CC": compiler}
+    environment = {**os.environ, **compilers(compiler)}
     status, output = run(["meson", "setup", ALL_PARTS, *options, directory, source], env=environment)
     if status != 0:
         raise BuildFailure(f"meson setup {directory} failed", output)
