@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define READY_WAIT_MS 5000 /* for the client to be ready */
-#define SHUTDOWN_MS   2000 /* for the client to shut down */
-#define SILENCE_MS    5000 /* without any callback for this time the run has failed */
+#define READY_WAIT_MS 10000 /* for the client to be ready */
+#define SHUTDOWN_MS   2000  /* for the client to shut down */
+#define SILENCE_MS    5000  /* without any callback for this time the run has failed */
 #define VOTES_NS      (UINT64_C(10) * 1000 * 1000 * 1000) /* for all nodes to be eligible */
 #define QUIET_MS      4 /* without activity for this time nothing more is expected */
 #define SETTLE_NS     (UINT64_C(1) * 1000 * 1000 * 1000) /* longest embedded_settle() */

@@ -13,7 +13,7 @@
 #include <sys/prctl.h>
 
 #define SECOND_NS   UINT64_C(1000000000) /* nanoseconds of a second */
-#define READY_MS    5000                 /* for the client to be ready */
+#define READY_MS    10000                /* for the client to be ready */
 #define SHUTDOWN_MS 5000                 /* for the client to shut down */
 /* Time after the last start in which all operations must end. */
 #define STRAGGLER_NS (15 * SECOND_NS)

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define READY_WAIT_MS 5000 /* for a client to be ready */
-#define SHUTDOWN_MS   2000 /* for a client to shut down */
-#define CLIENTS_MAX   64   /* clients, if each thread has its own */
+#define READY_WAIT_MS 10000 /* for a client to be ready */
+#define SHUTDOWN_MS   2000  /* for a client to shut down */
+#define CLIENTS_MAX   64    /* clients, if each thread has its own */
 
 /* One thread. */
 struct worker {
