@@ -83,10 +83,10 @@ def wipe(directory):
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def setup(directory, source, options, compiler, stamp):
+def setup(directory, source, options, stamp):
     """Sets up the build directory anew, and writes its stamp."""
     wipe(directory)
-    environment = {**os.environ, **compilers(compiler)}
+    environment = {**os.environ, **stamp["compiler"]}
     status, output = run(["meson", "setup", ALL_PARTS, *options, directory, source], env=environment)
     if status != 0:
         raise BuildFailure(f"meson setup {directory} failed", output)
@@ -118,10 +118,10 @@ def ensure(directory, source, options, compiler, niceness=0, targets=everything)
     stamp = wanted_stamp(source, options, compiler)
     fresh = not is_usable(directory, stamp)
     if fresh:
-        setup(directory, source, options, compiler, stamp)
+        setup(directory, source, options, stamp)
     status, output = compile_targets(directory, targets, niceness)
     if status != 0 and not fresh and not ERROR_IN_SOURCE.search(output):
-        setup(directory, source, options, compiler, stamp)
+        setup(directory, source, options, stamp)
         status, output = compile_targets(directory, targets, niceness)
     if status != 0:
         raise BuildFailure(f"{directory} does not compile", output)
