@@ -58,8 +58,8 @@ struct rl_view {
     rl_nodes up;                 /* can be asked now: connected or connecting, and not suspect */
     rl_nodes suspect;            /* connected, but suspect: asked only if there is no quorum without
                                   * them, and for undos */
-    rl_nodes slow;               /* reply, and have replied for some seconds, much later than the
-                                  * quorum-th fastest node */
+    rl_nodes slow;               /* their smoothed and their longest recent round trip are much
+                                  * longer than that of the quorum-th fastest node */
     rl_nodes notifying;          /* can send a notification when a key changes */
     rl_nodes lines;              /* can keep a line, and notify this client of its turn, now or
                                   * once the connection for notifications is there */

@@ -23,7 +23,8 @@ struct rl_detector {
     bool resent;               /* the requests in flight may not be in the order of their sent_ns */
     uint64_t suspect_since_ns; /* when the node became suspect; valid while `suspect` */
     uint64_t srtt_ns;          /* smoothed round trip, a mean of about eight; 0: not measured */
-    uint64_t worst_ns;         /* longest recent round trip; halved for each second that passes */
+    uint64_t worst_ns;         /* longest recent round trip, heartbeats included; halved for each
+                                * second that passes */
     uint64_t worst_at_ns;      /* when worst_ns was set or halved last */
     uint64_t last_reply_ns;    /* when the last reply arrived */
 };
