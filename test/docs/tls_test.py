@@ -57,11 +57,15 @@ class Tls(unittest.TestCase):
         cls.folder = tempfile.mkdtemp(prefix="docs-tls-")
         cls.addClassCleanup(shutil.rmtree, cls.folder)
         [cls.commands] = [each.body for each in section() if each.language == "sh" and "openssl" in each.body]
-        [lines] = [each.body for each in section() if each.language == "conf"]
-        cls.shell(re.sub(r"10\.0\.0\.\d", "127.0.0.1", cls.commands))
+        [cls.lines] = [each.body for each in section() if each.language == "conf"]
+        cls.authorities = []
+        for _ in ("new", "to renew"):
+            cls.shell(re.sub(r"10\.0\.0\.\d", "127.0.0.1", cls.commands))
+            with open(os.path.join(cls.folder, "ca.crt"), encoding="ascii") as file:
+                cls.authorities.append(file.read())
         cls.ports, cls.plain_ports = {}, {}
         for name in NAMES:
-            cls.start(name, lines)
+            cls.start(name, cls.lines)
         cls.addresses = ",".join(cls.address(name, "fresh=1") for name in NAMES)
 
     @classmethod
@@ -137,6 +141,10 @@ class Tls(unittest.TestCase):
     def assert_refused(self, text, *parameters):
         """Checks that a connection to server a with these parameters fails, and that the text says why."""
         self.assertIn(text, self.nodes(f"rediss://127.0.0.1:{self.ports['a']}?" + "&".join(parameters)))
+
+    def test_0_a_renewal_keeps_the_ca(self):
+        """The commands that make the certificates can run again: the clients still trust the CA."""
+        self.assertEqual(*self.authorities)
 
     def test_1_certificates_are_accepted(self):
         """All servers are eligible by their IP addresses, and by their names. A lock can be acquired."""
@@ -244,6 +252,30 @@ class Tls(unittest.TestCase):
         self.command("b", f"CONFIG SET port {self.plain_ports['b']}")
         self.assertIn("does this port expect TLS (rediss://)?", self.nodes(f"127.0.0.1:{self.ports['b']}"))
         self.assertIn("does this port speak TLS?", self.nodes(f"rediss://127.0.0.1:{self.plain_ports['b']}"))
+
+    def test_8_tls_without_a_restart(self):
+        """A server with a plain port only gets one of TLS, and then no plain one any more, by CONFIG SET."""
+        address, plain_address = self.address("d", "fresh=1"), f"127.0.0.1:{self.plain_ports['d']}?fresh=1"
+        settings = dict(line.split() for line in self.lines.splitlines() if line.startswith("tls-"))
+        folder = os.path.join(self.folder, "server-d")
+        self.command("d", f"CONFIG SET port {self.plain_ports['d']}")
+        with socket.create_connection(("127.0.0.1", self.plain_ports["d"]), timeout=TIME_LIMIT) as connection:
+            replies = connection.makefile()
+
+            def configure(key, value):
+                connection.sendall(f"CONFIG SET {key} {value.replace('/etc/redis-lock', folder)}\r\n".encode())
+                self.assertEqual(replies.readline(), "+OK\n", key)
+
+            configure("tls-port", "0")
+            self.assertNotIn("1 of 1 servers are eligible", self.nodes(address))
+            del settings["tls-port"]
+            for key, value in settings.items():
+                configure(key, value)
+            configure("tls-port", str(self.ports["d"]))
+            self.assertIn("1 of 1 servers are eligible", self.nodes(address))
+            configure("port", "0")
+        self.assertNotIn("1 of 1 servers are eligible", self.nodes(plain_address))
+        self.assertIn("1 of 1 servers are eligible", self.nodes(address))
 
 
 if __name__ == "__main__":
