@@ -118,6 +118,7 @@ static void ask(struct rl_lease *lease, enum rl_verb verb, const struct rl_view 
     if ((memory->joined & line->node) == 0)
         fx->counts |= RL_COUNT_JOIN;
     memory->joined |= line->node;
+    memory->former &= ~line->node;
     memory->waiter_salt = lease->salt;
     line->asking = true;
     line->woken = line->changed = line->pauses = line->expires = false;
@@ -156,7 +157,7 @@ static void leave(struct rl_lease *lease, bool again, struct rl_effects *fx)
         return;
     send(lease, RL_VERB_LINE_LEAVE, memory->joined, fx);
     if (!again)
-        memory->joined = 0;
+        memory->joined = memory->former = 0;
 }
 
 /* Leaves the lines after an attempt that has won, except the line that LINE_SERVED has left. If it
@@ -182,6 +183,22 @@ static bool left_without_winning(const struct rl_lease *lease)
            (line->out == RL_LINE_OUT_OPEN && (lease->round.denied & line->node) == 0);
 }
 
+/* Moves the lease to the line of `node`. Notes the lines that are to be left when that node has
+ * replied: that which it was in, unless its node cannot be asked, and those of less preferred
+ * nodes, to which it does not come back. */
+static void move_to(struct rl_lease *lease, rl_nodes node, const struct rl_view *view)
+{
+    struct rl_line_memory *memory = rl_line_memory_of(lease);
+
+    memory->former |= lease->line.node & view->up;
+    for (rl_nodes rest = memory->joined & ~node; rest != 0; rest &= rest - 1) {
+        rl_nodes other = rest & -rest;
+        if (rl_contention_preferred(lease->contention, other | node) == node)
+            memory->former |= other;
+    }
+    lease->line = (struct rl_line){.node = node};
+}
+
 /* Joins the line, or looks at it again, before the first attempt of a call or after a denied one.
  * A head whose attempt got the vote of the node of the line has left it; without a majority it
  * joins in front. A head that has searched for a permit stays a head. Returns false if no line can
@@ -203,7 +220,7 @@ bool rl_line_enter(struct rl_lease *lease, const struct rl_view *view, struct rl
     if (rl_permit_is(lease) && line->head && line->node == node && line->out != RL_LINE_OUT_LEFT)
         return true;
     if (line->node != node)
-        *line = (struct rl_line){.node = node, .former = line->node & view->up};
+        move_to(lease, node, view);
     line->out = RL_LINE_OUT_NONE;
     line->front = false;
     if (lease->state != RL_STATE_WAITING) {
@@ -239,7 +256,9 @@ void rl_line_leave(struct rl_lease *lease, struct rl_effects *fx)
 {
     bool several = lease->memories != NULL;
 
-    if (lease->contention != NULL && (lease->line.node != 0 || several))
+    if (lease->contention == NULL)
+        return;
+    if ((lease->line.node | rl_line_memory_of(lease)->former) != 0 || several)
         leave(lease, !several, fx);
 }
 
@@ -342,14 +361,15 @@ static void take_reply_to_served(struct rl_lease *lease, const struct rl_ballot 
         leave_as_holder(lease, fx);
 }
 
-/* Leaves the line from which the lease has moved, now that it is in another one. Another request to
- * a line goes first. If the request is lost, the end of the call leaves that line again. */
-static void leave_former(struct rl_lease *lease, struct rl_effects *fx)
+/* Leaves the lines from which the lease has moved, now that it is in another one. Another request
+ * to a line goes first. Lines whose node cannot be asked, or does not reply, are left later: after
+ * the next look, or at the end of the call. */
+static void leave_former(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    if (fx->line != 0 || lease->line.former == 0 || !owns_records(lease))
-        return;
-    send(lease, RL_VERB_LINE_LEAVE, lease->line.former, fx);
-    lease->line.former = 0;
+    rl_nodes nodes = rl_line_memory_of(lease)->former & view->up;
+
+    if (fx->line == 0 && nodes != 0 && owns_records(lease))
+        send(lease, RL_VERB_LINE_LEAVE, nodes, fx);
 }
 
 /* Processes the reply to a request to a line. `reply`: NULL after an error or without a reply. */
@@ -360,6 +380,8 @@ void rl_line_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     struct rl_line *line = &lease->line;
     bool waits = lease->state == RL_STATE_WAITING;
 
+    if (reply != NULL && ballot->verb == RL_VERB_LINE_LEAVE)
+        rl_line_memory_of(lease)->former &= ~RL_NODE(ballot->node);
     if (reply != NULL && reply->length > (reply->place != 0)) /* others wait */
         rl_contention_note(lease->contention, view->now.boot_ns);
     if ((line->node & RL_NODE(ballot->node)) == 0)
@@ -377,7 +399,7 @@ void rl_line_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         if (waits)
             rl_wait_begin(lease, lease->status, view, fx);
     } else if (waits && line->moves) {
-        rl_line_memory_of(lease)->joined = 0;
+        rl_line_memory_of(lease)->joined = rl_line_memory_of(lease)->former = 0;
         *line = (struct rl_line){0};
         rl_wait_begin(lease, lease->status, view, fx);
     } else if (waits) {
@@ -388,7 +410,7 @@ void rl_line_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
             rl_head_look(lease, reply, ballot->verb == RL_VERB_LINE_FRONT, view, fx);
         else
             look(lease, reply, view, fx);
-        leave_former(lease, fx);
+        leave_former(lease, view, fx);
     }
     if (lease->state == RL_STATE_WAITING && line->place != 0) {
         fx->status = lease->status; /* for the caller, who may be shown the place */
@@ -410,6 +432,7 @@ void rl_line_wake(struct rl_lease *lease, rl_nodes nodes, bool turn, const struc
     if (turn && (nodes & memory->joined & ~line->node) != 0) { /* it has waited there before */
         send(lease, RL_VERB_LINE_LEAVE, nodes, fx);
         memory->joined &= ~nodes;
+        memory->former &= ~nodes;
         return;
     }
     if (nodes != 0 && (nodes & watched) == 0)

@@ -17,8 +17,6 @@
  * `absent_tries`, `pauses` and `expires`. */
 struct rl_line {
     rl_nodes node;   /* the node in whose line this client is, or asks to be; 0: none */
-    rl_nodes former; /* the node from whose line it has moved to this one, to be left when this one
-                      * has replied; 0: none, or that node was not connected */
     rl_nodes second; /* a head: the node that it watches beside that one, which is stale; 0: none */
     bool head;       /* this client was a head when the node replied last */
     bool asking;     /* a JOIN, FRONT, DROP, or the LEAVE of rl_line_move(), has no reply yet */
@@ -52,6 +50,8 @@ struct rl_line_memory {
                               * has ended, and its record is for the next one in the queue */
     uint64_t avoid_until_ns; /* until then, the lines of the nodes in `avoid` are not used */
     rl_nodes joined;         /* nodes whose line may have a record of this client */
+    rl_nodes former;         /* those of `joined` from whose line this client has moved for good: it
+                              * is asked to leave them until they reply */
     rl_nodes avoid;          /* nodes that have refused a request to the line, or not replied */
     rl_nodes stale;          /* nodes whose key does not show whether the lock is held: the node
                               * has denied an attempt that won, or granted one that a quorum

@@ -77,4 +77,47 @@ static inline uint64_t due_in_ns(void)
     return rl_remaining_ns(rig.lease.next, rig.view.now);
 }
 
+/* Passes the time until the timer of the lease. */
+static inline void look_again(void)
+{
+    rig_pass(&rig, due_in_ns());
+    rig_tick(&rig);
+}
+
+/* Has the preferred node not be asked (0), keep no lines (1) or be slow (2). */
+static inline void without_preferred(int how)
+{
+    if (how == 0)
+        rig.view.up &= ~RL_NODE(FIRST);
+    else if (how == 1)
+        rig.view.lines &= ~RL_NODE(FIRST);
+    else
+        rig.view.slow |= RL_NODE(FIRST);
+}
+
+/* Ends that. */
+static inline void with_preferred(void)
+{
+    rig.view.up |= RL_NODE(FIRST);
+    rig.view.lines |= RL_NODE(FIRST);
+    rig.view.slow &= ~RL_NODE(FIRST);
+}
+
+/* Passes the refusal of a node that the lease has asked to join its line. */
+static inline void refuse_to_join(unsigned node)
+{
+    const struct rl_event refusal = {
+        .kind = RL_EVENT_VOTE,
+        .ballot = {.node = (uint8_t)node,
+                   .vote = RL_VOTE_FAILED,
+                   .cause = REDLOCK_CAUSE_OOM,
+                   .verb = RL_VERB_LINE_JOIN,
+                   .rtt_us = 100,
+                   .round = rig.lease.round.number},
+    };
+
+    check_sent(RL_VERB_LINE_JOIN, RL_NODE(node));
+    rig_step(&rig, &refusal);
+}
+
 #endif

@@ -96,13 +96,6 @@ START_TEST(the_line_is_that_of_another_node)
 }
 END_TEST
 
-/* Passes the time until the timer of the lease. */
-static void look_again(void)
-{
-    rig_pass(&rig, due_in_ns());
-    rig_tick(&rig);
-}
-
 /* The lease moves back when the time has passed for which it avoids the preferred node: it asks for
  * its place there again, and keeps the one in the other line until it has the reply. */
 START_TEST(the_preferred_node_is_asked_again)
@@ -121,109 +114,6 @@ START_TEST(the_preferred_node_is_asked_again)
     check_sent(RL_VERB_LINE_JOIN, RL_NODE(FIRST));
     reply_to(RL_VERB_LINE_JOIN, FIRST, &reply);
     check_sent(RL_VERB_LINE_LEAVE, RL_NODE(4));
-}
-END_TEST
-
-/* Has the preferred node not be asked (0), keep no lines (1) or be slow (2). */
-static void without_preferred(int how)
-{
-    if (how == 0)
-        rig.view.up &= ~RL_NODE(FIRST);
-    else if (how == 1)
-        rig.view.lines &= ~RL_NODE(FIRST);
-    else
-        rig.view.slow |= RL_NODE(FIRST);
-}
-
-/* Ends that. */
-static void with_preferred(void)
-{
-    rig.view.up |= RL_NODE(FIRST);
-    rig.view.lines |= RL_NODE(FIRST);
-    rig.view.slow &= ~RL_NODE(FIRST);
-}
-
-/* The preferred node cannot be asked (0), keeps no lines (1) or is slow (2) when the lease joins
- * the line of another node. It moves to the line of the preferred node as soon as it can, and
- * leaves the other line when it has its place there. */
-START_TEST(a_lease_moves_to_the_line_of_the_preferred_node)
-{
-    const struct rl_line_reply reply = {
-        .place = 2, .length = 2, .exists = true, .head = 9, .head_beat = 1};
-
-    rig.params.wait_ns = 60 * RL_SECOND;
-    without_preferred(_i);
-    begin_hot();
-    check_sent(RL_VERB_LINE_JOIN, RL_NODE(4));
-    reply_to(RL_VERB_LINE_JOIN, 4, &reply);
-    with_preferred();
-    look_again();
-    check_sent(RL_VERB_LINE_JOIN, RL_NODE(FIRST));
-    reply_to(RL_VERB_LINE_JOIN, FIRST, &reply);
-    check_sent(RL_VERB_LINE_LEAVE, RL_NODE(4));
-    look_again();
-    check_sent(RL_VERB_LINE_JOIN, RL_NODE(FIRST));
-}
-END_TEST
-
-/* So does a head, after its next attempt. */
-START_TEST(a_head_moves_to_the_line_of_the_preferred_node)
-{
-    const struct rl_line_reply head = {
-        .place = 1, .length = 1, .is_head = true, .exists = true, .head = 1};
-
-    rig.params.wait_ns = 60 * RL_SECOND;
-    without_preferred(0);
-    begin_hot();
-    reply_to(RL_VERB_LINE_JOIN, 4, &head);
-    with_preferred();
-    look_again();
-    check_sent(RL_VERB_LINE_SERVED, RL_NODE(4));
-    for (unsigned i = 0; i < 5 && rig.lease.state == RL_STATE_ACQUIRING; i++)
-        rig_deny(&rig, i);
-    check_sent(RL_VERB_LINE_JOIN, RL_NODE(FIRST));
-    reply_to(RL_VERB_LINE_JOIN, FIRST, &head);
-    check_sent(RL_VERB_LINE_LEAVE, RL_NODE(4));
-}
-END_TEST
-
-/* The preferred node disconnects: the lease is still in the line of the other one. */
-START_TEST(a_lease_that_cannot_move_keeps_its_place)
-{
-    const struct rl_line_reply reply = {
-        .place = 2, .length = 2, .exists = true, .head = 9, .head_beat = 1};
-
-    rig.params.wait_ns = 60 * RL_SECOND;
-    without_preferred(0);
-    begin_hot();
-    reply_to(RL_VERB_LINE_JOIN, 4, &reply);
-    with_preferred();
-    look_again();
-    without_preferred(0);
-    reply_to(RL_VERB_LINE_JOIN, FIRST, NULL);
-    check_sent(RL_VERB_LINE_JOIN, RL_NODE(4));
-    reply_to(RL_VERB_LINE_JOIN, 4, &reply);
-    ck_assert_uint_eq(rig.fx.line, 0);
-}
-END_TEST
-
-/* The preferred node is not connected any more: the lease waits in another line, and keeps the
- * place to which it will come back. */
-START_TEST(a_lease_keeps_its_place_at_a_node_that_is_down)
-{
-    const struct rl_line_reply reply = {
-        .place = 2, .length = 2, .exists = true, .head = 9, .head_beat = 1};
-
-    join_for_long();
-    reply_to(RL_VERB_LINE_JOIN, FIRST, &reply);
-    without_preferred(0);
-    look_again();
-    check_sent(RL_VERB_LINE_JOIN, RL_NODE(4));
-    reply_to(RL_VERB_LINE_JOIN, 4, &reply);
-    ck_assert_uint_eq(rig.fx.line, 0);
-    with_preferred();
-    look_again();
-    check_sent(RL_VERB_LINE_JOIN, RL_NODE(FIRST));
 }
 END_TEST
 
@@ -650,23 +540,6 @@ START_TEST(only_an_idle_head_is_removed)
 }
 END_TEST
 
-/* Passes the refusal of a node that the lease has asked to join its line. */
-static void refuse_to_join(unsigned node)
-{
-    const struct rl_event refusal = {
-        .kind = RL_EVENT_VOTE,
-        .ballot = {.node = (uint8_t)node,
-                   .vote = RL_VOTE_FAILED,
-                   .cause = REDLOCK_CAUSE_OOM,
-                   .verb = RL_VERB_LINE_JOIN,
-                   .rtt_us = 100,
-                   .round = rig.lease.round.number},
-    };
-
-    check_sent(RL_VERB_LINE_JOIN, RL_NODE(node));
-    rig_step(&rig, &refusal);
-}
-
 /* The lease waits in the line of the next node. If that one refuses, too, it avoids both. */
 START_TEST(nodes_that_refuse_are_avoided)
 {
@@ -851,10 +724,6 @@ static Suite *lease_line_suite(void)
     tcase_add_loop_test(group, the_call_is_canceled, 0, 2);
     tcase_add_test(group, the_line_is_that_of_another_node);
     tcase_add_test(group, the_preferred_node_is_asked_again);
-    tcase_add_loop_test(group, a_lease_moves_to_the_line_of_the_preferred_node, 0, 3);
-    tcase_add_test(group, a_head_moves_to_the_line_of_the_preferred_node);
-    tcase_add_test(group, a_lease_that_cannot_move_keeps_its_place);
-    tcase_add_test(group, a_lease_keeps_its_place_at_a_node_that_is_down);
     tcase_add_loop_test(group, the_next_call_after_that, 0, 3);
     tcase_add_loop_test(group, the_attempt_wins_without_the_node_of_the_line, 0, 3);
     tcase_add_loop_test(group, the_node_of_the_line_grants, 0, 2);
