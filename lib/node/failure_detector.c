@@ -41,7 +41,7 @@ static void note_worst(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns)
 
     if (halves > 0) {
         node->detector.worst_ns >>= rl_min_u64(halves, 63);
-        node->detector.worst_at_ns = now_ns;
+        node->detector.worst_at_ns += halves * WORST_HALF_NS;
     }
     if (trip_ns >= node->detector.worst_ns) {
         node->detector.worst_ns = trip_ns;

@@ -25,7 +25,7 @@ struct rl_detector {
     uint64_t srtt_ns;          /* smoothed round trip, a mean of about eight; 0: not measured */
     uint64_t worst_ns;         /* longest recent round trip, heartbeats included; halved for each
                                 * second that passes */
-    uint64_t worst_at_ns;      /* when worst_ns was set or halved last */
+    uint64_t worst_at_ns;      /* when worst_ns was set, or when it was last due to be halved */
     uint64_t last_reply_ns;    /* when the last reply arrived */
 };
 

@@ -316,6 +316,20 @@ START_TEST(a_late_reply_raises_the_limit_for_a_while)
 }
 END_TEST
 
+/* The longest recent round trip is halved after each whole second, however often replies come. */
+START_TEST(the_longest_round_trip_is_halved_each_second)
+{
+    static const uint64_t periods_ns[] = {100 * RL_MS, 750 * RL_MS, 1900 * RL_MS, 5 * RL_SECOND};
+    const uint64_t begun_ns = rig->now_ns;
+
+    rl_detector_note_heartbeat(&rig->node, 128 * RL_MS, begun_ns);
+    for (uint64_t passed_ns = 0; passed_ns < 6 * RL_SECOND; passed_ns += periods_ns[_i]) {
+        rl_detector_note_heartbeat(&rig->node, RL_US, begun_ns + passed_ns);
+        ck_assert_uint_eq(rig->node.detector.worst_ns, 128 * RL_MS >> passed_ns / RL_SECOND);
+    }
+}
+END_TEST
+
 START_TEST(an_unresponsive_server_is_disconnected_after_two_seconds)
 {
     rig_ready_with_rtt(rig, RL_MS);
@@ -448,6 +462,7 @@ int main(void)
     tcase_add_test(tcase, a_late_reply_belongs_to_its_own_request);
     tcase_add_loop_test(tcase, a_suspect_node_is_asked_where_it_is_needed, 0, 2);
     tcase_add_test(tcase, a_late_reply_raises_the_limit_for_a_while);
+    tcase_add_loop_test(tcase, the_longest_round_trip_is_halved_each_second, 0, 4);
     tcase_add_test(tcase, an_unresponsive_server_is_disconnected_after_two_seconds);
     tcase_add_test(tcase, replies_read_after_a_pause_of_the_client_are_in_time);
     tcase_add_loop_test(tcase, a_known_limit_is_kept, 0, 2);
