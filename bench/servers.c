@@ -205,8 +205,19 @@ void servers_version(const struct server *server, char *version, size_t size)
     redisFree(context);
 }
 
-/* Reads one page of a SCAN, adds the number of keys that begin with the prefix to *count, and
- * replaces the cursor by the next one. Returns false on failure. */
+/* Returns true if the key begins with the prefix and is not that of a line. A client that ends
+ * while a server is away cannot leave its line there; the key of the line expires by itself. */
+static bool is_leftover(const char *key, const char *prefix)
+{
+    static const char line[] = "{#q}";
+    size_t len = strlen(key), line_len = strlen(line);
+
+    return strncmp(key, prefix, strlen(prefix)) == 0 &&
+           (len < line_len || strcmp(key + len - line_len, line) != 0);
+}
+
+/* Reads one page of a SCAN, adds the number of leftover keys to *count, and replaces the cursor by
+ * the next one. Returns false on failure. */
 static bool scan_page(redisContext *context, const char *prefix, char cursor[32], long *count)
 {
     redisReply *reply = redisCommand(context, "SCAN %s COUNT 1000", cursor);
@@ -216,10 +227,8 @@ static bool scan_page(redisContext *context, const char *prefix, char cursor[32]
     if (ok) {
         snprintf(cursor, 32, "%s", reply->element[0]->str);
         const redisReply *keys = reply->element[1];
-        for (size_t i = 0; i < keys->elements; i++) {
-            if (strncmp(keys->element[i]->str, prefix, strlen(prefix)) == 0)
-                ++*count;
-        }
+        for (size_t i = 0; i < keys->elements; i++)
+            *count += is_leftover(keys->element[i]->str, prefix);
     }
     if (reply != NULL)
         freeReplyObject(reply);
@@ -268,7 +277,8 @@ uint64_t servers_cpu_us(const struct servers *servers)
     return sum;
 }
 
-/* Returns how many keys on all servers begin with `prefix`, -1 if a server does not reply. */
+/* Returns how many keys of locks on all servers begin with `prefix`, -1 if a server does not reply.
+ */
 long servers_count_keys(const struct servers *servers, const char *prefix)
 {
     long count = 0;

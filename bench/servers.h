@@ -50,7 +50,8 @@ int servers_connect(const struct server *server, bool tls, char *error, size_t e
 /* Writes the name and version of the server, like "redis 7.0.15", or "unknown". */
 void servers_version(const struct server *server, char *version, size_t size);
 
-/* Counts the keys that begin with `prefix` on all servers. -1: a server does not reply. */
+/* Counts the keys that begin with `prefix` on all servers, without those of lines. -1: a server
+ * does not reply. */
 long servers_count_keys(const struct servers *servers, const char *prefix);
 
 /* Deletes the key on all servers that reply. */

@@ -408,19 +408,30 @@ class Bench(unittest.TestCase):
         self.assertEqual(json.loads(out)["pairs"], 200)
         self.assertEqual(json.loads(out)["failed"], 0)
 
-    def test_leftover_keys_are_an_error(self):
-        # A foreign client keeps a key with the benchmark's prefix: the run must not pass.
+    def beside_key(self, name):
+        """Runs the baseline while a foreign client keeps the key with this name behind the benchmark's prefix. Returns the
+        finished process."""
         script = (
-            "import os, re, socket\n"
+            "import os, re, socket, sys\n"
             "port = int(re.search(r':(\\d+)', os.environ['REDLOCK_SERVERS']).group(1))\n"
             "s = socket.create_connection(('127.0.0.1', port))\n"
-            "s.sendall(b'SET redlock-bench:%d:x y\\r\\n' % os.getpid())\n"
+            "s.sendall(b'SET redlock-bench:%d:%s y\\r\\n' % (os.getpid(), sys.argv[1].encode()))\n"
             "s.recv(100)\n"
             "os.execv(os.environ['REDLOCK_TEST_BASELINE'], ['baseline', '--ops', '5'])\n"
         )
-        done = run("python3", "-c", script)
-        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-        self.assertIn("1 keys left behind", done.stderr)
+        return run("python3", "-c", script, name)
+
+    def test_leftover_keys_are_an_error(self):
+        for name in ("x", "{#q}x"):
+            done = self.beside_key(name)
+            self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+            self.assertIn("1 keys left behind", done.stderr)
+
+    def test_the_key_of_a_line_is_no_leftover_key(self):
+        # A client that ends while a server is away cannot leave its line there. The key expires by itself.
+        done = self.beside_key("x{#q}")
+        self.output(done)
+        self.assertNotIn("left behind", done.stderr)
 
     def test_invalid_options_are_refused(self):
         for words, text in [
