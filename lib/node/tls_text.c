@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Says in words why TLS has failed. The texts of OpenSSL do not say what to do, and for the most
- * frequent mistakes they say something else than what is wrong. */
+ * Says in words why a certificate was not accepted, with the names and dates in it. */
 #include "node/tls_parts.h"
 #include "platform/clock.h"
 
 #include <arpa/inet.h>
-#include <openssl/err.h>
-#include <openssl/sslerr.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <string.h>
@@ -160,59 +157,4 @@ void rl_tls_explain_certificate(char *text, X509_STORE_CTX *store,
         snprintf(text, RL_TEXT_MAX, "%s was not accepted: %s", whose,
                  X509_verify_cert_error_string(error));
     }
-}
-
-/* Returns in words why the server has ended TLS with this alert, or NULL if the text of OpenSSL
- * says enough. */
-static const char *text_of_alert(int reason)
-{
-    switch (reason) {
-    case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
-        return "the server requires a certificate of the client; give one and its key (cert, key)";
-    case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
-        return "the server refuses the handshake; with TLS 1.2 it may require a certificate of the "
-               "client: give one and its key (cert, key)";
-    case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
-        return "the server does not trust the issuer of the client's certificate; use one that the "
-               "CA in its tls-ca-cert-file has signed";
-    case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
-        return "the client's certificate has expired, says the server";
-    case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
-    case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
-    case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
-    case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
-    case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
-        return "the server refuses the client's certificate; use one that the CA in its "
-               "tls-ca-cert-file has signed";
-    case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
-        return "the server supports neither TLS 1.2 nor TLS 1.3";
-    case SSL_R_TLSV1_ALERT_INTERNAL_ERROR:
-        return "the server reports an internal error; read its log";
-    case SSL_R_TLSV1_UNRECOGNIZED_NAME:
-        return "the server does not know the name that it is addressed by; give another one (sni)";
-    default:
-        return NULL;
-    }
-}
-
-/* Writes why TLS has failed. `code` 0: the connection has ended without an error of TLS. */
-void rl_tls_explain_error(char *text, unsigned long code, bool secured, bool *ret_refused)
-{
-    int reason = ERR_GET_REASON(code);
-    const char *words = ERR_GET_LIB(code) == ERR_LIB_SSL ? text_of_alert(reason) : NULL;
-    const char *openssl = ERR_reason_error_string(code);
-
-    *ret_refused = code != 0;
-    if (code == 0)
-        snprintf(text, RL_TEXT_MAX, "%s",
-                 secured ? "connection closed by the server"
-                         : "the server has ended the TLS handshake: does this port speak TLS?");
-    else if (words != NULL)
-        snprintf(text, RL_TEXT_MAX, "TLS: %s", words);
-    else if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST)
-        snprintf(text, RL_TEXT_MAX, "the server does not speak TLS on this port; use its tls-port");
-    else if (reason == SSL_R_UNSUPPORTED_PROTOCOL)
-        snprintf(text, RL_TEXT_MAX, "TLS: the server supports neither TLS 1.2 nor TLS 1.3");
-    else
-        snprintf(text, RL_TEXT_MAX, "TLS: %s", openssl != NULL ? openssl : "unknown error");
 }
