@@ -7,9 +7,9 @@
 #include <openssl/sslerr.h>
 #include <stdio.h>
 
-/* Returns in words why the server has ended TLS with this alert, or NULL if the text of OpenSSL
- * says enough. */
-static const char *text_of_alert(int reason)
+/* Returns in words what an error of OpenSSL's library for TLS means, or NULL if the text of OpenSSL
+ * says enough. Alerts are those of the server. */
+static const char *text_of_reason(int reason)
 {
     switch (reason) {
     case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
@@ -35,6 +35,8 @@ static const char *text_of_alert(int reason)
         return "the server reports an internal error; read its log";
     case SSL_R_TLSV1_UNRECOGNIZED_NAME:
         return "the server does not know the name that it is addressed by; give another one (sni)";
+    case SSL_R_UNSUPPORTED_PROTOCOL:
+        return "the server supports neither TLS 1.2 nor TLS 1.3";
     default:
         return NULL;
     }
@@ -43,21 +45,25 @@ static const char *text_of_alert(int reason)
 /* Writes why TLS has failed. `code` 0: the connection has ended without an error of TLS. */
 void rl_tls_explain_error(char *text, unsigned long code, bool secured, bool *ret_refused)
 {
-    int reason = ERR_GET_REASON(code);
-    const char *words = ERR_GET_LIB(code) == ERR_LIB_SSL ? text_of_alert(reason) : NULL;
-    const char *openssl = ERR_reason_error_string(code);
+    /* Other libraries of OpenSSL have other reasons with the same numbers. */
+    int reason = ERR_GET_LIB(code) == ERR_LIB_SSL ? ERR_GET_REASON(code) : 0;
+    const char *words = text_of_reason(reason);
 
     *ret_refused = code != 0;
+    if (words == NULL)
+        words = ERR_reason_error_string(code);
     if (code == 0)
         snprintf(text, RL_TEXT_MAX, "%s",
                  secured ? "connection closed by the server"
                          : "the server has ended the TLS handshake: does this port speak TLS?");
-    else if (words != NULL)
-        snprintf(text, RL_TEXT_MAX, "TLS: %s", words);
     else if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST)
         snprintf(text, RL_TEXT_MAX, "the server does not speak TLS on this port; use its tls-port");
-    else if (reason == SSL_R_UNSUPPORTED_PROTOCOL)
-        snprintf(text, RL_TEXT_MAX, "TLS: the server supports neither TLS 1.2 nor TLS 1.3");
     else
-        snprintf(text, RL_TEXT_MAX, "TLS: %s", openssl != NULL ? openssl : "unknown error");
+        snprintf(text, RL_TEXT_MAX, "TLS: %s", words != NULL ? words : "unknown error");
+}
+
+/* Returns whether the error is an alert that the server has sent. */
+bool rl_tls_is_alert(unsigned long code)
+{
+    return ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) >= SSL_AD_REASON_OFFSET;
 }

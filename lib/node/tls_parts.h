@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the files tls*.c share. Only they include this. */
+ * What the files tls*.c share. Only they and their unit tests include this. */
 #ifndef RL_NODE_TLS_PARTS_H
 #define RL_NODE_TLS_PARTS_H
 
@@ -44,6 +44,8 @@ void rl_tls_explain_name(char *text, X509 *certificate, const struct rl_tls_serv
  * wrong configuration causes; 0: the connection has ended without one. `secured`: after the
  * handshake. Sets *ret_refused if TLS itself is the reason. */
 void rl_tls_explain_error(char *text, unsigned long code, bool secured, bool *ret_refused);
+/* tls_error.c: returns whether the error of OpenSSL is an alert that the server has sent. */
+bool rl_tls_is_alert(unsigned long code);
 
 /* tls_text.c: returns the wall clock in seconds of Unix time. */
 int64_t rl_tls_now_s(void);
