@@ -2,6 +2,7 @@
  * Says in words what an error of OpenSSL means. The texts of OpenSSL do not say what to do, and for
  * the most frequent mistakes they say something else than what is wrong. */
 #include "node/tls_parts.h"
+#include "platform/errno_text.h"
 
 #include <openssl/err.h>
 #include <openssl/sslerr.h>
@@ -48,14 +49,18 @@ void rl_tls_explain_error(char *text, unsigned long code, bool secured, bool *re
     /* Other libraries of OpenSSL have other reasons with the same numbers. */
     int reason = ERR_GET_LIB(code) == ERR_LIB_SSL ? ERR_GET_REASON(code) : 0;
     const char *words = text_of_reason(reason);
+    bool is_system = ERR_GET_LIB(code) == ERR_LIB_SYS;
 
-    *ret_refused = code != 0;
+    *ret_refused = code != 0 && !is_system;
     if (words == NULL)
         words = ERR_reason_error_string(code);
     if (code == 0)
         snprintf(text, RL_TEXT_MAX, "%s",
                  secured ? "connection closed by the server"
                          : "the server has ended the TLS handshake: does this port speak TLS?");
+    else if (is_system)
+        snprintf(text, RL_TEXT_MAX, "OpenSSL has failed on this machine: %s",
+                 rl_errno_text(ERR_GET_REASON(code)));
     else if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST)
         snprintf(text, RL_TEXT_MAX, "the server does not speak TLS on this port; use its tls-port");
     else

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * What an error of OpenSSL means, in words, and whether TLS itself is the reason. */
 #include "node/tls_parts.h"
+#include "platform/errno_text.h"
 
 #include <errno.h>
 #include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "suite.h"
@@ -57,6 +59,20 @@ START_TEST(an_error_of_another_library_is_not_of_the_server)
 }
 END_TEST
 
+/* A system call that has failed in OpenSSL is neither a fault of the server nor one of TLS. */
+START_TEST(an_error_of_the_system_is_of_this_machine)
+{
+    char text[RL_TEXT_MAX] = "", expected[RL_TEXT_MAX];
+    bool refused = true;
+
+    snprintf(expected, sizeof expected, "OpenSSL has failed on this machine: %s",
+             rl_errno_text(EMFILE));
+    rl_tls_explain_error(text, code_of(ERR_LIB_SYS, EMFILE), _i == 1, &refused);
+    ck_assert_str_eq(text, expected);
+    ck_assert(!refused);
+}
+END_TEST
+
 /* The end of a connection is no error of TLS. */
 START_TEST(an_end_without_an_error)
 {
@@ -79,6 +95,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_loop_test(tcase, an_error_is_explained, 0, (int)(sizeof ERRORS / sizeof ERRORS[0]));
     tcase_add_test(tcase, an_error_of_another_library_is_not_of_the_server);
+    tcase_add_loop_test(tcase, an_error_of_the_system_is_of_this_machine, 0, 2);
     tcase_add_loop_test(tcase, an_end_without_an_error, 0, 2);
     return suite_run(suite);
 }
