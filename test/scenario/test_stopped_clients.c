@@ -25,12 +25,14 @@
 #define SHORT_TTL_MS 1500  /* a TTL whose end a case waits for */
 #define SET_BYTES    90    /* fewer than a SET request has */
 #define NO_BEAT_MS   60000 /* longer than a case: no heartbeats */
-#define LATE_TTL_MS  3000  /* longer than it takes to stop the client after its requests */
+/* The client undoes its requests at the end of this TTL. It must be stopped before, so the TTL is
+ * as long as the case waits for the requests. */
+#define LATE_TTL_MS TIME_LIMIT_MS
 
 /* Waits until no node has the key. */
 static void wait_gone(const char *key)
 {
-    ck_assert_msg(WAIT_UNTIL(live_nodes_with(key) == 0, TIME_LIMIT_MS),
+    ck_assert_msg(WAIT_UNTIL(live_nodes_with(key) == 0, LATE_TTL_MS + TIME_LIMIT_MS),
                   "%u nodes still have the key", live_nodes_with(key));
 }
 
@@ -50,7 +52,7 @@ START_TEST(scenario_08_paused_before_the_replies)
     ck_assert_msg(other_replies(other, "ok", "release early"), "%s", other->reply);
     wait_gone("early");
     live_pause(0, NODES);
-    other_send(other, "acquire late %d 0", LATE_TTL_MS);
+    other_send(other, "acquire late %d 0", (int)wait_scaled_ms(LATE_TTL_MS));
     ck_assert(WAIT_UNTIL(nodes_with_unread(SET_BYTES) == NODES, TIME_LIMIT_MS));
     other_stop(other);
     live_resume_all();
