@@ -274,7 +274,15 @@ START_TEST(when_the_server_denies_a_lock_that_was_released)
 }
 END_TEST
 
-/* A single attempt of the same client does not remove the record of the waiter. */
+/* Returns whether some node has the line. Looks twice: during the first look the waiter may move
+ * from a node that comes later to one that has been looked at. */
+static bool has_line(void)
+{
+    return line_node() < NODES || line_node() < NODES;
+}
+
+/* A single attempt of the same client does not remove the record of the waiter, which may move to
+ * another node meanwhile. */
 START_TEST(not_when_a_single_attempt_of_the_client_fails)
 {
     static struct outcome outcome;
@@ -282,14 +290,14 @@ START_TEST(not_when_a_single_attempt_of_the_client_fails)
     live_connect();
     start_counting();
     start_waiting(FOREVER, NULL, &outcome);
-    const unsigned node = wait_for_head();
+    (void)wait_for_head();
     for (unsigned i = 0; i < NODES; i++) {
         CHECK_STATUS(live_acquire("busy", LONG_TTL_MS, 0, &lock), REDLOCK_ECONTENDED);
-        ck_assert(live_has_key(node, LINE));
+        ck_assert(has_line());
     }
     /* A request that the attempts have sent precedes the requests of this call. */
     CHECK_STATUS(live_inspect("busy"), REDLOCK_OK);
-    ck_assert(live_has_key(node, LINE));
+    ck_assert(has_line());
     live_disconnect();
     CHECK_STATUS(outcome.status, REDLOCK_ECLOSED);
     check_left();
