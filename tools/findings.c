@@ -45,7 +45,8 @@ struct special {
     }
 static const struct special specials[] = {
     TLS("TLS: the server requires a certificate of the client", OWN_CERTIFICATE),
-    TLS("TLS: the server refuses the handshake", OWN_CERTIFICATE),
+    TLS("TLS: the server refuses the handshake", OWN_CERTIFICATE "; or correct its tls-ciphers"),
+    TLS("TLS: the server could not verify a signature", OWN_CERTIFICATE),
     TLS("TLS: the server does not trust the issuer", OWN_CERTIFICATE),
     TLS("TLS: the server refuses the client's certificate", OWN_CERTIFICATE),
     TLS("TLS: the client's certificate has expired",
@@ -64,10 +65,18 @@ static const struct special specials[] = {
     TLS("the server does not speak TLS",
         "use its tls-port (redis:// only in a network that you trust)"),
     TLS("TLS: the server supports neither", NO_VERSION),
+    TLS("TLS: the server does not support TLS 1.",
+        "change tls-protocols of the server, or openssl.cnf of this machine"),
+    TLS("TLS: openssl.cnf of this machine", "correct the file: man 5 config"),
+    TLS("TLS: the Diffie-Hellman parameters",
+        "make longer ones, or leave tls-dh-params-file of the server out"),
     TLS("TLS: the server reports an internal error",
         "read the server's log; check its tls-protocols and tls-ciphers"),
     TLS("TLS: the server does not know the name",
         "give a name that the server knows: --tls-sni, or sni in its address"),
+    TLS("TLS: the server demands another protocol", "use its tls-port"),
+    TLS("TLS: the server demands stronger ciphers", "correct its tls-ciphers"),
+    TLS("TLS: the server ", "read the server's log"),
     TLS("could not be checked: ", "check again; do not change the files meanwhile"),
     TLS("", "check the certificates of the server and of this client (--tls-cacert, --tls-cert, "
             "--tls-key, --tls-sni)"),

@@ -419,7 +419,7 @@ static enum rl_tls_result fail(struct rl_tls *tls)
         return RL_TLS_FAILED;
     if ((tls->ended || tls->broken) && !rl_tls_is_alert(code))
         code = 0; /* OpenSSL only reports that the stream has ended */
-    rl_tls_explain_error(tls->text, code, tls->secured, &tls->refused);
+    rl_tls_explain_error(tls->text, tls->ssl, code, tls->secured, &tls->refused);
     return RL_TLS_FAILED;
 }
 

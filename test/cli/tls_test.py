@@ -511,7 +511,7 @@ class Nodes(TlsCase):
 
     def test_advice_for_other_replies(self):
         """Ports that end or reset each connection, reply in plain text, or with an alert that no configuration of Redis causes."""
-        replies = [b"", None, b"-ERR unknown command\r\n", b"\x15\3\3\0\2\2\x50", b"\x15\3\3\0\2\2\x70"]
+        replies = [b"", None, b"-ERR unknown command\r\n", b"\x15\3\3\0\2\2\x50", *(b"\x15\3\3\0\2\2" + bytes([alert]) for alert in (112, 10, 40, 51, 120))]
         servers = ",".join(f"rediss://127.0.0.1:{self.listen(reply)}?fresh=1" for reply in replies)
         self.assert_advice(servers, [
             ("connect", "the server has ended the TLS handshake", "^use its tls-port; read the server's log$"),
@@ -519,6 +519,10 @@ class Nodes(TlsCase):
             ("tls", "the server does not speak TLS on this port; use its tls-port$", "use its tls-port .redis:// only in a network"),
             ("tls", "the server reports an internal error; read its log$", "read the server's log"),
             ("tls", "the server does not know the name", "--tls-sni"),
+            ("tls", "the server takes a message of this client for invalid; read its log$", "^read the server's log$"),
+            ("tls", "the server refuses the handshake: it may .* or no cipher is common: check tls-ciphers$", "--tls-key; or correct its tls-ciphers$"),
+            ("tls", "the server could not verify a signature of this client", "--tls-cert, --tls-key$"),
+            ("tls", "the server demands another protocol than that of Redis", "^use its tls-port$"),
         ])  # fmt: skip
 
     def listen(self, reply):

@@ -6,6 +6,7 @@
  */
 #include "tls_rig.h"
 
+#include "node/tls_parts.h"
 #include "platform/log.h"
 #include "redlock/redlock.h"
 
@@ -129,6 +130,23 @@ START_TEST(the_name_is_verified_without_its_last_dot)
 }
 END_TEST
 
+/* The client supports TLS 1.3 only, as openssl.cnf may say, and the server TLS 1.2 only. */
+START_TEST(no_common_version_is_the_reason)
+{
+    SSL_CTX *client = rl_tls_context_native(rig->server.context);
+
+    ck_assert_int_eq(SSL_CTX_set_min_proto_version(client, TLS1_3_VERSION), 1);
+    ck_assert_int_eq(SSL_CTX_set_max_proto_version(rig->native, TLS1_2_VERSION), 1);
+    struct tls_link link = tls_rig_open(rig);
+    ck_assert_int_eq(tls_rig_handshake(&link), RL_TLS_FAILED);
+    ck_assert(rl_tls_is_refused(link.client));
+    ck_assert_str_eq(rl_tls_text(link.client),
+                     "TLS: the server does not support TLS 1.3, and openssl.cnf of this machine "
+                     "permits no other version (MinProtocol); change one of them");
+    tls_rig_close(&link);
+}
+END_TEST
+
 #define WRONG     "wrong certificate: it is for "
 #define LONG_NAME "node-0.servers-of-the-locks.production.svc.cluster.test"
 
@@ -221,6 +239,7 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, an_orderly_end_is_no_error_of_the_program, 0, 2);
     tcase_add_loop_test(tcase, an_alert_is_the_reason, 0, 2);
+    tcase_add_test(tcase, no_common_version_is_the_reason);
     tcase_add_loop_test(tcase, the_name_is_verified_without_its_last_dot, 0,
                         (int)(sizeof NAMES / sizeof NAMES[0]));
     tcase_add_loop_test(tcase, the_names_of_the_certificate_are_listed, 0,
