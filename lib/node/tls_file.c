@@ -36,8 +36,20 @@ static bool refuse(struct reason *reason, const char *what, const char *path, co
     return false;
 }
 
+/* Returns in words that the security level of OpenSSL does not permit a certificate; NULL: the
+ * error is another one. */
+static const char *text_of_weakness(unsigned long code)
+{
+    int reason = ERR_GET_LIB(code) == ERR_LIB_SSL ? ERR_GET_REASON(code) : 0;
+
+    if (reason == SSL_R_EE_KEY_TOO_SMALL || reason == SSL_R_CA_KEY_TOO_SMALL)
+        return RL_TLS_SHORT_KEY;
+    return reason == SSL_R_CA_MD_TOO_WEAK ? RL_TLS_WEAK_DIGEST : NULL;
+}
+
 /* As refuse(), after OpenSSL could not read what it looked for in a file. Then `why` says what is
- * missing, because OpenSSL's own text is "PEM lib". For other errors, the text is OpenSSL's. */
+ * missing, because OpenSSL's own text is "PEM lib". For most other errors, the text is OpenSSL's.
+ */
 static bool refuse_content(struct reason *reason, const char *what, const char *path,
                            const char *why)
 {
@@ -46,7 +58,7 @@ static bool refuse_content(struct reason *reason, const char *what, const char *
                       (ERR_GET_LIB(code) == ERR_LIB_X509 &&
                        ERR_GET_REASON(code) == X509_R_NO_CERTIFICATE_OR_CRL_FOUND);
 
-    return refuse(reason, what, path, is_missing ? why : NULL);
+    return refuse(reason, what, path, is_missing ? why : text_of_weakness(code));
 }
 
 /* Implements the callback that OpenSSL calls for the passphrase of a private key. There is none:

@@ -8,6 +8,12 @@
 
 #include <openssl/ssl.h>
 
+/* What is wrong with a certificate that the security level of OpenSSL does not permit. */
+#define RL_TLS_SHORT_KEY                                                                           \
+    "its key is too short for this machine; issue a new one with a longer key, such as RSA 3072 "  \
+    "or P-256"
+#define RL_TLS_WEAK_DIGEST "it is signed with a weak digest; issue a new one with SHA-256"
+
 /* tls_context.c: returns the OpenSSL object of the certificates that are in use, borrowed. */
 SSL_CTX *rl_tls_context_native(const struct rl_tls_context *context);
 /* tls_context.c: returns a number that changes each time other files come into use. */

@@ -153,6 +153,13 @@ void rl_tls_explain_certificate(char *text, X509_STORE_CTX *store,
     case X509_V_ERR_INVALID_PURPOSE: /* whose text differs from version to version */
         snprintf(text, RL_TEXT_MAX, "%s was not accepted: unsuitable certificate purpose", whose);
         break;
+    case X509_V_ERR_EE_KEY_TOO_SMALL:
+    case X509_V_ERR_CA_KEY_TOO_SMALL:
+        snprintf(text, RL_TEXT_MAX, "%s was not accepted: " RL_TLS_SHORT_KEY, whose);
+        break;
+    case X509_V_ERR_CA_MD_TOO_WEAK:
+        snprintf(text, RL_TEXT_MAX, "%s was not accepted: " RL_TLS_WEAK_DIGEST, whose);
+        break;
     default:
         snprintf(text, RL_TEXT_MAX, "%s was not accepted: %s", whose,
                  X509_verify_cert_error_string(error));

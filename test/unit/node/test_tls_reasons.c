@@ -203,6 +203,33 @@ START_TEST(the_names_of_a_forged_certificate_are_not_listed)
 }
 END_TEST
 
+static const struct {
+    int error, depth;
+    const char *text;
+} REFUSALS[] = {
+    {X509_V_ERR_EE_KEY_TOO_SMALL, 0, "the certificate was not accepted: " RL_TLS_SHORT_KEY},
+    {X509_V_ERR_CA_KEY_TOO_SMALL, 1,
+     "the certificate of the issuer was not accepted: " RL_TLS_SHORT_KEY},
+    {X509_V_ERR_CA_MD_TOO_WEAK, 0, "the certificate was not accepted: " RL_TLS_WEAK_DIGEST},
+    {X509_V_ERR_CA_MD_TOO_WEAK, 1,
+     "the certificate of the issuer was not accepted: " RL_TLS_WEAK_DIGEST},
+};
+
+/* What OpenSSL reports about a certificate is said in words, which are not cut. */
+START_TEST(what_is_wrong_with_a_certificate)
+{
+    X509_STORE_CTX *store = X509_STORE_CTX_new();
+    char text[RL_TEXT_MAX] = "";
+
+    ck_assert_ptr_nonnull(store);
+    X509_STORE_CTX_set_error(store, REFUSALS[_i].error);
+    X509_STORE_CTX_set_error_depth(store, REFUSALS[_i].depth);
+    rl_tls_explain_certificate(text, store, &rig->server);
+    ck_assert_str_eq(text, REFUSALS[_i].text);
+    X509_STORE_CTX_free(store);
+}
+END_TEST
+
 /* Implements rl_log.fn: keeps the message in the array `userdata` of RL_LOG_MAX bytes. */
 static void keep_message(int level, const char *message, void *userdata)
 {
@@ -245,6 +272,8 @@ int main(void)
     tcase_add_loop_test(tcase, the_names_of_the_certificate_are_listed, 0,
                         (int)(sizeof CERTIFICATES / sizeof CERTIFICATES[0]));
     tcase_add_loop_test(tcase, the_names_of_a_forged_certificate_are_not_listed, 0, 2);
+    tcase_add_loop_test(tcase, what_is_wrong_with_a_certificate, 0,
+                        (int)(sizeof REFUSALS / sizeof REFUSALS[0]));
     tcase_add_test(tcase, changed_files_that_cannot_be_used_are_logged);
     return suite_run(suite);
 }
