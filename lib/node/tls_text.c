@@ -7,6 +7,7 @@
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 /* Returns the wall clock. */
@@ -93,18 +94,44 @@ static void write_names(char *text, size_t size, X509 *certificate)
     GENERAL_NAMES_free(names);
 }
 
-/* Writes that the certificate does not have the name of the server. */
+/* Returns whether the certificate has the text as a DNS name. */
+static bool has_dns_name(X509 *certificate, const char *text)
+{
+    GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
+    char name[RL_HOST_MAX + 1];
+    bool found = false;
+
+    for (int i = 0; !found && i < sk_GENERAL_NAME_num(names); i++) {
+        if (sk_GENERAL_NAME_value(names, i)->type != GEN_DNS)
+            continue;
+        write_name(name, sizeof name, sk_GENERAL_NAME_value(names, i));
+        found = strcasecmp(name, text) == 0;
+    }
+    GENERAL_NAMES_free(names);
+    return found;
+}
+
+/* Writes that the certificate does not have the name of the server. What to do about it is left out
+ * if the names of the certificate leave it no room: then they say enough. */
 void rl_tls_explain_name(char *text, X509 *certificate, const struct rl_tls_server *server)
 {
+    static const char advice[] = "; use one of its names as address, or as sni";
     char buffer[RL_HOST_MAX + 1], names[RL_TEXT_MAX];
     bool ip;
     const char *name = rl_tls_name(server, buffer, &ip);
-    int len = snprintf(NULL, 0, "wrong certificate: it is for , not for \"%.60s\"", name);
+    size_t len =
+        (size_t)snprintf(NULL, 0, "wrong certificate: it is for , not for \"%.60s\"", name);
 
-    write_names(names, RL_TEXT_MAX - (size_t)len, certificate);
-    if (names[0] != '\0')
-        snprintf(text, RL_TEXT_MAX, "wrong certificate: it is for %s, not for \"%.60s\"", names,
+    write_names(names, RL_TEXT_MAX - len, certificate);
+    len += strlen(names);
+    if (ip && has_dns_name(certificate, name))
+        snprintf(text, RL_TEXT_MAX,
+                 "wrong certificate: it has \"%.45s\" as a DNS name; in subjectAltName, write an "
+                 "address as IP:..., not DNS:...",
                  name);
+    else if (names[0] != '\0')
+        snprintf(text, RL_TEXT_MAX, "wrong certificate: it is for %s, not for \"%.60s\"%s", names,
+                 name, len + sizeof advice <= RL_TEXT_MAX ? advice : "");
     else
         snprintf(text, RL_TEXT_MAX,
                  "wrong certificate: it has no DNS name or IP address in subjectAltName; \"%.60s\" "

@@ -262,7 +262,7 @@ class Servers(TlsCase):
         self.assertCode(self.tls("run", "x", "true", servers=self.addresses(query="fresh=1&sni=localhost")), 0)
         self.assertCode(self.tls("top", "--once", servers=self.addresses(query="fresh=1&sni=localhost")), 0)
         wrong = self.tls("run", "-n", "--tls-sni", "elsewhere.example", "x", "true")
-        self.assert_refused(wrong, 'wrong certificate: it is for "localhost", not for "elsewhere.example"$')
+        self.assert_refused(wrong, 'wrong certificate: it is for "localhost", not for "elsewhere.example"; use one of its names as address, or as sni$')
         wrong = self.tls("run", "-n", "--tls-verify", "chain", "x", "true", ca="other-ca")
         self.assert_refused(wrong, "not from an issuer that is trusted")
         result = self.tls("run", "--tls-verify", "none", "x", "true", ca="other-ca")

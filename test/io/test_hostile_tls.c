@@ -391,7 +391,7 @@ static struct {
      {.subject = "i", .names = "DNS:127.0.0.1"},
      NULL,
      NULL,
-     "not for \"127.0.0.1\""},
+     "it has \"127.0.0.1\" as a DNS name"},
     {"for clients only",
      NULL,
      {.subject = "c", .names = "IP:127.0.0.1", .use = "clientAuth"},

@@ -17,6 +17,7 @@
 #include "suite.h"
 
 #define FOR_HOST   "wrong certificate: it is for \"" TLS_RIG_HOST "\", not for "
+#define USE_NAME   "; use one of its names as address, or as sni"
 #define OWN_REASON 123 /* of the program's error */
 
 static struct tls_rig *rig;
@@ -94,9 +95,9 @@ static const struct {
     {TLS_RIG_HOST, NULL, TLS_RIG_HOST, NULL},
     {TLS_RIG_HOST ".", NULL, TLS_RIG_HOST, NULL},
     {"127.0.0.1", TLS_RIG_HOST ".", TLS_RIG_HOST, NULL},
-    {"127.0.0.1", NULL, NULL, FOR_HOST "\"127.0.0.1\""},
-    {TLS_RIG_HOST, "other.test.", "other.test", FOR_HOST "\"other.test\""},
-    {"a." TLS_RIG_HOST, NULL, "a." TLS_RIG_HOST, FOR_HOST "\"a." TLS_RIG_HOST "\""},
+    {"127.0.0.1", NULL, NULL, FOR_HOST "\"127.0.0.1\"" USE_NAME},
+    {TLS_RIG_HOST, "other.test.", "other.test", FOR_HOST "\"other.test\"" USE_NAME},
+    {"a." TLS_RIG_HOST, NULL, "a." TLS_RIG_HOST, FOR_HOST "\"a." TLS_RIG_HOST "\"" USE_NAME},
 };
 
 /* Keeps the name that the client has sent in the array `arg`. */
@@ -148,22 +149,25 @@ START_TEST(no_common_version_is_the_reason)
 END_TEST
 
 #define WRONG     "wrong certificate: it is for "
+#define AS_DNS    " as a DNS name; in subjectAltName, write an address as IP:..., not DNS:..."
 #define LONG_NAME "node-0.servers-of-the-locks.production.svc.cluster.test"
 
 static const struct {
     const char *names; /* subjectAltName of the certificate; NULL: it has none */
     const char *text;  /* the reason of the refusal of TLS_RIG_HOST */
 } CERTIFICATES[] = {
-    {"DNS:a.test,IP:10.0.0.1,IP:fe80::1,DNS:*.b_c-d.test",
-     WRONG "\"a.test\", \"10.0.0.1\", \"fe80::1\", \"*.b_c-d.test\", not for \"server.test\""},
+    {"DNS:a.test,IP:10.0.0.1,IP:fe80::1,DNS:*.b_c-d.test", WRONG
+     "\"a.test\", \"10.0.0.1\", \"fe80::1\", \"*.b_c-d.test\", not for \"server.test\"" USE_NAME},
     {"DNS:use verify=none;\n\x1b[1m(and \"restart\")",
-     WRONG "\"use?verify?none????1m?and??restart??\", not for \"server.test\""},
+     WRONG "\"use?verify?none????1m?and??restart??\", not for \"server.test\"" USE_NAME},
     {NULL, "wrong certificate: it has no DNS name or IP address in subjectAltName; \"server.test\" "
            "is needed"},
     {"email:a@b.test", "wrong certificate: it has no DNS name or IP address in subjectAltName; "
                        "\"server.test\" is needed"},
-    {"DNS:" LONG_NAME ",DNS:" LONG_NAME, WRONG "\"" LONG_NAME "\", ..., not for \"server.test\""},
-    {"DNS:a.test,DNS:" LONG_NAME "." LONG_NAME, WRONG "\"a.test\", ..., not for \"server.test\""},
+    {"DNS:" LONG_NAME ",DNS:" LONG_NAME,
+     WRONG "\"" LONG_NAME "\", ..., not for \"server.test\"" USE_NAME},
+    {"DNS:a.test,DNS:" LONG_NAME "." LONG_NAME,
+     WRONG "\"a.test\", ..., not for \"server.test\"" USE_NAME},
     {"DNS:" LONG_NAME "." LONG_NAME,
      WRONG "\"" LONG_NAME
            ".node-0.servers-of-the-locks.production.svc.clu...\", not for \"server.test\""},
@@ -179,6 +183,34 @@ START_TEST(the_names_of_the_certificate_are_listed)
     ck_assert_int_eq(tls_rig_handshake(&link), RL_TLS_FAILED);
     ck_assert(rl_tls_is_refused(link.client));
     ck_assert_str_eq(rl_tls_text(link.client), CERTIFICATES[_i].text);
+    tls_rig_close(&link);
+}
+END_TEST
+
+static const struct {
+    const char *names, *host, *text;
+} ADDRESSES[] = {
+    {"DNS:127.0.0.1", "127.0.0.1", "\"127.0.0.1\"" AS_DNS},
+    {"DNS:a.test,DNS:FE80::1", "fe80::1%eth0", "\"fe80::1\"" AS_DNS},
+    {"DNS:127.0.0.1", "127.0.0.2", NULL},
+    {"DNS:127.0.0.1", TLS_RIG_HOST, NULL},
+};
+
+/* An address that a certificate has as a DNS name does not count, and the text says so. */
+START_TEST(an_address_as_dns_name)
+{
+    char expected[RL_TEXT_MAX];
+
+    tls_rig_certify_as(rig, ADDRESSES[_i].names);
+    snprintf(rig->spec.host, sizeof rig->spec.host, "%s", ADDRESSES[_i].host);
+    struct tls_link link = tls_rig_open(rig);
+    ck_assert_int_eq(tls_rig_handshake(&link), RL_TLS_FAILED);
+    if (ADDRESSES[_i].text != NULL)
+        snprintf(expected, sizeof expected, "wrong certificate: it has %s", ADDRESSES[_i].text);
+    else
+        snprintf(expected, sizeof expected, WRONG "\"127.0.0.1\", not for \"%s\"" USE_NAME,
+                 ADDRESSES[_i].host);
+    ck_assert_str_eq(rl_tls_text(link.client), expected);
     tls_rig_close(&link);
 }
 END_TEST
@@ -271,6 +303,8 @@ int main(void)
                         (int)(sizeof NAMES / sizeof NAMES[0]));
     tcase_add_loop_test(tcase, the_names_of_the_certificate_are_listed, 0,
                         (int)(sizeof CERTIFICATES / sizeof CERTIFICATES[0]));
+    tcase_add_loop_test(tcase, an_address_as_dns_name, 0,
+                        (int)(sizeof ADDRESSES / sizeof ADDRESSES[0]));
     tcase_add_loop_test(tcase, the_names_of_a_forged_certificate_are_not_listed, 0, 2);
     tcase_add_loop_test(tcase, what_is_wrong_with_a_certificate, 0,
                         (int)(sizeof REFUSALS / sizeof REFUSALS[0]));
