@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <openssl/err.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -117,22 +118,57 @@ static bool is_hashed(const char *name)
     return name[8] == '.' && isdigit((unsigned char)name[9]);
 }
 
-/* Checks that a directory has a file that OpenSSL would find. */
-static bool check_folder(const char *what, const char *path, struct reason *reason)
+/* Sets *ret_found to whether a directory has a file that OpenSSL would find. Returns 0, or an errno
+ * if the directory cannot be read. */
+static int search_folder(const char *path, bool *ret_found)
 {
     DIR *folder = opendir(path);
     const struct dirent *entry = NULL;
 
-    if (folder == NULL) {
-        reason->result = result_of_errno(errno);
-        return refuse(reason, what, path, rl_errno_text(errno));
-    }
+    *ret_found = false;
+    if (folder == NULL)
+        return errno;
     while ((entry = readdir(folder)) != NULL && !is_hashed(entry->d_name))
         ;
     closedir(folder);
-    return entry != NULL || refuse(reason, what, path,
-                                   "the directory has no certificate under the name by which "
-                                   "OpenSSL looks for it; run openssl rehash on it");
+    *ret_found = entry != NULL;
+    return 0;
+}
+
+/* Checks that a directory has a file that OpenSSL would find. */
+static bool check_folder(const char *what, const char *path, struct reason *reason)
+{
+    bool found;
+    int error = search_folder(path, &found);
+
+    if (error != 0) {
+        reason->result = result_of_errno(error);
+        return refuse(reason, what, path, rl_errno_text(error));
+    }
+    return found || refuse(reason, what, path,
+                           "the directory has no certificate under the name by which OpenSSL looks "
+                           "for it; run openssl rehash on it");
+}
+
+/* Returns whether the file or the directories of the system have issuers. */
+bool rl_tls_has_system_issuers(X509_STORE *store)
+{
+    const char *folders = secure_getenv(X509_get_default_cert_dir_env());
+    char folder[RL_FILE_MAX + 1];
+    bool found = sk_X509_OBJECT_num(X509_STORE_get0_objects(store)) > 0;
+
+    if (folders == NULL)
+        folders = X509_get_default_cert_dir();
+    while (!found && *folders != '\0') {
+        size_t len = strcspn(folders, ":");
+        if (len < sizeof folder) {
+            memcpy(folder, folders, len);
+            folder[len] = '\0';
+            (void)search_folder(folder, &found);
+        }
+        folders += len + (folders[len] == ':');
+    }
+    return found;
 }
 
 /* Loads the issuers that are trusted. A directory is one of the form that `openssl rehash` makes:

@@ -32,6 +32,10 @@ const BIO_METHOD *rl_tls_context_bio(const struct rl_tls_context *context);
 int rl_tls_load(const struct rl_tls_settings *settings, SSL_CTX **ret_native, char *error,
                 size_t size);
 
+/* tls_file.c: returns whether this machine has issuers that are trusted by default, where `store`
+ * is made from them. OpenSSL looks in a file, which is read into the store, and in directories. */
+bool rl_tls_has_system_issuers(X509_STORE *store);
+
 /* tls.c: makes the functions of a BIO that works on the socket of a struct rl_tls. NULL: no memory.
  */
 BIO_METHOD *rl_tls_bio_new(void);

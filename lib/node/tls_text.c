@@ -139,6 +139,36 @@ void rl_tls_explain_name(char *text, X509 *certificate, const struct rl_tls_serv
                  name);
 }
 
+/* Writes that no issuer that is trusted has signed the certificate, and what to do. */
+static void explain_issuer(char *text, X509_STORE_CTX *store, const struct rl_tls_server *server)
+{
+    const char *what = "unknown CA", *advice = "cacert has another CA, or the server's "
+                                               "tls-cert-file lacks an intermediate certificate";
+
+    switch (X509_STORE_CTX_get_error(store)) {
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+        what = "self-signed";
+        advice = "cacert has another certificate";
+        break;
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+        advice = "cacert has another CA";
+        break;
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+        what = "wrong signature";
+        advice = "cacert has another CA of the same name";
+        break;
+    default:
+        break;
+    }
+    if (server->spec->tls_settings.cacert == NULL)
+        advice = rl_tls_has_system_issuers(X509_STORE_CTX_get0_store(store))
+                     ? "give its CA (cacert)"
+                     : "this machine has no issuers: install ca-certificates, or give its CA "
+                       "(cacert)";
+    snprintf(text, RL_TEXT_MAX, "the certificate is not from an issuer that is trusted (%s); %s",
+             what, advice);
+}
+
 /* Writes why the certificate that `store` is about was not accepted. */
 void rl_tls_explain_certificate(char *text, X509_STORE_CTX *store,
                                 const struct rl_tls_server *server)
@@ -173,9 +203,7 @@ void rl_tls_explain_certificate(char *text, X509_STORE_CTX *store,
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:
-        snprintf(text, RL_TEXT_MAX,
-                 "the certificate is not from an issuer that is trusted (%s); give its CA (cacert)",
-                 X509_verify_cert_error_string(error));
+        explain_issuer(text, store, server);
         break;
     case X509_V_ERR_INVALID_PURPOSE: /* whose text differs from version to version */
         snprintf(text, RL_TEXT_MAX, "%s was not accepted: unsuitable certificate purpose", whose);

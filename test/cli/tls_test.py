@@ -29,8 +29,8 @@ QUORUM = 3
 
 # Servers whose certificate is refused: the names of the certificate and of the trusted issuer, and what is said.
 REFUSED = [
-    ("server", "other-ca", r"the certificate is not from an issuer that is trusted .*; give its CA \(cacert\)"),
-    ("self-signed", "ca", r"the certificate is not from an issuer that is trusted \(self.signed certificate\); give its CA \(cacert\)"),
+    ("server", "other-ca", r"the certificate is not from an issuer that is trusted \(unknown CA\); cacert has another CA"),
+    ("self-signed", "ca", r"the certificate is not from an issuer that is trusted \(self-signed\); cacert has another certificate"),
     ("wrong-name", "ca", r'wrong certificate: it is for "elsewhere\.example", "127\.0\.0\.2", not for "127\.0\.0\.1"'),
     ("by-name", "ca", r'wrong certificate: it is for "localhost", not for "127\.0\.0\.1"'),
     ("expired", "ca", r"the certificate expired at \d{4}-\d\d-\d\d .*; the clock of this machine says \d{4}-"),
@@ -250,7 +250,7 @@ class Servers(TlsCase):
         ):
             with self.subTest(name=name):
                 self.assertCode(self.tls("run", *flags, "x", "true", **{"REDLOCK_TLS_CACERT": "", **more}), 0)
-        self.assert_refused(self.tls("run", "-n", "x", "true", ca=None), r"not from an issuer that is trusted .*; give its CA \(cacert\)$")
+        self.assert_refused(self.tls("run", "-n", "x", "true", ca=None), r"not from an issuer that is trusted .*give its CA \(cacert\)$")
 
     def test_verify_and_sni(self):
         """The name in the certificate is that of --tls-sni; chain accepts any name, and none any certificate."""

@@ -336,7 +336,7 @@ static struct {
      {.subject = "s", .names = "IP:127.0.0.1"},
      &no_issuer,
      NULL,
-     "give its CA"},
+     "(self-signed); give its CA"},
     {"other CA", NULL, {.subject = "o", .names = "IP:127.0.0.1"}, &other_ca, NULL, "give its CA"},
     {"expired",
      NULL,

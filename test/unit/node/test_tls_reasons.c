@@ -10,15 +10,20 @@
 #include "platform/log.h"
 #include "redlock/redlock.h"
 
+#include <fcntl.h>
 #include <openssl/err.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "suite.h"
 
-#define FOR_HOST   "wrong certificate: it is for \"" TLS_RIG_HOST "\", not for "
-#define USE_NAME   "; use one of its names as address, or as sni"
-#define OWN_REASON 123 /* of the program's error */
+#define FOR_HOST    "wrong certificate: it is for \"" TLS_RIG_HOST "\", not for "
+#define USE_NAME    "; use one of its names as address, or as sni"
+#define NOT_TRUSTED "the certificate is not from an issuer that is trusted "
+#define OWN_REASON  123 /* of the program's error */
 
 static struct tls_rig *rig;
 
@@ -229,8 +234,7 @@ START_TEST(the_names_of_a_forged_certificate_are_not_listed)
     ck_assert_int_eq(tls_rig_handshake(&link), RL_TLS_FAILED);
     ck_assert(rl_tls_is_refused(link.client));
     ck_assert_str_eq(rl_tls_text(link.client),
-                     "the certificate is not from an issuer that is trusted (certificate signature "
-                     "failure); give its CA (cacert)");
+                     NOT_TRUSTED "(wrong signature); cacert has another CA of the same name");
     tls_rig_close(&link);
 }
 END_TEST
@@ -246,6 +250,60 @@ static const struct {
     {X509_V_ERR_CA_MD_TOO_WEAK, 1,
      "the certificate of the issuer was not accepted: " RL_TLS_WEAK_DIGEST},
 };
+
+/* Errors of a certificate that no trusted issuer has signed. */
+static const struct {
+    int error;
+    bool has_cacert;
+    const char *file; /* in the directory of the system's issuers; NULL: it is empty */
+    const char *text;
+} ISSUERS[] = {
+    {X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, true, NULL,
+     "(unknown CA); cacert has another CA, or the server's tls-cert-file lacks an intermediate "
+     "certificate"},
+    {X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE, true, NULL,
+     "(unknown CA); cacert has another CA, or the server's tls-cert-file lacks an intermediate "
+     "certificate"},
+    {X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, true, NULL,
+     "(self-signed); cacert has another certificate"},
+    {X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN, true, NULL, "(unknown CA); cacert has another CA"},
+    {X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN, false, "0123abcd.0",
+     "(unknown CA); give its CA (cacert)"},
+    {X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, false, "0123abcd.0",
+     "(self-signed); give its CA (cacert)"},
+    {X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, false, "ca.pem",
+     "(unknown CA); this machine has no issuers: install ca-certificates, or give its CA (cacert)"},
+    {X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, false, NULL,
+     "(unknown CA); this machine has no issuers: install ca-certificates, or give its CA (cacert)"},
+};
+
+/* The advice depends on whether issuers were given, and whether the system has some. */
+START_TEST(no_trusted_issuer)
+{
+    char text[RL_TEXT_MAX] = "", expected[RL_TEXT_MAX + 60], file[192], dirs[192], dir[160];
+    X509_STORE *issuers = X509_STORE_new();
+    X509_STORE_CTX *store = X509_STORE_CTX_new();
+
+    snprintf(dir, sizeof dir, "%s/system", rig->dir);
+    ck_assert_int_eq(mkdir(dir, 0700), 0);
+    snprintf(dirs, sizeof dirs, "/nowhere:%s", dir);
+    snprintf(file, sizeof file, "%s/%s", dir, ISSUERS[_i].file != NULL ? ISSUERS[_i].file : "");
+    if (ISSUERS[_i].file != NULL)
+        ck_assert_int_eq(close(open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)), 0);
+    ck_assert_int_eq(setenv("SSL_CERT_DIR", dirs, 1), 0);
+    rig->spec.tls_settings.cacert = ISSUERS[_i].has_cacert ? rig->issuers : NULL;
+    ck_assert_int_eq(X509_STORE_CTX_init(store, issuers, NULL, NULL), 1);
+    X509_STORE_CTX_set_error(store, ISSUERS[_i].error);
+    rl_tls_explain_certificate(text, store, &rig->server);
+    snprintf(expected, sizeof expected, NOT_TRUSTED "%s", ISSUERS[_i].text);
+    ck_assert_str_eq(text, expected);
+    X509_STORE_CTX_free(store);
+    X509_STORE_free(issuers);
+    unsetenv("SSL_CERT_DIR");
+    (void)unlink(file);
+    ck_assert_int_eq(rmdir(dir), 0);
+}
+END_TEST
 
 /* What OpenSSL reports about a certificate is said in words, which are not cut. */
 START_TEST(what_is_wrong_with_a_certificate)
@@ -306,6 +364,7 @@ int main(void)
     tcase_add_loop_test(tcase, an_address_as_dns_name, 0,
                         (int)(sizeof ADDRESSES / sizeof ADDRESSES[0]));
     tcase_add_loop_test(tcase, the_names_of_a_forged_certificate_are_not_listed, 0, 2);
+    tcase_add_loop_test(tcase, no_trusted_issuer, 0, (int)(sizeof ISSUERS / sizeof ISSUERS[0]));
     tcase_add_loop_test(tcase, what_is_wrong_with_a_certificate, 0,
                         (int)(sizeof REFUSALS / sizeof REFUSALS[0]));
     tcase_add_test(tcase, changed_files_that_cannot_be_used_are_logged);
