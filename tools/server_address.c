@@ -134,12 +134,14 @@ void server_login_free(struct server_login *login)
     *login = (struct server_login){NULL, NULL};
 }
 
-/* Sets *ret_verify to the enum redlock_tls_verify that the word stands for. */
-static void read_verify(const char *word, int *ret_verify)
+/* Returns the enum redlock_tls_verify that a word of `len` bytes stands for: as in the library, in
+ * lower case only. */
+static int verify_of(const char *word, size_t len)
 {
-    *ret_verify = !strcasecmp(word, "chain")  ? REDLOCK_TLS_VERIFY_CHAIN
-                  : !strcasecmp(word, "none") ? REDLOCK_TLS_VERIFY_NONE
-                                              : REDLOCK_TLS_VERIFY_FULL;
+    if (len == 5 && !memcmp(word, "chain", len))
+        return REDLOCK_TLS_VERIFY_CHAIN;
+    return len == 4 && !memcmp(word, "none", len) ? REDLOCK_TLS_VERIFY_NONE
+                                                  : REDLOCK_TLS_VERIFY_FULL;
 }
 
 /* Reads one parameter "name=value" of `len` bytes, if it is one of TLS. */
@@ -156,10 +158,8 @@ static void read_parameter(const char *text, size_t len, struct server_security 
     size_t name_len = strlen(verify);
 
     if (len >= name_len && !strncasecmp(text, verify, name_len)) {
-        char *word = decoded(text + name_len, len - name_len);
-        read_verify(word ? word : "", &security->verify);
+        security->verify = verify_of(text + name_len, len - name_len);
         security->has_verify = true;
-        free(word);
         return;
     }
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {

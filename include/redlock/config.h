@@ -146,7 +146,7 @@ REDLOCK_API const char *redlock_config_error(const redlock_config_t *config);
  * With rediss:// the certificate of the server is verified. Parameters of TLS take the place of
  * redlock_config_set_tls() for this server:
  *     cacert=PATH, cert=PATH, key=PATH, sni=NAME   see redlock_tls_t
- *     verify=full, chain or none                   see enum redlock_tls_verify
+ *     verify=full, chain or none                   in lower case; see enum redlock_tls_verify
  *
  * Parts that are left out are the host localhost, the port 6379 and the database 0. In a user, a
  * password, a path and an id, %HH stands for the byte with these two hex digits: %40 for '@'.

@@ -4,6 +4,7 @@
 #include "api/url_parts.h"
 
 #include <redlock/redlock.h>
+#include <string.h>
 
 /* Parses a parameter that is 0 or 1 into one of the facts that an operator attests. */
 static int parse_fact(const struct parse *parse, struct piece name, struct piece value)
@@ -28,7 +29,7 @@ static int parse_fact(const struct parse *parse, struct piece name, struct piece
     return 0;
 }
 
-/* Parses verify=full, chain or none into the settings. */
+/* Parses verify=full, chain or none into the settings, in lower case only, as everywhere else. */
 static int parse_verify(const struct parse *parse, struct piece value)
 {
     static const char *const words[] = {"full", "chain", "none"};
@@ -36,7 +37,7 @@ static int parse_verify(const struct parse *parse, struct piece value)
     if (parse->spec->has_verify)
         return rl_url_refuse(parse, "verify must be given once");
     for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (rl_url_is_word(value, words[i])) {
+        if (value.len == strlen(words[i]) && memcmp(value.at, words[i], value.len) == 0) {
             parse->spec->tls_settings.verify = (uint8_t)i;
             parse->spec->has_verify = true;
             return 0;

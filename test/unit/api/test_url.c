@@ -407,7 +407,7 @@ static const struct {
     {"rediss://h?cert=c&id=x&key=k", NULL, "c", "k", NULL, FULL, false},
     {"rediss://h?cert=c&sni=a.b", NULL, "c", NULL, "a.b", FULL, false},
     {"rediss://h?verify=full", NULL, NULL, NULL, NULL, FULL, true},
-    {"rediss://h?VERIFY=Chain&cacert=c", "c", NULL, NULL, NULL, CHAIN, true},
+    {"rediss://h?VERIFY=chain&cacert=c", "c", NULL, NULL, NULL, CHAIN, true},
     {"rediss://h?verify=none", NULL, NULL, NULL, NULL, NONE, true},
 };
 
@@ -489,6 +489,12 @@ static const struct {
     {"rediss://h?cacert=", "cacert must be given once, and not be empty"},
     {"rediss://h?cert=a&cert=b", "cert must be given once"},
     {"rediss://h?verify=maybe", "verify must be full, chain or none"},
+    {"rediss://h?verify=", "verify must be full, chain or none"},
+    {"rediss://h?verify=None", "verify must be full, chain or none"},
+    {"rediss://h?verify=NONE", "verify must be full, chain or none"},
+    {"rediss://h?verify=nonee", "verify must be full, chain or none"},
+    {"rediss://h?verify=%6eone", "verify must be full, chain or none"},
+    {"rediss://h?cacert=c&verify=Chain", "verify must be full, chain or none"},
     {"rediss://h?verify=full&verify=none", "verify must be given once"},
     {"rediss://h?verify=none&cacert=/c", "cacert has no effect with verify=none"},
     {"rediss://h?key=/k", "key is given without cert"},

@@ -81,6 +81,9 @@ static const struct security_row {
      REDLOCK_TLS_VERIFY_FULL},
     {"rediss://a?cert=c,rediss://b?verify=none", 1, true, true, NULL, NULL, NULL, NULL,
      REDLOCK_TLS_VERIFY_NONE},
+    /* The library refuses these. */
+    {"rediss://b?verify=None", 0, true, true, NULL, NULL, NULL, NULL, REDLOCK_TLS_VERIFY_FULL},
+    {"rediss://b?verify=%6eone", 0, true, true, NULL, NULL, NULL, NULL, REDLOCK_TLS_VERIFY_FULL},
 };
 
 START_TEST(security_of_list)
@@ -106,7 +109,7 @@ static const char *const SNIS[] = {"", "&SNI=own.example"};
 static const char *const VERIFIES[] = {"",
                                        "&verify=full",
                                        "&verify=chain",
-                                       "&verify=None",
+                                       "&verify=none",
                                        "&cacert=/own/ca%26",
                                        "&cacert=/own/ca%26&verify=full",
                                        "&verify=chain&cacert=/own/ca%26"};
