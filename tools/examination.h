@@ -12,7 +12,7 @@
 
 /* Upper bounds of the number of findings: about one server, and of one shard (8 more are about the
  * shard as a whole). FINDING_TEXT_MAX: size of a text in bytes, with its NUL. */
-#define FINDINGS_PER_NODE 15
+#define FINDINGS_PER_NODE 17
 #define FINDINGS_MAX      (REDLOCK_NODES_MAX * FINDINGS_PER_NODE + 8)
 #define FINDING_TEXT_MAX  200
 /* Size of the text of a verdict. */
@@ -74,7 +74,9 @@ struct client_files {
     char readable_key[CLIENT_FILE_MAX]; /* private key that every user can read; "": there is none
                                          */
     char certificate[CLIENT_FILE_MAX];  /* certificate of the client */
+    int64_t certificate_from_s;         /* when it becomes valid */
     int64_t certificate_expiry_s;       /* when it expires */
+    bool not_for_clients;               /* it is not meant for clients */
     char issuers[CLIENT_FILE_MAX];      /* trusted issuers */
     int64_t issuers_expiry_s;           /* when the last of them expires */
 };

@@ -43,14 +43,23 @@ struct special {
     {                                                                                              \
         {REDLOCK_CAUSE_TLS, "tls", advice}, begin, ""                                              \
     }
+/* Certificates of this client that the server refuses. */
+#define REFUSED(begin, advice)                                                                     \
+    {                                                                                              \
+        {REDLOCK_CAUSE_TLS, "client_certificate_refused", advice}, begin, ""                       \
+    }
 static const struct special specials[] = {
     TLS("TLS: the server requires a certificate of the client", OWN_CERTIFICATE),
     TLS("TLS: the server refuses the handshake", OWN_CERTIFICATE "; or correct its tls-ciphers"),
     TLS("TLS: the server could not verify a signature", OWN_CERTIFICATE),
-    TLS("TLS: the server does not trust the issuer", OWN_CERTIFICATE),
-    TLS("TLS: the server refuses the client's certificate", OWN_CERTIFICATE),
-    TLS("TLS: the client's certificate has expired",
-        "renew the certificate of this client (--tls-cert), or correct the clock of the server"),
+    REFUSED("TLS: the server does not trust the issuer", OWN_CERTIFICATE),
+    REFUSED("TLS: the server refuses the client's certificate",
+            "give this client a certificate (--tls-cert) that is valid now, is for clients "
+            "(clientAuth), and is from a CA that the server trusts; the server's log has the "
+            "reason"),
+    REFUSED("TLS: the client's certificate has expired",
+            "renew the certificate of this client (--tls-cert), or correct the clock of the "
+            "server"),
     TLS("the certificate expired", RENEW),
     TLS("the certificate of the issuer expired", RENEW),
     TLS("the certificate is not valid before", CLOCK),

@@ -170,8 +170,29 @@ static void check_tls(struct examination *exam, size_t i)
                  node->certificate_expiry_s, "no client can connect any more");
 }
 
+/* Adds findings if the certificate with which this client connects to server `i` expires soon, is
+ * not valid yet, or is not meant for clients. */
+static void check_own_certificate(struct examination *exam, size_t i)
+{
+    const struct client_files *files = &exam->files[i];
+    char what[CLIENT_FILE_MAX + 40], date[32];
+
+    snprintf(what, sizeof what, "the certificate of this client, %s,", files->certificate);
+    check_expiry(exam, i, "client_certificate_expires", "renew it, in the same file", what,
+                 files->certificate_expiry_s, "servers refuse this client");
+    if (files->certificate_from_s > (int64_t)(unix_ms() / 1000))
+        finding_add(exam, FINDING_WARN, (int)i, "client_certificate_future",
+                    "correct the clock of this machine, or make the certificate anew",
+                    "%s is not valid before %.10s: until then servers refuse this client", what,
+                    rfc3339((uint64_t)files->certificate_from_s * 1000, date));
+    if (files->not_for_clients)
+        finding_add(exam, FINDING_WARN, (int)i, "client_certificate_purpose",
+                    "make it anew: its extendedKeyUsage needs clientAuth",
+                    "%s is not for clients: servers refuse this client", what);
+}
+
 /* Adds findings about the files with which this client connects to server `i`: every user can read
- * the private key, or the certificate or the last trusted issuer expires soon. */
+ * the private key, its certificate is not fit, or the last trusted issuer expires soon. */
 static void check_files(struct examination *exam, size_t i)
 {
     const struct client_files *files = &exam->files[i];
@@ -182,9 +203,7 @@ static void check_files(struct examination *exam, size_t i)
                     "chmod 600; the user of the jobs must own it",
                     "every user of this machine can read the private key of this client, %s",
                     files->readable_key);
-    snprintf(what, sizeof what, "the certificate of this client, %s,", files->certificate);
-    check_expiry(exam, i, "client_certificate_expires", "renew it, in the same file", what,
-                 files->certificate_expiry_s, "servers refuse this client");
+    check_own_certificate(exam, i);
     snprintf(what, sizeof what, "the trusted issuer in %s", files->issuers);
     check_expiry(exam, i, "issuer_expires",
                  "add a new issuer to the file, and then renew the certificates of the servers",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * `redlock nodes`: looks at the files with which this client connects to servers with TLS: who can
- * read the private key, and when its certificate and the trusted issuers expire.
+ * read the private key, when its certificate is valid and whether it is for clients, and when the
+ * trusted issuers expire.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,11 +31,14 @@ static void look_at(const redlock_tls_t *tls, struct client_files *ret)
         copy_path(ret->readable_key, key);
     if (tls->cert) {
         copy_path(ret->certificate, tls->cert);
-        ret->certificate_expiry_s = server_tls_expiry_s(tls->cert, false);
+        struct certificates_read own = server_tls_read(tls->cert);
+        ret->certificate_from_s = own.valid_from_s;
+        ret->certificate_expiry_s = own.first_expiry_s;
+        ret->not_for_clients = own.not_for_clients;
     }
     if (tls->cacert) {
         copy_path(ret->issuers, tls->cacert);
-        ret->issuers_expiry_s = server_tls_expiry_s(tls->cacert, true);
+        ret->issuers_expiry_s = server_tls_read(tls->cacert).last_expiry_s;
     }
 }
 

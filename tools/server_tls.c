@@ -271,23 +271,45 @@ ssize_t server_tls_receive(struct server_tls *tls, char *buffer, size_t size)
     }
 }
 
-/* Reads the certificates of the file, one after the other. */
-int64_t server_tls_expiry_s(const char *path, bool last)
+/* Returns the date of a certificate in seconds of Unix time; 0: it cannot be read. */
+static int64_t unix_time_of(const ASN1_TIME *date)
 {
+    struct tm parts;
+
+    return ASN1_TIME_to_tm(date, &parts) == 1 ? (int64_t)timegm(&parts) : 0;
+}
+
+/* Adds what one certificate says. `first`: it is the first one of the file. */
+static void add_certificate(struct certificates_read *all, X509 *certificate, bool first)
+{
+    int64_t from_s = unix_time_of(X509_get0_notBefore(certificate));
+    int64_t expiry_s = unix_time_of(X509_get0_notAfter(certificate));
+
+    if (first)
+        all->not_for_clients = X509_check_purpose(certificate, X509_PURPOSE_SSL_CLIENT, 0) != 1;
+    if (from_s > all->valid_from_s)
+        all->valid_from_s = from_s;
+    if (expiry_s != 0 && (all->first_expiry_s == 0 || expiry_s < all->first_expiry_s))
+        all->first_expiry_s = expiry_s;
+    if (expiry_s > all->last_expiry_s)
+        all->last_expiry_s = expiry_s;
+}
+
+/* Reads the certificates of the file, one after the other. */
+struct certificates_read server_tls_read(const char *path)
+{
+    struct certificates_read all = {.first_expiry_s = 0};
     struct stat found;
-    struct tm date;
-    int64_t result = 0;
     BIO *file = stat(path, &found) == 0 && S_ISREG(found.st_mode) ? BIO_new_file(path, "r") : NULL;
     X509 *certificate;
 
-    while (file && (certificate = PEM_read_bio_X509_AUX(file, NULL, refuse_passphrase, NULL))) {
-        bool known = ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &date) == 1;
-        int64_t expiry = known ? (int64_t)timegm(&date) : 0;
-        if (known && (result == 0 || (last ? expiry > result : expiry < result)))
-            result = expiry;
+    for (bool first = true;
+         file && (certificate = PEM_read_bio_X509_AUX(file, NULL, refuse_passphrase, NULL));
+         first = false) {
+        add_certificate(&all, certificate, first);
         X509_free(certificate);
     }
     BIO_free(file);
     ERR_clear_error();
-    return result;
+    return all;
 }

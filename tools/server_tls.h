@@ -35,9 +35,15 @@ bool server_tls_send(struct server_tls *tls, const char *bytes, size_t len);
  */
 ssize_t server_tls_receive(struct server_tls *tls, char *buffer, size_t size);
 
-/* Returns when a certificate in the file `path` expires, in seconds of Unix time: of several
- * certificates the first one that does, or with `last` the last one. 0: it is no regular file, or
- * no certificate can be read. */
-int64_t server_tls_expiry_s(const char *path, bool last);
+/* What the certificates of a file say. Times are Unix time in seconds; 0: not known. */
+struct certificates_read {
+    int64_t first_expiry_s, last_expiry_s; /* when the first and the last of them expires */
+    int64_t valid_from_s;                  /* when all of them have become valid */
+    bool not_for_clients;                  /* the first one is not meant for clients */
+};
+
+/* Reads the certificates of the file `path`. All fields are 0 if it is no regular file, or has no
+ * certificate. */
+struct certificates_read server_tls_read(const char *path);
 
 #endif

@@ -45,10 +45,9 @@ ssize_t server_tls_receive(struct server_tls *tls, char *buffer, size_t size)
     return -1;
 }
 
-/* Returns 0. */
-int64_t server_tls_expiry_s(const char *path, bool last)
+/* Returns that nothing is known. */
+struct certificates_read server_tls_read(const char *path)
 {
     (void)path;
-    (void)last;
-    return 0;
+    return (struct certificates_read){.first_expiry_s = 0};
 }

@@ -34,6 +34,12 @@ static const struct row {
       .names = "DNS:client.example",
       .from_s = -2 * DAY,
       .until_s = -DAY}},
+    {"ca",
+     {.subject = "client-future",
+      .names = "DNS:client.example",
+      .from_s = DAY + HOUR,
+      .until_s = 30 * DAY}},
+    {"ca", {.subject = "client-for-servers", .names = "DNS:client.example", .use = "serverAuth"}},
     {"other-ca", {.subject = "client-other", .names = "DNS:client.example"}},
 };
 

@@ -474,6 +474,37 @@ class Nodes(TlsCase):
         self.assertRegex(findings[f"127.0.0.1:{self.ports[4]}"]["advice"], "--tls-cert, --tls-key$")
 
 
+    def test_refused_client_certificates(self):
+        """A certificate of this client that servers refuse is a finding with its advice, with both versions of TLS: the alert
+        of TLS 1.3 comes after the handshake. What this machine sees of the reason is a finding of its own."""
+        for index in range(COUNT):
+            version = "TLSv1.3" if index < QUORUM else "TLSv1.2"
+            self.configure(lines=f'port 0\ntls-port {{port}}\ntls-auth-clients yes\ntls-protocols "{version}"', indexes=[index])
+        for name, refused, code, text in (
+            ("client-expired", "the client's certificate has expired", "client_certificate_expires", r"has expired \(20\d\d-\d\d-\d\d\)"),
+            ("client-future", "the server refuses the client's certificate", "client_certificate_future",
+             r"is not valid before 20\d\d-\d\d-\d\d: until then servers refuse this client$"),
+            ("client-for-servers", "the server refuses the client's certificate", "client_certificate_purpose",
+             "is not for clients: servers refuse this client$"),
+            ("client-other", "does not trust the issuer of the client's certificate", None, None),
+        ):  # fmt: skip
+            with self.subTest(name=name):
+                pair = ["--tls-cert", self.file(name), "--tls-key", self.file(name, "key")]
+                servers, found = self.findings(*pair, code=2)
+                self.assertEqual([server["eligible"] for server in servers], [False] * COUNT)
+                self.assertEqual(sorted(finding["server"] for finding in found["client_certificate_refused"]),
+                                 sorted(server["server"] for server in servers))  # fmt: skip
+                for finding in found["client_certificate_refused"]:
+                    self.assertIn(refused, finding["text"])
+                    self.assertIn("--tls-cert", finding["advice"])
+                self.assertNotIn("tls", found)
+                own = {found_code for found_code in found if found_code.startswith("client_certificate_")} - {"client_certificate_refused"}
+                self.assertEqual(own, {code} if code else set())
+                if code:
+                    self.assertRegex(found[code][0]["text"], f"^the certificate of this client, {self.file(name)}, {text}")
+                    printed = self.tls("nodes", *pair).stdout
+                    self.assertRegex(printed, rf"(?m)^warn  all servers: .*{re.escape(found[code][0]['text'])}\n +-> {re.escape(found[code][0]['advice'])}$")
+
     def advice(self, servers, **more):
         """Returns {index of a server: (code, text, advice)} of the findings of `redlock nodes` about these servers that are not eligible."""
         _, found = self.findings("-s", servers, code=2, **more)
