@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "clock.h"
 #include "json.h"
 #include "nodes_notify.h"
 #include "reports.h"
@@ -156,28 +155,6 @@ static void print_summary(const struct examination *exams, size_t shards)
     show("\n");
 }
 
-/* Returns the word for TLS in JSON: "off", "on", "unverified" if the certificate of the server is
- * not verified, or "unknown" if it has not replied to the greeting on its last connection. */
-static const char *tls_name(const redlock_node_stats_t *node)
-{
-    if (!(node->facts & REDLOCK_FACT_TLS))
-        return "off";
-    if (!reports_tls_known(node))
-        return "unknown";
-    return node->facts & REDLOCK_FACT_UNVERIFIED ? "unverified" : "on";
-}
-
-/* Returns the date at which the certificate of the server expires, for JSON; null: not known, or no
- * TLS. */
-static json_t *json_of_expiry(const redlock_node_stats_t *node)
-{
-    char date[32];
-
-    return reports_tls_known(node) && node->certificate_expiry_s > 0
-               ? json_string(rfc3339((uint64_t)node->certificate_expiry_s * 1000, date))
-               : json_null();
-}
-
 /* Returns the JSON object for server `i` of the shard. */
 static json_t *json_of_node(const struct examination *exam, size_t i)
 {
@@ -195,7 +172,7 @@ static json_t *json_of_node(const struct examination *exam, size_t i)
         "replicas", (json_int_t)node->replicas, "maxmemory_policy", json_text(node->policy), "aof",
         (int)(node->facts & REDLOCK_FACT_AOF) != 0, "notifications",
         notify_result_name(exam->notify[i].state), "line", notify_line_name(&exam->notify[i]),
-        "tls", tls_name(node), "certificate_expires", json_of_expiry(node), "text",
+        "tls", reports_tls_name(node), "certificate_expires", reports_expiry_json(node), "text",
         json_text(node->text)));
 }
 

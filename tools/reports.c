@@ -198,3 +198,25 @@ const char *reports_tls(const redlock_node_stats_t *node, char text[TLS_TEXT])
         snprintf(text, TLS_TEXT, "on");
     return text;
 }
+
+/* Returns the word for TLS in JSON: "off", "on", "unverified" if the certificate of the server is
+ * not verified, or "unknown" if it has not replied to the greeting on its last connection. */
+const char *reports_tls_name(const redlock_node_stats_t *node)
+{
+    if (!(node->facts & REDLOCK_FACT_TLS))
+        return "off";
+    if (!reports_tls_known(node))
+        return "unknown";
+    return node->facts & REDLOCK_FACT_UNVERIFIED ? "unverified" : "on";
+}
+
+/* Returns the date at which the certificate of the server expires, for JSON; null: not known, or no
+ * TLS. */
+json_t *reports_expiry_json(const redlock_node_stats_t *node)
+{
+    char date[32];
+
+    return reports_tls_known(node) && node->certificate_expiry_s > 0
+               ? json_string(rfc3339((uint64_t)node->certificate_expiry_s * 1000, date))
+               : json_null();
+}

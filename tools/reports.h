@@ -75,4 +75,11 @@ bool reports_tls_known(const redlock_node_stats_t *node);
  * "on" before that is known. Returns `text`. */
 const char *reports_tls(const redlock_node_stats_t *node, char text[TLS_TEXT]);
 
+/* Returns the same for JSON: "off", "on", "unverified", or "unknown" if reports_tls_known() returns
+ * false. */
+const char *reports_tls_name(const redlock_node_stats_t *node);
+
+/* Returns when the certificate of the server expires, for JSON; null: not known, or no TLS. */
+json_t *reports_expiry_json(const redlock_node_stats_t *node);
+
 #endif

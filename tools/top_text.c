@@ -285,11 +285,12 @@ static json_t *server_json(const struct top_model *model, size_t index)
 {
     const redlock_node_stats_t *server = &model->servers[index];
     char cause[CAUSE_NAME];
-    json_t *object =
-        must(json_pack("{s:o, s:s, s:b, s:s, s:i, s:I}", "server", json_text(server->node), "state",
-                       server_state(server), "eligible", server->eligible != 0, "cause",
-                       cause_name(server->cause, cause), "locks", (int)locks_on(model, index),
-                       "rtt_us", (json_int_t)server->rtt_us));
+    json_t *object = must(
+        json_pack("{s:o, s:s, s:b, s:s, s:i, s:I, s:s, s:o}", "server", json_text(server->node),
+                  "state", server_state(server), "eligible", server->eligible != 0, "cause",
+                  cause_name(server->cause, cause), "locks", (int)locks_on(model, index), "rtt_us",
+                  (json_int_t)server->rtt_us, "tls", reports_tls_name(server),
+                  "certificate_expires", reports_expiry_json(server)));
 
     if (model->shard_count > 1)
         json_object_set_new(object, "shard", json_text(server->shard));

@@ -397,6 +397,22 @@ class Nodes(TlsCase):
             plain = self.tls(*words, servers=third.replace("rediss", "redis"), ca=None)
             self.assertNotRegex(plain.stdout, rf"(?m)^(server|SERVER) .*\b{title}\b")
 
+    def test_json_of_top(self):
+        """`redlock top --json` says of each server what `redlock nodes --json` says: whether it is connected with TLS, and when
+        its certificate expires."""
+        first, second, third = self.addresses().split(",")[:3]
+        self.configure("ends-soon", indexes=[0])
+        self.configure(lines="port {port}\ntls-port 0", indexes=[2])
+        servers = f"{first},{second}&verify=none,{third.replace('rediss', 'redis')}"
+        fields = "server", "tls", "certificate_expires"
+        checked = json.loads(self.tls("nodes", "--json", servers=servers).stdout)["servers"]
+        shown = json.loads(self.tls("top", "--once", "--json", servers=servers).stdout)["servers"]
+        self.assertEqual([server["tls"] for server in checked], ["on", "unverified", "off"])
+        self.assertRegex(checked[0]["certificate_expires"], r"^20\d\d-\d\d-\d\dT")
+        self.assertIsNone(checked[2]["certificate_expires"])
+        self.assertEqual([{name: server.get(name, "missing") for name in fields} for server in shown],
+                         [{name: server[name] for name in fields} for server in checked])  # fmt: skip
+
     def test_figures(self):
         """The figures of the library have the date at which the certificate of each server expires; without TLS there is none."""
         path = self.path("figures.prom")
