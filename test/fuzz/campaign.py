@@ -38,8 +38,8 @@ OPTIONS = [
     "-Dbench=disabled",
 ]
 # The longest inputs in bytes: longer runs find no more than more runs do.
-LONGEST = {"cli": 1024, "engine": 512, "info": 4096, "lease": 1024, "node": 1536, "push": 1024, "reply": 4096, "tls": 1024,
-           "urls": 1024}
+LONGEST = {"cli": 1024, "engine": 512, "info": 4096, "lease": 1024, "line": 2048, "node": 1536, "push": 1024, "reply": 4096,
+           "tls": 1024, "urls": 1024}
 ENVIRONMENT = {
     **os.environ,
     "ASAN_OPTIONS": "quarantine_size_mb=16",
