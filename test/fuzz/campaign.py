@@ -3,7 +3,7 @@
 
 Builds the fuzz targets with clang, libFuzzer and the address and undefined-behaviour sanitizers, and
 runs each for M minutes (default 1), one after the other. New inputs stay in build-fuzz/corpus/TARGET,
-where the next run starts with them. The exit status is 1 if an error was found.
+where the next run starts with them. The exit status is 1 if an error was found, or a run ended early.
 
 With --fast there are no sanitizers and no hints from comparisons: several times as many executions,
 which detect failed checks only. A later run without it starts with the inputs that they have found.
@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -89,25 +90,28 @@ def show(target, build, path):
 
 
 def fuzz(target, build, seconds):
-    """Runs the fuzzer. Returns (executions, covered edges, inputs that found errors)."""
+    """Runs the fuzzer. Returns (executions, covered edges, inputs that found errors or other failures)."""
     reached = os.path.join(BUILD, "corpus", target)
     found = os.path.join(BUILD, "found", target) + os.sep
     shutil.rmtree(found, ignore_errors=True)
     os.makedirs(found)
     os.makedirs(reached, exist_ok=True)
     corpus.unpack(corpus.archive(target), seeds(target))
+    started = time.monotonic()
     # Without -entropic=0 libFuzzer spends most of the time on weighing the inputs.
     status, output = run([
         program(target, build), f"-max_total_time={seconds}", f"-artifact_prefix={found}",
         "-close_fd_mask=3", "-print_final_stats=1", "-timeout=20", "-rss_limit_mb=1500", "-entropic=0",
         f"-max_len={LONGEST[target]}", *dictionary(target), reached, seeds(target),
     ])  # fmt: skip
+    passed = time.monotonic() - started
     mistakes = sorted(os.listdir(found))
     for name in mistakes:
         show(target, build, os.path.join(found, name))
-    if status != 0 and not mistakes:
+    if not mistakes and (status != 0 or passed < seconds):
         print(output[-4000:])
-        mistakes = [f"exit status {status}"]
+        mistakes = [f"exit status {status} after {passed:.0f} of {seconds} s"]
+        print(f"{target}: {mistakes[0]}")
     edges = re.findall(r"cov: (\d+)", output)
     return number(output, "number_of_executed_units"), int(edges[-1]) if edges else 0, mistakes
 

@@ -45,10 +45,19 @@ class Ends(unittest.TestCase):
         """A run that lasts as long as it was told to has passed."""
         self.assertEqual(self.fuzz(STATISTICS, 0), ((397, 1330, []), ""))
 
+    def test_an_early_end_is_a_failure(self):
+        """A run that ends before its time without an error has failed, and its output is shown."""
+        (executions, _, mistakes), printed = self.fuzz(STATISTICS, 3600)
+        self.assertEqual((executions, len(mistakes)), (397, 1))
+        for target in campaign.targets():
+            self.assertRegex(printed, rf"{target}: exit status 0 after \d+ of 3600 s\n")
+        self.assertIn("#397 DONE", printed)
+
     def test_a_failure_without_an_input(self):
         """An exit status other than 0 is a failure, whenever the run ends."""
         (_, _, mistakes), printed = self.fuzz("echo no; exit 3\n", 0)
-        self.assertEqual(mistakes, ["exit status 3"])
+        self.assertEqual(len(mistakes), 1)
+        self.assertRegex(mistakes[0], r"^exit status 3 after \d+ of 0 s$")
         self.assertIn("no\n", printed)
 
 
