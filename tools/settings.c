@@ -272,6 +272,20 @@ static int read_verify(struct settings *settings)
     return refuse(settings, SET_TLS_VERIFY, "unknown; write full, chain or none");
 }
 
+/* Checks the variable of tls-verify, also where an option replaces its value or drops it: a word
+ * that is meant to change how servers are verified must not be ignored. Returns -1, or an exit code
+ * after a message. */
+static int check_verify_variable(void)
+{
+    struct settings alone = {0};
+
+    offer_environment(&alone);
+    offer_defaults(&alone);
+    int result = read_verify(&alone);
+    settings_free(&alone);
+    return result;
+}
+
 /* Parses fence-records, admission and line. Returns -1 on success, or an exit code after a message.
  */
 static int read_words(struct settings *settings)
@@ -369,6 +383,8 @@ static int merge(const struct options *options, struct settings *settings)
         result = read_words(settings);
     if (result < 0)
         result = read_verify(settings);
+    if (result < 0)
+        result = check_verify_variable();
     return result >= 0 ? result : read_password(settings);
 }
 

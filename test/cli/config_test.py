@@ -133,6 +133,23 @@ class Settings(CommandCase):
         settings = self.settings("--tls-verify", "none", REDLOCK_TLS_CACERT="ca")
         self.check(settings, "tls-cacert", None, "default")
 
+    def test_wrong_words_of_verify(self):
+        """Only the three words in lower case are known, in each source. The variable is checked also where an option replaces it."""
+        words = "unknown; write full, chain or none"
+        options = (), ("--tls-verify", "full"), ("--tls-cacert", "ca"), ("--tls-cacert", "ca", "--tls-verify", "chain")
+        for word in "None", "NONE", "nonee", "0":
+            path = self.path("conf", f"[redlock]\ntls-verify = {word}\n")
+            for origin, code, flags, variable in (
+                *((f"REDLOCK_TLS_VERIFY={word}", 78, flags, word) for flags in options),
+                (f"option --tls-verify {word}", 64, ("--tls-verify", word), "full"),
+                (f"{path}:2: tls-verify {word}", 78, ("-f", path), ""),
+            ):
+                with self.subTest(origin=origin, flags=flags):
+                    result = self.redlock("run", "-n", "-s", "rediss://127.0.0.1:1", *flags, "x", "true",
+                                          env=clean_environment(REDLOCK_TLS_VERIFY=variable))  # fmt: skip
+                    self.assertCode(result, code)
+                    self.assertIn(f"redlock: {origin}: {words}", result.stderr)
+
     def test_redis_url_is_used_last_with_a_warning(self):
         """REDIS_URL names the server only if nothing else does."""
         self.check(self.settings(REDIS_URL="redis://r:1"), "servers", "redis://r:1", "REDIS_URL")
