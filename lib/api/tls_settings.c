@@ -4,6 +4,7 @@
 
 #include "api/config.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 
 _Static_assert((int)REDLOCK_TLS_VERIFY_FULL == (int)RL_TLS_VERIFY_FULL &&
@@ -11,13 +12,37 @@ _Static_assert((int)REDLOCK_TLS_VERIFY_FULL == (int)RL_TLS_VERIFY_FULL &&
                    (int)REDLOCK_TLS_VERIFY_NONE == (int)RL_TLS_VERIFY_NONE,
                "public and internal numbers agree");
 
-/* Returns whether a name may be sent to the server: it has the bytes of a host name or an IP
- * address. It must not begin with a dot, which OpenSSL takes for every name that ends so. */
-static bool is_host(const char *name)
+/* Returns whether the last label of a name has digits only, so that it can only be an IPv4 address.
+ * A dot at the end is no part of the label. */
+static bool ends_as_ipv4(const char *name)
+{
+    size_t end = strlen(name), digits = 0;
+
+    end -= end > 0 && name[end - 1] == '.';
+    while (digits < end && name[end - digits - 1] >= '0' && name[end - digits - 1] <= '9')
+        digits++;
+    return digits > 0 && (digits == end || name[end - digits - 1] == '.');
+}
+
+/* Returns NULL if a name may be sent to the server and be compared with its certificate: it is a
+ * host name or an IP address; else what is wrong. It must not begin with a dot, which OpenSSL takes
+ * for every name that ends so. */
+static const char *sni_flaw(const char *name)
 {
     size_t len = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:");
+    struct in6_addr address;
 
-    return len > 0 && len <= RL_HOST_MAX && name[len] == '\0' && name[0] != '.';
+    if (inet_pton(AF_INET, name, &address) == 1 || inet_pton(AF_INET6, name, &address) == 1)
+        return NULL;
+    if (name[0] == '[')
+        return "sni must be a host name or an IP address, without brackets and without a port";
+    if (len == 0 || len > RL_HOST_MAX || name[len] != '\0' || name[0] == '.')
+        return "sni must be a host name or an IP address";
+    if (strchr(name, ':') != NULL)
+        return "sni must be a host name or an IP address, without a port";
+    return ends_as_ipv4(name) ? "sni must be a host name or an IP address; an IPv4 address has "
+                                "four numbers from 0 to 255"
+                              : NULL;
 }
 
 /* Returns NULL if the settings fit together; else what is wrong and what to do. */
@@ -30,9 +55,7 @@ const char *rl_tls_settings_flaw(const struct rl_tls_settings *settings)
                "certificate of one of them could answer";
     if (settings->verify == RL_TLS_VERIFY_NONE && settings->cacert != NULL)
         return "cacert has no effect with verify=none; leave out one of them";
-    if (settings->sni != NULL && !is_host(settings->sni))
-        return "sni must be a host name or an IP address";
-    return NULL;
+    return settings->sni != NULL ? sni_flaw(settings->sni) : NULL;
 }
 
 /* Returns the settings of a node: what its address says, and the rest from `common`. A certificate
