@@ -93,15 +93,28 @@ int rl_tls_settings_complete(const struct rl_mem *mem, struct rl_node_spec *spec
     return REDLOCK_OK;
 }
 
-/* Returns whether the caller's struct has all fields that this library knows, and uses no other. */
-static bool is_known(const redlock_tls_t *tls)
+/* Checks that the caller's struct has all fields that this library knows, and uses no other.
+ * Returns REDLOCK_OK; or REDLOCK_EINVAL with a reason in `config`. */
+static int check_struct(struct redlock_config *config, const redlock_tls_t *tls)
 {
-    if (tls->size < sizeof *tls)
-        return false;
-    for (size_t i = sizeof *tls; i < tls->size; i++)
-        if (((const unsigned char *)tls)[i] != 0)
-            return false;
-    return true;
+    if (tls->size < sizeof *tls) {
+        rl_config_refuse(config, "TLS: size is %zu; set it to sizeof(redlock_tls_t): %zu",
+                         tls->size, sizeof *tls);
+        return REDLOCK_EINVAL;
+    }
+    for (size_t i = sizeof *tls; i < tls->size; i++) {
+        if (((const unsigned char *)tls)[i] == 0)
+            continue;
+        rl_config_refuse(config, "TLS: the struct has a field that this version of the library "
+                                 "does not know; leave it zero, or use a newer library");
+        return REDLOCK_EINVAL;
+    }
+    if (tls->verify < REDLOCK_TLS_VERIFY_FULL || tls->verify > REDLOCK_TLS_VERIFY_NONE) {
+        rl_config_refuse(config, "TLS: verify is %d; use one of enum redlock_tls_verify, %d to %d",
+                         tls->verify, REDLOCK_TLS_VERIFY_FULL, REDLOCK_TLS_VERIFY_NONE);
+        return REDLOCK_EINVAL;
+    }
+    return REDLOCK_OK;
 }
 
 /* Checks one text of the struct. Returns REDLOCK_OK; or REDLOCK_EINVAL with a reason in `config`.
@@ -127,13 +140,8 @@ REDLOCK_API int redlock_config_set_tls(redlock_config_t *config, const redlock_t
     if (config == NULL)
         return REDLOCK_EINVAL;
     tls = tls != NULL ? tls : &none;
-    if (!is_known(tls) || tls->verify < REDLOCK_TLS_VERIFY_FULL ||
-        tls->verify > REDLOCK_TLS_VERIFY_NONE) {
-        rl_config_refuse(config,
-                         "TLS: set size to sizeof(redlock_tls_t), and verify to one of enum "
-                         "redlock_tls_verify");
+    if (check_struct(config, tls) != REDLOCK_OK)
         return REDLOCK_EINVAL;
-    }
     if (!rl_node_spec_tls_is_built() && tls != &none) {
         rl_config_refuse(config, "TLS: %s", RL_TLS_MISSING);
         return REDLOCK_EINVAL;
