@@ -191,10 +191,10 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_shard(redlock_config_t *con
  *
  * tls: copied; NULL: the defaults, which are those of a struct that is zero except for `size`.
  * EINVAL: config is NULL; `size` is less than sizeof(redlock_tls_t), or is larger and a field that
- *   this version does not know is not zero; a text is "" or longer than 1023 bytes; `sni` is neither
- *   a host name nor an IP address, or has a port or brackets; `verify` is unknown; `key` is given
- *   without `cert`; VERIFY_CHAIN without `cacert`, or VERIFY_NONE with it; or tls is not NULL, and
- *   the library was built without TLS.
+ *   this version does not know is not zero; a text is "", longer than 1023 bytes or has a
+ *   control byte; `sni` is neither a host name nor an IP address, or has a port or brackets;
+ *   `verify` is unknown; `key` is given without `cert`; VERIFY_CHAIN without `cacert`, or
+ *   VERIFY_NONE with it; or tls is not NULL, and the library was built without TLS.
  * ENOMEM.
  * Since 0.2.0.
  * [configuration] */

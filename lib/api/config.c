@@ -131,10 +131,9 @@ REDLOCK_API const char *redlock_config_error(const redlock_config_t *config)
     return config == NULL ? "no configuration given" : config->error;
 }
 
-/* Returns NULL if `text` has at most `len_max` bytes, all from `lowest` to `highest`; else the
- * predicate of a sentence that says what is wrong with it. */
-static const char *flaw(const char *text, size_t len_max, unsigned char lowest,
-                        unsigned char highest)
+/* Returns NULL if a text has only permitted bytes; else what is wrong with it. */
+const char *rl_config_text_flaw(const char *text, size_t len_max, unsigned char lowest,
+                                unsigned char highest)
 {
     if (strlen(text) > len_max)
         return "is too long";
@@ -159,8 +158,9 @@ REDLOCK_API int redlock_config_set_auth(redlock_config_t *config, const char *us
 
     bool has_user = user != NULL && user[0] != '\0';
     bool has_password = password != NULL && password[0] != '\0';
-    const char *user_flaw = has_user ? flaw(user, RL_USER_MAX, '!', 0xff) : NULL;
-    const char *password_flaw = has_password ? flaw(password, RL_PASSWORD_MAX, ' ', 0xff) : NULL;
+    const char *user_flaw = has_user ? rl_config_text_flaw(user, RL_USER_MAX, '!', 0xff) : NULL;
+    const char *password_flaw =
+        has_password ? rl_config_text_flaw(password, RL_PASSWORD_MAX, ' ', 0xff) : NULL;
     if (password != NULL && !has_password) {
         rl_config_refuse(config, "password: it is empty; give one, or NULL for no login");
         return REDLOCK_EINVAL;
@@ -267,7 +267,7 @@ REDLOCK_API int redlock_config_set_owner(redlock_config_t *config, const char *l
         rl_config_refuse(config, "owner label: NULL given; use \"\" for none");
         return REDLOCK_EINVAL;
     }
-    const char *label_flaw = flaw(label, RL_OWNER_MAX, '!', '~');
+    const char *label_flaw = rl_config_text_flaw(label, RL_OWNER_MAX, '!', '~');
     if (label_flaw != NULL) {
         rl_config_refuse(config,
                          "owner label: it %s; use up to %d printable ASCII characters without "

@@ -61,6 +61,11 @@ struct redlock_config {
 void rl_config_refuse(struct redlock_config *config, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Returns NULL if `text` has at most `len_max` bytes, all from `lowest` to `highest`; else the
+ * predicate of a sentence that says what is wrong with it. */
+const char *rl_config_text_flaw(const char *text, size_t len_max, unsigned char lowest,
+                                unsigned char highest);
+
 /* Creates a deep copy with the same allocator, which redlock_config_free() frees. Returns
  * REDLOCK_OK or REDLOCK_ENOMEM. */
 int rl_config_copy(struct redlock_config **ret_config, const struct redlock_config *config);

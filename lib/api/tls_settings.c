@@ -127,6 +127,11 @@ static int check_text(struct redlock_config *config, const char *what, const cha
         rl_config_refuse(config, "TLS: %s must have 1 to %d bytes, or be NULL", what, RL_FILE_MAX);
         return REDLOCK_EINVAL;
     }
+    const char *flaw = rl_config_text_flaw(text, RL_FILE_MAX, ' ', 0xff);
+    if (flaw != NULL) {
+        rl_config_refuse(config, "TLS: %s %s", what, flaw);
+        return REDLOCK_EINVAL;
+    }
     return REDLOCK_OK;
 }
 

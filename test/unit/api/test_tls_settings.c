@@ -57,6 +57,39 @@ START_TEST(a_wrong_struct)
 }
 END_TEST
 
+static const struct {
+    const char *text, *flaw; /* NULL: it is accepted */
+} TEXTS[] = {
+    {"/a\nb", "contains a control byte"},
+    {"/a\tb", "contains a control byte"},
+    {"/a\x7f", "contains a control byte"},
+    {"/a b/\xc3\xa9\xff", NULL},
+};
+
+/* Paths have the bytes that they may have in an address. */
+START_TEST(bytes_of_a_path)
+{
+    static const char *const names[] = {"cacert", "cert", "key"};
+    const char *text = TEXTS[_i].text;
+    char expected[128];
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const redlock_tls_t tls = {.size = sizeof tls,
+                                   .cacert = i == 0 ? text : NULL,
+                                   .cert = i == 1   ? text
+                                           : i == 2 ? "/c"
+                                                    : NULL,
+                                   .key = i == 2 ? text : NULL};
+        snprintf(expected, sizeof expected, "TLS: %s %s", names[i],
+                 TEXTS[_i].flaw != NULL ? TEXTS[_i].flaw : "");
+        if (TEXTS[_i].flaw != NULL)
+            check_refused(&tls, expected);
+        else
+            ck_assert_int_eq(redlock_config_set_tls(config, &tls), REDLOCK_OK);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api_tls_settings");
@@ -65,5 +98,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_wrong_struct);
+    if (rl_node_spec_tls_is_built())
+        tcase_add_loop_test(tcase, bytes_of_a_path, 0, (int)(sizeof TEXTS / sizeof TEXTS[0]));
     return suite_run(suite);
 }
