@@ -2,6 +2,7 @@
  * `redlock top`: a live view of the servers and of locks. With --once, prints it once instead. The
  * view itself is in top_screen.c, which is only built if ncurses is there.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -56,13 +57,10 @@ static int check(const struct options *options)
 }
 
 /* Collects everything once and prints it. Returns EXIT_OK; EXIT_NO_QUORUM if a shard has no quorum
- * or locks may be missing; or the exit code of another error. */
-static int print_once(const struct options *options, struct top *top, int signal_fd)
+ * or locks may be missing; or EXIT_OUTPUT. */
+static int print_once(const struct options *options, struct top *top)
 {
-    int result = top_collect(top, signal_fd);
-
-    if (result >= 0)
-        return result;
+    top_collect(top);
     if (!top_print(top, options->json)) {
         say(SAY_ERROR, "top: the output could not be written to stdout; check its reader");
         return EXIT_OUTPUT;
@@ -70,19 +68,23 @@ static int print_once(const struct options *options, struct top *top, int signal
     return top_has_quorum(&top->model) && !top->short_of ? EXIT_OK : EXIT_NO_QUORUM;
 }
 
-/* Shows the view on the screen until the user ends it. Returns the exit code. */
-static int show_screen(struct top *top, int signal_fd)
+/* Shows the view on the screen until the user or a signal ends it. Returns the exit code. */
+static int show_screen(struct top *top)
 {
 #ifdef REDLOCK_HAS_SCREEN
-    return top_screen(top, signal_fd);
+    int signal_fd = signals_open();
+    int result = top_screen(top, signal_fd);
+
+    close(signal_fd);
+    return result;
 #else
     (void)top;
-    (void)signal_fd;
     return EXIT_USAGE;
 #endif
 }
 
-/* Runs `redlock top`. Returns the exit code. */
+/* Runs `redlock top`. With --once a signal ends the process at once, because nothing has to be
+ * restored: its calls may wait for servers that do not reply. Returns the exit code. */
 int cmd_top(const struct options *options)
 {
     struct settings settings;
@@ -92,16 +94,19 @@ int cmd_top(const struct options *options)
 
     if (result >= 0)
         return result;
-    signals_block();
+    if (options->once) {
+        signal(SIGPIPE, SIG_IGN); /* writing the output fails instead */
+        signal(SIGXFSZ, SIG_IGN);
+    } else {
+        signals_block();
+    }
     result = client_open(options, &settings, &rl);
     if (result >= 0)
         return result;
-    int signal_fd = signals_open();
     top_open(&top, options, &settings, rl);
-    result = options->once ? print_once(options, &top, signal_fd) : show_screen(&top, signal_fd);
+    result = options->once ? print_once(options, &top) : show_screen(&top);
     top_close(&top);
     client_close(rl, CLOSE_BUDGET_MS);
     settings_free(&settings);
-    close(signal_fd);
     return result;
 }

@@ -15,11 +15,9 @@
 
 #include "client.h"
 #include "clock.h"
-#include "exits.h"
 #include "inspect.h"
 #include "reports.h"
 #include "say.h"
-#include "signals.h"
 
 /* Most locks that are inspected in one interval. */
 #define INSPECT_MAX 256
@@ -178,28 +176,21 @@ static void refresh(struct top *top, size_t max)
     free(list);
 }
 
-/* Searches until all locks were found, no server can be searched, or a signal ends the program, and
- * inspects them. */
-int top_collect(struct top *top, int signal_fd)
+/* Searches until all locks were found or no server can be searched, and inspects them. */
+void top_collect(struct top *top)
 {
-    struct pollfd signals = {.fd = signal_fd, .events = POLLIN};
-    struct signalfd_siginfo info;
     uint64_t timeout_ms = client_timeout_ms(top->settings);
 
     int ready = redlock_wait_ready(top->rl, timeout_ms);
     say(SAY_DEBUG, "ready: %s", redlock_strerror(ready));
     client_settle(top->rl, timeout_ms);
-    do {
+    for (;;) {
         search(top);
         if (top->complete || top->short_of)
             break;
-        poll(&signals, 1, poll_timeout(boottime_ns(), top->scan.due_ns));
-        while (signals_next(signal_fd, &info))
-            if (signal_ends((int)info.ssi_signo))
-                return EXIT_SIGNAL_BASE + (int)info.ssi_signo;
-    } while (true);
+        poll(NULL, 0, poll_timeout(boottime_ns(), top->scan.due_ns));
+    }
     refresh(top, TOP_LOCKS_MAX);
-    return -1;
 }
 
 /* Takes the request of the user out of the struct. Returns the name, to be freed; NULL if there is

@@ -48,9 +48,8 @@ void top_open(struct top *top, const struct options *options, const struct setti
 void top_close(struct top *top);
 
 /* Collects everything once: waits until the state of all servers is known, searches until all locks
- * were found or no server can be searched, and inspects them. Blocks. `signal_fd` is that of
- * signals_open(). Returns -1, or 128+n if signal n has ended it. */
-int top_collect(struct top *top, int signal_fd);
+ * were found or no server can be searched, and inspects them. Blocks. */
+void top_collect(struct top *top);
 
 /* Starts the thread that collects. Returns 0 or an errno value. */
 int top_start(struct top *top);

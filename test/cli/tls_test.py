@@ -317,6 +317,18 @@ class Servers(TlsCase):
         result = self.tls("top", "--once", "--json", ca="other-ca")
         self.assertCode(result, 69)
 
+    def test_signal_ends_top(self):
+        """A signal ends `redlock top --once` while it waits for a server that does not end the TLS handshake."""
+        for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
+            with self.subTest(signal=number), socket.create_server(("127.0.0.1", 0)) as listener:
+                listener.settimeout(TIME_LIMIT)
+                address = f"rediss://127.0.0.1:{listener.getsockname()[1]}"
+                process = subprocess.Popen([REDLOCK, "top", "--once", "-s", address, "--tls-cacert", self.file("ca")], stdout=subprocess.DEVNULL,
+                                           env=clean_environment(), preexec_fn=lambda n=number: signal.signal(n, signal.SIG_DFL))  # fmt: skip
+                with listener.accept()[0]:
+                    process.send_signal(number)
+                    self.assertEqual(process.wait(TIME_LIMIT), -number)
+
     def test_top_verifies_the_same_name(self):
         """Neither the dot at the end of a name nor the zone of an IPv6 address is part of the name that the certificate must have."""
         self.assertCode(self.tls("acquire", "-t", "30s", "found"), 0)
