@@ -22,6 +22,7 @@
 #include "exits.h"
 #include "job.h"
 #include "mask.h"
+#include "redlock/redlock.h"
 #include "sandbox_node.h"
 #include "sandbox_tls.h"
 #include "say.h"
@@ -70,6 +71,40 @@ static int find_server(char **ret_server)
     return EXIT_NO_QUORUM;
 }
 
+/* Returns a copy of the path for an address: "%HH" for each byte that has a meaning there. To be
+ * freed. */
+static char *encoded(const char *path)
+{
+    char *copy = must(malloc(3 * strlen(path) + 1)), *to = copy;
+
+    for (; *path; path++)
+        to += isalnum((unsigned char)*path) || strchr("/-._~", *path)
+                  ? sprintf(to, "%c", *path)
+                  : sprintf(to, "%%%02x", (unsigned char)*path);
+    *to = '\0';
+    return copy;
+}
+
+/* Returns true if the address of a server can name the issuer in this directory; else false, after
+ * a message. */
+static bool fits_address(const char *directory)
+{
+    char *path = encoded(directory);
+    char *address = text_format("rediss://127.0.0.1?cacert=%s/ca.crt", path);
+    redlock_config_t *config = NULL;
+
+    if (redlock_config_new(&config, NULL) != REDLOCK_OK)
+        must(NULL);
+    bool fits = redlock_config_add_nodes(config, address) == REDLOCK_OK;
+    if (!fits)
+        say(SAY_ERROR, "sandbox: %s: %s; set TMPDIR to another directory", directory,
+            redlock_config_error(config));
+    redlock_config_free(config);
+    free(address);
+    free(path);
+    return fits;
+}
+
 /* Makes the directory of the sandbox with the link to the program `server`, the certificates if the
  * servers speak TLS, and a directory, configuration and port for each server. Returns 0, or
  * EXIT_SYSTEM after a message. */
@@ -85,7 +120,8 @@ static int make_directory(struct sandbox *sandbox, const char *server)
         sandbox->directory = NULL;
         return EXIT_SYSTEM;
     }
-    if (sandbox->options->tls && sandbox_tls_make(sandbox->directory) != 0)
+    if (sandbox->options->tls &&
+        (!fits_address(sandbox->directory) || sandbox_tls_make(sandbox->directory) != 0))
         return EXIT_SYSTEM;
     char *full = realpath(server, NULL);
     sandbox->program = text_format("%s/redis-server", sandbox->directory);
@@ -252,20 +288,6 @@ static int start_nodes(struct sandbox *sandbox)
             turn(sandbox, now_ns + 5 * NS_PER_MS); /* then tries the servers again */
     }
     return sandbox->failed ? EXIT_NO_QUORUM : -1;
-}
-
-/* Returns a copy of the path for an address: "%HH" for each byte that has a meaning there. To be
- * freed. */
-static char *encoded(const char *path)
-{
-    char *copy = must(malloc(3 * strlen(path) + 1)), *to = copy;
-
-    for (; *path; path++)
-        to += isalnum((unsigned char)*path) || strchr("/-._~", *path)
-                  ? sprintf(to, "%c", *path)
-                  : sprintf(to, "%%%02x", (unsigned char)*path);
-    *to = '\0';
-    return copy;
 }
 
 /* Returns the value of REDLOCK_SERVERS for the sandbox. With TLS each address names the issuer,

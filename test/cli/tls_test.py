@@ -704,6 +704,18 @@ class Sandbox(CommandCase):
         self.assertEqual(result.stderr.count(words), 1, result.stderr)
         self.assertIn("sandbox: server 1 did not start; was redis-server built with TLS (BUILD_TLS)?", result.stderr)
 
+    def test_directory_that_no_address_can_name(self):
+        """A temporary directory with a byte that no address may have is refused before a server is started, and nothing is left."""
+        if not has_tls():
+            self.skipTest("built without TLS")
+        base = self.path("a\nb")
+        os.mkdir(base)
+        self.addCleanup(os.rmdir, base)
+        result = self.redlock("sandbox", "--tls", "-n", "1", "--", "echo", "started", env=clean_environment(TMPDIR=base))
+        self.assertCode(result, 71)
+        self.assertEqual(result.stdout, "")
+        self.assertRegex(result.stderr, r"^redlock: sandbox: \S+/a\\x0ab/\S+: .*the cacert contains a control byte.*; set TMPDIR to another directory\n$")
+
     def test_servers_speak_tls_only(self):
         """The command in it can lock, the key is for its user only, no port speaks plain text, and all is removed."""
         if not has_tls():
