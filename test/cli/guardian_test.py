@@ -4,6 +4,7 @@ family.FamilyCase.family() starts `redlock run` with a command of several proces
 world.Case. redlock() runs the command and returns its result; start() only starts it; hold() acquires a lock as
 another holder; until() waits for a condition."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -19,6 +20,26 @@ from world import REDLOCK, SLOW, children_of, runs, stat_fields, until  # noqa: 
 def processor_ticks():
     """Returns the number of processor ticks per second."""
     return os.sysconf("SC_CLK_TCK")
+
+
+def status_of(pid, field):
+    """Returns a field of /proc/PID/status, or "0" if there is no such process."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+            return next(line.split()[1] for line in file if line.startswith(f"{field}:"))
+    except (OSError, StopIteration):
+        return "0"
+
+
+def has_been_killed(pid):
+    """Returns whether the process has ended, or SIGKILL waits for it to run."""
+    pending = int(status_of(pid, "SigPnd"), 16) | int(status_of(pid, "ShdPnd"), 16)
+    return not runs(pid) or bool(pending & 1 << signal.SIGKILL - 1)
+
+
+def sleeps_of(pid):
+    """Returns how often the process has given up the processor to wait."""
+    return int(status_of(pid, "voluntary_ctxt_switches"))
 
 
 class Guardian(FamilyCase):
@@ -235,20 +256,28 @@ class Guardian(FamilyCase):
         self.assertEqual(result.stdout.split()[1::2], ["0" * 16, "0" * 16])
 
     def test_nested_run_leaves_no_process(self):
-        """The starter of the inner `redlock run` gets hardly any processor time. The outer one must wait for its end and
-        not report it as a leftover process."""
+        """The starter of the inner `redlock run` gets hardly any processor time, until its guardian is seen to wait for its end.
+        The outer one does not report it as a leftover process."""
         self.hold("h")
         process = self.start("run", "g", "--", REDLOCK, "run", "-v", "h", "--", "true")
         self.wait_error("waiting for h")
         inner = children_of(self.starter_of(self.guardian_of(process)))[0]
-        starter, processor = self.starter_of(children_of(inner)[0]), min(os.sched_getaffinity(0))
+        guardian, processors = children_of(inner)[0], os.sched_getaffinity(0)
+        starter = self.starter_of(guardian)
         busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
         self.addCleanup(busy.wait)
         self.addCleanup(busy.kill)
-        os.sched_setaffinity(busy.pid, {processor})
-        os.sched_setaffinity(starter, {processor})
+        for pid in busy.pid, starter:
+            os.sched_setaffinity(pid, {min(processors)})
         os.sched_setscheduler(starter, os.SCHED_IDLE, os.sched_param(0))
         os.kill(inner, signal.SIGTERM)
+        until(lambda: not runs(guardian) or has_been_killed(starter), "the end of the starter begins")
+        before = sleeps_of(guardian)
+        until(lambda: not runs(guardian) or sleeps_of(guardian) > before + 50, "the guardian waits for the starter")
+        if runs(guardian):  # it does not wait without a limit, and a busy machine would reach that
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setscheduler(starter, os.SCHED_OTHER, os.sched_param(0))
+                os.sched_setaffinity(starter, processors)
         self.assertEqual(process.wait(60 * SLOW), 128 + signal.SIGTERM)
         self.assertNotIn("still run", self.error_text())
 
