@@ -3,8 +3,9 @@
 
 usage: python3 test/runner/builddir.py DIRECTORY [MESON-OPTION...]
 
-A directory that is broken, or that was set up for another source tree, compiler or set of options, is
-wiped and set up again. A directory that meson did not create is never changed.
+A directory that meson cannot read, or that was set up for another source tree, compiler or set of options, is
+wiped and set up again. One with damaged outputs is cleaned. A directory that meson did not create is never changed, and
+errors in sources, C++ and meson.build included, are only reported.
 """
 
 import json
@@ -17,7 +18,9 @@ import sys
 STAMP = "dev-stamp.json"
 # A part whose packages are missing is an error here, not left out.
 ALL_PARTS = "-Dauto_features=enabled"
-ERROR_IN_SOURCE = re.compile(r"^(?:\.\./)*[\w./-]+\.[ch]:\d+:\d+: (?:fatal )?error:", re.MULTILINE)
+# What ar, GNU ld and gold say of a file that the compiler or ar has not written, or not to its end.
+DAMAGED = re.compile(r"file format not recognized|not an object or archive|file (?:is empty|too short|truncated)"
+                     r"|file may be corrupt|run ranlib|past the end of file|in find_view")  # fmt: skip
 
 
 class BuildFailure(Exception):
@@ -62,8 +65,9 @@ def read_stamp(directory):
         return None
 
 
-def is_usable(directory, stamp):
-    """Returns whether ninja can update build.ninja. A directory without a stamp was set up by hand."""
+def is_usable(directory, source, stamp):
+    """Returns whether ninja can compile in the directory; meson writes build.ninja anew if that is broken. A directory
+    without a stamp was set up by hand. Raises BuildFailure for an error in meson.build."""
     if not os.path.exists(os.path.join(directory, "meson-private", "coredata.dat")):
         return False
     if not os.path.exists(os.path.join(directory, STAMP)):
@@ -71,15 +75,19 @@ def is_usable(directory, stamp):
             return False
     elif read_stamp(directory) != stamp:
         return False
-    return run([ninja(), "-C", directory, "build.ninja"])[0] == 0
+    if run([ninja(), "-C", directory, "build.ninja"])[0] == 0:
+        return True
+    status, output = run(["meson", "setup", "--reconfigure", directory, source], env={**os.environ, **stamp["compiler"]})
+    if status != 0 and run(["meson", "configure", directory])[0] == 0:  # meson can read the directory
+        raise BuildFailure(f"meson setup {directory} failed", output)
+    return status == 0
 
 
 def wipe(directory):
-    """Removes the build directory. Fails if it contains other files than those of a build."""
+    """Removes the build directory. Fails if it contains other files than those of a build with meson."""
     entries = set(os.listdir(directory)) if os.path.isdir(directory) else set()
-    ours = {"meson-private", "meson-info", "meson-logs", "build.ninja", STAMP}
-    if entries and not entries & ours:
-        raise BuildFailure(f"{directory} is not a build directory: move it away and try again", "")
+    if entries and not entries & {"meson-private", STAMP}:
+        raise BuildFailure(f"{directory} is not a build directory of meson: move it away and try again", "")
     shutil.rmtree(directory, ignore_errors=True)
 
 
@@ -116,12 +124,11 @@ def objects(directory):
 def ensure(directory, source, options, compiler, niceness=0, targets=everything):
     """Sets the directory up if needed and compiles the targets that targets(directory) returns. Raises BuildFailure."""
     stamp = wanted_stamp(source, options, compiler)
-    fresh = not is_usable(directory, stamp)
-    if fresh:
+    if not is_usable(directory, source, stamp):
         setup(directory, source, options, stamp)
     status, output = compile_targets(directory, targets, niceness)
-    if status != 0 and not fresh and not ERROR_IN_SOURCE.search(output):
-        setup(directory, source, options, stamp)
+    if status != 0 and DAMAGED.search(output):
+        run([ninja(), "-C", directory, "-t", "clean"])
         status, output = compile_targets(directory, targets, niceness)
     if status != 0:
         raise BuildFailure(f"{directory} does not compile", output)

@@ -455,13 +455,29 @@ class BuildDirectories(unittest.TestCase):
                 self.ensure()
             self.assertIn("no-such-package", caught.exception.args[1])
 
-    def test_error_in_the_source_is_reported(self):
-        """A compile error raises BuildFailure with the compiler's message."""
-        self.ensure()
-        self.write("tiny.c", "int main(void) { return seven; }\n")
-        with self.assertRaises(builddir.BuildFailure) as caught:
+    def check_reported(self, word):
+        """Fails unless ensure() raises BuildFailure with a message that has the word, and leaves the directory in place."""
+        mark = os.path.join(self.directory, "mark")
+        with open(mark, "w", encoding="ascii"), self.assertRaises(builddir.BuildFailure) as caught:
             self.ensure()
-        self.assertIn("seven", caught.exception.args[1])
+        self.assertIn(word, caught.exception.args[1])
+        self.assertTrue(os.path.exists(mark))
+
+    def test_errors_in_the_source_are_reported(self):
+        """An error of the compiler of C or C++, of the linker or of meson is shown, and the directory is not wiped."""
+        self.write("meson.build", "project('tiny', 'c', 'cpp')\nexecutable('tiny', 'tiny.c', 'more.cc')\n")
+        self.write("more.cc", "int more;\n")
+        self.ensure()
+        for name, wrong in (("tiny.c", "int main(void) { return seven; }\n"), ("more.cc", "int more = seven;\n"),
+                            ("tiny.c", "int seven(void);\nint main(void) { return seven(); }\n"),
+                            ("meson.build", "project('tiny', 'c')\nexecutable('tiny', seven)\n")):  # fmt: skip
+            with self.subTest(wrong):
+                with open(os.path.join(self.source, name), encoding="ascii") as file:
+                    right = file.read()
+                self.write(name, wrong)
+                self.check_reported("seven")
+                self.write(name, right)
+        self.ensure()
 
     def test_foreign_directory_is_left_alone(self):
         """A directory with other files is refused and stays as it is."""
@@ -470,6 +486,14 @@ class BuildDirectories(unittest.TestCase):
         with self.assertRaises(builddir.BuildFailure):
             self.ensure()
         self.assertTrue(os.path.exists(os.path.join(self.directory, "thesis.txt")))
+
+    def test_directory_of_another_build_system_is_left_alone(self):
+        """So is one with a build.ninja that meson has not written."""
+        os.mkdir(self.directory)
+        self.write("build/build.ninja", "rule none\n command = true\n")
+        with self.assertRaises(builddir.BuildFailure):
+            self.ensure()
+        self.assertTrue(os.path.exists(os.path.join(self.directory, "build.ninja")))
 
 
 class Needs(unittest.TestCase):
