@@ -14,7 +14,6 @@ import glob
 import os
 import re
 import shutil
-import subprocess
 import sys
 import time
 
@@ -24,6 +23,7 @@ SOURCE = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(SOURCE, "test", "runner"))
 import builddir  # noqa: E402
 import corpus  # noqa: E402
+import processes  # noqa: E402
 
 BUILD = os.path.join(SOURCE, "build-fuzz")
 BUILD_FAST = os.path.join(SOURCE, "build-fuzz-fast")
@@ -68,11 +68,7 @@ def dictionary(target):
 
 
 def run(words):
-    done = subprocess.run(
-        words, cwd=BUILD, env=ENVIRONMENT, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-    )  # fmt: skip
-    return done.returncode, done.stdout.decode("utf-8", "replace")
+    return builddir.run(words, cwd=BUILD, env=ENVIRONMENT)
 
 
 def number(output, name):
@@ -144,6 +140,7 @@ def arguments():
 def main():
     chosen = arguments()
     os.chdir(SOURCE)
+    processes.end_on_signals()
     os.nice(10)
     build = BUILD_FAST if chosen.fast else BUILD
     try:

@@ -4,7 +4,8 @@
 Builds and runs the tests after the table in test/runner/table.py. Without names everything runs; a test
 that is named runs in every build of its suite. With --tls it runs what test/runner/over_tls.py says instead:
 suites of real and scripted servers once more, with servers that speak TLS only. The last line is `N passed, N failed, N skipped`; the exit
-status is 0 only if nothing failed and something passed.
+status is 0 only if nothing failed and something passed. SIGHUP, SIGINT and SIGTERM end all that was started; the exit
+status is then 128 + N.
 """
 
 import argparse
@@ -24,6 +25,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import builddir  # noqa: E402
 import lanes  # noqa: E402
 import over_tls  # noqa: E402
+import processes  # noqa: E402
 import program  # noqa: E402
 import table  # noqa: E402
 
@@ -174,15 +176,11 @@ def run_builds(directories, builds, names, jobs, totals):
 
 
 def run_all(builds, names, totals):
-    """Builds and runs everything, on both lanes. An interrupt stops all programs."""
+    """Builds and runs everything, on both lanes."""
     jobs = lanes.Lanes()
     directories = list(dict.fromkeys(build.directory for build in builds))
     jobs.add(lanes.COMPUTING, 0, run_builds, directories, builds, names, jobs, totals)
-    try:
-        jobs.run()
-    except KeyboardInterrupt:
-        program.stop_all()
-        raise
+    jobs.run()
 
 
 def missing_tool(build):
@@ -348,10 +346,8 @@ def arguments():
 
 def main():
     """Runs what the command line names, and returns the exit status."""
-    # Programs inherit ignored signals, and nohup or a script's background job ignores SIGINT.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    processes.end_on_signals()
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)  # programs would inherit it if it were ignored
     chosen = arguments()
     os.chdir(SOURCE)
     if chosen.tls:
@@ -377,7 +373,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(130)
+    sys.exit(main())

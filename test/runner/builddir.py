@@ -15,6 +15,8 @@ import shutil
 import subprocess
 import sys
 
+import processes
+
 STAMP = "dev-stamp.json"
 # A part whose packages are missing is an error here, not left out.
 ALL_PARTS = "-Dauto_features=enabled"
@@ -31,10 +33,9 @@ def run(words, niceness=0, **more):
     """Runs a command with this niceness. Returns (exit status, output)."""
     if niceness:
         words = ["nice", "-n", str(niceness), *words]
-    done = subprocess.run(
-        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more
-    )
-    return done.returncode, done.stdout.decode("utf-8", "replace")
+    with processes.start(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more) as process:
+        output = process.communicate()[0]
+    return process.returncode, output.decode("utf-8", "replace")
 
 
 def ninja():
@@ -146,4 +147,5 @@ def main():
 
 
 if __name__ == "__main__":
+    processes.end_on_signals()
     main()

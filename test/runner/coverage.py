@@ -24,6 +24,7 @@ import time
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+import processes  # noqa: E402
 import table  # noqa: E402
 
 SOURCE = os.path.dirname(os.path.dirname(HERE))
@@ -70,10 +71,11 @@ def run_campaign(options):
     except runner.builddir.BuildFailure as failure:
         sys.exit(f"{failure.args[1]}\ncoverage: {failure.args[0]}")
     forget_counters()
-    done = subprocess.run([os.path.join(DIRECTORY, simulator), *options], check=False)
-    if done.returncode == 64:  # usage error
-        sys.exit(done.returncode)
-    return done.returncode == 0
+    with processes.start([os.path.join(DIRECTORY, simulator), *options]) as campaign:
+        status = campaign.wait()
+    if status == 64:  # usage error
+        sys.exit(status)
+    return status == 0
 
 
 def run_tests(names):
@@ -180,6 +182,7 @@ def main():
     parser.add_argument("names", nargs="*", metavar="SUITE or TEST")
     chosen = parser.parse_args()
     os.chdir(SOURCE)
+    processes.end_on_signals()
     run = run_campaign if chosen.sim else run_tests
     good = chosen.again or run(chosen.names)
     files = read_counters()

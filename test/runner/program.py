@@ -12,11 +12,10 @@ import time
 from collections import namedtuple
 
 import over_tls
+import processes
 import tap
 
 Outcome = namedtuple("Outcome", "result seconds computed log")
-
-running = set()  # keepers of the programs that run now
 
 # For processes that are ending when their program has ended. A busy machine takes seconds for that; only a process that
 # is a fault costs this time.
@@ -47,35 +46,16 @@ def status_of(status):
 def run_words(words, log_path, environment, directory, timeout):
     """Returns (status or None if the deadline passed, names of processes left running, processor seconds)."""
     report = os.path.abspath(log_path) + ".report"  # the keeper runs in another directory
+    keeper = [sys.executable, "-I", "-S", KEEPER, report, str(GRACE_SECONDS), *words]
     with open(log_path, "wb") as log, open(log_path + ".err", "wb") as errors:
-        keeper = subprocess.Popen(
-            [sys.executable, "-I", "-S", KEEPER, report, str(GRACE_SECONDS), *words],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=errors,
-            env=environment,
-            cwd=directory,
-            start_new_session=True,
-        )
-        running.add(keeper)
-        try:
-            keeper.wait(timeout)
-        except subprocess.TimeoutExpired:
-            keeper.terminate()
-            keeper.wait()
-        running.discard(keeper)
+        with processes.start(keeper, stdout=log, stderr=errors, env=environment, cwd=directory) as process:
+            try:
+                process.wait(timeout)
+            except subprocess.TimeoutExpired:
+                process.terminate()
     status, computed, left = take_report(report)
     # What a program that was killed has left running is no news.
     return status_of(status), left if status is not None else [], computed
-
-
-def stop_all():
-    """Kills all running programs after an interrupt, which does not reach programs in sessions of their own."""
-    keepers = list(running)
-    for keeper in keepers:
-        keeper.terminate()
-    for keeper in keepers:
-        keeper.wait()
 
 
 def read_text(path):
@@ -120,10 +100,12 @@ def run(test, build, log_directory, wrapper):
     started = time.monotonic()
     directory = test["workdir"] or build.directory
     words = [*wrapper, *test["cmd"]]
-    status, left, computed = run_words(words, log_path, environment, directory, timeout)
-    seconds = time.monotonic() - started
-    files = sorted(os.listdir(scratch))
-    shutil.rmtree(scratch, ignore_errors=True)
+    try:
+        status, left, computed = run_words(words, log_path, environment, directory, timeout)
+        seconds = time.monotonic() - started
+        files = sorted(os.listdir(scratch))
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
     output, errors = read_text(log_path), read_text(log_path + ".err")
     os.unlink(log_path + ".err")
     with open(log_path, "a", encoding="utf-8") as log:

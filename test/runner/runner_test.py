@@ -4,6 +4,7 @@
 import glob
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -289,21 +290,6 @@ class Programs(unittest.TestCase):
         self.assertEqual(outcome.result[:3], (1, 1, 0))
         self.assertIn("11", outcome.result.reasons[-1])
 
-    def test_an_interrupt_ends_all_programs(self):
-        """stop_all() ends programs that run, with what they have started."""
-        started = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, started)
-        outcomes = []
-        script = f"setsid sleep 60 & echo $! >{started}/new; mv {started}/new {started}/pid; exec sleep 60"
-        thread = threading.Thread(target=lambda: outcomes.append(self.run_script(script)))
-        thread.start()
-        while not os.path.exists(f"{started}/pid"):
-            time.sleep(0.01)
-        program.stop_all()
-        thread.join(20)
-        self.assertEqual((program.running, outcomes[0].result.failed), (set(), 1))
-        self.assert_gone(f"{started}/pid")
-
     def test_a_file_left_behind_is_a_failure(self):
         """A file in TMPDIR is a failure."""
         outcome = self.run_script("echo 'ok 1 - a'; echo 1..1; touch $TMPDIR/left")
@@ -314,6 +300,71 @@ class Programs(unittest.TestCase):
         """The outcome has the processor time."""
         outcome = self.run_script("echo 'ok 1 - a'; echo 1..1; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done")
         self.assertGreater(outcome.computed, 0)
+
+
+class Signals(unittest.TestCase):
+    """What is left after a signal to the runner."""
+
+    def setUp(self):
+        """Makes a directory for the files of a case."""
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def script(self, name):
+        """Returns a shell script that does not end, nor does a process that it starts. Writes the pids of both, and TMPDIR."""
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="ascii") as file:
+            file.write(f"sleep 600 & echo $! $$ $TMPDIR >{path}.new; mv {path}.new {path}.started; wait\n")
+        return path
+
+    def check_ended(self, number, code, name):
+        """Runs the code in a process that ends on signals, sends it one when the script with this name has started, and
+        fails unless the processes of the script have ended, its TMPDIR is gone and the exit status says so."""
+        started = os.path.join(self.folder, name + ".started")
+        head = f"import sys\nsys.path.insert(0, {HERE!r})\nimport builddir, lanes, processes, program, table\n"
+        words = [sys.executable, "-B", "-c", f"{head}processes.end_on_signals()\n{code}"]
+        with subprocess.Popen(words, env={**os.environ, "TMPDIR": "/no/such/directory"}) as runner:
+            while not os.path.exists(started) and runner.poll() is None:
+                time.sleep(0.01)
+            runner.send_signal(number)
+            self.assertEqual(runner.wait(), 128 + number)
+        with open(started, encoding="ascii") as file:
+            *pids, scratch = file.read().split()
+        os.remove(started)
+        self.assertFalse(os.path.exists(scratch), scratch)
+        for pid in pids:
+            self.wait_for_end(pid)
+
+    def wait_for_end(self, pid):
+        """Fails unless the process ends soon. An orphan that has ended may be a zombie until the system reaps it."""
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+                    if file.read().rpartition(")")[2].split()[0] in "ZX":
+                        return
+            except (FileNotFoundError, ProcessLookupError):
+                return
+            self.assertLess(time.monotonic(), deadline, f"process {pid} has not ended")
+            time.sleep(0.01)
+
+    def test_programs_end(self):
+        """Each signal ends a test program with what it has started, and removes its TMPDIR."""
+        test = {"name": "t", "cmd": ["setsid", "sh", self.script("job")], "env": {}, "workdir": "", "timeout": 600}
+        code = (f"jobs = lanes.Lanes()\nbuild = table.BUILDS[0]._replace(directory={self.folder!r})\n"
+                f"jobs.add(lanes.WAITING, 0, program.run, {test!r}, build, {self.folder!r}, [])\njobs.run()\n")
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number):
+                self.check_ended(number, code, "job")
+
+    def test_compilers_end(self):
+        """Each signal ends ninja and its commands, also at the lower priority of a compilation beside tests."""
+        with open(os.path.join(self.folder, "build.ninja"), "w", encoding="ascii") as file:
+            file.write(f"rule compile\n command = sh {self.script('compiler')}\nbuild object: compile\n")
+        code = f"builddir.run([builddir.ninja(), '-C', {self.folder!r}], 5)\n"
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number):
+                self.check_ended(number, code, "compiler")
 
 
 class TwoLanes(unittest.TestCase):
