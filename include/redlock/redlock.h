@@ -90,8 +90,8 @@ extern "C" {
  *
  * config: copied, stays the caller's.
  * EINVAL: an argument is NULL, the configuration has no servers, drift leaves nothing of
- *   max_ttl_ms, settings of TLS do not fit together for an address, or a file with certificates or
- *   a key cannot be used.
+ *   max_ttl_ms, settings of TLS do not fit together for an address, a file with certificates or a
+ *   key cannot be used, or a variable of OpenSSL (OPENSSL_CONF, SSL_CERT_FILE) names a pipe.
  * ENOMEM.
  * ESYS: no descriptors, no thread or no randomness is available, or a file with certificates or a
  *   key cannot be read now.

@@ -174,8 +174,14 @@ int rl_tls_contexts_add(struct rl_tls_context **contexts, const struct rl_mem *m
                         const struct rl_log *log, const struct rl_tls_settings *settings,
                         char *error, size_t size)
 {
+    char why[ERROR_MAX] = "";
+
     if (rl_tls_contexts_find(*contexts, settings) != NULL)
         return REDLOCK_OK;
+    if (!rl_tls_check_environment(why, sizeof why)) {
+        snprintf(error, size, "TLS: %s", why);
+        return REDLOCK_EINVAL;
+    }
     /* Without OPENSSL_INIT_NO_ATEXIT, OpenSSL frees its tables when the process exits, although a
      * thread of this or another client may still use them. */
     if (OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
@@ -191,7 +197,6 @@ int rl_tls_contexts_add(struct rl_tls_context **contexts, const struct rl_mem *m
         return REDLOCK_ENOMEM;
     }
     take_stamps(settings, context->stamps);
-    char why[ERROR_MAX] = "";
     int result = rl_tls_load(settings, &context->native, why, sizeof why);
     if (result != REDLOCK_OK) {
         if (why[0] != '\0')

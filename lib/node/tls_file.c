@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define NO_FILE "it is neither a file nor a directory; a pipe can be read only once"
+
 /* Where the reason of a failure is written. */
 struct reason {
     char *text;
@@ -27,7 +29,7 @@ struct reason {
  * OpenSSL. Returns false. */
 static bool refuse(struct reason *reason, const char *what, const char *path, const char *why)
 {
-    unsigned long code = ERR_peek_last_error();
+    unsigned long code = why != NULL ? 0 : ERR_peek_last_error(); /* which initialises OpenSSL */
     const char *words = why != NULL                        ? why
                         : ERR_GET_LIB(code) == ERR_LIB_SYS ? rl_errno_text(ERR_GET_REASON(code))
                                                            : ERR_reason_error_string(code);
@@ -103,9 +105,30 @@ static bool check_file(const char *what, const char *path, struct reason *reason
     close(fd);
     if (S_ISDIR(found.st_mode))
         return refuse(reason, what, path, "it is a directory");
-    return S_ISREG(found.st_mode) ||
-           refuse(reason, what, path,
-                  "it is neither a file nor a directory; a pipe can be read only once");
+    return S_ISREG(found.st_mode) || refuse(reason, what, path, NO_FILE);
+}
+
+/* Checks that a variable of the environment, through which OpenSSL takes the path of a file, does
+ * not name a pipe or the like. OpenSSL does without a file that it cannot read. */
+static bool check_variable(const char *name, struct reason *reason)
+{
+    const char *path = secure_getenv(name);
+    struct stat found, null;
+
+    if (path == NULL || stat(path, &found) != 0 || S_ISREG(found.st_mode) || S_ISDIR(found.st_mode))
+        return true;
+    /* The usual way to name an empty file. */
+    if (S_ISCHR(found.st_mode) && stat("/dev/null", &null) == 0 && found.st_rdev == null.st_rdev)
+        return true;
+    return refuse(reason, name, path, NO_FILE);
+}
+
+/* Checks the variable that names openssl.cnf. */
+bool rl_tls_check_environment(char *error, size_t size)
+{
+    struct reason reason = {error, size, REDLOCK_EINVAL};
+
+    return check_variable("OPENSSL_CONF", &reason);
 }
 
 /* Returns whether OpenSSL finds a file of this name in a directory: the hash of an issuer's name in
@@ -183,8 +206,9 @@ static bool load_issuers(SSL_CTX *native, const struct rl_tls_settings *settings
     if (path == NULL && settings->verify == RL_TLS_VERIFY_NONE)
         return true;
     if (path == NULL)
-        return SSL_CTX_set_default_verify_paths(native) == 1 ||
-               refuse(reason, WHAT, "of the system", NULL);
+        return check_variable(X509_get_default_cert_file_env(), reason) &&
+               (SSL_CTX_set_default_verify_paths(native) == 1 ||
+                refuse(reason, WHAT, "of the system", NULL));
     bool folder = stat(path, &found) == 0 && S_ISDIR(found.st_mode);
     if (!(folder ? check_folder : check_file)(WHAT, path, reason))
         return false;

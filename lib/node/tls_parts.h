@@ -26,6 +26,9 @@ const struct rl_mem *rl_tls_context_mem(const struct rl_tls_context *context);
 /* tls_context.c: returns the functions of the BIO; they are those of tls.c. */
 const BIO_METHOD *rl_tls_context_bio(const struct rl_tls_context *context);
 
+/* tls_file.c: checks that OpenSSL can be initialised: that the variable OPENSSL_CONF names no pipe,
+ * whose end OpenSSL would wait for. Returns false with a reason in `error` (`size` bytes). */
+bool rl_tls_check_environment(char *error, size_t size);
 /* tls_file.c: makes an OpenSSL object from the files of the settings. Returns REDLOCK_OK;
  * REDLOCK_EINVAL with a reason in `error` (`size` bytes); REDLOCK_ESYS with one if the files could
  * not be read for a reason that may pass; or REDLOCK_ENOMEM. After an error *ret_native is NULL. */

@@ -665,6 +665,20 @@ class Invalid(CommandCase):
                     self.assertCode(result, 78)
                     self.assertIn(f"redlock: {origin}: {words}", result.stderr)
 
+    def test_named_pipes_of_openssl(self):
+        """A named pipe that a variable of OpenSSL names is refused. OpenSSL would wait for its other end."""
+        if not has_tls():
+            self.skipTest("built without TLS")
+        pipe = self.path("pipe")
+        os.mkfifo(pipe)
+        self.addCleanup(os.unlink, pipe)
+        for variable in "SSL_CERT_FILE", "OPENSSL_CONF":
+            for words in ["run", "-n", "x", "true"], ["acquire", "-n", "x"], ["nodes"], ["top", "--once"]:
+                with self.subTest(variable=variable, words=words):
+                    result = self.redlock(*words, env=clean_environment(REDLOCK_SERVERS="rediss://127.0.0.1:1", **{variable: pipe}))
+                    self.assertCode(result, 78)
+                    self.assertIn(f"redlock: TLS: {variable} {pipe}: it is neither a file nor a directory", result.stderr)
+
     def test_files_in_other_places(self):
         """The message names the variable, or the line of the file, that names a file which cannot be read."""
         if not has_tls():

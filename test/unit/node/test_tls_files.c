@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "suite.h"
@@ -91,6 +92,68 @@ START_TEST(a_short_key)
 }
 END_TEST
 
+#define NO_FILE "it is neither a file nor a directory; a pipe can be read only once"
+
+/* A named pipe that OpenSSL would open, and wait for without end. */
+START_TEST(a_named_pipe_as_issuers_of_the_system)
+{
+    char expected[400];
+
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_assert_int_eq(setenv("SSL_CERT_FILE", path, 1), 0);
+    snprintf(expected, sizeof expected, "SSL_CERT_FILE %s: " NO_FILE, path);
+    check_refused(&(struct rl_tls_settings){.verify = RL_TLS_VERIFY_FULL}, expected);
+    unsetenv("SSL_CERT_FILE");
+}
+END_TEST
+
+/* Adds a context for settings that need no file. Returns the result, with the reason in `error`. */
+static int add_context(char *error, size_t size)
+{
+    const struct rl_mem mem = rl_mem_libc();
+    const struct rl_log log = {0};
+    struct rl_tls_context *contexts = NULL;
+    int result =
+        rl_tls_contexts_add(&contexts, &mem, &log,
+                            &(struct rl_tls_settings){.verify = RL_TLS_VERIFY_NONE}, error, size);
+
+    rl_tls_contexts_free(contexts, false);
+    return result;
+}
+
+/* The same for the configuration of OpenSSL. */
+START_TEST(a_named_pipe_as_configuration)
+{
+    char error[400] = "", expected[400];
+
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_assert_int_eq(setenv("OPENSSL_CONF", path, 1), 0);
+    snprintf(expected, sizeof expected, "TLS: OPENSSL_CONF %s: " NO_FILE, path);
+    ck_assert_int_eq(add_context(error, sizeof error), REDLOCK_EINVAL);
+    ck_assert_str_eq(error, expected);
+    unsetenv("OPENSSL_CONF");
+}
+END_TEST
+
+/* What OpenSSL does without, or reads to an end, is not refused. */
+START_TEST(other_files_of_variables)
+{
+    static const char *const paths[] = {"", "/nowhere", "/dev/null", "/"};
+    char error[400] = "";
+    SSL_CTX *native = NULL;
+
+    ck_assert_int_eq(setenv("OPENSSL_CONF", paths[_i], 1), 0);
+    ck_assert_int_eq(setenv("SSL_CERT_FILE", paths[_i], 1), 0);
+    ck_assert_msg(add_context(error, sizeof error) == REDLOCK_OK, "%s", error);
+    ck_assert_msg(rl_tls_load(&(struct rl_tls_settings){.verify = RL_TLS_VERIFY_FULL}, &native,
+                              error, sizeof error) == REDLOCK_OK,
+                  "%s", error);
+    SSL_CTX_free(native);
+    unsetenv("OPENSSL_CONF");
+    unsetenv("SSL_CERT_FILE");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("node_tls_files");
@@ -99,5 +162,8 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_short_key);
+    tcase_add_test(tcase, a_named_pipe_as_issuers_of_the_system);
+    tcase_add_test(tcase, a_named_pipe_as_configuration);
+    tcase_add_loop_test(tcase, other_files_of_variables, 0, 4);
     return suite_run(suite);
 }
