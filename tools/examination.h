@@ -14,7 +14,7 @@
  * shard as a whole). FINDING_TEXT_MAX: size of a text in bytes, with its NUL. */
 #define FINDINGS_PER_NODE 17
 #define FINDINGS_MAX      (REDLOCK_NODES_MAX * FINDINGS_PER_NODE + 8)
-#define FINDING_TEXT_MAX  200
+#define FINDING_TEXT_MAX  240
 /* Size of the text of a verdict. */
 #define VERDICT_TEXT_MAX FINDING_TEXT_MAX
 

@@ -25,7 +25,7 @@ void finding_add(struct examination *exam, enum severity severity, int node, con
     va_end(values);
 }
 
-/* Remedies of which the text of the library decides. Only the words with which it begins or ends
+/* Remedies that the text of the library selects. Only the words with which it begins or ends
  * are compared: what is between them may come from a server. */
 struct special {
     struct remedy remedy;
@@ -37,6 +37,8 @@ struct special {
 #define RENEW      "renew the certificate, or correct the clock that is wrong"
 #define CLOCK      "correct the clock that is wrong, or make the certificate anew"
 #define NO_VERSION "change tls-protocols of the server: TLS 1.2 or 1.3 is needed"
+#define THIS_PROCESS                                                                               \
+    "check what the text names: it is a limit or a fault of this process, not of the server"
 
 /* Connections with TLS that were not made; the last row is for all other texts. */
 #define TLS(begin, advice)                                                                         \
@@ -64,13 +66,16 @@ static const struct special specials[] = {
     TLS("the certificate of the issuer expired", RENEW),
     TLS("the certificate is not valid before", CLOCK),
     TLS("the certificate of the issuer is not valid before", CLOCK),
+    TLS("wrong certificate: it has \"", "make it anew, with IP:ADDRESS in its subjectAltName"),
     TLS("wrong certificate: ",
-        "give the server a certificate with that name in its subjectAltName, or --tls-sni with the "
-        "name that it has"),
+        "give the server a certificate with that name in its subjectAltName, or write ?sni=NAME in "
+        "its address, with a name that it has"),
     TLS("the certificate is not from an issuer",
-        "give the issuer of the server's certificate: --tls-cacert"),
+        "give the issuer of the server's certificate: --tls-cacert; the server must send "
+        "intermediate certificates"),
     TLS("the certificate was not accepted: unsuitable certificate purpose",
-        "make its certificate anew: its extendedKeyUsage needs serverAuth"),
+        "make its certificate anew: its extendedKeyUsage needs serverAuth, and its keyUsage, if it "
+        "has one, digitalSignature"),
     TLS("the server does not speak TLS",
         "use its tls-port (redis:// only in a network that you trust)"),
     TLS("TLS: the server supports neither", NO_VERSION),
@@ -84,11 +89,20 @@ static const struct special specials[] = {
     TLS("TLS: the server does not know the name",
         "give a name that the server knows: --tls-sni, or sni in its address"),
     TLS("TLS: the server demands another protocol", "use its tls-port"),
-    TLS("TLS: the server demands stronger ciphers", "correct its tls-ciphers"),
+    TLS("TLS: the server demands stronger ciphers",
+        "correct CipherString in openssl.cnf of this machine, or tls-ciphers of the server"),
     TLS("TLS: the server ", "read the server's log"),
     TLS("could not be checked: ", "check again; do not change the files meanwhile"),
     TLS("", "check the certificates of the server and of this client (--tls-cacert, --tls-cert, "
             "--tls-key, --tls-sni)"),
+    {{REDLOCK_CAUSE_CONNECT, "connect", THIS_PROCESS}, "OpenSSL has failed on this machine", ""},
+    {{REDLOCK_CAUSE_DISCONNECT, "disconnect", THIS_PROCESS},
+     "OpenSSL has failed on this machine",
+     ""},
+    {{REDLOCK_CAUSE_DISCONNECT, "unresponsive",
+      "check whether the server hangs or its machine is overloaded"},
+     "the server reads nothing",
+     ""},
     {{REDLOCK_CAUSE_CONNECT, "connect", "use its tls-port; read the server's log"},
      "the server has ended the TLS handshake",
      ""},
@@ -174,12 +188,13 @@ const struct remedy *remedy_of(int cause, const char *text)
 /* Records that a server could not be checked because this process could not start a client. */
 void trouble_incomplete(struct trouble *trouble, int error, const char *why)
 {
-    bool few = error == REDLOCK_ESYS;
+    bool files = why && !strncmp(why, "TLS: ", strlen("TLS: "));
+    bool few = error == REDLOCK_ESYS && !files;
 
     trouble->unchecked = true;
-    trouble->cause = error == REDLOCK_EINVAL   ? REDLOCK_CAUSE_TLS
+    trouble->cause = few                       ? REDLOCK_CAUSE_NO_SOCKET
                      : error == REDLOCK_ENOMEM ? REDLOCK_CAUSE_NO_MEMORY
-                                               : REDLOCK_CAUSE_NO_SOCKET;
+                                               : REDLOCK_CAUSE_TLS;
     snprintf(trouble->text, sizeof trouble->text, "could not be checked: %s",
              few           ? "this process has too few descriptors or threads"
              : why && *why ? why

@@ -119,14 +119,14 @@ static void check_notifications(struct examination *exam, size_t i)
             "TRACKING");
 }
 
-/* Adds a finding if server `i` notifies waiters, but keeps no lines for this user. It is only a
- * note, because waiters do without. */
+/* Adds a finding if server `i` has accepted CLIENT TRACKING, but keeps no lines for this user. It
+ * is only a note, because waiters do without. */
 static void check_line(struct examination *exam, size_t i)
 {
     const struct notify_check *check = &exam->notify[i];
-    bool notifies = check->state == NOTIFY_ON || check->state == NOTIFY_NOT_RECEIVED;
+    bool tracks = check->state == NOTIFY_ON || check->state == NOTIFY_NOT_RECEIVED;
 
-    if (notifies && check->line_state == REDLOCK_LINE_REFUSED)
+    if (tracks && check->line_state == REDLOCK_LINE_REFUSED)
         finding_add(
             exam, FINDING_NOTE, (int)i, "no_line",
             check->line_cause == REDLOCK_CAUSE_NOPERM
@@ -187,7 +187,8 @@ static void check_own_certificate(struct examination *exam, size_t i)
                     rfc3339((uint64_t)files->certificate_from_s * 1000, date));
     if (files->not_for_clients)
         finding_add(exam, FINDING_WARN, (int)i, "client_certificate_purpose",
-                    "make it anew: its extendedKeyUsage needs clientAuth",
+                    "make it anew: its extendedKeyUsage needs clientAuth, and its keyUsage, if it "
+                    "has one, digitalSignature",
                     "%s is not for clients: servers refuse this client", what);
 }
 

@@ -15,10 +15,16 @@
 #include "settings.h"
 #include "shards.h"
 
-/* Copies the path of a file. A long one is cut. */
+/* Copies the path of a file. Of a long one, copies "..." and the end. */
 static void copy_path(char to[CLIENT_FILE_MAX], const char *path)
 {
-    snprintf(to, CLIENT_FILE_MAX, "%s", path);
+    static const char more[] = "...";
+    size_t len = strlen(path), room = CLIENT_FILE_MAX - sizeof more;
+
+    if (len < CLIENT_FILE_MAX)
+        snprintf(to, CLIENT_FILE_MAX, "%s", path);
+    else
+        snprintf(to, CLIENT_FILE_MAX, "%s%s", more, path + len - room);
 }
 
 /* Looks at the files of these settings. */

@@ -105,7 +105,9 @@ static SSL_CTX *load(const redlock_tls_t *settings)
     SSL_CTX_set_options(native, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     if (settings->verify != REDLOCK_TLS_VERIFY_NONE)
         SSL_CTX_set_verify(native, SSL_VERIFY_PEER, NULL);
-    bool good = SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION) == 1;
+    /* openssl.cnf may permit TLS 1.3 only. */
+    bool good = SSL_CTX_get_min_proto_version(native) >= TLS1_2_VERSION ||
+                SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION) == 1;
     if (path)
         good = good && SSL_CTX_load_verify_locations(native, folder ? NULL : path,
                                                      folder ? path : NULL) == 1;
@@ -188,7 +190,8 @@ static const char *shake_hands(struct server_tls *tls)
         if (len <= 0)
             return len < 0 ? strerror(errno) : "the server has closed the connection";
     }
-    if (SSL_get_verify_result(tls->ssl) != X509_V_OK)
+    if (SSL_get_verify_mode(tls->ssl) != SSL_VERIFY_NONE &&
+        SSL_get_verify_result(tls->ssl) != X509_V_OK)
         return X509_verify_cert_error_string(SSL_get_verify_result(tls->ssl));
     const char *why = ERR_reason_error_string(ERR_peek_last_error());
     return why ? why : "unknown error";

@@ -485,7 +485,7 @@ class Nodes(TlsCase):
 
     def test_refused_certificates(self):
         """A server whose certificate is refused is a finding with its reason, and with what to do."""
-        advice = {"self-signed": "--tls-cacert$", "wrong-name": "subjectAltName, or --tls-sni", "expired": "^renew the certificate",
+        advice = {"self-signed": "--tls-cacert; the server must send", "wrong-name": "subjectAltName, or write .sni=NAME", "expired": "^renew the certificate",
                   "future": "^correct the clock"}  # fmt: skip
         for index, name in enumerate(advice):
             self.configure(name, indexes=[index])
@@ -557,7 +557,7 @@ class Nodes(TlsCase):
         self.configure(lines=old + "\ntls-ciphers DEFAULT@SECLEVEL=0", indexes=[2])
         self.configure(lines="port {port}\ntls-port 0", indexes=[3])
         self.assert_advice(self.addresses(), [
-            ("tls", 'it is for "client", "expired", not for', "in its subjectAltName, or --tls-sni"),
+            ("tls", 'it is for "client", "expired", not for', "in its subjectAltName, or write .sni=NAME"),
             ("tls", "the certificate was not accepted: unsuitable certificate purpose$", "extendedKeyUsage needs serverAuth"),
             ("tls", "the server supports neither TLS 1.2 nor TLS 1.3", "change tls-protocols of the server"),
             ("unresponsive", "no end of the TLS handshake in time", "use its tls-port; .* overloaded"),
