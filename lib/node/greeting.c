@@ -119,7 +119,8 @@ void rl_greeting_flush(struct rl_node *node, uint64_t now_ns)
             transport->send(transport->ctx, node->index, greeting->encoded.bytes + greeting->sent,
                             greeting->encoded.len - greeting->sent);
         if (sent < 0) {
-            rl_node_close(node, REDLOCK_CAUSE_DISCONNECT, "connection lost", true, now_ns);
+            rl_node_close(node, REDLOCK_CAUSE_DISCONNECT,
+                          rl_transport_reason(transport, node->index), true, now_ns);
             return;
         }
         if (sent == 0)

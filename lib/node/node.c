@@ -171,7 +171,8 @@ void rl_node_flush(struct rl_node *node, uint64_t now_ns)
             break;
         ssize_t sent = transport->send(transport->ctx, node->index, output.data, output.len);
         if (sent < 0) {
-            rl_node_close(node, REDLOCK_CAUSE_DISCONNECT, "connection lost", true, now_ns);
+            rl_node_close(node, REDLOCK_CAUSE_DISCONNECT,
+                          rl_transport_reason(transport, node->index), true, now_ns);
             return;
         }
         if (sent == 0)

@@ -3,6 +3,7 @@
  * are opened is in socket_open.c. */
 #include "node/socket_parts.h"
 
+#include "platform/errno_text.h"
 #include "redlock/redlock.h"
 
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define UNWATCHED    "descriptor cannot be watched"
 #define DISCARDS_MAX 256 /* most reads of 4 KiB in discard_replies() */
 
 /* Prepares the connections of a shard, without nodes. Borrows `poller`; `tag` is the first of
@@ -93,6 +95,13 @@ static void report_writable(struct rl_sockets *sockets, struct rl_socket *sock)
         rl_node_flush(sock->node, sockets->now_ns);
 }
 
+/* Notes as the reason of a failed send() that the poller cannot watch the socket. Returns -1. */
+static ssize_t unwatched(struct rl_sockets *sockets)
+{
+    snprintf(sockets->reason, sizeof sockets->reason, UNWATCHED);
+    return -1;
+}
+
 /* Encrypts and sends as many records as the kernel takes. Returns as socket_send(). After a reset
  * by the server it sends nothing; receive_tls() then reports the end of the connection, with its
  * reason. */
@@ -108,10 +117,14 @@ static ssize_t send_tls(struct rl_sockets *sockets, struct rl_socket *sock, cons
     } while (sent > 0 && done < len);
     /* Records that were sent must count. The next call fails, or receive_tls() finds out why. */
     if (sent < 0 && (done > 0 || rl_tls_is_reset(sock->tls)))
-        return rl_socket_watch_writing(sockets, sock, true) || done > 0 ? (ssize_t)done : -1;
-    if (sent < 0 ||
-        (!rl_socket_watch_writing(sockets, sock, rl_tls_has_rest(sock->tls)) && done == 0))
+        return rl_socket_watch_writing(sockets, sock, true) || done > 0 ? (ssize_t)done
+                                                                        : unwatched(sockets);
+    if (sent < 0) {
+        snprintf(sockets->reason, sizeof sockets->reason, "%s", rl_tls_text(sock->tls));
         return -1;
+    }
+    if (!rl_socket_watch_writing(sockets, sock, rl_tls_has_rest(sock->tls)) && done == 0)
+        return unwatched(sockets);
     return (ssize_t)done;
 }
 
@@ -130,11 +143,21 @@ static ssize_t socket_send(void *ctx, unsigned connection, const char *bytes, si
     do {
         sent = send(sock->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
     } while (sent < 0 && errno == EINTR);
-    if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
+    if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
+        snprintf(sockets->reason, sizeof sockets->reason, "connection lost: %s",
+                 rl_errno_text(errno));
         return -1;
+    }
     if (sent < (ssize_t)len && !rl_socket_watch_writing(sockets, sock, true))
-        return -1;
+        return unwatched(sockets);
     return sent < 0 ? 0 : sent;
+}
+
+/* Implements rl_transport.reason. */
+static const char *socket_reason(void *ctx, unsigned connection)
+{
+    (void)connection;
+    return ((struct rl_sockets *)ctx)->reason;
 }
 
 /* Implements rl_transport.held. */
@@ -198,6 +221,7 @@ struct rl_transport rl_sockets_transport(struct rl_sockets *sockets)
         .close = socket_close,
         .held = socket_held,
         .reach = socket_reach,
+        .reason = socket_reason,
         .ctx = sockets,
     };
 }
@@ -223,7 +247,7 @@ static bool receive_tls(struct rl_sockets *sockets, struct rl_socket *sock, unsi
     }
     if (result != RL_TLS_FAILED && !reset &&
         !rl_socket_watch_writing(sockets, sock, rl_tls_has_rest(sock->tls))) {
-        report_closed(sockets, sock, REDLOCK_CAUSE_DISCONNECT, "descriptor cannot be watched");
+        report_closed(sockets, sock, REDLOCK_CAUSE_DISCONNECT, UNWATCHED);
         return false;
     }
     if (result == RL_TLS_FAILED) {

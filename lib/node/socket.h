@@ -52,6 +52,7 @@ struct rl_sockets {
     unsigned file_waits;                        /* sockets with waits_for_files */
     unsigned lookups;              /* number of look-ups that run or whose result was not read */
     uint64_t now_ns;               /* set by the client: boot clock at the start of the tick */
+    char reason[RL_TEXT_MAX];      /* why sending has failed last, on any connection */
     char buffer[RL_RECEIVE_BYTES]; /* the bytes that were received last, by any connection */
 };
 

@@ -13,6 +13,7 @@
  * the queue at each step of a handshake, and when it reads a session ticket after one. */
 #include "node/tls_parts.h"
 #include "node/tls_records.h"
+#include "platform/errno_text.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -60,6 +61,8 @@ static void note_broken(struct rl_tls *tls, int error)
 {
     tls->broken = true;
     tls->reset = tls->reset || error == EPIPE || error == ECONNRESET;
+    if (!tls->reset && tls->text[0] == '\0')
+        snprintf(tls->text, sizeof tls->text, "connection lost: %s", rl_errno_text(error));
 }
 
 /* Hands the bytes that wait to the kernel. Returns false if the connection is broken. */

@@ -41,6 +41,9 @@ struct rl_transport {
      * counted from their beginning, it executes even if the connection ends now; maybe more than
      * `unread`. NULL: RL_READ_AT_ONCE on all connections. */
     uint64_t (*reach)(void *ctx, unsigned connection, uint64_t unread);
+    /* Returns in words why send() has failed. Called right after that; the text is valid until the
+     * next send(). NULL: no reason is known. */
+    const char *(*reason)(void *ctx, unsigned connection);
     void *ctx; /* first argument of the functions */
 };
 
@@ -56,6 +59,14 @@ static inline uint64_t rl_transport_reach(const struct rl_transport *transport, 
 {
     return transport->reach != NULL ? transport->reach(transport->ctx, connection, unread)
                                     : RL_READ_AT_ONCE;
+}
+
+/* Calls transport->reason(), if there is one. */
+static inline const char *rl_transport_reason(const struct rl_transport *transport,
+                                              unsigned connection)
+{
+    return transport->reason != NULL ? transport->reason(transport->ctx, connection)
+                                     : "connection lost";
 }
 
 /* The clocks: the boot clock and the raw clock. */

@@ -6,8 +6,10 @@
  * takes no part: the test calls the transport itself, and no event is reported. */
 #include "node/socket.h"
 
+#include "platform/errno_text.h"
 #include "redlock/redlock.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <openssl/err.h>
@@ -313,6 +315,28 @@ START_TEST(the_next_address_is_reported)
 }
 END_TEST
 
+/* A call of send() fails, because the descriptor is no socket any more: its reason is known,
+ * without TLS and in the odd case with it. */
+START_TEST(the_reason_of_a_failed_send)
+{
+    struct tls_link link = open_socket(false);
+    char expected[RL_TEXT_MAX];
+    int fds[2];
+
+    tls_rig_end_server(&link);
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+    ck_assert_int_ge(dup3(fds[1], link.client_fd, O_CLOEXEC), 0);
+    if (_i == 0)
+        sockets.list[0].tls = NULL;
+    ck_assert_int_eq(transport.send(transport.ctx, 0, "x", 1), -1);
+    snprintf(expected, sizeof expected, "connection lost: %s", rl_errno_text(ENOTSOCK));
+    ck_assert_str_eq(rl_transport_reason(&transport, 0), expected);
+    close(fds[0]);
+    close(fds[1]);
+    close_socket(&link);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("node_tls_sockets");
@@ -326,5 +350,6 @@ int main(void)
     tcase_add_test(tcase, a_lookup_that_ends_does_not_connect_before_the_certificates);
     tcase_add_test(tcase, an_attempt_waits_for_certificates_once);
     tcase_add_test(tcase, the_next_address_is_reported);
+    tcase_add_loop_test(tcase, the_reason_of_a_failed_send, 0, 2);
     return suite_run(suite);
 }
