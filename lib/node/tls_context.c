@@ -9,6 +9,7 @@
 #include "node/tls_parts.h"
 #include "redlock/redlock.h"
 
+#include <openssl/err.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,8 +44,9 @@ struct rl_tls_context {
     struct rl_tls_settings settings; /* `sni` is not used: it is the address's own */
     BIO_METHOD *bio;
     SSL_CTX *native;            /* what is in use */
-    struct stamp stamps[FILES]; /* the files as they were when they were read last; all zero if
-                                 * the next connection reads them again */
+    struct stamp stamps[FILES]; /* the files as they were when they were read last; zero for those
+                                 * that are not named, and after a failure that may pass, so that
+                                 * the next connection finds a difference and reads them again */
     unsigned generation;        /* how often `native` was replaced */
     struct reload *reload;      /* the running thread, or one whose result was not used yet */
     bool proceeds;              /* connections use the earlier files while that thread runs */
@@ -169,6 +171,21 @@ struct rl_tls_context *rl_tls_contexts_find(struct rl_tls_context *contexts,
     return contexts;
 }
 
+/* Writes why OpenSSL could not be initialised. Returns REDLOCK_ENOMEM or EINVAL. */
+static int explain_start(char *error, size_t size)
+{
+    unsigned long code = ERR_peek_last_error();
+    const char *words = ERR_reason_error_string(code);
+    int reason = ERR_GET_REASON(code);
+
+    ERR_clear_error(); /* if the program had used OpenSSL before, it would be initialised */
+    if (code == 0 || reason == ERR_R_MALLOC_FAILURE)
+        return REDLOCK_ENOMEM;
+    snprintf(error, size, "TLS: OpenSSL cannot be initialised (%s); check its openssl.cnf",
+             words != NULL ? words : "unknown error");
+    return REDLOCK_EINVAL;
+}
+
 /* Makes sure that the list has a context for the settings. */
 int rl_tls_contexts_add(struct rl_tls_context **contexts, const struct rl_mem *mem,
                         const struct rl_log *log, const struct rl_tls_settings *settings,
@@ -185,7 +202,7 @@ int rl_tls_contexts_add(struct rl_tls_context **contexts, const struct rl_mem *m
     /* Without OPENSSL_INIT_NO_ATEXIT, OpenSSL frees its tables when the process exits, although a
      * thread of this or another client may still use them. */
     if (OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
-        return REDLOCK_ENOMEM;
+        return explain_start(error, size);
     struct rl_tls_context *context = rl_alloc(mem, sizeof *context);
     if (context == NULL)
         return REDLOCK_ENOMEM;
@@ -287,7 +304,7 @@ static void keep(struct rl_tls_context *context, const struct reload *reload)
         memset(context->stamps, 0, sizeof context->stamps); /* the next connection tries again */
         rl_logf(context->log, REDLOCK_LOG_ERROR,
                 "TLS: certificate files have changed and could not be read, so the earlier ones "
-                "stay in use until the next connection: %s",
+                "stay in use, and the next connection reads them again: %s",
                 why);
     }
 }

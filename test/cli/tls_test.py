@@ -679,6 +679,17 @@ class Invalid(CommandCase):
                     self.assertCode(result, 78)
                     self.assertIn(f"redlock: TLS: {variable} {pipe}: it is neither a file nor a directory", result.stderr)
 
+    def test_faulty_configuration_of_openssl(self):
+        """OpenSSL refuses to start with this file: the message names it, and not a lack of memory."""
+        if not has_tls():
+            self.skipTest("built without TLS")
+        conf = self.path("openssl.cnf", "config_diagnostics = 1\nopenssl_conf = start\n[start]\nproviders = missing\n")
+        result = self.redlock("run", "-n", "x", "true", env=clean_environment(REDLOCK_SERVERS="rediss://127.0.0.1:1", OPENSSL_CONF=conf))
+        if result.returncode != 78 and "1.1.1" in self.redlock("--version").stdout:
+            self.skipTest("OpenSSL ignores faults in the file")
+        self.assertCode(result, 78)
+        self.assertRegex(result.stderr, r"redlock: TLS: OpenSSL cannot be initialised \(.+\); check its openssl.cnf$")
+
     def test_files_in_other_places(self):
         """The message names the variable, or the line of the file, that names a file which cannot be read."""
         if not has_tls():
