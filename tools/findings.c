@@ -99,6 +99,8 @@ static const struct special specials[] = {
     {{REDLOCK_CAUSE_DISCONNECT, "disconnect", THIS_PROCESS},
      "OpenSSL has failed on this machine",
      ""},
+    {{REDLOCK_CAUSE_CONNECT, "connect", THIS_PROCESS}, "out of memory", ""},
+    {{REDLOCK_CAUSE_DISCONNECT, "disconnect", THIS_PROCESS}, "out of memory", ""},
     {{REDLOCK_CAUSE_DISCONNECT, "unresponsive",
       "check whether the server hangs or its machine is overloaded"},
      "the server reads nothing",

@@ -349,7 +349,7 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
     end_requests(node, cause, now_ns);
 }
 
-/* Handles the end of a connection that the server or the network has closed: plans the next one. A
+/* Handles the end of a connection that nothing in this process has closed: plans the next one. A
  * server that expects TLS, or a certificate of the client, closes the connection without a reply.
  */
 void rl_node_closed(struct rl_node *node, int cause, const char *text, uint64_t now_ns)
@@ -358,7 +358,8 @@ void rl_node_closed(struct rl_node *node, int cause, const char *text, uint64_t 
         node->conn.state == RL_NODE_GREETING && !rl_greeting_has_begun(&node->greeting);
     char hint[RL_TEXT_MAX];
 
-    if (unanswered && cause == REDLOCK_CAUSE_DISCONNECT) {
+    if (unanswered && cause == REDLOCK_CAUSE_DISCONNECT &&
+        (strcmp(text, RL_TEXT_CLOSED) == 0 || strcmp(text, RL_TEXT_RESET) == 0)) {
         snprintf(hint, sizeof hint, "%s before the first reply; does %s?", text,
                  node->conn.tls ? "the server require a certificate of the client"
                                 : "this port expect TLS (rediss://)");

@@ -17,6 +17,10 @@
 
 #define RL_TEXT_MAX 160 /* bytes of the text of an error, with the terminating NUL */
 
+/* Texts of connections that the server has ended. */
+#define RL_TEXT_CLOSED "connection closed by the server"
+#define RL_TEXT_RESET  "connection reset"
+
 /* A connection that was ready for at least this time resets the delay before the next connection. A
  * connection that was ready for less does not, even if the server has replied on it. */
 #define RL_LASTING_NS RL_SECOND

@@ -242,7 +242,7 @@ static bool receive_tls(struct rl_sockets *sockets, struct rl_socket *sock, unsi
     if (result == RL_TLS_AGAIN && reset) {
         /* In a later turn, bytes that say why may have arrived: the next tick reads them. */
         if (turn == 0)
-            report_closed(sockets, sock, REDLOCK_CAUSE_DISCONNECT, "connection reset");
+            report_closed(sockets, sock, REDLOCK_CAUSE_DISCONNECT, RL_TEXT_RESET);
         return false;
     }
     if (result != RL_TLS_FAILED && !reset &&
@@ -260,6 +260,16 @@ static bool receive_tls(struct rl_sockets *sockets, struct rl_socket *sock, unsi
     return more;
 }
 
+/* Reports that recv() has failed, with `error` (an errno). */
+static void report_lost(struct rl_sockets *sockets, struct rl_socket *sock, int error)
+{
+    char text[RL_TEXT_MAX];
+
+    snprintf(text, sizeof text, "connection lost: %s", rl_errno_text(error));
+    report_closed(sockets, sock, REDLOCK_CAUSE_DISCONNECT,
+                  error == ECONNRESET ? RL_TEXT_RESET : text);
+}
+
 /* Receives once, and reports the bytes or the end of the connection. Returns true if the buffer was
  * filled, so that more bytes may have arrived, and the socket may receive them in this tick. */
 static bool receive(struct rl_sockets *sockets, struct rl_socket *sock, unsigned turn)
@@ -273,9 +283,10 @@ static bool receive(struct rl_sockets *sockets, struct rl_socket *sock, unsigned
         return false;
     if (got > 0)
         report_received(sockets, sock, (size_t)got);
+    else if (got == 0)
+        report_closed(sockets, sock, REDLOCK_CAUSE_DISCONNECT, RL_TEXT_CLOSED);
     else
-        report_closed(sockets, sock, REDLOCK_CAUSE_DISCONNECT,
-                      got == 0 ? "connection closed by the server" : "connection reset");
+        report_lost(sockets, sock, errno);
     return got == (ssize_t)sizeof sockets->buffer && turn + 1 < RL_RECEIVES_PER_TICK;
 }
 

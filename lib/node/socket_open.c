@@ -263,7 +263,7 @@ bool rl_socket_secure(struct rl_sockets *sockets, struct rl_socket *sock)
         return false;
     }
     if (result == RL_TLS_AGAIN && rl_tls_is_reset(sock->tls)) {
-        fail_open(sockets, sock, REDLOCK_CAUSE_CONNECT, "connection reset", 0);
+        fail_open(sockets, sock, REDLOCK_CAUSE_CONNECT, RL_TEXT_RESET, 0);
         return false;
     }
     if (!rl_socket_watch_writing(sockets, sock, rl_tls_has_rest(sock->tls))) {

@@ -56,13 +56,21 @@ struct rl_tls {
     char text[RL_TEXT_MAX];
 };
 
+/* Notes why send() or recv() has failed, with `error` (an errno). The end by the server is
+ * explained later: an alert may say why. */
+static void note_lost(struct rl_tls *tls, int error)
+{
+    if (error != EPIPE && error != ECONNRESET && tls->text[0] == '\0')
+        snprintf(tls->text, sizeof tls->text, "connection lost: %s", rl_errno_text(error));
+}
+
 /* Notes that send() has failed, with `error` (an errno), for another reason than a full buffer. */
 static void note_broken(struct rl_tls *tls, int error)
 {
     tls->broken = true;
     tls->reset = tls->reset || error == EPIPE || error == ECONNRESET;
-    if (!tls->reset && tls->text[0] == '\0')
-        snprintf(tls->text, sizeof tls->text, "connection lost: %s", rl_errno_text(error));
+    if (!tls->reset)
+        note_lost(tls, error);
 }
 
 /* Hands the bytes that wait to the kernel. Returns false if the connection is broken. */
@@ -151,6 +159,8 @@ static int bio_read(BIO *bio, char *buffer, int size)
             got = recv(tls->fd, buffer, (size_t)size, MSG_DONTWAIT);
         } while (got < 0 && errno == EINTR);
         tls->ended = got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK);
+        if (got < 0 && tls->ended)
+            note_lost(tls, errno);
         if (got < size)
             tls->permitted = 0;
     }

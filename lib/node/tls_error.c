@@ -87,14 +87,17 @@ void rl_tls_explain_error(char *text, SSL *ssl, unsigned long code, bool secured
         reason == SSL_R_UNSUPPORTED_PROTOCOL || reason == SSL_R_TLSV1_ALERT_PROTOCOL_VERSION;
     const char *words = is_version ? text_of_versions(ssl) : text_of_reason(reason);
     bool is_system = ERR_GET_LIB(code) == ERR_LIB_SYS;
+    bool no_memory = ERR_GET_REASON(code) == ERR_R_MALLOC_FAILURE;
 
-    *ret_refused = code != 0 && !is_system;
+    *ret_refused = code != 0 && !is_system && !no_memory;
     if (words == NULL)
         words = ERR_reason_error_string(code);
     if (code == 0)
         snprintf(text, RL_TEXT_MAX, "%s",
-                 secured ? "connection closed by the server"
+                 secured ? RL_TEXT_CLOSED
                          : "the server has ended the TLS handshake: does this port speak TLS?");
+    else if (no_memory)
+        snprintf(text, RL_TEXT_MAX, "out of memory");
     else if (is_system)
         snprintf(text, RL_TEXT_MAX, "OpenSSL has failed on this machine: %s",
                  rl_errno_text(ERR_GET_REASON(code)));
@@ -104,8 +107,10 @@ void rl_tls_explain_error(char *text, SSL *ssl, unsigned long code, bool secured
         snprintf(text, RL_TEXT_MAX, "TLS: %s", words != NULL ? words : "unknown error");
 }
 
-/* Returns whether the error is an alert that the server has sent. */
+/* Returns whether the error is an alert that the server has sent. Errors that all libraries of
+ * OpenSSL have in common have larger numbers. */
 bool rl_tls_is_alert(unsigned long code)
 {
-    return ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) >= SSL_AD_REASON_OFFSET;
+    return ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) >= SSL_AD_REASON_OFFSET &&
+           ERR_GET_REASON(code) <= SSL_AD_REASON_OFFSET + 255;
 }

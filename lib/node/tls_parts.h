@@ -53,9 +53,11 @@ void rl_tls_explain_certificate(char *text, X509_STORE_CTX *store,
                                 const struct rl_tls_server *server);
 /* tls_text.c: the same for a name that the certificate does not have. */
 void rl_tls_explain_name(char *text, X509 *certificate, const struct rl_tls_server *server);
-/* tls_error.c: writes why TLS has failed on `ssl`: the error of OpenSSL `code`, in words for those
- * that a wrong configuration causes; 0: the connection has ended without one. `secured`: after the
- * handshake. Sets *ret_refused if TLS itself is the reason, not a system call of this process. */
+/* tls_error.c: writes to `text` (RL_TEXT_MAX bytes) why TLS has failed on `ssl`. `code`: the error
+ * of OpenSSL; 0: the connection has ended without an error of TLS. Errors that a wrong
+ * configuration causes have texts of our own, others those of OpenSSL. `secured`: the handshake was
+ * complete. Sets *ret_refused if TLS itself is the reason, not a system call or the memory of this
+ * process. */
 void rl_tls_explain_error(char *text, SSL *ssl, unsigned long code, bool secured,
                           bool *ret_refused);
 /* tls_error.c: returns whether the error of OpenSSL is an alert that the server has sent. */

@@ -144,6 +144,8 @@ static void explain_issuer(char *text, X509_STORE_CTX *store, const struct rl_tl
 {
     const char *what = "unknown CA", *advice = "cacert has another CA, or the server's "
                                                "tls-cert-file lacks an intermediate certificate";
+    bool lacks_issuer = false; /* the last certificate that the server has sent is from a CA that
+                                * is neither trusted nor sent */
 
     switch (X509_STORE_CTX_get_error(store)) {
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
@@ -158,13 +160,16 @@ static void explain_issuer(char *text, X509_STORE_CTX *store, const struct rl_tl
         advice = "cacert has another CA of the same name";
         break;
     default:
+        lacks_issuer = true;
         break;
     }
-    if (server->spec->tls_settings.cacert == NULL)
-        advice = rl_tls_has_system_issuers(X509_STORE_CTX_get0_store(store))
-                     ? "give its CA (cacert)"
-                     : "this machine has no issuers: install ca-certificates, or give its CA "
-                       "(cacert)";
+    if (server->spec->tls_settings.cacert == NULL &&
+        !rl_tls_has_system_issuers(X509_STORE_CTX_get0_store(store)))
+        advice = "this machine has no issuers: install ca-certificates, or give its CA (cacert)";
+    else if (server->spec->tls_settings.cacert == NULL)
+        advice = lacks_issuer ? "give its CA (cacert), or add the intermediate certificate to the "
+                                "server's tls-cert-file"
+                              : "give its CA (cacert)";
     snprintf(text, RL_TEXT_MAX, "the certificate is not from an issuer that is trusted (%s); %s",
              what, advice);
 }

@@ -289,15 +289,19 @@ END_TEST
 
 static const struct {
     bool tls, replied, refused;
-    const char *text;
+    const char *end, *text;
 } ENDS[] = {
-    {false, false, false, "connection closed" EXPECTS_TLS},
-    {true, false, false, "connection closed" WANTS_CERTIFICATE},
-    {false, true, false, "connection closed"},
-    {false, false, true, "connection closed"}, /* for another cause than the end */
+    {false, false, false, RL_TEXT_CLOSED, RL_TEXT_CLOSED EXPECTS_TLS},
+    {false, false, false, RL_TEXT_RESET, RL_TEXT_RESET EXPECTS_TLS},
+    {true, false, false, RL_TEXT_CLOSED, RL_TEXT_CLOSED WANTS_CERTIFICATE},
+    {false, true, false, RL_TEXT_CLOSED, RL_TEXT_CLOSED},
+    {false, false, true, RL_TEXT_CLOSED, RL_TEXT_CLOSED},   /* for another cause than the end */
+    {true, false, false, "out of memory", "out of memory"}, /* in this process */
+    {false, false, false, "connection lost: x", "connection lost: x"},
 };
 
-/* A server that expects TLS ends a connection without TLS before its first reply. */
+/* A server that expects TLS ends a connection without TLS before its first reply. An end that the
+ * server has not caused says nothing about TLS. */
 START_TEST(an_end_before_the_first_reply_may_mean_tls)
 {
     rig_start(rig);
@@ -307,7 +311,7 @@ START_TEST(an_end_before_the_first_reply_may_mean_tls)
     if (ENDS[_i].replied)
         rig_reply(rig, "+OK\r\n");
     rl_node_closed(&rig->node, ENDS[_i].refused ? REDLOCK_CAUSE_PROTOCOL : REDLOCK_CAUSE_DISCONNECT,
-                   "connection closed", rig->now_ns);
+                   ENDS[_i].end, rig->now_ns);
     ck_assert_str_eq(rig->node.conn.text, ENDS[_i].text);
 }
 END_TEST
@@ -316,8 +320,8 @@ END_TEST
 START_TEST(the_end_of_a_connection_in_use_does_not_mean_tls)
 {
     rig_ready(rig);
-    rl_node_closed(&rig->node, REDLOCK_CAUSE_DISCONNECT, "connection closed", rig->now_ns);
-    ck_assert_str_eq(rig->node.conn.text, "connection closed");
+    rl_node_closed(&rig->node, REDLOCK_CAUSE_DISCONNECT, RL_TEXT_CLOSED, rig->now_ns);
+    ck_assert_str_eq(rig->node.conn.text, RL_TEXT_CLOSED);
 }
 END_TEST
 

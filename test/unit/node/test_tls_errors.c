@@ -174,6 +174,32 @@ START_TEST(an_error_of_the_system_is_of_this_machine)
 }
 END_TEST
 
+/* Nor is a lack of memory, in any library of OpenSSL. */
+START_TEST(a_lack_of_memory_is_of_this_process)
+{
+    static const int libraries[] = {ERR_LIB_SSL, ERR_LIB_EVP, ERR_LIB_X509};
+    char text[RL_TEXT_MAX] = "";
+    bool refused = true;
+
+    rl_tls_explain_error(text, ssl, code_of(libraries[_i], ERR_R_MALLOC_FAILURE), false, &refused);
+    ck_assert_str_eq(text, "out of memory");
+    ck_assert(!refused);
+}
+END_TEST
+
+/* Only what the server has sent is an alert. */
+START_TEST(which_errors_are_alerts)
+{
+    ck_assert(rl_tls_is_alert(alert(SSL_AD_HANDSHAKE_FAILURE)));
+    ck_assert(rl_tls_is_alert(alert(SSL_AD_UNKNOWN_PSK_IDENTITY)));
+    ck_assert(!rl_tls_is_alert(0));
+    ck_assert(!rl_tls_is_alert(code_of(ERR_LIB_SSL, SSL_R_WRONG_VERSION_NUMBER)));
+    ck_assert(!rl_tls_is_alert(code_of(ERR_LIB_SSL, ERR_R_MALLOC_FAILURE)));
+    ck_assert(!rl_tls_is_alert(code_of(ERR_LIB_SSL, ERR_R_INTERNAL_ERROR)));
+    ck_assert(!rl_tls_is_alert(code_of(ERR_LIB_EVP, SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE)));
+}
+END_TEST
+
 /* The end of a connection is no error of TLS. */
 START_TEST(an_end_without_an_error)
 {
@@ -200,6 +226,8 @@ int main(void)
     tcase_add_loop_test(tcase, no_common_version, 0, (int)(sizeof VERSIONS / sizeof VERSIONS[0]));
     tcase_add_test(tcase, an_error_of_another_library_is_not_of_the_server);
     tcase_add_loop_test(tcase, an_error_of_the_system_is_of_this_machine, 0, 2);
+    tcase_add_loop_test(tcase, a_lack_of_memory_is_of_this_process, 0, 3);
+    tcase_add_test(tcase, which_errors_are_alerts);
     tcase_add_loop_test(tcase, an_end_without_an_error, 0, 2);
     return suite_run(suite);
 }

@@ -7,9 +7,11 @@
 #include "tls_rig.h"
 
 #include "node/tls_parts.h"
+#include "platform/errno_text.h"
 #include "platform/log.h"
 #include "redlock/redlock.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <openssl/err.h>
 #include <stdio.h>
@@ -69,6 +71,27 @@ START_TEST(an_orderly_end_is_no_error_of_the_program)
     ck_assert(!rl_tls_is_refused(link.client));
     ck_assert_str_eq(rl_tls_text(link.client), "connection closed by the server");
     check_queue(own);
+    tls_rig_close(&link);
+}
+END_TEST
+
+/* recv() fails for another reason than a reset by the server: the descriptor is no socket any more.
+ */
+START_TEST(a_connection_is_lost)
+{
+    struct tls_link link = tls_rig_connect(rig);
+    char expected[RL_TEXT_MAX];
+    int fds[2];
+
+    tls_rig_end_server(&link);
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+    ck_assert_int_ge(dup3(fds[0], link.client_fd, O_CLOEXEC), 0);
+    ck_assert_int_eq(tls_rig_receive(&link), RL_TLS_FAILED);
+    snprintf(expected, sizeof expected, "connection lost: %s", rl_errno_text(ENOTSOCK));
+    ck_assert_str_eq(rl_tls_text(link.client), expected);
+    ck_assert(!rl_tls_is_refused(link.client));
+    close(fds[0]);
+    close(fds[1]);
     tls_rig_close(&link);
 }
 END_TEST
@@ -271,6 +294,9 @@ static const struct {
      "(unknown CA); give its CA (cacert)"},
     {X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT, false, "0123abcd.0",
      "(self-signed); give its CA (cacert)"},
+    {X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, false, "0123abcd.0",
+     "(unknown CA); give its CA (cacert), or add the intermediate certificate to the server's "
+     "tls-cert-file"},
     {X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, false, "ca.pem",
      "(unknown CA); this machine has no issuers: install ca-certificates, or give its CA (cacert)"},
     {X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, false, NULL,
@@ -355,6 +381,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, an_orderly_end_is_no_error_of_the_program, 0, 2);
+    tcase_add_test(tcase, a_connection_is_lost);
     tcase_add_loop_test(tcase, an_alert_is_the_reason, 0, 2);
     tcase_add_test(tcase, no_common_version_is_the_reason);
     tcase_add_loop_test(tcase, the_name_is_verified_without_its_last_dot, 0,
