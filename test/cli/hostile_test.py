@@ -176,7 +176,7 @@ class Hostile(FamilyCase):
 
     def test_full_pipe_of_a_stopped_guardian(self):
         """The wrapper does not wait for a guardian that reads no orders."""
-        process, events = self.start_with_events("-t", "2s", "g", "--", "sh", "-c", "echo; exec sleep 1000")
+        process, events = self.start_with_events("-t", "6s", "g", "--", "sh", "-c", "echo; exec sleep 1000")
         process.stdout.readline()
         guardian = self.guardian_of(process)
         self.addCleanup(self.kill_all, [guardian])

@@ -90,7 +90,7 @@ class Json(Case):
         seen.append(json.loads(watcher.stdout.readline()))
         self.assertEqual(self.redlock("release", "w", token).returncode, 0)
         seen.append(json.loads(watcher.stdout.readline()))
-        _, path = self.start_with_events("-t", "1500ms", "w", "--", "sleep", "1000")
+        _, path = self.start_with_events("-t", "6s", "w", "--", "sleep", "1000")
         seen.append(json.loads(watcher.stdout.readline()))
         self.wait_event(path, "extended")
         self.assertEqual([one["state"] for one in seen], ["free", "held", "free", "held"])
@@ -156,7 +156,7 @@ class Json(Case):
 
     def test_events_of_a_lock(self):
         """The events of a lock come in their order, with their fields."""
-        process, path = self.start_with_events("-t", "1500ms", "j", "--", "sh", "-c", "echo; exec sleep 1000")
+        process, path = self.start_with_events("-t", "6s", "j", "--", "sh", "-c", "echo; exec sleep 1000")
         process.stdout.readline()
         self.wait_event(path, "extended")
         process.send_signal(signal.SIGTERM)
@@ -171,7 +171,7 @@ class Json(Case):
         acquired = events[0]
         self.assertEqual((acquired["configured"], acquired["quorum"]), (5, 3))
         self.assertGreaterEqual(acquired["granted"], acquired["quorum"])
-        self.assertLess(acquired["validity_ms"], 1500)
+        self.assertLess(acquired["validity_ms"], 6000)
         self.assertEqual(events[-2]["signal"], "TERM")
         self.assertEqual(events[-2]["exit"], 143)
 
@@ -218,7 +218,7 @@ class Json(Case):
         os.write(write, b"x" * 4096)
         fcntl.fcntl(write, fcntl.F_SETFL, flags)
         process = subprocess.Popen(
-            [REDLOCK, "run", "-vv", "--status-fd", str(write), "-t", "1500ms", "j", "--", "sleep", "2.5"],
+            [REDLOCK, "run", "-vv", "--status-fd", str(write), "-t", "4s", "j", "--", "sleep", "6"],
             stdout=subprocess.PIPE,
             stderr=write,
             env=self.environment(),

@@ -283,8 +283,8 @@ class Unwritable(Case, Figures):
         """A writer that is blocked delays neither the extension of the lock nor, for long, the end of redlock."""
         file = self.path("x.prom")
         begin = self.path("begin")
-        process = self.start("run", "-t", "3s", "--metrics-file", file, "backup", "--", "sh", "-c",
-                             f"until [ -e {begin} ]; do sleep 0.1; done; sleep 4; exit 3")  # fmt: skip
+        process = self.start("run", "-t", "5s", "--metrics-file", file, "backup", "--", "sh", "-c",
+                             f"until [ -e {begin} ]; do sleep 0.1; done; sleep 7; exit 3")  # fmt: skip
         until(lambda: os.path.exists(file) and self.run_figures(file)["state"] == "running", "it runs")
         directory = os.open(self.directory, os.O_RDONLY)
         self.addCleanup(os.close, directory)

@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import proxy  # noqa: E402
 import tapcase  # noqa: E402
-from world import REDLOCK, OwnServersCase, runs, until  # noqa: E402
+from world import REDLOCK, TIME_LIMIT, OwnServersCase, runs, until  # noqa: E402
 
 
 def serve_http(listener):
@@ -449,7 +449,7 @@ class Nodes(OwnServersCase):
         until(listens, "a connection that listens")
         self.servers.command_all("DEL", "app:waited")
         self.assertEqual(process.stdout.readline(), "mine\n")
-        self.assertEqual(process.wait(20), 0)
+        self.assertEqual(process.wait(TIME_LIMIT), 0)
 
     def test_printed_user_can_lock_and_nothing_else(self):
         """The user of `nodes --acl` can lock below the prefix, also with fences, and nothing else."""

@@ -40,8 +40,8 @@ class StatusLine(ScreenCase):
     def test_limit_of_the_wait(self):
         """With -w the line says how long the wait may last. The message about the end takes its place."""
         self.hold("t")
-        self.spawn(REDLOCK, "acquire", "-w", "2s", "t", columns=200)
-        self.wait_line(r"^redlock: waiting for t: [01]s of 2s, held ")
+        self.spawn(REDLOCK, "acquire", "-w", "8s", "t", columns=200)
+        self.wait_line(r"^redlock: waiting for t: \ds of 8s, held ")
         self.assertEqual(self.wait_end(), 75)
         self.assertEqual(len(self.lines()), 1)
         self.assertRegex(self.lines()[0], "^redlock: t: not acquired: held by another client")
@@ -49,8 +49,8 @@ class StatusLine(ScreenCase):
     def test_no_quorum(self):
         """Without a quorum the line says when the wait ends, and why."""
         self.servers.stop(0, 1, 2)
-        self.spawn(REDLOCK, "run", "--quorum-wait", "3s", "t", "--", "true", columns=200, lines=50)
-        self.wait_line(r"^redlock: waiting for t: \d+s, gives up in [123]s, no quorum: \d of 5 servers granted the lock, 3 required; 127")
+        self.spawn(REDLOCK, "run", "--quorum-wait", "8s", "t", "--", "true", columns=200, lines=50)
+        self.wait_line(r"^redlock: waiting for t: \d+s, gives up in [1-8]s, no quorum: \d of 5 servers granted the lock, 3 required; 127")
         self.assertEqual(self.wait_end(), 69)
         self.assertEqual(self.waiting_lines(), [])
         self.assertIn("redlock: t: not acquired: no quorum", "".join(self.lines()))
@@ -58,20 +58,23 @@ class StatusLine(ScreenCase):
     def test_permits_and_several_names(self):
         """The line says that all permits are taken, and which of several names is held."""
         self.assertCode(self.redlock("acquire", "--permits", "1", "-t", "30s", "p"), 0)
-        self.spawn(REDLOCK, "acquire", "-w", "2s", "--permits", "1", "p")
-        self.wait_line("^redlock: waiting for p: [01]s of 2s, all 1 permits are taken$")
-        self.assertEqual(self.wait_end(), 75)
+        self.spawn(REDLOCK, "acquire", "-w", "1m", "--permits", "1", "p")
+        self.wait_line(r"^redlock: waiting for p: \d+s of 1m, all 1 permits are taken$")
+        self.type("\x03")
+        self.assertEqual(self.wait_end(), 130)
         self.hold("t")
-        self.spawn(REDLOCK, "acquire", "-w", "4s", "free", "t")
-        self.wait_line(r"^redlock: waiting for free, t: \ds of 4s, t held \(\d+s left\) by ")
-        self.assertEqual(self.wait_end(), 75)
+        self.spawn(REDLOCK, "acquire", "-w", "1m", "free", "t")
+        self.wait_line(r"^redlock: waiting for free, t: \d+s of 1m, t held \(\d+s left\) by ")
+        self.type("\x03")
+        self.assertEqual(self.wait_end(), 130)
 
     def test_stuck_key(self):
         """A key that never expires is named as such, with what to do, and a name that does not print is escaped."""
         self.servers.command_all("SET", "a\x1bb", "foreign")
-        self.spawn(REDLOCK, "acquire", "-w", "3s", "a\x1bb", columns=240)
-        self.wait_line(r"^redlock: waiting for a\\x1bb: \ds of 3s, held by a client without a label; its key never expires on [345] servers")
-        self.assertEqual(self.wait_end(), 75)
+        self.spawn(REDLOCK, "acquire", "-w", "1m", "a\x1bb", columns=240)
+        self.wait_line(r"^redlock: waiting for a\\x1bb: \d+s of 1m, held by a client without a label; its key never expires on [345] servers")
+        self.type("\x03")
+        self.assertEqual(self.wait_end(), 130)
 
     def test_width(self):
         """The line is shorter than the terminal is wide, also after the terminal got another size."""
@@ -125,11 +128,15 @@ class StatusLine(ScreenCase):
         self.hold("t")
         for flags, more in (["-q"], {}), (["--json"], {}), ([], {"TERM": "dumb"}), ([], {"TERM": ""}):
             with self.subTest(flags=flags, more=more):
+                quiet = "-q" in flags
                 self.spawn("/usr/bin/env", *(f"{key}={value}" for key, value in more.items()), REDLOCK,
-                           "acquire", *flags, "-w", "1500ms", "t", columns=200)  # fmt: skip
-                self.assertEqual(self.wait_end(), 75)
+                           "acquire", *flags, "-w", "1500ms" if quiet else "1m", "t", columns=200)  # fmt: skip
+                if not quiet:
+                    self.wait_line("waiting for t: held by another client")
+                    self.type("\x03")
+                self.assertEqual(self.wait_end(), 75 if quiet else 130)
                 self.assertNotIn(ESCAPE, self.raw)
-                self.assertEqual(b"waiting for t: held by another client" in self.raw, "-q" not in flags)
+                self.assertEqual(b"waiting for t" in self.raw, not quiet)
         path = self.path("errors")
         with open(path, "wb") as file:
             subprocess.run([REDLOCK, "acquire", "-w", "1500ms", "t"], stderr=file, env=self.environment(TERM="xterm"),
@@ -138,19 +145,18 @@ class StatusLine(ScreenCase):
             self.assertNotIn(ESCAPE, file.read())
 
     def test_key_is_inspected_once_a_second(self):
-        """The line needs one inspection a second. The first one is made at once."""
+        """The line needs one inspection a second. The first one is made at once, and may be late on a busy machine."""
         self.hold("t")
         monitor = self.servers.connect(0)
         self.addCleanup(monitor.close)
         monitor.command("MONITOR")
         self.spawn(REDLOCK, "acquire", "t")
         times = []
-        while len(times) < 3:
+        while len(times) < 5:
             line = monitor.reply()
             if b'"GET" "t"' in line and b" lua]" not in line:  # "lua" is the script of an attempt
                 times.append(float(line.split()[0]))
-        self.assertGreater(times[1] - times[0], 0.9)
-        self.assertGreater(times[2] - times[1], 0.9)
+        self.assertGreater(times[-1] - times[0], 3.0)
 
 
 class Messages(ScreenCase):

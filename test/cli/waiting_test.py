@@ -123,9 +123,9 @@ class Waiting(Case):
 
     def test_long_wait_for_extended_lock_gives_no_warning(self):
         """A holder that extends its lock looks like no key that never expires."""
-        holder = self.start("run", "--max-ttl", "1s", "-t", "1s", "-k", "50ms", "w", "--", "sleep", "1000")
+        holder = self.start("run", "--max-ttl", "4s", "-t", "4s", "-k", "50ms", "w", "--", "sleep", "1000")
         until(lambda: len(self.servers.values("w")) == 5, "the holder's key")
-        result = self.redlock("acquire", "-w", "4s", "--max-ttl", "1s", "-t", "1s", "w")
+        result = self.redlock("acquire", "-w", "9s", "--max-ttl", "4s", "-t", "4s", "w")
         self.assertCode(result, 75)
         self.assertNotIn("its key", result.stderr)
         holder.terminate()
@@ -174,25 +174,25 @@ class Holding(Case):
     def test_min_hold_keeps_the_lock_without_a_process(self):
         """--min-hold keeps the lock for its time; redlock ends before."""
         started = time.monotonic()
-        self.assertCode(self.redlock("run", "--min-hold", "3s", "h", "--", "true"), 0)
+        self.assertCode(self.redlock("run", "--min-hold", "10s", "h", "--", "true"), 0)
         self.assertCode(self.redlock("run", "-n", "h", "--", "true"), 75)  # the process has ended before the hold
-        self.assertTrue(all(0 < ttl <= 3000 for ttl in self.servers.command_all("PTTL", "h") if ttl != -2))
-        self.assertCode(self.redlock("run", "-w", "10s", "h", "--", "true"), 0)
-        self.assertGreater(time.monotonic() - started, 2.9)
+        self.assertTrue(all(0 < ttl <= 10000 for ttl in self.servers.command_all("PTTL", "h") if ttl != -2))
+        self.assertCode(self.redlock("run", "-w", "30s", "h", "--", "true"), 0)
+        self.assertGreater(time.monotonic() - started, 9.9)
 
     def test_min_hold_longer_than_the_ttl(self):
         """If --min-hold is longer than the TTL, redlock stays and extends."""
         started = time.monotonic()
-        self.assertCode(self.redlock("run", "-t", "1500ms", "--min-hold", "3s", "h", "--", "true"), 0)
-        self.assertGreater(time.monotonic() - started, 1.0)
-        self.assertCode(self.redlock("run", "-w", "10s", "h", "--", "true"), 0)
+        self.assertCode(self.redlock("run", "-t", "4s", "--min-hold", "7s", "h", "--", "true"), 0)
         self.assertGreater(time.monotonic() - started, 2.9)
+        self.assertCode(self.redlock("run", "-w", "30s", "h", "--", "true"), 0)
+        self.assertGreater(time.monotonic() - started, 6.9)
 
     def test_keep_leaves_the_lock_to_its_ttl(self):
         """With --keep the lock is not released, and expires."""
-        self.assertCode(self.redlock("run", "-t", "2s", "--keep", "h", "--", "true"), 0)
+        self.assertCode(self.redlock("run", "-t", "8s", "--keep", "h", "--", "true"), 0)
         self.assertCode(self.redlock("run", "-n", "h", "--", "true"), 75)
-        self.assertCode(self.redlock("run", "-w", "10s", "h", "--", "true"), 0)
+        self.assertCode(self.redlock("run", "-w", "30s", "h", "--", "true"), 0)
 
     def test_no_renew_stops_the_command_at_the_end_of_the_ttl(self):
         """With --no-renew the command ends within the TTL."""
