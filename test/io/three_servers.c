@@ -333,7 +333,7 @@ TCase *three_servers_add_case(Suite *suite, const char *name)
 {
     TCase *tc = tcase_create(name);
     tcase_add_checked_fixture(tc, three_servers_setup, three_servers_teardown);
-    tcase_set_timeout(tc, (double)wait_scaled_ms(60000) / 1000.0);
+    tcase_set_timeout(tc, (double)wait_scaled_ms(120000) / 1000.0);
     suite_add_tcase(suite, tc);
     return tc;
 }
