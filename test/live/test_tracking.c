@@ -17,7 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMES 20 /* resources that are read, which no client holds */
+#define NAMES  20 /* resources that are read, which no client holds */
+#define ROUNDS 5  /* how often a case is repeated that a new connection has disturbed */
+
+/* Whether the tables of this round had the keys that they must have, and no others. */
+static bool as_expected;
 
 /* Returns the number of tracked keys of a server. */
 static int64_t entries(unsigned node)
@@ -38,6 +42,16 @@ static int64_t all_entries(void)
 
     for (unsigned i = 0; i < NODES; i++)
         count += entries(i);
+    return count;
+}
+
+/* Returns how often the client has connected again to all nodes, from its statistics. */
+static uint64_t reconnects(void)
+{
+    uint64_t count = 0;
+
+    for (unsigned i = 0; i < NODES; i++)
+        count += live_node_stats(live.client, i).reconnects;
     return count;
 }
 
@@ -70,7 +84,7 @@ static void use_up_test_requests(void)
 }
 
 /* Waits once for a foreign key: the client is woken by its deletion, acquires the lock and releases
- * it. */
+ * it. Notes in `as_expected` whether the servers track this key alone, and none at the end. */
 static void wait_once(void)
 {
     static struct outcome outcome;
@@ -84,11 +98,11 @@ static void wait_once(void)
     ck_assert(WAIT_UNTIL(notifying_nodes() > 0 && all_entries() > 0, TIME_LIMIT_MS));
     /* The key alone, on the preferred node, or before that can notify on another one. */
     for (unsigned i = 0; i < NODES; i++)
-        ck_assert_int_le(entries(i), 1);
+        as_expected = as_expected && entries(i) <= 1;
     cluster_command_all(live.cluster, "DEL busy");
     CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
     CHECK_STATUS(live_release(outcome.lock), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(all_entries() == 0, TIME_LIMIT_MS));
+    as_expected = as_expected && WAIT_UNTIL(all_entries() == 0, TIME_LIMIT_MS);
 }
 
 /* Returns the i-th of the names that no client holds. Valid until the next call. */
@@ -159,26 +173,44 @@ static void fail_to_acquire_a_permit(unsigned i)
     const int status = redlock_acquire(live.client, name_of(i), &opts, &lock, &report);
     live_keep_report(report);
     CHECK_STATUS(status, REDLOCK_ECONTENDED);
-    ck_assert_int_eq(all_entries(), 0); /* a change of the keys would remove them */
+    as_expected = as_expected && all_entries() == 0; /* a change of the keys would remove them */
     cluster_command_all(live.cluster, "FLUSHALL");
 }
 
 static void (*const READERS[])(unsigned i) = {inspect_free, release_unknown_token, break_free,
                                               fail_to_acquire_two, fail_to_acquire_a_permit};
 
-/* After many calls that read keys without waiting for them (READERS[_i]), the tracking tables
- * are empty. */
-START_TEST(other_reads_leave_no_tracked_key)
+/* Makes many calls that read keys without waiting for them, between two waits. Returns whether the
+ * tracking tables were as they must be. */
+static bool leaves_no_tracked_key(void (*read_key)(unsigned i))
 {
+    as_expected = true;
     cluster_command_all(live.cluster, "FLUSHALL"); /* also empties the tables */
-    live_connect();
     wait_once();
     use_up_test_requests();
     for (unsigned i = 0; i < NAMES; i++)
-        READERS[_i](i);
+        read_key(i);
     ck_assert(WAIT_UNTIL(live_node_stats(live.client, 0).undos_pending == 0, TIME_LIMIT_MS));
-    ck_assert_int_eq(all_entries(), 0);
+    as_expected = as_expected && all_entries() == 0;
     wait_once(); /* notifications still work */
+    return as_expected;
+}
+
+/* After many calls that read keys without waiting for them (READERS[_i]), the tracking tables are
+ * empty. On a busy machine a server may reply so late that the client connects anew, and the test
+ * request of that connection leaves a key: then the case is repeated. */
+START_TEST(other_reads_leave_no_tracked_key)
+{
+    bool good = false;
+
+    live_connect();
+    for (unsigned round = 0; !good && round < ROUNDS; round++) {
+        const uint64_t before = reconnects();
+        good = leaves_no_tracked_key(READERS[_i]);
+        ck_assert_msg(good || reconnects() > before, "%lld keys are tracked",
+                      (long long)all_entries());
+    }
+    ck_assert_msg(good, "the client has connected anew in each round");
 }
 END_TEST
 
