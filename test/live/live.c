@@ -191,7 +191,7 @@ redlock_t *live_open(redlock_config_t *config)
                   redlock_config_error(config));
     redlock_config_free(config);
     const size_t nodes = redlock_node_count(client);
-    ck_assert_msg(LOOP_UNTIL(client, live_voters(client) == nodes, TIME_LIMIT_MS),
+    ck_assert_msg(LOOP_UNTIL(client, live_voters(client) == nodes, ELIGIBLE_LIMIT_MS),
                   "%u of %zu nodes are eligible", live_voters(client), nodes);
     return client;
 }

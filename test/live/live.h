@@ -15,9 +15,12 @@
 #define NODES         5
 #define QUORUM        3
 #define TIME_LIMIT_MS 10000 /* deadline of what is waited for; scaled by REDLOCK_TEST_SLOW */
-#define LONG_TTL_MS   30000 /* longer than any wait here: a key that disappears was deleted */
-#define NODE_TIME_MS  1000  /* node and connect timeout unless a case sets another; scaled */
-#define SILENCE_MS    400   /* the same for cases that wait until servers count as unresponsive */
+/* Deadline for nodes that become eligible: on a busy machine a handshake or heartbeat may be too
+ * late several times. Scaled as well. */
+#define ELIGIBLE_LIMIT_MS (3 * TIME_LIMIT_MS)
+#define LONG_TTL_MS       30000 /* longer than any wait here: a key that disappears was deleted */
+#define NODE_TIME_MS      1000  /* node and connect timeout unless a case sets another; scaled */
+#define SILENCE_MS        400 /* the same for cases that wait until servers count as unresponsive */
 
 /* The running case. live_setup() resets everything but the servers; a case changes the settings
  * before it creates a client. */

@@ -33,7 +33,7 @@ static void check_node(unsigned node, int vote, int cause)
 /* Waits until that many nodes are eligible. */
 static void wait_voters(unsigned voters)
 {
-    ck_assert_msg(WAIT_UNTIL(live_voters(live.client) == voters, TIME_LIMIT_MS),
+    ck_assert_msg(WAIT_UNTIL(live_voters(live.client) == voters, ELIGIBLE_LIMIT_MS),
                   "%u nodes are eligible instead of %u", live_voters(live.client), voters);
 }
 
@@ -268,7 +268,7 @@ START_TEST(a_hung_node_gets_no_request)
     const redlock_node_stats_t before = live_node_stats(live.client, 0);
     /* A suspect node has two seconds to reply, and gets no request on the new connection either. */
     const uint64_t end_ms = wait_now_ms() + 2600,
-                   give_up_ms = end_ms + wait_scaled_ms(TIME_LIMIT_MS);
+                   give_up_ms = end_ms + wait_scaled_ms(ELIGIBLE_LIMIT_MS);
     bool renewed = false;
     while (wait_now_ms() < end_ms || (!renewed && wait_now_ms() < give_up_ms)) {
         check_works_at_once();
