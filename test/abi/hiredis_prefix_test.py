@@ -51,8 +51,8 @@ class Prefix(unittest.TestCase):
         path = os.pathsep.join(filter(None, (self.prefix, os.environ.get("PKG_CONFIG_PATH"))))
         for words in (["meson", "setup", "-Doptimization=0", "-Ddebug=false", *LEFT_OUT, build, tree.SOURCE],
                       [NINJA, "-C", build, OBJECT], [NINJA, "-C", build, "-t", "deps", OBJECT]):  # fmt: skip
-            done = subprocess.run(words, env={**os.environ, "PKG_CONFIG_PATH": path}, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, check=False, text=True)  # fmt: skip
+            done = subprocess.run(words, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  env={**os.environ, "CC": tree.MESON_CC, "PKG_CONFIG_PATH": path})  # fmt: skip
             self.assertEqual(done.returncode, 0, done.stdout)
         read = [line.strip() for line in done.stdout.splitlines() if line.endswith("/hiredis.h")]
         self.assertEqual([os.path.realpath(path) for path in read],

@@ -44,7 +44,7 @@ class Packaging(unittest.TestCase):
         for name in ("hiredis", "libsodium"):
             folder = run(["pkg-config", "--variable=pcfiledir", name]).stdout.strip()
             shutil.copy(os.path.join(folder, f"{name}.pc"), cls.packages)
-        cls.environment = {**os.environ, "PKG_CONFIG_LIBDIR": cls.packages, "CC": CC}
+        cls.environment = {**os.environ, "PKG_CONFIG_LIBDIR": cls.packages, "CC": tree.MESON_CC}
         cls.environment.pop("PKG_CONFIG_PATH", None)
         cls.build = os.path.join(cls.root, "build")
         # Without optimisation and debug information, so that the build is faster.

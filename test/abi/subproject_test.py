@@ -11,7 +11,6 @@ import unittest
 import tree
 import tapcase  # found through tree
 
-CC = os.environ.get("CC", "cc")
 WRAP = os.path.join(tree.SOURCE, "packaging", "meson", "redlock.wrap")
 SOURCES = ("meson.build", "meson_options.txt", "include", "lib")
 
@@ -36,7 +35,8 @@ class Subproject(unittest.TestCase):
 
     def meson_setup(self):
         """Sets the project up and returns the output of meson. It must succeed, and leave out all parts."""
-        done = run(["meson", "setup", "-Doptimization=0", "-Ddebug=false", "build"], cwd=self.project, env={**os.environ, "CC": CC})
+        done = run(["meson", "setup", "-Doptimization=0", "-Ddebug=false", "build"], cwd=self.project,
+                   env={**os.environ, "CC": tree.MESON_CC})  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertEqual(done.stdout.count("left out, a subproject"), 4, done.stdout)
         return done.stdout

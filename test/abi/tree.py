@@ -13,6 +13,8 @@ SOURCE = os.environ.get("REDLOCK_SOURCE") or os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 )
 BUILD = os.environ.get("REDLOCK_BUILD") or os.path.join(SOURCE, "build-gcc")
+# For builds of the whole library: the compiler as that build runs it, through ccache or not.
+MESON_CC = os.environ.get("MESON_CC") or os.environ.get("CC", "cc")
 sys.path.insert(0, os.path.join(SOURCE, "test", "lib"))
 
 LAYERS = ["core", "platform", "node", "engine", "api"]  # the layers of lib/, from the lowest to the highest
