@@ -160,9 +160,10 @@ static void leave(struct rl_lease *lease, bool again, struct rl_effects *fx)
         memory->joined = memory->former = 0;
 }
 
-/* Leaves the lines after an attempt that has won, except the line that LINE_SERVED has left. If it
- * has not left, the node of the line has the key of a client that has ended, or is about to; or it
- * was not asked. */
+/* Leaves the lines after an attempt that has won, except the line that LINE_SERVED has left. If
+ * LINE_SERVED has not left it, the node of the line was not asked, or has the key of another
+ * client, which has ended or ends soon: then its key does not show whether the lock is held
+ * (stale). */
 static void leave_as_holder(struct rl_lease *lease, struct rl_effects *fx)
 {
     bool left = lease->line.out == RL_LINE_OUT_LEFT;
@@ -314,7 +315,7 @@ static void look(struct rl_lease *lease, const struct rl_line_reply *reply,
         fx->line_victim_beat = reply->head_beat;
         ask(lease, RL_VERB_LINE_DROP, view, fx);
     } else if (is_free) {
-        uint64_t left_ns = patience_ns - idle_ns;
+        uint64_t left_ns = rl_sub_sat(patience_ns, idle_ns);
         rl_line_plan(lease, left_ns, left_ns + patience_ns / 4, view);
     }
 }
@@ -473,7 +474,7 @@ void rl_line_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
         rl_permit_tick(lease, view, fx);
         return;
     }
-    /* No notification has come for long: perhaps the other node shows whether the lock is held. */
+    /* No notification has come for long: watches a second node as well, or no longer. */
     if (line->head && !last && waited)
         note_stale(lease, !rl_line_is_stale(lease));
     rl_head_attempt(lease, view, fx);

@@ -17,20 +17,22 @@
  * `absent_tries`, `pauses` and `expires`. */
 struct rl_line {
     rl_nodes node;   /* the node in whose line this client is, or asks to be; 0: none */
-    rl_nodes second; /* a head: the node that it watches beside that one, which is stale; 0: none */
+    rl_nodes second; /* a head: a further node that it watches, because `node` is stale
+                      * (rl_line_memory.stale); 0: none */
     bool head;       /* this client was a head when the node replied last */
     bool asking;     /* a JOIN, FRONT, DROP, or the LEAVE of rl_line_move(), has no reply yet */
     bool woken;      /* while `asking`: a notification has come */
     bool changed;    /* while `asking`: the key has changed, or that is unknown */
     bool moves;      /* lock of several keys: leaves the line of one key for that of another */
-    bool front;      /* an attempt that has not won has left the line: joins in front */
+    bool front;      /* LINE_SERVED has left the line, but the attempt was not won: the next request
+                      * joins in front */
     bool pauses;     /* a head makes no attempt before lease->next, whatever the servers notify */
     bool expires;    /* a head: lease->next is when the key expires */
     uint8_t out;     /* enum rl_line_out: the LINE_SERVED of the last attempt */
     uint8_t absent_tries; /* attempts in a row that began, or would have without the pause, because
                            * a node did not have the key */
     uint64_t idle_head;   /* the first head at the last look; 0: none */
-    uint64_t idle_beat;   /* its beat */
+    uint64_t idle_beat;   /* that head's beat: a number that changes with each of its requests */
     uint64_t idle_since_ns; /* boot clock: when this client first saw that head with that beat */
     uint32_t place;         /* in the line, counted from 1, by the last reply; 0: not in it */
     uint32_t length;        /* waiters in the line, by the last reply */
@@ -53,10 +55,10 @@ struct rl_line_memory {
     rl_nodes former;         /* those of `joined` from whose line this client has moved for good: it
                               * is asked to leave them until they reply */
     rl_nodes avoid;          /* nodes that have refused a request to the line, or not replied */
-    rl_nodes stale;          /* nodes whose key does not show whether the lock is held: the node
-                              * has denied an attempt that won, or granted one that a quorum
-                              * denied, or a head has got no notification for long, which the next
-                              * such time takes back */
+    rl_nodes stale;          /* nodes whose key does not show whether the lock is held. A node is
+                              * added when it has denied an attempt that won, or granted one that a
+                              * quorum denied. A head that gets no notification until its timer
+                              * adds its node, or removes it if it was there */
 };
 
 /* What the server has replied to a request to a line. */

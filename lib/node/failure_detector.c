@@ -161,7 +161,7 @@ static void become_suspect(struct rl_node *node, uint64_t now_ns)
  * A reply cannot be late sooner than `least_ns` after now. If the planned tick is earlier than
  * that, the plan stays, and that tick computes the exact time. A tick that comes too early costs
  * less than computing the time again. */
-void rl_detector_note(struct rl_node *node, uint64_t now_ns)
+void rl_detector_replan(struct rl_node *node, uint64_t now_ns)
 {
     const struct rl_node_common *common = node->common;
     uint64_t fixed = common->node_timeout_ns;

@@ -15,8 +15,9 @@
 struct rl_node;
 
 /* What is measured of the replies of one node, and whether it is suspect. Owner:
- * failure_detector.c. All instants are on the boot clock. Only a node whose connection is ready is
- * suspect. The measured times survive connections; the other fields belong to one connection. */
+ * failure_detector.c. All instants are on the boot clock. A node can be suspect only while its
+ * connection is ready. srtt_ns, worst_ns, worst_at_ns and last_reply_ns survive connections; the
+ * other fields belong to one connection. */
 struct rl_detector {
     bool suspect;              /* a reply is late */
     bool probing;              /* the one probe of a suspect node is in flight */
@@ -97,9 +98,9 @@ void rl_detector_note_trip(struct rl_node *node, uint64_t trip_ns, uint64_t now_
  * one is for votes: INFO takes a server longer. */
 void rl_detector_note_heartbeat(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns);
 
-/* Notes that requests are in flight, after some were appended or after replies have arrived. Has
- * the next tick planned again, unless the planned one is early enough to find a late reply. */
-void rl_detector_note(struct rl_node *node, uint64_t now_ns);
+/* Has the next tick planned again, unless the planned one is early enough to find a late reply.
+ * Called after requests were appended, and after replies have arrived. */
+void rl_detector_replan(struct rl_node *node, uint64_t now_ns);
 
 /* Does what is due: makes the node suspect, fails late votes, or closes the connection of a node
  * that stays suspect. */

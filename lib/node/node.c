@@ -181,7 +181,7 @@ void rl_node_flush(struct rl_node *node, uint64_t now_ns)
     }
     if (was_full != rl_pipeline_is_full(&node->pipe))
         rl_node_notify_changed(node);
-    rl_detector_note(node, now_ns);
+    rl_detector_replan(node, now_ns);
 }
 
 /* Closes the connection because the decoder has failed: without memory, or because of bytes that it
@@ -200,7 +200,7 @@ static void end_receiving(struct rl_node *node, uint64_t now_ns)
 {
     rl_inbox_forget(&node->common->inbox, RL_INBOX_UNREAD, node->index);
     if (rl_pipeline_count(&node->pipe) != 0) {
-        rl_detector_note(node, now_ns);
+        rl_detector_replan(node, now_ns);
         return;
     }
     rl_detector_note_idle(&node->detector);

@@ -33,7 +33,7 @@ static inline uint64_t rl_node_clock_ns(const struct rl_node *node)
 }
 
 /* Notes that rl_node_wake_ns() may have become earlier, so that the engine computes it again.
- * After requests and replies, rl_detector_note() is called instead, which does the same only when
+ * After requests and replies, rl_detector_replan() is called instead, which does the same only when
  * it is needed. */
 static inline void rl_node_replan(struct rl_node *node)
 {
