@@ -52,13 +52,13 @@ struct rl_line_memory {
                               * has ended, and its record is for the next one in the queue */
     uint64_t avoid_until_ns; /* until then, the lines of the nodes in `avoid` are not used */
     rl_nodes joined;         /* nodes whose line may have a record of this client */
-    rl_nodes former;         /* those of `joined` from whose line this client has moved for good: it
-                              * is asked to leave them until they reply */
-    rl_nodes avoid;          /* nodes that have refused a request to the line, or not replied */
-    rl_nodes stale;          /* nodes whose key does not show whether the lock is held. A node is
-                              * added when it has denied an attempt that won, or granted one that a
-                              * quorum denied. A head that gets no notification until its timer
-                              * adds its node, or removes it if it was there */
+    rl_nodes former; /* those of `joined` from whose line this client has moved, and to which
+                      * it does not return: it asks to leave them until they reply */
+    rl_nodes avoid;  /* nodes that have refused a request to the line, or not replied */
+    rl_nodes stale;  /* nodes whose key does not show whether the lock is held. A node is
+                      * added when it has denied an attempt that won, or granted one that a
+                      * quorum denied. A head that gets no notification until its timer
+                      * adds its node, or removes it if it was there */
 };
 
 /* What the server has replied to a request to a line. */

@@ -42,7 +42,7 @@ class Ends(unittest.TestCase):
         return result, printed.getvalue()
 
     def test_the_whole_time(self):
-        """A run that lasts as long as it was told to has passed."""
+        """A run that lasts as long as it has to has passed."""
         self.assertEqual(self.fuzz(STATISTICS, 0), ((397, 1330, []), ""))
 
     def test_an_early_end_is_a_failure(self):

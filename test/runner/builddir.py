@@ -20,7 +20,7 @@ import processes
 STAMP = "dev-stamp.json"
 # A part whose packages are missing is an error here, not left out.
 ALL_PARTS = "-Dauto_features=enabled"
-# What ar, GNU ld and gold say of a file that the compiler or ar has not written, or not to its end.
+# Messages of ar, GNU ld and gold about a file that the compiler or ar has not written, or not to its end.
 DAMAGED = re.compile(r"file format not recognized|not an object or archive|file (?:is empty|too short|truncated)"
                      r"|file may be corrupt|run ranlib|past the end of file|in find_view")  # fmt: skip
 
