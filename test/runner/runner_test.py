@@ -310,11 +310,12 @@ class Signals(unittest.TestCase):
         self.folder = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, self.folder)
 
-    def script(self, name):
-        """Returns a shell script that does not end, nor does a process that it starts. Writes the pids of both, and TMPDIR."""
+    def script(self, name, words=""):
+        """Returns a shell script that does not end, nor does a process that it starts with these words before the command.
+        The script writes the pids of both, and TMPDIR."""
         path = os.path.join(self.folder, name)
         with open(path, "w", encoding="ascii") as file:
-            file.write(f"sleep 600 & echo $! $$ $TMPDIR >{path}.new; mv {path}.new {path}.started; wait\n")
+            file.write(f"{words} sleep 600 & echo $! $$ $TMPDIR >{path}.new; mv {path}.new {path}.started; wait\n")
         return path
 
     def check_ended(self, number, code, name):
@@ -350,7 +351,7 @@ class Signals(unittest.TestCase):
 
     def test_programs_end(self):
         """Each signal ends a test program with what it has started, and removes its TMPDIR."""
-        test = {"name": "t", "cmd": ["setsid", "sh", self.script("job")], "env": {}, "workdir": "", "timeout": 600}
+        test = {"name": "t", "cmd": ["sh", self.script("job", "setsid")], "env": {}, "workdir": "", "timeout": 600}
         code = (f"jobs = lanes.Lanes()\nbuild = table.BUILDS[0]._replace(directory={self.folder!r})\n"
                 f"jobs.add(lanes.WAITING, 0, program.run, {test!r}, build, {self.folder!r}, [])\njobs.run()\n")
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
