@@ -314,8 +314,8 @@ static void look(struct rl_lease *lease, const struct rl_line_reply *reply,
         fx->line_victim = reply->head;
         fx->line_victim_beat = reply->head_beat;
         ask(lease, RL_VERB_LINE_DROP, view, fx);
-    } else if (is_free) {
-        uint64_t left_ns = rl_sub_sat(patience_ns, idle_ns);
+    } else if (is_free && reply->head != 0) {
+        uint64_t left_ns = patience_ns - idle_ns;
         rl_line_plan(lease, left_ns, left_ns + patience_ns / 4, view);
     }
 }

@@ -182,12 +182,14 @@ static void set_up_no_publish(struct sim_plan *plan, struct sim_contention *cont
     expect(plan, contention, 21, 2 * RL_SECOND, 990);
 }
 
-/* The user may not subscribe to its turns on the preferred node. */
+/* The user may not subscribe to its turns on the preferred node. With 60 seeds there are 681 to 685
+ * grants, and 640 to 646 if no such waiter becomes a head. */
 static void set_up_no_turns(struct sim_plan *plan, struct sim_contention *contention)
 {
     contention->no_turns = (uint8_t)(1u << sim_contention_order()[0]);
     set_up_crowd(plan, contention, 32, 20);
     expect(plan, contention, 21, 3 * RL_SECOND, 900);
+    contention->line_bounds.grants_min = 665;
 }
 
 /* A quarter of the clients cannot reach the preferred node for 3 s. */

@@ -540,6 +540,22 @@ START_TEST(only_an_idle_head_is_removed)
 }
 END_TEST
 
+/* The lock is free, and the line has no head: the first waiter, which gets no notifications,
+ * becomes one when it looks. The second one goes on looking as always. */
+START_TEST(a_line_without_a_head_is_looked_at)
+{
+    const struct rl_line_reply reply = {.place = 2, .length = 2};
+
+    join_for_long();
+    for (unsigned i = 0; i < 20; i++) {
+        reply_to(RL_VERB_LINE_JOIN, FIRST, &reply);
+        ck_assert_uint_le(due_in_ns(), 1250 * RL_MS);
+        look_again();
+        check_sent(RL_VERB_LINE_JOIN, RL_NODE(FIRST));
+    }
+}
+END_TEST
+
 /* The lease waits in the line of the next node. If that one refuses, too, it avoids both. */
 START_TEST(nodes_that_refuse_are_avoided)
 {
@@ -746,6 +762,7 @@ static Suite *lease_line_suite(void)
     tcase_add_loop_test(group, a_head_far_away_has_time, 0, 2);
     tcase_add_test(group, a_head_too_far_away);
     tcase_add_test(group, only_an_idle_head_is_removed);
+    tcase_add_test(group, a_line_without_a_head_is_looked_at);
     tcase_add_test(group, nodes_that_refuse_are_avoided);
     tcase_add_test(group, a_node_that_refuses_is_avoided_for_long);
     tcase_add_test(group, a_refusal_is_forgotten);
