@@ -156,8 +156,9 @@ static void leave(struct rl_lease *lease, bool again, struct rl_effects *fx)
     if (!owns_records(lease) || memory->joined == 0)
         return;
     send(lease, RL_VERB_LINE_LEAVE, memory->joined, fx);
+    memory->former = 0;
     if (!again)
-        memory->joined = memory->former = 0;
+        memory->joined = 0;
 }
 
 /* Leaves the lines after an attempt that has won, except the line that LINE_SERVED has left. If
@@ -381,7 +382,7 @@ void rl_line_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     struct rl_line *line = &lease->line;
     bool waits = lease->state == RL_STATE_WAITING;
 
-    if (reply != NULL && ballot->verb == RL_VERB_LINE_LEAVE)
+    if (ballot->verb == RL_VERB_LINE_LEAVE && (reply != NULL || is_reply(ballot)))
         rl_line_memory_of(lease)->former &= ~RL_NODE(ballot->node);
     if (reply != NULL && reply->length > (reply->place != 0)) /* others wait */
         rl_contention_note(lease->contention, view->now.boot_ns);

@@ -103,21 +103,27 @@ static inline void with_preferred(void)
     rig.view.slow &= ~RL_NODE(FIRST);
 }
 
-/* Passes the refusal of a node that the lease has asked to join its line. */
-static inline void refuse_to_join(unsigned node)
+/* Passes the reply of a node that refuses a request to its line with an error. */
+static inline void refuse(enum rl_verb verb, unsigned node)
 {
     const struct rl_event refusal = {
         .kind = RL_EVENT_VOTE,
         .ballot = {.node = (uint8_t)node,
                    .vote = RL_VOTE_FAILED,
                    .cause = REDLOCK_CAUSE_OOM,
-                   .verb = RL_VERB_LINE_JOIN,
+                   .verb = (uint8_t)verb,
                    .rtt_us = 100,
                    .round = rig.lease.round.number},
     };
 
-    check_sent(RL_VERB_LINE_JOIN, RL_NODE(node));
     rig_step(&rig, &refusal);
+}
+
+/* Passes the refusal of a node that the lease has asked to join its line. */
+static inline void refuse_to_join(unsigned node)
+{
+    check_sent(RL_VERB_LINE_JOIN, RL_NODE(node));
+    refuse(RL_VERB_LINE_JOIN, node);
 }
 
 #endif

@@ -131,7 +131,7 @@ START_TEST(a_lease_moves_because_its_node_fails)
 END_TEST
 
 /* The preferred node refuses after the move, and no other one can keep a line: the lease leaves the
- * line from which it has moved. */
+ * line from which it has moved, once, and again at the end of the call. */
 START_TEST(a_lease_moves_and_finds_no_line)
 {
     join_third();
@@ -141,6 +141,11 @@ START_TEST(a_lease_moves_and_finds_no_line)
     refuse_to_join(FIRST);
     check_sent(RL_VERB_LINE_LEAVE, RL_NODE(0) | RL_NODE(FIRST));
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    look_again();
+    for (unsigned i = 0; i < 5 && rig.lease.state == RL_STATE_ACQUIRING; i++)
+        rig_deny(&rig, i);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    ck_assert_uint_eq(rig.fx.line, 0);
     rig_event(&rig, RL_EVENT_CANCEL);
     check_sent(RL_VERB_LINE_LEAVE, RL_NODE(0) | RL_NODE(FIRST));
 }
@@ -157,8 +162,9 @@ static void look_at_preferred(uint64_t beat)
     reply_to(RL_VERB_LINE_JOIN, FIRST, &reply);
 }
 
-/* The request to leave the line from which the lease has moved fails. The lease sends it after each
- * look until there is a reply, but not while that node cannot be asked. */
+/* The request to leave the line from which the lease has moved is lost. The lease sends it after
+ * each look until there is a reply, but not while that node cannot be asked. A reply that is an
+ * error counts, too (1). */
 START_TEST(a_former_line_is_left_until_it_replies)
 {
     const struct rl_line_reply left = {.place = 0, .length = 1, .exists = true, .head = 9};
@@ -174,7 +180,10 @@ START_TEST(a_former_line_is_left_until_it_replies)
     rig.view.up |= RL_NODE(0);
     look_at_preferred(3);
     check_sent(RL_VERB_LINE_LEAVE, RL_NODE(0));
-    reply_to(RL_VERB_LINE_LEAVE, 0, &left);
+    if (_i == 0)
+        reply_to(RL_VERB_LINE_LEAVE, 0, &left);
+    else
+        refuse(RL_VERB_LINE_LEAVE, 0);
     look_at_preferred(4);
     ck_assert_uint_eq(rig.fx.line, 0);
 }
@@ -212,7 +221,7 @@ static Suite *lease_line_moves_suite(void)
     tcase_add_loop_test(group, a_lease_moves_twice, 0, 2);
     tcase_add_loop_test(group, a_lease_moves_because_its_node_fails, 0, 2);
     tcase_add_test(group, a_lease_moves_and_finds_no_line);
-    tcase_add_test(group, a_former_line_is_left_until_it_replies);
+    tcase_add_loop_test(group, a_former_line_is_left_until_it_replies, 0, 2);
     tcase_add_test(group, the_next_in_the_queue_leaves_a_former_line);
     suite_add_tcase(suite, group);
     return suite;
