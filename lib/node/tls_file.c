@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #define NO_FILE    "it is neither a file nor a directory; a pipe can be read only once"
-
 #define PATH_SHOWN 250 /* bytes of a path in a reason: its end, because the reason follows */
 
 /* Where the reason of a failure is written. */
@@ -35,7 +34,6 @@ static bool refuse(struct reason *reason, const char *what, const char *path, co
     const char *words = why != NULL                        ? why
                         : ERR_GET_LIB(code) == ERR_LIB_SYS ? rl_errno_text(ERR_GET_REASON(code))
                                                            : ERR_reason_error_string(code);
-
     size_t len = strlen(path), cut = len > PATH_SHOWN ? len - PATH_SHOWN : 0;
 
     snprintf(reason->text, reason->size, "%s %s%s: %s", what, cut > 0 ? "..." : "", path + cut,
