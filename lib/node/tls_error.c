@@ -36,7 +36,7 @@ static const char *text_of_reason(int reason)
     case SSL_R_TLSV1_ALERT_INSUFFICIENT_SECURITY:
         return "the server demands stronger ciphers; change its tls-ciphers, or CipherString in "
                "openssl.cnf of this machine";
-    case SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL:
+    case SSL_AD_REASON_OFFSET + SSL_AD_NO_APPLICATION_PROTOCOL: /* OpenSSL 1.1.1 has no name */
         return "the server demands another protocol than that of Redis (ALPN); use its tls-port";
     case SSL_R_SSLV3_ALERT_UNEXPECTED_MESSAGE:
     case SSL_R_SSLV3_ALERT_BAD_RECORD_MAC:
