@@ -15,9 +15,18 @@ make -C hiredis-*/ -j2 PREFIX=/musl CC=musl-gcc install
 rm -f /musl/lib/*.so*
 
 (cd libsodium-*/ && ./configure --quiet --host=x86_64-linux-musl --prefix=/musl --disable-shared CC=musl-gcc && make -s -j2 && make -s install)
-(cd jansson-*/ && ./configure --quiet --host=x86_64-linux-musl --prefix=/musl --disable-shared CC=musl-gcc && make -s -j2 && make -s install)
 
-cd check-*/
-cmake -DCMAKE_C_COMPILER=musl-gcc -DCMAKE_INSTALL_PREFIX=/musl -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF \
-    -DCHECK_ENABLE_SUBUNIT=OFF -DBUILD_TESTING=OFF -DHAVE_SUBUNIT=0 -S . -B out >out.log 2>&1 || { tail -20 out.log; exit 1; }
-make -s -C out check && make -s -C out install || { echo "check does not install"; exit 1; }
+# Configures a library with cmake, in out/: FOLDER OPTION...
+configure() {
+    folder=$1
+    shift
+    cmake -DCMAKE_C_COMPILER=musl-gcc -DCMAKE_INSTALL_PREFIX=/musl -DCMAKE_BUILD_TYPE=Release "$@" \
+        -S "$folder" -B "$folder/out" >out.log 2>&1 || { tail -20 out.log; exit 1; }
+}
+
+# The sources of jansson have no configure script.
+configure jansson-*/ -DJANSSON_BUILD_SHARED_LIBS=OFF -DJANSSON_WITHOUT_TESTS=ON -DJANSSON_BUILD_DOCS=OFF -DJANSSON_EXAMPLES=OFF
+make -s -C jansson-*/out install || { echo "jansson does not install"; exit 1; }
+
+configure check-*/ -DBUILD_SHARED_LIBS=OFF -DCHECK_ENABLE_SUBUNIT=OFF -DBUILD_TESTING=OFF -DHAVE_SUBUNIT=0
+make -s -C check-*/out check install || { echo "check does not install"; exit 1; }
