@@ -14,7 +14,7 @@ apt-get source -q --only-source hiredis/bookworm libsodium/bookworm jansson/book
 make -C hiredis-*/ -j2 PREFIX=/musl CC=musl-gcc install
 rm -f /musl/lib/*.so*
 
-(cd libsodium-*/ && ./configure --quiet --host=x86_64-linux-musl --prefix=/musl --disable-shared CC=musl-gcc && make -s -j2 && make -s install)
+(cd libsodium-*/ && autoreconf -fi >autoreconf.log 2>&1 && ./configure --quiet --host=x86_64-linux-musl --prefix=/musl --disable-shared CC=musl-gcc && make -s -j2 && make -s install)
 
 # Configures a library with cmake, in out/: FOLDER OPTION...
 configure() {
@@ -24,9 +24,10 @@ configure() {
         -S "$folder" -B "$folder/out" >out.log 2>&1 || { tail -20 out.log; exit 1; }
 }
 
-# The sources of jansson have no configure script.
 configure jansson-*/ -DJANSSON_BUILD_SHARED_LIBS=OFF -DJANSSON_WITHOUT_TESTS=ON -DJANSSON_BUILD_DOCS=OFF -DJANSSON_EXAMPLES=OFF
 make -s -C jansson-*/out install || { echo "jansson does not install"; exit 1; }
 
 configure check-*/ -DBUILD_SHARED_LIBS=OFF -DCHECK_ENABLE_SUBUNIT=OFF -DBUILD_TESTING=OFF -DHAVE_SUBUNIT=0
 make -s -C check-*/out check install || { echo "check does not install"; exit 1; }
+# Debian names a second library, with position-independent code, in the file for pkg-config.
+sed -i 's/-lcheck_pic/-lcheck/' /musl/lib/pkgconfig/check.pc

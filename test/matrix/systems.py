@@ -148,8 +148,9 @@ class Musl(System):
     def __init__(self):
         """Names the row."""
         super().__init__("musl", "bookworm", "musl-gcc", ["unit", "exhaustive", "io"],
-                         ["gcc", "musl-tools", "make", "cmake", "dpkg-dev", "linux-libc-dev", "patch", "xz-utils"])  # fmt: skip
-        self.packages = [name for name in self.packages if not name.startswith("lib") or name == "linux-libc-dev"]
+                         ["gcc", "musl-tools", "make", "cmake", "autoconf", "automake", "libtool", "dpkg-dev", "linux-libc-dev", "patch",
+                          "xz-utils"])  # fmt: skip
+        self.packages = [name for name in self.packages if not name.startswith("lib") or name == "libtool"]
         self.packages.remove("check")
 
     def options(self):
