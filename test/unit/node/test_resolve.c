@@ -332,14 +332,14 @@ END_TEST
 
 START_TEST(failure_has_a_text)
 {
-    static const struct {
+    const struct {
         int error;
         unsigned addresses;
         const char *says;
-    } cases[] = {{EAI_NONAME, 0, "Name or service not known"},
-                 {EAI_AGAIN, 0, "Temporary failure in name resolution"},
-                 {EAI_SYSTEM, 0, "error 24"},          /* EMFILE */
-                 {0, 0, "Name or service not known"}}; /* no address of a usable family */
+    } cases[] = {{EAI_NONAME, 0, gai_strerror(EAI_NONAME)},
+                 {EAI_AGAIN, 0, gai_strerror(EAI_AGAIN)},
+                 {EAI_SYSTEM, 0, "error 24"},       /* EMFILE */
+                 {0, 0, gai_strerror(EAI_NONAME)}}; /* no address of a usable family */
     struct rl_addresses addresses = {.count = 77};
     server.error = cases[_i].error;
     server.addresses = cases[_i].addresses;
