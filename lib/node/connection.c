@@ -349,9 +349,8 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
     end_requests(node, cause, now_ns);
 }
 
-/* Handles the end of a connection that nothing in this process has closed: plans the next one. A
- * server that expects TLS, or a certificate of the client, closes the connection without a reply.
- */
+/* Handles the end of a connection, or that it cannot be used any more: plans the next one. A server
+ * that expects TLS, or a certificate of the client, closes the connection without a reply. */
 void rl_node_closed(struct rl_node *node, int cause, const char *text, uint64_t now_ns)
 {
     bool unanswered =
