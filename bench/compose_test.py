@@ -51,7 +51,9 @@ def check(text):
             bad.append(f"{name}: command {command!r}")
             continue
         given = options(command)
-        for option, value in {"--save": "", "--appendonly": "no", "--maxmemory-policy": "noeviction"}.items():
+        # An image decides whether its servers begin in protected mode, which refuses clients of a published port.
+        wanted = {"--save": "", "--appendonly": "no", "--maxmemory-policy": "noeviction", "--protected-mode": "no"}
+        for option, value in wanted.items():
             if given.get(option) != value:
                 bad.append(f"{name}: {option} is {given.get(option)!r}")
         size = re.fullmatch(r"(\d+)mb", given.get("--maxmemory", ""))
@@ -98,6 +100,7 @@ class Compose(unittest.TestCase):
             ("noeviction", "allkeys-lru"),
             ('    - --save\n    - ""\n', ""),
             ('    - "no"\n', "    - no\n"),
+            ('    - --protected-mode\n    - "no"\n', ""),
             ('restart: "no"', "restart: always"),
             ("mem_limit: 384m\n", "mem_limit: 256m\n"),
             ("grep -qx PONG", "true"),
