@@ -2,7 +2,6 @@
  * `redlock top`: a live view of the servers and of locks. With --once, prints it once instead. The
  * view itself is in top_screen.c, which is only built if ncurses is there.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -94,12 +93,8 @@ int cmd_top(const struct options *options)
 
     if (result >= 0)
         return result;
-    if (options->once) {
-        signal(SIGPIPE, SIG_IGN); /* writing the output fails instead */
-        signal(SIGXFSZ, SIG_IGN);
-    } else {
+    if (!options->once)
         signals_block();
-    }
     result = client_open(options, &settings, &rl);
     if (result >= 0)
         return result;

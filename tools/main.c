@@ -15,6 +15,7 @@
 #include "options_table.h"
 #include "redlock/redlock.h"
 #include "say.h"
+#include "signals.h"
 #include "title.h"
 
 /* Returns the function of the subcommand with this bit. */
@@ -130,6 +131,7 @@ static int dispatch(int argc, char **argv)
 /* Runs the command `redlock` and returns its exit code. */
 int main(int argc, char **argv)
 {
+    signals_ignore_output();
     title_remember(argc, argv);
     if (!fill_standard_descriptors())
         return EXIT_SYSTEM;

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -252,12 +251,7 @@ static void *write_figures(void *data)
 {
     struct run_figures *figures = data;
     bool ended = false;
-    sigset_t set;
 
-    /* A file that reaches the limit of this process (ulimit -f) must not end it. */
-    sigemptyset(&set);
-    sigaddset(&set, SIGXFSZ);
-    pthread_sigmask(SIG_BLOCK, &set, NULL);
     pthread_mutex_lock(&figures->mutex);
     while (!ended) {
         while (!figures->changed && wait_for(figures, FIGURES_INTERVAL_MS))

@@ -26,17 +26,20 @@ static void handled_set(sigset_t *set)
         sigdelset(set, others[i]);
 }
 
-/* Blocks the signals of handled_set(), ignores SIGPIPE and SIGXFSZ, and resets SIGCHLD to its
- * default. Call it before any thread or fork. */
+/* Ignores SIGPIPE and SIGXFSZ. */
+void signals_ignore_output(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+/* Blocks the signals of handled_set(), and resets SIGCHLD to its default. */
 void signals_block(void)
 {
     sigset_t set;
 
     handled_set(&set);
     sigprocmask(SIG_SETMASK, &set, NULL);
-    /* A message that cannot be written must not end the process that holds the lock. */
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN);
     /* An inherited disposition of "ignore" would hide the end of children. */
     signal(SIGCHLD, SIG_DFL);
 }

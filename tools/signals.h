@@ -8,8 +8,13 @@
 #include <stdbool.h>
 #include <sys/signalfd.h>
 
-/* Blocks all signals except those that report a fault of this process (SEGV, BUS, FPE, ILL,
- * TRAP). Ignores SIGPIPE and SIGXFSZ. Call it before any thread or fork. */
+/* Ignores the signals of output that cannot be written (SIGPIPE, SIGXFSZ): the write fails instead,
+ * and the exit code says so. A message that cannot be written must not end a process that holds a
+ * lock. */
+void signals_ignore_output(void);
+
+/* Blocks all signals except those of output and those that report a fault of this process (SEGV,
+ * BUS, FPE, ILL, TRAP). Call it before any thread or fork. */
 void signals_block(void);
 
 /* Returns a close-on-exec, non-blocking descriptor for the blocked signals. Ends the process

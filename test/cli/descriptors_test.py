@@ -63,6 +63,30 @@ class Descriptors(Case):
                 self.assertIn("stdout: the output could not be written; ", result.stderr)
         self.assertCode(self.sh("redlock status d >/dev/full"), 1)  # the exit status has the result
 
+    def test_file_size_limit(self):
+        """Output beyond `ulimit -f` and into a closed pipe is output that is lost, and no signal ends the command."""
+        commands = [
+            "nodes", "config", "--help", "run --help", "--version", "extend d $token", "break --yes d", "top --once",
+            "run --metrics-file {file} run -- true",
+        ]
+        for command in commands:
+            with self.subTest(command=command):
+                name = f"d{len(command)}"
+                path = self.path("out.prom", "")
+                words = command.replace(" d", f" {name}").format(file=path)
+                prepare = f"token=$(redlock acquire -t 20s {name})" if name in words else "true"
+                result = self.sh(f"{prepare}; ulimit -f 0; redlock {words} > {path}")
+                self.assertCode(result, 74)
+                self.assertRegex(result.stderr, "File too large|the output could not be written")
+        for command in commands[:5]:
+            with self.subTest(closed_pipe=command):
+                read, write = os.pipe()
+                os.close(read)
+                result = subprocess.run([REDLOCK, *command.split()], stdout=write, env=self.environment(), check=False,
+                                        stderr=subprocess.PIPE, text=True)
+                os.close(write)
+                self.assertCode(result, 74)
+
     def test_too_few_descriptors(self):
         """With too few descriptors there is a message and an exit code, and no key stays."""
         for limit in range(4, 20):
