@@ -168,6 +168,9 @@ const struct remedy *remedy_of(int cause, const char *text)
         {REDLOCK_CAUSE_NO_INFO, "no_info", "allow the user +info (redlock nodes --acl)"},
         {REDLOCK_CAUSE_OOM, "memory_full", "raise maxmemory, or use a server for locks alone"},
         {REDLOCK_CAUSE_CLUSTER, "cluster", "use servers without cluster mode"},
+        {REDLOCK_CAUSE_PROTECTED, "protected_mode",
+         "set requirepass, or before Redis 7 bind; or protected-mode no, if only trusted machines "
+         "reach the server"},
         {REDLOCK_CAUSE_NO_SOCKET, "descriptors", "raise ulimit -n of this process"},
         {REDLOCK_CAUSE_NO_MEMORY, "no_vote", "give this process more memory"},
     };

@@ -45,6 +45,10 @@ static const struct rl_cause causes[] = {
     CAUSE(NO_SOCKET, "this process cannot create a socket"),
     CAUSE(TLS, "TLS has failed, or a certificate was refused", .status = REDLOCK_EEXCLUDED,
           .retry_slowly = true, .shows_reply = true),
+    CAUSE(PROTECTED,
+          "server is in protected mode: set requirepass, or protected-mode no if its network is "
+          "trusted",
+          .status = REDLOCK_EEXCLUDED, .retry_slowly = true),
 };
 /* Number of causes, NONE included. */
 #define CAUSE_COUNT (sizeof causes / sizeof causes[0])

@@ -12,7 +12,7 @@ struct code {
 };
 
 /* Errors with a code, which is the first word. Codes that are not listed, such as MISCONF,
- * NOREPLICAS, NOSCRIPT and DENIED, are ERROR_REPLY: reports then show the text of the server. */
+ * NOREPLICAS and NOSCRIPT, are ERROR_REPLY: reports then show the text of the server. */
 static const struct code CODES[] = {
     {"WRONGTYPE", REDLOCK_CAUSE_WRONGTYPE},
     {"READONLY", REDLOCK_CAUSE_READONLY},
@@ -23,6 +23,7 @@ static const struct code CODES[] = {
     {"NOAUTH", REDLOCK_CAUSE_AUTH},
     {"WRONGPASS", REDLOCK_CAUSE_AUTH},
     {"NOPERM", REDLOCK_CAUSE_NOPERM},
+    {"DENIED", REDLOCK_CAUSE_PROTECTED},
     {"MOVED", REDLOCK_CAUSE_CLUSTER},
     {"ASK", REDLOCK_CAUSE_CLUSTER},
     {"CLUSTERDOWN", REDLOCK_CAUSE_CLUSTER},

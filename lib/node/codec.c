@@ -91,7 +91,8 @@ static void *add_text(struct rl_decoder *decoder, const char *text, size_t len)
  * to the decoder's reply, or NULL if the value is refused. */
 
 /* Stores a status, an error or a bulk string, which is the whole reply or an element of an array.
- * The text of a whole reply is copied to decoder->text. */
+ * The text of a whole reply is copied to decoder->text; of a long status or error, the beginning.
+ */
 static void *create_string(const redisReadTask *task, char *text, size_t len)
 {
     struct rl_decoder *decoder = task->privdata;
@@ -100,8 +101,10 @@ static void *create_string(const redisReadTask *task, char *text, size_t len)
         return add_text(decoder, text, len);
     if (task->parent != NULL)
         return join(decoder, task, text, len);
-    if (len > decoder->bulk_max)
+    if (len > decoder->bulk_max && task->type == REDIS_REPLY_STRING)
         return refuse(decoder);
+    if (len > decoder->bulk_max)
+        len = decoder->bulk_max;
     decoder->reply.kind = task->type == REDIS_REPLY_STATUS  ? RL_REPLY_STATUS
                           : task->type == REDIS_REPLY_ERROR ? RL_REPLY_ERROR
                                                             : RL_REPLY_BULK;

@@ -7,7 +7,8 @@
 
 #include "core/wire.h"
 
-/* Limits in bytes. */
+/* Limits in bytes. A status or an error is shortened to them, because only its beginning is needed;
+ * a longer bulk string is refused. */
 #define RL_BULK_MAX     1024                      /* text of a reply to any command but INFO */
 #define RL_INFO_MAX     (64 * 1024)               /* text of a long reply, such as that to INFO */
 #define RL_JOINED_MAX   96                        /* all elements of an array, joined by blanks */

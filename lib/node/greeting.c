@@ -5,6 +5,7 @@
  * write to database 0. */
 #include "node/greeting.h"
 
+#include "core/cause.h"
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
@@ -152,6 +153,12 @@ static int judge_error(struct rl_node *node, uint8_t step, const struct rl_reply
         static const char FULL[] = "max number of clients reached";
         rl_connection_set_text(&node->conn, FULL, sizeof FULL - 1);
         return REDLOCK_CAUSE_ERROR_REPLY;
+    }
+    if (cause == REDLOCK_CAUSE_PROTECTED) {
+        /* No reply to the step either. The text of the cause says more than the server's. */
+        const char *text = rl_cause_of(cause)->text;
+        rl_connection_set_text(&node->conn, text, strlen(text));
+        return cause;
     }
     if (step == STEP_AUTH) {
         /* A server that does not know AUTH repeats its arguments, and a password must not be

@@ -262,8 +262,7 @@ static enum verdict strict_next(const char *at, size_t left, size_t most, struct
     switch (*at) {
     case '+':
     case '-':
-        if (len > most)
-            return REFUSED;
+        len = len < most ? len : most; /* shortened */
         *ret = (struct found){.kind = *at == '+' ? RL_REPLY_STATUS : RL_REPLY_ERROR,
                               .len = len,
                               .hash = hash(at + 1, len)};

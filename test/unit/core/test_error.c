@@ -122,6 +122,7 @@ static const char *const CAUSES[] = {
     [22] = "REDLOCK_CAUSE_NO_MEMORY",   [23] = "REDLOCK_CAUSE_CLUSTER",
     [24] = "REDLOCK_CAUSE_HEALED",      [25] = "REDLOCK_CAUSE_FENCE_RECORDS_UNREAD",
     [26] = "REDLOCK_CAUSE_NO_SOCKET",   [27] = "REDLOCK_CAUSE_TLS",
+    [28] = "REDLOCK_CAUSE_PROTECTED",
 };
 #define CAUSE_COUNT (sizeof CAUSES / sizeof CAUSES[0])
 
@@ -157,6 +158,7 @@ static bool is_cause_in_header(int cause)
     case REDLOCK_CAUSE_FENCE_RECORDS_UNREAD:
     case REDLOCK_CAUSE_NO_SOCKET:
     case REDLOCK_CAUSE_TLS:
+    case REDLOCK_CAUSE_PROTECTED:
         return true;
     }
     return false;

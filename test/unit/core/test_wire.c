@@ -347,7 +347,7 @@ static const struct error_text ERRORS[] = {
      REDLOCK_CAUSE_NOPERM},
     {"ERR ACL failure in script: User x has no permissions to run the 'get' command",
      REDLOCK_CAUSE_NOPERM},
-    {"DENIED Redis is running in protected mode", REDLOCK_CAUSE_ERROR_REPLY},
+    {"DENIED Redis is running in protected mode", REDLOCK_CAUSE_PROTECTED},
     {"", REDLOCK_CAUSE_ERROR_REPLY},
     {"ERR", REDLOCK_CAUSE_ERROR_REPLY},
     {"ERR ", REDLOCK_CAUSE_ERROR_REPLY},

@@ -191,6 +191,26 @@ START_TEST(a_failed_greeting_ends_the_connection)
 }
 END_TEST
 
+/* A server in protected mode sends a long error and closes the connection before it has read
+ * anything. That is no reply to AUTH. */
+START_TEST(protected_mode_has_its_own_cause)
+{
+    static char line[1200];
+
+    memset(line, 'x', sizeof line - 1);
+    memcpy(line, "-DENIED ", 8);
+    memcpy(line + sizeof line - 3, "\r\n", 2);
+    rig->node.password = _i == 0 ? NULL : "pw";
+    rig_start(rig);
+    rig_connect(rig);
+    rig_reply(rig, line);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_DOWN);
+    ck_assert_int_eq(rig->node.conn.cause, REDLOCK_CAUSE_PROTECTED);
+    ck_assert_str_eq(rig->node.conn.text, "server is in protected mode: set requirepass, or "
+                                          "protected-mode no if its network is trusted");
+}
+END_TEST
+
 START_TEST(a_section_of_info_has_a_limit)
 {
     static char bytes[65600];
@@ -424,6 +444,7 @@ int main(void)
     tcase_add_loop_test(tcase, refused_commands_of_the_greeting_are_tolerated, 0, 11);
     tcase_add_loop_test(tcase, a_failed_greeting_ends_the_connection, 0,
                         (int)(sizeof REFUSED / sizeof REFUSED[0]));
+    tcase_add_loop_test(tcase, protected_mode_has_its_own_cause, 0, 2);
     tcase_add_test(tcase, a_section_of_info_has_a_limit);
     tcase_add_test(tcase, replicas_do_not_vote);
     tcase_add_loop_test(tcase, a_failed_connection_fails_the_vote, 0, 4);

@@ -161,6 +161,33 @@ START_TEST(error_replies_are_failed_votes)
 }
 END_TEST
 
+/* Only the beginning of an error or of a status is needed: a long one is shortened, and the
+ * connection stays. */
+START_TEST(a_long_line_is_shortened)
+{
+    static char line[4000];
+
+    rig_ready(rig);
+    memset(line, 'x', sizeof line - 1);
+    memcpy(line, "-MISCONF ", 9);
+    memcpy(line + sizeof line - 3, "\r\n", 2);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, b, 2, RL_VERB_ACQUIRE);
+    rig_reply(rig, line);
+    rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_ERROR_REPLY, 1);
+    ck_assert_uint_eq(strlen(rig->node.conn.text), RL_TEXT_MAX - 1);
+    ck_assert(strncmp(rig->node.conn.text, "MISCONF xx", 10) == 0);
+    rig_reply(rig, "+OK\r\n");
+    rig_check_vote(rig, b, RL_VOTE_GRANTED, 0, 2);
+    ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
+    line[0] = '+'; /* no reply to SET, however long it is */
+    rig_request(rig, a, 3, RL_VERB_ACQUIRE);
+    rig_reply(rig, line);
+    rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_PROTOCOL, 3);
+    check_closed(REDLOCK_CAUSE_PROTOCOL, "reply of the wrong type");
+}
+END_TEST
+
 /* Servers repeat commands in error texts and cut them anywhere. The text is shown to users, but the
  * token is the right to release and must not be shown. */
 START_TEST(tokens_are_removed_from_error_texts)
@@ -312,6 +339,7 @@ int main(void)
     tcase_add_loop_test(tcase, an_invalid_reply_ends_the_connection, 0,
                         (int)(sizeof WRONG / sizeof WRONG[0]));
     tcase_add_test(tcase, error_replies_are_failed_votes);
+    tcase_add_test(tcase, a_long_line_is_shortened);
     tcase_add_loop_test(tcase, tokens_are_removed_from_error_texts, 0, 3);
     tcase_add_test(tcase, a_server_that_became_a_replica_is_admitted_anew);
     tcase_add_test(tcase, an_unknown_script_is_sent_in_full);
