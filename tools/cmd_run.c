@@ -313,7 +313,7 @@ static int run_guarded(struct run *run, redlock_config_t *config)
             run->name);
     signals_block();
     if (guardian_start(&run->job.guardian, NULL) != 0) {
-        say(SAY_ERROR, "run: cannot fork: %s; " MORE_PROCESSES, strerror(errno));
+        guardian_say_no_process("run: cannot fork", errno);
         return EXIT_SYSTEM;
     }
     run->signal_fd = signals_open();

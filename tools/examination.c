@@ -152,7 +152,7 @@ void examination_verdict(const struct examination *exam, char *text, size_t size
 
     if (exam->incomplete)
         snprintf(text, size, "the check is incomplete: %s",
-                 lacks_descriptors(exam) ? "this process has too few descriptors"
+                 lacks_descriptors(exam) ? "this process has too few descriptors or threads"
                                          : "this process could not start a client");
     else if (finding)
         snprintf(text, size, "%s", finding->text);

@@ -95,6 +95,10 @@ static const struct special specials[] = {
     TLS("could not be checked: ", "check again; do not change the files meanwhile"),
     TLS("", "check the certificates of the server and of this client (--tls-cacert, --tls-cert, "
             "--tls-key, --tls-sni)"),
+    {{REDLOCK_CAUSE_NO_SOCKET, "descriptors",
+      "raise ulimit -n (descriptors) or ulimit -u (threads) of this process"},
+     "could not be checked: ",
+     ""},
     {{REDLOCK_CAUSE_CONNECT, "connect", THIS_PROCESS}, "OpenSSL has failed on this machine", ""},
     {{REDLOCK_CAUSE_DISCONNECT, "disconnect", THIS_PROCESS},
      "OpenSSL has failed on this machine",

@@ -11,10 +11,13 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "say.h"
 #include "starter.h"
 #include "title.h"
 
@@ -23,6 +26,13 @@ static void close_pipe(int fds[2])
 {
     close(fds[0]);
     close(fds[1]);
+}
+
+/* Reports to the wrapper, with errno, that a helper process could not be set up, and ends. */
+static _Noreturn void give_up(int report_fd)
+{
+    starter_report(report_fd, REPORT_NO_PROCESS, -1, errno);
+    _exit(GUARDIAN_ORPHANED);
 }
 
 /* Turns the forked child into the guardian and forks the starter. The parameters are the three
@@ -39,23 +49,34 @@ static _Noreturn void become_guardian(int feed[2], int request[2], int report[2]
     close(request[1]);
     close(report[0]);
     title_set(GUARDIAN_TITLE);
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1L) != 0 || pipe2(gate, O_CLOEXEC) != 0)
-        _exit(GUARDIAN_ORPHANED);
+    int timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (timer_fd < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1L) != 0 || pipe2(gate, O_CLOEXEC) != 0)
+        give_up(report[1]);
     /* With SIGCHLD ignored, the kernel reaps the starter and the orphans that become our
      * children. */
     signal(SIGCHLD, SIG_IGN);
     pid_t starter = fork();
     if (starter < 0)
-        _exit(GUARDIAN_ORPHANED);
+        give_up(report[1]);
     if (starter == 0) {
         close(feed[0]);
         close(gate[1]);
+        close(timer_fd);
         starter_main(self, gate[0], request[0], report[1]);
     }
     if (getpgrp() != 0)
         setpgid(starter, starter);
     setsid();
-    guardian_main(feed[0], gate[1], starter, remove_dir);
+    guardian_main(feed[0], timer_fd, gate[1], starter, remove_dir);
+}
+
+/* Waits until guardian and starter are ready, or one of them has failed or ended. Returns 0, or the
+ * errno of the failure. That they have been killed is found later. */
+static int wait_until_ready(int report_fd)
+{
+    struct start_report report;
+
+    return starter_read(report_fd, &report) && report.kind == REPORT_NO_PROCESS ? report.value : 0;
 }
 
 /* Makes the three pipes and forks the guardian. Returns 0, or -1 with errno and nothing left
@@ -81,10 +102,14 @@ int guardian_start(struct guardian *ret_guardian, const char *remove_dir)
     close(feed[0]);
     close(request[0]);
     close(report[1]);
-    if (pid < 0) {
+    int error = pid < 0 ? errno : wait_until_ready(report[0]);
+    if (error) {
         close(feed[1]);
         close(request[1]);
         close(report[0]);
+        if (pid > 0)
+            waitpid(pid, NULL, 0);
+        errno = error;
         return -1;
     }
     /* A stopped guardian does not read. A full pipe must then be an error and not block the
@@ -96,6 +121,15 @@ int guardian_start(struct guardian *ret_guardian, const char *remove_dir)
                                       .request_fd = request[1],
                                       .report_fd = report[0]};
     return 0;
+}
+
+/* Prints `what` could not be done for want of a process, and what to do. */
+void guardian_say_no_process(const char *what, int error)
+{
+    say(SAY_ERROR, "%s: %s; %s", what, strerror(error),
+        error == EMFILE || error == ENFILE
+            ? "raise the limit of open files (ulimit -n)"
+            : "free memory, or raise the limit of processes (ulimit -u)");
 }
 
 /* Sends one order to the guardian. An error is ignored, because it means that the guardian has

@@ -43,9 +43,6 @@
 
 #include "descendants.h"
 
-/* What messages advise if guardian_start() fails. */
-#define MORE_PROCESSES "free memory, or raise the limit of processes (ulimit -u)"
-
 /* Names of the two processes, as ps and pkill show them. */
 #define GUARDIAN_TITLE "rl-guardian"
 #define STARTER_TITLE  "rl-starter"
@@ -66,9 +63,13 @@ struct guardian {
 
 /* Forks the guardian, which forks the starter. Call it while the process has one thread and with
  * all signals blocked. If `remove_dir` is not NULL, it is the directory of a sandbox: the guardian
- * calls sandbox_remove() for it when it ends, unless the guardian itself is killed. Returns 0, or
- * -1 with errno. */
+ * calls sandbox_remove() for it when it ends, unless the guardian itself is killed. Waits until
+ * both processes are ready. Returns 0, or -1 with errno if one of them could not be made. */
 int guardian_start(struct guardian *ret_guardian, const char *remove_dir);
+
+/* Prints `what` could not be done for want of a process, and what to do. `error`: errno of
+ * guardian_start(), or of REPORT_NO_PROCESS. */
+void guardian_say_no_process(const char *what, int error);
 
 /* Sends the guardian the time at which it has to kill, in ns of CLOCK_BOOTTIME; UINT64_MAX means
  * never. Does nothing if the guardian has ended; the end of the starter's reports shows that. */
@@ -102,8 +103,10 @@ bool guardian_end(struct guardian *guardian, bool kill_rest);
 
 /* Runs the guardian's own process; never returns. Writes one byte to `gate_fd` when it is ready
  * to kill, which allows the starter to start commands. The other parameters: the pipe from the
- * wrapper, the pid of the starter, and the directory to remove at the end (NULL: none). */
-_Noreturn void guardian_main(int feed_fd, int gate_fd, pid_t starter, const char *remove_dir);
+ * wrapper, a timerfd of CLOCK_BOOTTIME for the kill time, the pid of the starter, and the directory
+ * to remove at the end (NULL: none). */
+_Noreturn void guardian_main(int feed_fd, int timer_fd, int gate_fd, pid_t starter,
+                             const char *remove_dir);
 
 /* What the wrapper may order. ORDER_KILL_TIME: replace the kill time. ORDER_COMMAND: remember the
  * pid of the command. ORDER_LEAVE: end without killing. ORDER_KILL: kill all descendants, then end.

@@ -187,13 +187,12 @@ static void drop_descriptors(int keep_a, int keep_b, int keep_c)
 
 /* Runs the guardian: opens the gate for the starter by one byte, then waits for orders and for the
  * kill time until one of them ends it. Never returns. */
-_Noreturn void guardian_main(int feed_fd, int gate_fd, pid_t starter, const char *remove_dir)
+_Noreturn void guardian_main(int feed_fd, int timer_fd, int gate_fd, pid_t starter,
+                             const char *remove_dir)
 {
-    struct watch watch = {.feed_fd = feed_fd, .starter = starter, .remove_dir = remove_dir};
+    struct watch watch = {
+        .feed_fd = feed_fd, .timer_fd = timer_fd, .starter = starter, .remove_dir = remove_dir};
 
-    watch.timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (watch.timer_fd < 0)
-        leave(&watch, true, GUARDIAN_ORPHANED);
     drop_descriptors(feed_fd, watch.timer_fd, gate_fd);
     raise_priority();
     if (chdir("/") != 0 || write(gate_fd, "", 1) != 1)

@@ -7,6 +7,7 @@
  * CLOCK_BOOTTIME.
  */
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -105,10 +106,14 @@ static void report_ended(struct run *run)
 {
     int code = job_exit_code(&run->job);
 
+    if (run->job.state == JOB_FAILED && run->job.no_process) {
+        char *what = text_format("%s: no process could be started for the command", run->name);
+        guardian_say_no_process(what, run->job.status);
+        free(what);
+        return;
+    }
     if (run->job.state == JOB_FAILED) {
-        say(SAY_ERROR, "%s: %s: %s", run->name,
-            run->job.no_process ? "no process could be started for the command" : run->argv[0],
-            strerror(run->job.status));
+        say(SAY_ERROR, "%s: %s: %s", run->name, run->argv[0], strerror(run->job.status));
         return;
     }
     json_t *fields = json_pack("{s:i}", "exit", code);

@@ -51,7 +51,7 @@ struct sandbox {
     int signal_code;     /* 128+n once signal n has ended the sandbox; 0: none has */
     unsigned signals;    /* while the command runs: number of signals that end a command */
     uint64_t kill_at_ns; /* when the command is killed, after a second signal; NEVER_NS: not */
-    bool failed;         /* the sandbox ends with an error, which was reported */
+    int failure;         /* exit code after an error, which was reported; 0: none */
 };
 
 /* Searches PATH for a server program and stores its path in *ret_server, to be freed. Returns 0, or
@@ -181,7 +181,12 @@ static bool node_report(struct sandbox *sandbox, const struct start_report *repo
 {
     unsigned count = sandbox->options->nodes;
 
-    if (report->kind == REPORT_FAILED || report->kind == REPORT_NO_PROCESS) {
+    if (report->kind == REPORT_NO_PROCESS) {
+        guardian_say_no_process("sandbox: cannot fork", report->value);
+        sandbox->failure = EXIT_SYSTEM;
+        return false;
+    }
+    if (report->kind == REPORT_FAILED) {
         say(SAY_ERROR, "sandbox: %s: %s; install another redis-server or valkey-server",
             sandbox->program, strerror(report->value));
         return false;
@@ -245,17 +250,17 @@ static void turn(struct sandbox *sandbox, uint64_t at_ns)
     if (!starter_read(sandbox->job.guardian.report_fd, &report)) {
         say(SAY_ERROR,
             "sandbox: the guardian process was killed, and all servers with it; start again");
-        sandbox->failed = true;
+        sandbox->failure = EXIT_INTERNAL;
         return;
     }
-    if (!job_report(&sandbox->job, &report) && !node_report(sandbox, &report))
-        sandbox->failed = true;
+    if (!job_report(&sandbox->job, &report) && !node_report(sandbox, &report) && !sandbox->failure)
+        sandbox->failure = EXIT_NO_QUORUM;
 }
 
 /* Returns true if a failure, or a signal while no command runs, has ended the sandbox. */
 static bool has_to_stop(const struct sandbox *sandbox)
 {
-    return sandbox->failed || sandbox->signal_code;
+    return sandbox->failure || sandbox->signal_code;
 }
 
 /* Starts all servers and waits until they reply. Returns -1 if they do, or if a signal has ended
@@ -277,7 +282,7 @@ static int start_nodes(struct sandbox *sandbox)
         for (unsigned i = 0; i < count && !has_to_stop(sandbox); i++) {
             struct sandbox_node *node = &sandbox->nodes[i];
             if (!node->pid && !start_node(sandbox, i))
-                sandbox->failed = true;
+                sandbox->failure = EXIT_NO_QUORUM;
             while (!node->pid && !has_to_stop(sandbox))
                 turn(sandbox, NEVER_NS);
             if (!node->ready && node->pid)
@@ -287,7 +292,7 @@ static int start_nodes(struct sandbox *sandbox)
         if (ready < count)
             turn(sandbox, now_ns + 5 * NS_PER_MS); /* then tries the servers again */
     }
-    return sandbox->failed ? EXIT_NO_QUORUM : -1;
+    return sandbox->failure ? sandbox->failure : -1;
 }
 
 /* Returns the value of REDLOCK_SERVERS for the sandbox. With TLS each address names the issuer,
@@ -334,16 +339,18 @@ static int run_command(struct sandbox *sandbox)
     if (job_start(job, sandbox->command_path, sandbox->options->operands, sandbox->environment.list,
                   false) != 0)
         return EXIT_INTERNAL;
-    while (job->state != JOB_ENDED && job->state != JOB_FAILED && !sandbox->failed) {
+    while (job->state != JOB_ENDED && job->state != JOB_FAILED && !sandbox->failure) {
         turn(sandbox, sandbox->kill_at_ns);
         if (sandbox->kill_at_ns <= boottime_ns()) {
             job_signal(job, SIGKILL);
             sandbox->kill_at_ns = NEVER_NS;
         }
     }
-    if (job->state == JOB_FAILED)
+    if (job->state == JOB_FAILED && job->no_process)
+        guardian_say_no_process("sandbox: cannot fork", job->status);
+    else if (job->state == JOB_FAILED)
         say(SAY_ERROR, "sandbox: %s: %s", sandbox->options->operands[0], strerror(job->status));
-    return sandbox->failed ? EXIT_INTERNAL : job_exit_code(job);
+    return sandbox->failure ? sandbox->failure : job_exit_code(job);
 }
 
 /* Starts the servers, sets the variables that tell a `redlock` in the sandbox about them, and then
@@ -366,7 +373,7 @@ static int run_inside(struct sandbox *sandbox)
         show_use(sandbox, servers);
         while (!has_to_stop(sandbox))
             turn(sandbox, NEVER_NS);
-        result = sandbox->failed ? EXIT_INTERNAL : sandbox->signal_code;
+        result = sandbox->failure ? sandbox->failure : sandbox->signal_code;
     }
     free(servers);
     return result;
@@ -390,7 +397,7 @@ static int run_guarded(struct sandbox *sandbox, const char *server)
     signals_block();
     int result = make_directory(sandbox, server);
     if (result == 0 && guardian_start(&sandbox->job.guardian, sandbox->directory) != 0) {
-        say(SAY_ERROR, "sandbox: cannot fork: %s; " MORE_PROCESSES, strerror(errno));
+        guardian_say_no_process("sandbox: cannot fork", errno);
         result = EXIT_SYSTEM;
     }
     if (result == 0) {

@@ -117,9 +117,8 @@ bool starter_read(int report_fd, struct start_report *ret_report)
     return read_all(report_fd, ret_report, sizeof *ret_report);
 }
 
-/* Sends one report to the wrapper. The parameters are the fields of struct start_report. An error
- * is ignored: a wrapper that has ended needs no report. */
-static void report(int report_fd, enum report_kind kind, pid_t pid, int value)
+/* Sends one report to the wrapper. */
+void starter_report(int report_fd, enum report_kind kind, pid_t pid, int value)
 {
     struct start_report message = {
         .kind = (int32_t)kind, .pid = (int32_t)pid, .value = value, .starter = (int32_t)getpid()};
@@ -182,10 +181,10 @@ static bool serve(int request_fd, int report_fd, unsigned *children)
     request.envp = envp;
     int error = spawn_command(&request, &pid);
     if (error) {
-        report(report_fd, pid > 0 ? REPORT_FAILED : REPORT_NO_PROCESS, -1, error);
+        starter_report(report_fd, pid > 0 ? REPORT_FAILED : REPORT_NO_PROCESS, -1, error);
     } else {
         ++*children;
-        report(report_fd, REPORT_STARTED, pid, 0);
+        starter_report(report_fd, REPORT_STARTED, pid, 0);
     }
     free(argv);
     free(envp);
@@ -202,12 +201,12 @@ static void reap(int report_fd, unsigned *children)
 
     while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
         if (WIFSTOPPED(status)) {
-            report(report_fd, REPORT_STOPPED, pid, WSTOPSIG(status));
+            starter_report(report_fd, REPORT_STOPPED, pid, WSTOPSIG(status));
         } else if (WIFCONTINUED(status)) {
-            report(report_fd, REPORT_CONTINUED, pid, 0);
+            starter_report(report_fd, REPORT_CONTINUED, pid, 0);
         } else {
             --*children;
-            report(report_fd, REPORT_ENDED, pid, status);
+            starter_report(report_fd, REPORT_ENDED, pid, status);
         }
     }
 }
@@ -232,9 +231,12 @@ _Noreturn void starter_main(pid_t guardian, int gate_fd, int request_fd, int rep
     sigemptyset(&child_ended);
     sigaddset(&child_ended, SIGCHLD);
     int signal_fd = signalfd(-1, &child_ended, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signal_fd < 0)
+        starter_report(report_fd, REPORT_NO_PROCESS, -1, errno);
     if (signal_fd < 0 || read(gate_fd, &byte, 1) != 1)
         _exit(1);
     close(gate_fd);
+    starter_report(report_fd, REPORT_READY, -1, 0);
     while (request_fd >= 0 || children > 0) {
         struct pollfd fds[2] = {{.fd = signal_fd, .events = POLLIN},
                                 {.fd = request_fd, .events = POLLIN}};

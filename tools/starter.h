@@ -32,8 +32,10 @@ struct start_request {
 };
 
 /* What the starter reports about one process. REPORT_NO_PROCESS means that the system had no
- * process or descriptor left, so that nothing was executed. */
+ * process or descriptor left, so that nothing was executed. The first report is about guardian and
+ * starter themselves: REPORT_READY or REPORT_NO_PROCESS. */
 enum report_kind {
+    REPORT_READY = 0,     /* guardian and starter are ready; value: 0 */
     REPORT_STARTED = 1,   /* the exec has succeeded; value: 0 */
     REPORT_FAILED = 2,    /* value: errno of the exec */
     REPORT_STOPPED = 3,   /* value: the signal that stopped the command */
@@ -56,6 +58,10 @@ int starter_request(int request_fd, const struct start_request *request);
 
 /* Reads one report; blocks until there is one. Returns false if the starter has ended. */
 bool starter_read(int report_fd, struct start_report *ret_report);
+
+/* Sends one report to the wrapper. The parameters are the fields of struct start_report. An error
+ * is ignored: a wrapper that has ended needs no report. */
+void starter_report(int report_fd, enum report_kind kind, pid_t pid, int value);
 
 /* Runs the starter's own process; never returns. Ends when the pipe of requests is closed and no
  * command is left. Starts nothing before a byte has come through `gate_fd`, which the guardian

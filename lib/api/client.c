@@ -285,7 +285,7 @@ static int refuse_start(struct redlock_config *config, int error)
     if (error == REDLOCK_ESYS)
         rl_config_refuse(config,
                          "the client cannot start: %s: it needs %zu descriptors (see "
-                         "ulimit -n) and a thread",
+                         "ulimit -n) and a thread (see ulimit -u)",
                          redlock_strerror(error), config->node_count + OWN_DESCRIPTORS);
     else
         rl_config_refuse(config, "the client cannot start: %s", redlock_strerror(error));

@@ -4,13 +4,14 @@ class, five unless `count` differs, and empties them before each test."""
 
 import json
 import os
+import resource
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import tapcase  # noqa: E402
-from world import REDLOCK, SLOW, Case  # noqa: E402
+from world import REDLOCK, SLOW, TLS, Case  # noqa: E402
 
 
 class Descriptors(Case):
@@ -100,6 +101,26 @@ class Descriptors(Case):
         self.assertIn("Too many open files\n      -> raise ulimit -n", result.stdout)
         result = self.sh("ulimit -n 10; redlock run -n d -- true")
         self.assertIn("descriptors (see ulimit -n)", result.stderr)
+
+    def test_too_few_processes(self):
+        """With too few processes for the guardian, the starter, a thread or the command, the message says that and the
+        exit code is 71, not that a process was killed. No key stays."""
+        if os.getuid() != 0 or TLS:  # the user of this test cannot read the certificates
+            self.skipTest("to have a user without processes takes root")
+        user = 40000 + os.getpid() % 20000
+        environment = self.environment(TMPDIR="/tmp")  # which every user may write to
+        for words, most in (("run d -- true", 4), ("sandbox -n 1 -- true", 3)):
+            for limit in range(1, most + 1):
+                with self.subTest(words=words, limit=limit):
+                    result = self.redlock(*words.split(), user=user, group=user, extra_groups=[], cwd="/", env=environment,
+                                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit)))
+                    self.assertCode(result, 71)
+                    self.assertRegex(result.stderr, r"ulimit -u\)$")
+                    self.assertEqual(self.servers.keys(), set())
+        result = self.redlock("nodes", user=user, group=user, extra_groups=[], cwd="/",
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NPROC, (2, 2)))
+        self.assertCode(result, 3)
+        self.assertIn("ulimit -u (threads)", result.stdout)
 
     def test_nodes_with_too_few_descriptors(self):
         """`nodes` says once that the check is incomplete, and what to do, and exits with 3. The servers are healthy, so

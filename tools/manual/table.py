@@ -809,7 +809,7 @@ EXITS = [
     Exit("1", "break", "it was free", "The lock was free."),
     Exit("2", "nodes", "CRIT no lock can be acquired or exclusion is at risk", "No lock can be acquired, or exclusion is at risk."),
     Exit("3", "status", "unknown", "Too few servers replied to know. `--permits`: no permit is known to be free, and not all are known to be held."),
-    Exit("3", "nodes", "UNKNOWN", "The check could not be made, or is incomplete: this process has too few descriptors."),
+    Exit("3", "nodes", "UNKNOWN", "The check could not be made, or is incomplete: this process has too few descriptors or threads."),
     Exit("64", ALL, "usage", "Wrong usage, or options that contradict each other."),
     Exit("69", TAKING, "no quorum", "No quorum: too few servers replied or granted the lock. Standard error has the reason of each."),
     Exit("69", "extend release break", "no quorum", "No quorum: too few servers replied. Standard error has the reason of each."),
