@@ -12,6 +12,7 @@ int main(void)
     redlock_config_t *config = NULL;
     redlock_t *client = NULL;
     redlock_lock_t *lock = NULL;
+    redlock_report_t *report = NULL;
     redlock_opts_t opts = redlock_opts(10000); /* TTL: 10 s */
 
     int rc = redlock_config_new(&config, NULL);
@@ -20,13 +21,17 @@ int main(void)
     if (rc == REDLOCK_OK)
         rc = redlock_new(&client, config);
     if (rc == REDLOCK_OK)
-        rc = redlock_acquire(client, "invoice:42", &opts, &lock, NULL);
+        rc = redlock_acquire(client, "invoice:42", &opts, &lock, &report);
     if (rc == REDLOCK_OK) {
         puts("the lock is held"); /* the work, for at most 10 s */
-        rc = redlock_release(lock, NULL);
+        redlock_report_free(report);
+        rc = redlock_release(lock, &report);
     }
     if (rc != REDLOCK_OK)
-        fprintf(stderr, "%s\n", redlock_strerror(rc));
+        fprintf(stderr, "%s\n",
+                report ? redlock_report_text(report)
+                       : redlock_config_error(config));
+    redlock_report_free(report);
     redlock_lock_free(lock);
     redlock_free(client);
     redlock_config_free(config);

@@ -91,18 +91,10 @@ class Reader:
         self.environment = {
             **kept, "HOME": self.folder, "XDG_CONFIG_HOME": self.folder, "CC": CC, "CXX": CXX,
             "PATH": f"{self.bin}:{os.environ['PATH']}", "LD_LIBRARY_PATH": os.path.join(BUILD, "lib"),
-            "PKG_CONFIG_PATH": self.pkg_config(), "PYTHONPATH": self.python_package(), "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8",
+            "PKG_CONFIG_PATH": os.path.join(BUILD, "meson-uninstalled"), "PYTHONPATH": self.python_package(), "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8",
         }  # fmt: skip
         self.output = None  # of the last sample, if it was run
         self.skipped = False  # whether the last sample was not run
-
-    def pkg_config(self):
-        """Writes a redlock.pc for the library of the build, and returns its directory."""
-        includes = f"-I{SOURCE}/include -I{BUILD}/include"
-        with open(os.path.join(self.folder, "redlock.pc"), "w", encoding="utf-8") as file:
-            file.write(f"Name: redlock\nDescription: of the build\nVersion: 0\nCflags: {includes}\n"
-                       f"Libs: -L{BUILD}/lib -lredlock\n")  # fmt: skip
-        return self.folder
 
     def python_package(self):
         """Puts libredlock together from its sources and the module of the build, if there is one. Returns its folder."""
@@ -159,6 +151,17 @@ class Reader:
         more = ["-pthread", *(flags_of(sample) if "needs" in sample.directives else [])]
         self.compile(sample, name, sample.body, f"-L{BUILD}/lib", "-lredlock", *more, "-o", program)
         self.run([program], sample)
+        if "REDLOCK_SERVERS" in sample.body:
+            self.run_without_servers([program], sample)
+
+    def run_without_servers(self, words, sample):
+        """Runs a program without REDLOCK_SERVERS, as a reader does who has not set it yet. Raises Failed unless it ends by itself
+        and says what is missing."""
+        environment = {name: value for name, value in self.environment.items() if name != "REDLOCK_SERVERS"}
+        done = subprocess.run(words, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=TIME_LIMIT, check=False)  # fmt: skip
+        if not 0 < done.returncode < 126 or not re.search("server address|REDLOCK_SERVERS", done.stdout):
+            raise Failed(f"{sample.place}: without REDLOCK_SERVERS: exit status {done.returncode}\n{done.stdout}")
 
     def shell(self, text):
         """Returns the text of a shell sample with the servers of the test, after making the programs that it names."""
