@@ -94,6 +94,8 @@ class Client:
         self._mutex = threading.Lock()
         self._closed = False
         self._config = _new_config()
+        if isinstance(servers, (bytes, bytearray, memoryview)):
+            raise TypeError(f"servers must be str or a list of str, not {type(servers).__name__}")
         for urls in [servers] if isinstance(servers, str) else servers:
             self._set(lib.redlock_config_add_nodes, c_string(urls, "servers"))
         self._set(lib.redlock_config_set_max_ttl_ms, milliseconds(max_ttl))
@@ -101,7 +103,7 @@ class Client:
         self._set(lib.redlock_config_set_owner, c_string(owner, "owner"))
         self._set(lib.redlock_config_set_queue_max, queue_max)
         if user is not None or password is not None:
-            self._set(lib.redlock_config_set_auth, c_string(user or "", "user"),
+            self._set(lib.redlock_config_set_auth, c_string("" if user is None else user, "user"),
                       ffi.NULL if password is None else c_string(password, "password"))  # fmt: skip
         self._set_tls(tls_cacert, tls_cert, tls_key, tls_sni, tls_verify)
         if connect_timeout is not None:
@@ -275,7 +277,7 @@ class Client:
     def release_token(self, name: Union[str, bytes, Sequence[Union[str, bytes]]], token: Union[str, bytes]) -> None:
         """Releases, by its token, a lock that this client has no object of. name: several for a lock with `also`. Raises
         LockNotOwnedError if no majority has the lock with this token."""
-        names = [name] if isinstance(name, (str, bytes)) else list(name)
+        names = [name] if isinstance(name, (str, bytes, bytearray, memoryview)) else list(name)
         strings = [ffi.new("char[]", c_string(each, "the name")) for each in names]
         pointers = ffi.new("char *[]", strings)
         report = Report()

@@ -111,6 +111,8 @@ class LockBase:
         self.permits = permits
         self.with_fence = fence
         self.auto_extend = not timeout if auto_extend is None else auto_extend
+        if isinstance(also, (str, bytes, bytearray, memoryview)):
+            raise TypeError(f"also must be a list of names, not {type(also).__name__}")
         self.names = [c_string(each, "the name") for each in (name, *also)]
         self.local: Union[Local, ThreadLocal] = ThreadLocal() if self.thread_local else Local()
         self.reason = ""  # why the last acquisition failed: the line of its report

@@ -22,7 +22,10 @@ def milliseconds(seconds: Seconds) -> int:
 
 
 def c_string(value: Union[str, bytes], what: str) -> bytes:
-    """Returns the bytes of a string for the library."""
+    """Returns the bytes of a string for the library. Raises TypeError for anything else: bytes() would make a number into
+    so many bytes, and a list of numbers into a string."""
+    if not isinstance(value, (str, bytes, bytearray, memoryview)):
+        raise TypeError(f"{what} must be str or bytes, not {type(value).__name__}")
     data = value.encode() if isinstance(value, str) else bytes(value)
     if b"\0" in data:
         raise ValueError(f"{what} contains NUL")

@@ -48,6 +48,57 @@ def test_refused_arguments(client):
             client.lock("a", timeout=31).acquire(blocking=blocking)
 
 
+WRONG = [42, 3_000_000_000, None, 1.5, ["a"], object()]  # as a text
+TEXTS = ["key_prefix", "owner", "user", "password", "fence_key", "tls_cacert", "tls_cert", "tls_key", "tls_sni"]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_types_are_refused(client, wrong):
+    """Before anything is allocated: bytes() of a number makes so many bytes."""
+    lock = client.lock("a", timeout=10)
+    calls = [
+        lambda: client.lock(wrong),
+        lambda: client.async_lock(wrong),
+        lambda: client.lock("a", also=["b", wrong]),
+        lambda: client.break_lock(wrong),
+        lambda: client.inspect(wrong),
+        lambda: client.shard_of(wrong),
+        lambda: client.release_token("a", wrong),
+        lambda: client.release_token([wrong], "b"),
+        lambda: client.prometheus({"a": wrong}),
+        lambda: lock.adopt(wrong),
+        lambda: libredlock.Client(["127.0.0.1:1", wrong]),
+    ]
+    if wrong is not None:  # else the default
+        calls.append(lambda: lock.acquire(blocking=False, token=wrong))
+    for name in TEXTS:
+        if wrong is not None or name in ("key_prefix", "owner"):
+            calls.append(lambda name=name: libredlock.Client("127.0.0.1:1", **{name: wrong}))
+    for number, call in enumerate(calls):
+        with pytest.raises(TypeError, match=f"must be str or bytes, not {type(wrong).__name__}"):
+            call()
+            pytest.fail(f"call {number}")
+    assert lock.acquire(blocking=False)
+
+
+def test_one_text_is_no_list(client):
+    """Its letters or bytes would be taken for names."""
+    for wrong in ("bc", b"bc", bytearray(b"bc")):
+        with pytest.raises(TypeError, match="list of names"):
+            client.lock("a", also=wrong)
+    for wrong in (b"127.0.0.1:1", bytearray(b"127.0.0.1:1"), 42):
+        with pytest.raises(TypeError):
+            libredlock.Client(wrong)
+    with pytest.raises(libredlock.LockNotOwnedError):
+        client.release_token(bytearray(b"a"), b"another")
+
+
+def test_texts_may_be_bytes(client, servers):
+    for kind in (bytes, bytearray, memoryview):
+        with client.lock(kind(b"a"), timeout=10) as lock:
+            assert servers.value("a") == lock.local.token
+
+
 def test_prefix_and_owner(make_client, servers):
     client = make_client(key_prefix="app:", owner="worker-7", retry_delay=(0.01, 0.1), queue_max=1)
     lock = client.lock("a", timeout=10)
