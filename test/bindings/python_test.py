@@ -24,6 +24,11 @@ class Tap:
         self.number += 1
         print(f"{verdict} {self.number} - {report.nodeid.split('::', 1)[-1]}{directive}", flush=True)
 
+    @staticmethod
+    def pytest_addoption(parser):
+        """Defines the option that pytest reads to explain a failed assertion, in the place of the terminal plugin."""
+        parser.addoption("--verbose", type=int, default=0)
+
     def pytest_runtest_logreport(self, report):
         """Reports the end of a test, or what failed before or after it."""
         if report.skipped:
