@@ -6,7 +6,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Callable, Optional, Type
 
-from ._errors import LockError, LockNotOwnedError, NoQuorumError
+from ._errors import LockNotOwnedError, NoQuorumError, RedlockError
 from ._lock import Held, LockBase, Name, Request, new_cancel
 from ._native import Operation, Seconds, check, milliseconds, readable
 from ._redlock import ffi, lib
@@ -25,11 +25,12 @@ class AsyncLock(LockBase):
         """Acquires the lock as Lock.acquire() does. If the task is cancelled, the lock is not acquired."""
         wait_ms = self._wait_ms(blocking, blocking_timeout, token)
         client = self.client.native
-        cancel = new_cancel(client)
-        request = Request(self, wait_ms, token, cancel)
-        return await self._obtain(
-            client, cancel, lambda fn, data: lib.redlock_acquire_start(client, self.names[0], request.opts, fn, data)
-        )
+        with self._acquiring():
+            cancel = new_cancel(client)
+            request = Request(self, wait_ms, token, cancel)
+            return await self._obtain(
+                client, cancel, lambda fn, data: lib.redlock_acquire_start(client, self.names[0], request.opts, fn, data)
+            )
 
     async def _obtain(self, client: Any, cancel: Any, start: Callable[[Any, Any], int]) -> bool:
         """Starts a call that delivers a lock, and waits for it. cancel: ends the call if the task is cancelled."""
@@ -46,11 +47,12 @@ class AsyncLock(LockBase):
         """Takes over a lock by its token as Lock.adopt() does."""
         client = self.client.native
         value = self._adoption(token)
-        cancel = new_cancel(client)
-        request = Request(self, self._wait_ms(None, None, None), None, cancel, fence)
-        await self._obtain(
-            client, cancel, lambda fn, data: lib.redlock_adopt_start(client, self.names[0], value, request.opts, fn, data)
-        )
+        with self._acquiring():
+            cancel = new_cancel(client)
+            request = Request(self, self._wait_ms(None, None, None), None, cancel, fence)
+            await self._obtain(
+                client, cancel, lambda fn, data: lib.redlock_adopt_start(client, self.names[0], value, request.opts, fn, data)
+            )
 
     async def _call(self, start: Callable[[Any, Any], int], held: Optional[Held] = None) -> Operation:
         """Starts a call and waits for it. held: kept alive meanwhile. Returns the operation that has ended."""
@@ -124,13 +126,13 @@ class AsyncLock(LockBase):
         await readable(check(int(lib.redlock_lock_fd(held.handle))))
 
     async def __aenter__(self) -> "AsyncLock":
-        if await self.acquire():
-            return self
-        raise LockError(f"Unable to acquire lock within the time specified: {self.reason}", self._label)
+        self._enter(await self.acquire())
+        return self
 
     async def __aexit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
                         traceback: Optional[TracebackType]) -> None:  # fmt: skip
+        self._leave()
         try:
             await self.release()
-        except (LockError, NoQuorumError) as failure:
-            self._leave(failure)
+        except RedlockError as failure:
+            self._not_released(failure, value)

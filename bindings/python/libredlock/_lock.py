@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Callable, List, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Type, Union
 
 from ._client import Client
-from ._errors import LockError, LockNotOwnedError, NoQuorumError, error
+from ._errors import LockError, LockNotOwnedError, NoQuorumError, RedlockError, error
 from ._native import FOREVER, Operation, Report, Seconds, c_string, check, milliseconds
 from ._redlock import ffi, lib
 
@@ -31,17 +33,20 @@ class Held:
 
 
 class Local:
-    """What a Lock holds, for all threads: token is None if it holds nothing."""
+    """What a Lock holds, for all threads: token and held are None if it holds nothing.
+
+    user: the task or thread that may acquire through the object; None: any. It is set from the begin of an acquisition
+    until the lock is given up, and the block left that the acquisition began (in_block). So no task gives up the lock of
+    another one, not even if it is late and has lost its own."""
 
     token: Optional[bytes] = None
     held: Optional[Held] = None
+    user: object = None
+    in_block: bool = False
 
 
-class ThreadLocal(threading.local):
+class ThreadLocal(threading.local, Local):
     """The same, for each thread of its own."""
-
-    token: Optional[bytes] = None
-    held: Optional[Held] = None
 
 
 class Request:
@@ -132,6 +137,25 @@ class LockBase:
             raise LockError("A token of the caller is for one attempt: pass blocking=False", self._label)
         return wait_ms
 
+    @contextmanager
+    def _acquiring(self) -> Iterator[None]:
+        """Has the caller be the one that acquires through this object, and stay so if it acquires. Raises LockError if
+        another task or thread is."""
+        caller = current()
+        if self.local.user not in (None, caller):
+            raise LockError("This object holds the lock for another task or thread, or acquires it there: release it "
+                            "there, or use an object for each", self._label)  # fmt: skip
+        self.local.user = caller
+        try:
+            yield
+        finally:
+            self._free()
+
+    def _free(self) -> None:
+        """Lets any task or thread acquire through this object, unless it holds a lock or is in its block."""
+        if self.local.held is None and not self.local.in_block:
+            self.local.user = None
+
     def _acquired(self, status: int, handle: Any, text: str, client: Any) -> bool:
         """Keeps the lock of an acquisition that was successful. Returns False if another client holds it."""
         self.reason = "" if status == lib.REDLOCK_OK else text
@@ -159,6 +183,7 @@ class LockBase:
         """Returns the lock, which this object does not hold from now on."""
         held = self._held("release")
         self.local.held = self.local.token = None
+        self._free()
         return held
 
     def _extended_ms(self, held: Held, additional_time: Seconds, replace_ttl: bool) -> int:
@@ -186,9 +211,22 @@ class LockBase:
             return self.names, False
         return [slot_name(self.names[0], slot) for slot in range(self.permits)], True
 
-    def _leave(self, failure: Exception) -> None:
-        """Decides what a release that failed means at the end of a `with` block."""
-        if isinstance(failure, LockError) and self.raise_on_release_error:
+    def _enter(self, acquired: bool) -> None:
+        """Begins a `with` block. Raises LockError if the lock was not acquired."""
+        if not acquired:
+            raise LockError(f"Unable to acquire lock within the time specified: {self.reason}", self._label)
+        self.local.in_block = True
+
+    def _leave(self) -> None:
+        """Ends a `with` block, before its lock is released."""
+        self.local.in_block = False
+        self._free()
+
+    def _not_released(self, failure: RedlockError, in_flight: Optional[BaseException]) -> None:
+        """Decides what a release that failed means at the end of a `with` block. An exception that is in flight stays: it
+        may be what cancels the task, or ends the process."""
+        is_warning = isinstance(failure, NoQuorumError) or (isinstance(failure, LockError) and not self.raise_on_release_error)
+        if in_flight is None and not is_warning:
             raise failure
         logger.warning("%s was not released at the end of its block: %s", self._label, failure)
 
@@ -256,11 +294,12 @@ class Lock(LockBase):
         A signal handler that raises, such as that of Ctrl-C, ends the wait."""
         wait_ms = self._wait_ms(blocking, blocking_timeout, token)
         client = self.client.native
-        if wait_ms == 0:
-            return self._acquire_once(client, token)
-        cancel = new_cancel(client)
-        request = Request(self, wait_ms, token, cancel)
-        return self._obtain(client, cancel, lambda fn, data: lib.redlock_acquire_start(client, self.names[0], request.opts, fn, data))
+        with self._acquiring():
+            if wait_ms == 0:
+                return self._acquire_once(client, token)
+            cancel = new_cancel(client)
+            request = Request(self, wait_ms, token, cancel)
+            return self._obtain(client, cancel, lambda fn, data: lib.redlock_acquire_start(client, self.names[0], request.opts, fn, data))
 
     def _obtain(self, client: Any, cancel: Any, start: Callable[[Any, Any], int]) -> bool:
         """Starts a call that delivers a lock, and waits for it. cancel: ends the call if a signal handler raises."""
@@ -279,9 +318,10 @@ class Lock(LockBase):
         LockNotOwnedError if no majority has the lock with this token."""
         client = self.client.native
         value = self._adoption(token)
-        cancel = new_cancel(client)
-        request = Request(self, self._wait_ms(None, None, None), None, cancel, fence)
-        self._obtain(client, cancel, lambda fn, data: lib.redlock_adopt_start(client, self.names[0], value, request.opts, fn, data))
+        with self._acquiring():
+            cancel = new_cancel(client)
+            request = Request(self, self._wait_ms(None, None, None), None, cancel, fence)
+            self._obtain(client, cancel, lambda fn, data: lib.redlock_adopt_start(client, self.names[0], value, request.opts, fn, data))
 
     def _acquire_once(self, client: Any, token: Optional[Name]) -> bool:
         """Makes one attempt."""
@@ -356,16 +396,24 @@ class Lock(LockBase):
             report.free()
 
     def __enter__(self) -> "Lock":
-        if self.acquire():
-            return self
-        raise LockError(f"Unable to acquire lock within the time specified: {self.reason}", self._label)
+        self._enter(self.acquire())
+        return self
 
     def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
                  traceback: Optional[TracebackType]) -> None:  # fmt: skip
+        self._leave()
         try:
             self.release()
-        except (LockError, NoQuorumError) as failure:
-            self._leave(failure)
+        except RedlockError as failure:
+            self._not_released(failure, value)
+
+
+def current() -> object:
+    """Returns what tells callers apart: the task that runs, or the number of the thread outside of event loops."""
+    try:
+        return asyncio.current_task() or threading.get_ident()
+    except RuntimeError:
+        return threading.get_ident()
 
 
 def slot_name(name: bytes, slot: int) -> bytes:

@@ -2,6 +2,7 @@
 """Fixtures: a client of the servers in REDLOCK_SERVERS, and the keys on these servers, read and changed without the
 library. To be run as `redlock sandbox -n 5 -- python3 -m pytest`."""
 
+import concurrent.futures
 import os
 import re
 import socket
@@ -93,6 +94,12 @@ def make_client(servers):
     yield make
     for each in made:
         each.close()
+
+
+def in_thread(function):
+    """Runs a function in a thread of its own, and raises what it raises."""
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        threads.submit(function).result(PATIENT)
 
 
 def wait_until(condition):

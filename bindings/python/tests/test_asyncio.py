@@ -20,10 +20,15 @@ def in_loop(function):
     return test
 
 
+async def until(condition):
+    """Waits until a condition holds."""
+    while not condition():
+        await asyncio.sleep(0.005)
+
+
 async def until_waiting(client, count):
     """Waits until so many acquisitions wait in the client."""
-    while client.stats()["waiting"] != count:
-        await asyncio.sleep(0.005)
+    await until(lambda: client.stats()["waiting"] == count)
 
 
 @in_loop
@@ -119,6 +124,110 @@ async def test_loss(client, servers):
     with pytest.raises(libredlock.LockNotOwnedError):
         await lock.release()
     assert await lock.owned() is False
+
+
+@pytest.mark.parametrize("ending", [KeyError, SystemExit, KeyboardInterrupt, asyncio.CancelledError])
+def test_exception_in_flight_stays_after_a_loss(client, servers, caplog, ending):
+    async def work():
+        """Loses the lock, and is ended by something else."""
+        async with client.async_lock("a", timeout=10):
+            servers.all("DEL", "a")
+            raise ending
+
+    with pytest.raises(ending):
+        asyncio.run(work())
+    assert "a was not released" in caplog.text
+
+
+@in_loop
+async def test_time_limit_of_a_block_stays_after_a_loss(client, servers):
+    """What asyncio.timeout(), wait_for() and cancel() rely on: the task ends as cancelled."""
+
+    async def work():
+        """Loses the lock, and goes on for ever."""
+        async with client.async_lock("a", timeout=10, permits=1):
+            servers.all("FLUSHALL")
+            await asyncio.Event().wait()
+
+    with pytest.raises(asyncio.TimeoutError):
+        await asyncio.wait_for(work(), 0.05)
+    if hasattr(asyncio, "timeout"):
+        with pytest.raises(asyncio.TimeoutError):
+            async with asyncio.timeout(0.05):
+                await work()
+    task = asyncio.create_task(work())
+    await until(lambda: client.stats()["held"] == 1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@in_loop
+async def test_generator_ends_quietly_after_a_loss(client, servers):
+    async def work():
+        """Holds the lock between two values."""
+        async with client.async_lock("a", timeout=10):
+            yield
+
+    values = work()
+    await values.__anext__()
+    servers.all("DEL", "a")
+    await values.aclose()
+
+
+@in_loop
+async def test_object_is_for_one_task_at_a_time(client, servers):
+    """The release of the late task does not reach the lock of the other one."""
+    lock = client.async_lock("a", timeout=20)
+    await lock.acquire()
+    servers.all("DEL", "a")  # late: its lock is lost, which it does not know yet
+
+    async def other():
+        """Wants the same lock."""
+        for call in (lock.acquire, lambda: lock.acquire(blocking=False), lambda: lock.adopt("x")):
+            with pytest.raises(libredlock.LockError, match="another task or thread"):
+                await call()
+
+    await asyncio.create_task(other())
+    with pytest.raises(libredlock.LockNotOwnedError):
+        await lock.release()
+    assert await asyncio.create_task(lock.acquire()) and await lock.owned()
+    await lock.release()
+
+
+@in_loop
+async def test_object_that_acquires_is_refused_to_other_tasks(client, servers):
+    lock = client.async_lock("a", timeout=20)
+    async with client.async_lock("a", timeout=20):
+        waiter = asyncio.create_task(lock.acquire())
+        await until_waiting(client, 1)
+        with pytest.raises(libredlock.LockError, match="another task or thread"):
+            await lock.acquire()
+        waiter.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiter
+        assert await lock.acquire(blocking=False) is False
+
+
+@in_loop
+async def test_early_release_leaves_the_object_to_its_block(client, servers):
+    lock = client.async_lock("a", timeout=20, raise_on_release_error=False)
+    async with lock:
+        await lock.release()
+        with pytest.raises(libredlock.LockError, match="another task or thread"):
+            await asyncio.create_task(lock.acquire())
+    assert await asyncio.create_task(lock.acquire()) and await lock.owned()
+
+
+@in_loop
+async def test_other_tasks_use_the_lock_of_a_task(client, servers):
+    """wait_for() of older Pythons, gather() and task groups make tasks."""
+    lock = client.async_lock("a", timeout=20)
+    assert await asyncio.create_task(lock.acquire())
+    lock.check()
+    assert await asyncio.gather(lock.extend(1), lock.owned()) == [True, True]
+    await asyncio.create_task(lock.release())
+    assert servers.value("a") is None
 
 
 @in_loop

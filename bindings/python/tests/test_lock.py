@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Lock: acquire, release, extend, ownership, loss, threads, signals."""
 
+import asyncio
 import gc
 import select
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -13,7 +16,7 @@ import libredlock
 from libredlock._lock import Request
 from libredlock._native import Operation
 from libredlock._redlock import lib
-from conftest import PATIENT, wait_until
+from conftest import PATIENT, SERVERS, in_thread, wait_until
 
 
 def test_excludes_others_while_held(client, servers):
@@ -193,6 +196,111 @@ def test_block_passes_exceptions_on_and_releases(client):
         with client.lock("a", timeout=10):
             raise KeyError
     assert not client.lock("a").locked()
+
+
+# What ends a block from outside, besides exceptions of the host.
+ENDINGS = [KeyError, SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError]
+KINDS = [{}, {"also": ["{a}b"]}, {"permits": 1}]  # of locks that are named "{a}"
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_exception_in_flight_stays_after_a_loss(client, servers, caplog, ending):
+    for kind in KINDS:
+        with pytest.raises(ending):
+            with client.lock("{a}", timeout=10, **kind):
+                servers.all("FLUSHALL")
+                raise ending
+    assert caplog.text.count("{a} was not released") == len(KINDS)
+
+
+def test_exception_in_flight_stays_after_close(make_client, caplog):
+    """A release can fail for other reasons than a loss."""
+    client = make_client()
+    with pytest.raises(KeyError):
+        with client.lock("a", timeout=10):
+            client.close()
+            raise KeyError
+    assert "a was not released" in caplog.text
+
+
+def test_generator_ends_quietly_after_a_loss(client, servers):
+    def work():
+        """Holds the lock between two values."""
+        with client.lock("a", timeout=10):
+            yield
+
+    values = work()
+    next(values)
+    servers.all("DEL", "a")
+    values.close()
+
+
+def test_program_ends_with_its_own_status_after_a_loss(servers):
+    script = (
+        "import libredlock, sys\n"
+        "with libredlock.Client(sys.argv[1]).lock('a', timeout=0.3) as lock:\n"
+        "    while lock.remaining > 0: pass\n"
+        "    raise SystemExit(3)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, SERVERS], capture_output=True, text=True, timeout=PATIENT, check=False)
+    assert done.returncode == 3 and "Traceback" not in done.stderr, done.stderr
+
+
+def test_object_is_for_one_thread_at_a_time(client, servers):
+    """The release of the late thread does not reach the lock of the other one."""
+    lock = client.lock("a", timeout=20, thread_local=False)
+    lock.acquire()
+    servers.all("DEL", "a")  # late: its lock is lost, which it does not know yet
+    seen = []
+
+    def other():
+        """Wants the same lock."""
+        for call in (lock.acquire, lambda: lock.acquire(blocking=False), lambda: lock.adopt("x")):
+            with pytest.raises(libredlock.LockError, match="another task or thread"):
+                call()
+        seen.append(True)
+
+    in_thread(other)
+    with pytest.raises(libredlock.LockNotOwnedError):
+        lock.release()
+    in_thread(lambda: seen.append(lock.acquire()))
+    assert seen == [True, True] and lock.owned()
+    lock.release()
+
+
+def test_early_release_leaves_the_object_to_its_block(client):
+    lock, seen = client.lock("a", timeout=20, thread_local=False, raise_on_release_error=False), []
+
+    def other():
+        """Wants the same lock."""
+        with pytest.raises(libredlock.LockError, match="another task or thread"):
+            lock.acquire()
+        seen.append(True)
+
+    with lock:
+        lock.release()
+        in_thread(other)
+    in_thread(lambda: seen.append(lock.acquire()))
+    assert seen == [True, True] and lock.owned()
+    lock.release()
+
+
+def test_thread_acquires_again_after_a_loss(client, servers):
+    lock = client.lock("a", timeout=20, thread_local=False)
+    for _ in range(2):
+        assert lock.acquire(blocking=False) and not lock.acquire(blocking=False)
+        servers.all("DEL", "a")
+    assert not lock.owned()
+
+
+def test_failed_acquisition_leaves_the_object_free(client):
+    lock = client.lock("a", timeout=20, thread_local=False)
+    with client.lock("a", timeout=20):
+        in_thread(lambda: lock.acquire(blocking=False))
+        with pytest.raises(libredlock.LockError, match="blocking=False"):
+            lock.acquire(token="x")
+    with lock:
+        assert lock.owned()
 
 
 def test_token_of_the_caller(client, servers):
