@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from ._errors import error
-from ._native import FOREVER, Report, Seconds, c_string, check, milliseconds
+from ._native import FOREVER, Report, Seconds, c_string, check, milliseconds, number, short_milliseconds
 from ._redlock import ffi, lib
 from ._statistics import Inspection, inspection, nodes, prometheus, shards
 from ._statistics import stats as statistics
@@ -101,17 +101,18 @@ class Client:
         self._set(lib.redlock_config_set_max_ttl_ms, milliseconds(max_ttl))
         self._set(lib.redlock_config_set_key_prefix, c_string(key_prefix, "key_prefix"))
         self._set(lib.redlock_config_set_owner, c_string(owner, "owner"))
-        self._set(lib.redlock_config_set_queue_max, queue_max)
+        self._set(lib.redlock_config_set_queue_max, number(queue_max, "queue_max"))
         if user is not None or password is not None:
             self._set(lib.redlock_config_set_auth, c_string("" if user is None else user, "user"),
                       ffi.NULL if password is None else c_string(password, "password"))  # fmt: skip
         self._set_tls(tls_cacert, tls_cert, tls_key, tls_sni, tls_verify)
         if connect_timeout is not None:
-            self._set(lib.redlock_config_set_connect_timeout_ms, milliseconds(connect_timeout))
+            self._set(lib.redlock_config_set_connect_timeout_ms, short_milliseconds(connect_timeout))
         if node_timeout is not None:
-            self._set(lib.redlock_config_set_node_timeout_ms, milliseconds(node_timeout))
+            self._set(lib.redlock_config_set_node_timeout_ms, short_milliseconds(node_timeout))
         if retry_delay is not None:
-            self._set(lib.redlock_config_set_retry_ms, *map(milliseconds, retry_delay))
+            shortest, longest = retry_delay
+            self._set(lib.redlock_config_set_retry_ms, short_milliseconds(shortest), short_milliseconds(longest))
         if volatile_fence_records:
             self._set(lib.redlock_config_set_fence_records, lib.REDLOCK_FENCE_RECORDS_VOLATILE)
         self._set_shared(fence_key, admission, heartbeat, clock_slack, drift)
@@ -146,11 +147,12 @@ class Client:
                 raise ValueError(f"admission is {admission!r}, but must be one of {', '.join(ADMISSIONS)}")
             self._set(lib.redlock_config_set_admission, ADMISSIONS[admission])
         if heartbeat is not None:
-            self._set(lib.redlock_config_set_heartbeat_ms, milliseconds(heartbeat))
+            self._set(lib.redlock_config_set_heartbeat_ms, short_milliseconds(heartbeat))
         if clock_slack is not None:
-            self._set(lib.redlock_config_set_clock_slack_ms, milliseconds(clock_slack))
+            self._set(lib.redlock_config_set_clock_slack_ms, short_milliseconds(clock_slack))
         if drift is not None:
-            self._set(lib.redlock_config_set_drift, *drift)
+            ppm, constant_us = drift
+            self._set(lib.redlock_config_set_drift, number(ppm, "drift[0]"), number(constant_us, "drift[1]"))
 
     def _set(self, setter: Any, *arguments: Any) -> None:
         """Calls a setter of the configuration. Raises its text if it refuses."""
@@ -277,7 +279,7 @@ class Client:
     def release_token(self, name: Union[str, bytes, Sequence[Union[str, bytes]]], token: Union[str, bytes]) -> None:
         """Releases, by its token, a lock that this client has no object of. name: several for a lock with `also`. Raises
         LockNotOwnedError if no majority has the lock with this token."""
-        names = [name] if isinstance(name, (str, bytes, bytearray, memoryview)) else list(name)
+        names = [name] if isinstance(name, (str, bytes, bytearray)) else list(name)
         strings = [ffi.new("char[]", c_string(each, "the name")) for each in names]
         pointers = ffi.new("char *[]", strings)
         report = Report()
@@ -307,7 +309,8 @@ class Client:
 
     def shard_of(self, name: Union[str, bytes]) -> str:
         """Returns the name of the shard that a lock belongs to."""
-        index = check(lib.redlock_shard_of(self.native, c_string(name, "the name")))
+        text = f"the name must have 1 to {lib.REDLOCK_RESOURCE_LEN_MAX} bytes"
+        index = check(lib.redlock_shard_of(self.native, c_string(name, "the name")), text)
         return self.shards()[index]
 
     def prometheus(self, labels: Optional[Mapping[str, str]] = None) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Typ
 
 from ._client import Client
 from ._errors import LockError, LockNotOwnedError, NoQuorumError, RedlockError, error
-from ._native import FOREVER, Operation, Report, Seconds, c_string, check, milliseconds
+from ._native import FOREVER, Operation, Report, Seconds, c_string, check, milliseconds, number
 from ._redlock import ffi, lib
 
 logger = logging.getLogger("libredlock")
@@ -67,10 +67,10 @@ class Request:
         self.opts.also = ffi.cast("const char *const *", self._pointers) if self._also else ffi.NULL
         self.opts.also_count = len(self._also)
         self.opts.kind = lib.REDLOCK_KIND_PERMIT if lock.permits else 0
-        self.opts.permits = lock.permits
+        self.opts.permits = number(lock.permits, "permits")
         self.opts.token = self._token
         self.opts.cancel = cancel
-        self.opts.fence = fence
+        self.opts.fence = number(fence, "fence", 64)
 
 
 class LockBase:
@@ -420,7 +420,7 @@ def slot_name(name: bytes, slot: int) -> bytes:
     """Returns the name of a slot of a semaphore."""
     size = lib.REDLOCK_RESOURCE_LEN_MAX + 1
     buffer = ffi.new("char[]", size)
-    check(lib.redlock_slot_name(buffer, size, name, slot))
+    check(lib.redlock_slot_name(buffer, size, name, slot), f"the name with {{#{slot}}} behind it is too long, or permits too large")
     return bytes(ffi.string(buffer))
 
 

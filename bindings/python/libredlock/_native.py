@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import select
+from operator import index
 from typing import Any, Callable, Optional, Union
 
-from ._errors import error
+from ._errors import c_text, error
 from ._redlock import ffi, lib
 
 FOREVER = 2**64 - 1  # as wait_ms: no time limit
@@ -19,6 +20,18 @@ def milliseconds(seconds: Seconds) -> int:
     if not 0 <= seconds < 2**53:
         raise ValueError(f"not a duration in seconds: {seconds}")
     return int(seconds * 1000)
+
+
+def short_milliseconds(seconds: Seconds) -> int:
+    """Returns a duration for a function of the library that takes 32 bits, which refuses more than a minute itself."""
+    return min(milliseconds(seconds), 2**32 - 1)
+
+
+def number(value: int, what: str, bits: int = 32) -> int:
+    """Returns a number for the library, which has so many bits for it. Raises TypeError for what is no number."""
+    if not 0 <= index(value) < 2**bits:
+        raise ValueError(f"{what} is {value}, but must be from 0 to {2**bits - 1}")
+    return index(value)
 
 
 def c_string(value: Union[str, bytes], what: str) -> bytes:
@@ -77,7 +90,7 @@ class Operation:
         status = call(ffi.addressof(lib, "operation_done"), self._native)
         if status != lib.REDLOCK_OK:
             lib.operation_unref(self._native)
-        text = ffi.string(lib.refusal_text()).decode("utf-8", "replace") if status == lib.REDLOCK_EINVAL else ""
+        text = c_text(lib.refusal_text()).removeprefix("refused: ") if status == lib.REDLOCK_EINVAL else ""
         check(status, text, lock_name)
 
     def wait(self) -> int:

@@ -133,7 +133,8 @@ def prometheus(native: Any, labels: Mapping[str, str]) -> str:
     size = 32768  # what seven servers need
     while True:
         text = ffi.new("char[]", size)
-        needed = check(lib.redlock_stats_prometheus(native, array if strings else ffi.NULL, len(strings), text, size))
+        status = lib.redlock_stats_prometheus(native, array if strings else ffi.NULL, len(strings), text, size)
+        needed = check(status, "labels: at most 16, with names as Prometheus allows them, not le, and values of at most 512 bytes")
         if needed < size:
             return str(ffi.unpack(text, needed).decode("utf-8"))
         size = needed + needed // 8 + 1  # the numbers grow meanwhile
