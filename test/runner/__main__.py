@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""usage: ./dev test [--build NAME]... [--tls] [--compile | --list] [SUITE or TEST]...
+"""usage: ./dev test [--all | --build NAME...] [--compile | --list] [SUITE or TEST]...
 
-Builds and runs the tests after the table in test/runner/table.py. Without names everything runs; a test
-that is named runs in every build of its suite. With --tls it runs what test/runner/over_tls.py says instead:
-suites of real and scripted servers once more, with servers that speak TLS only. The last line is `N passed, N failed, N skipped`; the exit
-status is 0 only if nothing failed and something passed. SIGHUP, SIGINT and SIGTERM end all that was started; the exit
-status is then 128 + N.
+Builds with gcc and runs its suites after the table in test/runner/table.py; with --all also those of the other builds, in
+which the sanitizers and valgrind look on and servers speak TLS. A suite or test that is named runs in gcc, whether the table
+gives it to gcc or not, and with --all in the other builds of its suite. The last line is
+`N passed, N failed, N skipped`; the exit status is 0 only if nothing failed and something passed. SIGHUP, SIGINT and SIGTERM
+end all that was started; the exit status is then 128 + N.
 """
 
 import argparse
@@ -31,6 +31,8 @@ import table  # noqa: E402
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TAIL_LINES = 60
+USUAL = table.BUILDS[0]  # what runs without --all and --build
+BUILDS = [*table.BUILDS, *over_tls.BUILDS]
 
 
 def say(text=""):
@@ -114,15 +116,18 @@ def steady_addresses():
 
 
 def choose(tests, build, names):
-    """Returns the tests that this build runs: those with the given names or suites, or all of the table."""
+    """Returns the tests that this build runs: those with the given names or suites, or all of the table. The usual build
+    also runs what is named and has no row there."""
     chosen = []
+    suites = [*build.suites, *(names if build.name == USUAL.name else [])]
     for test in tests:
         suite = suite_of(test)
         if names and suite not in names and test["name"] not in names:
             continue
         if test["name"] not in names and not table.runs(build, suite, test["name"]):
             continue
-        if suite in build.suites and (not build.wrapper or is_compiled(test, build.directory)):
+        named = build.name == USUAL.name and test["name"] in names
+        if (suite in suites or named) and (not build.wrapper or is_compiled(test, build.directory)):
             chosen.append(test)
     return chosen
 
@@ -151,8 +156,7 @@ def wrapper_of(build, niceness):
 
 def run_test(build, test, niceness, totals):
     """Runs one program and reports its result."""
-    kind = f"{build.name}-tls" if over_tls.is_over_tls(build) else build.name
-    logs = os.path.join(build.directory, "test-logs", kind)
+    logs = os.path.join(build.directory, "test-logs", build.name)
     os.makedirs(logs, exist_ok=True)
     outcome = program.run(test, build, logs, wrapper_of(build, niceness))
     with totals.lock:
@@ -242,10 +246,8 @@ def prepare(build, names, totals):
     tests = introspect(build.directory)
     if not totals.checked and names:
         check_names(tests, names)
-    elif not totals.checked and build is table.BUILDS[0]:  # the first build has all tests
+    elif not totals.checked and build is USUAL:  # it has all tests
         check_table(tests, totals)
-    elif not totals.checked and over_tls.is_over_tls(build) and build.name == table.BUILDS[0].name:  # the same one
-        check_left_out(tests, totals)
     totals.checked = True
     return tests
 
@@ -263,10 +265,6 @@ def check_table(tests, totals):
     check_listed("table.py", table.LONG_TESTS, tests, totals)
     for (_, suite), names in [*table.ONLY.items(), *table.LEFT_OUT.items()]:
         check_listed("table.py", set(names), [test for test in tests if suite_of(test) == suite], totals)
-
-
-def check_left_out(tests, totals):
-    """Fails for a name that is left out over TLS and that no test has."""
     check_listed("over_tls.py", {*over_tls.LEFT_OUT, *over_tls.SANITIZERS_LEAVE_OUT}, tests, totals)
 
 
@@ -287,8 +285,14 @@ def check_names(tests, names):
 
 def concerns(build, names):
     """Returns False if all names are suites and that build runs none of them."""
-    suites = {suite for each in table.BUILDS for suite in each.suites}
-    return not names or not set(names) <= suites or bool(set(names) & set(build.suites))
+    suites = {suite for each in BUILDS for suite in each.suites}
+    return build is USUAL or not names or not set(names) <= suites or bool(set(names) & set(build.suites))
+
+
+def builds_for(names, all_builds, suites_and_tests):
+    """Returns the builds that the command line chooses: those with these names, or all, or the usual one."""
+    chosen = [build for build in BUILDS if (build.name in names if names else all_builds or build is USUAL)]
+    return [build for build in chosen if concerns(build, suites_and_tests)]
 
 
 def print_table(builds, totals):
@@ -325,23 +329,25 @@ def compile_only(builds, names):
     return 1 if any(prepare(build, names, Totals()) is None for build in builds) else 0
 
 
+def summary(totals):
+    """Returns the last lines of a run: what failed, and one line for all builds together."""
+    lines = [f"FAILED {failure}" for failure in totals.failures]
+    if totals.passed + totals.failed == 0:
+        lines.append("no test ran: that is a failure too")
+    return [*lines, f"{totals.passed} passed, {totals.failed} failed, {totals.skipped} skipped"]
+
+
 def arguments():
     """Returns the parsed command line."""
     parser = argparse.ArgumentParser(usage=__doc__.split("\n")[0].replace("usage: ", ""))
-    parser.add_argument("--build", action="append", help="only this build: "
-                        + ", ".join(build.name for build in table.BUILDS))
-    parser.add_argument("--tls", action="store_true", help="only what runs over TLS, with servers that speak nothing else; "
-                        "without --build in: " + ", ".join(over_tls.USUAL))
+    known = [build.name for build in BUILDS]
+    parser.add_argument("--all", action="store_true", help="all builds: " + ", ".join(known))
+    parser.add_argument("--build", action="append", default=[], choices=known, metavar="NAME", help="only this build")
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument("--compile", action="store_true", help="compile, run nothing")
     instead.add_argument("--list", action="store_true", help="list what would run, run nothing")
     parser.add_argument("names", nargs="*", metavar="SUITE or TEST")
-    chosen = parser.parse_args()
-    known = set(over_tls.SUITES) if chosen.tls else {build.name for build in table.BUILDS}
-    for name in chosen.build or []:
-        if name not in known:
-            parser.error(f"no build named {name}; there are: {', '.join(sorted(known))}")
-    return chosen
+    return parser.parse_args()
 
 
 def main():
@@ -350,11 +356,7 @@ def main():
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)  # programs would inherit it if it were ignored
     chosen = arguments()
     os.chdir(SOURCE)
-    if chosen.tls:
-        builds = over_tls.builds(chosen.build)
-    else:
-        builds = [build for build in table.BUILDS if not chosen.build or build.name in chosen.build]
-    builds = [build for build in builds if concerns(build, chosen.names)]
+    builds = builds_for(chosen.build, chosen.all, chosen.names)
     if chosen.compile:
         return compile_only(builds, chosen.names)
     if chosen.list:
@@ -364,11 +366,8 @@ def main():
     run_all(builds, chosen.names, totals)
     print_table(builds, totals)
     say(f"\n{time.monotonic() - started:.0f} s in all, {processor_seconds():.0f} s of processor time")
-    for failure in totals.failures:
-        say(f"FAILED {failure}")
-    if totals.passed + totals.failed == 0:
-        say("no test ran: that is a failure too")
-    say(f"{totals.passed} passed, {totals.failed} failed, {totals.skipped} skipped")
+    for line in summary(totals):
+        say(line)
     return 0 if totals.failed == 0 and totals.passed > 0 else 1
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What `./dev test --tls` runs: suites of the table once more, with servers that speak TLS only.
+"""The builds gcc-tls, asan-tls and tsan-tls: suites of the table once more, with servers that speak TLS only. They share the
+directories of gcc, asan and tsan.
 
 The environment of each program has REDLOCK_TEST_TLS=1, which test/lib/cluster.c, test/io/fake_tls.c and
 test/cli/world.py read. A program must print MARK where its first server speaks TLS; otherwise it counts as
@@ -12,13 +13,12 @@ ENVIRONMENT = {"REDLOCK_TEST_TLS": "1"}
 
 MARK = "# the servers speak TLS\n"
 
-# The suites of each build. Without --build the first two run.
+# The suites of each build of the table over TLS.
 SUITES = {
     "gcc": "io oom torture live scenario cli".split(),
     "asan": "io oom torture live scenario".split(),
     "tsan": "io live".split(),
 }
-USUAL = ["gcc", "asan"]
 
 OWN_TLS = "has servers with TLS in any case"
 NO_SERVERS = "has no servers"
@@ -76,15 +76,15 @@ CASES_LEFT_OUT = {
 }
 
 
-def builds(names):
-    """Returns the builds of the table with the suites that run over TLS: those with these names, or the usual ones."""
-    chosen = [build for build in table.BUILDS if build.name in (names or USUAL)]
-    return [build._replace(suites=SUITES[build.name], environment={**build.environment, **ENVIRONMENT})
-            for build in chosen]  # fmt: skip
+BUILDS = [
+    build._replace(name=build.name + table.OVER_TLS, suites=SUITES[build.name], environment={**build.environment, **ENVIRONMENT})
+    for build in table.BUILDS
+    if build.name in SUITES
+]
 
 
 def is_over_tls(build):
-    """Returns whether builds() has returned this build."""
+    """Returns whether the build is one of BUILDS, or a copy of it."""
     return ENVIRONMENT.items() <= build.environment.items()
 
 

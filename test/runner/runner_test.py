@@ -48,6 +48,8 @@ class Table(unittest.TestCase):
             self.assertFalse(table.runs(builds[name], suite, "no such program"))
             self.assertTrue(all(table.runs(builds[name], suite, program) for program in chosen))
         self.assertTrue(table.runs(builds["gcc"], "unit", "no such program"))
+        over_tls_too = next(build for build in over_tls.BUILDS if build.name == "tsan-tls")
+        self.assertFalse(table.runs(over_tls_too, "live", "no such program"))
 
     def test_nothing_is_left_out_of_all_builds(self):
         """A suite of which a build runs a part is run whole by another build."""
@@ -63,18 +65,70 @@ class Table(unittest.TestCase):
                 self.assertTrue(any(table.runs(build, suite, program) for build in others), program)
 
 
+class CommandLine(unittest.TestCase):
+    """What a command line chooses, and the last lines that it prints."""
+
+    runner = coverage.load_runner()
+    every = ["gcc", "asan", "tsan", "clang", "valgrind", "gcc-tls", "asan-tls", "tsan-tls"]
+
+    def chosen(self, *names, build=(), everything=False):
+        """Returns the names of the builds."""
+        return [build.name for build in self.runner.builds_for(build, everything, names)]
+
+    def run_by(self, build, *names):
+        """Returns the tests that this build runs, of one of each of three suites."""
+        tests = [{"name": name, "suite": [f"redlock:{suite}"]} for suite, name in
+                 (("live", "live_faults"), ("torture", "torture_destroy"), ("unit", "core_wire"))]  # fmt: skip
+        build = next(each for each in self.runner.BUILDS if each.name == build)
+        return [test["name"] for test in self.runner.choose(tests, build, names)]
+
+    def test_builds(self):
+        """Without options it is gcc, with --all every build once, with --build those that are named."""
+        self.assertEqual(self.chosen(), ["gcc"])
+        self.assertEqual(self.chosen(everything=True), self.every)
+        self.assertEqual(self.chosen(build=["tsan", "gcc-tls"]), ["tsan", "gcc-tls"])
+        self.assertEqual(self.chosen(build=["tsan"], everything=True), ["tsan"])
+
+    def test_builds_of_a_suite(self):
+        """A suite that is named runs in gcc; with --all also in its other builds, and a program may be in any."""
+        self.assertEqual(self.chosen("torture"), ["gcc"])
+        self.assertEqual(self.chosen("torture", everything=True), ["gcc", "asan", "gcc-tls", "asan-tls"])
+        self.assertEqual(self.chosen("torture_destroy", everything=True), self.every)
+
+    def test_names(self):
+        """gcc runs what is named, also what it has no row for; other builds run only what they have a row for."""
+        self.assertEqual(self.run_by("gcc"), ["live_faults", "core_wire"])
+        self.assertEqual(self.run_by("gcc", "torture"), ["torture_destroy"])
+        self.assertEqual(self.run_by("gcc", "torture_destroy"), ["torture_destroy"])
+        self.assertEqual(self.run_by("asan"), ["live_faults", "torture_destroy", "core_wire"])
+        self.assertEqual(self.run_by("clang", "torture", "unit"), [])
+        self.assertEqual(self.run_by("clang", "torture_destroy", "core_wire"), ["core_wire"])
+
+    def test_one_line_for_all_builds(self):
+        """The last line has the sums of all builds; the failures before it name theirs."""
+        totals = self.runner.Totals()
+        for name, result in (("gcc", tap.Result(5, 0, 2, ["skipped: no npm"])), ("asan", tap.Result(3, 1, 0, ["failed: b"]))):
+            totals.add(name, "live", "live_faults", program.Outcome(result, 1.5, 0.5, "log"))
+        self.assertEqual(self.runner.summary(totals), ["FAILED asan/live/live_faults: failed: b", "8 passed, 1 failed, 2 skipped"])
+
+    def test_nothing_ran(self):
+        """A run without a case says so."""
+        self.assertIn("no test ran", self.runner.summary(self.runner.Totals())[0])
+
+
 class OverTls(unittest.TestCase):
     """What runs over TLS."""
 
     def setUp(self):
-        self.build = over_tls.builds(["gcc"])[0]
+        self.build, self.sanitized = over_tls.BUILDS[:2]
         self.plain = table.BUILDS[0]
 
     def test_builds(self):
         """Each build runs suites that exist, in the environment of the table and one more variable."""
-        self.assertEqual([build.name for build in over_tls.builds(None)], ["gcc", "asan"])
-        for build in over_tls.builds(list(over_tls.SUITES)):
-            original = next(each for each in table.BUILDS if each.name == build.name)
+        self.assertEqual([build.name for build in over_tls.BUILDS], ["gcc-tls", "asan-tls", "tsan-tls"])
+        for build in over_tls.BUILDS:
+            original = next(each for each in table.BUILDS if each.name == build.name.removesuffix("-tls"))
+            self.assertEqual(build.directory, original.directory)
             self.assertEqual(build.environment, {**original.environment, "REDLOCK_TEST_TLS": "1"})
             self.assertEqual(set(build.suites) - {suite for each in table.BUILDS for suite in each.suites}, set())
 
@@ -84,9 +138,8 @@ class OverTls(unittest.TestCase):
             self.assertEqual(over_tls.reason(self.build, name), why)
             self.assertIsNone(over_tls.reason(self.plain, name))
         self.assertIsNone(over_tls.reason(self.build, "no such program"))
-        sanitized = over_tls.builds(["asan"])[0]
         for name, why in over_tls.SANITIZERS_LEAVE_OUT.items():
-            self.assertEqual(over_tls.reason(sanitized, name), why)
+            self.assertEqual(over_tls.reason(self.sanitized, name), why)
             self.assertIsNone(over_tls.reason(self.build, name))
 
     def test_cases_that_are_left_out_exist(self):

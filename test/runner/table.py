@@ -27,6 +27,9 @@ Build = namedtuple(
     ],
 )
 
+# Ends the names of the builds of over_tls.py, which run what the build without it does.
+OVER_TLS = "-tls"
+
 # All cases in one process: a forked child hides leaks from LeakSanitizer and breaks programs with threads.
 ONE_PROCESS = {"CK_FORK": "no"}
 
@@ -173,7 +176,8 @@ LONG_TESTS = {
 
 def runs(build, suite, name):
     """Returns whether the build runs the program: True unless ONLY names others of that suite, or LEFT_OUT names it."""
-    return name in ONLY.get((build.name, suite), (name,)) and name not in LEFT_OUT.get((build.name, suite), ())
+    row = (build.name.removesuffix(OVER_TLS), suite)
+    return name in ONLY.get(row, (name,)) and name not in LEFT_OUT.get(row, ())
 
 
 def rank(test):
