@@ -175,6 +175,8 @@ const struct remedy *remedy_of(int cause, const char *text)
         {REDLOCK_CAUSE_PROTECTED, "protected_mode",
          "set requirepass, or before Redis 7 bind; or protected-mode no, if only trusted machines "
          "reach the server"},
+        {REDLOCK_CAUSE_SENTINEL, "sentinel",
+         "list independent masters; a master with replicas and fail-over loses locks"},
         {REDLOCK_CAUSE_NO_SOCKET, "descriptors", "raise ulimit -n of this process"},
         {REDLOCK_CAUSE_NO_MEMORY, "no_vote", "give this process more memory"},
     };

@@ -58,11 +58,12 @@ enum redlock_cause {
     REDLOCK_CAUSE_HEALED = 24,       /* key set again, counts after a round without it */
     REDLOCK_CAUSE_FENCE_RECORDS_UNREAD = 25, /* granted, but too few fence records were read */
     REDLOCK_CAUSE_NO_SOCKET = 26,            /* this process cannot create a socket. Since 0.2.0 */
-    REDLOCK_CAUSE_TLS = 27,      /* an error of TLS, or a certificate was refused: see `text`. A
-                                  * handshake that ends without a reason is TIMEOUT, CONNECT or
-                                  * DISCONNECT; if only one side speaks TLS, that depends on what the
-                                  * server replies. Since 0.2.0 */
-    REDLOCK_CAUSE_PROTECTED = 28 /* the server is in protected mode. Since 0.2.0 */
+    REDLOCK_CAUSE_TLS = 27,       /* an error of TLS, or a certificate was refused: see `text`. A
+                                   * handshake that ends without a reason is TIMEOUT, CONNECT or
+                                   * DISCONNECT; if only one side speaks TLS, that depends on what the
+                                   * server replies. Since 0.2.0 */
+    REDLOCK_CAUSE_PROTECTED = 28, /* the server is in protected mode. Since 0.2.0 */
+    REDLOCK_CAUSE_SENTINEL = 29   /* it is a Sentinel, not a server that holds keys. Since 0.2.0 */
 };
 
 /* Returns the name of a cause, for example "REDLOCK_CAUSE_TIMEOUT". Static, never NULL.

@@ -49,6 +49,8 @@ static const struct rl_cause causes[] = {
           "server is in protected mode: set requirepass, or protected-mode no if its network is "
           "trusted",
           .status = REDLOCK_EEXCLUDED, .retry_slowly = true),
+    CAUSE(SENTINEL, "this is a Sentinel, not a server: give the addresses of the masters",
+          .status = REDLOCK_EEXCLUDED, .retry_slowly = true),
 };
 /* Number of causes, NONE included. */
 #define CAUSE_COUNT (sizeof causes / sizeof causes[0])

@@ -82,7 +82,7 @@ int rl_eligibility_greeted(struct rl_node *node, const struct rl_server_time *ti
         *ret_text = "server is loading its data";
         return REDLOCK_CAUSE_LOADING;
     }
-    if (info->cluster) {
+    if (rl_info_has_mode(info, "cluster")) {
         *ret_text = "server runs in cluster mode, where keys can move to another server";
         return REDLOCK_CAUSE_CLUSTER;
     }

@@ -20,9 +20,9 @@
  * where they are not needed. */
 enum step {
     STEP_AUTH = 1,
-    STEP_SELECT,
     STEP_SETNAME, /* CLIENT SETNAME */
     STEP_INFO,    /* INFO; one step for each of rl_info_sections */
+    STEP_SELECT,  /* after INFO, which shows a Sentinel: that has no databases */
     STEP_TIME,
     STEP_SCRIPT /* SCRIPT LOAD; one step for each of three scripts */
 };
@@ -87,11 +87,11 @@ bool rl_greeting_prepare(struct rl_node *node)
 {
     rl_greeting_free(node);
     node->greeting.time.received_ns = 0;
-    bool ok = append_auth(node) && append_select(node) &&
+    bool ok = append_auth(node) &&
               append(node, STEP_SETNAME, 3,
                      (struct rl_arg[]){rl_arg_of("CLIENT"), rl_arg_of("SETNAME"),
                                        rl_arg_of("redlock")}) &&
-              append_info(node) &&
+              append_info(node) && append_select(node) &&
               append(node, STEP_TIME, 1, (struct rl_arg[]){rl_arg_of("TIME")}) &&
               append_script(node, RL_VERB_RELEASE) && append_script(node, RL_VERB_EXTEND) &&
               append_script(node, RL_VERB_SHORTEN);
@@ -140,6 +140,16 @@ void rl_greeting_expect(struct rl_node *node)
                       step == STEP_TIME ? 2 : 0);
 }
 
+/* Keeps the text of the cause (enum redlock_cause), and returns the cause, for which the connection
+ * must be closed. */
+static int refuse(struct rl_node *node, int cause)
+{
+    const char *text = rl_cause_of(cause)->text;
+
+    rl_connection_set_text(&node->conn, text, strlen(text));
+    return cause;
+}
+
 /* Judges an error reply to a step (enum step). Returns 0 if the connection can be used although the
  * step has failed. Else keeps the text of the error, or for AUTH a fixed text where the error might
  * repeat the password, and returns the enum redlock_cause for which the connection must be closed.
@@ -154,12 +164,8 @@ static int judge_error(struct rl_node *node, uint8_t step, const struct rl_reply
         rl_connection_set_text(&node->conn, FULL, sizeof FULL - 1);
         return REDLOCK_CAUSE_ERROR_REPLY;
     }
-    if (cause == REDLOCK_CAUSE_PROTECTED) {
-        /* No reply to the step either. The text of the cause says more than the server's. */
-        const char *text = rl_cause_of(cause)->text;
-        rl_connection_set_text(&node->conn, text, strlen(text));
-        return cause;
-    }
+    if (cause == REDLOCK_CAUSE_PROTECTED) /* no reply to the step either */
+        return refuse(node, cause);
     if (step == STEP_AUTH) {
         /* A server that does not know AUTH repeats its arguments, and a password must not be
          * logged. */
@@ -205,8 +211,11 @@ int rl_greeting_reply(struct rl_node *node, const struct rl_reply *reply, uint64
         rl_connection_set_text(&node->conn, "unexpected reply in the greeting", 32);
         return REDLOCK_CAUSE_PROTOCOL;
     }
-    if (step == STEP_INFO)
+    if (step == STEP_INFO) {
         rl_eligibility_add_info(&node->eligibility, reply->text, reply->len);
+        if (rl_info_has_mode(rl_eligibility_info(&node->eligibility), "sentinel"))
+            return refuse(node, REDLOCK_CAUSE_SENTINEL);
+    }
     if (step == STEP_TIME && rl_wire_time_us(reply, &node->greeting.time.time_us))
         node->greeting.time.received_ns = now_ns;
     return 0;

@@ -153,7 +153,7 @@ static void parse_state(struct rl_info *info, const char *line, size_t len)
     else if (is_field(line, len, "loading", &field))
         info->loading = !is_word(field, "0");
     else if (is_field(line, len, "redis_mode", &field))
-        info->cluster = is_word(field, "cluster");
+        copy_text(info->mode, sizeof info->mode, field);
     else if (is_field(line, len, "used_cpu_user_main_thread", &field))
         parse_seconds(field, &info->cpu_user_us);
     else if (is_field(line, len, "used_cpu_sys_main_thread", &field))
@@ -207,6 +207,12 @@ bool rl_info_is_identified(const struct rl_info *info)
 bool rl_info_is_replica(const struct rl_info *info)
 {
     return info->role[0] != '\0' && strcmp(info->role, "master") != 0;
+}
+
+/* Returns true if redis_mode is `mode`. */
+bool rl_info_has_mode(const struct rl_info *info, const char *mode)
+{
+    return strcmp(info->mode, mode) == 0;
 }
 
 /* Returns true if INFO shows a promotion: an id of the data before it, or an offset. */

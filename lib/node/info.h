@@ -33,7 +33,7 @@ struct rl_info {
     bool aof;              /* the server keeps an append-only file */
     bool aof_failing;      /* the last write or rewrite of that file has failed */
     bool loading;          /* the server is reading its data set from disk */
-    bool cluster;          /* the server runs in cluster mode (redis_mode) */
+    char mode[16];         /* redis_mode: "standalone", "cluster" or "sentinel" */
     bool refused; /* a section was requested and the reply was an error; set by the owner */
 };
 
@@ -53,6 +53,9 @@ bool rl_info_is_identified(const struct rl_info *info);
 
 /* Returns true if the server reports that it is a replica. */
 bool rl_info_is_replica(const struct rl_info *info);
+
+/* Returns true if the server reports this mode, such as "sentinel". */
+bool rl_info_has_mode(const struct rl_info *info, const char *mode);
 
 /* Returns true if the server was a replica once and was promoted, or was started from the data of a
  * promoted server. */

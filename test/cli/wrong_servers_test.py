@@ -69,6 +69,21 @@ class WrongServers(CommandCase):
         )  # fmt: skip
         self.assertIn("server is in protected mode: set requirepass", result.stderr)
 
+    def test_sentinel(self):
+        """A Sentinel speaks the protocol, but knows no command of a lock, and no database."""
+        keeper = ports.take_port()
+        self.addCleanup(keeper.close)
+        port = keeper.getsockname()[1]
+        config = self.path("sentinel.conf", f"port {port}\nbind 127.0.0.1\ndir {self.directory}\n")
+        self.start_server([], config, "--sentinel")
+        until(lambda: ports.replies(port), "the Sentinel")
+        for address in (f"127.0.0.1:{port}", f"127.0.0.1:{port}/3?fresh=1"):
+            found = self.findings(address)["sentinel"]
+            self.assertEqual(found["text"], "this is a Sentinel, not a server: give the addresses of the masters")
+            self.assertIn("masters", found["advice"])
+        result = self.redlock("run", "-w", "5s", "-s", f"127.0.0.1:{port}", "x", "--", "true")
+        self.assertIn("this is a Sentinel, not a server", result.stderr)
+
 
 if __name__ == "__main__":
     if program() is None:

@@ -100,11 +100,11 @@ START_TEST(the_greeting_precedes_all_requests)
     for (size_t i = 0; i < THREE_SERVERS; i++) {
         struct fake_redis *fake = three_servers.fake[i];
         ck_assert_int_eq(fake_redis_find(fake, "AUTH app " PASSWORD, 0, NULL, 0, &connection), 0);
-        ck_assert_int_eq(fake_redis_find(fake, "SELECT 3", 0, NULL, 0, NULL), 1);
         ck_assert_int_ge(
-            fake_redis_find(fake, "CLIENT SETNAME redlock", 0, name, sizeof name, NULL), 2);
+            fake_redis_find(fake, "CLIENT SETNAME redlock", 0, name, sizeof name, NULL), 1);
         long set_at = fake_redis_find(fake, "SET resource", 0, NULL, 0, NULL);
-        const char *before[] = {"CLIENT SETNAME", "INFO", "SCRIPT LOAD release",
+        const char *before[] = {"CLIENT SETNAME",     "INFO",
+                                "SELECT 3",           "SCRIPT LOAD release",
                                 "SCRIPT LOAD extend", "SCRIPT LOAD shorten"};
         for (size_t k = 0; k < sizeof before / sizeof before[0]; k++) {
             long at = fake_redis_find(fake, before[k], 0, NULL, 0, NULL);

@@ -122,7 +122,7 @@ static const char *const CAUSES[] = {
     [22] = "REDLOCK_CAUSE_NO_MEMORY",   [23] = "REDLOCK_CAUSE_CLUSTER",
     [24] = "REDLOCK_CAUSE_HEALED",      [25] = "REDLOCK_CAUSE_FENCE_RECORDS_UNREAD",
     [26] = "REDLOCK_CAUSE_NO_SOCKET",   [27] = "REDLOCK_CAUSE_TLS",
-    [28] = "REDLOCK_CAUSE_PROTECTED",
+    [28] = "REDLOCK_CAUSE_PROTECTED",   [29] = "REDLOCK_CAUSE_SENTINEL",
 };
 #define CAUSE_COUNT (sizeof CAUSES / sizeof CAUSES[0])
 
@@ -159,6 +159,7 @@ static bool is_cause_in_header(int cause)
     case REDLOCK_CAUSE_NO_SOCKET:
     case REDLOCK_CAUSE_TLS:
     case REDLOCK_CAUSE_PROTECTED:
+    case REDLOCK_CAUSE_SENTINEL:
         return true;
     }
     return false;

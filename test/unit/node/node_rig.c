@@ -323,12 +323,14 @@ void rig_greet_as(struct rig *rig, const char *server, const char *replication)
     reply_bulk(rig, "maxmemory:0\r\nmaxmemory_policy:noeviction\r\n");
     reply_bulk(rig, "loading:0\r\n");
     reply_bulk(rig, "used_cpu_user_main_thread:1.5\r\n");
+    if (rig->node.db != 0)
+        rig_reply(rig, "+OK\r\n");
     rig_reply_time(rig, 0);
     for (unsigned i = 0; i < 3; i++)
         reply_bulk(rig, rl_protocol_script(scripts[i], RL_FORM_SHA)->sha);
 }
 
-/* Replies to the whole greeting of a node without password and database, as a Redis 7.0 master. */
+/* Replies to the whole greeting of a node without password, as a Redis 7.0 master. */
 void rig_greet(struct rig *rig)
 {
     rig_take_sent(rig);

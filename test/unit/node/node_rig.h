@@ -68,7 +68,7 @@ void rig_done(struct rig *rig);
 void rig_start(struct rig *rig);
 /* Completes the connection; the node sends its greeting. */
 void rig_connect(struct rig *rig);
-/* Replies to the whole greeting of a node without password and database, as a Redis 7.0 master. */
+/* Replies to the whole greeting of a node without password, as a Redis 7.0 master. */
 void rig_greet(struct rig *rig);
 /* Replies to the greeting with these sections `server` and `replication` of INFO. */
 void rig_greet_as(struct rig *rig, const char *server, const char *replication);
