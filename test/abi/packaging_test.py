@@ -114,7 +114,13 @@ class Packaging(unittest.TestCase):
             version = re.search(rf"dependency\('{name}', version: '>=([\d.]+)'", meson).group(1)
             self.assertIn(f"{title} ({version} or later)", output)
         self.assertIn("meson ({} or later)".format(re.search(r"meson_version: '>=([\d.]+)'", meson).group(1)), output)
-        self.assertIn(re.search(r"glibc [\d.]+ or later", meson).group(0), output)
+        self.assertIn(re.search(r"glibc [\d.]+ or later, or musl", meson).group(0), output)
+
+    def test_documents_name_the_c_libraries_of_meson(self):
+        """README and operations.md name both C libraries with which meson.build accepts a system."""
+        version = re.search(r"Linux with glibc ([\d.]+) or later, or with musl'", tree.text("meson.build")).group(1)
+        self.assertIn(f"Linux with glibc {version} or later, or with musl.", tree.text("docs/operations.md"))
+        self.assertIn("· Linux (glibc or musl) ·", tree.text("README.md"))
 
     def test_shared_hiredis(self):
         """With a shared hiredis, the library needs it at run time and programs do not name it."""
