@@ -14,6 +14,7 @@ import libredlock
 
 SERVERS = os.environ.get("REDLOCK_SERVERS", "")
 PATIENT = 30  # time limit, in seconds, of what happens at once on an idle machine
+SHORT = 0.5  # time limit of a wait that ends without the lock; long enough for a reply of a busy machine
 # A machine that stands still for a moment must not look like a server that does not reply.
 SLOW = {"connect_timeout": 2, "node_timeout": 2}
 
@@ -58,6 +59,11 @@ class Servers:
                     return reply
             assert time.monotonic() < deadline, replies
 
+    def lose(self, key):
+        """Deletes a key, as soon as the last server has it: its SET may arrive after the acquisition."""
+        wait_until(lambda: self.all("EXISTS", key) == [1] * len(self.ports))
+        self.all("DEL", key)
+
     def pttl(self, key):
         """Returns the median of the TTLs of a key in milliseconds; negative: as Redis has it."""
         return sorted(self.all("PTTL", key))[len(self.ports) // 2]
@@ -75,9 +81,9 @@ def servers():
 
 @pytest.fixture()
 def client(servers):
-    """A client of the servers. At its end no key may be left."""
+    """A client of the servers, connected to all of them."""
     with libredlock.Client(SERVERS, **SLOW) as made:
-        made.wait_ready(PATIENT)
+        wait_until(lambda: all(node["eligible"] for node in made.nodes()))
         yield made
 
 

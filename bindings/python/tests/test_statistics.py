@@ -41,6 +41,7 @@ def test_node_without_a_server(make_client):
     client = make_client(servers="127.0.0.1:1")
     with pytest.raises(libredlock.NoQuorumError):
         client.wait_ready(0.05)
+    wait_until(lambda: client.nodes()[0]["cause"] != "none")  # the connection may not have been tried yet
     [node] = client.nodes()
     assert (node["eligible"], node["cause"]) == (False, "connect") and "refused" in node["text"]
 
@@ -72,7 +73,7 @@ def test_inspect(make_client, servers):
         held = client.inspect("a")
     assert (held.state, held.owner) == ("held", "worker-7") and held.votes >= 3
     seen = [server for server in held.servers if server.key == "expires"]
-    assert len(seen) >= 3 and all(9 < server.expires_in <= 10 and server.owner == "worker-7" for server in seen)
+    assert len(seen) >= 3 and all(5 < server.expires_in <= 10 and server.owner == "worker-7" for server in seen)
     servers.all("SET", "b", "another")
     assert {server.key for server in client.inspect("b").servers} == {"persistent"}
     assert {server.expires_in for server in client.inspect("b").servers} == {None}
