@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * `redlock break`: shows who holds a lock, deletes its key, and says on how many servers. The
- * library's call returns when a majority has no key any more. The command then inspects the lock
- * until the other servers have no key either, and prints those on which nothing was deleted.
+ * `redlock break`: shows who holds a lock, deletes its key, says on how many servers, and prints
+ * those on which nothing was deleted.
  */
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "breaking.h"
 #include "client.h"
-#include "clock.h"
 #include "commands.h"
 #include "exits.h"
 #include "holding.h"
@@ -19,70 +17,6 @@
 
 /* Time limit for closing the client, which sends pending undos first. */
 #define CLOSE_BUDGET_MS 1000
-/* How long, and with what pause, servers that reply late are waited for. */
-#define TIME_LIMIT_MS 1000
-#define PAUSE_MS      10
-
-/* What is known of one lock that is broken. The reports are owned; each may be NULL. */
-struct breaking {
-    redlock_report_t *before; /* of the inspection before */
-    redlock_report_t *broken; /* of the call that deletes the key */
-    redlock_report_t *after;  /* of the last inspection after it; NULL: the call has failed */
-};
-
-/* Returns true if the key that a server had before is not there any more: the server has confirmed
- * that it deleted the key, or the key is missing now. `index`: of the server. */
-static bool is_deleted(const struct breaking *breaking, size_t index)
-{
-    redlock_node_report_t before, broken, after;
-
-    if (report_node(breaking->broken, index, &broken) && broken.vote == REDLOCK_VOTE_GRANTED)
-        return true;
-    return report_node(breaking->before, index, &before) && before.vote == REDLOCK_VOTE_GRANTED &&
-           report_node(breaking->after, index, &after) && after.vote == REDLOCK_VOTE_DENIED;
-}
-
-/* Returns true if a server still has the key that it had before. A key with another label is that
- * of a client that acquired the lock meanwhile. */
-static bool is_left(const struct breaking *breaking, size_t index)
-{
-    redlock_node_report_t before, after;
-
-    return !is_deleted(breaking, index) && report_node(breaking->before, index, &before) &&
-           before.vote == REDLOCK_VOTE_GRANTED && report_node(breaking->after, index, &after) &&
-           after.vote == REDLOCK_VOTE_GRANTED && strcmp(before.owner, after.owner) == 0;
-}
-
-/* Inspects the lock until no server has the key that it had before, at most for TIME_LIMIT_MS. */
-static void inspect_after(redlock_t *rl, const char *name, struct breaking *breaking)
-{
-    uint64_t give_up_ns = boottime_ns() + TIME_LIMIT_MS * NS_PER_MS;
-    redlock_node_report_t node;
-    bool left;
-    int error;
-
-    for (;;) {
-        breaking->after = inspect_one(rl, name, &error);
-        left = false;
-        for (size_t i = 0; report_node(breaking->after, i, &node); i++)
-            left = left || is_left(breaking, i);
-        if (!left || boottime_ns() >= give_up_ns)
-            return;
-        redlock_report_free(breaking->after);
-        poll(NULL, 0, PAUSE_MS);
-    }
-}
-
-/* Returns the number of servers on which the key was deleted. */
-static unsigned count_deleted(const struct breaking *breaking)
-{
-    redlock_node_report_t node;
-    unsigned deleted = 0;
-
-    for (size_t i = 0; report_node(breaking->broken, i, &node); i++)
-        deleted += is_deleted(breaking, i);
-    return deleted;
-}
 
 /* Returns the JSON array of the servers on which nothing was deleted, with what is there now. */
 static json_t *others_json(const struct breaking *breaking)
@@ -91,7 +25,7 @@ static json_t *others_json(const struct breaking *breaking)
     redlock_node_report_t node;
 
     for (size_t i = 0; report_node(breaking->after, i, &node); i++) {
-        if (is_deleted(breaking, i))
+        if (breaking_has_deleted(breaking, i))
             continue;
         json_t *object =
             must(json_pack("{s:o, s:s}", "server", json_text(node.node), "value",
@@ -111,7 +45,7 @@ static void print_others(const struct breaking *breaking)
 
     for (size_t i = 0; report_node(breaking->after, i, &node); i++) {
         enum value value = value_of(&node, report_owner(breaking->before));
-        if (is_deleted(breaking, i))
+        if (breaking_has_deleted(breaking, i))
             continue;
         show("  %-24s %-6s %s%s\n", node.node, value_word(value),
              value == VALUE_NONE ? "no key" : node.text,
@@ -123,7 +57,7 @@ static void print_others(const struct breaking *breaking)
 static void print_result(const struct options *options, const char *name,
                          const struct breaking *breaking)
 {
-    unsigned deleted = count_deleted(breaking), count = report_info(breaking->broken).nodes;
+    unsigned deleted = breaking_count(breaking), count = report_info(breaking->broken).nodes;
 
     if (options->json) {
         json_t *object = holding_json("redlock.break/1", name, breaking->before);
@@ -153,18 +87,14 @@ static int break_it(const struct options *options, redlock_t *rl, const char *na
         redlock_report_free(breaking.before);
         return STATUS_FREE;
     }
-    error = redlock_break(rl, name, &breaking.broken);
-    if (error == REDLOCK_OK)
-        inspect_after(rl, name, &breaking);
+    error = breaking_run(rl, name, &breaking);
     print_result(options, name, &breaking);
     int result = exit_of_error(error, EXIT_HELD);
     if (result != EXIT_OK) {
         say(SAY_ERROR, "%s: %s", name, report_reason(breaking.broken, error));
         report_say_nodes(breaking.broken, SAY_ERROR);
     }
-    redlock_report_free(breaking.before);
-    redlock_report_free(breaking.broken);
-    redlock_report_free(breaking.after);
+    breaking_free(&breaking);
     return result;
 }
 

@@ -17,6 +17,7 @@
 #include "commands.h"
 #include "exits.h"
 #include "files.h"
+#include "inspect.h"
 #include "json.h"
 #include "mask.h"
 #include "names.h"
@@ -99,19 +100,18 @@ static int explain(const struct options *options, const struct names *names, int
     return code;
 }
 
-/* Prints the result as JSON object. `validity_ms` is printed for `extend` only. Returns false if
- * stdout could not be written. */
+/* Prints the result as JSON object. `granted`: number of servers. `validity_ms` is printed for
+ * `extend` only. Returns false if stdout could not be written. */
 static bool print_result(const struct options *options, const struct names *names, int error,
-                         uint64_t validity_ms, const redlock_report_t *report)
+                         unsigned granted, uint64_t validity_ms, const redlock_report_t *report)
 {
     bool extend = options->command == CMD_EXTEND;
-    struct votes votes = report_votes(report);
     json_t *object = must(json_pack("{s:s, s:o, s:b, s:s, s:i, s:o}", "schema",
                                     extend ? "redlock.extend/1" : "redlock.release/1", "name",
                                     json_text(names->list[0]), extend ? "extended" : "released",
                                     error == REDLOCK_OK, "error",
                                     error == REDLOCK_OK ? "" : redlock_error_name(error), "granted",
-                                    (int)votes.granted, "servers", report_nodes_json(report)));
+                                    (int)granted, "servers", report_nodes_json(report)));
 
     names_to_json(names, object);
     if (extend)
@@ -140,7 +140,7 @@ static int extend(const struct options *options, const struct settings *settings
     redlock_lock_free(lock);
     int result = error == REDLOCK_OK ? EXIT_OK : explain(options, names, error, report);
     if (options->json)
-        print_result(options, names, error, validity_ms, report);
+        print_result(options, names, error, report_votes(report).granted, validity_ms, report);
     else if (error == REDLOCK_OK)
         show("%s: valid for %" PRIu64 " ms\n", names->text, validity_ms);
     redlock_report_free(report);
@@ -168,6 +168,55 @@ static int release_patiently(redlock_t *rl, const struct names *names, const cha
     }
 }
 
+/* Returns the set of servers, a bit for each, that have replied that they have none of the keys. */
+static uint32_t without_keys(redlock_t *rl, const struct names *names)
+{
+    uint32_t servers = UINT32_MAX;
+    redlock_node_report_t node;
+
+    for (size_t name = 0; name < names->count; name++) {
+        struct inspection seen = {.name = text_copy(names->list[name])};
+        uint32_t without = 0;
+        inspect_once(rl, &seen, 1);
+        for (size_t i = 0; report_node(seen.report, i, &node); i++)
+            without |= node.vote == REDLOCK_VOTE_DENIED ? UINT32_C(1) << i : 0;
+        servers &= without;
+        redlock_report_free(seen.report);
+        free(seen.name);
+    }
+    return servers;
+}
+
+/* Returns true for a node that has failed. */
+static bool has_failed(const redlock_node_report_t *node)
+{
+    return node->vote == REDLOCK_VOTE_FAILED;
+}
+
+/* Prints that too few servers have confirmed the release, and why. The library decides that as soon
+ * as a majority has refused, without the later replies of others; `confirmed` counts these, too. */
+static void explain_no_quorum(const struct names *names, const redlock_report_t *report,
+                              unsigned confirmed)
+{
+    redlock_report_info_t info = report_info(report);
+    redlock_node_report_t node;
+    char *why = text_copy("");
+
+    for (size_t i = 0; report_node(report, i, &node); i++) {
+        char *servers = report_group(report, i, has_failed);
+        char *longer =
+            servers ? text_format("%s; %s: %s", why, servers, node.text) : text_copy(why);
+        free(servers);
+        free(why);
+        why = longer;
+    }
+    say(SAY_ERROR,
+        "%s: not released: no quorum: %u of %u servers released the lock or do not have it, %u "
+        "required%s",
+        names->text, confirmed, info.nodes, info.quorum, why);
+    free(why);
+}
+
 /* Releases the lock by release_patiently() and reports the result. Returns EXIT_OK also if the lock
  * was not held with this token, unless --strict was given; else the exit code of the error. */
 static int release(const struct options *options, const struct names *names, redlock_t *rl,
@@ -176,6 +225,7 @@ static int release(const struct options *options, const struct names *names, red
     redlock_report_t *report = NULL;
     int error = release_patiently(rl, names, token, &report);
     int result = EXIT_OK;
+    unsigned granted = report_votes(report).granted;
 
     if (error == REDLOCK_ELOST) {
         say(options->strict ? SAY_ERROR : SAY_WARNING,
@@ -184,11 +234,15 @@ static int release(const struct options *options, const struct names *names, red
                 : "%s was not held with this token any more; nothing was released",
             names->text);
         result = options->strict ? EXIT_LOST : EXIT_OK;
+    } else if (error == REDLOCK_ENOQUORUM) {
+        granted = (unsigned)__builtin_popcount(without_keys(rl, names));
+        explain_no_quorum(names, report, granted);
+        result = EXIT_NO_QUORUM;
     } else if (error != REDLOCK_OK) {
         result = explain(options, names, error, report);
     }
     if (options->json)
-        print_result(options, names, error, 0, report);
+        print_result(options, names, error, granted, 0, report);
     redlock_report_free(report);
     return result;
 }

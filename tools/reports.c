@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client.h"
@@ -58,15 +59,50 @@ struct votes report_votes(const redlock_report_t *report)
     return votes;
 }
 
-/* Prints a line at this level for each node with a text that has not granted and that the text of
- * the report does not name. */
+/* Collects the names of the servers with an equal text; NULL if an earlier server has it. */
+char *report_group(const redlock_report_t *report, size_t first, node_filter *is_meant)
+{
+    redlock_node_report_t node, other;
+    char *names = NULL;
+    unsigned count = 0;
+
+    if (!report_node(report, first, &node) || !is_meant(&node))
+        return NULL;
+    for (size_t i = 0; report_node(report, i, &other); i++) {
+        if (!is_meant(&other) || strcmp(node.text, other.text) != 0)
+            continue;
+        if (i < first)
+            return NULL;
+        char *longer = names ? text_format("%s, %s", names, other.node) : text_copy(other.node);
+        free(names);
+        names = longer;
+        count++;
+    }
+    if (count > 1 && count == report_info(report).nodes) {
+        free(names);
+        names = text_format("all %u servers", count);
+    }
+    return names;
+}
+
+/* Returns true for a node with a text that has not granted and that the text of the report does not
+ * name. */
+static bool is_unsaid(const redlock_node_report_t *node)
+{
+    return node->vote >= REDLOCK_VOTE_DENIED && *node->text && !node->in_text;
+}
+
+/* Prints a line at this level for each text of the nodes of is_unsaid(). */
 void report_say_nodes(const redlock_report_t *report, int level)
 {
     redlock_node_report_t node;
 
-    for (size_t i = 0; report_node(report, i, &node); i++)
-        if (node.vote >= REDLOCK_VOTE_DENIED && *node.text && !node.in_text)
-            say((enum say_level)level, "  %s: %s", node.node, node.text);
+    for (size_t i = 0; report_node(report, i, &node); i++) {
+        char *names = report_group(report, i, is_unsaid);
+        if (names)
+            say((enum say_level)level, "  %s: %s", names, node.text);
+        free(names);
+    }
 }
 
 /* Returns the name of an enum redlock_vote in JSON. */

@@ -33,8 +33,16 @@ const char *report_reason(const redlock_report_t *report, int error);
 /* Counts the votes of the nodes in the report. */
 struct votes report_votes(const redlock_report_t *report);
 
-/* Prints a line, at the given level (enum say_level), for each node that denied or failed and that
- * the text of the report does not name. */
+/* Returns whether a node belongs to those that are meant. */
+typedef bool node_filter(const redlock_node_report_t *node);
+
+/* Returns the nodes among the meant ones that have the text of node `first`: their names, or "all 5
+ * servers" if these are all. NULL if node `first` is not meant, or if an earlier node has its text,
+ * so that a loop over all nodes names each text once. To be freed. */
+char *report_group(const redlock_report_t *report, size_t first, node_filter *is_meant);
+
+/* Prints a line, at the given level (enum say_level), for each text of nodes that denied or failed
+ * and that the text of the report does not name. */
 void report_say_nodes(const redlock_report_t *report, int level);
 
 /* Returns a JSON array of the nodes of the report, with vote, cause, round trip in us and text. */

@@ -13,6 +13,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "breaking.h"
 #include "client.h"
 #include "clock.h"
 #include "inspect.h"
@@ -209,7 +210,6 @@ static char *take_request(struct top *top, char owner[TOP_OWNER_MAX])
 static char *break_if_same(struct top *top, const char *name, const char *owner)
 {
     struct inspection seen = {.name = text_copy(name)};
-    redlock_report_t *report = NULL;
     char *text;
 
     inspect_all(top->rl, &seen, 1);
@@ -220,13 +220,15 @@ static char *break_if_same(struct top *top, const char *name, const char *owner)
     } else if (strcmp(report_owner(seen.report), owner) != 0) {
         text = text_format("%s was not broken: another client holds it now", name);
     } else {
-        int error = redlock_break(top->rl, name, &report);
+        struct breaking breaking = {.before = seen.report};
+        int error = breaking_run(top->rl, name, &breaking);
         text = error == REDLOCK_OK
-                   ? text_format("%s: deleted on %u of %u servers", name,
-                                 report_votes(report).granted, report_info(report).nodes)
-                   : text_format("%s: %s", name, report_reason(report, error));
+                   ? text_format("%s: deleted on %u of %u servers", name, breaking_count(&breaking),
+                                 report_info(breaking.broken).nodes)
+                   : text_format("%s: %s", name, report_reason(breaking.broken, error));
+        seen.report = NULL;
+        breaking_free(&breaking);
     }
-    redlock_report_free(report);
     redlock_report_free(seen.report);
     free(seen.name);
     return text;

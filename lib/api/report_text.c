@@ -172,21 +172,23 @@ static const char *counted_text(const struct redlock_report *report,
         return report->info.status == REDLOCK_OK ? "let the lock expire or do not have it"
                                                  : "released the lock";
     default:
-        return report->info.status == REDLOCK_OK ? "do not have the lock any more"
-                                                 : "released the lock";
+        return report->info.status == REDLOCK_OK          ? "do not have the lock any more"
+               : report->info.status == REDLOCK_ENOQUORUM ? "released the lock or do not have it"
+                                                          : "released the lock";
     }
 }
 
 /* Returns how many servers have done what the operation needs, as counted_text() says. Of a release
- * that succeeded these are all that are known not to have the key: those that have removed it now,
- * those that did not have it, and those that were known to be without it before. */
+ * these are all that are known not to have the key: those that have removed it now, those that did
+ * not have it, and those that were known to be without it before; a repeated request finds no key
+ * on a server that has removed it. */
 static unsigned count_votes(const struct redlock_report *report, const struct redlock_lock *handle)
 {
     const struct rl_round *round = &report->round;
 
     if (handle->op.kind == RL_OP_INSPECT || handle->op.kind == RL_OP_BREAK)
         return rl_nodes_count(round->granted | round->denied);
-    if (report->info.status == REDLOCK_OK && removes_keys(handle))
+    if (report->info.status != REDLOCK_ELOST && removes_keys(handle))
         return rl_nodes_count(round->granted | round->denied | round->absent);
     return report->info.granted;
 }

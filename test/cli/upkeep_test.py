@@ -4,6 +4,7 @@ starts servers for the class, five unless `count` differs, and empties them befo
 command and returns its result; start() only starts it; start_with_events() starts `run` and records its events;
 hold() acquires a lock as another holder; until() waits for a condition."""
 
+import json
 import os
 import signal
 import subprocess
@@ -224,6 +225,18 @@ class R13(Case):
         self.servers.stop(2)
         self.assertRegex(self.broken(), rf"^r13: deleted on 4 of 5 servers\n"
                          rf"  127\.0\.0\.1:{self.servers.ports[2]} +error +\S.*: its key, if any, expires by itself\n$")  # fmt: skip
+
+    def test_release_counts_a_server_that_has_confirmed_once(self):
+        """A release that is repeated because a majority refuses finds no key on the servers of the first request."""
+        token = self.hold("r13")
+        until(lambda: len(self.servers.values("r13")) == 5, "the key on all servers")
+        for server in range(3):
+            self.servers.command(server, "CONFIG", "SET", "min-replicas-to-write", "1")
+            self.addCleanup(self.servers.command, server, "CONFIG", "SET", "min-replicas-to-write", "0")
+        result = self.redlock("release", "--json", "r13", token)
+        self.assertCode(result, 69)
+        self.assertEqual(json.loads(result.stdout)["granted"], 2)
+        self.assertIn("2 of 5 servers released the lock or do not have it, 3 required", result.stderr)
 
 
 class R14(Case):
