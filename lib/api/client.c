@@ -67,10 +67,10 @@ void rl_client_drop(struct redlock_client *rl)
         close(rl->wake_fd);
     rl_dispatch_close(rl);
     rl_wake_free(&rl->wakes);
-    rl_leader_free(rl);
     pthread_mutex_destroy(&rl->mutex);
     unmark_process(rl);
     struct rl_mem mem = rl->mem;
+    rl_free(&mem, rl->log.queue);
     redlock_config_free(rl->config);
     rl_free(&mem, rl);
 }
@@ -88,7 +88,7 @@ static int enter(struct redlock_client *rl, bool blocks, bool timed)
     rl_leader_enter(rl);
     bool deadlock = blocks && rl_dispatch_is_own_callback(rl);
     if (deadlock || rl->closed) {
-        rl_client_unlock(rl);
+        rl_client_leave(rl); /* another caller may have left its requests to this thread */
         return deadlock ? REDLOCK_EDEADLK : REDLOCK_ECLOSED;
     }
     /* Also in a callback, because time has passed since the tick began. */
@@ -144,7 +144,7 @@ void rl_client_send(struct redlock_client *rl)
             rl_io_wake(&rl->io);
         return;
     }
-    rl_leader_send(rl, rl->mode == REDLOCK_MODE_THREADED && rl_dispatch_is_own_callback(rl));
+    rl_leader_send(rl);
 }
 
 /* Ends a call: sends what was queued, releases the mutex and wakes the threads whose operations
@@ -197,6 +197,28 @@ static int open_shard(struct redlock_client *rl, const struct rl_config_shard *f
     return error;
 }
 
+/* Starts the threads that the mode needs: the I/O thread, and in threaded mode the callback thread
+ * if the configuration has functions for it. From then on log lines are queued for the callback
+ * thread. Returns REDLOCK_OK; or ENOMEM or ESYS, and then no thread runs. */
+static int start_threads(struct redlock_client *rl)
+{
+    bool threaded = rl->mode == REDLOCK_MODE_THREADED, logs = rl->log.fn != NULL;
+
+    if (rl->mode == REDLOCK_MODE_EMBEDDED)
+        return REDLOCK_OK;
+    if (threaded && logs) {
+        rl->log.queue = rl_alloc(&rl->mem, sizeof *rl->log.queue);
+        if (rl->log.queue == NULL)
+            return REDLOCK_ENOMEM;
+    }
+    int error = logs || rl->config->event_fn != NULL ? rl_callbacks_start(rl) : REDLOCK_OK;
+    if (error == REDLOCK_OK)
+        error = rl_loop_start(rl);
+    if (error != REDLOCK_OK)
+        rl_callbacks_stop(rl);
+    return error;
+}
+
 /* Opens the poller, all shards and the descriptors for wake-ups. Starts the I/O thread, except in
  * embedded mode. Returns REDLOCK_OK or an error; then the poller and the shards are closed again,
  * and rl->config->error has the reason or is empty. */
@@ -218,8 +240,8 @@ static int open_shards(struct redlock_client *rl)
     }
     rl->wake_fd = rl_io_copy_wake_fd(&rl->io);
     error = rl->wake_fd >= 0 ? rl_dispatch_open(rl) : REDLOCK_ESYS;
-    if (error == REDLOCK_OK && rl->mode != REDLOCK_MODE_EMBEDDED)
-        error = rl_loop_start(rl);
+    if (error == REDLOCK_OK)
+        error = start_threads(rl);
     if (error != REDLOCK_OK)
         rl_io_close(&rl->io);
     return error;
@@ -334,7 +356,6 @@ REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
     atomic_init(&rl->refs, 1);
     pthread_mutex_init(&rl->mutex, NULL);
     rl_wake_init(&rl->wakes, &rl->mem, &rl->mutex);
-    rl_leader_init(rl);
     mark_process(rl);
     for (unsigned i = 0; i < rl->config->shard_count; i++)
         warn_about_count(rl, &rl->config->shards[i]);
@@ -388,6 +409,7 @@ REDLOCK_API int redlock_free(redlock_t *rl)
     rl_client_unlock(rl);
     if (inside)
         return REDLOCK_EDEADLK;
+    rl_callbacks_stop(rl); /* first: while a callback runs, locks are extended */
     rl_loop_stop(rl);
     pthread_mutex_lock(&rl->mutex);
     rl_review_begin_shutdown(rl);
@@ -399,7 +421,8 @@ REDLOCK_API int redlock_free(redlock_t *rl)
     rl_io_close(&rl->io);
     (void)rl_dispatch_take(rl);
     rl->closed = true;
-    rl_dispatch(rl);
+    while (rl_dispatch_has_pending(rl))
+        rl_dispatch(rl);
     rl_client_unlock(rl);
     rl_client_drop(rl);
     return REDLOCK_OK;

@@ -5,6 +5,7 @@
 #ifndef RL_API_CLIENT_H
 #define RL_API_CLIENT_H
 
+#include "api/callbacks.h"
 #include "api/dispatch.h"
 #include "api/leader.h"
 #include "api/loop.h"
@@ -28,6 +29,7 @@ struct redlock_client {
     struct rl_io io;                  /* the poller: waits for the sockets and the timer, sends */
     struct rl_loop loop;              /* the I/O thread */
     struct rl_leader leader;          /* which thread drives the loop */
+    struct rl_callbacks callbacks;    /* the callback thread of threaded mode */
     struct rl_wakes wakes;            /* threads that sleep in blocking calls */
     struct rl_pending_events pending; /* callbacks that have not run yet */
     bool closed;                      /* redlock_free() has closed the engines: not to be used */
@@ -68,9 +70,11 @@ void rl_client_leave(struct redlock_client *rl);
  * on to wait. */
 void rl_client_send(struct redlock_client *rl);
 
-/* Releases the mutex and wakes the waiters whose operations have ended. */
+/* Releases the mutex, and wakes the waiters whose operations have ended and, if callbacks are
+ * pending, the callback thread. */
 static inline void rl_client_unlock(struct redlock_client *rl)
 {
+    rl_callbacks_wake(rl);
     rl_wake_unlock(&rl->wakes);
 }
 

@@ -69,7 +69,7 @@ static void signal_pending(struct redlock_client *rl)
     const uint64_t one = 1;
 
     if (rl->pending.fd >= 0 && write(rl->pending.fd, &one, sizeof one) < 0)
-        RL_ASSERT(errno == EAGAIN); /* readable already */
+        return; /* readable already, or closed by the program */
 }
 
 /* Adds the bits `pending` (RL_FX_* and RL_PENDING_*) to handle->pending. Appends the handle to the
@@ -90,11 +90,12 @@ static void queue_pending(struct redlock_client *rl, struct redlock_lock *handle
     signal_pending(rl);
 }
 
-/* Returns whether callbacks are pending: of a lock, of a node or of a client operation. */
+/* Returns whether callbacks are pending: of a lock, of a node, of a client operation or for log
+ * lines. */
 bool rl_dispatch_has_pending(const struct redlock_client *rl)
 {
     return rl->pending.first != NULL || rl->pending.has_node_events ||
-           rl->pending.client_done != NULL;
+           rl->pending.client_done != NULL || rl_log_has_lines(&rl->log);
 }
 
 /* Returns whether the calling thread runs a callback of this client. */
@@ -369,8 +370,7 @@ void rl_dispatch_event(struct redlock_lock *handle, uint8_t kind, uint64_t ttl_n
 }
 
 /* Returns whether the lock is held. In embedded mode, a lock whose deadline has passed since the
- * last turn of the loop is lost now. In the other modes the I/O thread sees to that, and reports
- * the loss before the caller, who learns of it by this call, can free the handle. Takes the
+ * last turn of the loop is lost now. In the other modes the I/O thread sees to that. Takes the
  * announcements. */
 bool rl_dispatch_is_held(struct redlock_lock *handle)
 {
@@ -428,35 +428,41 @@ static const char *event_text(int kind)
     }
 }
 
+/* Runs the event callback `fn`, unless it is NULL, for one event of the lock. event->lock is NULL
+ * if the user does not own the lock any more, which may have been freed by an earlier callback. */
+static void call_event(struct redlock_client *rl, struct redlock_lock *handle,
+                       redlock_event_t *event, redlock_event_fn fn, void *userdata)
+{
+    if (fn == NULL)
+        return;
+    event->lock = handle->owned_by_user ? handle : NULL;
+    begin_callback(rl);
+    rl_call_event(fn, rl, event, userdata);
+    end_callback(rl);
+}
+
 /* Runs the event callbacks of the lock and of the client, if they exist, for one event of the lock.
  * `kind`: enum redlock_event_kind. `status`: enum redlock_error that the event reports. */
 static void report_event(struct redlock_client *rl, struct redlock_lock *handle, int kind,
                          int status)
 {
     struct redlock_report report;
-    redlock_event_fn lock_fn = handle->event_fn, client_fn = rl->config->event_fn;
-    void *lock_userdata = handle->event_userdata;
 
-    if (lock_fn == NULL && client_fn == NULL)
+    if (!has_listener(rl, handle))
         return;
     rl_report_fill(&report, rl, handle, status, event_text(kind));
-    const redlock_event_t event = {
+    redlock_event_t event = {
         .size = sizeof event,
         .kind = kind,
         .status = status,
-        .lock = handle->owned_by_user ? handle : NULL,
         .resource = handle->bytes,
         .report = &report,
         .remaining_ms =
             rl_lock_remaining_ns(&handle->lock, rl_engine_now(&handle->shard->engine)) / RL_MS,
     };
-    begin_callback(rl);
-    if (lock_fn != NULL)
-        rl_call_event(lock_fn, rl, &event, lock_userdata);
-    if (client_fn != NULL)
-        rl_call_event(client_fn, rl, &event, rl->config->event_userdata);
+    call_event(rl, handle, &event, handle->event_fn, handle->event_userdata);
+    call_event(rl, handle, &event, rl->config->event_fn, rl->config->event_userdata);
     rl_report_done(&report);
-    end_callback(rl);
 }
 
 /* Delivers the result of the operation to its callback and ends it: drops its reference, or passes
@@ -649,7 +655,7 @@ void rl_dispatch_client_op(struct redlock_client *rl, struct rl_client_op *item)
 /* Runs the callbacks of the client operations that have ended, and frees them. */
 static void report_client_ops(struct redlock_client *rl)
 {
-    while (rl->pending.client_done != NULL) {
+    while (rl->pending.client_done != NULL && !rl->callbacks.stop) {
         struct rl_client_op *item = rl->pending.client_done;
         struct rl_op op = item->op;
         rl->pending.client_done = item->next;
@@ -671,12 +677,29 @@ void rl_dispatch_acquired(struct redlock_client *rl, struct redlock_lock *handle
         queue_pending(rl, handle, RL_PENDING_ACQUIRED);
 }
 
-/* Runs all pending callbacks: those of the queued handles, of the nodes, and of the client
- * operations that have ended. Releases the mutex while each callback runs. */
-void rl_dispatch(struct redlock_client *rl)
+/* Passes the queued log lines to the log function. */
+static void report_log(struct redlock_client *rl)
 {
-    while (rl->pending.first != NULL) {
+    struct rl_log_line line;
+
+    while (rl_log_take(&rl->log, &line)) {
+        begin_callback(rl);
+        rl_call_log(&rl->log, line.level, line.text);
+        end_callback(rl);
+    }
+}
+
+/* Runs the callbacks of the handles that are queued now. Those that are queued meanwhile are left
+ * to the next call, so that other callbacks get their turn. */
+static void report_handles(struct redlock_client *rl)
+{
+    const struct redlock_lock *last = rl->pending.last;
+    bool more = true;
+
+    /* In hybrid mode another thread may take `last`. */
+    while (more && rl->pending.first != NULL && !rl->callbacks.stop) {
         struct redlock_lock *handle = rl->pending.first;
+        more = handle != last;
         rl->pending.first = handle->next_pending;
         if (rl->pending.first == NULL)
             rl->pending.last = NULL;
@@ -684,6 +707,12 @@ void rl_dispatch(struct redlock_client *rl)
         report_handle(rl, handle);
         rl_handle_drop(handle); /* the queue's reference */
     }
+}
+
+void rl_dispatch(struct redlock_client *rl)
+{
+    report_log(rl);
+    report_handles(rl);
     bool has_node_events = rl->pending.has_node_events;
     rl->pending.has_node_events = false;
     for (unsigned i = 0; has_node_events && i < rl->shard_count; i++)

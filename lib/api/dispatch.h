@@ -81,7 +81,9 @@ bool rl_dispatch_is_held(struct redlock_lock *handle);
  * lock only. May be called from within rl_dispatch_take(). */
 void rl_dispatch_note_absent(struct redlock_lock *handle, rl_nodes nodes);
 
-/* Runs all pending callbacks. Releases the mutex while each of them runs. */
+/* Runs the pending callbacks: log lines, handles, nodes, client operations. Releases the mutex
+ * while each of them runs. Callbacks of handles that are queued meanwhile stay pending, and so does
+ * what is left when rl_callbacks_stop() is called. */
 void rl_dispatch(struct redlock_client *rl);
 /* Returns whether callbacks are pending. */
 bool rl_dispatch_has_pending(const struct redlock_client *rl);

@@ -9,7 +9,6 @@
 #include "api/review.h"
 #include "platform/clock.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -72,6 +71,17 @@ void rl_handle_drop(struct redlock_lock *handle)
     rl_client_drop(rl);
 }
 
+void rl_handle_drop_in_child(struct redlock_lock *handle)
+{
+    struct redlock_client *rl = rl_client_ref(handle->shard->rl);
+
+    if (pthread_mutex_trylock(&rl->mutex) == 0) {
+        rl_handle_drop(handle);
+        rl_wake_unlock(&rl->wakes);
+        rl_client_drop(rl);
+    }
+}
+
 /* In a forked child, drops the references that an operation holds, because no thread of the child
  * ends it: those to its handle, to the break that it is a part of, and that of a thread that waited
  * for it to the client. */
@@ -112,7 +122,7 @@ void rl_handle_signal_lost(struct redlock_lock *handle)
     int fd = atomic_load(&handle->lost_fd);
 
     if (fd >= 0 && write(fd, &one, sizeof one) < 0)
-        RL_ASSERT(errno == EAGAIN); /* readable already */
+        return; /* readable already, or closed by the program */
 }
 
 /* Returns the nanoseconds until the lock's deadline. Returns 0 if the lock is not held, in a forked
@@ -235,23 +245,25 @@ REDLOCK_API void redlock_lock_free(redlock_lock_t *handle)
 {
     if (handle == NULL)
         return;
+    if (rl_client_is_forked(handle->shard->rl)) {
+        rl_handle_drop_in_child(handle);
+        return;
+    }
     struct redlock_client *rl =
         rl_client_ref(handle->shard->rl); /* the mutex must outlive this call */
-    bool entered = rl_client_enter_untimed(rl) == REDLOCK_OK;
-    if (entered) {
-        bool held = rl_lock_is_held(&handle->lock);
-        /* No event of the lock is reported any more. */
-        handle->owned_by_user = false;
-        handle->event_fn = NULL;
+    rl_leader_enter(rl);
+    /* No event of the lock is reported any more. */
+    handle->owned_by_user = false;
+    handle->event_fn = NULL;
+    if (!rl->closed) {
         rl_dispatch_end(rl, handle);
-        if (held && rl_lock_is_active(&handle->lock)) {
+        if (rl_lock_is_held(&handle->lock) && rl_lock_is_active(&handle->lock)) {
             rl_io_refresh(&rl->io);
             rl_review_release(rl, handle, REDLOCK_ECANCELED);
             (void)rl_dispatch_take(rl);
         }
     }
     rl_handle_drop(handle); /* under the mutex, because this may change the engine */
-    if (entered)
-        rl_client_leave(rl);
+    rl_client_leave(rl);
     rl_client_drop(rl);
 }

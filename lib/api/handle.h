@@ -56,6 +56,9 @@ void rl_handle_drop(struct redlock_lock *handle);
 void rl_handle_publish(struct redlock_lock *handle);
 /* Makes the descriptor of redlock_lock_fd() readable, if there is one. */
 void rl_handle_signal_lost(struct redlock_lock *handle);
+/* Drops the user's reference to the handle in a forked child. Leaks it if a thread of the parent
+ * held the mutex during the fork, because the engine may be inconsistent then. */
+void rl_handle_drop_in_child(struct redlock_lock *handle);
 /* Drops the references of the handle's operation, and of the thread that waited for it, in a forked
  * child. No thread of the child ends the operation. */
 void rl_handle_forget_op(struct redlock_lock *handle);

@@ -17,27 +17,25 @@
  * blocking calls sleep on a futex (wake.c).
  *
  * Hand-over to the I/O thread: after each turn the I/O thread calls rl_leader_yield(). While a
- * caller leads, it parks on a condition variable and does not enter the poller. Callbacks of
- * threaded mode run on the I/O thread all the same: a leading caller that finds pending callbacks
- * recalls it. A caller that stops leading recalls the I/O thread if something is left to do:
- * sleepers, pending callbacks, a timer that is due within PARK_NS, or a park that lasts longer than
- * PARK_NS. Otherwise the I/O thread returns to the poller after a park in which no caller began to
- * lead.
+ * caller leads, it is parked: it sleeps on a futex and does not enter the poller. A caller that
+ * stops leading recalls the I/O thread if something is left to do: sleepers, a timer that is due
+ * within PARK_NS, or a park that lasts longer than PARK_NS. Otherwise the I/O thread returns to the
+ * poller after a park in which no caller began to lead.
  *
  * Invariants:
  * - At most one thread is in the poller: `polls` and `leader_polls` are never both true. With two,
- *   one would sleep on although the other is woken, and the I/O thread's callbacks would be late.
+ *   one would sleep on although the other is woken.
  * - At most one caller leads, and only while the I/O thread exists.
  * - When no caller leads, the I/O thread is in the poller, in a turn, recalled, or parked for at
  *   most PARK_NS.
  * - A thread that reads or changes struct rl_leader or a waiter holds the client's mutex. The only
  *   exception is `entering`, which is atomic.
  * - Queued requests are never forgotten. A caller that does not send them relies on another thread
- *   that will: one in rl_leader_enter(), the I/O thread with `flush_pending`, or the turn whose
- *   callback made the call.
+ *   that will: the I/O thread with `flush_pending`, or one in rl_leader_enter(), which sends when
+ * it leaves, also if its own call is refused.
  *
  * Lock order: the client's mutex is the only lock. It is released before a thread waits in the
- * poller, on a futex or on `park`. Callbacks run without it.
+ * poller or on a futex. Callbacks run without it.
  */
 #include "api/leader.h"
 
@@ -56,38 +54,16 @@
 /* Sleeping callers from which on a call leaves its requests to the I/O thread. */
 #define SLEEPERS_MIN 2
 
-/* Prepares the leader of a new client, whose fields are 0: creates the condition variable
- * `park`. */
-void rl_leader_init(struct redlock_client *rl)
-{
-    pthread_condattr_t attr;
-
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&rl->leader.park, &attr);
-    pthread_condattr_destroy(&attr);
-}
-
-/* Lets the I/O thread wait on `park` for at most `ns` nanoseconds, until rl_leader_recall() ends
- * the wait. Wakes the noted threads first. The mutex is held on entry and on return, and released
- * during the wait. */
+/* Lets the I/O thread sleep for at most `ns` nanoseconds, until rl_leader_recall() wakes it. The
+ * mutex is held on entry and on return, and released meanwhile. */
 static void park(struct redlock_client *rl, uint64_t ns)
 {
     struct rl_leader *leader = &rl->leader;
-    struct timespec until;
 
-    rl_clock_wait_until(&until, ns);
     leader->parks_long = ns > PARK_NS;
     leader->is_parked = true;
-    rl_wake_noted(&rl->wakes);
-    pthread_cond_timedwait(&leader->park, &rl->mutex, &until);
+    rl_wake_sleep(&rl->wakes, &leader->thread, ns);
     leader->is_parked = false;
-}
-
-/* Destroys the condition variable `park`. */
-void rl_leader_free(struct redlock_client *rl)
-{
-    pthread_cond_destroy(&rl->leader.park);
 }
 
 /* Notes that the I/O thread is about to enter the poller for the first time. Called before the
@@ -107,10 +83,9 @@ void rl_leader_returned(struct redlock_client *rl)
         rl_wake_note(&rl->wakes, leader->candidate);
 }
 
-/* Keeps the I/O thread parked as long as a caller leads or has led lately (`yielding`), and runs
- * callbacks of threaded mode meanwhile. Then sends what callers have left to this thread, and notes
- * that the thread enters the poller. Called by the I/O thread without the mutex. Returns at once if
- * the thread must end. */
+/* Keeps the I/O thread parked as long as a caller leads or has led lately (`yielding`). Then sends
+ * what callers have left to this thread, and notes that the thread enters the poller. Called by the
+ * I/O thread without the mutex. Returns at once if the thread must end. */
 void rl_leader_yield(struct redlock_client *rl)
 {
     struct rl_leader *leader = &rl->leader;
@@ -119,11 +94,8 @@ void rl_leader_yield(struct redlock_client *rl)
     pthread_mutex_lock(&rl->mutex);
     while (!rl_loop_is_stopping(rl)) {
         uint64_t turns_before = leader->leader_turns;
-        bool needed = leader->sleepers > 0 || rl_dispatch_has_pending(rl);
-        if (!leader->caller_leads && (needed || !leader->yielding))
+        if (!leader->caller_leads && (leader->sleepers > 0 || !leader->yielding))
             break;
-        if (rl->mode == REDLOCK_MODE_THREADED && rl_dispatch_has_pending(rl))
-            rl_loop_settle(rl); /* callbacks run on this thread only */
         park(rl, park_ns);
         bool goes_on = leader->caller_leads && leader->leader_turns == turns_before;
         park_ns = goes_on ? rl_min_u64(4 * park_ns, PARK_MAX_NS) : PARK_NS;
@@ -137,13 +109,10 @@ void rl_leader_yield(struct redlock_client *rl)
     rl_client_unlock(rl);
 }
 
-/* Ends the wait of the I/O thread on `park`, if it is parked, so that it looks for work. */
+/* Ends the sleep of the I/O thread, if it is parked, so that it looks for work. */
 void rl_leader_recall(struct redlock_client *rl)
 {
-    struct rl_leader *leader = &rl->leader;
-
-    if (leader->is_parked)
-        pthread_cond_signal(&leader->park);
+    rl_wake_note(&rl->wakes, &rl->leader.thread);
 }
 
 /* Locks the mutex for a caller that may send something when it leaves. Counts the caller in
@@ -181,28 +150,18 @@ static bool hand_to_thread(struct redlock_client *rl)
     return true;
 }
 
-/* Sends what a caller has queued; or leaves it to the next caller, which is about to enter; or
- * leaves it to the I/O thread (hand_to_thread()). `in_callback`: the caller runs in a callback of
- * the I/O thread, which sends when the callback returns. In threaded mode has the I/O thread run
- * pending callbacks. */
-void rl_leader_send(struct redlock_client *rl, bool in_callback)
+/* Sends what a caller has queued; or leaves it to the next caller, which is about to enter and will
+ * send for both, at most FLUSH_SKIPS_MAX times in a row; or leaves it to the I/O thread
+ * (hand_to_thread()). */
+void rl_leader_send(struct redlock_client *rl)
 {
     struct rl_leader *leader = &rl->leader;
 
-    if (in_callback && leader->flush_skips == 0)
-        return; /* the loop sends when the callback returns */
-    /* Another thread is about to enter and will send for both, at most FLUSH_SKIPS_MAX times in a
-     * row. A callback sends at once what earlier calls have left to the next one. */
-    if (!in_callback && atomic_load(&leader->entering) != 0 &&
-        leader->flush_skips < FLUSH_SKIPS_MAX) {
+    if (atomic_load(&leader->entering) != 0 && leader->flush_skips < FLUSH_SKIPS_MAX) {
         leader->flush_skips++;
-    } else if (in_callback || !hand_to_thread(rl)) {
+    } else if (!hand_to_thread(rl)) {
         leader->flush_skips = 0;
         rl_dispatch_flush(rl);
-    }
-    if (rl->mode == REDLOCK_MODE_THREADED && rl_dispatch_has_pending(rl)) {
-        rl_io_wake(&rl->io);
-        rl_leader_recall(rl);
     }
 }
 
@@ -253,7 +212,7 @@ static void await_poller(struct redlock_client *rl, struct rl_waiter *waiter)
     rl_io_wake(&rl->io);
     leader->candidate = waiter;
     while (leader->polls && !waiter->done)
-        rl_wake_sleep(&rl->wakes, waiter);
+        rl_wake_sleep(&rl->wakes, waiter, RL_NEVER);
     leader->candidate = NULL;
 }
 
@@ -279,14 +238,11 @@ static void drive_until_done(struct redlock_client *rl, struct rl_waiter *waiter
         rl_dispatch_tick(rl, ready, count);
         rl_review(rl);
         rl_dispatch_flush(rl);
-        if (rl_dispatch_has_pending(rl))
-            rl_leader_recall(rl);
     }
     leader->caller_leads = false;
-    if (rl->draining)
-        pthread_cond_broadcast(&leader->park); /* rl_leader_end() waits there, too */
-    else if (leader->sleepers > 0 || leader->parks_long || rl_dispatch_has_pending(rl) ||
-             is_due_soon(rl))
+    if (leader->closer != NULL)
+        rl_wake_note(&rl->wakes, leader->closer);
+    else if (leader->sleepers > 0 || leader->parks_long || is_due_soon(rl))
         rl_leader_recall(rl);
 }
 
@@ -295,12 +251,14 @@ static void drive_until_done(struct redlock_client *rl, struct rl_waiter *waiter
 void rl_leader_end(struct redlock_client *rl)
 {
     struct rl_leader *leader = &rl->leader;
+    struct rl_waiter closer = {.done = false};
 
+    leader->closer = &closer;
     while (leader->caller_leads) {
         rl_io_wake(&rl->io);
-        rl_wake_noted(&rl->wakes);
-        pthread_cond_wait(&leader->park, &rl->mutex);
+        rl_wake_sleep(&rl->wakes, &closer, RL_NEVER);
     }
+    leader->closer = NULL;
 }
 
 /* Blocks the calling thread until the waiter's operation is done: drives the loop if it may lead,
@@ -313,8 +271,9 @@ void rl_leader_wait(struct redlock_client *rl, struct rl_waiter *waiter)
         drive_until_done(rl, waiter);
         return;
     }
+    rl_callbacks_wake(rl);
     leader->sleepers++;
     while (!waiter->done)
-        rl_wake_sleep(&rl->wakes, waiter);
+        rl_wake_sleep(&rl->wakes, waiter, RL_NEVER);
     leader->sleepers--;
 }

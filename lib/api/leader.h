@@ -2,19 +2,18 @@
  * Decides which thread drives the loop, the I/O thread or a caller that blocks, and which thread
  * sends what callers have queued. To drive the loop, or to lead, means to wait in the poller
  * (struct rl_io, which waits for sockets and the timer), to process the events, and to wait again.
- * While a caller leads, the I/O thread is parked: it waits on a condition variable. All other
- * callers that block sleep on a futex. leader.c explains the protocol. The client's mutex is held
+ * While a caller leads, the I/O thread is parked: it sleeps on a futex, as all other callers that
+ * block do. leader.c explains the protocol. The client's mutex is held
  * unless a function says otherwise. */
 #ifndef RL_API_LEADER_H
 #define RL_API_LEADER_H
 
-#include <pthread.h>
-#include <stdatomic.h>
+#include "api/wake.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
 struct redlock_client;
-struct rl_waiter;
 
 /* Which thread of one client leads, that is, drives the loop. Owned by leader.c; part of struct
  * redlock. Invariants: at most one thread waits in the poller, so `polls` and `leader_polls` are
@@ -23,10 +22,10 @@ struct rl_waiter;
  */
 struct rl_leader {
     /* The I/O thread. */
-    pthread_cond_t park; /* the I/O thread waits on it while a caller leads */
-    bool is_parked;      /* the I/O thread waits on `park` */
-    bool parks_long;    /* the present or last wait on `park` may last longer than PARK_NS (2 ms) */
-    bool polls;         /* the I/O thread is in the poller, about to enter it, or just back */
+    struct rl_waiter thread; /* the I/O thread, which sleeps while a caller leads */
+    bool is_parked;          /* the I/O thread sleeps */
+    bool parks_long;         /* its present or last sleep may last longer than PARK_NS (2 ms) */
+    bool polls;              /* the I/O thread is in the poller, about to enter it, or just back */
     bool yielding;      /* a caller leads, or did lately: the I/O thread stays out of the poller */
     bool flush_pending; /* a caller has left its requests to the I/O thread, which must send them
                          * before it enters the poller */
@@ -35,6 +34,8 @@ struct rl_leader {
     bool leader_polls;           /* that caller is in the poller: only rl_io_wake() wakes it */
     struct rl_waiter *candidate; /* the caller that leads next, while it waits for the I/O thread to
                                   * leave the poller; NULL: none */
+    struct rl_waiter *closer;    /* the thread that frees the client, while it waits in
+                                  * rl_leader_end(); NULL: none */
     unsigned sleepers;           /* callers that sleep and do not lead */
     unsigned streak;             /* blocking calls in a row that found no other blocked caller */
     uint64_t leader_turns;       /* how often a caller began to lead */
@@ -44,17 +45,11 @@ struct rl_leader {
                            * for both; 0 to FLUSH_SKIPS_MAX (16) */
 };
 
-/* Prepares the leader of a new client, before its first thread starts. No mutex. */
-void rl_leader_init(struct redlock_client *rl);
-/* Frees what rl_leader_init() made, after the last thread has left. No mutex. */
-void rl_leader_free(struct redlock_client *rl);
-
 /* Locks the mutex for a caller that may send something when it leaves. The mutex is not held on
  * entry. */
 void rl_leader_enter(struct redlock_client *rl);
-/* Sends what a caller has queued, or leaves that to a thread that will send it soon.
- * `in_callback`: the caller runs in a callback of the I/O thread, which sends when it returns. */
-void rl_leader_send(struct redlock_client *rl, bool in_callback);
+/* Sends what a caller has queued, or leaves that to a thread that will send it soon. */
+void rl_leader_send(struct redlock_client *rl);
 /* Sends all queued requests, also those that callers have left to the I/O thread. */
 void rl_leader_flush(struct redlock_client *rl);
 

@@ -3,8 +3,8 @@
  *
  * The I/O thread repeats three steps: it waits in the poller without the mutex, it makes a turn
  * with the mutex, and it calls rl_leader_yield(), which keeps it out of the poller while callers
- * drive (leader.c). A turn is a tick of the engines followed by rl_loop_settle(), and it ends with
- * a flush. In embedded mode redlock_process() makes the turns.
+ * drive (leader.c). A turn is a tick of the engines followed by settle(), and it ends with a flush.
+ * In embedded mode redlock_process() makes the turns.
  *
  * Lock order: the client's mutex is the only lock. Callbacks run without it, so a turn may meet
  * state that other threads have changed in between. */
@@ -12,20 +12,21 @@
 
 #include "api/client.h"
 #include "api/review.h"
+#include "platform/thread.h"
 
-#include <signal.h>
-
-/* Finishes a turn: ends operations that were cancelled or are out of time, runs callbacks and sends
- * requests, until no callback is pending; then sets the timer. In hybrid mode redlock_process()
- * runs the callbacks instead. Mutex held, but released while a callback runs. */
-void rl_loop_settle(struct redlock_client *rl)
+/* Finishes a turn: ends operations that were cancelled or are out of time, sends requests, and sets
+ * the timer. In embedded mode also runs callbacks, until none is pending. Mutex held, but released
+ * while a callback runs. */
+static void settle(struct redlock_client *rl)
 {
+    bool runs_callbacks = rl->mode == REDLOCK_MODE_EMBEDDED;
+
     do {
         rl_review(rl);
-        if (rl->mode != REDLOCK_MODE_HYBRID && rl_dispatch_has_pending(rl))
+        if (runs_callbacks && rl_dispatch_has_pending(rl))
             rl_dispatch(rl);
         rl_leader_flush(rl); /* also sets the timer, so it follows the callbacks */
-    } while (rl->mode != REDLOCK_MODE_HYBRID && rl_dispatch_has_pending(rl));
+    } while (runs_callbacks && rl_dispatch_has_pending(rl));
     rl_review_arm(rl);
 }
 
@@ -35,7 +36,7 @@ static void turn(struct redlock_client *rl, const struct rl_ready *ready, int co
 {
     rl->loop.turning = true;
     rl_dispatch_tick(rl, ready, count);
-    rl_loop_settle(rl);
+    settle(rl);
     rl->loop.turning = false;
 }
 
@@ -77,17 +78,9 @@ static void *run(void *arg)
 /* Starts the I/O thread. Returns REDLOCK_OK, or REDLOCK_ESYS if no thread can be created. */
 int rl_loop_start(struct redlock_client *rl)
 {
-    sigset_t all, before;
-
     rl_leader_begin(rl);
-    /* The thread inherits a mask that blocks all signals: they are for the program's own threads.
-     */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&rl->loop.thread, NULL, run, rl);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    rl->loop.runs = error == 0;
-    return error == 0 ? REDLOCK_OK : REDLOCK_ESYS;
+    rl->loop.runs = rl_thread_start(&rl->loop.thread, NULL, run, rl) == 0;
+    return rl->loop.runs ? REDLOCK_OK : REDLOCK_ESYS;
 }
 
 /* Returns whether the I/O thread was started and not joined yet; false in embedded mode. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * One turn of the loop, and the I/O thread that drives it in threaded and hybrid mode. In a turn a
- * thread reads what the sockets have received, does what is due, runs callbacks and sends. Between
+ * thread reads what the sockets have received, does what is due and sends. Between
  * two turns the I/O thread waits in the poller (struct rl_io). In embedded mode redlock_process()
  * makes the turns. */
 #ifndef RL_API_LOOP_H
@@ -32,9 +32,5 @@ bool rl_loop_is_stopping(const struct redlock_client *rl);
 
 /* Makes one turn without waiting for events. The mutex is held; callbacks run without it. */
 void rl_loop_poll(struct redlock_client *rl);
-/* Finishes what a tick has brought: reviews cancels and client operations, runs callbacks (in
- * hybrid mode redlock_process() runs them), sends, and sets the timer. The mutex is held; callbacks
- * run without it. */
-void rl_loop_settle(struct redlock_client *rl);
 
 #endif

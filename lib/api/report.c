@@ -231,20 +231,25 @@ redlock_report_t *rl_report_of_entry(int error)
 
 /* Refuses a call with `status` and a text in the form of printf(). Stores a report with the text,
  * which the user owns, in *ret; NULL without memory. If `ret` is NULL, logs the text of an EINVAL
- * instead. Returns `status`. Mutex held. */
+ * instead, on this thread. Returns `status`. Mutex held, but released while the log function runs.
+ */
 int rl_report_refuse(struct redlock_client *rl, redlock_report_t **ret, int status, const char *fmt,
                      ...)
 {
     va_list args;
 
     if (ret == NULL) {
-        /* An asynchronous call returns no report, so the reason goes to the log. */
+        /* An asynchronous call returns no report, so the reason goes to the log, before the call
+         * returns: callers connect the two. */
         char line[sizeof((struct redlock_report *)0)->line];
         va_start(args, fmt);
         vsnprintf(line, sizeof line, fmt, args);
         va_end(args);
-        if (status == REDLOCK_EINVAL)
-            rl_logf(&rl->log, REDLOCK_LOG_ERROR, "refused: %s", line);
+        if (status != REDLOCK_EINVAL)
+            return status;
+        rl_client_unlock(rl); /* the log function may be slow */
+        rl_log_now(&rl->log, REDLOCK_LOG_ERROR, "refused: %s", line);
+        pthread_mutex_lock(&rl->mutex);
         return status;
     }
     struct redlock_report *report = rl_alloc(&rl->mem, sizeof *report);

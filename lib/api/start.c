@@ -106,6 +106,18 @@ static int check_call(struct redlock_client *rl, const struct rl_call *call)
     return REDLOCK_OK;
 }
 
+/* Starts the callback thread if the call has a completion callback. Returns REDLOCK_OK; or ESYS
+ * with a report in call->ret_refusal. */
+static int prepare_callbacks(struct redlock_client *rl, const struct rl_call *call, bool has_events)
+{
+    if (call->fn == NULL && !has_events)
+        return REDLOCK_OK;
+    if (rl_callbacks_start(rl) == REDLOCK_OK)
+        return REDLOCK_OK;
+    return rl_report_refuse(rl, call->ret_refusal, REDLOCK_ESYS,
+                            "there is no thread for callbacks: see ulimit -u");
+}
+
 /* Checks the arguments and starts to acquire `resource`; if `token` is not NULL, starts to adopt
  * the lock that has it. *ret_handle receives the handle, without a further reference. Returns
  * REDLOCK_OK; or an error, and then nothing was started. */
@@ -140,6 +152,8 @@ int rl_start_acquire(struct redlock_client *rl, const char *resource, const char
         return error;
     with_cancel.cancel = own.cancel;
     error = check_call(rl, &with_cancel);
+    if (error == REDLOCK_OK)
+        error = prepare_callbacks(rl, call, own.event_fn != NULL || own.event_end_fn != NULL);
     if (error != REDLOCK_OK)
         return error;
     bool adopt = token != NULL;
@@ -178,6 +192,9 @@ int rl_start_extend(struct redlock_lock *handle, uint64_t ttl_ms, const struct r
     error = check_handle(handle);
     if (error != REDLOCK_OK)
         return rl_report_refuse(rl, refusal, error, "%s", redlock_strerror(error));
+    error = prepare_callbacks(rl, call, false);
+    if (error != REDLOCK_OK)
+        return error;
     rl_handle_ref(handle);
     begin_op(&handle->op, RL_OP_EXTEND, call);
     rl_dispatch_event(handle, RL_EVENT_EXTEND, ttl_ms * RL_MS, 0);
@@ -201,6 +218,9 @@ int rl_start_release(struct redlock_lock *handle, bool keep, uint64_t delay_ms,
     error = check_handle(handle);
     if (error != REDLOCK_OK)
         return rl_report_refuse(rl, refusal, error, "%s", redlock_strerror(error));
+    error = prepare_callbacks(rl, call, false);
+    if (error != REDLOCK_OK)
+        return error;
     rl_handle_ref(handle);
     if (handle->retained != 0) {
         handle->retained--;
@@ -238,6 +258,8 @@ int rl_start_query(struct redlock_client *rl, const char *const *resources, size
         error = rl_shards_find(rl, &names, &shard, refusal);
     if (error == REDLOCK_OK)
         error = check_call(rl, call);
+    if (error == REDLOCK_OK)
+        error = prepare_callbacks(rl, call, false);
     if (error != REDLOCK_OK)
         return error;
     bool release = kind == RL_OP_RELEASE_TOKEN;
@@ -268,6 +290,9 @@ int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
     if (!rl_dispatch_is_held(subject) || redlock_lock_check(subject, 0) != REDLOCK_OK)
         return rl_report_refuse(rl, call->ret_refusal, REDLOCK_ELOST, "%s",
                                 redlock_strerror(REDLOCK_ELOST));
+    error = prepare_callbacks(rl, call, false);
+    if (error != REDLOCK_OK)
+        return error;
     for (unsigned i = 0; i < names.count; i++) {
         names.list[i] = redlock_lock_resource(subject, i);
         names.lens[i] = (uint16_t)strlen(names.list[i]);
@@ -317,6 +342,8 @@ int rl_start_client_op(struct redlock_client *rl, uint8_t kind, uint64_t budget_
     if (error == REDLOCK_OK)
         error = rl_check_duration(rl, kind == RL_OP_SHUTDOWN ? "budget_ms" : "wait_ms", budget_ms,
                                   true, call->ret_refusal);
+    if (error == REDLOCK_OK)
+        error = prepare_callbacks(rl, call, false);
     if (error != REDLOCK_OK)
         return error;
     struct rl_client_op *item = rl_alloc(&rl->mem, sizeof *item);

@@ -17,23 +17,25 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Calls futex(2) with the operation `op` (FUTEX_WAIT or FUTEX_WAKE) on `word`. `value`: for a wait
- * the value that the word must still have, for a wake-up the number of threads. Ignores the result
- * and keeps errno. It is not a cancellation point. */
-static void futex_call(atomic_uint *word, int op, unsigned value)
+ * the value that the word must still have, for a wake-up the number of threads. `limit`: the
+ * longest wait; NULL: no limit. Ignores the result and keeps errno. It is not a cancellation point.
+ */
+static void futex_call(atomic_uint *word, int op, unsigned value, const struct timespec *limit)
 {
     int saved_errno = errno;
 
-    (void)syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
+    (void)syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, limit, NULL, 0);
     errno = saved_errno;
 }
 
 /* Wakes all threads that sleep on the futex. There is more than one only on the shared one. */
 static void wake(struct rl_futex *futex)
 {
-    futex_call(&futex->value, FUTEX_WAKE, INT_MAX);
+    futex_call(&futex->value, FUTEX_WAKE, INT_MAX, NULL);
 }
 
 /* Returns a futex for one sleeper: a free one, a new one, or the shared one without memory. */
@@ -94,13 +96,6 @@ void rl_wake_note(struct rl_wakes *wakes, struct rl_waiter *waiter)
     wakes->noted[wakes->count++] = waiter->futex;
 }
 
-/* Wakes all noted threads at once, while the mutex is held. */
-void rl_wake_noted(struct rl_wakes *wakes)
-{
-    while (wakes->count > 0)
-        wake(wakes->noted[--wakes->count]);
-}
-
 /* Releases the mutex, then wakes the threads that were noted before. Copies the notes first,
  * because another thread may add notes as soon as the mutex is free. */
 void rl_wake_unlock(struct rl_wakes *wakes)
@@ -116,16 +111,16 @@ void rl_wake_unlock(struct rl_wakes *wakes)
         wake(words[i]);
 }
 
-/* Releases the mutex, sleeps on a futex until the waiter is woken, and locks the mutex again. May
- * return without a wake-up, so the caller checks its condition in a loop. */
-void rl_wake_sleep(struct rl_wakes *wakes, struct rl_waiter *waiter)
+void rl_wake_sleep(struct rl_wakes *wakes, struct rl_waiter *waiter, uint64_t ns)
 {
+    const struct timespec limit = {.tv_sec = (time_t)(ns / RL_SECOND),
+                                   .tv_nsec = (long)(ns % RL_SECOND)};
     struct rl_futex *futex = take_futex(wakes);
     unsigned before = atomic_load(&futex->value);
 
     waiter->futex = futex;
     rl_wake_unlock(wakes);
-    futex_call(&futex->value, FUTEX_WAIT, before);
+    futex_call(&futex->value, FUTEX_WAIT, before, ns != RL_NEVER ? &limit : NULL);
     pthread_mutex_lock(wakes->mutex);
     waiter->futex = NULL;
     free_futex(wakes, futex);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Puts threads to sleep in blocking calls and wakes them. A wake-up here is that of a thread on a
  * futex. Wake-ups are noted while the mutex is held, and sent when it is released. The client's
- * mutex is held in all functions except rl_wake_init() and rl_wake_free(). */
+ * mutex is held in all functions except rl_wake_init() and rl_wake_free().
+ *
+ * The client has no condition variable: in a forked child, pthread_cond_destroy() would wait for
+ * sleepers that exist in the parent only. A futex has no state of its sleepers. */
 #ifndef RL_API_WAKE_H
 #define RL_API_WAKE_H
 
@@ -20,8 +23,10 @@ struct rl_futex {
     struct rl_futex *all_next;  /* next in rl_wakes.futexes_all */
 };
 
-/* A thread that waits in a blocking call until its operation is done. It is on that thread's stack,
- * and is valid until the call returns. */
+/* A thread that sleeps: a caller in a blocking call until its operation is done, or a thread of the
+ * client until there is work. That of a caller is on its stack, and is valid until the call
+ * returns.
+ */
 struct rl_waiter {
     struct rl_futex *futex; /* the thread sleeps on it; NULL: the thread does not sleep */
     bool done;              /* the operation has ended with `status` */
@@ -46,13 +51,11 @@ void rl_wake_free(struct rl_wakes *wakes);
 
 /* Notes that the waiter's thread must be woken when the mutex is released. */
 void rl_wake_note(struct rl_wakes *wakes, struct rl_waiter *waiter);
-/* Wakes the noted threads at once. For callers that release the mutex by waiting on a condition
- * variable. */
-void rl_wake_noted(struct rl_wakes *wakes);
 /* Releases the mutex, then wakes the noted threads. */
 void rl_wake_unlock(struct rl_wakes *wakes);
-/* Releases the mutex, sleeps until the waiter is woken, and locks the mutex again. It may return
- * without a wake-up: the caller checks its condition in a loop. */
-void rl_wake_sleep(struct rl_wakes *wakes, struct rl_waiter *waiter);
+/* Releases the mutex, wakes the noted threads, sleeps until the waiter is woken, at most `ns`
+ * nanoseconds (RL_NEVER: no limit), and locks the mutex again. It may return without a wake-up: the
+ * caller checks its condition in a loop. */
+void rl_wake_sleep(struct rl_wakes *wakes, struct rl_waiter *waiter, uint64_t ns);
 
 #endif

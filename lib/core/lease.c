@@ -180,21 +180,6 @@ static void on_cancel(struct rl_lease *lease, int status, const struct rl_view *
     }
 }
 
-/* Processes CONFIRM, right before the won attempt is reported to the caller: checks the validity
- * once more. If it has become shorter than validity_min_ns, the attempt fails instead. Else the
- * lock counts as reported: a later loss is reported as a loss. */
-static void on_confirm(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
-{
-    if (!rl_lease_is_held(lease))
-        return;
-    lease->unconfirmed = false;
-    if (rl_lease_left_ns(lease, lease->deadline, lease->wall_us, view) >=
-        lease->terms->validity_min_ns)
-        return;
-    lease->unconfirmed = true;
-    rl_hold_fail_unconfirmed(lease, view, fx);
-}
-
 /* Returns the boot time in nanoseconds at which a lease in the client's queue needs its next TICK:
  * the end of its wait budget, or, with several keys, the next change of its reservation
  * (core/reservation.h), if that is earlier. RL_NEVER: none. */
@@ -364,7 +349,8 @@ void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const s
         on_cancel(lease, event->status, view, fx);
         break;
     case RL_EVENT_CONFIRM:
-        on_confirm(lease, view, fx);
+        if (rl_lease_is_held(lease))
+            rl_hold_confirm(lease, view, fx);
         break;
     case RL_EVENT_EXTEND:
         rl_hold_extend(lease, event->ttl_ns, view, fx);

@@ -81,12 +81,15 @@ static void set_deadline(struct rl_lease *lease, struct rl_now deadline, struct 
     fx->flags |= RL_FX_DEADLINE;
 }
 
-/* Returns whether another automatic extension is allowed and can move the deadline. */
+/* Returns whether another automatic extension is allowed and can move the deadline. A grant that
+ * the caller has not received yet is not extended: a callback that never comes would keep the lock
+ * for ever. */
 static bool may_extend(const struct rl_lease *lease)
 {
     const struct rl_lease_terms *terms = lease->terms;
 
-    if (!terms->auto_extend || lease->deadline.boot_ns == lease->hold_end.boot_ns)
+    if (!terms->auto_extend || lease->unconfirmed ||
+        lease->deadline.boot_ns == lease->hold_end.boot_ns)
         return false;
     return terms->extends_max == 0 || lease->extends < terms->extends_max;
 }
@@ -165,6 +168,17 @@ void rl_hold_fail_unconfirmed(struct rl_lease *lease, const struct rl_view *view
     if (lease->state == RL_STATE_EXTENDING)
         rl_lease_move(lease, RL_STATE_HELD);
     rl_attempt_fail(lease, REDLOCK_ETOOSLOW, view, fx);
+}
+
+void rl_hold_confirm(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    bool confirmed = !lease->unconfirmed;
+
+    lease->unconfirmed = left_ns(lease, view) < lease->terms->validity_min_ns;
+    if (lease->unconfirmed)
+        rl_hold_fail_unconfirmed(lease, view, fx);
+    else if (!confirmed)
+        plan_extension(lease, view);
 }
 
 /* Loses the lock: reports the loss, undoes the keys that may be left, and ends the lease. An

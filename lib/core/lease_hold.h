@@ -175,6 +175,10 @@ int rl_lease_fence_status(const struct rl_lease *lease);
 /* Starts to hold the lock until `deadline`, after a quorum has granted. */
 void rl_hold_begin(struct rl_lease *lease, struct rl_now deadline, const struct rl_view *view,
                    struct rl_effects *fx);
+/* Processes CONFIRM, right before the won attempt is reported to the caller: checks the validity
+ * once more. If it has become shorter than validity_min_ns, the attempt fails instead. Else the
+ * lock counts as reported: it may be extended, and a later loss is reported as a loss. */
+void rl_hold_confirm(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
 /* Fails the attempt of a held lock whose grant was not reported to the caller yet. */
 void rl_hold_fail_unconfirmed(struct rl_lease *lease, const struct rl_view *view,
                               struct rl_effects *fx);

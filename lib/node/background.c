@@ -2,9 +2,10 @@
  * Starts a detached thread for each piece of work. */
 #include "node/background.h"
 
+#include "platform/thread.h"
+
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <unistd.h>
@@ -41,24 +42,19 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Starts the thread, detached and with all signals blocked, so that signals go to the threads of
- * the program. Returns 0, or -1 if there is no thread. */
+/* Starts the thread, detached. Returns 0, or -1 if there is no thread. */
 static int start_thread(struct rl_background *work)
 {
     pthread_attr_t attr;
     pthread_t thread;
-    sigset_t all, before;
 
     if (pthread_attr_init(&attr) != 0)
         return -1;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     int rc = pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     if (rc == 0)
         rc = pthread_attr_setstacksize(&attr, STACK_BYTES);
     if (rc == 0)
-        rc = pthread_create(&thread, &attr, run, work);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+        rc = rl_thread_start(&thread, &attr, run, work);
     pthread_attr_destroy(&attr);
     return rc == 0 ? 0 : -1;
 }

@@ -40,13 +40,3 @@ int64_t rl_clock_now_and_wall(struct rl_now *ret_now)
     *ret_now = rl_clock_now();
     return (int64_t)wall_us - (int64_t)(ret_now->boot_ns / RL_US);
 }
-
-/* Sets `*ret` to the instant `ns` nanoseconds from now on CLOCK_MONOTONIC, as the end of a wait for
- * a condition variable. */
-void rl_clock_wait_until(struct timespec *ret, uint64_t ns)
-{
-    clock_gettime(CLOCK_MONOTONIC, ret);
-    ns += (uint64_t)ret->tv_nsec;
-    ret->tv_sec += (time_t)(ns / RL_SECOND);
-    ret->tv_nsec = (long)(ns % RL_SECOND);
-}

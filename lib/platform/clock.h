@@ -22,8 +22,4 @@ uint64_t rl_clock_wall_us(void);
  * too small, never too large. */
 int64_t rl_clock_now_and_wall(struct rl_now *ret_now);
 
-/* Sets `*ret` to the instant `ns` nanoseconds from now on CLOCK_MONOTONIC, as the end of a wait for
- * a condition variable that uses this clock. */
-void rl_clock_wait_until(struct timespec *ret, uint64_t ns);
-
 #endif

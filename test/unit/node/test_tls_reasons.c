@@ -362,7 +362,7 @@ START_TEST(changed_files_that_cannot_be_used_are_logged)
     ck_assert_ptr_nonnull(file);
     ck_assert_int_ge(fputs("x", file), 0);
     ck_assert_int_eq(fclose(file), 0);
-    rig->log = (struct rl_log){REDLOCK_LOG_ERROR, keep_message, message};
+    rig->log = (struct rl_log){REDLOCK_LOG_ERROR, keep_message, message, NULL};
     tls_rig_reload(rig);
     snprintf(expected, sizeof expected,
              "TLS: certificate files have changed and cannot be used, so the earlier ones stay in "
