@@ -361,6 +361,8 @@ int client_open(const struct options *options, struct settings *ret_settings, re
     redlock_config_t *config = NULL;
     int result = settings_load(options, ret_settings);
 
+    if (result < 0 && options->command == CMD_NODES)
+        ret_settings->heartbeat_ms = NODES_HEARTBEAT_MS;
     if (result < 0)
         result = client_configure(ret_settings, &config);
     if (result < 0)

@@ -25,6 +25,8 @@ void client_warn(const struct settings *settings, redlock_t *rl, bool count);
 /* How long, in ms, a command that acquires a lock waits in client_settle(). The lock does not need
  * the wait, but a server that is listed twice is found before the first lock this way. */
 #define CLIENT_SETTLE_MS 150
+/* The interval of heartbeats of `redlock nodes`, which shows within its run whether clocks run. */
+#define NODES_HEARTBEAT_MS 10
 /* Waits until each node is eligible or has a cause why it is not, at most for `patience_ms`. */
 void client_settle(redlock_t *rl, uint64_t patience_ms);
 /* Returns how long, in ms, a command waits that needs a reply of every server: time to resolve a

@@ -21,8 +21,9 @@
 
 /* Time limit for closing the client, which sends pending undos first. */
 #define CLOSE_BUDGET_MS 200
-/* Number of inspections whose round trips are measured. */
-#define MEASURE_ROUNDS 5
+/* Number of inspections whose round trips are measured, and the pause after each. */
+#define MEASURE_ROUNDS   5
+#define MEASURE_PAUSE_MS 5
 /* Pause between two looks at the nodes while `--wait` waits. */
 #define WAIT_STEP_MS 50
 
@@ -70,7 +71,8 @@ static void wait_for_suspects(redlock_t *rl, const struct examination *exam, uin
 }
 
 /* Measures the round trip of each server of the shard by several inspections, and stores the median
- * in exam->rtt_us. Reads the state of the nodes again at the end. A single value, and the first
+ * in exam->rtt_us. The pauses leave time for heartbeats (NODES_HEARTBEAT_MS), which show whether
+ * its clock runs. Reads the state of the nodes again at the end. A single value, and the first
  * connection that the library has measured, depend more on this process than on the server. */
 static void measure(redlock_t *rl, const struct settings *settings, struct examination *exam)
 {
@@ -89,6 +91,7 @@ static void measure(redlock_t *rl, const struct settings *settings, struct exami
                 times[i][replies[i]++] = node.rtt_us;
         redlock_report_free(report);
         wait_for_suspects(rl, exam, give_up_ns);
+        poll(NULL, 0, MEASURE_PAUSE_MS);
     }
     free(name);
     read_nodes(rl, exam);
@@ -198,6 +201,7 @@ int cmd_nodes(const struct options *options)
     if (options->wait_all)
         wait_for_votes(rl, settings.wait_ms, exams, shards);
     for (size_t i = 0; i < shards; i++) {
+        exams[i].max_ttl_ms = settings.max_ttl_ms;
         measure(rl, &settings, &exams[i]);
         nodes_probe(&settings, &exams[i]);
         nodes_tls(&settings, &exams[i]);

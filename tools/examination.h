@@ -104,7 +104,8 @@ struct examination {
     size_t eligible;        /* number of eligible servers */
     /* number of eligible servers that granted, extended and released the probe's lock */
     size_t useful;
-    bool incomplete; /* this process could not check a server: nothing is known of it */
+    uint64_t max_ttl_ms; /* the largest TTL, as configured */
+    bool incomplete;     /* this process could not check a server: nothing is known of it */
     redlock_node_stats_t nodes[REDLOCK_NODES_MAX]; /* what the library knows of each server */
     struct trouble troubles[REDLOCK_NODES_MAX];    /* failures of the probe of nodes_probe() */
     struct notify_check notify[REDLOCK_NODES_MAX]; /* results of the probe for notifications */

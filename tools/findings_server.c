@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "clock.h"
 #include "findings.h"
@@ -20,6 +21,25 @@
 #define SLOW_FACTOR  10
 #define SLOW_FROM_US 5000
 
+/* Returns true if a server for which the remedy is meant is a danger for the locks of others. */
+static bool is_critical(const struct remedy *remedy)
+{
+    return !strcmp(remedy->code, "duplicate") || !strcmp(remedy->code, "clock_stopped");
+}
+
+/* Returns what to do about server `i`, which is excluded. A server that has run for long although
+ * its quarantine is that of a restart is in quarantine for each new client. */
+static const char *advice_for(const struct examination *exam, size_t i, const struct remedy *remedy)
+{
+    const redlock_node_stats_t *node = &exam->nodes[i];
+
+    if (node->cause == REDLOCK_CAUSE_RESTARTED && node->quarantine_ms > 0 &&
+        node->uptime_s * 1000 > 2 * exam->max_ttl_ms)
+        return "each new client waits so long, because its uptime is not trusted: admission = "
+               "proven, or its clock was set forward (then restart it)";
+    return remedy->advice;
+}
+
 /* Adds one finding about server `i` if it is listed twice, is excluded, or failed in the probe (in
  * this order; only the first that applies). */
 static void check_vote(struct examination *exam, size_t i)
@@ -32,9 +52,8 @@ static void check_vote(struct examination *exam, size_t i)
         finding_add(exam, FINDING_CRIT, (int)i, "duplicate", "remove one of the two",
                     "same server as %s", exam->nodes[exam->duplicate_of[i]].node);
     else if (!node->eligible)
-        finding_add(exam, node->cause == REDLOCK_CAUSE_DUPLICATE ? FINDING_CRIT : FINDING_WARN,
-                    (int)i, remedy->code, remedy->advice, "%s",
-                    *node->text ? node->text : "no reply yet");
+        finding_add(exam, is_critical(remedy) ? FINDING_CRIT : FINDING_WARN, (int)i, remedy->code,
+                    advice_for(exam, i, remedy), "%s", *node->text ? node->text : "no reply yet");
     else if (trouble->cause)
         finding_add(exam, FINDING_WARN, (int)i, remedy_of(trouble->cause, trouble->text)->code,
                     remedy_of(trouble->cause, trouble->text)->advice, "%s", trouble->text);

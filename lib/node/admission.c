@@ -223,6 +223,11 @@ bool rl_admission_time(struct rl_admission *admission, uint64_t time_us, uint64_
             high = smaller(high, old_high);
         }
     }
+    if (time_us != admission->server_us)
+        admission->stands = false;
+    else if (moved < 0)
+        admission->stands = true;
+    admission->server_us = time_us;
     admission->has_clock = true;
     admission->offset_low_us = low;
     admission->offset_high_us = high;
@@ -301,7 +306,9 @@ uint64_t rl_admission_quarantine_left_ns(const struct rl_admission *admission, u
 {
     uint64_t left = 0;
 
-    if ((exclusions & ~(uint32_t)RL_EXCLUSIONS_TIMED) != 0)
+    bool stands = (exclusions & RL_EXCLUSION_CLOCK_STEP) != 0 && admission->stands;
+
+    if ((exclusions & ~(uint32_t)RL_EXCLUSIONS_TIMED) != 0 || stands)
         return 0;
     if (exclusions & (RL_EXCLUSION_RESTARTED | RL_EXCLUSION_PROMOTED))
         left = rl_sub_sat(quarantine_end_ns(admission), now_ns);
@@ -376,7 +383,10 @@ void rl_admission_text(const struct rl_admission *admission, uint32_t exclusions
                  admission->policy);
         break;
     case RL_EXCLUSION_CLOCK_STEP:
-        step_text(admission, left_ns, now_ns, text, size);
+        if (admission->stands)
+            snprintf(text, size, "its clock stands still, so keys do not expire: restart it");
+        else
+            step_text(admission, left_ns, now_ns, text, size);
         break;
     case RL_EXCLUSION_PROMOTED:
         quarantine_text(admission, "has another server's data, first seen", left_ns, now_ns, text,

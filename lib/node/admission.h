@@ -95,6 +95,9 @@ struct rl_admission {
     uint64_t stepped_ns;    /* when the last clock step was noticed */
     int64_t step_us; /* by how many microseconds the server's clock has jumped at least; negative:
                         back */
+    uint64_t server_us; /* what the last reply to TIME showed */
+    bool stands; /* the server's clock has shown the same time for longer than drift explains: its
+                    keys do not expire, and no quarantine ends it */
 };
 
 /* Prepares the admission of a node whose server is not known yet. `rules` must outlive `admission`.

@@ -8,12 +8,14 @@ import json
 import os
 import re
 import struct
+import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import tapcase  # noqa: E402
-from world import Case, until  # noqa: E402
+from world import Case, OwnServersCase, until  # noqa: E402
 
 
 class Clocks(Case):
@@ -139,6 +141,51 @@ class Clocks(Case):
                 self.assertIn(advice, result.stderr)
         for word in "50%", "500000ppm", "0ppm", "0.0001%", "08.30%":
             self.assertCode(self.redlock("config", env=self.environment(REDLOCK_DRIFT=word)), 0)
+
+
+class NotTrusted(Case):
+    """A server whose uptime does not count."""
+
+    count = 3
+
+    def test_advice(self):
+        """To wait would help one client only."""
+        until(lambda: re.search(rb"uptime_in_seconds:([7-9]|\d\d+)\r", self.servers.command(0, "INFO", "server")), "7 s")
+        environment = self.environment(REDLOCK_SERVERS=self.servers.list.replace("?fresh=1", ""), REDLOCK_ADMISSION="proven")
+        result = self.redlock("nodes", "--max-ttl", "3s", "--json", env=environment)
+        advice = {finding["advice"] for finding in json.loads(result.stdout)["findings"] if finding["code"] == "restarted"}
+        self.assertEqual(len(advice), 1, result.stdout)
+        self.assertIn("each new client waits", advice.pop())
+
+
+class StandingClock(OwnServersCase):
+    """A server whose clock stands still, because of a suspended machine or a broken clock source."""
+
+    def test_finding(self):
+        """`nodes` names it as critical and gives no advice to wait, and the end of a wait says it, too."""
+        self.servers.command(2, "SHUTDOWN", "NOSAVE")
+        environment = {**os.environ, **self.with_clock(0)}
+        with open(self.path("clock"), "r+b") as file:  # it loses all that it gains since now
+            file.write(struct.pack("<I4xqqq", 0, 0, time.time_ns(), -1000000))
+        directory = os.path.dirname(self.servers.directory + "/")
+        server = subprocess.Popen([f"{directory}/redis-server", "--port", str(self.servers.ports[2]), "--save", "",
+                                   "--dir", self.directory], env=environment, stdout=subprocess.DEVNULL)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        until(lambda: self.answers(2), "the server replies")
+        servers = self.servers.list.replace("?fresh=1", "")
+        result = self.redlock("nodes", "--json", env=self.environment(REDLOCK_SERVERS=servers))
+        findings = [finding for finding in json.loads(result.stdout)["findings"] if finding["code"] == "clock_stopped"]
+        self.assertEqual([finding["severity"] for finding in findings], ["crit"])
+        self.assertIn("its clock stands still", findings[0]["text"])
+        self.assertNotIn("wait", findings[0]["advice"])
+
+    def answers(self, index):
+        """Returns whether the server accepts a connection and replies."""
+        try:
+            return self.servers.command(index, "PING") == b"PONG"
+        except OSError:
+            return False
 
 
 if __name__ == "__main__":

@@ -101,6 +101,30 @@ START_TEST(a_step_is_reported_and_excludes_for_max_ttl)
 }
 END_TEST
 
+/* A clock that stands still is no step whose quarantine would end. */
+START_TEST(a_clock_that_stands_still)
+{
+    char text[160];
+
+    ck_assert(!reply_to_time(100 * RL_US, 100 * RL_US));
+    for (unsigned i = 0; i < 3; i++) {
+        now_ns += RL_SECOND;
+        offset_us =
+            (int64_t)node.server_us - (int64_t)(now_ns / RL_US); /* the request takes no time */
+        ck_assert(reply_to_time(0, 100 * RL_US));
+        ck_assert_uint_eq(rl_admission_exclusions(&node, now_ns), RL_EXCLUSION_CLOCK_STEP);
+        ck_assert_uint_eq(rl_admission_quarantine_left_ns(&node, RL_EXCLUSION_CLOCK_STEP, now_ns),
+                          0);
+        rl_admission_text(&node, RL_EXCLUSION_CLOCK_STEP, now_ns, text, sizeof text);
+        ck_assert_str_eq(text, "its clock stands still, so keys do not expire: restart it");
+    }
+    now_ns += RL_SECOND;
+    ck_assert(!reply_to_time(0, 100 * RL_US)); /* it runs again */
+    rl_admission_text(&node, RL_EXCLUSION_CLOCK_STEP, now_ns, text, sizeof text);
+    ck_assert_str_eq(text, "its clock jumped 989 ms back 1 s ago, votes again in 30 s");
+}
+END_TEST
+
 /* After one second, drift and rounding leave 1 % of 1 s and 2 ms open: 12 ms. */
 START_TEST(steps_above_drift_and_rounding_are_found)
 {
@@ -188,6 +212,7 @@ static Suite *clock_steps_suite(void)
     tcase_add_loop_test(tcase, drift_is_no_step, 0, 2);
     tcase_add_test(tcase, slewing_is_no_step);
     tcase_add_loop_test(tcase, a_step_is_reported_and_excludes_for_max_ttl, 0, 4);
+    tcase_add_test(tcase, a_clock_that_stands_still);
     tcase_add_test(tcase, steps_above_drift_and_rounding_are_found);
     tcase_add_loop_test(tcase, a_slow_reply_does_not_hide_a_step, 0, 2);
     tcase_add_test(tcase, pauses_of_the_client_are_no_steps);
