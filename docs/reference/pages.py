@@ -304,7 +304,7 @@ def overview(reference, version):
         out += [".IP \\(bu 2", prose(rule)]
     for title, text in conventions(reference):
         out += [f".SH {title.upper()}", *block(text)]
-    out += [".SH DOCUMENTS", "The directory docs of the sources has them, and packages install them in /usr/share/doc.",
+    out += [".SH DOCUMENTS", "They are in the directory docs of the sources. Packages of them use /usr/share/doc/redlock.",
             *entries([(f"{name}.md", sentence(text)) for name, text in DOCUMENTS])]  # fmt: skip
     out += [".SH SEE ALSO", "\\fBredlock_error\\fR(3), \\fBredlock.hpp\\fR(3), \\fBredlock_adapters\\fR(3), \\fBredlock\\fR(1)"]
     return "\n".join(out) + "\n"

@@ -21,7 +21,8 @@ int main(void)
     if (rc == REDLOCK_OK)
         rc = redlock_new(&client, config);
     if (rc == REDLOCK_OK)
-        rc = redlock_acquire(client, "invoice:42", &opts, &lock, &report);
+        rc = redlock_acquire(client, "invoice:42", &opts, &lock,
+                             &report);
     if (rc == REDLOCK_OK) {
         puts("the lock is held"); /* the work, for at most 10 s */
         redlock_report_free(report);

@@ -121,6 +121,59 @@ class Consumer(unittest.TestCase):
             self.assertIn("REDLOCK_ENOQUORUM", done.stdout)
             self.assertEqual("libredlock.so" in run(["objdump", "-p", program]).stdout, shared)
 
+    def documented(self, language, pattern):
+        """Returns the first block of embedding.md in this language that the pattern matches. Puts the first program of the
+        document beside, as app.c and app.o."""
+        text = tree.text("docs/embedding.md")
+        folder = os.path.join(self.root, "documented")
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, "app.c"), "w", encoding="utf-8") as file:
+            file.write(re.search(r"```c\n(.*?)```", text, re.DOTALL).group(1))
+        done = run([CC, "-c", "app.c", *self.pkg_config("--cflags")], cwd=folder)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        blocks = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+        return folder, next(block for block in blocks if re.search(pattern, block))
+
+    def libraries_of(self, program):
+        """Runs a program, which must say that it was given no servers, and returns what ldd says of it."""
+        done = run([program], env={"LD_LIBRARY_PATH": self.libdir}, timeout=60)
+        self.assertIn("server addresses: NULL given", done.stdout)
+        return run(["ldd", program], env={**os.environ, "LD_LIBRARY_PATH": self.libdir}).stdout
+
+    def test_documented_static_link(self):
+        """The command of embedding.md links the static library, and the libraries that it needs as shared ones; with the one
+        word that the document names in place of another, it links all statically."""
+        folder, block = self.documented("sh", r"libredlock\.a")
+        environment = {**os.environ, "PKG_CONFIG_PATH": os.path.dirname(self.pc)}
+        done = run(["sh", "-ec", block.replace("cc ", f"{CC} ")], cwd=folder, env=environment)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        found = self.libraries_of(os.path.join(folder, "app"))
+        self.assertNotIn("libredlock", found)
+        self.assertIn("libsodium", found)
+        self.assertIn("-Wl,--as-needed", block)
+        done = run(["sh", "-ec", block.replace("cc ", f"{CC} ").replace("-Wl,--as-needed", "-static")], cwd=folder, env=environment)
+        if re.search(r"cannot find -l", done.stdout):
+            self.skipTest("a library that redlock needs has no static one here")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertNotIn("=>", self.libraries_of(os.path.join(folder, "app")))
+
+    def test_documented_cmake(self):
+        """The project file of embedding.md builds a program with the shared library, and with the static one if the other
+        target that it names is used."""
+        if shutil.which("cmake") is None:
+            self.skipTest("cmake is not installed")
+        folder, block = self.documented("cmake", "find_package")
+        self.assertIn("redlock::archive", block)
+        for target, shared in (("redlock::redlock", True), ("redlock::archive", False)):
+            with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as file:
+                file.write(block.replace("redlock::redlock", target))
+            built = os.path.join(folder, target.replace("::", "-"))
+            done = run(["cmake", "-S", folder, "-B", built, f"-DCMAKE_C_COMPILER={CC}", f"-DCMAKE_PREFIX_PATH={self.prefix}"])
+            self.assertEqual(done.returncode, 0, done.stdout)
+            done = run(["cmake", "--build", built])
+            self.assertEqual(done.returncode, 0, done.stdout)
+            self.assertEqual("libredlock.so" in self.libraries_of(os.path.join(built, "app")), shared)
+
     def test_cmake_refuses_other_versions(self):
         """CMake finds no library with a newer version, another minor version of 0, or another major version."""
         major, minor, patch = self.project_version().split(".")
