@@ -200,7 +200,7 @@ def fence():
     fence_half(picture, 8, fenced=False)
     picture.rule(24, 272, 836, 272, "grid")
     fence_half(picture, 280, fenced=True)
-    picture.text(24, 540, "UPDATE … SET …, fence = 33 WHERE id = … AND fence < 33", "soft", size=13)
+    picture.text(24, 540, "UPDATE … SET …, fence = 33 WHERE id = … AND fence <= 33", "soft", size=13)
     picture.text(836, 540, "time →", "soft", "end", 13)
     return picture
 

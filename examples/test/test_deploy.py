@@ -121,7 +121,7 @@ class Jobs(unittest.TestCase):
     def test_the_job_of_systemd_accepts_that_another_machine_runs_it(self):
         """The unit's command ends with the status that SuccessExitStatus names while the lock is held."""
         unit = text_of("backup.service")
-        command = re.search(r"^ExecStart=/usr/bin/redlock (.*)$", unit, re.M)[1].replace("20s", "20ms")
+        command = re.search(r"^ExecStart=/usr/local/bin/redlock (.*)$", unit, re.M)[1].replace("20s", "20ms")
         words = [REDLOCK, *command.replace("/usr/local/bin/backup", "/bin/true").split()]
         self.assertEqual(run(words).returncode, 0)
         with held("backup"):

@@ -126,6 +126,14 @@ class Manual(unittest.TestCase):
             self.assertIn(".Li redlock_server .", section)
             self.assertIn(".Xr redlock_stats_prometheus 3\nlists them.", section)
 
+    def test_documents_that_pages_name(self):
+        """A document is named by its path in the sources, and with the place where packages install it."""
+        for command in ["", *self.commands]:
+            for name in re.findall(r"[\w./-]+\.md\b", page(command)):
+                with self.subTest(command=command, name=name):
+                    self.assertTrue(os.path.exists(os.path.join(tree.SOURCE, name)), name)
+                    self.assertIn("/usr/share/doc/redlock", page(command))
+
     def test_markup_is_valid(self):
         """The pages are formatted without warnings."""
         found = [words for words in (["mandoc", "-Tlint", "-Wwarning"], ["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8"])

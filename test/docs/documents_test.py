@@ -2,6 +2,7 @@
 """The form of the documents for users: how long they are, and that a test can run their code."""
 
 import glob
+import html
 import os
 import re
 import sys
@@ -49,6 +50,12 @@ class Documents(unittest.TestCase):
     def test_length_of_readme(self):
         """README can be read at once."""
         self.assertLessEqual(read("README.md").count("\n"), README_LINES_MAX)
+
+    def test_picture_of_a_fence_compares_as_the_text(self):
+        """The statement in the picture has the condition of the statement that guarantees.md shows, with a number."""
+        condition = re.search(r"AND (fence \S+) :mine", read("docs/guarantees.md"))[1]
+        picture = html.unescape(read("docs/images/fence.svg"))
+        self.assertEqual(re.findall(r"AND (fence \S+) \d+", picture), [condition])
 
     def test_no_code_without_a_fence(self):
         """No block of code is only indented, because samples_test.py would not run it."""
