@@ -129,7 +129,7 @@ class Compose(unittest.TestCase):
             readme = file.read()
         self.assertIn("docker compose -f bench/compose.yaml up --detach --wait", readme)
         self.assertIn("docker compose -f bench/compose.yaml down", readme)
-        lists = re.findall(r"--servers '([^']*127\.0\.0\.1:71[^']*)'", readme)
+        lists = re.findall(r"REDLOCK_SERVERS='([^']*127\.0\.0\.1:71[^']*)'", readme)
         self.assertTrue(lists)
         for servers in lists:
             ports = [int(port) for port in re.findall(r"127\.0\.0\.1:(\d+)", servers)]
