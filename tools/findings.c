@@ -182,6 +182,8 @@ const struct remedy *remedy_of(int cause, const char *text)
          "reach the server"},
         {REDLOCK_CAUSE_SENTINEL, "sentinel",
          "list independent masters; a master with replicas and fail-over loses locks"},
+        {REDLOCK_CAUSE_NO_SCRIPTS, "no_scripts",
+         "do not rename EVAL on the server, and use no proxy that lacks it"},
         {REDLOCK_CAUSE_NO_SOCKET, "descriptors", "raise ulimit -n of this process"},
         {REDLOCK_CAUSE_NO_MEMORY, "no_vote", "give this process more memory"},
     };

@@ -63,7 +63,8 @@ enum redlock_cause {
                                    * DISCONNECT; if only one side speaks TLS, that depends on what the
                                    * server replies. Since 0.2.0 */
     REDLOCK_CAUSE_PROTECTED = 28, /* the server is in protected mode. Since 0.2.0 */
-    REDLOCK_CAUSE_SENTINEL = 29   /* it is a Sentinel, not a server that holds keys. Since 0.2.0 */
+    REDLOCK_CAUSE_SENTINEL = 29,  /* it is a Sentinel, not a server that holds keys. Since 0.2.0 */
+    REDLOCK_CAUSE_NO_SCRIPTS = 30 /* the server does not know EVAL. Since 0.2.0 */
 };
 
 /* Returns the name of a cause, for example "REDLOCK_CAUSE_TIMEOUT". Static, never NULL.

@@ -51,6 +51,8 @@ static const struct rl_cause causes[] = {
           .status = REDLOCK_EEXCLUDED, .retry_slowly = true),
     CAUSE(SENTINEL, "this is a Sentinel, not a server: give the addresses of the masters",
           .status = REDLOCK_EEXCLUDED, .retry_slowly = true),
+    CAUSE(NO_SCRIPTS, "server does not know EVAL, which extends and releases locks",
+          .status = REDLOCK_EEXCLUDED, .retry_slowly = true),
 };
 /* Number of causes, NONE included. */
 #define CAUSE_COUNT (sizeof causes / sizeof causes[0])

@@ -483,7 +483,7 @@ struct rl_result rl_protocol_classify_error(const struct rl_verb_form *verb_form
 {
     int cause = rl_wire_error_cause(reply->text, reply->len);
     unsigned feature = rl_forms[form].feature;
-    bool unknown = rl_wire_starts_with(reply->text, reply->len, "ERR unknown command");
+    bool unknown = rl_wire_is_unknown(reply->text, reply->len);
     struct rl_result result = vote(RL_VOTE_RESEND);
 
     if (verb_form->error_rule == RL_ERROR_GRANTS)

@@ -16,5 +16,7 @@ extern const struct rl_script rl_script_acquire_many, rl_script_heal_many, rl_sc
     rl_script_release_many, rl_script_shorten_many, rl_script_get_many;
 /* For the line of a resource. */
 extern const struct rl_script rl_script_line;
+/* For the greeting: returns 1, and uses no key, so that only the right to run scripts matters. */
+extern const struct rl_script rl_script_check;
 
 #endif

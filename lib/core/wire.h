@@ -106,6 +106,9 @@ int rl_wire_error_cause(const char *text, size_t len);
  * sends it without a request, and closes the connection. */
 bool rl_wire_is_full(const char *text, size_t len);
 
+/* Returns whether an error reply says that the server does not know the command. */
+bool rl_wire_is_unknown(const char *text, size_t len);
+
 /* Returns whether the first bytes of `text` are `words`, a terminated string. */
 bool rl_wire_starts_with(const char *text, size_t len, const char *words);
 

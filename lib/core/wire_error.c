@@ -105,6 +105,12 @@ int rl_wire_error_cause(const char *text, size_t len)
     return cause == REDLOCK_CAUSE_NONE ? REDLOCK_CAUSE_ERROR_REPLY : cause;
 }
 
+/* Returns whether the error reply says that the server does not know the command. */
+bool rl_wire_is_unknown(const char *text, size_t len)
+{
+    return rl_wire_starts_with(text, len, "ERR unknown command");
+}
+
 /* Returns whether the error reply is that of a server which accepts no further client. */
 bool rl_wire_is_full(const char *text, size_t len)
 {

@@ -6,6 +6,7 @@
 #include "node/greeting.h"
 
 #include "core/cause.h"
+#include "core/scripts.h"
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
@@ -24,7 +25,9 @@ enum step {
     STEP_INFO,    /* INFO; one step for each of rl_info_sections */
     STEP_SELECT,  /* after INFO, which shows a Sentinel: that has no databases */
     STEP_TIME,
-    STEP_SCRIPT /* SCRIPT LOAD; one step for each of three scripts */
+    STEP_SCRIPT,  /* SCRIPT LOAD; one step for each of three scripts */
+    STEP_EVAL,    /* EVAL of rl_script_check */
+    STEP_EVALSHA, /* EVALSHA of the same */
 };
 
 /* Appends one command of `argc` words to the greeting, as a step of this kind. Returns false
@@ -70,6 +73,18 @@ static bool append_script(struct rl_node *node, enum rl_verb verb)
                                     rl_arg_of(rl_protocol_script(verb, RL_FORM_SHA)->text)});
 }
 
+/* Appends EVAL and EVALSHA of a script without keys. Both may be refused or unknown; a server that
+ * runs no script must not be asked to set a key, because it could not delete it. */
+static bool append_check(struct rl_node *node)
+{
+    struct rl_arg none = rl_arg_of("0"); /* number of keys */
+
+    return append(node, STEP_EVAL, 3,
+                  (struct rl_arg[]){rl_arg_of("EVAL"), rl_arg_of(rl_script_check.text), none}) &&
+           append(node, STEP_EVALSHA, 3,
+                  (struct rl_arg[]){rl_arg_of("EVALSHA"), rl_arg_of(rl_script_check.sha), none});
+}
+
 /* Appends one INFO for each section. */
 static bool append_info(struct rl_node *node)
 {
@@ -94,7 +109,7 @@ bool rl_greeting_prepare(struct rl_node *node)
               append_info(node) && append_select(node) &&
               append(node, STEP_TIME, 1, (struct rl_arg[]){rl_arg_of("TIME")}) &&
               append_script(node, RL_VERB_RELEASE) && append_script(node, RL_VERB_EXTEND) &&
-              append_script(node, RL_VERB_SHORTEN);
+              append_script(node, RL_VERB_SHORTEN) && append_check(node);
     if (!ok)
         rl_greeting_free(node);
     return ok;
@@ -150,6 +165,20 @@ static int refuse(struct rl_node *node, int cause)
     return cause;
 }
 
+/* Judges an error reply to EVAL or EVALSHA, whose cause is `cause`. Returns as judge_error().
+ * EVALSHA may be unknown, because requests then use EVAL. Other errors say nothing about rights. */
+static int judge_script_error(struct rl_node *node, uint8_t step, const struct rl_reply *reply,
+                              int cause)
+{
+    if (cause == REDLOCK_CAUSE_NOPERM) {
+        rl_connection_set_text(&node->conn, reply->text, reply->len);
+        return cause;
+    }
+    return step == STEP_EVAL && rl_wire_is_unknown(reply->text, reply->len)
+               ? refuse(node, REDLOCK_CAUSE_NO_SCRIPTS)
+               : 0;
+}
+
 /* Judges an error reply to a step (enum step). Returns 0 if the connection can be used although the
  * step has failed. Else keeps the text of the error, or for AUTH a fixed text where the error might
  * repeat the password, and returns the enum redlock_cause for which the connection must be closed.
@@ -183,6 +212,8 @@ static int judge_error(struct rl_node *node, uint8_t step, const struct rl_reply
         rl_connection_set_text(&node->conn, reply->text, reply->len);
         return cause != REDLOCK_CAUSE_NONE ? cause : REDLOCK_CAUSE_ERROR_REPLY;
     }
+    if (step == STEP_EVAL || step == STEP_EVALSHA)
+        return judge_script_error(node, step, reply, cause);
     /* The user may lack the permission. Without INFO the server is not identified, which the
      * admission judges. Without TIME clock steps are not noticed. Without SCRIPT LOAD the first
      * EVALSHA is repeated as EVAL. */
@@ -196,6 +227,8 @@ static enum rl_reply_kind kind_of(uint8_t step)
 {
     if (step == STEP_TIME)
         return RL_REPLY_ARRAY;
+    if (step == STEP_EVAL || step == STEP_EVALSHA)
+        return RL_REPLY_INTEGER;
     return step == STEP_INFO || step == STEP_SCRIPT ? RL_REPLY_BULK : RL_REPLY_STATUS;
 }
 

@@ -305,7 +305,7 @@ class Nodes(OwnServersCase):
         """These users can connect; `redlock nodes` acquires a lock and so finds the missing right."""
         cases = {
             "-set": ("does not grant a lock", "noperm"),
-            "-eval -evalsha": ("does not extend a lock", "noperm"),
+            "-eval -evalsha": ("to run the 'eval' command", "noperm"),
             "-pexpire": ("does not extend a lock", "noperm"),
             "-del": ("does not release a lock", "noperm"),
             "resetkeys ~app:*": ("does not grant a lock", "noperm"),

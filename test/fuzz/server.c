@@ -202,7 +202,9 @@ static void reply_correctly(struct server *server, const struct server_command *
     bool script = server_word_is(command, 0, "EVALSHA") || server_word_is(command, 0, "EVAL");
     bool native = server_word_is(command, 0, "DELEX") || server_word_is(command, 0, "DELIFEQ");
 
-    if (script)
+    if (script && server_word_is(command, 2, "0"))
+        server_reply(server, ":1\r\n"); /* the script of the greeting */
+    else if (script)
         run_script(server, command);
     else if (native && !server->knows_natives)
         server_reply(server, "-ERR unknown command\r\n");

@@ -79,9 +79,13 @@ void fake_end_connection(struct fake_redis *fake, size_t index, enum fake_end en
 
 /* ---- from a command to its reply ---- */
 
-/* Returns true if the rule is for this command. */
+/* Returns true if the rule is for this command. A rule for EVAL or EVALSHA without an argument is
+ * for requests, not for the script of the greeting. */
 static bool rule_matches(const struct fake_rule *rule, const struct fake_arg *argv, size_t argc)
 {
+    bool is_check = argc == 3 && fake_store_is_check(argv[1]);
+    if (is_check && rule->argument == NULL)
+        return false;
     if (rule->command != NULL && !fake_arg_is(argv[0], rule->command))
         return false;
     for (size_t i = 1; rule->argument != NULL && i < argc; i++) {

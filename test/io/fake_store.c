@@ -226,11 +226,20 @@ static int script_index(struct fake_arg text_or_sha)
     return -1;
 }
 
-/* Returns the name of one of the library's scripts ("release", "extend", "shorten", "vote",
- * "raise", "read", "seed", "line") by its text or its SHA1, or NULL. */
+/* Returns true if this is the text or the SHA1 of the script of the greeting. */
+bool fake_store_is_check(struct fake_arg text_or_sha)
+{
+    return fake_arg_is(text_or_sha, rl_script_check.text) ||
+           fake_arg_is(text_or_sha, rl_script_check.sha);
+}
+
+/* Returns the name of one of the library's scripts ("check", "release", "extend", "shorten",
+ * "vote", "raise", "read", "seed", "line") by its text or its SHA1, or NULL. */
 const char *fake_store_script_name(struct fake_arg text_or_sha)
 {
     int index = script_index(text_or_sha);
+    if (fake_store_is_check(text_or_sha))
+        return "check";
     if (fake_arg_is(text_or_sha, rl_script_line.sha) ||
         fake_arg_is(text_or_sha, rl_script_line.text))
         return "line";
@@ -255,6 +264,10 @@ static void do_eval(struct call *call)
 {
     int index = script_index(call->argv[1]);
     bool by_sha = fake_arg_is(call->argv[0], "EVALSHA");
+    if (fake_store_is_check(call->argv[1])) {
+        fake_bytes_text(call->reply, ":1\r\n");
+        return;
+    }
     if (by_sha && (index < 0 || (call->store->scripts & 1u << index) == 0)) {
         fake_bytes_text(call->reply, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
         return;

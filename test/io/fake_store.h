@@ -90,6 +90,8 @@ void fake_store_execute(struct fake_store *store, struct fake_session *session, 
 /* Returns the name of one of the library's scripts ("release", "extend", "shorten", "vote",
  * "raise", "read", "seed", "line") by its text or its SHA1, or NULL. */
 const char *fake_store_script_name(struct fake_arg text_or_sha);
+/* Returns true if this is the text or the SHA1 of the script of the greeting. */
+bool fake_store_is_check(struct fake_arg text_or_sha);
 
 /* Write and delete keys for the test itself, in database 0 and without a session. ttl_ms 0: never
  * expires. */

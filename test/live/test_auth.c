@@ -296,6 +296,67 @@ START_TEST(a_release_without_the_right_to_delete)
 }
 END_TEST
 
+/* Checks that no server has executed a SET. */
+static void check_no_set(void)
+{
+    for (unsigned i = 0; i < NODES; i++) {
+        char *calls = cluster_command(live.cluster, i, "INFO commandstats");
+        ck_assert_msg(strstr(calls, "cmdstat_set:") == NULL, "%s", calls);
+        free(calls);
+    }
+}
+
+/* A user that may set keys, but runs no scripts, could neither extend nor delete them. No SET is
+ * sent, the report names the right, and the servers are eligible soon after it was given. */
+START_TEST(a_user_without_scripts_sets_no_key)
+{
+    static const char *const missing[][2] = {{"-eval", "'eval'"}, {"-evalsha", "'evalsha'"}};
+    for (unsigned k = 0; k < 2; k++) {
+        char rights[256];
+        snprintf(rights, sizeof rights, RIGHTS " %s", missing[k][0]);
+        set_user(rights);
+        for (unsigned i = 0; i < NODES; i++)
+            free(cluster_command(live.cluster, i, "CONFIG RESETSTAT"));
+        connect_as("locker:s3cret@", NULL, NULL);
+        check_refused(REDLOCK_CAUSE_NOPERM);
+        for (unsigned i = 0; i < NODES; i++) {
+            const redlock_node_stats_t stats = live_node_stats(live.client, i);
+            ck_assert_int_eq(stats.eligible, 0);
+            ck_assert_msg(strstr(stats.text, missing[k][1]) != NULL, "%s", stats.text);
+        }
+        check_no_set();
+        set_user(RIGHTS);
+        ck_assert_int_eq(redlock_wait_ready(live.client, wait_scaled_ms(TIME_LIMIT_MS)),
+                         REDLOCK_OK);
+        check_all_operations();
+        live_disconnect();
+    }
+}
+END_TEST
+
+/* Starts servers on which EVAL has another name. */
+static void start_without_eval(void)
+{
+    static const char *const args[] = {"--rename-command", "EVAL", "EVAL-OF-OPERATORS", NULL};
+    const struct cluster_opts opts = {.args = args};
+    live_start_servers_with(&opts);
+}
+
+/* The same where EVAL is unknown: the operator has renamed it. */
+START_TEST(a_server_without_eval_gets_no_key)
+{
+    redlock_lock_t *lock = NULL;
+    connect_as("", NULL, NULL);
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert(WAIT_UNTIL(live_node_stats(live.client, i).cause == REDLOCK_CAUSE_NO_SCRIPTS,
+                             TIME_LIMIT_MS));
+    CHECK_STATUS(live_acquire("auth", LONG_TTL_MS, 0, &lock), REDLOCK_EEXCLUDED);
+    ck_assert_ptr_null(lock);
+    ck_assert_msg(strstr(live_text(), "does not know EVAL") != NULL, "%s", live_text());
+    check_no_set();
+}
+END_TEST
+
 /* Returns the number of pending undos of all nodes. */
 static uint64_t undos_pending(void)
 {
@@ -310,7 +371,7 @@ static uint64_t undos_pending(void)
 START_TEST(undos_that_are_refused_expire)
 {
     const uint64_t ttl_ms = live_brief_ms(1200);
-    set_user(RIGHTS " -eval -evalsha");
+    set_user(RIGHTS " -del");
     connect_as("locker:s3cret@", NULL, NULL);
     for (unsigned i = 0; i < 40; i++) {
         char name[32];
@@ -341,7 +402,9 @@ static Suite *auth_suite(void)
                   live_start_servers);
     live_add_with(suite, "missing right", a_right_that_is_missing_is_named, live_start_servers);
     live_add_with(suite, "no delete", a_release_without_the_right_to_delete, live_start_servers);
-    live_add_with(suite, "no scripts", undos_that_are_refused_expire, live_start_servers);
+    live_add_with(suite, "undos", undos_that_are_refused_expire, live_start_servers);
+    live_add_with(suite, "no scripts", a_user_without_scripts_sets_no_key, live_start_servers);
+    live_add_with(suite, "no eval", a_server_without_eval_gets_no_key, start_without_eval);
     return suite;
 }
 

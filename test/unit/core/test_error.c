@@ -123,6 +123,7 @@ static const char *const CAUSES[] = {
     [24] = "REDLOCK_CAUSE_HEALED",      [25] = "REDLOCK_CAUSE_FENCE_RECORDS_UNREAD",
     [26] = "REDLOCK_CAUSE_NO_SOCKET",   [27] = "REDLOCK_CAUSE_TLS",
     [28] = "REDLOCK_CAUSE_PROTECTED",   [29] = "REDLOCK_CAUSE_SENTINEL",
+    [30] = "REDLOCK_CAUSE_NO_SCRIPTS",
 };
 #define CAUSE_COUNT (sizeof CAUSES / sizeof CAUSES[0])
 
@@ -160,6 +161,7 @@ static bool is_cause_in_header(int cause)
     case REDLOCK_CAUSE_TLS:
     case REDLOCK_CAUSE_PROTECTED:
     case REDLOCK_CAUSE_SENTINEL:
+    case REDLOCK_CAUSE_NO_SCRIPTS:
         return true;
     }
     return false;

@@ -120,6 +120,7 @@ static void greet(unsigned node)
     receive(node, "-NOPERM\r\n", 9); /* reply to TIME */
     for (unsigned i = 0; i < 3; i++)
         reply(node, "0123456789012345678901234567890123456789");
+    receive(node, ":1\r\n:1\r\n", 8); /* replies to EVAL and EVALSHA */
     ck_assert_int_eq(engine.nodes[node].conn.state, RL_NODE_READY);
 }
 

@@ -328,6 +328,8 @@ void rig_greet_as(struct rig *rig, const char *server, const char *replication)
     rig_reply_time(rig, 0);
     for (unsigned i = 0; i < 3; i++)
         reply_bulk(rig, rl_protocol_script(scripts[i], RL_FORM_SHA)->sha);
+    if (!rig->skips_check)
+        rig_reply(rig, ":1\r\n:1\r\n");
 }
 
 /* Replies to the whole greeting of a node without password, as a Redis 7.0 master. */

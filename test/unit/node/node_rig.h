@@ -35,8 +35,10 @@ struct rig {
     bool broken;            /* set by the test: sending fails */
     unsigned opens, closes; /* number of calls of the transport */
     size_t room;            /* bytes that the kernel still accepts; SIZE_MAX: no limit */
-    uint64_t held;          /* set by the test: bytes in a record that the kernel has in part */
-    char *wire;             /* bytes that were sent and not returned by rig_take_sent() yet */
+    bool skips_check; /* set by the test: rig_greet_as() leaves the replies to EVAL and EVALSHA,
+                       * the end of the greeting, to the test */
+    uint64_t held;    /* set by the test: bytes in a record that the kernel has in part */
+    char *wire;       /* bytes that were sent and not returned by rig_take_sent() yet */
     size_t wire_len;
     /* Taken from the inbox since rig_new() (numbers of reports) or the last check (votes): */
     struct rig_vote votes[RIG_VOTES_MAX];

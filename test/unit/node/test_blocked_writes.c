@@ -17,7 +17,7 @@
     "$10\r\nrun_id:abc\r\n"                                                                        \
     "$11\r\nrole:master\r\n"                                                                       \
     "$1\r\nx\r\n$1\r\nx\r\n$1\r\nx\r\n*2\r\n$1\r\n1\r\n$1\r\n2\r\n"                                \
-    "$1\r\nx\r\n$1\r\nx\r\n$1\r\nx\r\n"
+    "$1\r\nx\r\n$1\r\nx\r\n$1\r\nx\r\n:1\r\n:1\r\n"
 
 static struct rl_mem mem;
 static struct rl_log silent_log;

@@ -27,7 +27,9 @@ static void teardown(void)
     rig_done(rig);
 }
 
-#define REST "TIME\nSCRIPT LOAD <release>\nSCRIPT LOAD <extend>\nSCRIPT LOAD <shorten>\n"
+#define REST                                                                                       \
+    "TIME\nSCRIPT LOAD <release>\nSCRIPT LOAD <extend>\nSCRIPT LOAD <shorten>\n"                   \
+    "EVAL return 1 0\nEVALSHA e0e1f9fabfc9d4800c877a703b823ac0578ff8db 0\n"
 #define FIRST                                                                                      \
     "CLIENT SETNAME redlock\nINFO server\nINFO replication\nINFO memory\nINFO persistence\nINFO "  \
     "cpu\n"
@@ -74,7 +76,7 @@ START_TEST(a_greeting_may_be_split_at_every_byte)
 {
     static const char answers[] = "+OK\r\n$22\r\nredis_version:7.0.15\r\n\r\n$11\r\nrole:master\r\n"
                                   "$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n*2\r\n$1\r\n1\r\n$1\r\n2\r\n"
-                                  "$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n";
+                                  "$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n:1\r\n:1\r\n";
     struct rl_claim *claim = rig_claim(rig, "tok");
 
     rig_start(rig);
@@ -101,21 +103,73 @@ START_TEST(a_greeting_may_be_split_at_every_byte)
 }
 END_TEST
 
+static const struct {
+    const char *eval, *evalsha; /* the replies */
+    int cause;                  /* 0: the node is ready */
+    const char *text;
+} SCRIPTS[] = {
+    {":1", ":1", 0, ""},
+    {":1", "-ERR unknown command 'EVALSHA', with args", 0, ""}, /* EVAL is used */
+    {"-BUSY Redis is busy", ":1", REDLOCK_CAUSE_BUSY, "BUSY Redis is busy"},
+    {"-ERR Script killed by user with SCRIPT KILL", "-NOSCRIPT No matching script.", 0, ""},
+    {"-NOPERM this user may not run the 'eval' command", ":1", REDLOCK_CAUSE_NOPERM,
+     "NOPERM this user may not run the 'eval' command"},
+    {":1", "-NOPERM this user may not run the 'evalsha' command", REDLOCK_CAUSE_NOPERM,
+     "NOPERM this user may not run the 'evalsha' command"},
+    {"-ERR unknown command `EVAL`, with args", "-ERR unknown command `EVALSHA`",
+     REDLOCK_CAUSE_NO_SCRIPTS, "server does not know EVAL, which extends and releases locks"},
+};
+
+/* A server that runs no scripts could not delete a key again: no SET is sent to it. */
+START_TEST(a_server_without_scripts_gets_no_request)
+{
+    struct rl_claim *claim = rig_claim(rig, "tok");
+    char replies[200];
+    int cause = SCRIPTS[_i].cause;
+
+    rig_start(rig);
+    ck_assert_int_eq(rig_request(rig, claim, 1, RL_VERB_ACQUIRE), 0);
+    rig_connect(rig);
+    rig_take_sent(rig);
+    rig->skips_check = true;
+    rig_greet_as(rig, "", "role:master\r\n");
+    ck_assert_str_eq(rig_take_sent(rig), "");
+    snprintf(replies, sizeof replies, "%s\r\n%s\r\n", SCRIPTS[_i].eval, SCRIPTS[_i].evalsha);
+    rig_reply(rig, replies);
+    ck_assert_uint_eq(rig->node.conn.state, cause == 0 ? RL_NODE_READY : RL_NODE_DOWN);
+    ck_assert_int_eq(rig->node.conn.cause, cause);
+    ck_assert_str_eq(rig->node.conn.text, SCRIPTS[_i].text);
+    ck_assert_str_eq(rig_take_sent(rig), cause == 0 ? SET : "");
+    if (cause != 0)
+        rig_check_vote(rig, claim, RL_VOTE_FAILED, cause, 1);
+    rl_claim_drop(claim);
+}
+END_TEST
+
 /* A user without some permissions can hold locks all the same. */
 START_TEST(refused_commands_of_the_greeting_are_tolerated)
 {
     static const char denied[] = "-NOPERM this user has no permissions to run this command\r\n";
     static const char answers[][64] = {
-        "+OK\r\n",    "$0\r\n\r\n", "$11\r\nrole:master\r\n",       "$0\r\n\r\n",
-        "$0\r\n\r\n", "$0\r\n\r\n", "*2\r\n$1\r\n1\r\n$1\r\n2\r\n", "$0\r\n\r\n",
-        "$0\r\n\r\n", "$0\r\n\r\n",
+        "+OK\r\n",
+        "$0\r\n\r\n",
+        "$11\r\nrole:master\r\n",
+        "$0\r\n\r\n",
+        "$0\r\n\r\n",
+        "$0\r\n\r\n",
+        "*2\r\n$1\r\n1\r\n$1\r\n2\r\n",
+        "$0\r\n\r\n",
+        "$0\r\n\r\n",
+        "$0\r\n\r\n",
+        ":1\r\n",
+        ":1\r\n",
     };
     const int count = (int)(sizeof answers / sizeof answers[0]);
 
     rig_start(rig);
     rig_connect(rig);
     for (int i = 0; i < count; i++)
-        rig_reply(rig, _i == count || _i == i ? denied : answers[i]);
+        rig_reply(rig, (_i == count || _i == i) && i < count - 2 ? denied : answers[i]);
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);
     ck_assert(rl_node_is_up(&rig->node));
     ck_assert_str_eq(rig->node.conn.text, "");
@@ -444,7 +498,9 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, the_greeting_precedes_the_requests, 0, 6);
     tcase_add_test(tcase, a_greeting_may_be_split_at_every_byte);
-    tcase_add_loop_test(tcase, refused_commands_of_the_greeting_are_tolerated, 0, 11);
+    tcase_add_loop_test(tcase, refused_commands_of_the_greeting_are_tolerated, 0, 13);
+    tcase_add_loop_test(tcase, a_server_without_scripts_gets_no_request, 0,
+                        (int)(sizeof SCRIPTS / sizeof SCRIPTS[0]));
     tcase_add_loop_test(tcase, a_failed_greeting_ends_the_connection, 0,
                         (int)(sizeof REFUSED / sizeof REFUSED[0]));
     tcase_add_loop_test(tcase, protected_mode_has_its_own_cause, 0, 2);

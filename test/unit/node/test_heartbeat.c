@@ -134,6 +134,7 @@ static void greet_evicting(void)
     rig_reply_time(rig, 0);
     for (unsigned i = 0; i < 3; i++)
         reply_bulk("x");
+    rig_reply(rig, ":1\r\n:1\r\n");
     ck_assert_uint_eq(rig->node.eligibility.exclusions, RL_EXCLUSION_EVICTING);
     ck_assert(rl_node_is_up(&rig->node)); /* keys that are held there must be released there */
 }
@@ -297,7 +298,9 @@ START_TEST(a_quarantine_after_a_greeting_begins_when_it_is_read)
     for (unsigned i = 0; i < sizeof sections / sizeof sections[0]; i++)
         len += (size_t)snprintf(bytes + len, sizeof bytes - len, "$%zu\r\n%s\r\n",
                                 strlen(sections[i]), sections[i]);
-    snprintf(bytes + len, sizeof bytes - len, "*2\r\n$1\r\n1\r\n$1\r\n2\r\n-x\r\n-x\r\n-x\r\n");
+    snprintf(bytes + len, sizeof bytes - len,
+             "*2\r\n$1\r\n1\r\n$1\r\n2\r\n-x\r\n-x\r\n-x\r\n"
+             "-x\r\n-x\r\n");
     const uint64_t tick_ns = rig->now_ns;
     rig_freeze(rig, 3600 * RL_SECOND);
     read_late(bytes, strlen(bytes), tick_ns);

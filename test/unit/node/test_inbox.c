@@ -151,7 +151,7 @@ START_TEST(a_connection_is_reported_before_it_is_used)
     rig_connect(rig);
     rig_take_sent(rig);
     receive("+OK\r\n$12\r\nrun_id:abcd\n\r\n$11\r\nrole:master\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n"
-            "-NOPERM\r\n-x\r\n-x\r\n-x\r\n");
+            "-NOPERM\r\n-x\r\n-x\r\n-x\r\n-x\r\n-x\r\n");
     while (!has_entry(RL_INBOX_CHANGED))
         rl_node_next(&rig->node, rig->now_ns);
     ck_assert_uint_eq(rig->node.conn.state, RL_NODE_READY);

@@ -357,7 +357,7 @@ static void simulate_server(enum hostile_server hostile, uint64_t end_ns)
             continue;
         }
         if (rig->node.conn.state == RL_NODE_READY && hostile == HANGS_UP &&
-            strstr(sent_text, "EVAL") != NULL) {
+            strstr(sent_text, "EVALSHA release") != NULL) {
             rig_lose(rig);
             continue;
         }
