@@ -84,6 +84,11 @@ static void check_fence(struct examination *exam, size_t i)
              trouble->record == REDLOCK_RECORD_IN_USE)
         finding_add(exam, FINDING_WARN, (int)i, "fence_record",
                     "see the findings about the other servers", "%s", trouble->text);
+    else if (trouble->cause == REDLOCK_CAUSE_ERROR_REPLY)
+        finding_add(exam, FINDING_WARN, (int)i, "fence_record",
+                    "look at its fence-key (TYPE, HGETALL), and at the rights that redlock nodes "
+                    "--acl --fence prints",
+                    "%s", trouble->text);
     else if (trouble->cause)
         finding_add(
             exam, FINDING_WARN, (int)i, "fence_record",

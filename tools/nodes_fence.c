@@ -124,10 +124,9 @@ static void read_records(const struct settings *settings, struct examination *ex
 }
 
 /* Returns true if the server has replied with enough errors since `before` was read, and with no
- * grant. A round ends with the quorum, and an error of a script takes longer than a grant. So the
- * vote of a server that refuses may never be in a report, but its errors are counted. A server that
- * takes part may also reply with errors, for example while it does not know a script yet, but then
- * it grants. */
+ * grant. A round ends with the quorum. So the vote of a server that is slower than a quorum is in
+ * no report, but its errors are counted. A server that takes part may also reply with errors, for
+ * example while it does not know a script yet, but then it grants. */
 static bool refuses_unreported(redlock_t *rl, size_t node, const redlock_node_stats_t *before)
 {
     redlock_node_stats_t stats;
@@ -136,12 +135,13 @@ static bool refuses_unreported(redlock_t *rl, size_t node, const redlock_node_st
            stats.errors >= before->errors + ERRORS_ENOUGH && stats.granted == before->granted;
 }
 
-/* Records that server `i` refuses fenced locks, although its vote was in no report. */
+/* Records that server `i` refuses fenced locks. Its vote was in no report, so the reason is not
+ * known. */
 static void note_unreported(struct examination *exam, size_t i)
 {
     struct trouble *trouble = &exam->fence_troubles[i];
 
-    trouble->cause = REDLOCK_CAUSE_NOPERM; /* the probe has shown that it grants plain locks */
+    trouble->cause = REDLOCK_CAUSE_ERROR_REPLY;
     snprintf(trouble->text, sizeof trouble->text,
              "takes no part in fenced locks: replies to their scripts with errors");
 }
@@ -179,10 +179,6 @@ static void acquire_fenced_locks(redlock_t *rl, uint64_t max_ttl_ms, struct exam
         for (size_t i = 0; report && i < exam->count; i++) {
             if (redlock_report_get_node(report, i, &node, sizeof node) == REDLOCK_OK)
                 see_fenced_vote(exam, &answered[i], i, &node);
-            if (!answered[i] && refuses_unreported(rl, exam->first + i, &before[i])) {
-                answered[i] = true;
-                note_unreported(exam, i);
-            }
             all = all && (answered[i] || !exam->nodes[i].eligible);
         }
         redlock_report_free(report);
@@ -192,6 +188,9 @@ static void acquire_fenced_locks(redlock_t *rl, uint64_t max_ttl_ms, struct exam
         if (!all)
             poll(NULL, 0, PAUSE_MS);
     } while (!all && boottime_ns() < give_up_ns);
+    for (size_t i = 0; i < exam->count; i++)
+        if (!answered[i] && refuses_unreported(rl, exam->first + i, &before[i]))
+            note_unreported(exam, i);
     free(name);
     free(stem);
 }

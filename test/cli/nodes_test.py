@@ -409,6 +409,18 @@ class Nodes(OwnServersCase):
         self.assertEqual(found["server"], f"127.0.0.1:{self.servers.ports[2]}")
         self.assertEqual(self.servers.command(2, "GET", "redlock:fence"), b"mine")
 
+    def test_errors_that_are_in_no_report(self):
+        """The quorum has always replied before a distant server: that it refuses the scripts is counted, and why is
+        not known."""
+        distant = self.with_third(proxy.listen(self, proxy.delay_all, self.servers.ports[2], 0.02) + "?fresh=1")
+        flags = ("-s", distant, "--node-timeout", "20s")
+        self.make_records(*flags)
+        self.servers.command(2, "SET", "redlock:fence", "mine")
+        found = self.fence_findings(*flags, code=1)
+        self.assertNotIn(("warn", "noperm"), found)
+        self.assertIn("with errors", found["warn", "fence_record"]["text"])
+        self.assertRegex(found["warn", "fence_record"]["advice"], "TYPE.*--acl --fence")
+
     def test_users_without_a_right_for_fences(self):
         """A server that refuses a command or the key of the fence record to the user is named."""
         self.make_records()
