@@ -248,7 +248,8 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_fence_records(redlock_confi
 /* Sets the owner: a label of this client that its tokens carry. Operators read it in Redis;
  * redlock_inspect() reports it.
  *
- * label: at most 128 printable ASCII characters without blanks; default "".
+ * label: at most 128 printable ASCII characters without blanks; "": none; default "host/pid/start":
+ *     those of the process that calls redlock_new(), and the second since 1970 in which it does.
  * EINVAL: an argument is NULL, or the label is too long or contains other characters.
  * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_owner(redlock_config_t *config,

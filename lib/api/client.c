@@ -353,6 +353,7 @@ REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
         rl_free(&config->mem, rl);
         return refuse_start(config, error);
     }
+    rl_config_label(rl->config);
     atomic_init(&rl->refs, 1);
     pthread_mutex_init(&rl->mutex, NULL);
     rl_wake_init(&rl->wakes, &rl->mem, &rl->mutex);

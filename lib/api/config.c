@@ -12,10 +12,12 @@
 #include "api/names.h"
 #include "api/tls_settings.h"
 #include "api/url.h"
+#include "platform/clock.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Values of a new configuration (_DEFAULT) and limits of the setters (_MIN, _MAX). */
 #define FENCE_KEY_DEFAULT          "redlock:fence"
@@ -31,9 +33,12 @@
 #define DRIFT_CONSTANT_US_MAX      1000000
 #define QUEUE_MAX_MAX              1000000 /* largest limit of a queue */
 #define DURATION_MS_MAX            60000   /* of timeouts, delays and intervals */
+#define HOST_MAX                   64      /* bytes of the name of a host in Linux */
 
 _Static_assert(REDLOCK_NODES_MAX == RL_NODES_MAX, "public and internal limits agree");
 _Static_assert(REDLOCK_SHARDS_MAX == RL_SHARDS_MAX, "public and internal limits agree");
+_Static_assert(HOST_MAX + sizeof "/-2147483648/18446744073709" <= RL_OWNER_MAX,
+               "a label of the process fits");
 _Static_assert(REDLOCK_RESOURCE_LEN_MAX == RL_RESOURCE_MAX, "public and internal limits agree");
 
 /* Writes the text of redlock_config_error() to config->error, in the form of printf(). A text that
@@ -257,8 +262,8 @@ REDLOCK_API int redlock_config_set_fence_records(redlock_config_t *config, int r
     return 0;
 }
 
-/* Public function: sets the owner label in the tokens, at most RL_OWNER_MAX bytes; "": none.
- * Returns REDLOCK_OK or EINVAL. */
+/* Public function: sets the owner label in the tokens, at most RL_OWNER_MAX bytes; "": none, not
+ * even that of the process. Returns REDLOCK_OK or EINVAL. */
 REDLOCK_API int redlock_config_set_owner(redlock_config_t *config, const char *label)
 {
     if (config == NULL)
@@ -277,7 +282,26 @@ REDLOCK_API int redlock_config_set_owner(redlock_config_t *config, const char *l
     }
     config->owner_len = strlen(label);
     memcpy(config->owner, label, config->owner_len + 1);
+    config->has_owner = true;
     return 0;
+}
+
+/* Sets the default of the owner label, with the name of this host. */
+void rl_config_label(struct redlock_config *config)
+{
+    char host[HOST_MAX + 1] = "";
+
+    if (config->has_owner)
+        return;
+    if (gethostname(host, sizeof host) != 0 || host[0] == '\0')
+        memcpy(host, "localhost", sizeof "localhost");
+    host[sizeof host - 1] = '\0';
+    for (char *at = host; *at != '\0'; at++)
+        if (*at <= ' ' || *at > '~' || *at == '@')
+            *at = '-';
+    config->owner_len =
+        (size_t)snprintf(config->owner, sizeof config->owner, "%s/%d/%llu", host, (int)getpid(),
+                         (unsigned long long)(rl_clock_wall_us() / 1000000));
 }
 
 /* Checks that `value` is from `min` to `max`. `what` and `unit` name it in the refusal. Returns

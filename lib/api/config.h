@@ -39,6 +39,7 @@ struct redlock_config {
     int fence_records;            /* enum redlock_fence_records */
     char owner[RL_OWNER_MAX + 1]; /* label in the tokens; "": none */
     size_t owner_len;
+    bool has_owner;                      /* the caller has set the label, perhaps to none */
     uint64_t max_ttl_ms;                 /* longest TTL that a lock may have */
     uint32_t connect_timeout_ms;         /* limit for connecting to a server */
     uint32_t node_timeout_ms;            /* 0: computed from the measured round trips */
@@ -69,5 +70,9 @@ const char *rl_config_text_flaw(const char *text, size_t len_max, unsigned char 
 /* Creates a deep copy with the same allocator, which redlock_config_free() frees. Returns
  * REDLOCK_OK or REDLOCK_ENOMEM. */
 int rl_config_copy(struct redlock_config **ret_config, const struct redlock_config *config);
+
+/* Sets the label "host/pid/start" of this process and of this second since 1970, unless the caller
+ * has set one. Bytes of the host name that a label cannot have, and '@', become '-'. */
+void rl_config_label(struct redlock_config *config);
 
 #endif

@@ -46,7 +46,8 @@ class Client:
         trusted (None: those of the system), and the certificate of this client with its key. tls_sni: the name that
         the servers' certificates must have; None: the host. tls_verify: "full", "chain" or "none" (enum
         redlock_tls_verify). Servers whose address has parameters of TLS do without these.
-    key_prefix: what all keys begin with. owner: a label that operators see in the tokens of this client.
+    key_prefix: what all keys begin with. owner: a label that operators see in the tokens of this client; "": none;
+        None: "host/pid/start", after fork() those of the child.
     connect_timeout, node_timeout: time limits for connecting and for each reply; None: the library's.
     retry_delay: least and largest delay between attempts; None: the library's.
     queue_max: most acquisitions of one name that wait in this client; 0: no limit.
@@ -76,7 +77,7 @@ class Client:
         tls_sni: Optional[str] = None,
         tls_verify: str = "full",
         key_prefix: str = "",
-        owner: str = "",
+        owner: Optional[str] = None,
         connect_timeout: Optional[Seconds] = None,
         node_timeout: Optional[Seconds] = None,
         retry_delay: Optional[Tuple[Seconds, Seconds]] = None,
@@ -100,7 +101,8 @@ class Client:
             self._set(lib.redlock_config_add_nodes, c_string(urls, "servers"))
         self._set(lib.redlock_config_set_max_ttl_ms, milliseconds(max_ttl))
         self._set(lib.redlock_config_set_key_prefix, c_string(key_prefix, "key_prefix"))
-        self._set(lib.redlock_config_set_owner, c_string(owner, "owner"))
+        if owner is not None:
+            self._set(lib.redlock_config_set_owner, c_string(owner, "owner"))
         self._set(lib.redlock_config_set_queue_max, number(queue_max, "queue_max"))
         if user is not None or password is not None:
             self._set(lib.redlock_config_set_auth, c_string("" if user is None else user, "user"),

@@ -2,9 +2,11 @@
 """Client: settings, errors, fork, end of the interpreter."""
 
 import os
+import re
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -72,7 +74,7 @@ def test_wrong_types_are_refused(client, wrong):
     if wrong is not None:  # else the default
         calls.append(lambda: lock.acquire(blocking=False, token=wrong))
     for name in TEXTS:
-        if wrong is not None or name in ("key_prefix", "owner"):
+        if wrong is not None or name == "key_prefix":
             calls.append(lambda name=name: libredlock.Client("127.0.0.1:1", **{name: wrong}))
     for number, call in enumerate(calls):
         with pytest.raises(TypeError, match=f"must be str or bytes, not {type(wrong).__name__}"):
@@ -115,6 +117,28 @@ def test_prefix_and_owner(make_client, servers):
     assert lock.owned() is False
     waiter.join(PATIENT)
     assert results == [True]
+
+
+def test_owner_is_the_process_by_default(make_client, servers):
+    client, begin = make_client(), int(time.time())
+    pattern = rf"[^/@]+/{os.getpid()}/(\d+)"
+    with client.lock("a", timeout=10):
+        owner = client.inspect("a").owner
+        assert begin - PATIENT <= int(re.fullmatch(pattern, owner)[1]) <= time.time(), owner
+    with make_client(owner="").lock("a", timeout=10) as lock:
+        assert b"@" not in lock.local.token
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            with client.lock("a", timeout=10):
+                os.write(write, client.inspect("a").owner.encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as answer:
+        assert answer.read().split("/")[1] == str(child)
+    os.waitpid(child, 0)
 
 
 def test_close_releases_and_ends_waits(make_client, servers):

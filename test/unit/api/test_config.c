@@ -7,6 +7,8 @@
 #include "api/config.h"
 
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "failing_allocator.h"
 #include "suite.h"
@@ -268,6 +270,29 @@ START_TEST(an_owner_has_printable_bytes_only)
 }
 END_TEST
 
+/* The label of a client without one: that of the process that creates it, a forked child, too. */
+START_TEST(an_owner_is_the_process_by_default)
+{
+    char host[65] = "";
+    long pid = 0;
+    unsigned long long second = 0;
+    const unsigned long long begin = (unsigned long long)time(NULL);
+
+    rl_config_label(config);
+    ck_assert_uint_eq(config->owner_len, strlen(config->owner));
+    ck_assert_int_eq(sscanf(config->owner, "%64[^/]/%ld/%llu", host, &pid, &second), 3);
+    ck_assert_int_eq(pid, getpid());
+    ck_assert(second >= begin && second <= (unsigned long long)time(NULL));
+    /* A label that is set stays, also none. */
+    ck_assert_int_eq(redlock_config_set_owner(config, "mine"), 0);
+    rl_config_label(config);
+    ck_assert_str_eq(config->owner, "mine");
+    ck_assert_int_eq(redlock_config_set_owner(config, ""), 0);
+    rl_config_label(config);
+    ck_assert_uint_eq(config->owner_len, 0);
+}
+END_TEST
+
 START_TEST(users_and_passwords_are_checked)
 {
     static const struct {
@@ -451,6 +476,7 @@ int main(void)
     tcase_add_test(tcase, only_known_modes_are_accepted);
     tcase_add_test(tcase, a_prefix_may_have_any_bytes_up_to_its_limit);
     tcase_add_test(tcase, an_owner_has_printable_bytes_only);
+    tcase_add_test(tcase, an_owner_is_the_process_by_default);
     tcase_add_test(tcase, users_and_passwords_are_checked);
     tcase_add_test(tcase, users_and_passwords_have_a_length_limit);
     tcase_add_test(tcase, log_and_event_functions_are_checked);
