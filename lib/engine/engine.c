@@ -485,7 +485,9 @@ void rl_engine_tick(struct rl_engine *engine)
             rl_engine_drain(engine);
         }
     }
-    if (now_ns - engine->times_ns >= TIMES_NS)
+    /* A vote in this tick may have had the clocks read again: times_ns is later than now_ns then.
+     */
+    if (rl_sub_sat(now_ns, engine->times_ns) >= TIMES_NS)
         update_times(engine);
     review_wall(engine);
     tick_locks(engine);

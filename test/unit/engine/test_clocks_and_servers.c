@@ -446,6 +446,21 @@ START_TEST(slow_nodes_have_several_times_the_round_trip)
 }
 END_TEST
 
+/* A vote that decides an extension has the clocks read again in the middle of a tick, and round
+ * trips computed then are newer than the beginning of the tick. They stay as they are. */
+START_TEST(round_trips_that_are_newer_than_the_tick_are_kept)
+{
+    struct rl_engine *engine = rig_engine(0);
+
+    connect_all();
+    set_round_trips(100, 200, 300);
+    engine->nodes[0].detector.srtt_ns = 900 * RL_US;
+    engine->times_ns = world.now_ns + 1;
+    rl_engine_tick(engine);
+    ck_assert_uint_eq(engine->view.round_trip_ns, 200 * RL_US);
+}
+END_TEST
+
 /* A node whose round trips were long is slow until some seconds of quick heartbeats, which come
  * although the node is avoided, have halved the longest recent one often enough. One slow reply in
  * between begins that anew. */
@@ -550,6 +565,7 @@ int main(void)
     tcase_add_test(tcase, a_client_is_ready_with_a_quorum_of_eligible_nodes);
     tcase_add_test(tcase, suspect_servers_are_asked_if_no_others_are_left);
     tcase_add_test(tcase, slow_nodes_have_several_times_the_round_trip);
+    tcase_add_test(tcase, round_trips_that_are_newer_than_the_tick_are_kept);
     tcase_add_test(tcase, quick_heartbeats_end_slowness);
     tcase_add_test(tcase, one_slow_reply_is_no_slowness);
     tcase_add_test(tcase, the_timer_includes_locks_and_records);
