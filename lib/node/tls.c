@@ -361,6 +361,7 @@ struct rl_tls *rl_tls_open(struct rl_tls_server *server, int fd)
     tls->fd = fd;
     ERR_set_mark();
     if (!make_ssl(tls)) {
+        snprintf(tls->text, sizeof tls->text, "out of memory");
         rl_tls_close(tls);
         tls = NULL;
     }
@@ -371,14 +372,16 @@ struct rl_tls *rl_tls_open(struct rl_tls_server *server, int fd)
 /* Decides whether the session of the server stays for the next connection. It goes if this one has
  * failed because of TLS, or has ended in its handshake. If the handshake was only given up for lack
  * of time, it stays, because resuming costs a busy server less, until GIVEN_UP_MAX handshakes in a
- * row were given up. */
+ * row were given up. A failure for another reason, which is a lack of memory, changes nothing. */
 static void judge_session(struct rl_tls *tls)
 {
     struct rl_tls_server *server = tls->server;
 
     if (tls->secured && !tls->refused)
         server->given_up = 0;
-    else if (tls->refused || tls->ended || tls->broken || ++server->given_up == GIVEN_UP_MAX)
+    else if (tls->refused || tls->ended || tls->broken)
+        rl_tls_server_done(server);
+    else if (tls->text[0] == '\0' && ++server->given_up == GIVEN_UP_MAX)
         rl_tls_server_done(server);
 }
 

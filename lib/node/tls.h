@@ -56,15 +56,16 @@ struct rl_tls_context *rl_tls_contexts_find(struct rl_tls_context *contexts,
 void rl_tls_contexts_free(struct rl_tls_context *contexts, bool forked);
 
 /* Called before a connection is made, which may use what the context has if this returns true.
- * Starts a thread that reads the files anew if they have changed, and returns false then: the
- * thread writes to the eventfd `wake_fd` when it has ended. `given_up`: the last attempt of this
- * connection was given up while it waited for the thread. Then this and later connections do not
- * wait for it, and use the files that were read before.
+ * If the settings name files, starts a thread that looks whether they have changed and then reads
+ * them anew, and returns false: the connection waits until rl_tls_context_settle() returns true.
+ * The thread writes to the eventfd `wake_fd` when it has ended. `given_up`: the last attempt of
+ * this connection was given up while it waited for the thread. Then this and later connections do
+ * not wait for it, and use the files that were read before.
  *
- * After rl_tls_is_refused() for a connection, also starts the thread if the files have not changed,
- * at most once a minute (`now_ns` is the time), and no connection waits for it. stat() misses
- * changes of the system's issuers, and those inside a file of a directory; and OpenSSL may not have
- * noticed that it lacked memory or descriptors when it read the files. */
+ * After rl_tls_is_refused() for a connection, the thread also reads files that have not changed, at
+ * most once a minute (`now_ns` is the time). stat() misses changes of the system's issuers, and
+ * those inside a file of a directory; and OpenSSL may not have noticed that it lacked memory or
+ * descriptors when it read the files. If no file is named, no connection waits for that. */
 bool rl_tls_context_refresh(struct rl_tls_context *context, int wake_fd, bool given_up,
                             uint64_t now_ns);
 /* Uses the result of a thread that has ended. If it could read no usable files, logs why, and keeps

@@ -2,9 +2,10 @@
  * The certificates and keys of a client, and their renewal.
  *
  * rl_tls_contexts_add() reads the files when the client is made, so that the caller sees what is
- * wrong with them. Before each connection rl_tls_context_refresh() compares the files with those
- * that were read, by stat(). If they differ, a thread reads them; rl_tls_context_settle() uses the
- * result, or keeps what is in use and logs why. */
+ * wrong with them. Before each connection rl_tls_context_refresh() has a thread compare the files
+ * with those that were read, by stat(), and read them if they differ. rl_tls_context_settle() uses
+ * the result, or keeps what is in use and logs why. Nothing here waits for a file system on the
+ * thread of the connections, which extends locks. */
 #include "node/background.h"
 #include "node/tls_parts.h"
 #include "redlock/redlock.h"
@@ -27,12 +28,16 @@ struct stamp {
     int64_t changed_s, changed_ns;
 };
 
-/* Files that are being read on a thread. The thread writes the last three fields. */
+/* Files that a thread looks at, and reads if need be. The thread writes `stamps` and all that
+ * follows. */
 struct reload {
     struct rl_background work;       /* must be the first member */
     struct rl_tls_settings settings; /* allocated by libc */
-    bool unchanged;                  /* stat() shows no change: read because TLS has failed */
-    SSL_CTX *native;                 /* NULL: they could not be read */
+    bool forced;                     /* to be read although they are the same: TLS has failed */
+    struct stamp stamps[FILES];      /* before: of the files in use; then: as they are now */
+    bool changed;                    /* the two differ */
+    bool exposed;                    /* is_key_exposed() */
+    SSL_CTX *native;                 /* what was read; NULL: nothing */
     int result;                      /* of rl_tls_load(), with `error` */
     char error[ERROR_MAX];
 };
@@ -109,18 +114,29 @@ static void take_stamps(const struct rl_tls_settings *settings, struct stamp sta
     take_stamp(settings->key, &stamps[2]);
 }
 
-/* Logs a warning if other users can read the private key. */
-static void warn_about_key(const struct rl_tls_context *context)
+/* Returns the file with the private key; NULL: none is named. */
+static const char *key_path(const struct rl_tls_settings *settings)
 {
-    const struct rl_tls_settings *settings = &context->settings;
-    const char *path = settings->key != NULL ? settings->key : settings->cert;
+    return settings->key != NULL ? settings->key : settings->cert;
+}
+
+/* Returns true if other users can read the private key. */
+static bool is_key_exposed(const struct rl_tls_settings *settings)
+{
+    const char *path = key_path(settings);
     struct stat found;
 
-    if (path != NULL && stat(path, &found) == 0 && (found.st_mode & S_IROTH) != 0)
+    return path != NULL && stat(path, &found) == 0 && (found.st_mode & S_IROTH) != 0;
+}
+
+/* Logs a warning if other users can read the private key (`exposed`). */
+static void warn_about_key(const struct rl_tls_context *context, bool exposed)
+{
+    if (exposed)
         rl_logf(context->log, REDLOCK_LOG_WARN,
                 "TLS: every user of this machine can read the private key in %s; remove that right "
                 "(chmod o-r)",
-                path);
+                key_path(&context->settings));
 }
 
 /* Logs a warning if servers are not verified, for the first such context of the list only. */
@@ -221,18 +237,26 @@ int rl_tls_contexts_add(struct rl_tls_context **contexts, const struct rl_mem *m
         free_context(context, false);
         return result;
     }
-    warn_about_key(context);
+    warn_about_key(context, is_key_exposed(settings));
     warn_about_verification(context, *contexts);
     context->next = *contexts;
     *contexts = context;
     return REDLOCK_OK;
 }
 
-/* Implements rl_background.run: reads the files. */
+/* Implements rl_background.run: looks at the files, and reads them if they have changed, or in any
+ * case (`forced`). */
 static void run(struct rl_background *work)
 {
     struct reload *reload = (struct reload *)work;
+    struct stamp before[FILES];
 
+    memcpy(before, reload->stamps, sizeof before);
+    take_stamps(&reload->settings, reload->stamps);
+    reload->changed = memcmp(before, reload->stamps, sizeof before) != 0;
+    if (!reload->changed && !reload->forced)
+        return;
+    reload->exposed = is_key_exposed(&reload->settings);
     reload->result =
         rl_tls_load(&reload->settings, &reload->native, reload->error, sizeof reload->error);
 }
@@ -249,9 +273,9 @@ static void destroy(struct rl_background *work)
     free(reload);
 }
 
-/* Starts a thread that reads the files. Without memory or threads the files in use stay, and the
+/* Starts a thread that looks at the files. Without memory or threads the files in use stay, and the
  * next connection tries again. */
-static void start_reload(struct rl_tls_context *context, int wake_fd, bool unchanged)
+static void start_reload(struct rl_tls_context *context, int wake_fd, bool forced)
 {
     const struct rl_mem mem = rl_mem_libc();
     struct reload *reload = calloc(1, sizeof *reload);
@@ -264,7 +288,8 @@ static void start_reload(struct rl_tls_context *context, int wake_fd, bool uncha
     }
     reload->work.run = run;
     reload->work.destroy = destroy;
-    reload->unchanged = unchanged;
+    reload->forced = forced;
+    memcpy(reload->stamps, context->stamps, sizeof reload->stamps);
     if (rl_background_start(&reload->work, wake_fd))
         context->reload = reload;
 }
@@ -279,10 +304,10 @@ static void use(struct rl_tls_context *context, struct reload *reload)
     SSL_CTX_free(old); /* connections that use it have references of their own */
     context->generation++;
     context->doubted = false;
-    if (reload->unchanged)
+    if (!reload->changed)
         return;
     rl_logf(context->log, REDLOCK_LOG_INFO, "TLS: certificate files have changed and were read");
-    warn_about_key(context);
+    warn_about_key(context, reload->exposed);
 }
 
 /* Keeps the certificates in use, because a thread could not read others, and logs why. */
@@ -290,7 +315,7 @@ static void keep(struct rl_tls_context *context, const struct reload *reload)
 {
     const char *why = reload->result == REDLOCK_ENOMEM ? "out of memory" : reload->error;
 
-    if (reload->unchanged) {
+    if (!reload->changed) {
         rl_logf(context->log, REDLOCK_LOG_ERROR,
                 "TLS: certificate files could not be read again, so the earlier ones stay in use: "
                 "%s",
@@ -320,39 +345,43 @@ bool rl_tls_context_settle(struct rl_tls_context *context)
         return false;
     context->reload = NULL;
     context->proceeds = false;
+    memcpy(context->stamps, reload->stamps, sizeof context->stamps);
     if (reload->native != NULL)
         use(context, reload);
-    else
+    else if (reload->changed || reload->forced)
         keep(context, reload);
     rl_background_drop(&reload->work);
     return true;
 }
 
-/* Uses the result of a thread that has ended meanwhile. Then returns true if the files need not be
- * read; else starts to read them. Returns false if the connection must wait for the thread. */
+/* Returns true if the settings name a file, which may change. */
+static bool names_files(const struct rl_tls_settings *settings)
+{
+    return settings->cacert != NULL || settings->cert != NULL || settings->key != NULL;
+}
+
+/* Uses the result of a thread that has ended meanwhile, and starts another one if there is
+ * something to look at. Returns false if the connection must wait for it. */
 bool rl_tls_context_refresh(struct rl_tls_context *context, int wake_fd, bool given_up,
                             uint64_t now_ns)
 {
-    struct stamp stamps[FILES];
-
     if (!rl_tls_context_settle(context)) {
         if (given_up && !context->proceeds)
             rl_logf(context->log, REDLOCK_LOG_ERROR,
-                    "TLS: certificate files have changed, and reading them takes long, so the "
-                    "earlier ones stay in use until they are read");
+                    "TLS: looking at the certificate files takes long, so those that were read "
+                    "before stay in use until that ends");
         context->proceeds = context->proceeds || given_up;
         return context->proceeds;
     }
-    take_stamps(&context->settings, stamps);
-    bool unchanged = memcmp(stamps, context->stamps, sizeof stamps) == 0;
-    if (unchanged && (!context->doubted || now_ns < context->next_reread_ns))
+    bool named = names_files(&context->settings);
+    bool forced = context->doubted && now_ns >= context->next_reread_ns;
+    if (!named && !forced)
         return true;
-    start_reload(context, wake_fd, unchanged);
+    start_reload(context, wake_fd, forced);
     if (context->reload == NULL)
         return true;
-    memcpy(context->stamps, stamps, sizeof stamps);
-    context->proceeds = unchanged;
-    if (unchanged)
-        context->next_reread_ns = now_ns + REREAD_NS;
-    return unchanged;
+    if (forced)
+        context->next_reread_ns = rl_add_sat(now_ns, REREAD_NS);
+    context->proceeds = !named; /* the issuers of the system have no file that may have changed */
+    return context->proceeds;
 }

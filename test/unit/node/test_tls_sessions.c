@@ -8,13 +8,17 @@
 
 #include "redlock/redlock.h"
 
+#include <fcntl.h>
+#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,7 +31,10 @@
 #define LATER_S     (LIFETIME_S + 600) /* less than the two hours of a session */
 #define NOT_TRUSTED "the certificate is not from an issuer that is trusted"
 
-static time_t ahead_s; /* how far the next two functions are ahead of the wall clock */
+static time_t ahead_s;       /* how far the next two functions are ahead of the wall clock */
+static bool openssl_starves; /* each allocation of OpenSSL fails */
+static unsigned looks;       /* calls of stat() on the thread of the test */
+static pthread_t loop;       /* the thread of the test */
 static struct tls_rig *rig;
 
 /* Replaces the function of libc for the library. */
@@ -49,10 +56,42 @@ time_t time(time_t *ret)
     return now.tv_sec;
 }
 
+/* Counts the calls on the thread of the test. */
+int stat(const char *path, struct stat *ret)
+{
+    looks += pthread_equal(pthread_self(), loop) != 0;
+    return fstatat(AT_FDCWD, path, ret, 0);
+}
+
+/* Allocates for OpenSSL. */
+static void *openssl_malloc(size_t size, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    return openssl_starves ? NULL : malloc(size);
+}
+
+/* Reallocates for OpenSSL. */
+static void *openssl_realloc(void *old, size_t size, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    return openssl_starves ? NULL : realloc(old, size);
+}
+
+/* Frees for OpenSSL. */
+static void openssl_free(void *old, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    free(old);
+}
+
 /* Fixture: makes a rig. */
 static void setup(void)
 {
     ahead_s = 0;
+    loop = pthread_self();
     rig = tls_rig_new();
 }
 
@@ -281,6 +320,13 @@ START_TEST(a_session_goes_with_a_handshake_that_the_server_ends)
 }
 END_TEST
 
+/* Lets a connection begin: waits until the files were looked at. */
+static void begin_connection(void)
+{
+    if (!rl_tls_context_refresh(rig->server.context, rig->wake_fd, false, 0))
+        ck_assert(WAIT_UNTIL(rl_tls_context_settle(rig->server.context), TLS_RIG_DEADLINE_MS));
+}
+
 /* Without descriptors changed files cannot be read. They are not forgotten: the next connection
  * reads them. */
 START_TEST(files_that_could_not_be_read_are_read_again)
@@ -304,13 +350,52 @@ START_TEST(files_that_could_not_be_read_are_read_again)
     ck_assert_int_eq(read(rig->wake_fd, &count, sizeof count), sizeof count);
     ck_assert(!rl_tls_context_refresh(rig->server.context, rig->wake_fd, false, 0));
     ck_assert_int_eq(poll(&ended, 1, TLS_RIG_DEADLINE_MS), 1);
-    ck_assert(rl_tls_context_refresh(rig->server.context, rig->wake_fd, false, 0));
+    begin_connection();
     check_untrusted();
 }
 END_TEST
 
-/* A reload ends while no connection waits for it. The next connection uses its result without
- * another wait. */
+/* A connection that lacks memory says nothing about the server: its session stays, however often
+ * that happens. _i 0: before the handshake; 1: in it. */
+START_TEST(a_session_outlives_a_lack_of_memory)
+{
+    struct tls_link first = tls_rig_connect(rig);
+
+    ck_assert_int_eq(tls_rig_receive(&first), RL_TLS_AGAIN);
+    for (unsigned i = 0; i < 5; i++) {
+        openssl_starves = _i == 0;
+        struct rl_tls *tls = rl_tls_open(&rig->server, first.client_fd);
+        ck_assert(_i == 0 ? tls == NULL : tls != NULL);
+        openssl_starves = true;
+        if (tls != NULL)
+            ck_assert_int_eq(rl_tls_handshake(tls), RL_TLS_FAILED);
+        rl_tls_close(tls);
+        openssl_starves = false;
+    }
+    ck_assert_uint_eq(rig->server.given_up, 0);
+    struct tls_link last = tls_rig_connect(rig);
+    ck_assert_int_eq(SSL_session_reused(last.server), 1);
+    tls_rig_close(&first);
+    tls_rig_close(&last);
+}
+END_TEST
+
+/* A file system that does not answer would stop the thread that extends locks. */
+START_TEST(no_file_is_looked_at_on_the_thread_of_the_connections)
+{
+    looks = 0;
+    begin_connection();
+    ck_assert_uint_eq(looks, 0);
+    tls_rig_replace_issuer(rig);
+    looks = 0;
+    begin_connection();
+    ck_assert_uint_eq(looks, 0);
+    check_untrusted();
+}
+END_TEST
+
+/* A reload ends while no connection waits for it. The next connection, which has the files looked
+ * at again, uses its result. */
 START_TEST(a_reload_that_has_ended_is_used)
 {
     struct pollfd ended = {.fd = rig->wake_fd, .events = POLLIN};
@@ -318,7 +403,7 @@ START_TEST(a_reload_that_has_ended_is_used)
     tls_rig_replace_issuer(rig);
     ck_assert(!rl_tls_context_refresh(rig->server.context, rig->wake_fd, false, 0));
     ck_assert_int_eq(poll(&ended, 1, TLS_RIG_DEADLINE_MS), 1);
-    ck_assert(rl_tls_context_refresh(rig->server.context, rig->wake_fd, false, 0));
+    begin_connection();
     check_untrusted();
 }
 END_TEST
@@ -368,6 +453,8 @@ END_TEST
 
 int main(void)
 {
+    if (CRYPTO_set_mem_functions(openssl_malloc, openssl_realloc, openssl_free) != 1)
+        return EXIT_FAILURE;
     Suite *suite = suite_create("node_tls_sessions");
     TCase *tcase = tcase_create("sessions");
 
@@ -384,6 +471,8 @@ int main(void)
     tcase_add_test(tcase, a_session_is_resumed_until_there_is_a_new_ticket);
     tcase_add_test(tcase, a_session_goes_with_a_handshake_that_the_server_ends);
     tcase_add_test(tcase, files_that_could_not_be_read_are_read_again);
+    tcase_add_loop_test(tcase, a_session_outlives_a_lack_of_memory, 0, 2);
+    tcase_add_test(tcase, no_file_is_looked_at_on_the_thread_of_the_connections);
     tcase_add_test(tcase, a_reload_that_has_ended_is_used);
     tcase_add_test(tcase, issuers_of_the_system_are_read_again_after_a_refusal);
     return suite_run(suite);

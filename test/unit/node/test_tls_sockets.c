@@ -211,6 +211,14 @@ static void end_reload(int fd)
     close(fd);
 }
 
+/* Opens the first connection, and waits until a thread has found that no file has changed. */
+static void open_first(void)
+{
+    transport.open(transport.ctx, 0);
+    ck_assert(
+        WAIT_UNTIL((rl_sockets_tick(&sockets), !sockets.list[0].waits_for_files), DEADLINE_MS));
+}
+
 /* An attempt has left a look-up, which ends while the next attempt waits for certificates. That
  * attempt connects when they have been read, once, and with the result of the look-up. */
 START_TEST(a_lookup_that_ends_does_not_connect_before_the_certificates)
@@ -221,7 +229,7 @@ START_TEST(a_lookup_that_ends_does_not_connect_before_the_certificates)
     rig->spec.port = listen_somewhere(&listener);
     snprintf(rig->spec.host, sizeof rig->spec.host, "localhost");
     node.conn.state = RL_NODE_CONNECTING;
-    transport.open(transport.ctx, 0);
+    open_first();
     ck_assert_ptr_nonnull(sock->lookup);
     transport.close(transport.ctx, 0, false);
     int pipe_fd = replace_issuers_by_pipe();
@@ -297,7 +305,7 @@ START_TEST(the_next_address_is_reported)
     sock->addresses.list[1] = sock->addresses.list[0];
     sock->addresses.len[1] = sock->addresses.len[0];
     sock->addresses.count = 2;
-    transport.open(transport.ctx, 0);
+    open_first();
     int first = accept(listener, NULL, NULL);
     UNTIL(sock->securing);
     ck_assert(node.conn.securing);
