@@ -97,7 +97,7 @@ int rl_io_add(struct rl_io *io, struct rl_io_shard *shard, struct rl_engine *eng
     RL_ASSERT(io->count < RL_SHARDS_MAX);
     shard->io = io;
     shard->engine = engine;
-    rl_sockets_init(&shard->sockets, &io->poller, io->count * RL_SOCKET_TAGS);
+    rl_sockets_init(&shard->sockets, &io->poller, io->count * RL_SOCKET_TAGS, params->keepalive_s);
     const struct rl_env env = {
         .transport = rl_sockets_transport(&shard->sockets),
         .entropy = rl_entropy_kernel(),

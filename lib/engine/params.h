@@ -27,6 +27,8 @@ struct rl_engine_params {
                                           * greeting (the first requests of a connection) */
     uint64_t node_timeout_ns;            /* a server that has not replied for longer is suspect; 0:
                                           * the limit is derived from measured round trips */
+    unsigned keepalive_s;                /* for the sockets: idle time before the kernel probes a
+                                          * TCP connection; 0: it does not */
     uint64_t heartbeat_ns; /* time between two heartbeats while locks are active; a node that its
                               operator must repair has one each second at least */
     struct rl_arg fence_record; /* key of the fence record */

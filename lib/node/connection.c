@@ -330,6 +330,7 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
         transport->close(transport->ctx, node->index, is_abortive(node, retry));
     node->conn.state = RL_NODE_DOWN;
     node->conn.securing = node->conn.refused = false;
+    rl_trial_end(node);
     rl_detector_closed(&node->detector);
     node->conn.is_new = false;
     rl_inbox_forget(&node->common->inbox, RL_INBOX_UNREAD, node->index);

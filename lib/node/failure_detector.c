@@ -143,7 +143,7 @@ static void send_probe(struct rl_node *node, uint64_t now_ns)
 }
 
 /* Makes the node suspect, reports that as a change of the node, sends a probe, and reports votes on
- * all requests in flight. */
+ * all requests in flight. If the connection was idle, a trial finds out whether it is dead. */
 static void become_suspect(struct rl_node *node, uint64_t now_ns)
 {
     node->detector.suspect = true;
@@ -154,6 +154,7 @@ static void become_suspect(struct rl_node *node, uint64_t now_ns)
     rl_node_notify_changed(node);
     send_probe(node, now_ns);
     suspect_votes(node, now_ns);
+    rl_trial_begin(node, now_ns);
 }
 
 /* Has the engine plan the next tick again if requests or replies make it due earlier than planned.
@@ -217,6 +218,7 @@ void rl_detector_review(struct rl_node *node, uint64_t now_ns)
             return;
     }
     node->detector.suspect = false;
+    rl_trial_end(node);
     rl_connection_set_cause(&node->conn, REDLOCK_CAUSE_NONE);
     rl_node_notify_changed(node);
 }

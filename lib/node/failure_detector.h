@@ -52,6 +52,12 @@ static inline uint64_t rl_detector_shorter_trip_ns(const struct rl_detector *det
     return detector->worst_ns < detector->srtt_ns ? detector->worst_ns : detector->srtt_ns;
 }
 
+/* Returns when the last reply arrived on any connection (boot clock); 0: none has. */
+static inline uint64_t rl_detector_last_reply_ns(const struct rl_detector *detector)
+{
+    return detector->last_reply_ns;
+}
+
 /* Forgets the probe and the order of the requests, because a new connection was opened. */
 static inline void rl_detector_opened(struct rl_detector *detector)
 {

@@ -281,6 +281,7 @@ void rl_node_tick(struct rl_node *node, uint64_t now_ns)
     rl_undos_expire(node, now_ns);
     if (rl_connection_is_ready(&node->conn))
         rl_eligibility_review(node, now_ns);
+    rl_trial_tick(node, now_ns);
     rl_connection_tick(node, now_ns);
     rl_detector_tick(node, now_ns);
     rl_undos_tick(node, now_ns);
@@ -295,6 +296,7 @@ uint64_t rl_node_wake_ns(struct rl_node *node)
 {
     uint64_t wake = rl_min_u64(rl_connection_due_ns(&node->conn), rl_detector_wake_ns(node));
 
+    wake = rl_min_u64(wake, rl_trial_due_ns(node));
     wake = rl_min_u64(wake, rl_heartbeat_due_ns(node));
     wake = rl_min_u64(wake, rl_tracker_due_ns(node));
     if (rl_connection_is_ready(&node->conn))

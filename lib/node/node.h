@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The client's object for one server. Its parts have files of their own (connection.h, greeting.h,
- * pipeline.h, failure_detector.h, heartbeat.h, eligibility.h, features.h, undo.h, tracker.h,
- * line_access.h); this one puts them together. A node knows no socket and no clock: bytes go to a
- * transport and arrive through rl_node_received(), and the time is an argument. `now_ns` is the
- * boot clock at the start of the tick in all functions. */
+ * pipeline.h, failure_detector.h, trial.h, heartbeat.h, eligibility.h, features.h, undo.h,
+ * tracker.h, line_access.h); this one puts them together. A node knows no socket and no clock:
+ * bytes go to a transport and arrive through rl_node_received(), and the time is an argument.
+ * `now_ns` is the boot clock at the start of the tick in all functions. */
 #ifndef RL_NODE_NODE_H
 #define RL_NODE_NODE_H
 
@@ -24,6 +24,7 @@
 #include "node/pipeline.h"
 #include "node/tracker.h"
 #include "node/transport.h"
+#include "node/trial.h"
 #include "node/undo.h"
 #include "platform/log.h"
 
@@ -102,6 +103,7 @@ struct rl_node {
     struct rl_greeting greeting;       /* the greeting of the first connection */
     struct rl_pipeline pipe;           /* requests in flight and output of the first connection */
     struct rl_detector detector;       /* round trips; whether the node is suspect */
+    struct rl_trial trial;             /* another connection, while the first one is silent */
     struct rl_heartbeat heartbeat;     /* when TIME and INFO are requested next */
     struct rl_eligibility eligibility; /* which server this is; whether its votes count */
     struct rl_features features;       /* which optional commands the server supports */

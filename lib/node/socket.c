@@ -15,17 +15,18 @@
 #define UNWATCHED    "descriptor cannot be watched"
 #define DISCARDS_MAX 256 /* most reads of 4 KiB in discard_replies() */
 
-/* Prepares the connections of a shard, without nodes. Borrows `poller`; `tag` is the first of
- * RL_SOCKET_TAGS poller tags. */
-void rl_sockets_init(struct rl_sockets *sockets, struct rl_poller *poller, uint32_t tag)
+/* Prepares the connections of a shard, without nodes. */
+void rl_sockets_init(struct rl_sockets *sockets, struct rl_poller *poller, uint32_t tag,
+                     unsigned keepalive_s)
 {
     memset(sockets, 0, sizeof *sockets);
     sockets->poller = poller;
     sockets->tag = tag;
+    sockets->keepalive_s = keepalive_s;
 }
 
-/* Adds the two closed connections of a node: list[index] is the first one, and list[index +
- * RL_TRACKER_CONNECTION] the second one. `context`: for connections with TLS; NULL: without. */
+/* Adds the closed connections of a node: list[index] is the first one, list[index +
+ * RL_TRACKER_CONNECTION] the second one, and list[index + RL_TRIAL_CONNECTION] that of a trial. */
 void rl_sockets_add(struct rl_sockets *sockets, const struct rl_node_spec *spec,
                     struct rl_node *node, struct rl_tls_context *context)
 {
@@ -34,8 +35,9 @@ void rl_sockets_add(struct rl_sockets *sockets, const struct rl_node_spec *spec,
     struct rl_tls_server *server = &sockets->servers[sockets->count];
     *server = (struct rl_tls_server){.context = context, .spec = spec};
     *first = (struct rl_socket){.spec = spec, .node = node, .server = server, .fd = -1};
-    first[RL_TRACKER_CONNECTION] = *first;
-    first[RL_TRACKER_CONNECTION].for_tracker = true;
+    first[RL_TRACKER_CONNECTION] = first[RL_TRIAL_CONNECTION] = *first;
+    first[RL_TRACKER_CONNECTION].role = RL_SOCKET_TRACKER;
+    first[RL_TRIAL_CONNECTION].role = RL_SOCKET_TRIAL;
     sockets->count++;
 }
 
@@ -64,14 +66,15 @@ bool rl_socket_watch_writing(struct rl_sockets *sockets, struct rl_socket *sock,
     return true;
 }
 
-/* The next three functions report an event to the node, or to its tracker for the second
- * connection. */
+/* The next three functions report an event to the node, to its tracker or to its trial. */
 
 /* Reports that `len` bytes were received into the buffer. */
 static void report_received(struct rl_sockets *sockets, struct rl_socket *sock, size_t len)
 {
-    if (sock->for_tracker)
+    if (sock->role == RL_SOCKET_TRACKER)
         rl_tracker_received(sock->node, sockets->buffer, len, sockets->now_ns);
+    else if (sock->role == RL_SOCKET_TRIAL)
+        rl_trial_received(sock->node, sockets->buffer, len);
     else
         rl_node_received(sock->node, sockets->buffer, len, sockets->now_ns);
 }
@@ -80,8 +83,10 @@ static void report_received(struct rl_sockets *sockets, struct rl_socket *sock, 
 static void report_closed(struct rl_sockets *sockets, struct rl_socket *sock, int cause,
                           const char *text)
 {
-    if (sock->for_tracker)
+    if (sock->role == RL_SOCKET_TRACKER)
         rl_tracker_closed(sock->node, sockets->now_ns);
+    else if (sock->role == RL_SOCKET_TRIAL)
+        rl_trial_end(sock->node);
     else
         rl_node_closed(sock->node, cause, text, sockets->now_ns);
 }
@@ -89,9 +94,9 @@ static void report_closed(struct rl_sockets *sockets, struct rl_socket *sock, in
 /* Reports that the socket accepts bytes again. */
 static void report_writable(struct rl_sockets *sockets, struct rl_socket *sock)
 {
-    if (sock->for_tracker)
+    if (sock->role == RL_SOCKET_TRACKER)
         rl_tracker_flush(sock->node, sockets->now_ns);
-    else
+    else if (sock->role == RL_SOCKET_REQUESTS)
         rl_node_flush(sock->node, sockets->now_ns);
 }
 

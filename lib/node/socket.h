@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Implements the transport of one shard's nodes with non-blocking TCP and unix sockets, up to two
- * for each node, which the client's poller watches. */
+ * Implements the transport of one shard's nodes with non-blocking TCP and unix sockets, up to
+ * three for each node, which the client's poller watches. */
 #ifndef RL_NODE_SOCKET_H
 #define RL_NODE_SOCKET_H
 
@@ -11,9 +11,16 @@
 #include "platform/poller.h"
 
 #define RL_RECEIVE_BYTES (16 * 1024) /* most bytes that one recv() reads */
-/* Number of connections, and of poller tags, of one shard: two for each of up to 32 nodes. A poller
- * tag is the number by which the poller reports a descriptor. */
-#define RL_SOCKET_TAGS (2 * RL_TRACKER_CONNECTION)
+/* Number of connections, and of poller tags, of one shard: three for each of up to 32 nodes. A
+ * poller tag is the number by which the poller reports a descriptor. */
+#define RL_SOCKET_TAGS (3 * RL_TRACKER_CONNECTION)
+
+/* What a connection of a node is for, and so which functions its events are reported with. */
+enum rl_socket_role {
+    RL_SOCKET_REQUESTS = 0, /* the first connection: rl_node_... */
+    RL_SOCKET_TRACKER = 1,  /* the second one: rl_tracker_... */
+    RL_SOCKET_TRIAL = 2     /* the one of a trial: rl_trial_... */
+};
 
 /* One connection of a node, open or closed. Owner: socket.c. In an unused element of
  * rl_sockets.list `spec` is NULL.
@@ -23,8 +30,7 @@
 struct rl_socket {
     const struct rl_node_spec *spec; /* the address of the server; borrowed */
     struct rl_node *node;            /* the node that events are reported to; borrowed */
-    bool for_tracker;                /* this is the second connection of the node; its events are
-                                      * reported to the tracker */
+    uint8_t role;                    /* enum rl_socket_role */
     struct rl_lookup *lookup;        /* the running look-up of the name; NULL: none */
     struct rl_addresses addresses;   /* the result of the last look-up; empty after a connection was
                                       * made */
@@ -48,6 +54,7 @@ struct rl_sockets {
     uint32_t tag;                               /* poller tag of list[0]; list[i] has `tag` + i */
     struct rl_socket list[RL_SOCKET_TAGS];      /* indexed by the `connection` of rl_transport */
     struct rl_tls_server servers[RL_NODES_MAX]; /* indexed as the nodes */
+    unsigned keepalive_s;                       /* see rl_sockets_init() */
     unsigned count;                             /* number of nodes that were added */
     unsigned file_waits;                        /* sockets with waits_for_files */
     unsigned lookups;              /* number of look-ups that run or whose result was not read */
@@ -57,9 +64,11 @@ struct rl_sockets {
 };
 
 /* Prepares the connections of a shard. Their poller tags are `tag` to `tag` + RL_SOCKET_TAGS - 1.
- */
-void rl_sockets_init(struct rl_sockets *sockets, struct rl_poller *poller, uint32_t tag);
-/* Adds the two connections of a node, both closed. Borrows the node, its address `spec`, and the
+ * `keepalive_s`: seconds without traffic after which the kernel probes a TCP connection; 0: it does
+ * not. */
+void rl_sockets_init(struct rl_sockets *sockets, struct rl_poller *poller, uint32_t tag,
+                     unsigned keepalive_s);
+/* Adds the connections of a node, all closed. Borrows the node, its address `spec`, and the
  * certificates `context` for connections with TLS (NULL: without). Called once for each node, in
  * the order of their indices. */
 void rl_sockets_add(struct rl_sockets *sockets, const struct rl_node_spec *spec,

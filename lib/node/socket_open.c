@@ -19,15 +19,18 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* The next three functions report an event to the node, or to its tracker for the second
- * connection. */
+/* Time between two keepalive probes, and how many without a reply end the connection. */
+#define PROBE_INTERVAL_S 5
+#define PROBES           3
+
+/* The next three functions report an event to the node, to its tracker or to its trial. */
 
 /* Reports that the socket is connected, and the TLS handshake begins. */
 static void report_connected(struct rl_sockets *sockets, struct rl_socket *sock)
 {
-    if (sock->for_tracker)
+    if (sock->role == RL_SOCKET_TRACKER)
         rl_tracker_connected(sock->node, sockets->now_ns);
-    else
+    else if (sock->role == RL_SOCKET_REQUESTS)
         rl_node_connected(sock->node, sockets->now_ns);
 }
 
@@ -36,9 +39,9 @@ static void report_connected(struct rl_sockets *sockets, struct rl_socket *sock)
 static void report_next_address(struct rl_sockets *sockets, struct rl_socket *sock, int cause,
                                 const char *text)
 {
-    if (sock->for_tracker)
+    if (sock->role == RL_SOCKET_TRACKER)
         rl_tracker_next_address(sock->node, sockets->now_ns);
-    else
+    else if (sock->role == RL_SOCKET_REQUESTS)
         rl_node_next_address(sock->node, cause, text, sockets->now_ns);
 }
 
@@ -47,18 +50,22 @@ static void report_next_address(struct rl_sockets *sockets, struct rl_socket *so
 static void report_opened(struct rl_sockets *sockets, struct rl_socket *sock, bool ok, int cause,
                           const char *text)
 {
-    if (sock->for_tracker)
+    if (sock->role == RL_SOCKET_TRACKER)
         rl_tracker_opened(sock->node, ok, sockets->now_ns);
+    else if (sock->role == RL_SOCKET_TRIAL)
+        rl_trial_opened(sock->node, ok);
     else
         rl_node_opened(sock->node, ok, cause, text, sockets->now_ns);
 }
 
-/* Returns true if the node, or its tracker for the second connection, waits for the connection to
- * be made. */
+/* Returns true if the node, its tracker or its trial waits for the connection to be made. */
 static bool is_connecting(const struct rl_socket *sock)
 {
-    return sock->for_tracker ? rl_tracker_state(sock->node) == RL_TRACKER_CONNECTING
-                             : rl_connection_state(&sock->node->conn) == RL_NODE_CONNECTING;
+    if (sock->role == RL_SOCKET_TRACKER)
+        return rl_tracker_state(sock->node) == RL_TRACKER_CONNECTING;
+    if (sock->role == RL_SOCKET_TRIAL)
+        return rl_trial_is_connecting(sock->node);
+    return rl_connection_state(&sock->node->conn) == RL_NODE_CONNECTING;
 }
 
 /* Defined below; connect_next() and fail_open() call each other through it. */
@@ -104,13 +111,31 @@ static void fail_open(struct rl_sockets *sockets, struct rl_socket *sock, int ca
     report_opened(sockets, sock, false, cause, text);
 }
 
+/* Sets the options of a TCP socket. Bytes that are under way may go without an acknowledgement for
+ * as long as an idle connection may: for the kernel, TCP_USER_TIMEOUT also limits the probes.
+ * A connection without these options works, so their errors do not matter. */
+static void set_options(const struct rl_sockets *sockets, int fd)
+{
+    const int on = 1, interval_s = PROBE_INTERVAL_S, probes = PROBES;
+    const int idle_s = (int)sockets->keepalive_s;
+    const unsigned limit_ms = (sockets->keepalive_s + PROBE_INTERVAL_S * PROBES) * 1000;
+
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (idle_s == 0)
+        return;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms);
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+}
+
 /* Creates a socket and starts to connect it to the address of `len` bytes. rl_sockets_ready()
  * handles the result. An error at once goes to fail_open(). */
 static void connect_to(struct rl_sockets *sockets, struct rl_socket *sock,
                        const struct sockaddr *address, socklen_t len)
 {
     uint32_t tag = rl_socket_tag(sockets, sock);
-    int on = 1;
 
     RL_ASSERT(sock->fd < 0);
     sock->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -119,7 +144,7 @@ static void connect_to(struct rl_sockets *sockets, struct rl_socket *sock,
         return;
     }
     if (address->sa_family != AF_UNIX)
-        (void)setsockopt(sock->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        set_options(sockets, sock->fd);
     sock->connecting = true;
     sock->want_write = true;
     if (rl_poller_add(sockets->poller, sock->fd, tag, true) != REDLOCK_OK) {
@@ -274,7 +299,7 @@ bool rl_socket_secure(struct rl_sockets *sockets, struct rl_socket *sock)
         return false;
     sock->securing = false;
     forget_addresses(sock);
-    if (!sock->for_tracker)
+    if (sock->role == RL_SOCKET_REQUESTS)
         rl_connection_set_expiry(&sock->node->conn, rl_tls_expiry_s(sock->tls));
     report_opened(sockets, sock, true, REDLOCK_CAUSE_NONE, NULL);
     return sock->fd >= 0;

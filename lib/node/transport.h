@@ -2,8 +2,8 @@
  * The interfaces to the network and the clocks that a node is given. socket.c implements the
  * network with sockets; a test may simulate it. The implementation reports events of a connection
  * with rl_node_opened(), rl_node_received(), rl_node_closed() and rl_node_flush(). A node may have
- * a second connection, for notifications. Its events are reported with the functions of
- * node/tracker.h. */
+ * a second connection, for notifications, and for a short time a third one, for a trial. Their
+ * events are reported with the functions of node/tracker.h and node/trial.h. */
 #ifndef RL_NODE_TRANSPORT_H
 #define RL_NODE_TRANSPORT_H
 
@@ -16,19 +16,24 @@
 /* The number of a node's second connection is the index of the node plus this number. No
  * configuration has more nodes than this. */
 #define RL_TRACKER_CONNECTION 32u
+/* The same for the connection of a trial (trial.h). */
+#define RL_TRIAL_CONNECTION 64u
 
 /* Bytes that a server reads at once from a connection without TLS. It executes all requests that it
  * has read, even if the connection has ended meanwhile. */
 #define RL_READ_AT_ONCE ((uint64_t)16 << 10)
 
-/* The network. `connection` is the index of a node, or that plus RL_TRACKER_CONNECTION. */
+/* The network. `connection` is the index of a node, or that plus one of the two numbers
+ * above. */
 struct rl_transport {
     /* Starts to connect. The connection must be closed. The implementation reports the result with
-     * rl_node_opened() or rl_tracker_opened(), maybe before this call returns. */
+     * rl_node_opened(), rl_tracker_opened() or rl_trial_opened(), maybe before this call returns.
+     */
     void (*open)(void *ctx, unsigned connection);
     /* Sends up to `len` > 0 bytes. Returns how many were accepted, or -1 if the connection is
      * broken. If fewer than `len` bytes were accepted, also 0, the implementation calls
-     * rl_node_flush() or rl_tracker_flush() as soon as it can accept more. */
+     * rl_node_flush() or rl_tracker_flush() as soon as it can accept more. On the connection of
+     * a trial, which sends a few bytes once, it does not. */
     ssize_t (*send)(void *ctx, unsigned connection, const char *bytes, size_t len);
     /* Closes the connection; does nothing if it is closed already. `abortive` true: discards bytes
      * that were accepted but not delivered, and resets the connection. False: those bytes are still

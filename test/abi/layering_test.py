@@ -50,6 +50,7 @@ NODE_PARTS = {
     "conn": ("rl_connection", {"node/connection.c", "node/connection.h"}),
     "greeting": ("rl_greeting", {"node/greeting.c", "node/greeting.h"}),
     "detector": ("rl_detector", {"node/failure_detector.c", "node/failure_detector.h"}),
+    "trial": ("rl_trial", {"node/trial.c", "node/trial.h"}),
     "heartbeat": ("rl_heartbeat", {"node/heartbeat.c", "node/heartbeat.h"}),
     "eligibility": ("rl_eligibility", {"node/eligibility.c", "node/eligibility.h"}),
     "features": ("rl_features", {"node/features.c", "node/features.h"}),

@@ -112,6 +112,8 @@ static void end_connection(struct world_conn *conn)
 /* Begins to open a connection, for the engine. world_deliver() reports the result. */
 static void transport_open(void *ctx, unsigned node)
 {
+    if ((node & RL_TRIAL_CONNECTION) != 0)
+        return; /* the connection of a trial is never made */
     struct world_conn *conn = &world.conns[index_of(ctx)][node];
 
     MUST(!conn->open);
@@ -136,6 +138,8 @@ static ssize_t transport_send(void *ctx, unsigned node, const char *bytes, size_
  * received; the replies are dropped. */
 static void transport_close(void *ctx, unsigned node, bool abortive)
 {
+    if ((node & RL_TRIAL_CONNECTION) != 0)
+        return;
     struct world_conn *conn = &world.conns[index_of(ctx)][node];
 
     while (!abortive && conn->open && world.nodes[node].reachable && execute(conn, node))

@@ -42,8 +42,9 @@ static uint8_t
  * manner_of_open says. */
 static void transport_open(void *ctx, unsigned node)
 {
-    (void)node;
     (void)ctx;
+    if ((node & RL_TRIAL_CONNECTION) != 0)
+        return;
     MUST(!rig->is_open);
     rig->is_open = true;
     if (manner_of_open == 1) {
@@ -58,8 +59,9 @@ static void transport_open(void *ctx, unsigned node)
  * the connection is broken. */
 static ssize_t transport_send(void *ctx, unsigned node, const char *bytes, size_t len)
 {
-    (void)node;
     (void)ctx;
+    if ((node & RL_TRIAL_CONNECTION) != 0)
+        return (ssize_t)len;
     MUST(rig->is_open && len > 0);
     if (rig->broken)
         return -1;
@@ -73,8 +75,9 @@ static ssize_t transport_send(void *ctx, unsigned node, const char *bytes, size_
  * reset, some of it. */
 static void transport_close(void *ctx, unsigned node, bool abortive)
 {
-    (void)node;
     (void)ctx;
+    if ((node & RL_TRIAL_CONNECTION) != 0)
+        return;
     if (rig->is_open)
         server_hang_up(&server, abortive ? kept : UINT32_MAX);
     rig->is_open = false;
@@ -225,9 +228,22 @@ static void deliver(size_t len)
     rig_drain(rig);
 }
 
-/* Completes the connection, or lets it fail. */
+/* Completes the connection of a trial, or lets it fail; or lets the server reply on it. */
+static void advance_trial(unsigned how)
+{
+    const char *reply = (how & 2) != 0 ? "+PONG\r\n" : "-BUSY script\r\n";
+
+    if (rl_trial_is_connecting(&rig->node))
+        rl_trial_opened(&rig->node, (how & 1) != 0);
+    else
+        rl_trial_received(&rig->node, reply, strlen(reply));
+}
+
+/* Completes the connection, or lets it fail. On a ready one, goes on with a trial. */
 static void opened(unsigned how)
 {
+    if (rig->node.conn.state == RL_NODE_READY)
+        advance_trial(how);
     if (!rig->is_open || rig->node.conn.state != RL_NODE_CONNECTING)
         return;
     if (how & 1)

@@ -217,6 +217,25 @@ static void hand_over_push(struct sim_client *client, struct sim_conn *conn,
     }
 }
 
+/* Passes an event of the connection of a trial to the engine. */
+static void hand_over_trial(struct sim_client *client, struct sim_conn *conn,
+                            const struct sim_segment *segment)
+{
+    struct rl_node *node = &client->engine.nodes[conn->node];
+
+    if (segment == NULL) {
+        (void)has_room(client, conn);
+        return;
+    }
+    conn->client_open = segment->kind == SIM_ACCEPT || segment->kind == SIM_DATA;
+    if (segment->kind == SIM_ACCEPT || segment->kind == SIM_REFUSE)
+        rl_trial_opened(node, conn->client_open);
+    else if (segment->kind == SIM_DATA)
+        rl_trial_received(node, segment->bytes, segment->len);
+    else
+        rl_trial_end(node);
+}
+
 /* Passes an event of a connection for requests to the engine. */
 static void hand_over(struct sim_client *client, struct sim_conn *conn,
                       const struct sim_segment *segment)
@@ -270,7 +289,9 @@ static void read_some(struct sim_client *client, uint64_t count)
         sim_user_take(client); /* the oracle judges decisions by the time at which they are taken */
         lose_processor(client);
         if (sim_conn_is_present(client->world, item->conn) && item->conn->client_open)
-            (item->conn->push ? hand_over_push : hand_over)(client, item->conn, item->segment);
+            (item->conn->push    ? hand_over_push
+             : item->conn->trial ? hand_over_trial
+                                 : hand_over)(client, item->conn, item->segment);
         rl_engine_drain(&client->engine);
         sim_user_take(client);
         drop_item(client, item);

@@ -70,7 +70,7 @@ static struct sim_link *link_of(struct sim_world *world, const struct sim_conn *
 }
 
 /* Returns the node of a connection of the transport. Its number contains the node's index, and a
- * bit for the connection for notifications. */
+ * bit for the connection for notifications or for that of a trial. */
 static unsigned node_of(unsigned number)
 {
     return number & (RL_TRACKER_CONNECTION - 1);
@@ -81,6 +81,8 @@ static struct sim_conn **present(struct sim_client *client, unsigned number)
 {
     struct sim_link *link = &client->world->links[client->index][node_of(number)];
 
+    if ((number & RL_TRIAL_CONNECTION) != 0)
+        return &link->trial;
     return (number & RL_TRACKER_CONNECTION) != 0 ? &link->push : &link->conn;
 }
 
@@ -89,7 +91,7 @@ bool sim_conn_is_present(const struct sim_world *world, const struct sim_conn *c
 {
     const struct sim_link *link = &world->links[conn->client][conn->node];
 
-    return conn == (conn->push ? link->push : link->conn);
+    return conn == (conn->push ? link->push : conn->trial ? link->trial : link->conn);
 }
 
 /* Appends a segment to those that are held back. */
@@ -140,6 +142,7 @@ static void link_open(void *ctx, unsigned number)
     conn->client = client->index;
     conn->node = (uint8_t)node;
     conn->push = (number & RL_TRACKER_CONNECTION) != 0;
+    conn->trial = (number & RL_TRIAL_CONNECTION) != 0;
     conn->refs = 1;
     conn->made_ns = world->now_ns;
     conn->path[0].cut_ns = conn->path[1].cut_ns = UINT64_MAX;
@@ -453,8 +456,8 @@ bool sim_link_holds(const struct sim_world *world)
     return false;
 }
 
-/* Breaks a present connection of the link. Each side notices at its own time, after a prefix of
- * the segments under way. */
+/* Breaks a present connection of the link, after a prefix of the segments under way. Each side
+ * notices at its own time, or never: the network has forgotten the connection then. */
 void sim_link_break(struct sim_world *world, unsigned client, unsigned node)
 {
     const struct sim_link *link = &world->links[client][node];
@@ -465,7 +468,8 @@ void sim_link_break(struct sim_world *world, unsigned client, unsigned node)
         return;
     cut(world, conn, SIM_TO_SERVER);
     cut(world, conn, SIM_TO_CLIENT);
-    send_control(world, conn, SIM_RST, SIM_TO_CLIENT);
+    if (sim_chance(&world->random, 700))
+        send_control(world, conn, SIM_RST, SIM_TO_CLIENT);
     /* The server may learn of the break much later, or never. */
     if (sim_chance(&world->random, 500))
         send_control(world, conn, SIM_RST, SIM_TO_SERVER);
@@ -476,9 +480,9 @@ void sim_link_client_died(struct sim_world *world, unsigned client)
 {
     for (unsigned node = 0; node < world->plan.nodes; node++) {
         struct sim_link *link = &world->links[client][node];
-        struct sim_conn *conns[] = {link->conn, link->push};
-        link->conn = link->push = NULL;
-        for (unsigned i = 0; i < 2; i++) {
+        struct sim_conn *conns[] = {link->conn, link->push, link->trial};
+        link->conn = link->push = link->trial = NULL;
+        for (unsigned i = 0; i < sizeof conns / sizeof conns[0]; i++) {
             if (conns[i] == NULL)
                 continue;
             conns[i]->client_open = false;

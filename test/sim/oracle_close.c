@@ -23,7 +23,7 @@ void sim_oracle_closes(const struct sim_client *client, struct sim_conn *conn)
     bool lacks_memory =
         client->fail_of_1000 != 0 || rl_undos_has_dropped(&node->undos, engine->view.now.boot_ns);
 
-    if (conn->push || lacks_memory || !rl_connection_is_ready(&node->conn))
+    if (conn->push || conn->trial || lacks_memory || !rl_connection_is_ready(&node->conn))
         return;
     conn->left = client->settled || node->undos.heap.count == 0;
     conn->whole = client->settled || (rl_pipeline_output(&node->pipe).len == 0 &&

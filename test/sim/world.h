@@ -71,6 +71,7 @@ struct sim_conn {
     bool reset;                    /* the client closed it abortively: replies to it are lost */
     bool logged_in, db_chosen;     /* the server has executed AUTH, SELECT */
     bool push;   /* the client's second connection to this node, for notifications */
+    bool trial;  /* the connection of a trial */
     uint32_t id; /* client ID on the server */
     char turns[SIM_LINE_ID_MAX]; /* it receives the turns of the waiter with this id; "": of none */
     bool subscribed;             /* it receives what other connections redirect to it */
@@ -105,6 +106,7 @@ struct sim_link {
     uint64_t troubled_ns;   /* when the last such fault began or ended; 0: there was none */
     struct sim_conn *conn;  /* the client's present connection; NULL: none */
     struct sim_conn *push;  /* its present connection for notifications; NULL: none */
+    struct sim_conn *trial; /* that of a trial; NULL: none */
 };
 
 /* Number of earlier states of a key that are remembered. Several losses may follow each other

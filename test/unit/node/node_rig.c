@@ -10,7 +10,8 @@
 static struct rl_reply_text reply_text; /* where the node keeps the text of a reply */
 static char sent_text[1 << 20];         /* the result of rig_take_sent() */
 
-#define PUSH (3 | RL_TRACKER_CONNECTION) /* the transport's number of the second connection */
+#define PUSH  (3 | RL_TRACKER_CONNECTION) /* the transport's number of the second connection */
+#define TRIAL (3 | RL_TRIAL_CONNECTION)   /* and of the one of a trial */
 
 /* Opens the second connection. */
 static void push_open(struct rig *rig)
@@ -43,13 +44,31 @@ static void push_close(struct rig *rig)
     rig->push_len = 0;
 }
 
-/* Opens the first or the second connection, for the node. */
+/* Records bytes that the node sends on the connection of a trial. */
+static ssize_t trial_send(struct rig *rig, const char *bytes, size_t len)
+{
+    ck_assert(rig->trial_open);
+    size_t taken = len < rig->trial_room ? len : rig->trial_room;
+    ck_assert_uint_lt(rig->trial_len + taken, sizeof rig->trial_wire);
+    memcpy(rig->trial_wire + rig->trial_len, bytes, taken);
+    rig->trial_len += taken;
+    return (ssize_t)taken;
+}
+
+/* Opens a connection for the node. */
 static void transport_open(void *ctx, unsigned node)
 {
     struct rig *rig = ctx;
 
     if (node == PUSH) {
         push_open(rig);
+        return;
+    }
+    if (node == TRIAL) {
+        ck_assert(!rig->trial_open);
+        rig->trial_open = true;
+        rig->trial_opens++;
+        rig->trial_len = 0;
         return;
     }
     ck_assert_uint_eq(node, 3);
@@ -66,6 +85,8 @@ static ssize_t transport_send(void *ctx, unsigned node, const char *bytes, size_
 
     if (node == PUSH)
         return push_send(rig, bytes, len);
+    if (node == TRIAL)
+        return trial_send(rig, bytes, len);
     ck_assert_uint_eq(node, 3);
     ck_assert(rig->is_open);
     ck_assert_uint_gt(len, 0);
@@ -79,14 +100,18 @@ static ssize_t transport_send(void *ctx, unsigned node, const char *bytes, size_
     return (ssize_t)taken;
 }
 
-/* Closes the first or the second connection, for the node. What was sent and not looked at is
- * dropped. */
+/* Closes a connection for the node. What was sent and not looked at is dropped. */
 static void transport_close(void *ctx, unsigned node, bool abortive)
 {
     struct rig *rig = ctx;
 
     if (node == PUSH) {
         push_close(rig);
+        return;
+    }
+    if (node == TRIAL) {
+        ck_assert(rig->trial_open);
+        rig->trial_open = false;
         return;
     }
     ck_assert_uint_eq(node, 3);
@@ -196,6 +221,7 @@ struct rig *rig_new(void)
     rig.now_ns = 1000 * RL_SECOND;
     rig.room = SIZE_MAX;
     rig.push_room = sizeof rig.push_wire;
+    rig.trial_room = sizeof rig.trial_wire;
     rig.wire = wire;
     rig.common = (struct rl_node_common){
         .mem = &rig.mem,

@@ -59,6 +59,12 @@ struct rig {
     size_t push_room;     /* bytes that the kernel still accepts */
     char push_wire[1024]; /* bytes that the node has sent */
     size_t push_len;
+    /* The connection of a trial: */
+    bool trial_open;
+    unsigned trial_opens;
+    size_t trial_room; /* bytes that the kernel accepts */
+    char trial_wire[64];
+    size_t trial_len;
 };
 
 /* Returns a fresh rig. There is one in the process, because it is large. */

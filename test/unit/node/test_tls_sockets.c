@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@
 #define RECORD      ((size_t)16 << 10) /* bytes of a full record */
 #define BYTES       ((size_t)1 << 20)  /* more than a socket takes */
 #define SEND_BUFFER (80 << 10)         /* of the socket: some records */
+#define KEEPALIVE_S 7
 #define DEADLINE_MS TLS_RIG_DEADLINE_MS
 
 /* Replaces the function of libc, so that a pipe passes for a file: one on a file system that does
@@ -54,7 +56,7 @@ static void setup(void)
 {
     rig = tls_rig_new();
     ck_assert_int_eq(rl_poller_open(&poller), 0);
-    rl_sockets_init(&sockets, &poller, 0);
+    rl_sockets_init(&sockets, &poller, 0, KEEPALIVE_S);
     memset(&node, 0, sizeof node);
     rl_sockets_add(&sockets, &rig->spec, &node, rig->server.context);
     transport = rl_sockets_transport(&sockets);
@@ -323,6 +325,39 @@ START_TEST(the_next_address_is_reported)
 }
 END_TEST
 
+/* Returns the value of a socket option of the first connection. */
+static int option(int level, int name)
+{
+    int value = -1;
+    socklen_t len = sizeof value;
+
+    ck_assert_int_eq(getsockopt(sockets.list[0].fd, level, name, &value, &len), 0);
+    return value;
+}
+
+/* The kernel probes idle connections, and gives up bytes under way after the same silence; with
+ * _i 0 it does neither. */
+START_TEST(tcp_connections_are_kept_alive)
+{
+    int listener;
+
+    sockets.keepalive_s = _i == 0 ? 0 : KEEPALIVE_S;
+    rig->spec.port = listen_somewhere(&listener);
+    snprintf(rig->spec.host, sizeof rig->spec.host, "127.0.0.1");
+    open_first();
+    ck_assert_int_eq(option(IPPROTO_TCP, TCP_NODELAY), 1);
+    ck_assert_int_eq(option(SOL_SOCKET, SO_KEEPALIVE), _i);
+    ck_assert_int_eq(option(IPPROTO_TCP, TCP_USER_TIMEOUT),
+                     _i == 0 ? 0 : 1000 * (KEEPALIVE_S + 15));
+    if (_i == 1) {
+        ck_assert_int_eq(option(IPPROTO_TCP, TCP_KEEPIDLE), KEEPALIVE_S);
+        ck_assert_int_eq(option(IPPROTO_TCP, TCP_KEEPINTVL) * option(IPPROTO_TCP, TCP_KEEPCNT), 15);
+    }
+    transport.close(transport.ctx, 0, false);
+    close(listener);
+}
+END_TEST
+
 /* A call of send() fails, because the descriptor is no socket any more: its reason is known,
  * without TLS and in the odd case with it. */
 START_TEST(the_reason_of_a_failed_send)
@@ -358,6 +393,7 @@ int main(void)
     tcase_add_test(tcase, a_lookup_that_ends_does_not_connect_before_the_certificates);
     tcase_add_test(tcase, an_attempt_waits_for_certificates_once);
     tcase_add_test(tcase, the_next_address_is_reported);
+    tcase_add_loop_test(tcase, tcp_connections_are_kept_alive, 0, 2);
     tcase_add_loop_test(tcase, the_reason_of_a_failed_send, 0, 2);
     return suite_run(suite);
 }
