@@ -284,6 +284,17 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_connect_timeout_ms(redlock_
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_node_timeout_ms(redlock_config_t *config,
                                                                      uint32_t timeout_ms);
 
+/* Sets TCP keepalive: after this time without traffic the kernel sends probes on a connection, so
+ * that no network in between forgets it for being idle. A connection that the other side does not
+ * acknowledge is closed 15 seconds later, with or without requests under way (TCP_USER_TIMEOUT).
+ *
+ * idle_ms: 0 to 3600000 milliseconds, rounded up to whole seconds; default 30000; 0: no keepalive.
+ * EINVAL: config is NULL, or idle_ms is out of range.
+ * Since 0.2.0.
+ * [configuration] */
+REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_keepalive_ms(redlock_config_t *config,
+                                                                  uint32_t idle_ms);
+
 /* Sets the bounds of the random delay between attempts. A delay is three round trips or more; if
  * that is longer than delay_ms_min, it is random up to six at least. While a server sends
  * notifications for the resource, waiters poll every 100 to 300 milliseconds only, or at this delay

@@ -424,6 +424,11 @@ class config
         return check(redlock_config_set_node_timeout_ms(native(), detail::to_ms32(timeout)));
     }
 
+    config &set_keepalive(milliseconds idle)
+    {
+        return check(redlock_config_set_keepalive_ms(native(), detail::to_ms32(idle)));
+    }
+
     config &set_retry(milliseconds delay_min, milliseconds delay_max)
     {
         return check(redlock_config_set_retry_ms(native(), detail::to_ms32(delay_min),

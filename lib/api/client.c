@@ -179,6 +179,7 @@ static int open_shard(struct redlock_client *rl, const struct rl_config_shard *f
         .backoff = {config->retry_ms_min * RL_MS, config->retry_ms_max * RL_MS},
         .connect_timeout_ns = config->connect_timeout_ms * RL_MS,
         .node_timeout_ns = config->node_timeout_ms * RL_MS,
+        .keepalive_s = (config->keepalive_ms + 999) / 1000,
         .fence_record = {config->fence_key, config->fence_key_len},
         .fence_config = {shard->fence_config,
                          rl_fence_config_text(config, from, shard->fence_config)},

@@ -23,6 +23,8 @@
 #define FENCE_KEY_DEFAULT          "redlock:fence"
 #define MAX_TTL_MS_DEFAULT         30000
 #define CONNECT_TIMEOUT_MS_DEFAULT 250
+#define KEEPALIVE_MS_DEFAULT       30000
+#define KEEPALIVE_MS_MAX           3600000
 #define HEARTBEAT_MS_DEFAULT       1000
 #define CLOCK_SLACK_MS_DEFAULT     100
 #define HEARTBEAT_MS_MIN           10 /* shortest interval */
@@ -95,6 +97,7 @@ REDLOCK_API int redlock_config_new(redlock_config_t **ret_config,
     config->fence_records = REDLOCK_FENCE_RECORDS_DURABLE;
     config->max_ttl_ms = MAX_TTL_MS_DEFAULT;
     config->connect_timeout_ms = CONNECT_TIMEOUT_MS_DEFAULT;
+    config->keepalive_ms = KEEPALIVE_MS_DEFAULT;
     config->retry_ms_min = RETRY_MS_MIN_DEFAULT;
     config->retry_ms_max = RETRY_MS_MAX_DEFAULT;
     config->drift = (struct rl_drift){DRIFT_PPM_DEFAULT, DRIFT_CONSTANT_US_DEFAULT};
@@ -347,6 +350,16 @@ REDLOCK_API int redlock_config_set_node_timeout_ms(redlock_config_t *config, uin
         return REDLOCK_EINVAL;
     config->node_timeout_ms = timeout_ms;
     return 0;
+}
+
+/* Public function: sets the idle time in ms after which TCP connections are probed; 0: never.
+ * Returns REDLOCK_OK or EINVAL. */
+REDLOCK_API int redlock_config_set_keepalive_ms(redlock_config_t *config, uint32_t idle_ms)
+{
+    if (config == NULL || check_range(config, "keepalive", "ms", idle_ms, 0, KEEPALIVE_MS_MAX) != 0)
+        return REDLOCK_EINVAL;
+    config->keepalive_ms = idle_ms;
+    return REDLOCK_OK;
 }
 
 /* Public function: sets the bounds in ms of the random delay between two attempts. Returns

@@ -43,6 +43,7 @@ struct redlock_config {
     uint64_t max_ttl_ms;                 /* longest TTL that a lock may have */
     uint32_t connect_timeout_ms;         /* limit for connecting to a server */
     uint32_t node_timeout_ms;            /* 0: computed from the measured round trips */
+    uint32_t keepalive_ms;               /* idle time before TCP probes; 0: none are sent */
     uint32_t retry_ms_min, retry_ms_max; /* bounds of the pause between two attempts */
     struct rl_drift drift;               /* largest difference between clock rates */
     uint32_t heartbeat_ms;               /* interval of heartbeats */

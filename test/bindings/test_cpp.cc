@@ -312,7 +312,7 @@ START_TEST(settings_arrive)
     config.set_admission(REDLOCK_ADMISSION_PROVEN).set_mode(REDLOCK_MODE_HYBRID);
     config.set_connect_timeout(1min).set_node_timeout(1min).set_retry(1ms, 1min);
     config.set_notifications(false).set_line(false).set_queue_max(1000000).set_heartbeat(1min);
-    config.set_clock_slack(1min).set_max_ttl(24h);
+    config.set_clock_slack(1min).set_max_ttl(24h).set_keepalive(1h);
     check_code(thrown([&] { config.add_nodes("127.0.0.1:3"); }), errc::invalid_argument);
     check_code(thrown([&] { config.set_auth("user", ""); }), errc::invalid_argument);
     check_code(thrown([&] { config.set_fence_key(""); }), errc::invalid_argument);
@@ -320,6 +320,7 @@ START_TEST(settings_arrive)
     check_code(thrown([&] { config.set_drift(500001, 0); }), errc::invalid_argument);
     check_code(thrown([&] { config.set_connect_timeout(61s); }), errc::invalid_argument);
     check_code(thrown([&] { config.set_node_timeout(61s); }), errc::invalid_argument);
+    check_code(thrown([&] { config.set_keepalive(61min); }), errc::invalid_argument);
     check_code(thrown([&] { config.set_retry(2ms, 1ms); }), errc::invalid_argument);
     check_code(thrown([&] { config.set_queue_max(1000001); }), errc::invalid_argument);
     check_code(thrown([&] { config.set_heartbeat(-1ms); }), errc::invalid_argument);

@@ -123,6 +123,7 @@ static redlock_t *new_client(int mode, const char *password)
     REQUIRE_OK(redlock_config_set_clock_slack_ms(config, 1000));
     REQUIRE_OK(redlock_config_set_connect_timeout_ms(config, 10000));
     REQUIRE_OK(redlock_config_set_node_timeout_ms(config, 10000));
+    REQUIRE_OK(redlock_config_set_keepalive_ms(config, 1000));
     REQUIRE_OK(redlock_config_set_retry_ms(config, 1, 10));
     REQUIRE_OK(redlock_config_set_drift(config, 1000, 1000));
     REQUIRE_OK(redlock_config_set_log(config, REDLOCK_LOG_DEBUG, on_log, NULL));

@@ -49,6 +49,7 @@ class Client:
     key_prefix: what all keys begin with. owner: a label that operators see in the tokens of this client; "": none;
         None: "host/pid/start", after fork() those of the child.
     connect_timeout, node_timeout: time limits for connecting and for each reply; None: the library's.
+    keepalive: time without traffic after which TCP connections are probed; 0: never; None: the library's.
     retry_delay: least and largest delay between attempts; None: the library's.
     queue_max: most acquisitions of one name that wait in this client; 0: no limit.
     volatile_fence_records: whether fence records are lost when a server restarts (docs/guarantees.md).
@@ -80,6 +81,7 @@ class Client:
         owner: Optional[str] = None,
         connect_timeout: Optional[Seconds] = None,
         node_timeout: Optional[Seconds] = None,
+        keepalive: Optional[Seconds] = None,
         retry_delay: Optional[Tuple[Seconds, Seconds]] = None,
         queue_max: int = 0,
         volatile_fence_records: bool = False,
@@ -112,6 +114,8 @@ class Client:
             self._set(lib.redlock_config_set_connect_timeout_ms, short_milliseconds(connect_timeout))
         if node_timeout is not None:
             self._set(lib.redlock_config_set_node_timeout_ms, short_milliseconds(node_timeout))
+        if keepalive is not None:
+            self._set(lib.redlock_config_set_keepalive_ms, short_milliseconds(keepalive))
         if retry_delay is not None:
             shortest, longest = retry_delay
             self._set(lib.redlock_config_set_retry_ms, short_milliseconds(shortest), short_milliseconds(longest))

@@ -192,6 +192,7 @@ int redlock_config_set_owner(redlock_config_t *config, const char *label);
 int redlock_config_set_max_ttl_ms(redlock_config_t *config, uint64_t max_ttl_ms);
 int redlock_config_set_connect_timeout_ms(redlock_config_t *config, uint32_t timeout_ms);
 int redlock_config_set_node_timeout_ms(redlock_config_t *config, uint32_t timeout_ms);
+int redlock_config_set_keepalive_ms(redlock_config_t *config, uint32_t idle_ms);
 int redlock_config_set_retry_ms(redlock_config_t *config, uint32_t delay_ms_min,
                                 uint32_t delay_ms_max);
 int redlock_config_set_queue_max(redlock_config_t *config, uint32_t waiters);

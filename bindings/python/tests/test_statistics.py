@@ -117,9 +117,9 @@ def test_release_by_token(client, servers):
 def test_settings_that_all_clients_share(make_client, servers):
     """They reach the library: it refuses what is out of range."""
     with make_client(fence_key="f", admission="lenient", notifications=False, line=False, heartbeat=0.5, clock_slack=0.2,
-                     drift=(20000, 3000)).lock("a", timeout=10):  # fmt: skip
+                     keepalive=0, drift=(20000, 3000)).lock("a", timeout=10):  # fmt: skip
         assert servers.value("a") is not None
-    for wrong in ({"fence_key": ""}, {"heartbeat": 61}, {"clock_slack": 61}, {"drift": (500001, 0)}):
+    for wrong in ({"fence_key": ""}, {"heartbeat": 61}, {"clock_slack": 61}, {"keepalive": 3601}, {"drift": (500001, 0)}):
         with pytest.raises(libredlock.RedlockError) as raised:
             make_client(**wrong)
         assert raised.value.name == "REDLOCK_EINVAL"

@@ -104,6 +104,7 @@ START_TEST(null_is_refused_everywhere)
     ck_assert_int_eq(redlock_config_set_max_ttl_ms(NULL, 1000), REDLOCK_EINVAL);
     ck_assert_int_eq(redlock_config_set_connect_timeout_ms(NULL, 100), REDLOCK_EINVAL);
     ck_assert_int_eq(redlock_config_set_node_timeout_ms(NULL, 100), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_config_set_keepalive_ms(NULL, 0), REDLOCK_EINVAL);
     ck_assert_int_eq(redlock_config_set_retry_ms(NULL, 1, 2), REDLOCK_EINVAL);
     ck_assert_int_eq(redlock_config_set_drift(NULL, 0, 0), REDLOCK_EINVAL);
     ck_assert_int_eq(redlock_config_set_log(NULL, 1, ignore_log, NULL), REDLOCK_EINVAL);
@@ -137,6 +138,12 @@ static int set_node(redlock_config_t *c, uint64_t value)
     return redlock_config_set_node_timeout_ms(c, (uint32_t)value);
 }
 
+/* Sets the idle time before TCP probes in ms. */
+static int set_keepalive(redlock_config_t *c, uint64_t value)
+{
+    return redlock_config_set_keepalive_ms(c, (uint32_t)value);
+}
+
 /* Sets the part of the drift that grows with the TTL, in millionths. */
 static int set_ppm(redlock_config_t *c, uint64_t value)
 {
@@ -162,6 +169,7 @@ static const struct {
      "ms is out of range; use 10 to 86400000"},
     {set_connect, FIELD(connect_timeout_ms), 1, 60000, UINT32_MAX, "use 1 to 60000"},
     {set_node, FIELD(node_timeout_ms), 0, 60000, UINT32_MAX, "use 0 to 60000"},
+    {set_keepalive, FIELD(keepalive_ms), 0, 3600000, UINT32_MAX, "use 0 to 3600000"},
     {set_retry_min, FIELD(retry_ms_min), 1, 60000, UINT32_MAX, "use 1 to 60000"},
     {set_retry_max, FIELD(retry_ms_max), 50, 60000, UINT32_MAX, "use 50 to 60000"},
     {set_ppm, FIELD(drift.ppm), 0, 500000, UINT32_MAX, "ppm is out of range; use 0 to 500000"},
