@@ -9,6 +9,7 @@
 #include "api/fence.h"
 #include "api/review.h"
 #include "api/tls_settings.h"
+#include "platform/thread.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -420,6 +421,8 @@ REDLOCK_API int redlock_free(redlock_t *rl)
         rl_engine_end_locks(&rl->shards[i].engine);
     (void)rl_dispatch_take(rl);
     rl_leader_end(rl);
+    if (rl_io_is_lost(&rl->io)) /* their numbers may be those of other files by now */
+        rl->wake_fd = rl->pending.fd = -1;
     rl_io_close(&rl->io);
     (void)rl_dispatch_take(rl);
     rl->closed = true;
@@ -452,16 +455,10 @@ REDLOCK_API int redlock_get_fd(redlock_t *rl)
     return rl->mode == REDLOCK_MODE_HYBRID ? rl_dispatch_fd(rl) : rl_io_fd(&rl->io);
 }
 
-/* Public function: makes one turn of the loop without waiting (embedded mode), or runs the pending
- * callbacks (hybrid mode). Returns REDLOCK_OK, EINVAL, EFORKED, EMODE (threaded mode), or EDEADLK
- * in a callback of this client. */
-REDLOCK_API int redlock_process(redlock_t *rl)
+/* Does the work of redlock_process(). Returns REDLOCK_OK, or EDEADLK in a callback of this client.
+ */
+static int process(struct redlock_client *rl)
 {
-    int error = check_driven(rl);
-
-    if (error != REDLOCK_OK)
-        return error;
-    pthread_testcancel(); /* here, because a thread cancelled below would keep the mutex locked */
     pthread_mutex_lock(&rl->mutex);
     bool inside = rl_dispatch_is_own_callback(rl);
     if (!inside && rl->mode == REDLOCK_MODE_EMBEDDED)
@@ -478,6 +475,22 @@ REDLOCK_API int redlock_process(redlock_t *rl)
     rl_client_send(rl);
     rl_client_unlock(rl);
     return REDLOCK_OK;
+}
+
+/* Public function: makes one turn of the loop without waiting (embedded mode), or runs the pending
+ * callbacks (hybrid mode). Returns REDLOCK_OK, EINVAL, EFORKED, EMODE (threaded mode), or EDEADLK
+ * in a callback of this client. */
+REDLOCK_API int redlock_process(redlock_t *rl)
+{
+    int error = check_driven(rl);
+
+    if (error != REDLOCK_OK)
+        return error;
+    pthread_testcancel(); /* the only place where this call may be cancelled */
+    int cancel = rl_thread_hold_cancel();
+    error = process(rl);
+    rl_thread_allow_cancel(cancel);
+    return error;
 }
 
 /* Public function: returns the number of nodes of all shards; 0 for NULL. */

@@ -17,6 +17,7 @@
 #include "core/cause.h"
 #include "engine/seen.h"
 #include "platform/callback.h"
+#include "platform/thread.h"
 
 #include <errno.h>
 #include <string.h>
@@ -354,9 +355,12 @@ void rl_dispatch_tick(struct redlock_client *rl, const struct rl_ready *ready, i
  * the poller. */
 void rl_dispatch_flush(struct redlock_client *rl)
 {
+    int cancel = rl_thread_hold_cancel();
+
     do {
         rl_io_flush(&rl->io);
     } while (rl_dispatch_take(rl));
+    rl_thread_allow_cancel(cancel);
 }
 
 /* Passes a lease event to the engine for the lock of the handle, and takes the announcements.

@@ -41,7 +41,7 @@
 
 #include "api/client.h"
 #include "api/review.h"
-#include "platform/clock.h"
+#include "platform/thread.h"
 
 /* How long the I/O thread parks before it checks again whether callers drive. */
 #define PARK_NS (2 * RL_MS)
@@ -268,7 +268,9 @@ void rl_leader_wait(struct redlock_client *rl, struct rl_waiter *waiter)
     struct rl_leader *leader = &rl->leader;
 
     if (!waiter->done && may_lead(rl)) {
+        int cancel = rl_thread_hold_cancel();
         drive_until_done(rl, waiter);
+        rl_thread_allow_cancel(cancel);
         return;
     }
     rl_callbacks_wake(rl);

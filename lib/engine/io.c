@@ -212,6 +212,8 @@ void rl_io_tick(struct rl_io *io, const struct rl_ready *ready, int count)
     rl_io_refresh(io);
     handle_ready(io, ready, count);
     for (unsigned i = 0; i < io->count; i++) {
+        if (rl_poller_is_lost(&io->poller))
+            rl_sockets_forget(&io->shards[i]->sockets);
         rl_sockets_tick(&io->shards[i]->sockets);
         rl_engine_tick(io->shards[i]->engine);
     }
@@ -228,6 +230,11 @@ int rl_io_fd(const struct rl_io *io)
 int rl_io_copy_wake_fd(const struct rl_io *io)
 {
     return fcntl(io->poller.wake_fd, F_DUPFD_CLOEXEC, 0);
+}
+
+bool rl_io_is_lost(const struct rl_io *io)
+{
+    return rl_poller_is_lost(&io->poller);
 }
 
 /* Has the wait that is in progress, or the next one, end at this boot time at the latest. */

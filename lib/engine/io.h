@@ -68,6 +68,8 @@ int rl_io_fd(const struct rl_io *io);
 /* Duplicates the descriptor that rl_io_wake() writes to, for a writer that may outlive the poller.
  * The caller closes it. -1: no more descriptors, with errno. */
 int rl_io_copy_wake_fd(const struct rl_io *io);
+/* Returns whether the program has closed the descriptors of an open poller. */
+bool rl_io_is_lost(const struct rl_io *io);
 /* Has the wait that is in progress, or the next one, end at this boot time at the latest. */
 void rl_io_wake_at(struct rl_io *io, uint64_t boot_ns);
 

@@ -335,6 +335,20 @@ bool rl_sockets_ready(struct rl_sockets *sockets, const struct rl_ready *ready, 
     return sock->tls != NULL ? receive_tls(sockets, sock, turn) : receive(sockets, sock, turn);
 }
 
+void rl_sockets_forget(struct rl_sockets *sockets)
+{
+    for (unsigned i = 0; i < RL_SOCKET_TAGS; i++) {
+        struct rl_socket *sock = &sockets->list[i];
+        if (sock->spec == NULL || sock->fd < 0)
+            continue;
+        sock->fd = -1;
+        sock->connecting = false;
+        rl_socket_drop_tls(sock);
+        report_closed(sockets, sock, REDLOCK_CAUSE_DISCONNECT,
+                      "the program has closed the descriptors of the client");
+    }
+}
+
 /* Forgets the TLS sessions of all servers. */
 void rl_sockets_done(struct rl_sockets *sockets)
 {

@@ -87,6 +87,9 @@ bool rl_sockets_ready(struct rl_sockets *sockets, const struct rl_ready *ready, 
  * addresses, or reports the failure. Called in every tick. */
 void rl_sockets_tick(struct rl_sockets *sockets);
 
+/* Treats all connections as lost, because the program has closed their descriptors. Does not close
+ * them: their numbers may be those of other files by now. */
+void rl_sockets_forget(struct rl_sockets *sockets);
 /* Forgets the TLS sessions. All connections must be closed. */
 void rl_sockets_done(struct rl_sockets *sockets);
 /* Closes the descriptors in a forked child, whose parent goes on using the connections, or after

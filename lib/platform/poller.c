@@ -5,6 +5,7 @@
 #include "platform/poller.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <redlock/redlock.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -17,8 +18,12 @@
  * these two values for the poller's own timer and eventfd. */
 #define DATA_TIMER (UINT64_C(1) << 32)
 #define DATA_WAKE  (UINT64_C(2) << 32)
-#define OWN_EVENTS 2                           /* timer and wake-up */
-#define BATCH      (RL_NODES_MAX + OWN_EVENTS) /* most events that one epoll_wait() takes */
+/* The longest wait. If the program closes all descriptors during a wait, neither timer nor wake-ups
+ * end it. */
+#define WAIT_MAX_MS  1000
+#define LOST_WAIT_MS 10 /* in place of a wait, once the descriptors are closed */
+#define OWN_EVENTS   2  /* timer and wake-up */
+#define BATCH        (RL_NODES_MAX + OWN_EVENTS) /* most events that one epoll_wait() takes */
 
 /* Adds, changes or removes a descriptor of the epoll set; `op` is EPOLL_CTL_*. `data`: what epoll
  * returns with its events. `events`: EPOLL* bits to wait for. Returns 0 or REDLOCK_ESYS. */
@@ -66,6 +71,11 @@ void rl_poller_close(struct rl_poller *poller)
     close_fd(&poller->wake_fd);
 }
 
+bool rl_poller_is_lost(const struct rl_poller *poller)
+{
+    return poller->epoll_fd < 0;
+}
+
 /* Returns the epoll descriptor, for a poll(POLLIN) of the caller's own loop. */
 int rl_poller_fd(const struct rl_poller *poller)
 {
@@ -106,6 +116,14 @@ static void consume(int fd)
     (void)got;
 }
 
+/* Notes that the program has closed the poller's descriptors, for example with closefrom(). Forgets
+ * their numbers, which may be those of other files by now. Sleeps in place of a wait. */
+static void note_lost(struct rl_poller *poller, int timeout_ms)
+{
+    poller->epoll_fd = poller->timer_fd = poller->wake_fd = -1;
+    (void)poll(NULL, 0, timeout_ms < LOST_WAIT_MS ? timeout_ms : LOST_WAIT_MS);
+}
+
 /* Waits up to `timeout_ms` (-1: without limit) and writes up to `max` ready sockets to `ret_ready`.
  * Returns their number. If `consumes`, a timer that has fired and a wake-up are consumed; else they
  * end the next wait. Does the work of rl_poller_wait() and rl_poller_poll(). */
@@ -116,11 +134,14 @@ static int wait_for(struct rl_poller *poller, struct rl_ready *ret_ready, size_t
     /* Takes no more events than it can report. epoll moves events that it has returned to the end
      * of its queue, so an event dropped here could be dropped again each time. */
     int room = max < BATCH ? (int)max : BATCH;
+    if (timeout_ms < 0)
+        timeout_ms = WAIT_MAX_MS;
     int got = epoll_wait(poller->epoll_fd, events, room, timeout_ms);
     size_t count = 0;
 
     RL_ASSERT(max > 0);
-    RL_ASSERT(got >= 0 || errno == EINTR); /* other errors mean misuse of the descriptor */
+    if (got < 0 && errno != EINTR)
+        note_lost(poller, timeout_ms);
     for (int i = 0; i < got; i++) {
         if (events[i].data.u64 > UINT32_MAX && !consumes)
             continue;

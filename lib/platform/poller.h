@@ -41,6 +41,10 @@ int rl_poller_open(struct rl_poller *poller);
 /* Closes the poller's own descriptors, but not those that were added. */
 void rl_poller_close(struct rl_poller *poller);
 
+/* Returns whether the poller is closed, or a wait has found that the program has closed its
+ * descriptors. A wait then only sleeps for a moment, and no descriptor can be added. */
+bool rl_poller_is_lost(const struct rl_poller *poller);
+
 /* Returns the descriptor for a poll(POLLIN) of the caller's loop. */
 int rl_poller_fd(const struct rl_poller *poller);
 
@@ -52,7 +56,7 @@ int rl_poller_change(struct rl_poller *poller, int fd, uint32_t tag, bool want_w
 /* Stops watching `fd`. Call it before the descriptor is closed. */
 void rl_poller_remove(struct rl_poller *poller, int fd);
 
-/* Waits up to `timeout_ms` (-1: without limit, 0: not at all) and writes up to `max` > 0 ready
+/* Waits up to `timeout_ms` (-1: a second, 0: not at all) and writes up to `max` > 0 ready
  * descriptors to `ret_ready`. Returns their number. Other ready descriptors are reported by the
  * next wait. The timer and wake-ups end the wait and are consumed, but not reported. With `max`
  * above 2, as the library uses it, a result of 0 means that no descriptor is ready: the timer has

@@ -16,3 +16,18 @@ int rl_thread_start(pthread_t *ret_thread, const pthread_attr_t *attr, void *(*f
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
 }
+
+int rl_thread_hold_cancel(void)
+{
+    int before;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+
+void rl_thread_allow_cancel(int state)
+{
+    int before;
+
+    pthread_setcancelstate(state, &before);
+}

@@ -21,7 +21,10 @@
 
 #include <poll.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define LATE_MS 5000 /* how late a call may return after its time limit; scaled */
 
@@ -458,6 +461,59 @@ START_TEST(many_clients_of_one_configuration)
 }
 END_TEST
 
+/* Event function: counts LOST. */
+static void count_lost(redlock_t *rl, const redlock_event_t *event, void *userdata)
+{
+    (void)rl;
+    atomic_fetch_add((atomic_uint *)userdata, event->kind == REDLOCK_EVENT_LOST);
+}
+
+/* The child of the next case: holds a lock, closes all descriptors, and ends with 0 if the lock is
+ * lost, both by check and event, and the client can be freed. Ends with the line of what failed. */
+static _Noreturn void close_all_descriptors(void)
+{
+    static atomic_uint lost;
+    redlock_t *client = NULL;
+    redlock_lock_t *lock = NULL;
+    redlock_config_t *config = live_config();
+    redlock_opts_t opts = redlock_opts(live_brief_ms(1000));
+    opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
+    opts.event_fn = count_lost;
+    opts.event_userdata = &lost;
+    opts.wait_ms = wait_scaled_ms(TIME_LIMIT_MS);
+    if (redlock_new(&client, config) != REDLOCK_OK ||
+        redlock_acquire(client, "descriptors", &opts, &lock, NULL) != REDLOCK_OK)
+        _exit(1);
+    redlock_config_free(config);
+    for (int fd = 0; fd < 1024; fd++)
+        close(fd);
+    if (!WAIT_UNTIL(redlock_lock_check(lock, 0) == REDLOCK_ELOST, TIME_LIMIT_MS))
+        _exit(2);
+    if (!WAIT_UNTIL(atomic_load(&lost) == 1, TIME_LIMIT_MS))
+        _exit(3);
+    redlock_lock_free(lock);
+    opts.wait_ms = 0;
+    if (redlock_acquire(client, "descriptors", &opts, &lock, NULL) != REDLOCK_ENOQUORUM)
+        _exit(4);
+    _exit(redlock_free(client) == REDLOCK_OK ? 0 : 5);
+}
+
+/* A program that closes all descriptors, as daemons do, loses its locks, and nothing else. */
+START_TEST(closed_descriptors_lose_the_locks)
+{
+    int status = -1;
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0)
+        close_all_descriptors();
+    live.freed = true; /* by the child, whose keys expire */
+    ck_assert_int_gt(child, 0);
+    ck_assert(WAIT_UNTIL(waitpid(child, &status, WNOHANG) == child, 5 * TIME_LIMIT_MS));
+    ck_assert_msg(status == 0, "the child ended with status %x", (unsigned)status);
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
+}
+END_TEST
+
 /* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *life_suite(void)
 {
@@ -474,6 +530,7 @@ static Suite *life_suite(void)
     live_add(suite, "names", memory_does_not_grow_with_names);
     live_add_each(suite, "freed handle", a_freed_handle_releases, 3);
     live_add(suite, "many", many_clients_of_one_configuration);
+    live_add(suite, "closed", closed_descriptors_lose_the_locks);
     return suite;
 }
 

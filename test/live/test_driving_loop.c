@@ -15,9 +15,11 @@
 #include "live.h"
 #include "suite.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 
 #define STREAK          24 /* blocking calls in a row: more than a caller needs to drive the loop */
@@ -109,6 +111,7 @@ static void *acquire(void *userdata)
     caller->status = redlock_acquire(live.client, "driven", &opts, &lock, NULL);
     redlock_lock_free(lock);
     atomic_store(&caller->done, true);
+    pthread_testcancel();
     return NULL;
 }
 
@@ -170,6 +173,77 @@ START_TEST(free_ends_the_call_of_the_leader)
 }
 END_TEST
 
+/* A cancellation of the leader's thread waits until its call has returned, and the client works. */
+START_TEST(a_cancelled_thread_finishes_its_call)
+{
+    struct caller caller;
+    void *result = NULL;
+    start_leader(&caller);
+    ck_assert_int_eq(pthread_cancel(caller.thread), 0);
+    live_resume_all();
+    pthread_join(caller.thread, &result);
+    ck_assert(result == PTHREAD_CANCELED);
+    ck_assert(atomic_load(&caller.done));
+    CHECK_STATUS(caller.status, REDLOCK_OK);
+    redlock_cancel_free(caller.cancel);
+    live_check_works();
+}
+END_TEST
+
+static atomic_bool only_wakes;   /* epoll_wait() returns for wake-ups only */
+static atomic_uint held_waits;   /* calls that have begun since */
+static atomic_int extend_status; /* of extend(); 1: it has not returned */
+
+/* Replaces epoll_wait() of libc for the whole program. While only_wakes is true, neither sockets
+ * nor timers end it, but only a wake-up of the poller, whose data is 2 << 32
+ * (lib/platform/poller.c). */
+int epoll_wait(int epoll_fd, struct epoll_event *events, int max, int timeout_ms)
+{
+    int (*next)(int, struct epoll_event *, int, int);
+    *(void **)&next = dlsym(RTLD_NEXT, "epoll_wait");
+    atomic_fetch_add(&held_waits, atomic_load(&only_wakes));
+    for (;;) {
+        const int count = next(epoll_fd, events, max, timeout_ms);
+        for (int i = 0; i < count; i++)
+            if (events[i].data.u64 == UINT64_C(2) << 32)
+                return count;
+        if (!atomic_load(&only_wakes))
+            return count;
+        wait_pause();
+    }
+}
+
+/* Thread function: extends the lock `userdata`, whose handle another thread frees meanwhile. */
+static void *extend(void *userdata)
+{
+    atomic_store(&extend_status, redlock_extend(userdata, 0, NULL));
+    return NULL;
+}
+
+/* The end of an operation wakes the leader that polls: no timer is needed for that. The leader
+ * extends a lock, and another thread frees the handle. */
+START_TEST(the_end_of_an_operation_wakes_the_leader)
+{
+    pthread_t thread;
+    redlock_lock_t *lock = NULL;
+    connect_patient();
+    CHECK_STATUS(live_acquire("driven", LONG_TTL_MS, 0, &lock), REDLOCK_OK);
+    become_leader();
+    live_pause(0, QUORUM);
+    atomic_store(&held_waits, 0);
+    atomic_store(&extend_status, 1);
+    atomic_store(&only_wakes, true);
+    ck_assert_int_eq(pthread_create(&thread, NULL, extend, lock), 0);
+    ck_assert(WAIT_UNTIL(atomic_load(&held_waits) > 0, TIME_LIMIT_MS));
+    redlock_lock_free(lock);
+    const bool ended = WAIT_UNTIL(atomic_load(&extend_status) != 1, TIME_LIMIT_MS);
+    atomic_store(&only_wakes, false);
+    pthread_join(thread, NULL);
+    ck_assert(ended);
+    CHECK_STATUS(atomic_load(&extend_status), REDLOCK_ECANCELED);
+}
+END_TEST
+
 /* ---- a leader for a long time ---- */
 
 #define WAITED_MS    1000 /* wait budget of the call that leads */
@@ -198,6 +272,42 @@ START_TEST(the_io_thread_sleeps_while_a_caller_leads)
     const uint64_t begun_ms = wait_now_ms();
     lock_and_unlock(0);
     check_quick("the next one", begun_ms);
+}
+END_TEST
+
+/* Returns whether a lock with a short TTL that is acquired after a long drive is extended, not
+ * lost, although no call follows. */
+static bool is_extended_after_a_long_drive(void)
+{
+    redlock_lock_t *lock = NULL;
+    CHECK_STATUS(live_acquire("taken", LONG_TTL_MS, WAITED_MS, &lock), REDLOCK_ECONTENDED);
+    const uint64_t before = live_stats(live.client).extended;
+    redlock_opts_t opts = redlock_opts(300);
+    opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
+    CHECK_STATUS(redlock_acquire(live.client, "brief", &opts, &lock, NULL), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(live_stats(live.client).extended > before ||
+                             redlock_lock_check(lock, 0) != REDLOCK_OK,
+                         TIME_LIMIT_MS));
+    const bool extended = live_stats(live.client).extended > before;
+    redlock_lock_free(lock);
+    return extended;
+}
+
+/* After a drive of a second the I/O thread sleeps for long. It is woken when the caller stops
+ * driving, and so extends a lock of 300 ms. A pause of the machine can lose such a lock: one of
+ * five rounds must succeed. */
+START_TEST(the_io_thread_is_recalled_after_a_long_drive)
+{
+    bool extended = false;
+    connect_patient();
+    cluster_command_all(live.cluster, "SET taken somebody PX 30000");
+    for (unsigned i = 0; i < 5 && !extended; i++) {
+        pass_us(UINT64_C(1200) * 1000); /* the I/O thread is in the poller after at most a second */
+        become_leader();
+        extended = is_extended_after_a_long_drive();
+    }
+    cluster_command_all(live.cluster, "DEL taken");
+    ck_assert(extended);
 }
 END_TEST
 
@@ -289,6 +399,9 @@ static Suite *driving_loop_suite(void)
     live_add(suite, "shutdown leads", shutdown_keeps_its_budget_as_leader);
     live_add(suite, "wait_ready leads", wait_ready_keeps_its_budget_as_leader);
     live_add_each(suite, "two wait", wait_ready_keeps_its_budget_beside_a_leader, 2);
+    live_add(suite, "thread cancelled", a_cancelled_thread_finishes_its_call);
+    live_add(suite, "end", the_end_of_an_operation_wakes_the_leader);
+    live_add(suite, "recall", the_io_thread_is_recalled_after_a_long_drive);
     return suite;
 }
 

@@ -132,6 +132,36 @@ START_TEST(nodes_have_events_up_and_down)
 }
 END_TEST
 
+/* Event function: notes the event. In the first DOWN kills another server, and waits until the
+ * client has noticed. */
+static void kill_another(redlock_t *rl, const redlock_event_t *event, void *userdata)
+{
+    note_event(rl, event, userdata);
+    if (event->kind != REDLOCK_EVENT_NODE_DOWN ||
+        count_events(&client_events, REDLOCK_EVENT_NODE_DOWN) > 1)
+        return;
+    cluster_kill(live.cluster, 1);
+    (void)WAIT_UNTIL(!live_is_responsive(rl, 1), TIME_LIMIT_MS);
+}
+
+/* In hybrid mode a node goes down while the callback for a later one runs. Its event is delivered
+ * by the next redlock_process(). */
+START_TEST(an_event_during_a_callback_is_delivered)
+{
+    live.durable = true;
+    live.mode = REDLOCK_MODE_HYBRID;
+    events_reset();
+    live.event_fn = kill_another;
+    live.event_userdata = &client_events;
+    live_connect();
+    cluster_kill(live.cluster, 3);
+    ck_assert(LOOP_UNTIL(live.client, count_events(&client_events, REDLOCK_EVENT_NODE_DOWN) == 2,
+                         TIME_LIMIT_MS));
+    live_disconnect();
+    live_restart_dead();
+}
+END_TEST
+
 /* A server that stops replying has an event DOWN, and UP when it continues. */
 START_TEST(a_stopped_node_has_events_down_and_up)
 {
@@ -266,6 +296,7 @@ static Suite *events_suite(void)
     live_add(suite, "waiting", each_wait_between_attempts_has_an_event);
     live_add(suite, "queue", waiting_in_the_queue_has_one_event);
     live_add(suite, "nodes", nodes_have_events_up_and_down);
+    live_add(suite, "nodes, hybrid", an_event_during_a_callback_is_delivered);
     live_add(suite, "stopped node", a_stopped_node_has_events_down_and_up);
     live_add(suite, "statistics", statistics_add_up);
     live_add(suite, "node statistics", node_statistics_add_up);
