@@ -23,6 +23,7 @@
 #include "mask.h"
 #include "run.h"
 #include "say.h"
+#include "shown.h"
 #include "signals.h"
 #include "wait.h"
 
@@ -47,10 +48,12 @@ static int check_operands(struct run *run)
         return EXIT_USAGE;
     }
     if (!options->shell_command && options->operand_count < 2) {
+        char *word = shell_word(name);
         say(SAY_ERROR,
             "run: no command for %s; write: redlock run %s -- CMD (a lock without a command: "
             "redlock acquire)",
-            name, name);
+            name, word);
+        free(word);
         return EXIT_USAGE;
     }
     int result = names_collect(&run->names, options, 1);
@@ -155,9 +158,12 @@ static int find_command(struct run *run)
     /* A later "--" suggests that the word was meant as a second name, not as the command. */
     for (size_t i = 2; result == EXIT_NOT_FOUND && i < run->options->operand_count; i++)
         if (!strcmp(run->options->operands[i], "--") && !run->options->shell_command) {
+            char *first = shell_word(run->options->operands[0]), *second = shell_word(shown);
             say(SAY_ERROR,
                 "run: %s: command not found; if it is a second lock: redlock run %s -a %s -- CMD",
-                shown, run->options->operands[0], shown);
+                shown, first, second);
+            free(first);
+            free(second);
             return result;
         }
     say(SAY_ERROR, "run: %s: %s (the lock was not requested)", shown,

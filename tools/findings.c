@@ -95,6 +95,20 @@ static const struct special specials[] = {
     TLS("could not be checked: ", "check again; do not change the files meanwhile"),
     TLS("", "check the certificates of the server and of this client (--tls-cacert, --tls-cert, "
             "--tls-key, --tls-sni)"),
+    {{REDLOCK_CAUSE_NO_INFO, "no_info",
+      "list the server itself instead of a proxy, and do not rename INFO"},
+     "does not know INFO",
+     ""},
+    {{REDLOCK_CAUSE_TIMEOUT, "unresponsive",
+      "give a server that is far away a longer --connect-timeout; else check whether it hangs or "
+      "its machine is overloaded"},
+     "no reply to the greeting",
+     ""},
+    {{REDLOCK_CAUSE_TIMEOUT, "unresponsive",
+      "give a server that is far away a longer --connect-timeout; else check address and firewall, "
+      "and whether its machine is overloaded"},
+     "no connection in time",
+     ""},
     {{REDLOCK_CAUSE_CLOCK_STEP, "clock_stopped",
       "restart it, and repair what has stopped its clock (a suspended or virtual machine)"},
      "its clock stands still",

@@ -70,7 +70,9 @@ static void check_data(struct examination *exam, size_t i)
     if (!(node->facts & REDLOCK_FACT_INFO)) {
         if (node->eligible)
             finding_add(
-                exam, FINDING_WARN, (int)i, "no_info", "allow the user +info (redlock nodes --acl)",
+                exam, FINDING_WARN, (int)i, "no_info",
+                "allow the user +info (redlock nodes --acl), or list the server itself instead of "
+                "a proxy",
                 "does not report its identity: restarts, evictions and replicas are not detected");
         return;
     }

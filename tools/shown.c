@@ -76,10 +76,37 @@ char *text_shown(const char *text)
     return shown;
 }
 
-/* Returns the text in single quotes, with each single quote in it as '\'', if it has a character
- * that a shell may interpret; else a copy. To be freed. */
+/* Returns the text as $'...', in which each byte that does not print is \xHH. To be freed. */
+static char *escaped_word(const char *text)
+{
+    /* "\xHH" takes 4 bytes */
+    char *word = must(malloc(4 * strlen(text) + 4)), *to = word;
+    uint32_t code;
+
+    to += sprintf(to, "$'");
+    while (*text) {
+        size_t len = decode(text, &code);
+        bool printable = len > 0 && is_printable(code);
+        for (len = len ? len : 1; len > 0; len--, text++)
+            if (printable)
+                to += sprintf(to, strchr("'\\", *text) ? "\\%c" : "%c", *text);
+            else
+                to += sprintf(to, "\\x%02x", (unsigned char)*text);
+    }
+    strcpy(to, "'");
+    return word;
+}
+
+/* Returns a copy if no character has a meaning for a shell; else the text in single quotes, with
+ * each single quote in it as '\'', or escaped_word(). */
 char *shell_word(const char *text)
 {
+    char *shown = text_shown(text);
+    bool prints = strcmp(shown, text) == 0;
+
+    free(shown);
+    if (!prints)
+        return escaped_word(text);
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
                                 "_./:@%+=,-";
     /* "'\''" takes 4 bytes */

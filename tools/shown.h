@@ -12,8 +12,9 @@
  * UTF-8, is "\xHH". To be freed. */
 char *text_shown(const char *text);
 
-/* Returns the text as one argument of a shell's command line: in quotes, if it has other characters
- * than letters, digits and a few signs. To be freed. */
+/* Returns the text as one argument of a command line of bash, zsh or ksh: in quotes, if it has
+ * other characters than letters, digits and a few signs; as $'...', if some do not print, so that
+ * text_shown() changes nothing. To be freed. */
 char *shell_word(const char *text);
 
 /* Prints to stdout as printf() does, with text_shown() of the result. A '\n' at the end of the

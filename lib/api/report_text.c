@@ -69,8 +69,28 @@ static bool describe_exclusion(char *text, struct redlock_report *report, unsign
                                     &report->quarantine_ms[i]);
 }
 
+/* Replaces `text` (RL_TEXT_MAX bytes), the reply of a server that the user may not access a key, by
+ * one that names the key and the pattern that the user needs. Leaves other texts as they are. */
+static void name_key(char *text, const struct redlock_report *report,
+                     const struct redlock_lock *handle)
+{
+    const struct redlock_config *config = report->rl->config;
+    bool fenced = rl_lock_terms(&handle->lock)->fence;
+    const char *fence = fenced ? config->fence_key : "";
+
+    if (strstr(text, " key") == NULL)
+        return;
+    int len =
+        snprintf(text, RL_TEXT_MAX, "NOPERM the user may not access the key %.24s%.24s%s%.20s",
+                 config->prefix, redlock_lock_resource(handle, 0), fenced ? " or " : "", fence);
+    if (strpbrk(config->prefix, "*?[\\") == NULL) /* else a pattern would need escapes */
+        snprintf(text + len, RL_TEXT_MAX - (size_t)len, ": allow ~%.24s*%s%.20s", config->prefix,
+                 fenced ? " ~" : "", fence);
+}
+
 /* Writes to `text` (RL_TEXT_MAX bytes) what the vote of node `i` was. */
-static void describe_vote(char *text, struct redlock_report *report, unsigned i)
+static void describe_vote(char *text, struct redlock_report *report,
+                          const struct redlock_lock *handle, unsigned i)
 {
     const struct rl_round *round = &report->round;
     rl_nodes bit = RL_NODE(i);
@@ -83,6 +103,8 @@ static void describe_vote(char *text, struct redlock_report *report, unsigned i)
             snprintf(text, RL_TEXT_MAX, "%s", rl_cause_of(round->cause[i])->text);
         else
             rl_engine_failure_text(&report->shard->engine, i, round->cause[i], text, RL_TEXT_MAX);
+        if (round->cause[i] == REDLOCK_CAUSE_NOPERM)
+            name_key(text, report, handle);
     } else if (denied) {
         snprintf(text, RL_TEXT_MAX, "%s",
                  round->verb == RL_VERB_ACQUIRE ? "held by another client"
@@ -114,7 +136,7 @@ void rl_report_fill_texts(struct redlock_report *report, const struct redlock_lo
         else if (probed && handle->subject == NULL)
             describe_seen(text, &seen[i], report->rl->config->max_ttl_ms);
         else
-            describe_vote(text, report, i);
+            describe_vote(text, report, handle, i);
     }
 }
 

@@ -153,6 +153,7 @@ bool rl_admission_greet(struct rl_admission *admission, const struct rl_info *in
 
     set_exclusion(admission, RL_EXCLUSION_NO_INFO, is_unknown && !admission->rules->lenient);
     set_exclusion(admission, RL_EXCLUSION_EVICTING, evicts);
+    admission->lacks_info = info->unknown;
     memcpy(admission->policy, info->policy, sizeof admission->policy);
     if (info->run_id[0] == '\0')
         return false; /* the server is not identified: keeps what is known */
@@ -375,8 +376,11 @@ void rl_admission_text(const struct rl_admission *admission, uint32_t exclusions
         text[0] = '\0';
         break;
     case RL_EXCLUSION_NO_INFO:
-        snprintf(text, size,
-                 "does not report its identity: allow INFO to this user, or use lenient admission");
+        snprintf(text, size, "%s",
+                 admission->lacks_info
+                     ? "does not know INFO: it is a proxy, or the command was renamed"
+                     : "does not report its identity: allow INFO to this user, or use lenient "
+                       "admission");
         break;
     case RL_EXCLUSION_EVICTING:
         snprintf(text, size, "evicts keys (maxmemory-policy %s): set it to noeviction",

@@ -80,6 +80,7 @@ struct rl_admission {
     char replid2[48];      /* as in struct rl_info */
     int64_t second_offset; /* as in struct rl_info */
     char policy[24];       /* maxmemory_policy that INFO showed last; empty: unknown */
+    bool lacks_info;       /* the server does not know INFO: no right of the user is missing */
     uint32_t facts;        /* enum rl_exclusion: those that do not end by themselves */
     uint32_t quarantine; /* why the last quarantine of a restart or promotion began, which may have
                           * ended: RL_EXCLUSION_RESTARTED or _PROMOTED; 0: there was none */

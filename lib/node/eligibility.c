@@ -51,10 +51,11 @@ void rl_eligibility_add_info(struct rl_eligibility *eligibility, const char *tex
     rl_info_parse(&eligibility->info, text, len);
 }
 
-/* Notes that the server has refused INFO, or one section of it. */
-void rl_eligibility_refuse_info(struct rl_eligibility *eligibility)
+/* Notes that the server has refused INFO, and why. */
+void rl_eligibility_refuse_info(struct rl_eligibility *eligibility, int cause)
 {
     eligibility->info.refused = true;
+    eligibility->info.unknown = cause != REDLOCK_CAUSE_NOPERM;
 }
 
 /* Copies the run id from `info`: the server that showed it is the one that the node has now. */
@@ -124,7 +125,8 @@ void rl_eligibility_take_info(struct rl_node *node, const struct rl_info *info, 
     if (is_identified)
         eligibility->info = *info;
     else
-        eligibility->info.refused = true;
+        rl_eligibility_refuse_info(eligibility, info->unknown ? REDLOCK_CAUSE_ERROR_REPLY
+                                                              : REDLOCK_CAUSE_NOPERM);
     identify(eligibility);
     rl_eligibility_review(node, now_ns);
     if (is_new_run) /* another node may show the same server */

@@ -114,8 +114,8 @@ void rl_eligibility_opened(struct rl_eligibility *eligibility);
 /* Adds what one section of INFO shows, a text of `len` bytes from the greeting. */
 void rl_eligibility_add_info(struct rl_eligibility *eligibility, const char *text, size_t len);
 
-/* Notes that the server has refused INFO, or one section of it. */
-void rl_eligibility_refuse_info(struct rl_eligibility *eligibility);
+/* Notes that the server has refused INFO, or one section of it, with this enum redlock_cause. */
+void rl_eligibility_refuse_info(struct rl_eligibility *eligibility, int cause);
 
 /* Judges the server after a complete greeting that was sent at `sent_ns`. Returns 0, or the enum
  * redlock_cause for which the connection must be closed, with `*ret_text`. Sets `*ret_stepped` to

@@ -218,7 +218,7 @@ static int judge_error(struct rl_node *node, uint8_t step, const struct rl_reply
      * admission judges. Without TIME clock steps are not noticed. Without SCRIPT LOAD the first
      * EVALSHA is repeated as EVAL. */
     if (step == STEP_INFO)
-        rl_eligibility_refuse_info(&node->eligibility);
+        rl_eligibility_refuse_info(&node->eligibility, cause);
     return 0;
 }
 

@@ -123,10 +123,12 @@ static void take_info_reply(struct rl_node *node, uint8_t section, const struct 
 {
     struct rl_info *info = &node->heartbeat.info;
 
-    if (reply->kind == RL_REPLY_BULK)
+    if (reply->kind == RL_REPLY_BULK) {
         rl_info_parse(info, reply->text, reply->len);
-    else
+    } else {
         info->refused = true;
+        info->unknown = rl_wire_error_cause(reply->text, reply->len) != REDLOCK_CAUSE_NOPERM;
+    }
     if (rl_eligibility_run_differs(&node->eligibility, info->run_id))
         rl_node_close(node, REDLOCK_CAUSE_RESTARTED, "another server replies at this address", true,
                       now_ns);

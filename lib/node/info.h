@@ -35,6 +35,7 @@ struct rl_info {
     bool loading;          /* the server is reading its data set from disk */
     char mode[16];         /* redis_mode: "standalone", "cluster" or "sentinel" */
     bool refused; /* a section was requested and the reply was an error; set by the owner */
+    bool unknown; /* that error was not about a right of the user; set by the owner */
 };
 
 /* Number of the sections of INFO that clients read. */

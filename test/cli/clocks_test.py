@@ -8,7 +8,6 @@ import json
 import os
 import re
 import struct
-import subprocess
 import sys
 import time
 
@@ -163,29 +162,16 @@ class StandingClock(OwnServersCase):
 
     def test_finding(self):
         """`nodes` names it as critical and gives no advice to wait, and the end of a wait says it, too."""
-        self.servers.command(2, "SHUTDOWN", "NOSAVE")
         environment = {**os.environ, **self.with_clock(0)}
         with open(self.path("clock"), "r+b") as file:  # it loses all that it gains since now
             file.write(struct.pack("<I4xqqq", 0, 0, time.time_ns(), -1000000))
-        directory = os.path.dirname(self.servers.directory + "/")
-        server = subprocess.Popen([f"{directory}/redis-server", "--port", str(self.servers.ports[2]), "--save", "",
-                                   "--dir", self.directory], env=environment, stdout=subprocess.DEVNULL)
-        self.addCleanup(server.wait)
-        self.addCleanup(server.kill)
-        until(lambda: self.answers(2), "the server replies")
+        self.start_another(2, env=environment)
         servers = self.servers.list.replace("?fresh=1", "")
         result = self.redlock("nodes", "--json", env=self.environment(REDLOCK_SERVERS=servers))
         findings = [finding for finding in json.loads(result.stdout)["findings"] if finding["code"] == "clock_stopped"]
         self.assertEqual([finding["severity"] for finding in findings], ["crit"])
         self.assertIn("its clock stands still", findings[0]["text"])
         self.assertNotIn("wait", findings[0]["advice"])
-
-    def answers(self, index):
-        """Returns whether the server accepts a connection and replies."""
-        try:
-            return self.servers.command(index, "PING") == b"PONG"
-        except OSError:
-            return False
 
 
 if __name__ == "__main__":

@@ -301,6 +301,13 @@ class Nodes(OwnServersCase):
         self.assertCode(result, 78)
         self.assertIn("REDLOCK_ADMISSION=kind: unknown; write strict, lenient or proven", result.stderr)
 
+    def test_server_without_info(self):
+        """A server that does not know INFO, as some proxies, is not told to give the user a right."""
+        self.start_another(0, "--rename-command", "INFO", "hidden")
+        found = self.findings(code=1)["warn", "no_info"]
+        self.assertIn("it is a proxy, or the command was renamed", found["text"])
+        self.assertIn("instead of a proxy", found["advice"])
+
     def test_users_without_a_needed_right(self):
         """These users can connect; `redlock nodes` acquires a lock and so finds the missing right."""
         cases = {
@@ -325,7 +332,13 @@ class Nodes(OwnServersCase):
                     self.assertIn(cause, finding["text"])
                     self.assertIn("redlock nodes --acl", finding["advice"])
                 self.assertEqual(found[0]["code"], "no_quorum")
+        self.assertRegex(noperm[0]["text"], r"the user may not access the key redlock-nodes/\S*: allow ~\*$")
         self.assertCode(self.redlock("nodes", "--prefix", "app:", env=environment), 0)
+        result = self.redlock("run", "-n", "--prefix", "jobs:", "x", "--", "true", env=environment)
+        self.assertCode(result, 77)
+        self.assertIn("the user may not access the key jobs:x: allow ~jobs:*", result.stderr)
+        result = self.redlock("status", "--prefix", "jobs:", "x", env=environment)
+        self.assertIn("the user may not access the key jobs:x: allow ~jobs:*", result.stderr)
         self.assertCode(self.redlock("nodes"), 0)
 
     def test_full_memory(self):

@@ -100,6 +100,18 @@ class Held(Case):
         shown = subprocess.run(["sh", "-c", f"printf '%s.' {command}"], capture_output=True, text=True, check=True)
         self.assertEqual(shown.stdout, "redlock.status.it's b.")
 
+    def test_names_with_control_bytes(self):
+        """A name that does not print is offered as a word that means the same name."""
+        name = "a\x1b'\\\xe9\u202e"
+        self.hold(name)
+        text = self.ending("run", "-n", name, "--", "true")
+        command = re.search("holder: (.*); to wait", text).group(1)
+        self.assertEqual(command, "redlock status $'a\\x1b\\'\\\\\xe9\\xe2\\x80\\xae'")
+        shown = subprocess.run(["bash", "-c", f"printf '%s.' {command}"], capture_output=True, text=True, check=True)
+        self.assertEqual(shown.stdout, f"redlock.status.{name}.")
+        result = self.redlock("run", "a\nb")
+        self.assertIn("redlock run $'a\\x0ab' -- CMD", result.stderr)
+
     def test_permits(self):
         """Permits have several holders, which the status shows."""
         self.assertCode(self.redlock("acquire", "--permits", "1", "-t", "30s", "p"), 0)

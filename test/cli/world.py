@@ -313,6 +313,24 @@ class OwnServersCase(CommandCase):
         return clean_environment(**{"REDLOCK_SERVERS": self.servers.list, **more})
 
 
+    def start_another(self, index, *flags, env=None):
+        """Ends a server and starts one with these flags in its place, without TLS. Waits until it replies."""
+        self.servers.command(index, "SHUTDOWN", "NOSAVE")
+        words = [self.servers.directory + "/redis-server", "--port", str(self.servers.ports[index]), "--save", ""]
+        server = subprocess.Popen([*words, "--dir", self.directory, *flags], env=env, stdout=subprocess.DEVNULL)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+
+        def replies():
+            """Returns whether the server replies."""
+            try:
+                return self.servers.command(index, "PING") == b"PONG"
+            except OSError:
+                return False
+
+        until(replies, "the server replies")
+
+
 class Case(CommandCase):
     """A test case with five servers for the class, which are emptied before each test."""
 

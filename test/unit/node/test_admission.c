@@ -328,6 +328,17 @@ static void greet_without_info(bool refused)
     rl_admission_greet(&node, &info, now_ns);
 }
 
+START_TEST(servers_that_do_not_know_info)
+{
+    struct rl_info info = server("", 0);
+
+    info.refused = info.unknown = true;
+    rl_admission_greet(&node, &info, now_ns);
+    ck_assert_uint_eq(exclusions(), RL_EXCLUSION_NO_INFO);
+    check_text("does not know INFO: it is a proxy, or the command was renamed");
+}
+END_TEST
+
 START_TEST(servers_without_info_are_excluded_unless_lenient)
 {
     greet_without_info(_i == 0);
@@ -423,6 +434,7 @@ static Suite *admission_suite(void)
     tcase_add_loop_test(tcase, signs_of_a_promotion, 0, 6);
     tcase_add_test(tcase, durable_servers_may_be_promoted);
     tcase_add_loop_test(tcase, evicting_servers_are_excluded, 0, 6);
+    tcase_add_test(tcase, servers_that_do_not_know_info);
     tcase_add_loop_test(tcase, servers_without_info_are_excluded_unless_lenient, 0, 2);
     tcase_add_test(tcase, a_refused_section_of_info_excludes_unless_lenient);
     tcase_add_loop_test(tcase, the_most_important_cause_is_named, 0, 6);

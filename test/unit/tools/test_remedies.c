@@ -24,6 +24,10 @@ static const struct {
      "OpenSSL has failed on this machine: x; does the server require a "
      "certificate of the client?",
      "disconnect", "this process"},
+    {REDLOCK_CAUSE_NO_INFO, "does not know INFO: it is a proxy", "no_info", "proxy"},
+    {REDLOCK_CAUSE_NO_INFO, "does not report its identity", "no_info", "+info"},
+    {REDLOCK_CAUSE_TIMEOUT, "no reply to the greeting", "unresponsive", "--connect-timeout"},
+    {REDLOCK_CAUSE_TIMEOUT, "no connection in time", "unresponsive", "--connect-timeout"},
     {REDLOCK_CAUSE_DISCONNECT, "the server reads nothing, and too much waits", "unresponsive",
      "hangs"},
     {REDLOCK_CAUSE_DISCONNECT, "connection closed by the server", "disconnect", "server's log"},
