@@ -48,10 +48,10 @@ class Line(Case):
                     self.wait_until_left()
 
     def test_wait_budget(self):
-        """The wait budget ends, long and short."""
-        for budget in "1s", "300ms", "20ms":
+        """The wait budget ends, long and short. A short one may end before a busy machine has read the replies."""
+        for budget, codes in ("1s", [75]), ("300ms", [69, 75]), ("20ms", [69, 75]):
             with self.subTest(budget=budget):
-                self.assertCode(self.redlock("run", "-w", budget, "w", "--", "true"), 75)
+                self.assertIn(self.redlock("run", "-w", budget, "w", "--", "true").returncode, codes)
                 self.wait_until_left()
 
     def test_one_of_several(self):
