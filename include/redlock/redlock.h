@@ -443,6 +443,16 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_lock_retain(redlock_lock_t *lock);
  * is extended by opts.ttl_ms, with further attempts until opts.wait_ms has passed, and is held from
  * the success on.
  *
+ * Votes count as for an acquisition: the vote of a server that was restarted counts again when its
+ * quarantine has ended, although an extension by the holder counts it. So the token need not be
+ * that of a lock: the process that used it may have died before its attempt was decided. It is not
+ * known whether another client has held the lock before the adoption.
+ *
+ * No client may have begun to delete the keys of the token: a server may execute such a request
+ * later, and another client could then acquire the lock beside its new holder. A client does so
+ * when it releases or loses the lock, or when its attempt fails; not when it detaches the lock or
+ * dies.
+ *
  * resource: as for redlock_acquire(); of a permit the name of its slot (redlock_slot_name()).
  * token: 1 to 1024 bytes.
  * opts, ret_lock: as for redlock_acquire().

@@ -349,12 +349,9 @@ static inline uint16_t rl_lease_slot(const struct rl_lease *lease)
 }
 
 /* Returns the nodes whose key does not prove that a held lock was held without a break: those whose
- * key was healed or made at an unknown time, and those that do not have it. Another client may have
- * held the lock before such a key was made. */
-static inline rl_nodes rl_lease_unproven(const struct rl_lease *lease)
-{
-    return lease->fresh | lease->probation | ~lease->ours;
-}
+ * key was healed, was made or may yet be made at an unknown time, and those that do not have it.
+ * Another client may have held the lock before such a key was made. */
+rl_nodes rl_lease_unproven(const struct rl_lease *lease);
 
 /* Returns whether the deadline of a held lock has passed, or the wall clock has jumped ahead,
  * so that the time until the deadline is unknown. A TICK then ends the lease. */

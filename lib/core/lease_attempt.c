@@ -216,9 +216,10 @@ static void save_decided(struct rl_lease *lease)
 }
 
 /* Begins an attempt: opens a round and asks the node of `first` and defers the others, or asks all
- * nodes at once if `first` is 0. A new acquisition counts the grants of eligible nodes only, an
- * adoption those of all nodes that are not excluded. Fails at once, without a request, if a quorum
- * is impossible from the start, or if two addresses lead to one server. */
+ * nodes at once if `first` is 0. Only the grants of eligible nodes count, also in an adoption: this
+ * client does not know whether the token ever had a quorum, so a restarted server may have lost the
+ * key of a holder before it got the token. Fails at once, without a request, if a quorum is
+ * impossible from the start, or if two addresses lead to one server. */
 void rl_attempt_begin(struct rl_lease *lease, rl_nodes first, const struct rl_view *view,
                       struct rl_effects *fx)
 {
@@ -231,9 +232,9 @@ void rl_attempt_begin(struct rl_lease *lease, rl_nodes first, const struct rl_vi
     lease->taken = 0;
     if (!adopt && lease->fence != NULL)
         *lease->fence = (struct rl_fence){.chosen = 0};
-    rl_round_open(&lease->round, adopt ? RL_VERB_EXTEND : RL_VERB_ACQUIRE, all,
-                  adopt ? view->excluded : ~view->eligible, view);
-    if (view->duplicate && !adopt) {
+    rl_round_open(&lease->round, adopt ? RL_VERB_EXTEND : RL_VERB_ACQUIRE, all, ~view->eligible,
+                  view);
+    if (view->duplicate) {
         lease->round.requested = 0;
         rl_attempt_fail(lease, REDLOCK_EDUPLICATE, view, fx);
         return;
@@ -278,7 +279,7 @@ void rl_attempt_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     /* A node that was asked while it was connecting may have been excluded since, by what its
      * server said of itself. */
     bool adopt = lease->terms->kind == RL_LEASE_ADOPT;
-    rl_round_exclude(&lease->round, adopt ? view->excluded : ~view->eligible, view);
+    rl_round_exclude(&lease->round, ~view->eligible, view);
     if (!adopt)
         rl_lease_note_set(lease, ballot);
     else if (ballot->vote ==

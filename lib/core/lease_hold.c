@@ -321,6 +321,20 @@ static uint64_t extension_ttl_ns(const struct rl_lease *lease, uint64_t ttl_ns,
     return rl_ttl_for_ns(promised_ns, &lease->terms->drift);
 }
 
+/* Returns the nodes on which a SET of the lock may yet be executed, because no reply has shown that
+ * it was: a SET of the attempt that has won; or, of an adopted lock, one of the previous holder. */
+static rl_nodes late_sets(const struct rl_lease *lease)
+{
+    if (lease->adopted)
+        return lease->ours & ~lease->round.granted;
+    return lease->round.verb == RL_VERB_ACQUIRE ? rl_round_pending(&lease->round) : 0;
+}
+
+rl_nodes rl_lease_unproven(const struct rl_lease *lease)
+{
+    return lease->fresh | lease->probation | late_sets(lease) | ~lease->ours;
+}
+
 /* Begins an extension: opens a round and sends EXTEND to all nodes. `ttl_ns` is the TTL wanted; see
  * extension_ttl_ns(). Only grants of nodes that are not excluded and whose key has proven its
  * history (see the top of this file) count. Moves confirmed fresh keys to probation. If too few
@@ -329,14 +343,8 @@ static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struc
                             struct rl_effects *fx)
 {
     ttl_ns = extension_ttl_ns(lease, ttl_ns, view);
-    /* A SET of the attempt without a reply may still be executed late. When its reply comes, it
-     * belongs to an earlier round and is ignored. */
-    if (lease->round.verb == RL_VERB_ACQUIRE)
-        lease->fresh |= rl_round_pending(&lease->round);
-    /* An adopted lock was set by another client, whose SET may also be executed late. Keys that no
-     * node has confirmed to this client yet therefore count as fresh. */
-    if (lease->adopted)
-        lease->fresh |= lease->ours & ~lease->round.granted;
+    /* A reply that comes from now on belongs to an earlier round and is ignored. */
+    lease->fresh |= late_sets(lease);
     lease->adopted = false;
     rl_nodes seen = lease->fresh & lease->confirmed;
 

@@ -317,6 +317,7 @@ static void after_turn(struct sim_client *client)
         plan_turn(client, world->now_ns);
     sim_user_sweep(client);
     sim_oracle_client(client);
+    sim_user_risk(client);
     sim_oracle_turned(client);
 }
 
@@ -463,6 +464,8 @@ void sim_client_end(struct sim_world *world, unsigned index, bool dies)
     struct sim_inbox *item;
 
     sim_note(world, "client % ends, dies: %", index, dies, 0, 0);
+    if (dies)
+        sim_user_bequeath(client);
     sim_oracle_client_ends(client);
     client->alive = false;
     if (dies) {

@@ -32,13 +32,18 @@ void sim_client_refresh(struct sim_client *client);
 bool sim_client_runs(const struct sim_client *client);
 
 /* user.c: the users of the process. sim_user_begin() starts them; each function with a `stamp`
- * handles the event of its name (SIM_USER, SIM_REPORT, SIM_CANCEL, SIM_LIMIT), and does nothing if
- * the event belongs to an earlier operation. */
+ * handles the event of its name (SIM_USER, SIM_REPORT, SIM_CANCEL, SIM_DIE, SIM_LIMIT), and does
+ * nothing if the event belongs to an earlier operation. */
 void sim_user_begin(struct sim_world *world, unsigned client);
 void sim_user_act(struct sim_world *world, unsigned client, unsigned user, uint32_t stamp);
 void sim_user_report(struct sim_world *world, unsigned client, unsigned user, uint32_t stamp);
 void sim_user_cancel(struct sim_world *world, unsigned client, unsigned user, uint32_t stamp);
+void sim_user_die(struct sim_world *world, unsigned client, unsigned user, uint32_t stamp);
 void sim_user_limit(struct sim_world *world, unsigned client, unsigned user, uint32_t stamp);
+/* In a supervised run, plans the death of the process during an attempt that has begun. */
+void sim_user_risk(struct sim_client *client);
+/* In a supervised run, offers a token of the process, which dies, for another user to adopt. */
+void sim_user_bequeath(struct sim_client *client);
 /* Has the holders release their locks soon, after the last fault. */
 void sim_user_finish(struct sim_world *world, unsigned client);
 /* Returns whether all users of the client are idle. */

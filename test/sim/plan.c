@@ -286,6 +286,43 @@ static void choose_evictions(struct sim_plan *plan)
     plan->evicting = 1;
 }
 
+/* Appends faults of a minority of the servers, which refuse locks for a while, and of one server of
+ * the others, which then loses its keys: a lock that is acquired meanwhile is on a bare majority,
+ * and this server is part of it. */
+static void choose_bare_majority(struct sim_plan *plan, struct sim_random *random)
+{
+    unsigned first = (unsigned)sim_below(random, plan->nodes);
+    unsigned minority = (plan->nodes - 1) / 2;
+    uint64_t for_ns = sim_between(random, plan->ttl_ns / 20, plan->ttl_ns / 3);
+
+    for (unsigned i = 0; i <= minority; i++) {
+        struct sim_fault *fault = &plan->faults[plan->fault_count++];
+        memset(fault, 0, sizeof *fault);
+        fault->kind = i < minority ? SIM_FULL : SIM_CRASH_EMPTY;
+        fault->node = (uint8_t)((first + i) % plan->nodes);
+        fault->at_ns = i < minority ? 0 : for_ns;
+        fault->for_ns = i < minority ? for_ns : sim_scale(random, RL_MS, plan->ttl_ns / 20);
+    }
+}
+
+/* Chooses processes that die during attempts, and whose tokens are adopted. Most of these runs have
+ * no other faults than bare majorities, and users who hold their locks for long. Uses a generator
+ * of its own. */
+static void choose_supervisors(struct sim_plan *plan)
+{
+    struct sim_random own = {plan->seed * 2 + 811};
+
+    if (!sim_chance(&own, 150))
+        return;
+    plan->die = (unsigned)sim_between(&own, 50, 500);
+    if (plan->durable || plan->ttl_ns < RL_SECOND || sim_chance(&own, 300))
+        return;
+    plan->auto_extend /= 4;
+    plan->lapse = (unsigned)sim_between(&own, 400, 900);
+    plan->fault_count = plan->env_faults = plan->evicting = 0;
+    choose_bare_majority(plan, &own);
+}
+
 /* Chooses third parties that shorten keys whose holders extend on request again and again. Uses a
  * generator of its own. */
 static void choose_third_parties(struct sim_plan *plan)
@@ -418,4 +455,5 @@ void sim_plan_make(struct sim_plan *plan, uint64_t seed)
     choose_refusals(plan);
     choose_shutdowns(plan);
     choose_records(plan);
+    choose_supervisors(plan);
 }

@@ -130,6 +130,8 @@ struct sim_plan {
     unsigned keep;    /* release with a delay */
     unsigned lapse;   /* hold for longer */
     unsigned inspect; /* inspect instead of acquiring */
+    unsigned die;     /* die during an attempt; a supervisor then adopts its token. 0: tokens of
+                       * processes that die are not adopted */
     /* and how often each disturbance occurs. */
     unsigned split;       /* a reply arrives in two segments */
     unsigned late_turn;   /* the process loses the processor inside a turn */

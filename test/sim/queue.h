@@ -14,6 +14,7 @@ enum sim_event_kind {
     SIM_REPORT,     /* a client's user receives the result of its operation */
     SIM_USER,       /* a client's user acts */
     SIM_CANCEL,     /* a client's user cancels its operation */
+    SIM_DIE,        /* the process of a client dies during an attempt of its user */
     SIM_LIMIT,      /* an operation must have ended by now */
     SIM_LEFT,       /* the keys of a token whose attempt or lock has ended must be gone by now */
     SIM_CHECK,      /* check the invariants again, around a lock's deadline */

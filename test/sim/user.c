@@ -10,6 +10,7 @@
 #include "client.h"
 
 #include "contention.h"
+#include "fault.h"
 #include "lock_choice.h"
 #include "oracle.h"
 #include "permit.h"
@@ -57,11 +58,15 @@ static bool may_act(struct sim_client *client, unsigned at, enum sim_event_kind 
     return false;
 }
 
-/* Makes the user idle, and plans its next operation after a pause. */
+/* Makes the user idle, and plans its next operation after a pause. A pause is short if the token of
+ * a process that has died waits for a supervisor. */
 static void think(struct sim_client *client, unsigned at)
 {
     struct sim_world *world = client->world;
     uint64_t most_ns = world->plan.span_ns / (2 * world->plan.rounds);
+
+    if (world->plan.die != 0 && world->offer != 0)
+        most_ns = world->plan.ttl_ns / 50;
 
     bool released = client->users[at].doing == SIM_RELEASING;
 
@@ -86,6 +91,7 @@ static void begin_operation(struct sim_client *client, unsigned at, enum sim_doi
 
     user->doing = (uint8_t)doing;
     user->done = false;
+    user->attempts = 0;
     user->stamp++;
     user->begun_ns = client->world->now_ns;
     user->paused_ns = client->paused_total_ns;
@@ -312,6 +318,7 @@ static void after_call(struct sim_client *client)
     sim_user_take(client);
     sim_user_sweep(client);
     sim_oracle_client(client);
+    sim_user_risk(client);
 }
 
 /* Handles SIM_USER: an idle user begins its next operation, and a holder chooses what to do with
@@ -346,6 +353,65 @@ void sim_user_cancel(struct sim_world *world, unsigned index, unsigned at, uint3
     sim_client_refresh(client);
     give_event(client, user, RL_EVENT_CANCEL, 0, REDLOCK_ECANCELED);
     after_call(client);
+}
+
+/* Returns whether the user's token may be adopted if its process dies now: no undo of the token was
+ * sent, which could delete keys of the adopted lock. */
+static bool is_adoptable(const struct sim_user *user)
+{
+    uint8_t state = user->lock != NULL && !user->ended ? user->lock->lease.state : RL_STATE_ENDED;
+
+    return user->token != 0 && user->lock->lease.permit == NULL &&
+           (state == RL_STATE_ACQUIRING || state == RL_STATE_HELD || state == RL_STATE_EXTENDING);
+}
+
+/* Offers a token of the process, which dies, to other users: their supervisor knows the token, but
+ * not whether its attempt has won. Only in supervised runs. */
+void sim_user_bequeath(struct sim_client *client)
+{
+    struct sim_world *world = client->world;
+
+    for (unsigned i = 0; i < world->plan.users && world->plan.die != 0; i++) {
+        const struct sim_user *user = &client->users[i];
+        if (!is_adoptable(user))
+            continue;
+        sim_token_at(world, user->token)->excused = true;
+        world->offer = user->token;
+        world->offer_number =
+            rl_lease_is_held(&user->lock->lease) ? rl_lease_fence_chosen(&user->lock->lease) : 0;
+        sim_note(world, "client % user % dies with token %", client->index, i, user->token, 0);
+    }
+}
+
+/* Plans the death of the process during the attempts that have begun, as often as the plan says. */
+void sim_user_risk(struct sim_client *client)
+{
+    struct sim_world *world = client->world;
+
+    for (unsigned i = 0; i < world->plan.users && world->plan.die != 0; i++) {
+        struct sim_user *user = &client->users[i];
+        if (user->doing != SIM_ACQUIRING || user->lock == NULL || user->ended ||
+            user->attempts == user->lock->lease.attempts)
+            continue;
+        user->attempts = user->lock->lease.attempts;
+        if (sim_chance(&world->random, world->plan.die))
+            plan_user_event(client, i, SIM_DIE,
+                            sim_between(&world->random, world->plan.delay_ns,
+                                        6 * world->plan.delay_ns + world->plan.latency_ns));
+    }
+}
+
+/* Handles SIM_DIE: kills the process and starts a new one, if an attempt of the user runs. */
+void sim_user_die(struct sim_world *world, unsigned index, unsigned at, uint32_t stamp)
+{
+    struct sim_client *client = &world->clients[index];
+    struct sim_user *user = &client->users[at];
+
+    if (!may_act(client, at, SIM_DIE, stamp) || world->healed || user->doing != SIM_ACQUIRING ||
+        !is_adoptable(user))
+        return;
+    world->injected[SIM_KILL]++;
+    sim_fault_replace_client(world, index, true);
 }
 
 /* Handles SIM_LIMIT: an operation without a result is a violation. If the process was paused

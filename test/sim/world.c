@@ -166,6 +166,9 @@ static void handle(struct sim_world *world, const struct sim_event *event)
     case SIM_USER:
         sim_user_act(world, event->target, event->item, event->stamp);
         break;
+    case SIM_DIE:
+        sim_user_die(world, event->target, event->item, event->stamp);
+        break;
     case SIM_CANCEL:
         sim_user_cancel(world, event->target, event->item, event->stamp);
         break;

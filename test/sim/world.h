@@ -210,6 +210,7 @@ struct sim_user {
     uint64_t validity_min_ns; /* the validity that the user requires of a grant */
     uint32_t token;           /* token number of the lock; 0: none */
     unsigned rounds;          /* number of operations that it has still to begin */
+    uint32_t attempts;        /* of its present acquisition, as far as it has followed them */
     uint64_t t1_boot_ns;      /* boot clock at the start of its last successful round; 0 for an
                                * adopted lock */
     uint64_t began_boot_ns;   /* the same, also for an adopted lock */

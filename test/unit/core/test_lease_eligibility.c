@@ -115,6 +115,75 @@ START_TEST(a_node_excluded_during_an_attempt_does_not_count)
 }
 END_TEST
 
+/* An adoption counts votes as an acquisition does, because the token may never have had a majority:
+ * node 0, which was restarted, may have lost the key of a holder before it got this token. The
+ * client learns of the restart before the adoption (0), before the grant (1) or after it (2). */
+START_TEST(an_adoption_does_not_count_nodes_in_quarantine)
+{
+    rig_init(&rig, 3);
+    rig.params.terms.kind = RL_LEASE_ADOPT;
+    if (_i == 0)
+        exclude(0x1, REDLOCK_CAUSE_RESTARTED);
+    rig_start(&rig);
+    ck_assert_uint_eq(rig.fx.request, 0x7);
+    if (_i == 1)
+        exclude(0x1, REDLOCK_CAUSE_RESTARTED);
+    rig_grant(&rig, 0);
+    if (_i == 2)
+        exclude(0x1, REDLOCK_CAUSE_RESTARTED);
+    rig_grant(&rig, 2);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
+    rig_deny(&rig, 1); /* this is the holder's server */
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ENDED);
+    ck_assert_int_eq(rig.fx.status, REDLOCK_EEXCLUDED);
+    ck_assert_uint_eq(rig.fx.undo, 0);
+    ck_assert(!rl_lease_is_held(&rig.lease));
+}
+END_TEST
+
+/* If a majority is in quarantine, an adoption waits without a request, as an acquisition does, and
+ * goes on when the quarantine has ended. In the extensions of an adopted lock, a node in quarantine
+ * that has shown its key counts. */
+START_TEST(an_adoption_waits_for_the_end_of_a_quarantine)
+{
+    rig_init(&rig, 3);
+    rig.params.terms.kind = RL_LEASE_ADOPT;
+    rig.params.wait_ns = RL_NEVER;
+    exclude(0x3, REDLOCK_CAUSE_RESTARTED);
+    rig_start(&rig);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    ck_assert_int_eq(rig.fx.status, REDLOCK_EEXCLUDED);
+    ck_assert_uint_eq(rig.fx.request, 0);
+    rig.view.eligible |= 0x2;
+    rig.view.now = rig.lease.next;
+    rig_tick(&rig);
+    ck_assert_uint_eq(rig.fx.request, 0x7);
+    rig_grant(&rig, 0);
+    rig_grant(&rig, 1);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
+    rig_grant(&rig, 2);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
+    rig_extend(&rig, 0);
+    rig_grant(&rig, 0);
+    rig_grant(&rig, 1);
+    ck_assert_uint_ne(rig.fx.flags & RL_FX_EXTENDED, 0);
+}
+END_TEST
+
+/* Two addresses of one server would count its vote twice. */
+START_TEST(an_adoption_needs_different_servers)
+{
+    rig_init(&rig, 3);
+    rig.params.terms.kind = RL_LEASE_ADOPT;
+    rig.params.wait_ns = RL_NEVER;
+    rig.view.duplicate = true;
+    rig_start(&rig);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ENDED);
+    ck_assert_int_eq(rig.fx.status, REDLOCK_EDUPLICATE);
+    ck_assert_uint_eq(rig.fx.request | rig.fx.undo, 0);
+}
+END_TEST
+
 START_TEST(a_clock_step_during_an_attempt_removes_the_vote)
 {
     rig_init(&rig, 3);
@@ -293,6 +362,9 @@ static Suite *eligibility_suite(void)
     tcase_add_test(tcase, nodes_in_quarantine_are_asked_and_do_not_count);
     tcase_add_loop_test(tcase, the_status_tells_exclusion_from_contention, 0, 7);
     tcase_add_loop_test(tcase, a_node_excluded_during_an_attempt_does_not_count, 0, 2);
+    tcase_add_loop_test(tcase, an_adoption_does_not_count_nodes_in_quarantine, 0, 3);
+    tcase_add_test(tcase, an_adoption_waits_for_the_end_of_a_quarantine);
+    tcase_add_test(tcase, an_adoption_needs_different_servers);
     tcase_add_test(tcase, a_clock_step_during_an_attempt_removes_the_vote);
     tcase_add_test(tcase, a_clock_step_ends_a_lock_without_a_majority);
     tcase_add_test(tcase, a_doubted_key_counts_after_a_round_without_it);
