@@ -176,16 +176,22 @@ const char *rl_report_success_text(const struct redlock_report *report,
 static const char *counted_text(const struct redlock_report *report,
                                 const struct redlock_lock *handle)
 {
+    unsigned verb = report->round.verb;
+
     switch (handle->op.kind) {
     case RL_OP_INSPECT:
     case RL_OP_BREAK:
         return "replied";
     case RL_OP_VERIFY:
         return "have the lock";
+    case RL_OP_ACQUIRE:
+        if (verb == RL_VERB_NONE) /* in the queue: no server was asked yet */
+            return "granted the lock";
+        break;
     default:
         break;
     }
-    switch (report->round.verb) {
+    switch (verb) {
     case RL_VERB_ACQUIRE:
         return "granted the lock";
     case RL_VERB_EXTEND:

@@ -11,6 +11,7 @@
 #include "live.h"
 #include "suite.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -80,6 +81,36 @@ START_TEST(lines_of_a_lost_lock)
     check_line(report, "lock is no longer held: 0 of 5 servers released the lock, 3 required");
     ck_assert_int_eq(redlock_adopt(live.client, "a", token, &opts, &lock, &report), REDLOCK_ELOST);
     check_line(report, "lock is no longer held: 0 of 5 servers extended the lock, 3 required");
+}
+END_TEST
+
+static char waiting_line[256]; /* the text of the first REDLOCK_EVENT_WAITING */
+static atomic_bool has_waited; /* waiting_line is written */
+
+/* Event function: keeps the text of the first REDLOCK_EVENT_WAITING. */
+static void on_waiting(redlock_t *rl, const redlock_event_t *event, void *userdata)
+{
+    (void)rl, (void)userdata;
+    if (event->kind != REDLOCK_EVENT_WAITING || atomic_load(&has_waited))
+        return;
+    snprintf(waiting_line, sizeof waiting_line, "%s", redlock_report_text(event->report));
+    atomic_store(&has_waited, true);
+}
+
+/* An acquisition that waits in the client's queue has asked no server yet. */
+START_TEST(the_line_of_an_acquisition_in_the_queue)
+{
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    redlock_lock_t *lock = NULL;
+    opts.wait_ms = 1;
+    opts.event_fn = on_waiting;
+    live_connect();
+    redlock_lock_t *first = live_lock("a", LONG_TTL_MS);
+    ck_assert_int_eq(redlock_acquire(live.client, "a", &opts, &lock, NULL), REDLOCK_ECONTENDED);
+    ck_assert(WAIT_UNTIL(atomic_load(&has_waited), TIME_LIMIT_MS));
+    ck_assert_str_eq(waiting_line,
+                     "held by another client: 0 of 5 servers granted the lock, 3 required");
+    (void)live_release(first);
 }
 END_TEST
 
@@ -155,6 +186,7 @@ static Suite *report_lines_suite(void)
     Suite *suite = suite_create("live_report_lines");
     live_add(suite, "what_went_well", lines_of_success);
     live_add(suite, "a_lock_that_is_not_held", lines_of_a_lost_lock);
+    live_add(suite, "a_lock_in_the_queue", the_line_of_an_acquisition_in_the_queue);
     live_add(suite, "no_quorum", lines_without_a_quorum);
     live_add(suite, "as_many_resources_as_there_are_numbers",
              huge_numbers_of_resources_do_not_overflow);
