@@ -127,6 +127,14 @@ class Jobs(unittest.TestCase):
         with held("backup"):
             self.assertIn(f"\nSuccessExitStatus={run(words).returncode}\n", unit)
 
+    def test_paths_are_those_of_the_readme(self):
+        """No example names a file of redlock below /usr/bin or /usr/lib in what is run: README installs below /usr/local."""
+        named = re.compile(r"^(?!\s*#).*/usr/(?:bin|lib\S*)/(?:lib)?redlock", re.MULTILINE)
+        for folder in ("deploy", "monitoring", "tracing"):
+            for name in sorted(os.listdir(os.path.join(SOURCE, "examples", folder))):
+                with open(os.path.join(SOURCE, "examples", folder, name), encoding="utf-8") as file:
+                    self.assertEqual(named.findall(file.read()), [], name)
+
     def test_units(self):
         """systemd accepts the units."""
         analyze = shutil.which("systemd-analyze")
