@@ -71,8 +71,8 @@ class AsyncLock(LockBase):
     async def release_after(self, delay: Seconds) -> None:
         """Releases the lock as Lock.release_after() does."""
         delay_ms = milliseconds(delay)
-        held = self._give_up()
-        done = await self._call(lambda fn, data: lib.redlock_release_after_start(held.handle, delay_ms, fn, data), held)
+        with self._giving_up() as held:
+            done = await self._call(lambda fn, data: lib.redlock_release_after_start(held.handle, delay_ms, fn, data), held)
         check(done.status(), done.text(), self._label)
 
     async def extend(self, additional_time: Seconds, replace_ttl: bool = False) -> bool:

@@ -186,6 +186,17 @@ class LockBase:
         self._free()
         return held
 
+    @contextmanager
+    def _giving_up(self) -> Iterator[Held]:
+        """Gives the lock up for a call that releases it. If the call is refused, the object goes on holding the lock."""
+        user, held = self.local.user, self._give_up()
+        try:
+            yield held
+        except RedlockError as failure:
+            if failure.code == lib.REDLOCK_EINVAL:
+                self.local.user, self.local.held, self.local.token = user, held, held.token()
+            raise
+
     def _extended_ms(self, held: Held, additional_time: Seconds, replace_ttl: bool) -> int:
         """Returns the new TTL for an extension."""
         left_ms = 0 if replace_ttl else int(lib.redlock_lock_remaining_ms(held.handle))
@@ -339,7 +350,8 @@ class Lock(LockBase):
     def release_after(self, delay: Seconds) -> None:
         """Releases the lock, but its keys stay for `delay` seconds without a holder. Raises as release() does."""
         delay_ms = milliseconds(delay)
-        self._call(lib.redlock_release_after, self._give_up(), delay_ms)
+        with self._giving_up() as held:
+            self._call(lib.redlock_release_after, held, delay_ms)
 
     def extend(self, additional_time: Seconds, replace_ttl: bool = False) -> bool:
         """Adds seconds to the time that the lock is valid. replace_ttl: makes that time at least additional_time

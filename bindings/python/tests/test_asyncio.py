@@ -60,6 +60,8 @@ async def test_adopt_and_delayed_release(client, servers):
     assert await other.owned() and servers.pttl("a") > 10000
     with pytest.raises(libredlock.LockNotOwnedError):
         await lock.adopt("another")
+    with pytest.raises(libredlock.RedlockError, match="more than max_ttl"):
+        await other.release_after(31)
     await other.release_after(20)
     assert other.local.token is None and await other.locked()
 

@@ -406,6 +406,8 @@ def test_keys_stay_after_a_delayed_release(client, servers):
     lock.acquire()
     with pytest.raises(ValueError, match="duration"):
         lock.release_after(-1)
+    with pytest.raises(libredlock.RedlockError, match="more than max_ttl"):
+        lock.release_after(31)
     assert lock.owned()
     lock.release_after(20)
     assert lock.local.token is None and lock.locked() and servers.pttl("a") > 10000
