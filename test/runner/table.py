@@ -123,9 +123,8 @@ BUILDS = [
 # A build that is named here with a suite runs these programs of it, and no others. test/README.md says
 # why, and when a new program belongs here.
 ONLY = {
-    # Programs that depend on the compiler: names and places of symbols, exceptions that pass through C. header_test.py runs both
-    # compilers itself.
-    ("clang", "abi"): {"consumer", "exceptions", "layering", "symbols", "unload"},
+    # Programs that depend on the compiler: names and places of symbols, public headers, exceptions that pass through C.
+    ("clang", "abi"): {"consumer", "exceptions", "header", "layering", "symbols", "unload"},
     # Atomics, builtins and attributes: those of platform, and one or two of each other layer.
     ("clang", "unit"): {
         "api_config", "core_lease_permit", "core_quorum", "engine_locks", "node_inbox", "node_replies", "node_resolve",
