@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Reads mutations and applies them. README.md describes their format.
 
-usage: apply.py PATCH SOURCE FILE OUTPUT
+usage: apply.py SOURCE OUTPUT PATCH...
 
-Writes to OUTPUT what PATCH makes of FILE, a path below the source tree SOURCE. A PATCH that does not
-apply leaves the file as it is: the build goes on, and mutations_test.py reports the patch.
+Writes to the directory OUTPUT what each PATCH makes of each file of the source tree SOURCE that it names, as
+NAME.lib_node_closing_c.c. A PATCH that does not apply leaves the file as it is: the build goes on, and mutations_test.py
+reports the patch. An output that stays as it was is not written, so that the build does not compile it again.
 """
 
 import os
@@ -93,10 +94,15 @@ def complain(mutation, hunk, count):
     raise Fault(f"{hunk.file} {how}:\n{hunk.old}\n{path} does not apply: {advice}")
 
 
+def content(path):
+    """Returns the text of a file."""
+    with open(path, encoding="utf-8") as opened:
+        return opened.read()
+
+
 def apply(mutation, source, file):
     """Returns the text of that file with the mutation. Raises Fault if a hunk does not match exactly once."""
-    with open(os.path.join(source, file), encoding="utf-8") as opened:
-        text = opened.read()
+    text = content(os.path.join(source, file))
     for hunk in mutation.hunks:
         if hunk.file != file:
             continue
@@ -122,15 +128,19 @@ def check(mutation, source):
 
 
 def main():
-    """Writes the file with the mutation to OUTPUT, as the head of this file says."""
-    path, source, file, output = sys.argv[1:]
-    try:
-        text = apply(read(path), source, file)
-    except Fault:
-        with open(os.path.join(source, file), encoding="utf-8") as opened:
-            text = opened.read()
-    with open(output, "w", encoding="utf-8") as opened:
-        opened.write(text)
+    """Writes the files with the mutations to OUTPUT, as the head of this file says."""
+    source, output, *paths = sys.argv[1:]
+    for path in paths:
+        mutation = read(path)
+        for file in {hunk.file for hunk in mutation.hunks if os.path.isfile(os.path.join(source, hunk.file))}:
+            try:
+                text = apply(mutation, source, file)
+            except Fault:
+                text = content(os.path.join(source, file))
+            target = os.path.join(output, f"{mutation.name}.{re.sub('[^A-Za-z0-9]', '_', file)}.c")
+            if not os.path.exists(target) or content(target) != text:
+                with open(target, "w", encoding="utf-8") as opened:
+                    opened.write(text)
 
 
 if __name__ == "__main__":
