@@ -49,10 +49,26 @@ bool rl_report_is_uncounted(const struct rl_round *round, unsigned i)
     return (round->excluded & bit) != 0 && (round->denied & bit) == 0 && round->cause[i] != 0;
 }
 
-/* Returns the text for node `i`, which has given no vote: "no reply yet" or "not asked". */
+/* Returns the nodes that were asked and whose reply is missing: of a round that the other replies
+ * have decided, only the suspect ones. */
+static rl_nodes awaited(const struct rl_round *round)
+{
+    bool removes = round->verb == RL_VERB_RELEASE || round->verb == RL_VERB_SHORTEN;
+    rl_nodes without = round->failed | (removes ? 0 : round->denied | round->excluded);
+    bool is_decided = rl_nodes_count(without) > (unsigned)(round->nodes - round->quorum) ||
+                      rl_nodes_count(rl_round_counted(round)) >= round->quorum;
+    rl_nodes pending = rl_round_pending(round);
+
+    return is_decided ? pending & round->suspect : pending;
+}
+
+/* Returns the text for node `i`, which has given no vote. A reply that was not waited for says
+ * nothing about the server. */
 const char *rl_report_unanswered_text(const struct rl_round *round, unsigned i)
 {
-    return (round->requested & RL_NODE(i)) != 0 ? "no reply yet" : "not asked";
+    if ((round->requested & RL_NODE(i)) == 0)
+        return "not asked";
+    return (awaited(round) & RL_NODE(i)) != 0 ? "no reply yet" : "decided without its reply";
 }
 
 /* Writes to `text` (RL_TEXT_MAX bytes) why node `i` was excluded, and to report->quarantine_ms[i]
@@ -296,6 +312,56 @@ static int print_status(char *to, size_t size, const struct redlock_report *repo
     return snprintf(to, size, "%s%s", text, which);
 }
 
+/* Returns the nodes among `nodes`, from node `first` on, that have the text of node `first`. */
+static rl_nodes same_text(const struct redlock_report *report, rl_nodes nodes, unsigned first)
+{
+    const char *text = report->texts + (size_t)first * RL_TEXT_MAX;
+    rl_nodes same = 0;
+
+    for (unsigned i = first; i < report->round.nodes; i++) {
+        if ((nodes & RL_NODE(i)) != 0 && !strcmp(report->texts + (size_t)i * RL_TEXT_MAX, text))
+            same |= RL_NODE(i);
+    }
+    return same;
+}
+
+/* Writes to `to` (`size` bytes) the names of the nodes, or how many they are if these are all, and
+ * their common text. Returns the length that the whole text needs. */
+static int print_group(char *to, int size, const struct redlock_report *report, rl_nodes nodes)
+{
+    unsigned first = (unsigned)__builtin_ctz(nodes);
+    const char *text = report->texts + (size_t)first * RL_TEXT_MAX;
+    int at = 0;
+
+    if (report->round.nodes > 1 && nodes == rl_nodes_all(report->round.nodes))
+        return snprintf(to, (size_t)size, "; all %u servers: %s", report->round.nodes, text);
+    for (; nodes != 0 && at < size; nodes &= nodes - 1) {
+        unsigned i = (unsigned)__builtin_ctz(nodes);
+        at += snprintf(to + at, (size_t)(size - at), "%s%s", i == first ? "; " : ", ",
+                       rl_shard_node_name(report->shard, i));
+    }
+    return at < size ? at + snprintf(to + at, (size_t)(size - at), ": %s", text) : at;
+}
+
+/* Appends to report->line, which has `at` bytes, the texts of `nodes`, each text once, as many as
+ * fit. Notes the named nodes in report->in_line. */
+static void append_texts(struct redlock_report *report, rl_nodes nodes, int at)
+{
+    int size = (int)sizeof report->line;
+
+    while (nodes != 0 && at < size) {
+        rl_nodes group = same_text(report, nodes, (unsigned)__builtin_ctz(nodes));
+        int len = print_group(report->line + at, size - at, report, group);
+        nodes &= ~group;
+        if (len >= size - at) {
+            report->line[at] = '\0'; /* this text does not fit: a shorter one may */
+            continue;
+        }
+        at += len;
+        report->in_line |= group;
+    }
+}
+
 /* Writes report->line: the result and the count of votes; of a failure also the texts of the nodes
  * whose votes are missing, as many as fit. Notes these nodes in report->in_line. */
 void rl_report_fill_line(struct redlock_report *report, const struct redlock_lock *handle)
@@ -313,23 +379,12 @@ void rl_report_fill_line(struct redlock_report *report, const struct redlock_loc
     }
     rl_nodes missing = round->failed;
     if (report->info.status == REDLOCK_ENOQUORUM || report->info.status == REDLOCK_ETOOSLOW)
-        missing |= rl_round_pending(round);
+        missing |= awaited(round);
     at += print_votes(report->line + at, (size_t)(size - at), report, handle);
     if (report->info.status == REDLOCK_OK && removes_keys(handle) && at < size)
         at += print_left_keys(report->line + at, (size_t)(size - at), report, handle);
-    for (unsigned i = 0; report->texts != NULL && report->info.status != REDLOCK_OK &&
-                         i < round->nodes && at < size;
-         i++) {
-        if ((missing & RL_NODE(i)) == 0 && !rl_report_is_uncounted(round, i))
-            continue;
-        int len =
-            snprintf(report->line + at, (size_t)(size - at), "; %s: %s",
-                     rl_shard_node_name(report->shard, i), report->texts + (size_t)i * RL_TEXT_MAX);
-        if (len >= size - at) {
-            report->line[at] = '\0'; /* this text does not fit: a shorter one may */
-            continue;
-        }
-        at += len;
-        report->in_line |= RL_NODE(i);
-    }
+    for (unsigned i = 0; i < round->nodes; i++)
+        missing |= rl_report_is_uncounted(round, i) ? RL_NODE(i) : 0;
+    if (report->texts != NULL && report->info.status != REDLOCK_OK)
+        append_texts(report, missing, at);
 }

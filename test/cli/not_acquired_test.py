@@ -175,9 +175,26 @@ class NoQuorum(OwnServersCase):
             self.assertRegex(
                 result.stderr,
                 r"\Aredlock: q: not acquired: [^\n]*: [01] of 3 servers granted the lock, 2 required; [^\n]*"
-                r"127\.0\.0\.1:1: connect: Connection refused; 127\.0\.0\.1:2: connect: Connection refused"
+                r"127\.0\.0\.1:1, 127\.0\.0\.1:2: connect: Connection refused"
                 rf"{limits.get(flags[0], '')}; check the servers: redlock nodes\n",
             )
+
+    def test_all_servers(self):
+        """A text that holds for all servers is printed once."""
+        result = self.redlock("run", "-n", "-s", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", "q", "--", "true")
+        self.assertCode(result, 69)
+        self.assertIn("2 required; all 3 servers: connect: Connection refused; check", result.stderr)
+
+    def test_replies_that_were_not_waited_for(self):
+        """A server whose reply came after those that decided does not look as if it hung."""
+        for server in 0, 1:
+            self.servers.command(server, "CONFIG", "SET", "min-replicas-to-write", "1")
+        self.servers.command(2, "CLIENT", "PAUSE", 1000, "WRITE")
+        result = self.redlock("run", "-n", "--json", "q", "--", "true")
+        self.assertCode(result, 69)
+        self.assertIn("NOREPLICAS", result.stderr)
+        self.assertIn('"text":"decided without its reply"', result.stderr)
+        self.assertNotIn("no reply yet", result.stderr)
 
     def test_fence_records(self):
         """If the fence records are what fails, the check is that of the fences."""

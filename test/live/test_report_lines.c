@@ -114,6 +114,18 @@ START_TEST(the_line_of_an_acquisition_in_the_queue)
 }
 END_TEST
 
+/* Checks that the line begins with these words, and that it names the servers with the same error
+ * together: all, or the first two if these have decided. */
+static void check_refused(const redlock_report_t *report, const char *begin)
+{
+    const char *text = redlock_report_text(report), *rest = text + strlen(begin);
+
+    ck_assert_msg(!strncmp(text, begin, strlen(begin)), "%s", text);
+    ck_assert_msg(!strcmp(rest, "all 3 servers: connect: Connection refused") ||
+                      !strcmp(rest, "127.0.0.1:1, 127.0.0.1:2: connect: Connection refused"),
+                  "%s", text);
+}
+
 /* Nothing listens on these ports. */
 START_TEST(lines_without_a_quorum)
 {
@@ -125,14 +137,10 @@ START_TEST(lines_without_a_quorum)
     redlock_config_free(config);
     ck_assert_int_eq(redlock_acquire(live.client, "a", &opts, &lock, &report), REDLOCK_ENOQUORUM);
     live_keep_report(report);
-    ck_assert_msg(strstr(redlock_report_text(report),
-                         "no quorum: 0 of 3 servers granted the lock, 2 required; 127.0.0.1:1: "),
-                  "%s", redlock_report_text(report));
+    check_refused(report, "no quorum: 0 of 3 servers granted the lock, 2 required; ");
     ck_assert_int_eq(redlock_inspect(live.client, "a", &report), REDLOCK_ENOQUORUM);
     live_keep_report(report);
-    ck_assert_msg(strstr(redlock_report_text(report),
-                         "no quorum: 0 of 3 servers replied, 2 required; 127.0.0.1:1: "),
-                  "%s", redlock_report_text(report));
+    check_refused(report, "no quorum: 0 of 3 servers replied, 2 required; ");
     live_keep_report(NULL);
     redlock_free(live.client);
     live.client = NULL;
