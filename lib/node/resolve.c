@@ -24,11 +24,11 @@ struct rl_lookup {
     struct rl_addresses found; /* not failed: the result */
 };
 
-/* Returns true if the address is IPv4 or IPv6, and fits into a struct sockaddr_storage. */
+/* Returns true if the address is IPv4 or IPv6, and fits into a union rl_address. */
 static bool is_usable(const struct addrinfo *info)
 {
     return (info->ai_family == AF_INET || info->ai_family == AF_INET6) &&
-           info->ai_addrlen <= sizeof(struct sockaddr_storage);
+           info->ai_addrlen <= sizeof(union rl_address);
 }
 
 /* Copies usable addresses of `list` to `*ret`, as many as fit: from number `first`, modulo the

@@ -6,17 +6,26 @@
 
 #include "core/types.h"
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 /* Most addresses that one look-up returns. If the name has more, the caller gets the following ones
  * by another look-up: see `first` of rl_lookup_start(). */
 #define RL_ADDRESSES_MAX 8
 
+/* An address of IPv4 or IPv6. A client has hundreds of them, so it is no struct sockaddr_storage.
+ */
+union rl_address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
 /* Addresses of one host with its port, in the order in which they should be tried. */
 struct rl_addresses {
-    unsigned count;                                 /* number of addresses */
-    struct sockaddr_storage list[RL_ADDRESSES_MAX]; /* IPv4 and IPv6 */
-    socklen_t len[RL_ADDRESSES_MAX];                /* bytes of the address in `list` */
+    unsigned count;                          /* number of addresses */
+    union rl_address list[RL_ADDRESSES_MAX]; /* IPv4 and IPv6 */
+    socklen_t len[RL_ADDRESSES_MAX];         /* bytes of the address in `list` */
 };
 
 /* Parses an IPv4 address, or an IPv6 address with or without a zone. Returns 1 and fills `*ret`

@@ -77,8 +77,7 @@ static void connect_next(struct rl_sockets *sockets, struct rl_socket *sock)
 {
     unsigned at = sock->next_address++;
 
-    connect_to(sockets, sock, (const struct sockaddr *)&sock->addresses.list[at],
-               sock->addresses.len[at]);
+    connect_to(sockets, sock, &sock->addresses.list[at].any, sock->addresses.len[at]);
 }
 
 /* Handles a failure to connect: closes the socket and tries the next address of the name, which may
