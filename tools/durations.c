@@ -17,7 +17,7 @@ static bool unit_ms(const char *unit, uint64_t *ret_ms)
     static const struct {
         const char *name;
         uint64_t ms;
-    } units[] = {{"ms", 1}, {"s", 1000}, {"", 1000}, {"m", 60000}, {"h", 3600000}};
+    } units[] = {{"ms", 1}, {"s", 1000}, {"", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
 
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (!strcmp(unit, units[i].name)) {
@@ -89,6 +89,8 @@ const char *duration_text(uint64_t ms, char buffer[DURATION_TEXT])
 {
     if (ms == 0 || ms % 1000 != 0)
         snprintf(buffer, DURATION_TEXT, "%" PRIu64 "ms", ms);
+    else if (ms % 86400000 == 0)
+        snprintf(buffer, DURATION_TEXT, "%" PRIu64 "d", ms / 86400000);
     else if (ms % 3600000 == 0)
         snprintf(buffer, DURATION_TEXT, "%" PRIu64 "h", ms / 3600000);
     else if (ms % 60000 == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Durations as the user writes them: 250ms, 30s, 5m, 2h, or a bare number of seconds.
+ * Durations as the user writes them: 250ms, 30s, 5m, 2h, 1d, or a bare number of seconds.
  */
 #ifndef TOOLS_DURATIONS_H
 #define TOOLS_DURATIONS_H
@@ -10,7 +10,8 @@
 
 /* What a message says about the form of a duration. */
 #define DURATION_HELP                                                                              \
-    "write 250ms, 30s, 5m or 2h (whole milliseconds, at most 1000 days); a bare number is seconds"
+    "write 250ms, 30s, 5m, 2h or 1d (whole milliseconds, at most 1000 days); a bare number is "    \
+    "seconds"
 /* What a user writes for a wait without limit. */
 #define WAIT_FOREVER "forever"
 /* Size of the buffer that duration_text() needs. */

@@ -91,7 +91,9 @@ static int refuse_word(const char *word)
     const char *near = command_nearest(word + strspn(word, "-"));
     const char *shown = mask_word(word);
 
-    if (near)
+    if (!strcmp(word, "version"))
+        say(SAY_ERROR, "unknown command version; write: redlock --version");
+    else if (near)
         say(SAY_ERROR, "unknown command %.60s; did you mean %s? All commands: redlock --help",
             shown, near);
     else

@@ -287,6 +287,11 @@ static int unknown_option(const struct options *options, const char *option)
     if (!strcmp(word, "tls"))
         say(SAY_ERROR, "%s: %s; to connect with TLS, write rediss:// in the addresses",
             options->command_name, known);
+    else if (!strncmp(word, "pass", 4) && !commands)
+        say(SAY_ERROR,
+            "%s: %s; the arguments of a process are public, so give a file (--pass-file FILE), or "
+            "set REDLOCK_AUTH",
+            options->command_name, known);
     else if (commands)
         say(SAY_ERROR, "%s: %s (an option of %s); see: redlock %s --help", options->command_name,
             known, commands, options->command_name);

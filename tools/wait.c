@@ -28,8 +28,6 @@
 #define LONG_WAIT_NS (60 * UINT64_C(1000000000))
 /* Time that a canceled acquisition has to end. */
 #define END_WAIT_NS (UINT64_C(1000000000))
-/* Time to find out which client holds a lock that was not acquired. */
-#define HOLDER_WAIT_NS (500 * NS_PER_MS)
 /* How long, and with what pause, an acquisition without a wait is repeated if servers are slow. */
 #define SLOW_TIMEOUT_NS (QUORUM_WAIT_MS_MIN * NS_PER_MS)
 #define SLOW_PAUSE_MS   20
@@ -43,7 +41,8 @@ static uint64_t long_wait_ns(const struct wait *wait)
 }
 
 /* Returns when the next inspection of the key is due. The status line names the holder, so it needs
- * one every second. Otherwise only a long wait gives a reason for one. */
+ * one every second, and each line about the wait needs one. Otherwise only a long wait gives a
+ * reason for one. */
 static uint64_t probe_at_ns(const struct waiting *waiting)
 {
     if (waiting_is_live(waiting))
@@ -51,7 +50,9 @@ static uint64_t probe_at_ns(const struct waiting *waiting)
     uint64_t long_at_ns = waiting->start_ns + long_wait_ns(waiting->wait);
     uint64_t pause_ns = waiting->probe_failed ? SOON_PROBE_NS : LONG_WAIT_NS;
     uint64_t again_ns = waiting->probed_ns ? waiting->probed_ns + pause_ns : 0;
-    return long_at_ns > again_ns ? long_at_ns : again_ns;
+    uint64_t at_ns = long_at_ns > again_ns ? long_at_ns : again_ns;
+    bool lacks_holder = say_shows(SAY_NOTE) && waiting->probed_ns < waiting->message_at_ns;
+    return lacks_holder && waiting->message_at_ns < at_ns ? waiting->message_at_ns : at_ns;
 }
 
 /* Starts an inspection of the lock `name`. */
@@ -203,6 +204,7 @@ static void turn(struct waiting *waiting)
     while ((note = session_next(wait->session)))
         take_note(waiting, note);
     check_quorum(waiting);
+    probe_key(waiting);
     if (waiting->attempt_status != REDLOCK_OK && !waiting->finished && !waiting->signal_code)
         waiting_report(waiting);
     waiting_show_line(waiting);

@@ -115,6 +115,31 @@ static uint64_t left_ms(const struct waiting *waiting)
     return budget_ms < quorum_ms ? budget_ms : quorum_ms;
 }
 
+/* Returns the time, in ms, until the holder's key expires; UINT64_MAX: it never does, or that is
+ * not known. */
+static uint64_t holder_left_ms(const struct seen_holder *holder)
+{
+    uint64_t now_ns = boottime_ns();
+
+    if (holder->expires_ns == NEVER_NS)
+        return UINT64_MAX;
+    return holder->expires_ns > now_ns ? (holder->expires_ns - now_ns) / NS_PER_MS : 0;
+}
+
+/* Returns that `holder` holds the lock, with the time left of its key. To be freed. */
+static char *held_by(const struct waiting *waiting, const struct seen_holder *holder)
+{
+    char left[DURATION_TEXT], time[64] = "";
+    bool several = waiting->wait->names->count > 1;
+
+    if (!*waiting->stuck && holder_left_ms(holder) != UINT64_MAX)
+        snprintf(time, sizeof time, " (%s left)",
+                 duration_brief(holder_left_ms(holder) + 999, left));
+    return text_format("%s%s%s%s%s%s%s", redlock_strerror(REDLOCK_ECONTENDED), several ? " ('" : "",
+                       several ? holder->name : "", several ? "')" : "", *holder->owner ? ": " : "",
+                       holder->owner, time);
+}
+
 /* Prints one line: why the lock is waited for, and when the wait ends if a quorum is missing. */
 static void say_waiting(const struct waiting *waiting)
 {
@@ -122,14 +147,18 @@ static void say_waiting(const struct waiting *waiting)
     const char *stuck = stuck_of(waiting, status);
     uint64_t left = left_ms(waiting);
     char end[64] = "", text[DURATION_TEXT], place[PLACE_TEXT];
+    const struct seen_holder *holder = &waiting->holder;
+    bool known = status == REDLOCK_ECONTENDED && holder->name && holder->majority;
+    char *reason = known ? held_by(waiting, holder)
+                         : text_copy(report_reason(waiting->attempt_report, status));
 
     if (status != REDLOCK_ECONTENDED && waiting->quorum.state == QUORUM_MISSING &&
         left != UINT64_MAX)
         snprintf(end, sizeof end, "; gives up in %s",
                  duration_text(left < 1000 ? left : (left + 999) / 1000 * 1000, text));
     say(SAY_NOTE, "waiting for %s: %s%s%s%s%s", waiting->wait->names->text,
-        place_text(waiting, place), report_reason(waiting->attempt_report, status),
-        *stuck ? "; its key " : "", stuck, end);
+        place_text(waiting, place), reason, *stuck ? "; its key " : "", stuck, end);
+    free(reason);
 }
 
 /* Returns true if stderr is a terminal with us in the foreground, and gets messages for people
@@ -169,7 +198,8 @@ void waiting_report(struct waiting *waiting)
 {
     uint64_t now_ns = boottime_ns();
 
-    if (now_ns >= waiting->message_at_ns) {
+    bool asks = waiting->probing && now_ns < waiting->probed_ns + HOLDER_WAIT_NS;
+    if (now_ns >= waiting->message_at_ns && !asks) {
         waiting->message_at_ns = now_ns + REPEAT_NS;
         if (!waiting_is_live(waiting))
             say_waiting(waiting);
@@ -180,17 +210,6 @@ void waiting_report(struct waiting *waiting)
         event_emit(waiting->wait->events, "waiting",
                    cause_json(waiting, waiting->attempt_report, waiting->attempt_status));
     }
-}
-
-/* Returns the time, in ms, until the holder's key expires; UINT64_MAX: it never does, or that is
- * not known. */
-static uint64_t holder_left_ms(const struct seen_holder *holder)
-{
-    uint64_t now_ns = boottime_ns();
-
-    if (holder->expires_ns == NEVER_NS)
-        return UINT64_MAX;
-    return holder->expires_ns > now_ns ? (holder->expires_ns - now_ns) / NS_PER_MS : 0;
 }
 
 /* Returns who holds the lock and how much time its key has left, or that all permits are taken. The
@@ -311,19 +330,13 @@ static char *end_reason(const struct waiting *waiting)
 {
     const struct wait *wait = waiting->wait;
     const struct seen_holder *holder = known_holder(waiting);
-    const char *held = redlock_strerror(REDLOCK_ECONTENDED);
-    char left[DURATION_TEXT], time[64] = "";
 
     if (waiting->status == REDLOCK_ECONTENDED && wait->permits)
-        return text_format("%s: all %u permits are taken", held, wait->permits);
+        return text_format("%s: all %u permits are taken", redlock_strerror(REDLOCK_ECONTENDED),
+                           wait->permits);
     if (!holder)
         return text_copy(report_reason(wait->report, waiting->status));
-    if (!*waiting->stuck && holder_left_ms(holder) != UINT64_MAX)
-        snprintf(time, sizeof time, " (%s left)",
-                 duration_brief(holder_left_ms(holder) + 999, left));
-    bool several = wait->names->count > 1;
-    return text_format("%s%s%s%s%s%s%s", held, several ? " ('" : "", several ? holder->name : "",
-                       several ? "')" : "", *holder->owner ? ": " : "", holder->owner, time);
+    return held_by(waiting, holder);
 }
 
 /* Returns the words that show the holders of the lock, for a shell. To be freed. */

@@ -5,6 +5,7 @@
 #ifndef TOOLS_WAITING_H
 #define TOOLS_WAITING_H
 
+#include "clock.h"
 #include "quorum_wait.h"
 #include "stuck.h"
 #include "wait.h"
@@ -16,6 +17,9 @@ struct seen_holder {
     uint64_t expires_ns; /* when the key expires; NEVER_NS: it never does, or that is not known */
     bool majority;       /* a quorum of servers has a key of that holder */
 };
+
+/* Time to find out which client holds the lock, for a message. */
+#define HOLDER_WAIT_NS (500 * NS_PER_MS)
 
 /* The state of one call of wait_for_lock(). Times are ns of CLOCK_BOOTTIME. */
 struct waiting {

@@ -234,7 +234,7 @@ class Silence(Case):
         self.wait_event(path, "waiting")
         if time.monotonic() - started < 9:
             self.assertEqual(self.error_text(), "")
-        self.wait_error(r"\Aredlock: waiting for c: held by another client.*\n\Z")
+        self.wait_error(rf"\Aredlock: waiting for c: held by another client: {HOLDER} \(\d+s left\)\n\Z")
         self.assertGreater(time.monotonic() - started, 9.9)
         first, second = self.wait_events(path, "waiting", 2)
         self.assertGreater(second["waited_ms"] - first["waited_ms"], 9900)
@@ -245,7 +245,7 @@ class Silence(Case):
         """-v prints the reason at once."""
         self.hold("c")
         self.start("run", "-v", "c", "--", "true")
-        self.wait_error("waiting for c: held by another client")
+        self.wait_error(rf"\Aredlock: waiting for c: held by another client: {HOLDER} \(\d+s left\)\n")
 
     def test_json(self):
         """The same holds for the message in JSON."""

@@ -37,7 +37,9 @@ BAD_INPUT = [
     (["run", "-z", "x", "true"], 64, "unknown option -z"),
     (["run", "--tls", "x", "true"], 64, "unknown option --tls; to connect with TLS, write rediss:// in the addresses"),
     (["run", "--strict", "x", "true"], 64, "unknown option --strict (an option of release)"),
-    (["run", "--password", "x", "true"], 64, "unknown option --password"),
+    (["run", "--password", "x", "true"], 64, "unknown option --password; the arguments of a process are public"),
+    (["nodes", "--pass=x"], 64, "unknown option --pass; the arguments of a process are public, so give a file (--pass-file FILE)"),
+    (["version"], 64, "write: redlock --version"),
     (["release", "--yes", "x", "t"], 64, "(an option of break)"),
     (["run", "-t"], 64, "-t needs a value"),
     (["run", "--keep=1", "x", "true"], 64, "takes no value"),
@@ -302,7 +304,7 @@ class BadInput(CommandCase):
 
     def test_accepted_durations(self):
         """A refusal shows how a duration was read."""
-        for text, shown in ("31", "31s"), ("30001ms", "30001ms"), ("31.5", "31500ms"), (".52m", "31200ms"), ("1h", "1h"):
+        for text, shown in ("31", "31s"), ("30001ms", "30001ms"), ("31.5", "31500ms"), (".52m", "31200ms"), ("1h", "1h"), ("1d", "1d"), ("1.5d", "36h"):
             result = self.redlock("acquire", "-t", text, "x", env=clean_environment(REDLOCK_SERVERS="127.0.0.1:1"))
             self.assertCode(result, 78)
             self.assertIn(f"ttl {shown} is above max_ttl 30s", result.stderr)
