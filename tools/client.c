@@ -17,6 +17,7 @@
 #include "environment.h"
 #include "exits.h"
 #include "say.h"
+#include "settle.h"
 #include "tls_addresses.h"
 
 /* The part of the drift that does not grow with the TTL, in microseconds. */
@@ -326,24 +327,31 @@ int client_start(const struct settings *settings, redlock_config_t *config, redl
     return -1;
 }
 
-/* Returns true if each node is eligible or has a cause why it is not. */
-static bool all_answered(redlock_t *rl)
+/* Returns the number of nodes that are eligible or have a cause why they are not. */
+static size_t count_settled(redlock_t *rl)
 {
     redlock_node_stats_t stats;
+    size_t settled = 0;
 
     for (size_t i = 0; i < redlock_node_count(rl); i++)
-        if (redlock_get_node_stats(rl, i, &stats, sizeof stats) == REDLOCK_OK && !stats.eligible &&
-            stats.cause == REDLOCK_CAUSE_NONE)
-            return false;
-    return true;
+        settled += redlock_get_node_stats(rl, i, &stats, sizeof stats) != REDLOCK_OK ||
+                   stats.eligible || stats.cause != REDLOCK_CAUSE_NONE;
+    return settled;
 }
 
-/* Polls every millisecond until all_answered() is true, at most for `patience_ms`. */
 void client_settle(redlock_t *rl, uint64_t patience_ms)
 {
     uint64_t give_up_ns = boottime_ns() + patience_ms * NS_PER_MS;
 
-    while (!all_answered(rl) && boottime_ns() < give_up_ns)
+    while (count_settled(rl) < redlock_node_count(rl) && boottime_ns() < give_up_ns)
+        poll(NULL, 0, 1);
+}
+
+void client_meet(redlock_t *rl)
+{
+    struct settle settle = {0};
+
+    while (settle_naps_on(&settle, count_settled(rl), redlock_node_count(rl)))
         poll(NULL, 0, 1);
 }
 

@@ -22,13 +22,13 @@ int client_start(const struct settings *settings, redlock_config_t *config, redl
  * shard, or one of several, has one server or an even number of servers. */
 void client_warn(const struct settings *settings, redlock_t *rl, bool count);
 
-/* How long, in ms, a command that acquires a lock waits in client_settle(). The lock does not need
- * the wait, but a server that is listed twice is found before the first lock this way. */
-#define CLIENT_SETTLE_MS 150
 /* The interval of heartbeats of `redlock nodes`, which shows within its run whether clocks run. */
 #define NODES_HEARTBEAT_MS 10
 /* Waits until each node is eligible or has a cause why it is not, at most for `patience_ms`. */
 void client_settle(redlock_t *rl, uint64_t patience_ms);
+/* Waits for the first reply of each server, but not long for a minority that does not reply: see
+ * settle.h. */
+void client_meet(redlock_t *rl);
 /* Returns how long, in ms, a command waits that needs a reply of every server: time to resolve a
  * name, to connect, and to try to connect once more. */
 uint64_t client_timeout_ms(const struct settings *settings);

@@ -165,7 +165,7 @@ int cmd_acquire(const struct options *options)
         redlock_config_free(config);
         if (result < 0) {
             client_warn(&settings, rl, true);
-            client_settle(rl, CLIENT_SETTLE_MS);
+            client_meet(rl);
             result = acquire_with(options, &settings, &names, rl);
         }
     }

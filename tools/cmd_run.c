@@ -327,7 +327,7 @@ static int run_guarded(struct run *run, redlock_config_t *config)
     if (result < 0) {
         run_figures_watch(run->figures, rl);
         client_warn(&run->settings, rl, true);
-        client_settle(rl, CLIENT_SETTLE_MS);
+        client_meet(rl);
         result = session_open(&run->session, rl);
         if (result < 0)
             result = acquire_lock(run);

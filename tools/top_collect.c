@@ -277,7 +277,7 @@ static void *run(void *context)
 {
     struct top *top = context;
 
-    client_settle(top->rl, CLIENT_SETTLE_MS);
+    client_meet(top->rl);
     do {
         break_lock(top);
         search(top);
