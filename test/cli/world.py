@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import socket
-import ssl
 import struct
 import subprocess
 import sys
@@ -15,13 +14,13 @@ import tempfile
 import time
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
-import over_tls  # noqa: E402
-
 REDLOCK = os.environ.get("REDLOCK", "redlock")
 SLOW = float(os.environ.get("REDLOCK_TEST_SLOW", "1"))
 # The servers speak TLS only. The runner wants to see the line (test/runner/over_tls.py).
 TLS = os.environ.get("REDLOCK_TEST_TLS") == "1"
+if TLS:  # otherwise the import would take as long as a case
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
+    import over_tls
 TIME_LIMIT = 60 * SLOW  # seconds: deadline of everything that a test waits for; what takes that long hangs
 
 
@@ -107,6 +106,8 @@ class Resp:
     def __init__(self, port, issuers=None):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=TIME_LIMIT)
         if issuers:
+            import ssl  # takes as long as all other modules together
+
             context = ssl.create_default_context(cafile=issuers)
             self.socket = context.wrap_socket(self.socket, server_hostname="127.0.0.1")
         self.file = self.socket.makefile("rb")
