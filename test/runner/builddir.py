@@ -17,6 +17,10 @@ import sys
 
 import processes
 
+# What ccache does not have it compiles at once, and reads the names of the headers from what the compiler has written. It
+# would run the preprocessor alone before, for a third of the time of a compilation. Tests that compile inherit the variable.
+os.environ.setdefault("CCACHE_DEPEND", "1")
+
 STAMP = "dev-stamp.json"
 # A part whose packages are missing is an error here, not left out.
 ALL_PARTS = "-Dauto_features=enabled"
