@@ -113,6 +113,17 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_new(redlock_t **ret_rl, redlock_config
  * [blocks] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_wait_ready(redlock_t *rl, uint64_t wait_ms);
 
+/* Changes user and password for the servers whose address has none, from their next connection on.
+ * Connections that exist stay as they are. Call it when the password has been changed on the
+ * servers, while the earlier one is still valid: a held lock is then not affected. Copies both
+ * texts, and overwrites the earlier ones. To change the login of an address, create a new client.
+ *
+ * user, password: as for redlock_config_set_auth(), NULL too.
+ * EINVAL: rl is NULL, or as for redlock_config_set_auth(); nothing has changed, and the log says
+ * why. ENOMEM: nothing has changed. EFORKED, ECLOSED. Since 0.2.0. [any thread] */
+REDLOCK_API REDLOCK_NODISCARD int redlock_set_auth(redlock_t *rl, const char *user,
+                                                   const char *password);
+
 /* Declares the fence records of all servers that reply as valid, whatever they contain. Each
  * field of a record gets the largest fencing token that any server has in it, but at least the time
  * of day. This is an operator's decision, for two cases: the records of a majority were lost; or

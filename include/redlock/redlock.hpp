@@ -655,6 +655,20 @@ class client
         code = detail::to_code(redlock_wait_ready(rl_, detail::to_ms(limit)));
     }
 
+    /* Changes user and password for the servers whose address has none, from their next connection
+     * on (redlock_set_auth()). "" as user: the default user. */
+    void set_auth(const std::string &user, const std::string &password)
+    {
+        std::error_code code;
+        set_auth(user, password, code);
+        detail::check(code);
+    }
+    void set_auth(const std::string &user, const std::string &password, std::error_code &code)
+    {
+        code = detail::to_code(
+            redlock_set_auth(rl_, detail::c_string(user), detail::c_string(password)));
+    }
+
     /* Shuts the client down (redlock_shutdown()): ends waiting calls with errc::closed, releases
      * held locks, and waits until the deletes have been sent, at most for `limit`. */
     void shutdown(milliseconds limit)

@@ -236,9 +236,23 @@ static void count_undos(struct rl_engine *engine)
     undos[RL_UNDO_DONE] = undos[RL_UNDO_EXPIRED] = undos[RL_UNDO_DROPPED] = 0;
 }
 
-/* Allocates the nodes and prepares them, so that the first tick opens their connections. A server
- * whose address has a user or a password gets these, any other one gets the login of the
- * parameters. Returns REDLOCK_OK or ENOMEM. */
+void rl_engine_set_login(struct rl_engine *engine, const char *user, const char *password)
+{
+    engine->params.user = user;
+    engine->params.password = password;
+    for (unsigned i = 0; i < engine->count; i++) {
+        const struct rl_node_spec *spec = &engine->params.specs[i];
+        struct rl_node *node = &engine->nodes[i];
+        if (spec->user != NULL || spec->password != NULL)
+            continue; /* its own login */
+        node->user = user;
+        node->password = password;
+        rl_tracker_login_changed(node, engine->view.now.boot_ns);
+    }
+}
+
+/* Allocates the nodes and prepares them, so that the first tick opens their connections. Returns
+ * REDLOCK_OK or ENOMEM. */
 static int open_nodes(struct rl_engine *engine)
 {
     const struct rl_engine_params *params = &engine->params;
@@ -249,11 +263,10 @@ static int open_nodes(struct rl_engine *engine)
     for (unsigned i = 0; i < engine->count; i++) {
         const struct rl_node_spec *spec = &params->specs[i];
         struct rl_node *node = &engine->nodes[i];
-        bool own = spec->user != NULL || spec->password != NULL;
         rl_node_init(node, &engine->common, (uint8_t)i);
         node->name = spec->name;
-        node->user = own ? spec->user : params->user;
-        node->password = own ? spec->password : params->password;
+        node->user = spec->user;
+        node->password = spec->password;
         node->db = spec->db;
         engine->node_hashes[i] =
             rl_hash_bytes(rl_node_spec_id(spec), strlen(rl_node_spec_id(spec)));
@@ -261,6 +274,7 @@ static int open_nodes(struct rl_engine *engine)
         rl_node_start(node, engine->view.now.boot_ns);
         update_node(engine, node);
     }
+    rl_engine_set_login(engine, params->user, params->password);
     engine->common.wake_ns = engine->view.now.boot_ns;
     return REDLOCK_OK;
 }

@@ -156,6 +156,10 @@ static inline void rl_engine_drain(struct rl_engine *engine)
         rl_engine_drain_all(engine);
 }
 
+/* Has the servers whose address has no login of its own use this one from their next connection on.
+ * Borrows both texts; NULL as in struct rl_engine_params. */
+void rl_engine_set_login(struct rl_engine *engine, const char *user, const char *password);
+
 /* Does what is due. Before it, call rl_engine_refresh() and pass on the bytes that have arrived.
  * After it, take the announcements, then call rl_engine_send(): so a loss is published before the
  * undos are sent. Only large bursts of requests are written within a tick. */

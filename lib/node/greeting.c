@@ -44,14 +44,20 @@ static bool append(struct rl_node *node, enum step step, size_t argc, const stru
 /* Appends AUTH, if there is a password. */
 static bool append_auth(struct rl_node *node)
 {
+    struct rl_greeting *greeting = &node->greeting;
+    struct rl_arg words[3] = {rl_arg_of("AUTH")};
+    size_t count = 1;
+
     if (node->password == NULL)
         return true;
-    if (node->user == NULL)
-        return append(node, STEP_AUTH, 2,
-                      (struct rl_arg[]){rl_arg_of("AUTH"), rl_arg_of(node->password)});
-    return append(
-        node, STEP_AUTH, 3,
-        (struct rl_arg[]){rl_arg_of("AUTH"), rl_arg_of(node->user), rl_arg_of(node->password)});
+    if (node->user != NULL)
+        words[count++] = rl_arg_of(node->user);
+    words[count++] = rl_arg_of(node->password);
+    if (!append(node, STEP_AUTH, count, words))
+        return false;
+    greeting->password_len = words[count - 1].len;
+    greeting->password_at = greeting->encoded.len - strlen("\r\n") - greeting->password_len;
+    return true;
 }
 
 /* Appends SELECT, unless database 0 is used. */
@@ -199,9 +205,11 @@ static int judge_error(struct rl_node *node, uint8_t step, const struct rl_reply
         /* A server that does not know AUTH repeats its arguments, and a password must not be
          * logged. */
         static const char TEXT[] = "the server does not support this login";
-        size_t known_len = strnlen(node->password, REPEATED_MIN);
+        const struct rl_greeting *greeting = &node->greeting;
+        size_t known_len = rl_min_u64(greeting->password_len, REPEATED_MIN);
+        const char *password = greeting->encoded.bytes + greeting->password_at;
         bool safe = cause == REDLOCK_CAUSE_AUTH &&
-                    memmem(reply->text, reply->len, node->password, known_len) == NULL;
+                    memmem(reply->text, reply->len, password, known_len) == NULL;
         rl_connection_set_text(&node->conn, safe ? reply->text : TEXT,
                                safe ? reply->len : sizeof TEXT - 1);
         return REDLOCK_CAUSE_AUTH;

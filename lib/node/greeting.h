@@ -12,12 +12,14 @@
 /* The greeting of a connection in state GREETING. Empty in other states, except for `time`. Owner:
  * greeting.c. Invariant: done <= steps <= 16. A step is one command with its reply. */
 struct rl_greeting {
-    struct rl_encoded encoded;  /* the commands of all steps, one after the other */
-    size_t sent;                /* bytes of `encoded` that the transport has accepted */
-    uint8_t steps, done;        /* number of steps, and of steps that have a reply */
-    uint8_t kinds[16];          /* for each step: enum step in greeting.c */
-    struct rl_server_time time; /* the reply to TIME in the last greeting; received_ns is 0 if
-                                 * there was none */
+    struct rl_encoded encoded;        /* the commands of all steps, one after the other */
+    size_t sent;                      /* bytes of `encoded` that the transport has accepted */
+    uint8_t steps, done;              /* number of steps, and of steps that have a reply */
+    uint8_t kinds[16];                /* for each step: enum step in greeting.c */
+    size_t password_at, password_len; /* the password of AUTH: bytes of `encoded`. The node may have
+                                       * another one meanwhile */
+    struct rl_server_time time;       /* the reply to TIME in the last greeting; received_ns is 0 if
+                                       * there was none */
 };
 
 /* Returns true if every command of the greeting has a reply. */

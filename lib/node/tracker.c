@@ -220,6 +220,18 @@ void rl_tracker_node_ready(struct rl_node *node, uint64_t now_ns)
         tracker->due_ns = rl_add_sat(now_ns, tracker->harmful ? HARMFUL_NS : 0);
 }
 
+void rl_tracker_login_changed(struct rl_node *node, uint64_t now_ns)
+{
+    struct rl_tracker *tracker = &node->tracker;
+
+    if (tracker->state != RL_TRACKER_REFUSED || tracker->cause != REDLOCK_CAUSE_AUTH)
+        return;
+    tracker->state = RL_TRACKER_OFF;
+    if (tracker->wanted && rl_connection_is_ready(&node->conn))
+        tracker->due_ns = now_ns;
+    rl_node_replan(node);
+}
+
 /* Frees all memory of the tracker. Does not close the second connection. */
 void rl_tracker_free(struct rl_node *node)
 {

@@ -90,6 +90,9 @@ const char *rl_tracker_text(const struct rl_node *node);
 /* Returns when rl_tracker_tick() has something to do (boot clock); RL_NEVER: nothing is planned. */
 uint64_t rl_tracker_due_ns(const struct rl_node *node);
 
+/* Notes that the node has another login. If the server has refused the last one, makes the second
+ * connection due now, as rl_tracker_node_ready() does. */
+void rl_tracker_login_changed(struct rl_node *node, uint64_t now_ns);
 /* Notes that the first connection has become ready. Makes the second connection due if a lock has
  * waited for a key: now, or after HARMFUL_NS if the last try was harmful. */
 void rl_tracker_node_ready(struct rl_node *node, uint64_t now_ns);

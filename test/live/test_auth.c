@@ -190,13 +190,21 @@ END_TEST
 
 /* ---- users with few rights ---- */
 
+/* Applies these rules to the user "locker" on all servers. */
+static void change_user(const char *rules)
+{
+    char command[512];
+    snprintf(command, sizeof command, "ACL SETUSER locker %s", rules);
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert(cluster_replies(live.cluster, i, "OK", command));
+}
+
 /* Creates the user "locker" with these rights on all servers. */
 static void set_user(const char *rights)
 {
-    char command[512];
-    snprintf(command, sizeof command, "ACL SETUSER locker reset on >s3cret %s", rights);
-    for (unsigned i = 0; i < NODES; i++)
-        ck_assert(cluster_replies(live.cluster, i, "OK", command));
+    char rules[512];
+    snprintf(rules, sizeof rules, "reset on >s3cret %s", rights);
+    change_user(rules);
 }
 
 /* All operations work for a user with the rights in RIGHTS, with more, and, with lenient
@@ -387,6 +395,71 @@ START_TEST(undos_that_are_refused_expire)
 }
 END_TEST
 
+/* ---- a password that is changed ---- */
+
+#define OLD "s3cret-old"
+#define NEW "s3cret-new"
+
+/* Closes all connections of the client to one server, and waits until it is connected again. */
+static void reconnect(unsigned node)
+{
+    const uint64_t before = live_node_stats(live.client, node).reconnects;
+    free(cluster_command(live.cluster, node, "CLIENT KILL USER locker"));
+    ck_assert(WAIT_UNTIL(live_node_stats(live.client, node).reconnects > before &&
+                             live_node_stats(live.client, node).eligible,
+                         TIME_LIMIT_MS));
+}
+
+/* The password is changed as operations.md says, then each server closes its connections: the lock
+ * survives. redlock_set_auth() does not change the login of an address. */
+START_TEST(a_password_that_is_changed)
+{
+    for (unsigned own = 0; own < 2; own++) {
+        change_user("reset on >" OLD " " RIGHTS);
+        if (own)
+            change_user(">" NEW);
+        connect_as(own ? "locker:" NEW "@" : "", "locker", OLD);
+        redlock_lock_t *lock = live_lock("auth", LONG_TTL_MS);
+        for (unsigned i = 0; i < NODES; i++)
+            ck_assert(WAIT_UNTIL(live_node_stats(live.client, i).eligible, TIME_LIMIT_MS));
+        change_user(">" NEW);
+        ck_assert_int_eq(redlock_set_auth(live.client, "locker", own ? "s3cret-of-another" : NEW),
+                         REDLOCK_OK);
+        change_user("<" OLD);
+        for (unsigned i = 0; i < NODES; i++)
+            reconnect(i);
+        CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
+        CHECK_STATUS(live_release(lock), REDLOCK_OK);
+        check_all_operations();
+        live_disconnect();
+    }
+}
+END_TEST
+
+/* A login that is refused changes nothing, and the log says why, without the password. */
+START_TEST(a_changed_login_that_is_wrong)
+{
+    change_user("reset on >" OLD " " RIGHTS);
+    connect_as("", "locker", OLD);
+    ck_assert_int_eq(redlock_wait_ready(live.client, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);
+    ck_assert_int_eq(redlock_set_auth(NULL, "locker", NEW), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_set_auth(live.client, "locker", NULL), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_set_auth(live.client, "locker", ""), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_set_auth(live.client, "lock er", NEW), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_set_auth(live.client, "locker", "s3cret\n"), REDLOCK_EINVAL);
+    for (unsigned i = 0; i < NODES; i++)
+        reconnect(i);       /* with the login that it had */
+    check_all_operations(); /* checks the log, too */
+    ck_assert(
+        WAIT_UNTIL(strstr(logged, "refused: user: it contains a blank") != NULL, TIME_LIMIT_MS));
+    ck_assert_int_eq(redlock_set_auth(live.client, NULL, NULL), REDLOCK_OK); /* no login */
+    free(cluster_command(live.cluster, 0, "CLIENT KILL USER locker"));
+    ck_assert(WAIT_UNTIL(live_node_stats(live.client, 0).reconnects > 1 &&
+                             live_node_stats(live.client, 0).eligible,
+                         TIME_LIMIT_MS)); /* the default user has no password */
+}
+END_TEST
+
 /* Returns the suite of all cases. The names are those of CK_RUN_CASE, which runs one group. */
 static Suite *auth_suite(void)
 {
@@ -402,6 +475,8 @@ static Suite *auth_suite(void)
                   live_start_servers);
     live_add_with(suite, "missing right", a_right_that_is_missing_is_named, live_start_servers);
     live_add_with(suite, "no delete", a_release_without_the_right_to_delete, live_start_servers);
+    live_add_with(suite, "changed", a_password_that_is_changed, live_start_servers);
+    live_add_with(suite, "wrong change", a_changed_login_that_is_wrong, live_start_servers);
     live_add_with(suite, "undos", undos_that_are_refused_expire, live_start_servers);
     live_add_with(suite, "no scripts", a_user_without_scripts_sets_no_key, live_start_servers);
     live_add_with(suite, "no eval", a_server_without_eval_gets_no_key, start_without_eval);

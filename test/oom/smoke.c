@@ -297,6 +297,7 @@ static void use_blocking_calls(const char *password)
     redlock_lock_t *lock, *forgotten;
 
     REQUIRE_OK(redlock_wait_ready(rl, WAIT_MS));
+    REQUIRE_OK(redlock_set_auth(rl, "default", password));
     REQUIRE(redlock_get_fd(rl) == REDLOCK_EMODE);
     REQUIRE_OK(redlock_init_fence_records(rl, WAIT_MS));
     hold_and_hand_over(rl);

@@ -262,6 +262,12 @@ class Client:
         limit; None: none."""
         check(lib.redlock_wait_ready(self.native, FOREVER if timeout is None else milliseconds(timeout)))
 
+    def set_auth(self, user: Optional[str], password: Optional[str]) -> None:
+        """Changes user and password for the servers whose address has none, from their next connection on; None, None:
+        no login. Connections that exist stay as they are."""
+        check(lib.redlock_set_auth(self.native, ffi.NULL if user is None else c_string(user, "user"),
+                                   ffi.NULL if password is None else c_string(password, "password")))  # fmt: skip
+
     def break_lock(self, name: Union[str, bytes]) -> None:
         """Deletes the keys of a lock without its token: for operators."""
         report = Report()

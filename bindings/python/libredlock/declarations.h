@@ -199,6 +199,7 @@ int redlock_config_set_queue_max(redlock_config_t *config, uint32_t waiters);
 
 int redlock_new(redlock_t **ret_rl, redlock_config_t *config);
 int redlock_wait_ready(redlock_t *rl, uint64_t wait_ms);
+int redlock_set_auth(redlock_t *rl, const char *user, const char *password);
 int redlock_shutdown(redlock_t *rl, uint64_t budget_ms);
 int redlock_free(redlock_t *rl);
 int redlock_get_stats(redlock_t *rl, redlock_stats_t *ret_stats, size_t size);

@@ -268,6 +268,27 @@ START_TEST(protected_mode_has_its_own_cause)
 }
 END_TEST
 
+/* The login of the node is changed while its greeting is answered: the next connection uses it. The
+ * reply to AUTH may repeat the password that was sent. */
+START_TEST(a_login_may_change_at_any_time)
+{
+    rig->node.password = "old-s3cret";
+    rig_start(rig);
+    rig_connect(rig);
+    ck_assert(strncmp(rig_take_sent(rig), "AUTH old-s3cret\n", 16) == 0);
+    rig->node.user = _i == 0 ? "me" : NULL;
+    rig->node.password = _i == 0 ? "new" : NULL;
+    rig_reply(rig, "-WRONGPASS old-s3cret is wrong\r\n");
+    ck_assert_int_eq(rig->node.conn.cause, REDLOCK_CAUSE_AUTH);
+    ck_assert_str_eq(rig->node.conn.text, "the server does not support this login");
+    rig_pass(rig, RL_SECOND);
+    rig_connect(rig);
+    const char *sent = rig_take_sent(rig);
+    ck_assert_msg(strncmp(sent, _i == 0 ? "AUTH me new\n" : "CLIENT ", _i == 0 ? 12 : 7) == 0, "%s",
+                  sent);
+}
+END_TEST
+
 START_TEST(a_section_of_info_has_a_limit)
 {
     static char bytes[65600];
@@ -503,6 +524,7 @@ int main(void)
                         (int)(sizeof SCRIPTS / sizeof SCRIPTS[0]));
     tcase_add_loop_test(tcase, a_failed_greeting_ends_the_connection, 0,
                         (int)(sizeof REFUSED / sizeof REFUSED[0]));
+    tcase_add_loop_test(tcase, a_login_may_change_at_any_time, 0, 2);
     tcase_add_loop_test(tcase, protected_mode_has_its_own_cause, 0, 2);
     tcase_add_test(tcase, a_section_of_info_has_a_limit);
     tcase_add_test(tcase, replicas_do_not_vote);
