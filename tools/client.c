@@ -16,6 +16,7 @@
 #include "clock.h"
 #include "environment.h"
 #include "exits.h"
+#include "pass_file.h"
 #include "say.h"
 #include "settle.h"
 #include "tls_addresses.h"
@@ -96,6 +97,41 @@ static void on_log(int level, const char *message, void *userdata)
     }
     say(level <= REDLOCK_LOG_WARN || (is_tls && level == REDLOCK_LOG_INFO) ? SAY_INFO : SAY_DEBUG,
         "%s", message);
+}
+
+/* Returns true if this server refuses the login, with its words in `text`. */
+static bool refuses_login(redlock_t *rl, const char *name, char *text, size_t size)
+{
+    redlock_node_stats_t node;
+
+    for (size_t i = 0; i < redlock_node_count(rl); i++)
+        if (redlock_get_node_stats(rl, i, &node, sizeof node) == REDLOCK_OK &&
+            !strcmp(node.node, name) && node.cause == REDLOCK_CAUSE_AUTH) {
+            snprintf(text, size, "%s", node.text);
+            return true;
+        }
+    return false;
+}
+
+/* Warns once if a server refuses the login while a lock is held: with the third one of five, the
+ * lock is lost. */
+static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
+{
+    static _Atomic bool holds, said; /* `redlock nodes` has several clients */
+    char text[256];
+
+    (void)userdata;
+    if (event->kind == REDLOCK_EVENT_ACQUIRED)
+        holds = true;
+    if (event->kind == REDLOCK_EVENT_LOST || event->kind == REDLOCK_EVENT_RELEASED)
+        holds = false;
+    if (said || !holds || !event->node || event->kind == REDLOCK_EVENT_NODE_UP ||
+        !refuses_login(rl, event->node, text, sizeof text))
+        return;
+    said = true;
+    say(SAY_WARNING, "%s refuses the login while the lock is held: %s; %s", event->node, text,
+        pass_file_is_followed() ? "if its password was changed, change the password file, too"
+                                : "a new password takes a restart, or --pass-file");
 }
 
 /* Reports why the library has refused the setting that comes from `origin`, and frees the
@@ -190,6 +226,8 @@ static int set_all(const struct settings *settings, redlock_config_t *config)
                                           : REDLOCK_LOG_WARN;
     if (redlock_config_set_log(config, log_level, on_log, NULL) != REDLOCK_OK)
         return refuse(config, "log");
+    if (redlock_config_set_event(config, on_event, NULL) != REDLOCK_OK)
+        return refuse(config, "event");
     return set_tls(settings, config);
 }
 
@@ -392,6 +430,7 @@ int client_close(redlock_t *rl, uint64_t budget_ms)
     if (!rl)
         return REDLOCK_OK;
     int result = redlock_shutdown(rl, budget_ms);
+    pass_file_leave(rl);
     redlock_free(rl);
     return result;
 }

@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "exits.h"
 #include "json.h"
+#include "pass_file.h"
 #include "say.h"
 #include "signals.h"
 #include "timing.h"
@@ -164,6 +165,7 @@ int cmd_acquire(const struct options *options)
         result = client_start(&settings, config, &rl);
         redlock_config_free(config);
         if (result < 0) {
+            pass_file_follow(&settings, rl);
             client_warn(&settings, rl, true);
             client_meet(rl);
             result = acquire_with(options, &settings, &names, rl);

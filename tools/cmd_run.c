@@ -21,6 +21,7 @@
 #include "descendants.h"
 #include "exits.h"
 #include "mask.h"
+#include "pass_file.h"
 #include "run.h"
 #include "say.h"
 #include "shown.h"
@@ -326,6 +327,7 @@ static int run_guarded(struct run *run, redlock_config_t *config)
     result = client_start(&run->settings, config, &rl);
     if (result < 0) {
         run_figures_watch(run->figures, rl);
+        pass_file_follow(&run->settings, rl);
         client_warn(&run->settings, rl, true);
         client_meet(rl);
         result = session_open(&run->session, rl);

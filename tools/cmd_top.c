@@ -8,6 +8,7 @@
 #include "client.h"
 #include "commands.h"
 #include "exits.h"
+#include "pass_file.h"
 #include "say.h"
 #include "signals.h"
 #include "top_collect.h"
@@ -98,6 +99,7 @@ int cmd_top(const struct options *options)
     result = client_open(options, &settings, &rl);
     if (result >= 0)
         return result;
+    pass_file_follow(&settings, rl);
     top_open(&top, options, &settings, rl);
     result = options->once ? print_once(options, &top) : show_screen(&top);
     top_close(&top);

@@ -17,6 +17,7 @@
 #include "exits.h"
 #include "inspect.h"
 #include "json.h"
+#include "pass_file.h"
 #include "reports.h"
 #include "say.h"
 #include "signals.h"
@@ -238,6 +239,7 @@ int cmd_watch(const struct options *options)
     result = client_open(options, &settings, &rl);
     if (result >= 0)
         return result;
+    pass_file_follow(&settings, rl);
     result = watch_operands(options, rl);
     client_close(rl, CLOSE_BUDGET_MS);
     settings_free(&settings);
