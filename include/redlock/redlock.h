@@ -119,8 +119,12 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_wait_ready(redlock_t *rl, uint64_t wai
  * texts, and overwrites the earlier ones. To change the login of an address, create a new client.
  *
  * user, password: as for redlock_config_set_auth(), NULL too.
- * EINVAL: rl is NULL, or as for redlock_config_set_auth(); nothing has changed, and the log says
- * why. ENOMEM: nothing has changed. EFORKED, ECLOSED. Since 0.2.0. [any thread] */
+ * EINVAL: rl is NULL, or as for redlock_config_set_auth(); the log says why. The login is the
+ *   earlier one.
+ * ENOMEM: the same.
+ * EFORKED, ECLOSED.
+ * Since 0.2.0.
+ * [any thread] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_set_auth(redlock_t *rl, const char *user,
                                                    const char *password);
 
@@ -139,6 +143,7 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_set_auth(redlock_t *rl, const char *us
  * EFENCE: too few servers confirmed the new records.
  * EDUPLICATE: two addresses are the same server.
  * With several shards the error is that of one; the others may have been changed.
+ * EBUSY: another call of this function has not ended.
  * EINVAL, ENOMEM, EFORKED, ECLOSED.
  * [blocks] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_init_fence_records(redlock_t *rl, uint64_t wait_ms);
@@ -727,7 +732,7 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_wait_ready_start(redlock_t *rl, uint64
 /* Starts redlock_init_fence_records().
  *
  * fn: required.
- * EINVAL, ENOMEM, EFORKED, ECLOSED, ECANCELED.
+ * EBUSY, EINVAL, ENOMEM, EFORKED, ECLOSED, ECANCELED.
  * [starts] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_init_fence_records_start(redlock_t *rl, uint64_t wait_ms,
                                                                    redlock_cancel_t *cancel,

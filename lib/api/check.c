@@ -2,6 +2,7 @@
  * Checks the arguments of a call before it starts, and explains each refusal. */
 #include "api/check.h"
 
+#include "api/opts.h"
 #include "api/report.h"
 
 #include <string.h>
@@ -15,7 +16,7 @@ int rl_check_opts(struct redlock_client *rl, const redlock_opts_t *opts, redlock
     static const char HINT[] = "start from redlock_opts(ttl_ms)";
 
     memset(ret, 0, sizeof *ret);
-    if (opts == NULL || opts->size < 2 * sizeof(size_t))
+    if (opts == NULL || opts->size < RL_OPTS_SIZE_MIN)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL, "opts is missing or has no size: %s",
                                 HINT);
     memcpy(ret, opts, opts->size < sizeof *ret ? opts->size : sizeof *ret);

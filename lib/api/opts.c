@@ -4,15 +4,12 @@
 #include "api/opts.h"
 #include "platform/callback.h"
 
-/* The smallest size of the struct that has a TTL. */
-#define OPTS_SIZE_MIN (offsetof(redlock_opts_t, ttl_ms) + sizeof(uint64_t))
-
 /* Public function: writes the default options with this TTL into *ret_opts, of which the caller has
  * `size` bytes. Returns REDLOCK_OK; or REDLOCK_EINVAL if ret_opts is NULL or `size` is too small
  * for the TTL. */
 REDLOCK_API int redlock_opts_init(redlock_opts_t *ret_opts, size_t size, uint64_t ttl_ms)
 {
-    if (ret_opts == NULL || size < OPTS_SIZE_MIN)
+    if (ret_opts == NULL || size < RL_OPTS_SIZE_MIN)
         return REDLOCK_EINVAL;
     memset(ret_opts, 0, size);
     ret_opts->size = size;

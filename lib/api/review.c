@@ -96,6 +96,15 @@ void rl_review_add(struct redlock_client *rl, struct rl_client_op *item)
     rl_io_wake(&rl->io); /* reviewed by the next turn of the loop */
 }
 
+bool rl_review_has(const struct redlock_client *rl, uint8_t kind)
+{
+    const struct rl_client_op *item = rl->client_ops;
+
+    while (item != NULL && item->op.kind != kind)
+        item = item->next;
+    return item != NULL;
+}
+
 /* Ends the client operations that have a result (judge()). */
 static void review_client_ops(struct redlock_client *rl)
 {

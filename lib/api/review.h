@@ -9,6 +9,8 @@
 
 /* Adds a client operation, which the next review examines. Takes ownership of `item`. */
 void rl_review_add(struct redlock_client *rl, struct rl_client_op *item);
+/* Returns true while a client operation of this kind (enum rl_op_kind) has not ended. */
+bool rl_review_has(const struct redlock_client *rl, uint8_t kind);
 /* Ends the operations whose cancel was triggered, and the client operations that have reached their
  * goal or their time limit. Called after each tick. */
 void rl_review(struct redlock_client *rl);

@@ -344,6 +344,8 @@ int rl_start_client_op(struct redlock_client *rl, uint8_t kind, uint64_t budget_
                                   true, call->ret_refusal);
     if (error == REDLOCK_OK)
         error = prepare_callbacks(rl, call, false);
+    if (error == REDLOCK_OK && kind == RL_OP_FENCE_INIT && rl_review_has(rl, kind))
+        error = REDLOCK_EBUSY; /* two would share the state of the records */
     if (error != REDLOCK_OK)
         return error;
     struct rl_client_op *item = rl_alloc(&rl->mem, sizeof *item);

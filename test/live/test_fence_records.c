@@ -363,7 +363,7 @@ END_TEST
 /* Also as the first call of a client. */
 START_TEST(init_works_in_embedded_mode)
 {
-    static struct outcome done = OUTCOME;
+    static struct outcome done = OUTCOME, second = OUTCOME;
 
     fences_begin();
     live.mode = REDLOCK_MODE_EMBEDDED;
@@ -374,8 +374,16 @@ START_TEST(init_works_in_embedded_mode)
     ck_assert_int_eq(
         redlock_init_fence_records_start(live.client, TIME_LIMIT_MS, NULL, note_done, &done),
         REDLOCK_OK);
+    /* A second one would share the state of the records with the first. */
+    ck_assert_int_eq(
+        redlock_init_fence_records_start(live.client, TIME_LIMIT_MS, NULL, note_done, &second),
+        REDLOCK_EBUSY);
     ck_assert_int_eq(outcome_wait(live.client, &done), REDLOCK_OK);
     ck_assert_uint_eq(records_in_use(), NODES);
+    ck_assert_int_eq(
+        redlock_init_fence_records_start(live.client, TIME_LIMIT_MS, NULL, note_done, &second),
+        REDLOCK_OK);
+    ck_assert_int_eq(outcome_wait(live.client, &second), REDLOCK_OK);
 }
 END_TEST
 
