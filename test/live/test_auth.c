@@ -12,6 +12,7 @@
  * a time for slow builds. CHECK_STATUS() compares two REDLOCK_* codes. LONG_TTL_MS is a TTL that
  * no case reaches. */
 #include "live.h"
+#include "live_events.h"
 #include "suite.h"
 
 #include <pthread.h>
@@ -41,15 +42,21 @@ static void log_line(int level, const char *message, void *userdata)
     pthread_mutex_unlock(&log_mutex);
 }
 
+/* Returns whether the text is in the log. */
+static bool has_logged(const char *text)
+{
+    pthread_mutex_lock(&log_mutex);
+    const bool has = strstr(logged, text) != NULL;
+    pthread_mutex_unlock(&log_mutex);
+    return has;
+}
+
 /* Checks that no password is in the last report, the log or the statistics. */
 static void check_no_secret(void)
 {
     const char *text = live_text();
     ck_assert_msg(strstr(text, "s3cret") == NULL, "%s", text);
-    pthread_mutex_lock(&log_mutex);
-    const bool clean = strstr(logged, "s3cret") == NULL;
-    pthread_mutex_unlock(&log_mutex);
-    ck_assert_msg(clean, "the password is in the log");
+    ck_assert_msg(!has_logged("s3cret"), "the password is in the log");
     for (unsigned i = 0; i < NODES; i++) {
         const redlock_node_stats_t stats = live_node_stats(live.client, i);
         ck_assert(strstr(stats.node, "s3cret") == NULL && strstr(stats.text, "s3cret") == NULL);
@@ -436,6 +443,34 @@ START_TEST(a_password_that_is_changed)
 }
 END_TEST
 
+/* A login that was not changed is refused while a lock is held: that is an event of the node, and
+ * in the log. The new login repairs it. */
+START_TEST(a_refused_login_is_reported)
+{
+    change_user("reset on >" OLD " " RIGHTS);
+    live.event_fn = note_event;
+    live.event_userdata = &client_events;
+    events_reset();
+    connect_as("", "locker", OLD);
+    redlock_lock_t *lock = live_lock("auth", LONG_TTL_MS);
+    const char *name = live_node_stats(live.client, 0).node;
+    ck_assert(WAIT_UNTIL(live_node_stats(live.client, 0).eligible, TIME_LIMIT_MS));
+    change_user(">" NEW " <" OLD);
+    free(cluster_command(live.cluster, 0, "CLIENT KILL USER locker"));
+    ck_assert(WAIT_UNTIL(count_events_of(&client_events, REDLOCK_EVENT_NODE_EXCLUDED, name) +
+                                 count_events_of(&client_events, REDLOCK_EVENT_NODE_DOWN, name) >
+                             0,
+                         TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(live_node_stats(live.client, 0).cause == REDLOCK_CAUSE_AUTH &&
+                             has_logged("WRONGPASS"),
+                         TIME_LIMIT_MS));
+    ck_assert_int_eq(redlock_set_auth(live.client, "locker", NEW), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(live_node_stats(live.client, 0).eligible, TIME_LIMIT_MS));
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    check_no_secret();
+}
+END_TEST
+
 /* A login that is refused changes nothing, and the log says why, without the password. */
 START_TEST(a_changed_login_that_is_wrong)
 {
@@ -450,8 +485,7 @@ START_TEST(a_changed_login_that_is_wrong)
     for (unsigned i = 0; i < NODES; i++)
         reconnect(i);       /* with the login that it had */
     check_all_operations(); /* checks the log, too */
-    ck_assert(
-        WAIT_UNTIL(strstr(logged, "refused: user: it contains a blank") != NULL, TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(has_logged("refused: user: it contains a blank"), TIME_LIMIT_MS));
     ck_assert_int_eq(redlock_set_auth(live.client, NULL, NULL), REDLOCK_OK); /* no login */
     free(cluster_command(live.cluster, 0, "CLIENT KILL USER locker"));
     ck_assert(WAIT_UNTIL(live_node_stats(live.client, 0).reconnects > 1 &&
@@ -476,6 +510,7 @@ static Suite *auth_suite(void)
     live_add_with(suite, "missing right", a_right_that_is_missing_is_named, live_start_servers);
     live_add_with(suite, "no delete", a_release_without_the_right_to_delete, live_start_servers);
     live_add_with(suite, "changed", a_password_that_is_changed, live_start_servers);
+    live_add_with(suite, "refused login", a_refused_login_is_reported, live_start_servers);
     live_add_with(suite, "wrong change", a_changed_login_that_is_wrong, live_start_servers);
     live_add_with(suite, "undos", undos_that_are_refused_expire, live_start_servers);
     live_add_with(suite, "no scripts", a_user_without_scripts_sets_no_key, live_start_servers);
