@@ -69,7 +69,7 @@ class RedlockError(Exception):
 
 
 class NoQuorumError(RedlockError):
-    """Too few servers replied in time, or the votes of too few of them count. The text names each of these servers."""
+    """Too few servers replied in time, or the votes of too few of them count. The text says which, and why."""
 
 
 class LockError(RedlockError, ValueError):
