@@ -95,10 +95,7 @@ static void print_slot(unsigned slot, const redlock_report_t *report)
 
     show("  %-4u %s", slot, state_name(state));
     if (state == REDLOCK_STATE_HELD)
-        show(" by %s", *holding.owner ? holding.owner : "a client without a label");
-    if (state == REDLOCK_STATE_HELD && holding.pttl_min_ms != UINT64_MAX)
-        show(", expires in %" PRIu64 " to %" PRIu64 " ms", holding.pttl_min_ms,
-             holding.pttl_max_ms);
+        holding_print_holder(&holding, "");
     show("\n");
 }
 

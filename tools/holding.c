@@ -3,8 +3,11 @@
 #include "holding.h"
 
 #include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "json.h"
 #include "say.h"
 #include "shown.h"
@@ -76,6 +79,42 @@ json_t *holding_json(const char *schema, const char *name, const redlock_report_
     return object;
 }
 
+/* Returns the length of the label host/pid/start without its last part, and stores the start, in
+ * seconds of Unix time. Another label has no start: 0. */
+static size_t label_len(const char *owner, uint64_t *ret_start_s)
+{
+    const char *slash = strrchr(owner, '/');
+    size_t digits = slash ? strlen(slash + 1) : 0;
+
+    *ret_start_s = 0;
+    if (digits != 10 || strspn(slash + 1, "0123456789") != digits || strchr(owner, '/') == slash)
+        return strlen(owner);
+    *ret_start_s = strtoull(slash + 1, NULL, 10);
+    return (size_t)(slash - owner);
+}
+
+/* Prints who holds a lock, after "held", `where`, the time left of the keys, and since when. The
+ * holder's process did not acquire the lock before it was started. */
+void holding_print_holder(const struct holding *holding, const char *where)
+{
+    char date[32];
+    uint64_t start_s;
+    size_t len = label_len(holding->owner, &start_s);
+    uint64_t min_s = (holding->pttl_min_ms + 999) / 1000;
+    uint64_t max_s = (holding->pttl_max_ms + 999) / 1000;
+
+    show(" by %.*s%s", *holding->owner ? (int)len : INT_MAX,
+         *holding->owner ? holding->owner : "a client without a label", where);
+    if (holding->pttl_min_ms != UINT64_MAX && min_s == max_s)
+        show(", expires in %" PRIu64 " s", max_s);
+    else if (holding->pttl_min_ms != UINT64_MAX)
+        show(", expires in %" PRIu64 " to %" PRIu64 " s", min_s, max_s);
+    if (start_s != 0) {
+        rfc3339(start_s * 1000, date);
+        show(", held since %.10s %.8s UTC or later", date, date + strlen("2026-01-31T"));
+    }
+}
+
 /* Prints the state and the holder of one lock, and a line for each server about its key. */
 void holding_print(const char *name, const redlock_report_t *report)
 {
@@ -86,13 +125,12 @@ void holding_print(const char *name, const redlock_report_t *report)
     size_t answered = holding.votes.granted + holding.votes.denied;
 
     show("%s: %s", name, state_name(info.state));
-    if (holding.votes.granted > 0)
-        show("%s by %s on %u of %zu servers", info.state == REDLOCK_STATE_HELD ? "" : ", but held",
-             *holding.owner ? holding.owner : "a client without a label", holding.votes.granted,
-             count);
-    if (holding.pttl_min_ms != UINT64_MAX)
-        show(", expires in %" PRIu64 " to %" PRIu64 " ms", holding.pttl_min_ms,
-             holding.pttl_max_ms);
+    if (holding.votes.granted > 0) {
+        char *where = text_format(" on %u of %zu servers", holding.votes.granted, count);
+        show("%s", info.state == REDLOCK_STATE_HELD ? "" : ", but held");
+        holding_print_holder(&holding, where);
+        free(where);
+    }
     if (info.shard && *info.shard)
         show(" (shard %s)", info.shard);
     show("\n");

@@ -26,5 +26,8 @@ const char *value_word(enum value value);
 json_t *holding_json(const char *schema, const char *name, const redlock_report_t *report);
 /* Prints the state and the holder of one lock, and a line for each server about its key. */
 void holding_print(const char *name, const redlock_report_t *report);
+/* Prints the holder, then `where`, the time left of the keys, and since when they may be held, as
+ * far as that is known. Begins with a blank and prints no line end. */
+void holding_print_holder(const struct holding *holding, const char *where);
 
 #endif

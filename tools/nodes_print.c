@@ -66,6 +66,13 @@ static void print_advice(const struct finding *finding)
     show("      -> %s\n", finding->advice);
 }
 
+/* Returns true if a finding is printed only with -v: it holds for nearly all servers, and nothing
+ * has to be done. */
+static bool is_detail(const struct finding *finding)
+{
+    return !strcmp(finding->code, "no_aof") && !say_shows(SAY_INFO);
+}
+
 /* Prints the findings of one shard, each with its advice, except `verdict`, which was printed
  * before (NULL: none was). The same finding about several servers is printed once, with the names
  * of these servers. */
@@ -73,7 +80,7 @@ static void print_findings(const struct examination *exam, const struct finding 
 {
     for (size_t i = 0; i < exam->finding_count; i++) {
         const struct finding *finding = &exam->findings[i];
-        bool said = finding == verdict;
+        bool said = finding == verdict || is_detail(finding);
         for (size_t j = 0; j < i; j++)
             said = said || is_same(finding, &exam->findings[j]);
         if (said)

@@ -22,7 +22,8 @@ static void describe_seen(char *text, const struct rl_seen *seen, uint64_t max_t
     else if (seen->pttl_ms < 0)
         snprintf(text, RL_TEXT_MAX, "held, never expires");
     else
-        snprintf(text, RL_TEXT_MAX, "held, expires in %lld ms%s", (long long)seen->pttl_ms,
+        snprintf(text, RL_TEXT_MAX, "held, expires in %lld s%s",
+                 ((long long)seen->pttl_ms + 999) / 1000,
                  (uint64_t)seen->pttl_ms > max_ttl_ms
                      ? ", longer than max_ttl: it is stuck, or another client's max_ttl is larger"
                      : "");

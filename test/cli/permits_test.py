@@ -112,7 +112,7 @@ class Permits(Case):
         shown = self.status()
         self.assertEqual(shown.returncode, 0)
         self.assertIn("pool: 2 of 2 permits held, 0 free", shown.stdout)
-        self.assertIn(second["owner"], shown.stdout)
+        self.assertIn(f"held by {second['owner'].rpartition('/')[0]}, expires in", shown.stdout)
         refused = self.redlock("run", "-n", "--permits", "2", "pool", "--", "true")
         self.assertEqual(refused.returncode, 75)
         self.assertIn("all 2 permits are taken", refused.stderr)

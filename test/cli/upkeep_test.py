@@ -167,7 +167,10 @@ class R13(Case):
         owner = process.stdout.readline().strip()
         result = self.redlock("status", "r13")
         self.assertCode(result, 0)
-        self.assertIn(f"r13: held by {owner} on", result.stdout)
+        label, _, start = owner.rpartition("/")
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(int(start)))
+        self.assertRegex(result.stdout, rf"^r13: held by {label} on \d of 5 servers, expires in (\d+ to )?\d+ s, "
+                         rf"held since {since} UTC or later\n(  127\.0\.0\.1:\d+ +held +held, expires in \d+ s\n)+")  # fmt: skip
         result = self.redlock("status", "r13", "free")
         self.assertCode(result, 1)
 
