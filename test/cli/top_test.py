@@ -69,6 +69,19 @@ class Top(TopCase):
         self.wait_names()
         self.quit()
 
+    def test_key_removed_on_one_server(self):
+        """A key that is removed on one server is not counted there at the next look."""
+        self.top()
+        self.hold("mine")
+        self.wait_screen(lambda lines: sum(bool(re.search(r"^127\.0\.0\.1:\d+ +eligible +1 ", line)) for line in lines) == 5,
+                         "a key on five servers")  # fmt: skip
+        self.assertEqual(self.servers.command(2, "DEL", "mine"), 1)
+        self.wait_line(r"^mine +held +4/5 ")
+        self.wait_line(rf"^127\.0\.0\.1:{self.servers.ports[2]} +eligible +0 ")
+        self.wait_screen(lambda lines: sum(bool(re.search(r"^127\.0\.0\.1:\d+ +eligible +1 ", line)) for line in lines) == 4,
+                         "a key on four servers")  # fmt: skip
+        self.quit()
+
     def test_servers(self):
         """A server that does not reply is down, with the cause, and votes again later."""
         self.top(columns=120)

@@ -299,6 +299,44 @@ START_TEST(the_first_slot_has_the_line_of_the_semaphore)
 }
 END_TEST
 
+#define OTHER "9876543210987654321098765432109876543210@another"
+
+/* The servers have two values, and those with the second one do not reply whether they have deleted
+ * it. That they have no key with the first value says nothing about the second one. */
+START_TEST(a_break_is_not_done_while_a_part_has_no_votes)
+{
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_put(three_servers.fake[i], "resource", i == 0 ? TOKEN : OTHER, TTL_MS);
+    for (size_t i = 1; i < THREE_SERVERS; i++)
+        fake_redis_rule(three_servers.fake[i],
+                        (struct fake_rule){.argument = OTHER,
+                                           .fault = FAKE_REPLY,
+                                           .bytes = "-MISCONF no write to disk\r\n"});
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
+    int status = redlock_break(three_servers.client, "resource", &report);
+    ck_assert_msg(status == REDLOCK_ENOQUORUM, "%d: %s", status, redlock_report_text(report));
+    remove_all();
+}
+END_TEST
+
+/* The second value has expired when the release comes: its servers count as clean. */
+START_TEST(a_break_counts_servers_whose_value_has_gone)
+{
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_put(three_servers.fake[i], "resource", i == 0 ? TOKEN : OTHER, TTL_MS);
+    for (size_t i = 1; i < THREE_SERVERS; i++)
+        fake_redis_rule(
+            three_servers.fake[i],
+            (struct fake_rule){.argument = OTHER, .fault = FAKE_REPLY, .bytes = ":0\r\n"});
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
+    int status = redlock_break(three_servers.client, "resource", &report);
+    ck_assert_msg(status == REDLOCK_OK, "%d: %s", status, redlock_report_text(report));
+    remove_all();
+}
+END_TEST
+
 static Suite *inspect_suite(void)
 {
     Suite *suite = suite_create("inspect");
@@ -312,6 +350,8 @@ static Suite *inspect_suite(void)
     tcase_add_test(tcase, any_value_may_be_there);
     tcase_add_test(tcase, an_error_about_the_line_is_not_one_of_the_inspection);
     tcase_add_test(tcase, the_first_slot_has_the_line_of_the_semaphore);
+    tcase_add_test(tcase, a_break_is_not_done_while_a_part_has_no_votes);
+    tcase_add_test(tcase, a_break_counts_servers_whose_value_has_gone);
     suite_add_tcase(suite, tcase);
     return suite;
 }

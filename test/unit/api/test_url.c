@@ -140,6 +140,7 @@ static const struct refused REFUSED[] = {
     {"h:-1", "from 1 to 65535"},
     {"h: 1", "from 1 to 65535"},
     {"h:99999999999999999999999", "from 1 to 65535"},
+    {"h:18446744073709551617", "from 1 to 65535"}, /* 2^64 + 1 */
     {"h:0x10", "from 1 to 65535"},
     {":6379", "the host before ':' is missing"},
     {":", "the host before ':' is missing"},
@@ -159,6 +160,7 @@ static const struct refused REFUSED[] = {
     {"redis://h:1/x", "the database must be a number from 0 to 2147483647"},
     {"redis://h/-1", "the database must be a number"},
     {"redis://h/2147483648", "the database must be a number"},
+    {"redis://h/18446744073709551616", "the database must be a number"}, /* 2^64 */
     {"redis://h/1/2", "the database must be a number"},
     {"run/redis.sock", "the database must be a number"},
     {"redis://h?db=3", "a database is written as /N"},

@@ -31,6 +31,45 @@ static void wake(struct rig *rig)
     rig_tick(rig);
 }
 
+/* Runs the timer of the lease until an extension begins, and fails it on all nodes. */
+static void fail_extension(struct rig *rig)
+{
+    while (rig->lease.state != RL_STATE_EXTENDING)
+        wake(rig);
+    for (unsigned i = 0; rig->lease.state == RL_STATE_EXTENDING; i++)
+        rig_fail(rig, i);
+    ck_assert_uint_ne(rig->fx.flags & RL_FX_EXTEND_FAILED, 0);
+}
+
+/* The pause after the first failure is the shortest one, also after earlier failures if an
+ * extension has won in between: automatic (0), or requested by the caller (1). */
+START_TEST(a_won_extension_ends_the_growth_of_pauses)
+{
+    struct rig rig;
+
+    rig_init(&rig, 3);
+    hold(&rig);
+    const uint64_t shortest_ns = rig.params.terms.backoff.min_ns;
+    for (unsigned failures = 1; failures < 10; failures++) {
+        for (unsigned i = 0; i < failures; i++) {
+            rig.view.random = rl_mix(100 * failures + i);
+            fail_extension(&rig);
+            const uint64_t pause_ns = rl_remaining_ns(rig.lease.next, rig.view.now);
+            ck_assert_uint_ge(pause_ns, shortest_ns);
+            if (i == 0)
+                ck_assert_uint_eq(pause_ns, shortest_ns);
+        }
+        if (_i == 1)
+            rig_extend(&rig, 0);
+        while (rig.lease.state != RL_STATE_EXTENDING)
+            wake(&rig);
+        for (unsigned i = 0; i < 3; i++)
+            rig_grant(&rig, i);
+        ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
+    }
+}
+END_TEST
+
 #define MANY 10000u
 
 /* Compares two uint64_t, for qsort(). */
@@ -126,6 +165,7 @@ int main(void)
     Suite *suite = suite_create("core_lease_extension_times");
     TCase *tcase = tcase_create("lease_spread");
     suite_add_tcase(suite, tcase);
+    tcase_add_loop_test(tcase, a_won_extension_ends_the_growth_of_pauses, 0, 2);
     tcase_add_loop_test(tcase, extensions_of_many_leases_are_spread_and_batched, 0, 2);
     tcase_add_loop_test(tcase, short_ttls_are_extended_in_time, 20, 120);
     return suite_run(suite);

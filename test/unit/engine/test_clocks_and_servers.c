@@ -323,6 +323,37 @@ START_TEST(a_closing_client_counts_failed_attempts_only)
 }
 END_TEST
 
+/* A client that closes waits until the server has replied to a request to leave a line (0), is
+ * suspect (1), or the connection has ended, with which the server forgets the request (2). */
+START_TEST(a_closing_client_waits_until_it_has_left_the_line)
+{
+    struct rl_lease_params params = rig_params();
+    struct rl_engine *engine = rig_engine(0);
+    struct rl_node *node = &engine->nodes[2];
+    const uint64_t now_ns = engine->view.now.boot_ns;
+
+    connect_all();
+    struct rig_lock *item = rig_hold(0, &params, "a");
+    ck_assert_int_eq(rl_node_request_line(node, item->lock.claim, 1, RL_VERB_LINE_LEAVE, now_ns),
+                     0);
+    rig_call(item, RL_EVENT_DETACH, 0);
+    ck_assert_ptr_null(engine->locks);
+    ck_assert_uint_eq(count_undos(engine), 0);
+    ck_assert_uint_eq(rl_pipeline_output(&node->pipe).len, 0);
+    ck_assert(!rl_engine_is_settled(engine));
+    if (_i == 0)
+        rl_node_received(node, ":0\r\n", 4, now_ns);
+    else if (_i == 1)
+        node->detector.suspect = true;
+    else
+        rig_reach(2, false, false);
+    rl_engine_drain(engine);
+    ck_assert(rl_engine_is_settled(engine));
+    if (_i == 0)
+        world_lose_connection(0, 2, false); /* the server would reply once more */
+}
+END_TEST
+
 static uint64_t held, reach; /* what the transport reports for all connections */
 
 /* Implements rl_transport.held. */
@@ -560,6 +591,7 @@ int main(void)
     tcase_add_test(tcase, a_short_adoption_keeps_its_undo);
     tcase_add_loop_test(tcase, a_closing_client_waits_for_an_undo_until_the_server_is_down, 0, 2);
     tcase_add_test(tcase, a_closing_client_waits_between_short_connections);
+    tcase_add_loop_test(tcase, a_closing_client_waits_until_it_has_left_the_line, 0, 3);
     tcase_add_test(tcase, a_closing_client_counts_failed_attempts_only);
     tcase_add_test(tcase, a_closing_client_waits_for_what_a_stopped_server_would_not_read);
     tcase_add_test(tcase, a_client_is_ready_with_a_quorum_of_eligible_nodes);
