@@ -33,8 +33,8 @@ struct top {
     struct top_model model;
     bool complete; /* the search has found all locks at least once, or none was needed */
     bool short_of; /* too few servers can be searched; `scan_error` says why */
-    char scan_error[LINK_ERROR_MAX + 320]; /* "" if all can be searched */
-    bool stop;                             /* the thread has to end */
+    char scan_error[SCAN_ERROR_MAX]; /* "" if all can be searched */
+    bool stop;                       /* the thread has to end */
     char *break_name;                /* a lock that the user wants to break; NULL: none; owned */
     char break_owner[TOP_OWNER_MAX]; /* its holder, as the user has seen it */
     char message[TOP_MESSAGE_MAX];   /* what became of the last break; "": nothing to say */

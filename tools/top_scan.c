@@ -61,7 +61,9 @@ void scan_open(struct scan *scan, redlock_t *rl, const struct settings *settings
 static void close_source(struct scan_source *source)
 {
     server_close(source->link);
-    *source = (struct scan_source){.cursor = "0", .retry_ns = source->retry_ns};
+    source->link = NULL;
+    strcpy(source->cursor, "0");
+    source->done = source->asked = false;
 }
 
 /* Closes all connections and frees the pattern. */
@@ -74,9 +76,9 @@ void scan_close(struct scan *scan)
 }
 
 /* Notes the error of a server, which is tried again later. */
-static void fail(struct scan *scan, size_t index, const char *node, const char *why)
+static void fail(struct scan *scan, size_t index, const char *why)
 {
-    snprintf(scan->error, sizeof scan->error, "%s: %s", node, why);
+    snprintf(scan->sources[index].error, sizeof scan->sources[index].error, "%s", why);
     close_source(&scan->sources[index]);
     scan->sources[index].retry_ns = boottime_ns() + RETRY_NS;
 }
@@ -95,7 +97,7 @@ static bool connect_source(struct scan *scan, size_t index, const redlock_node_s
     strcpy(source->cursor, "0");
     if (source->link)
         return true;
-    fail(scan, index, node->node, error);
+    fail(scan, index, error);
     return false;
 }
 
@@ -139,21 +141,19 @@ static void take_keys(const struct scan *scan, const redisReply *keys, scan_foun
 static void take_reply(struct scan *scan, size_t index, scan_found_fn found, void *context)
 {
     struct scan_source *source = &scan->sources[index];
-    redlock_node_stats_t node;
-
-    redlock_get_node_stats(scan->rl, index, &node, sizeof node);
     redisReply *reply = source->asked ? server_receive(source->link) : NULL;
     if (!reply)
-        fail(scan, index, node.node, source->link->error);
+        fail(scan, index, source->link->error);
     else if (reply->type == REDIS_REPLY_ERROR)
-        fail(scan, index, node.node, reply->str);
+        fail(scan, index, reply->str);
     else if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
              reply->element[0]->type != REDIS_REPLY_STRING ||
              reply->element[1]->type != REDIS_REPLY_ARRAY)
-        fail(scan, index, node.node, "unexpected reply to SCAN");
+        fail(scan, index, "unexpected reply to SCAN");
     else {
         snprintf(source->cursor, sizeof source->cursor, "%s", reply->element[0]->str);
         source->done = !strcmp(source->cursor, "0");
+        source->error[0] = '\0';
         take_keys(scan, reply->element[1], found, context);
     }
     if (reply)
@@ -189,6 +189,53 @@ static bool scan_chosen(struct scan *scan, const size_t *chosen, size_t count, s
     return done;
 }
 
+/* Returns the servers with the error of the server `first`, and that error; NULL if it has none, or
+ * an earlier server has the same. To be freed. */
+static char *group_text(const struct scan *scan, size_t first)
+{
+    const char *error = scan->sources[first].error;
+    size_t count = redlock_node_count(scan->rl), same = 0;
+    char *names = NULL;
+    redlock_node_stats_t node;
+
+    for (size_t i = 0; *error && i < count; i++) {
+        if (strcmp(scan->sources[i].error, error) != 0)
+            continue;
+        if (i < first)
+            return NULL;
+        redlock_get_node_stats(scan->rl, i, &node, sizeof node);
+        char *longer = names ? text_format("%s, %s", names, node.node) : text_copy(node.node);
+        free(names);
+        names = longer;
+        same++;
+    }
+    char *text = same == 0                    ? NULL
+                 : same == count && count > 1 ? text_format("all %zu servers: %s", count, error)
+                                              : text_format("%s: %s", names, error);
+    free(names);
+    return text;
+}
+
+/* Writes to scan->error which servers cannot be searched and why, each error once. What to do about
+ * a missing right comes first, because a screen may cut the text. */
+static void explain(struct scan *scan)
+{
+    char *all = text_copy("");
+    bool lacks_right = false;
+
+    for (size_t i = 0; i < redlock_node_count(scan->rl); i++) {
+        char *text = group_text(scan, i);
+        lacks_right = lacks_right || strstr(scan->sources[i].error, "NOPERM");
+        char *longer = text ? text_format("%s%s%s", all, *all ? "; " : "", text) : text_copy(all);
+        free(text);
+        free(all);
+        all = longer;
+    }
+    snprintf(scan->error, sizeof scan->error, "%s%s",
+             lacks_right ? "allow +scan, or name the locks; " : "", all);
+    free(all);
+}
+
 /* Makes one step of the search, if it is due. */
 void scan_step(struct scan *scan, scan_found_fn found, void *context)
 {
@@ -199,9 +246,10 @@ void scan_step(struct scan *scan, scan_found_fn found, void *context)
     scan->short_of = false;
     for (size_t shard = 0; shard < redlock_shard_count(scan->rl); shard++)
         count += choose(scan, shard, chosen + count);
-    if (!scan->short_of)
-        scan->error[0] = '\0';
     bool done = scan_chosen(scan, chosen, count, found, context);
+    scan->error[0] = '\0';
+    if (scan->short_of)
+        explain(scan);
     scan->due_ns = boottime_ns() + scan->step_ns;
     if (!done)
         return;

@@ -15,6 +15,9 @@
 #include "server_link.h"
 #include "settings.h"
 
+/* Size of the text about the servers that cannot be searched. */
+#define SCAN_ERROR_MAX (LINK_ERROR_MAX + 1024)
+
 /* The search on one server. */
 struct scan_source {
     struct server_link *link; /* the connection; NULL: none; owned */
@@ -22,6 +25,7 @@ struct scan_source {
     bool done;         /* this pass has ended */
     bool asked;        /* a SCAN of this step was sent */
     uint64_t retry_ns; /* after an error: when the server is tried again */
+    char error[LINK_ERROR_MAX]; /* why the server could not be searched last; "": it could */
 };
 
 /* A search on all shards. scan_open() fills it; only top_scan.c changes it. Times are ns of
@@ -36,7 +40,7 @@ struct scan {
     struct scan_source sources[REDLOCK_NODES_MAX]; /* by index of the node */
     bool complete; /* the last pass over all keys was made on as many servers as needed */
     bool short_of; /* fewer servers than needed can be searched; then `error` says why */
-    char error[LINK_ERROR_MAX + 320]; /* the last error of a server; "" if there was none */
+    char error[SCAN_ERROR_MAX]; /* which servers cannot be searched, and why; "" if all can be */
 };
 
 /* Receives the name of a key that was found, without the prefix; it has `len` bytes and may contain

@@ -239,6 +239,9 @@ char *top_locks_text(const struct top *top)
     for (size_t i = 0; i < top->model.count; i++)
         count += top->model.locks[i]->given || top->model.locks[i]->seen_ns;
     const char *plural = count == 1 ? "" : "s";
+    if (top->short_of && count == 0)
+        return text_format("locks cannot be searched for%s%s", *top->scan_error ? ": " : "",
+                           top->scan_error);
     if (top->short_of)
         return text_format("%zu lock%s; some may be missing, because too few servers can be "
                            "searched%s%s",

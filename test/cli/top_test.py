@@ -92,7 +92,7 @@ class Top(TopCase):
         self.wait_line("  5 of 5 servers are eligible, 3 required$")
         self.servers.stop(0, 1, 2)
         self.wait_line("  2 of 5 servers are eligible, 3 required: no quorum$")
-        self.wait_line("^0 locks; some may be missing, because too few servers can be searched")
+        self.wait_line("^locks cannot be searched for")
         self.type("?")  # the keys work although no server replies
         self.wait_line("^Keys of redlock top")
         self.quit("qq")
@@ -357,7 +357,10 @@ class Once(Case):
         try:
             servers = ",".join(f"redis://jobs:s%65cret@127.0.0.1:{port}?fresh=1" for port in self.servers.ports)
             found = self.top("-s", servers, code=69)
-            self.assertIn("NOPERM", found["scan_error"])
+            self.assertRegex(found["scan_error"], "^allow \\+scan, or name the locks; all 5 servers: NOPERM ")
+            text = self.redlock("top", "--once", "-s", servers).stdout
+            self.assertIn("\nlocks cannot be searched for: allow +scan, or name the locks; all 5 servers: NOPERM ", text)
+            self.assertNotIn("0 locks", text)
             self.assertIs(found["complete"], False)
             self.assertEqual(len(self.top("-s", servers, "x")["locks"]), 1)
             self.servers.command_all("ACL", "SETUSER", "jobs", "+scan")
