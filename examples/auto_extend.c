@@ -34,7 +34,8 @@ struct job {
     atomic_uint extended;   /* number of extensions */
 };
 
-/* Stores what has happened to the lock. Runs on the library's I/O thread, so it must not block. */
+/* Stores what has happened to the lock. Runs on the library's callback thread, so other callbacks
+ * wait for it. */
 static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
 {
     struct job *job = userdata;

@@ -268,7 +268,7 @@ THREADS = [
     "Calls that block wait for servers. They may be called from any thread in threaded mode, which is the default, and in "
     "hybrid mode, but not in a callback of the same client. In embedded mode they return REDLOCK_EMODE.",
     "Calls whose name ends in _start never wait, and tell their result to a function of the caller.",
-    "Functions of the caller run on the thread of the library in threaded mode, and else on the thread that calls "
+    "Functions of the caller run on a thread of their own in threaded mode, and else on the thread that calls "
     "redlock_process().",
     "While a call runs on a lock, another extension or release of it returns REDLOCK_EBUSY. An automatic extension is no call: "
     "a lock can be extended and released while one is in flight.",

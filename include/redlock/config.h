@@ -11,7 +11,9 @@ extern "C" {
 
 /* Which thread does the client's network I/O, and where callbacks run. */
 enum redlock_mode {
-    /* Default. A thread of the library does all I/O and runs callbacks. */
+    /* Default. One thread of the library does all I/O and extends locks; another one runs callbacks
+     * and the log function, if there are any. A slow callback delays callbacks, and nothing else.
+     */
     REDLOCK_MODE_THREADED = 1,
     /* No thread of the library. The caller polls redlock_get_fd() and calls redlock_process(),
      * which does all I/O and runs callbacks. Blocking calls are not available. */
@@ -50,16 +52,20 @@ enum redlock_log_level {
     REDLOCK_LOG_DEBUG = 4
 };
 
-/* Receives one log line. May run on any thread, and while the client is locked: it must not call
- * this library, and it should not wait.
+/* Receives one log line. It must not call this library. In threaded mode it runs where callbacks
+ * run (enum redlock_mode), behind at most 64 lines; if more are waiting, the next ones are lost,
+ * and a line says how many. In the other modes it runs on any thread while the client is locked,
+ * and should not wait. The reason of a refused call (REDLOCK_EINVAL) is logged on the calling
+ * thread before the call returns, in all modes.
  *
  * level: enum redlock_log_level.
  * message: without a newline, without secrets and tokens; borrowed for the call.
  * userdata: as given to redlock_config_set_log(). */
 typedef void (*redlock_log_fn)(int level, const char *message, void *userdata);
 
-/* The caller's allocator. All three functions are required. They may be called from any thread. Not
- * used by hiredis, by host name look-ups and, with TLS, by OpenSSL. */
+/* The caller's allocator. All three functions are required. They may be called from any thread, and
+ * while the client is locked: a slow one delays everything. Not used by hiredis, by host name
+ * look-ups and, with TLS, by OpenSSL. */
 typedef struct redlock_allocator {
     size_t size;                                     /* sizeof(redlock_allocator_t) */
     void *(*malloc_fn)(size_t size, void *userdata); /* as malloc(): NULL if none is left */

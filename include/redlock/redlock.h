@@ -42,12 +42,13 @@
  *   A child process may only free the handles of its parent. That releases memory and descriptors
  *   as far as possible, and sends nothing. The functions that list EFORKED return it. A child may
  *   make clients of its own. But if another thread of the parent was inside OpenSSL during fork(),
- *   which the library's thread may be too, a client with TLS in the child may wait for ever: fork
- *   before other threads use OpenSSL, or call exec in the child.
+ *   which a thread of the library may be too, a client with TLS in the child may wait for ever.
+ *   Fork before other threads use OpenSSL, or call exec in the child.
  *
  * Functions of the caller (callbacks, the body of redlock_with(), log function, allocator)
  *   They must return normally. A C++ exception that leaves one ends the program with
  *   std::terminate(). Neither pthread_exit() nor thread cancellation nor longjmp() may leave one.
+ *   Callbacks of one client never run at the same time.
  *
  * Threads
  *   Each contract ends with one of these marks:
@@ -59,7 +60,8 @@
  *     [starts]         Never waits for the network. May be called from any thread, also in a
  *                      callback; in embedded mode by one thread at a time for each client with all
  *                      its locks and cancels.
- *   Contracts with another rule have a line "Threads: ...".
+ *   Contracts with another rule have a line "Threads: ...". A thread that is canceled in a call
+ *   ends after the call has returned.
  *
  * Versions
  *   Functions and fields without "Since" exist since version 0.1.0.
@@ -163,8 +165,8 @@ REDLOCK_API int redlock_shutdown(redlock_t *rl, uint64_t budget_ms);
 
 /* Frees the client: ends waiting calls with ECLOSED, releases held locks, sends what can be sent
  * without waiting for servers, closes the connections, and runs the callbacks that are due on the
- * calling thread. Waits for a callback that runs on the thread of the library. Locks, reports and
- * cancels of the client may be freed later.
+ * calling thread. First waits for a callback that runs on a thread of the library; locks are
+ * extended meanwhile. Locks, reports and cancels of the client may be freed later.
  *
  * rl: may be NULL.
  * EDEADLK: called in a callback of this client; nothing was done.
@@ -253,7 +255,8 @@ typedef struct redlock_options {
     uint64_t margin_ms;
 
     redlock_cancel_t *cancel;  /* ends the acquisition; kept until that has ended; NULL: none */
-    redlock_event_fn event_fn; /* receives the events of this lock; NULL: none */
+    redlock_event_fn event_fn; /* receives the events of this lock; NULL: none. Threaded mode starts
+                                * the thread of callbacks for it: ESYS if it cannot */
     void *event_userdata;      /* passed to event_fn and event_end_fn; not copied */
 
     /* Adopt: the fencing token that the lock has, required with REDLOCK_FLAG_FENCE. Acquire: 0. */
@@ -606,13 +609,15 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_with(redlock_t *rl, const char *resour
  * at once. If it returns OK, fn runs exactly once, later, where callbacks run (enum redlock_mode),
  * with the status that the blocking call would return. If it returns an error, fn does not run.
  * The errors in a contract are those of starting. Besides those of other contracts, EINVAL: fn is
- * NULL where it is required; ECANCELED: the cancel was already triggered.
+ * NULL where it is required; ECANCELED: the cancel was already triggered; ESYS: threaded mode
+ * cannot start the thread of callbacks. A grant whose callback waits for another one is not
+ * extended; it is checked right before fn runs, and undone if it has not lasted.
  *
  * cancel: ends the operation; NULL: none.
  * userdata: passed to fn. */
 
 /* Receives the end of an operation that a _start call began. It may start, cancel and free; it
- * should not wait.
+ * should not wait, because other callbacks wait for it.
  *
  * rl: the client.
  * status: enum redlock_error.

@@ -35,7 +35,7 @@ ONLY_IN = {
     "rl_clock_now rl_clock_wall_us rl_entropy_kernel rl_poller_open rl_poller_arm rl_sockets_init": [
         "platform", "node/socket.c", "node/tls_text.c", "engine/io.c", "api",
     ],
-    "pthread_create": ["node/background.c", "api"],
+    "pthread_create": ["platform/thread.c"],
 }
 
 # The api layer uses the engine, and of the layers below it only these types and pure functions. It parses the addresses

@@ -302,8 +302,11 @@ START_TEST(the_child_never_hangs)
     live_connect();
     live.freed = true; /* by children */
     start_callers(counts[_i % 3]);
-    for (unsigned i = 0; i < repeats() * CHILDREN; i++)
-        fork_in_state(state, (enum child)(i % CHILDREN));
+    for (unsigned i = 0; i < repeats() * CHILDREN; i++) {
+        const enum child child = (enum child)(i % CHILDREN);
+        /* If a thread was inside OpenSSL, a client with TLS in the child may hang (redlock.h). */
+        fork_in_state(state, child == USES_OWN_CLIENT && live_is_tls() ? FREES : child);
+    }
     end_callers(counts[_i % 3]);
     live_check_works();
 }
