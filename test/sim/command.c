@@ -258,12 +258,22 @@ static void run_script(struct sim_call *call, enum script script)
     sim_reply_add_number(call, 1);
 }
 
+/* Returns whether the call runs the script of the greeting, which has no key and changes nothing.
+ */
+static bool is_check(const struct sim_call *call)
+{
+    bool by_sha = sim_is(call->words[0], "EVALSHA");
+
+    return (by_sha || sim_is(call->words[0], "EVAL")) &&
+           sim_is(call->words[1], by_sha ? rl_script_check.sha : rl_script_check.text);
+}
+
 /* Executes EVAL and EVALSHA. */
 static void do_eval(struct sim_call *call)
 {
     bool by_sha = sim_is(call->words[0], "EVALSHA");
 
-    if (sim_is(call->words[1], by_sha ? rl_script_check.sha : rl_script_check.text)) {
+    if (is_check(call)) {
         sim_reply_add_number(call, 1);
         return;
     }
@@ -499,13 +509,14 @@ void sim_command(struct sim_world *world, struct sim_conn *conn, unsigned count,
             continue;
         world->commands += commands[i].writes || commands[i].fn == do_get ||
                            commands[i].fn == do_pttl || (commands[i].fn == do_client && count == 3);
+        bool writes = commands[i].writes && !is_check(&call);
         if (world->plan.has_password && !conn->logged_in && commands[i].fn != do_auth)
             sim_reply_add(&call, "-NOAUTH Authentication required.");
-        else if (world->plan.has_db && !conn->db_chosen && commands[i].writes)
+        else if (world->plan.has_db && !conn->db_chosen && writes)
             abort(); /* the client uses the wrong database */
         else if (call.server->busy_ns > world->now_ns)
             sim_reply_add(&call, "-BUSY Redis is busy running a script.");
-        else if (call.server->replica && commands[i].writes)
+        else if (call.server->replica && writes)
             sim_reply_add(&call, "-READONLY You can't write against a read only replica.");
         else
             commands[i].fn(&call);
