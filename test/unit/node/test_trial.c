@@ -11,7 +11,7 @@
 
 #include "suite.h"
 
-#define IDLE_NS  (250 * RL_MS)    /* the connection counts as idle */
+#define IDLE_NS  (100 * RL_MS)    /* the connection counts as idle */
 #define AGAIN_NS (30 * RL_SECOND) /* between two trials of a slow server */
 #define PING     "*1\r\n$4\r\nPING\r\n"
 
