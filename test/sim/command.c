@@ -507,9 +507,9 @@ void sim_command(struct sim_world *world, struct sim_conn *conn, unsigned count,
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         if (!sim_is(words[0], commands[i].name))
             continue;
-        world->commands += commands[i].writes || commands[i].fn == do_get ||
-                           commands[i].fn == do_pttl || (commands[i].fn == do_client && count == 3);
         bool writes = commands[i].writes && !is_check(&call);
+        world->commands += writes || commands[i].fn == do_get || commands[i].fn == do_pttl ||
+                           (commands[i].fn == do_client && count == 3);
         if (world->plan.has_password && !conn->logged_in && commands[i].fn != do_auth)
             sim_reply_add(&call, "-NOAUTH Authentication required.");
         else if (world->plan.has_db && !conn->db_chosen && writes)
