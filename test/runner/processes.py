@@ -2,7 +2,7 @@
 """The processes that the runner has started, and what ends them when a signal ends the runner.
 
 Each is the leader of a session, so that a signal reaches what it has started, too: the compilers of ninja, for example. The
-keeper of a test program (keeper.py) ends that program itself.
+keeper of a test program (keeper.c) ends that program itself.
 """
 
 import contextlib

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Runs one test program in a session and a temporary directory of its own, with a deadline. A keeper (keeper.py) is the
+"""Runs one test program in a session and a temporary directory of its own, with a deadline. A keeper (keeper.c) is the
 parent of the program, and ends what it leaves running."""
 
+import atexit
 import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
+import threading
 import time
 from collections import namedtuple
 
@@ -21,7 +22,23 @@ Outcome = namedtuple("Outcome", "result seconds computed log")
 # is a fault costs this time.
 GRACE_SECONDS = 15.0
 
-KEEPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper.py")
+KEEPER_SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper.c")
+
+keepers = []  # the path of the keeper, once it is compiled
+keepers_lock = threading.Lock()
+
+
+def keeper():
+    """Returns the path of the keeper. Compiles it first if this process has not done so."""
+    with keepers_lock:
+        if not keepers:
+            folder = tempfile.mkdtemp(prefix="rl-keeper-", dir="/tmp")
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            path = os.path.join(folder, "keeper")
+            compiler = shutil.which("cc") or shutil.which("gcc") or "clang"
+            subprocess.run([compiler, "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-o", path, KEEPER_SOURCE], check=True)
+            keepers.append(path)
+    return keepers[0]
 
 
 def take_report(path):
@@ -46,9 +63,9 @@ def status_of(status):
 def run_words(words, log_path, environment, directory, timeout):
     """Returns (status or None if the deadline passed, names of processes left running, processor seconds)."""
     report = os.path.abspath(log_path) + ".report"  # the keeper runs in another directory
-    keeper = [sys.executable, "-I", "-S", KEEPER, report, str(GRACE_SECONDS), *words]
+    kept = [keeper(), report, str(GRACE_SECONDS), *words]
     with open(log_path, "wb") as log, open(log_path + ".err", "wb") as errors:
-        with processes.start(keeper, stdout=log, stderr=errors, env=environment, cwd=directory) as process:
+        with processes.start(kept, stdout=log, stderr=errors, env=environment, cwd=directory) as process:
             try:
                 process.wait(timeout)
             except subprocess.TimeoutExpired:
