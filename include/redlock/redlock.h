@@ -145,7 +145,7 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_set_auth(redlock_t *rl, const char *us
  * EFENCE: too few servers confirmed the new records.
  * EDUPLICATE: two addresses are the same server.
  * With several shards the error is that of one; the others may have been changed.
- * EBUSY: another call of this function has not ended.
+ * EBUSY: another call of this function or of its _start form has not ended.
  * EINVAL, ENOMEM, EFORKED, ECLOSED.
  * [blocks] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_init_fence_records(redlock_t *rl, uint64_t wait_ms);
@@ -737,7 +737,8 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_wait_ready_start(redlock_t *rl, uint64
 /* Starts redlock_init_fence_records().
  *
  * fn: required.
- * EBUSY, EINVAL, ENOMEM, EFORKED, ECLOSED, ECANCELED.
+ * EBUSY: another call of this function or of redlock_init_fence_records() has not ended.
+ * EINVAL, ENOMEM, EFORKED, ECLOSED, ECANCELED.
  * [starts] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_init_fence_records_start(redlock_t *rl, uint64_t wait_ms,
                                                                    redlock_cancel_t *cancel,
