@@ -38,7 +38,7 @@ BAD_INPUT = [
     (["run", "--tls", "x", "true"], 64, "unknown option --tls; to connect with TLS, write rediss:// in the addresses"),
     (["run", "--strict", "x", "true"], 64, "unknown option --strict (an option of release)"),
     (["run", "--password", "x", "true"], 64, "unknown option --password; the arguments of a process are public"),
-    (["nodes", "--pass=x"], 64, "unknown option --pass; the arguments of a process are public, so give a file (--pass-file FILE)"),
+    (["nodes", "--passwd=x"], 64, "unknown option --passwd; the arguments of a process are public, so give a file (--pass-file FILE)"),
     (["version"], 64, "write: redlock --version"),
     (["release", "--yes", "x", "t"], 64, "(an option of break)"),
     (["run", "-t"], 64, "-t needs a value"),

@@ -150,8 +150,8 @@ OVERVIEW_REST = """
   redlock COMMAND --help   the same in sentences      redlock --version
 
 Servers: -s LIST, or REDLOCK_SERVERS, or a file (-f, REDLOCK_CONFIG,
-~/.config/redlock/redlock.conf, /etc/redlock.conf). Durations: 250ms 30s 5m 2h 1d;
-a bare number is seconds.
+~/.config/redlock/redlock.conf, /etc/redlock.conf). Durations: 250ms 30s 5m
+2h 1d; a bare number is seconds.
 Exit: 0 done, 75 held by another client, 69 no quorum, 64 usage, 77 user refused
 by the servers, 78 configuration. `run`: also the status of CMD, and 124.
 """
