@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-/* A connection was idle if it had neither requests in flight nor replies for this time. Requests for
- * one held lock of a second are further apart, those of a client in use are not. */
+/* A connection was idle if it had neither requests in flight nor replies for this time. Requests
+ * for one held lock of a second are further apart, those of a client in use are not. */
 #define IDLE_NS (100 * RL_MS)
 /* The shortest time between two trials of a node, unless the first one showed a dead connection. */
 #define AGAIN_NS (30 * RL_SECOND)
