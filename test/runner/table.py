@@ -168,8 +168,10 @@ COMPUTING_SUITES = {"unit", "exhaustive", "fuzz", "model", "sim", "contention", 
 
 # Tests so long that they start first; otherwise the last of them would run alone at the end.
 LONG_TESTS = {
-    "sim", "mutations", "chaos", "io_hostile", "live_fence_records", "torture_syscalls", "torture_syscalls_threaded",
-    "oom_lock", "oom_threaded", "cli_Waiting", "bench_smoke", "live_every_lock_kind", "tls_stopped_servers",
+    "bench_peers", "bench_smoke", "chaos", "cli_Waiting", "cli_completion", "cli_namespaces", "cli_tls", "contention",
+    "docs_samples", "exhaustive", "header", "io_hostile", "io_tls_bytes", "live_every_lock_kind", "live_fence_records", "model",
+    "mutations", "oom_lock", "oom_threaded", "oom_tls", "packaging", "runner", "sim", "subproject", "tls_reply_timing",
+    "tls_stopped_servers", "torture_syscalls", "torture_syscalls_threaded",
 }
 
 
