@@ -96,6 +96,21 @@ START_TEST(the_servers_store_the_token)
 }
 END_TEST
 
+/* A token may have 1024 bytes. */
+START_TEST(the_longest_token_is_accepted)
+{
+    char longest[1025];
+    redlock_lock_t *lock;
+    memset(longest, 't', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    live_connect();
+    CHECK_STATUS(acquire_with("own-b", longest, PLAIN, &lock), REDLOCK_OK);
+    ck_assert_str_eq(redlock_lock_token(lock), longest);
+    CHECK_STATUS(redlock_release_token(live.client, "own-b", longest, NULL), REDLOCK_OK);
+    CHECK_STATUS(live_release(lock), REDLOCK_ELOST);
+}
+END_TEST
+
 /* A process that knows the token can adopt the lock, and release it. */
 START_TEST(the_token_allows_adoption_and_release)
 {
@@ -198,6 +213,7 @@ static Suite *own_token_suite(void)
 {
     Suite *suite = suite_create("live_caller_token");
     live_add_each(suite, "stored", the_servers_store_the_token, KINDS);
+    live_add(suite, "longest", the_longest_token_is_accepted);
     live_add(suite, "known", the_token_allows_adoption_and_release);
     live_add(suite, "one attempt", a_token_is_used_for_one_attempt);
     live_add(suite, "once", a_token_in_use_is_refused);

@@ -158,6 +158,28 @@ START_TEST(shutdown_ends_an_extension)
 }
 END_TEST
 
+/* A client that is freed during its shutdown ends the shutdown as one whose time is over: keys may
+ * be left. */
+START_TEST(freeing_ends_a_shutdown)
+{
+    struct outcome shut = OUTCOME;
+    live.node_time_ms = 20000;
+    connect_in_mode(_i);
+    redlock_lock_t *lock = lock_in_mode("freed");
+    ck_assert(LOOP_UNTIL(live.client, live_nodes_with("freed") == NODES, TIME_LIMIT_MS));
+    live_pause(0, 3);
+    ck_assert_int_eq(
+        redlock_shutdown_start(live.client, wait_scaled_ms(TIME_LIMIT_MS), note_done, &shut),
+        REDLOCK_OK);
+    ck_assert_int_eq(redlock_free(live.client), REDLOCK_OK);
+    live.client = NULL;
+    ck_assert_uint_eq(outcome_calls(&shut), 1);
+    ck_assert_int_eq(shut.status, REDLOCK_ENOQUORUM);
+    redlock_lock_free(lock);
+    live_resume_all();
+}
+END_TEST
+
 /* A shutdown that cannot finish in time fails, and the releases continue in the background. */
 START_TEST(shutdown_keeps_to_its_budget)
 {
@@ -522,6 +544,7 @@ static Suite *life_suite(void)
     live_add(suite, "not ready", not_ready_without_a_majority);
     live_add_each(suite, "shutdown", shutdown_releases_and_closes, 3);
     live_add_each(suite, "shutdown, extension", shutdown_ends_an_extension, 3);
+    live_add_each(suite, "freed", freeing_ends_a_shutdown, 3);
     live_add(suite, "shutdown, budget", shutdown_keeps_to_its_budget);
     live_add_each(suite, "free", free_ends_everything_in_flight, 3);
     live_add_each(suite, "free, blocked", free_wakes_blocked_threads, 4);

@@ -107,6 +107,23 @@ START_TEST(one_foreign_key_denies_all)
 }
 END_TEST
 
+/* Of two names, one begins with the other: the report names the one that was taken. */
+START_TEST(the_taken_name_may_begin_with_another_one)
+{
+    const char *const longer[] = {"many-bx"};
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    redlock_lock_t *lock;
+    opts.also = longer;
+    opts.also_count = 1;
+    live_connect();
+    cluster_command_all(live.cluster, _i == 0 ? "SET many-bx foreign" : "SET many-b foreign");
+    CHECK_STATUS(acquire(&opts, &lock), REDLOCK_ECONTENDED);
+    ck_assert_msg(strstr(live_text(), _i == 0 ? "('many-bx')" : "('many-b')") != NULL, "%s",
+                  live_text());
+    cluster_command_all(live.cluster, _i == 0 ? "DEL many-bx" : "DEL many-b");
+}
+END_TEST
+
 /* The waiter tracks the key that denied it, and then the next one. */
 START_TEST(a_waiter_waits_for_each_key)
 {
@@ -356,6 +373,7 @@ static Suite *many_suite(void)
     Suite *suite = suite_create("live_many_resources");
     live_add(suite, "together", all_keys_are_set_together);
     live_add_each(suite, "taken", one_foreign_key_denies_all, 6);
+    live_add_each(suite, "prefix", the_taken_name_may_begin_with_another_one, 2);
     live_add(suite, "wait", a_waiter_waits_for_each_key);
     live_add(suite, "refused", invalid_lists_are_refused);
     live_add(suite, "largest", the_most_and_longest_names_work);

@@ -60,6 +60,34 @@ START_TEST(null_and_too_small_sizes_are_refused)
 }
 END_TEST
 
+/* A newer program sets a field that this library does not know: each of its bytes must be zero. */
+START_TEST(unknown_fields_must_be_zero)
+{
+    enum { MORE = 16 };
+    union {
+        redlock_opts_t opts;
+        unsigned char bytes[sizeof(redlock_opts_t) + MORE];
+    } theirs;
+    redlock_config_t *config = NULL;
+    redlock_t *client = NULL;
+    redlock_lock_t *lock = NULL;
+
+    ck_assert_int_eq(redlock_config_new(&config, NULL), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_add_nodes(config, "unix:///nowhere/at/all"), REDLOCK_OK);
+    ck_assert_int_eq(redlock_new(&client, config), REDLOCK_OK);
+    redlock_config_free(config);
+    ck_assert_int_eq(redlock_opts_init(&theirs.opts, sizeof theirs, 5000), REDLOCK_OK);
+    ck_assert_int_eq(redlock_acquire(client, "a", &theirs.opts, &lock, NULL), REDLOCK_ENOQUORUM);
+    for (size_t at = sizeof(redlock_opts_t); at < sizeof theirs; at++) {
+        theirs.bytes[at] = 1;
+        ck_assert_msg(redlock_acquire(client, "a", &theirs.opts, &lock, NULL) == REDLOCK_EINVAL,
+                      "byte %zu", at);
+        theirs.bytes[at] = 0;
+    }
+    ck_assert_int_eq(redlock_free(client), REDLOCK_OK);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api_opts");
@@ -68,5 +96,6 @@ int main(void)
     tcase_add_test(tcase, function_and_header_fill_the_same_bytes);
     tcase_add_test(tcase, size_is_the_caller_s);
     tcase_add_test(tcase, null_and_too_small_sizes_are_refused);
+    tcase_add_test(tcase, unknown_fields_must_be_zero);
     return suite_run(suite);
 }
