@@ -701,7 +701,7 @@ static void report_handles(struct redlock_client *rl)
     bool more = true;
 
     /* In hybrid mode another thread may take `last`. */
-    while (more && rl->pending.first != NULL && !rl->callbacks.stop) {
+    while (more && rl->pending.first != NULL) {
         struct redlock_lock *handle = rl->pending.first;
         more = handle != last;
         rl->pending.first = handle->next_pending;

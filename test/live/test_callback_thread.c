@@ -14,10 +14,12 @@
 #include "live_events.h"
 #include "suite.h"
 
+#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,6 +27,7 @@
 static struct {
     atomic_bool held;           /* hold() waits while this is true */
     atomic_uint begun, ended;   /* calls of hold() */
+    atomic_int check_status;    /* of the lock that hold() has checked; 1: none yet */
     atomic_bool gave_up;        /* a callback was not released: the case was stuck */
     atomic_uint running;        /* callbacks that run at this moment */
     atomic_bool overlapped;     /* two callbacks have run at the same time */
@@ -54,14 +57,17 @@ static void wait_for_release(void)
         atomic_store(&slow.gave_up, true);
 }
 
-/* Completion callback: waits until slow.held is false. */
+/* Completion callback: waits until slow.held is false. Then checks the lock `userdata`, if it is
+ * not NULL. */
 static void hold(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
                  void *userdata)
 {
-    (void)rl, (void)status, (void)lock, (void)report, (void)userdata;
+    (void)rl, (void)status, (void)lock, (void)report;
     enter_callback();
     atomic_fetch_add(&slow.begun, 1);
     wait_for_release();
+    if (userdata != NULL)
+        atomic_store(&slow.check_status, redlock_lock_check(userdata, 0));
     leave_callback();
     atomic_fetch_add(&slow.ended, 1);
 }
@@ -71,15 +77,17 @@ static void connect_threaded(void)
 {
     memset(&slow, 0, sizeof slow);
     atomic_store(&slow.blocking_status, 1);
+    atomic_store(&slow.check_status, 1);
     events_reset();
     live_connect();
 }
 
-/* Has hold() run on the callback thread, and returns while it waits. */
-static void hold_callbacks(void)
+/* Has hold() run on the callback thread, and returns while it waits. `lock`: checked at its end;
+ * NULL: none. */
+static void hold_callbacks(redlock_lock_t *lock)
 {
     atomic_store(&slow.held, true);
-    CHECK_STATUS(redlock_inspect_start(live.client, "nothing", NULL, hold, NULL), REDLOCK_OK);
+    CHECK_STATUS(redlock_inspect_start(live.client, "nothing", NULL, hold, lock), REDLOCK_OK);
     ck_assert(WAIT_UNTIL(atomic_load(&slow.begun) == 1, TIME_LIMIT_MS));
 }
 
@@ -110,7 +118,7 @@ START_TEST(a_slow_callback_loses_no_lock)
     opts.event_userdata = &lock_events;
     CHECK_STATUS(redlock_acquire(live.client, "extended", &opts, &lock, NULL), REDLOCK_OK);
     ck_assert(WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_ACQUIRED) == 1, TIME_LIMIT_MS));
-    hold_callbacks();
+    hold_callbacks(NULL);
     const unsigned before = count_events(&lock_events, REDLOCK_EVENT_EXTENDED);
     pass_ms(3 * ttl_ms);
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_OK);
@@ -132,7 +140,7 @@ START_TEST(a_grant_that_is_not_delivered_is_undone)
     const uint64_t ttl_ms = live_brief_ms(1000);
     struct outcome outcome = OUTCOME;
     connect_threaded();
-    hold_callbacks();
+    hold_callbacks(NULL);
     redlock_opts_t opts = redlock_opts(ttl_ms);
     opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
     CHECK_STATUS(redlock_acquire_start(live.client, "late", &opts, note_done, &outcome),
@@ -152,7 +160,7 @@ START_TEST(a_grant_is_extended_once_it_is_delivered)
 {
     struct outcome outcome = OUTCOME;
     connect_threaded();
-    hold_callbacks();
+    hold_callbacks(NULL);
     redlock_opts_t opts = redlock_opts(live_brief_ms(4000));
     opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
     opts.extend_at_ms = opts.ttl_ms - live_brief_ms(100);
@@ -176,33 +184,76 @@ static void note_run(redlock_t *rl, int status, redlock_lock_t *lock,
     leave_callback();
 }
 
-/* Thread function: lets hold() return once the client's redlock_free() waits for it. */
+/* Thread function: lets hold() return after *userdata milliseconds, in which redlock_free() waits
+ * for it. */
 static void *let_go(void *userdata)
 {
-    (void)userdata;
-    pass_ms(live_brief_ms(300));
+    pass_ms(*(const uint64_t *)userdata);
     atomic_store(&slow.held, false);
     return NULL;
 }
 
-/* redlock_free() waits for the callback that runs, then runs the others itself. */
+/* redlock_free() waits for the callback that runs, for three TTLs, in which a lock is extended.
+ * Then it runs the other callbacks itself. */
 START_TEST(freeing_waits_for_the_running_callback)
 {
     enum { OTHERS = 10 };
     static atomic_uint runs;
+    const uint64_t ttl_ms = live_brief_ms(1000);
+    uint64_t held_ms = 3 * ttl_ms;
     pthread_t thread;
+    redlock_lock_t *lock = NULL;
     atomic_store(&runs, 0);
     connect_threaded();
-    hold_callbacks();
+    redlock_opts_t opts = redlock_opts(ttl_ms);
+    opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
+    CHECK_STATUS(redlock_acquire(live.client, "freed", &opts, &lock, NULL), REDLOCK_OK);
+    hold_callbacks(lock);
     for (unsigned i = 0; i < OTHERS; i++)
         CHECK_STATUS(redlock_inspect_start(live.client, "nothing", NULL, note_run, &runs),
                      REDLOCK_OK);
-    ck_assert_int_eq(pthread_create(&thread, NULL, let_go, NULL), 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, let_go, &held_ms), 0);
     live_disconnect();
     ck_assert_uint_eq(atomic_load(&slow.ended), 1);
     ck_assert_uint_eq(atomic_load(&runs), OTHERS);
+    CHECK_STATUS(atomic_load(&slow.check_status), REDLOCK_OK);
+    redlock_lock_free(lock);
     ck_assert(!atomic_load(&slow.overlapped));
     pthread_join(thread, NULL);
+}
+END_TEST
+
+/* Starts operation number `which` on live.client or `lock`. Returns the status of the call. */
+static int start_operation(unsigned which, redlock_lock_t *lock, struct outcome *outcome)
+{
+    switch (which) {
+    case 0:
+        return redlock_extend_start(lock, 0, note_done, outcome);
+    case 1:
+        return redlock_release_start(lock, note_done, outcome);
+    case 2:
+        return redlock_verify_start(lock, NULL, note_done, outcome);
+    case 3:
+        return redlock_inspect_start(live.client, "first", NULL, note_done, outcome);
+    case 4:
+        return redlock_wait_ready_start(live.client, REDLOCK_WAIT_FOREVER, NULL, note_done,
+                                        outcome);
+    default:
+        return redlock_shutdown_start(live.client, wait_scaled_ms(TIME_LIMIT_MS), note_done,
+                                      outcome);
+    }
+}
+
+/* The first function of a client may come with any call: its callback runs. _i: the operation. */
+START_TEST(the_first_function_starts_the_thread)
+{
+    struct outcome outcome = OUTCOME;
+    connect_threaded();
+    redlock_lock_t *lock = live_lock("first", LONG_TTL_MS);
+    CHECK_STATUS(start_operation((unsigned)_i, lock, &outcome), REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
+    ck_assert(!pthread_equal(outcome.thread, pthread_self()));
+    redlock_lock_free(lock);
 }
 END_TEST
 
@@ -342,6 +393,18 @@ static bool sleeps_on_a_futex(int id)
     return atoi(text) == SYS_futex;
 }
 
+static atomic_bool poller_held; /* epoll_wait() returns only when this is false */
+
+/* Replaces epoll_wait() of libc for the whole program. */
+int epoll_wait(int epoll_fd, struct epoll_event *events, int max, int timeout_ms)
+{
+    int (*next)(int, struct epoll_event *, int, int);
+    *(void **)&next = dlsym(RTLD_NEXT, "epoll_wait");
+    const int count = next(epoll_fd, events, max, timeout_ms);
+    (void)WAIT_UNTIL(!atomic_load(&poller_held), 5 * TIME_LIMIT_MS);
+    return count;
+}
+
 /* Implements redlock_allocator_t.malloc_fn. */
 static void *meeting_malloc(size_t size, void *userdata)
 {
@@ -382,8 +445,8 @@ static void refused_call(redlock_t *rl, int status, redlock_lock_t *lock,
 }
 
 /* A caller leaves its requests to a thread that is about to enter the client. That thread's call is
- * refused, because it blocks in a callback; the requests are sent all the same. No heartbeat
- * interferes. */
+ * refused, because it blocks in a callback; it sends the requests all the same. The I/O thread
+ * cannot do it: it does not leave the poller. */
 START_TEST(requests_left_to_a_refused_call_are_sent)
 {
     static const redlock_allocator_t allocator = {.size = sizeof allocator,
@@ -392,12 +455,12 @@ START_TEST(requests_left_to_a_refused_call_are_sent)
                                                   .free_fn = meeting_free};
     struct outcome outcome = OUTCOME;
     live.allocator = &allocator;
-    live.heartbeat_ms = 60000;
     connect_threaded();
     atomic_store(&slow.held, true);
     CHECK_STATUS(redlock_inspect_start(live.client, "nothing", NULL, refused_call, NULL),
                  REDLOCK_OK);
     ck_assert(WAIT_UNTIL(atomic_load(&slow.begun) == 1, TIME_LIMIT_MS));
+    atomic_store(&poller_held, true);
     meeting.thread = pthread_self();
     atomic_store(&meeting.waits, true);
     const redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
@@ -405,7 +468,9 @@ START_TEST(requests_left_to_a_refused_call_are_sent)
                  REDLOCK_OK);
     ck_assert(WAIT_UNTIL(atomic_load(&slow.blocking_status) != 1, TIME_LIMIT_MS));
     CHECK_STATUS(atomic_load(&slow.blocking_status), REDLOCK_EDEADLK);
-    ck_assert(WAIT_UNTIL(live_nodes_with("left") == NODES, TIME_LIMIT_MS));
+    const bool sent = WAIT_UNTIL(live_nodes_with("left") == NODES, TIME_LIMIT_MS);
+    atomic_store(&poller_held, false);
+    ck_assert(sent);
     release_callbacks();
     CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
     CHECK_STATUS(live_release(outcome.lock), REDLOCK_OK);
@@ -420,6 +485,7 @@ static Suite *callback_suite(void)
     live_add(suite, "undelivered", a_grant_that_is_not_delivered_is_undone);
     live_add(suite, "delivered", a_grant_is_extended_once_it_is_delivered);
     live_add(suite, "free", freeing_waits_for_the_running_callback);
+    live_add_each(suite, "first", the_first_function_starts_the_thread, 6);
     live_add(suite, "log", a_slow_log_function_loses_no_lock);
     live_add(suite, "refused", the_reason_of_a_refused_call_is_logged_at_once);
     live_add_each(suite, "freed", no_event_follows_a_freed_handle, 2);
