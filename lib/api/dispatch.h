@@ -82,8 +82,8 @@ bool rl_dispatch_is_held(struct redlock_lock *handle);
 void rl_dispatch_note_absent(struct redlock_lock *handle, rl_nodes nodes);
 
 /* Runs the pending callbacks: log lines, handles, nodes, client operations. Releases the mutex
- * while each of them runs. Callbacks of handles that are queued meanwhile stay pending, and so does
- * what is left when rl_callbacks_stop() is called. */
+ * while each of them runs. Callbacks of handles that are queued meanwhile stay pending, and so do
+ * client operations that end meanwhile while rl_callbacks_stop() waits. */
 void rl_dispatch(struct redlock_client *rl);
 /* Returns whether callbacks are pending. */
 bool rl_dispatch_has_pending(const struct redlock_client *rl);
