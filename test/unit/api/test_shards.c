@@ -8,7 +8,10 @@
 #define SUITE_MANY_ASSERTIONS
 #include "api/client.h"
 #include "api/fence.h"
+#include "api/operation.h"
+#include "api/review.h"
 #include "core/hash_tag.h"
+#include "engine/record.h"
 #include "platform/hash.h"
 
 #include <stdio.h>
@@ -470,6 +473,71 @@ START_TEST(out_of_memory_at_every_allocation)
 }
 END_TEST
 
+/* Counts the calls, and keeps the last status. */
+struct ended {
+    unsigned calls;
+    int status;
+};
+
+/* A redlock_done_fn whose userdata is a struct ended. */
+static void note_ended(redlock_t *rl, int status, redlock_lock_t *lock,
+                       const redlock_report_t *report, void *userdata)
+{
+    struct ended *ended = userdata;
+
+    (void)rl, (void)lock, (void)report;
+    ended->calls++;
+    ended->status = status;
+}
+
+/* An initialisation of fence records works on all shards, so it goes on when one of them has
+ * failed. A wait for readiness ends then. */
+START_TEST(one_failed_shard_ends_a_wait_but_no_initialisation)
+{
+    struct ended init = {0}, ready = {0};
+
+    create_client("east=unix:///nowhere/east;west=unix:///nowhere/west");
+    ck_assert_int_eq(redlock_init_fence_records_start(client, 3600000, NULL, note_ended, &init),
+                     REDLOCK_OK);
+    ck_assert_int_eq(redlock_wait_ready_start(client, 3600000, NULL, note_ended, &ready),
+                     REDLOCK_OK);
+    client->shards[0].engine.view.duplicate = true;
+    client->shards[1].engine.records->init_done = false;
+    rl_review(client);
+    ck_assert(!rl_review_has(client, RL_OP_READY));
+    ck_assert(rl_review_has(client, RL_OP_FENCE_INIT));
+    client->shards[1].engine.records->init_done = true;
+    rl_review(client);
+    ck_assert(!rl_review_has(client, RL_OP_FENCE_INIT));
+    (void)redlock_process(client);
+    ck_assert_uint_eq(ready.calls, 1);
+    ck_assert_int_eq(ready.status, REDLOCK_EDUPLICATE);
+    ck_assert_uint_eq(init.calls, 1);
+    ck_assert_int_eq(init.status, REDLOCK_EDUPLICATE);
+}
+END_TEST
+
+/* The loop turns at the time limit of a wait, also if no server needs it so soon. */
+START_TEST(the_timer_includes_the_limits_of_waits)
+{
+    struct ended ready = {0};
+    unsigned ended = 0;
+
+    create_client("unix:///nowhere/at/all"); /* the next connection is tried after 37 ms or more */
+    for (;;) {
+        ck_assert_int_eq(redlock_wait_ready_start(client, 20, NULL, note_ended, &ready),
+                         REDLOCK_OK);
+        (void)redlock_process(client);
+        if (ready.calls == ended)
+            break;
+        ended = ready.calls; /* the machine was busy for so long that the wait has ended */
+    }
+    ck_assert_ptr_nonnull(client->client_ops);
+    ck_assert_uint_le(atomic_load(&client->io.poller.armed_boot_ns),
+                      client->client_ops->until.boot_ns);
+}
+END_TEST
+
 static Suite *shards_suite(void)
 {
     Suite *suite = suite_create("api_shards");
@@ -489,6 +557,8 @@ static Suite *shards_suite(void)
     tcase_add_test(tcase, passwords_are_wiped);
     tcase_add_test(tcase, fence_fingerprints_depend_on_the_shards);
     tcase_add_test(tcase, out_of_memory_at_every_allocation);
+    tcase_add_test(tcase, one_failed_shard_ends_a_wait_but_no_initialisation);
+    tcase_add_test(tcase, the_timer_includes_the_limits_of_waits);
     suite_add_tcase(suite, tcase);
     return suite;
 }
