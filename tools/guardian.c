@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "exits.h"
 #include "say.h"
 #include "starter.h"
 #include "title.h"
@@ -70,15 +71,6 @@ static _Noreturn void become_guardian(int feed[2], int request[2], int report[2]
     guardian_main(feed[0], timer_fd, gate[1], starter, remove_dir);
 }
 
-/* Waits until guardian and starter are ready, or one of them has failed or ended. Returns 0, or the
- * errno of the failure. That they have been killed is found later. */
-static int wait_until_ready(int report_fd)
-{
-    struct start_report report;
-
-    return starter_read(report_fd, &report) && report.kind == REPORT_NO_PROCESS ? report.value : 0;
-}
-
 /* Makes the three pipes and forks the guardian. Returns 0, or -1 with errno and nothing left
  * open. */
 int guardian_start(struct guardian *ret_guardian, const char *remove_dir)
@@ -102,14 +94,10 @@ int guardian_start(struct guardian *ret_guardian, const char *remove_dir)
     close(feed[0]);
     close(request[0]);
     close(report[1]);
-    int error = pid < 0 ? errno : wait_until_ready(report[0]);
-    if (error) {
+    if (pid < 0) {
         close(feed[1]);
         close(request[1]);
         close(report[0]);
-        if (pid > 0)
-            waitpid(pid, NULL, 0);
-        errno = error;
         return -1;
     }
     /* A stopped guardian does not read. A full pipe must then be an error and not block the
@@ -130,6 +118,19 @@ void guardian_say_no_process(const char *what, int error)
         error == EMFILE || error == ENFILE
             ? "raise the limit of open files (ulimit -n)"
             : "free memory, or raise the limit of processes (ulimit -u)");
+}
+
+/* Reads the error of guardian or starter, if there is one, and prints it or `killed`. */
+int guardian_explain_end(int report_fd, const char *name, const char *killed)
+{
+    struct start_report report;
+
+    if (starter_read(report_fd, &report) && report.kind == REPORT_NO_PROCESS) {
+        guardian_say_no_process("run: cannot fork", report.value);
+        return EXIT_SYSTEM;
+    }
+    say(SAY_ERROR, "%s: the guardian process was killed, so %s; start again", name, killed);
+    return EXIT_INTERNAL;
 }
 
 /* Sends one order to the guardian. An error is ignored, because it means that the guardian has

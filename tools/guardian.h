@@ -71,6 +71,11 @@ int guardian_start(struct guardian *ret_guardian, const char *remove_dir);
  * guardian_start(), or of REPORT_NO_PROCESS. */
 void guardian_say_no_process(const char *what, int error);
 
+/* Prints why guardian and starter have ended before they have started a command: an error in their
+ * first report, or that they were killed; `killed` says what follows. `name`: of the lock. Returns
+ * the exit code. */
+int guardian_explain_end(int report_fd, const char *name, const char *killed);
+
 /* Sends the guardian the time at which it has to kill, in ns of CLOCK_BOOTTIME; UINT64_MAX means
  * never. Does nothing if the guardian has ended; the end of the starter's reports shows that. */
 void guardian_set_kill_time(struct guardian *guardian, uint64_t at_ns);

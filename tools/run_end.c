@@ -221,12 +221,9 @@ void run_report_release(struct run *run, bool undo_pending)
  * guardian was killed, EXIT_STOPPED if the kill time came first. */
 int run_not_started(const struct run *run)
 {
-    if (run->sent_kill_ns == NEVER_NS || boottime_ns() < run->sent_kill_ns) {
-        say(SAY_ERROR,
-            "%s: the guardian process was killed, so the command was not started; start again",
-            run->name);
-        return EXIT_INTERNAL;
-    }
+    if (run->sent_kill_ns == NEVER_NS || boottime_ns() < run->sent_kill_ns)
+        return guardian_explain_end(run->job.guardian.report_fd, run->name,
+                                    "the command was not started");
     /* The kill time has passed: this process was stopped, or got no processor time. */
     say(SAY_ERROR,
         "%s: the lock expired before the command could be started: redlock was suspended, or "

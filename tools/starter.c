@@ -236,7 +236,6 @@ _Noreturn void starter_main(pid_t guardian, int gate_fd, int request_fd, int rep
     if (signal_fd < 0 || read(gate_fd, &byte, 1) != 1)
         _exit(1);
     close(gate_fd);
-    starter_report(report_fd, REPORT_READY, -1, 0);
     while (request_fd >= 0 || children > 0) {
         struct pollfd fds[2] = {{.fd = signal_fd, .events = POLLIN},
                                 {.fd = request_fd, .events = POLLIN}};

@@ -32,10 +32,9 @@ struct start_request {
 };
 
 /* What the starter reports about one process. REPORT_NO_PROCESS means that the system had no
- * process or descriptor left, so that nothing was executed. The first report is about guardian and
- * starter themselves: REPORT_READY or REPORT_NO_PROCESS. */
+ * process or descriptor left, so that nothing was executed. If the guardian or the
+ * starter cannot be set up, that is their only report. */
 enum report_kind {
-    REPORT_READY = 0,     /* guardian and starter are ready; value: 0 */
     REPORT_STARTED = 1,   /* the exec has succeeded; value: 0 */
     REPORT_FAILED = 2,    /* value: errno of the exec */
     REPORT_STOPPED = 3,   /* value: the signal that stopped the command */

@@ -18,6 +18,7 @@
 
 #include "clock.h"
 #include "exits.h"
+#include "guardian.h"
 #include "say.h"
 #include "signals.h"
 #include "waiting.h"
@@ -298,12 +299,8 @@ static int finish(struct waiting *waiting)
     struct wait *wait = waiting->wait;
 
     wait->waited_ms = (boottime_ns() - waiting->start_ns) / NS_PER_MS;
-    if (waiting->gone) {
-        say(SAY_ERROR,
-            "%s: the guardian process was killed, so the lock was not acquired; start again",
-            wait->names->text);
-        return EXIT_INTERNAL;
-    }
+    if (waiting->gone)
+        return guardian_explain_end(wait->watch_fd, wait->names->text, "the lock was not acquired");
     if (waiting->signal_code) {
         redlock_lock_free(wait->lock); /* starts its release */
         wait->lock = NULL;
