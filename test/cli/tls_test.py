@@ -168,8 +168,10 @@ class TlsCase(CommandCase):
 
     def reasons(self, result):
         """Returns {port: why the server granted no lock} from the messages of a command."""
-        found = re.findall(r"(?:127\.0\.0\.1|localhost):(\d+): (.*?)(?=; 127\.0\.0\.1:|; check the servers|\n)", result.stderr)
-        return {int(port): text for port, text in found}
+        server = r"(?:127\.0\.0\.1|localhost):\d+"
+        found = re.findall(rf"(all 5 servers|{server}(?:, {server})*): (.*?)(?=; {server}|; all 5|; check the servers|\n)", result.stderr)
+        ports = [(self.ports if names.startswith("all") else map(int, re.findall(r":(\d+)", names)), text) for names, text in found]
+        return {port: text for group, text in ports for port in group}
 
     def assert_refused(self, result, pattern):
         """Fails unless the command gave up without a quorum, and gave this reason for a majority. The others may have no reason

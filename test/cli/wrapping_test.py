@@ -186,7 +186,7 @@ class R06(Case):
         self.assertCode(result, 69)
         self.assertIn("not acquired", result.stderr)
         for port in self.servers.ports[:3]:
-            self.assertRegex(result.stderr, rf"127\.0\.0\.1:{port}: \S+")
+            self.assertRegex(result.stderr, rf"127\.0\.0\.1:{port}[:,] \S+")
 
 
 class R07(Case):
