@@ -248,6 +248,8 @@ static int open_client(struct held *held, struct growth_memory *memory)
     const redlock_allocator_t allocator = growth_allocator(memory);
     redlock_config_t *config = NULL;
     int status = redlock_config_new(&config, &allocator);
+    if (status == REDLOCK_OK) /* tokens without a label, whose length depends on the machine */
+        status = redlock_config_set_owner(config, "");
     if (status == REDLOCK_OK)
         status = redlock_config_add_nodes(config, held->settings->list);
     if (status == REDLOCK_OK)

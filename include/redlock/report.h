@@ -147,8 +147,8 @@ typedef struct redlock_node_report {
     int32_t key;            /* inspect, verify: enum redlock_key; else 0. Since 0.2.0 */
     int32_t record;         /* of REDLOCK_CAUSE_FENCE_RECORD: enum redlock_record; else 0. Since
                              * 0.2.0 */
-    int32_t in_text;        /* 1: redlock_report_text() contains `node` and `text`; else 0. Since
-                             * 0.2.0 */
+    int32_t in_text;        /* 1: redlock_report_text() contains `text`, with `node` or "all N
+                             * servers" before it; else 0. Since 0.2.0 */
 } redlock_node_report_t;
 
 /* Copies the outcome of an operation into *ret_info. The strings in *ret_info live as long as the

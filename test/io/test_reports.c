@@ -211,13 +211,15 @@ START_TEST(the_text_contains_no_part_of_a_text)
     redlock_report_t *report = NULL;
     redlock_lock_t *lock = NULL;
     redlock_node_report_t node;
-    char error[400];
+    char error[THREE_SERVERS][400];
     unsigned named = 0, nodes = 0;
 
-    snprintf(error, sizeof error, "-ERR %0350d\r\n", 0);
-    for (size_t i = 0; i < THREE_SERVERS; i++)
-        fake_redis_rule(three_servers.fake[i],
-                        (struct fake_rule){.command = "SET", .fault = FAKE_REPLY, .bytes = error});
+    for (size_t i = 0; i < THREE_SERVERS; i++) { /* different texts, which are not grouped */
+        snprintf(error[i], sizeof error[i], "-ERR %0350zu\r\n", i);
+        fake_redis_rule(
+            three_servers.fake[i],
+            (struct fake_rule){.command = "SET", .fault = FAKE_REPLY, .bytes = error[i]});
+    }
     three_servers_connect();
     ck_assert(three_servers_wait_all_vote());
     ck_assert_int_eq(redlock_acquire(three_servers.client, "resource", &opts, &lock, &report),

@@ -137,7 +137,7 @@ ONLY = {
         "io_secrets", "io_unread_replies", "io_unresponsive",
     },
     ("tsan", "live"): {
-        "live_auto_extend", "live_calls_ended", "live_cancel", "live_client_lifecycle", "live_client_modes", "live_driving_loop",
+        "live_auto_extend", "live_callback_thread", "live_calls_ended", "live_cancel", "live_client_lifecycle", "live_client_modes", "live_driving_loop",
         "live_event_userdata", "live_events", "live_expired_before_callback", "live_fences", "live_fork", "live_fork_memory",
         "live_handover", "live_leftover_keys", "live_many_callers", "live_many_resources_queue", "live_permits", "live_shards",
         "live_shards_independent", "live_shared_handle", "live_tls", "live_tracking", "live_verify", "live_waiting",
