@@ -823,10 +823,11 @@ REDLOCK_API REDLOCK_NODISCARD int redlock_slot_name(char *ret_name, size_t size,
  * [any thread] */
 REDLOCK_API uint64_t redlock_lock_fence(const redlock_lock_t *lock);
 
-/* Frees a handle. If the lock is still held, it is released in the background. No events of the
- * lock follow; one that already runs on another thread may still run, so what opts.event_userdata
- * points to is freed in opts.event_end_fn, on the thread of callbacks, or later. Allowed after
- * redlock_free().
+/* Frees a handle. If the lock is still held, it is released in the background. The lock's event
+ * function does not run any more; a call that already runs on another thread may still run, so what
+ * opts.event_userdata points to is freed in opts.event_end_fn, on the thread of callbacks, or
+ * later. The client's event function gets what has happened before, such as a loss, without the
+ * handle. Allowed after redlock_free().
  *
  * lock: may be NULL.
  * [starts] */

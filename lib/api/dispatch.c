@@ -483,7 +483,7 @@ static void report_done(struct redlock_client *rl, struct redlock_lock *handle)
     if (op.kind == RL_OP_NONE || !op.done)
         return;
     if (gives_lock)
-        handle->owned_by_user = true;
+        handle->received = handle->owned_by_user = true;
     if (op.fn != NULL)
         rl_report_fill(&report, rl, handle, op.status, NULL);
     handle->op = (struct rl_op){.kind = RL_OP_NONE}; /* the callback may start another one */
@@ -616,7 +616,7 @@ static void report_handle(struct redlock_client *rl, struct redlock_lock *handle
             continue;
         /* Events of a held lock are not reported if the user has never received the lock. */
         bool of_holder = table[i].flag != RL_FX_WAITING && table[i].flag != RL_PENDING_RELEASED;
-        if (of_holder && !handle->owned_by_user && !acquired)
+        if (of_holder && !handle->received && !acquired)
             continue;
         report_event(rl, handle, table[i].kind, status_of_pending(handle, table[i].flag));
     }

@@ -24,6 +24,7 @@ struct redlock_lock {
     atomic_int_fast64_t wall_us; /* wall clock minus boot clock at the request, in microseconds */
     atomic_bool held;            /* the lock is held; the three fields above are valid */
     bool queued;                 /* linked in rl_pending_events.first */
+    bool received;               /* the user has received the handle, and may have freed it */
     bool owned_by_user;          /* the user has received the handle and not freed it */
     uint8_t names;               /* number of names in `bytes`, 1 to RL_KEYS_MAX */
     uint32_t retained;           /* users beside the first: as many releases leave the lock held */

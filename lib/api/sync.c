@@ -111,7 +111,8 @@ static int acquire(redlock_t *rl, const char *resource, const char *token,
         confirm(rl, handle, &waiter);
         error = finish(rl, handle, &waiter, ret_report);
         if (error == REDLOCK_OK) {
-            handle->owned_by_user = true; /* the operation's reference becomes the user's */
+            /* The operation's reference becomes the user's. */
+            handle->received = handle->owned_by_user = true;
             rl_dispatch_acquired(rl, handle);
             *ret_lock = handle;
         } else {
