@@ -74,7 +74,7 @@ static void report_received(struct rl_sockets *sockets, struct rl_socket *sock, 
     if (sock->role == RL_SOCKET_TRACKER)
         rl_tracker_received(sock->node, sockets->buffer, len, sockets->now_ns);
     else if (sock->role == RL_SOCKET_TRIAL)
-        rl_trial_received(sock->node, sockets->buffer, len);
+        rl_trial_received(sock->node, sockets->buffer, len, sockets->now_ns);
     else
         rl_node_received(sock->node, sockets->buffer, len, sockets->now_ns);
 }

@@ -17,6 +17,11 @@
 /* The shortest time between two trials of a node, unless the first one showed a dead connection. */
 #define AGAIN_NS (30 * RL_SECOND)
 
+/* How much later than the reply to PING an earlier one of the first connection may arrive: the
+ * network delays two connections differently. Without it, clients of a server that was stopped for
+ * a moment replace connections that are fine, and waiters lose their turns. */
+#define GRACE_NS (10 * RL_MS)
+
 #define PING     "*1\r\n$4\r\nPING\r\n"
 
 /* Returns the number of the connection, which the functions of the transport expect. */
@@ -83,7 +88,7 @@ static bool is_served(const char *bytes, size_t len)
     return bytes[0] == '+' || (len >= 3 && memcmp(bytes, "-NO", 3) == 0);
 }
 
-void rl_trial_received(struct rl_node *node, const char *bytes, size_t len)
+void rl_trial_received(struct rl_node *node, const char *bytes, size_t len, uint64_t now_ns)
 {
     if (node->trial.state != RL_TRIAL_WAITING)
         return;
@@ -91,21 +96,20 @@ void rl_trial_received(struct rl_node *node, const char *bytes, size_t len)
         rl_trial_end(node);
         return;
     }
-    /* The next tick acts on it. Until then, replies may be read that have arrived on the first
-     * connection at the same time. */
     node->trial.state = RL_TRIAL_REPLIED;
+    node->trial.replied_ns = now_ns;
     rl_node_replan(node);
 }
 
 uint64_t rl_trial_due_ns(const struct rl_node *node)
 {
-    /* At once after the reply: the beginning of the trial is past. */
-    return node->trial.state == RL_TRIAL_REPLIED ? node->trial.begun_ns : RL_NEVER;
+    return node->trial.state == RL_TRIAL_REPLIED ? rl_add_sat(node->trial.replied_ns, GRACE_NS)
+                                                 : RL_NEVER;
 }
 
 void rl_trial_tick(struct rl_node *node, uint64_t now_ns)
 {
-    if (node->trial.state != RL_TRIAL_REPLIED)
+    if (now_ns < rl_trial_due_ns(node))
         return;
     node->trial.begun_ns = 0;
     /* Requests may wait for the next connection, because the server replies: the node does not

@@ -26,14 +26,15 @@ enum rl_trial_state {
     RL_TRIAL_OFF = 0,        /* there is none */
     RL_TRIAL_CONNECTING = 1, /* its connection is being opened */
     RL_TRIAL_WAITING = 2,    /* PING was sent on its connection */
-    RL_TRIAL_REPLIED = 3     /* the server has replied; the next tick replaces the first connection,
-                              * unless that has replied as well */
+    RL_TRIAL_REPLIED = 3 /* the server has replied; soon the first connection is replaced, unless
+                          * that replies as well */
 };
 
 /* The trial of a node. Owner: trial.c. Invariant: in each state but OFF the node is suspect, and
  * the connection of the trial was opened and not closed. */
 struct rl_trial {
-    uint8_t state;     /* enum rl_trial_state */
+    uint8_t state;       /* enum rl_trial_state */
+    uint64_t replied_ns; /* in state REPLIED: boot clock when the reply arrived */
     uint64_t begun_ns; /* boot clock: when the last trial began; 0: there was none, or it has shown
                         * that the connection was dead */
 };
@@ -53,7 +54,7 @@ void rl_trial_end(struct rl_node *node);
 void rl_trial_opened(struct rl_node *node, bool ok);
 
 /* Handles `len` bytes that have arrived on the connection of the trial. */
-void rl_trial_received(struct rl_node *node, const char *bytes, size_t len);
+void rl_trial_received(struct rl_node *node, const char *bytes, size_t len, uint64_t now_ns);
 
 /* Returns when rl_trial_tick() has something to do (boot clock); RL_NEVER: nothing is planned. */
 uint64_t rl_trial_due_ns(const struct rl_node *node);

@@ -236,7 +236,7 @@ static void advance_trial(unsigned how)
     if (rl_trial_is_connecting(&rig->node))
         rl_trial_opened(&rig->node, (how & 1) != 0);
     else
-        rl_trial_received(&rig->node, reply, strlen(reply));
+        rl_trial_received(&rig->node, reply, strlen(reply), rig->now_ns);
 }
 
 /* Completes the connection, or lets it fail. On a ready one, goes on with a trial. */

@@ -231,7 +231,7 @@ static void hand_over_trial(struct sim_client *client, struct sim_conn *conn,
     if (segment->kind == SIM_ACCEPT || segment->kind == SIM_REFUSE)
         rl_trial_opened(node, conn->client_open);
     else if (segment->kind == SIM_DATA)
-        rl_trial_received(node, segment->bytes, segment->len);
+        rl_trial_received(node, segment->bytes, segment->len, client->engine.view.now.boot_ns);
     else
         rl_trial_end(node);
 }
