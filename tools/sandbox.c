@@ -248,6 +248,8 @@ static void turn(struct sandbox *sandbox, uint64_t at_ns)
     if (!fds[1].revents)
         return;
     if (!starter_read(sandbox->job.guardian.report_fd, &report)) {
+        if (sandbox->failure)
+            return; /* its report has said why it ends */
         say(SAY_ERROR,
             "sandbox: the guardian process was killed, and all servers with it; start again");
         sandbox->failure = EXIT_INTERNAL;
