@@ -11,9 +11,10 @@
 
 #include "suite.h"
 
-#define IDLE_NS  (100 * RL_MS) /* the connection counts as idle */
-#define GRACE_NS (10 * RL_MS)  /* how long the first connection may reply after that of the trial  \
-                                */
+#define IDLE_NS (100 * RL_MS) /* the connection counts as idle */
+#define GRACE_NS                                                                                   \
+    (10 * RL_MS) /* how long the first connection may reply after that of the trial                \
+                  */
 #define AGAIN_NS (30 * RL_SECOND) /* between two trials of a slow server */
 #define PING     "*1\r\n$4\r\nPING\r\n"
 
