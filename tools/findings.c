@@ -221,7 +221,7 @@ const struct remedy *remedy_of(int cause, const char *text)
 void trouble_incomplete(struct trouble *trouble, int error, const char *why)
 {
     bool files = why && !strncmp(why, "TLS: ", strlen("TLS: "));
-    bool few = error == REDLOCK_ESYS && !files;
+    bool few = error == REDLOCK_ESYS && (!files || strstr(why, strerror(EMFILE)) != NULL);
 
     trouble->unchecked = true;
     trouble->cause = few                       ? REDLOCK_CAUSE_NO_SOCKET

@@ -21,7 +21,8 @@ static struct rl_log_line *free_line(struct rl_log_queue *queue)
 
 /* Formats a text into `line`. Cuts a long one, and replaces control bytes. If the locale cannot
  * represent the text, leaves the format itself. */
-static void format(struct rl_log_line *line, int level, const char *fmt, va_list args)
+__attribute__((format(printf, 3, 0))) static void format(struct rl_log_line *line, int level,
+                                                         const char *fmt, va_list args)
 {
     int len = vsnprintf(line->text, sizeof line->text, fmt, args);
 

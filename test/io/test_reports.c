@@ -215,7 +215,7 @@ START_TEST(the_text_contains_no_part_of_a_text)
     unsigned named = 0, nodes = 0;
 
     for (size_t i = 0; i < THREE_SERVERS; i++) { /* different texts, which are not grouped */
-        snprintf(error[i], sizeof error[i], "-ERR %0350zu\r\n", i);
+        snprintf(error[i], sizeof error[i], "-ERR %zu %0350d\r\n", i, 0);
         fake_redis_rule(
             three_servers.fake[i],
             (struct fake_rule){.command = "SET", .fault = FAKE_REPLY, .bytes = error[i]});

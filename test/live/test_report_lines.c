@@ -8,7 +8,7 @@
  * until all nodes are eligible. live_lock() acquires a lock, which must be granted. live_release()
  * returns the status of one call and keeps its report. WAIT_UNTIL(condition, ms) polls and returns
  * false after the deadline. LONG_TTL_MS is a TTL that no case reaches. */
-#include "live.h"
+#include "live_events.h"
 #include "suite.h"
 
 #include <stdatomic.h>
@@ -97,20 +97,23 @@ static void on_waiting(redlock_t *rl, const redlock_event_t *event, void *userda
     atomic_store(&has_waited, true);
 }
 
-/* An acquisition that waits in the client's queue has asked no server yet. */
+/* An acquisition that waits in the client's queue has asked no server yet. It waits until its event
+ * has run. */
 START_TEST(the_line_of_an_acquisition_in_the_queue)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
-    redlock_lock_t *lock = NULL;
-    opts.wait_ms = 1;
+    struct outcome outcome = OUTCOME;
+    opts.wait_ms = REDLOCK_WAIT_FOREVER;
     opts.event_fn = on_waiting;
     live_connect();
     redlock_lock_t *first = live_lock("a", LONG_TTL_MS);
-    ck_assert_int_eq(redlock_acquire(live.client, "a", &opts, &lock, NULL), REDLOCK_ECONTENDED);
+    CHECK_STATUS(redlock_acquire_start(live.client, "a", &opts, note_done, &outcome), REDLOCK_OK);
     ck_assert(WAIT_UNTIL(atomic_load(&has_waited), TIME_LIMIT_MS));
     ck_assert_str_eq(waiting_line,
                      "held by another client: 0 of 5 servers granted the lock, 3 required");
-    (void)live_release(first);
+    CHECK_STATUS(live_release(first), REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
+    CHECK_STATUS(live_release(outcome.lock), REDLOCK_OK);
 }
 END_TEST
 
