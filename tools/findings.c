@@ -4,6 +4,7 @@
  */
 #include "findings.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
