@@ -494,7 +494,7 @@ static void note_ended(redlock_t *rl, int status, redlock_lock_t *lock,
  * failed. A wait for readiness ends then. */
 START_TEST(one_failed_shard_ends_a_wait_but_no_initialisation)
 {
-    struct ended init = {0}, ready = {0};
+    static struct ended init, ready; /* the client may outlive the case */
 
     create_client("east=unix:///nowhere/east;west=unix:///nowhere/west");
     ck_assert_int_eq(redlock_init_fence_records_start(client, 3600000, NULL, note_ended, &init),
@@ -520,7 +520,7 @@ END_TEST
 /* The loop turns at the time limit of a wait, also if no server needs it so soon. */
 START_TEST(the_timer_includes_the_limits_of_waits)
 {
-    struct ended ready = {0};
+    static struct ended ready; /* teardown() ends the last wait */
     unsigned ended = 0;
 
     create_client("unix:///nowhere/at/all"); /* the next connection is tried after 37 ms or more */
