@@ -210,6 +210,8 @@ void rl_io_wake(struct rl_io *io)
 void rl_io_tick(struct rl_io *io, const struct rl_ready *ready, int count)
 {
     rl_io_refresh(io);
+    if (count < 0)
+        rl_poller_forget(&io->poller);
     handle_ready(io, ready, count);
     for (unsigned i = 0; i < io->count; i++) {
         if (rl_poller_is_lost(&io->poller))

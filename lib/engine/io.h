@@ -74,13 +74,14 @@ bool rl_io_is_lost(const struct rl_io *io);
 void rl_io_wake_at(struct rl_io *io, uint64_t boot_ns);
 
 /* Waits until a descriptor is ready, the timer ends or rl_io_wake() is called, up to `timeout_ms`;
- * see rl_poller_wait(). Writes up to RL_READY_MAX ready descriptors and returns their number. The
- * mutex is not needed. */
+ * see rl_poller_wait(). Writes up to RL_READY_MAX ready descriptors and returns their number, or -1
+ * if the program has closed the descriptors of the poller. The mutex is not needed. */
 int rl_io_wait(struct rl_io *io, struct rl_ready *ret_ready, int timeout_ms);
 /* Ends the wait that is in progress, or the next one. Any thread may call it, without the mutex. */
 void rl_io_wake(struct rl_io *io);
 /* Makes one tick of all engines: reads the clocks, receives from the `count` descriptors in
- * `ready`, and does what is due. The caller then takes the announcements and sends. */
+ * `ready` (-1: none are left), and does what is due. The caller then takes the announcements and
+ * sends. */
 void rl_io_tick(struct rl_io *io, const struct rl_ready *ready, int count);
 
 #endif

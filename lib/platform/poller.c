@@ -40,6 +40,7 @@ static int watch(int epoll_fd, int op, int fd, uint64_t data, uint32_t events)
  * open. */
 int rl_poller_open(struct rl_poller *poller)
 {
+    poller->lost = false;
     atomic_init(&poller->woken, false);
     atomic_init(&poller->armed_boot_ns, RL_NEVER);
     poller->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -66,6 +67,8 @@ static void close_fd(int *fd)
 /* Closes the poller's own three descriptors, but not the sockets that were added. */
 void rl_poller_close(struct rl_poller *poller)
 {
+    if (poller->lost)
+        poller->epoll_fd = poller->timer_fd = poller->wake_fd = -1;
     close_fd(&poller->epoll_fd);
     close_fd(&poller->timer_fd);
     close_fd(&poller->wake_fd);
@@ -73,13 +76,19 @@ void rl_poller_close(struct rl_poller *poller)
 
 bool rl_poller_is_lost(const struct rl_poller *poller)
 {
-    return poller->epoll_fd < 0;
+    return poller->lost;
 }
 
 /* Returns the epoll descriptor, for a poll(POLLIN) of the caller's own loop. */
 int rl_poller_fd(const struct rl_poller *poller)
 {
     return poller->epoll_fd;
+}
+
+/* Returns the epoll descriptor; -1 if the program has closed it. */
+static int epoll_of(const struct rl_poller *poller)
+{
+    return poller->lost ? -1 : poller->epoll_fd;
 }
 
 /* Returns the EPOLL* bits to wait for: reading, and writing if `want_write`. */
@@ -92,19 +101,19 @@ static uint32_t interest(bool want_write)
  */
 int rl_poller_add(struct rl_poller *poller, int fd, uint32_t tag, bool want_write)
 {
-    return watch(poller->epoll_fd, EPOLL_CTL_ADD, fd, tag, interest(want_write));
+    return watch(epoll_of(poller), EPOLL_CTL_ADD, fd, tag, interest(want_write));
 }
 
 /* Changes tag and `want_write` of a socket that is watched. Returns 0 or REDLOCK_ESYS. */
 int rl_poller_change(struct rl_poller *poller, int fd, uint32_t tag, bool want_write)
 {
-    return watch(poller->epoll_fd, EPOLL_CTL_MOD, fd, tag, interest(want_write));
+    return watch(epoll_of(poller), EPOLL_CTL_MOD, fd, tag, interest(want_write));
 }
 
 /* Stops watching a socket. */
 void rl_poller_remove(struct rl_poller *poller, int fd)
 {
-    (void)watch(poller->epoll_fd, EPOLL_CTL_DEL, fd, 0, 0);
+    (void)watch(epoll_of(poller), EPOLL_CTL_DEL, fd, 0, 0);
 }
 
 /* Reads the counter of a timer or eventfd, which makes it not readable. EAGAIN is harmless: the
@@ -116,12 +125,18 @@ static void consume(int fd)
     (void)got;
 }
 
-/* Notes that the program has closed the poller's descriptors, for example with closefrom(). Forgets
- * their numbers, which may be those of other files by now. Sleeps in place of a wait. */
-static void note_lost(struct rl_poller *poller, int timeout_ms)
+/* Sleeps in place of a wait, because the program has closed the descriptors. */
+static void sleep_lost(int timeout_ms)
 {
-    poller->epoll_fd = poller->timer_fd = poller->wake_fd = -1;
     (void)poll(NULL, 0, timeout_ms < LOST_WAIT_MS ? timeout_ms : LOST_WAIT_MS);
+}
+
+void rl_poller_forget(struct rl_poller *poller)
+{
+    poller->lost = true;
+    /* No thread writes to the descriptors: a wake-up is pending, and the timer armed, for ever. */
+    atomic_store(&poller->woken, true);
+    atomic_store(&poller->armed_boot_ns, 0);
 }
 
 /* Waits up to `timeout_ms` (-1: without limit) and writes up to `max` ready sockets to `ret_ready`.
@@ -136,12 +151,18 @@ static int wait_for(struct rl_poller *poller, struct rl_ready *ret_ready, size_t
     int room = max < BATCH ? (int)max : BATCH;
     if (timeout_ms < 0)
         timeout_ms = WAIT_MAX_MS;
+    if (poller->lost) {
+        sleep_lost(timeout_ms);
+        return 0;
+    }
     int got = epoll_wait(poller->epoll_fd, events, room, timeout_ms);
     size_t count = 0;
 
     RL_ASSERT(max > 0);
-    if (got < 0 && errno != EINTR)
-        note_lost(poller, timeout_ms);
+    if (got < 0 && errno != EINTR) {
+        sleep_lost(timeout_ms);
+        return -1;
+    }
     for (int i = 0; i < got; i++) {
         if (events[i].data.u64 > UINT32_MAX && !consumes)
             continue;

@@ -21,6 +21,7 @@ struct rl_poller {
     int epoll_fd;      /* epoll set of the other two and of all sockets */
     int timer_fd;      /* timer on CLOCK_BOOTTIME */
     int wake_fd;       /* eventfd; readable after a wake-up */
+    bool lost;         /* the program has closed the three descriptors */
     atomic_bool woken; /* true from a wake-up until a wait has consumed the wake-up. While it is
                         * true, another wake-up need not write to wake_fd */
     _Atomic uint64_t armed_boot_ns; /* boot time at which timer_fd fires; RL_NEVER: it is not armed,
@@ -41,8 +42,11 @@ int rl_poller_open(struct rl_poller *poller);
 /* Closes the poller's own descriptors, but not those that were added. */
 void rl_poller_close(struct rl_poller *poller);
 
-/* Returns whether the poller is closed, or a wait has found that the program has closed its
- * descriptors. A wait then only sleeps for a moment, and no descriptor can be added. */
+/* Has the poller not use its descriptors any more, because the program has closed them: their
+ * numbers may be those of other files. A wait then only sleeps for a moment, and no descriptor can
+ * be added. Called by the thread that uses the poller. */
+void rl_poller_forget(struct rl_poller *poller);
+/* Returns whether rl_poller_forget() was called. */
 bool rl_poller_is_lost(const struct rl_poller *poller);
 
 /* Returns the descriptor for a poll(POLLIN) of the caller's loop. */
@@ -57,10 +61,11 @@ int rl_poller_change(struct rl_poller *poller, int fd, uint32_t tag, bool want_w
 void rl_poller_remove(struct rl_poller *poller, int fd);
 
 /* Waits up to `timeout_ms` (-1: a second, 0: not at all) and writes up to `max` > 0 ready
- * descriptors to `ret_ready`. Returns their number. Other ready descriptors are reported by the
- * next wait. The timer and wake-ups end the wait and are consumed, but not reported. With `max`
- * above 2, as the library uses it, a result of 0 means that no descriptor is ready: the timer has
- * fired, a wake-up or a signal has come, or the timeout has ended. */
+ * descriptors to `ret_ready`. Returns their number, or -1 if the program has closed the poller's
+ * own descriptors. Other ready descriptors are reported by the next wait. The timer and wake-ups
+ * end the wait and are consumed, but not reported. With `max` above 2, as the library uses it, a
+ * result of 0 means that no descriptor is ready: the timer has fired, a wake-up or a signal has
+ * come, or the timeout has ended. */
 int rl_poller_wait(struct rl_poller *poller, struct rl_ready *ret_ready, size_t max,
                    int timeout_ms);
 
