@@ -60,7 +60,7 @@ class Top(TopCase):
         self.wait_line(r"^redlock top  \d\d:\d\d:\d\d  5 of 5 servers are eligible, 3 required$")
         self.wait_screen(lambda lines: sum(bool(re.search(r"^127\.0\.0\.1:\d+ +eligible +0 +[\d.]+ [um]s", line)) for line in lines) == 5,
                          "five servers")  # fmt: skip
-        token = self.hold("mine")
+        token = self.hold_on_all("mine")
         self.wait_line(rf"^mine +held +5/5 +\d+s  {OWNER}$")
         self.wait_line("^1 lock, by name")
         self.wait_line(r"^127\.0\.0\.1:\d+ +eligible +1 ")

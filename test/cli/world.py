@@ -423,14 +423,15 @@ class Case(CommandCase):
         return process, path
 
     def hold(self, name, ttl="30s"):
-        """Acquires the lock as another holder, on all servers: on a busy machine a majority is there first, which is enough
-        for the command. Returns its token."""
-        for _ in range(20):
-            result = self.redlock("acquire", "-n", "-t", ttl, name)
-            self.assertEqual(result.returncode, 0, result.stderr)
-            token = result.stdout.strip()
-            values = self.servers.command_all("GET", name)
-            if None not in values or set(values) == {None}:  # there are other keys with a prefix
-                break
+        """Acquires the lock as another holder. Returns its token."""
+        result = self.redlock("acquire", "-n", "-t", ttl, name)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout.strip()
+
+    def hold_on_all(self, name):
+        """The same on all servers: on a busy machine a majority replies first, which is enough for the command."""
+        while True:
+            token = self.hold(name)
+            if len(self.servers.values(name)) == len(self.servers.ports):
+                return token
             self.redlock("release", name, token)
-        return token
