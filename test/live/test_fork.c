@@ -317,8 +317,8 @@ END_TEST
 /* A child may create its own client, and its parent's lock excludes it. */
 START_TEST(a_child_makes_its_own_client)
 {
-#ifdef __SANITIZE_THREAD__ /* it permits no new thread in the child; one looks at certificate      \
-                              files */
+/* ThreadSanitizer permits no new thread in the child, and one looks at certificate files. */
+#ifdef __SANITIZE_THREAD__
     if (live_is_tls())
         return;
 #endif

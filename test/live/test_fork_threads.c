@@ -92,7 +92,8 @@ static bool works_with_own_client(void)
 static _Noreturn void run_child(redlock_t *client, enum child child)
 {
     bool fine = true;
-#ifdef __SANITIZE_ADDRESS__ /* at exit it would report what was on the stacks of the threads */
+/* At exit LeakSanitizer would report what was on the stacks of the threads. */
+#ifdef __SANITIZE_ADDRESS__
     if (child == ENDS)
         _exit(0);
 #endif
